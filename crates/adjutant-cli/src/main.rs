@@ -1,0 +1,2 @@
+//! The adjutant command.
+fn main() {}
