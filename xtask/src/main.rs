@@ -1,2 +1,71 @@
-//! Project tasks.
-fn main() {}
+//! Project tasks, run as `cargo xtask <command>`. Each command is one module; nothing here is published.
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a command speaks to its terminal"
+)]
+
+mod bench;
+mod cargo;
+mod check;
+mod features;
+mod metadata;
+mod release;
+mod scan;
+mod tidy;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+usage: cargo xtask <command>
+
+  check               formatting, tidy, clippy, docs, doc tests, then all tests
+  tidy                sizes, crate edges, file headers, the driver, attributes, documents
+  features            every feature of every published crate builds alone
+  bench [ARGS]        the benchmarks; ARGS go to the benchmark harness
+  release --dry-run   what a release would publish, and in which order";
+
+/// Why a command did not succeed.
+#[derive(Debug)]
+enum Failure {
+    /// The command line is wrong: exit code 2.
+    Usage(String),
+    /// A step of the command failed: exit code 1.
+    Step(String),
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match run(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure::Step(message)) => {
+            eprintln!("xtask: {message}");
+            ExitCode::from(1)
+        }
+        Err(Failure::Usage(message)) => {
+            eprintln!("xtask: {message}\n\n{USAGE}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(arguments: &[String]) -> Result<(), Failure> {
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["check"] => check::run(),
+        ["tidy"] => tidy::run(),
+        ["features"] => features::run(),
+        ["bench", rest @ ..] => bench::run(rest),
+        ["release", rest @ ..] => release::run(rest),
+        ["help" | "--help" | "-h"] => {
+            println!("{USAGE}");
+            Ok(())
+        }
+        [] => Err(Failure::Usage("no command".into())),
+        [command @ ("check" | "tidy" | "features"), rest @ ..] => Err(Failure::Usage(format!(
+            "`{command}` takes no arguments: {}",
+            rest.join(" ")
+        ))),
+        [command, ..] => Err(Failure::Usage(format!("unknown command: {command}"))),
+    }
+}

@@ -1,0 +1,146 @@
+//! The pieces of a model's stream, and their grammar.
+
+use std::{fmt, pin::Pin, sync::Arc, time::Duration};
+
+use futures_core::Stream;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{Block, CallId, Error, ModelId, Reply, ToolName, Usage};
+
+/// A piece of a model's stream.
+///
+/// ```text
+/// stream  := (attempt Retracted)* attempt (Done | Err)
+/// attempt := Start (Open Delta* Close)* Usage*
+/// ```
+///
+/// `Usage` may stand anywhere after `Start` and is cumulative for its attempt; blocks may interleave, each by its
+/// number. Nothing follows `Done` or an error, and a stream that ends without either is itself an error.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Chunk {
+    /// An attempt begins.
+    Start {
+        /// The attempt, counted from the request's.
+        attempt: u32,
+        /// The model that answers.
+        model: ModelId,
+        /// What the provider said about its limits.
+        limits: RateLimits,
+        /// What was changed about the request before it was sent.
+        warnings: Vec<Warning>,
+    },
+    /// A block begins.
+    Open {
+        /// The block's place in the reply, counted from 0.
+        block: u32,
+        /// What it will be.
+        kind: BlockKind,
+    },
+    /// A block grows.
+    Delta {
+        /// The block's place in the reply.
+        block: u32,
+        /// What is added: text, thinking, or the raw arguments of a call.
+        text: String,
+    },
+    /// A block is finished.
+    Close {
+        /// The block's place in the reply.
+        block: u32,
+        /// The finished block, so that deltas may be ignored.
+        content: Arc<Block>,
+    },
+    /// What the attempt used so far.
+    Usage {
+        /// Normalised.
+        usage: Usage,
+        /// As the provider said it.
+        raw: Value,
+    },
+    /// The attempt is void; another one follows. It was billed all the same.
+    Retracted {
+        /// The attempt that is void.
+        attempt: u32,
+        /// Why.
+        cause: Error,
+        /// What it used, as far as that is known.
+        usage: Usage,
+    },
+    /// The reply is finished.
+    Done(Arc<Reply>),
+}
+
+/// What a block will be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum BlockKind {
+    /// Text for the user.
+    Text,
+    /// Reasoning.
+    Thinking,
+    /// A call; its deltas are raw arguments.
+    Call {
+        /// Our id of the call.
+        id: CallId,
+        /// The tool that is asked for.
+        name: ToolName,
+    },
+    /// Something only its issuer understands.
+    Opaque,
+}
+
+/// What a provider said about its limits; `None` where it said nothing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct RateLimits {
+    /// Requests that are left until the reset.
+    pub requests_left: Option<u64>,
+    /// Tokens that are left until the reset.
+    pub tokens_left: Option<u64>,
+    /// How long until the limits are whole again.
+    pub reset_after: Option<Duration>,
+}
+
+/// Something that was changed about a request, or tolerated in an answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Warning {
+    /// What kind of thing it is.
+    pub kind: WarningKind,
+    /// What happened, for a person.
+    pub message: Arc<str>,
+}
+
+/// What a warning is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum WarningKind {
+    /// An option of the request was dropped, because the model refuses it.
+    OptionDropped,
+    /// Content of the request was left out or changed, because the model cannot take it.
+    ContentChanged,
+    /// Two tools have one name; the first one is offered.
+    ToolShadowed,
+    /// The model is offline or otherwise less than was asked for.
+    Degraded,
+}
+
+/// The stream of a model.
+pub type ChunkStream = Pin<Box<dyn Stream<Item = Result<Chunk, Error>> + Send>>;
+
+impl Warning {
+    /// A warning.
+    pub fn new(kind: WarningKind, message: impl Into<Arc<str>>) -> Self {
+        Self { kind, message: message.into() }
+    }
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}

@@ -1,0 +1,190 @@
+//! The fold of a stream: checks the grammar, and knows at any time what was said so far.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::{Block, BlockKind, Chunk, Error, ErrorKind, ModelId, Reply, Stop, Thinking, Usage};
+
+/// How many blocks a reply may have.
+const MAX_BLOCKS: usize = 4_096;
+
+/// Folds the chunks of a stream into a reply.
+#[derive(Debug, Default)]
+pub struct Collector {
+    model: Option<ModelId>,
+    blocks: Vec<Slot>,
+    usage: Usage,
+    raw_usage: Value,
+    done: bool,
+}
+
+#[derive(Debug)]
+enum Slot {
+    Vacant,
+    Open(BlockKind, String),
+    Closed(Arc<Block>),
+}
+
+impl Collector {
+    /// A collector that has seen nothing.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes the next chunk; gives the reply when it is finished.
+    ///
+    /// # Errors
+    /// `Protocol` if the chunk breaks the grammar of [`Chunk`].
+    pub fn push(&mut self, chunk: &Chunk) -> Result<Option<Arc<Reply>>, Error> {
+        if self.done {
+            return Err(broken("a chunk after the end"));
+        }
+        match chunk {
+            Chunk::Start { model, .. } => self.start(model)?,
+            Chunk::Open { block, kind } => self.open(*block, kind)?,
+            Chunk::Delta { block, text } => match self.slot(*block) {
+                Some(Slot::Open(_, so_far)) => so_far.push_str(text),
+                _ => return Err(broken("a delta of a block that is not open")),
+            },
+            Chunk::Close { block, content } => match self.slot(*block) {
+                Some(slot @ Slot::Open(..)) => *slot = Slot::Closed(Arc::clone(content)),
+                _ => return Err(broken("the end of a block that is not open")),
+            },
+            Chunk::Usage { usage, raw } => {
+                self.usage = *usage;
+                self.raw_usage.clone_from(raw);
+            }
+            Chunk::Retracted { .. } => {
+                self.started()?;
+                *self = Self::default();
+            }
+            Chunk::Done(reply) => {
+                self.started()?;
+                if self.blocks.iter().any(|slot| matches!(slot, Slot::Open(..))) {
+                    return Err(broken("the end of a reply with an open block"));
+                }
+                self.done = true;
+                return Ok(Some(Arc::clone(reply)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// What was said so far, as an interrupted reply: finished blocks, and the text of open ones.
+    ///
+    /// Calls whose arguments were not finished are left out. `None` if no attempt is going on.
+    pub fn interrupted(self) -> Option<Reply> {
+        let mut reply = Reply::new(self.model?, Stop::Interrupted);
+        reply.usage = self.usage;
+        reply.raw_usage = self.raw_usage;
+        reply.blocks = self.blocks.into_iter().filter_map(Slot::so_far).collect();
+        Some(reply)
+    }
+
+    /// What the attempt used so far.
+    pub fn usage(&self) -> Usage {
+        self.usage
+    }
+
+    fn start(&mut self, model: &ModelId) -> Result<(), Error> {
+        if self.model.is_some() {
+            return Err(broken("a second start of an attempt"));
+        }
+        self.model = Some(model.clone());
+        Ok(())
+    }
+
+    fn started(&self) -> Result<(), Error> {
+        self.model.as_ref().map(|_| ()).ok_or_else(|| broken("a chunk before the start"))
+    }
+
+    fn open(&mut self, block: u32, kind: &BlockKind) -> Result<(), Error> {
+        self.started()?;
+        let at = block as usize;
+        if at >= MAX_BLOCKS {
+            return Err(broken("more than 4,096 blocks"));
+        }
+        while self.blocks.len() <= at {
+            self.blocks.push(Slot::Vacant);
+        }
+        match &mut self.blocks[at] {
+            slot @ Slot::Vacant => {
+                *slot = Slot::Open(kind.clone(), String::new());
+                Ok(())
+            }
+            Slot::Open(..) | Slot::Closed(_) => Err(broken("a block that opens twice")),
+        }
+    }
+
+    fn slot(&mut self, block: u32) -> Option<&mut Slot> {
+        self.blocks.get_mut(block as usize)
+    }
+}
+
+impl Slot {
+    fn so_far(self) -> Option<Arc<Block>> {
+        match self {
+            Slot::Closed(block) => Some(block),
+            Slot::Open(BlockKind::Text, text) if !text.is_empty() => Some(Arc::new(Block::text(text))),
+            Slot::Open(BlockKind::Thinking, text) if !text.is_empty() => {
+                Some(Arc::new(Block::Thinking(Thinking { text: text.into(), signature: None, redacted: false })))
+            }
+            Slot::Open(..) | Slot::Vacant => None,
+        }
+    }
+}
+
+fn broken(what: &str) -> Error {
+    Error::new(ErrorKind::Protocol, format!("the stream of the model broke its grammar: {what}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::RateLimits;
+
+    fn start() -> Chunk {
+        Chunk::Start { attempt: 0, model: "x/y".into(), limits: RateLimits::default(), warnings: Vec::new() }
+    }
+
+    #[track_caller]
+    fn check(chunks: &[Chunk], expect: &str) {
+        let mut collector = Collector::new();
+        let result = chunks.iter().try_for_each(|chunk| collector.push(chunk).map(|_| ()));
+        assert_eq!(
+            result.expect_err("the grammar is broken").message(),
+            format!("the stream of the model broke its grammar: {expect}")
+        );
+    }
+
+    #[test]
+    fn push_refuses_when_the_grammar_is_broken() {
+        let open = || Chunk::Open { block: 0, kind: BlockKind::Text };
+        let done = || Chunk::Done(Arc::new(Reply::new("x/y".into(), Stop::End)));
+        check(&[open()], "a chunk before the start");
+        check(&[start(), start()], "a second start of an attempt");
+        check(&[start(), open(), open()], "a block that opens twice");
+        check(&[start(), Chunk::Delta { block: 0, text: "a".into() }], "a delta of a block that is not open");
+        check(&[start(), open(), done()], "the end of a reply with an open block");
+        check(&[start(), done(), done()], "a chunk after the end");
+        check(&[start(), Chunk::Open { block: 4_096, kind: BlockKind::Text }], "more than 4,096 blocks");
+    }
+
+    #[test]
+    fn interrupted_keeps_text_when_a_block_is_open() {
+        let mut collector = Collector::new();
+        let kind = BlockKind::Call { id: crate::CallId { turn: 1, attempt: 0, block: 1 }, name: "t".into() };
+        for chunk in [
+            start(),
+            Chunk::Open { block: 0, kind: BlockKind::Text },
+            Chunk::Delta { block: 0, text: "half an ans".into() },
+            Chunk::Open { block: 1, kind },
+            Chunk::Delta { block: 1, text: "{\"a\":".into() },
+        ] {
+            collector.push(&chunk).expect("the grammar holds");
+        }
+        let reply = collector.interrupted().expect("an attempt was going on");
+        assert_eq!((reply.text().as_str(), reply.calls().count(), reply.stop), ("half an ans", 0, Stop::Interrupted));
+    }
+}

@@ -1,0 +1,86 @@
+//! What a user message or a tool result is made of. What a model says is in `reply.rs`.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+/// A piece of a user message or of a tool result.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Content {
+    /// Plain text.
+    Text {
+        /// The text.
+        text: Arc<str>,
+    },
+    /// A picture.
+    Image(Image),
+    /// A document, for example a PDF.
+    Document(Document),
+}
+
+/// A picture.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Image {
+    /// The MIME type, for example `image/png`.
+    pub media_type: Arc<str>,
+    /// Where the bytes are.
+    pub source: Source,
+}
+
+/// A document.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Document {
+    /// The MIME type, for example `application/pdf`.
+    pub media_type: Arc<str>,
+    /// The file name shown to the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<Arc<str>>,
+    /// Where the bytes are.
+    pub source: Source,
+}
+
+/// Where the bytes of an image or a document are.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Source {
+    /// In the message. Shape: standard base64 with padding.
+    Base64 {
+        /// The encoded bytes.
+        data: Arc<str>,
+    },
+    /// At an address that the provider fetches.
+    Url {
+        /// The address.
+        url: Arc<str>,
+    },
+}
+
+impl Content {
+    /// Plain text.
+    pub fn text(text: impl Into<Arc<str>>) -> Self {
+        Content::Text { text: text.into() }
+    }
+
+    /// The text, if this is text.
+    pub fn as_text(&self) -> Option<&str> {
+        match self {
+            Content::Text { text } => Some(text),
+            Content::Image(_) | Content::Document(_) => None,
+        }
+    }
+}
+
+impl From<&str> for Content {
+    fn from(text: &str) -> Self {
+        Content::text(text)
+    }
+}
+
+impl From<String> for Content {
+    fn from(text: String) -> Self {
+        Content::text(text)
+    }
+}

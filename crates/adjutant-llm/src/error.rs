@@ -1,0 +1,192 @@
+//! The one error of this crate: classified once, where it happened.
+
+use std::{error, fmt, sync::Arc, time::Duration};
+
+use serde::{Deserialize, Serialize};
+
+/// How many bytes of a refused answer's body are kept.
+const MAX_BODY: usize = 2_048;
+
+/// What went wrong with a model call.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Error {
+    kind: ErrorKind,
+    message: Arc<str>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    status: Option<u16>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    code: Option<Arc<str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    body: Option<Arc<str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    request_id: Option<Arc<str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    retry_after: Option<Duration>,
+    #[serde(skip)]
+    source: Option<Arc<dyn error::Error + Send + Sync>>,
+}
+
+/// What a caller can do about an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// Something is missing or wrong in the configuration: no key, no such model.
+    Config,
+    /// The provider does not know the key, or the key may not do this.
+    Auth,
+    /// The provider found the request wrong.
+    Invalid,
+    /// The request and its reply do not fit the model's context window.
+    Overflow,
+    /// Too many requests or tokens in a time; worth trying again later.
+    RateLimited,
+    /// The provider failed or is overloaded; worth trying again.
+    Overloaded,
+    /// The provider was not reached, or the connection broke; worth trying again.
+    Network,
+    /// Nothing came in time; worth trying again.
+    Timeout,
+    /// The provider would not answer because of the content.
+    Refused,
+    /// What came is not what the protocol says.
+    Protocol,
+    /// The caller gave up.
+    Cancelled,
+}
+
+impl Error {
+    /// An error; `message` says what was attempted and with what, lower case, without a full stop.
+    pub fn new(kind: ErrorKind, message: impl Into<Arc<str>>) -> Self {
+        Self {
+            kind,
+            message: message.into(),
+            status: None,
+            code: None,
+            body: None,
+            request_id: None,
+            retry_after: None,
+            source: None,
+        }
+    }
+
+    /// Sets the HTTP status.
+    #[must_use]
+    pub fn with_status(mut self, status: u16) -> Self {
+        self.status = Some(status);
+        self
+    }
+
+    /// Sets the provider's code for what went wrong.
+    #[must_use]
+    pub fn with_code(mut self, code: impl Into<Arc<str>>) -> Self {
+        self.code = Some(code.into());
+        self
+    }
+
+    /// Sets the body of the answer; what goes beyond 2,048 bytes is cut.
+    #[must_use]
+    pub fn with_body(mut self, body: &str) -> Self {
+        let mut end = body.len().min(MAX_BODY);
+        while !body.is_char_boundary(end) {
+            end -= 1;
+        }
+        self.body = Some(body[..end].into());
+        self
+    }
+
+    /// Sets the provider's id of the request.
+    #[must_use]
+    pub fn with_request_id(mut self, id: impl Into<Arc<str>>) -> Self {
+        self.request_id = Some(id.into());
+        self
+    }
+
+    /// Sets how long the provider asked to wait.
+    #[must_use]
+    pub fn with_retry_after(mut self, wait: Duration) -> Self {
+        self.retry_after = Some(wait);
+        self
+    }
+
+    /// Sets what caused it.
+    #[must_use]
+    pub fn with_source(mut self, source: impl error::Error + Send + Sync + 'static) -> Self {
+        self.source = Some(Arc::new(source));
+        self
+    }
+
+    /// What a caller can do about it.
+    pub fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+
+    /// What was attempted and with what.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// The HTTP status, if there was an answer.
+    pub fn status(&self) -> Option<u16> {
+        self.status
+    }
+
+    /// The provider's code for what went wrong, if it gave one.
+    pub fn code(&self) -> Option<&str> {
+        self.code.as_deref()
+    }
+
+    /// The first 2,048 bytes of the answer's body, if there was one.
+    pub fn body(&self) -> Option<&str> {
+        self.body.as_deref()
+    }
+
+    /// The provider's id of the request, if it gave one.
+    pub fn request_id(&self) -> Option<&str> {
+        self.request_id.as_deref()
+    }
+
+    /// How long the provider asked to wait, if it did.
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.retry_after
+    }
+
+    /// Whether the same request may succeed later.
+    pub fn is_retryable(&self) -> bool {
+        match self.kind {
+            ErrorKind::RateLimited | ErrorKind::Overloaded | ErrorKind::Network | ErrorKind::Timeout => true,
+            ErrorKind::Config
+            | ErrorKind::Auth
+            | ErrorKind::Invalid
+            | ErrorKind::Overflow
+            | ErrorKind::Refused
+            | ErrorKind::Protocol
+            | ErrorKind::Cancelled => false,
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl error::Error for Error {
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+        self.source.as_ref().map(|source| &**source as &(dyn error::Error + 'static))
+    }
+}
+
+impl PartialEq for Error {
+    /// Compares what can be stored; sources are left out.
+    fn eq(&self, other: &Self) -> bool {
+        self.kind == other.kind
+            && self.message == other.message
+            && self.status == other.status
+            && self.code == other.code
+            && self.body == other.body
+            && self.request_id == other.request_id
+            && self.retry_after == other.retry_after
+    }
+}

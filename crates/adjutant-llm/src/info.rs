@@ -1,0 +1,112 @@
+//! What a model can do, as data.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{ModelId, NanoUsd, Price, Usage};
+
+/// What a model can do, what it takes and what it costs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ModelInfo {
+    /// The model, as `provider/model`.
+    pub id: ModelId,
+    /// How many tokens a request and its reply may hold together.
+    pub context_window: u64,
+    /// How many tokens a reply may hold; the default of `Options::max_output_tokens`.
+    pub max_output_tokens: u64,
+    /// What a message may contain beside text.
+    pub inputs: Inputs,
+    /// The request options that this model refuses; they are dropped with a warning.
+    #[serde(default)]
+    pub refuses: Vec<RequestOption>,
+    /// What it costs, if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price: Option<Price>,
+}
+
+/// What a message may contain beside text.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Inputs {
+    /// Pictures.
+    pub images: bool,
+    /// Documents.
+    pub documents: bool,
+}
+
+/// An option of a request that a model may refuse.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum RequestOption {
+    /// `Options::max_output_tokens`.
+    MaxOutputTokens,
+    /// `Options::temperature`.
+    Temperature,
+    /// `Options::stop`.
+    Stop,
+}
+
+impl ModelInfo {
+    /// A model with a 128,000 token window, 8,192 output tokens, text only, at an unknown price.
+    pub fn new(id: impl Into<ModelId>) -> Self {
+        Self {
+            id: id.into(),
+            context_window: 128_000,
+            max_output_tokens: 8_192,
+            inputs: Inputs::default(),
+            refuses: Vec::new(),
+            price: None,
+        }
+    }
+
+    /// Sets how many tokens a request and its reply may hold together.
+    #[must_use]
+    pub fn context_window(mut self, tokens: u64) -> Self {
+        self.context_window = tokens;
+        self
+    }
+
+    /// Sets how many tokens a reply may hold.
+    #[must_use]
+    pub fn max_output_tokens(mut self, tokens: u64) -> Self {
+        self.max_output_tokens = tokens;
+        self
+    }
+
+    /// Sets what a message may contain beside text.
+    #[must_use]
+    pub fn inputs(mut self, inputs: Inputs) -> Self {
+        self.inputs = inputs;
+        self
+    }
+
+    /// Adds an option that this model refuses.
+    #[must_use]
+    pub fn refuses(mut self, option: RequestOption) -> Self {
+        self.refuses.push(option);
+        self
+    }
+
+    /// Sets what it costs.
+    #[must_use]
+    pub fn price(mut self, price: Price) -> Self {
+        self.price = Some(price);
+        self
+    }
+
+    /// The part of the id before the first slash.
+    pub fn provider(&self) -> &str {
+        self.id.as_str().split_once('/').map_or("", |(provider, _)| provider)
+    }
+
+    /// The part of the id after the first slash: the name that the provider knows.
+    pub fn name(&self) -> &str {
+        self.id.as_str().split_once('/').map_or(self.id.as_str(), |(_, name)| name)
+    }
+
+    /// What a usage costs, if the price is known.
+    pub fn cost(&self, usage: &Usage) -> Option<NanoUsd> {
+        self.price.map(|price| price.cost(usage))
+    }
+}

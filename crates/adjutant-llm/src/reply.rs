@@ -1,0 +1,151 @@
+//! What a model said: blocks in order, how it stopped, and what it cost.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{CallId, ModelId, ToolName, Usage};
+
+/// A finished or interrupted message of a model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Reply {
+    /// The model that answered, as `provider/model`.
+    pub model: ModelId,
+    /// What it said, in the order it was said.
+    pub blocks: Vec<Arc<Block>>,
+    /// How it stopped.
+    pub stop: Stop,
+    /// The provider's own word for how it stopped, if it gave one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub raw_stop: Option<Arc<str>>,
+    /// What it used, normalised.
+    #[serde(default)]
+    pub usage: Usage,
+    /// What it used, as the provider said it; `null` if it said nothing.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub raw_usage: Value,
+    /// The provider's id of the reply, if it gave one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wire_id: Option<Arc<str>>,
+}
+
+/// A piece of a reply.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Block {
+    /// Text for the user.
+    Text {
+        /// The text.
+        text: Arc<str>,
+    },
+    /// Reasoning before the answer.
+    Thinking(Thinking),
+    /// A request to run a tool.
+    Call(Call),
+    /// Something only its issuer understands; kept exactly, sent back to the same provider alone.
+    Opaque {
+        /// The provider that made it.
+        issuer: Arc<str>,
+        /// The block as it was received.
+        value: Value,
+    },
+}
+
+/// Reasoning before the answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Thinking {
+    /// The readable text; may be empty while the signature is not.
+    pub text: Arc<str>,
+    /// The provider's opaque proof, replayed unchanged to the same model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signature: Option<Arc<str>>,
+    /// Whether the text was withheld and `signature` holds the encrypted whole.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub redacted: bool,
+}
+
+/// A request of the model to run a tool.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Call {
+    /// Our id, unique in the thread.
+    pub id: CallId,
+    /// The provider's id, if it gave one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wire_id: Option<Arc<str>>,
+    /// The tool that is asked for.
+    pub name: ToolName,
+    /// The raw arguments exactly as the model wrote them; they need not be JSON.
+    pub args: Arc<str>,
+}
+
+/// How a reply stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Stop {
+    /// The model had said what it wanted to say.
+    End,
+    /// A stop sequence was met.
+    Sequence,
+    /// The model waits for the results of its calls.
+    Calls,
+    /// The output limit or the context window was reached; calls of such a reply never run.
+    Length,
+    /// The provider paused a long turn; sending the reply back continues it.
+    Paused,
+    /// The model refused.
+    Refused,
+    /// A content filter stopped the reply.
+    Filtered,
+    /// The stream was cut by a cancel or an error; calls of such a reply never run.
+    Interrupted,
+}
+
+impl Reply {
+    /// An empty reply of a model.
+    pub fn new(model: ModelId, stop: Stop) -> Self {
+        Self {
+            model,
+            blocks: Vec::new(),
+            stop,
+            raw_stop: None,
+            usage: Usage::default(),
+            raw_usage: Value::Null,
+            wire_id: None,
+        }
+    }
+
+    /// The calls, in order.
+    pub fn calls(&self) -> impl Iterator<Item = &Call> {
+        self.blocks.iter().filter_map(|block| match &**block {
+            Block::Call(call) => Some(call),
+            Block::Text { .. } | Block::Thinking(_) | Block::Opaque { .. } => None,
+        })
+    }
+
+    /// The text blocks, joined.
+    pub fn text(&self) -> String {
+        let texts = self.blocks.iter().filter_map(|block| match &**block {
+            Block::Text { text } => Some(&**text),
+            Block::Thinking(_) | Block::Call(_) | Block::Opaque { .. } => None,
+        });
+        texts.collect()
+    }
+
+    /// Whether the calls of this reply may run: it was neither cut off nor refused.
+    pub fn may_run_calls(&self) -> bool {
+        match self.stop {
+            Stop::End | Stop::Sequence | Stop::Calls | Stop::Paused => true,
+            Stop::Length | Stop::Refused | Stop::Filtered | Stop::Interrupted => false,
+        }
+    }
+}
+
+impl Block {
+    /// A text block.
+    pub fn text(text: impl Into<Arc<str>>) -> Self {
+        Block::Text { text: text.into() }
+    }
+}

@@ -1,0 +1,112 @@
+//! What came of a call. Every call has exactly one result, whatever happened to it.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::Content;
+
+/// What came of a call: content for the model, details for the application, and how it ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CallResult {
+    /// How the call ended.
+    pub status: Status,
+    /// What the model is shown.
+    pub content: Vec<Content>,
+    /// What the application is shown; never sent to a model. `null` for none.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub details: Value,
+    /// Whether the run should end after this batch of calls.
+    #[serde(default, skip_serializing_if = "Terminate::is_no")]
+    pub terminate: Terminate,
+    /// The arguments that really ran, as JSON text, if they differ from the call's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub args: Option<Arc<str>>,
+}
+
+/// How a call ended. Everything but `Ok` is shown to the model as an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Status {
+    /// The tool ran and succeeded.
+    Ok,
+    /// The tool ran and reported a failure.
+    Failed,
+    /// No tool has that name.
+    UnknownTool,
+    /// The arguments did not fit the tool's schema.
+    InvalidArguments,
+    /// The call was refused by a rule or a person.
+    Denied,
+    /// The tool panicked.
+    Panicked,
+    /// The tool took longer than its limit.
+    TimedOut,
+    /// The run was cancelled before the call ended.
+    Cancelled,
+    /// A limit of the run forbade the call.
+    OverLimit,
+    /// The call had been started before a crash; whether it took effect is not known.
+    OutcomeUnknown,
+    /// The reply was cut off, so the arguments cannot be trusted.
+    Truncated,
+}
+
+/// Whether a result ends the run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Terminate {
+    /// It does not.
+    #[default]
+    No,
+    /// It does if every result of the batch says so; a queued message still extends the run.
+    IfAll,
+    /// It does.
+    Now,
+}
+
+impl CallResult {
+    /// A success that shows the model this text.
+    pub fn ok(text: impl Into<Arc<str>>) -> Self {
+        Self::new(Status::Ok, text)
+    }
+
+    /// A result that shows the model this text.
+    pub fn new(status: Status, text: impl Into<Arc<str>>) -> Self {
+        Self { status, content: vec![Content::text(text)], details: Value::Null, terminate: Terminate::No, args: None }
+    }
+
+    /// Sets the details for the application.
+    #[must_use]
+    pub fn details(mut self, details: Value) -> Self {
+        self.details = details;
+        self
+    }
+
+    /// Sets whether the run should end.
+    #[must_use]
+    pub fn terminate(mut self, terminate: Terminate) -> Self {
+        self.terminate = terminate;
+        self
+    }
+
+    /// Whether the model is told that the call failed.
+    pub fn is_error(&self) -> bool {
+        self.status != Status::Ok
+    }
+
+    /// The text pieces, joined by line feeds.
+    pub fn text(&self) -> String {
+        let texts: Vec<&str> = self.content.iter().filter_map(Content::as_text).collect();
+        texts.join("\n")
+    }
+}
+
+impl Terminate {
+    fn is_no(&self) -> bool {
+        *self == Terminate::No
+    }
+}

@@ -1,0 +1,120 @@
+//! A compiled JSON schema. Our own type, so that the validator behind it can change.
+
+use std::{fmt, sync::Arc};
+
+use boon::{Compiler, Schemas};
+use serde_json::Value;
+
+use crate::{Error, ErrorKind};
+
+/// Where the schema is taken to stand; nothing is ever fetched from there.
+const PLACE: &str = "schema:///root.json";
+
+/// A compiled JSON schema (draft 2020-12 unless it names another); cheap to clone.
+#[derive(Clone)]
+pub struct Schema {
+    inner: Arc<Compiled>,
+}
+
+struct Compiled {
+    source: Arc<Value>,
+    schemas: Schemas,
+    root: boon::SchemaIndex,
+}
+
+/// One place where a value does not fit a schema.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation {
+    /// The place, as a JSON pointer; empty for the whole value.
+    pub path: String,
+    /// What is wrong with it.
+    pub message: String,
+}
+
+impl Schema {
+    /// Compiles a schema; formats are checked, references outside it are refused.
+    ///
+    /// # Errors
+    /// `Invalid` if it is no JSON schema, or refers to something outside itself.
+    pub fn compile(source: Arc<Value>) -> Result<Self, Error> {
+        let invalid = |error: &dyn fmt::Display| Error::new(ErrorKind::Invalid, format!("not a JSON schema: {error}"));
+        let mut schemas = Schemas::new();
+        let mut compiler = Compiler::new();
+        compiler.enable_format_assertions();
+        compiler.use_loader(Box::new(Closed));
+        compiler.add_resource(PLACE, (*source).clone()).map_err(|error| invalid(&error))?;
+        let root = compiler.compile(PLACE, &mut schemas).map_err(|error| invalid(&error))?;
+        Ok(Self { inner: Arc::new(Compiled { source, schemas, root }) })
+    }
+
+    /// The schema as it was given.
+    pub fn source(&self) -> &Arc<Value> {
+        &self.inner.source
+    }
+
+    /// Checks a value.
+    ///
+    /// # Errors
+    /// Every place that does not fit, in the order of the value.
+    pub fn validate(&self, value: &Value) -> Result<(), Vec<Violation>> {
+        let Err(error) = self.inner.schemas.validate(value, self.inner.root) else { return Ok(()) };
+        let mut violations = Vec::new();
+        collect(&error, &mut violations);
+        Err(violations)
+    }
+}
+
+fn collect(error: &boon::ValidationError<'_, '_>, into: &mut Vec<Violation>) {
+    if error.causes.is_empty() {
+        let violation = Violation { path: error.instance_location.to_string(), message: error.kind.to_string() };
+        if !into.contains(&violation) {
+            into.push(violation);
+        }
+    }
+    for cause in &error.causes {
+        collect(cause, into);
+    }
+}
+
+/// Loads nothing: a schema that comes from a server must not make us fetch.
+struct Closed;
+
+impl boon::UrlLoader for Closed {
+    fn load(&self, url: &str) -> Result<Value, Box<dyn std::error::Error>> {
+        Err(format!("refers to {url}, which is outside of it").into())
+    }
+}
+
+impl fmt::Debug for Schema {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Schema").field(&self.inner.source).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn validate_names_every_path_when_several_fail() {
+        let schema = json!({
+            "type": "object", "required": ["n"], "additionalProperties": false,
+            "properties": {"n": {"$ref": "#/$defs/n"}, "m": {"type": "string", "format": "email"}},
+            "$defs": {"n": {"type": "integer"}}
+        });
+        let schema = Schema::compile(Arc::new(schema)).expect("a schema");
+        assert_eq!(schema.validate(&json!({"n": 9_007_199_254_740_993_u64, "m": "a@b.example"})), Ok(()));
+        let violations = schema.validate(&json!({"n": "x", "m": "no"})).expect_err("two paths are wrong");
+        let paths: Vec<_> = violations.iter().map(|it| it.path.as_str()).collect();
+        assert_eq!(paths, ["/n", "/m"]);
+    }
+
+    #[test]
+    fn compile_refuses_when_a_reference_points_outside() {
+        let schema = json!({"$ref": "https://elsewhere.example/schema.json"});
+        let error = Schema::compile(Arc::new(schema)).expect_err("nothing is fetched");
+        assert!(error.message().contains("elsewhere.example"), "{error}");
+    }
+}

@@ -1,0 +1,224 @@
+//! An append-only list of entries whose clones are cheap. What the next request shows of it is a `View`.
+
+use std::{ops::Index, sync::Arc};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde_json::Value;
+
+use crate::{Encodings, EntryId, Estimate, Turn, UserMessage};
+
+/// How many entries stand in one shared chunk.
+const CHUNK: usize = 64;
+/// The format that transcripts are stored in.
+const VERSION: u32 = 1;
+
+/// What a conversation is made of.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "entry", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Entry {
+    /// A message to the model.
+    User(UserMessage),
+    /// A reply with the results of its calls.
+    Turn(Turn),
+    /// A summary that stands for earlier entries; only in a view.
+    Summary(Summary),
+    /// Something of the application; never reaches the model.
+    Custom(Custom),
+}
+
+/// A text that stands for earlier entries.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Summary {
+    /// What the model is shown.
+    pub text: Arc<str>,
+    /// How many entries it stands for.
+    pub covers: u64,
+}
+
+/// Something of the application that lives in the history and in events only.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Custom {
+    /// What it is; chosen by the application.
+    pub kind: Arc<str>,
+    /// Its content.
+    #[serde(default)]
+    pub value: Value,
+}
+
+/// An entry with its place.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+pub struct Stored {
+    /// The entry's id.
+    pub id: EntryId,
+    /// The estimated size in tokens.
+    pub tokens: u64,
+    /// The entry.
+    #[serde(flatten)]
+    pub entry: Entry,
+}
+
+/// An append-only list of entries.
+///
+/// Cloning costs a few counters whatever the length. Appending copies at most one chunk of 64 pointers, and only while
+/// a clone is alive. Ids grow and are never used twice.
+///
+/// Shape: `{"version":1,"next":<id>,"entries":[{"id":…,"tokens":…,"entry":"user"|"turn"|…,…}]}`.
+#[derive(Debug, Clone, Default)]
+pub struct Transcript {
+    sealed: Arc<Vec<Arc<Vec<Arc<Stored>>>>>,
+    tail: Arc<Vec<Arc<Stored>>>,
+    next: u64,
+    tokens: u64,
+    encodings: Arc<Encodings>,
+}
+
+impl Transcript {
+    /// An empty transcript.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Appends an entry under the next id.
+    pub fn push(&mut self, entry: Entry) -> Arc<Stored> {
+        let stored = Arc::new(Stored { id: EntryId(self.next), tokens: Estimate::entry(&entry), entry });
+        self.push_stored(Arc::clone(&stored));
+        stored
+    }
+
+    /// Appends an entry that stands in another transcript, under the id it has there.
+    ///
+    /// The next id grows past it.
+    pub fn push_stored(&mut self, stored: Arc<Stored>) {
+        self.next = self.next.max(stored.id.0 + 1);
+        self.tokens = self.tokens.saturating_add(stored.tokens);
+        let tail = Arc::make_mut(&mut self.tail);
+        tail.push(stored);
+        if tail.len() == CHUNK {
+            let full = std::mem::take(&mut self.tail);
+            Arc::make_mut(&mut self.sealed).push(full);
+        }
+    }
+
+    /// How many entries there are.
+    pub fn len(&self) -> usize {
+        self.sealed.len() * CHUNK + self.tail.len()
+    }
+
+    /// Whether there is no entry.
+    pub fn is_empty(&self) -> bool {
+        self.tail.is_empty() && self.sealed.is_empty()
+    }
+
+    /// The entry at a position, counted from 0.
+    pub fn get(&self, at: usize) -> Option<&Arc<Stored>> {
+        match self.sealed.get(at / CHUNK) {
+            Some(chunk) => chunk.get(at % CHUNK),
+            None => self.tail.get(at.checked_sub(self.sealed.len() * CHUNK)?),
+        }
+    }
+
+    /// The newest entry.
+    pub fn last(&self) -> Option<&Arc<Stored>> {
+        self.get(self.len().checked_sub(1)?)
+    }
+
+    /// The entries, oldest first.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Arc<Stored>> {
+        self.sealed.iter().flat_map(|chunk| chunk.iter()).chain(self.tail.iter())
+    }
+
+    /// The entries from a position on; costs what it yields.
+    pub fn iter_from(&self, at: usize) -> impl Iterator<Item = &Arc<Stored>> {
+        (at..self.len()).filter_map(|at| self.get(at))
+    }
+
+    /// The estimated size of all entries in tokens.
+    pub fn tokens(&self) -> u64 {
+        self.tokens
+    }
+
+    /// The id that the next entry gets.
+    pub fn next_id(&self) -> EntryId {
+        EntryId(self.next)
+    }
+
+    /// Where wires keep the encoded bytes of this transcript and of its clones.
+    pub fn encodings(&self) -> &Encodings {
+        &self.encodings
+    }
+
+    /// The same entries, with encodings of their own: for a copy that will go its own way.
+    #[must_use]
+    pub fn fork(&self) -> Self {
+        Self { encodings: Arc::default(), ..self.clone() }
+    }
+}
+
+impl Index<usize> for Transcript {
+    type Output = Entry;
+
+    /// The entry at a position.
+    ///
+    /// # Panics
+    /// If there is none.
+    #[expect(clippy::expect_used, reason = "the documented contract of Index")]
+    fn index(&self, at: usize) -> &Entry {
+        &self.get(at).expect("the position is within the transcript").entry
+    }
+}
+
+impl PartialEq for Transcript {
+    fn eq(&self, other: &Self) -> bool {
+        self.next == other.next && self.len() == other.len() && self.iter().eq(other.iter())
+    }
+}
+
+impl FromIterator<Entry> for Transcript {
+    fn from_iter<I: IntoIterator<Item = Entry>>(entries: I) -> Self {
+        let mut transcript = Transcript::new();
+        for entry in entries {
+            transcript.push(entry);
+        }
+        transcript
+    }
+}
+
+impl Serialize for Transcript {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Raw<'a> {
+            version: u32,
+            next: u64,
+            entries: Vec<&'a Arc<Stored>>,
+        }
+        Raw { version: VERSION, next: self.next, entries: self.iter().collect() }.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Transcript {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        struct Raw {
+            version: u32,
+            next: u64,
+            entries: Vec<Arc<Stored>>,
+        }
+        let raw = Raw::deserialize(deserializer)?;
+        if raw.version != VERSION {
+            return Err(de::Error::custom(format_args!(
+                "transcript of version {}: this program reads {VERSION}",
+                raw.version
+            )));
+        }
+        let mut transcript = Transcript::new();
+        for stored in raw.entries {
+            if stored.id.0 < transcript.next || stored.id.0 >= raw.next {
+                return Err(de::Error::custom(format_args!("entry {} of a transcript is out of order", stored.id.0)));
+            }
+            transcript.push_stored(stored);
+        }
+        transcript.next = raw.next;
+        Ok(transcript)
+    }
+}

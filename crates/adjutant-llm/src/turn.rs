@@ -1,0 +1,119 @@
+//! A reply with the results of its calls: paired by construction, also through serde.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Call, CallId, CallResult, Reply};
+
+/// A reply and one result for each of its calls, in the order of the calls.
+///
+/// Invariant: `pairs` yields every call of the reply exactly once. A stored turn that breaks this does not load.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Raw")]
+pub struct Turn {
+    reply: Arc<Reply>,
+    results: Vec<Arc<CallResult>>,
+}
+
+/// A turn whose calls have not all ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[must_use]
+pub struct OpenTurn {
+    reply: Arc<Reply>,
+    slots: Vec<Option<Arc<CallResult>>>,
+}
+
+/// A stored turn whose calls and results do not match.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("unpaired turn: {calls} calls, {results} results")]
+pub struct Unpaired {
+    /// How many calls the reply holds.
+    pub calls: usize,
+    /// How many results were given.
+    pub results: usize,
+}
+
+#[derive(Deserialize)]
+struct Raw {
+    reply: Arc<Reply>,
+    results: Vec<Arc<CallResult>>,
+}
+
+impl Turn {
+    /// Begins to collect the results of a reply's calls.
+    pub fn open(reply: Arc<Reply>) -> OpenTurn {
+        let slots = reply.calls().map(|_| None).collect();
+        OpenTurn { reply, slots }
+    }
+
+    /// What the model said.
+    pub fn reply(&self) -> &Arc<Reply> {
+        &self.reply
+    }
+
+    /// The results, in the order of the calls.
+    pub fn results(&self) -> &[Arc<CallResult>] {
+        &self.results
+    }
+
+    /// Each call with its result, in the order of the calls.
+    pub fn pairs(&self) -> impl Iterator<Item = (&Call, &Arc<CallResult>)> {
+        self.reply.calls().zip(&self.results)
+    }
+}
+
+impl OpenTurn {
+    /// What the model said.
+    pub fn reply(&self) -> &Arc<Reply> {
+        &self.reply
+    }
+
+    /// Takes the result of a call.
+    ///
+    /// # Errors
+    /// Gives the result back if the reply has no such call, or if the call has its result already.
+    pub fn put(&mut self, id: CallId, result: Arc<CallResult>) -> Result<(), Arc<CallResult>> {
+        let slot = self.reply.calls().position(|call| call.id == id).and_then(|at| self.slots.get_mut(at));
+        match slot {
+            Some(slot @ None) => {
+                *slot = Some(result);
+                Ok(())
+            }
+            Some(Some(_)) | None => Err(result),
+        }
+    }
+
+    /// The calls that have no result yet, in order.
+    pub fn missing(&self) -> impl Iterator<Item = &Call> {
+        self.reply.calls().zip(&self.slots).filter(|(_, slot)| slot.is_none()).map(|(call, _)| call)
+    }
+
+    /// Each call with its result so far, in order.
+    pub fn slots(&self) -> impl Iterator<Item = (&Call, Option<&Arc<CallResult>>)> {
+        self.reply.calls().zip(self.slots.iter().map(Option::as_ref))
+    }
+
+    /// Closes the turn.
+    ///
+    /// # Errors
+    /// Gives the turn back if a call has no result yet.
+    pub fn close(self) -> Result<Turn, OpenTurn> {
+        if self.slots.iter().any(Option::is_none) {
+            return Err(self);
+        }
+        Ok(Turn { reply: self.reply, results: self.slots.into_iter().flatten().collect() })
+    }
+}
+
+impl TryFrom<Raw> for Turn {
+    type Error = Unpaired;
+
+    fn try_from(raw: Raw) -> Result<Self, Unpaired> {
+        let calls = raw.reply.calls().count();
+        if calls != raw.results.len() {
+            return Err(Unpaired { calls, results: raw.results.len() });
+        }
+        Ok(Turn { reply: raw.reply, results: raw.results })
+    }
+}

@@ -1,0 +1,82 @@
+//! A message to the model, and who it came from.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Content, ThreadId};
+
+/// A message to the model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct UserMessage {
+    /// What the message is made of, in order.
+    pub content: Vec<Content>,
+    /// Who the message came from.
+    #[serde(default)]
+    pub origin: Origin,
+}
+
+/// Who a user message came from.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Origin {
+    /// A person or the application: the prompt of a run.
+    #[default]
+    Person,
+    /// The steering queue, in the middle of a run.
+    Steering,
+    /// The follow-up queue, when the run would have ended.
+    FollowUp,
+    /// The framework, on behalf of the named component.
+    Reminder {
+        /// The component that reminds.
+        by: Arc<str>,
+    },
+    /// A parent that delegated a task.
+    Task {
+        /// The parent's thread.
+        from: ThreadId,
+    },
+    /// Another agent.
+    Peer {
+        /// The peer's thread.
+        from: ThreadId,
+    },
+}
+
+impl UserMessage {
+    /// A message of a person.
+    pub fn new(content: Vec<Content>) -> Self {
+        Self { content, origin: Origin::Person }
+    }
+
+    /// A text message of a person.
+    pub fn text(text: impl Into<Arc<str>>) -> Self {
+        Self::new(vec![Content::text(text)])
+    }
+
+    /// The same message, from someone else.
+    #[must_use]
+    pub fn from_origin(mut self, origin: Origin) -> Self {
+        self.origin = origin;
+        self
+    }
+
+    /// Whether the message holds nothing that a model could read: no content, or only blank text.
+    pub fn is_empty(&self) -> bool {
+        self.content.iter().all(|it| it.as_text().is_some_and(|text| text.trim().is_empty()))
+    }
+}
+
+impl From<&str> for UserMessage {
+    fn from(text: &str) -> Self {
+        Self::text(text)
+    }
+}
+
+impl From<String> for UserMessage {
+    fn from(text: String) -> Self {
+        Self::text(text)
+    }
+}
