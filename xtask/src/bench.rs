@@ -3,13 +3,5 @@
 use crate::{Failure, cargo};
 
 pub(crate) fn run(arguments: &[&str]) -> Result<(), Failure> {
-    let bench = [
-        "bench",
-        "--package",
-        "adjutant-tests",
-        "--benches",
-        "--locked",
-        "--",
-    ];
-    cargo::step("bench", &[bench.as_slice(), arguments].concat())
+    cargo::step_with("bench --package adjutant-tests --benches --locked --", arguments)
 }

@@ -11,51 +11,37 @@ pub(crate) fn root() -> &'static Path {
     here.parent().unwrap_or(here)
 }
 
-/// Runs cargo with its output on the terminal, after printing the step's name.
-pub(crate) fn step(name: &str, arguments: &[&str]) -> Result<(), Failure> {
-    step_with(name, arguments, &[])
+/// Prints the words and runs cargo with them, its output on the terminal.
+pub(crate) fn step(words: &str) -> Result<(), Failure> {
+    step_with(words, &[])
 }
 
-/// Like [`step`], with extra environment variables.
-pub(crate) fn step_with(
-    name: &str,
-    arguments: &[&str],
-    variables: &[(&str, &str)],
-) -> Result<(), Failure> {
-    println!("==> {name}: cargo {}", arguments.join(" "));
-    let status = command(arguments).envs(variables.iter().copied()).status();
-    match status {
-        Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(Failure::Step(format!("step `{name}` failed: {status}"))),
-        Err(error) => Err(Failure::Step(format!(
-            "step `{name}` did not start: {error}"
-        ))),
-    }
+/// Like [`step`], with arguments that may hold spaces.
+pub(crate) fn step_with(words: &str, more: &[&str]) -> Result<(), Failure> {
+    println!("==> cargo {words} {}", more.join(" "));
+    let status = command(words).args(more).status().map_err(|error| failure(words, &error))?;
+    if status.success() { Ok(()) } else { Err(failure(words, &status)) }
 }
 
 /// Runs cargo and returns what it wrote to its standard output.
-pub(crate) fn output(arguments: &[&str]) -> Result<String, Failure> {
-    let what = || format!("cargo {}", arguments.join(" "));
-    let output = command(arguments)
-        .output()
-        .map_err(|error| Failure::Step(format!("{}: {error}", what())))?;
-    if !output.status.success() {
-        let message = String::from_utf8_lossy(&output.stderr);
-        return Err(Failure::Step(format!("{}: {}", what(), message.trim_end())));
-    }
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+pub(crate) fn output(words: &str) -> Result<String, Failure> {
+    let output = command(words).output().map_err(|error| failure(words, &error))?;
+    let [text, why] = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    if output.status.success() { Ok(text) } else { Err(failure(words, &why)) }
 }
 
-fn command(arguments: &[&str]) -> Command {
-    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.current_dir(root()).args(arguments);
+fn failure(words: &str, why: &dyn std::fmt::Display) -> Failure {
+    Failure::Step(format!("cargo {words}: {why}"))
+}
+
+fn command(words: &str) -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
+    command.current_dir(root()).args(words.split_whitespace());
+    command.env("RUSTDOCFLAGS", "-D warnings");
     // `cargo run` sets these for xtask itself. Build scripts that watch them would run again in every other build.
-    for (name, _) in std::env::vars_os() {
-        if name.to_str().is_some_and(|name| {
-            name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")
-        }) {
-            command.env_remove(name);
-        }
+    let ours = |name: &String| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
+    for name in std::env::vars().map(|(name, _)| name).filter(ours) {
+        command.env_remove(name);
     }
     command
 }

@@ -2,35 +2,17 @@
 
 use crate::{Failure, cargo, tidy};
 
+const AFTER_TIDY: &[&str] = &[
+    "clippy --workspace --all-targets --locked -- -D warnings",
+    "doc --workspace --no-deps --locked",
+    "test --workspace --locked --doc",
+    // Not `--all-targets`: that would run the benchmarks too.
+    "test --workspace --locked --no-fail-fast --lib --bins --tests --examples",
+];
+
 pub(crate) fn run() -> Result<(), Failure> {
-    cargo::step("fmt", &["fmt", "--all", "--check"])?;
+    cargo::step("fmt --all --check")?;
     println!("==> tidy");
     tidy::run()?;
-    cargo::step(
-        "clippy",
-        &[
-            "clippy",
-            "--workspace",
-            "--all-targets",
-            "--locked",
-            "--",
-            "-D",
-            "warnings",
-        ],
-    )?;
-    let strict = [("RUSTDOCFLAGS", "-D warnings")];
-    cargo::step_with(
-        "doc",
-        &["doc", "--workspace", "--no-deps", "--locked"],
-        &strict,
-    )?;
-    cargo::step("doc tests", &["test", "--doc", "--workspace", "--locked"])?;
-    // Not `--all-targets`: that would run the benchmarks too.
-    let targets = ["--lib", "--bins", "--tests", "--examples"];
-    let test = [
-        ["test", "--workspace", "--locked", "--no-fail-fast"].as_slice(),
-        &targets,
-    ]
-    .concat();
-    cargo::step("tests", &test)
+    AFTER_TIDY.iter().try_for_each(|words| cargo::step(words))
 }

@@ -3,18 +3,12 @@
 use crate::{Failure, cargo, metadata};
 
 pub(crate) fn run() -> Result<(), Failure> {
-    for package in metadata::read()?.iter().filter(|package| package.published) {
-        let check = ["check", "--package", &package.name, "--locked"];
-        cargo::step(&format!("{} by default", package.name), &check)?;
-        let bare = [check.as_slice(), &["--no-default-features"]].concat();
-        cargo::step(&format!("{} without features", package.name), &bare)?;
-        for feature in package
-            .features
-            .iter()
-            .filter(|feature| *feature != "default")
-        {
-            let alone = [bare.as_slice(), &["--features", feature]].concat();
-            cargo::step(&format!("{} with only {feature}", package.name), &alone)?;
+    for package in metadata::read()?.iter().filter(|package| package.is_published()) {
+        let check = format!("check --locked --package {}", package.name);
+        cargo::step(&check)?;
+        cargo::step(&format!("{check} --no-default-features"))?;
+        for feature in package.features.keys().filter(|name| *name != "default") {
+            cargo::step(&format!("{check} --no-default-features --features {feature}"))?;
         }
     }
     Ok(())

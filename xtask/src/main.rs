@@ -1,9 +1,5 @@
 //! Project tasks, run as `cargo xtask <command>`. Each command is one module; nothing here is published.
-#![expect(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "a command speaks to its terminal"
-)]
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command speaks to its terminal")]
 
 mod bench;
 mod cargo;
@@ -36,36 +32,20 @@ enum Failure {
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    match run(&arguments) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(Failure::Step(message)) => {
-            eprintln!("xtask: {message}");
-            ExitCode::from(1)
-        }
-        Err(Failure::Usage(message)) => {
-            eprintln!("xtask: {message}\n\n{USAGE}");
-            ExitCode::from(2)
-        }
-    }
-}
-
-fn run(arguments: &[String]) -> Result<(), Failure> {
-    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    match words.as_slice() {
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let result = match arguments.as_slice() {
         ["check"] => check::run(),
         ["tidy"] => tidy::run(),
         ["features"] => features::run(),
         ["bench", rest @ ..] => bench::run(rest),
         ["release", rest @ ..] => release::run(rest),
-        ["help" | "--help" | "-h"] => {
-            println!("{USAGE}");
-            Ok(())
-        }
-        [] => Err(Failure::Usage("no command".into())),
-        [command @ ("check" | "tidy" | "features"), rest @ ..] => Err(Failure::Usage(format!(
-            "`{command}` takes no arguments: {}",
-            rest.join(" ")
-        ))),
-        [command, ..] => Err(Failure::Usage(format!("unknown command: {command}"))),
-    }
+        _ => Err(Failure::Usage(format!("unknown command: `{}`", arguments.join(" ")))),
+    };
+    let (code, message) = match result {
+        Ok(()) => return ExitCode::SUCCESS,
+        Err(Failure::Step(message)) => (1, message),
+        Err(Failure::Usage(message)) => (2, format!("{message}\n\n{USAGE}")),
+    };
+    eprintln!("xtask: {message}");
+    ExitCode::from(code)
 }

@@ -1,49 +1,65 @@
 //! The workspace as `cargo metadata` tells it, reduced to what the tasks ask about.
 
-use serde_json::Value;
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
 
 use crate::{Failure, cargo};
 
 /// One member of the workspace.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Deserialize)]
 pub(crate) struct Package {
     pub(crate) name: String,
     pub(crate) version: String,
-    pub(crate) published: bool,
-    pub(crate) features: Vec<String>,
-    /// Its dependencies on other members.
-    pub(crate) edges: Vec<Edge>,
+    pub(crate) features: BTreeMap<String, Vec<String>>,
+    /// The registries it may go to; none means any.
+    pub(crate) publish: Option<Vec<String>>,
+    pub(crate) dependencies: Vec<Dependency>,
 }
 
-/// A dependency on another member of the workspace.
-#[derive(Debug)]
-pub(crate) struct Edge {
-    pub(crate) to: String,
-    pub(crate) development: bool,
-    /// Has a version, so it stays in the published manifest.
-    pub(crate) versioned: bool,
+/// A dependency of a member.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct Dependency {
+    pub(crate) name: String,
+    /// `dev`, `build`, or none.
+    pub(crate) kind: Option<String>,
+    /// Its version, or `*`: then it does not stay in the published manifest if it is `dev`.
+    pub(crate) req: String,
+    /// Only dependencies on other members have one.
+    pub(crate) path: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Workspace {
+    packages: Vec<Package>,
+}
+
+impl Package {
+    pub(crate) fn is_published(&self) -> bool {
+        self.publish.is_none()
+    }
+
+    /// Its dependencies on other members.
+    pub(crate) fn edges(&self) -> impl Iterator<Item = &Dependency> {
+        self.dependencies.iter().filter(|edge| edge.path.is_some())
+    }
 }
 
 pub(crate) fn read() -> Result<Vec<Package>, Failure> {
-    let text = cargo::output(&["metadata", "--no-deps", "--format-version", "1", "--locked"])?;
-    let value: Value = serde_json::from_str(&text)
-        .map_err(|error| Failure::Step(format!("cargo metadata: {error}")))?;
-    Ok(list(&value["packages"]).iter().map(package).collect())
+    let text = cargo::output("metadata --no-deps --format-version 1 --locked")?;
+    let workspace: Result<Workspace, _> = serde_json::from_str(&text);
+    let failure = |error| Failure::Step(format!("cargo metadata: {error}"));
+    Ok(workspace.map_err(failure)?.packages)
 }
 
 /// The published members in an order in which each comes after what it depends on, or the members of a cycle.
 pub(crate) fn publish_order(packages: &[Package]) -> Result<Vec<&Package>, Vec<&Package>> {
-    let mut waiting: Vec<&Package> = packages
-        .iter()
-        .filter(|package| package.published)
-        .collect();
+    let mut waiting: Vec<_> = packages.iter().filter(|package| package.is_published()).collect();
     let mut order = Vec::new();
     while !waiting.is_empty() {
-        let blocked = |package: &&Package| {
-            let mut edges = package.edges.iter().filter(|edge| edge.versioned);
-            edges.any(|edge| waiting.iter().any(|other| other.name == edge.to))
-        };
-        let (later, now): (Vec<_>, Vec<_>) = waiting.iter().copied().partition(blocked);
+        let waits_for = |name: &String| waiting.iter().any(|other| other.name == *name);
+        let waits = |package: &&Package| package.edges().any(|edge| edge.req != "*" && waits_for(&edge.name));
+        let (later, now): (Vec<_>, Vec<_>) = waiting.iter().copied().partition(waits);
         if now.is_empty() {
             return Err(later);
         }
@@ -51,40 +67,4 @@ pub(crate) fn publish_order(packages: &[Package]) -> Result<Vec<&Package>, Vec<&
         waiting = later;
     }
     Ok(order)
-}
-
-fn package(value: &Value) -> Package {
-    Package {
-        name: string(&value["name"]),
-        version: string(&value["version"]),
-        published: value["publish"]
-            .as_array()
-            .is_none_or(|registries| !registries.is_empty()),
-        features: value["features"]
-            .as_object()
-            .into_iter()
-            .flat_map(|map| map.keys().cloned())
-            .collect(),
-        edges: list(&value["dependencies"])
-            .iter()
-            .filter(|edge| edge["path"].is_string())
-            .map(edge)
-            .collect(),
-    }
-}
-
-fn edge(value: &Value) -> Edge {
-    Edge {
-        to: string(&value["name"]),
-        development: value["kind"] == "dev",
-        versioned: value["req"] != "*",
-    }
-}
-
-fn list(value: &Value) -> &[Value] {
-    value.as_array().map_or(&[], Vec::as_slice)
-}
-
-fn string(value: &Value) -> String {
-    value.as_str().unwrap_or_default().to_owned()
 }

@@ -1,15 +1,13 @@
 //! `tidy`: the rules of the project that neither the compiler nor clippy knows. Each check returns what it found,
 //! one message a line; all of them are printed.
 
-mod attributes;
 mod documents;
 mod driver;
 mod edges;
-mod names;
 mod sizes;
 mod weight;
+mod words;
 
-use std::path::Path;
 use std::{fs, io};
 
 use crate::scan::{self, Scanned};
@@ -17,6 +15,18 @@ use crate::{Failure, cargo, metadata};
 
 /// The folders that hold Rust sources.
 const FOLDERS: &[&str] = &["crates", "examples", "fuzz", "tests", "xtask"];
+
+/// What is checked in each file.
+const EACH: &[fn(&Source) -> Vec<String>] = &[
+    sizes::file,
+    sizes::functions,
+    sizes::test_modules,
+    sizes::library,
+    words::file_name,
+    words::header,
+    words::attributes,
+    edges::inline_tests,
+];
 
 /// One Rust file.
 #[derive(Debug)]
@@ -28,76 +38,56 @@ struct Source {
 }
 
 impl Source {
-    fn new(path: String, raw: String) -> Self {
-        Self {
-            scanned: scan::scan(&raw),
-            path,
-            raw,
-        }
+    fn new(path: &str, raw: String) -> Self {
+        let scanned = scan::scan(&raw);
+        Self { path: path.to_owned(), raw, scanned }
     }
 
     /// A message about the line that holds the byte at `at`.
     fn message(&self, at: usize, what: &str) -> String {
-        format!("{}:{}: {what}", self.path, scan::line_of(&self.raw, at))
+        let line = self.raw.bytes().take(at).filter(|byte| *byte == b'\n').count() + 1;
+        format!("{}:{line}: {what}", self.path)
+    }
+
+    /// A message if what stands at `at` has more lines than it may.
+    fn longer(&self, at: usize, what: &str, lines: usize, limit: usize) -> Option<String> {
+        (lines > limit).then(|| self.message(at, &format!("{what} has {lines} lines (limit {limit})")))
     }
 }
 
 pub(crate) fn run() -> Result<(), Failure> {
-    let sources = read_sources().map_err(|error| Failure::Step(format!("tidy: {error}")))?;
-    let packages = metadata::read()?;
-    let messages: Vec<String> = [
-        names::file_names(&sources),
-        names::headers(&sources),
-        sizes::files(&sources),
-        sizes::functions(&sources),
-        sizes::test_modules(&sources),
-        sizes::libraries(&sources),
-        sizes::xtask(&sources),
-        documents::lengths(cargo::root()),
-        edges::table(&packages),
-        edges::published(&packages),
-        edges::inline_tests(&sources),
-        driver::by_name(&sources),
-        attributes::forbidden(&sources),
-        attributes::expectations(&sources),
-        weight::facade()?,
-    ]
-    .concat();
-    for message in &messages {
-        eprintln!("{message}");
+    let mut sources = Vec::new();
+    for folder in FOLDERS.iter().filter(|folder| cargo::root().join(folder).is_dir()) {
+        read(folder, &mut sources).map_err(|error| Failure::Step(format!("{folder}: {error}")))?;
     }
+    let packages = metadata::read()?;
+    let each = sources.iter().flat_map(|source| EACH.iter().flat_map(move |check| check(source)));
+    let mut messages: Vec<String> = each.collect();
+    messages.extend(sizes::xtask(&sources));
+    messages.extend(words::expectations(&sources));
+    messages.extend(driver::by_name(&sources));
+    messages.extend(documents::lengths());
+    messages.extend(edges::table(&packages));
+    messages.extend(edges::published(&packages));
+    messages.extend(weight::facade()?);
+    messages.iter().for_each(|message| eprintln!("{message}"));
     match messages.len() {
         0 => Ok(()),
-        found => Err(Failure::Step(format!("tidy found {found}"))),
+        found => Err(Failure::Step(format!("tidy found: {found}"))),
     }
 }
 
-fn read_sources() -> io::Result<Vec<Source>> {
-    let mut sources = Vec::new();
-    for folder in FOLDERS
-        .iter()
-        .filter(|folder| cargo::root().join(folder).is_dir())
-    {
-        read_folder(folder, &mut sources)?;
-    }
-    sources.sort_by(|one, other| one.path.cmp(&other.path));
-    Ok(sources)
-}
-
-fn read_folder(folder: &str, sources: &mut Vec<Source>) -> io::Result<()> {
-    for entry in fs::read_dir(cargo::root().join(folder))? {
-        let entry = entry?;
+fn read(folder: &str, sources: &mut Vec<Source>) -> io::Result<()> {
+    let entries = fs::read_dir(cargo::root().join(folder))?;
+    let mut entries = entries.collect::<Result<Vec<_>, _>>()?;
+    entries.sort_by_key(fs::DirEntry::file_name);
+    for entry in entries {
         let name = entry.file_name().to_string_lossy().into_owned();
         let path = format!("{folder}/{name}");
-        if entry.file_type()?.is_dir() {
-            if !name.starts_with('.') && !name.starts_with("target") {
-                read_folder(&path, sources)?;
-            }
-        } else if Path::new(&name)
-            .extension()
-            .is_some_and(|extension| extension == "rs")
-        {
-            sources.push(Source::new(path, fs::read_to_string(entry.path())?));
+        if name.ends_with(".rs") {
+            sources.push(Source::new(&path, fs::read_to_string(entry.path())?));
+        } else if entry.file_type()?.is_dir() && !name.starts_with("target") {
+            read(&path, sources)?;
         }
     }
     Ok(())

@@ -3,60 +3,44 @@
 use super::Source;
 use crate::metadata::{self, Package};
 
-const ALL: &str = "agent llm macros mcp orchestration otel providers skills store tool toolkit";
-
 /// Crate and what it may depend on, normally or optionally; `adjutant-` is left out. Crates to come are listed too.
-const EDGES: &[(&str, &[&str])] = &[
-    ("llm", &[]),
-    ("macros", &[]),
-    ("tool", &["llm macros"]),
-    ("providers", &["llm"]),
-    ("agent", &["llm tool"]),
-    ("store", &["llm tool agent"]),
-    ("skills", &["llm tool agent"]),
-    ("orchestration", &["llm tool agent"]),
-    ("toolkit", &["llm tool"]),
-    ("mcp", &["llm tool"]),
-    ("otel", &["llm"]),
-    ("runtime", &[ALL]),
-    ("testing", &["llm tool agent"]),
-    ("adjutant", &[ALL, "runtime"]),
-    ("server", &["adjutant"]),
-    ("cli", &["adjutant server"]),
+const EDGES: &[(&str, &str)] = &[
+    ("llm", ""),
+    ("macros", ""),
+    ("tool", "llm macros"),
+    ("providers", "llm"),
+    ("agent", "llm tool"),
+    ("store", "llm tool agent"),
+    ("skills", "llm tool agent"),
+    ("orchestration", "llm tool agent"),
+    ("toolkit", "llm tool"),
+    ("mcp", "llm tool"),
+    ("otel", "llm"),
+    ("runtime", LIBRARIES),
+    ("testing", "llm tool agent"),
+    ("adjutant", LIBRARIES),
+    ("server", "adjutant"),
+    ("cli", "adjutant server"),
 ];
+/// For the crates above all of them; that no two of those need each other, the check for cycles sees.
+const LIBRARIES: &str = "agent llm macros mcp orchestration otel providers runtime skills store tool toolkit";
 
 pub(super) fn table(packages: &[Package]) -> Vec<String> {
     let mut messages = Vec::new();
-    for package in packages.iter().filter(|package| package.published) {
-        let path = format!("crates/{}/Cargo.toml:1", package.name);
-        let Some((_, allowed)) = EDGES.iter().find(|(name, _)| *name == short(&package.name))
-        else {
-            messages.push(format!(
-                "{path}: a published crate that the edge table does not know"
-            ));
-            continue;
-        };
-        let allowed = |name: &str| {
-            allowed
-                .iter()
-                .any(|names| names.split(' ').any(|one| one == short(name)))
-        };
-        for edge in &package.edges {
-            if !edge.development && !allowed(&edge.to) {
-                messages.push(format!(
-                    "{path}: depends on {} (not in the edge table)",
-                    edge.to
-                ));
-            }
-            if !edge.development && !edge.versioned {
-                messages.push(format!("{path}: depends on {} without a version", edge.to));
-            }
-            if edge.development && edge.versioned && edge.to == "adjutant-testing" {
-                messages.push(format!(
-                    "{path}: dev-depends on {} with a version (path only)",
-                    edge.to
-                ));
-            }
+    for package in packages.iter().filter(|package| package.is_published()) {
+        let row = EDGES.iter().find(|(name, _)| *name == short(&package.name));
+        if row.is_none() {
+            messages.push(message(package, "not in the edge table"));
+        }
+        for edge in package.edges() {
+            let allowed = row.is_some_and(|(_, to)| to.split(' ').any(|to| to == short(&edge.name)));
+            let what = match (edge.kind.as_deref(), edge.req.as_str()) {
+                (None | Some("build"), _) if !allowed => "not in the edge table",
+                (None | Some("build"), "*") => "without a version",
+                (Some("dev"), req) if req != "*" && edge.name == "adjutant-testing" => "with a version (path only)",
+                _ => continue,
+            };
+            messages.push(message(package, &format!("depends on {}: {what}", edge.name)));
         }
     }
     messages
@@ -65,72 +49,62 @@ pub(super) fn table(packages: &[Package]) -> Vec<String> {
 /// What stays in published manifests has no cycle: dev-dependencies too, when they have a version.
 pub(super) fn published(packages: &[Package]) -> Vec<String> {
     let cycle = metadata::publish_order(packages).err().unwrap_or_default();
-    let message =
-        |package: &&Package| format!("crates/{}/Cargo.toml:1: in a published cycle", package.name);
-    cycle.iter().map(message).collect()
+    cycle.iter().map(|package| message(package, "in or above a cycle once published")).collect()
 }
 
-/// Inline tests see another build of their own crate than `adjutant-testing` does.
-pub(super) fn inline_tests(sources: &[Source]) -> Vec<String> {
-    let inside = |source: &&Source| {
-        source.path.starts_with("crates/")
-            && source.path.contains("/src/")
-            && !source.path.contains("-testing/")
-    };
-    let found = sources.iter().filter(inside).filter_map(|source| {
-        let at = source.scanned.code.find("adjutant_testing")?;
-        Some(source.message(at, "adjutant-testing is for the crate's `tests/`"))
-    });
-    found.collect()
+/// Inline tests would see another build of their own crate than `adjutant-testing` does.
+pub(super) fn inline_tests(source: &Source) -> Vec<String> {
+    let path = &source.path;
+    let inside = path.starts_with("crates/") && path.contains("/src/") && !path.contains("-testing/");
+    let found = source.scanned.code.find("adjutant_testing").filter(|_| inside);
+    found.map(|at| source.message(at, "adjutant-testing is for `tests/`")).into_iter().collect()
+}
+
+fn message(package: &Package, what: &str) -> String {
+    format!("crates/{}/Cargo.toml:1: {what}", package.name)
 }
 
 fn short(name: &str) -> &str {
-    name.strip_prefix("adjutant-").unwrap_or(name)
+    name.trim_start_matches("adjutant-")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metadata::Edge;
+    use crate::metadata::Dependency;
 
-    fn package(name: &str, to: &str, development: bool, versioned: bool) -> Package {
-        let edges = vec![Edge {
-            to: to.into(),
-            development,
-            versioned,
-        }];
-        Package {
-            name: name.into(),
-            published: true,
-            edges,
-            ..Package::default()
-        }
+    fn package(name: &str, to: &str, kind: Option<&str>, req: &str) -> Package {
+        let (kind, path) = (kind.map(str::to_owned), Some(String::new()));
+        let dependencies = vec![Dependency { name: to.into(), kind, req: req.into(), path }];
+        Package { name: name.into(), dependencies, ..Package::default() }
+    }
+
+    #[track_caller]
+    fn check(rule: fn(&[Package]) -> Vec<String>, packages: &[Package], expect: &[&str]) {
+        let expect: Vec<_> = expect.iter().map(|what| format!("crates/adjutant-{what}")).collect();
+        assert_eq!(rule(packages), expect);
     }
 
     #[test]
-    fn table_reports_an_edge_when_it_is_not_listed() {
-        let fine = [
-            package("adjutant-tool", "adjutant-llm", false, true),
-            package("adjutant-llm", "adjutant-testing", true, false),
-        ];
-        assert_eq!(table(&fine), [""; 0]);
-        assert_eq!(
-            table(&[package("adjutant-llm", "adjutant-tool", false, true)]),
-            ["crates/adjutant-llm/Cargo.toml:1: depends on adjutant-tool (not in the edge table)"]
-        );
+    fn table_reports_an_edge_when_it_is_not_listed_or_wrongly_versioned() {
+        let tool = |req| package("adjutant-tool", "adjutant-llm", None, req);
+        let llm = |req| package("adjutant-llm", "adjutant-testing", Some("dev"), req);
+        check(table, &[tool("^1"), llm("*")], &[]);
+        let bare = "tool/Cargo.toml:1: depends on adjutant-llm: without a version";
+        let fixed = "llm/Cargo.toml:1: depends on adjutant-testing: with a version (path only)";
+        check(table, &[tool("*"), llm("^1")], &[bare, fixed]);
+        let up = package("adjutant-llm", "adjutant-tool", None, "^1");
+        let unlisted = "llm/Cargo.toml:1: depends on adjutant-tool: not in the edge table";
+        check(table, &[up], &[unlisted]);
     }
 
     #[test]
     fn published_reports_a_cycle_when_a_dev_dependency_has_a_version() {
-        let tool = || package("adjutant-tool", "adjutant-llm", false, true);
-        let llm = |versioned| package("adjutant-llm", "adjutant-tool", true, versioned);
-        assert_eq!(published(&[tool(), llm(false)]), [""; 0]);
-        assert_eq!(
-            published(&[tool(), llm(true)]),
-            [
-                "crates/adjutant-tool/Cargo.toml:1: in a published cycle",
-                "crates/adjutant-llm/Cargo.toml:1: in a published cycle"
-            ]
-        );
+        let tool = || package("adjutant-tool", "adjutant-llm", None, "^1");
+        let llm = |req| package("adjutant-llm", "adjutant-tool", Some("dev"), req);
+        check(published, &[tool(), llm("*")], &[]);
+        let [one, other] =
+            ["tool", "llm"].map(|name| format!("{name}/Cargo.toml:1: in or above a cycle once published"));
+        check(published, &[tool(), llm("^1")], &[&one, &other]);
     }
 }

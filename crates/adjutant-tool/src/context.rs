@@ -1,0 +1,131 @@
+//! What a tool knows of the call that it serves. Owned, so that a body may be spawned.
+
+use std::{
+    any::{Any, TypeId},
+    collections::HashMap,
+    fmt,
+    sync::Arc,
+};
+
+use adjutant_llm::CallId;
+use serde::{Serialize, de::DeserializeOwned};
+
+use crate::{CallPort, Cancel, Detached, Identity, Noted, Progress, ToolError, ToolErrorKind};
+
+/// What a tool knows of the call that it serves; cheap to clone.
+#[derive(Clone)]
+pub struct CallContext {
+    who: Arc<Identity>,
+    cancel: Cancel,
+    port: Arc<dyn CallPort>,
+    handles: Arc<Handles>,
+}
+
+type Handles = HashMap<TypeId, Box<dyn Any + Send + Sync>>;
+
+/// Builds a [`CallContext`]; only who runs tools needs it.
+pub struct CallContextBuilder {
+    who: Arc<Identity>,
+    cancel: Cancel,
+    port: Arc<dyn CallPort>,
+    handles: Handles,
+}
+
+impl CallContext {
+    /// The context of a call outside any run, for tests and for calling a tool by hand.
+    pub fn detached() -> Self {
+        let who = Identity::root("detached".into(), "detached", "detached");
+        CallContextBuilder::new(Arc::new(who), Cancel::new(), Arc::new(Detached)).build()
+    }
+
+    /// The agent that calls, and the call.
+    pub fn who(&self) -> &Identity {
+        &self.who
+    }
+
+    /// The call, if it is one of a run.
+    pub fn call(&self) -> Option<CallId> {
+        self.who.call
+    }
+
+    /// The wish to stop; a tool that waits should wait for this too.
+    pub fn cancel(&self) -> &Cancel {
+        &self.cancel
+    }
+
+    /// The door to the run.
+    pub fn port(&self) -> &dyn CallPort {
+        &*self.port
+    }
+
+    /// Shows what the call has done so far.
+    pub fn progress(&self, progress: Progress) {
+        self.port.emit(progress);
+    }
+
+    /// A handle that was put in by who drives the call.
+    pub fn get<T: ?Sized + Send + Sync + 'static>(&self) -> Option<Arc<T>> {
+        self.handles.get(&TypeId::of::<T>())?.downcast_ref::<Arc<T>>().cloned()
+    }
+
+    /// Runs `work` at most once for each key, over all entries into this call.
+    ///
+    /// Only for tools of class `Resumable`. A failure is not noted: the step counts as begun, not as finished.
+    ///
+    /// # Errors
+    /// `OutcomeUnknown` if the step was begun before a crash and not finished, `Diverged` if the noted value is not of
+    /// this type, `NotResumable` outside a resumable call, and whatever `work` fails with.
+    pub async fn once<T, F>(&self, key: &str, work: impl FnOnce() -> F + Send) -> Result<T, ToolError>
+    where
+        T: Serialize + DeserializeOwned + Send,
+        F: Future<Output = Result<T, ToolError>> + Send,
+    {
+        match self.port.begin(key).await? {
+            Noted::Done(value) => return serde_json::from_value(value).map_err(|error| diverged(key, error)),
+            Noted::Unknown => {
+                let message = format!("step {key:?} was begun before a crash; whether it took effect is not known");
+                return Err(ToolError::new(ToolErrorKind::OutcomeUnknown, message));
+            }
+            Noted::Fresh => {}
+        }
+        let outcome = work().await?;
+        let value = serde_json::to_value(&outcome).map_err(|error| diverged(key, error))?;
+        self.port.finish(key, value).await?;
+        Ok(outcome)
+    }
+}
+
+impl CallContextBuilder {
+    /// Begins with what every context has.
+    pub fn new(who: Arc<Identity>, cancel: Cancel, port: Arc<dyn CallPort>) -> Self {
+        Self { who, cancel, port, handles: Handles::new() }
+    }
+
+    /// Puts in a handle, for [`CallContext::get`].
+    #[must_use]
+    pub fn put<T: ?Sized + Send + Sync + 'static>(mut self, handle: Arc<T>) -> Self {
+        self.handles.insert(TypeId::of::<T>(), Box::new(handle));
+        self
+    }
+
+    /// The finished context.
+    pub fn build(self) -> CallContext {
+        CallContext { who: self.who, cancel: self.cancel, port: self.port, handles: Arc::new(self.handles) }
+    }
+}
+
+fn diverged(key: &str, error: serde_json::Error) -> ToolError {
+    ToolError::new(ToolErrorKind::Diverged, format!("the noted value of step {key:?} does not fit")).with_source(error)
+}
+
+impl fmt::Debug for CallContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CallContext").field("who", &self.who).field("cancel", &self.cancel).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for CallContextBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CallContextBuilder").field("who", &self.who).finish_non_exhaustive()
+    }
+}

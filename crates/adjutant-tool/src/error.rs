@@ -1,0 +1,84 @@
+//! Why a tool failed. For the model this is data: it becomes an error result.
+
+use std::{error, fmt, sync::Arc, time::Duration};
+
+/// Why a tool failed.
+#[derive(Debug, Clone)]
+pub struct ToolError {
+    kind: ToolErrorKind,
+    message: Arc<str>,
+    source: Option<Arc<dyn error::Error + Send + Sync>>,
+}
+
+/// What kind of failure it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ToolErrorKind {
+    /// The tool tried and failed.
+    Failed,
+    /// The arguments cannot be meant.
+    InvalidArguments,
+    /// A rule or a person forbids it.
+    Denied,
+    /// The tool noticed the wish to stop.
+    Cancelled,
+    /// It took too long.
+    TimedOut,
+    /// A step was started before a crash; whether it took effect is not known.
+    OutcomeUnknown,
+    /// The tool asked for something that only a resumable tool may have.
+    NotResumable,
+    /// What the log holds does not fit what the tool asks for.
+    Diverged,
+}
+
+impl ToolError {
+    /// A failure; `message` is what the model is shown.
+    pub fn failed(message: impl Into<Arc<str>>) -> Self {
+        Self::new(ToolErrorKind::Failed, message)
+    }
+
+    /// A failure of some kind.
+    pub fn new(kind: ToolErrorKind, message: impl Into<Arc<str>>) -> Self {
+        Self { kind, message: message.into(), source: None }
+    }
+
+    /// Sets what caused it.
+    #[must_use]
+    pub fn with_source(mut self, source: impl error::Error + Send + Sync + 'static) -> Self {
+        self.source = Some(Arc::new(source));
+        self
+    }
+
+    /// What kind of failure it is.
+    pub fn kind(&self) -> ToolErrorKind {
+        self.kind
+    }
+
+    /// What the model is shown.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// Whether the same call may succeed later.
+    pub fn is_retryable(&self) -> bool {
+        self.kind == ToolErrorKind::TimedOut
+    }
+
+    /// How long to wait before trying again; a tool's failure never says.
+    pub fn retry_after(&self) -> Option<Duration> {
+        None
+    }
+}
+
+impl fmt::Display for ToolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl error::Error for ToolError {
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+        self.source.as_ref().map(|source| &**source as &(dyn error::Error + 'static))
+    }
+}

@@ -1,0 +1,62 @@
+//! Who does something: an agent, its thread, and where it stands among other agents.
+
+use std::sync::Arc;
+
+use adjutant_llm::{CallId, ThreadId};
+use serde::{Deserialize, Serialize};
+
+/// Who does something.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Identity {
+    /// The conversation.
+    pub thread: ThreadId,
+    /// The agent's id, unique for ever.
+    pub agent_id: Arc<str>,
+    /// The agent's name; of several instances, each has its own.
+    pub name: Arc<str>,
+    /// The name that the agent was configured under.
+    pub config_name: Arc<str>,
+    /// The names from the root agent to this one, joined by slashes.
+    pub path: Arc<str>,
+    /// The thread of the agent that opened this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<ThreadId>,
+    /// How many agents stand above this one.
+    #[serde(default)]
+    pub depth: u16,
+    /// The task that this agent was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<Arc<str>>,
+    /// The call that this is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<CallId>,
+    /// A short mark shown before the agent's lines.
+    #[serde(default)]
+    pub prefix: Arc<str>,
+}
+
+impl Identity {
+    /// A root agent: its path is its name.
+    pub fn root(thread: ThreadId, agent_id: impl Into<Arc<str>>, name: impl Into<Arc<str>>) -> Self {
+        let name = name.into();
+        Self {
+            thread,
+            agent_id: agent_id.into(),
+            config_name: Arc::clone(&name),
+            path: Arc::clone(&name),
+            name,
+            parent: None,
+            depth: 0,
+            task: None,
+            call: None,
+            prefix: "".into(),
+        }
+    }
+
+    /// The same agent, within a call.
+    #[must_use]
+    pub fn within(&self, call: CallId) -> Self {
+        Self { call: Some(call), ..self.clone() }
+    }
+}

@@ -1,0 +1,87 @@
+//! What a tool says about itself.
+
+use std::{sync::Arc, time::Duration};
+
+use adjutant_llm::{ToolDecl, ToolName};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// What a tool says about itself.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct ToolSpec {
+    /// What the model is shown.
+    pub decl: ToolDecl,
+    /// What people are shown instead of the name.
+    pub title: Option<Arc<str>>,
+    /// What may happen to a call that was started before a crash.
+    pub replay: Replay,
+    /// Whether a batch that calls this tool runs one call after the other.
+    pub sequential: bool,
+    /// How long one call may take, instead of the run's own limit.
+    pub timeout: Option<Duration>,
+}
+
+/// What may happen to a call whose start is in the log and whose result is not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Replay {
+    /// It is run again: it only looks.
+    Pure,
+    /// It is run again with the same key: doing it twice is doing it once.
+    Idempotent,
+    /// It is never run again; the model is told that the outcome is unknown.
+    #[default]
+    Once,
+    /// It is entered again from the top, and its steps are answered from the log.
+    Resumable,
+}
+
+impl ToolSpec {
+    /// A tool of this name, with a description for the model and a JSON schema for the arguments.
+    ///
+    /// It runs at most once, in parallel with others, as long as the run allows.
+    pub fn new(name: impl Into<ToolName>, description: impl Into<Arc<str>>, schema: impl Into<Arc<Value>>) -> Self {
+        Self {
+            decl: ToolDecl { name: name.into(), description: description.into(), schema: schema.into() },
+            title: None,
+            replay: Replay::Once,
+            sequential: false,
+            timeout: None,
+        }
+    }
+
+    /// Sets what people are shown instead of the name.
+    #[must_use]
+    pub fn title(mut self, title: impl Into<Arc<str>>) -> Self {
+        self.title = Some(title.into());
+        self
+    }
+
+    /// Sets what may happen to a call that was started before a crash.
+    #[must_use]
+    pub fn replay(mut self, replay: Replay) -> Self {
+        self.replay = replay;
+        self
+    }
+
+    /// Makes a batch that calls this tool run one call after the other.
+    #[must_use]
+    pub fn sequential(mut self) -> Self {
+        self.sequential = true;
+        self
+    }
+
+    /// Sets how long one call may take.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// The name that the model calls.
+    pub fn name(&self) -> &ToolName {
+        &self.decl.name
+    }
+}

@@ -1,0 +1,96 @@
+//! A tool, typed for who writes it and erased for who runs it.
+
+use adjutant_llm::CallResult;
+use async_trait::async_trait;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::{CallContext, IntoOutput, ToolError, ToolErrorKind, ToolSpec};
+
+/// A tool as its author sees it.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a tool",
+    note = "put `#[tool]` on a function, implement `Tool`, or use `tool_fn`"
+)]
+pub trait Tool: Send + Sync + 'static {
+    /// What the model's arguments are read into.
+    type Args: DeserializeOwned + Send;
+    /// What the tool returns.
+    type Output: IntoOutput;
+
+    /// What the tool says about itself; asked once.
+    fn spec(&self) -> ToolSpec;
+
+    /// Changes raw arguments before they are validated; leaves them as they are by default.
+    fn rewrite(&self, args: Value) -> Value {
+        args
+    }
+
+    /// Runs the tool.
+    ///
+    /// Cancel: the future is dropped after a grace period when the run is cancelled; watch `cx.cancel()` to end well.
+    fn call(&self, args: Self::Args, cx: CallContext) -> impl Future<Output = Result<Self::Output, ToolError>> + Send;
+}
+
+/// A tool as who runs it sees it. Implemented for every [`Tool`]; implement it directly for tools that are data.
+#[async_trait]
+pub trait ErasedTool: Send + Sync {
+    /// What the tool says about itself; asked once.
+    fn spec(&self) -> ToolSpec;
+
+    /// Changes raw arguments before they are validated.
+    fn rewrite(&self, args: Value) -> Value {
+        args
+    }
+
+    /// Runs the tool with arguments that fit its schema.
+    async fn call(&self, args: Value, cx: CallContext) -> Result<CallResult, ToolError>;
+}
+
+#[async_trait]
+impl<T: Tool> ErasedTool for T {
+    fn spec(&self) -> ToolSpec {
+        Tool::spec(self)
+    }
+
+    fn rewrite(&self, args: Value) -> Value {
+        Tool::rewrite(self, args)
+    }
+
+    async fn call(&self, args: Value, cx: CallContext) -> Result<CallResult, ToolError> {
+        let args = serde_json::from_value(args).map_err(|error| {
+            let message = format!("the arguments fit the schema but not the tool: {error}");
+            ToolError::new(ToolErrorKind::InvalidArguments, message)
+        })?;
+        Tool::call(self, args, cx).await?.into_output()
+    }
+}
+
+/// A tool made of a function.
+pub fn tool_fn<F, Fut>(spec: ToolSpec, call: F) -> impl ErasedTool + 'static
+where
+    F: Fn(Value, CallContext) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<CallResult, ToolError>> + Send + 'static,
+{
+    FnTool { spec, call }
+}
+
+struct FnTool<F> {
+    spec: ToolSpec,
+    call: F,
+}
+
+#[async_trait]
+impl<F, Fut> ErasedTool for FnTool<F>
+where
+    F: Fn(Value, CallContext) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<CallResult, ToolError>> + Send + 'static,
+{
+    fn spec(&self) -> ToolSpec {
+        self.spec.clone()
+    }
+
+    async fn call(&self, args: Value, cx: CallContext) -> Result<CallResult, ToolError> {
+        (self.call)(args, cx).await
+    }
+}

@@ -1,0 +1,33 @@
+//! Names, headers and attributes: what a file is called, how it opens, what it silences.
+
+use super::Source;
+
+/// Stems of files and folders that hold whatever nobody placed.
+const VAGUE: &[&str] = &["mod", "util", "utils", "common", "helpers", "misc", "manager"];
+const FORBIDDEN: &[&str] = &["#[allow(", "#![allow(", "#[ignore"];
+/// How many `expect` attributes the crates may have in all. It may only fall.
+const EXPECTATIONS: usize = 60;
+
+pub(super) fn file_name(source: &Source) -> Vec<String> {
+    let mut parts = source.path.trim_end_matches(".rs").split('/');
+    let vague = parts.find(|part| VAGUE.contains(part));
+    vague.map(|part| source.message(0, &format!("the name says nothing: {part}"))).into_iter().collect()
+}
+
+pub(super) fn header(source: &Source) -> Vec<String> {
+    let bare = !source.raw.starts_with("//! ");
+    bare.then(|| source.message(0, "does not open with `//!`")).into_iter().collect()
+}
+
+pub(super) fn attributes(source: &Source) -> Vec<String> {
+    let found = FORBIDDEN.iter().flat_map(|word| source.scanned.code.match_indices(word));
+    found.map(|(at, word)| source.message(at, &format!("`{word}`"))).collect()
+}
+
+pub(super) fn expectations(sources: &[Source]) -> Option<String> {
+    let crates = sources.iter().filter(|source| source.path.starts_with("crates/"));
+    let words = crates.flat_map(|source| source.scanned.code.match_indices("[expect("));
+    let found = format!("{} expect attributes (limit {EXPECTATIONS})", words.clone().count());
+    println!("tidy: crates have {found}");
+    (words.count() > EXPECTATIONS).then(|| format!("crates:1: {found}"))
+}
