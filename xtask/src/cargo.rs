@@ -1,14 +1,14 @@
 //! Runs cargo from the root of the repository. It knows no command of ours.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::Failure;
 
-/// The root of the repository this program was built from.
-pub(crate) fn root() -> &'static Path {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    here.parent().unwrap_or(here)
+/// The root of the repository. Asked at run time: clones that share a target directory share this program.
+pub(crate) fn root() -> PathBuf {
+    let xtask = std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or(env!("CARGO_MANIFEST_DIR").into());
+    PathBuf::from(xtask).parent().map(Path::to_path_buf).unwrap_or_default()
 }
 
 /// Prints the words and runs cargo with them, its output on the terminal.

@@ -1,1 +1,64 @@
-//! Placeholder.
+//! The agent core: one log of records, a pure run folded from it, and a driver that performs what the run decides.
+//!
+//! ```
+//! use adjutant_agent::Agent;
+//! use adjutant_llm::{Script, ScriptedModel};
+//! use adjutant_tool::tool;
+//!
+//! /// Adds two whole numbers.
+//! #[tool]
+//! fn add(
+//!     /// The first number.
+//!     a: i64,
+//!     /// The second number.
+//!     b: i64,
+//! ) -> i64 {
+//!     a + b
+//! }
+//!
+//! # tokio::runtime::Builder::new_current_thread().build().expect("a runtime").block_on(async {
+//! let script = [Script::new().call("add", serde_json::json!({"a": 2, "b": 3})), Script::new().text("Five.")];
+//! let agent = Agent::new(ScriptedModel::new(script)).instructions("Use the tools.").tool(add);
+//! let result = agent.run("What is two and three?").await?;
+//! assert_eq!((result.text().as_str(), result.turns), ("Five.", 2));
+//! # Ok::<(), adjutant_agent::Error>(())
+//! # }).expect("the run finishes");
+//! ```
+
+mod act;
+mod agent;
+mod drive;
+mod error;
+mod event;
+mod inbox;
+mod journal;
+mod mailbox;
+mod number;
+mod options;
+mod outcome;
+mod port;
+mod prompt;
+mod record;
+mod report;
+mod run;
+mod running;
+mod session;
+
+pub use act::{Act, ActId, Next};
+pub use agent::Agent;
+pub use drive::{Exit, Port, commit, drive};
+pub use error::{Error, ErrorKind};
+pub use event::{Event, EventKind, Events};
+pub use inbox::Stopper;
+pub use journal::{
+    Epoch, Flush, Head, Journal, JournalError, JournalErrorKind, Log, LogId, MemoryJournal, RecordStream,
+};
+pub use number::{RunNo, Seq, TurnNo};
+pub use options::{Limits, RunOptions};
+pub use outcome::{CancelBy, Failure, Limit, Outcome, Why};
+pub use port::{LocalPort, Setup};
+pub use prompt::Prompt;
+pub use record::{Admission, Record, Stamped};
+pub use report::{CallReport, RunResult};
+pub use run::{Illegal, Run};
+pub use running::Running;

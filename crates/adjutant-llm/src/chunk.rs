@@ -106,7 +106,7 @@ pub struct RateLimits {
 }
 
 /// Something that was changed about a request, or tolerated in an answer.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Warning {
     /// What kind of thing it is.
     pub kind: WarningKind,

@@ -8,6 +8,8 @@ use crate::{Block, BlockKind, Chunk, Error, ErrorKind, ModelId, Reply, Stop, Thi
 
 /// How many blocks a reply may have.
 const MAX_BLOCKS: usize = 4_096;
+/// How many bytes the deltas of a reply may have together.
+const MAX_BYTES: usize = 64 * 1_024 * 1_024;
 
 /// Folds the chunks of a stream into a reply.
 #[derive(Debug, Default)]
@@ -16,6 +18,7 @@ pub struct Collector {
     blocks: Vec<Slot>,
     usage: Usage,
     raw_usage: Value,
+    bytes: usize,
     done: bool,
 }
 
@@ -43,10 +46,7 @@ impl Collector {
         match chunk {
             Chunk::Start { model, .. } => self.start(model)?,
             Chunk::Open { block, kind } => self.open(*block, kind)?,
-            Chunk::Delta { block, text } => match self.slot(*block) {
-                Some(Slot::Open(_, so_far)) => so_far.push_str(text),
-                _ => return Err(broken("a delta of a block that is not open")),
-            },
+            Chunk::Delta { block, text } => self.delta(*block, text)?,
             Chunk::Close { block, content } => match self.slot(*block) {
                 Some(slot @ Slot::Open(..)) => *slot = Slot::Closed(Arc::clone(content)),
                 _ => return Err(broken("the end of a block that is not open")),
@@ -114,6 +114,20 @@ impl Collector {
                 Ok(())
             }
             Slot::Open(..) | Slot::Closed(_) => Err(broken("a block that opens twice")),
+        }
+    }
+
+    fn delta(&mut self, block: u32, text: &str) -> Result<(), Error> {
+        self.bytes += text.len();
+        if self.bytes > MAX_BYTES {
+            return Err(broken("a reply of more than 64 MiB"));
+        }
+        match self.slot(block) {
+            Some(Slot::Open(_, so_far)) => {
+                so_far.push_str(text);
+                Ok(())
+            }
+            _ => Err(broken("a delta of a block that is not open")),
         }
     }
 

@@ -1,6 +1,6 @@
 //! A compiled JSON schema. Our own type, so that the validator behind it can change.
 
-use std::{fmt, sync::Arc};
+use std::{collections::HashSet, fmt, sync::Arc};
 
 use boon::{Compiler, Schemas};
 use serde_json::Value;
@@ -23,7 +23,7 @@ struct Compiled {
 }
 
 /// One place where a value does not fit a schema.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Violation {
     /// The place, as a JSON pointer; empty for the whole value.
     pub path: String,
@@ -37,14 +37,23 @@ impl Schema {
     /// # Errors
     /// `Invalid` if it is no JSON schema, or refers to something outside itself.
     pub fn compile(source: Arc<Value>) -> Result<Self, Error> {
-        let invalid = |error: &dyn fmt::Display| Error::new(ErrorKind::Invalid, format!("not a JSON schema: {error}"));
-        let mut schemas = Schemas::new();
-        let mut compiler = Compiler::new();
-        compiler.enable_format_assertions();
-        compiler.use_loader(Box::new(Closed));
-        compiler.add_resource(PLACE, (*source).clone()).map_err(|error| invalid(&error))?;
-        let root = compiler.compile(PLACE, &mut schemas).map_err(|error| invalid(&error))?;
-        Ok(Self { inner: Arc::new(Compiled { source, schemas, root }) })
+        Self::compile_at(source, PLACE)
+    }
+
+    /// The part of this schema at a JSON pointer, as a schema of its own; references still see the whole.
+    ///
+    /// # Errors
+    /// `Invalid` if there is no schema at that place.
+    pub fn part(&self, pointer: &str) -> Result<Self, Error> {
+        let mut place = format!("{PLACE}#");
+        for byte in pointer.bytes() {
+            match byte {
+                b'/' | b'~' | b'-' | b'_' | b'.' | b'$' => place.push(char::from(byte)),
+                byte if byte.is_ascii_alphanumeric() => place.push(char::from(byte)),
+                byte => place.push_str(&format!("%{byte:02X}")),
+            }
+        }
+        Self::compile_at(Arc::clone(&self.inner.source), &place)
     }
 
     /// The schema as it was given.
@@ -59,20 +68,31 @@ impl Schema {
     pub fn validate(&self, value: &Value) -> Result<(), Vec<Violation>> {
         let Err(error) = self.inner.schemas.validate(value, self.inner.root) else { return Ok(()) };
         let mut violations = Vec::new();
-        collect(&error, &mut violations);
+        collect(&error, &mut HashSet::new(), &mut violations);
         Err(violations)
+    }
+
+    fn compile_at(source: Arc<Value>, place: &str) -> Result<Self, Error> {
+        let invalid = |error: &dyn fmt::Display| Error::new(ErrorKind::Invalid, format!("not a JSON schema: {error}"));
+        let mut schemas = Schemas::new();
+        let mut compiler = Compiler::new();
+        compiler.enable_format_assertions();
+        compiler.use_loader(Box::new(Closed));
+        compiler.add_resource(PLACE, (*source).clone()).map_err(|error| invalid(&error))?;
+        let root = compiler.compile(place, &mut schemas).map_err(|error| invalid(&error))?;
+        Ok(Self { inner: Arc::new(Compiled { source, schemas, root }) })
     }
 }
 
-fn collect(error: &boon::ValidationError<'_, '_>, into: &mut Vec<Violation>) {
+fn collect(error: &boon::ValidationError<'_, '_>, seen: &mut HashSet<Violation>, into: &mut Vec<Violation>) {
     if error.causes.is_empty() {
         let violation = Violation { path: error.instance_location.to_string(), message: error.kind.to_string() };
-        if !into.contains(&violation) {
+        if seen.insert(violation.clone()) {
             into.push(violation);
         }
     }
     for cause in &error.causes {
-        collect(cause, into);
+        collect(cause, seen, into);
     }
 }
 
@@ -109,6 +129,15 @@ mod tests {
         let violations = schema.validate(&json!({"n": "x", "m": "no"})).expect_err("two paths are wrong");
         let paths: Vec<_> = violations.iter().map(|it| it.path.as_str()).collect();
         assert_eq!(paths, ["/n", "/m"]);
+    }
+
+    #[test]
+    fn part_sees_the_whole_when_it_refers_to_it() {
+        let schema = json!({"properties": {"a b/c": {"$ref": "#/$defs/n"}}, "$defs": {"n": {"type": "integer"}}});
+        let schema = Schema::compile(Arc::new(schema)).expect("a schema");
+        let part = schema.part("/properties/a b~1c").expect("there is a schema");
+        assert_eq!((part.validate(&json!(1)), part.validate(&json!("x")).is_err()), (Ok(()), true));
+        assert_eq!(schema.part("/nowhere").map(|_| ()).map_err(|error| error.kind()), Err(ErrorKind::Invalid));
     }
 
     #[test]

@@ -1,1 +1,48 @@
-//! Placeholder.
+//! The `#[tool]` attribute of Adjutant; use it through `adjutant` or `adjutant-tool`, which document it by example.
+
+mod argument;
+mod description;
+mod expand;
+mod function;
+mod nearest;
+mod options;
+
+use proc_macro::TokenStream;
+
+/// Makes a tool out of a function, plain or async.
+///
+/// The doc comment of the function is what the model is told of the tool; doc comments on the arguments describe them.
+/// The function becomes a value of its own name that implements `Tool`; it stays callable as `name::run(…)`. As with
+/// every unit struct, no variable in that module can have the tool's name any more.
+///
+/// | argument | is |
+/// |---|---|
+/// | `x: T` | asked of the model; `T` implements `Deserialize` and `JsonSchema` |
+/// | `x: Option<T>` | the same, but the model may leave it out |
+/// | `#[state] x: T` | given by the application: the tool is made as `name(x)`, in the order of the arguments; `T` is `Clone + Send + Sync + 'static` |
+/// | `x: CallContext` | the context of the call |
+///
+/// `#[serde(…)]` and `#[schemars(…)]` on an argument work as on a field. All arguments are owned.
+///
+/// The function may return anything that implements `IntoOutput` or `serde::Serialize` (shown as JSON), or a `Result`
+/// of that with any error that implements `Display`; a `ToolError` keeps its kind.
+///
+/// | option | means |
+/// |---|---|
+/// | `name = "…"` | what the model calls it, instead of the function's name |
+/// | `title = "…"` | what people are shown |
+/// | `replay = "pure"` | what may happen to a call after a crash: `pure`, `idempotent`, `once` (the default), `resumable` |
+/// | `sequential` | a batch with this tool runs one call after the other |
+/// | `timeout_secs = 30` | how long one call may take, in seconds |
+/// | `rewrite = path` | `fn(Value) -> Value` that changes raw arguments before they are validated |
+/// | `deny_unknown_fields` | arguments that the tool does not have are refused |
+#[proc_macro_attribute]
+pub fn tool(options: TokenStream, item: TokenStream) -> TokenStream {
+    expand::tool(options.into(), item.into(), "::adjutant_tool").into()
+}
+
+/// The same attribute, for users of the facade.
+#[proc_macro_attribute]
+pub fn tool_facade(options: TokenStream, item: TokenStream) -> TokenStream {
+    expand::tool(options.into(), item.into(), "::adjutant::__tool").into()
+}

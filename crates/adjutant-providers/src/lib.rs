@@ -1,1 +1,43 @@
-//! Placeholder.
+//! Streaming adapters for language model providers over one HTTP and SSE driver, and the choice of a model.
+//!
+//! [`Anthropic`] and [`Chat`] speak one wire each. [`model`] makes either of a name and the environment; [`Chooser`] does
+//! it with injected variables, and finds something to talk to when nothing is configured. Nothing here retries.
+//!
+//! ```no_run
+//! use adjutant_llm::{Request, complete};
+//!
+//! # async fn example() -> Result<(), adjutant_llm::Error> {
+//! // Reads ANTHROPIC_API_KEY.
+//! let model = adjutant_providers::model("anthropic/claude-sonnet-5")?;
+//! let request = Request::new().system("Be brief.").user("What is the capital of Mali?");
+//! let reply = complete(&model, request).await?;
+//! println!("{} for {:?}", reply.text(), model.info().cost(&reply.usage));
+//! # Ok(())
+//! # }
+//! ```
+
+pub mod catalogue;
+
+mod anthropic;
+mod blocks;
+mod body;
+mod chat;
+mod choose;
+mod classify;
+mod credentials;
+mod driver;
+mod limits;
+#[path = "offline_stub.rs"]
+pub mod offline;
+mod options;
+mod pieces;
+mod segments;
+mod sse;
+mod text;
+
+pub use anthropic::Anthropic;
+pub use chat::Chat;
+pub use choose::{Chooser, Chosen, How, model};
+pub use credentials::{Credential, Key};
+pub use driver::Timeouts;
+

@@ -1,5 +1,159 @@
 //! What the code that `#[tool]` writes needs; no public interface.
+//!
+//! The macro sees names, not types. How an output is shown is therefore picked by method resolution: a trait that is
+//! implemented for more references of a marker is found first. `Outcome` tells a `Result` from anything else, `Shown`
+//! tells what [`IntoOutput`] takes from what only serde takes.
 
-pub use schemars;
-pub use serde;
-pub use serde_json;
+use std::{
+    error,
+    fmt::Display,
+    marker::PhantomData,
+    sync::{Arc, OnceLock},
+};
+
+use adjutant_llm::CallResult;
+use schemars::{JsonSchema, generate::SchemaSettings};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::{IntoOutput, Json, ToolError};
+
+/// Where a tool keeps its schema.
+pub type SchemaCell = OnceLock<Arc<Value>>;
+
+/// The schema of an argument struct: an object of draft 2020-12, everything inlined, without a title.
+pub fn schema<T: JsonSchema>() -> Arc<Value> {
+    let settings = SchemaSettings::draft2020_12().with(|it| {
+        it.meta_schema = None;
+        it.inline_subschemas = true;
+    });
+    let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
+    if let Some(root) = schema.as_object_mut() {
+        root.shift_remove("title");
+        // Some providers refuse an object schema without properties.
+        root.entry("properties").or_insert_with(|| Value::Object(Map::new()));
+    }
+    Arc::new(schema)
+}
+
+/// Says, where the type is written, what a state must be.
+pub const fn state<T: Clone + Send + Sync + 'static>() {}
+
+/// What a function returned: a `Result` or anything else.
+#[derive(Debug)]
+pub struct Outcome<T>(PhantomData<T>);
+
+/// What the model is shown of it.
+#[derive(Debug)]
+pub struct Shown<T>(PhantomData<T>);
+
+impl<T> Outcome<T> {
+    /// The marker of a value.
+    pub fn of(_: &T) -> Self {
+        Self(PhantomData)
+    }
+}
+
+impl<T> Shown<T> {
+    /// The marker of a value.
+    pub fn of(_: &T) -> Self {
+        Self(PhantomData)
+    }
+}
+
+macro_rules! picks {
+    ($($(#[$doc:meta])* $pick:ident::$method:ident for [$($generic:tt)*] $marker:ty => $how:ident;)*) => { $(
+        $(#[$doc])*
+        pub trait $pick {
+            /// How the value is taken.
+            fn $method(&self) -> $how {
+                $how
+            }
+        }
+
+        impl<$($generic)*> $pick for $marker {}
+    )* };
+}
+
+picks! {
+    /// A `Result` with a tool's own error.
+    PickToolError::split for [T] &&&Outcome<Result<T, ToolError>> => KeepError;
+    /// A `Result` with an error that has a source.
+    PickError::split for [T, E: error::Error + Send + Sync + 'static] &&Outcome<Result<T, E>> => WrapError;
+    /// A `Result` with an error that can be shown.
+    PickDisplay::split for [T, E: Display] &Outcome<Result<T, E>> => ShowError;
+    /// Anything else.
+    PickAny::split for [T] Outcome<T> => NoError;
+    /// Something with a form of its own.
+    PickOutput::pick for [T: IntoOutput] &&Shown<T> => AsOutput;
+    /// Something that serde takes.
+    PickJson::pick for [T: Serialize] &Shown<T> => AsJson;
+    /// Anything else: the compiler explains what is missing.
+    PickUnknown::pick for [T] Shown<T> => AsOutput;
+}
+
+/// Keeps a tool's own error.
+#[derive(Debug)]
+pub struct KeepError;
+
+impl KeepError {
+    /// The value, or the error.
+    pub fn apart<T>(self, outcome: Result<T, ToolError>) -> Result<T, ToolError> {
+        outcome
+    }
+}
+
+/// Makes an error the source of a tool's error.
+#[derive(Debug)]
+pub struct WrapError;
+
+impl WrapError {
+    /// The value, or the error.
+    pub fn apart<T, E: error::Error + Send + Sync + 'static>(self, outcome: Result<T, E>) -> Result<T, ToolError> {
+        outcome.map_err(|error| ToolError::failed(error.to_string()).with_source(error))
+    }
+}
+
+/// Shows an error.
+#[derive(Debug)]
+pub struct ShowError;
+
+impl ShowError {
+    /// The value, or the error.
+    pub fn apart<T, E: Display>(self, outcome: Result<T, E>) -> Result<T, ToolError> {
+        outcome.map_err(|error| ToolError::failed(error.to_string()))
+    }
+}
+
+/// Passes a value on.
+#[derive(Debug)]
+pub struct NoError;
+
+impl NoError {
+    /// The value.
+    pub fn apart<T>(self, value: T) -> Result<T, ToolError> {
+        Ok(value)
+    }
+}
+
+/// Shows a value by its own form.
+#[derive(Debug)]
+pub struct AsOutput;
+
+impl AsOutput {
+    /// The result of the call.
+    pub fn show<T: IntoOutput>(self, value: T) -> Result<CallResult, ToolError> {
+        value.into_output()
+    }
+}
+
+/// Shows a value as JSON.
+#[derive(Debug)]
+pub struct AsJson;
+
+impl AsJson {
+    /// The result of the call.
+    pub fn show<T: Serialize>(self, value: T) -> Result<CallResult, ToolError> {
+        Json(value).into_output()
+    }
+}

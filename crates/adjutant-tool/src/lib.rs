@@ -37,7 +37,7 @@ mod toolbox;
 mod toolset;
 
 pub use adjutant_llm as llm;
-// pub use adjutant_macros::tool;
+pub use adjutant_macros::tool;
 pub use admit::{Admitted, Refusal};
 pub use cancel::Cancel;
 pub use context::{CallContext, CallContextBuilder};
@@ -49,6 +49,13 @@ pub use spec::{Replay, ToolSpec};
 pub use tool::{ErasedTool, Tool, tool_fn};
 pub use toolbox::{Toolbox, Tools};
 pub use toolset::{Bound, Toolset};
+
+/// For argument types of your own: `#[derive(JsonSchema)] #[schemars(crate = "adjutant_tool::schemars")]`.
+pub use schemars;
+/// For argument types of your own: `#[derive(Deserialize)] #[serde(crate = "adjutant_tool::serde")]`.
+pub use serde;
+/// For JSON values in signatures.
+pub use serde_json;
 
 #[doc(hidden)]
 pub mod __macro;

@@ -1,16 +1,20 @@
 //! What a tool may return.
 
-use adjutant_llm::{CallResult, Status};
+use adjutant_llm::{CallResult, Content, Status, Terminate};
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::ToolError;
 
 /// Something that becomes the result of a call.
 ///
-/// Text, numbers, booleans, `()`, [`CallResult`] and [`Json`] do; `#[tool]` takes any serialisable output.
+/// Text, numbers, booleans, `()`, JSON values, [`Content`], options of these (`none`), [`CallResult`] and [`Json`] do;
+/// `#[tool]` takes any serialisable output, and a `Result` with any error that can be shown.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the output of a tool",
-    note = "return text, a number, a `CallResult`, or wrap a serialisable value in `Json`"
+    note = "return text, a number, a `CallResult`, or wrap a serialisable value in `Json`",
+    note = "a function under `#[tool]` may return anything that implements `serde::Serialize`, or a `Result` of it \
+            whose error implements `Display`"
 )]
 pub trait IntoOutput {
     /// The result of the call.
@@ -29,8 +33,8 @@ impl<T: Serialize> IntoOutput for Json<T> {
         let value = serde_json::to_value(&self.0)
             .map_err(|error| ToolError::failed("the output of the tool is not JSON").with_source(error))?;
         Ok(match value {
-            serde_json::Value::String(text) => CallResult::ok(text),
-            serde_json::Value::Null => CallResult::ok("done"),
+            Value::String(text) => CallResult::ok(text),
+            Value::Null => CallResult::ok("done"),
             other => CallResult::ok(other.to_string()),
         })
     }
@@ -45,6 +49,33 @@ impl IntoOutput for CallResult {
 impl IntoOutput for () {
     fn into_output(self) -> Result<CallResult, ToolError> {
         Ok(CallResult::new(Status::Ok, "done"))
+    }
+}
+
+impl IntoOutput for Value {
+    fn into_output(self) -> Result<CallResult, ToolError> {
+        Json(self).into_output()
+    }
+}
+
+impl IntoOutput for Content {
+    fn into_output(self) -> Result<CallResult, ToolError> {
+        vec![self].into_output()
+    }
+}
+
+impl IntoOutput for Vec<Content> {
+    fn into_output(self) -> Result<CallResult, ToolError> {
+        Ok(CallResult { status: Status::Ok, content: self, details: Value::Null, terminate: Terminate::No, args: None })
+    }
+}
+
+impl<T: IntoOutput> IntoOutput for Option<T> {
+    fn into_output(self) -> Result<CallResult, ToolError> {
+        match self {
+            Some(output) => output.into_output(),
+            None => Ok(CallResult::ok("none")),
+        }
     }
 }
 

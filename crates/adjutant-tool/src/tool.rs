@@ -26,6 +26,11 @@ pub trait Tool: Send + Sync + 'static {
         args
     }
 
+    /// Whether `rewrite` does anything; answer `false` to spare a copy of the arguments, it is not called then.
+    fn rewrites(&self) -> bool {
+        true
+    }
+
     /// Runs the tool.
     ///
     /// Cancel: the future is dropped after a grace period when the run is cancelled; watch `cx.cancel()` to end well.
@@ -43,6 +48,11 @@ pub trait ErasedTool: Send + Sync {
         args
     }
 
+    /// Whether `rewrite` does anything; answer `false` to spare a copy of the arguments, it is not called then.
+    fn rewrites(&self) -> bool {
+        true
+    }
+
     /// Runs the tool with arguments that fit its schema.
     async fn call(&self, args: Value, cx: CallContext) -> Result<CallResult, ToolError>;
 }
@@ -55,6 +65,10 @@ impl<T: Tool> ErasedTool for T {
 
     fn rewrite(&self, args: Value) -> Value {
         Tool::rewrite(self, args)
+    }
+
+    fn rewrites(&self) -> bool {
+        Tool::rewrites(self)
     }
 
     async fn call(&self, args: Value, cx: CallContext) -> Result<CallResult, ToolError> {
@@ -88,6 +102,10 @@ where
 {
     fn spec(&self) -> ToolSpec {
         self.spec.clone()
+    }
+
+    fn rewrites(&self) -> bool {
+        false
     }
 
     async fn call(&self, args: Value, cx: CallContext) -> Result<CallResult, ToolError> {

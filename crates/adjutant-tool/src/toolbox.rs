@@ -1,6 +1,9 @@
 //! A source of tools.
 
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    sync::{Arc, OnceLock},
+};
 
 use async_trait::async_trait;
 
@@ -24,25 +27,27 @@ pub trait Toolbox: Send + Sync {
 #[derive(Clone)]
 pub struct Tools {
     name: Arc<str>,
-    set: Toolset,
+    bound: Vec<Bound>,
+    set: OnceLock<Toolset>,
 }
 
 impl Tools {
     /// An empty toolbox.
     pub fn new(name: impl Into<Arc<str>>) -> Self {
-        Self { name: name.into(), set: Toolset::default() }
+        Self { name: name.into(), bound: Vec::new(), set: OnceLock::new() }
     }
 
-    /// Adds a tool at the end; the first one of a name stays.
+    /// Adds a tool at the end; of several with one name the first stays, and the set warns of the others.
     #[must_use]
-    pub fn tool(self, tool: impl ErasedTool + 'static) -> Self {
-        let tools = self.set.iter().cloned().chain([Bound::new(tool)]);
-        Self { set: Toolset::new(tools), name: self.name }
+    pub fn tool(mut self, tool: impl ErasedTool + 'static) -> Self {
+        self.bound.push(Bound::new(tool));
+        self.set = OnceLock::new();
+        self
     }
 
-    /// The tools.
+    /// The tools; made into a set when they are first asked for.
     pub fn toolset(&self) -> &Toolset {
-        &self.set
+        self.set.get_or_init(|| Toolset::new(self.bound.iter().cloned()))
     }
 }
 
@@ -53,12 +58,12 @@ impl Toolbox for Tools {
     }
 
     async fn resolve(&self, _: &Identity) -> Result<Toolset, ToolError> {
-        Ok(self.set.clone())
+        Ok(self.toolset().clone())
     }
 }
 
 impl fmt::Debug for Tools {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tools").field("name", &self.name).field("set", &self.set).finish()
+        f.debug_struct("Tools").field("name", &self.name).field("set", self.toolset()).finish()
     }
 }

@@ -3,7 +3,7 @@
 use std::{
     collections::HashMap,
     fmt,
-    sync::{Arc, OnceLock},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
 use adjutant_llm::{CallResult, Error, Schema, ToolDecl, ToolName, Warning, WarningKind};
@@ -20,6 +20,7 @@ pub struct Bound {
 struct Inner {
     spec: ToolSpec,
     schema: OnceLock<Result<Schema, Error>>,
+    parts: Mutex<HashMap<String, Option<Schema>>>,
     body: Arc<dyn ErasedTool>,
 }
 
@@ -45,7 +46,8 @@ impl Bound {
 
     /// Binds a tool that is shared already.
     pub fn shared(body: Arc<dyn ErasedTool>) -> Self {
-        Self { inner: Arc::new(Inner { spec: body.spec(), schema: OnceLock::new(), body }) }
+        let inner = Inner { spec: body.spec(), schema: OnceLock::new(), parts: Mutex::default(), body };
+        Self { inner: Arc::new(inner) }
     }
 
     /// What the tool says about itself.
@@ -60,6 +62,23 @@ impl Bound {
     pub fn schema(&self) -> Result<&Schema, &Error> {
         let compile = || Schema::compile(Arc::clone(&self.inner.spec.decl.schema));
         self.inner.schema.get_or_init(compile).as_ref()
+    }
+
+    /// The compiled part of the schema at a JSON pointer, if it compiles; kept for the next time.
+    pub(crate) fn part(&self, pointer: &str) -> Option<Schema> {
+        let schema = self.schema().ok()?;
+        let mut parts = self.inner.parts.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(part) = parts.get(pointer) {
+            return part.clone();
+        }
+        let part = schema.part(pointer).ok();
+        parts.insert(pointer.to_owned(), part.clone());
+        part
+    }
+
+    /// Whether the tool has a change of raw arguments of its own.
+    pub(crate) fn rewrites(&self) -> bool {
+        self.inner.body.rewrites()
     }
 
     /// The tool's own change of raw arguments.
@@ -79,24 +98,18 @@ impl Bound {
 impl Toolset {
     /// These tools, in order; of several with one name the first stays, and a warning tells of the others.
     pub fn new(tools: impl IntoIterator<Item = Bound>) -> Self {
-        let mut set = Set::default();
-        for tool in tools {
-            let name = tool.spec().name().clone();
-            if set.index.contains_key(&name) {
-                let message = format!("a second tool is called {name}; only the first one is offered");
-                set.warnings.push(Warning::new(WarningKind::ToolShadowed, message));
-                continue;
-            }
-            set.index.insert(name, set.bound.len());
-            set.bound.push(tool);
-        }
-        set.decls = set.bound.iter().map(|tool| tool.spec().decl.clone()).collect();
-        Self { inner: Arc::new(set) }
+        Self::of(tools, Vec::new())
     }
 
-    /// The tools of several sets, in order.
+    /// The tools of several sets, in order; their warnings are kept.
     pub fn merge<'a>(sets: impl IntoIterator<Item = &'a Toolset>) -> Self {
-        Self::new(sets.into_iter().flat_map(|set| set.iter().cloned()))
+        let mut warnings = Vec::new();
+        let mut tools = Vec::new();
+        for set in sets {
+            warnings.extend_from_slice(set.warnings());
+            tools.extend(set.iter().cloned());
+        }
+        Self::of(tools, warnings)
     }
 
     /// The tool of that name.
@@ -123,6 +136,22 @@ impl Toolset {
     /// Whether there is no tool.
     pub fn is_empty(&self) -> bool {
         self.inner.bound.is_empty()
+    }
+
+    fn of(tools: impl IntoIterator<Item = Bound>, warnings: Vec<Warning>) -> Self {
+        let mut set = Set { warnings, ..Set::default() };
+        for tool in tools {
+            let name = tool.spec().name().clone();
+            if set.index.contains_key(&name) {
+                let message = format!("a second tool is called {name}; only the first one is offered");
+                set.warnings.push(Warning::new(WarningKind::ToolShadowed, message));
+                continue;
+            }
+            set.index.insert(name, set.bound.len());
+            set.bound.push(tool);
+        }
+        set.decls = set.bound.iter().map(|tool| tool.spec().decl.clone()).collect();
+        Self { inner: Arc::new(set) }
     }
 }
 

@@ -1,0 +1,93 @@
+//! What a run may ask a port to perform, and what it may decide next.
+
+use adjutant_llm::CallId;
+use adjutant_tool::Replay;
+use serde::{Deserialize, Serialize};
+
+use crate::{Outcome, Record, TurnNo};
+
+/// Something that a port performs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Act {
+    /// Resolve the tools of a turn and gather the edits of its view.
+    Prepare {
+        /// The turn.
+        turn: TurnNo,
+    },
+    /// Stream the model.
+    Ask {
+        /// The turn.
+        turn: TurnNo,
+        /// The first attempt at its reply.
+        attempt: u32,
+    },
+    /// Decide whether and with which arguments a call may run.
+    Admit {
+        /// The call.
+        call: CallId,
+    },
+    /// Run the tool.
+    Call {
+        /// The call.
+        call: CallId,
+        /// What may happen to it after a crash, as it was admitted.
+        replay: Replay,
+        /// Whether it was started before.
+        again: bool,
+    },
+    /// Say what comes after a closed turn.
+    Settle {
+        /// The turn.
+        turn: TurnNo,
+    },
+}
+
+/// Names an act; the same act has the same id in every process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ActId {
+    /// An [`Act::Prepare`].
+    Prepare(TurnNo),
+    /// An [`Act::Ask`].
+    Ask(TurnNo),
+    /// An [`Act::Admit`].
+    Admit(CallId),
+    /// An [`Act::Call`].
+    Call(CallId),
+    /// An [`Act::Settle`].
+    Settle(TurnNo),
+}
+
+/// What a run decides.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Next {
+    /// These records follow from what is there.
+    Decide(Vec<Record>),
+    /// These acts may begin now, in this order.
+    Start(Vec<Act>),
+    /// Something in flight must end first.
+    Wait {
+        /// When to stop waiting, in milliseconds since 1970-01-01 UTC.
+        until_ms: Option<u64>,
+        /// What should end early.
+        stop: Vec<ActId>,
+    },
+    /// The run has ended.
+    Done(Outcome),
+}
+
+impl Act {
+    /// The act's name.
+    pub fn id(&self) -> ActId {
+        match *self {
+            Act::Prepare { turn } => ActId::Prepare(turn),
+            Act::Ask { turn, .. } => ActId::Ask(turn),
+            Act::Admit { call } => ActId::Admit(call),
+            Act::Call { call, .. } => ActId::Call(call),
+            Act::Settle { turn } => ActId::Settle(turn),
+        }
+    }
+}

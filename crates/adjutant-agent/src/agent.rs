@@ -1,0 +1,209 @@
+//! An agent: shared configuration and one session.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use adjutant_llm::{Model, Options, Transcript, World};
+use adjutant_tool::{ErasedTool, Identity, Toolbox};
+
+use crate::{
+    Error, Journal, Limits, LogId, MemoryJournal, Prompt, RunOptions, RunResult, Running, Setup, running::Start,
+    session::Session,
+};
+
+/// An agent: shared configuration and one session; cheap to clone, and clones share the session.
+///
+/// A second run continues the conversation. Setters change this handle, not clones that were made before.
+#[derive(Clone)]
+pub struct Agent {
+    setup: Arc<Setup>,
+    limits: Limits,
+    journal: Arc<dyn Journal>,
+    session: Arc<Session>,
+}
+
+impl Agent {
+    /// An agent with this model, without tools and instructions, in a new session that lives in memory.
+    pub fn new(model: impl Model + 'static) -> Self {
+        let agent = Self {
+            setup: Arc::new(Setup::new(model)),
+            limits: Limits::new(),
+            journal: Arc::new(MemoryJournal::new()),
+            session: Arc::new(Session::new(LogId("".into()))),
+        };
+        agent.new_session()
+    }
+
+    /// Sets the agent's name; `agent` without it.
+    #[must_use]
+    pub fn name(self, name: impl Into<Arc<str>>) -> Self {
+        let old = Arc::clone(&self.setup.who);
+        let who = Identity::root(old.thread.clone(), Arc::clone(&old.agent_id), name);
+        self.with(|setup| setup.who(who))
+    }
+
+    /// Sets the system prompt: exactly this text.
+    #[must_use]
+    pub fn instructions(self, text: impl Into<Arc<str>>) -> Self {
+        let text = text.into();
+        self.with(|setup| setup.system(text))
+    }
+
+    /// Sets how the model should answer.
+    #[must_use]
+    pub fn options(self, options: Options) -> Self {
+        self.with(|setup| setup.options(options))
+    }
+
+    /// Adds a tool; the first one of a name stays.
+    #[must_use]
+    pub fn tool(self, tool: impl ErasedTool + 'static) -> Self {
+        self.with(|setup| setup.tool(tool))
+    }
+
+    /// Adds a toolbox, after the single tools.
+    #[must_use]
+    pub fn toolbox(self, toolbox: impl Toolbox + 'static) -> Self {
+        self.with(|setup| setup.toolbox(toolbox))
+    }
+
+    /// Sets the limits of every run: turns, parallel calls.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Sets how many requests one run may make; 50 without it.
+    #[must_use]
+    pub fn max_turns(mut self, turns: u32) -> Self {
+        self.limits = self.limits.max_turns(turns);
+        self
+    }
+
+    /// Sets how long one call may take, unless its tool says otherwise; 10 minutes without it.
+    #[must_use]
+    pub fn tool_timeout(self, timeout: Duration) -> Self {
+        self.with(|setup| setup.tool_timeout(timeout))
+    }
+
+    /// Sets how long a cancelled call may take to end well; 2 seconds without it.
+    #[must_use]
+    pub fn grace(self, grace: Duration) -> Self {
+        self.with(|setup| setup.grace(grace))
+    }
+
+    /// Sets how many bytes of text one result may put into the context; 100,000 without it.
+    #[must_use]
+    pub fn max_result_bytes(self, bytes: usize) -> Self {
+        self.with(|setup| setup.max_result_bytes(bytes))
+    }
+
+    /// Sets clock, ids and chance, and begins a new session with an id of that world.
+    #[must_use]
+    pub fn world(self, world: impl World + 'static) -> Self {
+        self.with(|setup| setup.world(world)).new_session()
+    }
+
+    /// Sets where sessions are kept, and begins a new one there.
+    #[must_use]
+    pub fn journal(mut self, journal: impl Journal + 'static) -> Self {
+        self.journal = Arc::new(journal);
+        self.new_session()
+    }
+
+    /// The same agent in a new, empty session.
+    #[must_use]
+    pub fn new_session(&self) -> Self {
+        let id = format!("{:032x}", self.setup.world.id());
+        let mut who = Identity::clone(&self.setup.who);
+        who.agent_id = id.as_str().into();
+        self.clone().with(|setup| setup.who(who)).session(LogId(id.into()))
+    }
+
+    /// The same agent in the session of that log; what it holds is read when the first run begins.
+    #[must_use]
+    pub fn session(&self, log: LogId) -> Self {
+        Self { session: Arc::new(Session::new(log)), ..self.clone() }
+    }
+
+    /// The log of the session.
+    pub fn session_id(&self) -> &LogId {
+        self.session.id()
+    }
+
+    /// Who the agent is.
+    pub fn identity(&self) -> &Identity {
+        &self.setup.who
+    }
+
+    /// Everything that was said in the session, as of the newest run that ended.
+    pub fn transcript(&self) -> Transcript {
+        self.session.history()
+    }
+
+    /// Runs the agent to the end of its answer: a collect over [`stream`](Agent::stream).
+    ///
+    /// Cancel: the run is cancelled; its turn is closed in the background.
+    ///
+    /// # Errors
+    /// `Busy` if the session is running, `Prompt` if the prompt is empty, `Failed` if the run failed (the error holds
+    /// its result), `Journal` if the log could not be used. Limits and cancels are outcomes, not errors.
+    pub async fn run(&self, prompt: impl Into<Prompt>) -> Result<RunResult, Error> {
+        self.run_with(prompt, RunOptions::new()).await
+    }
+
+    /// Runs the agent, with options of this run.
+    ///
+    /// # Errors
+    /// Like [`run`](Agent::run).
+    pub async fn run_with(&self, prompt: impl Into<Prompt>, options: RunOptions) -> Result<RunResult, Error> {
+        self.stream_with(prompt, options)?.finish().await
+    }
+
+    /// Runs the agent as a stream of events.
+    ///
+    /// # Errors
+    /// `Busy` if the session is running, `Prompt` if the prompt is empty. How the run ends is its last event.
+    pub fn stream(&self, prompt: impl Into<Prompt>) -> Result<Running, Error> {
+        self.stream_with(prompt, RunOptions::new())
+    }
+
+    /// Runs the agent as a stream of events, with options of this run.
+    ///
+    /// # Errors
+    /// Like [`stream`](Agent::stream).
+    pub fn stream_with(&self, prompt: impl Into<Prompt>, options: RunOptions) -> Result<Running, Error> {
+        let prompts = prompt.into().checked()?;
+        let claim = self.session.claim()?;
+        let mut limits = self.limits.clone();
+        limits.max_turns = options.max_turns.unwrap_or(limits.max_turns);
+        if let Some(within) = options.deadline {
+            let within = u64::try_from(within.as_millis()).unwrap_or(u64::MAX);
+            limits.deadline_ms = Some(self.setup.world.now_ms().saturating_add(within));
+        }
+        let setup = match options.model {
+            Some(model) => Arc::new(Setup { model, ..(*self.setup).clone() }),
+            None => Arc::clone(&self.setup),
+        };
+        let start = Start {
+            setup,
+            session: Arc::clone(&self.session),
+            journal: Arc::clone(&self.journal),
+            prompts,
+            limits,
+            cancel: options.cancel,
+        };
+        Ok(Running::new(start, claim))
+    }
+
+    fn with(mut self, change: impl FnOnce(Setup) -> Setup) -> Self {
+        self.setup = Arc::new(change(Arc::unwrap_or_clone(self.setup)));
+        self
+    }
+}
+
+impl fmt::Debug for Agent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Agent").field("setup", &self.setup).field("session", self.session.id()).finish_non_exhaustive()
+    }
+}

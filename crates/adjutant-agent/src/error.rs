@@ -1,0 +1,142 @@
+//! The one error of this crate.
+
+use std::{error, fmt, sync::Arc, time::Duration};
+
+use crate::{Failure, Illegal, JournalError, Outcome, RunResult};
+
+/// Why a run did not happen, or how it failed.
+#[derive(Debug, Clone)]
+pub struct Error {
+    inner: Box<Inner>,
+}
+
+#[derive(Debug, Clone)]
+enum Inner {
+    Busy,
+    Prompt(&'static str),
+    Failed(Arc<RunResult>, Failure),
+    Journal(JournalError),
+    Illegal(Illegal),
+    Stuck,
+}
+
+/// What a caller can do about an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The session is running already; wait for that run, or use a session of its own.
+    Busy,
+    /// The prompt cannot be sent.
+    Prompt,
+    /// The run failed; its result is kept.
+    Failed,
+    /// The log could not be written or read.
+    Journal,
+    /// The log does not fold, or the port stopped answering: a defect.
+    Defect,
+}
+
+impl Error {
+    pub(crate) fn busy() -> Self {
+        Inner::Busy.into()
+    }
+
+    pub(crate) fn prompt(why: &'static str) -> Self {
+        Inner::Prompt(why).into()
+    }
+
+    /// A port has nothing in flight and nothing that could arrive.
+    pub fn stuck() -> Self {
+        Inner::Stuck.into()
+    }
+
+    pub(crate) fn of_result(result: RunResult) -> Result<RunResult, Self> {
+        match &result.outcome {
+            Outcome::Failed { failure } => {
+                let failure = failure.clone();
+                Err(Inner::Failed(Arc::new(result), failure).into())
+            }
+            Outcome::Finished { .. } | Outcome::Limit { .. } | Outcome::Cancelled { .. } => Ok(result),
+        }
+    }
+
+    /// What a caller can do about it.
+    pub fn kind(&self) -> ErrorKind {
+        match &*self.inner {
+            Inner::Busy => ErrorKind::Busy,
+            Inner::Prompt(_) => ErrorKind::Prompt,
+            Inner::Failed(..) => ErrorKind::Failed,
+            Inner::Journal(_) => ErrorKind::Journal,
+            Inner::Illegal(_) | Inner::Stuck => ErrorKind::Defect,
+        }
+    }
+
+    /// The result of the run that failed, if there was one.
+    pub fn result(&self) -> Option<&RunResult> {
+        match &*self.inner {
+            Inner::Failed(result, _) => Some(result),
+            _ => None,
+        }
+    }
+
+    /// The error of the model, if that is how the run failed.
+    pub fn model_error(&self) -> Option<&adjutant_llm::Error> {
+        match &*self.inner {
+            Inner::Failed(_, Failure::Model { error }) => Some(error),
+            _ => None,
+        }
+    }
+
+    /// Whether the same run may succeed later.
+    pub fn is_retryable(&self) -> bool {
+        self.kind() == ErrorKind::Busy || self.model_error().is_some_and(adjutant_llm::Error::is_retryable)
+    }
+
+    /// How long a provider asked to wait, if it did.
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.model_error()?.retry_after()
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &*self.inner {
+            Inner::Busy => f.write_str("the session is running already; hint: `new_session` starts one of its own"),
+            Inner::Prompt(why) => write!(f, "the prompt cannot be sent: {why}"),
+            Inner::Failed(_, Failure::Model { .. }) => f.write_str("the model call failed"),
+            Inner::Failed(_, failure) => write!(f, "the run failed: {failure}"),
+            Inner::Journal(_) => f.write_str("the log could not be used"),
+            Inner::Illegal(_) => f.write_str("the log does not fold"),
+            Inner::Stuck => f.write_str("the run waits, but nothing is in flight"),
+        }
+    }
+}
+
+impl error::Error for Error {
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+        match &*self.inner {
+            Inner::Failed(_, Failure::Model { error }) => Some(error),
+            Inner::Journal(error) => Some(error),
+            Inner::Illegal(error) => Some(error),
+            Inner::Busy | Inner::Prompt(_) | Inner::Failed(..) | Inner::Stuck => None,
+        }
+    }
+}
+
+impl From<Inner> for Error {
+    fn from(inner: Inner) -> Self {
+        Self { inner: Box::new(inner) }
+    }
+}
+
+impl From<JournalError> for Error {
+    fn from(error: JournalError) -> Self {
+        Inner::Journal(error).into()
+    }
+}
+
+impl From<Illegal> for Error {
+    fn from(error: Illegal) -> Self {
+        Inner::Illegal(error).into()
+    }
+}

@@ -1,0 +1,293 @@
+//! What an observer of a run sees: the records, and the deltas between them.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use adjutant_llm::{
+    Block, BlockKind, CallId, CallResult, Edit, Entry, ModelId, NanoUsd, RateLimits, Reply, ToolName, Usage, Warning,
+};
+use adjutant_tool::{Identity, Progress};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{Admission, CancelBy, Record, RunNo, RunResult, Seq, Stamped, TurnNo};
+
+/// Something that happened in a run.
+///
+/// Shape: `{"seq":…,"at_ms":…,"run":…,"turn":…,"who":{…},"event":"text_delta","block":0,"text":"…"}`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Event {
+    /// The record that this shows, or the newest one before it: where to read on from.
+    pub seq: Seq,
+    /// When it happened, in milliseconds since 1970-01-01 UTC.
+    pub at_ms: u64,
+    /// The run.
+    pub run: RunNo,
+    /// The turn; 0 before the first one.
+    pub turn: TurnNo,
+    /// The agent that it happened to.
+    pub who: Arc<Identity>,
+    /// What happened.
+    #[serde(flatten)]
+    pub kind: EventKind,
+}
+
+/// What happened.
+///
+/// Order: `RunStarted` first, `RunFinished` last; turns, replies, blocks and tools each start once and finish once.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum EventKind {
+    /// A run began.
+    RunStarted,
+    /// An entry joined the conversation: a prompt, a reminder, something of the application.
+    EntryAdded {
+        /// The entry.
+        content: Arc<Entry>,
+    },
+    /// A turn began.
+    TurnStarted,
+    /// Something was changed or tolerated.
+    Warning {
+        /// What.
+        warning: Warning,
+    },
+    /// The model began to answer.
+    ReplyStarted {
+        /// The attempt at the turn's reply, counted from 0.
+        attempt: u32,
+        /// The model.
+        model: ModelId,
+        /// What the provider said about its limits.
+        limits: RateLimits,
+    },
+    /// A block of the reply began.
+    BlockStarted {
+        /// Its place in the reply.
+        block: u32,
+        /// What it will be.
+        kind: BlockKind,
+    },
+    /// A text block grew.
+    TextDelta {
+        /// Its place in the reply.
+        block: u32,
+        /// What was added.
+        text: String,
+    },
+    /// A thinking block grew.
+    ThinkingDelta {
+        /// Its place in the reply.
+        block: u32,
+        /// What was added.
+        text: String,
+    },
+    /// The raw arguments of a call grew.
+    ArgsDelta {
+        /// The call's place in the reply.
+        block: u32,
+        /// What was added.
+        text: String,
+    },
+    /// A block of the reply is finished.
+    BlockFinished {
+        /// Its place in the reply.
+        block: u32,
+        /// The block.
+        content: Arc<Block>,
+    },
+    /// What the model said in this attempt is void; another attempt follows.
+    ReplyRetracted {
+        /// The attempt.
+        attempt: u32,
+        /// Why.
+        cause: adjutant_llm::Error,
+        /// What it used.
+        usage: Usage,
+    },
+    /// The reply is finished or interrupted, and in the log.
+    ReplyFinished {
+        /// The reply.
+        reply: Arc<Reply>,
+        /// What it cost, if the model has a price.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost: Option<NanoUsd>,
+    },
+    /// A call begins; a call that may not run begins too, and finishes at once.
+    ToolStarted {
+        /// The call.
+        call: CallId,
+        /// The tool.
+        name: ToolName,
+        /// What people are shown instead of the name.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        title: Option<Arc<str>>,
+        /// The arguments it runs with, as JSON text; the raw ones if it may not run.
+        args: Arc<str>,
+    },
+    /// A call says what it has done so far.
+    ToolProgress {
+        /// The call.
+        call: CallId,
+        /// What it has done.
+        progress: Progress,
+    },
+    /// A call has its result; of parallel calls, in the order in which they end.
+    ToolFinished {
+        /// The call.
+        call: CallId,
+        /// The tool.
+        name: ToolName,
+        /// The result.
+        result: Arc<CallResult>,
+        /// How long it ran.
+        duration: Duration,
+    },
+    /// A turn is over: every call of it has a result.
+    TurnFinished,
+    /// Someone wished to stop the run.
+    CancelAsked {
+        /// Who.
+        by: CancelBy,
+    },
+    /// Something of an upper crate or of the application.
+    App {
+        /// What it is.
+        kind: Arc<str>,
+        /// The version of its content.
+        version: u32,
+        /// Its content.
+        data: Value,
+    },
+    /// The run is over; nothing follows.
+    RunFinished {
+        /// What it came to.
+        result: Arc<RunResult>,
+    },
+}
+
+/// The fold from records to events: the same for a live run and for a log that is read again.
+///
+/// Deltas are not in the log, and `RunFinished` is the driver's to say.
+#[derive(Debug, Clone)]
+pub struct Events {
+    who: Arc<Identity>,
+    run: RunNo,
+    turn: TurnNo,
+    calls: BTreeMap<CallId, (ToolName, Arc<str>)>,
+    started: BTreeSet<CallId>,
+    titles: BTreeMap<CallId, Arc<str>>,
+    launched_ms: BTreeMap<CallId, u64>,
+}
+
+impl Events {
+    /// The events of this agent.
+    pub fn of(who: Arc<Identity>) -> Self {
+        Self {
+            who,
+            run: RunNo(0),
+            turn: TurnNo(0),
+            calls: BTreeMap::new(),
+            started: BTreeSet::new(),
+            titles: BTreeMap::new(),
+            launched_ms: BTreeMap::new(),
+        }
+    }
+
+    /// The events that a record shows, in order.
+    pub fn fold(&mut self, stamped: &Stamped, mut show: impl FnMut(Event)) {
+        self.note(&stamped.record, stamped.at_ms);
+        let (seq, at_ms, run, turn) = (stamped.seq, stamped.at_ms, self.run, self.turn);
+        let who = Arc::clone(&self.who);
+        self.kinds(&stamped.record, at_ms, |kind| {
+            show(Event { seq, at_ms, run, turn, who: Arc::clone(&who), kind });
+        });
+    }
+
+    /// Learns what later events need to know.
+    fn note(&mut self, record: &Record, at_ms: u64) {
+        match record {
+            Record::Began { run, .. } => self.run = *run,
+            Record::Opened { turn } => {
+                self.turn = *turn;
+                self.calls.clear();
+                self.started.clear();
+                self.titles.clear();
+                self.launched_ms.clear();
+            }
+            Record::Replied { reply, .. } => {
+                self.calls = reply.calls().map(|call| (call.id, (call.name.clone(), Arc::clone(&call.args)))).collect();
+            }
+            Record::Admitted { call, admission: Admission::Allow { args, title, .. } } => {
+                if let Some((_, known)) = self.calls.get_mut(call) {
+                    *known = Arc::clone(args);
+                }
+                if let Some(title) = title {
+                    self.titles.insert(*call, Arc::clone(title));
+                }
+            }
+            Record::Launched { calls } => self.launched_ms.extend(calls.iter().map(|call| (*call, at_ms))),
+            _ => {}
+        }
+    }
+
+    fn kinds(&mut self, record: &Record, at_ms: u64, mut show: impl FnMut(EventKind)) {
+        let added = |entry: &Entry| EventKind::EntryAdded { content: Arc::new(entry.clone()) };
+        match record {
+            Record::Began { prompts, .. } => {
+                show(EventKind::RunStarted);
+                prompts.iter().map(added).for_each(show);
+            }
+            Record::Opened { .. } => show(EventKind::TurnStarted),
+            Record::Prepared { edits, .. } => {
+                let appended = edits.iter().filter_map(|edit| match edit {
+                    Edit::Append { entry } => Some(added(entry)),
+                    _ => None,
+                });
+                appended.for_each(show);
+            }
+            Record::Replied { reply, cost, .. } => {
+                show(EventKind::ReplyFinished { reply: Arc::clone(reply), cost: *cost });
+            }
+            Record::Launched { calls } => calls.iter().filter_map(|call| self.start(*call)).for_each(show),
+            Record::Returned { call, result } | Record::Admitted { call, admission: Admission::Refuse { result } } => {
+                self.start(*call).into_iter().for_each(&mut show);
+                self.finish(*call, result, at_ms).into_iter().for_each(show);
+            }
+            Record::Settled { .. } => show(EventKind::TurnFinished),
+            Record::CancelAsked { by } => show(EventKind::CancelAsked { by: *by }),
+            Record::App { kind, version, data } => {
+                show(EventKind::App { kind: Arc::clone(kind), version: *version, data: data.clone() });
+            }
+            Record::Seeded { .. }
+            | Record::Admitted { .. }
+            | Record::Retracted { .. }
+            | Record::Begun { .. }
+            | Record::Noted { .. }
+            | Record::Spent { .. }
+            | Record::Broke { .. }
+            | Record::Ended { .. } => {}
+        }
+    }
+
+    fn start(&mut self, call: CallId) -> Option<EventKind> {
+        let (name, args) = self.calls.get(&call)?;
+        self.started.insert(call).then(|| EventKind::ToolStarted {
+            call,
+            name: name.clone(),
+            title: self.titles.get(&call).cloned(),
+            args: Arc::clone(args),
+        })
+    }
+
+    fn finish(&self, call: CallId, result: &Arc<CallResult>, at_ms: u64) -> Option<EventKind> {
+        let (name, _) = self.calls.get(&call)?;
+        let launched = self.launched_ms.get(&call).copied().unwrap_or(at_ms);
+        let duration = Duration::from_millis(at_ms.saturating_sub(launched));
+        Some(EventKind::ToolFinished { call, name: name.clone(), result: Arc::clone(result), duration })
+    }
+}

@@ -1,0 +1,113 @@
+//! Where events wait for their reader: bounded, taken whole, never awaited by who writes a record.
+
+use std::{
+    collections::VecDeque,
+    sync::{Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll, Waker},
+};
+
+use crate::{Event, EventKind};
+
+/// How many events wait before a stream of deltas has to.
+///
+/// Records are never held back, so a box may hold a few more: they are bounded by the acts of a turn.
+const CAPACITY: usize = 1_024;
+
+/// A box of events between one driver and one reader.
+#[derive(Debug, Default)]
+pub(crate) struct Mailbox {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    events: VecDeque<Event>,
+    reader: Option<Waker>,
+    writer: Option<Waker>,
+    closed: bool,
+}
+
+impl Mailbox {
+    /// A box that nobody reads.
+    pub(crate) fn closed() -> Self {
+        let mailbox = Self::default();
+        mailbox.close();
+        mailbox
+    }
+
+    /// Whether anyone reads.
+    pub(crate) fn is_open(&self) -> bool {
+        !self.state().closed
+    }
+
+    /// Puts an event in; the reader looks when the driver waits.
+    pub(crate) fn push(&self, event: Event) {
+        let mut state = self.state();
+        if !state.closed {
+            state.events.push_back(event);
+        }
+    }
+
+    /// Puts progress in and wakes the reader. A full box keeps only the newest progress of a call.
+    pub(crate) fn push_progress(&self, event: Event) {
+        let mut state = self.state();
+        if state.closed {
+            return;
+        }
+        let full = state.events.len() >= CAPACITY;
+        let same = |old: &Event| match (&old.kind, &event.kind) {
+            (EventKind::ToolProgress { call: old, .. }, EventKind::ToolProgress { call: new, .. }) => old == new,
+            _ => false,
+        };
+        match state.events.iter().rposition(same).filter(|_| full) {
+            Some(at) => state.events[at] = event,
+            None => state.events.push_back(event),
+        }
+        let reader = state.reader.take();
+        drop(state);
+        reader.into_iter().for_each(Waker::wake);
+    }
+
+    /// Waits until there is room for another delta.
+    pub(crate) fn poll_room(&self, cx: &Context<'_>) -> Poll<()> {
+        let mut state = self.state();
+        if state.closed || state.events.len() < CAPACITY {
+            return Poll::Ready(());
+        }
+        state.writer = Some(cx.waker().clone());
+        Poll::Pending
+    }
+
+    /// Takes everything, and lets a waiting writer go on.
+    pub(crate) fn take(&self, into: &mut VecDeque<Event>) {
+        let mut state = self.state();
+        std::mem::swap(&mut state.events, into);
+        let writer = state.writer.take();
+        drop(state);
+        writer.into_iter().for_each(Waker::wake);
+    }
+
+    /// Wakes this reader when progress comes; says whether something is there already.
+    pub(crate) fn watch(&self, cx: &Context<'_>) -> bool {
+        let mut state = self.state();
+        let waiting = state.events.is_empty();
+        if waiting {
+            state.reader = Some(cx.waker().clone());
+        }
+        !waiting
+    }
+
+    /// Nobody reads any more: what is there and what comes is dropped.
+    pub(crate) fn close(&self) {
+        let mut state = self.state();
+        state.closed = true;
+        state.events = VecDeque::new();
+        let writer = state.writer.take();
+        drop(state);
+        writer.into_iter().for_each(Waker::wake);
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,296 @@
+//! The port of this process: futures and tokio tasks, an inbox, and a box of events.
+
+mod admit;
+mod ask;
+mod bound;
+mod call;
+mod prepare;
+mod setup;
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashSet},
+    fmt,
+    panic::AssertUnwindSafe,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use adjutant_llm::{CallId, Warning};
+use adjutant_tool::{Cancel, Toolset};
+use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
+use serde_json::Value;
+use tokio::sync::oneshot;
+
+pub use setup::Setup;
+
+use crate::{
+    Act, ActId, CancelBy, Error, Event, EventKind, Events, Failure, Flush, Log, Port, Record, Run, RunNo, Seq, Stamped,
+    Stopper, TurnNo,
+    inbox::{Inbox, Input},
+    mailbox::Mailbox,
+};
+
+/// How many different warnings a run remembers having shown.
+const MAX_WARNINGS: usize = 256;
+
+/// Performs the acts of one conversation in this process.
+///
+/// Acts run within the task that drives; several calls of one batch run on tasks of their own.
+pub struct LocalPort {
+    setup: Arc<Setup>,
+    log: Box<dyn Log>,
+    events: Events,
+    feed: Arc<Feed>,
+    inbox: Arc<Inbox>,
+    stop: Cancel,
+    outer: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    busy: BTreeSet<ActId>,
+    acts: FuturesUnordered<Performing>,
+    done: Vec<Performed>,
+    tools: Option<Toolset>,
+    sources: Vec<Toolset>,
+    args: BTreeMap<CallId, Value>,
+    notes: Vec<oneshot::Sender<()>>,
+    place: Place,
+}
+
+type Performing = Pin<Box<dyn Future<Output = Performed> + Send>>;
+
+/// What came of an act.
+struct Performed {
+    act: ActId,
+    records: Vec<Record>,
+    tools: Option<(Vec<Toolset>, Toolset)>,
+    args: Option<(CallId, Value)>,
+}
+
+/// Where in a log something happens.
+#[derive(Debug, Clone, Copy, Default)]
+struct Place {
+    seq: Seq,
+    run: RunNo,
+    turn: TurnNo,
+}
+
+/// Where acts show what happens between two records.
+#[derive(Debug)]
+struct Feed {
+    setup: Arc<Setup>,
+    mailbox: Arc<Mailbox>,
+    shown: std::sync::Mutex<HashSet<Warning>>,
+}
+
+impl LocalPort {
+    /// A port that performs with this setup and records in this log. Nobody sees its events.
+    pub fn new(setup: Setup, log: Box<dyn Log>) -> Self {
+        Self::observed(Arc::new(setup), log, Arc::new(Mailbox::closed()), Arc::default())
+    }
+
+    pub(crate) fn observed(setup: Arc<Setup>, log: Box<dyn Log>, mailbox: Arc<Mailbox>, inbox: Arc<Inbox>) -> Self {
+        let feed = Feed { setup: Arc::clone(&setup), mailbox, shown: std::sync::Mutex::default() };
+        Self {
+            events: Events::of(Arc::clone(&setup.who)),
+            feed: Arc::new(feed),
+            setup,
+            log,
+            inbox,
+            stop: Cancel::new(),
+            outer: None,
+            busy: BTreeSet::new(),
+            acts: FuturesUnordered::new(),
+            done: Vec::new(),
+            tools: None,
+            sources: Vec::new(),
+            args: BTreeMap::new(),
+            notes: Vec::new(),
+            place: Place::default(),
+        }
+    }
+
+    /// Cancels the run when someone else wishes to stop.
+    pub(crate) fn hear(&mut self, cancel: Cancel) {
+        self.outer = Some(Box::pin(async move { cancel.cancelled().await }));
+    }
+
+    /// Stops the run from anywhere.
+    pub fn stopper(&self) -> Stopper {
+        Stopper { inbox: Arc::clone(&self.inbox) }
+    }
+
+    /// Gives the log back.
+    pub fn into_log(self) -> Box<dyn Log> {
+        self.log
+    }
+
+    fn perform(&mut self, act: ActId, work: impl Future<Output = Performed> + Send + 'static) {
+        let contained = AssertUnwindSafe(work).catch_unwind().map(move |outcome| {
+            outcome.unwrap_or_else(|panic| {
+                let message = format!("{act:?} panicked: {}", bound::panic_text(&*panic));
+                Performed::new(act, Record::Broke { act, failure: Failure::Act { act, message: message.into() } })
+            })
+        });
+        self.acts.push(Box::pin(contained));
+    }
+
+    /// Everything that has happened, as records; nothing if nothing has.
+    fn hear_all(&mut self, cx: &mut Context<'_>) -> Vec<Record> {
+        let mut records = Vec::new();
+        for input in self.inbox.take(cx) {
+            match input {
+                Input::Cancel(by) => records.push(Record::CancelAsked { by }),
+                Input::Note { call, record, done } if self.busy.contains(&ActId::Call(call)) => {
+                    records.push(record);
+                    self.notes.extend(done);
+                }
+                // The call has ended: its late notes are fenced, and who waits hears that the sender is gone.
+                Input::Note { .. } => {}
+            }
+        }
+        if self.outer.as_mut().is_some_and(|outer| outer.poll_unpin(cx).is_ready()) {
+            self.outer = None;
+            records.push(Record::CancelAsked { by: CancelBy::User });
+        }
+        while let Poll::Ready(Some(performed)) = self.acts.poll_next_unpin(cx) {
+            self.done.push(performed);
+        }
+        for performed in std::mem::take(&mut self.done) {
+            self.busy.remove(&performed.act);
+            if let Some((sources, tools)) = performed.tools {
+                (self.sources, self.tools) = (sources, Some(tools));
+            }
+            self.args.extend(performed.args);
+            records.extend(performed.records);
+        }
+        records
+    }
+
+    /// Shows something that is no record.
+    pub(crate) fn tell(&self, kind: EventKind) {
+        self.feed.show(self.place, self.setup.world.now_ms(), kind);
+    }
+
+    fn show(&mut self, stamped: &Stamped) {
+        self.place.seq = stamped.seq;
+        match &stamped.record {
+            Record::Began { run, .. } => self.place.run = *run,
+            Record::Opened { turn } => {
+                self.place.turn = *turn;
+                self.args.clear();
+            }
+            _ => {}
+        }
+        let mailbox = &self.feed.mailbox;
+        if mailbox.is_open() {
+            self.events.fold(stamped, |event| mailbox.push(event));
+        }
+    }
+}
+
+impl Port for LocalPort {
+    fn busy(&self) -> &BTreeSet<ActId> {
+        &self.busy
+    }
+
+    fn start(&mut self, run: &Run, act: Act) {
+        let id = act.id();
+        self.busy.insert(id);
+        match act {
+            Act::Prepare { turn } => {
+                let work = prepare::prepare(Arc::clone(&self.feed), self.place, turn, self.known_tools());
+                self.perform(id, work);
+            }
+            Act::Ask { turn, attempt } => {
+                let request = self.request(run, turn, attempt);
+                let work = ask::ask(Arc::clone(&self.feed), self.place, request, self.stop.clone());
+                self.perform(id, work);
+            }
+            Act::Admit { call } => self.admit(run, call),
+            Act::Call { call, replay, .. } => self.call(run, call, replay),
+            Act::Settle { turn } => self.done.push(Performed::new(id, Record::Settled { turn, stop: false })),
+        }
+    }
+
+    fn stop(&mut self, acts: &[ActId]) {
+        if !acts.is_empty() {
+            self.stop.cancel();
+        }
+    }
+
+    async fn next(&mut self, until_ms: Option<u64>) -> Result<Vec<Record>, Error> {
+        let left = until_ms.map(|until| Duration::from_millis(until.saturating_sub(self.setup.world.now_ms())));
+        let mut alarm = left.map(|left| Box::pin(tokio::time::sleep(left)));
+        std::future::poll_fn(|cx| {
+            let records = self.hear_all(cx);
+            if !records.is_empty() {
+                return Poll::Ready(Ok(records));
+            }
+            if self.acts.is_empty() {
+                return Poll::Ready(Err(Error::stuck()));
+            }
+            let late = alarm.as_mut().is_some_and(|alarm| alarm.as_mut().poll(cx).is_ready());
+            if late { Poll::Ready(Ok(vec![Record::CancelAsked { by: CancelBy::Deadline }])) } else { Poll::Pending }
+        })
+        .await
+    }
+
+    async fn commit(&mut self, records: Vec<Record>) -> Result<Vec<Arc<Stamped>>, Error> {
+        let (first, at_ms) = (self.log.head().seq.0 + 1, self.setup.world.now_ms());
+        let thread = &self.setup.who.thread;
+        let flush = if records.iter().any(must_last) { Flush::Now } else { Flush::Lazy };
+        let stamp = |(seq, record)| Arc::new(Stamped::new(Seq(seq), at_ms, thread.clone(), record));
+        let batch: Vec<_> = (first..).zip(records).map(stamp).collect();
+        self.log.append(&batch, flush).await?;
+        for done in self.notes.drain(..) {
+            // Who noted may have been cancelled since; the note is in the log all the same.
+            let _ = done.send(());
+        }
+        batch.iter().for_each(|stamped| self.show(stamped));
+        Ok(batch)
+    }
+}
+
+impl Performed {
+    fn new(act: ActId, record: Record) -> Self {
+        Self { act, records: vec![record], tools: None, args: None }
+    }
+}
+
+impl Feed {
+    fn show(&self, place: Place, at_ms: u64, kind: EventKind) {
+        self.mailbox.push(self.event(place, at_ms, kind));
+    }
+
+    fn event(&self, place: Place, at_ms: u64, kind: EventKind) -> Event {
+        let who = Arc::clone(&self.setup.who);
+        Event { seq: place.seq, at_ms, run: place.run, turn: place.turn, who, kind }
+    }
+
+    /// Shows a warning, once.
+    fn warn(&self, place: Place, at_ms: u64, warning: &Warning) {
+        let mut shown = self.shown.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if shown.len() < MAX_WARNINGS && shown.insert(warning.clone()) {
+            drop(shown);
+            self.show(place, at_ms, EventKind::Warning { warning: warning.clone() });
+        }
+    }
+}
+
+/// Whether a record must be durable before anything else happens.
+fn must_last(record: &Record) -> bool {
+    matches!(
+        record,
+        Record::Launched { .. }
+            | Record::Begun { .. }
+            | Record::Noted { .. }
+            | Record::CancelAsked { .. }
+            | Record::Ended { .. }
+    )
+}
+
+impl fmt::Debug for LocalPort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LocalPort").field("log", &self.log).field("busy", &self.busy).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,174 @@
+//! Ask: stream the model, show what it says, and keep what was said when it is cut off.
+
+use std::{
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use adjutant_llm::{BlockKind, Chunk, ChunkStream, Collector, Error, ErrorKind, Reply, Request, Stop};
+use adjutant_tool::Cancel;
+
+use super::{Feed, Performed, Place};
+use crate::{ActId, EventKind, Failure, Record, TurnNo};
+
+/// How many chunks are taken in a row before a wish to stop is looked for.
+const BURST: u32 = 64;
+
+/// A stream on its way.
+struct Asking {
+    feed: Arc<Feed>,
+    place: Place,
+    turn: TurnNo,
+    stream: ChunkStream,
+    collector: Collector,
+    kinds: Vec<Delta>,
+    records: Vec<Record>,
+    shown: bool,
+    at_ms: u64,
+}
+
+/// Which event a delta of a block becomes.
+#[derive(Clone, Copy)]
+enum Delta {
+    Text,
+    Thinking,
+    Args,
+    Hidden,
+}
+
+pub(super) async fn ask(feed: Arc<Feed>, place: Place, request: Request, stop: Cancel) -> Performed {
+    let turn = place.turn;
+    let stream = feed.setup.model.stream(request);
+    let shown = feed.mailbox.is_open();
+    let mut asking = Asking {
+        at_ms: feed.setup.world.now_ms(),
+        feed,
+        place,
+        turn,
+        stream,
+        collector: Collector::new(),
+        kinds: Vec::new(),
+        records: Vec::new(),
+        shown,
+    };
+    let mut stopped = Box::pin(async move { stop.cancelled().await });
+    let outcome = std::future::poll_fn(|cx| asking.poll(cx, stopped.as_mut())).await;
+    asking.end(outcome)
+}
+
+impl Asking {
+    /// Takes chunks until the stream ends or someone wishes to stop, which is `None`.
+    fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        mut stopped: Pin<&mut impl Future>,
+    ) -> Poll<Option<Result<Arc<Reply>, Error>>> {
+        loop {
+            for _ in 0..BURST {
+                if self.feed.mailbox.poll_room(cx).is_pending() {
+                    return stopped.as_mut().poll(cx).map(|_| None);
+                }
+                let chunk = match self.stream.as_mut().poll_next(cx) {
+                    Poll::Ready(Some(Ok(chunk))) => chunk,
+                    Poll::Ready(Some(Err(error))) => return Poll::Ready(Some(Err(error))),
+                    Poll::Ready(None) => {
+                        let message = "the stream of the model ended without a reply";
+                        return Poll::Ready(Some(Err(Error::new(ErrorKind::Protocol, message))));
+                    }
+                    Poll::Pending => {
+                        // The next chunk comes later, so the time is looked at once a wake, not once a chunk.
+                        self.at_ms = self.feed.setup.world.now_ms();
+                        return stopped.as_mut().poll(cx).map(|_| None);
+                    }
+                };
+                match self.collector.push(&chunk) {
+                    Ok(Some(reply)) => return Poll::Ready(Some(Ok(reply))),
+                    Ok(None) => self.take(chunk),
+                    Err(error) => return Poll::Ready(Some(Err(error))),
+                }
+            }
+            if stopped.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(None);
+            }
+        }
+    }
+
+    fn take(&mut self, chunk: Chunk) {
+        let kind = match chunk {
+            Chunk::Start { attempt, model, limits, warnings } => {
+                self.kinds.clear();
+                warnings.iter().for_each(|warning| self.feed.warn(self.place, self.at_ms, warning));
+                EventKind::ReplyStarted { attempt, model, limits }
+            }
+            Chunk::Open { block, kind } => {
+                let at = block as usize;
+                self.kinds.resize(self.kinds.len().max(at + 1), Delta::Hidden);
+                self.kinds[at] = Delta::of(&kind);
+                EventKind::BlockStarted { block, kind }
+            }
+            Chunk::Delta { block, text } => match self.kinds.get(block as usize) {
+                Some(Delta::Text) => EventKind::TextDelta { block, text },
+                Some(Delta::Thinking) => EventKind::ThinkingDelta { block, text },
+                Some(Delta::Args) => EventKind::ArgsDelta { block, text },
+                Some(Delta::Hidden) | None => return,
+            },
+            Chunk::Close { block, content } => EventKind::BlockFinished { block, content },
+            Chunk::Retracted { attempt, cause, usage } => {
+                self.records.push(Record::Retracted { turn: self.turn, attempt, usage });
+                EventKind::ReplyRetracted { attempt, cause, usage }
+            }
+            _ => return,
+        };
+        if self.shown {
+            self.feed.show(self.place, self.at_ms, kind);
+        }
+    }
+
+    /// The records of the whole stream: one for each void attempt, the reply, and what broke.
+    fn end(mut self, outcome: Option<Result<Arc<Reply>, Error>>) -> Performed {
+        let act = ActId::Ask(self.turn);
+        let collector = std::mem::take(&mut self.collector);
+        let said = match outcome {
+            Some(Ok(reply)) if has_doubles(&reply) => {
+                let error = Error::new(ErrorKind::Protocol, "two calls of a reply have one id");
+                self.broke(act, error);
+                None
+            }
+            Some(Ok(reply)) => Some(reply),
+            Some(Err(error)) => {
+                self.broke(act, error);
+                collector.interrupted().map(Arc::new)
+            }
+            None => collector.interrupted().map(Arc::new),
+        };
+        // An interrupted attempt that said nothing and used nothing leaves no trace in the conversation.
+        let said = said.filter(|it| it.stop != Stop::Interrupted || !it.blocks.is_empty() || it.usage.total() > 0);
+        if let Some(reply) = said.filter(|it| !has_doubles(it)) {
+            let cost = self.feed.setup.model.info().cost(&reply.usage);
+            let at = self.records.iter().position(|record| matches!(record, Record::Broke { .. }));
+            self.records.insert(at.unwrap_or(self.records.len()), Record::Replied { turn: self.turn, reply, cost });
+        }
+        Performed { act, records: self.records, tools: None, args: None }
+    }
+
+    fn broke(&mut self, act: ActId, error: Error) {
+        self.records.push(Record::Broke { act, failure: Failure::Model { error } });
+    }
+}
+
+impl Delta {
+    fn of(kind: &BlockKind) -> Self {
+        match kind {
+            BlockKind::Text => Delta::Text,
+            BlockKind::Thinking => Delta::Thinking,
+            BlockKind::Call { .. } => Delta::Args,
+            _ => Delta::Hidden,
+        }
+    }
+}
+
+fn has_doubles(reply: &Reply) -> bool {
+    let mut seen = std::collections::BTreeSet::new();
+    !reply.calls().all(|call| seen.insert(call.id))
+}

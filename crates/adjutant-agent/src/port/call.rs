@@ -1,0 +1,258 @@
+//! Call: run a tool, contained: its panic, its time, its wish to stop, and the size of what it says.
+
+use std::{
+    collections::BTreeMap,
+    panic::AssertUnwindSafe,
+    pin::Pin,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use adjutant_llm::{Call, CallId, CallResult, Status, Usage};
+use adjutant_tool::{
+    Bound, CallContext, CallContextBuilder, CallPort, Cancel, Noted, Progress, Replay, ToolError, ToolErrorKind,
+};
+use async_trait::async_trait;
+use futures_util::FutureExt;
+use serde_json::Value;
+use tokio::{runtime::Handle, sync::oneshot, task::JoinHandle};
+
+use super::{Feed, LocalPort, Performed, Place, bound, prepare};
+use crate::{
+    ActId, EventKind, Record, Run,
+    inbox::{Inbox, Input},
+    run::Step,
+};
+
+/// One call, ready to run.
+struct Job {
+    feed: Arc<Feed>,
+    call: Call,
+    tool: Option<Bound>,
+    args: Result<Value, Arc<str>>,
+    ran: Option<Arc<str>>,
+    pure: bool,
+    spawn: bool,
+    door: Arc<Door>,
+    stop: Cancel,
+}
+
+type Body = Pin<Box<dyn Future<Output = Result<CallResult, ToolError>> + Send>>;
+
+impl LocalPort {
+    pub(super) fn call(&mut self, run: &Run, id: CallId, replay: Replay) {
+        let Some((call, text, changed)) = run.admitted(id) else { return };
+        let door = Door {
+            feed: Arc::clone(&self.feed),
+            place: self.place,
+            inbox: Arc::clone(&self.inbox),
+            call: id,
+            resumable: replay == Replay::Resumable,
+            steps: Mutex::new(run.steps(id)),
+            ended: AtomicBool::new(false),
+        };
+        let job = Job {
+            feed: Arc::clone(&self.feed),
+            call: call.clone(),
+            tool: self.tools.as_ref().and_then(|tools| tools.get(call.name.as_str())).cloned(),
+            args: self.args.remove(&id).ok_or_else(|| Arc::clone(text)),
+            ran: changed.then(|| Arc::clone(text)),
+            pure: replay == Replay::Pure,
+            spawn: run.is_parallel(),
+            door: Arc::new(door),
+            stop: self.stop.clone(),
+        };
+        self.perform(ActId::Call(id), job.run());
+    }
+}
+
+impl Job {
+    async fn run(mut self) -> Performed {
+        let (id, max, ran) = (self.call.id, self.feed.setup.max_result_bytes, self.ran.take());
+        let door = Arc::clone(&self.door);
+        let result = self.result().await;
+        door.ended.store(true, Ordering::Release);
+        let result = CallResult { args: ran, ..bound::cut(result, max) };
+        Performed::new(ActId::Call(id), Record::Returned { call: id, result: Arc::new(result) })
+    }
+
+    async fn result(mut self) -> CallResult {
+        if self.tool.is_none() {
+            // The turn was admitted by an earlier drive.
+            match prepare::resolve(&self.feed.setup, Default::default()).await {
+                Ok((_, tools)) => self.tool = tools.get(self.call.name.as_str()).cloned(),
+                Err(message) => return CallResult::new(Status::Failed, message),
+            }
+        }
+        let Some(tool) = self.tool.take() else {
+            let message = format!("tool {:?} is gone since the call was admitted", self.call.name.as_str());
+            return CallResult::new(Status::UnknownTool, message);
+        };
+        let args = match self.args.clone() {
+            Ok(args) => args,
+            Err(text) => serde_json::from_str(&text).unwrap_or(Value::Null),
+        };
+        let timeout = tool.spec().timeout.or(self.feed.setup.tool_timeout);
+        let cancel = self.stop.child();
+        let body = self.body(tool, args, &cancel);
+        self.contain(body, timeout, cancel).await
+    }
+
+    fn body(&self, tool: Bound, args: Value, cancel: &Cancel) -> Body {
+        let who = Arc::new(self.feed.setup.who.within(self.call.id));
+        let port = Arc::clone(&self.door) as Arc<dyn CallPort>;
+        let cx = CallContextBuilder::new(who, cancel.clone(), port).build();
+        let contained = AssertUnwindSafe(run_tool(tool, args, cx)).catch_unwind();
+        let body = contained.map(|outcome| outcome.unwrap_or_else(|panic| Ok(panicked(&*panic))));
+        match Handle::try_current() {
+            Ok(runtime) if self.spawn => Box::pin(Spawned(runtime.spawn(body))),
+            _ => Box::pin(body),
+        }
+    }
+
+    /// Waits for the body, but not longer than it may take, nor much longer than anyone wants its result.
+    async fn contain(&self, mut body: Body, timeout: Option<Duration>, cancel: Cancel) -> CallResult {
+        let limit = async {
+            match timeout {
+                Some(timeout) => tokio::time::sleep(timeout).await,
+                None => std::future::pending().await,
+            }
+        };
+        let ended = tokio::select! {
+            biased;
+            ended = &mut body => Some(ended),
+            () = self.stop.cancelled() => None,
+            () = limit => {
+                cancel.cancel();
+                let message = format!("the tool did not end within {:?} and was stopped", timeout.unwrap_or_default());
+                return CallResult::new(Status::TimedOut, message);
+            }
+        };
+        let ended = match ended {
+            Some(ended) => Some(ended),
+            None if self.pure => None,
+            None => tokio::time::timeout(self.feed.setup.grace, &mut body).await.ok(),
+        };
+        cancel.cancel();
+        match ended {
+            Some(Ok(result)) => result,
+            Some(Err(error)) => failed(&error),
+            None => CallResult::new(Status::Cancelled, "cancelled: the call was stopped; it may have taken effect"),
+        }
+    }
+}
+
+async fn run_tool(tool: Bound, args: Value, cx: CallContext) -> Result<CallResult, ToolError> {
+    tool.call(args, cx).await
+}
+
+fn failed(error: &ToolError) -> CallResult {
+    let status = match error.kind() {
+        ToolErrorKind::InvalidArguments => Status::InvalidArguments,
+        ToolErrorKind::Denied => Status::Denied,
+        ToolErrorKind::Cancelled => Status::Cancelled,
+        ToolErrorKind::TimedOut => Status::TimedOut,
+        ToolErrorKind::OutcomeUnknown => Status::OutcomeUnknown,
+        _ => Status::Failed,
+    };
+    let mut message = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        message = format!("{message}: {cause}");
+        source = cause.source();
+    }
+    CallResult::new(status, message)
+}
+
+fn panicked(panic: &(dyn std::any::Any + Send)) -> CallResult {
+    CallResult::new(Status::Panicked, format!("the tool panicked: {}", bound::panic_text(panic)))
+}
+
+/// A body on a task of its own; dropping it aborts the task.
+struct Spawned(JoinHandle<Result<CallResult, ToolError>>);
+
+impl Future for Spawned {
+    type Output = Result<CallResult, ToolError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut std::task::Context<'_>) -> std::task::Poll<Self::Output> {
+        self.0.poll_unpin(cx).map(|joined| {
+            joined.unwrap_or_else(|error| Err(ToolError::failed("the task of the tool was lost").with_source(error)))
+        })
+    }
+}
+
+impl Drop for Spawned {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// The door from a call to this run.
+struct Door {
+    feed: Arc<Feed>,
+    place: Place,
+    inbox: Arc<Inbox>,
+    call: CallId,
+    resumable: bool,
+    steps: Mutex<BTreeMap<Arc<str>, Step>>,
+    ended: AtomicBool,
+}
+
+impl Door {
+    /// Records something and waits until it is durable.
+    async fn note(&self, record: Record) -> Result<(), ToolError> {
+        let ended = || ToolError::new(ToolErrorKind::Cancelled, "the call has ended");
+        if self.ended.load(Ordering::Acquire) {
+            return Err(ended());
+        }
+        let (done, durable) = oneshot::channel();
+        self.inbox.push(Input::Note { call: self.call, record, done: Some(done) });
+        durable.await.map_err(|_| ended())
+    }
+
+    fn check(&self) -> Result<(), ToolError> {
+        if self.resumable {
+            return Ok(());
+        }
+        Err(ToolError::new(ToolErrorKind::NotResumable, "only a tool of class `Resumable` has steps"))
+    }
+}
+
+#[async_trait]
+impl CallPort for Door {
+    fn emit(&self, progress: Progress) {
+        if !self.ended.load(Ordering::Acquire) {
+            let at_ms = self.feed.setup.world.now_ms();
+            let kind = EventKind::ToolProgress { call: self.call, progress };
+            self.feed.mailbox.push_progress(self.feed.event(self.place, at_ms, kind));
+        }
+    }
+
+    fn charge(&self, usage: Usage) {
+        let record = Record::Spent { call: self.call, usage };
+        self.inbox.push(Input::Note { call: self.call, record, done: None });
+    }
+
+    async fn begin(&self, key: &str) -> Result<Noted, ToolError> {
+        self.check()?;
+        let known = self.steps.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned();
+        match known {
+            Some(Step::Noted(value)) => Ok(Noted::Done(value)),
+            Some(Step::Begun) => Ok(Noted::Unknown),
+            None => {
+                self.note(Record::Begun { call: self.call, key: key.into() }).await?;
+                Ok(Noted::Fresh)
+            }
+        }
+    }
+
+    async fn finish(&self, key: &str, value: Value) -> Result<(), ToolError> {
+        self.check()?;
+        self.note(Record::Noted { call: self.call, key: key.into(), value: value.clone() }).await?;
+        self.steps.lock().unwrap_or_else(PoisonError::into_inner).insert(key.into(), Step::Noted(value));
+        Ok(())
+    }
+}

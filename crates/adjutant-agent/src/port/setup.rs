@@ -1,0 +1,120 @@
+//! What a port performs with.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use adjutant_llm::{Model, Options, SystemWorld, ThreadId, World};
+use adjutant_tool::{ErasedTool, Identity, Toolbox, Tools};
+
+/// How long one call may take, unless its tool or the agent says otherwise.
+const TOOL_TIMEOUT: Duration = Duration::from_secs(600);
+/// How long a cancelled call may take to end well.
+const GRACE: Duration = Duration::from_secs(2);
+/// How many bytes of text a result may put into the context.
+const MAX_RESULT_BYTES: usize = 100_000;
+
+/// What a port performs with: model, tools, prompt and limits of single acts.
+#[derive(Clone)]
+pub struct Setup {
+    pub(crate) model: Arc<dyn Model>,
+    pub(crate) system: Arc<str>,
+    pub(crate) options: Arc<Options>,
+    pub(crate) tools: Tools,
+    pub(crate) toolboxes: Vec<Arc<dyn Toolbox>>,
+    pub(crate) world: Arc<dyn World>,
+    pub(crate) who: Arc<Identity>,
+    pub(crate) tool_timeout: Option<Duration>,
+    pub(crate) grace: Duration,
+    pub(crate) max_result_bytes: usize,
+}
+
+impl Setup {
+    /// This model, without tools and instructions, in the thread `main`, with the system's clock.
+    pub fn new(model: impl Model + 'static) -> Self {
+        Self {
+            model: Arc::new(model),
+            system: "".into(),
+            options: Arc::default(),
+            tools: Tools::new("tools"),
+            toolboxes: Vec::new(),
+            world: Arc::new(SystemWorld),
+            who: Arc::new(Identity::root(ThreadId::from("main"), "agent", "agent")),
+            tool_timeout: Some(TOOL_TIMEOUT),
+            grace: GRACE,
+            max_result_bytes: MAX_RESULT_BYTES,
+        }
+    }
+
+    /// Sets the system prompt.
+    #[must_use]
+    pub fn system(mut self, text: impl Into<Arc<str>>) -> Self {
+        self.system = text.into();
+        self
+    }
+
+    /// Sets how the model should answer.
+    #[must_use]
+    pub fn options(mut self, options: Options) -> Self {
+        self.options = Arc::new(options);
+        self
+    }
+
+    /// Adds a tool.
+    #[must_use]
+    pub fn tool(mut self, tool: impl ErasedTool + 'static) -> Self {
+        self.tools = self.tools.tool(tool);
+        self
+    }
+
+    /// Adds a toolbox, after the single tools.
+    #[must_use]
+    pub fn toolbox(mut self, toolbox: impl Toolbox + 'static) -> Self {
+        self.toolboxes.push(Arc::new(toolbox));
+        self
+    }
+
+    /// Sets clock, ids and chance.
+    #[must_use]
+    pub fn world(mut self, world: impl World + 'static) -> Self {
+        self.world = Arc::new(world);
+        self
+    }
+
+    /// Sets who performs.
+    #[must_use]
+    pub fn who(mut self, who: Identity) -> Self {
+        self.who = Arc::new(who);
+        self
+    }
+
+    /// Sets how long one call may take, unless its tool says otherwise; 10 minutes without it.
+    #[must_use]
+    pub fn tool_timeout(mut self, timeout: Duration) -> Self {
+        self.tool_timeout = Some(timeout);
+        self
+    }
+
+    /// Sets how long a cancelled call may take to end well before it is dropped; 2 seconds without it.
+    #[must_use]
+    pub fn grace(mut self, grace: Duration) -> Self {
+        self.grace = grace;
+        self
+    }
+
+    /// Sets how many bytes of text one result may put into the context; 100,000 without it.
+    #[must_use]
+    pub fn max_result_bytes(mut self, bytes: usize) -> Self {
+        self.max_result_bytes = bytes;
+        self
+    }
+}
+
+impl fmt::Debug for Setup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Setup")
+            .field("model", &self.model)
+            .field("tools", &self.tools)
+            .field("toolboxes", &self.toolboxes.iter().map(|it| it.name().to_owned()).collect::<Vec<_>>())
+            .field("who", &self.who)
+            .finish_non_exhaustive()
+    }
+}

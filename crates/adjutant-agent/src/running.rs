@@ -1,0 +1,164 @@
+//! A live run: a stream of events that drives the run while it is polled.
+
+use std::{
+    collections::VecDeque,
+    fmt,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use adjutant_llm::Entry;
+use adjutant_tool::Cancel;
+use futures_core::Stream;
+use tokio::{runtime::Handle, task::JoinHandle};
+
+use crate::{
+    CancelBy, Error, Event, Journal, Limits, RunResult, Setup, Stopper,
+    inbox::Inbox,
+    mailbox::Mailbox,
+    session::{Claim, Session, perform},
+};
+
+/// A live run: the stream of its events, which ends after `RunFinished`.
+///
+/// The run goes on while the stream is polled; [`detach`](Running::detach) lets it go on by itself. Dropping the stream
+/// cancels the run: its turn is closed in the background, and the session can be used again.
+#[must_use = "a run does nothing until its events are read"]
+pub struct Running {
+    batch: VecDeque<Event>,
+    mailbox: Arc<Mailbox>,
+    stopper: Stopper,
+    session: Arc<Session>,
+    drive: Option<Drive>,
+    result: Option<Result<RunResult, Error>>,
+}
+
+type Drive = Pin<Box<dyn Future<Output = Result<RunResult, Error>> + Send>>;
+
+/// What a run starts with.
+pub(crate) struct Start {
+    pub(crate) setup: Arc<Setup>,
+    pub(crate) session: Arc<Session>,
+    pub(crate) journal: Arc<dyn Journal>,
+    pub(crate) prompts: Vec<Entry>,
+    pub(crate) limits: Limits,
+    pub(crate) cancel: Option<Cancel>,
+}
+
+impl Running {
+    pub(crate) fn new(start: Start, claim: Claim) -> Self {
+        let (mailbox, inbox) = (Arc::new(Mailbox::default()), Arc::new(Inbox::default()));
+        let session = Arc::clone(&start.session);
+        let drive = perform(start, claim, Arc::clone(&mailbox), Arc::clone(&inbox));
+        Self {
+            batch: VecDeque::new(),
+            mailbox,
+            stopper: Stopper { inbox },
+            session,
+            drive: Some(Box::pin(drive)),
+            result: None,
+        }
+    }
+
+    /// The next event; `None` after the last one.
+    ///
+    /// Cancel: nothing is lost.
+    pub async fn next(&mut self) -> Option<Event> {
+        std::future::poll_fn(|cx| self.poll_event(cx)).await
+    }
+
+    /// Stops the run from anywhere.
+    pub fn stopper(&self) -> Stopper {
+        self.stopper.clone()
+    }
+
+    /// Wishes to stop: the reply is interrupted, calls are cancelled, the turn is closed, and the events tell.
+    pub fn cancel(&self) {
+        self.stopper.stop(CancelBy::User);
+    }
+
+    /// Drives the run to its end without looking at further events.
+    ///
+    /// Cancel: the run is cancelled.
+    ///
+    /// # Errors
+    /// `Failed` if the run failed, and whatever kept it from being performed.
+    pub async fn finish(mut self) -> Result<RunResult, Error> {
+        self.mailbox.close();
+        while self.next().await.is_some() {}
+        self.result.take().unwrap_or_else(|| Err(Error::stuck())).and_then(Error::of_result)
+    }
+
+    /// What the run came to, once its last event was read.
+    pub fn result(&self) -> Option<Result<&RunResult, &Error>> {
+        self.result.as_ref().map(Result::as_ref)
+    }
+
+    /// Lets the run go on by itself, on a task of the current tokio runtime; its events are dropped.
+    ///
+    /// The handle gives the result; dropping the handle does not stop the run.
+    ///
+    /// # Panics
+    /// Outside a tokio runtime.
+    pub fn detach(mut self) -> JoinHandle<Result<RunResult, Error>> {
+        self.mailbox.close();
+        let (drive, result) = (self.drive.take(), self.result.take());
+        tokio::spawn(async move {
+            let result = match (drive, result) {
+                (Some(drive), _) => drive.await,
+                (None, Some(result)) => result,
+                (None, None) => Err(Error::stuck()),
+            };
+            result.and_then(Error::of_result)
+        })
+    }
+
+    fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<Event>> {
+        loop {
+            if let Some(event) = self.batch.pop_front() {
+                return Poll::Ready(Some(event));
+            }
+            self.mailbox.take(&mut self.batch);
+            if !self.batch.is_empty() {
+                continue;
+            }
+            let Some(drive) = &mut self.drive else { return Poll::Ready(None) };
+            match drive.as_mut().poll(cx) {
+                Poll::Ready(result) => {
+                    self.result = Some(result);
+                    self.drive = None;
+                }
+                Poll::Pending if self.mailbox.watch(cx) => {}
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+    }
+}
+
+impl Stream for Running {
+    type Item = Event;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Event>> {
+        self.poll_event(cx)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let Some(drive) = self.drive.take() else { return };
+        self.mailbox.close();
+        self.stopper.stop(CancelBy::User);
+        self.session.leave();
+        // Without a runtime nothing can be closed now; the next run of the session does it.
+        if let Ok(runtime) = Handle::try_current() {
+            runtime.spawn(drive);
+        }
+    }
+}
+
+impl fmt::Debug for Running {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Running").field("session", self.session.id()).field("ended", &self.drive.is_none()).finish()
+    }
+}

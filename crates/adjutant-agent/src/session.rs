@@ -1,0 +1,179 @@
+//! One session: its log, the fold of it, and who may use them now.
+
+use std::sync::{
+    Arc, Mutex, PoisonError,
+    atomic::{AtomicBool, Ordering},
+};
+
+use adjutant_llm::{Entry, Transcript};
+use futures_util::StreamExt;
+use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
+
+use crate::{
+    CancelBy, Error, Failure, Limits, LocalPort, Log, LogId, Outcome, Record, Run, RunResult, Seq, Setup, commit,
+    drive, event::EventKind, inbox::Inbox, mailbox::Mailbox, running::Start,
+};
+
+/// One session; shared by the clones of an agent.
+#[derive(Debug)]
+pub(crate) struct Session {
+    id: LogId,
+    core: Arc<AsyncMutex<Core>>,
+    leaving: AtomicBool,
+    history: Mutex<Transcript>,
+}
+
+/// What only one run at a time may hold.
+#[derive(Debug, Default)]
+pub(crate) struct Core {
+    run: Run,
+    log: Option<Box<dyn Log>>,
+}
+
+/// The right to run in a session: at once, or when a run that was left behind has closed its turn.
+pub(crate) enum Claim {
+    Now(OwnedMutexGuard<Core>),
+    Soon(Arc<AsyncMutex<Core>>),
+}
+
+impl Session {
+    pub(crate) fn new(id: LogId) -> Self {
+        Self { id, core: Arc::default(), leaving: AtomicBool::new(false), history: Mutex::default() }
+    }
+
+    pub(crate) fn id(&self) -> &LogId {
+        &self.id
+    }
+
+    /// Claims the session.
+    ///
+    /// # Errors
+    /// `Busy` if a run has it that was not left behind.
+    pub(crate) fn claim(&self) -> Result<Claim, Error> {
+        match Arc::clone(&self.core).try_lock_owned() {
+            Ok(core) => Ok(Claim::Now(core)),
+            Err(_) if self.leaving.load(Ordering::Acquire) => Ok(Claim::Soon(Arc::clone(&self.core))),
+            Err(_) => Err(Error::busy()),
+        }
+    }
+
+    /// The run that has the session was left behind: it only closes its turn.
+    pub(crate) fn leave(&self) {
+        self.leaving.store(true, Ordering::Release);
+    }
+
+    /// Everything that was said in the session, as of the newest run that ended.
+    pub(crate) fn history(&self) -> Transcript {
+        self.history.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn show(&self, history: &Transcript) {
+        *self.history.lock().unwrap_or_else(PoisonError::into_inner) = history.clone();
+    }
+}
+
+impl Claim {
+    async fn take(self) -> OwnedMutexGuard<Core> {
+        match self {
+            Claim::Now(core) => core,
+            Claim::Soon(core) => core.lock_owned().await,
+        }
+    }
+}
+
+/// Performs one run of a session from its prompt to its end.
+pub(crate) async fn perform(
+    start: Start,
+    claim: Claim,
+    mailbox: Arc<Mailbox>,
+    inbox: Arc<Inbox>,
+) -> Result<RunResult, Error> {
+    let mut core = claim.take().await;
+    start.session.leaving.store(false, Ordering::Release);
+    let performed = core.perform(&start, &mailbox, &inbox).await;
+    start.session.show(core.run.history());
+    performed
+}
+
+impl Core {
+    async fn perform(&mut self, start: &Start, mailbox: &Arc<Mailbox>, inbox: &Arc<Inbox>) -> Result<RunResult, Error> {
+        let log = self.open(start).await?;
+        let mut port = LocalPort::observed(Arc::clone(&start.setup), log, Arc::clone(mailbox), Arc::clone(inbox));
+        if let Some(cancel) = &start.cancel {
+            port.hear(cancel.clone());
+        }
+        let driven = self.begin_and_drive(&mut port, start.prompts.clone(), &start.limits).await;
+        let result = match (&driven, self.run.result(&start.setup.who)) {
+            (Ok(()), Some(result)) => result,
+            _ => self.lost(start, driven.as_ref().err()),
+        };
+        port.tell_end(&result);
+        driven?;
+        self.log = Some(port.into_log());
+        Ok(result)
+    }
+
+    /// The log, with its fold at hand. A fold that may be behind its log is made again.
+    async fn open(&mut self, start: &Start) -> Result<Box<dyn Log>, Error> {
+        if let Some(log) = self.log.take() {
+            return Ok(log);
+        }
+        let id = start.session.id();
+        let log = start.journal.own(id).await?;
+        self.run = Run::new();
+        let mut records = start.journal.read(id, Seq(0));
+        while let Some(stamped) = records.next().await {
+            self.run.apply(&*stamped?)?;
+        }
+        if self.run.is_open() {
+            return self.close(log, &start.setup).await;
+        }
+        Ok(log)
+    }
+
+    /// Ends a run that the program before this one, or a dropped future, has left open.
+    async fn close(&mut self, log: Box<dyn Log>, setup: &Arc<Setup>) -> Result<Box<dyn Log>, Error> {
+        let mut port = LocalPort::observed(Arc::clone(setup), log, Arc::new(Mailbox::closed()), Arc::default());
+        commit(&mut self.run, &mut port, vec![Record::CancelAsked { by: CancelBy::Shutdown }]).await?;
+        drive(&mut self.run, &mut port).await?;
+        Ok(port.into_log())
+    }
+
+    async fn begin_and_drive(
+        &mut self,
+        port: &mut LocalPort,
+        prompts: Vec<Entry>,
+        limits: &Limits,
+    ) -> Result<(), Error> {
+        let began = Record::Began { run: self.run.next_run(), prompts, limits: limits.clone() };
+        commit(&mut self.run, port, vec![began]).await?;
+        drive(&mut self.run, port).await?;
+        Ok(())
+    }
+
+    /// The result of a run whose log gave up: what is known of it.
+    fn lost(&self, start: &Start, error: Option<&Error>) -> RunResult {
+        let message = error.map_or_else(|| "the run has no result".into(), |error| chain(error).into());
+        let outcome = Outcome::Failed { failure: Failure::Log { message } };
+        let mut run = self.run.clone();
+        run.give_up(outcome.clone());
+        run.result(&start.setup.who).unwrap_or_else(|| RunResult::never(&start.setup.who, outcome))
+    }
+}
+
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}
+
+impl LocalPort {
+    /// Shows the end of the run: the one event that is no record and no delta.
+    fn tell_end(&self, result: &RunResult) {
+        self.tell(EventKind::RunFinished { result: Arc::new(result.clone()) });
+    }
+}

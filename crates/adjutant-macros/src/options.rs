@@ -1,0 +1,96 @@
+//! What stands in the parentheses of `#[tool(…)]`.
+
+use proc_macro2::{Ident, TokenStream};
+use quote::format_ident;
+use syn::{Error, LitInt, LitStr, Path, Result, meta::ParseNestedMeta, parse::Parser};
+
+use crate::nearest::nearest;
+
+/// The known options.
+const KNOWN: [&str; 7] = ["name", "title", "replay", "sequential", "timeout_secs", "rewrite", "deny_unknown_fields"];
+/// The replay classes and their variants.
+const CLASSES: [(&str, &str); 4] =
+    [("pure", "Pure"), ("idempotent", "Idempotent"), ("once", "Once"), ("resumable", "Resumable")];
+/// The longest tool name that all providers take.
+const MAX_NAME: usize = 64;
+
+#[derive(Default)]
+pub(crate) struct Options {
+    pub(crate) name: Option<String>,
+    pub(crate) title: Option<LitStr>,
+    pub(crate) replay: Option<Ident>,
+    pub(crate) sequential: bool,
+    pub(crate) timeout_secs: Option<u64>,
+    pub(crate) rewrite: Option<Path>,
+    pub(crate) deny_unknown_fields: bool,
+}
+
+impl Options {
+    pub(crate) fn parse(tokens: TokenStream) -> Result<Self> {
+        let mut options = Options::default();
+        let mut seen = Vec::new();
+        syn::meta::parser(|meta| {
+            let key = meta.path.get_ident().map(ToString::to_string).unwrap_or_default();
+            if seen.contains(&key) {
+                return Err(meta.error(format!("`{key}` is given twice")));
+            }
+            options.take(&key, &meta)?;
+            seen.push(key);
+            Ok(())
+        })
+        .parse2(tokens)?;
+        Ok(options)
+    }
+
+    fn take(&mut self, key: &str, meta: &ParseNestedMeta<'_>) -> Result<()> {
+        match key {
+            "name" => self.name = Some(tool_name(&meta.value()?.parse()?)?),
+            "title" => self.title = Some(meta.value()?.parse()?),
+            "replay" => self.replay = Some(replay(&meta.value()?.parse()?)?),
+            "sequential" => self.sequential = true,
+            "timeout_secs" => self.timeout_secs = Some(seconds(&meta.value()?.parse()?)?),
+            "rewrite" => self.rewrite = Some(meta.value()?.parse()?),
+            "deny_unknown_fields" => self.deny_unknown_fields = true,
+            unknown => {
+                let hint = match nearest(unknown, &KNOWN) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => format!("known are `{}`", KNOWN.join("`, `")),
+                };
+                return Err(meta.error(format!("unknown option of `#[tool]`: {hint}")));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn tool_name(literal: &LitStr) -> Result<String> {
+    let name = literal.value();
+    let allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if name.is_empty() || name.len() > MAX_NAME || !name.chars().all(allowed) {
+        return Err(Error::new_spanned(
+            literal,
+            "a tool's name has 1 to 64 characters of `a-z`, `A-Z`, `0-9`, `_` and `-`: providers take no other",
+        ));
+    }
+    Ok(name)
+}
+
+fn replay(literal: &LitStr) -> Result<Ident> {
+    let class = literal.value();
+    if let Some((_, variant)) = CLASSES.iter().find(|(name, _)| *name == class) {
+        return Ok(format_ident!("{variant}"));
+    }
+    let known = CLASSES.map(|(name, _)| name);
+    let hint = match nearest(&class, &known) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("known are `{}`", known.join("`, `")),
+    };
+    Err(Error::new_spanned(literal, format!("unknown replay class: {hint}")))
+}
+
+fn seconds(literal: &LitInt) -> Result<u64> {
+    match literal.base10_parse()? {
+        0 => Err(Error::new_spanned(literal, "a call needs at least one second")),
+        seconds => Ok(seconds),
+    }
+}

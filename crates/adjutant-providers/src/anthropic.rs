@@ -1,0 +1,104 @@
+//! The Anthropic Messages wire: the model, and how it says who is asking.
+
+mod decode;
+mod encode;
+mod wire;
+
+use std::sync::Arc;
+
+use adjutant_llm::{ChunkStream, Model, ModelInfo, Request, Warning};
+
+use crate::{
+    blocks::Place,
+    body::Segmented,
+    credentials::Key,
+    driver::{self, Auth, Endpoint, Timeouts, Wire},
+    segments,
+};
+
+const BASE_URL: &str = "https://api.anthropic.com";
+const PATH: &str = "/v1/messages";
+/// Source: Anthropic's versioning page, 2026-08: the one version of the API.
+const VERSION: (&str, &str) = ("anthropic-version", "2023-06-01");
+
+/// A model behind the Anthropic Messages API. Cloning is cheap.
+#[derive(Debug, Clone)]
+pub struct Anthropic {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug, Clone)]
+struct Inner {
+    info: Arc<ModelInfo>,
+    endpoint: Endpoint,
+    encoder: encode::Encoder,
+    /// The name under which encodings of a transcript are kept.
+    slot: String,
+}
+
+impl Anthropic {
+    /// A model at `https://api.anthropic.com`, with prompt caching.
+    pub fn new(info: ModelInfo, key: impl Into<Key>) -> Self {
+        let info = Arc::new(info);
+        let slot = format!("anthropic/{}", info.id);
+        let encoder = encode::Encoder { info: Arc::clone(&info), caching: encode::Caching::Automatic };
+        Self { inner: Arc::new(Inner { info, endpoint: endpoint(BASE_URL, key.into()), encoder, slot }) }
+    }
+
+    /// Sets another base URL; `/v1/messages` is added. No prompt caching is asked for there.
+    #[must_use]
+    pub fn base_url(mut self, url: impl AsRef<str>) -> Self {
+        let inner = Arc::make_mut(&mut self.inner);
+        let (key, timeouts) = (inner.endpoint.key().clone(), *inner.endpoint.timeouts());
+        inner.endpoint = endpoint(url.as_ref(), key).with_timeouts(timeouts);
+        inner.encoder.caching = encode::Caching::Off;
+        // What is kept for one address holds other heads than what is kept for the other.
+        inner.slot = format!("anthropic-like/{}", inner.info.id);
+        self
+    }
+
+    /// Sets how long the model is waited for.
+    #[must_use]
+    pub fn timeouts(mut self, timeouts: Timeouts) -> Self {
+        let inner = Arc::make_mut(&mut self.inner);
+        inner.endpoint = inner.endpoint.clone().with_timeouts(timeouts);
+        self
+    }
+}
+
+impl Model for Anthropic {
+    fn info(&self) -> &ModelInfo {
+        &self.inner.info
+    }
+
+    fn stream(&self, request: Request) -> ChunkStream {
+        driver::stream(&self.inner, request)
+    }
+}
+
+impl Wire for Inner {
+    type Decoder = decode::Decoder;
+
+    fn info(&self) -> &ModelInfo {
+        &self.info
+    }
+
+    fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    fn encode(&self, request: &Request) -> (Segmented, Vec<Warning>) {
+        segments::encode(&self.slot, &self.info, &self.encoder, request)
+    }
+
+    fn decoder(&self, place: Place) -> decode::Decoder {
+        decode::Decoder::new(self.info.id.clone(), place)
+    }
+}
+
+fn endpoint(base_url: &str, key: Key) -> Endpoint {
+    Endpoint::new(base_url, PATH, key, Auth::Header("x-api-key"), &[VERSION])
+}
+
+#[cfg(test)]
+mod tests;

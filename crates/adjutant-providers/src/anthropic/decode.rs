@@ -1,0 +1,333 @@
+//! Events of the Anthropic Messages API as chunks. Pure: state and an event give chunks.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use adjutant_llm::{Block, BlockKind, Call, Chunk, Error, ErrorKind, ModelId, Reply, Stop, Thinking, Usage};
+use serde_json::{Map, Value, value::RawValue};
+
+use super::{
+    encode::ISSUER,
+    wire::{self, Begun, Delta, Event, Kind, Opened},
+};
+use crate::{
+    blocks::{Blocks, Place},
+    classify::Refusal,
+    driver::{Decode, Flow},
+    sse::Frame,
+    text::Text,
+};
+
+/// How many characters of an event that cannot be read stand in the message.
+const MAX_EXCERPT: usize = 120;
+/// The events that are understood; one of these that cannot be read is an error.
+const KNOWN: [&str; 6] = [
+    "message_start",
+    "content_block_start",
+    "content_block_delta",
+    "content_block_stop",
+    "message_delta",
+    "message_stop",
+];
+
+/// The state of one answer.
+#[derive(Debug)]
+pub(super) struct Decoder {
+    model: ModelId,
+    blocks: Blocks,
+    open: Vec<Open>,
+    usage: Usage,
+    raw_usage: Map<String, Value>,
+    stop: Option<Arc<str>>,
+    finished: bool,
+    wire_id: Option<Arc<str>>,
+}
+
+/// A block that is not closed yet.
+#[derive(Debug)]
+struct Open {
+    index: u64,
+    block: u32,
+    so_far: SoFar,
+}
+
+#[derive(Debug)]
+enum SoFar {
+    Text(String),
+    Thinking { text: String, signature: String },
+    Redacted(String),
+    Call { wire_id: Option<Arc<str>>, name: Arc<str>, args: String, given: Option<String> },
+    Opaque { value: Value, input: String },
+}
+
+impl Decoder {
+    pub(super) fn new(model: ModelId, place: Place) -> Self {
+        Self {
+            model,
+            blocks: Blocks::new(place),
+            open: Vec::new(),
+            usage: Usage::default(),
+            raw_usage: Map::new(),
+            stop: None,
+            finished: false,
+            wire_id: None,
+        }
+    }
+
+    fn begun(&mut self, message: Option<Begun<'_>>, out: &mut VecDeque<Chunk>) {
+        let Some(message) = message else { return };
+        self.wire_id = message.id.map(|Text(id)| id.into());
+        self.used(message.usage, out);
+    }
+
+    /// Takes a usage: counts are cumulative, and one that is missing or `null` stays.
+    fn used(&mut self, raw: Option<&RawValue>, out: &mut VecDeque<Chunk>) {
+        let Some(raw) = raw else { return };
+        let Ok(said) = serde_json::from_str::<wire::Usage>(raw.get()) else { return };
+        let Ok(Value::Object(fields)) = serde_json::from_str(raw.get()) else { return };
+        let set = |count: &mut u64, said: Option<u64>| *count = said.unwrap_or(*count);
+        set(&mut self.usage.input_uncached, said.input_tokens);
+        set(&mut self.usage.cache_read, said.cache_read_input_tokens);
+        set(&mut self.usage.cache_write, said.cache_creation_input_tokens);
+        set(&mut self.usage.output, said.output_tokens);
+        self.raw_usage.extend(fields.into_iter().filter(|(_, value)| !value.is_null()));
+        out.push_back(Chunk::Usage { usage: self.usage, raw: Value::Object(self.raw_usage.clone()) });
+    }
+
+    fn opened(&mut self, index: u64, raw: &RawValue, out: &mut VecDeque<Chunk>) -> Result<(), Error> {
+        if self.open.iter().any(|open| open.index == index) {
+            return Err(protocol(format!("block {index} begins twice")));
+        }
+        let said: Opened<'_> = serde_json::from_str(raw.get()).map_err(|_| unreadable(raw.get()))?;
+        let (so_far, first) = match &*said.kind.0 {
+            "text" => (SoFar::Text(String::new()), said.text),
+            "thinking" => {
+                let signature = said.signature.map(|Text(it)| it.into_owned()).unwrap_or_default();
+                (SoFar::Thinking { text: String::new(), signature }, said.thinking)
+            }
+            "redacted_thinking" => (SoFar::Redacted(said.data.0.unwrap_or_default().into_owned()), None),
+            "tool_use" => {
+                let name = said.name.ok_or_else(|| protocol("a call names no tool".to_owned()))?;
+                let given = said.input.map(RawValue::get).filter(|it| it.len() > 2).map(str::to_owned);
+                let wire_id = said.id.map(|Text(it)| it.into());
+                (SoFar::Call { wire_id, name: name.0.into(), args: String::new(), given }, None)
+            }
+            _ => {
+                let value = serde_json::from_str(raw.get()).map_err(|_| unreadable(raw.get()))?;
+                (SoFar::Opaque { value, input: String::new() }, None)
+            }
+        };
+        let block = self.blocks.open(|id| so_far.kind(id), out)?;
+        self.open.push(Open { index, block, so_far });
+        match (first, self.open.last_mut()) {
+            (Some(Text(first)), Some(open)) => open.grow(first.into_owned(), out),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn grown(&mut self, index: u64, delta: Delta<'_>, data: &str, out: &mut VecDeque<Chunk>) -> Result<(), Error> {
+        let Some(open) = self.open.iter_mut().find(|open| open.index == index) else {
+            return Err(protocol(format!("block {index} grows before it begins")));
+        };
+        let text = match &mut open.so_far {
+            SoFar::Opaque { value, input } => {
+                merge(value, input, data);
+                return Ok(());
+            }
+            SoFar::Text(_) => delta.text,
+            SoFar::Thinking { signature, .. } => {
+                if let Some(Text(whole)) = delta.signature {
+                    *signature = whole.into_owned();
+                }
+                delta.thinking
+            }
+            SoFar::Call { .. } => delta.partial_json,
+            SoFar::Redacted(_) => None,
+        };
+        if let Some(Text(text)) = text {
+            open.grow(text.into_owned(), out);
+        }
+        Ok(())
+    }
+
+    fn closed(&mut self, index: u64, out: &mut VecDeque<Chunk>) {
+        if let Some(at) = self.open.iter().position(|open| open.index == index) {
+            let open = self.open.remove(at);
+            self.close(open, out);
+        }
+    }
+
+    fn close(&mut self, open: Open, out: &mut VecDeque<Chunk>) {
+        let block = match open.so_far {
+            SoFar::Text(text) => Block::text(text),
+            SoFar::Thinking { text, signature } => {
+                let signature = (!signature.is_empty()).then(|| signature.into());
+                Block::Thinking(Thinking { text: text.into(), signature, redacted: false })
+            }
+            SoFar::Redacted(data) => {
+                Block::Thinking(Thinking { text: "".into(), signature: Some(data.into()), redacted: true })
+            }
+            SoFar::Call { wire_id, name, args, given } => {
+                let args = if args.is_empty() { given.unwrap_or_default() } else { args };
+                let id = self.blocks.call_id(open.block);
+                Block::Call(Call { id, wire_id, name: name.to_string().into(), args: args.into() })
+            }
+            SoFar::Opaque { mut value, input } => {
+                if let (false, Value::Object(fields)) = (input.is_empty(), &mut value) {
+                    let input = serde_json::from_str(&input).unwrap_or(Value::String(input));
+                    fields.insert("input".to_owned(), input);
+                }
+                Block::Opaque { issuer: ISSUER.into(), value }
+            }
+        };
+        self.blocks.close(open.block, block, out);
+    }
+
+    fn stop(&self) -> Stop {
+        match self.stop.as_deref() {
+            Some("max_tokens" | "model_context_window_exceeded") => Stop::Length,
+            Some("pause_turn" | "compaction") => Stop::Paused,
+            Some("refusal") => Stop::Refused,
+            Some("stop_sequence") => Stop::Sequence,
+            // `end_turn`, `tool_use` and what is not known: what is there decides.
+            _ if self.blocks.have_calls() => Stop::Calls,
+            _ => Stop::End,
+        }
+    }
+}
+
+impl Decode for Decoder {
+    fn frame(&mut self, frame: Frame<'_>, out: &mut VecDeque<Chunk>) -> Result<Flow, Error> {
+        let data = frame.data;
+        if data.trim().is_empty() {
+            return Ok(Flow::More);
+        }
+        let event: Event<'_> = match serde_json::from_str(data) {
+            Ok(event) => event,
+            Err(_) => return tolerate(frame),
+        };
+        let kind = event.kind.0.as_deref().unwrap_or(frame.event);
+        match (kind, event.index) {
+            ("content_block_delta", Some(index)) => {
+                if let Some(delta) = event.delta {
+                    self.grown(index, delta, data, out)?;
+                }
+            }
+            ("content_block_start", Some(index)) => {
+                if let Some(block) = event.content_block {
+                    self.opened(index, block, out)?;
+                }
+            }
+            ("content_block_stop", Some(index)) => self.closed(index, out),
+            ("message_start", _) => self.begun(event.message, out),
+            ("message_delta", _) => {
+                if let Some(Text(reason)) = event.delta.and_then(|delta| delta.stop_reason) {
+                    self.stop = Some(reason.into());
+                }
+                self.used(event.usage, out);
+            }
+            ("message_stop", _) => {
+                self.finished = true;
+                return Ok(Flow::Finished);
+            }
+            ("error", _) => return Err(self.refusal(data)),
+            _ => {}
+        }
+        Ok(Flow::More)
+    }
+
+    fn is_whole(&self) -> bool {
+        self.stop.is_some() || self.finished
+    }
+
+    fn end(&mut self, out: &mut VecDeque<Chunk>) -> Result<Reply, Error> {
+        let empty = self.blocks.is_empty() && self.stop.is_none();
+        if !self.is_whole() || empty {
+            return Err(protocol("the stream ended in the middle".to_owned()));
+        }
+        for open in std::mem::take(&mut self.open) {
+            self.close(open, out);
+        }
+        let mut reply = Reply::new(self.model.clone(), self.stop());
+        reply.blocks = self.blocks.take();
+        reply.raw_stop = self.stop.take();
+        reply.usage = self.usage;
+        if !self.raw_usage.is_empty() {
+            reply.raw_usage = Value::Object(std::mem::take(&mut self.raw_usage));
+        }
+        reply.wire_id = self.wire_id.take();
+        Ok(reply)
+    }
+}
+
+impl Decoder {
+    fn refusal(&self, data: &str) -> Error {
+        let value = serde_json::from_str::<Value>(data).unwrap_or_default();
+        let refusal = Refusal::of_value(&value).unwrap_or_else(|| Refusal::of_body(200, data));
+        refusal.into_error(&format!("{} broke off with an error", self.model), data)
+    }
+}
+
+impl Open {
+    fn grow(&mut self, delta: String, out: &mut VecDeque<Chunk>) {
+        if delta.is_empty() {
+            return;
+        }
+        match &mut self.so_far {
+            SoFar::Text(text) | SoFar::Thinking { text, .. } | SoFar::Call { args: text, .. } => text.push_str(&delta),
+            SoFar::Redacted(_) | SoFar::Opaque { .. } => return,
+        }
+        out.push_back(Chunk::Delta { block: self.block, text: delta });
+    }
+}
+
+impl SoFar {
+    fn kind(&self, id: adjutant_llm::CallId) -> BlockKind {
+        match self {
+            SoFar::Text(_) => BlockKind::Text,
+            SoFar::Thinking { .. } | SoFar::Redacted(_) => BlockKind::Thinking,
+            SoFar::Call { name, .. } => BlockKind::Call { id, name: name.to_string().into() },
+            SoFar::Opaque { .. } => BlockKind::Opaque,
+        }
+    }
+}
+
+/// Adds a delta to a block that is not understood: texts grow, citations gather, arguments wait for the end.
+fn merge(value: &mut Value, input: &mut String, data: &str) {
+    let Ok(Value::Object(mut event)) = serde_json::from_str(data) else { return };
+    let (Some(Value::Object(delta)), Value::Object(fields)) = (event.remove("delta"), value) else { return };
+    for (name, added) in delta {
+        match (name.as_str(), added) {
+            ("type", _) | (_, Value::Null) => {}
+            ("partial_json", Value::String(text)) => input.push_str(&text),
+            ("citation", citation) => match fields.entry("citations").or_insert_with(|| Value::Array(Vec::new())) {
+                Value::Array(list) => list.push(citation),
+                other => *other = Value::Array(vec![citation]),
+            },
+            (_, Value::String(text)) => match fields.get_mut(&name) {
+                Some(Value::String(so_far)) => so_far.push_str(&text),
+                _ => {
+                    fields.insert(name, Value::String(text));
+                }
+            },
+            (_, added) => {
+                fields.insert(name, added);
+            }
+        }
+    }
+}
+
+/// An event that cannot be read is an error, unless it is of a kind that is not known anyway.
+fn tolerate(frame: Frame<'_>) -> Result<Flow, Error> {
+    let kind = serde_json::from_str::<Kind<'_>>(frame.data).map_err(|_| unreadable(frame.data))?;
+    if KNOWN.contains(&kind.to_string().as_str()) { Err(unreadable(frame.data)) } else { Ok(Flow::More) }
+}
+
+fn unreadable(data: &str) -> Error {
+    let excerpt: String = data.chars().take(MAX_EXCERPT).collect();
+    protocol(format!("the stream holds an event that cannot be read: {excerpt}"))
+}
+
+fn protocol(text: String) -> Error {
+    Error::new(ErrorKind::Protocol, text)
+}

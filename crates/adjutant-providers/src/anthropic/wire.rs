@@ -1,0 +1,164 @@
+//! The JSON of the Anthropic Messages API. Source: anthropic-sdk-python, 2026-08, and the Messages API reference.
+
+use std::{borrow::Cow, fmt};
+
+use adjutant_llm::CallId;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, value::RawValue};
+
+use crate::{
+    pieces::Args,
+    text::{Loose, Text},
+};
+
+/// A message of a request.
+#[derive(Debug, Serialize)]
+pub(super) struct Message<'a> {
+    pub(super) role: &'static str,
+    pub(super) content: &'a [Part<'a>],
+}
+
+/// A block of a message.
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum Part<'a> {
+    Text {
+        text: Cow<'a, str>,
+    },
+    Image {
+        source: Source<'a>,
+    },
+    Document {
+        source: Source<'a>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        title: Option<&'a str>,
+    },
+    Thinking {
+        thinking: &'a str,
+        signature: &'a str,
+    },
+    RedactedThinking {
+        data: &'a str,
+    },
+    ToolUse {
+        id: CallId,
+        name: &'a str,
+        input: Args<'a>,
+    },
+    ToolResult {
+        tool_use_id: CallId,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        content: Vec<Part<'a>>,
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        is_error: bool,
+    },
+    #[serde(untagged)]
+    Opaque(&'a Value),
+}
+
+/// Where the bytes of a picture or a document are.
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum Source<'a> {
+    Base64 { media_type: &'a str, data: &'a str },
+    Url { url: &'a str },
+    Text { media_type: &'a str, data: String },
+}
+
+/// A tool of a request.
+#[derive(Debug, Serialize)]
+pub(super) struct Tool<'a> {
+    pub(super) name: &'a str,
+    pub(super) description: &'a str,
+    pub(super) input_schema: &'a Value,
+}
+
+/// An event of an answer; which fields are there depends on `kind`.
+#[derive(Debug, Deserialize)]
+pub(super) struct Event<'a> {
+    #[serde(rename = "type", borrow, default)]
+    pub(super) kind: Loose<'a>,
+    #[serde(default)]
+    pub(super) index: Option<u64>,
+    #[serde(borrow, default)]
+    pub(super) delta: Option<Delta<'a>>,
+    #[serde(borrow, default)]
+    pub(super) content_block: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(super) message: Option<Begun<'a>>,
+    #[serde(borrow, default)]
+    pub(super) usage: Option<&'a RawValue>,
+}
+
+/// What an event is, and nothing else of it.
+#[derive(Debug, Deserialize)]
+pub(super) struct Kind<'a> {
+    #[serde(rename = "type", borrow, default)]
+    pub(super) kind: Loose<'a>,
+}
+
+/// The message of `message_start`.
+#[derive(Debug, Deserialize)]
+pub(super) struct Begun<'a> {
+    #[serde(borrow, default)]
+    pub(super) id: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    pub(super) usage: Option<&'a RawValue>,
+}
+
+/// The delta of `content_block_delta` or `message_delta`.
+#[derive(Debug, Deserialize)]
+pub(super) struct Delta<'a> {
+    #[serde(rename = "type", borrow, default)]
+    pub(super) kind: Loose<'a>,
+    #[serde(borrow, default)]
+    pub(super) text: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    pub(super) thinking: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    pub(super) signature: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    pub(super) partial_json: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    pub(super) stop_reason: Option<Text<'a>>,
+}
+
+/// The block of `content_block_start`.
+#[derive(Debug, Deserialize)]
+pub(super) struct Opened<'a> {
+    #[serde(rename = "type", borrow)]
+    pub(super) kind: Text<'a>,
+    #[serde(borrow, default)]
+    pub(super) id: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    pub(super) name: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    pub(super) input: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(super) text: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    pub(super) thinking: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    pub(super) signature: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    pub(super) data: Loose<'a>,
+}
+
+/// Tokens so far. `input_tokens` leaves out what the cache served or stored.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Usage {
+    #[serde(default)]
+    pub(super) input_tokens: Option<u64>,
+    #[serde(default)]
+    pub(super) cache_read_input_tokens: Option<u64>,
+    #[serde(default)]
+    pub(super) cache_creation_input_tokens: Option<u64>,
+    #[serde(default)]
+    pub(super) output_tokens: Option<u64>,
+}
+
+impl fmt::Display for Kind<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.kind.0.as_deref().unwrap_or_default())
+    }
+}

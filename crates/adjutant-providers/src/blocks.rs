@@ -1,0 +1,82 @@
+//! The numbered blocks of a reply while it streams: opened, grown and closed in the grammar of `Chunk`.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use adjutant_llm::{Block, BlockKind, CallId, Chunk, Error, ErrorKind, Request};
+
+/// How many blocks a reply may have.
+const MAX_BLOCKS: usize = 4_096;
+
+/// What the call ids of a reply are made of.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place {
+    pub(crate) turn: u64,
+    pub(crate) attempt: u32,
+}
+
+/// The blocks of a reply so far.
+#[derive(Debug)]
+pub(crate) struct Blocks {
+    place: Place,
+    done: Vec<Option<Arc<Block>>>,
+}
+
+impl Place {
+    /// The place of the reply to a request.
+    pub(crate) fn of(request: &Request) -> Self {
+        Self { turn: request.turn(), attempt: request.attempt }
+    }
+}
+
+impl Blocks {
+    pub(crate) fn new(place: Place) -> Self {
+        Self { place, done: Vec::new() }
+    }
+
+    /// Opens the next block; the id is for a call.
+    ///
+    /// # Errors
+    /// `Protocol` if there are too many.
+    pub(crate) fn open(
+        &mut self,
+        kind: impl FnOnce(CallId) -> BlockKind,
+        out: &mut VecDeque<Chunk>,
+    ) -> Result<u32, Error> {
+        if self.done.len() == MAX_BLOCKS {
+            return Err(Error::new(ErrorKind::Protocol, "the reply has more than 4,096 blocks"));
+        }
+        let block = self.done.len() as u32;
+        self.done.push(None);
+        out.push_back(Chunk::Open { block, kind: kind(self.call_id(block)) });
+        Ok(block)
+    }
+
+    /// The id of a call in this block.
+    pub(crate) fn call_id(&self, block: u32) -> CallId {
+        CallId { turn: self.place.turn, attempt: self.place.attempt, block }
+    }
+
+    /// Closes a block that was opened.
+    pub(crate) fn close(&mut self, block: u32, content: Block, out: &mut VecDeque<Chunk>) {
+        let content = Arc::new(content);
+        if let Some(slot) = self.done.get_mut(block as usize) {
+            *slot = Some(Arc::clone(&content));
+        }
+        out.push_back(Chunk::Close { block, content });
+    }
+
+    /// Whether a call was closed.
+    pub(crate) fn have_calls(&self) -> bool {
+        self.done.iter().flatten().any(|block| matches!(**block, Block::Call(_)))
+    }
+
+    /// Whether nothing was ever opened.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.done.is_empty()
+    }
+
+    /// The closed blocks, in order.
+    pub(crate) fn take(&mut self) -> Vec<Arc<Block>> {
+        std::mem::take(&mut self.done).into_iter().flatten().collect()
+    }
+}

@@ -1,0 +1,190 @@
+//! What kind of failure a provider's refusal is: decided once, from status, code and text. Pure.
+
+use adjutant_llm::{Error, ErrorKind};
+use serde_json::Value;
+
+/// How many characters of a provider's text stand in a message.
+const MAX_TEXT: usize = 500;
+
+/// A failure as a provider described it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    /// The HTTP status, or the one that stands in the error itself.
+    pub(crate) status: Option<u16>,
+    /// The provider's code: the finer of `code` and `type`.
+    pub(crate) code: Option<String>,
+    /// Every code that was given, for classification.
+    codes: Vec<String>,
+    /// What it said.
+    pub(crate) text: String,
+}
+
+/// Texts that mean an overflow: all parts of a row must occur. Compared in lower case.
+///
+/// Source: overflow texts of some twenty vendors as collected by the pi project, 2026-08.
+const OVERFLOW: &[&[&str]] = &[
+    &["prompt is too long"],
+    &["request_too_large"],
+    &["input is too long for requested model"],
+    &["input length and max_tokens exceed context limit"],
+    &["too many total text bytes"],
+    &["exceeds the context window"],
+    &["maximum context length"],
+    &["input token count", "exceeds the maximum"],
+    &["maximum prompt length is"],
+    &["reduce the length of the messages"],
+    &["maximum allowed input length"],
+    &["longer than the model's context length"],
+    &["token count", "exceeds the limit of"],
+    &["exceeds the available context size"],
+    &["greater than the context length"],
+    &["context window exceeds limit"],
+    &["exceeded model token limit"],
+    &["model_context_window_exceeded"],
+    &["prompt too long; exceeded"],
+    &["requested", "output tokens", "prompt contains"],
+    &["context_length_exceeded"],
+    &["too many tokens"],
+    &["token limit exceeded"],
+    &["400 (no body)"],
+    &["413 (no body)"],
+    &["400 status code (no body)"],
+    &["413 status code (no body)"],
+];
+
+/// Texts that look like an overflow and are none.
+const NO_OVERFLOW: &[&str] = &["rate limit", "too many requests", "throttling error:", "service unavailable:"];
+
+/// Codes whose kind does not depend on the status.
+///
+/// Source: Anthropic's and OpenAI's lists of error types, 2026-08.
+const CODES: &[(&str, ErrorKind)] = &[
+    ("authentication_error", ErrorKind::Auth),
+    ("permission_error", ErrorKind::Auth),
+    ("billing_error", ErrorKind::Auth),
+    ("invalid_api_key", ErrorKind::Auth),
+    ("insufficient_quota", ErrorKind::Auth),
+    ("billing_hard_limit_reached", ErrorKind::Auth),
+    ("model_not_found", ErrorKind::Config),
+    ("not_found_error", ErrorKind::Config),
+    ("content_filter", ErrorKind::Refused),
+    ("content_policy_violation", ErrorKind::Refused),
+    ("bio_policy", ErrorKind::Refused),
+    ("rate_limit_error", ErrorKind::RateLimited),
+    ("rate_limit_exceeded", ErrorKind::RateLimited),
+    ("resource_exhausted", ErrorKind::RateLimited),
+    ("overloaded_error", ErrorKind::Overloaded),
+    ("api_error", ErrorKind::Overloaded),
+    ("server_error", ErrorKind::Overloaded),
+    ("internal_server_error", ErrorKind::Overloaded),
+    ("unavailable", ErrorKind::Overloaded),
+    ("timeout_error", ErrorKind::Timeout),
+    ("invalid_request_error", ErrorKind::Invalid),
+    ("invalid_prompt", ErrorKind::Invalid),
+];
+
+impl Refusal {
+    /// Reads the body of a refused request; text that is no JSON is taken as it is.
+    pub(crate) fn of_body(status: u16, body: &str) -> Self {
+        let read = serde_json::from_str::<Value>(body).ok().and_then(|value| Self::of_value(&value));
+        let mut refusal = read.unwrap_or_else(|| Self { text: body.trim().to_owned(), ..Self::default() });
+        if refusal.text.is_empty() && refusal.codes.is_empty() {
+            refusal.text = format!("{status} (no body)");
+        }
+        refusal.status = Some(status);
+        refusal
+    }
+
+    /// Reads an error object out of JSON; `None` if there is none.
+    ///
+    /// Shape: `{"error":{"type","code","message"}}`, `{"error":"…"}`, `{"message"|"detail":"…"}`, or a list of one.
+    pub(crate) fn of_value(value: &Value) -> Option<Self> {
+        let value = value.as_array().and_then(|list| list.first()).unwrap_or(value);
+        let error = value.get("error").filter(|error| !error.is_null());
+        let object = error.unwrap_or(value);
+        let said = |name: &str| object.get(name).and_then(Value::as_str).map(str::to_owned);
+        let text = object.as_str().map(str::to_owned).or_else(|| said("message")).or_else(|| said("detail"));
+        let codes: Vec<String> = ["code", "type", "status"].into_iter().filter_map(said).collect();
+        let status = object.get("code").and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok());
+        if error.is_none() && text.is_none() {
+            return None;
+        }
+        let text = text.unwrap_or_else(|| object.to_string());
+        Some(Self { status, code: codes.first().cloned(), codes, text })
+    }
+
+    /// What a caller can do about it.
+    pub(crate) fn kind(&self) -> ErrorKind {
+        let known = |wanted: fn(ErrorKind) -> bool| {
+            self.codes.iter().find_map(|code| {
+                let (_, kind) = CODES.iter().find(|(name, _)| name.eq_ignore_ascii_case(code))?;
+                wanted(*kind).then_some(*kind)
+            })
+        };
+        let text = self.text.to_lowercase();
+        let finer = known(|kind| !matches!(kind, ErrorKind::Invalid));
+        if self.status == Some(429) {
+            return finer.filter(|kind| *kind == ErrorKind::Auth).unwrap_or(ErrorKind::RateLimited);
+        }
+        if self.is_overflow(&text) {
+            return ErrorKind::Overflow;
+        }
+        finer.or_else(|| self.status.and_then(of_status)).or_else(|| known(|_| true)).unwrap_or_else(|| of_text(&text))
+    }
+
+    /// As an error of the model with this name.
+    pub(crate) fn into_error(self, what: &str, body: &str) -> Error {
+        let kind = self.kind();
+        let code = self.code.as_ref().map(|code| format!(" ({code})")).unwrap_or_default();
+        let text: String = self.text.chars().take(MAX_TEXT).collect();
+        let mut error = Error::new(kind, format!("{what}{code}: {text}")).with_body(body);
+        if let Some(status) = self.status {
+            error = error.with_status(status);
+        }
+        if let Some(code) = self.code {
+            error = error.with_code(code);
+        }
+        error
+    }
+
+    fn is_overflow(&self, text: &str) -> bool {
+        if NO_OVERFLOW.iter().any(|it| text.contains(it)) {
+            return false;
+        }
+        // A server that fails may name the context window in passing.
+        let plausible = self.status.is_none_or(|status| (200..300).contains(&status) || (400..500).contains(&status));
+        let occurs = |parts: &[&str]| {
+            parts.iter().all(|part| text.contains(part) || self.codes.iter().any(|code| code.eq_ignore_ascii_case(part)))
+        };
+        self.status == Some(413) || plausible && OVERFLOW.iter().any(|parts| occurs(parts))
+    }
+}
+
+fn of_status(status: u16) -> Option<ErrorKind> {
+    match status {
+        401..=403 => Some(ErrorKind::Auth),
+        300..=399 | 404 | 405 => Some(ErrorKind::Config),
+        408 | 504 => Some(ErrorKind::Timeout),
+        409 | 425 => Some(ErrorKind::Overloaded),
+        413 => Some(ErrorKind::Overflow),
+        429 => Some(ErrorKind::RateLimited),
+        400..=499 => Some(ErrorKind::Invalid),
+        500..=599 => Some(ErrorKind::Overloaded),
+        _ => None,
+    }
+}
+
+/// The last resort, for errors in mid-stream that carry nothing but words.
+fn of_text(text: &str) -> ErrorKind {
+    let has = |parts: &[&str]| parts.iter().any(|part| text.contains(part));
+    if has(&["rate limit", "too many requests"]) {
+        ErrorKind::RateLimited
+    } else if has(&["overloaded", "unavailable", "internal error", "server error"]) {
+        ErrorKind::Overloaded
+    } else {
+        ErrorKind::Protocol
+    }
+}
+
+#[cfg(test)]
+mod tests;

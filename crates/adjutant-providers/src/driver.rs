@@ -1,0 +1,384 @@
+//! What all wires share: one request over HTTP, its answer as events, and every way in which that fails.
+//!
+//! It never retries. What an event means is the business of the wire's decoder.
+
+mod endpoint;
+mod failure;
+
+use std::{
+    collections::VecDeque,
+    fmt,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use adjutant_llm::{Chunk, ChunkStream, Error, ErrorKind, ModelInfo, RateLimits, Reply, Request, Warning};
+use bytes::Bytes;
+use futures_core::Stream;
+use http_body::Body;
+use tokio::time::{Instant, Sleep};
+
+pub use endpoint::Timeouts;
+pub(crate) use endpoint::{Auth, Endpoint, Route, client};
+
+use crate::{
+    blocks::Place,
+    body::Segmented,
+    driver::failure::Refused,
+    sse::{Frame, Splitter},
+};
+
+/// How long the rest of a body is read after its last event, so that the connection can be used again.
+const DRAIN: Duration = Duration::from_millis(20);
+/// How many bytes of events one answer may have.
+const MAX_ANSWER: u64 = 512 * 1024 * 1024;
+
+/// What a wire adds to the driver.
+pub(crate) trait Wire: fmt::Debug + Send + Sync + 'static {
+    type Decoder: Decode;
+
+    fn info(&self) -> &ModelInfo;
+
+    fn endpoint(&self) -> &Endpoint;
+
+    fn encode(&self, request: &Request) -> (Segmented, Vec<Warning>);
+
+    fn decoder(&self, place: Place) -> Self::Decoder;
+}
+
+/// Turns events into chunks. Pure: state and an event give chunks.
+pub(crate) trait Decode: Send + Unpin + 'static {
+    /// Reads an event.
+    ///
+    /// # Errors
+    /// What the event says went wrong, or `Protocol` if it cannot be read.
+    fn frame(&mut self, frame: Frame<'_>, out: &mut VecDeque<Chunk>) -> Result<Flow, Error>;
+
+    /// Whether the reply is whole, although its last event has not come.
+    fn is_whole(&self) -> bool;
+
+    /// Closes what is open and gives the reply.
+    ///
+    /// # Errors
+    /// `Protocol` if the reply is not whole.
+    fn end(&mut self, out: &mut VecDeque<Chunk>) -> Result<Reply, Error>;
+}
+
+/// Whether more events belong to the reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Flow {
+    More,
+    Finished,
+}
+
+/// The stream of one request.
+pub(crate) fn stream<W: Wire>(wire: &Arc<W>, request: Request) -> ChunkStream {
+    Box::pin(Driver::new(Arc::clone(wire), State::New(Box::new(request))))
+}
+
+struct Driver<W: Wire> {
+    wire: Arc<W>,
+    state: State,
+    decoder: Option<W::Decoder>,
+    splitter: Splitter,
+    out: VecDeque<Chunk>,
+    /// What `Start` will say; there until the first event was read.
+    start: Option<Box<Start>>,
+    request_id: Option<Arc<str>>,
+    received: u64,
+    /// When nothing having come is a failure. The timer is set anew only when it fires early.
+    deadline: Instant,
+    timer: Option<Pin<Box<Sleep>>>,
+}
+
+enum State {
+    New(Box<Request>),
+    Sending(Sending),
+    Reading(reqwest::Body),
+    Refused(reqwest::Body, Box<Refused>),
+    Draining(reqwest::Body, Arc<Reply>),
+    Finishing(Arc<Reply>),
+    Failed(Error),
+    Ended,
+}
+
+type Sending = Pin<Box<dyn Future<Output = Result<http::Response<reqwest::Body>, reqwest::Error>> + Send>>;
+
+struct Start {
+    attempt: u32,
+    limits: RateLimits,
+    warnings: Vec<Warning>,
+}
+
+/// Whether the state has changed, or a waker is registered.
+type Step = Poll<()>;
+
+impl<W: Wire> Driver<W> {
+    fn new(wire: Arc<W>, state: State) -> Self {
+        Self {
+            wire,
+            state,
+            decoder: None,
+            splitter: Splitter::default(),
+            out: VecDeque::new(),
+            start: None,
+            request_id: None,
+            received: 0,
+            deadline: Instant::now(),
+            timer: None,
+        }
+    }
+
+    fn step(&mut self, cx: &mut Context<'_>) -> Step {
+        match &mut self.state {
+            State::New(_) => {
+                self.begin();
+                Poll::Ready(())
+            }
+            State::Sending(sending) => match sending.as_mut().poll(cx) {
+                Poll::Ready(Ok(response)) => self.answered(response),
+                Poll::Ready(Err(error)) => {
+                    let error = failure::unreachable(self.wire.endpoint(), error);
+                    self.fail(error)
+                }
+                Poll::Pending => self.wait(cx),
+            },
+            State::Reading(body) => match Pin::new(body).poll_frame(cx) {
+                Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
+                    Ok(bytes) => self.received(&bytes),
+                    Err(_) => Poll::Ready(()),
+                },
+                Poll::Ready(Some(Err(error))) => {
+                    let error = failure::broken(self.wire.endpoint(), error);
+                    self.cut_off(error)
+                }
+                Poll::Ready(None) => self.body_ended(),
+                Poll::Pending => self.wait(cx),
+            },
+            State::Refused(body, refused) => match Pin::new(body).poll_frame(cx) {
+                Poll::Ready(Some(Ok(frame))) if refused.take(frame.data_ref()) => Poll::Ready(()),
+                Poll::Ready(_) => self.refused(),
+                Poll::Pending => self.wait(cx),
+            },
+            State::Draining(body, _) => match Pin::new(body).poll_frame(cx) {
+                Poll::Ready(Some(Ok(_))) => Poll::Ready(()),
+                Poll::Ready(_) => self.drained(),
+                Poll::Pending => self.wait(cx),
+            },
+            State::Finishing(_) | State::Failed(_) | State::Ended => Poll::Ready(()),
+        }
+    }
+
+    /// Encodes and sends the request, and lets go of it.
+    fn begin(&mut self) {
+        let State::New(request) = std::mem::replace(&mut self.state, State::Ended) else { return };
+        if tokio::runtime::Handle::try_current().is_err() {
+            let error = Error::new(ErrorKind::Config, "a model of a provider was asked outside of a tokio runtime");
+            self.state = State::Failed(error);
+            return;
+        }
+        let endpoint = self.wire.endpoint();
+        self.deadline = Instant::now() + endpoint.timeouts().first_byte;
+        let (body, warnings) = self.wire.encode(&request);
+        self.decoder = Some(self.wire.decoder(Place::of(&request)));
+        self.start = Some(Box::new(Start { attempt: request.attempt, limits: RateLimits::default(), warnings }));
+        self.state = match endpoint.request(&request.options.headers, reqwest::Body::wrap(body)) {
+            Ok((client, post)) => {
+                let response = client.execute(post);
+                State::Sending(Box::pin(async move { response.await.map(Into::into) }))
+            }
+            Err(error) => State::Failed(error),
+        };
+    }
+
+    fn answered(&mut self, response: http::Response<reqwest::Body>) -> Step {
+        let (parts, body) = response.into_parts();
+        self.request_id = crate::limits::request_id(&parts.headers);
+        let content_type = parts.headers.get(http::header::CONTENT_TYPE).map(http::HeaderValue::as_bytes);
+        let other = content_type.is_some_and(|it| it.starts_with(b"application/json") || it.starts_with(b"text/html"));
+        if !parts.status.is_success() || other {
+            self.deadline = Instant::now() + self.wire.endpoint().timeouts().idle;
+            self.state = State::Refused(body, Box::new(Refused::new(&parts, "")));
+        } else {
+            if let Some(start) = &mut self.start {
+                start.limits = crate::limits::rate_limits(&parts.headers);
+            }
+            self.state = State::Reading(body);
+        }
+        Poll::Ready(())
+    }
+
+    fn received(&mut self, bytes: &Bytes) -> Step {
+        if self.received == 0 && bytes.first().is_some_and(|byte| matches!(byte, b'{' | b'[' | b'<')) {
+            return self.not_events(bytes);
+        }
+        self.received += bytes.len() as u64;
+        self.deadline = Instant::now() + self.wire.endpoint().timeouts().idle;
+        if self.received > MAX_ANSWER {
+            return self.fail(Error::new(ErrorKind::Protocol, "the answer has more than 512 MiB"));
+        }
+        if let Err(error) = self.splitter.push(bytes) {
+            return self.fail(error);
+        }
+        match self.decode() {
+            Ok(Flow::More) => Poll::Ready(()),
+            Ok(Flow::Finished) => self.finished(),
+            Err(error) => self.fail(error),
+        }
+    }
+
+    /// Decodes all events that have come whole.
+    fn decode(&mut self) -> Result<Flow, Error> {
+        let Some(decoder) = &mut self.decoder else { return Ok(Flow::Finished) };
+        while let Some(frame) = self.splitter.next()? {
+            let flow = decoder.frame(frame, &mut self.out)?;
+            if let Some(start) = self.start.take() {
+                self.out.push_front(start.chunk(self.wire.info()));
+            }
+            if flow == Flow::Finished {
+                return Ok(flow);
+            }
+        }
+        Ok(Flow::More)
+    }
+
+    /// A success whose body begins like JSON or HTML.
+    fn not_events(&mut self, bytes: &Bytes) -> Step {
+        if let State::Reading(body) = std::mem::replace(&mut self.state, State::Ended) {
+            let mut refused = Refused::success(self.request_id.clone());
+            refused.take(Some(bytes));
+            self.deadline = Instant::now() + self.wire.endpoint().timeouts().idle;
+            self.state = State::Refused(body, Box::new(refused));
+        }
+        Poll::Ready(())
+    }
+
+    /// The last event was read: the reply is made, and the rest of the body is waited for shortly.
+    fn finished(&mut self) -> Step {
+        let reply = match self.reply() {
+            Ok(reply) => reply,
+            Err(error) => return self.fail(error),
+        };
+        self.deadline = Instant::now() + DRAIN;
+        self.timer = None;
+        self.state = match std::mem::replace(&mut self.state, State::Ended) {
+            State::Reading(body) => State::Draining(body, reply),
+            _ => State::Finishing(reply),
+        };
+        Poll::Ready(())
+    }
+
+    fn reply(&mut self) -> Result<Arc<Reply>, Error> {
+        let Some(decoder) = &mut self.decoder else {
+            return Err(Error::new(ErrorKind::Protocol, "the stream ended before it began"));
+        };
+        let reply = decoder.end(&mut self.out)?;
+        if let Some(start) = self.start.take() {
+            self.out.push_front(start.chunk(self.wire.info()));
+        }
+        Ok(Arc::new(reply))
+    }
+
+    /// The body ended by itself: an event without its blank line may still be there.
+    fn body_ended(&mut self) -> Step {
+        if let (Some(decoder), Ok(Some(frame))) = (&mut self.decoder, self.splitter.last()) {
+            match decoder.frame(frame, &mut self.out) {
+                Err(error) if error.kind() != ErrorKind::Protocol => return self.fail(error),
+                Ok(_) | Err(_) => {}
+            }
+        }
+        self.state = State::Ended;
+        self.finished()
+    }
+
+    /// The body did not end by itself: that is no harm once the reply is whole.
+    fn cut_off(&mut self, error: Error) -> Step {
+        if self.decoder.as_ref().is_some_and(Decode::is_whole) {
+            self.state = State::Ended;
+            return self.finished();
+        }
+        self.fail(error)
+    }
+
+    fn refused(&mut self) -> Step {
+        if let State::Refused(_, refused) = std::mem::replace(&mut self.state, State::Ended) {
+            let error = refused.into_error(self.wire.info());
+            return self.fail(error);
+        }
+        Poll::Ready(())
+    }
+
+    fn drained(&mut self) -> Step {
+        if let State::Draining(_, reply) = std::mem::replace(&mut self.state, State::Ended) {
+            self.state = State::Finishing(reply);
+        }
+        Poll::Ready(())
+    }
+
+    fn fail(&mut self, error: Error) -> Step {
+        let error = match (&self.request_id, error.request_id()) {
+            (Some(id), None) => error.with_request_id(Arc::clone(id)),
+            _ => error,
+        };
+        self.state = State::Failed(self.wire.endpoint().scrub(error));
+        Poll::Ready(())
+    }
+
+    /// Waits until the deadline; what passing it means depends on what was waited for.
+    fn wait(&mut self, cx: &mut Context<'_>) -> Step {
+        let deadline = self.deadline;
+        let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline)));
+        while timer.as_mut().poll(cx).is_ready() {
+            if timer.deadline() >= deadline {
+                return self.timed_out();
+            }
+            timer.as_mut().reset(deadline);
+        }
+        Poll::Pending
+    }
+
+    fn timed_out(&mut self) -> Step {
+        match &self.state {
+            State::Refused(..) => self.refused(),
+            State::Draining(..) => self.drained(),
+            _ => {
+                let answered = self.received > 0;
+                let error = failure::timed_out(self.wire.endpoint(), answered);
+                self.cut_off(error)
+            }
+        }
+    }
+}
+
+impl<W: Wire> Stream for Driver<W> {
+    type Item = Result<Chunk, Error>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = self.get_mut();
+        loop {
+            if let Some(chunk) = this.out.pop_front() {
+                return Poll::Ready(Some(Ok(chunk)));
+            }
+            match std::mem::replace(&mut this.state, State::Ended) {
+                State::Finishing(reply) => return Poll::Ready(Some(Ok(Chunk::Done(reply)))),
+                State::Failed(error) => return Poll::Ready(Some(Err(error))),
+                State::Ended => return Poll::Ready(None),
+                state => this.state = state,
+            }
+            if this.step(cx).is_pending() {
+                return Poll::Pending;
+            }
+        }
+    }
+}
+
+impl Start {
+    fn chunk(self, info: &ModelInfo) -> Chunk {
+        Chunk::Start { attempt: self.attempt, model: info.id.clone(), limits: self.limits, warnings: self.warnings }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

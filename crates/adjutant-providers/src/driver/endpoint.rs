@@ -1,0 +1,249 @@
+//! Where requests go: the address and headers, made once, and the clients, one for each way of connecting.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use adjutant_llm::{Error, ErrorKind};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
+use reqwest::{Client, Url};
+
+use crate::credentials::Key;
+
+/// How many idle connections to one host are kept.
+const MAX_IDLE: usize = 1_024;
+
+/// How long a model is waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Timeouts {
+    /// Until a connection stands; 10 s by default.
+    pub connect: Duration,
+    /// From the request to the first byte of the answer's events; 120 s by default.
+    pub first_byte: Duration,
+    /// Between two pieces of the answer; 120 s by default.
+    pub idle: Duration,
+}
+
+/// How a wire says who is asking.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Auth {
+    /// The key alone, under this header.
+    Header(&'static str),
+    /// `Authorization: Bearer <key>`.
+    Bearer,
+}
+
+/// Where the requests of a model go.
+#[derive(Debug, Clone)]
+pub(crate) struct Endpoint {
+    target: Result<Target, Error>,
+    key: Key,
+    timeouts: Timeouts,
+}
+
+#[derive(Debug, Clone)]
+struct Target {
+    url: Url,
+    headers: HeaderMap,
+    host: Arc<str>,
+    route: Route,
+}
+
+/// How a host is connected to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Route {
+    /// Never by a proxy.
+    Loopback,
+    /// By the proxy of the environment, if there is one.
+    Outside,
+}
+
+impl Endpoint {
+    /// An endpoint; what is wrong with it is said when it is used.
+    pub(crate) fn new(base_url: &str, path: &str, key: Key, auth: Auth, fixed: &[(&'static str, &'static str)]) -> Self {
+        let target = Target::new(base_url, path, &key, auth, fixed);
+        Self { target, key, timeouts: Timeouts::default() }
+    }
+
+    pub(crate) fn with_timeouts(mut self, timeouts: Timeouts) -> Self {
+        self.timeouts = timeouts;
+        self
+    }
+
+    pub(crate) fn timeouts(&self) -> &Timeouts {
+        &self.timeouts
+    }
+
+    pub(crate) fn key(&self) -> &Key {
+        &self.key
+    }
+
+    /// The host and port, for messages.
+    pub(crate) fn host(&self) -> &str {
+        self.target.as_ref().map_or("", |target| &target.host)
+    }
+
+    /// The client and a request with this body and these headers beside our own.
+    ///
+    /// # Errors
+    /// `Config` if the address, the key or a header cannot be used.
+    pub(crate) fn request(
+        &self,
+        extra: &BTreeMap<String, String>,
+        body: reqwest::Body,
+    ) -> Result<(Client, reqwest::Request), Error> {
+        let target = self.target.as_ref().map_err(Clone::clone)?;
+        let mut request = reqwest::Request::new(Method::POST, target.url.clone());
+        *request.headers_mut() = target.headers.clone();
+        for (name, value) in extra {
+            let header = HeaderName::try_from(name.as_str()).ok().zip(HeaderValue::try_from(value.as_str()).ok());
+            let Some((name, mut value)) = header else {
+                return Err(Error::new(ErrorKind::Config, format!("the header {name:?} cannot be sent")));
+            };
+            value.set_sensitive(true);
+            request.headers_mut().insert(name, value);
+        }
+        *request.body_mut() = Some(body);
+        Ok((client(self.timeouts.connect, target.route)?, request))
+    }
+
+    /// The error without the key, should a server have repeated it.
+    pub(crate) fn scrub(&self, error: Error) -> Error {
+        let Some(key) = self.key.expose() else { return error };
+        let holds = |text: &str| text.contains(key);
+        if !holds(error.message()) && !error.body().is_some_and(holds) && !error.code().is_some_and(holds) {
+            return error;
+        }
+        let clean = |text: &str| text.replace(key, "[key]");
+        let mut scrubbed = Error::new(error.kind(), clean(error.message()));
+        if let Some(status) = error.status() {
+            scrubbed = scrubbed.with_status(status);
+        }
+        if let Some(code) = error.code() {
+            scrubbed = scrubbed.with_code(clean(code));
+        }
+        if let Some(body) = error.body() {
+            scrubbed = scrubbed.with_body(&clean(body));
+        }
+        if let Some(id) = error.request_id() {
+            scrubbed = scrubbed.with_request_id(id);
+        }
+        match error.retry_after() {
+            Some(wait) => scrubbed.with_retry_after(wait),
+            None => scrubbed,
+        }
+    }
+}
+
+impl Target {
+    fn new(
+        base_url: &str,
+        path: &str,
+        key: &Key,
+        auth: Auth,
+        fixed: &[(&'static str, &'static str)],
+    ) -> Result<Self, Error> {
+        let config = |text: String| Error::new(ErrorKind::Config, text);
+        let base = base_url.trim().trim_end_matches('/');
+        let url = Url::parse(&format!("{base}{path}"))
+            .ok()
+            .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
+            .ok_or_else(|| config(format!("not a base URL of the form https://host/path: {base:?}")))?;
+        let mut headers = HeaderMap::with_capacity(8);
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
+        headers.insert(header::USER_AGENT, HeaderValue::from_static(concat!("adjutant/", env!("CARGO_PKG_VERSION"))));
+        for (name, value) in fixed {
+            headers.insert(*name, HeaderValue::from_static(value));
+        }
+        if let Some(secret) = key.expose() {
+            let (name, text) = match auth {
+                Auth::Header(name) => (HeaderName::from_static(name), secret.to_owned()),
+                Auth::Bearer => (header::AUTHORIZATION, format!("Bearer {secret}")),
+            };
+            let mut value = HeaderValue::try_from(text)
+                .map_err(|_| config("the key holds characters that no header can carry".to_owned()))?;
+            value.set_sensitive(true);
+            headers.insert(name, value);
+        }
+        let name = url.host_str().unwrap_or_default();
+        let address = name.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
+        let loopback = name == "localhost" || address.is_ok_and(|address| address.is_loopback());
+        let route = if loopback { Route::Loopback } else { Route::Outside };
+        let host = match url.port() {
+            Some(port) => format!("{name}:{port}").into(),
+            None => name.into(),
+        };
+        Ok(Self { url, headers, host, route })
+    }
+}
+
+/// The process's client for this way of connecting. Building one costs milliseconds and connections of its own.
+///
+/// # Errors
+/// `Config` if it cannot be built.
+pub(crate) fn client(connect: Duration, route: Route) -> Result<Client, Error> {
+    static CLIENTS: Mutex<Vec<(Duration, Route, Client)>> = Mutex::new(Vec::new());
+    let mut clients = CLIENTS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, _, client)) = clients.iter().find(|(limit, way, _)| (*limit, *way) == (connect, route)) {
+        return Ok(client.clone());
+    }
+    // An error means that the program has chosen another provider already, which is fine.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let mut builder = Client::builder()
+        .http1_only()
+        .tcp_nodelay(true)
+        .connect_timeout(connect)
+        .pool_max_idle_per_host(MAX_IDLE)
+        .redirect(reqwest::redirect::Policy::none())
+        .retry(reqwest::retry::never());
+    if route == Route::Loopback {
+        builder = builder.no_proxy();
+    }
+    let client = builder
+        .build()
+        .map_err(|error| Error::new(ErrorKind::Config, "could not build the HTTP client").with_source(error))?;
+    clients.push((connect, route, client.clone()));
+    Ok(client)
+}
+
+impl Timeouts {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self {
+            connect: Duration::from_secs(10),
+            first_byte: Duration::from_secs(120),
+            idle: Duration::from_secs(120),
+        }
+    }
+
+    /// Sets how long a connection may take.
+    #[must_use]
+    pub fn connect(mut self, limit: Duration) -> Self {
+        self.connect = limit;
+        self
+    }
+
+    /// Sets how long the first byte of the answer's events may take.
+    #[must_use]
+    pub fn first_byte(mut self, limit: Duration) -> Self {
+        self.first_byte = limit;
+        self
+    }
+
+    /// Sets how long the answer may pause.
+    #[must_use]
+    pub fn idle(mut self, limit: Duration) -> Self {
+        self.idle = limit;
+        self
+    }
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self::new()
+    }
+}

@@ -1,0 +1,126 @@
+//! What went wrong below the wire, as errors that name the host and never the key.
+
+use std::{error::Error as _, sync::Arc, time::Duration};
+
+use adjutant_llm::{Error, ErrorKind, ModelInfo};
+use bytes::Bytes;
+use http::response::Parts;
+
+use super::Endpoint;
+use crate::{classify::Refusal, limits};
+
+/// How many bytes of a refused request's answer are read.
+const MAX_BODY: usize = 64 * 1024;
+/// How many characters of an answer that is no event stream stand in the message.
+const MAX_EXCERPT: usize = 200;
+
+/// An answer that is no event stream, as far as it was read.
+pub(super) struct Refused {
+    status: u16,
+    retry_after: Option<Duration>,
+    request_id: Option<Arc<str>>,
+    body: Vec<u8>,
+}
+
+impl Refused {
+    pub(super) fn new(parts: &Parts, body: &str) -> Self {
+        Self {
+            status: parts.status.as_u16(),
+            retry_after: limits::retry_after(&parts.headers),
+            request_id: limits::request_id(&parts.headers),
+            body: body.as_bytes().to_vec(),
+        }
+    }
+
+    /// A success that turned out to be no event stream.
+    pub(super) fn success(request_id: Option<Arc<str>>) -> Self {
+        Self { status: 200, retry_after: None, request_id, body: Vec::new() }
+    }
+
+    /// Takes more of the body; whether there is room for more.
+    pub(super) fn take(&mut self, bytes: Option<&Bytes>) -> bool {
+        let bytes = bytes.map(|it| &it[..]).unwrap_or_default();
+        let room = MAX_BODY - self.body.len();
+        self.body.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        self.body.len() < MAX_BODY
+    }
+
+    pub(super) fn into_error(self, info: &ModelInfo) -> Error {
+        let body = String::from_utf8_lossy(&self.body);
+        let mut error = if (200..300).contains(&self.status) {
+            unexpected(info, self.status, &body)
+        } else {
+            let what = format!("{} answered {}", info.id, self.status);
+            Refusal::of_body(self.status, &body).into_error(&what, &body)
+        };
+        if let Some(wait) = self.retry_after {
+            error = error.with_retry_after(wait);
+        }
+        match self.request_id {
+            Some(id) => error.with_request_id(id),
+            None => error,
+        }
+    }
+}
+
+/// A success with JSON or HTML: an error that came with the wrong status, or another service.
+fn unexpected(info: &ModelInfo, status: u16, body: &str) -> Error {
+    let value = serde_json::from_str::<serde_json::Value>(body).ok();
+    let error = value.as_ref().filter(|value| value.get("error").is_some_and(|error| !error.is_null()));
+    if let Some(refusal) = error.and_then(Refusal::of_value) {
+        return refusal.into_error(&format!("{} answered with an error", info.id), body);
+    }
+    let excerpt: String = body.trim().chars().take(MAX_EXCERPT).collect();
+    let text = format!("{} answered with something else than an event stream: {excerpt}", info.id);
+    Error::new(ErrorKind::Protocol, text).with_status(status).with_body(body)
+}
+
+/// The request could not be sent, or its answer did not begin.
+pub(super) fn unreachable(endpoint: &Endpoint, error: reqwest::Error) -> Error {
+    let (host, chain) = (endpoint.host(), chain(&error));
+    let has = |parts: &[&str]| parts.iter().any(|part| chain.contains(part));
+    let limit = endpoint.timeouts().connect;
+    let (kind, text) = if error.is_timeout() {
+        (ErrorKind::Timeout, format!("could not connect to {host} within {limit:?}"))
+    } else if has(&["dns error", "failed to lookup", "name resolution", "nodename"]) {
+        (ErrorKind::Network, format!("could not find the address of {host}"))
+    } else if has(&["certificate", "tls", "handshake", "invalid peer"]) {
+        (ErrorKind::Network, format!("could not agree on a secure connection with {host}"))
+    } else if has(&["refused"]) {
+        (ErrorKind::Network, format!("could not connect to {host}: nothing listens there"))
+    } else if error.is_connect() {
+        (ErrorKind::Network, format!("could not connect to {host}"))
+    } else {
+        (ErrorKind::Network, format!("the connection to {host} broke before an answer came"))
+    };
+    Error::new(kind, text).with_source(error.without_url())
+}
+
+/// The answer broke off.
+pub(super) fn broken(endpoint: &Endpoint, error: reqwest::Error) -> Error {
+    let text = format!("the connection to {} broke in the middle of the answer", endpoint.host());
+    Error::new(ErrorKind::Network, text).with_source(error.without_url())
+}
+
+/// Nothing came in time.
+pub(super) fn timed_out(endpoint: &Endpoint, answered: bool) -> Error {
+    let (host, timeouts) = (endpoint.host(), endpoint.timeouts());
+    let text = if answered {
+        format!("nothing more came from {host} within {:?}", timeouts.idle)
+    } else {
+        format!("no answer came from {host} within {:?}", timeouts.first_byte)
+    };
+    Error::new(ErrorKind::Timeout, text)
+}
+
+/// The texts of an error's sources, in lower case.
+fn chain(error: &reqwest::Error) -> String {
+    let mut text = String::new();
+    let mut source = error.source();
+    while let Some(error) = source {
+        text.push_str(&error.to_string().to_lowercase());
+        text.push('\n');
+        source = error.source();
+    }
+    text
+}

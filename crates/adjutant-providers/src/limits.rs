@@ -1,0 +1,187 @@
+//! What the headers of an answer say: limits, how long to wait, the id of the request. Pure; now is the answer's date.
+
+use std::{sync::Arc, time::Duration};
+
+use adjutant_llm::RateLimits;
+use http::HeaderMap;
+
+/// A wait beyond a year is no wait that anybody meant.
+const MAX_WAIT: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
+/// The provider's id of the request.
+pub(crate) fn request_id(headers: &HeaderMap) -> Option<Arc<str>> {
+    text(headers, "request-id").or_else(|| text(headers, "x-request-id")).map(Into::into)
+}
+
+/// How long the provider asks to wait: milliseconds, seconds, or a date.
+///
+/// Source: both vendors' clients (`retry-after-ms`, then `retry-after`), 2026-08.
+pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let millis = text(headers, "retry-after-ms").and_then(|it| it.trim().parse::<f64>().ok());
+    if let Some(wait) = millis.and_then(|it| seconds(it / 1_000.0)) {
+        return Some(wait);
+    }
+    let after = text(headers, "retry-after")?;
+    match after.trim().parse::<f64>() {
+        Ok(wait) => seconds(wait),
+        Err(_) => until(headers, http_date(after)?),
+    }
+}
+
+/// The limits of the account.
+///
+/// Source: OpenAI's rate limit guide (`x-ratelimit-remaining-*`, `-reset-*` like `6m0s`) and Anthropic's
+/// (`anthropic-ratelimit-*-remaining`, `-reset` in RFC 3339), 2026-08.
+pub(crate) fn rate_limits(headers: &HeaderMap) -> RateLimits {
+    let count = |names: [&str; 2]| names.iter().find_map(|name| text(headers, name)?.trim().parse().ok());
+    let after = |name| text(headers, name).and_then(go_duration);
+    let at = |name| text(headers, name).and_then(rfc_3339).and_then(|then| until(headers, then));
+    let resets = [
+        after("x-ratelimit-reset-requests"),
+        after("x-ratelimit-reset-tokens"),
+        at("anthropic-ratelimit-requests-reset"),
+        at("anthropic-ratelimit-tokens-reset"),
+    ];
+    let mut limits = RateLimits::default();
+    limits.requests_left = count(["x-ratelimit-remaining-requests", "anthropic-ratelimit-requests-remaining"]);
+    limits.tokens_left = count(["x-ratelimit-remaining-tokens", "anthropic-ratelimit-tokens-remaining"]);
+    limits.reset_after = resets.into_iter().flatten().max();
+    limits
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name)?.to_str().ok()
+}
+
+fn seconds(seconds: f64) -> Option<Duration> {
+    Duration::try_from_secs_f64(seconds).ok().filter(|wait| *wait <= MAX_WAIT)
+}
+
+/// How long it is from the answer's date until then, in seconds since 1970; nothing if that is past.
+fn until(headers: &HeaderMap, then: u64) -> Option<Duration> {
+    let now = http_date(text(headers, "date")?)?;
+    then.checked_sub(now).map(Duration::from_secs).filter(|wait| *wait <= MAX_WAIT)
+}
+
+/// A duration like `1h2m3.5s` or `20ms`.
+fn go_duration(text: &str) -> Option<Duration> {
+    let mut rest = text.trim();
+    let mut total = 0.0;
+    while !rest.is_empty() {
+        let digits = rest.find(|it: char| !it.is_ascii_digit() && it != '.')?;
+        let (number, tail) = rest.split_at(digits);
+        let unit = tail.find(|it: char| it.is_ascii_digit()).unwrap_or(tail.len());
+        let scale = match &tail[..unit] {
+            "h" => 3_600.0,
+            "m" => 60.0,
+            "s" => 1.0,
+            "ms" => 1e-3,
+            "us" | "µs" => 1e-6,
+            _ => return None,
+        };
+        total += number.parse::<f64>().ok()? * scale;
+        rest = &tail[unit..];
+    }
+    (!text.trim().is_empty()).then(|| seconds(total)).flatten()
+}
+
+/// A date like `Sun, 06 Nov 1994 08:49:37 GMT`, in seconds since 1970.
+fn http_date(text: &str) -> Option<u64> {
+    const MONTHS: [&str; 12] =
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let mut parts = text.trim().split(' ').skip(1);
+    let day = parts.next()?.parse().ok()?;
+    let name = parts.next()?;
+    let month = MONTHS.iter().position(|it| *it == name)? as u64 + 1;
+    let year = parts.next()?.parse().ok()?;
+    let time = clock(parts.next()?)?;
+    (parts.next()? == "GMT").then_some(days(year, month, day)? * 86_400 + time)
+}
+
+/// A time like `2026-08-01T12:00:00Z`, in seconds since 1970; fractions and offsets other than `Z` are not used.
+fn rfc_3339(text: &str) -> Option<u64> {
+    let (date, time) = text.trim().strip_suffix('Z')?.split_once('T')?;
+    let mut parts = date.split('-').map(|it| it.parse::<u64>().ok());
+    let days = days(parts.next()??, parts.next()??, parts.next()??)?;
+    Some(days * 86_400 + clock(time.split('.').next()?)?)
+}
+
+fn clock(text: &str) -> Option<u64> {
+    let mut parts = text.split(':').map(|it| it.parse::<u64>().ok().filter(|it| *it <= 60));
+    Some(parts.next()?? * 3_600 + parts.next()?? * 60 + parts.next()??)
+}
+
+/// Days since 1970-01-01 in the Gregorian calendar.
+fn days(year: u64, month: u64, day: u64) -> Option<u64> {
+    if !(1970..=9999).contains(&year) || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
+        return None;
+    }
+    // The year is taken to begin in March, so that the leap day is its last.
+    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let leap_days = year / 4 - year / 100 + year / 400;
+    Some(year * 365 + leap_days + (month * 153 + 2) / 5 + day - 1 - 719_468)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
+        pairs
+            .iter()
+            .map(|(name, value)| (http::HeaderName::from_static(name), http::HeaderValue::from_static(value)))
+            .collect()
+    }
+
+    #[track_caller]
+    fn check(pairs: &[(&'static str, &'static str)], expect: Option<u64>) {
+        assert_eq!(retry_after(&headers(pairs)), expect.map(Duration::from_millis), "{pairs:?}");
+    }
+
+    #[test]
+    fn retry_after_reads_every_form_when_it_is_sane() {
+        check(&[], None);
+        check(&[("retry-after-ms", "1500.5"), ("retry-after", "9")], Some(1_500).map(|it| it));
+        check(&[("retry-after", "2.5")], Some(2_500));
+        check(&[("retry-after", "-1")], None);
+        check(&[("retry-after", "1e300")], None);
+        check(&[("retry-after", "soon")], None);
+        let date = ("date", "Tue, 29 Feb 2028 23:59:50 GMT");
+        check(&[date, ("retry-after", "Wed, 01 Mar 2028 00:00:20 GMT")], Some(30_000));
+        check(&[date, ("retry-after", "Tue, 29 Feb 2028 23:59:00 GMT")], None);
+        check(&[("retry-after", "Wed, 01 Mar 2028 00:00:20 GMT")], None);
+    }
+
+    #[test]
+    fn http_date_counts_days_when_years_leap() {
+        assert_eq!(http_date("Sun, 06 Nov 1994 08:49:37 GMT"), Some(784_111_777));
+        assert_eq!(http_date("Thu, 01 Jan 1970 00:00:00 GMT"), Some(0));
+        assert_eq!(rfc_3339("2026-11-21T23:24:54.5Z"), Some(1_795_303_494));
+        assert_eq!(http_date("06 Nov 1994"), None);
+    }
+
+    #[test]
+    fn rate_limits_reads_both_families_when_they_are_sent() {
+        let limits = rate_limits(&headers(&[
+            ("x-ratelimit-remaining-requests", "59"),
+            ("x-ratelimit-remaining-tokens", "149984"),
+            ("x-ratelimit-reset-requests", "1s"),
+            ("x-ratelimit-reset-tokens", "6m0.5s"),
+        ]));
+        assert_eq!(
+            (limits.requests_left, limits.tokens_left, limits.reset_after),
+            (Some(59), Some(149_984), Some(Duration::from_millis(360_500)))
+        );
+        let limits = rate_limits(&headers(&[
+            ("date", "Sun, 06 Nov 1994 08:49:37 GMT"),
+            ("anthropic-ratelimit-requests-remaining", "3"),
+            ("anthropic-ratelimit-tokens-remaining", "x"),
+            ("anthropic-ratelimit-requests-reset", "1994-11-06T08:50:00Z"),
+        ]));
+        assert_eq!(
+            (limits.requests_left, limits.tokens_left, limits.reset_after),
+            (Some(3), None, Some(Duration::from_secs(23)))
+        );
+        assert_eq!(rate_limits(&HeaderMap::new()), RateLimits::default());
+    }
+}

@@ -1,0 +1,151 @@
+//! A model for when there is none. It is no language model: a small deterministic planner that reads the request and
+//! the offered tools, really calls them, and answers from what they returned. It never invents an answer.
+
+mod answer;
+mod evidence;
+mod manifest;
+mod outline;
+mod plan;
+mod shapes;
+mod tools;
+mod wish;
+
+use std::sync::Arc;
+
+use adjutant_llm::{
+    Block, BlockKind, Call, CallId, Chunk, ChunkStream, Estimate, Model, ModelInfo, Price, RateLimits, Reply, Request,
+    RequestOption, Stop, TokenCounter, Usage, Warning, WarningKind,
+};
+use futures_util::stream;
+use serde_json::{Value, json};
+
+use plan::{Planned, Step};
+
+/// What every stream of this model begins with.
+const WARNING: &str = "offline: no language model; a small planner answers from what the tools return";
+/// How many characters one delta of a call's arguments holds.
+const DELTA_CHARS: usize = 12;
+
+/// A small planner in the place of a language model, called `offline/planner`; it costs nothing.
+///
+/// It answers what a directory is, where a word occurs and what a file says, from tools that list, read and search
+/// files, which it recognises by their declarations. A question takes it four requests at most. The same request
+/// gives the same stream.
+#[derive(Debug, Clone)]
+pub struct OfflineModel {
+    info: ModelInfo,
+}
+
+impl OfflineModel {
+    /// The planner.
+    pub fn new() -> Self {
+        let info = ModelInfo::new("offline/planner")
+            .context_window(10_000_000)
+            .refuses(RequestOption::MaxOutputTokens)
+            .refuses(RequestOption::Temperature)
+            .refuses(RequestOption::Stop)
+            .price(Price::default());
+        Self { info }
+    }
+}
+
+impl Default for OfflineModel {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Model for OfflineModel {
+    fn info(&self) -> &ModelInfo {
+        &self.info
+    }
+
+    fn stream(&self, request: Request) -> ChunkStream {
+        let speech = Speech::new(&self.info, &request);
+        let chunks = match plan::next(&request) {
+            Step::Say(text) => speech.say(&text),
+            Step::Call(calls) => speech.call(calls),
+        };
+        Box::pin(stream::iter(chunks.into_iter().map(Ok)))
+    }
+}
+
+/// A stream in the making.
+struct Speech<'a> {
+    request: &'a Request,
+    chunks: Vec<Chunk>,
+    reply: Reply,
+}
+
+impl<'a> Speech<'a> {
+    fn new(info: &ModelInfo, request: &'a Request) -> Self {
+        let start = Chunk::Start {
+            attempt: request.attempt,
+            model: info.id.clone(),
+            limits: RateLimits::default(),
+            warnings: warnings(request),
+        };
+        Self { request, chunks: vec![start], reply: Reply::new(info.id.clone(), Stop::End) }
+    }
+
+    fn say(mut self, text: &str) -> Vec<Chunk> {
+        let words = text.split_inclusive([' ', '\n']).map(str::to_owned).collect();
+        self.block(BlockKind::Text, words, Block::text(text));
+        self.finish(Estimate.count(text))
+    }
+
+    fn call(mut self, calls: Vec<Planned>) -> Vec<Chunk> {
+        let mut output = 0;
+        for (block, planned) in (0..).zip(calls) {
+            let id = CallId { turn: self.request.turn(), attempt: self.request.attempt, block };
+            let args = Value::Object(planned.args).to_string();
+            output += Estimate.count(&args) + Estimate.count(planned.tool.as_str());
+            let kind = BlockKind::Call { id, name: planned.tool.clone() };
+            let call = Call { id, wire_id: None, name: planned.tool, args: args.as_str().into() };
+            self.block(kind, pieces(&args), Block::Call(call));
+        }
+        self.reply.stop = Stop::Calls;
+        self.finish(output)
+    }
+
+    fn block(&mut self, kind: BlockKind, deltas: Vec<String>, content: Block) {
+        let block = self.reply.blocks.len() as u32;
+        let content = Arc::new(content);
+        self.chunks.push(Chunk::Open { block, kind });
+        self.chunks.extend(deltas.into_iter().map(|text| Chunk::Delta { block, text }));
+        self.chunks.push(Chunk::Close { block, content: Arc::clone(&content) });
+        self.reply.blocks.push(content);
+    }
+
+    fn finish(mut self, output: u64) -> Vec<Chunk> {
+        let tools = self.request.tools.iter().map(|tool| Estimate.count(&tool.description));
+        let asked = self.request.entries.tokens() + Estimate.count(&self.request.system) + tools.sum::<u64>();
+        let usage = Usage { input_uncached: asked, output, ..Usage::default() };
+        let raw = json!({"estimated": true});
+        self.reply.usage = usage;
+        self.reply.raw_usage = raw.clone();
+        self.chunks.push(Chunk::Usage { usage, raw });
+        self.chunks.push(Chunk::Done(Arc::new(self.reply)));
+        self.chunks
+    }
+}
+
+fn warnings(request: &Request) -> Vec<Warning> {
+    let options = &request.options;
+    let dropped = [
+        (options.max_output_tokens.is_some(), "max_output_tokens"),
+        (options.temperature.is_some(), "temperature"),
+        (!options.stop.is_empty(), "stop"),
+    ];
+    let mut warnings = vec![Warning::new(WarningKind::Degraded, WARNING)];
+    for (_, option) in dropped.iter().filter(|(set, _)| *set) {
+        let message = format!("offline/planner does not take {option}; it was dropped");
+        warnings.push(Warning::new(WarningKind::OptionDropped, message));
+    }
+    warnings
+}
+
+fn pieces(text: &str) -> Vec<String> {
+    let characters: Vec<char> = text.chars().collect();
+    characters.chunks(DELTA_CHARS).map(|piece| piece.iter().collect()).collect()
+}

@@ -1,0 +1,119 @@
+//! What was asked last, and what the tools have returned since.
+
+use adjutant_llm::{Call, CallResult, Content, Entry, Origin, Request, UserMessage};
+use serde_json::Value;
+
+use super::{
+    shapes,
+    tools::{Offered, Role, Slot},
+};
+
+/// What was asked last, and what the tools have returned since.
+#[derive(Debug, Default)]
+pub(super) struct Evidence {
+    pub(super) question: String,
+    /// How many replies were given since.
+    pub(super) turns: usize,
+    pub(super) lists: Vec<Listed>,
+    pub(super) files: Vec<Read>,
+    pub(super) searches: Vec<Searched>,
+    pub(super) failures: Vec<Failure>,
+    /// Every call since: the tool and its arguments.
+    pub(super) calls: Vec<(String, Value)>,
+}
+
+/// A list that a tool returned.
+#[derive(Debug)]
+pub(super) struct Listed {
+    pub(super) entries: Vec<shapes::Entry>,
+    pub(super) partial: bool,
+}
+
+/// A file that a tool returned.
+#[derive(Debug)]
+pub(super) struct Read {
+    pub(super) path: String,
+    pub(super) text: shapes::Text,
+}
+
+/// Matches that a tool returned.
+#[derive(Debug)]
+pub(super) struct Searched {
+    pub(super) places: Vec<shapes::Place>,
+    pub(super) partial: bool,
+}
+
+/// A call that failed.
+#[derive(Debug)]
+pub(super) struct Failure {
+    pub(super) tool: String,
+    pub(super) role: Option<Role>,
+    pub(super) path: Option<String>,
+    pub(super) message: String,
+}
+
+impl Evidence {
+    pub(super) fn of(request: &Request, offered: &Offered<'_>) -> Self {
+        let mut evidence = Self::default();
+        let mut turns = Vec::new();
+        for stored in request.entries.iter().rev() {
+            match &stored.entry {
+                Entry::User(message) if is_question(message) => {
+                    evidence.question = words(message);
+                    break;
+                }
+                Entry::Turn(turn) => turns.push(turn),
+                _ => {}
+            }
+        }
+        evidence.turns = turns.len();
+        for turn in turns.into_iter().rev() {
+            for (call, result) in turn.pairs() {
+                evidence.take(call, result, offered);
+            }
+        }
+        evidence
+    }
+
+    fn take(&mut self, call: &Call, result: &CallResult, offered: &Offered<'_>) {
+        let args: Value = serde_json::from_str(&call.args).unwrap_or_default();
+        let role = offered.role(call.name.as_str());
+        let path = Slot::Path.find(&args).and_then(Value::as_str).map(str::to_owned);
+        let text = result.text();
+        self.calls.push((call.name.to_string(), args));
+        if result.is_error() {
+            self.failures.push(Failure { tool: call.name.to_string(), role, path, message: text });
+            return;
+        }
+        let partial = shapes::is_partial(&text);
+        match role {
+            Some(Role::List) => self.lists.push(Listed { entries: shapes::entries(&text), partial }),
+            Some(Role::Read) => {
+                self.files.push(Read { path: path.unwrap_or_default(), text: shapes::text(&text) });
+            }
+            Some(Role::Search) => self.searches.push(Searched { places: shapes::places(&text), partial }),
+            None => {}
+        }
+    }
+
+    /// All entries of all lists, each path once.
+    pub(super) fn entries(&self) -> Vec<&shapes::Entry> {
+        let mut seen = std::collections::HashSet::new();
+        self.lists.iter().flat_map(|it| &it.entries).filter(|it| seen.insert(&it.path)).collect()
+    }
+
+    /// Whether a call of this role failed.
+    pub(super) fn failed(&self, role: Role) -> bool {
+        self.failures.iter().any(|it| it.role == Some(role))
+    }
+}
+
+/// A reminder of the framework asks nothing.
+fn is_question(message: &UserMessage) -> bool {
+    !matches!(message.origin, Origin::Reminder { .. }) && !message.is_empty()
+}
+
+fn words(message: &UserMessage) -> String {
+    let texts: Vec<&str> = message.content.iter().filter_map(Content::as_text).collect();
+    texts.join("\n")
+}

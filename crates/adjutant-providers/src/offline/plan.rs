@@ -1,0 +1,171 @@
+//! The next step: which tools to call now, or that it is time to answer.
+
+use adjutant_llm::{Request, ToolName};
+use serde_json::{Map, Value, json};
+
+use super::{
+    answer,
+    evidence::Evidence,
+    manifest,
+    shapes::Entry,
+    tools::{self, Offered, Role, Slot},
+    wish::Wish,
+};
+
+/// How many requests one question takes at most; the last one answers.
+const MAX_TURNS: usize = 4;
+/// How many calls one reply makes at most.
+const MAX_CALLS: usize = 32;
+/// How deep a directory is listed to say what it is.
+const DEPTH: u64 = 4;
+/// How deep a directory is listed to find a file.
+const FIND_DEPTH: u64 = 12;
+/// How many entries a list is asked for.
+const LIMIT: u64 = 1_000;
+/// How many matches a search is asked for.
+const MATCHES: u64 = 200;
+/// How many lines of a manifest or a README are read.
+const HEAD_LINES: u64 = 300;
+
+/// What to do next.
+#[derive(Debug)]
+pub(super) enum Step {
+    Call(Vec<Planned>),
+    Say(String),
+}
+
+/// A call that should be made.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Planned {
+    pub(super) tool: ToolName,
+    pub(super) args: Map<String, Value>,
+}
+
+/// Decides from the request alone.
+pub(super) fn next(request: &Request) -> Step {
+    let offered = Offered::of(&request.tools);
+    let seen = Evidence::of(request, &offered);
+    let wish = Wish::of(&seen.question);
+    let mut calls = match &wish {
+        _ if seen.turns + 1 >= MAX_TURNS => Vec::new(),
+        Wish::Describe => describe(&offered, &seen),
+        Wish::Find { words, within } => find(&offered, &seen, words, within.as_deref()),
+        Wish::Read { path, .. } => read(&offered, &seen, path),
+    };
+    // A call that was made already would say the same again.
+    calls.retain(|it| {
+        !seen.calls.iter().any(|(tool, args)| *tool == it.tool.as_str() && args.as_object() == Some(&it.args))
+    });
+    calls.truncate(MAX_CALLS);
+    if calls.is_empty() {
+        return Step::Say(answer::compose(&wish, &seen, &offered, &request.tools));
+    }
+    Step::Call(calls)
+}
+
+fn describe(offered: &Offered<'_>, seen: &Evidence) -> Vec<Planned> {
+    match (seen.turns, offered.list) {
+        (0, Some(_)) => list(offered, ".", DEPTH),
+        (0, None) => heads(offered, manifest::LIKELY.iter().map(|it| (*it).to_owned())),
+        (1, Some(_)) if seen.lists.is_empty() => heads(offered, manifest::LIKELY.iter().map(|it| (*it).to_owned())),
+        (1, Some(_)) => heads(offered, manifest::worth_reading(&seen.entries()).into_iter()),
+        _ => Vec::new(),
+    }
+}
+
+fn find(offered: &Offered<'_>, seen: &Evidence, words: &[String], within: Option<&str>) -> Vec<Planned> {
+    let none = seen.searches.iter().all(|it| it.places.is_empty());
+    match (seen.turns, offered.search) {
+        (0, Some(_)) => {
+            let mut calls = search(offered, words, within, false);
+            if within.is_none() {
+                calls.extend(list(offered, ".", FIND_DEPTH));
+            }
+            calls
+        }
+        (0, None) => list(offered, ".", FIND_DEPTH),
+        (1, Some(decl)) if none && !seen.failed(Role::Search) && tools::takes(decl, Slot::IgnoreCase).is_some() => {
+            search(offered, words, within, true)
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn read(offered: &Offered<'_>, seen: &Evidence, path: &str) -> Vec<Planned> {
+    match seen.turns {
+        0 if offered.read.is_some() => whole(offered, path),
+        0 => list(offered, path, DEPTH),
+        1 if seen.files.is_empty() => list(offered, ".", FIND_DEPTH),
+        2 if seen.files.is_empty() => match namesake(&seen.entries(), path) {
+            Some(found) => whole(offered, found),
+            None => Vec::new(),
+        },
+        _ => Vec::new(),
+    }
+}
+
+/// The file that was probably meant: the same name elsewhere, or the same name without its extension.
+fn namesake<'a>(entries: &[&'a Entry], path: &str) -> Option<&'a str> {
+    let path = path.trim_matches('/').to_lowercase();
+    let is_named = |entry: &Entry, exactly: bool| {
+        let full = entry.path.to_lowercase();
+        let name = full.rsplit('/').next().unwrap_or_default();
+        let stem = name.split('.').next().unwrap_or_default();
+        full == path || full.ends_with(&format!("/{path}")) || (!exactly && stem == path && !stem.is_empty())
+    };
+    if entries.iter().any(|it| it.is_dir && is_named(it, true)) {
+        return None;
+    }
+    let files = entries.iter().filter(|it| !it.is_dir && is_named(it, false));
+    files.map(|it| it.path.as_str()).min_by_key(|it| (it.matches('/').count(), it.len(), *it))
+}
+
+fn list(offered: &Offered<'_>, path: &str, depth: u64) -> Vec<Planned> {
+    let args = [(Slot::Path, json!(path)), (Slot::Depth, json!(depth)), (Slot::Limit, json!(LIMIT))];
+    offered.list.map(|decl| tools::call(decl, args)).into_iter().collect()
+}
+
+fn whole(offered: &Offered<'_>, path: &str) -> Vec<Planned> {
+    offered.read.map(|decl| tools::call(decl, [(Slot::Path, json!(path))])).into_iter().collect()
+}
+
+fn heads(offered: &Offered<'_>, paths: impl Iterator<Item = String>) -> Vec<Planned> {
+    let Some(decl) = offered.read else { return Vec::new() };
+    let head = |path| tools::call(decl, [(Slot::Path, json!(path)), (Slot::LastLine, json!(HEAD_LINES))]);
+    paths.take(MAX_CALLS).map(head).collect()
+}
+
+fn search(offered: &Offered<'_>, words: &[String], within: Option<&str>, ignore_case: bool) -> Vec<Planned> {
+    let Some(decl) = offered.search else { return Vec::new() };
+    let is_regex = matches!(tools::takes(decl, Slot::Pattern), Some("pattern" | "regex"));
+    let pattern = if is_regex {
+        let words: Vec<String> = words.iter().map(|it| escape(it)).collect();
+        words.join(r"[\s_-]*")
+    } else {
+        words.join(" ")
+    };
+    let mut args = vec![(Slot::Pattern, json!(pattern)), (Slot::Limit, json!(MATCHES))];
+    let path_is_required = decl.schema["required"].as_array().is_some_and(|it| {
+        tools::takes(decl, Slot::Path).is_some_and(|name| it.iter().any(|required| required == name))
+    });
+    if let Some(path) = within.or(path_is_required.then_some(".")) {
+        args.push((Slot::Path, json!(path)));
+    }
+    if ignore_case {
+        args.push((Slot::IgnoreCase, json!(true)));
+    }
+    vec![tools::call(decl, args)]
+}
+
+/// A regular expression that means this text; empty brackets at the end of a name match what stands in them too.
+fn escape(text: &str) -> String {
+    let name = text.strip_suffix("()").unwrap_or(text);
+    let mut escaped = String::new();
+    for character in name.chars() {
+        if r"\.+*?()|[]{}^$#&-~/".contains(character) && character != '/' {
+            escaped.push('\\');
+        }
+        escaped.push(character);
+    }
+    if name.len() < text.len() { format!(r"{escaped}\s*\(") } else { escaped }
+}

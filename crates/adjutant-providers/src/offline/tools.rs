@@ -1,0 +1,121 @@
+//! Which of the offered tools list, read and search files: told by their names and the properties they take.
+
+use adjutant_llm::ToolDecl;
+use serde_json::{Map, Value};
+
+use super::plan::Planned;
+
+/// What a tool can be used for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    List,
+    Read,
+    Search,
+}
+
+/// An argument that a tool may take, under one of several names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Slot {
+    Path,
+    Pattern,
+    Depth,
+    Limit,
+    LastLine,
+    IgnoreCase,
+}
+
+/// The tools that the planner can use: the first one of each role.
+#[derive(Debug, Default)]
+pub(super) struct Offered<'a> {
+    pub(super) list: Option<&'a ToolDecl>,
+    pub(super) read: Option<&'a ToolDecl>,
+    pub(super) search: Option<&'a ToolDecl>,
+}
+
+impl<'a> Offered<'a> {
+    pub(super) fn of(tools: &'a [ToolDecl]) -> Self {
+        let mut offered = Self::default();
+        for decl in tools {
+            let Some(role) = role(decl) else { continue };
+            let slot = match role {
+                Role::List => &mut offered.list,
+                Role::Read => &mut offered.read,
+                Role::Search => &mut offered.search,
+            };
+            slot.get_or_insert(decl);
+        }
+        offered
+    }
+
+    /// What the tool of that name is used for.
+    pub(super) fn role(&self, name: &str) -> Option<Role> {
+        let is = |decl: Option<&ToolDecl>| decl.is_some_and(|it| it.name.as_str() == name);
+        let roles = [(self.list, Role::List), (self.read, Role::Read), (self.search, Role::Search)];
+        roles.into_iter().find(|(decl, _)| is(*decl)).map(|(_, role)| role)
+    }
+}
+
+impl Slot {
+    fn names(self) -> &'static [&'static str] {
+        match self {
+            Slot::Path => &[
+                "path", "file_path", "filepath", "filename", "file", "relative_path", "directory", "dir", "dir_path",
+                "folder", "root",
+            ],
+            Slot::Pattern => &["pattern", "regex", "query", "search", "term", "needle", "text"],
+            Slot::Depth => &["depth", "max_depth", "levels"],
+            Slot::Limit => &["limit", "max_results", "max_entries", "max"],
+            Slot::LastLine => &["end_line", "line_end", "last_line", "to_line"],
+            Slot::IgnoreCase => &["ignore_case", "case_insensitive"],
+        }
+    }
+
+    /// The value of this argument among the arguments of a call.
+    pub(super) fn find(self, args: &Value) -> Option<&Value> {
+        self.names().iter().find_map(|name| args.get(*name))
+    }
+}
+
+/// The name under which a tool takes an argument.
+pub(super) fn takes(decl: &ToolDecl, slot: Slot) -> Option<&'static str> {
+    let properties = decl.schema.get("properties")?.as_object()?;
+    slot.names().iter().copied().find(|name| properties.contains_key(*name))
+}
+
+/// A call of a tool with those of the arguments that it takes.
+pub(super) fn call(decl: &ToolDecl, args: impl IntoIterator<Item = (Slot, Value)>) -> Planned {
+    let mut taken = Map::new();
+    for (slot, value) in args {
+        if let Some(name) = takes(decl, slot) {
+            taken.insert(name.to_owned(), value);
+        }
+    }
+    Planned { tool: decl.name.clone(), args: taken }
+}
+
+fn role(decl: &ToolDecl) -> Option<Role> {
+    let name = decl.name.as_str().to_ascii_lowercase();
+    let words: Vec<&str> = name.split(|it: char| !it.is_ascii_alphanumeric()).collect();
+    let says = |any: &[&str]| any.iter().any(|word| words.contains(word));
+    let about_files = says(&["file", "files", "dir", "directory", "folder", "text", "code"]);
+    let (path, pattern) = (takes(decl, Slot::Path).is_some(), takes(decl, Slot::Pattern).is_some());
+    if says(&["search", "grep", "rg", "find"]) && pattern && (path || about_files) {
+        return fits(decl, &[Slot::Pattern, Slot::Path]).then_some(Role::Search);
+    }
+    if says(&["list", "ls", "tree"]) && (path || about_files) {
+        return fits(decl, &[Slot::Path, Slot::Depth, Slot::Limit]).then_some(Role::List);
+    }
+    if says(&["read", "cat", "view", "show", "open"]) && path {
+        return fits(decl, &[Slot::Path]).then_some(Role::Read);
+    }
+    None
+}
+
+/// Whether the tool requires nothing that the planner would not give.
+fn fits(decl: &ToolDecl, given: &[Slot]) -> bool {
+    let Some(required) = decl.schema.get("required").and_then(Value::as_array) else { return true };
+    required.iter().all(|name| {
+        let name = name.as_str().unwrap_or_default();
+        given.iter().any(|slot| takes(decl, *slot) == Some(name))
+    })
+}

@@ -1,0 +1,200 @@
+//! What a question asks for: what something is, where a word occurs, or what a file says. Words only, no grammar.
+
+/// How many characters of a question are looked at.
+const MAX_QUESTION: usize = 4_000;
+/// How many characters a search term or a path may have.
+const MAX_TERM: usize = 200;
+/// How many plain words make up a search term.
+const MAX_WORDS: usize = 3;
+
+const FIND: &[&str] = &[
+    "where", "find", "search", "locate", "grep", "usage", "usages", "uses", "used", "occur", "occurs", "occurrences",
+    "references", "mention", "mentions", "mentioned", "contain", "contains", "defined", "definition", "declared",
+    "implemented", "symbol",
+];
+const READ: &[&str] = &[
+    "read", "show", "open", "print", "cat", "display", "summarise", "summarize", "summary", "say", "says", "content",
+    "contents", "explain", "describe", "view", "inside", "in", "look",
+];
+const WHOLE: &[&str] = &["show", "print", "cat", "display"];
+const KNOWN: &[&str] =
+    &["README", "LICENSE", "CHANGELOG", "CONTRIBUTING", "ARCHITECTURE", "Makefile", "Dockerfile", "Justfile"];
+const NOISE: &[&str] = &[
+    "a", "about", "all", "am", "an", "and", "any", "anything", "are", "at", "be", "been", "being", "by", "called",
+    "can", "class", "classes", "code", "codebase", "comment", "comments", "constant", "could", "crate", "defined",
+    "definition", "directory", "do", "does", "each", "every", "everything", "file", "files", "folder", "for", "from",
+    "function", "functions", "get", "gets", "here", "how", "i", "identifier", "if", "in", "is", "it", "its", "line",
+    "lines", "located", "look", "looks", "me", "method", "module", "my", "name", "named", "of", "on", "or", "out",
+    "place", "places", "please", "project", "repo", "repository", "say", "string", "struct", "tell", "text", "that",
+    "the", "there", "they", "thing", "this", "through", "to", "trait", "type", "use", "variable", "we", "what", "which",
+    "who", "with", "word", "words", "workspace", "you", "your",
+];
+
+/// What a question asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Wish {
+    /// What the directory is; everything that is not understood.
+    Describe,
+    /// Where these words occur.
+    Find { words: Vec<String>, within: Option<String> },
+    /// What a file says; `whole` if its text itself is wanted.
+    Read { path: String, whole: bool },
+}
+
+impl Wish {
+    pub(super) fn of(question: &str) -> Self {
+        let question: String = question.chars().take(MAX_QUESTION).collect();
+        let quoted = quoted(&question);
+        let tokens: Vec<&str> = question.split_whitespace().map(bare).filter(|it| !it.is_empty()).collect();
+        let lower: Vec<String> = tokens.iter().map(|it| it.to_lowercase()).collect();
+        let says = |list: &[&str]| lower.iter().any(|word| list.contains(&word.as_str()));
+        let finds = says(FIND);
+        let slash_counts = says(READ) || finds;
+        let path = quoted.iter().map(String::as_str).chain(tokens.iter().copied());
+        let path = path.filter(|it| is_path(it, slash_counts)).map(str::to_owned).next();
+        let term = quoted.into_iter().find(|it| Some(it) != path.as_ref());
+        let term = term.or_else(|| tokens.iter().find(|it| is_identifier(it)).map(|it| (*it).to_owned()));
+        match (term, path) {
+            (None, Some(path)) if !finds => Wish::Read { path, whole: says(WHOLE) },
+            (Some(term), within) if finds || within.is_none() => Wish::Find { words: vec![term], within },
+            (Some(_), Some(path)) => Wish::Read { path, whole: says(WHOLE) },
+            (None, within) if finds => match (plain_words(&tokens, &lower, within.as_deref()), within) {
+                (words, within) if !words.is_empty() => Wish::Find { words, within },
+                (_, Some(path)) => Wish::Find { words: vec![path], within: None },
+                (_, None) => Wish::Describe,
+            },
+            _ => Wish::Describe,
+        }
+    }
+}
+
+/// What stands in back-ticks or quotation marks.
+fn quoted(question: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for (open, close) in [('`', '`'), ('"', '"'), ('“', '”'), ('\'', '\'')] {
+        let mut rest = question;
+        let mut before = ' ';
+        while let Some(at) = rest.find(open) {
+            before = rest[..at].chars().next_back().unwrap_or(before);
+            rest = &rest[at + open.len_utf8()..];
+            // An apostrophe within a word opens nothing.
+            if before.is_alphanumeric() {
+                continue;
+            }
+            let Some(end) = rest.find(close) else { break };
+            let term = rest[..end].trim();
+            if !term.is_empty() && term.chars().count() <= MAX_TERM && !term.chars().any(char::is_control) {
+                found.push(term.to_owned());
+            }
+            rest = &rest[end + close.len_utf8()..];
+            before = ' ';
+        }
+    }
+    found
+}
+
+/// A word without the punctuation around it.
+fn bare(token: &str) -> &str {
+    let token = token.trim_matches(|it: char| "`\"'“”‘’?!,;:<>[]{}…".contains(it));
+    let token = token.trim_end_matches('.').trim_start_matches('(');
+    if token.ends_with("()") { token } else { token.trim_end_matches(')') }
+}
+
+/// Whether a word looks like a path; one that only has a slash counts if the question is about reading or finding.
+fn is_path(token: &str, slash_counts: bool) -> bool {
+    let plain = |it: char| it.is_alphanumeric() || "/._-+@".contains(it);
+    if token.len() > MAX_TERM || !token.chars().all(plain) || !token.chars().any(char::is_alphanumeric) {
+        return false;
+    }
+    let name = token.rsplit('/').next().unwrap_or(token);
+    let has_extension = match name.rsplit_once('.') {
+        None => false,
+        Some(("", rest)) => rest.len() > 2,
+        Some((stem, end)) => {
+            let plain_end = (1..=8).contains(&end.len()) && end.starts_with(|it: char| it.is_ascii_alphabetic());
+            plain_end && end.chars().all(|it| it.is_ascii_alphanumeric()) && (stem.len() > 1 || token.contains('/'))
+        }
+    };
+    has_extension || KNOWN.contains(&name) || (slash_counts && token.contains('/'))
+}
+
+fn is_identifier(token: &str) -> bool {
+    let body = token.strip_suffix("()").unwrap_or(token);
+    let plain = |it: char| it.is_alphanumeric() || it == '_' || it == ':';
+    if body.is_empty() || body.len() > MAX_TERM || !body.chars().all(plain) {
+        return false;
+    }
+    let hump = body.chars().zip(body.chars().skip(1)).any(|(one, next)| one.is_lowercase() && next.is_uppercase());
+    let joined = body.trim_matches('_').contains('_') || body.trim_matches(':').contains("::");
+    hump || joined || body.len() < token.len()
+}
+
+/// The words after the one that asks to find, or before it if none follow.
+fn plain_words(tokens: &[&str], lower: &[String], path: Option<&str>) -> Vec<String> {
+    let Some(asks) = lower.iter().position(|word| FIND.contains(&word.as_str())) else { return Vec::new() };
+    let noise = |at: usize| {
+        let word = lower[at].as_str();
+        NOISE.contains(&word) || FIND.contains(&word) || Some(tokens[at]) == path || word.contains('\'')
+    };
+    let run = |order: &mut dyn Iterator<Item = usize>| -> Vec<usize> {
+        order.skip_while(|at| noise(*at)).take_while(|at| !noise(*at)).take(MAX_WORDS).collect()
+    };
+    let mut places = run(&mut (asks + 1..tokens.len()));
+    if places.is_empty() {
+        places = run(&mut (0..asks).rev());
+        places.reverse();
+    }
+    let word = |at: usize| tokens[at].chars().take(MAX_TERM).collect();
+    places.into_iter().map(word).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn find(words: &[&str], within: Option<&str>) -> Wish {
+        let words = words.iter().map(|it| (*it).to_owned()).collect();
+        Wish::Find { words, within: within.map(str::to_owned) }
+    }
+
+    fn read(path: &str, whole: bool) -> Wish {
+        Wish::Read { path: path.to_owned(), whole }
+    }
+
+    #[track_caller]
+    fn check(question: &str, expect: &Wish) {
+        assert_eq!(&Wish::of(question), expect, "{question}");
+    }
+
+    #[test]
+    fn of_describes_when_nothing_is_named() {
+        for question in [
+            "", "hello", "What is this directory?", "which crates does this workspace hold?", "where am I?",
+            "find out what this project does", "what's this used for and/or what is it", "Was ist das hier?",
+        ] {
+            check(question, &Wish::Describe);
+        }
+    }
+
+    #[test]
+    fn of_finds_when_a_term_is_named() {
+        check("where is `Run::apply` called?", &find(&["Run::apply"], None));
+        check("Find \"two words\" please", &find(&["two words"], None));
+        check("what does 'parse' do", &find(&["parse"], None));
+        check("Where is CallResult defined?", &find(&["CallResult"], None));
+        check("usages of read_all()", &find(&["read_all()"], None));
+        check("where is the tool loop?", &find(&["tool", "loop"], None));
+        check("search for TODO comments in src/lib.rs", &find(&["TODO"], Some("src/lib.rs")));
+        check("how is caching implemented?", &find(&["caching"], None));
+        check("where is Cargo.toml", &find(&["Cargo.toml"], None));
+    }
+
+    #[test]
+    fn of_reads_when_a_path_is_named() {
+        check("What does README.md say?", &read("README.md", false));
+        check("show me `src/main.rs`.", &read("src/main.rs", true));
+        check("summarise crates/adjutant-llm", &read("crates/adjutant-llm", false));
+        check("what does the README say", &read("README", false));
+        check("print .gitignore", &read(".gitignore", true));
+    }
+}

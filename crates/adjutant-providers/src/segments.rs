@@ -1,0 +1,247 @@
+//! The encoding of a transcript that is kept from request to request: sealed segments, a tail, and the head.
+//!
+//! Only new entries are encoded. What an entry or a head looks like is the business of the wire.
+
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use adjutant_llm::{Entry, ModelInfo, Options, Request, Stored, ToolDecl, Warning};
+use bytes::Bytes;
+use serde::Serialize;
+
+use crate::body::Segmented;
+
+/// A segment is sealed when it has at least this many bytes: few enough pieces, and little to copy.
+const SEGMENT: usize = 64 * 1024;
+
+/// How a wire writes the parts of a request. Pure.
+pub(crate) trait Encode {
+    /// Writes everything up to the opening bracket of the messages; messages that the head holds follow it.
+    fn head(&self, request: &Request, out: &mut Vec<u8>, warnings: &mut Vec<Warning>) -> Messages;
+
+    /// Writes the messages of an entry, each with a comma before it.
+    fn entry(&self, entry: &Entry, out: &mut Vec<u8>, warnings: &mut Vec<Warning>);
+}
+
+/// Whether a head holds a message, so that a comma must follow it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Messages {
+    None,
+    Some,
+}
+
+/// The encoding of one transcript for one wire and model.
+///
+/// Invariant: `sealed` and `tail` hold the messages of the first `count` entries, of which `last` is the last.
+#[derive(Debug, Default)]
+pub(crate) struct Kept {
+    info: Option<Arc<ModelInfo>>,
+    head: Option<Head>,
+    sealed: Arc<Vec<Bytes>>,
+    tail: Vec<u8>,
+    count: usize,
+    last: Option<Arc<Stored>>,
+}
+
+#[derive(Debug)]
+struct Head {
+    bytes: Bytes,
+    messages: Messages,
+    warnings: Vec<Warning>,
+    system: Arc<str>,
+    tools: Arc<[ToolDecl]>,
+    options: Arc<Options>,
+}
+
+/// The body of a request, and what was changed about it.
+pub(crate) fn encode(
+    key: &str,
+    info: &Arc<ModelInfo>,
+    wire: &impl Encode,
+    request: &Request,
+) -> (Segmented, Vec<Warning>) {
+    let slot = request.entries.encodings().slot::<Mutex<Kept>>(key);
+    lock(&slot).encode(info, wire, request)
+}
+
+/// A slot whose last user panicked may hold half an entry, so it starts over.
+fn lock(slot: &Mutex<Kept>) -> MutexGuard<'_, Kept> {
+    slot.lock().unwrap_or_else(|poisoned| {
+        slot.clear_poison();
+        let mut kept = poisoned.into_inner();
+        *kept = Kept::default();
+        kept
+    })
+}
+
+impl Kept {
+    fn encode(&mut self, info: &Arc<ModelInfo>, wire: &impl Encode, request: &Request) -> (Segmented, Vec<Warning>) {
+        if !self.fits(info, request) {
+            *self = Self { info: Some(Arc::clone(info)), ..Self::default() };
+        }
+        let mut added = Vec::new();
+        for stored in request.entries.iter_from(self.count) {
+            wire.entry(&stored.entry, &mut self.tail, &mut added);
+            self.count += 1;
+            self.last = Some(Arc::clone(stored));
+            self.seal();
+        }
+        let sealed = Arc::clone(&self.sealed);
+        let head = self.head(wire, request);
+        let (bytes, messages) = (head.bytes.clone(), head.messages);
+        let mut warnings = head.warnings.clone();
+        warnings.extend(added);
+        let skip = usize::from(messages == Messages::None);
+        let tail_skip = if sealed.is_empty() { skip.min(self.tail.len()) } else { 0 };
+        let mut tail = Vec::with_capacity(self.tail.len() + 2);
+        tail.extend_from_slice(&self.tail[tail_skip..]);
+        tail.extend_from_slice(b"]}");
+        (Segmented::new(bytes, sealed, skip, tail.into()), warnings)
+    }
+
+    /// Whether what is kept is a prefix of this request.
+    fn fits(&self, info: &Arc<ModelInfo>, request: &Request) -> bool {
+        let same_info = self.info.as_ref().is_some_and(|kept| Arc::ptr_eq(kept, info) || kept == info);
+        same_info
+            && match (&self.last, self.count.checked_sub(1)) {
+                (Some(last), Some(at)) => request.entries.get(at).is_some_and(|stored| Arc::ptr_eq(stored, last)),
+                (None, _) | (_, None) => true,
+            }
+    }
+
+    fn seal(&mut self) {
+        if self.tail.len() >= SEGMENT {
+            self.tail.shrink_to_fit();
+            let segment = Bytes::from(std::mem::take(&mut self.tail));
+            Arc::make_mut(&mut self.sealed).push(segment);
+        }
+    }
+
+    fn head(&mut self, wire: &impl Encode, request: &Request) -> &Head {
+        let kept = self.head.take().filter(|head| head.is_of(request));
+        self.head.insert(kept.unwrap_or_else(|| Head::new(wire, request)))
+    }
+}
+
+impl Head {
+    fn new(wire: &impl Encode, request: &Request) -> Self {
+        let (mut bytes, mut warnings) = (Vec::new(), Vec::new());
+        let messages = wire.head(request, &mut bytes, &mut warnings);
+        Self {
+            bytes: bytes.into(),
+            messages,
+            warnings,
+            system: Arc::clone(&request.system),
+            tools: Arc::clone(&request.tools),
+            options: Arc::clone(&request.options),
+        }
+    }
+
+    fn is_of(&self, request: &Request) -> bool {
+        (Arc::ptr_eq(&self.system, &request.system) || self.system == request.system)
+            && (Arc::ptr_eq(&self.options, &request.options) || self.options == request.options)
+            && (Arc::ptr_eq(&self.tools, &request.tools) || self.tools == request.tools)
+    }
+}
+
+/// Writes a value as JSON.
+#[expect(clippy::expect_used, reason = "our own types have text keys, and a vector takes every byte")]
+pub(crate) fn write(out: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
+    serde_json::to_writer(out, value).expect("JSON that was made for this");
+}
+
+/// Writes a member of an object after another one.
+pub(crate) fn member(out: &mut Vec<u8>, name: &str, value: &(impl Serialize + ?Sized)) {
+    out.push(b',');
+    write(out, name);
+    out.push(b':');
+    write(out, value);
+}
+
+#[cfg(test)]
+mod tests {
+    use adjutant_llm::{Transcript, UserMessage};
+
+    use super::*;
+
+    /// Writes an entry as `,"<text>"`, and counts what it is asked for.
+    #[derive(Default)]
+    struct Plain {
+        entries: std::cell::Cell<usize>,
+        heads: std::cell::Cell<usize>,
+    }
+
+    impl Encode for Plain {
+        fn head(&self, request: &Request, out: &mut Vec<u8>, _: &mut Vec<Warning>) -> Messages {
+            self.heads.set(self.heads.get() + 1);
+            out.extend_from_slice(b"[");
+            if request.system.is_empty() {
+                return Messages::None;
+            }
+            write(out, &request.system);
+            Messages::Some
+        }
+
+        fn entry(&self, entry: &Entry, out: &mut Vec<u8>, _: &mut Vec<Warning>) {
+            self.entries.set(self.entries.get() + 1);
+            if let Entry::User(message) = entry {
+                out.push(b',');
+                write(out, message.content[0].as_text().unwrap_or_default());
+            }
+        }
+    }
+
+    #[track_caller]
+    fn check(wire: &Plain, info: &Arc<ModelInfo>, request: &Request, expect: &str) {
+        let (body, _) = encode("plain", info, wire, request);
+        assert_eq!(String::from_utf8(body.to_vec()).expect("text"), expect);
+    }
+
+    fn user(text: &str) -> Entry {
+        Entry::User(UserMessage::text(text))
+    }
+
+    #[test]
+    fn encode_writes_only_new_entries_when_entries_were_appended() {
+        let (wire, info) = (Plain::default(), Arc::new(ModelInfo::new("x/y")));
+        let mut request = Request::of(Transcript::from_iter([user("a"), user("b")]));
+        check(&wire, &info, &request, r#"["a","b"]}"#);
+        request.entries.push(user("c"));
+        check(&wire, &info, &request, r#"["a","b","c"]}"#);
+        assert_eq!((wire.entries.get(), wire.heads.get()), (3, 1));
+        check(&wire, &info, &request.clone().system("s"), r#"["s","a","b","c"]}"#);
+        assert_eq!((wire.entries.get(), wire.heads.get()), (3, 2));
+        check(&wire, &info, &Request::new().system("s"), r#"["s"]}"#);
+        check(&wire, &info, &Request::new(), "[]}");
+    }
+
+    #[test]
+    fn encode_starts_over_when_the_transcript_diverges() {
+        let (wire, info) = (Plain::default(), Arc::new(ModelInfo::new("x/y")));
+        let mut one = Request::of(Transcript::from_iter([user("a")]));
+        let mut other = one.clone();
+        one.entries.push(user("b"));
+        other.entries.push(user("c"));
+        check(&wire, &info, &one, r#"["a","b"]}"#);
+        check(&wire, &info, &other, r#"["a","c"]}"#);
+        check(&wire, &info, &one, r#"["a","b"]}"#);
+        check(&wire, &Arc::new(ModelInfo::new("x/z")), &one, r#"["a","b"]}"#);
+        assert_eq!(wire.entries.get(), 8);
+    }
+
+    #[test]
+    fn encode_seals_segments_when_they_are_large() {
+        let (wire, info) = (Plain::default(), Arc::new(ModelInfo::new("x/y")));
+        let mut request = Request::new();
+        let mut texts = Vec::new();
+        for n in 0..40 {
+            let text = n.to_string().repeat(5_000);
+            request.entries.push(user(&text));
+            texts.push(format!("{text:?}"));
+            check(&wire, &info, &request, &format!("[{}]}}", texts.join(",")));
+        }
+        let slot = request.entries.encodings().slot::<Mutex<Kept>>("plain");
+        let kept = lock(&slot);
+        assert!(kept.sealed.len() > 2 && kept.sealed.iter().all(|it| it.len() >= SEGMENT), "{}", kept.sealed.len());
+        assert_eq!(wire.entries.get(), 40);
+    }
+}

@@ -1,0 +1,282 @@
+//! Splits the bytes of a server-sent event stream into events, and lends them out.
+//!
+//! Plain events (one `data:` line, at most one `event:` line) are sliced in place. All others go to eventsource-stream,
+//! one whole event at a time: on raw chunks it panics on a byte-order mark and is quadratic on a giant line.
+
+use std::{
+    convert::Infallible,
+    ops::Range,
+    pin::pin,
+    task::{Context, Poll, Waker},
+};
+
+use adjutant_llm::{Error, ErrorKind};
+use eventsource_stream::EventStream;
+use futures_core::Stream;
+
+/// How many bytes one event may have: a whole inline image fits.
+pub(crate) const MAX_EVENT: usize = 16 * 1024 * 1024;
+/// A buffer that grew beyond this is given back when it is empty.
+const KEPT_CAPACITY: usize = 64 * 1024;
+/// Source: <https://html.spec.whatwg.org/multipage/server-sent-events.html>, 2026-08: one leading mark is ignored.
+const MARK: char = '\u{feff}';
+
+/// One event, lent out of the buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Frame<'a> {
+    /// The name of the event; empty if it has none.
+    pub(crate) event: &'a str,
+    /// Its data.
+    pub(crate) data: &'a str,
+}
+
+/// Splits a stream into events.
+///
+/// Invariant: how the stream is cut into chunks makes no difference.
+#[derive(Debug, Default)]
+pub(crate) struct Splitter {
+    buffer: String,
+    /// The first bytes of a character whose rest has not come yet.
+    partial: [u8; 4],
+    partial_len: usize,
+    /// Where the event at hand begins.
+    begin: usize,
+    /// Where the line at hand begins.
+    line: usize,
+    /// Up to where the line at hand was searched for its end.
+    scanned: usize,
+    event: Option<Range<usize>>,
+    data: Option<Range<usize>>,
+    /// Whether the event at hand needs the full parser.
+    odd: bool,
+    /// Whether the last line ended in CR, so that an LF at once belongs to it.
+    after_cr: bool,
+    /// Whether the beginning of the stream was looked at.
+    begun: bool,
+    parsed: (String, String),
+}
+
+/// Where the event that has just ended is.
+enum Place {
+    Buffer(Range<usize>, Range<usize>),
+    Parsed,
+}
+
+impl Splitter {
+    /// Takes the next bytes.
+    ///
+    /// # Errors
+    /// `Protocol` if they are not UTF-8.
+    pub(crate) fn push(&mut self, mut bytes: &[u8]) -> Result<(), Error> {
+        self.compact();
+        while self.partial_len > 0 && !bytes.is_empty() {
+            self.partial[self.partial_len] = bytes[0];
+            self.partial_len += 1;
+            bytes = &bytes[1..];
+            match std::str::from_utf8(&self.partial[..self.partial_len]) {
+                Ok(character) => {
+                    self.buffer.push_str(character);
+                    self.partial_len = 0;
+                }
+                Err(error) if error.error_len().is_none() => {}
+                Err(_) => return Err(not_text()),
+            }
+        }
+        let Some(chunk) = bytes.utf8_chunks().next() else { return Ok(()) };
+        self.buffer.push_str(chunk.valid());
+        let rest = &bytes[chunk.valid().len()..];
+        if !rest.is_empty() {
+            let cut_short = std::str::from_utf8(rest).is_err_and(|error| {
+                error.valid_up_to() == 0 && error.error_len().is_none() && rest.len() < self.partial.len()
+            });
+            if !cut_short {
+                return Err(not_text());
+            }
+            self.partial[..rest.len()].copy_from_slice(rest);
+            self.partial_len = rest.len();
+        }
+        Ok(())
+    }
+
+    /// The next whole event, if there is one.
+    ///
+    /// # Errors
+    /// `Protocol` if an event is larger than 16 MiB.
+    pub(crate) fn next(&mut self) -> Result<Option<Frame<'_>>, Error> {
+        if !self.begun {
+            let Some(first) = self.buffer.chars().next() else { return Ok(None) };
+            self.begun = true;
+            if first == MARK {
+                self.restart(MARK.len_utf8());
+            }
+        }
+        while let Some((end, next)) = self.line_end() {
+            let line = self.line..end;
+            (self.line, self.scanned) = (next, next);
+            if line.is_empty() {
+                if let Some(place) = self.dispatch()? {
+                    return Ok(Some(self.lend(place)));
+                }
+            } else {
+                self.field(line);
+            }
+        }
+        self.bound()?;
+        Ok(None)
+    }
+
+    /// The event that the end of the stream cut off before its blank line, if there is one.
+    ///
+    /// The standard drops it; servers that end on `data: [DONE]` without a blank line mean it.
+    pub(crate) fn last(&mut self) -> Result<Option<Frame<'_>>, Error> {
+        if self.partial_len > 0 || self.begin == self.buffer.len() {
+            return Ok(None);
+        }
+        self.buffer.push_str("\n\n");
+        self.next()
+    }
+
+    /// Everything that has not been lent out yet, for a look at what is no event stream at all.
+    pub(crate) fn rest(&self) -> &str {
+        &self.buffer[self.begin..]
+    }
+
+    /// Where the line at hand ends, and where the next one begins.
+    fn line_end(&mut self) -> Option<(usize, usize)> {
+        let bytes = self.buffer.as_bytes();
+        if self.after_cr {
+            match bytes.get(self.line) {
+                None => return None,
+                Some(b'\n') => {
+                    self.line += 1;
+                    self.scanned = self.scanned.max(self.line);
+                    if self.begin + 1 == self.line {
+                        self.begin = self.line;
+                    }
+                }
+                Some(_) => {}
+            }
+            self.after_cr = false;
+        }
+        match memchr::memchr2(b'\n', b'\r', &bytes[self.scanned..]) {
+            None => {
+                self.scanned = bytes.len();
+                None
+            }
+            Some(at) => {
+                let end = self.scanned + at;
+                self.after_cr = bytes[end] == b'\r';
+                Some((end, end + 1))
+            }
+        }
+    }
+
+    fn field(&mut self, line: Range<usize>) {
+        let text = &self.buffer[line.clone()];
+        let (slot, name) = if text.starts_with("data:") {
+            (&mut self.data, "data:")
+        } else if text.starts_with("event:") {
+            (&mut self.event, "event:")
+        } else {
+            self.odd = true;
+            return;
+        };
+        let space = usize::from(text[name.len()..].starts_with(' '));
+        if slot.replace(line.start + name.len() + space..line.end).is_some() {
+            self.odd = true;
+        }
+    }
+
+    /// Ends the event at hand at the line at hand.
+    fn dispatch(&mut self) -> Result<Option<Place>, Error> {
+        self.bound_at(self.line)?;
+        let whole = self.begin..self.line;
+        let (event, data) = (self.event.take(), self.data.take());
+        let odd = std::mem::take(&mut self.odd);
+        self.begin = self.line;
+        if odd {
+            return Ok(self.parse(whole)?.then_some(Place::Parsed));
+        }
+        Ok(data.map(|data| Place::Buffer(event.unwrap_or(0..0), data)))
+    }
+
+    /// Has the full parser read one whole event; whether it found one.
+    fn parse(&mut self, whole: Range<usize>) -> Result<bool, Error> {
+        // A comment comes first, because the parser takes a mark at the beginning for its own and panics.
+        let mut text = String::with_capacity(whole.len() + 4);
+        text.push_str(":\n");
+        for line in self.buffer[whole].split(['\r', '\n']).filter(|line| !line.is_empty()) {
+            text.push_str(line);
+            text.push('\n');
+        }
+        text.push('\n');
+        let mut events = pin!(EventStream::new(Once(Some(text))));
+        let Poll::Ready(Some(event)) = events.as_mut().poll_next(&mut Context::from_waker(Waker::noop())) else {
+            return Ok(false);
+        };
+        let event = event.map_err(|error| {
+            Error::new(ErrorKind::Protocol, "the stream holds an event that cannot be read").with_source(error)
+        })?;
+        self.parsed = (event.event, event.data);
+        Ok(true)
+    }
+
+    fn lend(&self, place: Place) -> Frame<'_> {
+        match place {
+            Place::Buffer(event, data) => Frame { event: &self.buffer[event], data: &self.buffer[data] },
+            Place::Parsed => Frame { event: &self.parsed.0, data: &self.parsed.1 },
+        }
+    }
+
+    fn bound(&self) -> Result<(), Error> {
+        self.bound_at(self.buffer.len())
+    }
+
+    fn bound_at(&self, end: usize) -> Result<(), Error> {
+        if end - self.begin > MAX_EVENT {
+            return Err(Error::new(ErrorKind::Protocol, "the stream holds an event of more than 16 MiB"));
+        }
+        Ok(())
+    }
+
+    fn restart(&mut self, at: usize) {
+        (self.begin, self.line, self.scanned) = (at, at, at);
+    }
+
+    /// Forgets what was lent out.
+    fn compact(&mut self) {
+        let gone = std::mem::take(&mut self.begin);
+        if gone == 0 {
+            return;
+        }
+        if gone == self.buffer.len() {
+            self.buffer.clear();
+            self.buffer.shrink_to(KEPT_CAPACITY);
+        } else {
+            self.buffer.drain(..gone);
+        }
+        self.line -= gone;
+        self.scanned -= gone;
+        for range in [&mut self.event, &mut self.data].into_iter().flatten() {
+            *range = range.start - gone..range.end - gone;
+        }
+    }
+}
+
+/// A stream of one text.
+struct Once(Option<String>);
+
+impl Stream for Once {
+    type Item = Result<String, Infallible>;
+
+    fn poll_next(mut self: std::pin::Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        Poll::Ready(self.0.take().map(Ok))
+    }
+}
+
+fn not_text() -> Error {
+    Error::new(ErrorKind::Protocol, "the stream holds bytes that are not UTF-8")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,136 @@
+//! The body of a streamed answer: frames go in, bytes come out, broken as the plan says. No I/O.
+
+use crate::plan::Plan;
+
+/// A body that is being made.
+#[derive(Debug)]
+pub(crate) struct Body {
+    plan: Plan,
+    error_frame: Vec<u8>,
+    untouched: bool,
+    pending: Vec<u8>,
+    offset: u64,
+    frames: u64,
+    broken: Option<Break>,
+}
+
+/// What a frame is, as far as a fault may want to know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Frame {
+    Content,
+    Usage,
+    Finish,
+    /// Tells the usage and how the reply stopped.
+    UsageAndFinish,
+}
+
+/// Why nothing more of the reply is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Break {
+    /// The connection is closed.
+    Cut,
+    /// The connection stays open and silent.
+    Stall,
+    /// The body ends as if it were whole.
+    End,
+    /// The line goes on for ever.
+    Endless,
+}
+
+impl Body {
+    /// A body that is broken as the plan says; `error_frame` is the vendor's error within a stream.
+    pub(crate) fn new(plan: Plan, error_frame: Vec<u8>) -> Self {
+        let untouched = plan.is_empty();
+        Self { plan, error_frame, untouched, pending: Vec::new(), offset: 0, frames: 0, broken: None }
+    }
+
+    /// Adds a frame; `write` appends its bytes, the blank line included.
+    pub(crate) fn frame(&mut self, frame: Frame, write: impl FnOnce(&mut Vec<u8>)) {
+        if self.untouched {
+            write(&mut self.pending);
+            return;
+        }
+        let mut bytes = Vec::new();
+        write(&mut bytes);
+        self.break_frame(frame, &bytes);
+    }
+
+    /// What was made and not yet taken.
+    pub(crate) fn pending(&self) -> &[u8] {
+        &self.pending
+    }
+
+    /// Forgets what was taken.
+    pub(crate) fn sent(&mut self) {
+        self.pending.clear();
+    }
+
+    /// Why nothing more is sent, if that is so.
+    pub(crate) fn broken(&self) -> Option<Break> {
+        self.broken
+    }
+
+    /// How large the pieces are that the body is sent in, if it is split.
+    pub(crate) fn split(&self) -> Option<usize> {
+        self.plan.split
+    }
+
+    /// Whether the end of the body is withheld.
+    pub(crate) fn closes_slowly(&self) -> bool {
+        self.plan.slow_close
+    }
+
+    fn break_frame(&mut self, frame: Frame, bytes: &[u8]) {
+        if self.broken.is_some() {
+            return;
+        }
+        let plan = &self.plan.frames;
+        let finishes = matches!(frame, Frame::Finish | Frame::UsageAndFinish);
+        if plan.missing_finish && finishes {
+            return;
+        }
+        if plan.error_after == Some(self.frames) {
+            let error = std::mem::take(&mut self.error_frame);
+            self.break_bytes(&error);
+            self.broken.get_or_insert(Break::End);
+            return;
+        }
+        if plan.endless && self.frames == 1 {
+            self.break_bytes(b"data: ");
+            self.broken.get_or_insert(Break::Endless);
+            return;
+        }
+        let twice = plan.duplicate_usage && matches!(frame, Frame::Usage | Frame::UsageAndFinish);
+        for (_, garbage) in plan.garbage.iter().filter(|(at, _)| *at == self.frames) {
+            self.pending.extend_from_slice(garbage);
+        }
+        self.frames += 1;
+        self.break_bytes(bytes);
+        if twice {
+            self.break_bytes(bytes);
+        }
+    }
+
+    fn break_bytes(&mut self, bytes: &[u8]) {
+        let plan = &self.plan.bytes;
+        if plan.is_empty() {
+            self.pending.extend_from_slice(bytes);
+            return;
+        }
+        for byte in bytes {
+            if plan.cut == Some(self.offset) {
+                self.broken = Some(Break::Cut);
+                return;
+            }
+            if plan.stall == Some(self.offset) {
+                self.broken = Some(Break::Stall);
+                return;
+            }
+            for (_, garbage) in plan.garbage.iter().filter(|(at, _)| *at == self.offset) {
+                self.pending.extend_from_slice(garbage);
+            }
+            self.pending.push(if plan.invalid.contains(&self.offset) { 0xFF } else { *byte });
+            self.offset += 1;
+        }
+    }
+}

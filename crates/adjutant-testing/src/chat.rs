@@ -1,0 +1,38 @@
+//! OpenAI Chat Completions: keys and errors. Requests are read in `request.rs`, streams written in `reply.rs`.
+//!
+//! Source: OpenAI API reference "Create chat completion" and "Streaming", August 2026.
+
+mod parts;
+mod reply;
+mod request;
+
+use serde_json::{Value, json};
+
+use crate::{Received, refusal::Refusal};
+
+pub(crate) use reply::Encoder;
+pub(crate) use request::decode;
+
+/// Checks the key.
+pub(crate) fn admit(received: &Received) -> Result<(), Refusal> {
+    let key = received.header("authorization").and_then(|value| value.strip_prefix("Bearer "));
+    if key.is_some_and(|key| !key.trim().is_empty()) {
+        return Ok(());
+    }
+    let missing = "You didn't provide an API key. You need to provide your API key in an Authorization header using \
+                   Bearer auth (i.e. Authorization: Bearer YOUR_KEY).";
+    Err(Refusal::new(401, missing))
+}
+
+/// The body of an error, also within a stream.
+pub(crate) fn error(refusal: &Refusal) -> Value {
+    let (kind, code) = match refusal.status {
+        401 => ("invalid_request_error", Some("invalid_api_key")),
+        404 => ("invalid_request_error", Some("model_not_found")),
+        429 => ("requests", Some("rate_limit_exceeded")),
+        500.. => ("server_error", None),
+        _ => ("invalid_request_error", None),
+    };
+    let code = refusal.code.as_deref().or(code);
+    json!({"error": {"message": refusal.message, "type": kind, "param": refusal.param, "code": code}})
+}

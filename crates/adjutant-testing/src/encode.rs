@@ -1,0 +1,80 @@
+//! What every wire's encoder has in common: server-sent events, JSON text, and the ids that a vendor would mint.
+
+use std::collections::BTreeMap;
+
+use adjutant_llm::{BlockKind, CallId, Chunk, RateLimits};
+use serde_json::Value;
+
+use crate::{
+    body::Body,
+    refusal::Refusal,
+    wire::{Asked, Stamp},
+};
+
+/// Turns the chunks of a model into the frames of a wire.
+pub(crate) trait Encoder: Send {
+    /// Takes a chunk and adds what it becomes.
+    ///
+    /// # Errors
+    /// If the wire has no form for it, as for a retracted attempt.
+    fn chunk(&mut self, chunk: &Chunk, body: &mut Body) -> Result<(), Refusal>;
+
+    /// The vendor's error within a stream.
+    fn error(&self, refusal: &Refusal) -> Vec<u8>;
+
+    /// The headers of the answer.
+    fn headers(&self, limits: &RateLimits) -> Vec<(&'static str, String)>;
+}
+
+/// What both encoders know about an answer.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) asked: Asked,
+    pub(crate) stamp: Stamp,
+    pub(crate) blocks: BTreeMap<u32, OpenBlock>,
+}
+
+/// A block that has not ended.
+#[derive(Debug)]
+pub(crate) struct OpenBlock {
+    pub(crate) kind: BlockKind,
+    /// Whether the client was told that the block begins.
+    pub(crate) announced: bool,
+    /// Whether a delta was sent.
+    pub(crate) grown: bool,
+}
+
+impl Answer {
+    pub(crate) fn new(asked: Asked, stamp: Stamp) -> Self {
+        Self { asked, stamp, blocks: BTreeMap::new() }
+    }
+
+    pub(crate) fn open(&mut self, block: u32, kind: &BlockKind, announced: bool) {
+        self.blocks.insert(block, OpenBlock { kind: kind.clone(), announced, grown: false });
+    }
+
+    /// The id that the vendor gives a call: 24 digits after a prefix, never the same twice on one server.
+    pub(crate) fn call_id(&self, prefix: &str, id: CallId) -> String {
+        let (request, turn) = (self.stamp.number % 1_000_000, id.turn % 1_000_000);
+        let (attempt, block) = (id.attempt % 10_000, id.block % 1_000_000);
+        format!("{prefix}01{request:06}{turn:06}{attempt:04}{block:06}")
+    }
+}
+
+/// What a served model may not do, told to the client as the vendor's failure.
+pub(crate) fn unspeakable(what: &str) -> Refusal {
+    Refusal::new(500, format!("the served model did what this wire cannot say: {what}"))
+}
+
+/// Adds a string as JSON text.
+pub(crate) fn push_json(text: &str, to: &mut Vec<u8>) {
+    // Writing into a vector does not fail, and a string is always JSON.
+    let _ = serde_json::to_writer(to, text);
+}
+
+/// Adds `data:` and the value, with the blank line.
+pub(crate) fn push_data(data: &Value, to: &mut Vec<u8>) {
+    to.extend_from_slice(b"data: ");
+    let _ = serde_json::to_writer(&mut *to, data);
+    to.extend_from_slice(b"\n\n");
+}

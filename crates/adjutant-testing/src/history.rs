@@ -1,0 +1,92 @@
+//! The conversation of a request, put together again: calls and results are paired as they come.
+
+use std::sync::Arc;
+
+use adjutant_llm::{
+    Block, Call, CallId, CallResult, Entry, ModelId, OpenTurn, Reply, Stop, Transcript, Turn, UserMessage,
+};
+
+/// A conversation that is being put together.
+#[derive(Debug)]
+pub(crate) struct History {
+    model: ModelId,
+    entries: Transcript,
+    open: Option<OpenTurn>,
+}
+
+/// Why a result does not belong where it stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Misplaced {
+    /// No call before it has its id.
+    NoCall,
+    /// Its call has a result already.
+    Twice,
+}
+
+impl History {
+    pub(crate) fn new(model: &str) -> Self {
+        Self { model: model.into(), entries: Transcript::new(), open: None }
+    }
+
+    pub(crate) fn user(&mut self, message: UserMessage) {
+        self.entries.push(Entry::User(message));
+    }
+
+    /// The id that a call in this block of the next reply gets.
+    pub(crate) fn call_id(&self, block: usize) -> CallId {
+        CallId { turn: self.entries.next_id().0, attempt: 0, block: u32::try_from(block).unwrap_or(u32::MAX) }
+    }
+
+    /// Adds a reply; its results are expected next.
+    pub(crate) fn reply(&mut self, blocks: Vec<Block>) {
+        let mut reply = Reply::new(self.model.clone(), Stop::End);
+        reply.blocks = blocks.into_iter().map(Arc::new).collect();
+        if reply.calls().next().is_some() {
+            reply.stop = Stop::Calls;
+        }
+        self.settle(Turn::open(Arc::new(reply)));
+    }
+
+    /// Adds the result of a call, by its wire id.
+    pub(crate) fn result(&mut self, wire_id: &str, result: CallResult) -> Result<(), Misplaced> {
+        let Some(mut open) = self.open.take() else { return Err(Misplaced::NoCall) };
+        let call = open.reply().calls().find(|call| call.wire_id.as_deref() == Some(wire_id));
+        let outcome = match call.map(|call| call.id) {
+            None => Err(Misplaced::NoCall),
+            Some(id) => open.put(id, Arc::new(result)).map_err(|_| Misplaced::Twice),
+        };
+        self.open = Some(open);
+        outcome
+    }
+
+    /// Ends the results of the last reply; gives the wire ids of calls that have none.
+    pub(crate) fn close(&mut self) -> Result<(), Vec<String>> {
+        let Some(open) = self.open.take() else { return Ok(()) };
+        match open.close() {
+            Ok(turn) => {
+                self.entries.push(Entry::Turn(turn));
+                Ok(())
+            }
+            Err(open) => Err(open.missing().filter_map(|call| call.wire_id.as_deref()).map(str::to_owned).collect()),
+        }
+    }
+
+    /// The whole conversation; the results of the last reply must have been closed.
+    pub(crate) fn finish(self) -> Transcript {
+        self.entries
+    }
+
+    fn settle(&mut self, open: OpenTurn) {
+        match open.close() {
+            Ok(turn) => {
+                self.entries.push(Entry::Turn(turn));
+            }
+            Err(open) => self.open = Some(open),
+        }
+    }
+}
+
+/// A call as a history holds it.
+pub(crate) fn call(id: CallId, wire_id: &str, name: &str, args: impl Into<Arc<str>>) -> Block {
+    Block::Call(Call { id, wire_id: Some(wire_id.into()), name: name.into(), args: args.into() })
+}

@@ -1,0 +1,357 @@
+//! The server: where it listens, what it serves, and how it starts and ends. Conversations are in `connection.rs`.
+
+use std::{
+    fmt, io,
+    net::SocketAddr,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
+    time::Duration,
+};
+
+use adjutant_llm::{Model, SystemWorld, World};
+use bytes::Bytes;
+use tokio::{
+    net::{TcpListener, TcpSocket},
+    runtime,
+    sync::oneshot,
+    task::{AbortHandle, JoinSet},
+};
+
+use crate::{Fault, Latch, Received, connection, plan::Plan};
+
+/// How many connections may wait to be accepted.
+const BACKLOG: u32 = 4_096;
+/// How long the server waits when a connection cannot be accepted, for example for want of file descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(5);
+
+/// A server on a free port of this machine that answers as the vendors do; it ends when it is dropped.
+#[derive(Debug)]
+pub struct Loopback {
+    addr: SocketAddr,
+    shared: Arc<Shared>,
+    running: Running,
+}
+
+/// What a server will do, before it starts.
+#[must_use = "a server runs once it is started"]
+pub struct Setup {
+    source: Source,
+    faults: Vec<(Option<usize>, Fault)>,
+    latch: Option<Latch>,
+    delay: Duration,
+    order: Order,
+    keep: bool,
+    world: Arc<dyn World>,
+}
+
+/// Which of several canned bodies a request is answered with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Order {
+    /// By its number at the server, round and round.
+    #[default]
+    ByRequest,
+    /// By its number on its connection, round and round.
+    ByConnection,
+}
+
+/// Where answers come from.
+pub(crate) enum Source {
+    Model(Box<dyn Model>),
+    /// Bodies, and the whole answers that were made of them.
+    Canned {
+        bodies: Vec<Bytes>,
+        answers: Vec<Bytes>,
+    },
+}
+
+/// What all connections of a server share.
+pub(crate) struct Shared {
+    setup: Setup,
+    received: Mutex<Vec<Received>>,
+    requests: AtomicUsize,
+    connections: AtomicUsize,
+}
+
+#[derive(Debug)]
+enum Running {
+    Task(AbortHandle),
+    Thread(Option<(oneshot::Sender<()>, thread::JoinHandle<()>)>),
+}
+
+impl Loopback {
+    /// A server of this model, on the runtime of the caller, that breaks nothing.
+    ///
+    /// # Errors
+    /// If no port can be had.
+    pub async fn start(model: impl Model + 'static) -> io::Result<Self> {
+        Self::setup(model).start().await
+    }
+
+    /// A server of this model, on a thread of its own, that breaks nothing.
+    ///
+    /// # Errors
+    /// If no port or no thread can be had.
+    pub fn start_blocking(model: impl Model + 'static) -> io::Result<Self> {
+        Self::setup(model).start_blocking()
+    }
+
+    /// Prepares a server of this model.
+    pub fn setup(model: impl Model + 'static) -> Setup {
+        Setup::new(Source::Model(Box::new(model)))
+    }
+
+    /// Prepares a server that sends these bodies as event streams, whatever it is asked.
+    ///
+    /// Requests are read but neither checked nor decoded. Nobody knows here what a frame means: `MissingFinish` and
+    /// `DuplicateUsage` have no effect, and `ErrorAfter` ends the body without an error. Without a body every answer
+    /// is an empty stream.
+    pub fn canned(bodies: impl IntoIterator<Item = Bytes>) -> Setup {
+        let bodies: Vec<Bytes> = bodies.into_iter().collect();
+        let answers = bodies.iter().map(|body| connection::whole_answer(body)).collect();
+        Setup::new(Source::Canned { bodies, answers })
+    }
+
+    /// Where the server listens.
+    pub fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    /// The base address that an Anthropic adapter wants: `http://127.0.0.1:<port>`.
+    pub fn anthropic_base_url(&self) -> String {
+        format!("http://{}", self.addr)
+    }
+
+    /// The base address that an OpenAI adapter wants: `http://127.0.0.1:<port>/v1`.
+    pub fn openai_base_url(&self) -> String {
+        format!("http://{}/v1", self.addr)
+    }
+
+    /// The requests so far, in order; none if they are not kept.
+    pub fn requests(&self) -> Vec<Received> {
+        self.shared.received().clone()
+    }
+
+    /// How many requests there were so far, kept or not.
+    pub fn request_count(&self) -> usize {
+        self.shared.requests.load(Ordering::Acquire)
+    }
+
+    /// How many connections were accepted so far.
+    pub fn connections(&self) -> usize {
+        self.shared.connections.load(Ordering::Acquire)
+    }
+}
+
+impl Drop for Loopback {
+    fn drop(&mut self) {
+        match &mut self.running {
+            Running::Task(task) => task.abort(),
+            Running::Thread(thread) => {
+                if let Some((stop, thread)) = thread.take() {
+                    // The thread may have ended before, by a panic of the model; there is nothing left to do then.
+                    let _ = stop.send(());
+                    let _ = thread.join();
+                }
+            }
+        }
+    }
+}
+
+impl Setup {
+    fn new(source: Source) -> Self {
+        Self {
+            source,
+            faults: Vec::new(),
+            latch: None,
+            delay: Duration::ZERO,
+            order: Order::default(),
+            keep: true,
+            world: Arc::new(SystemWorld),
+        }
+    }
+
+    /// Breaks the answer to one request: its number at the server, counted from 0, as in [`Loopback::requests`].
+    pub fn fault(mut self, nth_request: usize, fault: Fault) -> Self {
+        self.faults.push((Some(nth_request), fault));
+        self
+    }
+
+    /// Breaks every answer.
+    pub fn fault_all(mut self, fault: Fault) -> Self {
+        self.faults.push((None, fault));
+        self
+    }
+
+    /// Holds every answer at the latch before its first byte.
+    pub fn latch(mut self, latch: &Latch) -> Self {
+        self.latch = Some(latch.clone());
+        self
+    }
+
+    /// Waits that long before the first byte of every answer.
+    pub fn delay(mut self, delay: Duration) -> Self {
+        self.delay = delay;
+        self
+    }
+
+    /// Sets which canned body a request is answered with.
+    pub fn order(mut self, order: Order) -> Self {
+        self.order = order;
+        self
+    }
+
+    /// Keeps no requests, for benchmarks.
+    pub fn forget_requests(mut self) -> Self {
+        self.keep = false;
+        self
+    }
+
+    /// Sets the clock; without it, the system's.
+    pub fn world(mut self, world: impl World + 'static) -> Self {
+        self.world = Arc::new(world);
+        self
+    }
+
+    /// Starts the server on the runtime of the caller.
+    ///
+    /// # Errors
+    /// If no port can be had.
+    pub async fn start(self) -> io::Result<Loopback> {
+        let (listener, addr, shared) = self.bind()?;
+        let task = tokio::spawn(accept(listener, Arc::clone(&shared)));
+        Ok(Loopback { addr, shared, running: Running::Task(task.abort_handle()) })
+    }
+
+    /// Starts the server on a thread of its own, with a runtime of its own.
+    ///
+    /// # Errors
+    /// If no port or no thread can be had.
+    pub fn start_blocking(self) -> io::Result<Loopback> {
+        let runtime = runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
+        let (listener, addr, shared) = {
+            let _entered = runtime.enter();
+            self.bind()?
+        };
+        let (stop, stopped) = oneshot::channel();
+        let serving = accept(listener, Arc::clone(&shared));
+        let thread = thread::Builder::new().name("loopback".into()).spawn(move || {
+            runtime.block_on(async {
+                tokio::select! {
+                    () = serving => {}
+                    // A sender that is gone means the same as a word from it.
+                    _ = stopped => {}
+                }
+            });
+        })?;
+        Ok(Loopback { addr, shared, running: Running::Thread(Some((stop, thread))) })
+    }
+
+    fn bind(self) -> io::Result<(TcpListener, SocketAddr, Arc<Shared>)> {
+        let socket = TcpSocket::new_v4()?;
+        socket.bind(SocketAddr::from(([127, 0, 0, 1], 0)))?;
+        let listener = socket.listen(BACKLOG)?;
+        let addr = listener.local_addr()?;
+        let shared = Shared {
+            setup: self,
+            received: Mutex::default(),
+            requests: AtomicUsize::default(),
+            connections: AtomicUsize::default(),
+        };
+        Ok((listener, addr, Arc::new(shared)))
+    }
+}
+
+/// Accepts connections for ever. Dropping it ends all of them.
+async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok((socket, _)) => {
+                    shared.connections.fetch_add(1, Ordering::AcqRel);
+                    connections.spawn(connection::serve(socket, Arc::clone(&shared)));
+                }
+                Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
+            },
+            Some(_) = connections.join_next() => {}
+        }
+    }
+}
+
+impl Shared {
+    /// Counts a request, and keeps it if requests are kept; gives its number.
+    pub(crate) fn note(&self, request: &Received) -> usize {
+        let mut received = self.received();
+        if self.setup.keep {
+            received.push(request.clone());
+        }
+        self.requests.fetch_add(1, Ordering::AcqRel)
+    }
+
+    pub(crate) fn source(&self) -> &Source {
+        &self.setup.source
+    }
+
+    pub(crate) fn order(&self) -> Order {
+        self.setup.order
+    }
+
+    /// Whether anyone looks at the bodies of requests.
+    pub(crate) fn reads_bodies(&self) -> bool {
+        self.setup.keep || matches!(self.setup.source, Source::Model(_))
+    }
+
+    pub(crate) fn now_ms(&self) -> u64 {
+        self.setup.world.now_ms()
+    }
+
+    /// The faults of a request.
+    pub(crate) fn plan(&self, number: usize) -> Plan {
+        let faults = self.setup.faults.iter().filter(|(nth, _)| nth.is_none_or(|nth| nth == number));
+        Plan::of(faults.map(|(_, fault)| fault))
+    }
+
+    /// Waits for what holds answers back.
+    pub(crate) async fn hold(&self) {
+        if let Some(latch) = &self.setup.latch {
+            latch.pass().await;
+        }
+        if !self.setup.delay.is_zero() {
+            tokio::time::sleep(self.setup.delay).await;
+        }
+    }
+
+    /// Whether anything holds answers back.
+    pub(crate) fn holds(&self) -> bool {
+        self.setup.latch.is_some() || !self.setup.delay.is_zero()
+    }
+
+    fn received(&self) -> MutexGuard<'_, Vec<Received>> {
+        self.received.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Setup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Setup").field("source", &self.source).field("faults", &self.faults).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Source::Model(model) => f.debug_tuple("Model").field(model).finish(),
+            Source::Canned { bodies, .. } => f.debug_tuple("Canned").field(&bodies.len()).finish(),
+        }
+    }
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared").field("setup", &self.setup).field("requests", &self.requests).finish_non_exhaustive()
+    }
+}

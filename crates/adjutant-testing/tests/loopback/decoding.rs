@@ -1,0 +1,156 @@
+//! What the served model sees: whole requests, put together again from the wire.
+
+use std::sync::Arc;
+
+use adjutant_llm::{
+    Block, Call, CallId, CallResult, Content, Document, Entry, Image, Options, Origin, Reply, Request, Script,
+    ScriptedModel, Source, Status, Stop, Thinking, ToolDecl, Turn, UserMessage,
+};
+use adjutant_testing::Loopback;
+use serde_json::{Value, json};
+
+use crate::client::{Vendor, ask, run};
+
+#[track_caller]
+fn check(vendor: Vendor, body: Value, expect: &Request) {
+    run(async {
+        let model = Arc::new(ScriptedModel::new([Script::new().text("a")]));
+        let server = Loopback::start(Arc::clone(&model)).await.expect("a port");
+        let answer = ask(&server, vendor, &body).await;
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        assert_eq!(&model.requests()[0], expect);
+    });
+}
+
+fn turn(blocks: Vec<Block>, results: Vec<CallResult>) -> Entry {
+    let stop = if results.is_empty() { Stop::End } else { Stop::Calls };
+    let mut reply = Reply::new("m".into(), stop);
+    reply.blocks = blocks.into_iter().map(Arc::new).collect();
+    let ids: Vec<CallId> = reply.calls().map(|call| call.id).collect();
+    let mut open = Turn::open(Arc::new(reply));
+    for (id, result) in ids.into_iter().zip(results) {
+        open.put(id, Arc::new(result)).expect("each call once");
+    }
+    Entry::Turn(open.close().expect("each call has its result"))
+}
+
+fn call(block: u32, wire_id: &str, args: &str) -> Block {
+    let id = CallId { turn: 1, attempt: 0, block };
+    Block::Call(Call { id, wire_id: Some(wire_id.into()), name: "t".into(), args: args.into() })
+}
+
+fn tool() -> ToolDecl {
+    let schema = Arc::new(json!({"type": "object"}));
+    ToolDecl { name: "t".into(), description: "Does.".into(), schema }
+}
+
+fn expected(blocks: Vec<Block>, results: Vec<CallResult>, content: Vec<Content>) -> Request {
+    let mut request = Request::new().system("S").tools([tool()]).user(UserMessage::new(content));
+    request = request.options(Options::new().max_output_tokens(9).temperature(0.5).stop("X"));
+    request.entries.push(turn(blocks, results));
+    request
+}
+
+#[test]
+fn messages_gives_the_whole_request() {
+    let thinking = |text: &str, signature: &str, redacted| {
+        Block::Thinking(Thinking { text: text.into(), signature: Some(signature.into()), redacted })
+    };
+    let content = vec![
+        Content::text("Hi"),
+        Content::Image(Image { media_type: "image/png".into(), source: Source::Base64 { data: "AA==".into() } }),
+        Content::Document(Document {
+            media_type: "application/pdf".into(),
+            name: Some("D".into()),
+            source: Source::Url { url: "https://d.example".into() },
+        }),
+    ];
+    let blocks = vec![
+        thinking("Hm", "s", false),
+        thinking("", "c", true),
+        Block::text("So"),
+        call(3, "toolu_1", "{\"a\":1}"),
+        call(4, "c1_0_1", "{}"),
+    ];
+    let results = vec![CallResult::ok("r1"), CallResult::new(Status::Failed, "r2")];
+    let mut expect = expected(blocks, results, content);
+    expect.entries.push(Entry::User("And".into()));
+    let body = json!({
+        "model": "m", "max_tokens": 9, "temperature": 0.5, "stop_sequences": ["X"], "stream": true, "unknown": [1],
+        "system": [{"type": "text", "text": "S", "cache_control": {"type": "ephemeral"}}],
+        "tools": [
+            {"name": "t", "description": "Does.", "input_schema": {"type": "object"}},
+            {"type": "web_search_20250305", "name": "web_search"},
+        ],
+        "messages": [
+            {"role": "user", "content": [
+                {"type": "text", "text": "Hi"},
+                {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AA=="}},
+                {"type": "document", "title": "D", "source": {"type": "url", "url": "https://d.example"}},
+            ]},
+            {"role": "assistant", "content": [
+                {"type": "thinking", "thinking": "Hm", "signature": "s"},
+                {"type": "redacted_thinking", "data": "c"},
+                {"type": "text", "text": "So"},
+                {"type": "tool_use", "id": "toolu_1", "name": "t", "input": {"a": 1}},
+                {"type": "tool_use", "id": "c1_0_1", "name": "t", "input": {}},
+            ]},
+            {"role": "user", "content": [
+                {"type": "tool_result", "tool_use_id": "c1_0_1", "is_error": true, "content": "r2"},
+                {"type": "tool_result", "tool_use_id": "toolu_1", "content": [{"type": "text", "text": "r1"}]},
+                {"type": "text", "text": "And"},
+            ]},
+        ],
+    });
+    check(Vendor::Anthropic, body, &expect);
+}
+
+#[test]
+fn messages_accepts_a_last_reply_when_it_was_paused() {
+    let block = json!({"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}});
+    let mut expect = Request::new().user("Hi").options(Options::new().max_output_tokens(9));
+    expect.entries.push(turn(vec![Block::Opaque { issuer: "anthropic".into(), value: block.clone() }], vec![]));
+    let messages = json!([{"role": "user", "content": "Hi"}, {"role": "assistant", "content": [block]}]);
+    check(Vendor::Anthropic, json!({"model": "m", "max_tokens": 9, "stream": true, "messages": messages}), &expect);
+}
+
+#[test]
+fn chat_gives_the_whole_request() {
+    let content = vec![
+        Content::text("Hi"),
+        Content::Image(Image { media_type: "image/png".into(), source: Source::Base64 { data: "AA==".into() } }),
+        Content::Document(Document {
+            media_type: "application/pdf".into(),
+            name: Some("d.pdf".into()),
+            source: Source::Base64 { data: "BB==".into() },
+        }),
+    ];
+    let thinking = Block::Thinking(Thinking { text: "Hm".into(), signature: None, redacted: false });
+    let blocks = vec![thinking, Block::text("So"), call(2, "call_1", "{\"a\": 1.0}"), call(3, "call_2", "{}")];
+    let mut expect = expected(blocks, vec![CallResult::ok("r1"), CallResult::ok("")], content);
+    let reminder = UserMessage::text("Mind.").from_origin(Origin::Reminder { by: "system".into() });
+    expect.entries.push(Entry::User(reminder));
+    expect.entries.push(turn(vec![Block::text("Ok")], vec![]));
+    let called = |id: &str, arguments: &str| json!({"id": id, "type": "function", "function": {"name": "t", "arguments": arguments}});
+    let body = json!({
+        "model": "m", "max_completion_tokens": 9, "temperature": 0.5, "stop": "X", "stream": true, "unknown": [1],
+        "tools": [{"type": "function", "function": {
+            "name": "t", "description": "Does.", "parameters": {"type": "object"},
+        }}],
+        "messages": [
+            {"role": "developer", "content": "S"},
+            {"role": "user", "content": [
+                {"type": "text", "text": "Hi"},
+                {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}},
+                {"type": "file", "file": {"filename": "d.pdf", "file_data": "data:application/pdf;base64,BB=="}},
+            ]},
+            {"role": "assistant", "content": "So", "reasoning_content": "Hm",
+             "tool_calls": [called("call_1", "{\"a\": 1.0}"), called("call_2", "{}")]},
+            {"role": "tool", "tool_call_id": "call_2", "content": ""},
+            {"role": "tool", "tool_call_id": "call_1", "content": [{"type": "text", "text": "r1"}]},
+            {"role": "system", "content": "Mind."},
+            {"role": "assistant", "content": "Ok"},
+        ],
+    });
+    check(Vendor::OpenAi, body, &expect);
+}

@@ -1,0 +1,244 @@
+//! Each fault, on both wires. `every_fault_has_a_test` holds the list.
+
+use adjutant_llm::{Script, ScriptedModel, Usage};
+use adjutant_testing::{Fault, Loopback, Place};
+use bytes::Bytes;
+use serde_json::json;
+
+use crate::client::{Answer, Client, VENDORS, Vendor, ask, hello, request, run};
+
+fn model(replies: usize) -> ScriptedModel {
+    let usage = Usage { input_uncached: 7, output: 3, ..Usage::default() };
+    ScriptedModel::new((0..replies).map(|_| Script::new().text("Grüße an die Welt").delta_chars(3).usage(usage)))
+}
+
+async fn broken(fault: Fault) -> Loopback {
+    // The clock stands still, so that two streams are the same bytes.
+    let setup = Loopback::setup(model(4)).world(adjutant_llm::FixedWorld::at_ms(0));
+    setup.fault(0, fault).start().await.expect("a port")
+}
+
+/// The body as it is without a fault.
+async fn sound(vendor: Vendor) -> Vec<u8> {
+    let setup = Loopback::setup(model(1)).world(adjutant_llm::FixedWorld::at_ms(0));
+    let server = setup.start().await.expect("a port");
+    ask(&server, vendor, &hello(vendor)).await.body()
+}
+
+/// Checks what a fault makes of the sound body.
+#[track_caller]
+fn check(fault: &Fault, expect: impl Fn(Vendor, Vec<u8>) -> (Vec<u8>, bool)) {
+    run(async {
+        for vendor in VENDORS {
+            let server = broken(fault.clone()).await;
+            let answer = ask(&server, vendor, &hello(vendor)).await;
+            let (body, whole) = expect(vendor, sound(vendor).await);
+            assert_eq!(String::from_utf8_lossy(&answer.body()), String::from_utf8_lossy(&body), "{vendor:?}");
+            assert_eq!((answer.body(), answer.whole), (body, whole), "{vendor:?}");
+        }
+    });
+}
+
+/// Checks that a connection stays open and silent after a part of the body.
+async fn check_silence(fault: Fault, vendor: Vendor, bytes: usize) {
+    let server = broken(fault).await;
+    let mut client = Client::open(&server).await;
+    client.send(&request(vendor, &hello(vendor))).await;
+    let mut answer = client.answer_up_to(bytes).await;
+    // A whole exchange beside it: a server that would go on or close would have done so by its end.
+    assert_eq!(ask(&server, vendor, &hello(vendor)).await.status, 200);
+    assert!(client.is_silent().await, "{vendor:?}");
+    drop(server);
+    assert!(!client.chunk(&mut answer).await);
+    assert_eq!((answer.body().len(), answer.whole), (bytes, false), "{vendor:?}");
+}
+
+fn frames(body: &[u8]) -> Vec<Vec<u8>> {
+    let text = String::from_utf8_lossy(body).into_owned();
+    text.split_inclusive("\n\n").map(|frame| frame.as_bytes().to_vec()).collect()
+}
+
+#[test]
+fn every_fault_has_a_test() {
+    let source = include_str!("faults.rs");
+    let missing = |fault: &Fault| !source.contains(&format!("fn {}_", fault.name()));
+    let missing: Vec<_> = Fault::all().iter().filter(|fault| missing(fault)).map(Fault::name).collect();
+    assert_eq!(missing, [""; 0]);
+}
+
+#[test]
+fn hangup_closes_when_nothing_was_sent() {
+    run(async {
+        for vendor in VENDORS {
+            let server = broken(Fault::Hangup).await;
+            assert_eq!(ask(&server, vendor, &hello(vendor)).await, Answer::default());
+            assert_eq!(ask(&server, vendor, &hello(vendor)).await.status, 200);
+        }
+    });
+}
+
+#[test]
+fn cut_at_closes_when_the_byte_is_reached() {
+    for at in [0, 1, 333] {
+        check(&Fault::CutAt(at as u64), |_, body| (body[..at].to_vec(), false));
+    }
+    check(&Fault::CutAt(1_000_000), |_, body| (body, true));
+}
+
+#[test]
+fn stall_at_falls_silent_when_the_byte_is_reached() {
+    run(async {
+        for vendor in VENDORS {
+            check_silence(Fault::StallAt(333), vendor, 333).await;
+        }
+    });
+}
+
+#[test]
+fn garbage_stands_between_bytes_and_frames() {
+    let bytes = Bytes::from_static(b"\xF0\x9F??");
+    let garbage = |at| Fault::Garbage { at, bytes: bytes.clone() };
+    check(&garbage(Place::Byte(5)), |_, body| ([&body[..5], &bytes, &body[5..]].concat(), true));
+    check(&garbage(Place::Frame(2)), |_, body| {
+        let mut frames = frames(&body);
+        frames.insert(2, bytes.to_vec());
+        (frames.concat(), true)
+    });
+}
+
+#[test]
+fn split_every_sends_pieces_when_letters_are_longer() {
+    run(async {
+        for vendor in VENDORS {
+            let server = broken(Fault::SplitEvery(1)).await;
+            let answer = ask(&server, vendor, &hello(vendor)).await;
+            let expect: Vec<_> = sound(vendor).await.into_iter().map(|byte| vec![byte]).collect();
+            assert_eq!((answer.chunks, answer.whole), (expect, true));
+        }
+    });
+}
+
+#[test]
+fn status_answers_with_the_vendors_error() {
+    run(async {
+        let cases = [
+            (Fault::rate_limited(7), 429, 429, "rate_limit_error", "requests"),
+            (Fault::unauthorized(), 401, 401, "authentication_error", "invalid_request_error"),
+            (Fault::not_found(), 404, 404, "not_found_error", "invalid_request_error"),
+            (Fault::server_error(), 500, 500, "api_error", "server_error"),
+            (Fault::overloaded(), 529, 503, "overloaded_error", "server_error"),
+        ];
+        for (fault, anthropic, openai, anthropic_type, openai_type) in cases {
+            let wait = (anthropic == 429).then_some("7");
+            for (vendor, status, kind) in
+                [(Vendor::Anthropic, anthropic, anthropic_type), (Vendor::OpenAi, openai, openai_type)]
+            {
+                let server = broken(fault.clone()).await;
+                let answer = ask(&server, vendor, &hello(vendor)).await;
+                assert_eq!((answer.status, answer.header("retry-after")), (status, wait));
+                assert_eq!(answer.json()["error"]["type"], kind);
+            }
+        }
+    });
+}
+
+#[test]
+fn status_answers_with_its_own_body_when_it_has_one() {
+    run(async {
+        let headers = vec![("x-should-retry".to_owned(), "false".to_owned())];
+        let server = broken(Fault::Status { code: 502, headers, body: Some("bad".into()) }).await;
+        let answer = ask(&server, Vendor::OpenAi, &hello(Vendor::OpenAi)).await;
+        let shown = (answer.status, answer.header("x-should-retry"), answer.text());
+        assert_eq!(shown, (502, Some("false"), "bad".to_owned()));
+    });
+}
+
+#[test]
+fn html_is_a_page_with_status_200() {
+    run(async {
+        let server = broken(Fault::Html).await;
+        let answer = ask(&server, Vendor::OpenAi, &hello(Vendor::OpenAi)).await;
+        assert_eq!((answer.status, answer.header("content-type")), (200, Some("text/html; charset=utf-8")));
+        assert!(answer.text().starts_with("<!DOCTYPE html>"));
+    });
+}
+
+#[test]
+fn error_after_ends_the_body_with_an_error() {
+    for count in [0, 2] {
+        check(&Fault::ErrorAfter { frames: count as u64 }, |vendor, body| {
+            let error = match vendor {
+                Vendor::Anthropic => {
+                    let data = json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}});
+                    format!("event: error\ndata: {data}\n\n")
+                }
+                Vendor::OpenAi => {
+                    let error = json!({"message": "Overloaded", "type": "server_error", "param": null, "code": null});
+                    format!("data: {}\n\n", json!({"error": error}))
+                }
+            };
+            ([frames(&body)[..count].concat(), error.into_bytes()].concat(), true)
+        });
+    }
+}
+
+#[test]
+fn endless_frame_goes_on_when_megabytes_were_sent() {
+    run(async {
+        for vendor in VENDORS {
+            let server = broken(Fault::EndlessFrame).await;
+            let mut client = Client::open(&server).await;
+            client.send(&request(vendor, &hello(vendor))).await;
+            let body = client.answer_up_to(4_000_000).await.body();
+            let start = [frames(&sound(vendor).await)[0].as_slice(), b"data: "].concat();
+            assert!(body.len() >= 4_000_000 && body.starts_with(&start));
+            assert!(body[start.len()..].iter().all(|byte| *byte == b'a'));
+        }
+    });
+}
+
+#[test]
+fn missing_finish_ends_the_body_before_the_stop() {
+    check(&Fault::MissingFinish, |vendor, body| {
+        let mut frames = frames(&body);
+        let at = frames.len();
+        match vendor {
+            // message_delta and message_stop.
+            Vendor::Anthropic => drop(frames.drain(at - 2..)),
+            // finish_reason and [DONE]; the usage between them stays.
+            Vendor::OpenAi => {
+                frames.remove(at - 3);
+                frames.pop();
+            }
+        }
+        (frames.concat(), true)
+    });
+}
+
+#[test]
+fn invalid_utf8_stands_in_the_place_of_a_byte() {
+    check(&Fault::InvalidUtf8 { at: 300 }, |_, mut body| {
+        body[300] = 0xFF;
+        (body, true)
+    });
+}
+
+#[test]
+fn duplicate_usage_tells_the_usage_twice() {
+    check(&Fault::DuplicateUsage, |_, body| {
+        let mut frames = frames(&body);
+        let at = frames.len() - 2;
+        frames.insert(at, frames[at].clone());
+        (frames.concat(), true)
+    });
+}
+
+#[test]
+fn slow_close_withholds_the_end_when_all_was_sent() {
+    run(async {
+        for vendor in VENDORS {
+            let bytes = sound(vendor).await.len();
+            check_silence(Fault::SlowClose, vendor, bytes).await;
+        }
+    });
+}

@@ -1,0 +1,224 @@
+//! Walks a value along a schema and makes scalars what the schema asks for. Changes nothing that fits.
+
+use adjutant_llm::Schema;
+use serde_json::{Map, Value};
+
+use super::{
+    read::fits_below,
+    scalar::{convert, is, names, types, whole},
+};
+use crate::Bound;
+
+/// How many steps one coercion may take; what is left then stays as it is.
+const MAX_STEPS: usize = 200_000;
+/// What the trial of one branch counts, in steps.
+const TRIAL_STEPS: usize = 16;
+/// How many schemas may be entered within each other, references included.
+const MAX_NESTED: usize = 512;
+
+/// Coerces a value in place; says whether it was changed.
+pub(super) fn coerce(bound: &Bound, root: &Value, value: &mut Value) -> bool {
+    let mut walk = Walk { bound, root, steps: MAX_STEPS, nested: 0, level: 0, changed: false };
+    walk.visit(value, &Place { schema: root, pointer: String::new() });
+    walk.changed
+}
+
+struct Walk<'a> {
+    bound: &'a Bound,
+    root: &'a Value,
+    steps: usize,
+    nested: usize,
+    level: usize,
+    changed: bool,
+}
+
+/// A schema and where it stands in the root schema.
+struct Place<'a> {
+    schema: &'a Value,
+    pointer: String,
+}
+
+impl<'a> Place<'a> {
+    fn key(&self, key: &str) -> Option<Place<'a>> {
+        let schema = self.schema.get(key)?;
+        let token = key.replace('~', "~0").replace('/', "~1");
+        Some(Place { schema, pointer: format!("{}/{token}", self.pointer) })
+    }
+
+    fn list(&self, key: &str) -> Vec<Place<'a>> {
+        let Some(list) = self.schema.get(key).and_then(Value::as_array) else { return Vec::new() };
+        let place = |(n, schema)| Place { schema, pointer: format!("{}/{key}/{n}", self.pointer) };
+        list.iter().enumerate().map(place).collect()
+    }
+}
+
+impl<'a> Walk<'a> {
+    /// The order is: reference, `allOf`, `anyOf`, `oneOf`, own type, then what is inside.
+    fn visit(&mut self, value: &mut Value, place: &Place<'a>) {
+        if !place.schema.is_object() || self.nested == MAX_NESTED || !self.step(1) {
+            return;
+        }
+        self.nested += 1;
+        if let Some(target) = self.target(place) {
+            self.visit(value, &target);
+        }
+        for part in place.list("allOf") {
+            self.visit(value, &part);
+        }
+        for keyword in ["anyOf", "oneOf"] {
+            self.branch(value, &place.list(keyword));
+        }
+        self.own_type(value, place.schema);
+        self.level += 1;
+        match value {
+            Value::Object(map) => self.properties(map, place),
+            Value::Array(items) => self.items(items, place),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+        self.level -= 1;
+        self.nested -= 1;
+    }
+
+    fn step(&mut self, count: usize) -> bool {
+        match self.steps.checked_sub(count) {
+            Some(left) => self.steps = left,
+            None => self.steps = 0,
+        }
+        self.steps > 0
+    }
+
+    /// What a reference within the schema points at.
+    fn target(&self, place: &Place<'a>) -> Option<Place<'a>> {
+        let pointer = place.schema.get("$ref")?.as_str()?.strip_prefix('#')?;
+        Some(Place { schema: self.root.pointer(pointer)?, pointer: pointer.to_owned() })
+    }
+
+    /// Follows the branch that the value fits, or else the first one that it can be made to fit.
+    fn branch(&mut self, value: &mut Value, branches: &[Place<'a>]) {
+        if branches.is_empty() {
+            return;
+        }
+        if let Some(place) = branches.iter().find(|place| self.fits(value, place)) {
+            return self.visit(value, place);
+        }
+        for place in branches {
+            if !self.step(TRIAL_STEPS) {
+                return;
+            }
+            let mut trial = value.clone();
+            let before = std::mem::replace(&mut self.changed, false);
+            self.visit(&mut trial, place);
+            let fits = self.changed && self.fits(&trial, place);
+            self.changed = before || fits;
+            if fits {
+                *value = trial;
+                return;
+            }
+        }
+    }
+
+    fn fits(&self, value: &Value, place: &Place<'a>) -> bool {
+        let schema: Option<Schema> = self.bound.part(&place.pointer);
+        schema.is_some_and(|schema| schema.validate(value).is_ok())
+    }
+
+    fn own_type(&mut self, value: &mut Value, schema: &Value) {
+        let fits = types(schema).any(|name| is(value, name));
+        let other = if fits {
+            let integers_only = names(schema, "integer") && !names(schema, "number");
+            if integers_only { whole(value) } else { None }
+        } else {
+            let only = types(schema).count() == 1;
+            types(schema).filter(|name| only || *name != "null").find_map(|name| self.converted(value, name))
+        };
+        if let Some(other) = other {
+            *value = other;
+            self.changed = true;
+        }
+    }
+
+    /// The value as another type: by the table, or read from text if it is a whole array or object.
+    fn converted(&self, value: &Value, name: &str) -> Option<Value> {
+        match (name, value) {
+            ("array" | "object", Value::String(text)) => {
+                let read = serde_json::from_str(text).ok()?;
+                (is(&read, name) && fits_below(&read, self.level)).then_some(read)
+            }
+            _ => convert(value, name),
+        }
+    }
+
+    fn properties(&mut self, map: &mut Map<String, Value>, place: &Place<'a>) {
+        let properties = place.key("properties");
+        let others =
+            if place.schema.get("patternProperties").is_none() { place.key("additionalProperties") } else { None };
+        let mut dropped = Vec::new();
+        for (key, value) in map.iter_mut() {
+            let own = properties.as_ref().and_then(|it| it.key(key));
+            if let Some(own) = &own
+                && value.is_null()
+                && !requires(place.schema, key)
+                && !self.allows_null(own)
+            {
+                dropped.push(key.clone());
+            } else if let Some(schema) = own.as_ref().or(others.as_ref()) {
+                self.visit(value, schema);
+            }
+        }
+        for key in dropped {
+            map.shift_remove(&key);
+            self.changed = true;
+        }
+    }
+
+    fn items(&mut self, items: &mut [Value], place: &Place<'a>) {
+        let mut first = place.list("prefixItems");
+        let mut rest = place.key("items");
+        // Before draft 2020-12 a tuple was a list under `items`.
+        if rest.as_ref().is_some_and(|it| it.schema.is_array()) {
+            first = place.list("items");
+            rest = place.key("additionalItems");
+        }
+        for (n, item) in items.iter_mut().enumerate() {
+            if let Some(place) = first.get(n).or(rest.as_ref()) {
+                self.visit(item, place);
+            }
+        }
+    }
+
+    fn allows_null(&mut self, place: &Place<'a>) -> bool {
+        if !place.schema.is_object() || self.nested == MAX_NESTED || !self.step(1) {
+            return place.schema.as_bool().unwrap_or(true);
+        }
+        self.nested += 1;
+        let allows = self.says_null(place);
+        self.nested -= 1;
+        allows
+    }
+
+    fn says_null(&mut self, place: &Place<'a>) -> bool {
+        let schema = place.schema;
+        let listed = schema.get("enum").and_then(Value::as_array).is_none_or(|it| it.contains(&Value::Null));
+        let typed = schema.get("type").is_none() || names(schema, "null");
+        if !listed || !typed || schema.get("const").is_some_and(|it| !it.is_null()) {
+            return false;
+        }
+        if let Some(target) = self.target(place)
+            && !self.allows_null(&target)
+        {
+            return false;
+        }
+        if !place.list("allOf").iter().all(|it| self.allows_null(it)) {
+            return false;
+        }
+        ["anyOf", "oneOf"].into_iter().all(|keyword| {
+            let branches = place.list(keyword);
+            branches.is_empty() || branches.iter().any(|it| self.allows_null(it))
+        })
+    }
+}
+
+fn requires(schema: &Value, key: &str) -> bool {
+    let required = schema.get("required").and_then(Value::as_array);
+    required.is_some_and(|it| it.iter().any(|name| name == key))
+}

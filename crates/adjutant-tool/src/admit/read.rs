@@ -1,0 +1,122 @@
+//! Reads the raw text of a model, and repairs damage that cannot change what was meant. Never completes cut text.
+
+use std::str::Chars;
+
+use serde_json::{Error, Map, Value};
+
+use super::scalar;
+
+/// How many bytes of raw arguments are taken.
+const MAX_BYTES: usize = 4 * 1024 * 1024;
+/// How deep arguments may be nested: the limit that serde_json has.
+const MAX_DEPTH: usize = 127;
+
+/// What was read.
+pub(super) struct Read {
+    /// The arguments.
+    pub(super) value: Value,
+    /// Whether the text says it in other words.
+    pub(super) changed: bool,
+}
+
+/// Reads arguments; fails with the problem in words.
+pub(super) fn read(raw: &str, schema: &Value) -> Result<Read, String> {
+    if raw.len() > MAX_BYTES {
+        return Err(format!("{} bytes are too many: at most {MAX_BYTES} are taken", raw.len()));
+    }
+    if raw.trim().is_empty() {
+        return Ok(Read::other(Value::Object(Map::new())));
+    }
+    let read = json(raw)?;
+    match &read.value {
+        Value::Null if !scalar::names(schema, "null") => Ok(Read::other(Value::Object(Map::new()))),
+        Value::String(text) if !scalar::names(schema, "string") => match json(text) {
+            Ok(Read { value: value @ Value::Object(_), .. }) => Ok(Read::other(value)),
+            Ok(_) | Err(_) => Ok(read),
+        },
+        _ => Ok(read),
+    }
+}
+
+/// How deep a value is nested: 0 for a scalar.
+pub(super) fn nesting(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(nesting).max().unwrap_or(0),
+        Value::Object(map) => 1 + map.values().map(nesting).max().unwrap_or(0),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 0,
+    }
+}
+
+/// Whether a value that stands `level` deep in another one leaves it readable.
+pub(super) fn fits_below(value: &Value, level: usize) -> bool {
+    nesting(value) + level <= MAX_DEPTH
+}
+
+impl Read {
+    fn other(value: Value) -> Self {
+        Self { value, changed: true }
+    }
+}
+
+fn json(text: &str) -> Result<Read, String> {
+    let strict = match serde_json::from_str(text) {
+        Ok(value) => return Ok(Read { value, changed: false }),
+        Err(error) => error,
+    };
+    match serde_json::from_str(&repaired(without_fence(text))) {
+        Ok(value) => Ok(Read::other(value)),
+        Err(error) if error.is_eof() => Err(problem(&error)),
+        Err(_) => Err(problem(&strict)),
+    }
+}
+
+fn problem(error: &Error) -> String {
+    if error.is_eof() {
+        return format!("the JSON is cut off: {error}; nothing was run, send the arguments again in full");
+    }
+    let text = error.to_string();
+    if text.starts_with("recursion limit") {
+        return format!("nested deeper than {MAX_DEPTH} levels");
+    }
+    format!("not JSON: {text}")
+}
+
+fn without_fence(text: &str) -> &str {
+    let text = text.trim();
+    let Some(body) = text.strip_prefix("```") else { return text };
+    let body = body.trim_start_matches(|c: char| c.is_ascii_alphanumeric());
+    body.strip_suffix("```").unwrap_or(body).trim()
+}
+
+fn repaired(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 16);
+    let mut in_string = false;
+    let mut rest = text.chars();
+    while let Some(c) = rest.next() {
+        match (in_string, c) {
+            (false, ',') if rest.as_str().trim_start().starts_with(['}', ']']) => {}
+            (true, '\\') => escape(&mut rest, &mut out),
+            (true, c) if c < ' ' => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+            (_, '"') => {
+                in_string = !in_string;
+                out.push('"');
+            }
+            (_, c) => out.push(c),
+        }
+    }
+    out
+}
+
+/// Writes an escape whose backslash has been read; a backslash that begins none stands for itself.
+fn escape(rest: &mut Chars<'_>, out: &mut String) {
+    let after = rest.as_str();
+    let hex = || after.as_bytes().get(1..5).is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit));
+    match after.chars().next() {
+        Some('\'') => out.push('\''),
+        Some('u') if hex() => out.push_str("\\u"),
+        Some(c @ ('"' | '\\' | '/' | 'b' | 'f' | 'n' | 'r' | 't')) => out.extend(['\\', c]),
+        Some(_) => return out.push_str("\\\\"),
+        None => return out.push('\\'),
+    }
+    rest.next();
+}

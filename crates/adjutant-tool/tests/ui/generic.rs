@@ -1,0 +1,9 @@
+use adjutant_tool::tool;
+
+/// Shows anything.
+#[tool]
+fn show<T: ToString>(value: T) -> String {
+    value.to_string()
+}
+
+fn main() {}

@@ -1,0 +1,9 @@
+use adjutant_tool::tool;
+
+/// Shows anything.
+#[tool]
+fn show(value: impl ToString) -> String {
+    value.to_string()
+}
+
+fn main() {}

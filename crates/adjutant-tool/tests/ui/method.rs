@@ -1,0 +1,13 @@
+use adjutant_tool::tool;
+
+struct Db;
+
+impl Db {
+    /// Looks something up.
+    #[tool]
+    fn lookup(&self, key: String) -> String {
+        key
+    }
+}
+
+fn main() {}

@@ -1,0 +1,9 @@
+use adjutant_tool::tool;
+
+/// Adds.
+#[tool(replay = "purely")]
+fn add(a: i64, b: i64) -> i64 {
+    a + b
+}
+
+fn main() {}

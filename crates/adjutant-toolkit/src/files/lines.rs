@@ -1,0 +1,77 @@
+//! Lines of a file, one at a time: never more than one bounded line in memory, however long the real one is.
+
+use std::io::{self, BufRead, BufReader, Read};
+
+use cap_std::fs::File;
+
+/// How many bytes of a file are read at a time; the first such piece decides whether it is binary.
+const BUFFER: usize = 16_384;
+
+/// The lines of a file.
+#[derive(Debug)]
+pub(super) struct Lines {
+    reader: BufReader<io::Take<File>>,
+    keep: usize,
+    number: u64,
+}
+
+/// A line of a file.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Line {
+    /// Counted from 1.
+    pub(super) number: u64,
+    /// The beginning of the line, without its line feed.
+    pub(super) bytes: Vec<u8>,
+    /// How many bytes of the line are not kept.
+    pub(super) cut: u64,
+    /// Whether a NUL stands in it, kept or not.
+    pub(super) nul: bool,
+}
+
+impl Lines {
+    /// The lines of the first `limit` bytes of a file, `keep` bytes of each.
+    pub(super) fn new(file: File, limit: u64, keep: usize) -> Self {
+        Self { reader: BufReader::with_capacity(BUFFER, file.take(limit)), keep, number: 0 }
+    }
+
+    /// Whether the file begins like a binary one: with a NUL in its first piece.
+    pub(super) fn is_binary(&mut self) -> io::Result<bool> {
+        Ok(self.reader.fill_buf()?.contains(&0))
+    }
+
+    /// The next line; `None` at the end of the file or of the limit. A mark of byte order is dropped.
+    pub(super) fn read(&mut self) -> io::Result<Option<Line>> {
+        let mut line = Line { number: self.number + 1, bytes: Vec::new(), cut: 0, nul: false };
+        let mut any = false;
+        loop {
+            let piece = self.reader.fill_buf()?;
+            if piece.is_empty() {
+                break;
+            }
+            any = true;
+            let end = piece.iter().position(|byte| *byte == b'\n');
+            let used = end.unwrap_or(piece.len());
+            let kept = used.min(self.keep - line.bytes.len());
+            line.nul |= piece[..used].contains(&0);
+            line.bytes.extend_from_slice(&piece[..kept]);
+            line.cut += (used - kept) as u64;
+            self.reader.consume(used + usize::from(end.is_some()));
+            if end.is_some() {
+                break;
+            }
+        }
+        if !any {
+            return Ok(None);
+        }
+        self.number = line.number;
+        if line.number == 1 && line.bytes.starts_with(b"\xEF\xBB\xBF") {
+            line.bytes.drain(..3);
+        }
+        Ok(Some(line))
+    }
+
+    /// Whether the limit was reached before the file ended.
+    pub(super) fn hit_limit(&self) -> bool {
+        self.reader.get_ref().limit() == 0
+    }
+}

@@ -1,0 +1,127 @@
+//! The one place where paths are opened: always beneath the root, and only regular files and directories.
+
+use std::{
+    fmt, io,
+    path::{Component, Path, PathBuf},
+    sync::Arc,
+};
+
+use adjutant_tool::{ToolError, ToolErrorKind};
+use cap_fs_ext::{FollowSymlinks, OpenOptionsFollowExt, OpenOptionsSyncExt};
+use cap_std::{
+    ambient_authority,
+    fs::{Dir, File, OpenOptions},
+};
+
+use super::show;
+
+/// A handle of the folder that no path leads out of.
+#[derive(Clone)]
+pub(super) struct Root {
+    dir: Arc<Dir>,
+}
+
+/// What a path led to.
+#[derive(Debug)]
+pub(super) enum Target {
+    /// A regular file, and its size in bytes.
+    File(File, u64),
+    /// A directory.
+    Dir(Dir),
+}
+
+/// Something that was opened, and where it stands.
+#[derive(Debug)]
+pub(super) struct Opened {
+    /// The path relative to the root, without links; empty for the root.
+    pub(super) path: PathBuf,
+    pub(super) target: Target,
+}
+
+impl Root {
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        Ok(Self { dir: Arc::new(Dir::open_ambient_dir(path, ambient_authority())?) })
+    }
+
+    /// The handle of the folder.
+    pub(super) fn dir(&self) -> &Dir {
+        &self.dir
+    }
+
+    /// Opens what the model asked for; blank or `.` is the root.
+    pub(super) fn target(&self, asked: &str) -> Result<Opened, ToolError> {
+        let asked = asked.trim();
+        let path = self.resolve(asked).map_err(|error| refused(asked, &error))?;
+        if path.components().any(is_git) {
+            return Err(ToolError::failed(format!("{} is not shown: it belongs to git itself", show::quoted(asked))));
+        }
+        let target = self.enter(&path).map_err(|error| refused(asked, &error))?;
+        match target {
+            Some(target) => Ok(Opened { path, target }),
+            None => Err(ToolError::failed(format!(
+                "{} is neither a file nor a directory, so it is not opened",
+                show::quoted(asked)
+            ))),
+        }
+    }
+
+    fn resolve(&self, asked: &str) -> io::Result<PathBuf> {
+        let asked = Path::new(asked);
+        if asked.components().all(|part| part == Component::CurDir) {
+            return Ok(PathBuf::new());
+        }
+        let path = self.dir.canonicalize(asked)?;
+        Ok(path.components().filter(|part| *part != Component::CurDir).collect())
+    }
+
+    fn enter(&self, path: &Path) -> io::Result<Option<Target>> {
+        if path.as_os_str().is_empty() {
+            return self.dir.try_clone().map(Target::Dir).map(Some);
+        }
+        let metadata = self.dir.metadata(path)?;
+        if metadata.is_dir() {
+            return self.dir.open_dir(path).map(Target::Dir).map(Some);
+        }
+        if !metadata.is_file() {
+            return Ok(None);
+        }
+        let opened = open_regular(&self.dir, path)?;
+        Ok(opened.map(|(file, size)| Target::File(file, size)))
+    }
+}
+
+/// Opens a regular file beneath a directory, not through a link in its last part; `None` if it is something else.
+///
+/// It is opened without blocking, so that a pipe swapped in does not hang the thread before it is noticed.
+pub(super) fn open_regular(dir: &Dir, path: &Path) -> io::Result<Option<(File, u64)>> {
+    let mut options = OpenOptions::new();
+    options.read(true).nonblock(true).follow(FollowSymlinks::No);
+    let file = dir.open_with(path, &options)?;
+    let metadata = file.metadata()?;
+    Ok(metadata.is_file().then(|| (file, metadata.len())))
+}
+
+fn is_git(part: Component<'_>) -> bool {
+    part.as_os_str().eq_ignore_ascii_case(".git")
+}
+
+/// What the model is told; it names the path as it was asked for, never where the root is.
+fn refused(asked: &str, error: &io::Error) -> ToolError {
+    let path = show::quoted(asked);
+    match error.kind() {
+        io::ErrorKind::NotFound => ToolError::failed(format!("there is no {path}")),
+        io::ErrorKind::NotADirectory => ToolError::failed(format!("there is no {path}: a part of it is no directory")),
+        // An escape is noticed by the sandbox, not by the system, so there is no code of the system.
+        io::ErrorKind::PermissionDenied if error.raw_os_error().is_none() => {
+            let message = format!("{path} leads out of the folder; paths are relative to the folder and stay inside");
+            ToolError::new(ToolErrorKind::Denied, message)
+        }
+        kind => ToolError::failed(format!("cannot open {path}: {kind}")),
+    }
+}
+
+impl fmt::Debug for Root {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Root")
+    }
+}

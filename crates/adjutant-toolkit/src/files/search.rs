@@ -1,0 +1,125 @@
+//! The tool `search_text`. What it does with one file is in `search/hits.rs`.
+
+mod hits;
+
+use adjutant_llm::CallResult;
+use adjutant_tool::{CallContext, Cancel, Tool, ToolError, ToolErrorKind, ToolSpec};
+use regex::bytes::{Regex, RegexBuilder};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{
+    glob::Glob,
+    ignored::Ignored,
+    root::{Root, Target},
+    show,
+    walk::{Kind, MAX_DEPTH, Walk},
+    work,
+};
+use hits::Hits;
+
+/// How many matching lines are shown unless the model says otherwise.
+const DEFAULT_RESULTS: u32 = 100;
+/// How many matching lines are shown at most.
+const MAX_RESULTS: u32 = 1_000;
+/// How many lines around a match are shown at most.
+const MAX_CONTEXT: u32 = 10;
+/// How many bytes a compiled pattern may take.
+const MAX_PATTERN: usize = 1_048_576;
+
+/// Searches the text of files for a regular expression, line by line; shows `path:line: text` for every match.
+///
+/// Hidden, binary and ignored files are left out.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Args {
+    /// A regular expression; it matches within one line.
+    pattern: String,
+    /// The directory or file to search, relative to the root; the root itself if left out.
+    #[serde(default)]
+    path: Option<String>,
+    /// Which files to search, for example `*.rs` or `src/**/*.ts`; `!` before it inverts.
+    #[serde(default)]
+    glob: Option<String>,
+    /// How many lines to show before and after each match; 0 if left out, 10 at most.
+    #[serde(default)]
+    #[schemars(range(max = 10))]
+    context_lines: Option<u32>,
+    /// Whether upper and lower case are the same; they are not if left out.
+    #[serde(default)]
+    ignore_case: Option<bool>,
+    /// How many matching lines to show; 100 if left out, 1000 at most.
+    #[serde(default)]
+    #[schemars(range(min = 1, max = 1000))]
+    max_results: Option<u32>,
+}
+
+/// Searches the text of files.
+#[derive(Debug)]
+pub(super) struct SearchText {
+    root: Root,
+}
+
+impl SearchText {
+    pub(super) fn new(root: Root) -> Self {
+        Self { root }
+    }
+}
+
+impl Tool for SearchText {
+    type Args = Args;
+    type Output = CallResult;
+
+    fn spec(&self) -> ToolSpec {
+        work::spec::<Args>("search_text").title("Search text")
+    }
+
+    async fn call(&self, args: Args, cx: CallContext) -> Result<CallResult, ToolError> {
+        let root = self.root.clone();
+        work::blocking(&cx, move |stop| search(&root, &args, stop)).await
+    }
+}
+
+fn search(root: &Root, args: &Args, stop: &Cancel) -> Result<CallResult, ToolError> {
+    let glob = args.glob.as_deref().filter(|it| !it.trim().is_empty()).map(Glob::new).transpose()?;
+    let context = args.context_lines.unwrap_or(0).min(MAX_CONTEXT) as usize;
+    let limit = u64::from(args.max_results.unwrap_or(DEFAULT_RESULTS).clamp(1, MAX_RESULTS));
+    let mut hits = Hits::new(compile(args)?, context, limit);
+    let asked = args.path.as_deref().unwrap_or_default();
+    let opened = root.target(asked)?;
+    let dir = match opened.target {
+        Target::File(file, _) => {
+            hits.search(&opened.path, file, stop)?;
+            return Ok(hits.finish(&args.pattern, false));
+        }
+        Target::Dir(dir) => dir,
+    };
+    let above = Ignored::above(root.dir(), &opened.path);
+    let walk = Walk::new(dir, opened.path.clone(), &above, MAX_DEPTH);
+    let mut walk =
+        walk.map_err(|error| ToolError::failed(format!("cannot search {}: {}", show::quoted(asked), error.kind())))?;
+    while let Some(found) = walk.next() {
+        work::go_on(stop)?;
+        let wanted = found.kind == Kind::File && glob.as_ref().is_none_or(|it| it.wants(&found.path, &opened.path));
+        if !wanted {
+            continue;
+        }
+        match walk.open(&found) {
+            Ok(Some(file)) => hits.search(&found.path, file, stop)?,
+            Ok(None) | Err(_) => hits.pass_over(),
+        }
+        if hits.is_full() {
+            break;
+        }
+    }
+    Ok(hits.finish(&args.pattern, walk.is_incomplete()))
+}
+
+fn compile(args: &Args) -> Result<Regex, ToolError> {
+    let mut builder = RegexBuilder::new(&args.pattern);
+    builder.case_insensitive(args.ignore_case.unwrap_or(false)).size_limit(MAX_PATTERN);
+    builder.build().map_err(|error| {
+        let message = format!("not a regular expression: {error}");
+        ToolError::new(ToolErrorKind::InvalidArguments, message)
+    })
+}

@@ -1,0 +1,150 @@
+//! A walk below a directory, through handles only: sorted, without hidden and ignored entries, following no link.
+
+use std::{
+    ffi::OsString,
+    io,
+    path::{Path, PathBuf},
+    vec,
+};
+
+use cap_fs_ext::DirExt;
+use cap_std::fs::{Dir, DirEntry, File};
+
+use super::{ignored::Ignored, root::open_regular};
+
+/// How deep a walk goes at most; each level holds one handle.
+pub(super) const MAX_DEPTH: usize = 64;
+/// How many entries a walk looks at, hidden and ignored ones included.
+const MAX_ENTRIES: usize = 200_000;
+
+/// A walk, depth first.
+#[derive(Debug)]
+pub(super) struct Walk {
+    levels: Vec<Level>,
+    max_depth: usize,
+    left: usize,
+    incomplete: bool,
+    unreadable: u64,
+}
+
+/// An entry that the walk came upon.
+#[derive(Debug, Clone)]
+pub(super) struct Found {
+    /// Relative to the root.
+    pub(super) path: PathBuf,
+    /// Counted from 1 for the entries of the directory that the walk began in.
+    pub(super) depth: usize,
+    pub(super) kind: Kind,
+    /// In bytes.
+    pub(super) size: u64,
+}
+
+/// What an entry is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    File,
+    Dir,
+    Link,
+    Other,
+}
+
+#[derive(Debug)]
+struct Level {
+    dir: Dir,
+    at: PathBuf,
+    ignored: Ignored,
+    entries: vec::IntoIter<(OsString, DirEntry)>,
+}
+
+impl Walk {
+    /// A walk below `dir`, which stands at `at`; `ignored` are the rules of the directories above it.
+    pub(super) fn new(dir: Dir, at: PathBuf, ignored: &Ignored, max_depth: usize) -> io::Result<Self> {
+        let max_depth = max_depth.clamp(1, MAX_DEPTH);
+        let mut walk =
+            Self { levels: Vec::new(), max_depth, left: MAX_ENTRIES, incomplete: false, unreadable: 0 };
+        walk.descend(dir, at, ignored)?;
+        Ok(walk)
+    }
+
+    /// Opens the file that the walk has just come upon; `None` if it is a regular file no more.
+    pub(super) fn open(&self, found: &Found) -> io::Result<Option<File>> {
+        let (Some(level), Some(name)) = (self.levels.last(), found.path.file_name()) else { return Ok(None) };
+        Ok(open_regular(&level.dir, Path::new(name))?.map(|(file, _)| file))
+    }
+
+    /// Whether the walk gave up at its limit of entries.
+    pub(super) fn is_incomplete(&self) -> bool {
+        self.incomplete
+    }
+
+    /// How many directories could not be read.
+    pub(super) fn unreadable(&self) -> u64 {
+        self.unreadable
+    }
+
+    fn descend(&mut self, dir: Dir, at: PathBuf, above: &Ignored) -> io::Result<()> {
+        let ignored = above.enter(&dir, &at);
+        let mut entries = Vec::new();
+        for entry in dir.entries()? {
+            if self.left == 0 {
+                self.incomplete = true;
+                break;
+            }
+            self.left -= 1;
+            let entry = entry?;
+            let name = entry.file_name();
+            if !name.as_encoded_bytes().starts_with(b".") {
+                entries.push((name, entry));
+            }
+        }
+        entries.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        self.levels.push(Level { dir, at, ignored, entries: entries.into_iter() });
+        Ok(())
+    }
+
+    fn enter(&mut self, found: &Found) {
+        let (Some(level), Some(name)) = (self.levels.last(), found.path.file_name()) else { return };
+        let ignored = level.ignored.clone();
+        // Not through a link, should the directory have become one since.
+        let entered = level.dir.open_dir_nofollow(name);
+        if entered.and_then(|dir| self.descend(dir, found.path.clone(), &ignored)).is_err() {
+            self.unreadable += 1;
+        }
+    }
+}
+
+impl Iterator for Walk {
+    type Item = Found;
+
+    fn next(&mut self) -> Option<Found> {
+        loop {
+            let depth = self.levels.len();
+            let level = self.levels.last_mut()?;
+            let Some((name, entry)) = level.entries.next() else {
+                self.levels.pop();
+                continue;
+            };
+            let Some(found) = level.look(&name, &entry, depth) else { continue };
+            if found.kind == Kind::Dir && depth < self.max_depth {
+                self.enter(&found);
+            }
+            return Some(found);
+        }
+    }
+}
+
+impl Level {
+    /// What the entry is; `None` if it is left out, or gone by now.
+    fn look(&self, name: &OsString, entry: &DirEntry, depth: usize) -> Option<Found> {
+        let metadata = entry.metadata().ok()?;
+        let kind = match metadata.file_type() {
+            it if it.is_dir() => Kind::Dir,
+            it if it.is_file() => Kind::File,
+            it if it.is_symlink() => Kind::Link,
+            _ => Kind::Other,
+        };
+        let path = self.at.join(name);
+        let hidden = self.ignored.hides(&path, kind == Kind::Dir);
+        (!hidden).then(|| Found { path, depth, kind, size: metadata.len() })
+    }
+}

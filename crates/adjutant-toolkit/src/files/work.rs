@@ -1,0 +1,50 @@
+//! What the three tools share: file work off the runtime's threads, and the spec of a typed argument struct.
+
+use adjutant_tool::{CallContext, Cancel, Replay, ToolError, ToolErrorKind, ToolSpec};
+use schemars::{JsonSchema, generate::SchemaSettings};
+use serde_json::Value;
+
+/// The spec of a pure tool; its description is the doc comment of `Args`.
+pub(super) fn spec<Args: JsonSchema>(name: &str) -> ToolSpec {
+    let mut settings = SchemaSettings::draft2020_12();
+    settings.meta_schema = None;
+    settings.inline_subschemas = true;
+    let mut schema = settings.into_generator().into_root_schema_for::<Args>().to_value();
+    let mut description = String::new();
+    if let Value::Object(fields) = &mut schema {
+        fields.remove("title");
+        if let Some(Value::String(text)) = fields.remove("description") {
+            description = text;
+        }
+    }
+    ToolSpec::new(name, description, schema).replay(Replay::Pure)
+}
+
+/// Runs `work` on a thread that may block.
+///
+/// Cancel: the work hears the call's wish to stop, and stops too when the future is dropped.
+pub(super) async fn blocking<T: Send + 'static>(
+    cx: &CallContext,
+    work: impl FnOnce(&Cancel) -> Result<T, ToolError> + Send + 'static,
+) -> Result<T, ToolError> {
+    let guard = StopOnDrop(cx.cancel().child());
+    let stop = guard.0.clone();
+    let done = tokio::task::spawn_blocking(move || work(&stop)).await;
+    done.unwrap_or_else(|error| Err(ToolError::failed("the file work broke down").with_source(error)))
+}
+
+/// Fails if someone wishes to stop.
+pub(super) fn go_on(stop: &Cancel) -> Result<(), ToolError> {
+    if stop.is_cancelled() {
+        return Err(ToolError::new(ToolErrorKind::Cancelled, "stopped before it was finished"));
+    }
+    Ok(())
+}
+
+struct StopOnDrop(Cancel);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}
