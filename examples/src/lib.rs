@@ -1,1 +1,5 @@
-//! Runnable examples live in `examples/`; this library is empty.
+//! Runnable examples live in `examples/`; this library only compiles the code of the README as doc tests.
+
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+mod readme;

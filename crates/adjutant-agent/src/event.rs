@@ -211,7 +211,7 @@ impl Events {
     /// Learns what later events need to know.
     fn note(&mut self, record: &Record, at_ms: u64) {
         match record {
-            Record::Began { run, .. } => self.run = *run,
+            Record::Began { run, .. } => (self.run, self.turn) = (*run, TurnNo(0)),
             Record::Opened { turn } => {
                 self.turn = *turn;
                 self.calls.clear();

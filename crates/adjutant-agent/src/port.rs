@@ -12,7 +12,10 @@ use std::{
     fmt,
     panic::AssertUnwindSafe,
     pin::Pin,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     task::{Context, Poll},
     time::Duration,
 };
@@ -66,10 +69,9 @@ struct Performed {
     args: Option<(CallId, Value)>,
 }
 
-/// Where in a log something happens.
+/// Where in a conversation something happens.
 #[derive(Debug, Clone, Copy, Default)]
 struct Place {
-    seq: Seq,
     run: RunNo,
     turn: TurnNo,
 }
@@ -80,6 +82,7 @@ struct Feed {
     setup: Arc<Setup>,
     mailbox: Arc<Mailbox>,
     shown: std::sync::Mutex<HashSet<Warning>>,
+    newest: AtomicU64,
 }
 
 impl LocalPort {
@@ -89,7 +92,8 @@ impl LocalPort {
     }
 
     pub(crate) fn observed(setup: Arc<Setup>, log: Box<dyn Log>, mailbox: Arc<Mailbox>, inbox: Arc<Inbox>) -> Self {
-        let feed = Feed { setup: Arc::clone(&setup), mailbox, shown: std::sync::Mutex::default() };
+        let shown = std::sync::Mutex::default();
+        let feed = Feed { setup: Arc::clone(&setup), mailbox, shown, newest: AtomicU64::new(0) };
         Self {
             events: Events::of(Arc::clone(&setup.who)),
             feed: Arc::new(feed),
@@ -134,9 +138,25 @@ impl LocalPort {
         self.acts.push(Box::pin(contained));
     }
 
-    /// Everything that has happened, as records; nothing if nothing has.
-    fn hear_all(&mut self, cx: &mut Context<'_>) -> Vec<Record> {
+    /// Performs something that leaves no trace if someone wishes to stop first.
+    fn perform_unless_stopped(&mut self, act: ActId, work: impl Future<Output = Performed> + Send + 'static) {
+        let stop = self.stop.clone();
+        self.perform(act, async move {
+            tokio::select! {
+                biased;
+                performed = work => performed,
+                () = stop.cancelled() => Performed { act, records: Vec::new(), tools: None, args: None },
+            }
+        });
+    }
+
+    /// Everything that has happened, as records; `None` if nothing has. An act may end without a record.
+    fn hear_all(&mut self, cx: &mut Context<'_>) -> Option<Vec<Record>> {
+        while let Poll::Ready(Some(performed)) = self.acts.poll_next_unpin(cx) {
+            self.done.push(performed);
+        }
         let mut records = Vec::new();
+        // After the acts, so that the last notes of a call are heard before it counts as ended.
         for input in self.inbox.take(cx) {
             match input {
                 Input::Cancel(by) => records.push(Record::CancelAsked { by }),
@@ -152,10 +172,9 @@ impl LocalPort {
             self.outer = None;
             records.push(Record::CancelAsked { by: CancelBy::User });
         }
-        while let Poll::Ready(Some(performed)) = self.acts.poll_next_unpin(cx) {
-            self.done.push(performed);
-        }
-        for performed in std::mem::take(&mut self.done) {
+        let done = std::mem::take(&mut self.done);
+        let heard = !(records.is_empty() && done.is_empty());
+        for performed in done {
             self.busy.remove(&performed.act);
             if let Some((sources, tools)) = performed.tools {
                 (self.sources, self.tools) = (sources, Some(tools));
@@ -163,7 +182,7 @@ impl LocalPort {
             self.args.extend(performed.args);
             records.extend(performed.records);
         }
-        records
+        heard.then_some(records)
     }
 
     /// Shows something that is no record.
@@ -172,7 +191,7 @@ impl LocalPort {
     }
 
     fn show(&mut self, stamped: &Stamped) {
-        self.place.seq = stamped.seq;
+        self.feed.newest.store(stamped.seq.0, Ordering::Release);
         match &stamped.record {
             Record::Began { run, .. } => self.place.run = *run,
             Record::Opened { turn } => {
@@ -199,7 +218,7 @@ impl Port for LocalPort {
         match act {
             Act::Prepare { turn } => {
                 let work = prepare::prepare(Arc::clone(&self.feed), self.place, turn, self.known_tools());
-                self.perform(id, work);
+                self.perform_unless_stopped(id, work);
             }
             Act::Ask { turn, attempt } => {
                 let request = self.request(run, turn, attempt);
@@ -222,15 +241,17 @@ impl Port for LocalPort {
         let left = until_ms.map(|until| Duration::from_millis(until.saturating_sub(self.setup.world.now_ms())));
         let mut alarm = left.map(|left| Box::pin(tokio::time::sleep(left)));
         std::future::poll_fn(|cx| {
-            let records = self.hear_all(cx);
-            if !records.is_empty() {
-                return Poll::Ready(Ok(records));
+            let heard = self.hear_all(cx);
+            // The deadline counts also when something is ready every time.
+            if alarm.as_mut().is_some_and(|alarm| alarm.as_mut().poll(cx).is_ready()) {
+                let late = Record::CancelAsked { by: CancelBy::Deadline };
+                return Poll::Ready(Ok(heard.unwrap_or_default().into_iter().chain([late]).collect()));
             }
-            if self.acts.is_empty() {
-                return Poll::Ready(Err(Error::stuck()));
+            match heard {
+                Some(records) => Poll::Ready(Ok(records)),
+                None if self.acts.is_empty() => Poll::Ready(Err(Error::stuck())),
+                None => Poll::Pending,
             }
-            let late = alarm.as_mut().is_some_and(|alarm| alarm.as_mut().poll(cx).is_ready());
-            if late { Poll::Ready(Ok(vec![Record::CancelAsked { by: CancelBy::Deadline }])) } else { Poll::Pending }
         })
         .await
     }
@@ -264,7 +285,9 @@ impl Feed {
 
     fn event(&self, place: Place, at_ms: u64, kind: EventKind) -> Event {
         let who = Arc::clone(&self.setup.who);
-        Event { seq: place.seq, at_ms, run: place.run, turn: place.turn, who, kind }
+        // Not the newest record when the act began: a reader goes on from the newest one it has seen.
+        let seq = Seq(self.newest.load(Ordering::Acquire));
+        Event { seq, at_ms, run: place.run, turn: place.turn, who, kind }
     }
 
     /// Shows a warning, once.

@@ -50,9 +50,11 @@ impl Session {
     /// # Errors
     /// `Busy` if a run has it that was not left behind.
     pub(crate) fn claim(&self) -> Result<Claim, Error> {
+        // Whoever claims takes the place of who left; the next one finds it taken.
+        let left = self.leaving.swap(false, Ordering::AcqRel);
         match Arc::clone(&self.core).try_lock_owned() {
             Ok(core) => Ok(Claim::Now(core)),
-            Err(_) if self.leaving.load(Ordering::Acquire) => Ok(Claim::Soon(Arc::clone(&self.core))),
+            Err(_) if left => Ok(Claim::Soon(Arc::clone(&self.core))),
             Err(_) => Err(Error::busy()),
         }
     }
@@ -89,7 +91,6 @@ pub(crate) async fn perform(
     inbox: Arc<Inbox>,
 ) -> Result<RunResult, Error> {
     let mut core = claim.take().await;
-    start.session.leaving.store(false, Ordering::Release);
     let performed = core.perform(&start, &mailbox, &inbox).await;
     start.session.show(core.run.history());
     performed
@@ -155,6 +156,10 @@ impl Core {
     fn lost(&self, start: &Start, error: Option<&Error>) -> RunResult {
         let message = error.map_or_else(|| "the run has no result".into(), |error| chain(error).into());
         let outcome = Outcome::Failed { failure: Failure::Log { message } };
+        if !self.run.is_open() {
+            // It never began: what the fold knows is the run before it.
+            return RunResult::never(&start.setup.who, outcome);
+        }
         let mut run = self.run.clone();
         run.give_up(outcome.clone());
         run.result(&start.setup.who).unwrap_or_else(|| RunResult::never(&start.setup.who, outcome))

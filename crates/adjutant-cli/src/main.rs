@@ -1,2 +1,43 @@
-//! The adjutant command.
-fn main() {}
+//! The `adjutant` command: runs an agent with file tools on a directory, and lists models.
+//!
+//! Answers go to standard output, everything else to standard error. A key is never printed.
+//!
+//! | exit code | meaning |
+//! |---|---|
+//! | 0 | the run finished, or the reader of standard output went away |
+//! | 1 | the run failed: an error or a refusal of the model, or output that cannot be written |
+//! | 2 | usage or configuration: a bad option, no such model, no key, no such directory, an empty prompt |
+//! | 3 | a limit ended the run: `--max-turns` |
+//! | 124 | the deadline of `--timeout` ended the run |
+//! | 130 | the user ended the run with Ctrl-C |
+
+mod amount;
+mod args;
+mod cure;
+mod exit;
+mod interrupt;
+mod models;
+mod plain;
+mod problem;
+mod prompt;
+mod run;
+mod screen;
+mod show;
+mod summary;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Args, Command};
+
+fn main() -> ExitCode {
+    let ended = match Args::parse().command {
+        Command::Run(args) => run::run(args),
+        Command::Models => models::models(),
+    };
+    match ended {
+        Ok(exit) => exit.into(),
+        Err(problem) => problem.report().into(),
+    }
+}

@@ -45,15 +45,18 @@ impl Anthropic {
         Self { inner: Arc::new(Inner { info, endpoint: endpoint(BASE_URL, key.into()), encoder, slot }) }
     }
 
-    /// Sets another base URL; `/v1/messages` is added. No prompt caching is asked for there.
+    /// Sets another base URL; `/v1/messages` is added. Prompt caching is asked for at the vendor's own only.
     #[must_use]
     pub fn base_url(mut self, url: impl AsRef<str>) -> Self {
         let inner = Arc::make_mut(&mut self.inner);
         let (key, timeouts) = (inner.endpoint.key().clone(), *inner.endpoint.timeouts());
         inner.endpoint = endpoint(url.as_ref(), key).with_timeouts(timeouts);
-        inner.encoder.caching = encode::Caching::Off;
         // What is kept for one address holds other heads than what is kept for the other.
-        inner.slot = format!("anthropic-like/{}", inner.info.id);
+        (inner.encoder.caching, inner.slot) = if url.as_ref().trim().trim_end_matches('/') == BASE_URL {
+            (encode::Caching::Automatic, format!("anthropic/{}", inner.info.id))
+        } else {
+            (encode::Caching::Off, format!("anthropic-like/{}", inner.info.id))
+        };
         self
     }
 
@@ -101,4 +104,4 @@ fn endpoint(base_url: &str, key: Key) -> Endpoint {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -140,11 +140,8 @@ impl Chooser {
 
     /// The providers with keys, and which keys are there, in the order in which they are looked for.
     pub fn credentials(&self) -> Vec<Credential> {
-        let credential = |it: &Provider| Credential {
-            provider: it.name,
-            variable: it.key,
-            present: self.var(it.key).is_some(),
-        };
+        let credential =
+            |it: &Provider| Credential { provider: it.name, variable: it.key, present: self.var(it.key).is_some() };
         PROVIDERS.iter().map(credential).collect()
     }
 

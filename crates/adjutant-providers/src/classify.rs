@@ -154,7 +154,9 @@ impl Refusal {
         // A server that fails may name the context window in passing.
         let plausible = self.status.is_none_or(|status| (200..300).contains(&status) || (400..500).contains(&status));
         let occurs = |parts: &[&str]| {
-            parts.iter().all(|part| text.contains(part) || self.codes.iter().any(|code| code.eq_ignore_ascii_case(part)))
+            parts
+                .iter()
+                .all(|part| text.contains(part) || self.codes.iter().any(|code| code.eq_ignore_ascii_case(part)))
         };
         self.status == Some(413) || plausible && OVERFLOW.iter().any(|parts| occurs(parts))
     }

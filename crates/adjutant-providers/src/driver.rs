@@ -84,8 +84,10 @@ struct Driver<W: Wire> {
     decoder: Option<W::Decoder>,
     splitter: Splitter,
     out: VecDeque<Chunk>,
-    /// What `Start` will say; there until the first event was read.
+    /// What `Start` will say; there until it was said.
     start: Option<Box<Start>>,
+    /// Whether an event was read without a failure: then the attempt has started.
+    read: bool,
     request_id: Option<Arc<str>>,
     received: u64,
     /// When nothing having come is a failure. The timer is set anew only when it fires early.
@@ -124,11 +126,22 @@ impl<W: Wire> Driver<W> {
             splitter: Splitter::default(),
             out: VecDeque::new(),
             start: None,
+            read: false,
             request_id: None,
             received: 0,
             deadline: Instant::now(),
             timer: None,
         }
+    }
+
+    /// The next chunk that is there; `Start` comes before all others.
+    fn next(&mut self) -> Option<Chunk> {
+        if (self.read || !self.out.is_empty())
+            && let Some(start) = self.start.take()
+        {
+            return Some(start.chunk(self.wire.info()));
+        }
+        self.out.pop_front()
     }
 
     fn step(&mut self, cx: &mut Context<'_>) -> Step {
@@ -200,7 +213,7 @@ impl<W: Wire> Driver<W> {
         let other = content_type.is_some_and(|it| it.starts_with(b"application/json") || it.starts_with(b"text/html"));
         if !parts.status.is_success() || other {
             self.deadline = Instant::now() + self.wire.endpoint().timeouts().idle;
-            self.state = State::Refused(body, Box::new(Refused::new(&parts, "")));
+            self.state = State::Refused(body, Box::new(Refused::new(&parts)));
         } else {
             if let Some(start) = &mut self.start {
                 start.limits = crate::limits::rate_limits(&parts.headers);
@@ -234,9 +247,7 @@ impl<W: Wire> Driver<W> {
         let Some(decoder) = &mut self.decoder else { return Ok(Flow::Finished) };
         while let Some(frame) = self.splitter.next()? {
             let flow = decoder.frame(frame, &mut self.out)?;
-            if let Some(start) = self.start.take() {
-                self.out.push_front(start.chunk(self.wire.info()));
-            }
+            self.read = true;
             if flow == Flow::Finished {
                 return Ok(flow);
             }
@@ -275,9 +286,7 @@ impl<W: Wire> Driver<W> {
             return Err(Error::new(ErrorKind::Protocol, "the stream ended before it began"));
         };
         let reply = decoder.end(&mut self.out)?;
-        if let Some(start) = self.start.take() {
-            self.out.push_front(start.chunk(self.wire.info()));
-        }
+        self.read = true;
         Ok(Arc::new(reply))
     }
 
@@ -358,7 +367,7 @@ impl<W: Wire> Stream for Driver<W> {
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = self.get_mut();
         loop {
-            if let Some(chunk) = this.out.pop_front() {
+            if let Some(chunk) = this.next() {
                 return Poll::Ready(Some(Ok(chunk)));
             }
             match std::mem::replace(&mut this.state, State::Ended) {

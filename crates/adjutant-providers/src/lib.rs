@@ -17,6 +17,7 @@
 //! ```
 
 pub mod catalogue;
+pub mod offline;
 
 mod anthropic;
 mod blocks;
@@ -27,8 +28,6 @@ mod classify;
 mod credentials;
 mod driver;
 mod limits;
-#[path = "offline_stub.rs"]
-pub mod offline;
 mod options;
 mod pieces;
 mod segments;

@@ -41,8 +41,10 @@ pub(crate) fn effective<'a>(info: &ModelInfo, options: &'a Options, warnings: &m
     }
     let asked = options.max_output_tokens.unwrap_or(info.max_output_tokens);
     if asked > info.max_output_tokens {
-        let text =
-            format!("max_output_tokens was lowered from {asked} to {}: {} allows no more", info.max_output_tokens, info.id);
+        let text = format!(
+            "max_output_tokens was lowered from {asked} to {}: {} allows no more",
+            info.max_output_tokens, info.id
+        );
         warnings.push(Warning::new(WarningKind::OptionDropped, text));
     }
     Effective { max_output_tokens: Some(asked.min(info.max_output_tokens)), temperature, stop }

@@ -97,8 +97,7 @@ mod tests {
     fn pieces_collapse_runs_when_the_model_takes_no_media() {
         let source = Source::Url { url: "https://a.example/x".into() };
         let image = Content::Image(Image { media_type: "image/png".into(), source: source.clone() });
-        let document =
-            Content::Document(Document { media_type: "application/pdf".into(), name: None, source });
+        let document = Content::Document(Document { media_type: "application/pdf".into(), name: None, source });
         let content = [
             image.clone(),
             image.clone(),
@@ -109,8 +108,7 @@ mod tests {
             document.clone(),
         ];
         let mut warnings = Vec::new();
-        let expect =
-            [Piece::Text(NO_IMAGES), Piece::Text("a"), Piece::Text(NO_IMAGES), Piece::Text(NO_DOCUMENTS)];
+        let expect = [Piece::Text(NO_IMAGES), Piece::Text("a"), Piece::Text(NO_IMAGES), Piece::Text(NO_DOCUMENTS)];
         assert_eq!(pieces(&content, Inputs::default(), &mut warnings), expect);
         assert_eq!(warnings.len(), 2);
         let mut inputs = Inputs::default();

@@ -136,11 +136,6 @@ impl Splitter {
         self.next()
     }
 
-    /// Everything that has not been lent out yet, for a look at what is no event stream at all.
-    pub(crate) fn rest(&self) -> &str {
-        &self.buffer[self.begin..]
-    }
-
     /// Where the line at hand ends, and where the next one begins.
     fn line_end(&mut self) -> Option<(usize, usize)> {
         let bytes = self.buffer.as_bytes();

@@ -5,6 +5,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
+use adjutant_llm::ToolName;
 use async_trait::async_trait;
 
 use crate::{Bound, ErasedTool, Identity, ToolError, Toolset};
@@ -43,6 +44,11 @@ impl Tools {
         self.bound.push(Bound::new(tool));
         self.set = OnceLock::new();
         self
+    }
+
+    /// The names of the tools, in order.
+    pub fn names(&self) -> impl Iterator<Item = &ToolName> {
+        self.toolset().iter().map(|tool| tool.spec().name())
     }
 
     /// The tools; made into a set when they are first asked for.

@@ -88,7 +88,8 @@ fn admit_refuses_when_the_text_is_no_json() {
     let message = "invalid arguments for tool \"t\":\n  - (root): not JSON: expected value at line 1 column 7\n\
                    received: {\"x\": oops}";
     assert_eq!(refuse(&bound(json!({})), "{\"x\": oops}"), message);
-    assert!(refuse(&bound(json!({})), r#"{"x": "\ud800"}"#).contains("surrogate"));
+    let half = refuse(&bound(json!({})), r#"{"x": "\ud800"}"#);
+    assert!(half.contains("hex escape"), "{half}");
     assert!(refuse(&bound(json!({})), r#"{"x": 1} {"x": 2}"#).contains("trailing characters"));
 }
 
@@ -232,6 +233,23 @@ fn admit_ends_when_a_schema_goes_in_circles() {
     let endless = bound(json!({"$ref": "#/$defs/a", "$defs": {"a": {"allOf": [{"$ref": "#/$defs/a"}]}}}));
     // The validator notices the circle; what matters is that it ends.
     let _ = endless.admit(r#"{"x": "1"}"#);
+}
+
+#[test]
+fn admit_ends_when_branches_stand_in_branches() {
+    let branch = |own: &str| {
+        let properties = json!({own: {"type": "integer"}, "child": {"$ref": "#/$defs/node"}});
+        json!({"type": "object", "properties": properties, "required": [own]})
+    };
+    let tool = with(json!({"$ref": "#/$defs/node"}));
+    assert!(tool.admit(r#"{"x": {}}"#).is_err(), "the reference points at nothing");
+    let node = json!({"anyOf": [branch("a"), branch("b")]});
+    let tool = bound(json!({"properties": {"x": {"$ref": "#/$defs/node"}}, "$defs": {"node": node}}));
+    let nested = |depth: usize, leaf: Value| (0..depth).fold(leaf, |child, _| json!({"b": "1", "child": child}));
+    let raw = json!({"x": nested(3, json!({"b": "2"}))}).to_string();
+    assert_eq!(admit(&tool, &raw).pointer("/x/child/child/child/b"), Some(&json!(2)));
+    let raw = json!({"x": nested(9, json!({"b": "2"}))}).to_string();
+    assert!(refuse(&tool, &raw).contains("want integer, but got string"));
 }
 
 #[test]

@@ -1,10 +1,12 @@
 //! What holds for the admission of any text.
 
+use std::sync::LazyLock;
+
 use adjutant_tool::{Bound, ToolSpec, llm::CallResult, tool_fn};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-fn bound() -> Bound {
+static BOUND: LazyLock<Bound> = LazyLock::new(|| {
     let schema = json!({
         "type": "object",
         "properties": {
@@ -17,7 +19,7 @@ fn bound() -> Bound {
         "$defs": {"n": {"type": "integer"}}
     });
     Bound::new(tool_fn(ToolSpec::new("t", "A test.", schema), |_, _| async { Ok(CallResult::ok("")) }))
-}
+});
 
 fn scalar() -> impl Strategy<Value = Value> {
     let texts =
@@ -28,6 +30,8 @@ fn scalar() -> impl Strategy<Value = Value> {
         any::<i64>().prop_map(Value::from),
         any::<u64>().prop_map(Value::from),
         (-1_000_i32..1_000).prop_map(|n| json!(f64::from(n) / 4.0)),
+        prop::num::f64::ANY.prop_map(|n| json!(n)),
+        prop::num::f64::NORMAL.prop_map(|n| Value::from(n.to_string())),
         texts.prop_map(Value::from),
         ".{0,6}".prop_map(Value::from),
     ]
@@ -47,7 +51,7 @@ fn arguments() -> impl Strategy<Value = Value> {
 }
 
 fn holds_what_is_promised(raw: &str) {
-    let tool = bound();
+    let tool = &*BOUND;
     let Ok(admitted) = tool.admit(raw) else { return };
     let schema = tool.schema().expect("a schema");
     assert_eq!(schema.validate(&admitted.value), Ok(()));
@@ -85,15 +89,23 @@ proptest! {
             end -= 1;
         }
         prop_assume!(end > 0 && end < whole.len());
-        let refusal = bound().admit(&whole[..end]).expect_err("cut text is never completed");
+        let refusal = BOUND.admit(&whole[..end]).expect_err("cut text is never completed");
         prop_assert!(refusal.message.contains("the JSON is cut off"), "{}", refusal.message);
+    }
+
+    #[test]
+    fn admit_keeps_fractions_exact_when_they_come_as_text(n in prop::num::f64::NORMAL) {
+        let admitted = BOUND.admit(&json!({"number": format!("{n:e}")}).to_string()).expect("a number");
+        prop_assert_eq!(admitted.value["number"].as_f64(), Some(n));
+        let back: Value = serde_json::from_str(&admitted.text).expect("JSON");
+        prop_assert_eq!(back, admitted.value);
     }
 
     #[test]
     fn admit_keeps_integers_exact_when_they_have_64_bits(signed in any::<i64>(), unsigned in any::<u64>()) {
         for exact in [json!(signed), json!(unsigned)] {
             for raw in [format!(r#"{{"integer": {exact}}}"#), format!(r#"{{"integer": "{exact}"}}"#)] {
-                let admitted = bound().admit(&raw).expect("an integer");
+                let admitted = BOUND.admit(&raw).expect("an integer");
                 prop_assert_eq!(&admitted.value["integer"], &exact);
                 prop_assert!(admitted.text.contains(&exact.to_string()));
             }

@@ -170,7 +170,8 @@ fn double(length: Length, r#type: Option<Length>) -> Length {
 
 #[tokio::test]
 async fn tool_takes_and_shows_types_of_the_user() {
-    let length = text(double, r#"{"length": {"value": "1.25", "unit": "foot"}, "type": {"value": 1, "unit": "metre"}}"#);
+    let length =
+        text(double, r#"{"length": {"value": "1.25", "unit": "foot"}, "type": {"value": 1, "unit": "metre"}}"#);
     assert_eq!(length.await, r#"{"value":3.5,"unit":"foot"}"#);
     let schema = ErasedTool::spec(&double).decl.schema;
     assert!(schema.get("$defs").is_none() && schema.get("$schema").is_none() && schema.get("title").is_none());

@@ -31,6 +31,7 @@ async fn tools_warn_of_every_shadow_when_more_are_added() {
     let expect = [("a", "first"), ("b", "b"), ("c", "c")].map(|(name, says)| (name.to_owned(), says.to_owned()));
     assert_eq!(shown(&set), expect);
     assert_eq!(set.warnings(), [shadowed("a"), shadowed("a")]);
+    assert!(tools.names().map(ToString::to_string).eq(["a", "b", "c"]));
     let result = set.get("a").expect("a is there").call(json!({}), CallContext::detached()).await;
     assert_eq!(result.expect("it answers").text(), "first");
 }

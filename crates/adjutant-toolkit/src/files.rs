@@ -1,9 +1,12 @@
 //! Read-only tools for the files below one folder. What they may open is decided in `root.rs` alone.
 
 mod glob;
+mod hits;
 mod ignored;
 mod lines;
 mod list;
+mod listing;
+mod part;
 mod read;
 mod root;
 mod search;

@@ -71,7 +71,8 @@ fn tools_refuse_when_a_link_leads_out() {
         check_refused(&place, path);
     }
     let files = Files::new(&root).expect("a folder");
-    let list = "absolute  link\nchain  link\nfolder  link\ninside.txt  7 B\nrelative  link\nsub/\n[5 files, 1 directory]";
+    let list =
+        "absolute  link\nchain  link\nfolder  link\ninside.txt  7 B\nrelative  link\nsub/\n[5 files, 1 directory]";
     assert_eq!(ask(&files, "list_files", json!({"depth": 9})), Ok(list.to_owned()));
     let none = "[no match for `s3cret` in 1 file]";
     assert_eq!(ask(&files, "search_text", json!({"pattern": "s3cret"})), Ok(none.to_owned()));
@@ -103,7 +104,7 @@ fn tools_stay_inside_when_links_are_swapped_in() {
                 swap(&root, &root.join("inside.txt"), |at| fs::write(at, "inside\n"), "../outside/secret-name.txt");
             }
         });
-        for _ in 0..300 {
+        for _ in 0..100 {
             for (tool, args) in [
                 ("list_files", json!({"depth": 9})),
                 ("list_files", json!({"path": "sub"})),

@@ -43,7 +43,8 @@ fn check(folder: &TempDir, tool: &str, args: Value, expect: &str) {
 fn toolbox_holds_three_pure_tools_when_made() {
     let folder = folder(&[]);
     let tools = Files::new(folder.path()).expect("a folder").toolbox();
-    let specs: Vec<_> = tools.toolset().iter().map(|tool| (tool.spec().name().to_string(), tool.spec().replay)).collect();
+    let specs: Vec<_> =
+        tools.toolset().iter().map(|tool| (tool.spec().name().to_string(), tool.spec().replay)).collect();
     let names = ["list_files", "read_file", "search_text"];
     assert_eq!(specs, names.map(|name| (name.to_owned(), Replay::Pure)));
     let decl = &tools.toolset().decls()[1];
@@ -65,10 +66,25 @@ fn files_refuses_a_root_when_it_is_no_directory() {
 fn list_shows_sizes_and_slashes_when_nested() {
     let folder = folder(&[("b/c/d/e.txt", b"1"), ("b/f.txt", &[b'x'; 2_048]), ("a.txt", b"abc"), (".hidden", b"")]);
     check(&folder, "list_files", json!({}), "a.txt  3 B\nb/\nb/c/\nb/f.txt  2.0 KB\n[2 files, 2 directories]");
-    check(&folder, "list_files", json!({"path": "./b/c", "depth": 9}), "b/c/d/\nb/c/d/e.txt  1 B\n[1 file, 1 directory]");
-    check(&folder, "list_files", json!({"path": "a.txt"}), "error: `a.txt` is a file, not a directory; read_file shows it");
+    check(
+        &folder,
+        "list_files",
+        json!({"path": "./b/c", "depth": 9}),
+        "b/c/d/\nb/c/d/e.txt  1 B\n[1 file, 1 directory]",
+    );
+    check(
+        &folder,
+        "list_files",
+        json!({"path": "a.txt"}),
+        "error: `a.txt` is a file, not a directory; read_file shows it",
+    );
     check(&folder, "list_files", json!({"path": "no"}), "error: there is no `no`");
-    check(&folder, "list_files", json!({"path": "a.txt/x"}), "error: there is no `a.txt/x`: a part of it is no directory");
+    check(
+        &folder,
+        "list_files",
+        json!({"path": "a.txt/x"}),
+        "error: there is no `a.txt/x`: a part of it is no directory",
+    );
 }
 
 #[test]
@@ -83,8 +99,7 @@ fn list_keeps_the_shallow_entries_when_there_are_too_many() {
     let expect = "a/\na/1  0 B\nb/\nc  0 B\n\
         [4 files, 2 directories; 2 of them left out: list a directory below, or a smaller depth]";
     assert_eq!(result.text(), expect);
-    let details =
-        json!({"files": 4, "directories": 2, "shown": 4, "left_out": 2, "unreadable": 0, "truncated": true});
+    let details = json!({"files": 4, "directories": 2, "shown": 4, "left_out": 2, "unreadable": 0, "truncated": true});
     assert_eq!(result.details, details);
 }
 
@@ -108,16 +123,20 @@ fn list_follows_ignore_rules_when_they_are_nested_and_negated() {
     let expect = "keep.log  0 B\nother/\nother/d.log  0 B\nsub/\nsub/b.log  0 B\nsub/target/\n[3 files, 3 directories]";
     check(&folder, "list_files", json!({}), expect);
     // The rules of the directories above hold too; a directory that is named is shown all the same.
-    check(&folder, "list_files", json!({"path": "sub", "depth": 1}), "sub/b.log  0 B\nsub/target/\n[1 file, 1 directory]");
+    check(
+        &folder,
+        "list_files",
+        json!({"path": "sub", "depth": 1}),
+        "sub/b.log  0 B\nsub/target/\n[1 file, 1 directory]",
+    );
     check(&folder, "list_files", json!({"path": "target"}), "target/x  0 B\n[1 file, 0 directories]");
-    for (tool, args) in [
-        ("list_files", json!({"path": ".git"})),
-        ("search_text", json!({"pattern": "secret", "path": "sub/../.git"})),
-    ] {
+    for (tool, args) in
+        [("list_files", json!({"path": ".git"})), ("search_text", json!({"pattern": "secret", "path": "sub/../.git"}))]
+    {
         let error = call(&folder, tool, args).expect_err("git's own files are not shown");
         assert!(error.message().ends_with("is not shown: it belongs to git itself"), "{error}");
     }
-    check(&folder, "search_text", json!({"pattern": "secret|x"}), "[no match for `secret|x` in 3 files]");
+    check(&folder, "search_text", json!({"pattern": "secret|x"}), "[no match for `secret|x` in 4 files]");
 }
 
 #[test]
@@ -163,10 +182,7 @@ fn read_cuts_a_line_when_it_is_huge() {
     huge.extend(b"\nnext\n");
     let folder = folder(&[("huge", &huge)]);
     let result = call(&folder, "read_file", json!({"path": "huge"})).expect("text");
-    let expect = format!(
-        "     1\tx{} [+2.9 MB of this line]\n     2\tnext\n[lines 1-2 of 2, 2.9 MB]",
-        "é".repeat(999)
-    );
+    let expect = format!("     1\tx{} [+2.9 MB of this line]\n     2\tnext\n[lines 1-2 of 2, 2.9 MB]", "é".repeat(999));
     assert_eq!(result.text(), expect);
     assert_eq!(result.details["lines_cut"], 1);
 }
@@ -195,11 +211,8 @@ fn read_says_how_to_go_on_when_the_file_is_long() {
 
 #[test]
 fn search_shows_places_when_it_finds() {
-    let folder = folder(&[
-        ("src/a.rs", b"fn one() {}\r\nfn two() {}\n// one\n"),
-        ("src/b.txt", b"ONE\none"),
-        ("bin", b"one\0"),
-    ]);
+    let folder =
+        folder(&[("src/a.rs", b"fn one() {}\r\nfn two() {}\n// one\n"), ("src/b.txt", b"ONE\none"), ("bin", b"one\0")]);
     let case = |args, expect: &str| check(&folder, "search_text", args, expect);
     case(
         json!({"pattern": r"\bone\b"}),

@@ -25,7 +25,7 @@ impl LocalPort {
             }
             None => {
                 let work = admit_later(Arc::clone(&self.feed), call);
-                self.perform(ActId::Admit(id), work);
+                self.perform_unless_stopped(ActId::Admit(id), work);
             }
         }
     }

@@ -1,6 +1,7 @@
 //! Ask: stream the model, show what it says, and keep what was said when it is cut off.
 
 use std::{
+    panic::AssertUnwindSafe,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
@@ -8,12 +9,13 @@ use std::{
 
 use adjutant_llm::{BlockKind, Chunk, ChunkStream, Collector, Error, ErrorKind, Reply, Request, Stop};
 use adjutant_tool::Cancel;
+use futures_util::FutureExt;
 
-use super::{Feed, Performed, Place};
+use super::{Feed, Performed, Place, bound};
 use crate::{ActId, EventKind, Failure, Record, TurnNo};
 
-/// How many chunks are taken in a row before a wish to stop is looked for.
-const BURST: u32 = 64;
+/// How many chunks are taken in a row before others get their turn: the driver, the reader, a wish to stop.
+const BURST: u32 = 256;
 
 /// A stream on its way.
 struct Asking {
@@ -53,8 +55,17 @@ pub(super) async fn ask(feed: Arc<Feed>, place: Place, request: Request, stop: C
         shown,
     };
     let mut stopped = Box::pin(async move { stop.cancelled().await });
-    let outcome = std::future::poll_fn(|cx| asking.poll(cx, stopped.as_mut())).await;
-    asking.end(outcome)
+    let streaming = std::future::poll_fn(|cx| asking.poll(cx, stopped.as_mut()));
+    match AssertUnwindSafe(streaming).catch_unwind().await {
+        Ok(outcome) => asking.end(outcome),
+        Err(panic) => {
+            // What was said before the panic was shown, so it stays.
+            let act = ActId::Ask(turn);
+            let message = format!("{act:?} panicked: {}", bound::panic_text(&*panic));
+            asking.records.push(Record::Broke { act, failure: Failure::Act { act, message: message.into() } });
+            asking.end(None)
+        }
+    }
 }
 
 impl Asking {
@@ -64,34 +75,35 @@ impl Asking {
         cx: &mut Context<'_>,
         mut stopped: Pin<&mut impl Future>,
     ) -> Poll<Option<Result<Arc<Reply>, Error>>> {
-        loop {
-            for _ in 0..BURST {
-                if self.feed.mailbox.poll_room(cx).is_pending() {
+        for _ in 0..BURST {
+            if self.feed.mailbox.poll_room(cx).is_pending() {
+                return stopped.as_mut().poll(cx).map(|_| None);
+            }
+            let chunk = match self.stream.as_mut().poll_next(cx) {
+                Poll::Ready(Some(Ok(chunk))) => chunk,
+                Poll::Ready(Some(Err(error))) => return Poll::Ready(Some(Err(error))),
+                Poll::Ready(None) => {
+                    let message = "the stream of the model ended without a reply";
+                    return Poll::Ready(Some(Err(Error::new(ErrorKind::Protocol, message))));
+                }
+                Poll::Pending => {
+                    // The next chunk comes later, so the time is looked at once a wake, not once a chunk.
+                    self.at_ms = self.feed.setup.world.now_ms();
                     return stopped.as_mut().poll(cx).map(|_| None);
                 }
-                let chunk = match self.stream.as_mut().poll_next(cx) {
-                    Poll::Ready(Some(Ok(chunk))) => chunk,
-                    Poll::Ready(Some(Err(error))) => return Poll::Ready(Some(Err(error))),
-                    Poll::Ready(None) => {
-                        let message = "the stream of the model ended without a reply";
-                        return Poll::Ready(Some(Err(Error::new(ErrorKind::Protocol, message))));
-                    }
-                    Poll::Pending => {
-                        // The next chunk comes later, so the time is looked at once a wake, not once a chunk.
-                        self.at_ms = self.feed.setup.world.now_ms();
-                        return stopped.as_mut().poll(cx).map(|_| None);
-                    }
-                };
-                match self.collector.push(&chunk) {
-                    Ok(Some(reply)) => return Poll::Ready(Some(Ok(reply))),
-                    Ok(None) => self.take(chunk),
-                    Err(error) => return Poll::Ready(Some(Err(error))),
-                }
-            }
-            if stopped.as_mut().poll(cx).is_ready() {
-                return Poll::Ready(None);
+            };
+            match self.collector.push(&chunk) {
+                Ok(Some(reply)) => return Poll::Ready(Some(Ok(reply))),
+                Ok(None) => self.take(chunk),
+                Err(error) => return Poll::Ready(Some(Err(error))),
             }
         }
+        if stopped.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(None);
+        }
+        // The port hears of a wish to stop only when it is polled itself.
+        cx.waker().wake_by_ref();
+        Poll::Pending
     }
 
     fn take(&mut self, chunk: Chunk) {

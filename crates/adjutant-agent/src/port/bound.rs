@@ -7,20 +7,23 @@ use adjutant_llm::{CallResult, Content};
 /// How many bytes of a panic's message are kept.
 const MAX_PANIC: usize = 1_000;
 
-/// Cuts the text of a result to a number of bytes, and says so.
+/// Cuts the text of a result to a number of bytes over all its pieces, and says so once.
 pub(super) fn cut(mut result: CallResult, max: usize) -> CallResult {
-    let mut left = max;
-    for content in &mut result.content {
-        let Content::Text { text } = content else { continue };
-        if text.len() <= left {
-            left -= text.len();
-            continue;
+    let whole: usize = result.content.iter().filter_map(Content::as_text).map(str::len).sum();
+    let (mut kept, mut full) = (0, false);
+    result.content.retain_mut(|content| {
+        let Content::Text { text } = content else { return true };
+        if full {
+            return false;
         }
-        let (kept, whole) = (floor(text, left), text.len());
-        left = 0;
-        let notice = format!("\n[output cut: the first {} of {whole} bytes are shown]", kept.len());
-        *text = Arc::from(format!("{kept}{notice}"));
-    }
+        let part = floor(text, max - kept);
+        kept += part.len();
+        if part.len() < text.len() {
+            full = true;
+            *text = Arc::from(format!("{part}\n[output cut: the first {kept} of {whole} bytes are shown]"));
+        }
+        true
+    });
     result
 }
 
@@ -44,5 +47,12 @@ mod tests {
         let result = cut(CallResult::ok("añb"), 2);
         assert_eq!(result.text(), "a\n[output cut: the first 1 of 4 bytes are shown]");
         assert_eq!(cut(CallResult::ok("añb"), 4).text(), "añb");
+    }
+
+    #[test]
+    fn cut_tells_once_when_many_pieces_are_too_long() {
+        let content = vec![Content::text("ab"); 1_000];
+        let result = cut(CallResult { content, ..CallResult::ok("") }, 3);
+        assert_eq!(result.text(), "ab\na\n[output cut: the first 3 of 2000 bytes are shown]");
     }
 }

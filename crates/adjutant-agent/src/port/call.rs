@@ -4,10 +4,7 @@ use std::{
     collections::BTreeMap,
     panic::AssertUnwindSafe,
     pin::Pin,
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -52,7 +49,7 @@ impl LocalPort {
             call: id,
             resumable: replay == Replay::Resumable,
             steps: Mutex::new(run.steps(id)),
-            ended: AtomicBool::new(false),
+            ended: Mutex::new(false),
         };
         let job = Job {
             feed: Arc::clone(&self.feed),
@@ -74,7 +71,7 @@ impl Job {
         let (id, max, ran) = (self.call.id, self.feed.setup.max_result_bytes, self.ran.take());
         let door = Arc::clone(&self.door);
         let result = self.result().await;
-        door.ended.store(true, Ordering::Release);
+        *door.ended() = true;
         let result = CallResult { args: ran, ..bound::cut(result, max) };
         Performed::new(ActId::Call(id), Record::Returned { call: id, result: Arc::new(result) })
     }
@@ -198,19 +195,23 @@ struct Door {
     call: CallId,
     resumable: bool,
     steps: Mutex<BTreeMap<Arc<str>, Step>>,
-    ended: AtomicBool,
+    ended: Mutex<bool>,
 }
 
 impl Door {
     /// Records something and waits until it is durable.
     async fn note(&self, record: Record) -> Result<(), ToolError> {
         let ended = || ToolError::new(ToolErrorKind::Cancelled, "the call has ended");
-        if self.ended.load(Ordering::Acquire) {
+        if *self.ended() {
             return Err(ended());
         }
         let (done, durable) = oneshot::channel();
         self.inbox.push(Input::Note { call: self.call, record, done: Some(done) });
         durable.await.map_err(|_| ended())
+    }
+
+    fn ended(&self) -> MutexGuard<'_, bool> {
+        self.ended.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn check(&self) -> Result<(), ToolError> {
@@ -224,7 +225,9 @@ impl Door {
 #[async_trait]
 impl CallPort for Door {
     fn emit(&self, progress: Progress) {
-        if !self.ended.load(Ordering::Acquire) {
+        // Held while the progress is shown, so that none is shown after the end.
+        let ended = self.ended();
+        if !*ended {
             let at_ms = self.feed.setup.world.now_ms();
             let kind = EventKind::ToolProgress { call: self.call, progress };
             self.feed.mailbox.push_progress(self.feed.event(self.place, at_ms, kind));
@@ -238,7 +241,13 @@ impl CallPort for Door {
 
     async fn begin(&self, key: &str) -> Result<Noted, ToolError> {
         self.check()?;
-        let known = self.steps.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned();
+        let known = {
+            let mut steps = self.steps.lock().unwrap_or_else(PoisonError::into_inner);
+            let known = steps.get(key).cloned();
+            // Begun at once, so that a step that is entered twice at a time is done once.
+            steps.entry(key.into()).or_insert(Step::Begun);
+            known
+        };
         match known {
             Some(Step::Noted(value)) => Ok(Noted::Done(value)),
             Some(Step::Begun) => Ok(Noted::Unknown),

@@ -1,6 +1,6 @@
 //! `apply`: what a record means. Frozen: an old log folds to the same state for ever.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use adjutant_llm::{CallId, CallResult, Edit, Entry, NanoUsd, Reply, Turn, Usage};
 
@@ -125,7 +125,7 @@ impl Run {
     }
 
     fn retracted(&mut self, turn: TurnNo, attempt: u32, usage: Usage) -> Result<(), Why> {
-        self.turn_mut(turn)?.attempt = attempt + 1;
+        self.turn_mut(turn)?.attempt = attempt.saturating_add(1);
         self.current_mut()?.usage += usage;
         Ok(())
     }
@@ -200,7 +200,8 @@ impl Run {
                 // Reports were pushed as calls ended; the caller sees them in the order of the calls.
                 if let Some(current) = &mut self.current {
                     let first = current.calls.len() - turn.results().len();
-                    current.calls[first..].sort_by_key(|report| report.call);
+                    let order: BTreeMap<CallId, usize> = turn.reply().calls().map(|call| call.id).zip(0..).collect();
+                    current.calls[first..].sort_by_key(|report| order.get(&report.call).copied());
                 }
                 self.append(Entry::Turn(turn));
             }

@@ -118,9 +118,8 @@ impl Decoder {
         };
         let block = self.blocks.open(|id| so_far.kind(id), out)?;
         self.open.push(Open { index, block, so_far });
-        match (first, self.open.last_mut()) {
-            (Some(Text(first)), Some(open)) => open.grow(first.into_owned(), out),
-            _ => {}
+        if let (Some(Text(first)), Some(open)) = (first, self.open.last_mut()) {
+            open.grow(first.into_owned(), out);
         }
         Ok(())
     }
@@ -221,7 +220,9 @@ impl Decode for Decoder {
             ("content_block_stop", Some(index)) => self.closed(index, out),
             ("message_start", _) => self.begun(event.message, out),
             ("message_delta", _) => {
-                if let Some(Text(reason)) = event.delta.and_then(|delta| delta.stop_reason) {
+                if let Some(Text(reason)) =
+                    event.delta.and_then(|delta| delta.stop_reason).filter(|it| !it.0.is_empty())
+                {
                     self.stop = Some(reason.into());
                 }
                 self.used(event.usage, out);

@@ -116,9 +116,11 @@ impl Encoder {
         let part = |block: &'a Arc<Block>| match &**block {
             Block::Text { text: said } => (!said.trim().is_empty()).then(|| text(said)),
             Block::Thinking(thinking) => own.then(|| replayed(thinking)).flatten(),
-            Block::Call(call) => results
-                .next()
-                .map(|result| Part::ToolUse { id: call.id, name: call.name.as_str(), input: Args::of(call, result) }),
+            Block::Call(call) => results.next().map(|result| Part::ToolUse {
+                id: call.id,
+                name: call.name.as_str(),
+                input: Args::of(call, result),
+            }),
             Block::Opaque { issuer, value } => (&**issuer == ISSUER).then_some(Part::Opaque(value)),
             _ => None,
         };

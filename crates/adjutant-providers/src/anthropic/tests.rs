@@ -1,1 +1,243 @@
-//! Tests.
+//! Tests of the wire: conformance, and the bytes of requests.
+
+use adjutant_llm::{
+    Block, Call, CallId, CallResult, Content, Custom, Document, Entry, Image, Inputs, Options, Reply, RequestOption,
+    Source, Status, Stop, Summary, Thinking, ToolDecl, Transcript, Turn, UserMessage,
+};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::driver::tests as play;
+
+const ID: &str = "anthropic/claude-sonnet-5";
+
+fn model() -> Anthropic {
+    let mut inputs = Inputs::default();
+    (inputs.images, inputs.documents) = (true, true);
+    Anthropic::new(ModelInfo::new(ID).inputs(inputs), "sk-secret")
+}
+
+/// The body of a request, and its warnings.
+fn body(model: &Anthropic, request: &Request) -> (String, Vec<String>) {
+    let (body, warnings) = model.inner.encode(request);
+    let text = String::from_utf8(body.to_vec()).expect("text");
+    serde_json::from_str::<Value>(&text).expect("a body is JSON");
+    (text, warnings.iter().map(ToString::to_string).collect())
+}
+
+/// Checks the messages of a request that shows these entries.
+#[track_caller]
+fn check(entries: impl IntoIterator<Item = Entry>, expect: Value) {
+    let (text, _) = body(&model(), &Request::of(Transcript::from_iter(entries)));
+    let value: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(value["messages"], expect);
+}
+
+fn id(block: u32) -> CallId {
+    CallId { turn: 3, attempt: 0, block }
+}
+
+fn call(block: u32, args: &str) -> Block {
+    Block::Call(Call { id: id(block), wire_id: Some("toolu_1".into()), name: "read".into(), args: args.into() })
+}
+
+fn turn(model: &str, stop: Stop, blocks: Vec<Block>, results: Vec<CallResult>) -> Entry {
+    let mut reply = Reply::new(model.into(), stop);
+    reply.blocks = blocks.into_iter().map(Arc::new).collect();
+    let mut open = Turn::open(Arc::new(reply.clone()));
+    for (call, result) in reply.calls().zip(results) {
+        open.put(call.id, Arc::new(result)).expect("the call is open");
+    }
+    Entry::Turn(open.close().expect("every call has its result"))
+}
+
+fn thinking(text: &str, signature: Option<&str>, redacted: bool) -> Block {
+    Block::Thinking(Thinking { text: text.into(), signature: signature.map(Into::into), redacted })
+}
+
+#[tokio::test(start_paused = true)]
+async fn answers_become_chunks_when_anything_is_sent() {
+    play::conform(&model().inner, "anthropic").await;
+}
+
+#[test]
+fn answers_break_nothing_when_they_are_garbled() {
+    play::survive(&model().inner, "anthropic");
+}
+
+#[test]
+fn body_is_written_byte_for_byte_when_all_is_set() {
+    let tool = ToolDecl {
+        name: "read".into(),
+        description: "Reads.".into(),
+        schema: Arc::new(json!({"type": "object", "properties": {}})),
+    };
+    let options = Options::new().max_output_tokens(100).temperature(0.5).stop("END").extra("top_k", 5);
+    let request = Request::new().system("Be \"brief\".").tools([tool]).options(options).user("hi");
+    let expect = r#"{"model":"claude-sonnet-5","max_tokens":100,"stream":true,"temperature":0.5,"stop_sequences":["END"],"cache_control":{"type":"ephemeral"},"top_k":5,"system":"Be \"brief\".","tools":[{"name":"read","description":"Reads.","input_schema":{"type":"object","properties":{}}}],"messages":[{"role":"user","content":[{"type":"text","text":"hi"}]}]}"#;
+    assert_eq!(body(&model(), &request), (expect.to_owned(), vec![]));
+}
+
+#[test]
+fn body_warns_when_options_are_refused() {
+    let info = ModelInfo::new(ID).refuses(RequestOption::Temperature);
+    let model = Anthropic::new(info, "k").base_url("http://127.0.0.1:1");
+    let options = Options::new().max_output_tokens(10_000).temperature(1.0).extra("stream", false);
+    let (text, warnings) = body(&model, &Request::new().options(options).user("hi"));
+    assert_eq!(
+        text,
+        r#"{"model":"claude-sonnet-5","max_tokens":8192,"stream":true,"messages":[{"role":"user","content":[{"type":"text","text":"hi"}]}]}"#
+    );
+    assert_eq!(
+        warnings,
+        [
+            "temperature was dropped: anthropic/claude-sonnet-5 refuses it",
+            "max_output_tokens was lowered from 10000 to 8192: anthropic/claude-sonnet-5 allows no more",
+            "the extra field stream was dropped: it is made of the request itself",
+        ]
+    );
+}
+
+#[test]
+fn turn_sends_all_results_in_one_message_when_calls_are_parallel() {
+    let mut ran = CallResult::ok("b");
+    ran.args = Some(r#"{"path":"b"}"#.into());
+    check(
+        [turn(
+            ID,
+            Stop::Calls,
+            vec![
+                Block::text("Look."),
+                Block::text(""),
+                call(1, r#"{"n":9007199254740993}"#),
+                call(2, "{}"),
+                call(3, "x"),
+            ],
+            vec![CallResult::ok("a"), ran, CallResult::new(Status::Truncated, "")],
+        )],
+        json!([
+            {"role": "assistant", "content": [
+                {"type": "text", "text": "Look."},
+                {"type": "tool_use", "id": "c3_0_1", "name": "read", "input": {"n": 9_007_199_254_740_993_u64}},
+                {"type": "tool_use", "id": "c3_0_2", "name": "read", "input": {"path": "b"}},
+                {"type": "tool_use", "id": "c3_0_3", "name": "read", "input": {"INVALID_JSON": "x"}},
+            ]},
+            {"role": "user", "content": [
+                {"type": "tool_result", "tool_use_id": "c3_0_1", "content": [{"type": "text", "text": "a"}]},
+                {"type": "tool_result", "tool_use_id": "c3_0_2", "content": [{"type": "text", "text": "b"}]},
+                {"type": "tool_result", "tool_use_id": "c3_0_3", "is_error": true},
+            ]},
+        ]),
+    );
+}
+
+#[test]
+fn turn_replays_thinking_when_it_is_of_the_same_model() {
+    let opaque = |issuer: &str| Block::Opaque { issuer: issuer.into(), value: json!({"type": "compaction", "x": 1}) };
+    let blocks = || {
+        vec![
+            thinking("", Some("sig"), false),
+            thinking("hm", None, false),
+            thinking("", Some("enc"), true),
+            opaque("anthropic"),
+            opaque("openai"),
+            Block::text("a"),
+        ]
+    };
+    check(
+        [turn(ID, Stop::Length, blocks(), vec![])],
+        json!([{"role": "assistant", "content": [
+            {"type": "thinking", "thinking": "", "signature": "sig"},
+            {"type": "redacted_thinking", "data": "enc"},
+            {"type": "compaction", "x": 1},
+            {"type": "text", "text": "a"},
+        ]}]),
+    );
+    check(
+        [turn("anthropic/claude-opus-5", Stop::End, blocks(), vec![])],
+        json!([{"role": "assistant", "content": [{"type": "compaction", "x": 1}, {"type": "text", "text": "a"}]}]),
+    );
+    check([turn(ID, Stop::Length, vec![thinking("hm", Some("s"), false)], vec![])], json!([]));
+}
+
+#[test]
+fn turn_sends_text_alone_when_it_was_cut_short() {
+    for stop in [Stop::Interrupted, Stop::Refused, Stop::Filtered] {
+        let blocks = vec![thinking("", Some("s"), false), Block::text("half"), call(2, "{}")];
+        check(
+            [turn(ID, stop, blocks, vec![CallResult::new(Status::Cancelled, "no")])],
+            json!([{"role": "assistant", "content": [{"type": "text", "text": "half"}]}]),
+        );
+        check([turn(ID, stop, vec![call(0, "{}")], vec![CallResult::new(Status::Cancelled, "no")])], json!([]));
+    }
+}
+
+#[test]
+fn user_content_is_sent_in_its_forms_when_it_has_media() {
+    let base64 = |data: &str| Source::Base64 { data: data.into() };
+    let document = |media_type: &str, source| {
+        Content::Document(Document { media_type: media_type.into(), name: Some("n".into()), source })
+    };
+    let content = vec![
+        Content::text(" "),
+        Content::Image(Image { media_type: "image/png".into(), source: base64("aGk=") }),
+        Content::Image(Image {
+            media_type: "image/png".into(),
+            source: Source::Url { url: "https://a.example".into() },
+        }),
+        document("application/pdf", base64("aGk=")),
+        document("text/csv", base64("aGk=")),
+    ];
+    check(
+        [
+            Entry::User(UserMessage::new(content)),
+            Entry::User(UserMessage::text(" \n")),
+            Entry::Custom(Custom { kind: "x".into(), value: Value::Null }),
+            Entry::Summary(Summary { text: "so far".into(), covers: 3 }),
+        ],
+        json!([
+            {"role": "user", "content": [
+                {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}},
+                {"type": "image", "source": {"type": "url", "url": "https://a.example"}},
+                {"type": "document", "title": "n",
+                 "source": {"type": "base64", "media_type": "application/pdf", "data": "aGk="}},
+                {"type": "document", "title": "n", "source": {"type": "text", "media_type": "text/plain", "data": "hi"}},
+            ]},
+            {"role": "user", "content": [{"type": "text", "text": "so far"}]},
+        ]),
+    );
+}
+
+/// Arbitrary entries: users, turns with calls, cut-off turns, and what is not sent at all.
+pub(crate) fn entries() -> impl Strategy<Value = Vec<Entry>> {
+    let text = "[a-z\"\\\\ é🦀\n]{0,40}";
+    let entry = prop_oneof![
+        text.prop_map(|text| Entry::User(UserMessage::text(text))),
+        text.prop_map(|text| Entry::Summary(Summary { text: text.into(), covers: 1 })),
+        Just(Entry::Custom(Custom { kind: "x".into(), value: Value::Null })),
+        (text, text, any::<bool>()).prop_map(|(said, args, whole)| {
+            let stop = if whole { Stop::Calls } else { Stop::Interrupted };
+            turn(ID, stop, vec![Block::text(said), call(1, &args)], vec![CallResult::ok("x".repeat(30_000))])
+        }),
+    ];
+    prop::collection::vec(entry, 1..12)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn body_is_a_prefix_of_the_next_one_when_entries_are_appended(entries in entries()) {
+        let model = model();
+        let mut request = Request::new().system("s");
+        let mut before = String::new();
+        for entry in &entries {
+            request.entries.push(entry.clone());
+            let (text, _) = body(&model, &request);
+            prop_assert!(text.starts_with(&before));
+            before = text[..text.len() - 2].to_owned();
+        }
+        let fresh = Request::of(Transcript::from_iter(entries)).system("s");
+        prop_assert_eq!(body(&model, &fresh).0, body(&model, &request).0);
+    }
+}

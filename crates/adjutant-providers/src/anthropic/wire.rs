@@ -106,11 +106,9 @@ pub(super) struct Begun<'a> {
     pub(super) usage: Option<&'a RawValue>,
 }
 
-/// The delta of `content_block_delta` or `message_delta`.
+/// The delta of `content_block_delta` or `message_delta`; the block tells which field counts.
 #[derive(Debug, Deserialize)]
 pub(super) struct Delta<'a> {
-    #[serde(rename = "type", borrow, default)]
-    pub(super) kind: Loose<'a>,
     #[serde(borrow, default)]
     pub(super) text: Option<Text<'a>>,
     #[serde(borrow, default)]

@@ -76,13 +76,13 @@ impl Decoder {
     }
 
     fn choice(&mut self, choice: Choice<'_>, out: &mut VecDeque<Chunk>) -> Result<(), Error> {
-        if choice.index != 0 {
+        if choice.index.unwrap_or(0) != 0 {
             return Ok(());
         }
         if let Some(delta) = choice.delta {
             self.delta(delta, out)?;
         }
-        if let Some(reason) = choice.finish_reason.0 {
+        if let Some(reason) = choice.finish_reason.0.filter(|reason| !reason.is_empty()) {
             if reason == "error" {
                 let text = format!("{} broke off with an error", self.model);
                 return Err(Error::new(ErrorKind::Overloaded, text));
@@ -93,7 +93,8 @@ impl Decoder {
     }
 
     fn delta(&mut self, delta: Delta<'_>, out: &mut VecDeque<Chunk>) -> Result<(), Error> {
-        if let Some(text) = delta.reasoning_content.0.or(delta.reasoning.0) {
+        let thinking = delta.reasoning_content.0.filter(|text| !text.is_empty());
+        if let Some(text) = thinking.or(delta.reasoning.0) {
             self.say(Kind::Thinking, text, out)?;
         }
         if let Some(Text(text)) = delta.content {
@@ -305,7 +306,8 @@ fn normal(said: &wire::Usage) -> Usage {
     let cache_read = count(cached).min(input);
     let cache_write = count(details.and_then(|it| it.cache_write_tokens)).min(input - cache_read);
     let reasoning = count(said.completion_tokens_details.as_ref().and_then(|it| it.reasoning_tokens));
-    let beside = reasoning > output || said.total_tokens == input.checked_add(output).and_then(|it| it.checked_add(reasoning));
+    let beside =
+        reasoning > output || said.total_tokens == input.checked_add(output).and_then(|it| it.checked_add(reasoning));
     let output = if beside { output.saturating_add(reasoning) } else { output };
     Usage { input_uncached: input - cache_read - cache_write, cache_read, cache_write, output, reasoning }
 }

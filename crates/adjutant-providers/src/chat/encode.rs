@@ -2,7 +2,9 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use adjutant_llm::{Block, CallResult, Content as Given, Entry, ModelInfo, Reply, Request, Source, Stop, Turn, Warning};
+use adjutant_llm::{
+    Block, CallResult, Content as Given, Entry, ModelInfo, Reply, Request, Source, Stop, ToolDecl, Turn, Warning,
+};
 
 use super::wire::{Address, Call, Content, Declaration, File, Function, ImageUrl, Message, Part, Tool};
 use crate::{
@@ -32,9 +34,7 @@ impl Encode for Encoder {
         let own = |name: &str| !request.options.extra.contains_key(name);
         out.extend_from_slice(b"{\"model\":");
         write(out, self.info.name());
-        if let Some(tokens) =
-            options.max_output_tokens.filter(|_| own("max_completion_tokens") && own("max_tokens"))
-        {
+        if let Some(tokens) = options.max_output_tokens.filter(|_| own("max_completion_tokens") && own("max_tokens")) {
             member(out, "max_completion_tokens", &tokens);
         }
         member(out, "stream", &true);
@@ -51,11 +51,7 @@ impl Encode for Encoder {
             member(out, name, value);
         }
         if !request.tools.is_empty() {
-            let declare = |it| {
-                let adjutant_llm::ToolDecl { name, description, schema } = it;
-                Tool { kind: "function", function: Declaration { name: name.as_str(), description, parameters: schema } }
-            };
-            member(out, "tools", &request.tools.iter().map(declare).collect::<Vec<_>>());
+            member(out, "tools", &request.tools.iter().map(declaration).collect::<Vec<_>>());
         }
         out.extend_from_slice(b",\"messages\":[");
         if request.system.trim().is_empty() {
@@ -134,6 +130,11 @@ impl Encoder {
             message(out, &Message::User { content: Content::Parts(attached) });
         }
     }
+}
+
+fn declaration(tool: &ToolDecl) -> Tool<'_> {
+    let function = Declaration { name: tool.name.as_str(), description: &tool.description, parameters: &tool.schema };
+    Tool { kind: "function", function }
 }
 
 fn message(out: &mut Vec<u8>, message: &Message<'_>) {

@@ -1,1 +1,194 @@
-//! Tests.
+//! Tests of the wire: conformance, and the bytes of requests.
+
+use adjutant_llm::{
+    Block, Call, CallId, CallResult, Content, Document, Entry, Image, Inputs, Options, Reply, RequestOption, Source,
+    Status, Stop, Summary, Thinking, ToolDecl, Transcript, Turn, UserMessage,
+};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::driver::tests as play;
+
+const ID: &str = "openai/gpt-5.4";
+
+fn model() -> Chat {
+    let mut inputs = Inputs::default();
+    (inputs.images, inputs.documents) = (true, true);
+    Chat::new(ModelInfo::new(ID).inputs(inputs), "sk-secret")
+}
+
+/// The body of a request, and its warnings.
+fn body(model: &Chat, request: &Request) -> (String, Vec<String>) {
+    let (body, warnings) = model.inner.encode(request);
+    let text = String::from_utf8(body.to_vec()).expect("text");
+    serde_json::from_str::<Value>(&text).expect("a body is JSON");
+    (text, warnings.iter().map(ToString::to_string).collect())
+}
+
+/// Checks the messages of a request that shows these entries.
+#[track_caller]
+fn check(entries: impl IntoIterator<Item = Entry>, expect: Value) {
+    let (text, _) = body(&model(), &Request::of(Transcript::from_iter(entries)));
+    let value: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(value["messages"], expect);
+}
+
+fn call(block: u32, args: &str) -> Block {
+    let id = CallId { turn: 3, attempt: 0, block };
+    Block::Call(Call { id, wire_id: Some("call_1".into()), name: "read".into(), args: args.into() })
+}
+
+fn turn(stop: Stop, blocks: Vec<Block>, results: Vec<CallResult>) -> Entry {
+    let mut reply = Reply::new(ID.into(), stop);
+    reply.blocks = blocks.into_iter().map(Arc::new).collect();
+    let mut open = Turn::open(Arc::new(reply.clone()));
+    for (call, result) in reply.calls().zip(results) {
+        open.put(call.id, Arc::new(result)).expect("the call is open");
+    }
+    Entry::Turn(open.close().expect("every call has its result"))
+}
+
+fn image() -> Content {
+    Content::Image(Image { media_type: "image/png".into(), source: Source::Base64 { data: "aGk=".into() } })
+}
+
+#[tokio::test(start_paused = true)]
+async fn answers_become_chunks_when_anything_is_sent() {
+    play::conform(&model().inner, "chat").await;
+}
+
+#[test]
+fn answers_break_nothing_when_they_are_garbled() {
+    play::survive(&model().inner, "chat");
+}
+
+#[test]
+fn body_is_written_byte_for_byte_when_all_is_set() {
+    let tool = ToolDecl {
+        name: "read".into(),
+        description: "Reads.".into(),
+        schema: Arc::new(json!({"type": "object", "properties": {}})),
+    };
+    let options = Options::new().max_output_tokens(100).temperature(0.5).stop("END").extra("seed", 5);
+    let request = Request::new().system("Be \"brief\".").tools([tool]).options(options).user("hi");
+    let expect = r#"{"model":"gpt-5.4","max_completion_tokens":100,"stream":true,"stream_options":{"include_usage":true},"temperature":0.5,"stop":["END"],"seed":5,"tools":[{"type":"function","function":{"name":"read","description":"Reads.","parameters":{"type":"object","properties":{}}}}],"messages":[{"role":"system","content":"Be \"brief\"."},{"role":"user","content":"hi"}]}"#;
+    assert_eq!(body(&model(), &request), (expect.to_owned(), vec![]));
+}
+
+#[test]
+fn body_leaves_out_options_when_the_model_refuses_them() {
+    let info = ModelInfo::new(ID).refuses(RequestOption::MaxOutputTokens).refuses(RequestOption::Stop);
+    let options = Options::new().stop("x").extra("stream_options", json!({}));
+    let (text, warnings) = body(&Chat::new(info, Key::none()), &Request::new().options(options).user("hi"));
+    assert_eq!(
+        text,
+        r#"{"model":"gpt-5.4","stream":true,"stream_options":{},"messages":[{"role":"user","content":"hi"}]}"#
+    );
+    assert_eq!(warnings, ["stop was dropped: openai/gpt-5.4 refuses it"]);
+}
+
+#[test]
+fn turn_sends_a_message_for_each_result_when_calls_are_parallel() {
+    let mut ran = CallResult::ok("b");
+    ran.args = Some(r#"{"path":"b"}"#.into());
+    let mut pictures = CallResult::ok("c");
+    pictures.content = vec![image(), Content::text("c"), Content::text("d")];
+    let mut only = CallResult::ok("");
+    only.content = vec![image()];
+    let think = Block::Thinking(Thinking { text: "hm".into(), signature: None, redacted: false });
+    check(
+        [
+            turn(
+                Stop::Calls,
+                vec![think, call(1, r#"{"n": 1}"#), call(2, ""), call(3, "x"), call(4, "")],
+                vec![CallResult::ok("a"), ran, pictures, only],
+            ),
+            Entry::User(UserMessage::text("go on")),
+        ],
+        json!([
+            {"role": "assistant", "content": null, "tool_calls": [
+                {"id": "c3_0_1", "type": "function", "function": {"name": "read", "arguments": "{\"n\": 1}"}},
+                {"id": "c3_0_2", "type": "function", "function": {"name": "read", "arguments": "{\"path\":\"b\"}"}},
+                {"id": "c3_0_3", "type": "function",
+                 "function": {"name": "read", "arguments": "{\"INVALID_JSON\":\"x\"}"}},
+                {"id": "c3_0_4", "type": "function", "function": {"name": "read", "arguments": "{}"}},
+            ]},
+            {"role": "tool", "tool_call_id": "c3_0_1", "content": "a"},
+            {"role": "tool", "tool_call_id": "c3_0_2", "content": "b"},
+            {"role": "tool", "tool_call_id": "c3_0_3", "content": "c\nd"},
+            {"role": "tool", "tool_call_id": "c3_0_4", "content": "(see the attached files)"},
+            {"role": "user", "content": [
+                {"type": "text", "text": "Attached image(s) from tool result:"},
+                {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}},
+                {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}},
+            ]},
+            {"role": "user", "content": "go on"},
+        ]),
+    );
+}
+
+#[test]
+fn turn_sends_text_alone_when_it_was_cut_short() {
+    for stop in [Stop::Interrupted, Stop::Refused, Stop::Filtered] {
+        let no = || vec![CallResult::new(Status::Cancelled, "no")];
+        check(
+            [turn(stop, vec![Block::text("ha"), Block::text("lf"), call(2, "{}")], no())],
+            json!([{"role": "assistant", "content": "half"}]),
+        );
+        check([turn(stop, vec![call(0, "{}")], no())], json!([]));
+    }
+    check([turn(Stop::End, vec![Block::text(" ")], vec![])], json!([]));
+}
+
+#[test]
+fn user_content_is_sent_in_its_forms_when_it_has_media() {
+    let document = |source| {
+        Content::Document(Document { media_type: "application/pdf".into(), name: Some("n.pdf".into()), source })
+    };
+    let url = Source::Url { url: "https://a.example/x".into() };
+    let content = vec![
+        Content::text("look"),
+        Content::Image(Image { media_type: "image/png".into(), source: url.clone() }),
+        document(Source::Base64 { data: "aGk=".into() }),
+        document(url),
+    ];
+    check(
+        [Entry::User(UserMessage::new(content)), Entry::Summary(Summary { text: "so far".into(), covers: 3 })],
+        json!([
+            {"role": "user", "content": [
+                {"type": "text", "text": "look"},
+                {"type": "image_url", "image_url": {"url": "https://a.example/x"}},
+                {"type": "file", "file": {"filename": "n.pdf", "file_data": "data:application/pdf;base64,aGk="}},
+                {"type": "text", "text": "[document omitted: this model takes no addresses of documents]"},
+            ]},
+            {"role": "user", "content": "so far"},
+        ]),
+    );
+    let plain = Chat::new(ModelInfo::new(ID), Key::none());
+    let request = Request::new().user(UserMessage::new(vec![image(), image()]));
+    let (text, warnings) = body(&plain, &request);
+    assert!(text.ends_with(r#"[{"role":"user","content":"[image omitted: this model takes no images]"}]}"#), "{text}");
+    assert_eq!(warnings, ["[image omitted: this model takes no images]"]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn body_is_a_prefix_of_the_next_one_when_entries_are_appended(
+        entries in crate::anthropic::tests::entries(),
+        system in "(s)?",
+    ) {
+        let model = model();
+        let mut request = Request::new().system(system.clone());
+        let mut before = String::new();
+        for entry in &entries {
+            request.entries.push(entry.clone());
+            let (text, _) = body(&model, &request);
+            prop_assert!(text.starts_with(&before));
+            before = text[..text.len() - 2].to_owned();
+        }
+        let fresh = Request::of(Transcript::from_iter(entries)).system(system);
+        prop_assert_eq!(body(&model, &fresh).0, body(&model, &request).0);
+    }
+}

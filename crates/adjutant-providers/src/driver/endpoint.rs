@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    fmt,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -14,6 +15,9 @@ use crate::credentials::Key;
 
 /// How many idle connections to one host are kept.
 const MAX_IDLE: usize = 1_024;
+
+/// A shorter key is no secret, but a word that a local server wants to see.
+const MIN_SECRET: usize = 8;
 
 /// How long a model is waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,7 +48,7 @@ pub(crate) struct Endpoint {
     timeouts: Timeouts,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 struct Target {
     url: Url,
     headers: HeaderMap,
@@ -63,7 +67,13 @@ pub(crate) enum Route {
 
 impl Endpoint {
     /// An endpoint; what is wrong with it is said when it is used.
-    pub(crate) fn new(base_url: &str, path: &str, key: Key, auth: Auth, fixed: &[(&'static str, &'static str)]) -> Self {
+    pub(crate) fn new(
+        base_url: &str,
+        path: &str,
+        key: Key,
+        auth: Auth,
+        fixed: &[(&'static str, &'static str)],
+    ) -> Self {
         let target = Target::new(base_url, path, &key, auth, fixed);
         Self { target, key, timeouts: Timeouts::default() }
     }
@@ -112,7 +122,7 @@ impl Endpoint {
 
     /// The error without the key, should a server have repeated it.
     pub(crate) fn scrub(&self, error: Error) -> Error {
-        let Some(key) = self.key.expose() else { return error };
+        let Some(key) = self.key.expose().filter(|key| key.len() >= MIN_SECRET) else { return error };
         let holds = |text: &str| text.contains(key);
         if !holds(error.message()) && !error.body().is_some_and(holds) && !error.code().is_some_and(holds) {
             return error;
@@ -210,14 +220,17 @@ pub(crate) fn client(connect: Duration, route: Route) -> Result<Client, Error> {
     Ok(client)
 }
 
+impl fmt::Debug for Target {
+    /// The address may hold a password, and the headers hold the key.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Target").field("host", &self.host).field("route", &self.route).finish_non_exhaustive()
+    }
+}
+
 impl Timeouts {
     /// The defaults.
     pub fn new() -> Self {
-        Self {
-            connect: Duration::from_secs(10),
-            first_byte: Duration::from_secs(120),
-            idle: Duration::from_secs(120),
-        }
+        Self { connect: Duration::from_secs(10), first_byte: Duration::from_secs(120), idle: Duration::from_secs(120) }
     }
 
     /// Sets how long a connection may take.

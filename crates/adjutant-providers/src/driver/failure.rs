@@ -23,12 +23,12 @@ pub(super) struct Refused {
 }
 
 impl Refused {
-    pub(super) fn new(parts: &Parts, body: &str) -> Self {
+    pub(super) fn new(parts: &Parts) -> Self {
         Self {
             status: parts.status.as_u16(),
             retry_after: limits::retry_after(&parts.headers),
             request_id: limits::request_id(&parts.headers),
-            body: body.as_bytes().to_vec(),
+            body: Vec::new(),
         }
     }
 

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use adjutant_llm::ToolDecl;
 
 use super::{
-    evidence::{Evidence, Read},
+    evidence::{Evidence, Failure, Read},
     manifest::{self, Manifest, Opening},
     outline::{self, MAX_LINE},
     shapes::{Entry, Place},
@@ -21,8 +21,23 @@ const MAX_QUOTE: usize = 60;
 const MAX_ANSWER: usize = 20_000;
 /// Files at the top that say something about the whole.
 const NOTABLE: &[&str] = &[
-    "readme", "license", "license-mit", "license-apache", "changelog", "architecture", "contributing", "security",
-    "cargo", "package", "pyproject", "go", "makefile", "dockerfile", "justfile", "docker-compose", "compose",
+    "readme",
+    "license",
+    "license-mit",
+    "license-apache",
+    "changelog",
+    "architecture",
+    "contributing",
+    "security",
+    "cargo",
+    "package",
+    "pyproject",
+    "go",
+    "makefile",
+    "dockerfile",
+    "justfile",
+    "docker-compose",
+    "compose",
 ];
 
 /// The answer to what was asked.
@@ -61,7 +76,8 @@ fn describe(answer: &mut String, seen: &Evidence) {
     let manifests: Vec<Manifest> = seen.files.iter().filter_map(Manifest::of).collect();
     let readme = seen.files.iter().find(|it| manifest::is_readme(&it.path));
     let opening = readme.map(|it| Opening::of(&it.text.lines)).unwrap_or_default();
-    let (top, members): (Vec<&Manifest>, Vec<&Manifest>) = manifests.iter().partition(|it| it.folder().is_empty());
+    let (top, mut members): (Vec<&Manifest>, Vec<&Manifest>) = manifests.iter().partition(|it| it.folder().is_empty());
+    members.sort_unstable_by_key(|it| it.folder());
     let entries = seen.entries();
     if entries.is_empty() && seen.files.is_empty() {
         if !seen.lists.is_empty() {
@@ -118,7 +134,8 @@ fn surroundings(answer: &mut String, seen: &Evidence, entries: &[&Entry]) {
 
 fn find(answer: &mut String, seen: &Evidence, term: &str, within: Option<&str>, offered: &Offered<'_>) {
     let name = term.trim_end_matches("()").to_lowercase();
-    let named: Vec<_> = seen.entries().into_iter().filter(|it| manifest::name(&it.path).to_lowercase().contains(&name));
+    let is_named = |it: &&Entry| manifest::name(&it.path).to_lowercase().contains(&name);
+    let named: Vec<&Entry> = seen.entries().into_iter().filter(is_named).collect();
     let place = within.map(|it| format!(" in `{it}`")).unwrap_or_default();
     let mut places: Vec<&Place> = seen.searches.iter().flat_map(|it| &it.places).collect();
     let files = places.iter().map(|it| &it.path).collect::<std::collections::BTreeSet<_>>().len();
@@ -180,8 +197,8 @@ fn show(answer: &mut String, file: &Read, whole: bool) {
         let _ = writeln!(answer, "It is the manifest of the {}{name}{said}", manifest.kind);
         return;
     }
-    let opening = Opening::of(lines);
-    if let Some(title) = opening.title.filter(|_| file.path.ends_with(".md")) {
+    let opening = if outline::is_prose(&file.path) { Opening::of(lines) } else { Opening::of_code(lines) };
+    if let Some(title) = opening.title {
         let _ = writeln!(answer, "Its title is “{title}”.");
     }
     if let Some(sentence) = opening.sentence {
@@ -192,12 +209,16 @@ fn show(answer: &mut String, file: &Read, whole: bool) {
 }
 
 fn failures(answer: &mut String, seen: &Evidence) {
-    // That a guessed file is not there says nothing, as long as something else was found.
-    let guessed = !seen.files.is_empty() || !seen.lists.is_empty();
-    let matters = |role: Option<Role>, path: Option<&str>| {
-        !(guessed && role == Some(Role::Read) && path.is_some_and(|it| manifest::LIKELY.contains(&it)))
+    // That a guessed file is not there says nothing, as long as something else was found; nor does a directory that
+    // was taken for a file.
+    let something = !seen.files.is_empty() || !seen.lists.is_empty();
+    let entries = seen.entries();
+    let is_dir = |path: &str| entries.iter().any(|it| it.is_dir && it.path == path.trim_matches('/'));
+    let matters = |it: &&Failure| {
+        let path = it.path.as_deref().filter(|_| it.role == Some(Role::Read));
+        !path.is_some_and(|it| is_dir(it) || (something && manifest::LIKELY.contains(&it)))
     };
-    let failed: Vec<_> = seen.failures.iter().filter(|it| matters(it.role, it.path.as_deref())).collect();
+    let failed: Vec<_> = seen.failures.iter().filter(matters).collect();
     items(answer, "\nNot everything worked:\n", &failed, |it| {
         let path = it.path.as_ref().map(|it| format!(" `{it}`")).unwrap_or_default();
         let message = it.message.lines().next().unwrap_or_default();

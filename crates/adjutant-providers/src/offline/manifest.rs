@@ -65,8 +65,7 @@ impl Manifest {
     /// What a file says as a manifest; `None` if it is none.
     pub(super) fn of(file: &Read) -> Option<Self> {
         let kind = kind(name(&file.path))?;
-        let mut manifest =
-            Self { path: file.path.clone(), kind, name: None, description: None, is_workspace: false };
+        let mut manifest = Self { path: file.path.clone(), kind, name: None, description: None, is_workspace: false };
         match name(&file.path) {
             "package.json" => manifest.read_json(&file.text.lines.join("\n")),
             "go.mod" => {
@@ -141,12 +140,15 @@ impl Opening {
     pub(super) fn of(lines: &[String]) -> Self {
         let mut opening = Self::default();
         let mut paragraph = String::new();
+        let mut is_fenced = false;
         for line in lines.iter().map(|it| it.trim()) {
-            let is_markup = line.starts_with(['<', '|', '=', '`'])
+            is_fenced ^= line.starts_with("```");
+            let is_markup = is_fenced
+                || line.starts_with(['<', '|', '=', '`'])
                 || line.starts_with("![")
                 || line.starts_with("[!")
                 || line.starts_with("---");
-            if let Some(title) = line.strip_prefix('#') {
+            if let Some(title) = line.strip_prefix('#').filter(|_| !is_fenced) {
                 if !paragraph.is_empty() {
                     break;
                 }
@@ -156,12 +158,28 @@ impl Opening {
                     break;
                 }
             } else {
-                let said = line.trim_start_matches("//!").trim_start_matches(['>', '*']).trim();
+                let said = line.trim_start_matches('>').trim_start();
                 paragraph = format!("{paragraph} {said}").trim().to_owned();
             }
         }
         opening.sentence = (!paragraph.is_empty()).then(|| first_sentence(&paragraph));
         opening
+    }
+
+    /// The first sentence of the comment that a source file begins with.
+    pub(super) fn of_code(lines: &[String]) -> Self {
+        let mut said: Vec<&str> = Vec::new();
+        for line in lines.iter().map(|it| it.trim()).skip_while(|it| it.is_empty() || it.starts_with("#!/")) {
+            let marks = ["//!", "///", "//", "/**", "/*", "*/", "\"\"\"", "--", ";;", "# ", "* "];
+            let comment = marks.iter().find_map(|mark| line.strip_prefix(mark));
+            match comment.map(|it| it.trim_end_matches("\"\"\"").trim_end_matches("*/").trim()) {
+                Some("") if said.is_empty() => {}
+                Some("") | None => break,
+                Some(text) => said.push(text),
+            }
+        }
+        let sentence = (!said.is_empty()).then(|| first_sentence(&said.join(" ")));
+        Self { title: None, sentence }
     }
 }
 
@@ -212,10 +230,24 @@ mod tests {
 
     #[test]
     fn opening_passes_over_badges_when_a_readme_has_them() {
-        let text = "[![badge](x)](y)\n# Title\n\n<p>\n\n> Does *this*\nand that. And more.\n\n## Next\n";
+        let text =
+            "[![badge](x)](y)\n```\n# no\nno\n```\n# Title\n\n<p>\n\n> Does *this*\nand that. And more.\n\n## Next\n";
         let lines: Vec<String> = text.lines().map(str::to_owned).collect();
         let expect = Opening { title: Some("Title".into()), sentence: Some("Does *this* and that.".into()) };
         assert_eq!(Opening::of(&lines), expect);
         assert_eq!(Opening::of(&[]), Opening::default());
+    }
+
+    #[test]
+    fn opening_takes_the_first_comment_when_it_is_code() {
+        let sentence = |text: &str| {
+            let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+            Opening::of_code(&lines).sentence
+        };
+        assert_eq!(sentence("//! Does\n//! this. More.\n\nuse x;"), Some("Does this.".to_owned()));
+        assert_eq!(sentence("#!/bin/sh\n# Does that\nset -e"), Some("Does that".to_owned()));
+        assert_eq!(sentence("\"\"\"Does it.\"\"\"\nimport os"), Some("Does it.".to_owned()));
+        assert_eq!(sentence("/**\n * Does all.\n */"), Some("Does all.".to_owned()));
+        assert_eq!(sentence("#[derive(Debug)]\nstruct A;"), None);
     }
 }

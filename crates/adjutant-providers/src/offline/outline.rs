@@ -9,13 +9,42 @@ pub(super) const MAX_LINE: usize = 120;
 
 /// Words that may stand before the one that says what is defined.
 const BEFORE: &[&str] = &[
-    "pub", "pub(crate)", "pub(super)", "async", "unsafe", "export", "default", "static", "final", "abstract", "public",
-    "private", "protected", "declare",
+    "pub",
+    "pub(crate)",
+    "pub(super)",
+    "async",
+    "unsafe",
+    "export",
+    "default",
+    "static",
+    "final",
+    "abstract",
+    "public",
+    "private",
+    "protected",
+    "declare",
 ];
 /// Words that say what is defined.
 const DEFINES: &[&str] = &[
-    "fn", "struct", "enum", "trait", "union", "mod", "type", "const", "macro_rules!", "class", "interface", "function",
-    "def", "func", "var", "let", "module", "object", "record",
+    "fn",
+    "struct",
+    "enum",
+    "trait",
+    "union",
+    "mod",
+    "type",
+    "const",
+    "macro_rules!",
+    "class",
+    "interface",
+    "function",
+    "def",
+    "func",
+    "var",
+    "let",
+    "module",
+    "object",
+    "record",
 ];
 
 /// What a line defines: the name after `fn`, `class`, `def` and the like.
@@ -32,6 +61,13 @@ pub(super) fn defined(line: &str) -> Option<&str> {
     let name = words.next()?;
     let end = name.find(|it: char| !it.is_alphanumeric() && it != '_').unwrap_or(name.len());
     (end > 0).then(|| &name[..end])
+}
+
+/// Whether a file is for reading rather than for running.
+pub(super) fn is_prose(path: &str) -> bool {
+    let name = manifest::name(path);
+    let end = name.rsplit_once('.').map_or("", |(_, end)| end).to_ascii_lowercase();
+    matches!(end.as_str(), "" | "md" | "markdown" | "txt" | "rst" | "adoc")
 }
 
 /// The headings of a Markdown text, or what other text defines at its outermost level.

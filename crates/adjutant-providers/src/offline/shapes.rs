@@ -1,4 +1,4 @@
-//! What tools return, as text, taken apart: lists of paths, numbered lines, places of matches. Tolerant of other shapes.
+//! What tools return, as text, taken apart: lists of paths, numbered lines, places of matches. Tolerant.
 
 /// How many lines of one result are taken.
 const MAX_LINES: usize = 5_000;
@@ -87,7 +87,7 @@ pub(super) fn places(result: &str) -> Vec<Place> {
 
 fn place(line: &str) -> Option<Place> {
     for (at, _) in line.match_indices(':') {
-        let Some((number, text)) = line[at + 1..].split_once(':') else { return None };
+        let (number, text) = line[at + 1..].split_once(':')?;
         if at > 0 && !number.is_empty() && number.bytes().all(|it| it.is_ascii_digit()) {
             let path = line[..at].to_owned();
             return Some(Place { path, line: number.parse().ok()?, text: text.trim().to_owned() });

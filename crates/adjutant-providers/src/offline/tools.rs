@@ -59,8 +59,17 @@ impl Slot {
     fn names(self) -> &'static [&'static str] {
         match self {
             Slot::Path => &[
-                "path", "file_path", "filepath", "filename", "file", "relative_path", "directory", "dir", "dir_path",
-                "folder", "root",
+                "path",
+                "file_path",
+                "filepath",
+                "filename",
+                "file",
+                "relative_path",
+                "directory",
+                "dir",
+                "dir_path",
+                "folder",
+                "root",
             ],
             Slot::Pattern => &["pattern", "regex", "query", "search", "term", "needle", "text"],
             Slot::Depth => &["depth", "max_depth", "levels"],
@@ -94,9 +103,8 @@ pub(super) fn call(decl: &ToolDecl, args: impl IntoIterator<Item = (Slot, Value)
 }
 
 fn role(decl: &ToolDecl) -> Option<Role> {
-    let name = decl.name.as_str().to_ascii_lowercase();
-    let words: Vec<&str> = name.split(|it: char| !it.is_ascii_alphanumeric()).collect();
-    let says = |any: &[&str]| any.iter().any(|word| words.contains(word));
+    let words = words(decl.name.as_str());
+    let says = |any: &[&str]| words.iter().any(|word| any.contains(&word.as_str()));
     let about_files = says(&["file", "files", "dir", "directory", "folder", "text", "code"]);
     let (path, pattern) = (takes(decl, Slot::Path).is_some(), takes(decl, Slot::Pattern).is_some());
     if says(&["search", "grep", "rg", "find"]) && pattern && (path || about_files) {
@@ -109,6 +117,22 @@ fn role(decl: &ToolDecl) -> Option<Role> {
         return fits(decl, &[Slot::Path]).then_some(Role::Read);
     }
     None
+}
+
+/// The words of a name like `files__list_files` or `readFile`, in lower case.
+fn words(name: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut before = '_';
+    for character in name.chars() {
+        if !character.is_ascii_alphanumeric() || (before.is_ascii_lowercase() && character.is_ascii_uppercase()) {
+            words.push(String::new());
+        }
+        if let Some(word) = words.last_mut().filter(|_| character.is_ascii_alphanumeric()) {
+            word.push(character.to_ascii_lowercase());
+        }
+        before = character;
+    }
+    words
 }
 
 /// Whether the tool requires nothing that the planner would not give.

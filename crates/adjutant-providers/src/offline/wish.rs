@@ -7,28 +7,26 @@ const MAX_TERM: usize = 200;
 /// How many plain words make up a search term.
 const MAX_WORDS: usize = 3;
 
-const FIND: &[&str] = &[
-    "where", "find", "search", "locate", "grep", "usage", "usages", "uses", "used", "occur", "occurs", "occurrences",
-    "references", "mention", "mentions", "mentioned", "contain", "contains", "defined", "definition", "declared",
-    "implemented", "symbol",
-];
-const READ: &[&str] = &[
-    "read", "show", "open", "print", "cat", "display", "summarise", "summarize", "summary", "say", "says", "content",
-    "contents", "explain", "describe", "view", "inside", "in", "look",
-];
-const WHOLE: &[&str] = &["show", "print", "cat", "display"];
-const KNOWN: &[&str] =
-    &["README", "LICENSE", "CHANGELOG", "CONTRIBUTING", "ARCHITECTURE", "Makefile", "Dockerfile", "Justfile"];
-const NOISE: &[&str] = &[
-    "a", "about", "all", "am", "an", "and", "any", "anything", "are", "at", "be", "been", "being", "by", "called",
-    "can", "class", "classes", "code", "codebase", "comment", "comments", "constant", "could", "crate", "defined",
-    "definition", "directory", "do", "does", "each", "every", "everything", "file", "files", "folder", "for", "from",
-    "function", "functions", "get", "gets", "here", "how", "i", "identifier", "if", "in", "is", "it", "its", "line",
-    "lines", "located", "look", "looks", "me", "method", "module", "my", "name", "named", "of", "on", "or", "out",
-    "place", "places", "please", "project", "repo", "repository", "say", "string", "struct", "tell", "text", "that",
-    "the", "there", "they", "thing", "this", "through", "to", "trait", "type", "use", "variable", "we", "what", "which",
-    "who", "with", "word", "words", "workspace", "you", "your",
-];
+/// Words that ask where something is.
+const FIND: &str = "\
+    where find search locate grep usage usages uses used occur occurs occurrences references mention mentions \
+    mentioned contain contains defined definition declared implemented symbol";
+/// Words that ask what something says.
+const READ: &str = "\
+    read show open print cat display summarise summarize summary say says content contents explain describe view \
+    inside in look";
+/// Words that ask for the text itself.
+const WHOLE: &str = "show print cat display";
+/// Files that are called without an extension.
+const KNOWN: &str = "README LICENSE CHANGELOG CONTRIBUTING ARCHITECTURE Makefile Dockerfile Justfile";
+/// Words that are never searched for unless they are quoted.
+const NOISE: &str = "\
+    a about all am an and any anything are at be been being by called can class classes code codebase comment \
+    comments constant could crate defined definition directory do does each every everything file files folder \
+    for from function functions get gets here how i identifier if in is it its line lines located look looks me \
+    method module my name named of on or out place places please project repo repository say string struct tell \
+    text that the there they thing this through to trait type use variable we what which who with word words \
+    workspace you your";
 
 /// What a question asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,7 +45,7 @@ impl Wish {
         let quoted = quoted(&question);
         let tokens: Vec<&str> = question.split_whitespace().map(bare).filter(|it| !it.is_empty()).collect();
         let lower: Vec<String> = tokens.iter().map(|it| it.to_lowercase()).collect();
-        let says = |list: &[&str]| lower.iter().any(|word| list.contains(&word.as_str()));
+        let says = |list: &str| lower.iter().any(|word| among(list, word));
         let finds = says(FIND);
         let slash_counts = says(READ) || finds;
         let path = quoted.iter().map(String::as_str).chain(tokens.iter().copied());
@@ -103,7 +101,9 @@ fn bare(token: &str) -> &str {
 /// Whether a word looks like a path; one that only has a slash counts if the question is about reading or finding.
 fn is_path(token: &str, slash_counts: bool) -> bool {
     let plain = |it: char| it.is_alphanumeric() || "/._-+@".contains(it);
-    if token.len() > MAX_TERM || !token.chars().all(plain) || !token.chars().any(char::is_alphanumeric) {
+    let is_name = token.chars().all(plain) && token.chars().any(char::is_alphanumeric);
+    // `and/or` and the like are no paths.
+    if token.len() > MAX_TERM || !is_name || token.split('/').all(|part| among(NOISE, part)) {
         return false;
     }
     let name = token.rsplit('/').next().unwrap_or(token);
@@ -112,10 +112,12 @@ fn is_path(token: &str, slash_counts: bool) -> bool {
         Some(("", rest)) => rest.len() > 2,
         Some((stem, end)) => {
             let plain_end = (1..=8).contains(&end.len()) && end.starts_with(|it: char| it.is_ascii_alphabetic());
-            plain_end && end.chars().all(|it| it.is_ascii_alphanumeric()) && (stem.len() > 1 || token.contains('/'))
+            plain_end
+                && end.chars().all(|it| it.is_ascii_alphanumeric())
+                && (stem.len() + end.len() > 2 || token.contains('/'))
         }
     };
-    has_extension || KNOWN.contains(&name) || (slash_counts && token.contains('/'))
+    has_extension || among(KNOWN, name) || (slash_counts && token.contains('/'))
 }
 
 fn is_identifier(token: &str) -> bool {
@@ -131,10 +133,11 @@ fn is_identifier(token: &str) -> bool {
 
 /// The words after the one that asks to find, or before it if none follow.
 fn plain_words(tokens: &[&str], lower: &[String], path: Option<&str>) -> Vec<String> {
-    let Some(asks) = lower.iter().position(|word| FIND.contains(&word.as_str())) else { return Vec::new() };
+    let Some(asks) = lower.iter().position(|word| among(FIND, word)) else { return Vec::new() };
     let noise = |at: usize| {
         let word = lower[at].as_str();
-        NOISE.contains(&word) || FIND.contains(&word) || Some(tokens[at]) == path || word.contains('\'')
+        let is_noise = |it: &str| among(NOISE, it) || among(FIND, it);
+        Some(tokens[at]) == path || word.contains('\'') || word.split('/').all(is_noise)
     };
     let run = |order: &mut dyn Iterator<Item = usize>| -> Vec<usize> {
         order.skip_while(|at| noise(*at)).take_while(|at| !noise(*at)).take(MAX_WORDS).collect()
@@ -146,6 +149,10 @@ fn plain_words(tokens: &[&str], lower: &[String], path: Option<&str>) -> Vec<Str
     }
     let word = |at: usize| tokens[at].chars().take(MAX_TERM).collect();
     places.into_iter().map(word).collect()
+}
+
+fn among(list: &str, word: &str) -> bool {
+    list.split(' ').any(|it| it == word)
 }
 
 #[cfg(test)]
@@ -169,8 +176,14 @@ mod tests {
     #[test]
     fn of_describes_when_nothing_is_named() {
         for question in [
-            "", "hello", "What is this directory?", "which crates does this workspace hold?", "where am I?",
-            "find out what this project does", "what's this used for and/or what is it", "Was ist das hier?",
+            "",
+            "hello",
+            "What is this directory?",
+            "which crates does this workspace hold?",
+            "where am I?",
+            "find out what this project does",
+            "what's this used for and/or what is it",
+            "Was ist das hier?",
         ] {
             check(question, &Wish::Describe);
         }

@@ -73,7 +73,9 @@ fn last_gives_the_open_event_when_the_stream_ends() {
 #[test]
 fn push_refuses_when_bytes_are_not_text() {
     let expect = "the stream holds bytes that are not UTF-8";
-    for pieces in [&[&b"data: \xff\n\n"[..]][..], &[b"data: \xe2\x82", b"x"], &[b"data: \xf0", b"\x9f", b"\x9f\x9f\xff"]] {
+    for pieces in
+        [&[&b"data: \xff\n\n"[..]][..], &[b"data: \xe2\x82", b"x"], &[b"data: \xf0", b"\x9f", b"\x9f\x9f\xff"]]
+    {
         let error = split(pieces.iter().copied()).expect_err("the bytes are not text");
         assert_eq!((error.kind(), error.message()), (ErrorKind::Protocol, expect));
     }

@@ -9,16 +9,16 @@ use super::{
 };
 use crate::Bound;
 
-/// How many steps one coercion may take; what is left then stays as it is.
-const MAX_STEPS: usize = 200_000;
-/// What the trial of one branch counts, in steps.
-const TRIAL_STEPS: usize = 16;
+/// How many steps one coercion may take, validated values included; what is left then stays as it is.
+const MAX_STEPS: usize = 500_000;
+/// How many branches may be tried within each other; deeper, only what fits as it is gets followed.
+const MAX_TRIALS: usize = 6;
 /// How many schemas may be entered within each other, references included.
 const MAX_NESTED: usize = 512;
 
 /// Coerces a value in place; says whether it was changed.
 pub(super) fn coerce(bound: &Bound, root: &Value, value: &mut Value) -> bool {
-    let mut walk = Walk { bound, root, steps: MAX_STEPS, nested: 0, level: 0, changed: false };
+    let mut walk = Walk { bound, root, steps: MAX_STEPS, nested: 0, trials: 0, level: 0, changed: false };
     walk.visit(value, &Place { schema: root, pointer: String::new() });
     walk.changed
 }
@@ -28,6 +28,7 @@ struct Walk<'a> {
     root: &'a Value,
     steps: usize,
     nested: usize,
+    trials: usize,
     level: usize,
     changed: bool,
 }
@@ -80,10 +81,7 @@ impl<'a> Walk<'a> {
     }
 
     fn step(&mut self, count: usize) -> bool {
-        match self.steps.checked_sub(count) {
-            Some(left) => self.steps = left,
-            None => self.steps = 0,
-        }
+        self.steps = self.steps.saturating_sub(count);
         self.steps > 0
     }
 
@@ -98,26 +96,36 @@ impl<'a> Walk<'a> {
         if branches.is_empty() {
             return;
         }
-        if let Some(place) = branches.iter().find(|place| self.fits(value, place)) {
-            return self.visit(value, place);
-        }
         for place in branches {
-            if !self.step(TRIAL_STEPS) {
-                return;
+            if self.fits(value, place) {
+                return self.visit(value, place);
             }
-            let mut trial = value.clone();
-            let before = std::mem::replace(&mut self.changed, false);
-            self.visit(&mut trial, place);
-            let fits = self.changed && self.fits(&trial, place);
-            self.changed = before || fits;
-            if fits {
-                *value = trial;
-                return;
-            }
+        }
+        if self.trials == MAX_TRIALS {
+            return;
+        }
+        self.trials += 1;
+        let fitting = branches.iter().find_map(|place| self.trial(value, place));
+        self.trials -= 1;
+        if let Some(fitting) = fitting {
+            *value = fitting;
+            self.changed = true;
         }
     }
 
-    fn fits(&self, value: &Value, place: &Place<'a>) -> bool {
+    /// The value made to fit a branch, if that can be done.
+    fn trial(&mut self, value: &Value, place: &Place<'a>) -> Option<Value> {
+        let mut trial = value.clone();
+        let before = std::mem::replace(&mut self.changed, false);
+        self.visit(&mut trial, place);
+        let changed = std::mem::replace(&mut self.changed, before);
+        (changed && self.fits(&trial, place)).then_some(trial)
+    }
+
+    fn fits(&mut self, value: &Value, place: &Place<'a>) -> bool {
+        if !self.step(size(value)) {
+            return false;
+        }
         let schema: Option<Schema> = self.bound.part(&place.pointer);
         schema.is_some_and(|schema| schema.validate(value).is_ok())
     }
@@ -221,4 +229,13 @@ impl<'a> Walk<'a> {
 fn requires(schema: &Value, key: &str) -> bool {
     let required = schema.get("required").and_then(Value::as_array);
     required.is_some_and(|it| it.iter().any(|name| name == key))
+}
+
+/// How many values a value holds, itself included.
+fn size(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(size).sum::<usize>(),
+        Value::Object(map) => 1 + map.values().map(size).sum::<usize>(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 1,
+    }
 }

@@ -1,6 +1,4 @@
-//! The tool `search_text`. What it does with one file is in `search/hits.rs`.
-
-mod hits;
+//! The tool `search_text`. What it does with one file is in `hits.rs`.
 
 use adjutant_llm::CallResult;
 use adjutant_tool::{CallContext, Cancel, Tool, ToolError, ToolErrorKind, ToolSpec};
@@ -10,13 +8,11 @@ use serde::Deserialize;
 
 use super::{
     glob::Glob,
-    ignored::Ignored,
+    hits::Hits,
     root::{Root, Target},
-    show,
     walk::{Kind, MAX_DEPTH, Walk},
     work,
 };
-use hits::Hits;
 
 /// How many matching lines are shown unless the model says otherwise.
 const DEFAULT_RESULTS: u32 = 100;
@@ -94,10 +90,7 @@ fn search(root: &Root, args: &Args, stop: &Cancel) -> Result<CallResult, ToolErr
         }
         Target::Dir(dir) => dir,
     };
-    let above = Ignored::above(root.dir(), &opened.path);
-    let walk = Walk::new(dir, opened.path.clone(), &above, MAX_DEPTH);
-    let mut walk =
-        walk.map_err(|error| ToolError::failed(format!("cannot search {}: {}", show::quoted(asked), error.kind())))?;
+    let mut walk = Walk::below(root, dir, &opened.path, asked, MAX_DEPTH)?;
     while let Some(found) = walk.next() {
         work::go_on(stop)?;
         let wanted = found.kind == Kind::File && glob.as_ref().is_none_or(|it| it.wants(&found.path, &opened.path));

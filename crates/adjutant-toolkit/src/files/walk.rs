@@ -7,10 +7,15 @@ use std::{
     vec,
 };
 
+use adjutant_tool::ToolError;
 use cap_fs_ext::DirExt;
 use cap_std::fs::{Dir, DirEntry, File};
 
-use super::{ignored::Ignored, root::open_regular};
+use super::{
+    ignored::Ignored,
+    root::{Root, open_regular},
+    show,
+};
 
 /// How deep a walk goes at most; each level holds one handle.
 pub(super) const MAX_DEPTH: usize = 64;
@@ -57,12 +62,13 @@ struct Level {
 }
 
 impl Walk {
-    /// A walk below `dir`, which stands at `at`; `ignored` are the rules of the directories above it.
-    pub(super) fn new(dir: Dir, at: PathBuf, ignored: &Ignored, max_depth: usize) -> io::Result<Self> {
+    /// A walk below a directory that stands at `at`; `asked` is what the model called it.
+    pub(super) fn below(root: &Root, dir: Dir, at: &Path, asked: &str, max_depth: usize) -> Result<Self, ToolError> {
+        let above = Ignored::above(root.dir(), at);
         let max_depth = max_depth.clamp(1, MAX_DEPTH);
-        let mut walk =
-            Self { levels: Vec::new(), max_depth, left: MAX_ENTRIES, incomplete: false, unreadable: 0 };
-        walk.descend(dir, at, ignored)?;
+        let mut walk = Self { levels: Vec::new(), max_depth, left: MAX_ENTRIES, incomplete: false, unreadable: 0 };
+        let entered = walk.descend(dir, at.to_owned(), &above);
+        entered.map_err(|error| ToolError::failed(format!("cannot list {}: {}", show::quoted(asked), error.kind())))?;
         Ok(walk)
     }
 

@@ -8,7 +8,7 @@ use cap_std::fs::File;
 use regex::bytes::{Match, Regex};
 use serde_json::json;
 
-use crate::files::{
+use super::{
     lines::{Line, Lines},
     show, work,
 };

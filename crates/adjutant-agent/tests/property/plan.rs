@@ -1,0 +1,208 @@
+//! What the properties are tried with: scripts, tools and places to stop at, all chosen by chance.
+
+use std::{
+    pin::Pin,
+    sync::{Arc, Mutex},
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use adjutant_llm::{
+    CallId, CallResult, Chunk, ChunkStream, Error, ErrorKind, Model, ModelInfo, Request, Script, ScriptedModel, Stop,
+    Terminate, Thinking, Usage, Warning, WarningKind,
+};
+use adjutant_tool::{CallContext, ErasedTool, Progress, Replay, ToolError, ToolSpec, tool_fn};
+use futures_core::Stream;
+use proptest::{collection::vec, prelude::*, sample::select};
+use serde_json::{Value, json};
+
+/// One run: what the model says in it, and where it is stopped.
+#[derive(Debug, Clone)]
+pub(crate) struct Plan {
+    pub(crate) lines: Vec<Line>,
+    pub(crate) cut: Cut,
+    pub(crate) max_turns: u32,
+    pub(crate) parallel: u32,
+}
+
+/// One reply.
+#[derive(Debug, Clone)]
+pub(crate) struct Line {
+    parts: Vec<Part>,
+    void: Vec<Vec<Part>>,
+    stop: Option<Stop>,
+    fails: bool,
+}
+
+#[derive(Debug, Clone)]
+enum Part {
+    Text,
+    Thinking,
+    Opaque,
+    Call { tool: &'static str, args: &'static str },
+}
+
+/// How a run is stopped, at an event counted from 0.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Cut {
+    Never,
+    Before,
+    Handle(usize),
+    Token(usize),
+    Drop(usize),
+}
+
+/// The tools that a script may call; `nobody` is unknown on purpose.
+const TOOLS: [&str; 12] = [
+    "echo", "slow", "pure", "panics", "fails", "single", "hangs", "polite", "maybe", "enough", "talks", "nobody",
+];
+const ARGS: [&str; 5] = [r#"{"text":"a"}"#, "{}", r#"{"text":"#, r#"{"text":7,}"#, "[]"];
+const STOPS: [Stop; 5] = [Stop::Length, Stop::Refused, Stop::Filtered, Stop::Paused, Stop::End];
+
+pub(crate) fn plans() -> impl Strategy<Value = Vec<Plan>> {
+    let cut = prop_oneof![
+        3 => Just(Cut::Never),
+        1 => Just(Cut::Before),
+        2 => (0_usize..40).prop_map(Cut::Handle),
+        2 => (0_usize..40).prop_map(Cut::Token),
+        3 => (0_usize..40).prop_map(Cut::Drop),
+    ];
+    let plan = (vec(line(), 0..5), cut, 0_u32..5, 1_u32..4);
+    vec(plan.prop_map(|(lines, cut, max_turns, parallel)| Plan { lines, cut, max_turns, parallel }), 1..4)
+}
+
+fn line() -> impl Strategy<Value = Line> {
+    let stop = prop_oneof![6 => Just(None), 1 => select(STOPS.to_vec()).prop_map(Some)];
+    let void = prop_oneof![6 => Just(Vec::new()), 1 => vec(vec(part(), 0..3), 1..3)];
+    (vec(part(), 0..6), void, stop, prop::bool::weighted(0.1))
+        .prop_map(|(parts, void, stop, fails)| Line { parts, void, stop, fails })
+}
+
+fn part() -> impl Strategy<Value = Part> {
+    let call = (select(TOOLS.to_vec()), select(ARGS.to_vec()));
+    prop_oneof![
+        2 => Just(Part::Text),
+        1 => Just(Part::Thinking),
+        1 => Just(Part::Opaque),
+        6 => call.prop_map(|(tool, args)| Part::Call { tool, args }),
+    ]
+}
+
+/// A model that says these lines, then that it is done; every chunk is waited for.
+pub(crate) fn model(lines: &[Line]) -> Arc<ScriptedModel> {
+    Arc::new(ScriptedModel::new(lines.iter().map(script).chain([Script::new().text("Done.")])))
+}
+
+fn script(line: &Line) -> Script {
+    let broken = || Error::new(ErrorKind::Network, "the connection broke");
+    let mut script = parts(&line.parts).warning(Warning::new(WarningKind::Degraded, "a little less than asked for"));
+    for void in &line.void {
+        script = script.after_retracted(parts(void).usage(Usage { output: 3, ..Usage::default() }), broken());
+    }
+    if let Some(stop) = line.stop {
+        script = script.stop(stop);
+    }
+    if line.fails { script.fail(broken()) } else { script }
+}
+
+fn parts(parts: &[Part]) -> Script {
+    parts.iter().fold(Script::new().delta_chars(3), |script, part| match part {
+        Part::Text => script.text("some text"),
+        Part::Thinking => {
+            script.thinking(Thinking { text: "hm, hm".into(), signature: Some("s".into()), redacted: false })
+        }
+        Part::Opaque => script.opaque("scripted", json!({"a": 1})),
+        Part::Call { tool, args } => script.call_raw(*tool, *args),
+    })
+}
+
+/// A model whose stream is pending once before every chunk, so that a cut may fall anywhere.
+#[derive(Debug)]
+pub(crate) struct Dripping(pub(crate) Arc<ScriptedModel>);
+
+impl Model for Dripping {
+    fn info(&self) -> &ModelInfo {
+        self.0.info()
+    }
+
+    fn stream(&self, request: Request) -> ChunkStream {
+        Box::pin(Drip { stream: self.0.stream(request), ready: false })
+    }
+}
+
+struct Drip {
+    stream: ChunkStream,
+    ready: bool,
+}
+
+impl Stream for Drip {
+    type Item = Result<Chunk, Error>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.ready = !self.ready;
+        if self.ready {
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        self.stream.as_mut().poll_next(cx)
+    }
+}
+
+/// Which calls were run, as often as they were.
+pub(crate) type Ran = Arc<Mutex<Vec<CallId>>>;
+
+/// The tools; each notes that it was run.
+pub(crate) fn tools(ran: &Ran) -> Vec<Box<dyn ErasedTool>> {
+    let tool = |name: &'static str, change: fn(ToolSpec) -> ToolSpec| {
+        let schema = json!({"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]});
+        let ran = Arc::clone(ran);
+        let body = move |_: Value, cx: CallContext| {
+            ran.lock().expect("nobody panics inside").extend(cx.call());
+            body(name, cx)
+        };
+        Box::new(tool_fn(change(ToolSpec::new(name, "A tool.", schema)), body)) as Box<dyn ErasedTool>
+    };
+    let plain = |name| tool(name, |spec| spec);
+    vec![
+        plain("echo"),
+        plain("slow"),
+        tool("pure", |spec| spec.replay(Replay::Pure)),
+        plain("panics"),
+        plain("fails"),
+        tool("single", ToolSpec::sequential),
+        tool("hangs", |spec| spec.timeout(Duration::from_secs(30))),
+        plain("polite"),
+        plain("maybe"),
+        plain("enough"),
+        tool("talks", |spec| spec.replay(Replay::Idempotent)),
+    ]
+}
+
+async fn body(name: &str, cx: CallContext) -> Result<CallResult, ToolError> {
+    let done = CallResult::ok(name);
+    match name {
+        "slow" | "pure" | "single" => {
+            for _ in 0..5 {
+                tokio::task::yield_now().await;
+            }
+        }
+        "panics" => std::panic::resume_unwind(Box::new("on purpose")),
+        "fails" => return Err(ToolError::failed("it did not work")),
+        "hangs" => std::future::pending().await,
+        "polite" => {
+            let cancelled = tokio::time::timeout(Duration::from_secs(5), cx.cancel().cancelled()).await;
+            cancelled.map_err(|_| ToolError::failed("nobody came"))?;
+        }
+        "maybe" => return Ok(done.terminate(Terminate::IfAll)),
+        "enough" => return Ok(done.terminate(Terminate::Now)),
+        "talks" => {
+            for step in ["one", "two"] {
+                cx.progress(Progress::text(step));
+                tokio::task::yield_now().await;
+            }
+            cx.port().charge(Usage { output: 1, ..Usage::default() });
+        }
+        _ => {}
+    }
+    Ok(done)
+}

@@ -1,0 +1,58 @@
+//! What a user can do about a failed model call.
+
+use adjutant::{
+    llm::{Error, ErrorKind, ModelId},
+    providers::Credential,
+};
+
+/// What a user can do about a failed call of this model, if anything.
+pub(crate) fn cure(error: &Error, model: &ModelId, credentials: &[Credential]) -> Option<String> {
+    let provider = model.as_str().split('/').next().unwrap_or_default();
+    let credential = credentials.iter().find(|it| it.provider == provider);
+    match error.kind() {
+        ErrorKind::Auth => Some(match credential {
+            Some(credential) => format!("check the key in {}", credential.variable),
+            None => format!("check what {provider} asks callers for"),
+        }),
+        ErrorKind::Config => Some("`adjutant models` lists the known models".into()),
+        ErrorKind::RateLimited | ErrorKind::Overloaded | ErrorKind::Timeout => Some(match error.retry_after() {
+            Some(wait) => format!("try again in {wait:?}"),
+            None => "try again later".into(),
+        }),
+        ErrorKind::Network => Some("check the connection and the base URL, and try again".into()),
+        ErrorKind::Overflow => Some("ask for less at once, or take a model with a larger context window".into()),
+        // A success that is no event stream comes from something else than the provider.
+        ErrorKind::Protocol if error.status().is_some() => Some("check that the base URL is that of the API".into()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use adjutant::providers::Chooser;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(error: &Error, model: &str, expect: Option<&str>) {
+        let credentials = Chooser::new(|_| None).credentials();
+        assert_eq!(cure(error, &model.into(), &credentials).as_deref(), expect);
+    }
+
+    #[test]
+    fn cure_names_what_to_do_when_a_user_can_do_it() {
+        let error = |kind| Error::new(kind, "x");
+        check(&error(ErrorKind::Auth), "anthropic/m", Some("check the key in ANTHROPIC_API_KEY"));
+        check(&error(ErrorKind::Auth), "openai/m", Some("check the key in OPENAI_API_KEY"));
+        check(&error(ErrorKind::Auth), "ollama/m", Some("check what ollama asks callers for"));
+        check(&error(ErrorKind::Overloaded), "openai/m", Some("try again later"));
+        let limited = error(ErrorKind::RateLimited).with_retry_after(Duration::from_secs(2));
+        check(&limited, "openai/m", Some("try again in 2s"));
+        check(&error(ErrorKind::Protocol), "openai/m", None);
+        let html = error(ErrorKind::Protocol).with_status(200);
+        check(&html, "openai/m", Some("check that the base URL is that of the API"));
+        check(&error(ErrorKind::Refused), "openai/m", None);
+    }
+}

@@ -1,0 +1,79 @@
+//! How the command ends, as a number.
+
+use std::process::ExitCode;
+
+use adjutant::{CancelBy, Outcome};
+
+/// The table of `--help`.
+pub(crate) const TABLE: &str = "\
+Exit codes:
+    0  the run finished, or the reader of standard output went away
+    1  the run failed: an error or a refusal of the model, or output that cannot be written
+    2  usage or configuration: a bad option, no such model, no key, no such directory, an empty prompt
+    3  a limit ended the run: --max-turns
+  124  the deadline of --timeout ended the run
+  130  the user ended the run with Ctrl-C";
+
+/// How the command ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// The run finished.
+    Finished = 0,
+    /// The run failed.
+    Failed = 1,
+    /// The command or its surroundings are wrong; `clap` uses the same number.
+    Usage = 2,
+    /// A limit of the run was reached.
+    Limit = 3,
+    /// The deadline came; the number of `timeout(1)`.
+    Deadline = 124,
+    /// The user wished to stop; the number of a shell for SIGINT.
+    Cancelled = 130,
+}
+
+impl Exit {
+    /// How the command ends when a run ended so.
+    pub(crate) fn of(outcome: &Outcome) -> Self {
+        match outcome {
+            Outcome::Finished { .. } => Exit::Finished,
+            Outcome::Limit { .. } => Exit::Limit,
+            Outcome::Cancelled { by: CancelBy::Deadline } => Exit::Deadline,
+            Outcome::Cancelled { .. } => Exit::Cancelled,
+            _ => Exit::Failed,
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        ExitCode::from(exit as u8)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use adjutant::{
+        Why,
+        agent::{Failure, Limit},
+        llm::{Reply, Stop},
+    };
+
+    use super::*;
+
+    #[test]
+    fn of_gives_the_code_of_the_table_when_a_run_ended() {
+        let reply = Reply::new("p/m".into(), Stop::End).into();
+        let cases = [
+            (Outcome::Finished { reply, why: Why::Answer }, Exit::Finished, 0),
+            (Outcome::Failed { failure: Failure::Refused { text: "no".into() } }, Exit::Failed, 1),
+            (Outcome::Limit { limit: Limit::Turns }, Exit::Limit, 3),
+            (Outcome::Cancelled { by: CancelBy::Deadline }, Exit::Deadline, 124),
+            (Outcome::Cancelled { by: CancelBy::User }, Exit::Cancelled, 130),
+            (Outcome::Cancelled { by: CancelBy::Shutdown }, Exit::Cancelled, 130),
+        ];
+        for (outcome, exit, code) in cases {
+            assert_eq!((Exit::of(&outcome), exit as u8), (exit, code), "{outcome:?}");
+            assert!(TABLE.contains(&format!("\n{code:>5}  ")), "{code}");
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! Ctrl-C: the first one ends the run well, the second one ends the command.
+
+use std::io::{self, Write};
+
+use adjutant::Cancel;
+
+use crate::{exit::Exit, screen::Chatter};
+
+/// Listens from now on. A runtime is needed, and more than one thread of it: the one that writes may be held up.
+///
+/// # Errors
+/// If the system lets nobody listen.
+pub(crate) fn listen(cancel: Cancel, chatter: Chatter) -> io::Result<()> {
+    let mut presses = Presses::new()?;
+    tokio::spawn(async move {
+        presses.next().await;
+        cancel.cancel();
+        if chatter != Chatter::None {
+            // There is nobody to tell when standard error is closed.
+            let _ = writeln!(io::stderr().lock(), "cancelling; Ctrl-C again ends at once");
+        }
+        presses.next().await;
+        std::process::exit(Exit::Cancelled as i32);
+    });
+    Ok(())
+}
+
+/// The presses of Ctrl-C; none is lost between two looks.
+struct Presses {
+    #[cfg(unix)]
+    signal: tokio::signal::unix::Signal,
+    #[cfg(windows)]
+    signal: tokio::signal::windows::CtrlC,
+}
+
+impl Presses {
+    fn new() -> io::Result<Self> {
+        #[cfg(unix)]
+        let signal = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt())?;
+        #[cfg(windows)]
+        let signal = tokio::signal::windows::ctrl_c()?;
+        Ok(Self { signal })
+    }
+
+    async fn next(&mut self) {
+        if self.signal.recv().await.is_none() {
+            // Nothing will ever come.
+            std::future::pending::<()>().await;
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! The one error of the command: what went wrong, what caused it, and the cure if there is one.
+
+use std::{
+    error::Error,
+    fmt,
+    io::{self, Write},
+};
+
+use crate::{exit::Exit, plain};
+
+/// How errors of the libraries mark their cure.
+const HINT: &str = "; hint: ";
+/// How many causes are told.
+const MAX_CAUSES: usize = 8;
+
+/// What went wrong.
+///
+/// Shape: `error: …`, then one `caused by: …` for each source, then `hint: …`, one line each.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Problem {
+    exit: Exit,
+    message: String,
+    causes: Vec<String>,
+    hint: Option<String>,
+}
+
+impl Problem {
+    /// A problem without a cause.
+    pub(crate) fn new(exit: Exit, message: impl Into<String>) -> Self {
+        Self { exit, message: message.into(), causes: Vec::new(), hint: None }
+    }
+
+    /// An error of a library with its sources. A cure that it names is taken out of its text.
+    pub(crate) fn of(exit: Exit, error: &dyn Error) -> Self {
+        let mut problem = Self::new(exit, "");
+        problem.message = problem.take_hint(&error.to_string());
+        let mut source = error.source();
+        while let Some(error) = source.filter(|_| problem.causes.len() < MAX_CAUSES) {
+            let cause = problem.take_hint(&error.to_string());
+            let told = problem.causes.last().unwrap_or(&problem.message);
+            if !told.contains(&cause) {
+                problem.causes.push(cause);
+            }
+            source = error.source();
+        }
+        problem
+    }
+
+    /// Adds what caused it.
+    pub(crate) fn cause(mut self, error: &dyn Error) -> Self {
+        self.causes.push(error.to_string());
+        self
+    }
+
+    /// Sets the cure, unless one is known already.
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint.get_or_insert(hint.into());
+        self
+    }
+
+    /// Tells it on standard error.
+    pub(crate) fn report(&self) -> Exit {
+        // There is nobody left to tell when standard error is closed.
+        let _ = write!(io::stderr().lock(), "{self}");
+        self.exit
+    }
+
+    fn take_hint(&mut self, text: &str) -> String {
+        match text.split_once(HINT) {
+            Some((message, hint)) => {
+                self.hint.get_or_insert(hint.to_owned());
+                message.to_owned()
+            }
+            None => text.to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "error: {}", plain::line(&self.message))?;
+        for cause in &self.causes {
+            writeln!(f, "caused by: {}", plain::line(cause))?;
+        }
+        if let Some(hint) = &self.hint {
+            writeln!(f, "hint: {}", plain::line(hint))?;
+        }
+        Ok(())
+    }
+}
+
+impl Error for Problem {}
+
+#[cfg(test)]
+mod tests {
+    use adjutant::llm::{Error, ErrorKind};
+
+    use super::*;
+
+    #[test]
+    fn of_tells_sources_and_the_hint_when_an_error_has_them() {
+        let inner = Error::new(ErrorKind::Network, "nobody listens\n\x1b[31m");
+        let same = Error::new(ErrorKind::Network, "nobody listens\n\x1b[31m").with_source(inner);
+        let outer = Error::new(ErrorKind::Network, "could not connect; hint: start it").with_source(same);
+        let problem = Problem::of(Exit::Failed, &outer).hint("another");
+        let expect = "error: could not connect\ncaused by: nobody listens \u{fffd}[31m\nhint: start it\n";
+        assert_eq!(problem.to_string(), expect);
+    }
+}

@@ -1,0 +1,172 @@
+//! From events to what a person is shown. Pure: where it is written is the business of `screen.rs`.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use adjutant::{
+    EventKind, Why,
+    agent::{Outcome, RunResult},
+    llm::{Block, BlockKind, CallId, CallResult, Warning, WarningKind},
+};
+
+use crate::plain;
+
+/// Something to show.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Line {
+    /// A piece of the answer.
+    Said(String),
+    /// A whole line beside the answer.
+    Told(String),
+    /// What is being waited for.
+    Busy(String),
+}
+
+/// What was shown so far, as far as it matters for what comes.
+#[derive(Debug, Default)]
+pub(crate) struct Show {
+    thinking: bool,
+    /// Whether the answer stands in the middle of a line.
+    midline: bool,
+    /// How many bytes of each open text block were shown.
+    texts: BTreeMap<u32, usize>,
+    /// The line of thinking that is not finished.
+    thought: String,
+    running: Vec<(CallId, String)>,
+}
+
+impl Show {
+    /// Shows everything but thinking.
+    pub(crate) fn new() -> Self {
+        Self::default()
+    }
+
+    /// Shows thinking too.
+    #[must_use]
+    pub(crate) fn with_thinking(mut self) -> Self {
+        self.thinking = true;
+        self
+    }
+
+    /// What an event is shown as.
+    pub(crate) fn event(&mut self, event: &EventKind) -> Vec<Line> {
+        match event {
+            EventKind::TurnStarted => vec![Line::Busy("waiting for the model".into())],
+            EventKind::Warning { warning } => vec![Line::Told(of_warning(warning))],
+            EventKind::ReplyStarted { .. } => {
+                self.texts.clear();
+                Vec::new()
+            }
+            EventKind::BlockStarted { block, kind: BlockKind::Text } => {
+                self.texts.insert(*block, 0);
+                Vec::new()
+            }
+            EventKind::TextDelta { block, text } => self.say(*block, text),
+            EventKind::ThinkingDelta { text, .. } => self.think(text),
+            EventKind::BlockFinished { block, content } => self.close(*block, content),
+            EventKind::ReplyRetracted { cause, .. } => {
+                let told = format!("the answer so far is void, another attempt follows: {}", plain::line(cause.message()));
+                self.end_line().into_iter().chain([Line::Told(told)]).collect()
+            }
+            EventKind::ReplyFinished { .. } => self.end_line(),
+            EventKind::ToolStarted { call, name, args, .. } => self.start(*call, name.as_str(), args),
+            EventKind::ToolFinished { call, name, result, duration } => {
+                self.finish(*call, name.as_str(), result, *duration)
+            }
+            EventKind::RunFinished { result } => self.end(result),
+            _ => Vec::new(),
+        }
+    }
+
+    fn say(&mut self, block: u32, text: &str) -> Vec<Line> {
+        *self.texts.entry(block).or_default() += text.len();
+        if text.is_empty() {
+            return Vec::new();
+        }
+        self.midline = !text.ends_with('\n');
+        vec![Line::Said(text.to_owned())]
+    }
+
+    fn think(&mut self, text: &str) -> Vec<Line> {
+        if !self.thinking {
+            return Vec::new();
+        }
+        self.thought.push_str(text);
+        let whole = self.thought.rfind('\n').map_or(0, |at| at + 1);
+        let rest = self.thought.split_off(whole);
+        let lines = std::mem::replace(&mut self.thought, rest);
+        lines.lines().map(of_thought).collect()
+    }
+
+    /// Ends a block: what no delta brought is shown now.
+    fn close(&mut self, block: u32, content: &Block) -> Vec<Line> {
+        match content {
+            Block::Text { text } => {
+                let shown = self.texts.get(&block).copied().unwrap_or_default();
+                self.say(block, text.get(shown..).unwrap_or_default())
+            }
+            Block::Thinking(_) => self.end_thought(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn end_thought(&mut self) -> Vec<Line> {
+        let rest = std::mem::take(&mut self.thought);
+        if rest.is_empty() { Vec::new() } else { vec![of_thought(&rest)] }
+    }
+
+    fn end_line(&mut self) -> Vec<Line> {
+        let mut lines = self.end_thought();
+        if std::mem::take(&mut self.midline) {
+            lines.push(Line::Said("\n".into()));
+        }
+        lines
+    }
+
+    fn start(&mut self, call: CallId, name: &str, args: &str) -> Vec<Line> {
+        let name = plain::line(name);
+        self.running.push((call, name.clone()));
+        vec![Line::Told(format!("→ {name} {}", plain::line(args))), self.busy()]
+    }
+
+    fn finish(&mut self, call: CallId, name: &str, result: &CallResult, duration: Duration) -> Vec<Line> {
+        self.running.retain(|(it, _)| *it != call);
+        let (name, millis) = (plain::line(name), duration.as_millis());
+        let told = if result.is_error() {
+            let text = result.text();
+            let first = text.lines().find(|line| !line.trim().is_empty()).unwrap_or("it failed");
+            format!("✗ {name} {millis} ms: {}", plain::line(first))
+        } else {
+            format!("✓ {name} {millis} ms")
+        };
+        vec![Line::Told(told), self.busy()]
+    }
+
+    fn busy(&self) -> Line {
+        let names: Vec<&str> = self.running.iter().map(|(_, name)| name.as_str()).collect();
+        Line::Busy(if names.is_empty() { "waiting for the model".into() } else { plain::line(&names.join(", ")) })
+    }
+
+    fn end(&mut self, result: &RunResult) -> Vec<Line> {
+        let mut lines = self.end_line();
+        if let Outcome::Finished { why: Why::Length, .. } = result.outcome {
+            lines.push(Line::Told("warning: the answer was cut off at the model's output limit".into()));
+        }
+        lines
+    }
+}
+
+/// A warning for a person. That a model is less than it seems speaks for itself.
+pub(crate) fn of_warning(warning: &Warning) -> String {
+    let text = plain::line(&warning.message);
+    match warning.kind {
+        WarningKind::Degraded => text,
+        _ => format!("warning: {text}"),
+    }
+}
+
+fn of_thought(line: &str) -> Line {
+    Line::Told(format!("· {}", plain::line(line)))
+}
+
+#[cfg(test)]
+mod tests;

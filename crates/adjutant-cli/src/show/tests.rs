@@ -1,0 +1,139 @@
+//! Events of real runs, and what is shown of them.
+
+use adjutant::{
+    Agent,
+    llm::{Error, ErrorKind, Script, ScriptedModel, Status, Stop, Thinking},
+    tools::{CallContext, Tools, ToolSpec, tool_fn},
+};
+use serde_json::{Value, json};
+
+use super::*;
+
+fn tools() -> Tools {
+    let spec = |name| ToolSpec::new(name, "For a test.", json!({"type": "object"}));
+    Tools::new("test")
+        .tool(tool_fn(spec("good"), |_: Value, _: CallContext| async move { Ok(CallResult::ok("fine")) }))
+        .tool(tool_fn(spec("bad"), |_: Value, _: CallContext| async move {
+            Ok(CallResult::new(Status::Failed, "\nit \x1b[31mbroke\nin two lines"))
+        }))
+}
+
+/// What is shown of a run with these replies; joined pieces of the answer stand between other lines.
+fn shown(show: Show, scripts: impl IntoIterator<Item = Script>) -> Vec<Line> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(async {
+        let agent = Agent::new(ScriptedModel::new(scripts)).toolbox(tools());
+        let mut running = agent.stream("Hi").expect("the session is free");
+        let (mut show, mut lines) = (show, Vec::new());
+        while let Some(event) = running.next().await {
+            for line in show.event(&without_time(event.kind)) {
+                match (lines.last_mut(), line) {
+                    (Some(Line::Said(before)), Line::Said(text)) => before.push_str(&text),
+                    (_, line) => lines.push(line),
+                }
+            }
+        }
+        lines
+    })
+}
+
+fn without_time(mut event: EventKind) -> EventKind {
+    if let EventKind::ToolFinished { duration, .. } = &mut event {
+        *duration = Duration::from_millis(12);
+    }
+    event
+}
+
+#[track_caller]
+fn check(show: Show, scripts: impl IntoIterator<Item = Script>, expect: &[Line]) {
+    assert_eq!(shown(show, scripts), expect);
+}
+
+fn said(text: &str) -> Line {
+    Line::Said(text.into())
+}
+
+fn told(text: &str) -> Line {
+    Line::Told(text.into())
+}
+
+fn busy(text: &str) -> Line {
+    Line::Busy(text.into())
+}
+
+#[test]
+fn text_ends_with_a_line_when_the_model_did_not_end_it() {
+    let waiting = busy("waiting for the model");
+    check(Show::new(), [Script::new().text("Hello, world!")], &[waiting.clone(), said("Hello, world!\n")]);
+    check(Show::new(), [Script::new().text("Hello!\n")], &[waiting, said("Hello!\n")]);
+}
+
+#[test]
+fn calls_are_told_when_they_succeed_and_fail() {
+    let first = Script::new().text("Let me look.").call("good", json!({"path": "."}));
+    let second = Script::new().call("bad", json!({})).call_raw("no\nne", "{\x1b");
+    let waiting = busy("waiting for the model");
+    let lines = shown(Show::new(), [first, second, Script::new().text("Done.")]);
+    let expect = [
+        waiting.clone(),
+        said("Let me look.\n"),
+        told("→ good {\"path\":\".\"}"),
+        busy("good"),
+        told("✓ good 12 ms"),
+        waiting.clone(),
+        waiting,
+        told("→ no ne {\u{fffd}"),
+    ];
+    assert_eq!(lines[..8], expect);
+    assert!(lines.contains(&told("✗ bad 12 ms: it \u{fffd}[31mbroke")), "{lines:#?}");
+    assert_eq!(lines.last(), Some(&said("Done.\n")));
+}
+
+#[test]
+fn thinking_is_shown_by_line_when_it_is_wished() {
+    let script = || {
+        let text = "First this.\nThen that.".into();
+        Script::new().thinking(Thinking { text, signature: None, redacted: false }).text("So.")
+    };
+    let waiting = busy("waiting for the model");
+    check(Show::new(), [script()], &[waiting.clone(), said("So.\n")]);
+    let expect = [waiting, told("· First this."), told("· Then that."), said("So.\n")];
+    check(Show::new().with_thinking(), [script()], &expect);
+}
+
+#[test]
+fn text_is_kept_when_the_model_fails_or_takes_it_back() {
+    let broke = || Error::new(ErrorKind::Network, "the line\nbroke");
+    let waiting = busy("waiting for the model");
+    check(Show::new(), [Script::new().text("Half an").fail(broke())], &[waiting.clone(), said("Half an\n")]);
+    let again = Script::new().text("Whole.").after_retracted(Script::new().text("Half"), broke());
+    let void = told("the answer so far is void, another attempt follows: the line broke");
+    check(Show::new(), [again], &[waiting, said("Half\n"), void, said("Whole.\n")]);
+}
+
+#[test]
+fn warnings_are_told_when_there_are_some() {
+    let script = Script::new()
+        .warning(Warning::new(WarningKind::Degraded, "offline: a planner"))
+        .warning(Warning::new(WarningKind::OptionDropped, "x was dropped"))
+        .text("Cut")
+        .stop(Stop::Length);
+    let expect = [
+        busy("waiting for the model"),
+        told("offline: a planner"),
+        told("warning: x was dropped"),
+        said("Cut\n"),
+        told("warning: the answer was cut off at the model's output limit"),
+    ];
+    check(Show::new(), [script], &expect);
+}
+
+#[test]
+fn text_is_shown_once_when_it_came_without_deltas() {
+    let mut show = Show::new();
+    let finished = |block| EventKind::BlockFinished { block, content: Block::text("whole").into() };
+    assert_eq!(show.event(&finished(0)), [said("whole")]);
+    show.event(&EventKind::BlockStarted { block: 1, kind: BlockKind::Text });
+    assert_eq!(show.event(&EventKind::TextDelta { block: 1, text: "who".into() }), [said("who")]);
+    assert_eq!(show.event(&finished(1)), [said("le")]);
+}

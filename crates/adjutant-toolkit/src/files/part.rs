@@ -1,0 +1,118 @@
+//! The part of a text file that one call shows: numbered lines, bounded, and how to read on.
+
+use std::fmt::Write;
+
+use adjutant_llm::CallResult;
+use adjutant_tool::{Cancel, ToolError};
+use cap_std::fs::File;
+use serde_json::json;
+
+use super::{
+    lines::{Line, Lines},
+    show, work,
+};
+
+/// How many bytes of text one call shows.
+const MAX_BYTES: usize = 65_536;
+/// How many bytes of one line are shown.
+const MAX_LINE: usize = 2_000;
+/// How many bytes of a file are looked through to find the lines that were asked for.
+const MAX_SCAN: u64 = 268_435_456;
+
+/// The part of a file that is shown.
+pub(super) struct Part<'a> {
+    path: &'a str,
+    size: u64,
+    first: u64,
+    last: u64,
+    text: String,
+    shown: u64,
+    lines_cut: u64,
+}
+
+impl<'a> Part<'a> {
+    pub(super) fn new(path: &'a str, size: u64, first: u64, last: u64) -> Self {
+        Self { path, size, first, last, text: String::new(), shown: 0, lines_cut: 0 }
+    }
+
+    /// Shows lines until the last one that was asked for, or until there is no more room.
+    pub(super) fn take(mut self, file: File, stop: &Cancel) -> Result<CallResult, ToolError> {
+        let mut lines = Lines::new(file, MAX_SCAN, MAX_LINE);
+        let failed = |error: std::io::Error| {
+            ToolError::failed(format!("cannot read {}: {}", show::quoted(self.path), error.kind()))
+        };
+        if lines.is_binary().map_err(failed)? {
+            return Err(self.binary());
+        }
+        let (mut total, mut more) = (0, None);
+        while let Some(line) = lines.read().map_err(failed)? {
+            work::go_on(stop)?;
+            if line.number >= self.first && (line.number > self.last || !self.show(&line)?) {
+                more = Some(line.number);
+                break;
+            }
+            total = line.number;
+        }
+        let hit_limit = more.is_none() && lines.hit_limit();
+        self.finish(total, more, hit_limit)
+    }
+
+    /// Shows a line; false if there is no room for it.
+    fn show(&mut self, line: &Line) -> Result<bool, ToolError> {
+        let bytes = line.bytes.strip_suffix(b"\r").unwrap_or(&line.bytes);
+        let text = match std::str::from_utf8(bytes) {
+            Ok(text) => text,
+            // The place where the line was cut may stand within a character.
+            Err(error) if line.cut > 0 && error.error_len().is_none() => {
+                std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default()
+            }
+            Err(_) => return Err(self.binary()),
+        };
+        if line.nul {
+            return Err(self.binary());
+        }
+        if self.shown > 0 && self.text.len() + text.len() > MAX_BYTES {
+            return Ok(false);
+        }
+        // Writing to a string does not fail.
+        let _ = write!(self.text, "{:>6}\t{text}", line.number);
+        if line.cut > 0 {
+            let _ = write!(self.text, " [+{} of this line]", show::size(line.cut));
+            self.lines_cut += 1;
+        }
+        self.text.push('\n');
+        self.shown += 1;
+        Ok(true)
+    }
+
+    fn finish(mut self, total: u64, more: Option<u64>, hit_limit: bool) -> Result<CallResult, ToolError> {
+        let size = show::size(self.size);
+        let path = show::quoted(self.path);
+        if self.shown == 0 && hit_limit {
+            let message = format!("line {} of {path} is beyond the first {}", self.first, show::size(MAX_SCAN));
+            return Err(ToolError::failed(message));
+        }
+        if self.shown == 0 && self.first > 1 {
+            let message = format!("{path} has only {}", show::count(total, "line", "lines"));
+            return Err(ToolError::failed(message));
+        }
+        let (first, last) = (self.first, self.first + self.shown.saturating_sub(1));
+        let footer = match more {
+            _ if self.shown == 0 => format!("[{path} is empty]"),
+            Some(next) => format!("[lines {first}-{last} of a file of {size}; read on with start_line={next}]"),
+            None if hit_limit => format!("[lines {first}-{last} of a file of {size}; what follows is too far in]"),
+            None => format!("[lines {first}-{last} of {total}, {size}]"),
+        };
+        self.text += &footer;
+        let details = json!({
+            "size": self.size, "first_line": first, "lines": self.shown, "lines_cut": self.lines_cut,
+            "truncated": more.is_some_and(|next| next <= self.last) || hit_limit,
+        });
+        Ok(CallResult::ok(self.text).details(details))
+    }
+
+    fn binary(&self) -> ToolError {
+        let size = show::size(self.size);
+        ToolError::failed(format!("{} is a binary file of {size}, not UTF-8 text", show::quoted(self.path)))
+    }
+}

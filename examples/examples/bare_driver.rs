@@ -1,0 +1,55 @@
+//! The driver without `Agent`: a conversation that existed before, one run of it, and the log that it leaves.
+
+use std::sync::Arc;
+
+use adjutant::{
+    agent::{Exit, Journal, Limits, LocalPort, LogId, MemoryJournal, Record, Run, Seq, Setup, commit, drive},
+    llm::{Block, Entry, Reply, Script, ScriptedModel, Stop, Turn, UserMessage},
+    tool,
+};
+use futures_util::StreamExt;
+use serde_json::json;
+
+/// Doubles a whole number.
+#[tool]
+fn double(number: i64) -> i64 {
+    number * 2
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let model = ScriptedModel::new([
+        Script::new().call("double", json!({"number": 21})),
+        Script::new().text("Twice your number is 42."),
+    ]);
+    let (journal, log) = (MemoryJournal::new(), LogId("numbers".into()));
+    let mut port = LocalPort::new(Setup::new(model).tool(double), journal.own(&log).await?);
+
+    let mut run = Run::new();
+    let prompts = vec![Entry::User(UserMessage::text("What is twice my number?"))];
+    let began = Record::Began { run: run.next_run(), prompts, limits: Limits::new() };
+    commit(&mut run, &mut port, vec![Record::Seeded { entries: given()? }, began]).await?;
+    let Exit::Done(outcome) = drive(&mut run, &mut port).await? else {
+        return Err("the run did not end".into());
+    };
+    println!("{} entries, outcome {}", run.history().len(), serde_json::to_value(&outcome)?["outcome"]);
+
+    // State is a fold over records: the log alone gives the same run again.
+    let mut again = Run::new();
+    let mut records = journal.read(&log, Seq(0));
+    while let Some(stamped) = records.next().await {
+        let stamped = stamped?;
+        println!("{} {}", stamped.seq, serde_json::to_value(&stamped.record)?["record"]);
+        again.apply(&stamped)?;
+    }
+    assert_eq!(again, run);
+    Ok(())
+}
+
+/// What was said before, for example in another system.
+fn given() -> Result<Vec<Entry>, Box<dyn std::error::Error>> {
+    let mut reply = Reply::new("elsewhere/model".into(), Stop::End);
+    reply.blocks.push(Arc::new(Block::text("I will remember it.")));
+    let turn = Turn::open(Arc::new(reply)).close().map_err(|_| "a reply without calls closes at once")?;
+    Ok(vec![Entry::User(UserMessage::text("My number is 21.")), Entry::Turn(turn)])
+}

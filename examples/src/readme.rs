@@ -1,0 +1,1 @@
+//! The code blocks of the README, compiled by the doc tests.
