@@ -55,8 +55,7 @@ async fn quick() -> &'static str {
 /// Breaks.
 #[tool]
 fn broken() -> String {
-    let nothing: Option<String> = None;
-    nothing.expect("this tool always breaks")
+    "no number".parse::<u8>().expect("this tool always breaks").to_string()
 }
 
 /// Waits until someone wishes to stop.
@@ -120,9 +119,10 @@ async fn real(name: &str) -> Vec<String> {
         "cancel in mid-stream" => {
             let closed = Gate::new();
             let script = Script::new().text("A long answer, of which").wait_at(1, &closed);
-            trace(agent([script]), |kind, running| match kind {
-                EventKind::TextDelta { .. } => running.cancel(),
-                _ => {}
+            trace(agent([script]), |kind, running| {
+                if let EventKind::TextDelta { .. } = kind {
+                    running.cancel();
+                }
             })
             .await
         }

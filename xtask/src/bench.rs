@@ -3,5 +3,5 @@
 use crate::{Failure, cargo};
 
 pub(crate) fn run(arguments: &[&str]) -> Result<(), Failure> {
-    cargo::step_with("bench --package adjutant-tests --benches --locked --", arguments)
+    cargo::step_with("bench --package adjutant-benches --benches --locked --", arguments)
 }

@@ -6,7 +6,7 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use crate::{Event, EventKind};
+use crate::{Event, EventKind, Seq};
 
 /// How many events wait before a stream of deltas has to.
 ///
@@ -24,6 +24,7 @@ struct State {
     events: VecDeque<Event>,
     reader: Option<Waker>,
     writer: Option<Waker>,
+    newest: Seq,
     closed: bool,
 }
 
@@ -44,16 +45,19 @@ impl Mailbox {
     pub(crate) fn push(&self, event: Event) {
         let mut state = self.state();
         if !state.closed {
+            state.newest = state.newest.max(event.seq);
             state.events.push_back(event);
         }
     }
 
     /// Puts progress in and wakes the reader. A full box keeps only the newest progress of a call.
-    pub(crate) fn push_progress(&self, event: Event) {
+    pub(crate) fn push_progress(&self, mut event: Event) {
         let mut state = self.state();
         if state.closed {
             return;
         }
+        // A record may have come in since the event was made on another thread; places never go back.
+        event.seq = event.seq.max(state.newest);
         let full = state.events.len() >= CAPACITY;
         let same = |old: &Event| match (&old.kind, &event.kind) {
             (EventKind::ToolProgress { call: old, .. }, EventKind::ToolProgress { call: new, .. }) => old == new,

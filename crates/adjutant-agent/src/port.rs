@@ -48,6 +48,7 @@ pub struct LocalPort {
     feed: Arc<Feed>,
     inbox: Arc<Inbox>,
     stop: Cancel,
+    stopping: bool,
     outer: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     busy: BTreeSet<ActId>,
     acts: FuturesUnordered<Performing>,
@@ -93,7 +94,7 @@ impl LocalPort {
 
     pub(crate) fn observed(setup: Arc<Setup>, log: Box<dyn Log>, mailbox: Arc<Mailbox>, inbox: Arc<Inbox>) -> Self {
         let shown = std::sync::Mutex::default();
-        let feed = Feed { setup: Arc::clone(&setup), mailbox, shown, newest: AtomicU64::new(0) };
+        let feed = Feed { setup: Arc::clone(&setup), mailbox, shown, newest: AtomicU64::new(log.head().seq.0) };
         Self {
             events: Events::of(Arc::clone(&setup.who)),
             feed: Arc::new(feed),
@@ -101,6 +102,7 @@ impl LocalPort {
             log,
             inbox,
             stop: Cancel::new(),
+            stopping: false,
             outer: None,
             busy: BTreeSet::new(),
             acts: FuturesUnordered::new(),
@@ -159,7 +161,7 @@ impl LocalPort {
         // After the acts, so that the last notes of a call are heard before it counts as ended.
         for input in self.inbox.take(cx) {
             match input {
-                Input::Cancel(by) => records.push(Record::CancelAsked { by }),
+                Input::Cancel(by) => records.extend(self.wish(by)),
                 Input::Note { call, record, done } if self.busy.contains(&ActId::Call(call)) => {
                     records.push(record);
                     self.notes.extend(done);
@@ -170,7 +172,7 @@ impl LocalPort {
         }
         if self.outer.as_mut().is_some_and(|outer| outer.poll_unpin(cx).is_ready()) {
             self.outer = None;
-            records.push(Record::CancelAsked { by: CancelBy::User });
+            records.extend(self.wish(CancelBy::User));
         }
         let done = std::mem::take(&mut self.done);
         let heard = !(records.is_empty() && done.is_empty());
@@ -183,6 +185,11 @@ impl LocalPort {
             records.extend(performed.records);
         }
         heard.then_some(records)
+    }
+
+    /// A wish to stop; only the first one is recorded, however many come.
+    fn wish(&mut self, by: CancelBy) -> Option<Record> {
+        (!std::mem::replace(&mut self.stopping, true)).then_some(Record::CancelAsked { by })
     }
 
     /// Shows something that is no record.
@@ -215,6 +222,8 @@ impl Port for LocalPort {
     fn start(&mut self, run: &Run, act: Act) {
         let id = act.id();
         self.busy.insert(id);
+        // From the run, because an earlier drive may have opened the turn.
+        self.place = Place { run: run.run(), turn: run.turn() };
         match act {
             Act::Prepare { turn } => {
                 let work = prepare::prepare(Arc::clone(&self.feed), self.place, turn, self.known_tools());
@@ -222,8 +231,11 @@ impl Port for LocalPort {
             }
             Act::Ask { turn, attempt } => {
                 let request = self.request(run, turn, attempt);
-                let work = ask::ask(Arc::clone(&self.feed), self.place, request, self.stop.clone());
-                self.perform(id, work);
+                let (feed, place, stop) = (Arc::clone(&self.feed), self.place, self.stop.clone());
+                match &self.tools {
+                    Some(_) => self.perform(id, ask::ask(feed, place, request, stop)),
+                    None => self.perform(id, ask::ask_later(feed, place, request, stop)),
+                }
             }
             Act::Admit { call } => self.admit(run, call),
             Act::Call { call, replay, .. } => self.call(run, call, replay),
@@ -244,8 +256,8 @@ impl Port for LocalPort {
             let heard = self.hear_all(cx);
             // The deadline counts also when something is ready every time.
             if alarm.as_mut().is_some_and(|alarm| alarm.as_mut().poll(cx).is_ready()) {
-                let late = Record::CancelAsked { by: CancelBy::Deadline };
-                return Poll::Ready(Ok(heard.unwrap_or_default().into_iter().chain([late]).collect()));
+                let late = self.wish(CancelBy::Deadline);
+                return Poll::Ready(Ok(heard.unwrap_or_default().into_iter().chain(late).collect()));
             }
             match heard {
                 Some(records) => Poll::Ready(Ok(records)),

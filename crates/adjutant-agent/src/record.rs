@@ -56,6 +56,9 @@ pub enum Record {
         attempt: u32,
         /// What it used.
         usage: Usage,
+        /// What it cost, if the model has a price: it was billed all the same.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost: Option<NanoUsd>,
     },
     /// A reply came, whole or interrupted.
     Replied {

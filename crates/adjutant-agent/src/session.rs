@@ -1,8 +1,12 @@
 //! One session: its log, the fold of it, and who may use them now.
 
-use std::sync::{
-    Arc, Mutex, PoisonError,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    pin::Pin,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll, Waker},
 };
 
 use adjutant_llm::{Entry, Transcript};
@@ -10,8 +14,8 @@ use futures_util::StreamExt;
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
 use crate::{
-    CancelBy, Error, Failure, Limits, LocalPort, Log, LogId, Outcome, Record, Run, RunResult, Seq, Setup, commit,
-    drive, event::EventKind, inbox::Inbox, mailbox::Mailbox, running::Start,
+    CancelBy, Error, Event, Failure, Limits, LocalPort, Log, LogId, Outcome, Record, Run, RunNo, RunResult, Seq, Setup,
+    TurnNo, commit, drive, event::EventKind, inbox::Inbox, mailbox::Mailbox, running::Start,
 };
 
 /// One session; shared by the clones of an agent.
@@ -33,7 +37,7 @@ pub(crate) struct Core {
 /// The right to run in a session: at once, or when a run that was left behind has closed its turn.
 pub(crate) enum Claim {
     Now(OwnedMutexGuard<Core>),
-    Soon(Arc<AsyncMutex<Core>>),
+    Soon(Pin<Box<dyn Future<Output = OwnedMutexGuard<Core>> + Send>>),
 }
 
 impl Session {
@@ -54,7 +58,7 @@ impl Session {
         let left = self.leaving.swap(false, Ordering::AcqRel);
         match Arc::clone(&self.core).try_lock_owned() {
             Ok(core) => Ok(Claim::Now(core)),
-            Err(_) if left => Ok(Claim::Soon(Arc::clone(&self.core))),
+            Err(_) if left => Ok(Claim::queue(Arc::clone(&self.core))),
             Err(_) => Err(Error::busy()),
         }
     }
@@ -75,10 +79,19 @@ impl Session {
 }
 
 impl Claim {
+    /// A place in the queue, taken at once: before anyone who asks later.
+    fn queue(core: Arc<AsyncMutex<Core>>) -> Self {
+        let mut soon = Box::pin(core.lock_owned());
+        match soon.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(core) => Claim::Now(core),
+            Poll::Pending => Claim::Soon(soon),
+        }
+    }
+
     async fn take(self) -> OwnedMutexGuard<Core> {
         match self {
             Claim::Now(core) => core,
-            Claim::Soon(core) => core.lock_owned().await,
+            Claim::Soon(core) => core.await,
         }
     }
 }
@@ -98,7 +111,13 @@ pub(crate) async fn perform(
 
 impl Core {
     async fn perform(&mut self, start: &Start, mailbox: &Arc<Mailbox>, inbox: &Arc<Inbox>) -> Result<RunResult, Error> {
-        let log = self.open(start).await?;
+        let log = match self.open(start).await {
+            Ok(log) => log,
+            Err(error) => {
+                self.tell_never(start, mailbox, &error);
+                return Err(error);
+            }
+        };
         let mut port = LocalPort::observed(Arc::clone(&start.setup), log, Arc::clone(mailbox), Arc::clone(inbox));
         if let Some(cancel) = &start.cancel {
             port.hear(cancel.clone());
@@ -150,6 +169,14 @@ impl Core {
         commit(&mut self.run, port, vec![began]).await?;
         drive(&mut self.run, port).await?;
         Ok(())
+    }
+
+    /// Shows the end of a run that never began, because its log could not be opened.
+    fn tell_never(&self, start: &Start, mailbox: &Mailbox, error: &Error) {
+        let outcome = Outcome::Failed { failure: Failure::Log { message: chain(error).into() } };
+        let (who, at_ms) = (Arc::clone(&start.setup.who), start.setup.world.now_ms());
+        let kind = EventKind::RunFinished { result: Arc::new(RunResult::never(&who, outcome)) };
+        mailbox.push(Event { seq: self.run.seq(), at_ms, run: RunNo(0), turn: TurnNo(0), who, kind });
     }
 
     /// The result of a run whose log gave up: what is known of it.

@@ -37,8 +37,17 @@ async fn stream_ends_with_run_finished_when_the_answer_is_text() {
         }
     }
     let expect = [
-        "run_started", "entry_added", "turn_started", "reply_started", "block_started", "text_delta", "text_delta",
-        "block_finished", "reply_finished", "turn_finished", "run_finished",
+        "run_started",
+        "entry_added",
+        "turn_started",
+        "reply_started",
+        "block_started",
+        "text_delta",
+        "text_delta",
+        "block_finished",
+        "reply_finished",
+        "turn_finished",
+        "run_finished",
     ];
     assert_eq!(names, expect);
 }

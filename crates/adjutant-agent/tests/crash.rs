@@ -89,7 +89,7 @@ async fn once_runs_once_when_a_run_is_cut_at_every_place() {
 #[tokio::test]
 async fn once_runs_once_when_a_run_is_cut_again_and_again() {
     let mut tally = Tally::default();
-    for seed in 1_u64..=200 {
+    for seed in 1_u64..=60 {
         let mut chance = seed;
         let mut draw = || {
             chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -98,7 +98,7 @@ async fn once_runs_once_when_a_run_is_cut_again_and_again() {
         tally.drive(&begun(), |_| 8 + draw() % 24).await;
     }
     println!("{tally:?}");
-    assert!(tally.crashes > 1_000 && tally.repeated > 0 && tally.unknown > 0, "{tally:?}");
+    assert!(tally.crashes > 500 && tally.repeated > 0 && tally.unknown > 0, "{tally:?}");
 }
 
 type Done = Arc<Mutex<BTreeMap<(CallId, &'static str), u32>>>;
@@ -134,6 +134,7 @@ fn tool(name: &'static str, replay: Replay, done: &Done) -> impl ErasedTool + 's
 /// Answers by what it is shown: two batches of calls, one single call, and the end.
 fn model() -> FnModel<impl Fn(adjutant_llm::Request) -> adjutant_llm::ChunkStream + Send + Sync> {
     model_fn(ModelInfo::new("test/model"), |request| {
+        assert_eq!(request.tools.len(), 3, "a request without its tools");
         let last = |entry: &Entry| matches!(entry, Entry::User(message) if *message == "Again.".into());
         let turns = request.entries.iter().filter(|stored| matches!(stored.entry, Entry::Turn(_))).count();
         let call = |script: Script, name| script.call(name, json!({}));

@@ -7,7 +7,9 @@ mod plan;
 
 use std::sync::Arc;
 
-use adjutant_agent::{Agent, Event, EventKind, Events, Journal, Limits, LogId, MemoryJournal, RunOptions, Seq, Stamped};
+use adjutant_agent::{
+    Agent, Event, EventKind, Events, Journal, Limits, LogId, MemoryJournal, RunOptions, Seq, Stamped,
+};
 use adjutant_llm::{FixedWorld, Script, ScriptedModel};
 use adjutant_tool::Cancel;
 use futures_util::StreamExt;
@@ -55,8 +57,7 @@ async fn read(journal: &MemoryJournal, log: &LogId) -> Vec<Stamped> {
 
 async fn property(plans: Vec<Plan>) {
     let (journal, ran) = (MemoryJournal::new(), Ran::default());
-    let mut agent =
-        Agent::new(ScriptedModel::new([])).world(FixedWorld::at_ms(1_000)).journal(journal.clone());
+    let mut agent = Agent::new(ScriptedModel::new([])).world(FixedWorld::at_ms(1_000)).journal(journal.clone());
     for tool in plan::tools(&ran) {
         agent = agent.toolbox(adjutant_tool::Tools::new("tools").tool(Boxed(tool)));
     }
@@ -115,7 +116,7 @@ impl adjutant_tool::ErasedTool for Boxed {
 }
 
 proptest! {
-    #![proptest_config(Config { cases: 256, failure_persistence: None, ..Config::default() })]
+    #![proptest_config(Config { cases: 128, failure_persistence: None, ..Config::default() })]
 
     #[test]
     fn session_is_one_log_when_anything_happens(plans in plan::plans()) {

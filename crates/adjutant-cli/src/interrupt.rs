@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use adjutant::Cancel;
+use tokio::task::spawn_blocking;
 
 use crate::{exit::Exit, screen::Chatter};
 
@@ -14,15 +15,27 @@ pub(crate) fn listen(cancel: Cancel, chatter: Chatter) -> io::Result<()> {
     let mut presses = Presses::new()?;
     tokio::spawn(async move {
         presses.next().await;
-        cancel.cancel();
         if chatter != Chatter::None {
-            // There is nobody to tell when standard error is closed.
-            let _ = writeln!(io::stderr().lock(), "cancelling; Ctrl-C again ends at once");
+            tokio::select! {
+                // There is nobody to tell when standard error is closed.
+                _ = spawn_blocking(tell) => {}
+                // Nobody reads what is written.
+                () = presses.next() => exit(),
+            }
         }
+        cancel.cancel();
         presses.next().await;
-        std::process::exit(Exit::Cancelled as i32);
+        exit()
     });
     Ok(())
+}
+
+fn exit() {
+    std::process::exit(Exit::Cancelled as i32)
+}
+
+fn tell() -> io::Result<()> {
+    writeln!(io::stderr().lock(), "cancelling; Ctrl-C again ends at once")
 }
 
 /// The presses of Ctrl-C; none is lost between two looks.

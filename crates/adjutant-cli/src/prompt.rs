@@ -44,8 +44,9 @@ fn stdin() -> Result<String, Problem> {
 
 fn text_of(path: &Path) -> Result<String, Problem> {
     let name = path.display().to_string();
-    let file = File::open(path)
-        .map_err(|error| Problem::new(Exit::Usage, format!("cannot open the file of the prompt: {name}")).cause(&error))?;
+    let file = File::open(path).map_err(|error| {
+        Problem::new(Exit::Usage, format!("cannot open the file of the prompt: {name}")).cause(&error)
+    })?;
     bounded(file, &name)
 }
 

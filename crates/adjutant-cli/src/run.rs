@@ -143,7 +143,9 @@ async fn end(
         }
         (_, Exit::Deadline) => {
             let within = args.timeout.unwrap_or_default();
-            Problem::new(exit, format!("the run did not end within {within:?}")).hint("--timeout sets the time").report();
+            Problem::new(exit, format!("the run did not end within {within:?}"))
+                .hint("--timeout sets the time")
+                .report();
         }
         (_, Exit::Cancelled) => screen.tell("cancelled"),
         _ => {}

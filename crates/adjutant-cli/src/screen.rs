@@ -5,12 +5,15 @@ use std::{
     time::Duration,
 };
 
-use indicatif::ProgressBar;
+use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::{plain, show::Line};
 
 /// How often the spinner turns.
 const TICK: Duration = Duration::from_millis(100);
+
+/// What the spinner looks like: it never takes more than one line.
+const SPINNER: &str = "{spinner} {wide_msg}";
 
 /// Where things are written.
 #[derive(Debug)]
@@ -97,7 +100,8 @@ impl Screen {
             return;
         }
         let spinner = self.spinner.get_or_insert_with(|| {
-            let spinner = ProgressBar::new_spinner();
+            let style = ProgressStyle::with_template(SPINNER).unwrap_or_else(|_| ProgressStyle::default_spinner());
+            let spinner = ProgressBar::new_spinner().with_style(style);
             spinner.enable_steady_tick(TICK);
             spinner
         });

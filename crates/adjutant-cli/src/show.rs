@@ -10,6 +10,9 @@ use adjutant::{
 
 use crate::plain;
 
+/// What is waited for when no call runs.
+const MODEL: &str = "waiting for the model";
+
 /// Something to show.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Line {
@@ -50,7 +53,7 @@ impl Show {
     /// What an event is shown as.
     pub(crate) fn event(&mut self, event: &EventKind) -> Vec<Line> {
         match event {
-            EventKind::TurnStarted => vec![Line::Busy("waiting for the model".into())],
+            EventKind::TurnStarted => vec![Line::Busy(MODEL.into())],
             EventKind::Warning { warning } => vec![Line::Told(of_warning(warning))],
             EventKind::ReplyStarted { .. } => {
                 self.texts.clear();
@@ -64,7 +67,8 @@ impl Show {
             EventKind::ThinkingDelta { text, .. } => self.think(text),
             EventKind::BlockFinished { block, content } => self.close(*block, content),
             EventKind::ReplyRetracted { cause, .. } => {
-                let told = format!("the answer so far is void, another attempt follows: {}", plain::line(cause.message()));
+                let told =
+                    format!("the answer so far is void, another attempt follows: {}", plain::line(cause.message()));
                 self.end_line().into_iter().chain([Line::Told(told)]).collect()
             }
             EventKind::ReplyFinished { .. } => self.end_line(),
@@ -141,9 +145,16 @@ impl Show {
         vec![Line::Told(told), self.busy()]
     }
 
+    /// What is being waited for: the calls that run, or the model.
     fn busy(&self) -> Line {
-        let names: Vec<&str> = self.running.iter().map(|(_, name)| name.as_str()).collect();
-        Line::Busy(if names.is_empty() { "waiting for the model".into() } else { plain::line(&names.join(", ")) })
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        self.running.iter().for_each(|(_, name)| *counts.entry(name).or_default() += 1);
+        if counts.is_empty() {
+            return Line::Busy(MODEL.into());
+        }
+        let name =
+            |(name, count): (&str, usize)| if count == 1 { name.to_owned() } else { format!("{name} × {count}") };
+        Line::Busy(counts.into_iter().map(name).collect::<Vec<_>>().join(", "))
     }
 
     fn end(&mut self, result: &RunResult) -> Vec<Line> {

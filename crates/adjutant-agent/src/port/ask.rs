@@ -11,7 +11,7 @@ use adjutant_llm::{BlockKind, Chunk, ChunkStream, Collector, Error, ErrorKind, R
 use adjutant_tool::Cancel;
 use futures_util::FutureExt;
 
-use super::{Feed, Performed, Place, bound};
+use super::{Feed, Performed, Place, bound, prepare};
 use crate::{ActId, EventKind, Failure, Record, TurnNo};
 
 /// How many chunks are taken in a row before others get their turn: the driver, the reader, a wish to stop.
@@ -37,6 +37,25 @@ enum Delta {
     Thinking,
     Args,
     Hidden,
+}
+
+/// Resolves the tools first: the turn was prepared by an earlier drive.
+pub(super) async fn ask_later(feed: Arc<Feed>, place: Place, mut request: Request, stop: Cancel) -> Performed {
+    let act = ActId::Ask(place.turn);
+    let resolved = tokio::select! {
+        biased;
+        resolved = prepare::resolve(&feed.setup, Default::default()) => resolved,
+        () = stop.cancelled() => return Performed { act, records: Vec::new(), tools: None, args: None },
+    };
+    match resolved {
+        Ok((sources, tools)) => {
+            request.tools = Arc::clone(tools.decls());
+            Performed { tools: Some((sources, tools)), ..ask(feed, place, request, stop).await }
+        }
+        Err(message) => {
+            Performed::new(act, Record::Broke { act, failure: Failure::Act { act, message: message.into() } })
+        }
+    }
 }
 
 pub(super) async fn ask(feed: Arc<Feed>, place: Place, request: Request, stop: Cancel) -> Performed {
@@ -127,7 +146,8 @@ impl Asking {
             },
             Chunk::Close { block, content } => EventKind::BlockFinished { block, content },
             Chunk::Retracted { attempt, cause, usage } => {
-                self.records.push(Record::Retracted { turn: self.turn, attempt, usage });
+                let cost = self.feed.setup.model.info().cost(&usage);
+                self.records.push(Record::Retracted { turn: self.turn, attempt, usage, cost });
                 EventKind::ReplyRetracted { attempt, cause, usage }
             }
             _ => return,

@@ -79,7 +79,12 @@ impl Job {
     async fn result(mut self) -> CallResult {
         if self.tool.is_none() {
             // The turn was admitted by an earlier drive.
-            match prepare::resolve(&self.feed.setup, Default::default()).await {
+            let resolved = tokio::select! {
+                biased;
+                resolved = prepare::resolve(&self.feed.setup, Default::default()) => resolved,
+                () = self.stop.cancelled() => return CallResult::new(Status::Cancelled, "cancelled: the call was stopped"),
+            };
+            match resolved {
                 Ok((_, tools)) => self.tool = tools.get(self.call.name.as_str()).cloned(),
                 Err(message) => return CallResult::new(Status::Failed, message),
             }

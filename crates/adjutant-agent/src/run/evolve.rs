@@ -25,7 +25,7 @@ impl Run {
             Record::Began { run, prompts, limits } => self.began(*run, prompts, limits, stamped.at_ms),
             Record::Opened { turn } => self.opened(*turn),
             Record::Prepared { turn, edits, .. } => self.prepared(*turn, edits),
-            Record::Retracted { turn, attempt, usage } => self.retracted(*turn, *attempt, *usage),
+            Record::Retracted { turn, attempt, usage, cost } => self.retracted(*turn, *attempt, *usage, *cost),
             Record::Replied { turn, reply, cost } => self.replied(*turn, reply, *cost),
             Record::Admitted { call, admission } => self.decided(*call, admission),
             Record::Launched { calls } => self.launched(calls, stamped.at_ms),
@@ -124,10 +124,9 @@ impl Run {
         Ok(())
     }
 
-    fn retracted(&mut self, turn: TurnNo, attempt: u32, usage: Usage) -> Result<(), Why> {
+    fn retracted(&mut self, turn: TurnNo, attempt: u32, usage: Usage, cost: Option<NanoUsd>) -> Result<(), Why> {
         self.turn_mut(turn)?.attempt = attempt.saturating_add(1);
-        self.current_mut()?.usage += usage;
-        Ok(())
+        self.current_mut().map(|current| current.bill(usage, cost))
     }
 
     fn replied(&mut self, turn: TurnNo, reply: &Arc<Reply>, cost: Option<NanoUsd>) -> Result<(), Why> {
@@ -142,8 +141,7 @@ impl Run {
         }
         working.open = Some(Turn::open(Arc::clone(reply)));
         let current = self.current_mut()?;
-        current.usage += reply.usage;
-        current.cost = cost.map(|cost| current.cost.unwrap_or_default() + cost).or(current.cost);
+        current.bill(reply.usage, cost);
         self.close_if_full();
         Ok(())
     }
@@ -230,5 +228,12 @@ impl Run {
         current.outcome = Some(outcome.clone());
         current.ended_ms = at_ms;
         Ok(())
+    }
+}
+
+impl Current {
+    fn bill(&mut self, usage: Usage, cost: Option<NanoUsd>) {
+        self.usage += usage;
+        self.cost = cost.map(|cost| self.cost.unwrap_or_default() + cost).or(self.cost);
     }
 }

@@ -6,7 +6,8 @@ use std::{
 };
 
 use adjutant_agent::{
-    Act, ActId, Admission, Error, Flush, JournalError, JournalErrorKind, Limits, Log, Port, Record, Run, RunNo, Seq, Stamped,
+    Act, ActId, Admission, Error, Flush, JournalError, JournalErrorKind, Limits, Log, Port, Record, Run, RunNo, Seq,
+    Stamped,
 };
 use adjutant_llm::{Block, Call, CallId, CallResult, Entry, Reply, Status, Stop, UserMessage};
 use adjutant_tool::Replay;
@@ -73,12 +74,8 @@ fn append(outside: &Shared, records: Vec<Record>) -> Vec<Arc<Stamped>> {
 fn reply(turn: u64) -> Reply {
     let mut reply = Reply::new("outside/model".into(), Stop::End);
     let blocks = if turn > TURNS_WITH_CALLS { 0 } else { 4 };
-    let call = |block| Call {
-        id: CallId { turn, attempt: 0, block },
-        wire_id: None,
-        name: "tool".into(),
-        args: "{}".into(),
-    };
+    let call =
+        |block| Call { id: CallId { turn, attempt: 0, block }, wire_id: None, name: "tool".into(), args: "{}".into() };
     reply.blocks = (0..blocks).map(|block| Arc::new(Block::Call(call(block)))).collect();
     reply
 }

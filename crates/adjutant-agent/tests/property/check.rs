@@ -119,7 +119,8 @@ pub(crate) fn log(records: &[Stamped]) -> Run {
 /// Every call has one result of its own, and what may not run did not.
 pub(crate) fn transcript(history: &Transcript, ran: &[CallId]) {
     let mut seen = BTreeSet::new();
-    let turns = history.iter().filter_map(|stored| if let Entry::Turn(turn) = &stored.entry { Some(turn) } else { None });
+    let turns =
+        history.iter().filter_map(|stored| if let Entry::Turn(turn) = &stored.entry { Some(turn) } else { None });
     for turn in turns {
         assert_eq!(turn.reply().calls().count(), turn.results().len());
         for (call, result) in turn.pairs() {
@@ -139,7 +140,10 @@ pub(crate) fn transcript(history: &Transcript, ran: &[CallId]) {
 /// A request shows a prefix of the history that ends where a model may answer.
 pub(crate) fn request(request: &Request, history: &Transcript) {
     let shown = request.entries.iter().map(|stored| &stored.entry);
-    assert!(shown.eq(history.iter().take(request.entries.len()).map(|stored| &stored.entry)), "the request was made up");
+    assert!(
+        shown.eq(history.iter().take(request.entries.len()).map(|stored| &stored.entry)),
+        "the request was made up"
+    );
     let last = request.entries.last().map(|stored| &stored.entry);
     let may_answer = match last {
         Some(Entry::User(_)) => true,

@@ -53,9 +53,8 @@ pub(crate) enum Cut {
 }
 
 /// The tools that a script may call; `nobody` is unknown on purpose.
-const TOOLS: [&str; 12] = [
-    "echo", "slow", "pure", "panics", "fails", "single", "hangs", "polite", "maybe", "enough", "talks", "nobody",
-];
+const TOOLS: [&str; 12] =
+    ["echo", "slow", "pure", "panics", "fails", "single", "hangs", "polite", "maybe", "enough", "talks", "nobody"];
 const ARGS: [&str; 5] = [r#"{"text":"a"}"#, "{}", r#"{"text":"#, r#"{"text":7,}"#, "[]"];
 const STOPS: [Stop; 5] = [Stop::Length, Stop::Refused, Stop::Filtered, Stop::Paused, Stop::End];
 
@@ -74,8 +73,12 @@ pub(crate) fn plans() -> impl Strategy<Value = Vec<Plan>> {
 fn line() -> impl Strategy<Value = Line> {
     let stop = prop_oneof![6 => Just(None), 1 => select(STOPS.to_vec()).prop_map(Some)];
     let void = prop_oneof![6 => Just(Vec::new()), 1 => vec(vec(part(), 0..3), 1..3)];
-    (vec(part(), 0..6), void, stop, prop::bool::weighted(0.1))
-        .prop_map(|(parts, void, stop, fails)| Line { parts, void, stop, fails })
+    (vec(part(), 0..6), void, stop, prop::bool::weighted(0.1)).prop_map(|(parts, void, stop, fails)| Line {
+        parts,
+        void,
+        stop,
+        fails,
+    })
 }
 
 fn part() -> impl Strategy<Value = Part> {

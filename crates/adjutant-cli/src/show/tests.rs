@@ -3,7 +3,7 @@
 use adjutant::{
     Agent,
     llm::{Error, ErrorKind, Script, ScriptedModel, Status, Stop, Thinking},
-    tools::{CallContext, Tools, ToolSpec, tool_fn},
+    tools::{CallContext, ToolSpec, Tools, tool_fn},
 };
 use serde_json::{Value, json};
 
@@ -136,4 +136,19 @@ fn text_is_shown_once_when_it_came_without_deltas() {
     show.event(&EventKind::BlockStarted { block: 1, kind: BlockKind::Text });
     assert_eq!(show.event(&EventKind::TextDelta { block: 1, text: "who".into() }), [said("who")]);
     assert_eq!(show.event(&finished(1)), [said("le")]);
+}
+
+#[test]
+fn calls_are_counted_when_several_of_one_tool_run() {
+    let mut show = Show::new();
+    let started = |block, name: &str| EventKind::ToolStarted {
+        call: CallId { turn: 1, attempt: 0, block },
+        name: name.into(),
+        title: None,
+        args: "{}".into(),
+    };
+    show.event(&started(0, "read_file"));
+    show.event(&started(1, "list_files"));
+    let expect = [told("→ read_file {}"), busy("list_files, read_file × 2")];
+    assert_eq!(show.event(&started(2, "read_file")), expect);
 }

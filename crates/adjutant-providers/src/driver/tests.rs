@@ -166,7 +166,7 @@ pub(crate) fn survive<W: Wire>(wire: &Arc<W>, folder: &str) {
         tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().expect("a runtime");
     let order = prop::collection::vec(prop::sample::select(events), 0..16);
     let change = prop::option::of((any::<prop::sample::Index>(), any::<u8>()));
-    let mut runner = TestRunner::new(Config::with_cases(2_000));
+    let mut runner = TestRunner::new(Config::with_cases(500));
     let outcome = runner.run(&(order, change), |(order, change)| {
         let mut bytes = order.join("\n\n").into_bytes();
         if let (Some((at, byte)), false) = (change, bytes.is_empty()) {

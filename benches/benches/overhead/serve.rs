@@ -6,7 +6,7 @@ use adjutant_testing::{Latch, Loopback};
 use bytes::Bytes;
 
 /// Serves until the parent ends this process.
-pub fn run(kind: &str, n: usize) {
+pub(crate) fn run(kind: &str, n: usize) {
     let latch = Latch::new();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {

@@ -6,35 +6,35 @@ use rustix::time::{ClockId, clock_gettime};
 
 /// What a child reports.
 #[derive(Debug, Default)]
-pub struct Report {
-    pub cpu_us: f64,
-    pub wall_us: f64,
-    pub rss_kb: f64,
+pub(crate) struct Report {
+    pub(crate) cpu_us: f64,
+    pub(crate) wall_us: f64,
+    pub(crate) rss_kb: f64,
 }
 
 /// A stopwatch for CPU and wall time.
-pub struct Watch {
+pub(crate) struct Watch {
     cpu_us: f64,
     wall: Instant,
 }
 
 impl Watch {
-    pub fn start() -> Self {
+    pub(crate) fn start() -> Self {
         Self { cpu_us: cpu_us(), wall: Instant::now() }
     }
 
-    pub fn report(&self) -> Report {
+    pub(crate) fn report(&self) -> Report {
         Report { cpu_us: cpu_us() - self.cpu_us, wall_us: self.wall.elapsed().as_secs_f64() * 1e6, rss_kb: 0.0 }
     }
 }
 
 impl Report {
-    pub fn parse(line: &str) -> Option<Self> {
+    pub(crate) fn parse(line: &str) -> Option<Self> {
         let mut figures = line.split(' ').map(|figure| figure.parse().ok());
         Some(Self { cpu_us: figures.next()??, wall_us: figures.next()??, rss_kb: figures.next()?? })
     }
 
-    pub fn print(&self) {
+    pub(crate) fn print(&self) {
         println!("{} {} {}", self.cpu_us, self.wall_us, self.rss_kb);
     }
 }
@@ -45,7 +45,7 @@ fn cpu_us() -> f64 {
 }
 
 /// Resident memory of this process.
-pub fn rss_kb() -> f64 {
+pub(crate) fn rss_kb() -> f64 {
     let status = fs::read_to_string("/proc/self/status").expect("a Linux machine");
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("the resident memory is told");
     line.trim().trim_end_matches(" kB").trim().parse().expect("a number")

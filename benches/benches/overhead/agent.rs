@@ -1,11 +1,19 @@
 //! The same conversations as the floor's, by an agent.
 
-use std::{hint::black_box, io::BufRead, time::Instant};
+use std::{
+    hint::black_box,
+    io::BufRead,
+    sync::{Arc, Mutex},
+    time::Instant,
+};
 
 use adjutant_agent::{Agent, EventKind, Limits};
-use adjutant_llm::{ModelInfo, Script, ScriptedModel};
+use adjutant_llm::{
+    Block, Call, CallId, Chunk, ChunkStream, Model, ModelInfo, RateLimits, Reply, Request, Stop,
+};
 use adjutant_providers::Chat;
 use adjutant_tool::{CallContext, Replay, Tool, ToolError, ToolSpec};
+use futures_util::stream;
 use serde::Deserialize;
 use serde_json::json;
 
@@ -40,7 +48,7 @@ fn agent(port: u16) -> Agent {
     Agent::new(model).tool(Fetch).limits(Limits::new().unlimited_turns())
 }
 
-pub fn run(kind: &str, port: u16, n: usize) {
+pub(crate) fn run(kind: &str, port: u16, n: usize) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let agent = agent(port);
     runtime.block_on(async {
@@ -100,28 +108,58 @@ async fn waiting(agent: &Agent, n: usize) -> Report {
     Report { rss_kb, ..watch.report() }
 }
 
-/// What one turn costs early and late in a conversation, without a socket: loop, log, view and events.
-pub fn flat() {
-    const EARLY: u32 = 300;
-    const LATE: u32 = 3_000;
-    const SPAN: u32 = 100;
-    let scripts = (1..=LATE + SPAN).map(|n| Script::new().call("fetch", json!({"n": n})));
-    let model = ScriptedModel::new(scripts.chain([Script::new().text("Done.")]));
-    let agent = Agent::new(model).tool(Fetch).limits(Limits::new().unlimited_turns());
+/// What one turn costs early and late in a conversation, without a socket: loop, log, view and requests.
+pub(crate) fn flat() {
+    const EARLY: u64 = 300;
+    const LATE: u64 = 3_000;
+    const SPAN: u64 = 100;
+    const ROUNDS: usize = 9;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    let mut at = Vec::new();
-    runtime.block_on(async {
-        let mut running = agent.stream("Go.").expect("the session is free");
-        while let Some(event) = running.next().await {
-            if matches!(event.kind, EventKind::TurnStarted) {
-                at.push(Instant::now());
-            }
-        }
-    });
-    let per_turn = |from: u32| {
-        let (from, to) = (from as usize, (from + SPAN) as usize);
-        (at[to] - at[from]).as_secs_f64() * 1e6 / f64::from(SPAN)
-    };
-    let (early, late) = (per_turn(EARLY), per_turn(LATE));
+    let (mut early, mut late) = (Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        let clock = Arc::new(Mutex::new(Vec::new()));
+        let agent = Agent::new(Caller::new(LATE + SPAN, &clock)).tool(Fetch).limits(Limits::new().unlimited_turns());
+        runtime.block_on(agent.run("Go.")).expect("a run");
+        let at = clock.lock().expect("the run is over");
+        let per_turn = |from: u64| (at[(from + SPAN) as usize] - at[from as usize]).as_secs_f64() * 1e6 / SPAN as f64;
+        early.push(per_turn(EARLY));
+        late.push(per_turn(LATE));
+    }
+    let (early, late) = (crate::median(early), crate::median(late));
     println!("one turn without a socket: {early:.1} us at turn {EARLY}, {late:.1} us at turn {LATE}, ratio {:.2}", late / early);
+}
+
+/// A model that calls the tool once a turn and does nothing else; it notes when it was asked.
+#[derive(Debug)]
+struct Caller {
+    info: ModelInfo,
+    turns: u64,
+    clock: Arc<Mutex<Vec<Instant>>>,
+}
+
+impl Caller {
+    fn new(turns: u64, clock: &Arc<Mutex<Vec<Instant>>>) -> Self {
+        Self { info: ModelInfo::new("bench/caller"), turns, clock: Arc::clone(clock) }
+    }
+}
+
+impl Model for Caller {
+    fn info(&self) -> &ModelInfo {
+        &self.info
+    }
+
+    fn stream(&self, request: Request) -> ChunkStream {
+        self.clock.lock().expect("one run at a time").push(Instant::now());
+        let (turn, attempt) = (request.turn(), request.attempt);
+        let mut reply = Reply::new(self.info.id.clone(), Stop::End);
+        if turn < self.turns {
+            let id = CallId { turn, attempt, block: 0 };
+            let call = Call { id, wire_id: None, name: "fetch".into(), args: format!("{{\"n\":{turn}}}").into() };
+            reply.blocks.push(Arc::new(Block::Call(call)));
+            reply.stop = Stop::Calls;
+        }
+        let limits = RateLimits::default();
+        let start = Chunk::Start { attempt, model: self.info.id.clone(), limits, warnings: Vec::new() };
+        Box::pin(stream::iter([Ok(start), Ok(Chunk::Done(Arc::new(reply)))]))
+    }
 }

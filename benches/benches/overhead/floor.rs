@@ -68,7 +68,7 @@ struct Answer {
     tokens: u64,
 }
 
-pub fn run(kind: &str, port: u16, n: usize) {
+pub(crate) fn run(kind: &str, port: u16, n: usize) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let _ = rustls::crypto::ring::default_provider().install_default();
     let client = Client::builder().tcp_nodelay(true).build().expect("a client");
@@ -189,7 +189,7 @@ impl Answer {
 }
 
 /// The tool of every measurement: a page of one kibibyte.
-pub fn fetch(n: u64) -> String {
+pub(crate) fn fetch(n: u64) -> String {
     let mut page = format!("page {n}: ");
     page.extend(std::iter::repeat_n('x', 1_024 - page.len()));
     page

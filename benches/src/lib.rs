@@ -1,0 +1,1 @@
+//! Benchmarks of the workspace live in `benches/`; this library is empty.

@@ -1,0 +1,197 @@
+//! Each failure as its user sees it: what was said so far, the cause, the cure, and the code.
+
+use adjutant::llm::ScriptedModel;
+use adjutant_testing::{Fault, Loopback, Place};
+use serde_json::json;
+
+use crate::command::{Seen, VENDORS, Vendor, adjutant, run, says, seen};
+
+/// What the model would say if nothing broke.
+const TEXT: &str = "So far so good. So far so good. ";
+
+/// A run whose one answer is broken, without the summary, which is the last line of standard error.
+fn broken(vendor: Vendor, fault: &Fault, args: &[&str]) -> Seen {
+    let model = ScriptedModel::new([says(TEXT)]);
+    let server = Loopback::setup(model).fault(0, fault.clone()).start_blocking().expect("a port");
+    let mut seen = seen(run(vendor, &server, args)).normal(&server);
+    let summary = seen.stderr.trim_end().rfind('\n').map_or(0, |at| at + 1);
+    assert!(seen.stderr[summary..].starts_with("turns 1, calls 0, tokens "), "{seen:#?}");
+    seen.stderr.truncate(summary);
+    seen
+}
+
+/// Checks what is seen of a broken answer on both wires; `{}` in a cause is the model.
+#[track_caller]
+fn check(fault: &Fault, causes: [&str; 2], rest: &str) {
+    for (vendor, cause) in VENDORS.into_iter().zip(causes) {
+        let cause = cause.replace("{}", vendor.model());
+        let stderr = format!("error: the model call failed\ncaused by: {cause}\n{rest}");
+        broken(vendor, fault, &["Hi"]).check(1, "", &stderr);
+    }
+}
+
+#[test]
+fn refusal_is_told_with_a_cure_when_a_provider_answers_with_a_status() {
+    let later = "hint: try again later\n";
+    let causes =
+        ["{} answered 500 (api_error): Internal server error", "{} answered 500 (server_error): Internal server error"];
+    check(&Fault::server_error(), causes, later);
+    let causes = ["{} answered 529 (overloaded_error): Overloaded", "{} answered 503 (server_error): Overloaded"];
+    check(&Fault::overloaded(), causes, later);
+    let limited = "This request would exceed your organization's rate limit. Please try again later.";
+    let causes =
+        ["rate_limit_error", "rate_limit_exceeded"].map(|code| format!("{{}} answered 429 ({code}): {limited}"));
+    check(&Fault::rate_limited(7), [&causes[0], &causes[1]], "hint: try again in 7s\n");
+    let missing = "The model does not exist or you do not have access to it.";
+    let causes = ["not_found_error", "model_not_found"].map(|code| format!("{{}} answered 404 ({code}): {missing}"));
+    check(&Fault::not_found(), [&causes[0], &causes[1]], "hint: `adjutant models` lists the known models\n");
+}
+
+#[test]
+fn variable_of_the_key_is_named_when_the_key_is_wrong() {
+    let cases = [("authentication_error", "ANTHROPIC_API_KEY"), ("invalid_api_key", "OPENAI_API_KEY")];
+    for (vendor, (code, variable)) in VENDORS.into_iter().zip(cases) {
+        let stderr = format!(
+            "error: the model call failed\ncaused by: {} answered 401 ({code}): invalid x-api-key\n\
+             hint: check the key in {variable}\n",
+            vendor.model()
+        );
+        broken(vendor, &Fault::unauthorized(), &["Hi"]).check(1, "", &stderr);
+    }
+}
+
+#[test]
+fn page_is_told_when_something_else_than_the_provider_answers() {
+    let cause = "{} answered with something else than an event stream: <!DOCTYPE html> <html><head><title>Sign \
+                 in</title></head><body><h1>Sign in to the network</h1></body></html>";
+    check(&Fault::Html, [cause; 2], "hint: check that the base URL is that of the API\n");
+}
+
+#[test]
+fn connection_is_told_when_it_breaks_or_never_stands() {
+    let hint = "hint: check the connection and the base URL, and try again\n";
+    for vendor in VENDORS {
+        let seen = broken(vendor, &Fault::Hangup, &["Hi"]);
+        assert_eq!((seen.code, seen.stdout.as_str()), (Some(1), ""));
+        let start = "error: the model call failed\ncaused by: the connection to HOST broke before an answer came\n";
+        assert!(seen.stderr.starts_with(start) && seen.stderr.ends_with(hint), "{seen:#?}");
+    }
+    // Port 1 is reserved for a service that nobody runs any more.
+    let mut command = adjutant(&["run", "Hi", "-q", "-m", "anthropic/claude-sonnet-5"]);
+    command.env("ANTHROPIC_API_KEY", "k").env("ANTHROPIC_BASE_URL", "http://127.0.0.1:1");
+    let seen = seen(command);
+    assert_eq!((seen.code, seen.stdout.as_str()), (Some(1), ""));
+    let start = "error: the model call failed\ncaused by: could not connect to 127.0.0.1:1: nothing listens there\n";
+    assert!(seen.stderr.starts_with(start) && seen.stderr.ends_with(hint), "{seen:#?}");
+}
+
+/// Checks that a part of the text is shown, and the cause.
+#[track_caller]
+fn check_part(fault: &Fault, part: impl Fn(&str) -> bool, cause: &str) {
+    for vendor in VENDORS {
+        let seen = broken(vendor, fault, &["Hi"]);
+        let said = seen.stdout.strip_suffix('\n').unwrap_or_default();
+        assert!(TEXT.starts_with(said) && part(said), "{seen:#?}");
+        let start = format!("error: the model call failed\ncaused by: {cause}");
+        assert!(seen.code == Some(1) && seen.stderr.starts_with(&start), "{seen:#?}");
+    }
+}
+
+#[test]
+fn text_so_far_is_shown_when_the_answer_breaks_off() {
+    let some = |said: &str| !said.is_empty() && said.len() < TEXT.len();
+    check_part(&Fault::CutAt(700), some, "the connection to HOST broke in the middle of the answer\n");
+    let garbage = Fault::Garbage { at: Place::Frame(4), bytes: "data: {garbage\n\n".into() };
+    check_part(&garbage, some, "the stream holds an event that cannot be read: {garbage\n");
+    check_part(&Fault::MissingFinish, |said| said == TEXT, "the stream ended in the middle\n");
+    for vendor in VENDORS {
+        let seen = broken(vendor, &Fault::ErrorAfter { frames: 4 }, &["Hi"]);
+        assert!(some(seen.stdout.trim_end_matches('\n')), "{seen:#?}");
+        let cause = format!("caused by: {} broke off with an error (", vendor.model());
+        assert!(seen.stderr.contains(&cause) && seen.stderr.ends_with("hint: try again later\n"), "{seen:#?}");
+    }
+}
+
+#[test]
+fn json_ends_with_the_failure_when_the_answer_breaks_off() {
+    for vendor in VENDORS {
+        let seen = broken(vendor, &Fault::MissingFinish, &["Hi", "--json"]);
+        let events = seen.events();
+        let last = &events[events.len() - 1];
+        assert_eq!(last["result"]["outcome"]["failure"]["error"]["message"], "the stream ended in the middle");
+        assert_eq!(last["result"]["reply"]["blocks"], json!([{"type": "text", "text": TEXT}]));
+        let stderr = "error: the model call failed\ncaused by: the stream ended in the middle\n";
+        assert_eq!((seen.code, seen.stderr.as_str()), (Some(1), stderr));
+    }
+}
+
+/// Checks what is seen when the command cannot begin.
+#[track_caller]
+fn check_usage(args: &[&str], stderr: &str) {
+    seen(adjutant(args)).check(2, "", stderr);
+}
+
+#[test]
+fn model_is_refused_when_it_cannot_be_had() {
+    let others =
+        "take a model of a server on this machine (for example ollama/<model>), or use --model offline/planner";
+    for (model, variable) in [("anthropic/claude-sonnet-5", "ANTHROPIC_API_KEY"), ("openai/gpt-5", "OPENAI_API_KEY")] {
+        let stderr = format!("error: no key for {model}: {variable} is not set\nhint: set it, {others}\n");
+        check_usage(&["run", "Hi", "--model", model], &stderr);
+    }
+    let nearest = "anthropic/claude-sonnet-5, anthropic/claude-opus-5";
+    for (name, start) in [
+        ("anthropic/claude-sonet-5", format!("error: no model is called \"anthropic/claude-sonet-5\"\nhint: the nearest are {nearest}, ")),
+        ("antropic/x", "error: no provider is called \"antropic\"\nhint: the nearest are anthropic, openai, ".into()),
+        ("gpt-5", "error: a model is named provider/model, which is not the form of \"gpt-5\"\nhint: the nearest are openai/gpt-5, ".into()),
+    ] {
+        let seen = seen(adjutant(&["run", "Hi", "--model", name]));
+        assert_eq!((seen.code, seen.stdout.as_str()), (Some(2), ""));
+        assert!(seen.stderr.starts_with(&start), "{seen:#?}");
+    }
+}
+
+#[test]
+fn root_is_refused_when_it_is_no_directory() {
+    let file = tempfile::NamedTempFile::new().expect("a temporary file");
+    let file = file.path().to_str().expect("temporary paths are UTF-8");
+    for (root, cause) in
+        [("/nonexistent", "No such file or directory (os error 2)"), (file, "Not a directory (os error 20)")]
+    {
+        let stderr = format!(
+            "error: cannot open the folder for files: {root}\ncaused by: {cause}\nhint: --root names the directory to work on\n"
+        );
+        check_usage(&["run", "Hi", "--root", root, "--model", "offline/planner"], &stderr);
+    }
+}
+
+#[test]
+fn options_are_refused_when_they_make_no_sense() {
+    let cases: [(&[&str], &str); 6] = [
+        (&["run", "Hi", "--max-turns", "0"], "a run needs at least one turn; `unlimited` sets no limit"),
+        (&["run", "Hi", "--timeout", "0"], "a run needs more than no time"),
+        (&["run", "Hi", "--json", "--show-thinking"], "cannot be used with"),
+        (&["run", "Hi", "there"], "unexpected argument 'there'"),
+        (&["walk"], "unrecognized subcommand 'walk'"),
+        (&[], "Exit codes:"),
+    ];
+    for (args, part) in cases {
+        let seen = seen(adjutant(args));
+        assert_eq!((seen.code, seen.stdout.as_str()), (Some(2), ""), "{args:?}");
+        assert!(seen.stderr.contains(part), "{seen:#?}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn output_is_told_when_it_cannot_be_written() {
+    let full = || std::fs::File::options().write(true).open("/dev/full").expect("the device is there");
+    let stderr = "error: cannot write to standard output\ncaused by: No space left on device (os error 28)\n";
+    let server = crate::command::serve([says(TEXT)]);
+    let mut command = run(Vendor::OpenAi, &server, &["Hi"]);
+    command.stdout(full());
+    seen(command).check(1, "", stderr);
+    let mut command = adjutant(&["models"]);
+    command.stdout(full());
+    seen(command).check(1, "", stderr);
+}

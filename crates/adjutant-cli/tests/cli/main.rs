@@ -1,0 +1,10 @@
+//! The command from outside: what its user sees on both outputs, and the exit code.
+
+mod command;
+mod failures;
+mod input;
+mod offline;
+mod secrets;
+#[cfg(unix)]
+mod stopping;
+mod wires;

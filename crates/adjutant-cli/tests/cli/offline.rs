@@ -1,0 +1,99 @@
+//! Without any language model: the planner really looks.
+
+use std::{fs, path::Path};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::command::{adjutant, seen};
+
+/// A cargo workspace of two crates.
+fn workspace() -> TempDir {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let write = |path: &str, text: &str| {
+        let path = dir.path().join(path);
+        fs::create_dir_all(path.parent().expect("it has a folder")).expect("the folder can be made");
+        fs::write(path, text).expect("the file can be written");
+    };
+    write("Cargo.toml", "[workspace]\nmembers = [\"crates/*\"]\n");
+    for (name, about) in [("heron", "Stands in shallow water."), ("kestrel", "Hovers over fields.")] {
+        let manifest = format!("[package]\nname = \"{name}\"\nversion = \"0.1.0\"\ndescription = \"{about}\"\n");
+        write(&format!("crates/{name}/Cargo.toml"), &manifest);
+        write(&format!("crates/{name}/src/lib.rs"), "//! A bird.\n");
+    }
+    dir
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("temporary paths are UTF-8")
+}
+
+#[test]
+fn run_names_the_crates_when_the_model_is_offline() {
+    let dir = workspace();
+    let args = ["run", "What is this directory?", "--root", text(dir.path()), "--model", "offline/planner"];
+    let seen = seen(adjutant(&args));
+    assert_eq!(seen.code, Some(0), "{seen:#?}");
+    for name in ["heron", "kestrel"] {
+        assert!(seen.stdout.contains(name), "{seen:#?}");
+    }
+    assert!(seen.stdout.ends_with('\n'));
+    let lines: Vec<&str> = seen.stderr.lines().collect();
+    assert!(lines[0].starts_with("offline: "), "{lines:#?}");
+    assert!(lines[1].starts_with("→ list_files {"), "{lines:#?}");
+    assert!(lines.iter().any(|line| line.starts_with("✓ list_files ")), "{lines:#?}");
+    assert!(lines.iter().any(|line| line.starts_with("✓ read_file ")), "{lines:#?}");
+    let last = lines.last().expect("there is a summary");
+    assert!(last.starts_with("turns ") && last.ends_with("cost $0.0000"), "{last}");
+}
+
+#[test]
+fn json_has_real_results_when_the_model_is_offline() {
+    let dir = workspace();
+    let mut command = adjutant(&["run", "What is this directory?", "--json"]);
+    command.env("ADJUTANT_MODEL", "offline/planner").current_dir(dir.path());
+    let seen = seen(command);
+    assert_eq!(seen.code, Some(0), "{seen:#?}");
+    let events = seen.events();
+    let finished = |event: &&Value| event["event"] == "tool_finished" && event["name"] == "list_files";
+    let listed = events.iter().find(finished).expect("the directory was listed");
+    let listing = listed["result"]["content"][0]["text"].as_str().expect("the result is text");
+    assert!(listing.contains("crates/kestrel/Cargo.toml"), "{listing}");
+    assert_eq!(
+        (&events[0]["event"], &events[events.len() - 1]["event"]),
+        (&"run_started".into(), &"run_finished".into())
+    );
+    let lines: Vec<&str> = seen.stderr.lines().collect();
+    assert_eq!(lines.len(), 3, "{lines:#?}");
+    assert_eq!(lines[0], "model: offline/planner (ADJUTANT_MODEL names it)");
+    assert!(lines[1].starts_with("offline: ") && lines[2].starts_with("turns "), "{lines:#?}");
+}
+
+#[test]
+fn stderr_is_empty_when_the_run_is_quiet() {
+    let dir = workspace();
+    let args = ["run", "What is this directory?", "--root", text(dir.path()), "-qm", "offline/planner"];
+    let seen = seen(adjutant(&args));
+    assert_eq!((seen.code, seen.stderr.as_str()), (Some(0), ""));
+    assert!(seen.stdout.contains("heron"), "{}", seen.stdout);
+}
+
+#[test]
+fn models_lists_names_and_keys_when_one_key_is_present() {
+    let mut command = adjutant(&["models"]);
+    command.env("OPENAI_API_KEY", "sk-1234567").env("ANTHROPIC_API_KEY", "  ");
+    let seen = seen(command);
+    assert_eq!((seen.code, seen.stderr.as_str()), (Some(0), ""));
+    let starts = [
+        "MODEL ",
+        "anthropic/",
+        "openai/",
+        "offline/planner ",
+        "ANTHROPIC_API_KEY  missing",
+        "OPENAI_API_KEY     present",
+    ];
+    for start in starts {
+        assert!(seen.stdout.lines().any(|line| line.starts_with(start)), "{start}\n{}", seen.stdout);
+    }
+    assert!(!seen.stdout.contains("1234567"), "{}", seen.stdout);
+}

@@ -1,0 +1,124 @@
+//! One scripted model over both wires: the user sees the same.
+
+use std::fs;
+
+use adjutant::llm::{Script, Thinking};
+use serde_json::{Value, json};
+
+use crate::command::{Vendor, adjutant, run, says, seen, serve, usage};
+
+/// What differs between two wires and between two runs.
+const VARYING: [&str; 10] =
+    ["at_ms", "duration", "agent_id", "thread", "model", "wire_id", "raw_usage", "raw_stop", "cost", "limits"];
+
+fn scripts() -> [Script; 2] {
+    [
+        Script::new().text("Let me look.").call("list_files", json!({"path": "."})).usage(usage()),
+        says("It holds one file: notes.txt. Grüße!\n"),
+    ]
+}
+
+/// What a user sees of these replies: text, or events without what varies.
+fn events(vendor: Vendor, root: &str) -> Vec<Value> {
+    let server = serve(scripts());
+    let seen = seen(run(vendor, &server, &["What is here?", "--json", "--root", root]));
+    assert_eq!(seen.code, Some(0), "{seen:#?}");
+    seen.events().into_iter().map(without_varying).collect()
+}
+
+fn without_varying(value: Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let kept = fields.into_iter().filter(|(name, _)| !VARYING.contains(&name.as_str()));
+            Value::Object(kept.map(|(name, value)| (name, without_varying(value))).collect())
+        }
+        Value::Array(items) => items.into_iter().map(without_varying).collect(),
+        value => value,
+    }
+}
+
+#[test]
+fn events_are_equal_when_the_wires_differ() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    fs::write(dir.path().join("notes.txt"), "hello").expect("the file can be written");
+    let root = dir.path().to_str().expect("temporary paths are UTF-8");
+    let [anthropic, openai] = [Vendor::Anthropic, Vendor::OpenAi].map(|vendor| events(vendor, root));
+    assert_eq!(anthropic, openai);
+    let mut names: Vec<&str> = anthropic.iter().filter_map(|event| event["event"].as_str()).collect();
+    names.dedup();
+    let expect = [
+        "run_started",
+        "entry_added",
+        "turn_started",
+        "reply_started",
+        "block_started",
+        "text_delta",
+        "block_finished",
+        "block_started",
+        "args_delta",
+        "block_finished",
+        "reply_finished",
+        "tool_started",
+        "tool_finished",
+        "turn_finished",
+        "turn_started",
+        "reply_started",
+        "block_started",
+        "text_delta",
+        "block_finished",
+        "reply_finished",
+        "turn_finished",
+        "run_finished",
+    ];
+    assert_eq!(names, expect);
+    let finished = anthropic.iter().find(|event| event["event"] == "tool_finished").expect("the tool was called");
+    assert_eq!(finished["result"]["content"][0]["text"], "notes.txt  5 B\n[1 file, 0 directories]");
+}
+
+#[test]
+fn text_and_tools_are_shown_when_the_wires_differ() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let root = dir.path().to_str().expect("temporary paths are UTF-8");
+    for (vendor, cost) in [(Vendor::Anthropic, "$0.0050"), (Vendor::OpenAi, "$0.0035")] {
+        let server = serve(scripts());
+        let seen = seen(run(vendor, &server, &["What is here?", "--root", root])).normal(&server);
+        let stderr = format!(
+            "→ list_files {{\"path\":\".\"}}\n✓ list_files N ms\nturns 2, calls 1, tokens 2,000 in / 100 out, cost {cost}\n"
+        );
+        seen.check(0, "Let me look.\nIt holds one file: notes.txt. Grüße!\n", &stderr);
+    }
+}
+
+#[test]
+fn cost_is_unknown_when_the_model_is_not_in_the_catalogue() {
+    let server = serve([says("Hello.")]);
+    let mut command = adjutant(&["run", "Hi", "--model", "openai/other"]);
+    command.env("OPENAI_API_KEY", "k").env("OPENAI_BASE_URL", server.openai_base_url());
+    seen(command).check(0, "Hello.\n", "turns 1, calls 0, tokens 1,000 in / 50 out, cost unknown\n");
+}
+
+#[test]
+fn thinking_is_shown_when_it_is_wished() {
+    let script = || {
+        let text = "Is it here?\nIt is.".into();
+        Script::new()
+            .thinking(Thinking { text, signature: Some("sig".into()), redacted: false })
+            .text("Yes.")
+            .usage(usage())
+    };
+    let summary = "turns 1, calls 0, tokens 1,000 in / 50 out, cost $0.0025\n";
+    let server = serve([script(), script()]);
+    seen(run(Vendor::Anthropic, &server, &["Hi"])).check(0, "Yes.\n", summary);
+    let shown = format!("· Is it here?\n· It is.\n{summary}");
+    seen(run(Vendor::Anthropic, &server, &["Hi", "--show-thinking"])).check(0, "Yes.\n", &shown);
+}
+
+#[test]
+fn default_model_is_told_when_a_key_chose_it() {
+    let server = serve([says("Hello.")]);
+    let mut command = adjutant(&["run", "Hi"]);
+    command.env("ANTHROPIC_API_KEY", "k").env("ANTHROPIC_BASE_URL", server.anthropic_base_url());
+    let stderr = "model: anthropic/claude-sonnet-5 (ANTHROPIC_API_KEY is set)\n\
+                  turns 1, calls 0, tokens 1,000 in / 50 out, cost $0.0025\n";
+    seen(command).check(0, "Hello.\n", stderr);
+}

@@ -1,0 +1,45 @@
+//! What the documents point at is there: links, and the files that hold or check an invariant.
+
+use std::path::{Path, PathBuf};
+
+/// Document, and the folder that its links start from.
+const DOCUMENTS: [(&str, &str); 4] =
+    [("README.md", ""), ("ARCHITECTURE.md", ""), ("CHANGELOG.md", ""), ("docs/events.md", "docs")];
+/// Where the paths between backticks begin that name a file in full.
+const FOLDERS: [&str; 4] = ["adjutant-", "tests/", "xtask/", "examples/"];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn text(document: &str) -> String {
+    std::fs::read_to_string(root().join(document)).expect("the document is there")
+}
+
+#[test]
+fn links_lead_to_files_when_they_are_relative() {
+    let mut broken = Vec::new();
+    for (document, folder) in DOCUMENTS {
+        let text = text(document);
+        let targets = text.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(target, _)| target);
+        for target in targets.filter(|target| !target.starts_with("https://")) {
+            let path = target.split('#').next().unwrap_or_default();
+            if !root().join(folder).join(path).exists() {
+                broken.push(format!("{document}: {target}"));
+            }
+        }
+    }
+    assert_eq!(broken, [""; 0]);
+}
+
+#[test]
+fn architecture_names_files_when_it_names_them_in_full() {
+    let text = text("ARCHITECTURE.md");
+    let code = text.split('`').skip(1).step_by(2);
+    let paths = code.filter(|it| it.ends_with(".rs") && FOLDERS.iter().any(|folder| it.starts_with(folder)));
+    let paths: Vec<&str> = paths.collect();
+    let place =
+        |path: &str| if path.starts_with("adjutant-") { root().join("crates").join(path) } else { root().join(path) };
+    let missing: Vec<&&str> = paths.iter().filter(|path| !place(path).exists()).collect();
+    assert!(paths.len() > 10 && missing.is_empty(), "{} paths, missing: {missing:?}", paths.len());
+}
