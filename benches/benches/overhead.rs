@@ -1,5 +1,5 @@
 //! What an agent costs beside a hand-written loop, as ratios of one run: server, floor and agent are processes of their own.
-#![expect(missing_docs, clippy::print_stdout, clippy::print_stderr, clippy::expect_used, reason = "a benchmark")]
+#![expect(clippy::print_stdout, clippy::print_stderr, clippy::expect_used, reason = "a benchmark")]
 
 #[path = "overhead/agent.rs"]
 mod agent;
@@ -25,7 +25,9 @@ const DELTAS: usize = 200_000;
 /// How many agents wait.
 const AGENTS: usize = 2_000;
 /// How many short conversations are timed for the cost of one turn.
-const SHORT: usize = 400;
+const SHORT: usize = 100;
+/// How many turns a short conversation has.
+const SHORT_TURNS: usize = 20;
 
 fn main() {
     let args: Vec<String> = env::args().skip(1).filter(|arg| arg != "--bench").collect();
@@ -47,16 +49,25 @@ fn compare(words: &[&str]) {
     let rounds = if words.contains(&"--quick") { 3 } else { ROUNDS };
     println!("medians of {rounds} rounds; floor: a hand-written reqwest and serde_json loop");
     if wanted("turn") {
-        let (floor, agent) = pairs("short", SHORT, rounds, |report| report.wall_us / (2 * SHORT) as f64);
-        println!("one turn: floor {floor:.1} us, agent {agent:.1} us, over the floor {:.1} us (limit 5)", agent - floor);
+        let (floor, agent) = pairs("short", SHORT, rounds, |report| report.wall_us / (SHORT_TURNS * SHORT) as f64);
+        println!(
+            "one turn: floor {floor:.1} us, agent {agent:.1} us, over the floor {:.1} us (limit 5)",
+            agent - floor
+        );
     }
     if wanted("turns") {
         let (floor, agent) = pairs("turns", TURNS, rounds, |report| report.cpu_us / 1_000.0);
-        println!("{TURNS} turns, CPU: floor {floor:.0} ms, agent {agent:.0} ms, ratio {:.2} (limit 1.5)", agent / floor);
+        println!(
+            "{TURNS} turns, CPU: floor {floor:.0} ms, agent {agent:.0} ms, ratio {:.2} (limit 1.5)",
+            agent / floor
+        );
     }
     if wanted("deltas") {
         let (floor, agent) = pairs("deltas", DELTAS, rounds, |report| report.cpu_us / 1_000.0);
-        println!("{DELTAS} deltas, CPU: floor {floor:.0} ms, agent {agent:.0} ms, ratio {:.2} (limit 1.5)", agent / floor);
+        println!(
+            "{DELTAS} deltas, CPU: floor {floor:.0} ms, agent {agent:.0} ms, ratio {:.2} (limit 1.5)",
+            agent / floor
+        );
     }
     if wanted("flat") {
         agent::flat();
@@ -103,7 +114,10 @@ fn waiting(rounds: usize) {
         "{AGENTS} waiting agents: floor {floor_kb:.1} KB each, agent {agent_kb:.1} KB each, above the floor {:.1} KB (limit 8)",
         agent_kb - floor_kb
     );
-    println!("{AGENTS} waiting agents, CPU: floor {floor_ms:.0} ms, agent {agent_ms:.0} ms, ratio {:.2} (limit 1.5)", agent_ms / floor_ms);
+    println!(
+        "{AGENTS} waiting agents, CPU: floor {floor_ms:.0} ms, agent {agent_ms:.0} ms, ratio {:.2} (limit 1.5)",
+        agent_ms / floor_ms
+    );
     println!("{AGENTS} waiting agents, connections: {:.0} (limit {AGENTS})", figure(|it| it.2, &agents));
 }
 

@@ -8,44 +8,28 @@ use std::{
 };
 
 use adjutant_agent::{Agent, EventKind, Limits};
-use adjutant_llm::{
-    Block, Call, CallId, Chunk, ChunkStream, Model, ModelInfo, RateLimits, Reply, Request, Stop,
-};
+use adjutant_llm::{Block, Call, CallId, Chunk, ChunkStream, Model, ModelInfo, Reply, Request, Stop};
 use adjutant_providers::Chat;
-use adjutant_tool::{CallContext, Replay, Tool, ToolError, ToolSpec};
+use adjutant_tool::tool;
 use futures_util::stream;
-use serde::Deserialize;
-use serde_json::json;
 
 use crate::{
     floor,
     measure::{Report, Watch, rss_kb},
 };
 
-struct Fetch;
-
-#[derive(Deserialize)]
-struct Args {
+/// Fetches a page.
+#[tool(replay = "pure")]
+fn fetch(
+    /// The number of the page.
     n: u64,
-}
-
-impl Tool for Fetch {
-    type Args = Args;
-    type Output = String;
-
-    fn spec(&self) -> ToolSpec {
-        let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
-        ToolSpec::new("fetch", "Fetches a page.", schema).replay(Replay::Pure)
-    }
-
-    async fn call(&self, args: Args, _: CallContext) -> Result<String, ToolError> {
-        Ok(floor::fetch(args.n))
-    }
+) -> String {
+    floor::fetch(n)
 }
 
 fn agent(port: u16) -> Agent {
     let model = Chat::new(ModelInfo::new("openai/bench"), "key").base_url(format!("http://127.0.0.1:{port}/v1"));
-    Agent::new(model).tool(Fetch).limits(Limits::new().unlimited_turns())
+    Agent::new(model).tool(fetch).limits(Limits::new().unlimited_turns())
 }
 
 pub(crate) fn run(kind: &str, port: u16, n: usize) {
@@ -118,7 +102,8 @@ pub(crate) fn flat() {
     let (mut early, mut late) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         let clock = Arc::new(Mutex::new(Vec::new()));
-        let agent = Agent::new(Caller::new(LATE + SPAN, &clock)).tool(Fetch).limits(Limits::new().unlimited_turns());
+        let agent =
+            Agent::new(Caller::new(LATE + SPAN + 1, &clock)).tool(fetch).limits(Limits::new().unlimited_turns());
         runtime.block_on(agent.run("Go.")).expect("a run");
         let at = clock.lock().expect("the run is over");
         let per_turn = |from: u64| (at[(from + SPAN) as usize] - at[from as usize]).as_secs_f64() * 1e6 / SPAN as f64;
@@ -126,7 +111,10 @@ pub(crate) fn flat() {
         late.push(per_turn(LATE));
     }
     let (early, late) = (crate::median(early), crate::median(late));
-    println!("one turn without a socket: {early:.1} us at turn {EARLY}, {late:.1} us at turn {LATE}, ratio {:.2}", late / early);
+    println!(
+        "one turn without a socket: {early:.1} us at turn {EARLY}, {late:.1} us at turn {LATE}, ratio {:.2}",
+        late / early
+    );
 }
 
 /// A model that calls the tool once a turn and does nothing else; it notes when it was asked.
@@ -158,7 +146,7 @@ impl Model for Caller {
             reply.blocks.push(Arc::new(Block::Call(call)));
             reply.stop = Stop::Calls;
         }
-        let limits = RateLimits::default();
+        let limits = Box::default();
         let start = Chunk::Start { attempt, model: self.info.id.clone(), limits, warnings: Vec::new() };
         Box::pin(stream::iter([Ok(start), Ok(Chunk::Done(Arc::new(reply)))]))
     }

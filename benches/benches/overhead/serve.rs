@@ -11,7 +11,7 @@ pub(crate) fn run(kind: &str, n: usize) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
         let setup = match kind {
-            "short" => Loopback::canned([call(0), text(&["Done."])]),
+            "short" => Loopback::canned((1..crate::SHORT_TURNS).map(call).chain([text(&["Done."])])),
             "turns" => Loopback::canned((1..n).map(call).chain([text(&["Done."])])),
             "deltas" => Loopback::canned([text(&vec![" word"; n])]),
             "waiting" => Loopback::canned([text(&["Done."])]).latch(&latch),

@@ -17,7 +17,8 @@ use crate::{
 pub struct Agent {
     setup: Arc<Setup>,
     limits: Limits,
-    journal: Arc<dyn Journal>,
+    /// Without one, a session is kept in memory as long as someone holds it.
+    journal: Option<Arc<dyn Journal>>,
     session: Arc<Session>,
 }
 
@@ -27,8 +28,8 @@ impl Agent {
         let agent = Self {
             setup: Arc::new(Setup::new(model)),
             limits: Limits::new(),
-            journal: Arc::new(MemoryJournal::new()),
-            session: Arc::new(Session::new(LogId("".into()))),
+            journal: None,
+            session: Arc::new(Session::new(LogId("".into()), Arc::new(MemoryJournal::new()))),
         };
         agent.new_session()
     }
@@ -104,10 +105,10 @@ impl Agent {
         self.with(|setup| setup.world(world)).new_session()
     }
 
-    /// Sets where sessions are kept, and begins a new one there.
+    /// Sets where sessions are kept, and begins a new one there; without it, in memory as long as it is held.
     #[must_use]
     pub fn journal(mut self, journal: impl Journal + 'static) -> Self {
-        self.journal = Arc::new(journal);
+        self.journal = Some(Arc::new(journal));
         self.new_session()
     }
 
@@ -120,10 +121,11 @@ impl Agent {
         self.clone().with(|setup| setup.who(who)).session(LogId(id.into()))
     }
 
-    /// The same agent in the session of that log; what it holds is read when the first run begins.
+    /// The same agent in the session of that log; what its journal holds is read when the first run begins.
     #[must_use]
     pub fn session(&self, log: LogId) -> Self {
-        Self { session: Arc::new(Session::new(log)), ..self.clone() }
+        let journal = self.journal.clone().unwrap_or_else(|| Arc::new(MemoryJournal::new()));
+        Self { session: Arc::new(Session::new(log, journal)), ..self.clone() }
     }
 
     /// The log of the session.
@@ -185,14 +187,7 @@ impl Agent {
             Some(model) => Arc::new(Setup { model, ..(*self.setup).clone() }),
             None => Arc::clone(&self.setup),
         };
-        let start = Start {
-            setup,
-            session: Arc::clone(&self.session),
-            journal: Arc::clone(&self.journal),
-            prompts,
-            limits,
-            cancel: options.cancel,
-        };
+        let start = Start { setup, session: Arc::clone(&self.session), prompts, limits, cancel: options.cancel };
         Ok(Running::new(start, claim))
     }
 

@@ -63,7 +63,7 @@ pub enum EventKind {
         /// The model.
         model: ModelId,
         /// What the provider said about its limits.
-        limits: RateLimits,
+        limits: Box<RateLimits>,
     },
     /// A block of the reply began.
     BlockStarted {
@@ -134,7 +134,7 @@ pub enum EventKind {
         /// The call.
         call: CallId,
         /// What it has done.
-        progress: Progress,
+        progress: Box<Progress>,
     },
     /// A call has its result; of parallel calls, in the order in which they end.
     ToolFinished {
@@ -161,7 +161,7 @@ pub enum EventKind {
         /// The version of its content.
         version: u32,
         /// Its content.
-        data: Value,
+        data: Box<Value>,
     },
     /// The run is over; nothing follows.
     RunFinished {
@@ -261,7 +261,7 @@ impl Events {
             Record::Settled { .. } => show(EventKind::TurnFinished),
             Record::CancelAsked { by } => show(EventKind::CancelAsked { by: *by }),
             Record::App { kind, version, data } => {
-                show(EventKind::App { kind: Arc::clone(kind), version: *version, data: data.clone() });
+                show(EventKind::App { kind: Arc::clone(kind), version: *version, data: Box::new(data.clone()) });
             }
             Record::Seeded { .. }
             | Record::Admitted { .. }

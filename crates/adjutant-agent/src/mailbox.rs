@@ -10,8 +10,8 @@ use crate::{Event, EventKind, Seq};
 
 /// How many events wait before a stream of deltas has to.
 ///
-/// Records are never held back, so a box may hold a few more: they are bounded by the acts of a turn.
-const CAPACITY: usize = 1_024;
+/// Few enough to stay in the processor's cache. Records are never held back, so a box may hold a few more: they are bounded by the acts of a turn.
+const CAPACITY: usize = 256;
 
 /// A box of events between one driver and one reader.
 #[derive(Debug, Default)]
@@ -41,13 +41,15 @@ impl Mailbox {
         !self.state().closed
     }
 
-    /// Puts an event in; the reader looks when the driver waits.
-    pub(crate) fn push(&self, event: Event) {
+    /// Puts an event in; the reader looks when the driver waits. Says whether the box is full now.
+    pub(crate) fn push(&self, event: Event) -> bool {
         let mut state = self.state();
-        if !state.closed {
-            state.newest = state.newest.max(event.seq);
-            state.events.push_back(event);
+        if state.closed {
+            return false;
         }
+        state.newest = state.newest.max(event.seq);
+        state.events.push_back(event);
+        state.events.len() >= CAPACITY
     }
 
     /// Puts progress in and wakes the reader. A full box keeps only the newest progress of a call.

@@ -8,7 +8,7 @@ mod prepare;
 mod setup;
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashSet},
+    collections::{BTreeSet, HashSet},
     fmt,
     panic::AssertUnwindSafe,
     pin::Pin,
@@ -55,7 +55,7 @@ pub struct LocalPort {
     done: Vec<Performed>,
     tools: Option<Toolset>,
     sources: Vec<Toolset>,
-    args: BTreeMap<CallId, Value>,
+    args: Vec<(CallId, Value)>,
     notes: Vec<oneshot::Sender<()>>,
     place: Place,
 }
@@ -109,7 +109,7 @@ impl LocalPort {
             done: Vec::new(),
             tools: None,
             sources: Vec::new(),
-            args: BTreeMap::new(),
+            args: Vec::new(),
             notes: Vec::new(),
             place: Place::default(),
         }
@@ -174,15 +174,18 @@ impl LocalPort {
             self.outer = None;
             records.extend(self.wish(CancelBy::User));
         }
-        let done = std::mem::take(&mut self.done);
-        let heard = !(records.is_empty() && done.is_empty());
-        for performed in done {
+        let heard = !(records.is_empty() && self.done.is_empty());
+        for performed in self.done.drain(..) {
             self.busy.remove(&performed.act);
             if let Some((sources, tools)) = performed.tools {
                 (self.sources, self.tools) = (sources, Some(tools));
             }
             self.args.extend(performed.args);
-            records.extend(performed.records);
+            if records.is_empty() {
+                records = performed.records;
+            } else {
+                records.extend(performed.records);
+            }
         }
         heard.then_some(records)
     }
@@ -190,6 +193,11 @@ impl LocalPort {
     /// A wish to stop; only the first one is recorded, however many come.
     fn wish(&mut self, by: CancelBy) -> Option<Record> {
         (!std::mem::replace(&mut self.stopping, true)).then_some(Record::CancelAsked { by })
+    }
+
+    /// Whether anyone reads the events.
+    pub(crate) fn is_watched(&self) -> bool {
+        self.feed.mailbox.is_open()
     }
 
     /// Shows something that is no record.
@@ -209,7 +217,9 @@ impl LocalPort {
         }
         let mailbox = &self.feed.mailbox;
         if mailbox.is_open() {
-            self.events.fold(stamped, |event| mailbox.push(event));
+            self.events.fold(stamped, |event| {
+                mailbox.push(event);
+            });
         }
     }
 }
@@ -225,6 +235,12 @@ impl Port for LocalPort {
         // From the run, because an earlier drive may have opened the turn.
         self.place = Place { run: run.run(), turn: run.turn() };
         match act {
+            Act::Prepare { turn } if self.setup.toolboxes.is_empty() => {
+                let tools = self.setup.tools.toolset().clone();
+                let performed = prepare::prepared(&self.feed, self.place, turn, &tools);
+                self.tools = Some(tools);
+                self.done.push(performed);
+            }
             Act::Prepare { turn } => {
                 let work = prepare::prepare(Arc::clone(&self.feed), self.place, turn, self.known_tools());
                 self.perform_unless_stopped(id, work);
@@ -291,8 +307,9 @@ impl Performed {
 }
 
 impl Feed {
-    fn show(&self, place: Place, at_ms: u64, kind: EventKind) {
-        self.mailbox.push(self.event(place, at_ms, kind));
+    /// Shows something; says whether the reader has fallen behind.
+    fn show(&self, place: Place, at_ms: u64, kind: EventKind) -> bool {
+        self.mailbox.push(self.event(place, at_ms, kind))
     }
 
     fn event(&self, place: Place, at_ms: u64, kind: EventKind) -> Event {

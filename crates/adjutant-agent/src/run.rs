@@ -6,7 +6,7 @@ mod texts;
 
 use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
-use adjutant_llm::{Call, CallId, CallResult, NanoUsd, OpenTurn, Reply, Transcript, Usage, View};
+use adjutant_llm::{Call, CallId, NanoUsd, OpenTurn, Reply, Transcript, Usage, View};
 use adjutant_tool::{Identity, Replay};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -64,7 +64,8 @@ struct Working {
     reply: Option<Arc<Reply>>,
     open: Option<OpenTurn>,
     slots: BTreeMap<CallId, Slot>,
-    results: Vec<Arc<CallResult>>,
+    /// Whether the results say that the run should end.
+    terminated: bool,
     settled: Option<bool>,
 }
 

@@ -14,7 +14,7 @@ use futures_core::Stream;
 use tokio::{runtime::Handle, task::JoinHandle};
 
 use crate::{
-    CancelBy, Error, Event, Journal, Limits, RunResult, Setup, Stopper,
+    CancelBy, Error, Event, Limits, RunResult, Setup, Stopper,
     inbox::Inbox,
     mailbox::Mailbox,
     session::{Claim, Session, perform},
@@ -40,7 +40,6 @@ type Drive = Pin<Box<dyn Future<Output = Result<RunResult, Error>> + Send>>;
 pub(crate) struct Start {
     pub(crate) setup: Arc<Setup>,
     pub(crate) session: Arc<Session>,
-    pub(crate) journal: Arc<dyn Journal>,
     pub(crate) prompts: Vec<Entry>,
     pub(crate) limits: Limits,
     pub(crate) cancel: Option<Cancel>,

@@ -14,14 +14,15 @@ use futures_util::StreamExt;
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
 use crate::{
-    CancelBy, Error, Event, Failure, Limits, LocalPort, Log, LogId, Outcome, Record, Run, RunNo, RunResult, Seq, Setup,
-    TurnNo, commit, drive, event::EventKind, inbox::Inbox, mailbox::Mailbox, running::Start,
+    CancelBy, Error, Event, Failure, Journal, Limits, LocalPort, Log, LogId, Outcome, Record, Run, RunNo, RunResult,
+    Seq, Setup, TurnNo, commit, drive, event::EventKind, inbox::Inbox, mailbox::Mailbox, running::Start,
 };
 
 /// One session; shared by the clones of an agent.
 #[derive(Debug)]
 pub(crate) struct Session {
     id: LogId,
+    journal: Arc<dyn Journal>,
     core: Arc<AsyncMutex<Core>>,
     leaving: AtomicBool,
     history: Mutex<Transcript>,
@@ -41,8 +42,8 @@ pub(crate) enum Claim {
 }
 
 impl Session {
-    pub(crate) fn new(id: LogId) -> Self {
-        Self { id, core: Arc::default(), leaving: AtomicBool::new(false), history: Mutex::default() }
+    pub(crate) fn new(id: LogId, journal: Arc<dyn Journal>) -> Self {
+        Self { id, journal, core: Arc::default(), leaving: AtomicBool::new(false), history: Mutex::default() }
     }
 
     pub(crate) fn id(&self) -> &LogId {
@@ -138,10 +139,10 @@ impl Core {
         if let Some(log) = self.log.take() {
             return Ok(log);
         }
-        let id = start.session.id();
-        let log = start.journal.own(id).await?;
+        let (id, journal) = (start.session.id(), &start.session.journal);
+        let log = journal.own(id).await?;
         self.run = Run::new();
-        let mut records = start.journal.read(id, Seq(0));
+        let mut records = journal.read(id, Seq(0));
         while let Some(stamped) = records.next().await {
             self.run.apply(&*stamped?)?;
         }
@@ -206,6 +207,8 @@ fn chain(error: &dyn std::error::Error) -> String {
 impl LocalPort {
     /// Shows the end of the run: the one event that is no record and no delta.
     fn tell_end(&self, result: &RunResult) {
-        self.tell(EventKind::RunFinished { result: Arc::new(result.clone()) });
+        if self.is_watched() {
+            self.tell(EventKind::RunFinished { result: Arc::new(result.clone()) });
+        }
     }
 }

@@ -12,14 +12,12 @@ use std::{
 };
 
 use adjutant_agent::{Agent, CancelBy, EventKind, Limits, Outcome, RunOptions, RunResult, Running};
-use adjutant_llm::{
-    CallResult, Chunk, Entry, Gate, ModelInfo, RateLimits, Script, ScriptedModel, Status, Stop, model_fn,
-};
+use adjutant_llm::{CallResult, Chunk, Entry, Gate, ModelInfo, Script, ScriptedModel, Status, Stop, model_fn};
 use adjutant_tool::{
     CallContext, Cancel, ErasedTool, Identity, Progress, Replay, ToolError, ToolErrorKind, Toolbox, Toolset, tool_fn,
 };
 use futures_util::{StreamExt, stream};
-use serde_json::{Value, json};
+use serde_json::json;
 use stage::{agent, calls, events, spec, tool};
 use tokio::time::Instant;
 
@@ -124,10 +122,9 @@ async fn run_ends_when_it_is_cancelled_before_the_model_says_anything() {
 
 #[tokio::test]
 async fn run_ends_when_it_is_cancelled_while_a_stream_never_rests() {
-    let start =
-        Chunk::Start { attempt: 0, model: "test/loud".into(), limits: RateLimits::default(), warnings: Vec::new() };
+    let start = Chunk::Start { attempt: 0, model: "test/loud".into(), limits: Box::default(), warnings: Vec::new() };
     let agent = Agent::new(model_fn(ModelInfo::new("test/loud"), move |_| {
-        let usage = || Ok(Chunk::Usage { usage: Default::default(), raw: Value::Null });
+        let usage = || Ok(Chunk::Usage { usage: Default::default(), raw: std::sync::Arc::default() });
         Box::pin(stream::iter([Ok(start.clone())]).chain(stream::repeat_with(usage)))
     }));
     let running = agent.stream("Go.").expect("the session is free");

@@ -27,7 +27,7 @@ pub enum Chunk {
         /// The model that answers.
         model: ModelId,
         /// What the provider said about its limits.
-        limits: RateLimits,
+        limits: Box<RateLimits>,
         /// What was changed about the request before it was sent.
         warnings: Vec<Warning>,
     },
@@ -57,7 +57,7 @@ pub enum Chunk {
         /// Normalised.
         usage: Usage,
         /// As the provider said it.
-        raw: Value,
+        raw: Arc<Value>,
     },
     /// The attempt is void; another one follows. It was billed all the same.
     Retracted {

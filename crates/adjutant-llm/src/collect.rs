@@ -17,7 +17,7 @@ pub struct Collector {
     model: Option<ModelId>,
     blocks: Vec<Slot>,
     usage: Usage,
-    raw_usage: Value,
+    raw_usage: Arc<Value>,
     bytes: usize,
     done: bool,
 }
@@ -53,7 +53,7 @@ impl Collector {
             },
             Chunk::Usage { usage, raw } => {
                 self.usage = *usage;
-                self.raw_usage.clone_from(raw);
+                self.raw_usage = Arc::clone(raw);
             }
             Chunk::Retracted { .. } => {
                 self.started()?;
@@ -156,10 +156,9 @@ fn broken(what: &str) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::RateLimits;
 
     fn start() -> Chunk {
-        Chunk::Start { attempt: 0, model: "x/y".into(), limits: RateLimits::default(), warnings: Vec::new() }
+        Chunk::Start { attempt: 0, model: "x/y".into(), limits: Box::default(), warnings: Vec::new() }
     }
 
     #[track_caller]

@@ -7,9 +7,15 @@ use serde::{Deserialize, Serialize};
 /// How many bytes of a refused answer's body are kept.
 const MAX_BODY: usize = 2_048;
 
-/// What went wrong with a model call.
+/// What went wrong with a model call. One pointer wide, because it travels in every result of a stream.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct Error {
+    inner: Box<Inner>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Inner {
     kind: ErrorKind,
     message: Arc<str>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -58,7 +64,7 @@ pub enum ErrorKind {
 impl Error {
     /// An error; `message` says what was attempted and with what, lower case, without a full stop.
     pub fn new(kind: ErrorKind, message: impl Into<Arc<str>>) -> Self {
-        Self {
+        let inner = Inner {
             kind,
             message: message.into(),
             status: None,
@@ -67,20 +73,21 @@ impl Error {
             request_id: None,
             retry_after: None,
             source: None,
-        }
+        };
+        Self { inner: Box::new(inner) }
     }
 
     /// Sets the HTTP status.
     #[must_use]
     pub fn with_status(mut self, status: u16) -> Self {
-        self.status = Some(status);
+        self.inner.status = Some(status);
         self
     }
 
     /// Sets the provider's code for what went wrong.
     #[must_use]
     pub fn with_code(mut self, code: impl Into<Arc<str>>) -> Self {
-        self.code = Some(code.into());
+        self.inner.code = Some(code.into());
         self
     }
 
@@ -91,69 +98,69 @@ impl Error {
         while !body.is_char_boundary(end) {
             end -= 1;
         }
-        self.body = Some(body[..end].into());
+        self.inner.body = Some(body[..end].into());
         self
     }
 
     /// Sets the provider's id of the request.
     #[must_use]
     pub fn with_request_id(mut self, id: impl Into<Arc<str>>) -> Self {
-        self.request_id = Some(id.into());
+        self.inner.request_id = Some(id.into());
         self
     }
 
     /// Sets how long the provider asked to wait.
     #[must_use]
     pub fn with_retry_after(mut self, wait: Duration) -> Self {
-        self.retry_after = Some(wait);
+        self.inner.retry_after = Some(wait);
         self
     }
 
     /// Sets what caused it.
     #[must_use]
     pub fn with_source(mut self, source: impl error::Error + Send + Sync + 'static) -> Self {
-        self.source = Some(Arc::new(source));
+        self.inner.source = Some(Arc::new(source));
         self
     }
 
     /// What a caller can do about it.
     pub fn kind(&self) -> ErrorKind {
-        self.kind
+        self.inner.kind
     }
 
     /// What was attempted and with what.
     pub fn message(&self) -> &str {
-        &self.message
+        &self.inner.message
     }
 
     /// The HTTP status, if there was an answer.
     pub fn status(&self) -> Option<u16> {
-        self.status
+        self.inner.status
     }
 
     /// The provider's code for what went wrong, if it gave one.
     pub fn code(&self) -> Option<&str> {
-        self.code.as_deref()
+        self.inner.code.as_deref()
     }
 
     /// The first 2,048 bytes of the answer's body, if there was one.
     pub fn body(&self) -> Option<&str> {
-        self.body.as_deref()
+        self.inner.body.as_deref()
     }
 
     /// The provider's id of the request, if it gave one.
     pub fn request_id(&self) -> Option<&str> {
-        self.request_id.as_deref()
+        self.inner.request_id.as_deref()
     }
 
     /// How long the provider asked to wait, if it did.
     pub fn retry_after(&self) -> Option<Duration> {
-        self.retry_after
+        self.inner.retry_after
     }
 
     /// Whether the same request may succeed later.
     pub fn is_retryable(&self) -> bool {
-        match self.kind {
+        match self.inner.kind {
             ErrorKind::RateLimited | ErrorKind::Overloaded | ErrorKind::Network | ErrorKind::Timeout => true,
             ErrorKind::Config
             | ErrorKind::Auth
@@ -168,25 +175,25 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
+        f.write_str(&self.inner.message)
     }
 }
 
 impl error::Error for Error {
     fn source(&self) -> Option<&(dyn error::Error + 'static)> {
-        self.source.as_ref().map(|source| &**source as &(dyn error::Error + 'static))
+        self.inner.source.as_ref().map(|source| &**source as &(dyn error::Error + 'static))
     }
 }
 
 impl PartialEq for Error {
     /// Compares what can be stored; sources are left out.
     fn eq(&self, other: &Self) -> bool {
-        self.kind == other.kind
-            && self.message == other.message
-            && self.status == other.status
-            && self.code == other.code
-            && self.body == other.body
-            && self.request_id == other.request_id
-            && self.retry_after == other.retry_after
+        self.inner.kind == other.inner.kind
+            && self.inner.message == other.inner.message
+            && self.inner.status == other.inner.status
+            && self.inner.code == other.inner.code
+            && self.inner.body == other.inner.body
+            && self.inner.request_id == other.inner.request_id
+            && self.inner.retry_after == other.inner.retry_after
     }
 }

@@ -23,8 +23,8 @@ pub struct Reply {
     #[serde(default)]
     pub usage: Usage,
     /// What it used, as the provider said it; `null` if it said nothing.
-    #[serde(default, skip_serializing_if = "Value::is_null")]
-    pub raw_usage: Value,
+    #[serde(default, skip_serializing_if = "is_null")]
+    pub raw_usage: Arc<Value>,
     /// The provider's id of the reply, if it gave one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wire_id: Option<Arc<str>>,
@@ -112,7 +112,7 @@ impl Reply {
             stop,
             raw_stop: None,
             usage: Usage::default(),
-            raw_usage: Value::Null,
+            raw_usage: Arc::default(),
             wire_id: None,
         }
     }
@@ -148,4 +148,8 @@ impl Block {
     pub fn text(text: impl Into<Arc<str>>) -> Self {
         Block::Text { text: text.into() }
     }
+}
+
+fn is_null(value: &Arc<Value>) -> bool {
+    value.is_null()
 }

@@ -72,7 +72,12 @@ impl Request {
 
     /// A request that shows these entries.
     pub fn of(entries: Transcript) -> Self {
-        Self { system: "".into(), tools: Arc::from([]), entries, options: Arc::default(), turn: None, attempt: 0 }
+        Self::shared("".into(), Arc::from([]), entries, Arc::default())
+    }
+
+    /// A request made of parts that are shared already; nothing is copied.
+    pub fn shared(system: Arc<str>, tools: Arc<[ToolDecl]>, entries: Transcript, options: Arc<Options>) -> Self {
+        Self { system, tools, entries, options, turn: None, attempt: 0 }
     }
 
     /// Sets the system prompt.

@@ -9,6 +9,10 @@ use crate::{Error, ErrorKind};
 
 /// Where the schema is taken to stand; nothing is ever fetched from there.
 const PLACE: &str = "schema:///root.json";
+/// How deep a value may be nested if its schema refers to itself from alternatives.
+///
+/// The validator tries every alternative at every level, so the time for such a value doubles or worse with each.
+const MAX_BRANCHING_DEPTH: usize = 12;
 
 /// A compiled JSON schema (draft 2020-12 unless it names another); cheap to clone.
 #[derive(Clone)]
@@ -20,6 +24,7 @@ struct Compiled {
     source: Arc<Value>,
     schemas: Schemas,
     root: boon::SchemaIndex,
+    branching: bool,
 }
 
 /// One place where a value does not fit a schema.
@@ -66,6 +71,11 @@ impl Schema {
     /// # Errors
     /// Every place that does not fit, in the order of the value.
     pub fn validate(&self, value: &Value) -> Result<(), Vec<Violation>> {
+        if self.inner.branching && is_deeper(value, MAX_BRANCHING_DEPTH) {
+            let message =
+                format!("nested deeper than {MAX_BRANCHING_DEPTH} levels, which this schema cannot be checked for");
+            return Err(vec![Violation { path: String::new(), message }]);
+        }
         let Err(error) = self.inner.schemas.validate(value, self.inner.root) else { return Ok(()) };
         let mut violations = Vec::new();
         collect(&error, &mut HashSet::new(), &mut violations);
@@ -80,7 +90,27 @@ impl Schema {
         compiler.use_loader(Box::new(Closed));
         compiler.add_resource(PLACE, (*source).clone()).map_err(|error| invalid(&error))?;
         let root = compiler.compile(place, &mut schemas).map_err(|error| invalid(&error))?;
-        Ok(Self { inner: Arc::new(Compiled { source, schemas, root }) })
+        let branching = holds_key(&source, &["$ref", "$dynamicRef"]) && holds_key(&source, &["anyOf", "oneOf"]);
+        Ok(Self { inner: Arc::new(Compiled { source, schemas, root, branching }) })
+    }
+}
+
+/// Whether an object with one of these keys is somewhere in the value.
+fn holds_key(value: &Value, keys: &[&str]) -> bool {
+    match value {
+        Value::Object(map) => map.iter().any(|(key, value)| keys.contains(&key.as_str()) || holds_key(value, keys)),
+        Value::Array(items) => items.iter().any(|item| holds_key(item, keys)),
+        _ => false,
+    }
+}
+
+/// Whether objects and arrays stand in each other more than `levels` deep.
+fn is_deeper(value: &Value, levels: usize) -> bool {
+    let inner = |value: &Value| levels == 0 || is_deeper(value, levels - 1);
+    match value {
+        Value::Object(map) => map.values().any(inner),
+        Value::Array(items) => items.iter().any(inner),
+        _ => false,
     }
 }
 

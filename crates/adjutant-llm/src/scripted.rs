@@ -13,8 +13,8 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::{
-    Block, BlockKind, Call, CallId, Chunk, ChunkStream, Error, ErrorKind, Model, ModelInfo, RateLimits, Reply, Request,
-    Stop, Thinking, Usage, Warning,
+    Block, BlockKind, Call, CallId, Chunk, ChunkStream, Error, ErrorKind, Model, ModelInfo, Reply, Request, Stop,
+    Thinking, Usage, Warning,
 };
 
 /// How many characters one delta holds, unless the script says otherwise.
@@ -242,7 +242,7 @@ impl Script {
         items.push_back(chunk(Chunk::Start {
             attempt,
             model: info.id.clone(),
-            limits: RateLimits::default(),
+            limits: Box::default(),
             warnings: std::mem::take(&mut self.warnings),
         }));
         let mut deltas = 0;
@@ -265,7 +265,7 @@ impl Script {
         }
         let estimate = Usage { input_uncached: request.entries.tokens(), output: 10, ..Usage::default() };
         reply.usage = self.usage.unwrap_or(estimate);
-        items.push_back(chunk(Chunk::Usage { usage: reply.usage, raw: Value::Null }));
+        items.push_back(chunk(Chunk::Usage { usage: reply.usage, raw: Arc::default() }));
         reply
     }
 }

@@ -21,13 +21,11 @@ pub struct Estimate;
 
 impl TokenCounter for Estimate {
     fn count(&self, text: &str) -> u64 {
-        let bytes = text.len() as u64;
+        if text.is_ascii() {
+            return (text.len() as u64).div_ceil(4);
+        }
         let ascii = text.bytes().filter(u8::is_ascii).count() as u64;
-        let other = if ascii == bytes {
-            0
-        } else {
-            text.bytes().filter(|byte| byte & 0b1100_0000 == 0b1100_0000).count() as u64
-        };
+        let other = text.bytes().filter(|byte| byte & 0b1100_0000 == 0b1100_0000).count() as u64;
         ascii.div_ceil(4) + other
     }
 }

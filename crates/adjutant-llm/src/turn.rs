@@ -18,6 +18,7 @@ pub struct Turn {
 
 /// A turn whose calls have not all ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "RawOpen")]
 #[must_use]
 pub struct OpenTurn {
     reply: Arc<Reply>,
@@ -38,6 +39,12 @@ pub struct Unpaired {
 struct Raw {
     reply: Arc<Reply>,
     results: Vec<Arc<CallResult>>,
+}
+
+#[derive(Deserialize)]
+struct RawOpen {
+    reply: Arc<Reply>,
+    slots: Vec<Option<Arc<CallResult>>>,
 }
 
 impl Turn {
@@ -115,5 +122,17 @@ impl TryFrom<Raw> for Turn {
             return Err(Unpaired { calls, results: raw.results.len() });
         }
         Ok(Turn { reply: raw.reply, results: raw.results })
+    }
+}
+
+impl TryFrom<RawOpen> for OpenTurn {
+    type Error = Unpaired;
+
+    fn try_from(raw: RawOpen) -> Result<Self, Unpaired> {
+        let calls = raw.reply.calls().count();
+        if calls != raw.slots.len() {
+            return Err(Unpaired { calls, results: raw.slots.len() });
+        }
+        Ok(OpenTurn { reply: raw.reply, slots: raw.slots })
     }
 }

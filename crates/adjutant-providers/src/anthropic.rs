@@ -34,6 +34,7 @@ struct Inner {
     encoder: encode::Encoder,
     /// The name under which encodings of a transcript are kept.
     slot: String,
+    heads: segments::Heads,
 }
 
 impl Anthropic {
@@ -42,7 +43,15 @@ impl Anthropic {
         let info = Arc::new(info);
         let slot = format!("anthropic/{}", info.id);
         let encoder = encode::Encoder { info: Arc::clone(&info), caching: encode::Caching::Automatic };
-        Self { inner: Arc::new(Inner { info, endpoint: endpoint(BASE_URL, key.into()), encoder, slot }) }
+        Self {
+            inner: Arc::new(Inner {
+                info,
+                endpoint: endpoint(BASE_URL, key.into()),
+                encoder,
+                slot,
+                heads: segments::Heads::default(),
+            }),
+        }
     }
 
     /// Sets another base URL; `/v1/messages` is added. Prompt caching is asked for at the vendor's own only.
@@ -52,6 +61,7 @@ impl Anthropic {
         let (key, timeouts) = (inner.endpoint.key().clone(), *inner.endpoint.timeouts());
         inner.endpoint = endpoint(url.as_ref(), key).with_timeouts(timeouts);
         // What is kept for one address holds other heads than what is kept for the other.
+        inner.heads = segments::Heads::default();
         (inner.encoder.caching, inner.slot) = if url.as_ref().trim().trim_end_matches('/') == BASE_URL {
             (encode::Caching::Automatic, format!("anthropic/{}", inner.info.id))
         } else {
@@ -91,7 +101,7 @@ impl Wire for Inner {
     }
 
     fn encode(&self, request: &Request) -> (Segmented, Vec<Warning>) {
-        segments::encode(&self.slot, &self.info, &self.encoder, request)
+        segments::encode(&self.slot, &self.info, &self.encoder, &self.heads, request)
     }
 
     fn decoder(&self, place: Place) -> decode::Decoder {

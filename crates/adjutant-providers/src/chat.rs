@@ -32,6 +32,7 @@ struct Inner {
     encoder: encode::Encoder,
     /// The name under which encodings of a transcript are kept.
     slot: String,
+    heads: segments::Heads,
 }
 
 impl Chat {
@@ -40,7 +41,15 @@ impl Chat {
         let info = Arc::new(info);
         let slot = format!("chat/{}", info.id);
         let encoder = encode::Encoder { info: Arc::clone(&info) };
-        Self { inner: Arc::new(Inner { info, endpoint: endpoint(BASE_URL, key.into()), encoder, slot }) }
+        Self {
+            inner: Arc::new(Inner {
+                info,
+                endpoint: endpoint(BASE_URL, key.into()),
+                encoder,
+                slot,
+                heads: segments::Heads::default(),
+            }),
+        }
     }
 
     /// Sets another base URL, `/v1` included; `/chat/completions` is added.
@@ -83,7 +92,7 @@ impl Wire for Inner {
     }
 
     fn encode(&self, request: &Request) -> (Segmented, Vec<Warning>) {
-        segments::encode(&self.slot, &self.info, &self.encoder, request)
+        segments::encode(&self.slot, &self.info, &self.encoder, &self.heads, request)
     }
 
     fn decoder(&self, place: Place) -> decode::Decoder {

@@ -32,6 +32,8 @@ use crate::{
 
 /// How long the rest of a body is read after its last event, so that the connection can be used again.
 const DRAIN: Duration = Duration::from_millis(20);
+/// How often the connection gets its turn for the rest of a body before a timer is set.
+const MAX_YIELDS: u8 = 4;
 /// How many bytes of events one answer may have.
 const MAX_ANSWER: u64 = 512 * 1024 * 1024;
 
@@ -90,6 +92,8 @@ struct Driver<W: Wire> {
     read: bool,
     request_id: Option<Arc<str>>,
     received: u64,
+    /// How often the connection got its turn for the rest of the body.
+    yields: u8,
     /// When nothing having come is a failure. The timer is set anew only when it fires early.
     deadline: Instant,
     timer: Option<Pin<Box<Sleep>>>,
@@ -110,7 +114,7 @@ type Sending = Pin<Box<dyn Future<Output = Result<http::Response<reqwest::Body>,
 
 struct Start {
     attempt: u32,
-    limits: RateLimits,
+    limits: Box<RateLimits>,
     warnings: Vec<Warning>,
 }
 
@@ -129,6 +133,7 @@ impl<W: Wire> Driver<W> {
             read: false,
             request_id: None,
             received: 0,
+            yields: 0,
             deadline: Instant::now(),
             timer: None,
         }
@@ -142,6 +147,15 @@ impl<W: Wire> Driver<W> {
             return Some(start.chunk(self.wire.info()));
         }
         self.out.pop_front()
+    }
+
+    /// The last item of the stream, once; then nothing.
+    fn last(&mut self) -> Option<Result<Chunk, Error>> {
+        match std::mem::replace(&mut self.state, State::Ended) {
+            State::Finishing(reply) => Some(Ok(Chunk::Done(reply))),
+            State::Failed(error) => Some(Err(error)),
+            _ => None,
+        }
     }
 
     fn step(&mut self, cx: &mut Context<'_>) -> Step {
@@ -178,7 +192,7 @@ impl<W: Wire> Driver<W> {
             State::Draining(body, _) => match Pin::new(body).poll_frame(cx) {
                 Poll::Ready(Some(Ok(_))) => Poll::Ready(()),
                 Poll::Ready(_) => self.drained(),
-                Poll::Pending => self.wait(cx),
+                Poll::Pending => self.drain(cx),
             },
             State::Finishing(_) | State::Failed(_) | State::Ended => Poll::Ready(()),
         }
@@ -196,7 +210,7 @@ impl<W: Wire> Driver<W> {
         self.deadline = Instant::now() + endpoint.timeouts().first_byte;
         let (body, warnings) = self.wire.encode(&request);
         self.decoder = Some(self.wire.decoder(Place::of(&request)));
-        self.start = Some(Box::new(Start { attempt: request.attempt, limits: RateLimits::default(), warnings }));
+        self.start = Some(Box::new(Start { attempt: request.attempt, limits: Box::default(), warnings }));
         self.state = match endpoint.request(&request.options.headers, reqwest::Body::wrap(body)) {
             Ok((client, post)) => {
                 let response = client.execute(post);
@@ -216,7 +230,7 @@ impl<W: Wire> Driver<W> {
             self.state = State::Refused(body, Box::new(Refused::new(&parts)));
         } else {
             if let Some(start) = &mut self.start {
-                start.limits = crate::limits::rate_limits(&parts.headers);
+                *start.limits = crate::limits::rate_limits(&parts.headers);
             }
             self.state = State::Reading(body);
         }
@@ -232,13 +246,12 @@ impl<W: Wire> Driver<W> {
         if self.received > MAX_ANSWER {
             return self.fail(Error::new(ErrorKind::Protocol, "the answer has more than 512 MiB"));
         }
-        if let Err(error) = self.splitter.push(bytes) {
-            return self.fail(error);
-        }
-        match self.decode() {
-            Ok(Flow::More) => Poll::Ready(()),
-            Ok(Flow::Finished) => self.finished(),
-            Err(error) => self.fail(error),
+        // Events that came before a bad byte count: how the stream was cut must make no difference.
+        let pushed = self.splitter.push(bytes);
+        match (self.decode(), pushed) {
+            (Ok(Flow::Finished), _) => self.finished(),
+            (Ok(Flow::More), Ok(())) => Poll::Ready(()),
+            (Err(error), _) | (Ok(Flow::More), Err(error)) => self.fail(error),
         }
     }
 
@@ -273,7 +286,6 @@ impl<W: Wire> Driver<W> {
             Err(error) => return self.fail(error),
         };
         self.deadline = Instant::now() + DRAIN;
-        self.timer = None;
         self.state = match std::mem::replace(&mut self.state, State::Ended) {
             State::Reading(body) => State::Draining(body, reply),
             _ => State::Finishing(reply),
@@ -335,10 +347,24 @@ impl<W: Wire> Driver<W> {
         Poll::Ready(())
     }
 
+    /// Waits for the rest of the body. It is mostly there already and only not handed over, so the connection gets its
+    /// turn a few times before a timer is set: setting one so short wakes the runtime by a system call.
+    fn drain(&mut self, cx: &mut Context<'_>) -> Step {
+        if self.yields == MAX_YIELDS {
+            return self.wait(cx);
+        }
+        self.yields += 1;
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
     /// Waits until the deadline; what passing it means depends on what was waited for.
     fn wait(&mut self, cx: &mut Context<'_>) -> Step {
         let deadline = self.deadline;
         let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline)));
+        if timer.deadline() > deadline {
+            timer.as_mut().reset(deadline);
+        }
         while timer.as_mut().poll(cx).is_ready() {
             if timer.deadline() >= deadline {
                 return self.timed_out();
@@ -370,11 +396,8 @@ impl<W: Wire> Stream for Driver<W> {
             if let Some(chunk) = this.next() {
                 return Poll::Ready(Some(Ok(chunk)));
             }
-            match std::mem::replace(&mut this.state, State::Ended) {
-                State::Finishing(reply) => return Poll::Ready(Some(Ok(Chunk::Done(reply)))),
-                State::Failed(error) => return Poll::Ready(Some(Err(error))),
-                State::Ended => return Poll::Ready(None),
-                state => this.state = state,
+            if matches!(this.state, State::Finishing(_) | State::Failed(_) | State::Ended) {
+                return Poll::Ready(this.last());
             }
             if this.step(cx).is_pending() {
                 return Poll::Pending;

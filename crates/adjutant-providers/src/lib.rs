@@ -39,4 +39,3 @@ pub use chat::Chat;
 pub use choose::{Chooser, Chosen, How, model};
 pub use credentials::{Credential, Key};
 pub use driver::Timeouts;
-

@@ -33,6 +33,9 @@ pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
 /// Source: OpenAI's rate limit guide (`x-ratelimit-remaining-*`, `-reset-*` like `6m0s`) and Anthropic's
 /// (`anthropic-ratelimit-*-remaining`, `-reset` in RFC 3339), 2026-08.
 pub(crate) fn rate_limits(headers: &HeaderMap) -> RateLimits {
+    if !headers.keys().any(|name| name.as_str().contains("ratelimit")) {
+        return RateLimits::default();
+    }
     let count = |names: [&str; 2]| names.iter().find_map(|name| text(headers, name)?.trim().parse().ok());
     let after = |name| text(headers, name).and_then(go_duration);
     let at = |name| text(headers, name).and_then(rfc_3339).and_then(|then| until(headers, then));

@@ -13,7 +13,7 @@ mod wish;
 use std::sync::Arc;
 
 use adjutant_llm::{
-    Block, BlockKind, Call, CallId, Chunk, ChunkStream, Estimate, Model, ModelInfo, Price, RateLimits, Reply, Request,
+    Block, BlockKind, Call, CallId, Chunk, ChunkStream, Estimate, Model, ModelInfo, Price, Reply, Request,
     RequestOption, Stop, TokenCounter, Usage, Warning, WarningKind,
 };
 use futures_util::stream;
@@ -82,7 +82,7 @@ impl<'a> Speech<'a> {
         let start = Chunk::Start {
             attempt: request.attempt,
             model: info.id.clone(),
-            limits: RateLimits::default(),
+            limits: Box::default(),
             warnings: warnings(request),
         };
         Self { request, chunks: vec![start], reply: Reply::new(info.id.clone(), Stop::End) }
@@ -121,9 +121,9 @@ impl<'a> Speech<'a> {
         let tools = self.request.tools.iter().map(|tool| Estimate.count(&tool.description));
         let asked = self.request.entries.tokens() + Estimate.count(&self.request.system) + tools.sum::<u64>();
         let usage = Usage { input_uncached: asked, output, ..Usage::default() };
-        let raw = json!({"estimated": true});
+        let raw = Arc::new(json!({"estimated": true}));
         self.reply.usage = usage;
-        self.reply.raw_usage = raw.clone();
+        self.reply.raw_usage = Arc::clone(&raw);
         self.chunks.push(Chunk::Usage { usage, raw });
         self.chunks.push(Chunk::Done(Arc::new(self.reply)));
         self.chunks

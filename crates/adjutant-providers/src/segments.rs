@@ -2,7 +2,7 @@
 //!
 //! Only new entries are encoded. What an entry or a head looks like is the business of the wire.
 
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use adjutant_llm::{Entry, ModelInfo, Options, Request, Stored, ToolDecl, Warning};
 use bytes::Bytes;
@@ -35,7 +35,7 @@ pub(crate) enum Messages {
 #[derive(Debug, Default)]
 pub(crate) struct Kept {
     info: Option<Arc<ModelInfo>>,
-    head: Option<Head>,
+    head: Option<Arc<Head>>,
     sealed: Arc<Vec<Bytes>>,
     tail: Vec<u8>,
     count: usize,
@@ -43,7 +43,7 @@ pub(crate) struct Kept {
 }
 
 #[derive(Debug)]
-struct Head {
+pub(crate) struct Head {
     bytes: Bytes,
     messages: Messages,
     warnings: Vec<Warning>,
@@ -52,15 +52,39 @@ struct Head {
     options: Arc<Options>,
 }
 
+/// The heads that a model has sent lately, shared by all transcripts: agents of one kind have one head.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Heads(Arc<Mutex<Vec<Arc<Head>>>>);
+
+/// How many heads are shared.
+const MAX_HEADS: usize = 8;
+
 /// The body of a request, and what was changed about it.
 pub(crate) fn encode(
     key: &str,
     info: &Arc<ModelInfo>,
     wire: &impl Encode,
+    heads: &Heads,
     request: &Request,
 ) -> (Segmented, Vec<Warning>) {
     let slot = request.entries.encodings().slot::<Mutex<Kept>>(key);
-    lock(&slot).encode(info, wire, request)
+    lock(&slot).encode(info, wire, heads, request)
+}
+
+impl Heads {
+    /// The head of this request; written if it was not sent lately.
+    fn of(&self, wire: &impl Encode, request: &Request) -> Arc<Head> {
+        let mut heads = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(head) = heads.iter().find(|head| head.is_of(request)) {
+            return Arc::clone(head);
+        }
+        if heads.len() == MAX_HEADS {
+            heads.remove(0);
+        }
+        let head = Arc::new(Head::new(wire, request));
+        heads.push(Arc::clone(&head));
+        head
+    }
 }
 
 /// A slot whose last user panicked may hold half an entry, so it starts over.
@@ -74,7 +98,13 @@ fn lock(slot: &Mutex<Kept>) -> MutexGuard<'_, Kept> {
 }
 
 impl Kept {
-    fn encode(&mut self, info: &Arc<ModelInfo>, wire: &impl Encode, request: &Request) -> (Segmented, Vec<Warning>) {
+    fn encode(
+        &mut self,
+        info: &Arc<ModelInfo>,
+        wire: &impl Encode,
+        heads: &Heads,
+        request: &Request,
+    ) -> (Segmented, Vec<Warning>) {
         if !self.fits(info, request) {
             *self = Self { info: Some(Arc::clone(info)), ..Self::default() };
         }
@@ -86,7 +116,7 @@ impl Kept {
             self.seal();
         }
         let sealed = Arc::clone(&self.sealed);
-        let head = self.head(wire, request);
+        let head = self.head(wire, heads, request);
         let (bytes, messages) = (head.bytes.clone(), head.messages);
         let mut warnings = head.warnings.clone();
         warnings.extend(added);
@@ -116,9 +146,9 @@ impl Kept {
         }
     }
 
-    fn head(&mut self, wire: &impl Encode, request: &Request) -> &Head {
+    fn head(&mut self, wire: &impl Encode, heads: &Heads, request: &Request) -> &Head {
         let kept = self.head.take().filter(|head| head.is_of(request));
-        self.head.insert(kept.unwrap_or_else(|| Head::new(wire, request)))
+        self.head.insert(kept.unwrap_or_else(|| heads.of(wire, request)))
     }
 }
 
@@ -168,6 +198,7 @@ mod tests {
     struct Plain {
         entries: std::cell::Cell<usize>,
         heads: std::cell::Cell<usize>,
+        shared: Heads,
     }
 
     impl Encode for Plain {
@@ -192,7 +223,7 @@ mod tests {
 
     #[track_caller]
     fn check(wire: &Plain, info: &Arc<ModelInfo>, request: &Request, expect: &str) {
-        let (body, _) = encode("plain", info, wire, request);
+        let (body, _) = encode("plain", info, wire, &wire.shared, request);
         assert_eq!(String::from_utf8(body.to_vec()).expect("text"), expect);
     }
 

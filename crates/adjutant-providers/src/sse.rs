@@ -82,6 +82,11 @@ impl Splitter {
                 Err(_) => return Err(not_text()),
             }
         }
+        // Whole text is the rule, and this check is several times faster than looking for the first bad byte.
+        if let Ok(text) = std::str::from_utf8(bytes) {
+            self.buffer.push_str(text);
+            return Ok(());
+        }
         let Some(chunk) = bytes.utf8_chunks().next() else { return Ok(()) };
         self.buffer.push_str(chunk.valid());
         let rest = &bytes[chunk.valid().len()..];

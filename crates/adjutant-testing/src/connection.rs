@@ -210,7 +210,7 @@ impl Exchange<'_> {
         // The head waits for the first word, so that a model that fails at once fails with a status.
         let first = loop {
             match next(peer, &mut chunks).await? {
-                Ok(Chunk::Start { limits: told, .. }) => limits = told,
+                Ok(Chunk::Start { limits: told, .. }) => limits = *told,
                 // What is known about the usage by now stands in the first frame; it makes no frame of its own.
                 Ok(usage @ Chunk::Usage { .. }) => {
                     if let Err(refusal) = encoder.chunk(&usage, &mut body) {

@@ -89,4 +89,10 @@ macro_rules! text_output {
     )* };
 }
 
-text_output!(String, &str, std::sync::Arc<str>, bool, char, i8, i16, i32, i64, u8, u16, u32, u64, usize, f32, f64);
+impl IntoOutput for String {
+    fn into_output(self) -> Result<CallResult, ToolError> {
+        Ok(CallResult::ok(self))
+    }
+}
+
+text_output!(&str, std::sync::Arc<str>, bool, char, i8, i16, i32, i64, u8, u16, u32, u64, usize, f32, f64);

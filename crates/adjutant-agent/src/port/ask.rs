@@ -2,7 +2,7 @@
 
 use std::{
     panic::AssertUnwindSafe,
-    pin::Pin,
+    pin::{Pin, pin},
     sync::Arc,
     task::{Context, Poll},
 };
@@ -27,6 +27,8 @@ struct Asking {
     kinds: Vec<Delta>,
     records: Vec<Record>,
     shown: bool,
+    /// Whether the box of events was full when it was looked at last.
+    full: bool,
     at_ms: u64,
 }
 
@@ -72,8 +74,9 @@ pub(super) async fn ask(feed: Arc<Feed>, place: Place, request: Request, stop: C
         kinds: Vec::new(),
         records: Vec::new(),
         shown,
+        full: false,
     };
-    let mut stopped = Box::pin(async move { stop.cancelled().await });
+    let mut stopped = pin!(stop.cancelled());
     let streaming = std::future::poll_fn(|cx| asking.poll(cx, stopped.as_mut()));
     match AssertUnwindSafe(streaming).catch_unwind().await {
         Ok(outcome) => asking.end(outcome),
@@ -95,8 +98,11 @@ impl Asking {
         mut stopped: Pin<&mut impl Future>,
     ) -> Poll<Option<Result<Arc<Reply>, Error>>> {
         for _ in 0..BURST {
-            if self.feed.mailbox.poll_room(cx).is_pending() {
-                return stopped.as_mut().poll(cx).map(|_| None);
+            if self.full {
+                if self.feed.mailbox.poll_room(cx).is_pending() {
+                    return stopped.as_mut().poll(cx).map(|_| None);
+                }
+                self.full = false;
             }
             let chunk = match self.stream.as_mut().poll_next(cx) {
                 Poll::Ready(Some(Ok(chunk))) => chunk,
@@ -153,7 +159,7 @@ impl Asking {
             _ => return,
         };
         if self.shown {
-            self.feed.show(self.place, self.at_ms, kind);
+            self.full = self.feed.show(self.place, self.at_ms, kind);
         }
     }
 

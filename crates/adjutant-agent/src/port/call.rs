@@ -3,15 +3,13 @@
 use std::{
     collections::BTreeMap,
     panic::AssertUnwindSafe,
-    pin::Pin,
+    pin::{Pin, pin},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use adjutant_llm::{Call, CallId, CallResult, Status, Usage};
-use adjutant_tool::{
-    Bound, CallContext, CallContextBuilder, CallPort, Cancel, Noted, Progress, Replay, ToolError, ToolErrorKind,
-};
+use adjutant_tool::{Bound, CallContextBuilder, CallPort, Cancel, Noted, Progress, Replay, ToolError, ToolErrorKind};
 use async_trait::async_trait;
 use futures_util::FutureExt;
 use serde_json::Value;
@@ -37,9 +35,13 @@ struct Job {
     stop: Cancel,
 }
 
-type Body = Pin<Box<dyn Future<Output = Result<CallResult, ToolError>> + Send>>;
-
 impl LocalPort {
+    /// The arguments that this drive has admitted a call with, already read.
+    fn take_args(&mut self, call: CallId) -> Option<Value> {
+        let at = self.args.iter().position(|(admitted, _)| *admitted == call)?;
+        Some(self.args.swap_remove(at).1)
+    }
+
     pub(super) fn call(&mut self, run: &Run, id: CallId, replay: Replay) {
         let Some((call, text, changed)) = run.admitted(id) else { return };
         let door = Door {
@@ -55,7 +57,7 @@ impl LocalPort {
             feed: Arc::clone(&self.feed),
             call: call.clone(),
             tool: self.tools.as_ref().and_then(|tools| tools.get(call.name.as_str())).cloned(),
-            args: self.args.remove(&id).ok_or_else(|| Arc::clone(text)),
+            args: self.take_args(id).ok_or_else(|| Arc::clone(text)),
             ran: changed.then(|| Arc::clone(text)),
             pure: replay == Replay::Pure,
             spawn: run.is_parallel(),
@@ -93,30 +95,40 @@ impl Job {
             let message = format!("tool {:?} is gone since the call was admitted", self.call.name.as_str());
             return CallResult::new(Status::UnknownTool, message);
         };
-        let args = match self.args.clone() {
+        let args = match std::mem::replace(&mut self.args, Ok(Value::Null)) {
             Ok(args) => args,
             Err(text) => serde_json::from_str(&text).unwrap_or(Value::Null),
         };
         let timeout = tool.spec().timeout.or(self.feed.setup.tool_timeout);
         let cancel = self.stop.child();
         let body = self.body(tool, args, &cancel);
-        self.contain(body, timeout, cancel).await
-    }
-
-    fn body(&self, tool: Bound, args: Value, cancel: &Cancel) -> Body {
-        let who = Arc::new(self.feed.setup.who.within(self.call.id));
-        let port = Arc::clone(&self.door) as Arc<dyn CallPort>;
-        let cx = CallContextBuilder::new(who, cancel.clone(), port).build();
-        let contained = AssertUnwindSafe(run_tool(tool, args, cx)).catch_unwind();
-        let body = contained.map(|outcome| outcome.unwrap_or_else(|panic| Ok(panicked(&*panic))));
         match Handle::try_current() {
-            Ok(runtime) if self.spawn => Box::pin(Spawned(runtime.spawn(body))),
-            _ => Box::pin(body),
+            Ok(runtime) if self.spawn => self.contain(Spawned(runtime.spawn(body)), timeout, cancel).await,
+            _ => self.contain(body, timeout, cancel).await,
         }
     }
 
+    fn body(
+        &self,
+        tool: Bound,
+        args: Value,
+        cancel: &Cancel,
+    ) -> impl Future<Output = Result<CallResult, ToolError>> + Send + 'static {
+        let who = Arc::new(self.feed.setup.who.within(self.call.id));
+        let port = Arc::clone(&self.door) as Arc<dyn CallPort>;
+        let cx = CallContextBuilder::new(who, cancel.clone(), port).build();
+        let contained = AssertUnwindSafe(async move { tool.call(args, cx).await }).catch_unwind();
+        contained.map(|outcome| outcome.unwrap_or_else(|panic| Ok(panicked(&*panic))))
+    }
+
     /// Waits for the body, but not longer than it may take, nor much longer than anyone wants its result.
-    async fn contain(&self, mut body: Body, timeout: Option<Duration>, cancel: Cancel) -> CallResult {
+    async fn contain(
+        &self,
+        body: impl Future<Output = Result<CallResult, ToolError>>,
+        timeout: Option<Duration>,
+        cancel: Cancel,
+    ) -> CallResult {
+        let mut body = pin!(body);
         let limit = async {
             match timeout {
                 Some(timeout) => tokio::time::sleep(timeout).await,
@@ -145,10 +157,6 @@ impl Job {
             None => CallResult::new(Status::Cancelled, "cancelled: the call was stopped; it may have taken effect"),
         }
     }
-}
-
-async fn run_tool(tool: Bound, args: Value, cx: CallContext) -> Result<CallResult, ToolError> {
-    tool.call(args, cx).await
 }
 
 fn failed(error: &ToolError) -> CallResult {
@@ -234,6 +242,7 @@ impl CallPort for Door {
         let ended = self.ended();
         if !*ended {
             let at_ms = self.feed.setup.world.now_ms();
+            let progress = Box::new(progress);
             let kind = EventKind::ToolProgress { call: self.call, progress };
             self.feed.mailbox.push_progress(self.feed.event(self.place, at_ms, kind));
         }

@@ -15,16 +15,23 @@ pub(super) async fn prepare(feed: Arc<Feed>, place: Place, turn: TurnNo, known: 
     let act = ActId::Prepare(turn);
     match resolve(&feed.setup, known).await {
         Ok((sources, tools)) => {
-            let at_ms = feed.setup.world.now_ms();
-            tools.warnings().iter().for_each(|warning| feed.warn(place, at_ms, warning));
-            let model = feed.setup.model.info().id.clone();
-            let record = Record::Prepared { turn, edits: Vec::new(), model };
-            Performed { tools: Some((sources, tools)), ..Performed::new(act, record) }
+            let performed = prepared(&feed, place, turn, &tools);
+            Performed { tools: Some((sources, tools)), ..performed }
         }
         Err(message) => {
             Performed::new(act, Record::Broke { act, failure: Failure::Act { act, message: message.into() } })
         }
     }
+}
+
+/// The turn with these tools.
+pub(super) fn prepared(feed: &Feed, place: Place, turn: TurnNo, tools: &Toolset) -> Performed {
+    if !tools.warnings().is_empty() {
+        let at_ms = feed.setup.world.now_ms();
+        tools.warnings().iter().for_each(|warning| feed.warn(place, at_ms, warning));
+    }
+    let model = feed.setup.model.info().id.clone();
+    Performed::new(ActId::Prepare(turn), Record::Prepared { turn, edits: Vec::new(), model })
 }
 
 /// Asks every source of tools; what did not change is not merged again.
@@ -55,12 +62,9 @@ impl LocalPort {
 
     /// The request of a turn: everything in it is shared, nothing is copied.
     pub(super) fn request(&self, run: &Run, turn: TurnNo, attempt: u32) -> Request {
-        let mut request = Request::of(run.view().items().clone());
-        request.system = Arc::clone(&self.setup.system);
-        request.options = Arc::clone(&self.setup.options);
-        if let Some(tools) = &self.tools {
-            request.tools = Arc::clone(tools.decls());
-        }
+        let tools = self.tools.as_ref().map_or_else(|| Arc::from([]), |tools| Arc::clone(tools.decls()));
+        let (system, options) = (Arc::clone(&self.setup.system), Arc::clone(&self.setup.options));
+        let mut request = Request::shared(system, tools, run.view().items().clone(), options);
         request.turn = Some(turn.0);
         request.attempt = attempt;
         request

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use adjutant_llm::{CallId, CallResult, OpenTurn, Reply, Stop, Terminate};
+use adjutant_llm::{CallId, CallResult, OpenTurn, Reply, Stop};
 use adjutant_tool::Replay;
 
 use super::{Current, Run, Slot, Working, texts};
@@ -65,19 +65,17 @@ impl Current {
         if !reply.may_run_calls() {
             return close(open, |_| texts::of_stop(reply.stop));
         }
-        let missing: Vec<(CallId, &Slot)> =
-            open.missing().filter_map(|call| Some((call.id, working.slots.get(&call.id)?))).collect();
-        let (undecided, admitted): (Vec<_>, Vec<_>) =
-            missing.into_iter().partition(|(_, slot)| slot.admitted.is_none());
-        if !undecided.is_empty() {
-            let acts = undecided.iter().map(|(call, _)| Act::Admit { call: *call });
+        let missing = || open.missing().filter_map(|call| Some((call.id, working.slots.get(&call.id)?)));
+        if missing().any(|(_, slot)| slot.admitted.is_none()) {
+            let undecided = missing().filter(|(_, slot)| slot.admitted.is_none());
+            let acts = undecided.map(|(call, _)| Act::Admit { call });
             let acts: Vec<Act> = acts.filter(|act| !busy.contains(&act.id())).collect();
             return if acts.is_empty() { self.wait() } else { Next::Start(acts) };
         }
-        self.launch(working, &admitted, busy)
+        self.launch(working, missing(), busy)
     }
 
-    fn launch(&self, working: &Working, admitted: &[(CallId, &Slot)], busy: &Busy) -> Next {
+    fn launch<'a>(&self, working: &Working, admitted: impl Iterator<Item = (CallId, &'a Slot)>, busy: &Busy) -> Next {
         let sequential = self.limits.sequential
             || working.slots.values().filter_map(|slot| slot.admitted.as_ref()).any(|admitted| admitted.sequential);
         let cap = if sequential { 1 } else { self.limits.max_parallel_tools.max(1) as usize };
@@ -86,14 +84,14 @@ impl Current {
         for (call, slot) in admitted {
             let Some(replay) = slot.admitted.as_ref().map(|admitted| admitted.replay) else { continue };
             let again = slot.launched_ms.is_some();
-            if busy.contains(&ActId::Call(*call)) {
+            if busy.contains(&ActId::Call(call)) {
                 continue;
             }
             if again && !may_repeat(replay) {
-                lost.push(Record::Returned { call: *call, result: Arc::new(texts::unknown()) });
+                lost.push(Record::Returned { call, result: Arc::new(texts::unknown()) });
             } else if room > 0 {
                 room -= 1;
-                acts.push(Act::Call { call: *call, replay, again });
+                acts.push(Act::Call { call, replay, again });
             }
         }
         match (lost.is_empty(), acts.is_empty()) {
@@ -127,9 +125,6 @@ impl Current {
     fn verdict(&self, working: &Working, reply: &Arc<Reply>, stop: bool) -> Option<Outcome> {
         let finished = |why| Some(Outcome::Finished { reply: Arc::clone(reply), why });
         let failed = |failure| Some(Outcome::Failed { failure });
-        let ends = |result: &Arc<CallResult>| result.terminate == Terminate::Now;
-        let agrees = |result: &Arc<CallResult>| result.terminate != Terminate::No;
-        let results = &working.results;
         match reply.stop {
             Stop::Refused => return failed(Failure::Refused { text: reply.text().into() }),
             Stop::Filtered => return failed(Failure::Filtered { text: reply.text().into() }),
@@ -138,10 +133,10 @@ impl Current {
         if stop {
             return finished(Why::Stopped);
         }
-        if results.iter().any(ends) || (!results.is_empty() && results.iter().all(agrees)) {
+        if working.terminated {
             return finished(Why::Terminated);
         }
-        if results.is_empty() && reply.stop != Stop::Paused {
+        if working.slots.is_empty() && reply.stop != Stop::Paused {
             return finished(if reply.stop == Stop::Length { Why::Length } else { Why::Answer });
         }
         let spent = self.limits.max_turns.is_some_and(|max| self.turns >= max);

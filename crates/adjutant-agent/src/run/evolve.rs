@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use adjutant_llm::{CallId, CallResult, Edit, Entry, NanoUsd, Reply, Turn, Usage};
+use adjutant_llm::{CallId, CallResult, Edit, Entry, NanoUsd, Reply, Terminate, Turn, Usage};
 
 use super::{Admitted, Current, Illegal, Run, Slot, Step, Working};
 use crate::{Admission, CallReport, Limits, Outcome, Record, RunNo, Stamped, TurnNo};
@@ -106,7 +106,7 @@ impl Run {
             reply: None,
             open: None,
             slots: Default::default(),
-            results: Vec::new(),
+            terminated: false,
             settled: None,
         });
         self.turns = turn.0;
@@ -194,9 +194,9 @@ impl Run {
         let Some(working) = self.current.as_mut().and_then(|current| current.turn.as_mut()) else { return };
         match working.open.take().map(|open| open.close()) {
             Some(Ok(turn)) => {
-                working.results = turn.results().to_vec();
+                working.terminated = terminates(turn.results());
                 // Reports were pushed as calls ended; the caller sees them in the order of the calls.
-                if let Some(current) = &mut self.current {
+                if let Some(current) = self.current.as_mut().filter(|_| turn.results().len() > 1) {
                     let first = current.calls.len() - turn.results().len();
                     let order: BTreeMap<CallId, usize> = turn.reply().calls().map(|call| call.id).zip(0..).collect();
                     current.calls[first..].sort_by_key(|report| order.get(&report.call).copied());
@@ -236,4 +236,10 @@ impl Current {
         self.usage += usage;
         self.cost = cost.map(|cost| self.cost.unwrap_or_default() + cost).or(self.cost);
     }
+}
+
+/// Whether these results end the run: one of them for sure, or all of them together.
+fn terminates(results: &[Arc<CallResult>]) -> bool {
+    let one = results.iter().any(|result| result.terminate == Terminate::Now);
+    one || (!results.is_empty() && results.iter().all(|result| result.terminate != Terminate::No))
 }

@@ -90,7 +90,7 @@ impl Decoder {
         set(&mut self.usage.cache_write, said.cache_creation_input_tokens);
         set(&mut self.usage.output, said.output_tokens);
         self.raw_usage.extend(fields.into_iter().filter(|(_, value)| !value.is_null()));
-        out.push_back(Chunk::Usage { usage: self.usage, raw: Value::Object(self.raw_usage.clone()) });
+        out.push_back(Chunk::Usage { usage: self.usage, raw: Arc::new(Value::Object(self.raw_usage.clone())) });
     }
 
     fn opened(&mut self, index: u64, raw: &RawValue, out: &mut VecDeque<Chunk>) -> Result<(), Error> {
@@ -254,7 +254,7 @@ impl Decode for Decoder {
         reply.raw_stop = self.stop.take();
         reply.usage = self.usage;
         if !self.raw_usage.is_empty() {
-            reply.raw_usage = Value::Object(std::mem::take(&mut self.raw_usage));
+            reply.raw_usage = Arc::new(Value::Object(std::mem::take(&mut self.raw_usage)));
         }
         reply.wire_id = self.wire_id.take();
         Ok(reply)

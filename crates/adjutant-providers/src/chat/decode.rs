@@ -30,7 +30,7 @@ pub(super) struct Decoder {
     said: Option<Said>,
     calls: Vec<Open>,
     usage: Usage,
-    raw_usage: Option<Box<str>>,
+    raw_usage: Option<(Box<str>, Arc<Value>)>,
     finish: Option<Arc<str>>,
     refused: bool,
     done: bool,
@@ -197,18 +197,15 @@ impl Decoder {
     /// Takes a usage; one that says the same again is left out.
     fn used(&mut self, raw: Option<&RawValue>, out: &mut VecDeque<Chunk>) -> Result<(), Error> {
         let Some(raw) = raw.map(RawValue::get) else { return Ok(()) };
-        if raw == "null" || self.raw_usage.as_deref() == Some(raw) {
+        if raw == "null" || self.raw_usage.as_ref().is_some_and(|(known, _)| **known == *raw) {
             return Ok(());
         }
         let Ok(said) = serde_json::from_str::<wire::Usage>(raw) else { return Ok(()) };
         self.usage = normal(&said);
-        self.raw_usage = Some(raw.into());
-        out.push_back(Chunk::Usage { usage: self.usage, raw: self.raw() });
+        let value: Arc<Value> = Arc::new(serde_json::from_str(raw).unwrap_or_default());
+        self.raw_usage = Some((raw.into(), Arc::clone(&value)));
+        out.push_back(Chunk::Usage { usage: self.usage, raw: value });
         Ok(())
-    }
-
-    fn raw(&self) -> Value {
-        self.raw_usage.as_deref().and_then(|raw| serde_json::from_str(raw).ok()).unwrap_or_default()
     }
 
     fn stop(&self) -> Stop {
@@ -282,7 +279,7 @@ impl Decode for Decoder {
         reply.blocks = self.blocks.take();
         reply.raw_stop = self.finish.take();
         reply.usage = self.usage;
-        reply.raw_usage = self.raw();
+        reply.raw_usage = self.raw_usage.take().map(|(_, value)| value).unwrap_or_default();
         reply.wire_id = self.wire_id.take();
         Ok(reply)
     }

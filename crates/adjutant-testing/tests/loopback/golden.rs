@@ -215,7 +215,8 @@ fn answers_carry_the_vendors_headers() {
         let mut headers = Vec::new();
         run(async {
             let model = model_fn(ModelInfo::new("x/y"), move |_| {
-                let start = Chunk::Start { attempt: 0, model: "x/y".into(), limits, warnings: Vec::new() };
+                let start =
+                    Chunk::Start { attempt: 0, model: "x/y".into(), limits: Box::new(limits), warnings: Vec::new() };
                 let done = Chunk::Done(adjutant_llm::Reply::new("x/y".into(), Stop::End).into());
                 Box::pin(Chunks(vec![done, start]))
             });
