@@ -1,5 +1,5 @@
 //! What an agent costs beside a hand-written loop, as ratios of one run: server, floor and agent are processes of their own.
-#![expect(clippy::print_stdout, clippy::print_stderr, clippy::expect_used, reason = "a benchmark")]
+#![expect(clippy::print_stdout, clippy::panic, reason = "a benchmark")]
 
 #[path = "overhead/agent.rs"]
 mod agent;

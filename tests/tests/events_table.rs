@@ -90,7 +90,7 @@ async fn shown() -> Vec<EventKind> {
         kinds.push(event.kind);
     }
     kinds.push(EventKind::CancelAsked { by: CancelBy::User });
-    kinds.push(EventKind::App { kind: "note".into(), version: 1, data: json!({"text": "seen"}) });
+    kinds.push(EventKind::App { kind: "note".into(), version: 1, data: Box::new(json!({"text": "seen"})) });
     kinds
 }
 

@@ -151,7 +151,7 @@ impl Agent {
     /// `Busy` if the session is running, `Prompt` if the prompt is empty, `Failed` if the run failed (the error holds
     /// its result), `Journal` if the log could not be used. Limits and cancels are outcomes, not errors.
     pub async fn run(&self, prompt: impl Into<Prompt>) -> Result<RunResult, Error> {
-        self.run_with(prompt, RunOptions::new()).await
+        self.stream(prompt)?.finish().await
     }
 
     /// Runs the agent, with options of this run.

@@ -7,12 +7,7 @@
 //!
 //! /// Adds two whole numbers.
 //! #[tool]
-//! fn add(
-//!     /// The first number.
-//!     a: i64,
-//!     /// The second number.
-//!     b: i64,
-//! ) -> i64 {
+//! fn add(a: i64, b: i64) -> i64 {
 //!     a + b
 //! }
 //!

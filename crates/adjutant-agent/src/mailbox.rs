@@ -60,15 +60,17 @@ impl Mailbox {
         }
         // A record may have come in since the event was made on another thread; places never go back.
         event.seq = event.seq.max(state.newest);
+        state.newest = event.seq;
         let full = state.events.len() >= CAPACITY;
         let same = |old: &Event| match (&old.kind, &event.kind) {
             (EventKind::ToolProgress { call: old, .. }, EventKind::ToolProgress { call: new, .. }) => old == new,
             _ => false,
         };
-        match state.events.iter().rposition(same).filter(|_| full) {
-            Some(at) => state.events[at] = event,
-            None => state.events.push_back(event),
+        if full && let Some(at) = state.events.iter().rposition(same) {
+            // Not in its place: what came after it would then stand behind something newer.
+            state.events.remove(at);
         }
+        state.events.push_back(event);
         let reader = state.reader.take();
         drop(state);
         reader.into_iter().for_each(Waker::wake);

@@ -106,7 +106,8 @@ impl LocalPort {
             outer: None,
             busy: BTreeSet::new(),
             acts: FuturesUnordered::new(),
-            done: Vec::new(),
+            // Mostly one act ends at a time, and thousands of ports may wait.
+            done: Vec::with_capacity(1),
             tools: None,
             sources: Vec::new(),
             args: Vec::new(),

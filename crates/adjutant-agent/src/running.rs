@@ -5,7 +5,7 @@ use std::{
     fmt,
     pin::Pin,
     sync::Arc,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
 };
 
 use adjutant_llm::Entry;
@@ -83,10 +83,14 @@ impl Running {
     ///
     /// # Errors
     /// `Failed` if the run failed, and whatever kept it from being performed.
-    pub async fn finish(mut self) -> Result<RunResult, Error> {
+    // Not an async function: its future would hold the run twice, and thousands of agents may wait in one.
+    pub fn finish(mut self) -> impl Future<Output = Result<RunResult, Error>> + Send {
         self.mailbox.close();
-        while self.next().await.is_some() {}
-        self.result.take().unwrap_or_else(|| Err(Error::stuck())).and_then(Error::of_result)
+        std::future::poll_fn(move |cx| {
+            while ready!(self.poll_event(cx)).is_some() {}
+            let result = self.result.take().unwrap_or_else(|| Err(Error::stuck()));
+            Poll::Ready(result.and_then(Error::of_result))
+        })
     }
 
     /// What the run came to, once its last event was read.

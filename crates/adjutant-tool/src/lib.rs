@@ -8,7 +8,6 @@
 //! fn add(
 //!     /// The first number.
 //!     a: i64,
-//!     /// The second number.
 //!     b: i64,
 //! ) -> i64 {
 //!     a + b

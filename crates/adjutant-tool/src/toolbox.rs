@@ -29,20 +29,21 @@ pub trait Toolbox: Send + Sync {
 pub struct Tools {
     name: Arc<str>,
     bound: Vec<Bound>,
-    set: OnceLock<Toolset>,
+    /// Shared by clones, so that all of them show a model the same list.
+    set: Arc<OnceLock<Toolset>>,
 }
 
 impl Tools {
     /// An empty toolbox.
     pub fn new(name: impl Into<Arc<str>>) -> Self {
-        Self { name: name.into(), bound: Vec::new(), set: OnceLock::new() }
+        Self { name: name.into(), bound: Vec::new(), set: Arc::default() }
     }
 
     /// Adds a tool at the end; of several with one name the first stays, and the set warns of the others.
     #[must_use]
     pub fn tool(mut self, tool: impl ErasedTool + 'static) -> Self {
         self.bound.push(Bound::new(tool));
-        self.set = OnceLock::new();
+        self.set = Arc::default();
         self
     }
 

@@ -14,7 +14,8 @@ const XTASK: usize = 599;
 const LIBRARY: usize = 60;
 
 /// What may be longer: path, function or `file`, reason. Meant for one exhaustive `match` over a wire per adapter.
-const LONG: &[(&str, &str, &str)] = &[];
+const LONG: &[(&str, &str, &str)] =
+    &[("crates/adjutant-llm/tests/serde.rs", "file", "one test for each stored type, side by side")];
 /// Libraries whose root must hold items: path, reason.
 const WITH_ITEMS: &[(&str, &str)] =
     &[("crates/adjutant-macros/src/lib.rs", "where the compiler wants procedural macros")];

@@ -5,8 +5,11 @@ use super::Source;
 /// Stems of files and folders that hold whatever nobody placed.
 const VAGUE: &[&str] = &["mod", "util", "utils", "common", "helpers", "misc", "manager"];
 const FORBIDDEN: &[&str] = &["#[allow(", "#![allow(", "#[ignore"];
+/// Where forbidden attributes are text that is written into the code of others: path, reason.
+const WRITERS: &[(&str, &str)] =
+    &[("crates/adjutant-macros/src/expand.rs", "`expect` would warn in code that happens to need no exception")];
 /// How many `expect` attributes the crates may have in all. It may only fall.
-const EXPECTATIONS: usize = 60;
+const EXPECTATIONS: usize = 2;
 
 pub(super) fn file_name(source: &Source) -> Vec<String> {
     let mut parts = source.path.trim_end_matches(".rs").split('/');
@@ -15,12 +18,15 @@ pub(super) fn file_name(source: &Source) -> Vec<String> {
 }
 
 pub(super) fn header(source: &Source) -> Vec<String> {
-    let bare = !source.raw.starts_with("//! ");
+    // Fixtures of the compiler's messages are programs of a few lines, named by the mistake in them.
+    let bare = !source.raw.starts_with("//! ") && !source.path.contains("/tests/ui/");
     bare.then(|| source.message(0, "does not open with `//!`")).into_iter().collect()
 }
 
 pub(super) fn attributes(source: &Source) -> Vec<String> {
-    let found = FORBIDDEN.iter().flat_map(|word| source.scanned.code.match_indices(word));
+    let writes = WRITERS.iter().any(|(path, _)| *path == source.path);
+    let words = FORBIDDEN.iter().filter(|_| !writes);
+    let found = words.flat_map(|word| source.scanned.code.match_indices(word));
     found.map(|(at, word)| source.message(at, &format!("`{word}`"))).collect()
 }
 
