@@ -20,7 +20,8 @@ pub trait Port {
     /// Cancel: nothing is lost.
     fn next(&mut self, until_ms: Option<u64>) -> impl Future<Output = Result<Vec<Record>, Error>> + Send;
 
-    /// Makes records durable, then shows them to observers.
+    /// Numbers records, keeps them, and shows them to observers: those that something outside depends on are durable
+    /// before that, the others by the time the port waits.
     ///
     /// Cancel: the log may hold the records or not; the port must not be used again.
     fn commit(&mut self, records: Vec<Record>) -> impl Future<Output = Result<Vec<Arc<Stamped>>, Error>> + Send;

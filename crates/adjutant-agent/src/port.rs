@@ -35,6 +35,8 @@ use crate::{
     mailbox::Mailbox,
 };
 
+/// How many records wait at most to be saved as a group.
+const MAX_UNSAVED: usize = 64;
 /// How many different warnings a run remembers having shown.
 const MAX_WARNINGS: usize = 256;
 
@@ -44,6 +46,10 @@ const MAX_WARNINGS: usize = 256;
 pub struct LocalPort {
     setup: Arc<Setup>,
     log: Box<dyn Log>,
+    /// The number of the newest record, saved or not.
+    seq: Seq,
+    /// Records that need not be durable yet: saved with the next ones that must, or before the port waits.
+    unsaved: Vec<Arc<Stamped>>,
     events: Events,
     feed: Arc<Feed>,
     inbox: Arc<Inbox>,
@@ -99,6 +105,8 @@ impl LocalPort {
             events: Events::of(Arc::clone(&setup.who)),
             feed: Arc::new(feed),
             setup,
+            seq: log.head().seq,
+            unsaved: Vec::new(),
             log,
             inbox,
             stop: Cancel::new(),
@@ -129,6 +137,19 @@ impl LocalPort {
     /// Gives the log back.
     pub fn into_log(self) -> Box<dyn Log> {
         self.log
+    }
+
+    /// Appends what is not in the log yet, as one group.
+    async fn save(&mut self, flush: Flush) -> Result<(), Error> {
+        if !self.unsaved.is_empty() {
+            self.log.append(&self.unsaved, flush).await?;
+            self.unsaved.clear();
+        }
+        for done in self.notes.drain(..) {
+            // Who noted may have been cancelled since; the note is in the log all the same.
+            let _ = done.send(());
+        }
+        Ok(())
     }
 
     fn perform(&mut self, act: ActId, work: impl Future<Output = Performed> + Send + 'static) {
@@ -267,6 +288,9 @@ impl Port for LocalPort {
     }
 
     async fn next(&mut self, until_ms: Option<u64>) -> Result<Vec<Record>, Error> {
+        if self.done.is_empty() {
+            self.save(Flush::Lazy).await?;
+        }
         let left = until_ms.map(|until| Duration::from_millis(until.saturating_sub(self.setup.world.now_ms())));
         let mut alarm = left.map(|left| Box::pin(tokio::time::sleep(left)));
         std::future::poll_fn(|cx| {
@@ -286,15 +310,15 @@ impl Port for LocalPort {
     }
 
     async fn commit(&mut self, records: Vec<Record>) -> Result<Vec<Arc<Stamped>>, Error> {
-        let (first, at_ms) = (self.log.head().seq.0 + 1, self.setup.world.now_ms());
+        let (first, at_ms) = (self.seq.0 + 1, self.setup.world.now_ms());
         let thread = &self.setup.who.thread;
-        let flush = if records.iter().any(must_last) { Flush::Now } else { Flush::Lazy };
+        let lasting = records.iter().any(must_last);
         let stamp = |(seq, record)| Arc::new(Stamped::new(Seq(seq), at_ms, thread.clone(), record));
         let batch: Vec<_> = (first..).zip(records).map(stamp).collect();
-        self.log.append(&batch, flush).await?;
-        for done in self.notes.drain(..) {
-            // Who noted may have been cancelled since; the note is in the log all the same.
-            let _ = done.send(());
+        self.seq.0 += batch.len() as u64;
+        self.unsaved.extend(batch.iter().cloned());
+        if lasting || !self.notes.is_empty() || self.unsaved.len() >= MAX_UNSAVED {
+            self.save(if lasting { Flush::Now } else { Flush::Lazy }).await?;
         }
         batch.iter().for_each(|stamped| self.show(stamped));
         Ok(batch)

@@ -63,15 +63,17 @@ struct Working {
     prepared: bool,
     reply: Option<Arc<Reply>>,
     open: Option<OpenTurn>,
-    slots: BTreeMap<CallId, Slot>,
+    /// One for each call of the reply, in order.
+    slots: Vec<Slot>,
     /// Whether the results say that the run should end.
     terminated: bool,
     settled: Option<bool>,
 }
 
 /// What is known of a call.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Slot {
+    call: CallId,
     admitted: Option<Admitted>,
     launched_ms: Option<u64>,
     done: bool,
@@ -183,7 +185,7 @@ impl Run {
     /// A call of the open turn, with the arguments it was admitted with and whether they were changed.
     pub(crate) fn admitted(&self, id: CallId) -> Option<(&Call, &Arc<str>, bool)> {
         let working = self.working()?;
-        let admitted = working.slots.get(&id)?.admitted.as_ref()?;
+        let admitted = working.slot(id)?.admitted.as_ref()?;
         let call = working.reply.as_ref()?.calls().find(|call| call.id == id)?;
         Some((call, &admitted.args, admitted.changed))
     }
@@ -198,12 +200,12 @@ impl Run {
         let current = self.current.as_ref().filter(|current| !current.limits.sequential);
         let slots = current.and_then(|current| Some(&current.turn.as_ref()?.slots));
         let sequential = |slot: &Slot| slot.admitted.as_ref().is_some_and(|admitted| admitted.sequential);
-        slots.is_some_and(|slots| slots.len() > 1 && !slots.values().any(sequential))
+        slots.is_some_and(|slots| slots.len() > 1 && !slots.iter().any(sequential))
     }
 
     /// What is known of the steps of a call.
     pub(crate) fn steps(&self, id: CallId) -> BTreeMap<Arc<str>, Step> {
-        self.working().and_then(|working| working.slots.get(&id)).map(|slot| slot.steps.clone()).unwrap_or_default()
+        self.working().and_then(|working| working.slot(id)).map(|slot| slot.steps.clone()).unwrap_or_default()
     }
 
     fn working(&self) -> Option<&Working> {
@@ -217,6 +219,18 @@ impl Run {
             _ => None,
         });
         replies.into_iter().next()
+    }
+}
+
+impl Working {
+    fn slot(&self, call: CallId) -> Option<&Slot> {
+        self.slots.iter().find(|slot| slot.call == call)
+    }
+}
+
+impl Slot {
+    fn new(call: CallId) -> Self {
+        Self { call, admitted: None, launched_ms: None, done: false, steps: BTreeMap::new() }
     }
 }
 

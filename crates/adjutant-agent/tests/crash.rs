@@ -242,7 +242,7 @@ fn check_next_run(cut: &Cut, next: &Agent, polls: usize) {
 fn session_goes_on_when_its_run_was_dropped_at_any_poll() {
     let cuts = at_every_poll(|cut, polls| check_next_run(cut, &cut.agent, polls));
     println!("cuts {cuts}");
-    assert!(cuts > 100, "only {cuts} places");
+    assert!(cuts > 80, "only {cuts} places");
 }
 
 #[test]
@@ -251,7 +251,7 @@ fn session_goes_on_when_another_program_opens_its_log() {
         let log: LogId = cut.agent.session_id().clone();
         check_next_run(cut, &agent(&cut.journal, &cut.done).session(log), polls);
     });
-    assert!(cuts > 100, "only {cuts} places");
+    assert!(cuts > 80, "only {cuts} places");
 }
 
 #[test]
@@ -273,5 +273,5 @@ fn drive_finishes_a_run_when_it_was_dropped_at_any_poll() {
         assert!(matches!(outcome, Ok(Exit::Done(Outcome::Finished { .. }))), "{outcome:?}, cut at {polls}");
         assert_eq!(run.history().len(), 5, "cut at {polls}");
     });
-    assert!(cuts > 100, "only {cuts} places");
+    assert!(cuts > 80, "only {cuts} places");
 }

@@ -65,7 +65,8 @@ impl Current {
         if !reply.may_run_calls() {
             return close(open, |_| texts::of_stop(reply.stop));
         }
-        let missing = || open.missing().filter_map(|call| Some((call.id, working.slots.get(&call.id)?)));
+        // A slot stands for each call, in the same order.
+        let missing = || working.slots.iter().filter(|slot| !slot.done).map(|slot| (slot.call, slot));
         if missing().any(|(_, slot)| slot.admitted.is_none()) {
             let undecided = missing().filter(|(_, slot)| slot.admitted.is_none());
             let acts = undecided.map(|(call, _)| Act::Admit { call });
@@ -77,7 +78,7 @@ impl Current {
 
     fn launch<'a>(&self, working: &Working, admitted: impl Iterator<Item = (CallId, &'a Slot)>, busy: &Busy) -> Next {
         let sequential = self.limits.sequential
-            || working.slots.values().filter_map(|slot| slot.admitted.as_ref()).any(|admitted| admitted.sequential);
+            || working.slots.iter().filter_map(|slot| slot.admitted.as_ref()).any(|admitted| admitted.sequential);
         let cap = if sequential { 1 } else { self.limits.max_parallel_tools.max(1) as usize };
         let mut room = cap.saturating_sub(busy.len());
         let (mut acts, mut lost) = (Vec::new(), Vec::new());
@@ -108,7 +109,7 @@ impl Current {
         }
         let open = self.turn.as_ref().and_then(|working| Some((working, working.open.as_ref()?)));
         if let Some((working, open)) = open {
-            let started = |call| working.slots.get(&call).is_some_and(|slot| slot.launched_ms.is_some());
+            let started = |call| working.slot(call).is_some_and(|slot| slot.launched_ms.is_some());
             return close(open, |call| if started(call) { texts::unknown() } else { texts::never_started() });
         }
         let outcome = match (&self.cancel, &self.failure) {

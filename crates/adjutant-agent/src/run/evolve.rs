@@ -61,7 +61,8 @@ impl Run {
     }
 
     fn slot_mut(&mut self, call: CallId) -> Result<&mut Slot, Why> {
-        let slot = self.current_mut()?.turn.as_mut().and_then(|working| working.slots.get_mut(&call));
+        let working = self.current_mut()?.turn.as_mut();
+        let slot = working.and_then(|working| working.slots.iter_mut().find(|slot| slot.call == call));
         slot.ok_or("the open turn has no such call")
     }
 
@@ -105,7 +106,7 @@ impl Run {
             prepared: false,
             reply: None,
             open: None,
-            slots: Default::default(),
+            slots: Vec::new(),
             terminated: false,
             settled: None,
         });
@@ -135,8 +136,8 @@ impl Run {
             return Err("the turn has its reply already");
         }
         working.reply = Some(Arc::clone(reply));
-        working.slots = reply.calls().map(|call| (call.id, Slot::default())).collect();
-        if working.slots.len() != reply.calls().count() {
+        working.slots = reply.calls().map(|call| Slot::new(call.id)).collect();
+        if has_doubles(&working.slots) {
             return Err("two calls of a reply have one id");
         }
         working.open = Some(Turn::open(Arc::clone(reply)));
@@ -242,4 +243,10 @@ impl Current {
 fn terminates(results: &[Arc<CallResult>]) -> bool {
     let one = results.iter().any(|result| result.terminate == Terminate::Now);
     one || (!results.is_empty() && results.iter().all(|result| result.terminate != Terminate::No))
+}
+
+fn has_doubles(slots: &[Slot]) -> bool {
+    let mut ids: Vec<CallId> = slots.iter().map(|slot| slot.call).collect();
+    ids.sort_unstable();
+    ids.windows(2).any(|pair| pair[0] == pair[1])
 }
