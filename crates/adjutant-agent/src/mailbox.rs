@@ -11,7 +11,7 @@ use crate::{Event, EventKind, Seq};
 /// How many events wait before a stream of deltas has to.
 ///
 /// Few enough to stay in the processor's cache. Records are never held back, so a box may hold a few more: they are bounded by the acts of a turn.
-const CAPACITY: usize = 256;
+const CAPACITY: usize = 64;
 
 /// A box of events between one driver and one reader.
 #[derive(Debug, Default)]

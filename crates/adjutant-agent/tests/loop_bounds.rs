@@ -137,7 +137,7 @@ async fn progress_is_thinned_out_when_it_floods() {
         _ => None,
     });
     let shown: Vec<&str> = shown.collect();
-    assert!(shown.len() <= 256, "{} events waited", shown.len());
+    assert!(shown.len() <= 64, "{} events waited", shown.len());
     assert_eq!((shown.first(), shown.last()), (Some(&"0"), Some(&"99999")));
 }
 
@@ -372,5 +372,5 @@ async fn run_tells_of_itself_when_the_log_fails_at_any_batch() {
         assert!(last.is_some(), "a run that ended without telling, after {batches} batches");
         before = Some(batches);
     }
-    assert!(before.is_some_and(|batches| batches > 5), "the log never failed in a second run");
+    assert!(before.is_some_and(|batches| batches > 2), "the log never failed in a second run");
 }

@@ -32,6 +32,8 @@ use crate::{
 
 /// How long the rest of a body is read after its last event, so that the connection can be used again.
 const DRAIN: Duration = Duration::from_millis(20);
+/// How many chunks are decoded before the reader gets them.
+const BATCH: usize = 32;
 /// How often the connection gets its turn for the rest of a body before a timer is set.
 const MAX_YIELDS: u8 = 4;
 /// How many bytes of events one answer may have.
@@ -92,6 +94,10 @@ struct Driver<W: Wire> {
     read: bool,
     request_id: Option<Arc<str>>,
     received: u64,
+    /// Whether events that have come whole are not decoded yet.
+    more: bool,
+    /// What is wrong with the bytes after those events.
+    bad: Option<Error>,
     /// How often the connection got its turn for the rest of the body.
     yields: u8,
     /// When nothing having come is a failure. The timer is set anew only when it fires early.
@@ -133,6 +139,8 @@ impl<W: Wire> Driver<W> {
             read: false,
             request_id: None,
             received: 0,
+            more: false,
+            bad: None,
             yields: 0,
             deadline: Instant::now(),
             timer: None,
@@ -172,6 +180,7 @@ impl<W: Wire> Driver<W> {
                 }
                 Poll::Pending => self.wait(cx),
             },
+            State::Reading(_) if self.more => self.decoded(),
             State::Reading(body) => match Pin::new(body).poll_frame(cx) {
                 Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
                     Ok(bytes) => self.received(&bytes),
@@ -247,22 +256,35 @@ impl<W: Wire> Driver<W> {
             return self.fail(Error::new(ErrorKind::Protocol, "the answer has more than 512 MiB"));
         }
         // Events that came before a bad byte count: how the stream was cut must make no difference.
-        let pushed = self.splitter.push(bytes);
-        match (self.decode(), pushed) {
-            (Ok(Flow::Finished), _) => self.finished(),
-            (Ok(Flow::More), Ok(())) => Poll::Ready(()),
-            (Err(error), _) | (Ok(Flow::More), Err(error)) => self.fail(error),
+        self.bad = self.splitter.push(bytes).err();
+        self.decoded()
+    }
+
+    /// Goes on after a few more events.
+    fn decoded(&mut self) -> Step {
+        match self.decode() {
+            Ok(Flow::Finished) => self.finished(),
+            Ok(Flow::More) => match self.bad.take_if(|_| !self.more) {
+                Some(error) => self.fail(error),
+                None => Poll::Ready(()),
+            },
+            Err(error) => self.fail(error),
         }
     }
 
-    /// Decodes all events that have come whole.
+    /// Decodes a few of the events that have come whole, so that they are used while they are in the cache.
     fn decode(&mut self) -> Result<Flow, Error> {
         let Some(decoder) = &mut self.decoder else { return Ok(Flow::Finished) };
+        self.more = false;
         while let Some(frame) = self.splitter.next()? {
             let flow = decoder.frame(frame, &mut self.out)?;
             self.read = true;
             if flow == Flow::Finished {
                 return Ok(flow);
+            }
+            if self.out.len() >= BATCH {
+                self.more = true;
+                break;
             }
         }
         Ok(Flow::More)
