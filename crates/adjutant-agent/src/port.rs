@@ -10,7 +10,7 @@ mod setup;
 use std::{
     collections::{BTreeSet, HashSet},
     fmt,
-    panic::AssertUnwindSafe,
+    panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
     sync::{
         Arc,
@@ -66,7 +66,11 @@ pub struct LocalPort {
     place: Place,
 }
 
-type Performing = Pin<Box<dyn Future<Output = Performed> + Send>>;
+/// An act in flight. A panic of it ends in a record like everything else.
+struct Performing {
+    act: ActId,
+    work: Pin<Box<dyn Future<Output = Performed> + Send>>,
+}
 
 /// What came of an act.
 struct Performed {
@@ -153,13 +157,7 @@ impl LocalPort {
     }
 
     fn perform(&mut self, act: ActId, work: impl Future<Output = Performed> + Send + 'static) {
-        let contained = AssertUnwindSafe(work).catch_unwind().map(move |outcome| {
-            outcome.unwrap_or_else(|panic| {
-                let message = format!("{act:?} panicked: {}", bound::panic_text(&*panic));
-                Performed::new(act, Record::Broke { act, failure: Failure::Act { act, message: message.into() } })
-            })
-        });
-        self.acts.push(Box::pin(contained));
+        self.acts.push(Performing { act, work: Box::pin(work) });
     }
 
     /// Performs something that leaves no trace if someone wishes to stop first.
@@ -322,6 +320,19 @@ impl Port for LocalPort {
         }
         batch.iter().for_each(|stamped| self.show(stamped));
         Ok(batch)
+    }
+}
+
+impl Future for Performing {
+    type Output = Performed;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Performed> {
+        let act = self.act;
+        catch_unwind(AssertUnwindSafe(|| self.work.as_mut().poll(cx))).unwrap_or_else(|panic| {
+            let message = format!("{act:?} panicked: {}", bound::panic_text(&*panic));
+            let failure = Failure::Act { act, message: message.into() };
+            Poll::Ready(Performed::new(act, Record::Broke { act, failure }))
+        })
     }
 }
 

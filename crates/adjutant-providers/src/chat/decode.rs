@@ -104,7 +104,7 @@ impl Decoder {
             self.refused = true;
             self.say(Kind::Text, text, out)?;
         }
-        for call in delta.tool_calls {
+        for call in delta.tool_calls.unwrap_or_default() {
             self.call(call, out)?;
         }
         Ok(())

@@ -132,8 +132,9 @@ pub(super) struct Delta<'a> {
     pub(super) reasoning_content: Loose<'a>,
     #[serde(borrow, default)]
     pub(super) reasoning: Loose<'a>,
+    /// On the heap when there is one: a text delta is moved several times while it is read, and should be small.
     #[serde(borrow, default)]
-    pub(super) tool_calls: Few<CallDelta<'a>>,
+    pub(super) tool_calls: Option<Vec<CallDelta<'a>>>,
 }
 
 #[derive(Debug, Deserialize)]
