@@ -37,7 +37,8 @@ pub struct Event {
 
 /// What happened.
 ///
-/// Order: `RunStarted` first, `RunFinished` last; turns, replies, blocks and tools each start once and finish once.
+/// Order: `RunStarted` first, `RunFinished` last; turns, replies and tools each start once and finish once. So do blocks,
+/// except those that are open when their reply is interrupted or retracted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 #[non_exhaustive]

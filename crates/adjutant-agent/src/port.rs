@@ -20,7 +20,7 @@ use std::{
     time::Duration,
 };
 
-use adjutant_llm::{CallId, Warning};
+use adjutant_llm::{CallId, CallResult, Status, Warning};
 use adjutant_tool::{Cancel, Toolset};
 use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 use serde_json::Value;
@@ -329,8 +329,13 @@ impl Future for Performing {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Performed> {
         let act = self.act;
         catch_unwind(AssertUnwindSafe(|| self.work.as_mut().poll(cx))).unwrap_or_else(|panic| {
-            let message = format!("{act:?} panicked: {}", bound::panic_text(&*panic));
-            let failure = Failure::Act { act, message: message.into() };
+            let text = bound::panic_text(&*panic);
+            if let ActId::Call(call) = act {
+                // Its body panicked where only its drop runs; that is the tool's doing all the same.
+                let result = CallResult::new(Status::Panicked, format!("the tool panicked: {text}"));
+                return Poll::Ready(Performed::new(act, Record::Returned { call, result: Arc::new(result) }));
+            }
+            let failure = Failure::Act { act, message: format!("{act:?} panicked: {text}").into() };
             Poll::Ready(Performed::new(act, Record::Broke { act, failure }))
         })
     }

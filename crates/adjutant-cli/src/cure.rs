@@ -14,7 +14,10 @@ pub(crate) fn cure(error: &Error, model: &ModelId, credentials: &[Credential]) -
             Some(credential) => format!("check the key in {}", credential.variable),
             None => format!("check what {provider} asks callers for"),
         }),
-        ErrorKind::Config => Some("`adjutant models` lists the known models".into()),
+        ErrorKind::Config if error.status().is_none() => {
+            Some("check the key and the base URL in the environment".into())
+        }
+        ErrorKind::Config => Some("check the base URL; `adjutant models` lists the known models".into()),
         ErrorKind::RateLimited | ErrorKind::Overloaded | ErrorKind::Timeout => Some(match error.retry_after() {
             Some(wait) => format!("try again in {wait:?}"),
             None => "try again later".into(),

@@ -4,6 +4,7 @@ use std::io;
 
 use adjutant::{
     Agent, Cancel, Event, EventKind, Limits, Outcome, RunOptions, Running,
+    llm::ErrorKind,
     providers::{Chooser, Chosen, How},
     toolkit::Files,
     tools::Tools,
@@ -126,7 +127,11 @@ async fn end(
     let result = match running.finish().await {
         Ok(result) => result,
         Err(error) => {
-            let mut problem = Problem::of(Exit::Failed, &error);
+            // Wrong before anything was sent: a base URL or a key that cannot be used.
+            let configured =
+                |error: &adjutant::llm::Error| error.kind() == ErrorKind::Config && error.status().is_none();
+            let exit = if error.model_error().is_some_and(configured) { Exit::Usage } else { Exit::Failed };
+            let mut problem = Problem::of(exit, &error);
             if let Some(hint) = error.model_error().and_then(cure) {
                 problem = problem.hint(hint);
             }

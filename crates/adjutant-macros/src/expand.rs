@@ -172,18 +172,35 @@ impl Expansion {
     fn call(&self) -> TokenStream {
         let Self { function, root, .. } = self;
         let mut states = 0..;
-        let passed = function.arguments.iter().map(|it| match it.role {
-            Role::Asked => {
-                let name = &it.name;
-                quote!(__args.#name)
+        let passed: Vec<TokenStream> = function
+            .arguments
+            .iter()
+            .map(|it| match it.role {
+                Role::Asked => {
+                    let name = &it.name;
+                    quote!(__args.#name)
+                }
+                Role::State => {
+                    let at = Index::from(states.next().unwrap_or_default());
+                    quote!(::core::clone::Clone::clone(&self.#at))
+                }
+                Role::Context => quote!(::core::clone::Clone::clone(&__cx)),
+            })
+            .collect();
+        let run = match (&self.options.blocking, &function.item.sig.asyncness) {
+            (Some(_), None) => {
+                let names: Vec<_> = (0..function.arguments.len()).map(|at| format_ident!("__argument_{at}")).collect();
+                quote! {{
+                    #(let #names = #passed;)*
+                    #root::__macro::blocking(move || Self::run(#(#names),*)).await?
+                }}
             }
-            Role::State => {
-                let at = Index::from(states.next().unwrap_or_default());
-                quote!(::core::clone::Clone::clone(&self.#at))
+            (Some(span), Some(_)) => {
+                quote_spanned!(*span=> ::core::compile_error!("an async function does not block: leave `blocking` out"))
             }
-            Role::Context => quote!(::core::clone::Clone::clone(&__cx)),
-        });
-        let wait = function.item.sig.asyncness.is_some().then(|| quote!(.await));
+            (None, Some(_)) => quote!(Self::run(#(#passed),*).await),
+            (None, None) => quote!(Self::run(#(#passed),*)),
+        };
         let span = match &function.item.sig.output {
             ReturnType::Default => function.item.sig.ident.span(),
             ReturnType::Type(_, ty) => ty.span(),
@@ -199,7 +216,7 @@ impl Expansion {
                     PickAny as _, PickDisplay as _, PickError as _, PickJson as _, PickOutput as _, PickToolError as _,
                     PickUnknown as _,
                 };
-                let __output = Self::run(#(#passed),*) #wait;
+                let __output = #run;
                 let __kind = #root::__macro::Outcome::of(&__output);
                 let __output = (&&&&__kind).split().apart(__output)?;
                 let __kind = #root::__macro::Shown::of(&__output);

@@ -33,6 +33,7 @@ use proc_macro::TokenStream;
 /// | `title = "…"` | what people are shown |
 /// | `replay = "pure"` | what may happen to a call after a crash: `pure`, `idempotent`, `once` (the default), `resumable` |
 /// | `sequential` | a batch with this tool runs one call after the other |
+/// | `blocking` | the body, no async function, runs on a thread of its own; for what computes long or waits without `await` |
 /// | `timeout_secs = 30` | how long one call may take, in seconds |
 /// | `rewrite = path` | `fn(Value) -> Value` that changes raw arguments before they are validated |
 /// | `deny_unknown_fields` | arguments that the tool does not have are refused |

@@ -1,13 +1,14 @@
 //! What stands in the parentheses of `#[tool(…)]`.
 
-use proc_macro2::{Ident, TokenStream};
+use proc_macro2::{Ident, Span, TokenStream};
 use quote::format_ident;
-use syn::{Error, LitInt, LitStr, Path, Result, meta::ParseNestedMeta, parse::Parser};
+use syn::{Error, LitInt, LitStr, Path, Result, meta::ParseNestedMeta, parse::Parser, spanned::Spanned};
 
 use crate::nearest::nearest;
 
 /// The known options.
-const KNOWN: [&str; 7] = ["name", "title", "replay", "sequential", "timeout_secs", "rewrite", "deny_unknown_fields"];
+const KNOWN: [&str; 8] =
+    ["name", "title", "replay", "sequential", "blocking", "timeout_secs", "rewrite", "deny_unknown_fields"];
 /// The replay classes and their variants.
 const CLASSES: [(&str, &str); 4] =
     [("pure", "Pure"), ("idempotent", "Idempotent"), ("once", "Once"), ("resumable", "Resumable")];
@@ -20,6 +21,7 @@ pub(crate) struct Options {
     pub(crate) title: Option<LitStr>,
     pub(crate) replay: Option<Ident>,
     pub(crate) sequential: bool,
+    pub(crate) blocking: Option<Span>,
     pub(crate) timeout_secs: Option<u64>,
     pub(crate) rewrite: Option<Path>,
     pub(crate) deny_unknown_fields: bool,
@@ -48,6 +50,7 @@ impl Options {
             "title" => self.title = Some(meta.value()?.parse()?),
             "replay" => self.replay = Some(replay(&meta.value()?.parse()?)?),
             "sequential" => self.sequential = true,
+            "blocking" => self.blocking = Some(meta.path.span()),
             "timeout_secs" => self.timeout_secs = Some(seconds(&meta.value()?.parse()?)?),
             "rewrite" => self.rewrite = Some(meta.value()?.parse()?),
             "deny_unknown_fields" => self.deny_unknown_fields = true,

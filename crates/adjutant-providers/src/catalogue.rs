@@ -67,7 +67,9 @@ const KNOWN: [Known; 8] = [
         cache_write: 1.25,
         sampling: Sampling::Taken,
     },
-    // Source: developers.openai.com, model pages, 2026-11. Above 272,000 input tokens this one costs twice as much.
+    // Source: developers.openai.com, model pages, 2026-11, for gpt-5 and gpt-5-mini; comparison pages of third parties,
+    // 2026-11, for the other two. Writing to the cache is priced like input, as no page names a price for it. Above
+    // 272,000 input tokens this one costs twice as much.
     Known {
         id: "openai/gpt-5.4",
         context_window: 1_050_000,

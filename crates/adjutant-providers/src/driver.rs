@@ -251,7 +251,6 @@ impl<W: Wire> Driver<W> {
             return self.not_events(bytes);
         }
         self.received += bytes.len() as u64;
-        self.deadline = Instant::now() + self.wire.endpoint().timeouts().idle;
         if self.received > MAX_ANSWER {
             return self.fail(Error::new(ErrorKind::Protocol, "the answer has more than 512 MiB"));
         }
@@ -276,9 +275,14 @@ impl<W: Wire> Driver<W> {
     fn decode(&mut self) -> Result<Flow, Error> {
         let Some(decoder) = &mut self.decoder else { return Ok(Flow::Finished) };
         self.more = false;
+        let mut idle = true;
         while let Some(frame) = self.splitter.next()? {
             let flow = decoder.frame(frame, &mut self.out)?;
             self.read = true;
+            // Comments and half events are no sign of life: only whole events move the deadline.
+            if std::mem::take(&mut idle) {
+                self.deadline = Instant::now() + self.wire.endpoint().timeouts().idle;
+            }
             if flow == Flow::Finished {
                 return Ok(flow);
             }

@@ -19,6 +19,21 @@ use serde_json::{Map, Value};
 use crate::{IntoOutput, Json, ToolError};
 
 /// Where a tool keeps its schema.
+/// Runs a body that blocks on a thread of its own, so that it holds up nobody. Its panic stays its own.
+///
+/// # Errors
+/// `Failed` outside a tokio runtime, and if the runtime ends first.
+pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, ToolError> {
+    let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+        return Err(ToolError::failed("a blocking tool was called outside of a tokio runtime"));
+    };
+    runtime.spawn_blocking(work).await.map_err(|error| match error.try_into_panic() {
+        Ok(panic) => std::panic::resume_unwind(panic),
+        Err(error) => ToolError::failed("the thread of the tool was lost").with_source(error),
+    })
+}
+
+/// The schema of a tool, made once.
 pub type SchemaCell = OnceLock<Arc<Value>>;
 
 /// The schema of an argument struct: an object of draft 2020-12, everything inlined, without a title.

@@ -183,7 +183,8 @@ impl Asking {
         // An interrupted attempt that said nothing and used nothing leaves no trace in the conversation.
         let said = said.filter(|it| it.stop != Stop::Interrupted || !it.blocks.is_empty() || it.usage.total() > 0);
         if let Some(reply) = said.filter(|it| !has_doubles(it)) {
-            let cost = self.feed.setup.model.info().cost(&reply.usage);
+            // Some servers never say what was used, and a cut stream may not have: nothing said is not nothing spent.
+            let cost = if reply.usage.total() > 0 { self.feed.setup.model.info().cost(&reply.usage) } else { None };
             let at = self.records.iter().position(|record| matches!(record, Record::Broke { .. }));
             self.records.insert(at.unwrap_or(self.records.len()), Record::Replied { turn: self.turn, reply, cost });
         }

@@ -13,7 +13,11 @@ use adjutant_tool::{Bound, CallContextBuilder, CallPort, Cancel, Noted, Progress
 use async_trait::async_trait;
 use futures_util::FutureExt;
 use serde_json::Value;
-use tokio::{runtime::Handle, sync::oneshot, task::JoinHandle};
+use tokio::{
+    runtime::{Handle, RuntimeFlavor},
+    sync::oneshot,
+    task::JoinHandle,
+};
 
 use super::{Feed, LocalPort, Performed, Place, bound, prepare};
 use crate::{
@@ -102,8 +106,11 @@ impl Job {
         let timeout = tool.spec().timeout.or(self.feed.setup.tool_timeout);
         let cancel = self.stop.child();
         let body = self.body(tool, args, &cancel);
+        // Where there are other threads, a body that blocks must not keep this one from its limits.
         match Handle::try_current() {
-            Ok(runtime) if self.spawn => self.contain(Spawned(runtime.spawn(body)), timeout, cancel).await,
+            Ok(runtime) if self.spawn || runtime.runtime_flavor() != RuntimeFlavor::CurrentThread => {
+                self.contain(Spawned(runtime.spawn(body)), timeout, cancel).await
+            }
             _ => self.contain(body, timeout, cancel).await,
         }
     }

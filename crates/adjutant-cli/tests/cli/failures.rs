@@ -44,7 +44,11 @@ fn refusal_is_told_with_a_cure_when_a_provider_answers_with_a_status() {
     check(&Fault::rate_limited(7), [&causes[0], &causes[1]], "hint: try again in 7s\n");
     let missing = "The model does not exist or you do not have access to it.";
     let causes = ["not_found_error", "model_not_found"].map(|code| format!("{{}} answered 404 ({code}): {missing}"));
-    check(&Fault::not_found(), [&causes[0], &causes[1]], "hint: `adjutant models` lists the known models\n");
+    check(
+        &Fault::not_found(),
+        [&causes[0], &causes[1]],
+        "hint: check the base URL; `adjutant models` lists the known models\n",
+    );
 }
 
 #[test]

@@ -27,7 +27,7 @@ pub struct Timeouts {
     pub connect: Duration,
     /// From the request to the first byte of the answer's events; 120 s by default.
     pub first_byte: Duration,
-    /// Between two pieces of the answer; 120 s by default.
+    /// Between two events of the answer, whatever comments come between them; 120 s by default.
     pub idle: Duration,
 }
 
@@ -158,10 +158,12 @@ impl Target {
     ) -> Result<Self, Error> {
         let config = |text: String| Error::new(ErrorKind::Config, text);
         let base = base_url.trim().trim_end_matches('/');
-        let url = Url::parse(&format!("{base}{path}"))
-            .ok()
-            .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
-            .ok_or_else(|| config(format!("not a base URL of the form https://host/path: {base:?}")))?;
+        let url = base_of(base).and_then(|_| Url::parse(&format!("{base}{path}")).ok());
+        // The address is not repeated: it may hold a password, or a key that was put in the wrong place.
+        let url = url.ok_or_else(|| {
+            let form = "https://host/path, without a user, a query or a fragment";
+            config(format!("the base URL cannot be used: it does not have the form {form}"))
+        })?;
         let mut headers = HeaderMap::with_capacity(8);
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
@@ -189,6 +191,15 @@ impl Target {
         };
         Ok(Self { url, headers, host, route })
     }
+}
+
+/// A base URL that requests can be sent to.
+fn base_of(base: &str) -> Option<Url> {
+    let authority = base.strip_prefix("https://").or_else(|| base.strip_prefix("http://"))?;
+    let url = Url::parse(base).ok()?;
+    let plain =
+        url.username().is_empty() && url.password().is_none() && url.query().is_none() && url.fragment().is_none();
+    (plain && url.has_host() && !authority.starts_with(['/', '?', '#'])).then_some(url)
 }
 
 /// The process's client for this way of connecting. Building one costs milliseconds and connections of its own.

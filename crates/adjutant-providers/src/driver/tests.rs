@@ -263,6 +263,42 @@ async fn stream_times_out_when_nothing_comes() {
     check(&["data: a\n\n"], End::Hangs, Err((ErrorKind::Timeout, pause)), 120.0).await;
 }
 
+/// A body that says something every second, for ever.
+struct Drip(&'static [u8], Pin<Box<Sleep>>);
+
+impl Body for Drip {
+    type Data = Bytes;
+    type Error = std::io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<BodyFrame<Bytes>, std::io::Error>>> {
+        if self.1.as_mut().poll(cx).is_pending() {
+            return Poll::Pending;
+        }
+        let next = Instant::now() + Duration::from_secs(1);
+        self.1.as_mut().reset(next);
+        Poll::Ready(Some(Ok(BodyFrame::data(Bytes::from_static(self.0)))))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn stream_times_out_when_only_comments_or_half_events_come() {
+    for said in [": still here\n\n", "x"] {
+        let wire = plain("https://a.example/");
+        let drip = Drip(said.as_bytes(), Box::pin(tokio::time::sleep(Duration::from_secs(1))));
+        let mut driver = Driver::new(Arc::clone(&wire), State::Reading(reqwest::Body::wrap(drip)));
+        driver.deadline = Instant::now() + wire.endpoint().timeouts().first_byte;
+        driver.decoder = Some(wire.decoder(Place { turn: 1, attempt: 0 }));
+        let begun = Instant::now();
+        let mut stream = Box::pin(driver);
+        let item = std::future::poll_fn(|cx| stream.as_mut().poll_next(cx)).await.expect("an item");
+        assert_eq!(item.expect_err("nothing was said").kind(), ErrorKind::Timeout);
+        assert_eq!(begun.elapsed().as_secs(), 120);
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn stream_ends_well_when_only_the_rest_of_the_body_is_missing() {
     check(&["data: .\n\n"], End::Clean, Ok(()), 0.0).await;
@@ -299,9 +335,18 @@ async fn errors_hold_no_key_when_a_server_repeats_it() {
 
 #[tokio::test]
 async fn stream_fails_at_once_when_the_endpoint_is_wrong() {
-    for (base_url, expect) in [
-        ("a.example", "not a base URL of the form https://host/path: \"a.example\""),
-        ("file:///etc", "not a base URL of the form https://host/path: \"file:///etc\""),
+    let expect = "the base URL cannot be used: it does not have the form https://host/path, without a user, a query or a \
+                  fragment";
+    for base_url in [
+        "a.example",
+        "file:///etc",
+        "http://",
+        "http:localhost",
+        "https:///v1",
+        "https://me:pa55word@a.example",
+        "https://a.example/v1?api-version=3",
+        "https://a.example/#v1",
+        "sk-a-key-in-the-wrong-place",
     ] {
         let mut stream = stream(&plain(base_url), Request::new());
         let item = std::future::poll_fn(|cx| stream.as_mut().poll_next(cx)).await.expect("an item");

@@ -47,7 +47,15 @@ pub(super) fn compose(wish: &Wish, seen: &Evidence, offered: &Offered<'_>, tools
     }
     let mut answer = String::new();
     match wish {
-        Wish::Describe => describe(&mut answer, seen),
+        Wish::Describe { understood } => {
+            if !understood {
+                answer.push_str(
+                    "I am offline: a small planner, not a language model, and I did not understand the question. \
+                     This is what the tools show of the directory.\n\n",
+                );
+            }
+            describe(&mut answer, seen);
+        }
         Wish::Find { words, within } => find(&mut answer, seen, &words.join(" "), within.as_deref(), offered),
         Wish::Read { path, whole } => read(&mut answer, seen, path, *whole),
     }
@@ -123,11 +131,13 @@ fn surroundings(answer: &mut String, seen: &Evidence, entries: &[&Entry]) {
     let is_notable = |it: &str| NOTABLE.contains(&it.split('.').next().unwrap_or(it).to_lowercase().as_str());
     let code = |it: &str, slash: &str| format!("`{it}{slash}`");
     let notable: Vec<_> = files.iter().filter(|it| is_notable(&it.path)).map(|it| code(&it.path, "")).collect();
-    for (title, names) in
-        [("Notable files", notable), ("Folders", folders.iter().map(|it| code(&it.path, "/")).collect())]
-    {
+    let others = files.iter().filter(|it| !is_notable(&it.path)).map(|it| code(&it.path, "")).collect();
+    let folders = folders.iter().map(|it| code(&it.path, "/")).collect();
+    for (title, names) in [("Notable files", notable), ("Other files", others), ("Folders", folders)] {
         if !names.is_empty() {
-            let _ = writeln!(answer, "{title}: {}.", names[..names.len().min(MAX_ITEMS)].join(", "));
+            let more = names.len().saturating_sub(MAX_ITEMS);
+            let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+            let _ = writeln!(answer, "{title}: {}{more}.", names[..names.len().min(MAX_ITEMS)].join(", "));
         }
     }
 }

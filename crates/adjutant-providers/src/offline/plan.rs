@@ -48,7 +48,7 @@ pub(super) fn next(request: &Request) -> Step {
     let wish = Wish::of(&seen.question);
     let mut calls = match &wish {
         _ if seen.turns + 1 >= MAX_TURNS => Vec::new(),
-        Wish::Describe => describe(&offered, &seen),
+        Wish::Describe { .. } => describe(&offered, &seen),
         Wish::Find { words, within } => find(&offered, &seen, words, within.as_deref()),
         Wish::Read { path, .. } => read(&offered, &seen, path),
     };

@@ -17,6 +17,10 @@ const READ: &str = "\
     inside in look";
 /// Words that ask for the text itself.
 const WHOLE: &str = "show print cat display";
+/// Words that ask what a directory is or holds.
+const DESCRIBE: &str = "\
+    directory folder project repo repository workspace crate crates package packages files here overview languages \
+    codebase contents holds describe";
 /// Files that are called without an extension.
 const KNOWN: &str = "README LICENSE CHANGELOG CONTRIBUTING ARCHITECTURE Makefile Dockerfile Justfile";
 /// Words that are never searched for unless they are quoted.
@@ -31,8 +35,8 @@ const NOISE: &str = "\
 /// What a question asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Wish {
-    /// What the directory is; everything that is not understood.
-    Describe,
+    /// What the directory is; also for everything that is not understood.
+    Describe { understood: bool },
     /// Where these words occur.
     Find { words: Vec<String>, within: Option<String> },
     /// What a file says; `whole` if its text itself is wanted.
@@ -47,6 +51,7 @@ impl Wish {
         let lower: Vec<String> = tokens.iter().map(|it| it.to_lowercase()).collect();
         let says = |list: &str| lower.iter().any(|word| among(list, word));
         let finds = says(FIND);
+        let describe = Wish::Describe { understood: says(DESCRIBE) };
         let slash_counts = says(READ) || finds;
         let path = quoted.iter().map(String::as_str).chain(tokens.iter().copied());
         let path = path.filter(|it| is_path(it, slash_counts)).map(str::to_owned).next();
@@ -59,9 +64,9 @@ impl Wish {
             (None, within) if finds => match (plain_words(&tokens, &lower, within.as_deref()), within) {
                 (words, within) if !words.is_empty() => Wish::Find { words, within },
                 (_, Some(path)) => Wish::Find { words: vec![path], within: None },
-                (_, None) => Wish::Describe,
+                (_, None) => describe,
             },
-            _ => Wish::Describe,
+            _ => describe,
         }
     }
 }
@@ -175,17 +180,20 @@ mod tests {
 
     #[test]
     fn of_describes_when_nothing_is_named() {
+        for question in
+            ["What is this directory?", "which crates does this workspace hold?", "find out what this project does"]
+        {
+            check(question, &Wish::Describe { understood: true });
+        }
         for question in [
             "",
             "hello",
-            "What is this directory?",
-            "which crates does this workspace hold?",
             "where am I?",
-            "find out what this project does",
             "what's this used for and/or what is it",
+            "What is 17 plus 25?",
             "Was ist das hier?",
         ] {
-            check(question, &Wish::Describe);
+            check(question, &Wish::Describe { understood: false });
         }
     }
 
