@@ -136,9 +136,7 @@ impl Show {
         self.running.retain(|(it, _)| *it != call);
         let (name, millis) = (plain::line(name), duration.as_millis());
         let told = if result.is_error() {
-            let text = result.text();
-            let first = text.lines().find(|line| !line.trim().is_empty()).unwrap_or("it failed");
-            format!("✗ {name} {millis} ms: {}", plain::line(first))
+            format!("✗ {name} {millis} ms: {}", plain::line(&reason(&result.text())))
         } else {
             format!("✓ {name} {millis} ms")
         };
@@ -177,6 +175,16 @@ pub(crate) fn of_warning(warning: &Warning) -> String {
 
 fn of_thought(line: &str) -> Line {
     Line::Told(format!("· {}", plain::line(line)))
+}
+
+/// Why a call failed: the first line, and the one after it if the first only announces it.
+fn reason(text: &str) -> String {
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let first = lines.next().unwrap_or("it failed");
+    match lines.next().filter(|_| first.ends_with(':')) {
+        Some(next) => format!("{first} {next}"),
+        None => first.to_owned(),
+    }
 }
 
 #[cfg(test)]

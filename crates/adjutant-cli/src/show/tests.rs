@@ -152,3 +152,11 @@ fn calls_are_counted_when_several_of_one_tool_run() {
     let expect = [told("→ read_file {}"), busy("list_files, read_file × 2")];
     assert_eq!(show.event(&started(2, "read_file")), expect);
 }
+
+#[test]
+fn reason_goes_on_when_the_first_line_only_announces_it() {
+    let text = "invalid arguments:\n  - /n: want integer\nreceived: {}";
+    assert_eq!(reason(text), "invalid arguments: - /n: want integer");
+    assert_eq!(reason("\nno such file\nmore"), "no such file");
+    assert_eq!(reason(" "), "it failed");
+}
