@@ -18,6 +18,8 @@ use std::{
 
 /// How often a pair of floor and agent is measured; the median counts.
 const ROUNDS: usize = 7;
+/// What can be measured alone.
+const PARTS: [&str; 5] = ["turn", "turns", "deltas", "flat", "waiting"];
 /// How many turns the long conversation has.
 const TURNS: usize = 800;
 /// How many deltas the long answer has.
@@ -45,7 +47,8 @@ fn number<T: std::str::FromStr>(text: &str) -> T {
 }
 
 fn compare(words: &[&str]) {
-    let wanted = |name: &str| words.iter().all(|word| word.starts_with('-')) || words.contains(&name);
+    let chosen = words.iter().any(|word| PARTS.contains(word));
+    let wanted = |name: &str| !chosen || words.contains(&name);
     let rounds = if words.contains(&"--quick") { 3 } else { ROUNDS };
     println!("medians of {rounds} rounds; floor: a hand-written reqwest and serde_json loop");
     if wanted("turn") {
