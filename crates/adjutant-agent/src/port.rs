@@ -138,9 +138,13 @@ impl LocalPort {
         Stopper { inbox: Arc::clone(&self.inbox) }
     }
 
-    /// Gives the log back.
-    pub fn into_log(self) -> Box<dyn Log> {
-        self.log
+    /// Saves what is not in the log yet, and gives the log back.
+    ///
+    /// # Errors
+    /// `Journal` if the log could not be written.
+    pub async fn into_log(mut self) -> Result<Box<dyn Log>, Error> {
+        self.save(Flush::Now).await?;
+        Ok(self.log)
     }
 
     /// Appends what is not in the log yet, as one group.

@@ -130,7 +130,7 @@ impl Core {
         };
         port.tell_end(&result);
         driven?;
-        self.log = Some(port.into_log());
+        self.log = Some(port.into_log().await?);
         Ok(result)
     }
 
@@ -157,7 +157,7 @@ impl Core {
         let mut port = LocalPort::observed(Arc::clone(setup), log, Arc::new(Mailbox::closed()), Arc::default());
         commit(&mut self.run, &mut port, vec![Record::CancelAsked { by: CancelBy::Shutdown }]).await?;
         drive(&mut self.run, &mut port).await?;
-        Ok(port.into_log())
+        port.into_log().await
     }
 
     async fn begin_and_drive(

@@ -1,7 +1,9 @@
 //! The shortest runs, whole.
 
-use adjutant_agent::{Agent, EventKind, Outcome, Why};
-use adjutant_llm::{CallResult, Script, ScriptedModel};
+use adjutant_agent::{
+    Agent, EventKind, Journal, LocalPort, LogId, MemoryJournal, Outcome, Record, Run, Seq, Setup, Why, commit,
+};
+use adjutant_llm::{CallResult, Entry, Script, ScriptedModel};
 use adjutant_tool::{CallContext, ToolSpec, tool_fn};
 use serde_json::{Value, json};
 
@@ -50,4 +52,16 @@ async fn stream_ends_with_run_finished_when_the_answer_is_text() {
         "run_finished",
     ];
     assert_eq!(names, expect);
+}
+
+#[tokio::test]
+async fn log_holds_what_was_committed_when_a_port_gives_it_back() {
+    let (journal, id) = (MemoryJournal::new(), LogId("seeded".into()));
+    let log = journal.own(&id).await.expect("memory does not fail");
+    let mut port = LocalPort::new(Setup::new(ScriptedModel::new([])), log);
+    let mut run = Run::new();
+    let entries = vec![Entry::User("From before.".into())];
+    commit(&mut run, &mut port, vec![Record::Seeded { entries }]).await.expect("the record follows");
+    let log = port.into_log().await.expect("memory does not fail");
+    assert_eq!((log.head().seq, run.history().len()), (Seq(1), 1));
 }

@@ -101,7 +101,13 @@ impl Job {
         };
         let args = match std::mem::replace(&mut self.args, Ok(Value::Null)) {
             Ok(args) => args,
-            Err(text) => serde_json::from_str(&text).unwrap_or(Value::Null),
+            Err(text) => match serde_json::from_str(&text) {
+                Ok(args) => args,
+                Err(error) => {
+                    let message = format!("the recorded arguments are no JSON: {error}");
+                    return CallResult::new(Status::InvalidArguments, message);
+                }
+            },
         };
         let timeout = tool.spec().timeout.or(self.feed.setup.tool_timeout);
         let cancel = self.stop.child();
@@ -148,7 +154,8 @@ impl Job {
             () = self.stop.cancelled() => None,
             () = limit => {
                 cancel.cancel();
-                let message = format!("the tool did not end within {:?} and was stopped", timeout.unwrap_or_default());
+                let within = timeout.unwrap_or_default();
+                let message = format!("the tool did not end within {within:?} and was given up; it may have taken effect");
                 return CallResult::new(Status::TimedOut, message);
             }
         };
