@@ -28,7 +28,13 @@ fn reply(request: &Request) -> Reply {
     let mut reply = Reply::new("bench/caller".into(), Stop::End);
     if turn < TURNS {
         let args = format!("{{\"n\":{turn}}}").into();
-        let call = Call { id: CallId { turn, attempt, block: 0 }, wire_id: None, name: "fetch".into(), args };
+        let call = Call {
+            id: CallId { turn, attempt, block: 0 },
+            wire_id: None,
+            name: "fetch".into(),
+            args,
+            extra: Default::default(),
+        };
         reply.blocks.push(Arc::new(Block::Call(call)));
         reply.stop = Stop::Calls;
     }

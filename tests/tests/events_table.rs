@@ -76,7 +76,8 @@ fn known_names() -> Vec<String> {
 
 /// One event of every kind: those of a run that shows nearly all, and the others made by hand.
 async fn shown() -> Vec<EventKind> {
-    let thinking = Thinking { text: "They ask for a look.".into(), signature: None, redacted: false };
+    let thinking =
+        Thinking { text: "They ask for a look.".into(), signature: None, redacted: false, extra: Default::default() };
     let overloaded = || Error::new(ErrorKind::Overloaded, "overloaded");
     let first = Script::new()
         .warning(Warning::new(WarningKind::Degraded, "slower than usual"))

@@ -142,7 +142,13 @@ impl Model for Caller {
         let mut reply = Reply::new(self.info.id.clone(), Stop::End);
         if turn < self.turns {
             let id = CallId { turn, attempt, block: 0 };
-            let call = Call { id, wire_id: None, name: "fetch".into(), args: format!("{{\"n\":{turn}}}").into() };
+            let call = Call {
+                id,
+                wire_id: None,
+                name: "fetch".into(),
+                args: format!("{{\"n\":{turn}}}").into(),
+                extra: Default::default(),
+            };
             reply.blocks.push(Arc::new(Block::Call(call)));
             reply.stop = Stop::Calls;
         }

@@ -181,7 +181,13 @@ fn start() -> Chunk {
 
 fn call(turn: u64, block: u32) -> Arc<Block> {
     let id = CallId { turn, attempt: 0, block };
-    Arc::new(Block::Call(Call { id, wire_id: None, name: "nobody".into(), args: "{}".into() }))
+    Arc::new(Block::Call(Call {
+        id,
+        wire_id: None,
+        name: "nobody".into(),
+        args: "{}".into(),
+        extra: Default::default(),
+    }))
 }
 
 /// An agent whose model streams these chunks at its first request, and panics at their end if told so.

@@ -104,7 +104,8 @@ impl Show {
     /// Ends a block: what no delta brought is shown now.
     fn close(&mut self, block: u32, content: &Block) -> Vec<Line> {
         match content {
-            Block::Text { text } => {
+            Block::Text(said) => {
+                let text = &said.text;
                 let shown = self.texts.get(&block).copied().unwrap_or_default();
                 self.say(block, text.get(shown..).unwrap_or_default())
             }

@@ -24,7 +24,14 @@ mod tests {
 
     #[test]
     fn text_says_what_it_took_when_a_price_is_known_or_not() {
-        let usage = Usage { input_uncached: 1_000, cache_read: 200, cache_write: 34, output: 56, reasoning: 7 };
+        let usage = Usage {
+            input_uncached: 1_000,
+            cache_read: 200,
+            cache_write: 34,
+            cache_write_1h: 0,
+            output: 56,
+            reasoning: 7,
+        };
         let expect = "turns 2, calls 3, tokens 1,234 in / 56 out, cost";
         assert_eq!(text(2, 3, &usage, Some(NanoUsd(1_234_000))), format!("{expect} $0.0012"));
         assert_eq!(text(2, 3, &usage, None), format!("{expect} unknown"));

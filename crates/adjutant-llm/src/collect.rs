@@ -142,7 +142,7 @@ impl Slot {
             Slot::Closed(block) => Some(block),
             Slot::Open(BlockKind::Text, text) if !text.is_empty() => Some(Arc::new(Block::text(text))),
             Slot::Open(BlockKind::Thinking, text) if !text.is_empty() => {
-                Some(Arc::new(Block::Thinking(Thinking { text: text.into(), signature: None, redacted: false })))
+                Some(Arc::new(Block::Thinking(Thinking::new(text))))
             }
             Slot::Open(..) | Slot::Vacant => None,
         }

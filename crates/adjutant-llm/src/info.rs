@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ModelId, NanoUsd, Price, Usage};
+use crate::{Effort, ModelId, NanoUsd, Price, Usage};
 
 /// What a model can do, what it takes and what it costs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -19,6 +19,15 @@ pub struct ModelInfo {
     /// The request options that this model refuses; they are dropped with a warning.
     #[serde(default)]
     pub refuses: Vec<RequestOption>,
+    /// How much it can be told to think, ascending; empty if it cannot be told.
+    #[serde(default)]
+    pub efforts: Vec<Effort>,
+    /// How it is told.
+    #[serde(default)]
+    pub thinking: ThinkingControl,
+    /// How it is made to answer by a schema.
+    #[serde(default)]
+    pub structured: Structured,
     /// What it costs, if that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,
@@ -34,6 +43,32 @@ pub struct Inputs {
     pub documents: bool,
 }
 
+/// How a model is told how much to think.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ThinkingControl {
+    /// By the name of a level.
+    #[default]
+    Level,
+    /// By a number of tokens.
+    Budget,
+}
+
+/// How a model is made to answer by a schema.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Structured {
+    /// The wire takes a schema for the text of the reply.
+    Native,
+    /// By a call that it is forced to make.
+    #[default]
+    Tool,
+    /// By asking for it.
+    Prompt,
+}
+
 /// An option of a request that a model may refuse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -45,6 +80,10 @@ pub enum RequestOption {
     Temperature,
     /// `Options::stop`.
     Stop,
+    /// Any `Options::tool_choice` but `Auto` and `None`.
+    ForcedCalls,
+    /// `Options::sequential_calls`.
+    SequentialCalls,
 }
 
 impl ModelInfo {
@@ -56,6 +95,9 @@ impl ModelInfo {
             max_output_tokens: 8_192,
             inputs: Inputs::default(),
             refuses: Vec::new(),
+            efforts: Vec::new(),
+            thinking: ThinkingControl::default(),
+            structured: Structured::default(),
             price: None,
         }
     }
@@ -88,6 +130,22 @@ impl ModelInfo {
         self
     }
 
+    /// Sets how much it can be told to think, and how.
+    #[must_use]
+    pub fn thinks(mut self, efforts: impl Into<Vec<Effort>>, control: ThinkingControl) -> Self {
+        self.efforts = efforts.into();
+        self.efforts.sort_unstable();
+        self.thinking = control;
+        self
+    }
+
+    /// Sets how it is made to answer by a schema.
+    #[must_use]
+    pub fn structured(mut self, how: Structured) -> Self {
+        self.structured = how;
+        self
+    }
+
     /// Sets what it costs.
     #[must_use]
     pub fn price(mut self, price: Price) -> Self {
@@ -105,7 +163,15 @@ impl ModelInfo {
         self.id.as_str().split_once('/').map_or(self.id.as_str(), |(_, name)| name)
     }
 
-    /// What a usage costs, if the price is known.
+    /// The nearest effort that this model has: the same, else the next above, else the next below. `Off` is never
+    /// taken for more than `Off`. `None` if it cannot be told.
+    pub fn effort(&self, wanted: Effort) -> Option<Effort> {
+        let above = self.efforts.iter().copied().find(|it| *it >= wanted);
+        let thinks = |it: &Effort| wanted == Effort::Off || *it != Effort::Off;
+        above.or_else(|| self.efforts.iter().copied().rev().find(thinks))
+    }
+
+    /// What the usage of one call costs, if the price is known.
     pub fn cost(&self, usage: &Usage) -> Option<NanoUsd> {
         self.price.map(|price| price.cost(usage))
     }

@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use crate::{ChunkStream, Collector, Error, ErrorKind, ModelInfo, Reply, Request};
+use crate::{ChunkStream, Collector, Error, ErrorKind, ModelId, ModelInfo, Reply, Request};
 
 /// A language model.
 #[diagnostic::on_unimplemented(
@@ -17,11 +17,21 @@ pub trait Model: Send + Sync + fmt::Debug {
     ///
     /// The stream does not borrow the model. Dropping it ends the request.
     fn stream(&self, request: Request) -> ChunkStream;
+
+    /// What the model that gave a reply can do and costs: this one, unless it stands for several.
+    fn info_of(&self, model: &ModelId) -> &ModelInfo {
+        let _ = model;
+        self.info()
+    }
 }
 
 impl<M: Model + ?Sized> Model for Arc<M> {
     fn info(&self) -> &ModelInfo {
         (**self).info()
+    }
+
+    fn info_of(&self, model: &ModelId) -> &ModelInfo {
+        (**self).info_of(model)
     }
 
     fn stream(&self, request: Request) -> ChunkStream {

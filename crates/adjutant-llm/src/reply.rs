@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{CallId, ModelId, ToolName, Usage};
+use crate::{CallId, Extra, ModelId, ToolName, Usage};
 
 /// A finished or interrupted message of a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -36,10 +36,7 @@ pub struct Reply {
 #[non_exhaustive]
 pub enum Block {
     /// Text for the user.
-    Text {
-        /// The text.
-        text: Arc<str>,
-    },
+    Text(Text),
     /// Reasoning before the answer.
     Thinking(Thinking),
     /// A request to run a tool.
@@ -53,8 +50,18 @@ pub enum Block {
     },
 }
 
+/// Text for the user.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Text {
+    /// The text.
+    pub text: Arc<str>,
+    /// What its provider keeps with it, for example citations.
+    #[serde(default, skip_serializing_if = "Extra::is_empty")]
+    pub extra: Extra,
+}
+
 /// Reasoning before the answer.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Thinking {
     /// The readable text; may be empty while the signature is not.
     pub text: Arc<str>,
@@ -64,10 +71,13 @@ pub struct Thinking {
     /// Whether the text was withheld and `signature` holds the encrypted whole.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub redacted: bool,
+    /// What its provider keeps with it.
+    #[serde(default, skip_serializing_if = "Extra::is_empty")]
+    pub extra: Extra,
 }
 
 /// A request of the model to run a tool.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Call {
     /// Our id, unique in the thread.
     pub id: CallId,
@@ -78,6 +88,9 @@ pub struct Call {
     pub name: ToolName,
     /// The raw arguments exactly as the model wrote them; they need not be JSON.
     pub args: Arc<str>,
+    /// What its provider keeps with it, for example a signature.
+    #[serde(default, skip_serializing_if = "Extra::is_empty")]
+    pub extra: Extra,
 }
 
 /// How a reply stopped.
@@ -121,14 +134,14 @@ impl Reply {
     pub fn calls(&self) -> impl Iterator<Item = &Call> {
         self.blocks.iter().filter_map(|block| match &**block {
             Block::Call(call) => Some(call),
-            Block::Text { .. } | Block::Thinking(_) | Block::Opaque { .. } => None,
+            Block::Text(_) | Block::Thinking(_) | Block::Opaque { .. } => None,
         })
     }
 
     /// The text blocks, joined.
     pub fn text(&self) -> String {
         let texts = self.blocks.iter().filter_map(|block| match &**block {
-            Block::Text { text } => Some(&**text),
+            Block::Text(said) => Some(&*said.text),
             Block::Thinking(_) | Block::Call(_) | Block::Opaque { .. } => None,
         });
         texts.collect()
@@ -146,7 +159,21 @@ impl Reply {
 impl Block {
     /// A text block.
     pub fn text(text: impl Into<Arc<str>>) -> Self {
-        Block::Text { text: text.into() }
+        Block::Text(Text { text: text.into(), extra: Extra::default() })
+    }
+}
+
+impl Thinking {
+    /// Readable reasoning without a signature.
+    pub fn new(text: impl Into<Arc<str>>) -> Self {
+        Self { text: text.into(), signature: None, redacted: false, extra: Extra::default() }
+    }
+}
+
+impl Call {
+    /// A call of a tool with these raw arguments, without a provider's id.
+    pub fn new(id: CallId, name: impl Into<ToolName>, args: impl Into<Arc<str>>) -> Self {
+        Self { id, wire_id: None, name: name.into(), args: args.into(), extra: Extra::default() }
     }
 }
 

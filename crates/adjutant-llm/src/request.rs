@@ -1,11 +1,11 @@
 //! What a model is asked: system prompt, tools, entries and options. All of it shared, so that cloning is cheap.
 
-use std::{collections::BTreeMap, fmt, sync::Arc};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use crate::{Entry, ToolName, Transcript, UserMessage};
+use crate::{Entry, Options, ToolName, Transcript, UserMessage};
 
 /// What a model is asked. Cloning costs a few counters.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -40,28 +40,6 @@ pub struct ToolDecl {
     pub description: Arc<str>,
     /// The JSON schema of the arguments; an object schema.
     pub schema: Arc<Value>,
-}
-
-/// How a model should answer. What is unset is the model's own default.
-#[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-#[non_exhaustive]
-pub struct Options {
-    /// How many tokens the reply may have; without it, the model's limit.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_output_tokens: Option<u64>,
-    /// Randomness, 0.0 to 2.0.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub temperature: Option<f64>,
-    /// Texts that end the reply.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub stop: Vec<Arc<str>>,
-    /// HTTP headers, by name. They may hold secrets: never stored, never printed.
-    #[serde(skip)]
-    pub headers: BTreeMap<String, String>,
-    /// Fields that are added to the body of the request as they are.
-    #[serde(skip_serializing_if = "Map::is_empty")]
-    pub extra: Map<String, Value>,
 }
 
 impl Request {
@@ -117,59 +95,5 @@ impl Request {
 impl Default for Request {
     fn default() -> Self {
         Self::new()
-    }
-}
-
-impl Options {
-    /// The model's own defaults.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Sets how many tokens the reply may have.
-    #[must_use]
-    pub fn max_output_tokens(mut self, tokens: u64) -> Self {
-        self.max_output_tokens = Some(tokens);
-        self
-    }
-
-    /// Sets the randomness, 0.0 to 2.0.
-    #[must_use]
-    pub fn temperature(mut self, temperature: f64) -> Self {
-        self.temperature = Some(temperature);
-        self
-    }
-
-    /// Adds a text that ends the reply.
-    #[must_use]
-    pub fn stop(mut self, text: impl Into<Arc<str>>) -> Self {
-        self.stop.push(text.into());
-        self
-    }
-
-    /// Adds an HTTP header.
-    #[must_use]
-    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
-        self.headers.insert(name.into(), value.into());
-        self
-    }
-
-    /// Adds a field to the body of the request.
-    #[must_use]
-    pub fn extra(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
-        self.extra.insert(name.into(), value.into());
-        self
-    }
-}
-
-impl fmt::Debug for Options {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Options")
-            .field("max_output_tokens", &self.max_output_tokens)
-            .field("temperature", &self.temperature)
-            .field("stop", &self.stop)
-            .field("headers", &self.headers.keys())
-            .field("extra", &self.extra)
-            .finish()
     }
 }

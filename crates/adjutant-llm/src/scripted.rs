@@ -273,11 +273,12 @@ impl Script {
 impl Part {
     fn block(&self, id: CallId) -> (BlockKind, Arc<str>, Arc<Block>) {
         let (kind, text, block) = match self {
-            Part::Text(text) => (BlockKind::Text, text.clone(), Block::Text { text: text.clone() }),
+            Part::Text(text) => (BlockKind::Text, text.clone(), Block::text(Arc::clone(text))),
             Part::Thinking(it) => (BlockKind::Thinking, it.text.clone(), Block::Thinking(it.clone())),
             Part::Call { name, args } => {
                 let name = crate::ToolName(name.clone());
-                let call = Call { id, wire_id: None, name: name.clone(), args: args.clone() };
+                let call =
+                    Call { id, wire_id: None, name: name.clone(), args: args.clone(), extra: Default::default() };
                 (BlockKind::Call { id, name }, args.clone(), Block::Call(call))
             }
             Part::Opaque { issuer, value } => {

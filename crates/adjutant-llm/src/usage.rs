@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// Tokens of one or several model calls.
 ///
-/// Invariant: the input classes are disjoint; `reasoning` is part of `output`.
+/// Invariant: the input classes are disjoint; `cache_write_1h` is part of `cache_write`, `reasoning` of `output`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Usage {
@@ -19,6 +19,8 @@ pub struct Usage {
     pub cache_read: u64,
     /// Input tokens written to the provider's prompt cache.
     pub cache_write: u64,
+    /// Of these, the tokens that are kept for an hour rather than for minutes.
+    pub cache_write_1h: u64,
     /// Output tokens, reasoning included.
     pub output: u64,
     /// Output tokens spent on reasoning.
@@ -41,6 +43,23 @@ pub struct Price {
     pub cache_read: NanoUsd,
     /// Input written to the cache.
     pub cache_write: NanoUsd,
+    /// Input written to the cache for an hour.
+    #[serde(default)]
+    pub cache_write_1h: NanoUsd,
+    /// What a call with a long input costs instead, if the provider charges more for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub long: Option<LongPrice>,
+}
+
+/// A surcharge on calls with a long input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LongPrice {
+    /// Calls with more input tokens than this cost more, all of their tokens.
+    pub above: u64,
+    /// What every class of input costs then, in percent of the usual price.
+    pub input_percent: u32,
+    /// What output costs then, in percent of the usual price.
+    pub output_percent: u32,
 }
 
 impl Usage {
@@ -63,6 +82,7 @@ impl Add for Usage {
             input_uncached: self.input_uncached.saturating_add(other.input_uncached),
             cache_read: self.cache_read.saturating_add(other.cache_read),
             cache_write: self.cache_write.saturating_add(other.cache_write),
+            cache_write_1h: self.cache_write_1h.saturating_add(other.cache_write_1h),
             output: self.output.saturating_add(other.output),
             reasoning: self.reasoning.saturating_add(other.reasoning),
         }
@@ -76,21 +96,52 @@ impl AddAssign for Usage {
 }
 
 impl Price {
-    /// A price from US dollars for a million tokens: input, output, cache read, cache write.
+    /// A price from US dollars for a million tokens: input, output, cache read, cache write for any time.
     pub fn dollars(input: f64, output: f64, cache_read: f64, cache_write: f64) -> Self {
-        let nano = |dollars: f64| NanoUsd((dollars * 1e9).round() as u64);
-        Self { input: nano(input), output: nano(output), cache_read: nano(cache_read), cache_write: nano(cache_write) }
+        Self {
+            input: nano(input),
+            output: nano(output),
+            cache_read: nano(cache_read),
+            cache_write: nano(cache_write),
+            cache_write_1h: nano(cache_write),
+            long: None,
+        }
     }
 
-    /// What this usage costs, rounded down to a billionth of a dollar; saturates.
-    pub fn cost(&self, usage: &Usage) -> NanoUsd {
-        let class = |tokens: u64, price: NanoUsd| u128::from(tokens) * u128::from(price.0);
-        let total = class(usage.input_uncached, self.input)
-            + class(usage.output, self.output)
-            + class(usage.cache_read, self.cache_read)
-            + class(usage.cache_write, self.cache_write);
-        NanoUsd(u64::try_from(total / 1_000_000).unwrap_or(u64::MAX))
+    /// Sets what writing to the cache for an hour costs, in US dollars for a million tokens.
+    #[must_use]
+    pub fn hour_writes(mut self, dollars: f64) -> Self {
+        self.cache_write_1h = nano(dollars);
+        self
     }
+
+    /// Sets what calls with a long input cost.
+    #[must_use]
+    pub fn long(mut self, long: LongPrice) -> Self {
+        self.long = Some(long);
+        self
+    }
+
+    /// What the usage of one call costs, rounded down to a billionth of a dollar; saturates.
+    pub fn cost(&self, usage: &Usage) -> NanoUsd {
+        let class = |tokens: u64, price: NanoUsd| u128::from(tokens).saturating_mul(u128::from(price.0));
+        let hour = usage.cache_write_1h.min(usage.cache_write);
+        let input = class(usage.input_uncached, self.input)
+            .saturating_add(class(usage.cache_read, self.cache_read))
+            .saturating_add(class(usage.cache_write - hour, self.cache_write))
+            .saturating_add(class(hour, self.cache_write_1h));
+        let output = class(usage.output, self.output);
+        let (by_input, by_output) = match self.long.filter(|long| usage.input() > long.above) {
+            Some(long) => (long.input_percent, long.output_percent),
+            None => (100, 100),
+        };
+        let total = input.saturating_mul(by_input.into()).saturating_add(output.saturating_mul(by_output.into()));
+        NanoUsd(u64::try_from(total / 100_000_000).unwrap_or(u64::MAX))
+    }
+}
+
+fn nano(dollars: f64) -> NanoUsd {
+    NanoUsd((dollars * 1e9).round() as u64)
 }
 
 impl fmt::Display for NanoUsd {

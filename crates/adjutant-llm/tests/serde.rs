@@ -3,10 +3,10 @@
 use std::{fmt::Debug, sync::Arc, time::Duration};
 
 use adjutant_llm::{
-    Block, BlockKind, Call, CallId, CallResult, Content, Custom, Document, Edit, Entry, EntryId, Error, ErrorKind,
-    Image, Inputs, ModelInfo, NanoUsd, OpenTurn, Options, Origin, Price, RateLimits, Reply, Request, RequestOption,
-    Source, Status, Stop, Stored, Summary, Terminate, Thinking, ToolDecl, Transcript, Turn, Usage, UserMessage, View,
-    Warning, WarningKind,
+    Block, BlockKind, Cache, Call, CallId, CallResult, Content, Custom, Document, Edit, Effort, Entry, EntryId, Error,
+    ErrorKind, Format, Image, Inputs, LongPrice, ModelInfo, NanoUsd, OpenTurn, Options, Origin, Price, RateLimits,
+    Reply, Request, RequestOption, Source, Status, Stop, Stored, Summary, Terminate, Thinking, ToolChoice, ToolDecl,
+    Transcript, Turn, Usage, UserMessage, View, Warning, WarningKind,
 };
 use proptest::prelude::*;
 use serde::{Serialize, de::DeserializeOwned};
@@ -43,7 +43,7 @@ fn id(block: u32) -> CallId {
 }
 
 fn call(block: u32) -> Call {
-    Call { id: id(block), wire_id: None, name: "look".into(), args: "{".into() }
+    Call { id: id(block), wire_id: None, name: "look".into(), args: "{".into(), extra: Default::default() }
 }
 
 fn reply(calls: u32) -> Reply {
@@ -123,8 +123,8 @@ fn reply_reads_back_when_it_has_every_block() {
     check(reply.clone(), json!({"model": "vendor/model", "blocks": [], "stop": "end", "usage": usage_shape(0)}));
     let bare = json!({"model": "vendor/model", "blocks": [], "stop": "end"});
     assert_eq!(serde_json::from_value::<Reply>(bare).expect("the rest has defaults"), reply);
-    let signed = Thinking { text: "".into(), signature: Some("s".into()), redacted: true };
-    let open = Thinking { text: "so".into(), signature: None, redacted: false };
+    let signed = Thinking { text: "".into(), signature: Some("s".into()), redacted: true, extra: Default::default() };
+    let open = Thinking { text: "so".into(), signature: None, redacted: false, extra: Default::default() };
     let named = Call { wire_id: Some("toolu_1".into()), ..call(3) };
     let opaque = Block::Opaque { issuer: "vendor".into(), value: json!({"z": 1, "a": [null]}) };
     let blocks = [Block::text("a"), Block::Thinking(signed), Block::Thinking(open), Block::Call(named), opaque];
@@ -243,12 +243,19 @@ fn call_result_reads_back_when_it_is_stored() {
 }
 
 fn usage(unit: u64) -> Usage {
-    Usage { input_uncached: unit, cache_read: 2 * unit, cache_write: 3 * unit, output: 5 * unit, reasoning: 4 * unit }
+    Usage {
+        input_uncached: unit,
+        cache_read: 2 * unit,
+        cache_write: 3 * unit,
+        cache_write_1h: unit,
+        output: 5 * unit,
+        reasoning: 4 * unit,
+    }
 }
 
 fn usage_shape(unit: u64) -> Value {
     json!({
-        "input_uncached": unit, "cache_read": 2 * unit, "cache_write": 3 * unit, "output": 5 * unit, "reasoning": 4 * unit
+        "input_uncached": unit, "cache_read": 2 * unit, "cache_write": 3 * unit, "cache_write_1h": unit, "output": 5 * unit, "reasoning": 4 * unit
     })
 }
 
@@ -257,8 +264,12 @@ fn numbers_read_back_when_they_are_stored() {
     check(usage(7), usage_shape(7));
     assert_eq!(serde_json::from_value::<Usage>(json!({})).expect("all have defaults"), Usage::default());
     check(NanoUsd(u64::MAX), json!(u64::MAX));
-    let price = Price { input: NanoUsd(1), output: NanoUsd(2), cache_read: NanoUsd(3), cache_write: NanoUsd(4) };
-    check(price, json!({"input": 1, "output": 2, "cache_read": 3, "cache_write": 4}));
+    let mut price = Price { input: NanoUsd(1), output: NanoUsd(2), cache_read: NanoUsd(3), ..Price::default() };
+    (price.cache_write, price.cache_write_1h) = (NanoUsd(4), NanoUsd(5));
+    let mut shape = json!({"input": 1, "output": 2, "cache_read": 3, "cache_write": 4, "cache_write_1h": 5});
+    check(price, shape.clone());
+    shape["long"] = json!({"above": 9, "input_percent": 200, "output_percent": 150});
+    check(price.long(LongPrice { above: 9, input_percent: 200, output_percent: 150 }), shape);
     check(EntryId(u64::MAX), json!(u64::MAX));
     check(CallId { turn: u64::MAX, attempt: u32::MAX, block: 0 }, json!("c18446744073709551615_4294967295_0"));
     for wrong in ["", "c1_2", "c1_2_3_4", "d1_2_3", "c1_2_-3", "c1_2_4294967296"] {
@@ -272,7 +283,8 @@ fn model_info_reads_back_when_it_is_stored() {
     check(
         ModelInfo::new("vendor/model"),
         json!({
-            "id": "vendor/model", "context_window": 128_000, "max_output_tokens": 8_192, "inputs": inputs, "refuses": []
+            "id": "vendor/model", "context_window": 128_000, "max_output_tokens": 8_192, "inputs": inputs, "refuses": [],
+            "efforts": [], "thinking": "level", "structured": "tool"
         }),
     );
     let info = ModelInfo::new("vendor/model")
@@ -293,6 +305,19 @@ fn request_reads_back_when_it_is_stored() {
     let shape = json!({"max_output_tokens": 10, "temperature": 0.5, "stop": ["END"], "extra": {"seed": 7}});
     check(options.clone(), shape.clone());
     check(Options::new(), json!({}));
+    let all = Options::new()
+        .thinking(Effort::Max)
+        .tool_choice(ToolChoice::Named("look".into()))
+        .sequential_calls()
+        .format(Format::new("f", json!({})))
+        .cache(Cache::Long)
+        .cache_key("k")
+        .server_tool(json!({"type": "web"}));
+    let named = json!({
+        "thinking": "max", "tool_choice": {"named": "look"}, "sequential_calls": true, "cache": "long",
+        "format": {"name": "f", "schema": {}}, "cache_key": "k", "server_tools": [{"type": "web"}]
+    });
+    check(all, named);
     let mut request = Request::new().system("Be brief.").tools(vec![decl]).user("hi").options(options);
     request.turn = Some(3);
     request.attempt = 2;

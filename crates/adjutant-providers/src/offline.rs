@@ -101,7 +101,8 @@ impl<'a> Speech<'a> {
             let args = Value::Object(planned.args).to_string();
             output += Estimate.count(&args) + Estimate.count(planned.tool.as_str());
             let kind = BlockKind::Call { id, name: planned.tool.clone() };
-            let call = Call { id, wire_id: None, name: planned.tool, args: args.as_str().into() };
+            let call =
+                Call { id, wire_id: None, name: planned.tool, args: args.as_str().into(), extra: Default::default() };
             self.block(kind, pieces(&args), Block::Call(call));
         }
         self.reply.stop = Stop::Calls;

@@ -119,7 +119,7 @@ mod tests {
     #[track_caller]
     fn check(raw: &str, ran: Option<&str>, expect: &str) {
         let id = CallId { turn: 1, attempt: 0, block: 0 };
-        let call = Call { id, wire_id: None, name: "t".into(), args: raw.into() };
+        let call = Call { id, wire_id: None, name: "t".into(), args: raw.into(), extra: Default::default() };
         let mut result = CallResult::ok("done");
         result.args = ran.map(Into::into);
         assert_eq!(serde_json::to_string(&Args::of(&call, &result)).expect("JSON"), expect);

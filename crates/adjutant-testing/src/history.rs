@@ -88,5 +88,11 @@ impl History {
 
 /// A call as a history holds it.
 pub(crate) fn call(id: CallId, wire_id: &str, name: &str, args: impl Into<Arc<str>>) -> Block {
-    Block::Call(Call { id, wire_id: Some(wire_id.into()), name: name.into(), args: args.into() })
+    Block::Call(Call {
+        id,
+        wire_id: Some(wire_id.into()),
+        name: name.into(),
+        args: args.into(),
+        extra: Default::default(),
+    })
 }

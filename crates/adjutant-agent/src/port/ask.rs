@@ -7,7 +7,9 @@ use std::{
     task::{Context, Poll},
 };
 
-use adjutant_llm::{BlockKind, Chunk, ChunkStream, Collector, Error, ErrorKind, Reply, Request, Stop};
+use adjutant_llm::{
+    BlockKind, Chunk, ChunkStream, Collector, Error, ErrorKind, ModelId, NanoUsd, Reply, Request, Stop, Usage,
+};
 use adjutant_tool::Cancel;
 use futures_util::FutureExt;
 
@@ -25,6 +27,8 @@ struct Asking {
     stream: ChunkStream,
     collector: Collector,
     kinds: Vec<Delta>,
+    /// The model whose attempt is going on.
+    model: Option<ModelId>,
     records: Vec<Record>,
     shown: bool,
     /// Whether the box of events was full when it was looked at last.
@@ -72,6 +76,7 @@ pub(super) async fn ask(feed: Arc<Feed>, place: Place, request: Request, stop: C
         stream,
         collector: Collector::new(),
         kinds: Vec::new(),
+        model: None,
         records: Vec::new(),
         shown,
         full: false,
@@ -135,6 +140,7 @@ impl Asking {
         let kind = match chunk {
             Chunk::Start { attempt, model, limits, warnings } => {
                 self.kinds.clear();
+                self.model = Some(model.clone());
                 warnings.iter().for_each(|warning| self.feed.warn(self.place, self.at_ms, warning));
                 EventKind::ReplyStarted { attempt, model, limits }
             }
@@ -152,7 +158,7 @@ impl Asking {
             },
             Chunk::Close { block, content } => EventKind::BlockFinished { block, content },
             Chunk::Retracted { attempt, cause, usage } => {
-                let cost = self.feed.setup.model.info().cost(&usage);
+                let cost = self.cost(&usage);
                 self.records.push(Record::Retracted { turn: self.turn, attempt, usage, cost });
                 EventKind::ReplyRetracted { attempt, cause, usage }
             }
@@ -184,11 +190,20 @@ impl Asking {
         let said = said.filter(|it| it.stop != Stop::Interrupted || !it.blocks.is_empty() || it.usage.total() > 0);
         if let Some(reply) = said.filter(|it| !has_doubles(it)) {
             // Some servers never say what was used, and a cut stream may not have: nothing said is not nothing spent.
-            let cost = if reply.usage.total() > 0 { self.feed.setup.model.info().cost(&reply.usage) } else { None };
+            let cost = if reply.usage.total() > 0 { self.cost(&reply.usage) } else { None };
             let at = self.records.iter().position(|record| matches!(record, Record::Broke { .. }));
             self.records.insert(at.unwrap_or(self.records.len()), Record::Replied { turn: self.turn, reply, cost });
         }
         Performed { act, records: self.records, tools: None, args: None }
+    }
+
+    /// What the attempt at hand cost: a model may stand for several, each with its own price.
+    fn cost(&self, usage: &Usage) -> Option<NanoUsd> {
+        let model = &self.feed.setup.model;
+        match &self.model {
+            Some(id) => model.info_of(id).cost(usage),
+            None => model.info().cost(usage),
+        }
     }
 
     fn broke(&mut self, act: ActId, error: Error) {

@@ -74,8 +74,13 @@ fn append(outside: &Shared, records: Vec<Record>) -> Vec<Arc<Stamped>> {
 fn reply(turn: u64) -> Reply {
     let mut reply = Reply::new("outside/model".into(), Stop::End);
     let blocks = if turn > TURNS_WITH_CALLS { 0 } else { 4 };
-    let call =
-        |block| Call { id: CallId { turn, attempt: 0, block }, wire_id: None, name: "tool".into(), args: "{}".into() };
+    let call = |block| Call {
+        id: CallId { turn, attempt: 0, block },
+        wire_id: None,
+        name: "tool".into(),
+        args: "{}".into(),
+        extra: Default::default(),
+    };
     reply.blocks = (0..blocks).map(|block| Arc::new(Block::Call(call(block)))).collect();
     reply
 }

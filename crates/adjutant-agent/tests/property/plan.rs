@@ -111,9 +111,12 @@ fn script(line: &Line) -> Script {
 fn parts(parts: &[Part]) -> Script {
     parts.iter().fold(Script::new().delta_chars(3), |script, part| match part {
         Part::Text => script.text("some text"),
-        Part::Thinking => {
-            script.thinking(Thinking { text: "hm, hm".into(), signature: Some("s".into()), redacted: false })
-        }
+        Part::Thinking => script.thinking(Thinking {
+            text: "hm, hm".into(),
+            signature: Some("s".into()),
+            redacted: false,
+            extra: Default::default(),
+        }),
         Part::Opaque => script.opaque("scripted", json!({"a": 1})),
         Part::Call { tool, args } => script.call_raw(*tool, *args),
     })

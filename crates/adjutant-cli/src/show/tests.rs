@@ -93,7 +93,9 @@ fn calls_are_told_when_they_succeed_and_fail() {
 fn thinking_is_shown_by_line_when_it_is_wished() {
     let script = || {
         let text = "First this.\nThen that.".into();
-        Script::new().thinking(Thinking { text, signature: None, redacted: false }).text("So.")
+        Script::new()
+            .thinking(Thinking { text, signature: None, redacted: false, extra: Default::default() })
+            .text("So.")
     };
     let waiting = busy("waiting for the model");
     check(Show::new(), [script()], &[waiting.clone(), said("So.\n")]);

@@ -102,7 +102,7 @@ fn thinking_is_shown_when_it_is_wished() {
     let script = || {
         let text = "Is it here?\nIt is.".into();
         Script::new()
-            .thinking(Thinking { text, signature: Some("sig".into()), redacted: false })
+            .thinking(Thinking { text, signature: Some("sig".into()), redacted: false, extra: Default::default() })
             .text("Yes.")
             .usage(usage())
     };

@@ -161,15 +161,24 @@ impl Decoder {
             SoFar::Text(text) => Block::text(text),
             SoFar::Thinking { text, signature } => {
                 let signature = (!signature.is_empty()).then(|| signature.into());
-                Block::Thinking(Thinking { text: text.into(), signature, redacted: false })
+                Block::Thinking(Thinking { text: text.into(), signature, redacted: false, extra: Default::default() })
             }
-            SoFar::Redacted(data) => {
-                Block::Thinking(Thinking { text: "".into(), signature: Some(data.into()), redacted: true })
-            }
+            SoFar::Redacted(data) => Block::Thinking(Thinking {
+                text: "".into(),
+                signature: Some(data.into()),
+                redacted: true,
+                extra: Default::default(),
+            }),
             SoFar::Call { wire_id, name, args, given } => {
                 let args = if args.is_empty() { given.unwrap_or_default() } else { args };
                 let id = self.blocks.call_id(open.block);
-                Block::Call(Call { id, wire_id, name: name.to_string().into(), args: args.into() })
+                Block::Call(Call {
+                    id,
+                    wire_id,
+                    name: name.to_string().into(),
+                    args: args.into(),
+                    extra: Default::default(),
+                })
             }
             SoFar::Opaque { mut value, input } => {
                 if let (false, Value::Object(fields)) = (input.is_empty(), &mut value) {

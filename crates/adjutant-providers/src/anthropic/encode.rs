@@ -114,7 +114,7 @@ impl Encoder {
         let own = reply.model == self.info.id;
         let mut results = results.iter();
         let part = |block: &'a Arc<Block>| match &**block {
-            Block::Text { text: said } => (!said.trim().is_empty()).then(|| text(said)),
+            Block::Text(said) => (!said.text.trim().is_empty()).then(|| text(&said.text)),
             Block::Thinking(thinking) => own.then(|| replayed(thinking)).flatten(),
             Block::Call(call) => results.next().map(|result| Part::ToolUse {
                 id: call.id,
@@ -152,10 +152,10 @@ fn text(text: &str) -> Part<'_> {
 }
 
 fn only_text(reply: &Reply) -> Vec<Part<'_>> {
-    let part = |block: &'_ Arc<Block>| matches!(&**block, Block::Text { text } if !text.trim().is_empty());
+    let part = |block: &'_ Arc<Block>| matches!(&**block, Block::Text(said) if !said.text.trim().is_empty());
     let said = reply.blocks.iter().filter(|block| part(block));
     said.filter_map(|block| match &**block {
-        Block::Text { text: said } => Some(text(said)),
+        Block::Text(said) => Some(text(&said.text)),
         _ => None,
     })
     .collect()

@@ -39,7 +39,13 @@ fn id(block: u32) -> CallId {
 }
 
 fn call(block: u32, args: &str) -> Block {
-    Block::Call(Call { id: id(block), wire_id: Some("toolu_1".into()), name: "read".into(), args: args.into() })
+    Block::Call(Call {
+        id: id(block),
+        wire_id: Some("toolu_1".into()),
+        name: "read".into(),
+        args: args.into(),
+        extra: Default::default(),
+    })
 }
 
 fn turn(model: &str, stop: Stop, blocks: Vec<Block>, results: Vec<CallResult>) -> Entry {
@@ -53,7 +59,12 @@ fn turn(model: &str, stop: Stop, blocks: Vec<Block>, results: Vec<CallResult>) -
 }
 
 fn thinking(text: &str, signature: Option<&str>, redacted: bool) -> Block {
-    Block::Thinking(Thinking { text: text.into(), signature: signature.map(Into::into), redacted })
+    Block::Thinking(Thinking {
+        text: text.into(),
+        signature: signature.map(Into::into),
+        redacted,
+        extra: Default::default(),
+    })
 }
 
 #[tokio::test(start_paused = true)]

@@ -132,7 +132,12 @@ impl Decoder {
         let Some(Said { block, kind, text }) = self.said.take() else { return };
         let content = match kind {
             Kind::Text => Block::text(text),
-            Kind::Thinking => Block::Thinking(Thinking { text: text.into(), signature: None, redacted: false }),
+            Kind::Thinking => Block::Thinking(Thinking {
+                text: text.into(),
+                signature: None,
+                redacted: false,
+                extra: Default::default(),
+            }),
         };
         self.blocks.close(block, content, out);
     }
@@ -223,7 +228,7 @@ impl Decoder {
         let Some((block, name)) = open.named else { return Err(protocol("a call names no tool")) };
         let id = self.blocks.call_id(block);
         let name = name.to_string().into();
-        let call = Call { id, wire_id: open.wire_id, name, args: open.args.into() };
+        let call = Call { id, wire_id: open.wire_id, name, args: open.args.into(), extra: Default::default() };
         self.blocks.close(block, Block::Call(call), out);
         Ok(())
     }
@@ -306,7 +311,14 @@ fn normal(said: &wire::Usage) -> Usage {
     let beside =
         reasoning > output || said.total_tokens == input.checked_add(output).and_then(|it| it.checked_add(reasoning));
     let output = if beside { output.saturating_add(reasoning) } else { output };
-    Usage { input_uncached: input - cache_read - cache_write, cache_read, cache_write, output, reasoning }
+    Usage {
+        input_uncached: input - cache_read - cache_write,
+        cache_read,
+        cache_write,
+        cache_write_1h: 0,
+        output,
+        reasoning,
+    }
 }
 
 fn unreadable(data: &str) -> Error {

@@ -145,7 +145,7 @@ fn message(out: &mut Vec<u8>, message: &Message<'_>) {
 /// The text of a reply; thinking and opaque blocks have no place on this wire.
 fn said(reply: &Reply) -> Option<Cow<'_, str>> {
     let mut texts = reply.blocks.iter().filter_map(|block| match &**block {
-        Block::Text { text } if !text.is_empty() => Some(&**text),
+        Block::Text(said) if !said.text.is_empty() => Some(&*said.text),
         _ => None,
     });
     let mut said = Cow::Borrowed(texts.next()?);

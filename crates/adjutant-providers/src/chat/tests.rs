@@ -36,7 +36,13 @@ fn check(entries: impl IntoIterator<Item = Entry>, expect: Value) {
 
 fn call(block: u32, args: &str) -> Block {
     let id = CallId { turn: 3, attempt: 0, block };
-    Block::Call(Call { id, wire_id: Some("call_1".into()), name: "read".into(), args: args.into() })
+    Block::Call(Call {
+        id,
+        wire_id: Some("call_1".into()),
+        name: "read".into(),
+        args: args.into(),
+        extra: Default::default(),
+    })
 }
 
 fn turn(stop: Stop, blocks: Vec<Block>, results: Vec<CallResult>) -> Entry {
@@ -96,7 +102,8 @@ fn turn_sends_a_message_for_each_result_when_calls_are_parallel() {
     pictures.content = vec![image(), Content::text("c"), Content::text("d")];
     let mut only = CallResult::ok("");
     only.content = vec![image()];
-    let think = Block::Thinking(Thinking { text: "hm".into(), signature: None, redacted: false });
+    let think =
+        Block::Thinking(Thinking { text: "hm".into(), signature: None, redacted: false, extra: Default::default() });
     check(
         [
             turn(

@@ -149,7 +149,12 @@ fn assistant(history: &mut History, message: &Node<'_>) -> Result<(), Refusal> {
     let mut said = Vec::new();
     let reasoning = message.field("reasoning_content").map(|it| it.text()).transpose()?.unwrap_or_default();
     if !reasoning.is_empty() {
-        said.push(Block::Thinking(Thinking { text: reasoning.into(), signature: None, redacted: false }));
+        said.push(Block::Thinking(Thinking {
+            text: reasoning.into(),
+            signature: None,
+            redacted: false,
+            extra: Default::default(),
+        }));
     }
     let calls = message.field("tool_calls").map(|it| it.items()).transpose()?;
     if calls.as_ref().is_some_and(Vec::is_empty) {

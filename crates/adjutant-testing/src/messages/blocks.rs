@@ -93,11 +93,16 @@ pub(super) fn said<'a>(block: &Node<'a>, id: CallId) -> Result<Said<'a>, Refusal
                 return Err(block.refuse("Invalid `signature` in `thinking` block"));
             }
             let signature = Some(signature.text()?.into());
-            Ok(Said::Block(Block::Thinking(Thinking { text, signature, redacted: false })))
+            Ok(Said::Block(Block::Thinking(Thinking { text, signature, redacted: false, extra: Default::default() })))
         }
         "redacted_thinking" => {
             let signature = Some(block.need("data")?.words()?.into());
-            Ok(Said::Block(Block::Thinking(Thinking { text: "".into(), signature, redacted: true })))
+            Ok(Said::Block(Block::Thinking(Thinking {
+                text: "".into(),
+                signature,
+                redacted: true,
+                extra: Default::default(),
+            })))
         }
         "tool_use" => {
             let wire_id = block.need("id")?.word(MAX_CALL_ID)?;

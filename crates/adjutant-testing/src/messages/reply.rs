@@ -103,7 +103,7 @@ impl Encoder {
 
     fn close(&mut self, block: u32, content: &Block, body: &mut Body) -> Result<(), Refusal> {
         let whole = match content {
-            Block::Text { text } => text,
+            Block::Text(said) => &said.text,
             Block::Thinking(thinking) => &thinking.text,
             Block::Call(call) => &call.args,
             Block::Opaque { value, .. } => {

@@ -36,7 +36,13 @@ fn turn(blocks: Vec<Block>, results: Vec<CallResult>) -> Entry {
 
 fn call(block: u32, wire_id: &str, args: &str) -> Block {
     let id = CallId { turn: 1, attempt: 0, block };
-    Block::Call(Call { id, wire_id: Some(wire_id.into()), name: "t".into(), args: args.into() })
+    Block::Call(Call {
+        id,
+        wire_id: Some(wire_id.into()),
+        name: "t".into(),
+        args: args.into(),
+        extra: Default::default(),
+    })
 }
 
 fn tool() -> ToolDecl {
@@ -54,7 +60,12 @@ fn expected(blocks: Vec<Block>, results: Vec<CallResult>, content: Vec<Content>)
 #[test]
 fn messages_gives_the_whole_request() {
     let thinking = |text: &str, signature: &str, redacted| {
-        Block::Thinking(Thinking { text: text.into(), signature: Some(signature.into()), redacted })
+        Block::Thinking(Thinking {
+            text: text.into(),
+            signature: Some(signature.into()),
+            redacted,
+            extra: Default::default(),
+        })
     };
     let content = vec![
         Content::text("Hi"),
@@ -125,7 +136,8 @@ fn chat_gives_the_whole_request() {
             source: Source::Base64 { data: "BB==".into() },
         }),
     ];
-    let thinking = Block::Thinking(Thinking { text: "Hm".into(), signature: None, redacted: false });
+    let thinking =
+        Block::Thinking(Thinking { text: "Hm".into(), signature: None, redacted: false, extra: Default::default() });
     let blocks = vec![thinking, Block::text("So"), call(2, "call_1", "{\"a\": 1.0}"), call(3, "call_2", "{}")];
     let mut expect = expected(blocks, vec![CallResult::ok("r1"), CallResult::ok("")], content);
     let reminder = UserMessage::text("Mind.").from_origin(Origin::Reminder { by: "system".into() });

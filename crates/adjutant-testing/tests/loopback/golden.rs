@@ -28,7 +28,7 @@ fn check(script: Script, vendor: Vendor, expect: &str) {
 }
 
 fn usage() -> Usage {
-    Usage { input_uncached: 20, cache_read: 5, cache_write: 3, output: 12, reasoning: 4 }
+    Usage { input_uncached: 20, cache_read: 5, cache_write: 3, cache_write_1h: 0, output: 12, reasoning: 4 }
 }
 
 /// A frame of the Chat Completions wire.
@@ -92,9 +92,12 @@ fn messages_streams_text_when_the_model_speaks() {
 
 #[test]
 fn messages_streams_thinking_when_it_is_signed_and_when_it_is_withheld() {
-    let signed = Thinking { text: "Hm.".into(), signature: Some("sig==".into()), redacted: false };
-    let omitted = Thinking { text: "".into(), signature: Some("sig2".into()), redacted: false };
-    let withheld = Thinking { text: "".into(), signature: Some("cipher".into()), redacted: true };
+    let signed =
+        Thinking { text: "Hm.".into(), signature: Some("sig==".into()), redacted: false, extra: Default::default() };
+    let omitted =
+        Thinking { text: "".into(), signature: Some("sig2".into()), redacted: false, extra: Default::default() };
+    let withheld =
+        Thinking { text: "".into(), signature: Some("cipher".into()), redacted: true, extra: Default::default() };
     let script = Script::new().thinking(signed).thinking(omitted).thinking(withheld).usage(usage());
     let expect = events(&[
         r#"{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"","signature":""}}"#,
@@ -163,7 +166,7 @@ fn chat_streams_text_when_the_model_speaks() {
 
 #[test]
 fn chat_streams_thinking_and_the_length_stop() {
-    let thinking = Thinking { text: "Hm.".into(), signature: None, redacted: false };
+    let thinking = Thinking { text: "Hm.".into(), signature: None, redacted: false, extra: Default::default() };
     let script = Script::new().thinking(thinking).text("Half").stop(Stop::Length).usage(usage());
     let expect = [
         frame(r#"{"role":"assistant","content":null,"refusal":null}"#, "null"),

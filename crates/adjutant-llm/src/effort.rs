@@ -1,0 +1,63 @@
+//! How much a model should think: one scale for all of them.
+
+use std::{fmt, str::FromStr};
+
+use serde::{Deserialize, Serialize};
+
+/// How much a model should think before it answers. What is unset is the model's own default.
+///
+/// A request may name any of them; [`ModelInfo::effort`](crate::ModelInfo::effort) finds the nearest that a model has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Effort {
+    /// Not at all.
+    Off,
+    /// As little as there is.
+    Minimal,
+    /// A little.
+    Low,
+    /// Moderately.
+    Medium,
+    /// Much.
+    High,
+    /// As much as there is.
+    Max,
+}
+
+/// Text that is no effort.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("not one of off, minimal, low, medium, high, max: {0:?}")]
+pub struct EffortError(pub String);
+
+impl Effort {
+    /// All of them, ascending.
+    pub const ALL: [Effort; 6] = [Effort::Off, Effort::Minimal, Effort::Low, Effort::Medium, Effort::High, Effort::Max];
+
+    /// The name, for example `minimal`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Effort::Off => "off",
+            Effort::Minimal => "minimal",
+            Effort::Low => "low",
+            Effort::Medium => "medium",
+            Effort::High => "high",
+            Effort::Max => "max",
+        }
+    }
+}
+
+impl fmt::Display for Effort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Effort {
+    type Err = EffortError;
+
+    fn from_str(text: &str) -> Result<Self, EffortError> {
+        let found = Self::ALL.into_iter().find(|it| it.name() == text);
+        found.ok_or_else(|| EffortError(text.chars().take(80).collect()))
+    }
+}

@@ -1,0 +1,220 @@
+//! How a model should answer. What a model cannot do of it is dropped with a warning.
+
+use std::{collections::BTreeMap, fmt, sync::Arc};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::{Effort, ToolName};
+
+/// How a model should answer. What is unset is the model's own default.
+#[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct Options {
+    /// How many tokens the reply may have; without it, the model's limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_output_tokens: Option<u64>,
+    /// Randomness, 0.0 to 2.0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f64>,
+    /// Texts that end the reply.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub stop: Vec<Arc<str>>,
+    /// How much to think; the nearest that the model has is taken.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thinking: Option<Effort>,
+    /// Which tools the reply may or must call.
+    #[serde(skip_serializing_if = "ToolChoice::is_auto")]
+    pub tool_choice: ToolChoice,
+    /// Whether a reply may hold one call at most; otherwise as many as the model likes.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub sequential_calls: bool,
+    /// The schema that the text of the reply must fit, where the wire has such a mode.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub format: Option<Format>,
+    /// Whether the provider's prompt cache is used.
+    #[serde(skip_serializing_if = "Cache::is_short")]
+    pub cache: Cache,
+    /// Names the conversation to caches that go by a key; without it, one is made of the system prompt and the tools.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_key: Option<Arc<str>>,
+    /// Tools that the provider runs itself, declared as its wire wants them; added after the other tools.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub server_tools: Vec<Value>,
+    /// HTTP headers, by name. They may hold secrets: never stored, never printed.
+    #[serde(skip)]
+    pub headers: BTreeMap<String, String>,
+    /// Fields that are added to the body of the request as they are.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub extra: Map<String, Value>,
+}
+
+/// Which tools a reply may or must call.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ToolChoice {
+    /// The model decides.
+    #[default]
+    Auto,
+    /// None, although the tools are shown.
+    None,
+    /// At least one, of the model's choice.
+    Required,
+    /// This one.
+    Named(ToolName),
+}
+
+/// A JSON schema that the text of a reply must fit.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Format {
+    /// What the model is told that it makes, for example `invoice`: letters, digits, `_` and `-`, at most 64.
+    pub name: Arc<str>,
+    /// The schema.
+    pub schema: Arc<Value>,
+}
+
+/// Whether a provider's prompt cache is used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Cache {
+    /// Not asked for; a provider may cache all the same.
+    Off,
+    /// For minutes: each use keeps it alive.
+    #[default]
+    Short,
+    /// For an hour or longer, which costs more to write.
+    Long,
+}
+
+impl Options {
+    /// The model's own defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets how many tokens the reply may have.
+    #[must_use]
+    pub fn max_output_tokens(mut self, tokens: u64) -> Self {
+        self.max_output_tokens = Some(tokens);
+        self
+    }
+
+    /// Sets the randomness, 0.0 to 2.0.
+    #[must_use]
+    pub fn temperature(mut self, temperature: f64) -> Self {
+        self.temperature = Some(temperature);
+        self
+    }
+
+    /// Adds a text that ends the reply.
+    #[must_use]
+    pub fn stop(mut self, text: impl Into<Arc<str>>) -> Self {
+        self.stop.push(text.into());
+        self
+    }
+
+    /// Sets how much to think.
+    #[must_use]
+    pub fn thinking(mut self, effort: Effort) -> Self {
+        self.thinking = Some(effort);
+        self
+    }
+
+    /// Sets which tools the reply may or must call.
+    #[must_use]
+    pub fn tool_choice(mut self, choice: ToolChoice) -> Self {
+        self.tool_choice = choice;
+        self
+    }
+
+    /// Lets a reply hold one call at most.
+    #[must_use]
+    pub fn sequential_calls(mut self) -> Self {
+        self.sequential_calls = true;
+        self
+    }
+
+    /// Sets the schema that the text of the reply must fit.
+    #[must_use]
+    pub fn format(mut self, format: Format) -> Self {
+        self.format = Some(format);
+        self
+    }
+
+    /// Sets whether the provider's prompt cache is used.
+    #[must_use]
+    pub fn cache(mut self, cache: Cache) -> Self {
+        self.cache = cache;
+        self
+    }
+
+    /// Names the conversation to caches that go by a key.
+    #[must_use]
+    pub fn cache_key(mut self, key: impl Into<Arc<str>>) -> Self {
+        self.cache_key = Some(key.into());
+        self
+    }
+
+    /// Adds a tool that the provider runs itself, declared as its wire wants it.
+    #[must_use]
+    pub fn server_tool(mut self, declaration: impl Into<Value>) -> Self {
+        self.server_tools.push(declaration.into());
+        self
+    }
+
+    /// Adds an HTTP header.
+    #[must_use]
+    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.headers.insert(name.into(), value.into());
+        self
+    }
+
+    /// Adds a field to the body of the request.
+    #[must_use]
+    pub fn extra(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.extra.insert(name.into(), value.into());
+        self
+    }
+}
+
+impl Format {
+    /// A schema by this name.
+    pub fn new(name: impl Into<Arc<str>>, schema: impl Into<Arc<Value>>) -> Self {
+        Self { name: name.into(), schema: schema.into() }
+    }
+}
+
+impl ToolChoice {
+    fn is_auto(&self) -> bool {
+        *self == ToolChoice::Auto
+    }
+}
+
+impl Cache {
+    fn is_short(&self) -> bool {
+        *self == Cache::Short
+    }
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options")
+            .field("max_output_tokens", &self.max_output_tokens)
+            .field("temperature", &self.temperature)
+            .field("stop", &self.stop)
+            .field("thinking", &self.thinking)
+            .field("tool_choice", &self.tool_choice)
+            .field("sequential_calls", &self.sequential_calls)
+            .field("format", &self.format)
+            .field("cache", &self.cache)
+            .field("cache_key", &self.cache_key)
+            .field("server_tools", &self.server_tools)
+            .field("headers", &self.headers.keys())
+            .field("extra", &self.extra)
+            .finish()
+    }
+}
