@@ -28,8 +28,23 @@ struct Inner {
     request_id: Option<Arc<str>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     retry_after: Option<Duration>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    overflow: Option<Overflow>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    should_retry: Option<bool>,
     #[serde(skip)]
     source: Option<Arc<dyn error::Error + Send + Sync>>,
+}
+
+/// How far a request and its reply did not fit the context window, as far as the provider said.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Overflow {
+    /// How many tokens were asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub used: Option<u64>,
+    /// How many tokens fit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u64>,
 }
 
 /// What a caller can do about an error.
@@ -72,6 +87,8 @@ impl Error {
             body: None,
             request_id: None,
             retry_after: None,
+            overflow: None,
+            should_retry: None,
             source: None,
         };
         Self { inner: Box::new(inner) }
@@ -113,6 +130,20 @@ impl Error {
     #[must_use]
     pub fn with_retry_after(mut self, wait: Duration) -> Self {
         self.inner.retry_after = Some(wait);
+        self
+    }
+
+    /// Sets whether the provider asked to try again; that goes before what the kind says.
+    #[must_use]
+    pub fn with_should_retry(mut self, should: bool) -> Self {
+        self.inner.should_retry = Some(should);
+        self
+    }
+
+    /// Sets how far the request did not fit.
+    #[must_use]
+    pub fn with_overflow(mut self, overflow: Overflow) -> Self {
+        self.inner.overflow = Some(overflow);
         self
     }
 
@@ -158,8 +189,21 @@ impl Error {
         self.inner.retry_after
     }
 
-    /// Whether the same request may succeed later.
+    /// Whether the provider asked to try again or not to, if it said so.
+    pub fn should_retry(&self) -> Option<bool> {
+        self.inner.should_retry
+    }
+
+    /// How far the request did not fit the context window; only for [`ErrorKind::Overflow`], if the provider said it.
+    pub fn overflow(&self) -> Option<Overflow> {
+        self.inner.overflow
+    }
+
+    /// Whether the same request may succeed later: what the provider said about that, else what the kind says.
     pub fn is_retryable(&self) -> bool {
+        if let Some(should) = self.inner.should_retry {
+            return should;
+        }
         match self.inner.kind {
             ErrorKind::RateLimited | ErrorKind::Overloaded | ErrorKind::Network | ErrorKind::Timeout => true,
             ErrorKind::Config
@@ -195,5 +239,7 @@ impl PartialEq for Error {
             && self.inner.body == other.inner.body
             && self.inner.request_id == other.inner.request_id
             && self.inner.retry_after == other.inner.retry_after
+            && self.inner.overflow == other.inner.overflow
+            && self.inner.should_retry == other.inner.should_retry
     }
 }

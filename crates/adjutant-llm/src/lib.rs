@@ -45,7 +45,7 @@ pub use collect::Collector;
 pub use content::{Content, Document, Image, Source};
 pub use effort::{Effort, EffortError};
 pub use encodings::Encodings;
-pub use error::{Error, ErrorKind};
+pub use error::{Error, ErrorKind, Overflow};
 pub use extra::Extra;
 pub use id::{CallId, CallIdError, EntryId, ModelId, ThreadId, ToolName};
 pub use info::{Inputs, ModelInfo, RequestOption, Structured, ThinkingControl};

@@ -6,111 +6,63 @@ mod wire;
 
 use std::sync::Arc;
 
-use adjutant_llm::{ChunkStream, Model, ModelInfo, Request, Warning};
+use adjutant_llm::ModelInfo;
 
 use crate::{
     blocks::Place,
-    body::Segmented,
     credentials::Key,
-    driver::{self, Auth, Endpoint, Timeouts, Wire},
-    segments,
+    driver::{Address, Auth},
+    host::{Host, Protocol, hosted},
 };
 
 const BASE_URL: &str = "https://api.anthropic.com";
-const PATH: &str = "/v1/messages";
 /// Source: Anthropic's versioning page, 2026-08: the one version of the API.
 const VERSION: (&str, &str) = ("anthropic-version", "2023-06-01");
 
 /// A model behind the Anthropic Messages API. Cloning is cheap.
 #[derive(Debug, Clone)]
 pub struct Anthropic {
-    inner: Arc<Inner>,
-}
-
-#[derive(Debug, Clone)]
-struct Inner {
-    info: Arc<ModelInfo>,
-    endpoint: Endpoint,
-    encoder: encode::Encoder,
-    /// The name under which encodings of a transcript are kept.
-    slot: String,
-    heads: segments::Heads,
+    inner: Arc<Host<encode::Encoder>>,
 }
 
 impl Anthropic {
     /// A model at `https://api.anthropic.com`, with prompt caching.
     pub fn new(info: ModelInfo, key: impl Into<Key>) -> Self {
         let info = Arc::new(info);
-        let slot = format!("anthropic/{}", info.id);
-        let encoder = encode::Encoder { info: Arc::clone(&info), caching: encode::Caching::Automatic };
-        Self {
-            inner: Arc::new(Inner {
-                info,
-                endpoint: endpoint(BASE_URL, key.into()),
-                encoder,
-                slot,
-                heads: segments::Heads::default(),
-            }),
-        }
+        let protocol = encode::Encoder { info: Arc::clone(&info), caching: encode::Caching::Marks };
+        Self { inner: Host::new(info, protocol, BASE_URL, key.into()) }
     }
 
-    /// Sets another base URL; `/v1/messages` is added. Prompt caching is asked for at the vendor's own only.
+    /// Sets another base URL; `/v1/messages` is added. The prompt cache is marked at the vendor's own only.
     #[must_use]
     pub fn base_url(mut self, url: impl AsRef<str>) -> Self {
-        let inner = Arc::make_mut(&mut self.inner);
-        let (key, timeouts) = (inner.endpoint.key().clone(), *inner.endpoint.timeouts());
-        inner.endpoint = endpoint(url.as_ref(), key).with_timeouts(timeouts);
-        // What is kept for one address holds other heads than what is kept for the other.
-        inner.heads = segments::Heads::default();
-        (inner.encoder.caching, inner.slot) = if url.as_ref().trim().trim_end_matches('/') == BASE_URL {
-            (encode::Caching::Automatic, format!("anthropic/{}", inner.info.id))
-        } else {
-            (encode::Caching::Off, format!("anthropic-like/{}", inner.info.id))
-        };
+        let own = url.as_ref().trim().trim_end_matches('/') == BASE_URL;
+        self.inner.set_base_url(url.as_ref());
+        let caching = if own { encode::Caching::Marks } else { encode::Caching::Off };
+        self.inner.set_protocol(|encoder| encoder.caching = caching);
         self
     }
 
-    /// Sets how long the model is waited for.
+    /// Marks the prompt cache, wherever the model is: for other hosts that know the vendor's marks.
     #[must_use]
-    pub fn timeouts(mut self, timeouts: Timeouts) -> Self {
-        let inner = Arc::make_mut(&mut self.inner);
-        inner.endpoint = inner.endpoint.clone().with_timeouts(timeouts);
+    pub fn cache_marks(mut self) -> Self {
+        self.inner.set_protocol(|encoder| encoder.caching = encode::Caching::Marks);
         self
     }
 }
 
-impl Model for Anthropic {
-    fn info(&self) -> &ModelInfo {
-        &self.inner.info
-    }
+hosted!(Anthropic);
 
-    fn stream(&self, request: Request) -> ChunkStream {
-        driver::stream(&self.inner, request)
-    }
-}
-
-impl Wire for Inner {
+impl Protocol for encode::Encoder {
     type Decoder = decode::Decoder;
 
-    fn info(&self) -> &ModelInfo {
-        &self.info
+    fn address(&self, _: &ModelInfo) -> Address {
+        Address { path: "/v1/messages".to_owned(), auth: Auth::Header("x-api-key"), headers: &[VERSION] }
     }
 
-    fn endpoint(&self) -> &Endpoint {
-        &self.endpoint
+    fn decoder(&self, info: &Arc<ModelInfo>, place: Place) -> decode::Decoder {
+        decode::Decoder::new(info, place)
     }
-
-    fn encode(&self, request: &Request) -> (Segmented, Vec<Warning>) {
-        segments::encode(&self.slot, &self.info, &self.encoder, &self.heads, request)
-    }
-
-    fn decoder(&self, place: Place) -> decode::Decoder {
-        decode::Decoder::new(self.info.id.clone(), place)
-    }
-}
-
-fn endpoint(base_url: &str, key: Key) -> Endpoint {
-    Endpoint::new(base_url, PATH, key, Auth::Header("x-api-key"), &[VERSION])
 }
 
 #[cfg(test)]

@@ -1,7 +1,11 @@
 //! What kind of failure a provider's refusal is: decided once, from status, code and text. Pure.
 
+use std::time::Duration;
+
 use adjutant_llm::{Error, ErrorKind};
 use serde_json::Value;
+
+use crate::{limits, overflow};
 
 /// How many characters of a provider's text stand in a message.
 const MAX_TEXT: usize = 500;
@@ -17,43 +21,11 @@ pub(crate) struct Refusal {
     codes: Vec<String>,
     /// What it said.
     pub(crate) text: String,
+    /// How long it asks to wait, if that stands in the error itself.
+    ///
+    /// Source: `google.rpc.RetryInfo` in google/rpc/error_details.proto, 2026-11.
+    retry_after: Option<Duration>,
 }
-
-/// Texts that mean an overflow: all parts of a row must occur. Compared in lower case.
-///
-/// Source: overflow texts of some twenty vendors as collected by the pi project, 2026-08.
-const OVERFLOW: &[&[&str]] = &[
-    &["prompt is too long"],
-    &["request_too_large"],
-    &["input is too long for requested model"],
-    &["input length and max_tokens exceed context limit"],
-    &["too many total text bytes"],
-    &["exceeds the context window"],
-    &["maximum context length"],
-    &["input token count", "exceeds the maximum"],
-    &["maximum prompt length is"],
-    &["reduce the length of the messages"],
-    &["maximum allowed input length"],
-    &["longer than the model's context length"],
-    &["token count", "exceeds the limit of"],
-    &["exceeds the available context size"],
-    &["greater than the context length"],
-    &["context window exceeds limit"],
-    &["exceeded model token limit"],
-    &["model_context_window_exceeded"],
-    &["prompt too long; exceeded"],
-    &["requested", "output tokens", "prompt contains"],
-    &["context_length_exceeded"],
-    &["too many tokens"],
-    &["token limit exceeded"],
-    &["400 (no body)"],
-    &["413 (no body)"],
-    &["400 status code (no body)"],
-    &["413 status code (no body)"],
-];
-
-/// Texts that look like an overflow and are none.
-const NO_OVERFLOW: &[&str] = &["rate limit", "too many requests", "throttling error:", "service unavailable:"];
 
 /// Codes whose kind does not depend on the status.
 ///
@@ -110,7 +82,11 @@ impl Refusal {
             return None;
         }
         let text = text.unwrap_or_else(|| object.to_string());
-        Some(Self { status, code: codes.first().cloned(), codes, text })
+        let retry_after = object
+            .get("details")
+            .and_then(Value::as_array)
+            .and_then(|details| details.iter().find_map(|it| limits::go_duration(it.get("retryDelay")?.as_str()?)));
+        Some(Self { status, code: codes.first().cloned(), codes, text, retry_after })
     }
 
     /// What a caller can do about it.
@@ -126,7 +102,7 @@ impl Refusal {
         if self.status == Some(429) {
             return finer.filter(|kind| *kind == ErrorKind::Auth).unwrap_or(ErrorKind::RateLimited);
         }
-        if self.is_overflow(&text) {
+        if overflow::is_overflow(self.status, &text, &self.codes) {
             return ErrorKind::Overflow;
         }
         finer.or_else(|| self.status.and_then(of_status)).or_else(|| known(|_| true)).unwrap_or_else(|| of_text(&text))
@@ -138,6 +114,12 @@ impl Refusal {
         let code = self.code.as_ref().map(|code| format!(" ({code})")).unwrap_or_default();
         let text: String = self.text.chars().take(MAX_TEXT).collect();
         let mut error = Error::new(kind, format!("{what}{code}: {text}")).with_body(body);
+        if kind == ErrorKind::Overflow {
+            error = error.with_overflow(overflow::numbers(&self.text));
+        }
+        if let Some(wait) = self.retry_after {
+            error = error.with_retry_after(wait);
+        }
         if let Some(status) = self.status {
             error = error.with_status(status);
         }
@@ -145,20 +127,6 @@ impl Refusal {
             error = error.with_code(code);
         }
         error
-    }
-
-    fn is_overflow(&self, text: &str) -> bool {
-        if NO_OVERFLOW.iter().any(|it| text.contains(it)) {
-            return false;
-        }
-        // A server that fails may name the context window in passing.
-        let plausible = self.status.is_none_or(|status| (200..300).contains(&status) || (400..500).contains(&status));
-        let occurs = |parts: &[&str]| {
-            parts
-                .iter()
-                .all(|part| text.contains(part) || self.codes.iter().any(|code| code.eq_ignore_ascii_case(part)))
-        };
-        self.status == Some(413) || plausible && OVERFLOW.iter().any(|parts| occurs(parts))
     }
 }
 

@@ -1,10 +1,20 @@
 //! Keys, and where they come from. A key is never printed.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, pin::Pin, sync::Arc};
+
+use adjutant_llm::Error;
 
 /// The secret that a provider knows a caller by; or none, for servers that ask for none.
-#[derive(Clone, Default, PartialEq, Eq)]
-pub struct Key(Option<Arc<str>>);
+#[derive(Clone, Default)]
+pub struct Key {
+    secret: Option<Arc<str>>,
+    resolver: Option<Resolver>,
+}
+
+/// Gives the secret of the next request.
+type Resolver = Arc<dyn Fn() -> Resolving + Send + Sync>;
+/// A secret on its way; none if the configured one should be kept.
+pub(crate) type Resolving = Pin<Box<dyn Future<Output = Result<Option<String>, Error>> + Send>>;
 
 /// A provider whose key stands in the environment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,17 +57,40 @@ impl Key {
     /// A key; white space around it is dropped, and blank text is no key.
     pub fn new(secret: &str) -> Self {
         let secret = secret.trim();
-        Self((!secret.is_empty()).then(|| secret.into()))
+        Self { secret: (!secret.is_empty()).then(|| secret.into()), resolver: None }
     }
 
     /// No key.
     pub fn none() -> Self {
-        Self(None)
+        Self::default()
+    }
+
+    /// The value of an environment variable, read now; no key if it is unset or blank.
+    pub fn from_env(variable: &str) -> Self {
+        Self::new(&std::env::var(variable).unwrap_or_default())
+    }
+
+    /// Asks this before every request, for tokens that do not live long; `None` or blank text keeps the key at hand.
+    ///
+    /// The time it takes counts as waiting for the answer. Its error ends the request.
+    #[must_use]
+    pub fn resolve<F, R>(mut self, resolver: F) -> Self
+    where
+        F: Fn() -> R + Send + Sync + 'static,
+        R: Future<Output = Result<Option<String>, Error>> + Send + 'static,
+    {
+        self.resolver = Some(Arc::new(move || Box::pin(resolver())));
+        self
     }
 
     /// The secret itself.
-    pub(crate) fn expose(&self) -> Option<&str> {
-        self.0.as_deref()
+    pub(crate) fn expose(&self) -> Option<&Arc<str>> {
+        self.secret.as_ref()
+    }
+
+    /// The secret of the next request, if it must be asked for.
+    pub(crate) fn resolving(&self) -> Option<Resolving> {
+        self.resolver.as_ref().map(|resolver| resolver())
     }
 }
 
@@ -75,7 +108,11 @@ impl From<String> for Key {
 
 impl fmt::Debug for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_some() { "Key(redacted)" } else { "Key(none)" })
+        f.write_str(match (&self.secret, &self.resolver) {
+            (_, Some(_)) => "Key(resolved)",
+            (Some(_), None) => "Key(redacted)",
+            (None, None) => "Key(none)",
+        })
     }
 }
 
@@ -86,6 +123,6 @@ mod tests {
     #[test]
     fn debug_prints_no_secret_when_there_is_one() {
         assert_eq!(format!("{:?} {:?}", Key::new(" sk-1 \n"), Key::from("  ")), "Key(redacted) Key(none)");
-        assert_eq!(Key::from(" sk-1\n".to_owned()).expose(), Some("sk-1"));
+        assert_eq!(Key::from(" sk-1\n".to_owned()).expose().map(|it| &**it), Some("sk-1"));
     }
 }

@@ -4,6 +4,7 @@
 
 mod endpoint;
 mod failure;
+mod watch;
 
 use std::{
     collections::VecDeque,
@@ -14,19 +15,23 @@ use std::{
     time::Duration,
 };
 
-use adjutant_llm::{Chunk, ChunkStream, Error, ErrorKind, ModelInfo, RateLimits, Reply, Request, Warning};
+use adjutant_llm::{Chunk, ChunkStream, Error, ErrorKind, ModelInfo, Options, RateLimits, Reply, Request, Warning};
 use bytes::Bytes;
 use futures_core::Stream;
 use http_body::Body;
 use tokio::time::{Instant, Sleep};
 
 pub use endpoint::Timeouts;
-pub(crate) use endpoint::{Auth, Endpoint, Route, client};
+pub(crate) use endpoint::{Address, Auth, Endpoint, Route, client};
+
+pub(crate) use crate::observe::Observe;
 
 use crate::{
     blocks::Place,
     body::Segmented,
-    driver::failure::Refused,
+    credentials::Resolving,
+    driver::{failure::Refused, watch::Watch},
+    options,
     sse::{Frame, Splitter},
 };
 
@@ -46,6 +51,10 @@ pub(crate) trait Wire: fmt::Debug + Send + Sync + 'static {
     fn info(&self) -> &ModelInfo;
 
     fn endpoint(&self) -> &Endpoint;
+
+    fn observer(&self) -> Option<&Arc<dyn Observe>> {
+        None
+    }
 
     fn encode(&self, request: &Request) -> (Segmented, Vec<Warning>);
 
@@ -93,6 +102,10 @@ struct Driver<W: Wire> {
     /// Whether an event was read without a failure: then the attempt has started.
     read: bool,
     request_id: Option<Arc<str>>,
+    /// What was asked for just before the request was sent, if the key is not fixed.
+    secret: Option<Arc<str>>,
+    /// Who looks on, if anyone does.
+    watch: Option<Box<Watch>>,
     received: u64,
     /// Whether events that have come whole are not decoded yet.
     more: bool,
@@ -107,6 +120,7 @@ struct Driver<W: Wire> {
 
 enum State {
     New(Box<Request>),
+    Resolving(Resolving, Box<Unsent>),
     Sending(Sending),
     Reading(reqwest::Body),
     Refused(reqwest::Body, Box<Refused>),
@@ -117,6 +131,12 @@ enum State {
 }
 
 type Sending = Pin<Box<dyn Future<Output = Result<http::Response<reqwest::Body>, reqwest::Error>> + Send>>;
+
+/// A request that waits for its key.
+struct Unsent {
+    options: Arc<Options>,
+    body: Segmented,
+}
 
 struct Start {
     attempt: u32,
@@ -138,6 +158,8 @@ impl<W: Wire> Driver<W> {
             start: None,
             read: false,
             request_id: None,
+            secret: None,
+            watch: None,
             received: 0,
             more: false,
             bad: None,
@@ -172,6 +194,11 @@ impl<W: Wire> Driver<W> {
                 self.begin();
                 Poll::Ready(())
             }
+            State::Resolving(resolving, _) => match resolving.as_mut().poll(cx) {
+                Poll::Ready(Ok(secret)) => self.resolved(secret),
+                Poll::Ready(Err(error)) => self.fail(error),
+                Poll::Pending => self.wait(cx),
+            },
             State::Sending(sending) => match sending.as_mut().poll(cx) {
                 Poll::Ready(Ok(response)) => self.answered(response),
                 Poll::Ready(Err(error)) => {
@@ -215,13 +242,40 @@ impl<W: Wire> Driver<W> {
             self.state = State::Failed(error);
             return;
         }
+        if let Err(error) = options::check(&request) {
+            self.state = State::Failed(error);
+            return;
+        }
         let endpoint = self.wire.endpoint();
         self.deadline = Instant::now() + endpoint.timeouts().first_byte;
         let (body, warnings) = self.wire.encode(&request);
         self.decoder = Some(self.wire.decoder(Place::of(&request)));
         self.start = Some(Box::new(Start { attempt: request.attempt, limits: Box::default(), warnings }));
-        self.state = match endpoint.request(&request.options.headers, reqwest::Body::wrap(body)) {
-            Ok((client, post)) => {
+        self.watch = self.wire.observer().map(|by| Box::new(Watch::new(by, self.wire.info(), &request)));
+        let unsent = Unsent { options: Arc::clone(&request.options), body };
+        match endpoint.key().resolving() {
+            Some(resolving) => self.state = State::Resolving(resolving, Box::new(unsent)),
+            None => self.send(unsent),
+        }
+    }
+
+    fn resolved(&mut self, secret: Option<String>) -> Step {
+        self.secret = secret.map(|it| it.trim().into()).filter(|it: &Arc<str>| !it.is_empty());
+        if let State::Resolving(_, unsent) = std::mem::replace(&mut self.state, State::Ended) {
+            self.send(*unsent);
+        }
+        Poll::Ready(())
+    }
+
+    fn send(&mut self, unsent: Unsent) {
+        let Unsent { options, body } = unsent;
+        let endpoint = self.wire.endpoint();
+        let request = endpoint.request(&options.headers, self.secret.as_deref(), reqwest::Body::wrap(body.clone()));
+        self.state = match request {
+            Ok((client, mut post)) => {
+                if let Some(watch) = &self.watch {
+                    watch.request(&mut post, body);
+                }
                 let response = client.execute(post);
                 State::Sending(Box::pin(async move { response.await.map(Into::into) }))
             }
@@ -231,6 +285,9 @@ impl<W: Wire> Driver<W> {
 
     fn answered(&mut self, response: http::Response<reqwest::Body>) -> Step {
         let (parts, body) = response.into_parts();
+        if let Some(watch) = &self.watch {
+            watch.response(&parts);
+        }
         self.request_id = crate::limits::request_id(&parts.headers);
         let content_type = parts.headers.get(http::header::CONTENT_TYPE).map(http::HeaderValue::as_bytes);
         let other = content_type.is_some_and(|it| it.starts_with(b"application/json") || it.starts_with(b"text/html"));
@@ -277,6 +334,10 @@ impl<W: Wire> Driver<W> {
         self.more = false;
         let mut idle = true;
         while let Some(frame) = self.splitter.next()? {
+            if let Some(watch) = &self.watch {
+                let key = self.secret.as_ref().or(self.wire.endpoint().key().expose());
+                watch.frame(frame, key.map(|key| &**key));
+            }
             let flow = decoder.frame(frame, &mut self.out)?;
             self.read = true;
             // Comments and half events are no sign of life: only whole events move the deadline.
@@ -311,6 +372,9 @@ impl<W: Wire> Driver<W> {
             Ok(reply) => reply,
             Err(error) => return self.fail(error),
         };
+        if let Some(watch) = self.watch.take() {
+            watch.ended(None);
+        }
         self.deadline = Instant::now() + DRAIN;
         self.state = match std::mem::replace(&mut self.state, State::Ended) {
             State::Reading(body) => State::Draining(body, reply),
@@ -325,7 +389,10 @@ impl<W: Wire> Driver<W> {
         };
         let reply = decoder.end(&mut self.out)?;
         self.read = true;
-        Ok(Arc::new(reply))
+        match crate::overflow::silent(self.wire.info(), &reply) {
+            Some(error) => Err(error),
+            None => Ok(Arc::new(reply)),
+        }
     }
 
     /// The body ended by itself: an event without its blank line may still be there.
@@ -369,7 +436,11 @@ impl<W: Wire> Driver<W> {
             (Some(id), None) => error.with_request_id(Arc::clone(id)),
             _ => error,
         };
-        self.state = State::Failed(self.wire.endpoint().scrub(error));
+        let error = self.wire.endpoint().scrub(error, self.secret.as_deref());
+        if let Some(watch) = self.watch.take() {
+            watch.ended(Some(&error));
+        }
+        self.state = State::Failed(error);
         Poll::Ready(())
     }
 

@@ -28,6 +28,13 @@ pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     }
 }
 
+/// Whether the provider says that the request should be tried again.
+///
+/// Source: `x-should-retry` in both vendors' clients, 2026-08.
+pub(crate) fn should_retry(headers: &HeaderMap) -> Option<bool> {
+    text(headers, "x-should-retry")?.trim().parse().ok()
+}
+
 /// The limits of the account.
 ///
 /// Source: OpenAI's rate limit guide (`x-ratelimit-remaining-*`, `-reset-*` like `6m0s`) and Anthropic's
@@ -67,7 +74,7 @@ fn until(headers: &HeaderMap, then: u64) -> Option<Duration> {
 }
 
 /// A duration like `1h2m3.5s` or `20ms`.
-fn go_duration(text: &str) -> Option<Duration> {
+pub(crate) fn go_duration(text: &str) -> Option<Duration> {
     let mut rest = text.trim();
     let mut total = 0.0;
     while !rest.is_empty() {

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use adjutant_llm::{ModelInfo, Options, RequestOption, Warning, WarningKind};
+use adjutant_llm::{
+    Effort, Error, ErrorKind, ModelInfo, Options, Request, RequestOption, ToolChoice, Warning, WarningKind,
+};
 
 /// The options that are really sent.
 #[derive(Debug, PartialEq)]
@@ -11,43 +13,88 @@ pub(crate) struct Effective<'a> {
     pub(crate) max_output_tokens: Option<u64>,
     pub(crate) temperature: Option<f64>,
     pub(crate) stop: &'a [Arc<str>],
+    /// How much the model is told to think; one of its own efforts.
+    pub(crate) thinking: Option<Effort>,
+    pub(crate) tool_choice: &'a ToolChoice,
+    pub(crate) sequential_calls: bool,
+}
+
+/// Whether a request contradicts itself.
+///
+/// # Errors
+/// `Invalid` if it demands a tool that it does not show, or a call without any tools, or has a temperature that is no
+/// number from 0.0 to 2.0.
+pub(crate) fn check(request: &Request) -> Result<(), Error> {
+    let invalid = |text: String| Err(Error::new(ErrorKind::Invalid, text));
+    match &request.options.tool_choice {
+        ToolChoice::Named(name) if !request.tools.iter().any(|tool| tool.name == *name) => {
+            return invalid(format!("the request demands a call of {name}, which is none of its tools"));
+        }
+        ToolChoice::Required if request.tools.is_empty() && request.options.server_tools.is_empty() => {
+            return invalid("the request demands a call and has no tools".to_owned());
+        }
+        _ => {}
+    }
+    match request.options.temperature {
+        Some(it) if !(0.0..=2.0).contains(&it) => invalid(format!("the temperature is not from 0.0 to 2.0: {it}")),
+        _ => Ok(()),
+    }
 }
 
 /// What is left of the options for this model.
 pub(crate) fn effective<'a>(info: &ModelInfo, options: &'a Options, warnings: &mut Vec<Warning>) -> Effective<'a> {
-    let mut dropped = |what: &str| {
-        let text = format!("{what} was dropped: {} refuses it", info.id);
-        warnings.push(Warning::new(WarningKind::OptionDropped, text));
-    };
-    let refuses = |option| info.refuses.contains(&option);
-    let temperature = options.temperature.filter(|_| {
-        let refused = refuses(RequestOption::Temperature);
-        if refused {
-            dropped("temperature");
+    let mut drop_if = |asked: bool, option: RequestOption, what: &str| {
+        let dropped = asked && info.refuses.contains(&option);
+        if dropped {
+            warn(warnings, format!("{what} was dropped: {} refuses it", info.id));
         }
-        !refused
-    });
-    let stop = if refuses(RequestOption::Stop) && !options.stop.is_empty() {
-        dropped("stop");
-        &[][..]
-    } else {
-        &options.stop[..]
+        !dropped
     };
-    if refuses(RequestOption::MaxOutputTokens) {
-        if options.max_output_tokens.is_some() {
-            dropped("max_output_tokens");
-        }
-        return Effective { max_output_tokens: None, temperature, stop };
+    let forced = !matches!(options.tool_choice, ToolChoice::Auto | ToolChoice::None);
+    let temperature = drop_if(options.temperature.is_some(), RequestOption::Temperature, "temperature");
+    let stop = drop_if(!options.stop.is_empty(), RequestOption::Stop, "stop");
+    let tool_choice = drop_if(forced, RequestOption::ForcedCalls, "tool_choice");
+    let sequential = drop_if(options.sequential_calls, RequestOption::SequentialCalls, "sequential_calls");
+    let limited = drop_if(options.max_output_tokens.is_some(), RequestOption::MaxOutputTokens, "max_output_tokens");
+    Effective {
+        max_output_tokens: limit(info, options, warnings).filter(|_| limited),
+        temperature: options.temperature.filter(|_| temperature),
+        stop: if stop { &options.stop } else { &[] },
+        thinking: thinking(info, options, warnings),
+        tool_choice: if tool_choice { &options.tool_choice } else { &ToolChoice::Auto },
+        sequential_calls: options.sequential_calls && sequential,
+    }
+}
+
+/// The limit of the reply; nothing if the model refuses the option.
+fn limit(info: &ModelInfo, options: &Options, warnings: &mut Vec<Warning>) -> Option<u64> {
+    if info.refuses.contains(&RequestOption::MaxOutputTokens) {
+        return None;
     }
     let asked = options.max_output_tokens.unwrap_or(info.max_output_tokens);
     if asked > info.max_output_tokens {
-        let text = format!(
-            "max_output_tokens was lowered from {asked} to {}: {} allows no more",
-            info.max_output_tokens, info.id
-        );
-        warnings.push(Warning::new(WarningKind::OptionDropped, text));
+        let most = info.max_output_tokens;
+        warn(warnings, format!("max_output_tokens was lowered from {asked} to {most}: {} allows no more", info.id));
     }
-    Effective { max_output_tokens: Some(asked.min(info.max_output_tokens)), temperature, stop }
+    Some(asked.min(info.max_output_tokens))
+}
+
+/// The nearest effort that the model has.
+fn thinking(info: &ModelInfo, options: &Options, warnings: &mut Vec<Warning>) -> Option<Effort> {
+    let wanted = options.thinking?;
+    let nearest = info.effort(wanted);
+    match nearest {
+        Some(it) if it == wanted => {}
+        Some(it) => warn(warnings, format!("thinking was changed from {wanted} to {it}: {} has no {wanted}", info.id)),
+        // What cannot think does not think.
+        None if wanted == Effort::Off => {}
+        None => warn(warnings, format!("thinking was dropped: {} cannot be told how much to think", info.id)),
+    }
+    nearest
+}
+
+fn warn(warnings: &mut Vec<Warning>, text: String) {
+    warnings.push(Warning::new(WarningKind::OptionDropped, text));
 }
 
 /// The extra fields that may be added to a body; `reserved` ones would break it.

@@ -8,7 +8,7 @@ use adjutant_llm::{Entry, ModelInfo, Options, Request, Stored, ToolDecl, Warning
 use bytes::Bytes;
 use serde::Serialize;
 
-use crate::body::Segmented;
+use crate::body::{Marks, Segmented};
 
 /// A segment is sealed when it has at least this many bytes: few enough pieces, and little to copy.
 const SEGMENT: usize = 64 * 1024;
@@ -19,7 +19,32 @@ pub(crate) trait Encode {
     fn head(&self, request: &Request, out: &mut Vec<u8>, warnings: &mut Vec<Warning>) -> Messages;
 
     /// Writes the messages of an entry, each with a comma before it.
-    fn entry(&self, entry: &Entry, out: &mut Vec<u8>, warnings: &mut Vec<Warning>);
+    fn entry(&self, entry: &Entry, tail: &mut Tail, warnings: &mut Vec<Warning>);
+
+    /// What marks the messages for the prompt cache, if the wire has such marks: put in where entries say.
+    fn mark(&self, options: &Options) -> Option<&'static [u8]> {
+        let _ = options;
+        None
+    }
+}
+
+/// The messages that are not sealed yet; entries are written at its end.
+#[derive(Debug, Default)]
+pub(crate) struct Tail {
+    /// The bytes.
+    pub(crate) out: Vec<u8>,
+    /// Who the last message is from.
+    pub(crate) last: Option<Role>,
+    /// The offset in `out` at which a mark would stand in the last message that can have one; set by the wire.
+    pub(crate) markable: Option<usize>,
+}
+
+/// Who a message is from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    User,
+    Model,
+    Tool,
 }
 
 /// Whether a head holds a message, so that a comma must follow it.
@@ -37,7 +62,12 @@ pub(crate) struct Kept {
     info: Option<Arc<ModelInfo>>,
     head: Option<Arc<Head>>,
     sealed: Arc<Vec<Bytes>>,
-    tail: Vec<u8>,
+    sealed_bytes: u64,
+    tail: Tail,
+    /// Where the messages can be marked: at the newest entry, and at the one before the newest turn. The request before
+    /// ended there, so that its cache is met whatever came since.
+    newest: Option<u64>,
+    before_turn: Option<u64>,
     count: usize,
     last: Option<Arc<Stored>>,
 }
@@ -110,22 +140,39 @@ impl Kept {
         }
         let mut added = Vec::new();
         for stored in request.entries.iter_from(self.count) {
-            wire.entry(&stored.entry, &mut self.tail, &mut added);
+            self.entry(wire, &stored.entry, &mut added);
             self.count += 1;
             self.last = Some(Arc::clone(stored));
-            self.seal();
         }
         let sealed = Arc::clone(&self.sealed);
         let head = self.head(wire, heads, request);
         let (bytes, messages) = (head.bytes.clone(), head.messages);
         let mut warnings = head.warnings.clone();
         warnings.extend(added);
-        let skip = usize::from(messages == Messages::None);
-        let tail_skip = if sealed.is_empty() { skip.min(self.tail.len()) } else { 0 };
-        let mut tail = Vec::with_capacity(self.tail.len() + 2);
-        tail.extend_from_slice(&self.tail[tail_skip..]);
+        let mut tail = Vec::with_capacity(self.tail.out.len() + 2);
+        tail.extend_from_slice(&self.tail.out);
         tail.extend_from_slice(b"]}");
-        (Segmented::new(bytes, sealed, skip, tail.into()), warnings)
+        let empty = self.count == 0 || sealed.is_empty() && self.tail.out.is_empty();
+        let skip = usize::from(messages == Messages::None && !empty);
+        let marks = match wire.mark(&request.options) {
+            Some(mark) => {
+                let before = self.before_turn.filter(|_| self.before_turn != self.newest);
+                Marks { bytes: Bytes::from_static(mark), at: [before, self.newest] }
+            }
+            None => Marks::default(),
+        };
+        (Segmented::new(bytes, sealed, tail.into(), skip, marks), warnings)
+    }
+
+    fn entry(&mut self, wire: &impl Encode, entry: &Entry, warnings: &mut Vec<Warning>) {
+        if matches!(entry, Entry::Turn(_)) {
+            self.before_turn = self.newest;
+        }
+        wire.entry(entry, &mut self.tail, warnings);
+        if let Some(at) = self.tail.markable.take() {
+            self.newest = Some(self.sealed_bytes + at as u64);
+        }
+        self.seal();
     }
 
     /// Whether what is kept is a prefix of this request.
@@ -139,9 +186,10 @@ impl Kept {
     }
 
     fn seal(&mut self) {
-        if self.tail.len() >= SEGMENT {
-            self.tail.shrink_to_fit();
-            let segment = Bytes::from(std::mem::take(&mut self.tail));
+        if self.tail.out.len() >= SEGMENT {
+            self.tail.out.shrink_to_fit();
+            self.sealed_bytes += self.tail.out.len() as u64;
+            let segment = Bytes::from(std::mem::take(&mut self.tail.out));
             Arc::make_mut(&mut self.sealed).push(segment);
         }
     }
@@ -212,11 +260,11 @@ mod tests {
             Messages::Some
         }
 
-        fn entry(&self, entry: &Entry, out: &mut Vec<u8>, _: &mut Vec<Warning>) {
+        fn entry(&self, entry: &Entry, tail: &mut Tail, _: &mut Vec<Warning>) {
             self.entries.set(self.entries.get() + 1);
             if let Entry::User(message) = entry {
-                out.push(b',');
-                write(out, message.content[0].as_text().unwrap_or_default());
+                tail.out.push(b',');
+                write(&mut tail.out, message.content[0].as_text().unwrap_or_default());
             }
         }
     }

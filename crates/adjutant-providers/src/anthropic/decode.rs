@@ -2,13 +2,10 @@
 
 use std::{collections::VecDeque, sync::Arc};
 
-use adjutant_llm::{Block, BlockKind, Call, Chunk, Error, ErrorKind, ModelId, Reply, Stop, Thinking, Usage};
+use adjutant_llm::{Block, BlockKind, Call, Chunk, Error, ErrorKind, ModelId, ModelInfo, Reply, Stop, Thinking, Usage};
 use serde_json::{Map, Value, value::RawValue};
 
-use super::{
-    encode::ISSUER,
-    wire::{self, Begun, Delta, Event, Kind, Opened},
-};
+use super::wire::{self, Begun, Delta, Event, Kind, Opened};
 use crate::{
     blocks::{Blocks, Place},
     classify::Refusal,
@@ -33,6 +30,8 @@ const KNOWN: [&str; 6] = [
 #[derive(Debug)]
 pub(super) struct Decoder {
     model: ModelId,
+    /// Whose opaque blocks these are.
+    issuer: Arc<str>,
     blocks: Blocks,
     open: Vec<Open>,
     usage: Usage,
@@ -60,9 +59,10 @@ enum SoFar {
 }
 
 impl Decoder {
-    pub(super) fn new(model: ModelId, place: Place) -> Self {
+    pub(super) fn new(info: &ModelInfo, place: Place) -> Self {
         Self {
-            model,
+            model: info.id.clone(),
+            issuer: info.provider().into(),
             blocks: Blocks::new(place),
             open: Vec::new(),
             usage: Usage::default(),
@@ -185,7 +185,7 @@ impl Decoder {
                     let input = serde_json::from_str(&input).unwrap_or(Value::String(input));
                     fields.insert("input".to_owned(), input);
                 }
-                Block::Opaque { issuer: ISSUER.into(), value }
+                Block::Opaque { issuer: Arc::clone(&self.issuer), value }
             }
         };
         self.blocks.close(open.block, block, out);

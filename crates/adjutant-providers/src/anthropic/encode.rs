@@ -2,20 +2,17 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use adjutant_llm::{
-    Block, CallResult, Content, Document, Entry, ModelInfo, Reply, Request, Source, Stop, Thinking, Turn, Warning,
-};
+use adjutant_llm::{Cache, Document, Entry, ModelInfo, Options, Request, Source, Thinking, Warning};
 use base64::{Engine, engine::general_purpose::STANDARD};
 
 use super::wire::{self, Message, Part, Tool};
 use crate::{
     options,
-    pieces::{Args, Piece, changed, pieces},
-    segments::{Encode, Messages, member, write},
+    pieces::{Piece, changed},
+    projection::{self, Answer, Said, Shown},
+    segments::{Encode, Messages, Role, Tail, member, write},
 };
 
-/// Whose opaque blocks are sent back.
-pub(super) const ISSUER: &str = "anthropic";
 /// Extra fields that would contradict the request.
 const RESERVED: [&str; 5] = ["model", "messages", "stream", "system", "tools"];
 
@@ -29,8 +26,10 @@ pub(super) struct Encoder {
 /// Whether the prompt cache is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Caching {
-    /// The API marks the last block that can be cached. Source: prompt caching guide, "automatic caching", 2026-08.
-    Automatic,
+    /// The ends of the tools, of the system prompt, of the request before this one, and of this one are marked: four
+    /// marks, which is what the API takes. It looks back 20 blocks from a mark, so the third one meets what the request
+    /// before has written, whatever came since. Source: prompt caching guide, 2026-08.
+    Marks,
     /// Nothing is said about it.
     Off,
 }
@@ -53,9 +52,6 @@ impl Encode for Encoder {
         if !options.stop.is_empty() && own("stop_sequences") {
             member(out, "stop_sequences", options.stop);
         }
-        if self.caching == Caching::Automatic && own("cache_control") {
-            out.extend_from_slice(b",\"cache_control\":{\"type\":\"ephemeral\"}");
-        }
         for (name, value) in extra {
             member(out, name, value);
         }
@@ -74,91 +70,75 @@ impl Encode for Encoder {
         Messages::None
     }
 
-    fn entry(&self, entry: &Entry, out: &mut Vec<u8>, warnings: &mut Vec<Warning>) {
-        match entry {
-            Entry::User(user) => message(out, "user", &self.content(&user.content, warnings)),
-            Entry::Summary(summary) => message(out, "user", &[text(&summary.text)]),
-            Entry::Turn(turn) => self.turn(turn, out, warnings),
-            _ => {}
+    fn entry(&self, entry: &Entry, tail: &mut Tail, warnings: &mut Vec<Warning>) {
+        match projection::shown(entry, &self.info, warnings) {
+            Shown::Nothing => {}
+            Shown::User(pieces) => message(tail, Role::User, &content(pieces, warnings)),
+            Shown::Turn(said) => turn(said, tail, warnings),
+        }
+    }
+
+    fn mark(&self, options: &Options) -> Option<&'static [u8]> {
+        match (self.caching, options.cache) {
+            (Caching::Off, _) | (_, Cache::Off) => None,
+            // The form of the vendor's own, chosen by the caller.
+            _ if options.extra.contains_key("cache_control") => None,
+            (Caching::Marks, Cache::Long) => Some(br#","cache_control":{"type":"ephemeral","ttl":"1h"}"#),
+            (Caching::Marks, _) => Some(br#","cache_control":{"type":"ephemeral"}"#),
         }
     }
 }
 
-impl Encoder {
-    fn turn(&self, turn: &Turn, out: &mut Vec<u8>, warnings: &mut Vec<Warning>) {
-        let reply = turn.reply();
-        let said = match reply.stop {
-            Stop::Interrupted | Stop::Refused | Stop::Filtered => {
-                return message(out, "assistant", &only_text(reply));
-            }
-            _ => self.said(reply, turn.results()),
-        };
-        // Thinking alone is no message: the API refuses one that ends in it.
-        if said.iter().all(|part| matches!(part, Part::Thinking { .. } | Part::RedactedThinking { .. })) {
-            return;
-        }
-        message(out, "assistant", &said);
-        let results: Vec<_> = turn
-            .pairs()
-            .map(|(call, result)| Part::ToolResult {
-                tool_use_id: call.id,
-                content: self.content(&result.content, warnings),
-                is_error: result.is_error(),
-            })
-            .collect();
-        message(out, "user", &results);
-    }
-
-    /// The blocks of a reply in their order, as far as this model may see them.
-    fn said<'a>(&self, reply: &'a Reply, results: &'a [Arc<CallResult>]) -> Vec<Part<'a>> {
-        let own = reply.model == self.info.id;
-        let mut results = results.iter();
-        let part = |block: &'a Arc<Block>| match &**block {
-            Block::Text(said) => (!said.text.trim().is_empty()).then(|| text(&said.text)),
-            Block::Thinking(thinking) => own.then(|| replayed(thinking)).flatten(),
-            Block::Call(call) => results.next().map(|result| Part::ToolUse {
-                id: call.id,
-                name: call.name.as_str(),
-                input: Args::of(call, result),
-            }),
-            Block::Opaque { issuer, value } => (&**issuer == ISSUER).then_some(Part::Opaque(value)),
-            _ => None,
-        };
-        reply.blocks.iter().filter_map(part).collect()
-    }
-
-    fn content<'a>(&self, content: &'a [Content], warnings: &mut Vec<Warning>) -> Vec<Part<'a>> {
-        let pieces = pieces(content, self.info.inputs, warnings);
-        let part = |piece| match piece {
-            Piece::Text(it) => text(it),
-            Piece::Image(image) => Part::Image { source: source(&image.media_type, &image.source) },
-            Piece::Document(it) => document(it, warnings),
-        };
-        pieces.into_iter().map(part).collect()
+fn turn(said: Said<'_>, tail: &mut Tail, warnings: &mut Vec<Warning>) {
+    let parts: Vec<_> = said.parts.into_iter().filter_map(part).collect();
+    message(tail, Role::Model, &parts);
+    if !said.results.is_empty() {
+        let results: Vec<_> = said.results.into_iter().map(|it| result(it, warnings)).collect();
+        message(tail, Role::User, &results);
     }
 }
 
-/// Writes a message, if it says anything.
-fn message(out: &mut Vec<u8>, role: &'static str, content: &[Part<'_>]) {
-    let blank = |part: &Part<'_>| matches!(part, Part::Text { text } if text.trim().is_empty());
-    if !content.iter().all(blank) {
-        out.push(b',');
-        write(out, &Message { role, content });
+fn result<'a>(answer: Answer<'a>, warnings: &mut Vec<Warning>) -> Part<'a> {
+    Part::ToolResult {
+        tool_use_id: answer.call.id,
+        content: content(answer.pieces, warnings),
+        is_error: answer.is_error,
+    }
+}
+
+fn part(part: projection::Part<'_>) -> Option<Part<'_>> {
+    match part {
+        projection::Part::Text { text, .. } => (!text.trim().is_empty()).then_some(Part::Text { text }),
+        projection::Part::Thinking(thinking) => replayed(thinking),
+        projection::Part::Call { call, args, .. } => {
+            Some(Part::ToolUse { id: call.id, name: call.name.as_str(), input: args })
+        }
+        projection::Part::Opaque(value) => Some(Part::Opaque(value)),
+    }
+}
+
+fn content<'a>(pieces: Vec<Piece<'a>>, warnings: &mut Vec<Warning>) -> Vec<Part<'a>> {
+    let part = |piece| match piece {
+        Piece::Text(it) => text(it),
+        Piece::Image(image) => Part::Image { source: source(&image.media_type, &image.source) },
+        Piece::Document(it) => document(it, warnings),
+    };
+    pieces.into_iter().map(part).collect()
+}
+
+/// Writes a message, and says where it could be marked: in its last block, before that, the message and its list end.
+fn message(tail: &mut Tail, role: Role, content: &[Part<'_>]) {
+    tail.out.push(b',');
+    write(&mut tail.out, &Message { role: if role == Role::Model { "assistant" } else { "user" }, content });
+    tail.last = Some(role);
+    // Thinking takes no mark.
+    if !matches!(content.last(), None | Some(Part::Thinking { .. } | Part::RedactedThinking { .. })) {
+        tail.markable = Some(tail.out.len() - "}]}".len());
     }
 }
 
 fn text(text: &str) -> Part<'_> {
     Part::Text { text: Cow::Borrowed(text) }
-}
-
-fn only_text(reply: &Reply) -> Vec<Part<'_>> {
-    let part = |block: &'_ Arc<Block>| matches!(&**block, Block::Text(said) if !said.text.trim().is_empty());
-    let said = reply.blocks.iter().filter(|block| part(block));
-    said.filter_map(|block| match &**block {
-        Block::Text(said) => Some(text(&said.text)),
-        _ => None,
-    })
-    .collect()
 }
 
 /// Thinking goes back exactly as it came; without its signature it is never valid.

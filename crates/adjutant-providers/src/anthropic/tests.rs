@@ -1,14 +1,14 @@
 //! Tests of the wire: conformance, and the bytes of requests.
 
 use adjutant_llm::{
-    Block, Call, CallId, CallResult, Content, Custom, Document, Entry, Image, Inputs, Options, Reply, RequestOption,
-    Source, Status, Stop, Summary, Thinking, ToolDecl, Transcript, Turn, UserMessage,
+    Block, Call, CallId, CallResult, Content, Custom, Document, Entry, Image, Inputs, Options, Reply, Request,
+    RequestOption, Source, Status, Stop, Summary, Thinking, ToolDecl, Transcript, Turn, UserMessage,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::driver::tests as play;
+use crate::driver::{Wire, tests as play};
 
 const ID: &str = "anthropic/claude-sonnet-5";
 
@@ -20,7 +20,7 @@ fn model() -> Anthropic {
 
 /// The body of a request, and its warnings.
 fn body(model: &Anthropic, request: &Request) -> (String, Vec<String>) {
-    let (body, warnings) = model.inner.encode(request);
+    let (body, warnings) = Wire::encode(&*model.inner, request);
     let text = String::from_utf8(body.to_vec()).expect("text");
     serde_json::from_str::<Value>(&text).expect("a body is JSON");
     (text, warnings.iter().map(ToString::to_string).collect())

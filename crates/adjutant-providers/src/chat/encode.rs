@@ -2,15 +2,14 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use adjutant_llm::{
-    Block, CallResult, Content as Given, Entry, ModelInfo, Reply, Request, Source, Stop, ToolDecl, Turn, Warning,
-};
+use adjutant_llm::{Entry, ModelInfo, Request, Source, ToolDecl, Warning};
 
-use super::wire::{Address, Call, Content, Declaration, File, Function, ImageUrl, Message, Part, Tool};
+use super::wire::{self, Address, Call, Content, Declaration, File, Function, ImageUrl, Message, Tool};
 use crate::{
     options,
-    pieces::{Args, Piece, changed, pieces},
-    segments::{Encode, Messages, member, write},
+    pieces::{Args, Piece, changed},
+    projection::{self, Answer, Part, Said, Shown},
+    segments::{Encode, Messages, Role, Tail, member, write},
 };
 
 /// Tool messages hold text only, so their media follow in a message of the user.
@@ -61,74 +60,60 @@ impl Encode for Encoder {
         Messages::Some
     }
 
-    fn entry(&self, entry: &Entry, out: &mut Vec<u8>, warnings: &mut Vec<Warning>) {
-        match entry {
-            Entry::User(user) => self.user(&user.content, out, warnings),
-            Entry::Summary(summary) if !summary.text.trim().is_empty() => {
-                message(out, &Message::User { content: Content::Text(&summary.text) });
+    fn entry(&self, entry: &Entry, tail: &mut Tail, warnings: &mut Vec<Warning>) {
+        match projection::shown(entry, &self.info, warnings) {
+            Shown::Nothing => {}
+            Shown::User(pieces) => {
+                let content = match &pieces[..] {
+                    [Piece::Text(text)] => Content::Text(text),
+                    pieces => Content::Parts(pieces.iter().map(|piece| part(piece, warnings)).collect()),
+                };
+                message(tail, Role::User, &Message::User { content });
             }
-            Entry::Turn(turn) => self.turn(turn, out, warnings),
-            _ => {}
+            Shown::Turn(said) => turn(said, tail, warnings),
         }
     }
 }
 
-impl Encoder {
-    fn user(&self, content: &[Given], out: &mut Vec<u8>, warnings: &mut Vec<Warning>) {
-        let content = match &pieces(content, self.info.inputs, warnings)[..] {
-            [] => return,
-            [Piece::Text(text)] => Content::Text(text),
-            pieces => Content::Parts(pieces.iter().map(|piece| part(piece, warnings)).collect()),
-        };
-        message(out, &Message::User { content });
+fn turn(said: Said<'_>, tail: &mut Tail, warnings: &mut Vec<Warning>) {
+    let content = text(&said.parts);
+    let tool_calls = said.parts.iter().filter_map(|part| match part {
+        Part::Call { call, args, .. } => Some(Call {
+            id: call.id,
+            kind: "function",
+            function: Function { name: call.name.as_str(), arguments: arguments(args) },
+        }),
+        _ => None,
+    });
+    let tool_calls: Vec<_> = tool_calls.collect();
+    if content.is_none() && tool_calls.is_empty() {
+        return;
     }
+    message(tail, Role::Model, &Message::Assistant { content, tool_calls });
+    results(said.results, tail, warnings);
+}
 
-    fn turn(&self, turn: &Turn, out: &mut Vec<u8>, warnings: &mut Vec<Warning>) {
-        let reply = turn.reply();
-        let cut_short = matches!(reply.stop, Stop::Interrupted | Stop::Refused | Stop::Filtered);
-        let tool_calls = if cut_short {
-            Vec::new()
-        } else {
-            turn.pairs()
-                .map(|(call, result)| Call {
-                    id: call.id,
-                    kind: "function",
-                    function: Function { name: call.name.as_str(), arguments: arguments(call, result) },
-                })
-                .collect()
-        };
-        let content = said(reply);
-        if content.is_none() && tool_calls.is_empty() {
-            return;
-        }
-        message(out, &Message::Assistant { content, tool_calls });
-        if !cut_short {
-            self.results(turn, out, warnings);
-        }
-    }
-
-    /// Writes a message for each result, and one for all the media in them.
-    fn results(&self, turn: &Turn, out: &mut Vec<u8>, warnings: &mut Vec<Warning>) {
-        let mut attached = Vec::new();
-        for (call, result) in turn.pairs() {
-            let (mut texts, before) = (Vec::new(), attached.len());
-            for piece in pieces(&result.content, self.info.inputs, warnings) {
-                match piece {
-                    Piece::Text(text) => texts.push(text),
-                    Piece::Image(_) | Piece::Document(_) => attached.push(part(&piece, warnings)),
-                }
+/// Writes a message for each result, and one for all the media in them.
+fn results(results: Vec<Answer<'_>>, tail: &mut Tail, warnings: &mut Vec<Warning>) {
+    let mut attached = Vec::new();
+    for answer in results {
+        let (mut texts, before) = (Vec::new(), attached.len());
+        for piece in answer.pieces {
+            match piece {
+                Piece::Text(text) => texts.push(text),
+                Piece::Image(_) | Piece::Document(_) => attached.push(part(&piece, warnings)),
             }
-            let content = match &texts[..] {
-                [] if attached.len() > before => Cow::Borrowed(SEE_BELOW),
-                [text] => Cow::Borrowed(*text),
-                texts => Cow::Owned(texts.join("\n")),
-            };
-            message(out, &Message::Tool { tool_call_id: call.id, content });
         }
-        if !attached.is_empty() {
-            attached.insert(0, Part::Text { text: ATTACHED });
-            message(out, &Message::User { content: Content::Parts(attached) });
-        }
+        let content = match &texts[..] {
+            [] if attached.len() > before => Cow::Borrowed(SEE_BELOW),
+            [text] => Cow::Borrowed(*text),
+            texts => Cow::Owned(texts.join("\n")),
+        };
+        message(tail, Role::Tool, &Message::Tool { tool_call_id: answer.call.id, content });
+    }
+    if !attached.is_empty() {
+        attached.insert(0, wire::Part::Text { text: ATTACHED });
+        message(tail, Role::User, &Message::User { content: Content::Parts(attached) });
     }
 }
 
@@ -137,45 +122,46 @@ fn declaration(tool: &ToolDecl) -> Tool<'_> {
     Tool { kind: "function", function }
 }
 
-fn message(out: &mut Vec<u8>, message: &Message<'_>) {
-    out.push(b',');
-    write(out, message);
+fn message(tail: &mut Tail, role: Role, message: &Message<'_>) {
+    tail.out.push(b',');
+    write(&mut tail.out, message);
+    tail.last = Some(role);
 }
 
 /// The text of a reply; thinking and opaque blocks have no place on this wire.
-fn said(reply: &Reply) -> Option<Cow<'_, str>> {
-    let mut texts = reply.blocks.iter().filter_map(|block| match &**block {
-        Block::Text(said) if !said.text.is_empty() => Some(&*said.text),
+fn text<'a>(parts: &'a [Part<'a>]) -> Option<Cow<'a, str>> {
+    let mut texts = parts.iter().filter_map(|part| match part {
+        Part::Text { text, .. } if !text.trim().is_empty() => Some(&**text),
         _ => None,
     });
     let mut said = Cow::Borrowed(texts.next()?);
     for text in texts {
         said.to_mut().push_str(text);
     }
-    (!said.trim().is_empty()).then_some(said)
+    Some(said)
 }
 
 /// The arguments of a call as the text of a JSON object.
-fn arguments<'a>(call: &'a adjutant_llm::Call, result: &'a CallResult) -> Cow<'a, str> {
-    match Args::of(call, result) {
+fn arguments<'a>(args: &Args<'a>) -> Cow<'a, str> {
+    match args {
         Args::Empty => Cow::Borrowed("{}"),
         Args::Object(raw) => Cow::Borrowed(raw.get()),
-        invalid @ Args::Invalid(_) => Cow::Owned(serde_json::to_string(&invalid).unwrap_or_default()),
+        invalid @ Args::Invalid(_) => Cow::Owned(serde_json::to_string(invalid).unwrap_or_default()),
     }
 }
 
-fn part<'a>(piece: &Piece<'a>, warnings: &mut Vec<Warning>) -> Part<'a> {
+fn part<'a>(piece: &Piece<'a>, warnings: &mut Vec<Warning>) -> wire::Part<'a> {
     match *piece {
-        Piece::Text(text) => Part::Text { text },
+        Piece::Text(text) => wire::Part::Text { text },
         Piece::Image(image) => match &image.source {
-            Source::Base64 { data } => {
-                Part::ImageUrl { image_url: ImageUrl { url: Address::Data { media_type: &image.media_type, data } } }
-            }
-            Source::Url { url } => Part::ImageUrl { image_url: ImageUrl { url: Address::Url(url) } },
-            _ => Part::Text { text: "" },
+            Source::Base64 { data } => wire::Part::ImageUrl {
+                image_url: ImageUrl { url: Address::Data { media_type: &image.media_type, data } },
+            },
+            Source::Url { url } => wire::Part::ImageUrl { image_url: ImageUrl { url: Address::Url(url) } },
+            _ => wire::Part::Text { text: "" },
         },
         Piece::Document(document) => match &document.source {
-            Source::Base64 { data } => Part::File {
+            Source::Base64 { data } => wire::Part::File {
                 file: File {
                     filename: document.name.as_deref().unwrap_or("document"),
                     file_data: Address::Data { media_type: &document.media_type, data },
@@ -183,7 +169,7 @@ fn part<'a>(piece: &Piece<'a>, warnings: &mut Vec<Warning>) -> Part<'a> {
             },
             _ => {
                 changed(warnings, NO_ADDRESSES);
-                Part::Text { text: NO_ADDRESSES }
+                wire::Part::Text { text: NO_ADDRESSES }
             }
         },
     }

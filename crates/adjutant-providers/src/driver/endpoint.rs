@@ -40,12 +40,24 @@ pub(crate) enum Auth {
     Bearer,
 }
 
+/// Where requests go below a base URL, and what they say beside the body.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Address {
+    /// What is added to the base URL: the path, and the query if there is one.
+    pub(crate) path: String,
+    pub(crate) auth: Auth,
+    pub(crate) headers: &'static [(&'static str, &'static str)],
+}
+
 /// Where the requests of a model go.
 #[derive(Debug, Clone)]
 pub(crate) struct Endpoint {
-    target: Result<Target, Error>,
+    base_url: Arc<str>,
+    address: Address,
     key: Key,
+    headers: BTreeMap<String, String>,
     timeouts: Timeouts,
+    target: Result<Target, Error>,
 }
 
 #[derive(Clone)]
@@ -67,20 +79,31 @@ pub(crate) enum Route {
 
 impl Endpoint {
     /// An endpoint; what is wrong with it is said when it is used.
-    pub(crate) fn new(
-        base_url: &str,
-        path: &str,
-        key: Key,
-        auth: Auth,
-        fixed: &[(&'static str, &'static str)],
-    ) -> Self {
-        let target = Target::new(base_url, path, &key, auth, fixed);
-        Self { target, key, timeouts: Timeouts::default() }
+    pub(crate) fn new(base_url: &str, address: Address, key: Key) -> Self {
+        let (headers, timeouts) = (BTreeMap::new(), Timeouts::default());
+        let target = Target::new(base_url, &address, &key, &headers);
+        Self { base_url: base_url.into(), address, key, headers, timeouts, target }
     }
 
-    pub(crate) fn with_timeouts(mut self, timeouts: Timeouts) -> Self {
+    /// The same at another base URL.
+    pub(crate) fn at(&self, base_url: &str, address: Address) -> Self {
+        let mut moved = Self { base_url: base_url.into(), ..self.clone() };
+        moved.set_address(address);
+        moved
+    }
+
+    pub(crate) fn set_address(&mut self, address: Address) {
+        self.address = address;
+        self.target = Target::new(&self.base_url, &self.address, &self.key, &self.headers);
+    }
+
+    pub(crate) fn set_headers(&mut self, headers: BTreeMap<String, String>) {
+        self.headers = headers;
+        self.target = Target::new(&self.base_url, &self.address, &self.key, &self.headers);
+    }
+
+    pub(crate) fn set_timeouts(&mut self, timeouts: Timeouts) {
         self.timeouts = timeouts;
-        self
     }
 
     pub(crate) fn timeouts(&self) -> &Timeouts {
@@ -96,33 +119,32 @@ impl Endpoint {
         self.target.as_ref().map_or("", |target| &target.host)
     }
 
-    /// The client and a request with this body and these headers beside our own.
+    /// The client and a request with this body, these headers beside our own, and this secret instead of the key.
     ///
     /// # Errors
     /// `Config` if the address, the key or a header cannot be used.
     pub(crate) fn request(
         &self,
         extra: &BTreeMap<String, String>,
+        secret: Option<&str>,
         body: reqwest::Body,
     ) -> Result<(Client, reqwest::Request), Error> {
         let target = self.target.as_ref().map_err(Clone::clone)?;
         let mut request = reqwest::Request::new(Method::POST, target.url.clone());
         *request.headers_mut() = target.headers.clone();
-        for (name, value) in extra {
-            let header = HeaderName::try_from(name.as_str()).ok().zip(HeaderValue::try_from(value.as_str()).ok());
-            let Some((name, mut value)) = header else {
-                return Err(Error::new(ErrorKind::Config, format!("the header {name:?} cannot be sent")));
-            };
-            value.set_sensitive(true);
+        if let Some(secret) = secret {
+            let (name, value) = self.address.auth.header(secret)?;
             request.headers_mut().insert(name, value);
         }
+        insert(extra, request.headers_mut())?;
         *request.body_mut() = Some(body);
         Ok((client(self.timeouts.connect, target.route)?, request))
     }
 
     /// The error without the key, should a server have repeated it.
-    pub(crate) fn scrub(&self, error: Error) -> Error {
-        let Some(key) = self.key.expose().filter(|key| key.len() >= MIN_SECRET) else { return error };
+    pub(crate) fn scrub(&self, error: Error, secret: Option<&str>) -> Error {
+        let key = secret.or(self.key.expose().map(|key| &**key));
+        let Some(key) = key.filter(|key| key.len() >= MIN_SECRET) else { return error };
         let holds = |text: &str| text.contains(key);
         if !holds(error.message()) && !error.body().is_some_and(holds) && !error.code().is_some_and(holds) {
             return error;
@@ -141,6 +163,12 @@ impl Endpoint {
         if let Some(id) = error.request_id() {
             scrubbed = scrubbed.with_request_id(id);
         }
+        if let Some(should) = error.should_retry() {
+            scrubbed = scrubbed.with_should_retry(should);
+        }
+        if let Some(overflow) = error.overflow() {
+            scrubbed = scrubbed.with_overflow(overflow);
+        }
         match error.retry_after() {
             Some(wait) => scrubbed.with_retry_after(wait),
             None => scrubbed,
@@ -148,17 +176,38 @@ impl Endpoint {
     }
 }
 
+impl Auth {
+    /// The header that holds this secret.
+    fn header(self, secret: &str) -> Result<(HeaderName, HeaderValue), Error> {
+        let (name, text) = match self {
+            Auth::Header(name) => (HeaderName::from_static(name), secret.to_owned()),
+            Auth::Bearer => (header::AUTHORIZATION, format!("Bearer {secret}")),
+        };
+        let mut value = HeaderValue::try_from(text)
+            .map_err(|_| Error::new(ErrorKind::Config, "the key holds characters that no header can carry"))?;
+        value.set_sensitive(true);
+        Ok((name, value))
+    }
+}
+
+/// Adds headers that a caller gave; they may hold secrets.
+fn insert(from: &BTreeMap<String, String>, into: &mut HeaderMap) -> Result<(), Error> {
+    for (name, value) in from {
+        let header = HeaderName::try_from(name.as_str()).ok().zip(HeaderValue::try_from(value.as_str()).ok());
+        let Some((name, mut value)) = header else {
+            return Err(Error::new(ErrorKind::Config, format!("the header {name:?} cannot be sent")));
+        };
+        value.set_sensitive(true);
+        into.insert(name, value);
+    }
+    Ok(())
+}
+
 impl Target {
-    fn new(
-        base_url: &str,
-        path: &str,
-        key: &Key,
-        auth: Auth,
-        fixed: &[(&'static str, &'static str)],
-    ) -> Result<Self, Error> {
+    fn new(base_url: &str, address: &Address, key: &Key, extra: &BTreeMap<String, String>) -> Result<Self, Error> {
         let config = |text: String| Error::new(ErrorKind::Config, text);
         let base = base_url.trim().trim_end_matches('/');
-        let url = base_of(base).and_then(|_| Url::parse(&format!("{base}{path}")).ok());
+        let url = base_of(base).and_then(|_| Url::parse(&format!("{base}{}", address.path)).ok());
         // The address is not repeated: it may hold a password, or a key that was put in the wrong place.
         let url = url.ok_or_else(|| {
             let form = "https://host/path, without a user, a query or a fragment";
@@ -168,19 +217,14 @@ impl Target {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
         headers.insert(header::USER_AGENT, HeaderValue::from_static(concat!("adjutant/", env!("CARGO_PKG_VERSION"))));
-        for (name, value) in fixed {
+        for (name, value) in address.headers {
             headers.insert(*name, HeaderValue::from_static(value));
         }
         if let Some(secret) = key.expose() {
-            let (name, text) = match auth {
-                Auth::Header(name) => (HeaderName::from_static(name), secret.to_owned()),
-                Auth::Bearer => (header::AUTHORIZATION, format!("Bearer {secret}")),
-            };
-            let mut value = HeaderValue::try_from(text)
-                .map_err(|_| config("the key holds characters that no header can carry".to_owned()))?;
-            value.set_sensitive(true);
+            let (name, value) = address.auth.header(secret)?;
             headers.insert(name, value);
         }
+        insert(extra, &mut headers)?;
         let name = url.host_str().unwrap_or_default();
         let address = name.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
         let loopback = name == "localhost" || address.is_ok_and(|address| address.is_loopback());

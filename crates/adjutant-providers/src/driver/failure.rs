@@ -18,6 +18,7 @@ const MAX_EXCERPT: usize = 200;
 pub(super) struct Refused {
     status: u16,
     retry_after: Option<Duration>,
+    should_retry: Option<bool>,
     request_id: Option<Arc<str>>,
     body: Vec<u8>,
 }
@@ -27,6 +28,7 @@ impl Refused {
         Self {
             status: parts.status.as_u16(),
             retry_after: limits::retry_after(&parts.headers),
+            should_retry: limits::should_retry(&parts.headers),
             request_id: limits::request_id(&parts.headers),
             body: Vec::new(),
         }
@@ -34,7 +36,7 @@ impl Refused {
 
     /// A success that turned out to be no event stream.
     pub(super) fn success(request_id: Option<Arc<str>>) -> Self {
-        Self { status: 200, retry_after: None, request_id, body: Vec::new() }
+        Self { status: 200, retry_after: None, should_retry: None, request_id, body: Vec::new() }
     }
 
     /// Takes more of the body; whether there is room for more.
@@ -55,6 +57,9 @@ impl Refused {
         };
         if let Some(wait) = self.retry_after {
             error = error.with_retry_after(wait);
+        }
+        if let Some(should) = self.should_retry {
+            error = error.with_should_retry(should);
         }
         match self.request_id {
             Some(id) => error.with_request_id(id),

@@ -203,7 +203,7 @@ impl Wire for Plain {
     }
 
     fn encode(&self, _: &Request) -> (Segmented, Vec<Warning>) {
-        (Segmented::new(Bytes::new(), Arc::default(), 0, "{}".into()), Vec::new())
+        (Segmented::new(Bytes::new(), Arc::default(), "{}".into(), 0, Default::default()), Vec::new())
     }
 
     fn decoder(&self, _: Place) -> PlainDecoder {
@@ -238,7 +238,8 @@ impl Decode for PlainDecoder {
 }
 
 fn plain(base_url: &str) -> Arc<Plain> {
-    let endpoint = Endpoint::new(base_url, "/p", "sk-secret".into(), Auth::Bearer, &[]);
+    let endpoint =
+        Endpoint::new(base_url, Address { path: "/p".into(), auth: Auth::Bearer, headers: &[] }, "sk-secret".into());
     Arc::new(Plain { info: ModelInfo::new("x/y"), endpoint })
 }
 

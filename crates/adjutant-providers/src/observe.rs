@@ -1,0 +1,70 @@
+//! Looking at what goes over the wire: hooks for each attempt at a request. Nothing is collected without one.
+
+use std::fmt;
+
+use adjutant_llm::{Error, ModelId};
+use bytes::Bytes;
+
+/// Sees every attempt at a request below the wire, and may rewrite it. All methods do nothing by default.
+///
+/// It is called in the middle of the stream, so it must not block. Keys are never shown: headers that hold one are left
+/// out, and a key that a server repeats is replaced by `[key]`.
+pub trait Observe: Send + Sync + fmt::Debug {
+    /// Sees a request before it is sent, and may replace its body. A retry starts from the original again.
+    fn request(&self, exchange: &Exchange, request: &Outgoing<'_>) -> Rewrite {
+        let _ = (exchange, request);
+        Rewrite::Keep
+    }
+
+    /// Sees the status and the headers of an answer.
+    fn response(&self, exchange: &Exchange, status: u16, headers: &[(&str, &str)]) {
+        let _ = (exchange, status, headers);
+    }
+
+    /// Sees an event of an answer: its name, which may be empty, and its data.
+    fn frame(&self, exchange: &Exchange, event: &str, data: &str) {
+        let _ = (exchange, event, data);
+    }
+
+    /// Sees that an answer ended, and in what if it failed. Not called if the stream was dropped before.
+    fn ended(&self, exchange: &Exchange, error: Option<&Error>) {
+        let _ = (exchange, error);
+    }
+}
+
+/// Names one attempt at a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Exchange {
+    /// Its number in this process, from 0.
+    pub number: u64,
+    /// The model that is asked.
+    pub model: ModelId,
+    /// The turn that the request is for.
+    pub turn: u64,
+    /// The attempt, counted from the request's.
+    pub attempt: u32,
+}
+
+/// A request before it is sent.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Outgoing<'a> {
+    /// Where it goes.
+    pub url: &'a str,
+    /// Its headers, without those that hold a key.
+    pub headers: Vec<(&'a str, &'a str)>,
+    /// Its body: JSON.
+    pub body: &'a Bytes,
+}
+
+/// What becomes of the body of a request.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Rewrite {
+    /// It is sent as it is.
+    #[default]
+    Keep,
+    /// This one is sent instead.
+    Body(Bytes),
+}

@@ -1,0 +1,196 @@
+//! Overflows of the context window: how vendors say it, how some do not say it, and the numbers in it. Pure.
+
+use adjutant_llm::{Error, ErrorKind, ModelInfo, Overflow, Reply, Stop};
+
+/// Texts that mean an overflow: all parts of a row must occur. Compared in lower case.
+///
+/// Source: overflow texts of some twenty vendors as collected by the pi project, 2026-08.
+const OVERFLOW: &[&[&str]] = &[
+    &["prompt is too long"],
+    &["request_too_large"],
+    &["input is too long for requested model"],
+    &["input length and max_tokens exceed context limit"],
+    &["too many total text bytes"],
+    &["exceeds the context window"],
+    &["maximum context length"],
+    &["input token count", "exceeds the maximum"],
+    &["maximum prompt length is"],
+    &["reduce the length of the messages"],
+    &["maximum allowed input length"],
+    &["longer than the model's context length"],
+    &["token count", "exceeds the limit of"],
+    &["exceeds the available context size"],
+    &["greater than the context length"],
+    &["context window exceeds limit"],
+    &["exceeded model token limit"],
+    &["model_context_window_exceeded"],
+    &["prompt too long; exceeded"],
+    &["requested", "output tokens", "prompt contains"],
+    &["context_length_exceeded"],
+    &["too many tokens"],
+    &["token limit exceeded"],
+    &["400 (no body)"],
+    &["413 (no body)"],
+    &["400 status code (no body)"],
+    &["413 status code (no body)"],
+];
+
+/// Texts that look like an overflow and are none.
+const NO_OVERFLOW: &[&str] = &["rate limit", "too many requests", "throttling error:", "service unavailable:"];
+
+/// Whether a refusal means that the request was too long; `text` is in lower case.
+pub(crate) fn is_overflow(status: Option<u16>, text: &str, codes: &[String]) -> bool {
+    if NO_OVERFLOW.iter().any(|it| text.contains(it)) {
+        return false;
+    }
+    // A server that fails may name the context window in passing.
+    let plausible = status.is_none_or(|status| (200..300).contains(&status) || (400..500).contains(&status));
+    let occurs = |part: &&str| text.contains(part) || codes.iter().any(|code| code.eq_ignore_ascii_case(part));
+    status == Some(413) || plausible && OVERFLOW.iter().any(|parts| parts.iter().all(occurs))
+}
+
+/// What stands before the number of tokens that fit, in lower case.
+const BEFORE_LIMIT: &[&str] = &[
+    "maximum context length",
+    "maximum prompt length",
+    "maximum allowed input length",
+    "maximum number of tokens allowed",
+    "context length",
+    "context size",
+    "context window",
+    "limit of",
+    "token limit",
+    ">",
+];
+
+/// The numbers that a text of an overflow names, as far as it is clear which is which.
+pub(crate) fn numbers(text: &str) -> Overflow {
+    let text = text.to_lowercase();
+    // Smaller numbers count something else.
+    let numbers: Vec<(usize, u64)> = counts(&text).filter(|(_, count)| *count >= 256).collect();
+    let named = |words: &&str| {
+        let end = text.find(*words)? + words.len();
+        numbers.iter().find(|(at, _)| (end..end + 24).contains(at)).map(|(_, count)| *count)
+    };
+    let limit = BEFORE_LIMIT.iter().find_map(|words| named(&words));
+    let most = numbers.iter().map(|(_, count)| *count).max();
+    match (limit, most) {
+        (Some(limit), _) => {
+            let others = numbers.iter().map(|(_, count)| *count).filter(|count| *count != limit);
+            let sum = others.clone().fold(0_u64, u64::saturating_add);
+            let used = others.max().filter(|most| *most > limit).or((sum > limit).then_some(sum));
+            Overflow { used, limit: Some(limit) }
+        }
+        (None, _) => {
+            let mut counts: Vec<u64> = numbers.iter().map(|(_, count)| *count).collect();
+            counts.sort_unstable();
+            counts.dedup();
+            match counts[..] {
+                [limit, used] => Overflow { used: Some(used), limit: Some(limit) },
+                _ => Overflow::default(),
+            }
+        }
+    }
+}
+
+/// The whole numbers of a text, thousands separated or not, and where they stand.
+fn counts(text: &str) -> impl Iterator<Item = (usize, u64)> {
+    let is_part = |it: char| it.is_ascii_digit() || it == ',';
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        loop {
+            let begin = at + text.get(at..)?.find(|it: char| it.is_ascii_digit())?;
+            let end = text[begin..].find(|it: char| !is_part(it)).map_or(text.len(), |length| begin + length);
+            at = end;
+            let digits: String = text[begin..end].chars().filter(char::is_ascii_digit).collect();
+            if let Ok(count) = digits.parse() {
+                return Some((begin, count));
+            }
+        }
+    })
+}
+
+/// An overflow that a provider passed over in silence: a reply cut off before its first word, by an input that fills the
+/// window.
+///
+/// Source: what Xiaomi's MiMo does, as the pi project found, 2026-08.
+pub(crate) fn silent(info: &ModelInfo, reply: &Reply) -> Option<Error> {
+    let input = reply.usage.input();
+    let full = u128::from(input) * 100 >= u128::from(info.context_window) * 99;
+    if reply.stop != Stop::Length || reply.usage.output > 0 || !full {
+        return None;
+    }
+    Some(error(info, input))
+}
+
+/// An overflow that was answered as if nothing were wrong: more input than the window holds.
+///
+/// Source: what Z.ai does, as the pi project found, 2026-08. Only for providers that do: a window may be set too small.
+pub(crate) fn ignored(info: &ModelInfo, reply: &Reply) -> Option<Error> {
+    let input = reply.usage.input();
+    (input > info.context_window).then(|| error(info, input))
+}
+
+fn error(info: &ModelInfo, input: u64) -> Error {
+    let limit = info.context_window;
+    let text = format!("{} was sent {input} tokens, which do not fit its window of {limit} and were cut off", info.id);
+    Error::new(ErrorKind::Overflow, text).with_overflow(Overflow { used: Some(input), limit: Some(limit) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, used: Option<u64>, limit: Option<u64>) {
+        assert!(is_overflow(Some(400), &text.to_lowercase(), &[]), "{text}");
+        assert_eq!(numbers(text), Overflow { used, limit }, "{text}");
+    }
+
+    #[test]
+    fn numbers_are_read_when_a_vendor_says_them() {
+        check("prompt is too long: 213462 tokens > 200000 maximum", Some(213_462), Some(200_000));
+        let openai = "This model's maximum context length is 128,000 tokens. However, you requested 130,096 tokens \
+                      (126,000 in the messages, 4,096 in the completion).";
+        check(openai, Some(130_096), Some(128_000));
+        let vllm = "This model's maximum context length is 32768 tokens. However, you requested 4096 output tokens and \
+                    your prompt contains at least 28673 input tokens";
+        check(vllm, Some(32_769), Some(32_768));
+        let gemini = "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).";
+        check(gemini, Some(1_200_000), Some(1_048_576));
+        check(
+            "This model's maximum prompt length is 131072 but the request contains 537812 tokens",
+            Some(537_812),
+            Some(131_072),
+        );
+        check("the request exceeds the available context size (4096 tokens)", None, Some(4_096));
+        check("input length and `max_tokens` exceed context limit: too many tokens", None, None);
+    }
+
+    #[test]
+    fn is_overflow_says_no_when_a_rate_is_meant() {
+        for text in ["rate limit: too many tokens", "throttling error: too many tokens", "bad request"] {
+            assert!(!is_overflow(Some(400), text, &[]), "{text}");
+        }
+        assert!(!is_overflow(Some(500), "exceeds the context window", &[]));
+        assert!(is_overflow(None, "", &["context_length_exceeded".to_owned()]));
+    }
+
+    #[test]
+    fn silent_is_an_overflow_when_nothing_was_said_at_a_full_window() {
+        let info = ModelInfo::new("x/y").context_window(1_000);
+        let mut reply = Reply::new("x/y".into(), Stop::Length);
+        reply.usage.input_uncached = 989;
+        assert_eq!(silent(&info, &reply), None);
+        reply.usage.cache_read = 1;
+        let error = silent(&info, &reply).expect("an overflow");
+        assert_eq!(
+            (error.kind(), error.overflow()),
+            (ErrorKind::Overflow, Some(Overflow { used: Some(990), limit: Some(1_000) }))
+        );
+        reply.usage.output = 1;
+        assert_eq!(silent(&info, &reply), None);
+        reply.usage.cache_read = 12;
+        assert!(ignored(&info, &reply).is_some());
+    }
+}

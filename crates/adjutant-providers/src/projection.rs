@@ -1,0 +1,138 @@
+//! The history as one model may see it: one pure pass, an entry at a time. Originals stay as they are.
+//!
+//! What a model signed goes back to that model alone; what a provider ran itself goes back to that provider, and to
+//! others as text; what was cut short is shown as text; media that the model cannot take become a note.
+
+use std::{borrow::Cow, sync::Arc};
+
+use adjutant_llm::{Block, Call, Entry, ModelInfo, Stop, Thinking, Turn, Warning};
+use serde_json::Value;
+
+use crate::pieces::{Args, Piece, pieces};
+
+/// How many characters of what another provider ran are shown.
+const MAX_FOREIGN: usize = 4_000;
+/// The members of such blocks that hold something to read.
+const READABLE: [&str; 12] =
+    ["name", "query", "queries", "code", "command", "title", "url", "text", "stdout", "stderr", "output", "results"];
+
+/// An entry as a model may see it.
+#[derive(Debug)]
+pub(crate) enum Shown<'a> {
+    /// Nothing.
+    Nothing,
+    /// A message of the user.
+    User(Vec<Piece<'a>>),
+    /// A reply, and the results of its calls.
+    Turn(Said<'a>),
+}
+
+/// A reply as a model may see it; each call has its result.
+#[derive(Debug)]
+pub(crate) struct Said<'a> {
+    /// What is said, in order; never empty. Thinking is there only if the model itself thought it.
+    pub(crate) parts: Vec<Part<'a>>,
+    /// One for each call, in order.
+    pub(crate) results: Vec<Answer<'a>>,
+    /// Whether the model itself said it, so that what only it understands goes back too.
+    pub(crate) own: bool,
+}
+
+/// A part of a reply.
+#[derive(Debug)]
+pub(crate) enum Part<'a> {
+    /// Text, never blank; `extra` is `null` unless the model itself said it.
+    Text { text: Cow<'a, str>, extra: &'a Value },
+    /// What the model itself thought, exactly as it came.
+    Thinking(&'a Thinking),
+    /// A call; `extra` is `null` unless the model itself made it.
+    Call { call: &'a Call, args: Args<'a>, extra: &'a Value },
+    /// A block that this provider made.
+    Opaque(&'a Value),
+}
+
+/// The result of a call.
+#[derive(Debug)]
+pub(crate) struct Answer<'a> {
+    pub(crate) call: &'a Call,
+    /// What came of it; may be empty.
+    pub(crate) pieces: Vec<Piece<'a>>,
+    pub(crate) is_error: bool,
+}
+
+/// An entry as this model may see it; what is changed is said once.
+pub(crate) fn shown<'a>(entry: &'a Entry, info: &ModelInfo, warnings: &mut Vec<Warning>) -> Shown<'a> {
+    match entry {
+        Entry::User(user) => of_pieces(pieces(&user.content, info.inputs, warnings)),
+        Entry::Summary(summary) if !summary.text.trim().is_empty() => Shown::User(vec![Piece::Text(&summary.text)]),
+        Entry::Turn(turn) => of_turn(turn, info, warnings),
+        _ => Shown::Nothing,
+    }
+}
+
+fn of_pieces(pieces: Vec<Piece<'_>>) -> Shown<'_> {
+    if pieces.is_empty() { Shown::Nothing } else { Shown::User(pieces) }
+}
+
+fn of_turn<'a>(turn: &'a Turn, info: &ModelInfo, warnings: &mut Vec<Warning>) -> Shown<'a> {
+    let reply = turn.reply();
+    let whole = !matches!(reply.stop, Stop::Interrupted | Stop::Refused | Stop::Filtered);
+    let own = whole && reply.model == info.id;
+    let extra = |it: &'a adjutant_llm::Extra| if own { it.value() } else { &Value::Null };
+    let (mut parts, mut results) = (Vec::with_capacity(reply.blocks.len()), Vec::new());
+    let mut closed = turn.results().iter();
+    for block in &reply.blocks {
+        match &**block {
+            Block::Text(said) if !said.text.trim().is_empty() => {
+                parts.push(Part::Text { text: Cow::Borrowed(&*said.text), extra: extra(&said.extra) });
+            }
+            // A text without words may carry a signature.
+            Block::Text(said) if !extra(&said.extra).is_null() => {
+                parts.push(Part::Text { text: Cow::Borrowed(&*said.text), extra: extra(&said.extra) });
+            }
+            Block::Thinking(thinking) if own => parts.push(Part::Thinking(thinking)),
+            Block::Call(call) => {
+                let Some(result) = closed.next().filter(|_| whole) else { continue };
+                parts.push(Part::Call { call, args: Args::of(call, result), extra: extra(&call.extra) });
+                let pieces = pieces(&result.content, info.inputs, warnings);
+                results.push(Answer { call, pieces, is_error: result.is_error() });
+            }
+            Block::Opaque { issuer, value } if whole => parts.extend(of_opaque(issuer, value, info)),
+            _ => {}
+        }
+    }
+    if parts.iter().all(|part| matches!(part, Part::Thinking(_))) {
+        return Shown::Nothing;
+    }
+    Shown::Turn(Said { parts, results, own })
+}
+
+/// A block of a provider: for that provider as it is, for others what can be read of it.
+fn of_opaque<'a>(issuer: &Arc<str>, value: &'a Value, info: &ModelInfo) -> Option<Part<'a>> {
+    if **issuer == *info.provider() {
+        return Some(Part::Opaque(value));
+    }
+    let mut words = String::new();
+    read(value, false, &mut words);
+    let words: String = words.chars().take(MAX_FOREIGN).collect();
+    let text = format!("[{}: {}]", value.get("type").and_then(Value::as_str).unwrap_or("note"), words.trim());
+    (!words.trim().is_empty()).then_some(Part::Text { text: text.into(), extra: &Value::Null })
+}
+
+/// Gathers the readable texts of a value, within bounds.
+fn read(value: &Value, readable: bool, into: &mut String) {
+    if into.len() > MAX_FOREIGN * 4 {
+        return;
+    }
+    match value {
+        Value::String(text) if readable => {
+            into.push_str(text);
+            into.push('\n');
+        }
+        Value::Array(items) => items.iter().for_each(|item| read(item, readable, into)),
+        Value::Object(members) => {
+            members.iter().for_each(|(name, value)| read(value, READABLE.contains(&name.as_str()), into));
+        }
+        _ => {}
+    }
+}
