@@ -116,36 +116,60 @@ pub(crate) fn extra<'a>(
 mod tests {
     use super::*;
 
+    /// What is sent of these options, and what is said about the rest.
+    fn sent<'a>(info: &ModelInfo, options: &'a Options) -> (Effective<'a>, Vec<String>) {
+        let mut warnings = Vec::new();
+        let effective = effective(info, options, &mut warnings);
+        (effective, warnings.iter().map(ToString::to_string).collect())
+    }
+
     #[test]
     fn effective_drops_and_clamps_when_the_model_refuses() {
         let options = Options::new().max_output_tokens(9_000).temperature(0.5).stop("x");
-        let mut warnings = Vec::new();
-        let info = ModelInfo::new("p/m");
-        let expect = Effective { max_output_tokens: Some(8_192), temperature: Some(0.5), stop: &options.stop };
-        assert_eq!(effective(&info, &options, &mut warnings), expect);
-        assert_eq!(
-            warnings,
-            [Warning::new(
-                WarningKind::OptionDropped,
-                "max_output_tokens was lowered from 9000 to 8192: p/m allows no more"
-            )]
-        );
-        warnings.clear();
-        let info = info
+        let options = options.thinking(Effort::Medium).tool_choice(ToolChoice::Required).sequential_calls();
+        let info = ModelInfo::new("p/m").thinks([Effort::Off, Effort::High], Default::default());
+        let mut expect = Effective {
+            max_output_tokens: Some(8_192),
+            temperature: Some(0.5),
+            stop: &options.stop,
+            thinking: Some(Effort::High),
+            tool_choice: &ToolChoice::Required,
+            sequential_calls: true,
+        };
+        let texts = [
+            "max_output_tokens was lowered from 9000 to 8192: p/m allows no more",
+            "thinking was changed from medium to high: p/m has no medium",
+        ];
+        let (effective, warnings) = sent(&info, &options);
+        assert_eq!(effective, expect);
+        assert_eq!(warnings, texts);
+        let info = ModelInfo::new("p/m")
             .refuses(RequestOption::Temperature)
             .refuses(RequestOption::Stop)
+            .refuses(RequestOption::ForcedCalls)
+            .refuses(RequestOption::SequentialCalls)
             .refuses(RequestOption::MaxOutputTokens);
-        let expect = Effective { max_output_tokens: None, temperature: None, stop: &[] };
-        assert_eq!(effective(&info, &options, &mut warnings), expect);
-        let texts: Vec<_> = warnings.iter().map(ToString::to_string).collect();
-        assert_eq!(
-            texts,
-            [
-                "temperature was dropped: p/m refuses it",
-                "stop was dropped: p/m refuses it",
-                "max_output_tokens was dropped: p/m refuses it"
-            ]
-        );
-        assert_eq!(effective(&info, &Options::new(), &mut Vec::new()), expect);
+        (expect.max_output_tokens, expect.temperature, expect.stop) = (None, None, &[]);
+        (expect.thinking, expect.tool_choice, expect.sequential_calls) = (None, &ToolChoice::Auto, false);
+        let texts = ["temperature", "stop", "tool_choice", "sequential_calls", "max_output_tokens"];
+        let mut texts: Vec<_> = texts.map(|it| format!("{it} was dropped: p/m refuses it")).into();
+        texts.push("thinking was dropped: p/m cannot be told how much to think".to_owned());
+        let (effective, warnings) = sent(&info, &options);
+        assert_eq!(effective, expect);
+        assert_eq!(warnings, texts);
+        let defaults = Options::new();
+        assert_eq!(sent(&info, &defaults), (expect, vec![]));
+    }
+
+    #[test]
+    fn check_refuses_when_a_request_contradicts_itself() {
+        let refused = |options: Options| check(&Request::new().options(options)).map_err(|it| it.to_string());
+        let named = refused(Options::new().tool_choice(ToolChoice::Named("x".into())));
+        assert_eq!(named, Err("the request demands a call of x, which is none of its tools".to_owned()));
+        let required = refused(Options::new().tool_choice(ToolChoice::Required));
+        assert_eq!(required, Err("the request demands a call and has no tools".to_owned()));
+        let nan = refused(Options::new().temperature(f64::NAN));
+        assert_eq!(nan, Err("the temperature is not from 0.0 to 2.0: NaN".to_owned()));
+        assert_eq!(refused(Options::new().temperature(2.0)), Ok(()));
     }
 }

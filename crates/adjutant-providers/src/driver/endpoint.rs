@@ -50,7 +50,7 @@ pub(crate) struct Address {
 }
 
 /// Where the requests of a model go.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct Endpoint {
     base_url: Arc<str>,
     address: Address,
@@ -273,6 +273,17 @@ pub(crate) fn client(connect: Duration, route: Route) -> Result<Client, Error> {
         .map_err(|error| Error::new(ErrorKind::Config, "could not build the HTTP client").with_source(error))?;
     clients.push((connect, route, client.clone()));
     Ok(client)
+}
+
+impl fmt::Debug for Endpoint {
+    /// The base URL may hold a password, and the headers may hold keys.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Endpoint")
+            .field("target", &self.target)
+            .field("key", &self.key)
+            .field("timeouts", &self.timeouts)
+            .finish_non_exhaustive()
+    }
 }
 
 impl fmt::Debug for Target {
