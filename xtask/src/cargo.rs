@@ -30,6 +30,13 @@ pub(crate) fn output(words: &str) -> Result<String, Failure> {
     if output.status.success() { Ok(text) } else { Err(failure(words, &why)) }
 }
 
+/// The platform that programs are built for here.
+pub(crate) fn host() -> Result<String, Failure> {
+    let text = output("--version --verbose")?;
+    let host = text.lines().find_map(|line| line.strip_prefix("host: "));
+    host.map(str::to_owned).ok_or_else(|| failure("--version", &"names no host"))
+}
+
 fn failure(words: &str, why: &dyn std::fmt::Display) -> Failure {
     Failure::Step(format!("cargo {words}: {why}"))
 }

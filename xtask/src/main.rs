@@ -5,7 +5,9 @@ mod bench;
 mod cargo;
 mod check;
 mod features;
+mod fuzz;
 mod metadata;
+mod models;
 mod release;
 mod scan;
 mod tidy;
@@ -19,6 +21,8 @@ usage: cargo xtask <command>
   tidy                sizes, crate edges, file headers, the driver, attributes, documents
   features            every feature of every published crate builds alone
   bench [ARGS]        the benchmarks; ARGS go to the benchmark harness
+  fuzz --smoke        every fuzz target for a minute; or one: fuzz <TARGET> [ARGS]
+  models FILE         the model catalogue from a file like models.dev's; --add PROVIDER/NAME adds a model
   release --dry-run   what a release would publish, and in which order";
 
 /// Why a command did not succeed.
@@ -37,7 +41,9 @@ fn main() -> ExitCode {
         ["check"] => check::run(),
         ["tidy"] => tidy::run(),
         ["features"] => features::run(),
+        ["fuzz", rest @ ..] => fuzz::run(rest),
         ["bench", rest @ ..] => bench::run(rest),
+        ["models", rest @ ..] => models::run(rest),
         ["release", rest @ ..] => release::run(rest),
         _ => Err(Failure::Usage(format!("unknown command: `{}`", arguments.join(" ")))),
     };

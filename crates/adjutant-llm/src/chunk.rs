@@ -17,7 +17,10 @@ use crate::{Block, CallId, Error, ModelId, Reply, ToolName, Usage};
 ///
 /// `Usage` may stand anywhere after `Start` and is cumulative for its attempt; blocks may interleave, each by its
 /// number. Nothing follows `Done` or an error, and a stream that ends without either is itself an error.
-#[derive(Debug, Clone, PartialEq)]
+///
+/// Shape: a JSON object whose `chunk` is the name of the variant, for example `{"chunk":"delta","block":0,"text":"Hi"}`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "chunk", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Chunk {
     /// An attempt begins.
@@ -127,6 +130,8 @@ pub enum WarningKind {
     ToolShadowed,
     /// The model is offline or otherwise less than was asked for.
     Degraded,
+    /// Another model answers, because one before it failed.
+    FellBack,
 }
 
 /// The stream of a model.

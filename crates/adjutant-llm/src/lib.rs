@@ -2,7 +2,6 @@
 //!
 //! A [`Model`] turns a [`Request`] into a stream of [`Chunk`]s that ends in one finished [`Reply`]. The transcript
 //! cannot be wrong: a [`Turn`] pairs every call with exactly one result, also through serde.
-//!
 //! ```
 //! use adjutant_llm::{complete, Request, Script, ScriptedModel};
 //!
@@ -18,48 +17,44 @@
 
 mod chunk;
 mod collect;
-mod content;
+mod decorate;
 mod effort;
-mod encodings;
+mod embed;
 mod error;
-mod extra;
-mod id;
 mod info;
+mod message;
 mod model;
 mod options;
-mod reply;
 mod request;
-mod result;
 mod schema;
 mod scripted;
+mod structured;
+pub mod telemetry;
 mod tokens;
 mod transcript;
-mod turn;
 mod usage;
-mod user;
-mod view;
 mod world;
 
 pub use chunk::{BlockKind, Chunk, ChunkStream, RateLimits, Warning, WarningKind};
 pub use collect::Collector;
-pub use content::{Content, Document, Image, Source};
+pub use decorate::{Cassette, Ending, Exchange, Fallback, Fingerprint, Limiter, PerMinute};
+pub use decorate::{RateLimit, Recorder, Replay, Retry, RetryPolicy, Timeout};
 pub use effort::{Effort, EffortError};
-pub use encodings::Encodings;
+pub use embed::{Embedder, EmbedderInfo, Embeddings, FnEmbedder, HashEmbedder, Purpose, embed_all, embedder_fn};
 pub use error::{Error, ErrorKind, Overflow};
-pub use extra::Extra;
-pub use id::{CallId, CallIdError, EntryId, ModelId, ThreadId, ToolName};
 pub use info::{Inputs, ModelInfo, RequestOption, Structured, ThinkingControl};
+pub use message::{Block, Call, CallId, CallIdError, CallResult, Content, Document, EntryId, Extra, Image, ModelId};
+pub use message::{Origin, Reply, Source, Status, Stop, Terminate, Text, Thinking, ThreadId, ToolName, UserMessage};
 pub use model::{FnModel, Model, complete, model_fn};
 pub use options::{Cache, Format, Options, ToolChoice};
-pub use reply::{Block, Call, Reply, Stop, Text, Thinking};
 pub use request::{Request, ToolDecl};
-pub use result::{CallResult, Status, Terminate};
 pub use schema::{Schema, Violation};
 pub use scripted::{Gate, Script, ScriptedModel};
-pub use tokens::{Estimate, TokenCounter};
-pub use transcript::{Custom, Entry, Stored, Summary, Transcript};
-pub use turn::{OpenTurn, Turn, Unpaired};
+pub use structured::{Shape, Shaped, complete_as, complete_json};
+#[cfg(feature = "tiktoken")]
+pub use tokens::Tiktoken;
+pub use tokens::{Estimate, FnCounter, Meter, TokenCounter, counter_fn};
+pub use transcript::{Custom, Edit, EditError, Encodings, Entry, OpenTurn, Stored, Summary, Transcript, Turn};
+pub use transcript::{Unpaired, View};
 pub use usage::{LongPrice, NanoUsd, Price, Usage};
-pub use user::{Origin, UserMessage};
-pub use view::{Edit, EditError, View};
 pub use world::{FixedWorld, SystemWorld, World};

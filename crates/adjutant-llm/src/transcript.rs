@@ -1,11 +1,19 @@
 //! An append-only list of entries whose clones are cheap. What the next request shows of it is a `View`.
 
+mod encodings;
+mod turn;
+mod view;
+
 use std::{ops::Index, sync::Arc};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::Value;
 
-use crate::{Encodings, EntryId, Estimate, Turn, UserMessage};
+pub use encodings::Encodings;
+pub use turn::{OpenTurn, Turn, Unpaired};
+pub use view::{Edit, EditError, View};
+
+use crate::{EntryId, Estimate, UserMessage};
 
 /// How many entries stand in one shared chunk.
 const CHUNK: usize = 64;

@@ -1,157 +1,145 @@
-//! The models that are known by name: limits, prices, and what they refuse. As of 2026-11-21.
+//! The models that are known by name: limits, inputs, efforts, prices, and what they refuse.
 //!
-//! A model that is not here can still be used: make its `ModelInfo` by hand, or set a base URL.
+//! The list is data: `models.json` beside this file, with its date and its sources, kept up to date by
+//! `cargo xtask models`. A model that is not in it can still be used: add it in code, read it from a file of the same
+//! form, or set a base URL.
 
-use adjutant_llm::{Inputs, ModelInfo, Price, RequestOption};
+mod file;
 
-/// One known model; money in US dollars for a million tokens.
-struct Known {
-    id: &'static str,
-    context_window: u64,
-    max_output_tokens: u64,
-    input: f64,
-    output: f64,
-    cache_read: f64,
-    cache_write: f64,
-    sampling: Sampling,
+use std::{collections::BTreeMap, sync::OnceLock};
+
+use adjutant_llm::{Error, ErrorKind, ModelId, ModelInfo};
+
+use crate::choose::near;
+
+/// Models by name. Lookups are exact.
+///
+/// # Example
+/// ```
+/// use adjutant_llm::{ModelInfo, Price};
+/// use adjutant_providers::catalogue::Catalogue;
+///
+/// let mine = ModelInfo::new("vllm/qwen3").context_window(32_768).price(Price::default());
+/// let catalogue = Catalogue::builtin().with(mine);
+/// assert_eq!(catalogue.model("vllm/qwen3")?.context_window, 32_768);
+/// assert!(catalogue.model("vllm/qwen4").is_err());
+/// # Ok::<(), adjutant_llm::Error>(())
+/// ```
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Catalogue {
+    models: Vec<ModelInfo>,
+    /// The model that is taken of a provider when none is named.
+    defaults: BTreeMap<String, ModelId>,
 }
 
-/// Whether a model takes a temperature.
-#[derive(PartialEq)]
-enum Sampling {
-    Taken,
-    Refused,
-}
-
-/// The known models. All take pictures and documents, as both vendors say of every model in this list.
-const KNOWN: [Known; 8] = [
-    // Source: platform.claude.com, models overview and pricing of 5 minute cache writes, 2026-11. Sampling options are
-    // refused since Opus 4.7.
-    Known {
-        id: "anthropic/claude-opus-5-5",
-        context_window: 1_000_000,
-        max_output_tokens: 128_000,
-        input: 4.0,
-        output: 20.0,
-        cache_read: 0.4,
-        cache_write: 5.0,
-        sampling: Sampling::Refused,
-    },
-    Known {
-        id: "anthropic/claude-opus-5",
-        context_window: 1_000_000,
-        max_output_tokens: 128_000,
-        input: 5.0,
-        output: 25.0,
-        cache_read: 0.5,
-        cache_write: 6.25,
-        sampling: Sampling::Refused,
-    },
-    Known {
-        id: "anthropic/claude-sonnet-5",
-        context_window: 1_000_000,
-        max_output_tokens: 128_000,
-        input: 2.0,
-        output: 10.0,
-        cache_read: 0.2,
-        cache_write: 2.5,
-        sampling: Sampling::Refused,
-    },
-    Known {
-        id: "anthropic/claude-haiku-4-5",
-        context_window: 200_000,
-        max_output_tokens: 64_000,
-        input: 1.0,
-        output: 5.0,
-        cache_read: 0.1,
-        cache_write: 1.25,
-        sampling: Sampling::Taken,
-    },
-    // Source: developers.openai.com, model pages, 2026-11, for gpt-5 and gpt-5-mini; comparison pages of third parties,
-    // 2026-11, for the other two. Writing to the cache is priced like input, as no page names a price for it. Above
-    // 272,000 input tokens this one costs twice as much.
-    Known {
-        id: "openai/gpt-5.4",
-        context_window: 1_050_000,
-        max_output_tokens: 128_000,
-        input: 2.5,
-        output: 15.0,
-        cache_read: 0.25,
-        cache_write: 2.5,
-        sampling: Sampling::Refused,
-    },
-    Known {
-        id: "openai/gpt-5",
-        context_window: 400_000,
-        max_output_tokens: 128_000,
-        input: 1.25,
-        output: 10.0,
-        cache_read: 0.125,
-        cache_write: 1.25,
-        sampling: Sampling::Refused,
-    },
-    Known {
-        id: "openai/gpt-5-mini",
-        context_window: 400_000,
-        max_output_tokens: 128_000,
-        input: 0.25,
-        output: 2.0,
-        cache_read: 0.025,
-        cache_write: 0.25,
-        sampling: Sampling::Refused,
-    },
-    Known {
-        id: "openai/gpt-4.1",
-        context_window: 1_047_576,
-        max_output_tokens: 32_768,
-        input: 2.0,
-        output: 8.0,
-        cache_read: 0.5,
-        cache_write: 2.0,
-        sampling: Sampling::Taken,
-    },
-];
-
-/// The known models, each provider's largest first.
+/// The models of [`Catalogue::builtin`], by provider, each provider's largest first.
 pub fn known() -> impl Iterator<Item = ModelInfo> {
-    KNOWN.iter().map(Known::info)
+    builtin().models().cloned()
 }
 
 /// The known model with this name, as `provider/model`.
 pub(crate) fn find(id: &str) -> Option<ModelInfo> {
-    KNOWN.iter().find(|known| known.id == id).map(Known::info)
+    builtin().find(id).cloned()
 }
 
-impl Known {
-    fn info(&self) -> ModelInfo {
-        let mut inputs = Inputs::default();
-        (inputs.images, inputs.documents) = (true, true);
-        let info = ModelInfo::new(self.id)
-            .context_window(self.context_window)
-            .max_output_tokens(self.max_output_tokens)
-            .inputs(inputs)
-            .price(Price::dollars(self.input, self.output, self.cache_read, self.cache_write));
-        match self.sampling {
-            Sampling::Taken => info,
-            Sampling::Refused => info.refuses(RequestOption::Temperature),
-        }
+/// A test reads the file, so that it is never empty because it cannot be read.
+fn builtin() -> &'static Catalogue {
+    static BUILTIN: OnceLock<Catalogue> = OnceLock::new();
+    BUILTIN.get_or_init(|| Catalogue::read(include_str!("catalogue/models.json")).unwrap_or_default())
+}
+
+impl Catalogue {
+    /// The models that this version of the library knows.
+    pub fn builtin() -> Self {
+        builtin().clone()
     }
+
+    /// No model.
+    pub fn empty() -> Self {
+        Self::default()
+    }
+
+    /// The models of a file.
+    ///
+    /// Shape: JSON, `{"date"?, "sources"?: […], "models": […]}`; a model is `{"id": "provider/name", "context_window",
+    /// "max_output_tokens", "inputs"?: ["image", "document"], "efforts"?: ["off", "minimal", "low", "medium", "high",
+    /// "max"], "thinking"?: "level" | "budget", "structured"?: "native" | "tool" | "prompt", "refuses"?:
+    /// ["temperature", …], "price"?, "source"?, "default"?: true}`; a price is `{"input", "output", "cache_read"?,
+    /// "cache_write"?, "cache_write_1h"?, "long"?: {"above", "input_percent", "output_percent"}}` in US dollars for a
+    /// million tokens, with nine decimals at most. A cache price that is missing is that of the input, or of the
+    /// shorter time.
+    ///
+    /// # Errors
+    /// `Config` if it is not of this shape (with line and column) or contradicts itself (with model and field).
+    pub fn read(json: &str) -> Result<Self, Error> {
+        let file: file::File = serde_json::from_str(json).map_err(|error| config(format!("no catalogue: {error}")))?;
+        let mut catalogue = Self::empty();
+        for model in file.models {
+            let (info, preferred) = model.check()?;
+            if catalogue.find(info.id.as_str()).is_some() {
+                return Err(config(format!("model {}: id: it is listed twice", info.id)));
+            }
+            if preferred && catalogue.defaults.insert(info.provider().to_owned(), info.id.clone()).is_some() {
+                return Err(config(format!("model {}: default: its provider has one already", info.id)));
+            }
+            catalogue.models.push(info);
+        }
+        Ok(catalogue)
+    }
+
+    /// Adds a model, or replaces the one of this name.
+    #[must_use]
+    pub fn with(mut self, model: ModelInfo) -> Self {
+        match self.models.iter_mut().find(|it| it.id == model.id) {
+            Some(old) => *old = model,
+            None => self.models.push(model),
+        }
+        self
+    }
+
+    /// Adds the models and the defaults of another catalogue; what both have is the other's.
+    #[must_use]
+    pub fn merge(mut self, other: Self) -> Self {
+        self.defaults.extend(other.defaults);
+        other.models.into_iter().fold(self, Self::with)
+    }
+
+    /// The model with this name, as `provider/model`.
+    pub fn find(&self, id: &str) -> Option<&ModelInfo> {
+        self.models.iter().find(|it| it.id.as_str() == id)
+    }
+
+    /// The model with this name, as `provider/model`.
+    ///
+    /// # Errors
+    /// `Config` if there is none; it names the nearest.
+    pub fn model(&self, id: &str) -> Result<&ModelInfo, Error> {
+        self.find(id).ok_or_else(|| {
+            let nearest = self.near(id).join(", ");
+            let hint = if nearest.is_empty() { "" } else { "; hint: the nearest are " };
+            config(format!("no model is called {id:?}{hint}{nearest}"))
+        })
+    }
+
+    /// The model that is taken of a provider when none is named.
+    pub fn default_model(&self, provider: &str) -> Option<&ModelInfo> {
+        self.find(self.defaults.get(provider)?.as_str())
+    }
+
+    /// All models, in the order in which they were added.
+    pub fn models(&self) -> impl Iterator<Item = &ModelInfo> {
+        self.models.iter()
+    }
+
+    /// The names that are nearest to this one, nearest first, at most four.
+    pub fn near(&self, id: &str) -> Vec<&str> {
+        near::nearest(id, self.models.iter().map(|it| it.id.as_str()), near::MOST)
+    }
+}
+
+fn config(text: String) -> Error {
+    Error::new(ErrorKind::Config, text)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::credentials::PROVIDERS;
-
-    #[test]
-    fn known_models_are_consistent_when_listed() {
-        for info in known() {
-            assert!(info.max_output_tokens < info.context_window, "{}", info.id);
-            assert!(PROVIDERS.iter().any(|it| it.name == info.provider()), "{}", info.id);
-            assert_eq!(find(info.id.as_str()), Some(info));
-        }
-        for provider in PROVIDERS {
-            assert!(find(&format!("{}/{}", provider.name, provider.default_model)).is_some(), "{}", provider.name);
-        }
-    }
-}
+mod tests;

@@ -1,7 +1,7 @@
 //! From a name, or from nothing, to a model: what was asked, the environment, a server on this machine, the offline model.
 
 mod loopback;
-mod near;
+pub(crate) mod near;
 
 use std::{fmt, sync::Arc};
 

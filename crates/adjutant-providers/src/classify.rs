@@ -53,6 +53,21 @@ const CODES: &[(&str, ErrorKind)] = &[
     ("timeout_error", ErrorKind::Timeout),
     ("invalid_request_error", ErrorKind::Invalid),
     ("invalid_prompt", ErrorKind::Invalid),
+    ("data_residency_mismatch", ErrorKind::Config),
+    // Source: google.rpc.Code and the reasons of google.api.ErrorReason, 2026-11. What must be true before a request is
+    // billing, or a country.
+    ("permission_denied", ErrorKind::Auth),
+    ("unauthenticated", ErrorKind::Auth),
+    ("failed_precondition", ErrorKind::Auth),
+    ("api_key_invalid", ErrorKind::Auth),
+    ("service_disabled", ErrorKind::Auth),
+    ("billing_disabled", ErrorKind::Auth),
+    ("not_found", ErrorKind::Config),
+    ("deadline_exceeded", ErrorKind::Timeout),
+    ("internal", ErrorKind::Overloaded),
+    ("aborted", ErrorKind::Overloaded),
+    ("invalid_argument", ErrorKind::Invalid),
+    ("out_of_range", ErrorKind::Invalid),
 ];
 
 impl Refusal {
@@ -76,16 +91,15 @@ impl Refusal {
         let object = error.unwrap_or(value);
         let said = |name: &str| object.get(name).and_then(Value::as_str).map(str::to_owned);
         let text = object.as_str().map(str::to_owned).or_else(|| said("message")).or_else(|| said("detail"));
-        let codes: Vec<String> = ["code", "type", "status"].into_iter().filter_map(said).collect();
+        let mut codes: Vec<String> = ["code", "type", "status"].into_iter().filter_map(said).collect();
+        let details = || object.get("details").and_then(Value::as_array).into_iter().flatten();
+        codes.extend(details().filter_map(|it| Some(it.get("reason")?.as_str()?.to_owned())));
         let status = object.get("code").and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok());
         if error.is_none() && text.is_none() {
             return None;
         }
         let text = text.unwrap_or_else(|| object.to_string());
-        let retry_after = object
-            .get("details")
-            .and_then(Value::as_array)
-            .and_then(|details| details.iter().find_map(|it| limits::go_duration(it.get("retryDelay")?.as_str()?)));
+        let retry_after = details().find_map(|it| limits::go_duration(it.get("retryDelay")?.as_str()?));
         Some(Self { status, code: codes.first().cloned(), codes, text, retry_after })
     }
 

@@ -114,6 +114,12 @@ impl<P: Protocol> Wire for Host<P> {
 macro_rules! hosted {
     ($name:ident) => {
         impl $name {
+            /// What the model is made of, for fuzz targets.
+            #[cfg(feature = "fuzzing")]
+            pub(crate) fn wire(&self) -> &impl crate::driver::Wire {
+                &*self.inner
+            }
+
             /// Sets how long the model is waited for.
             #[must_use]
             pub fn timeouts(mut self, timeouts: crate::Timeouts) -> Self {

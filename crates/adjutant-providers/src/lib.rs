@@ -17,19 +17,25 @@
 //! ```
 
 pub mod catalogue;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod offline;
 
 mod anthropic;
 mod blocks;
 mod body;
+mod cache_key;
 mod chat;
 mod choose;
 mod classify;
 mod credentials;
 mod driver;
+mod gemini;
 mod host;
 mod limits;
 mod observe;
+mod openai;
 mod options;
 mod overflow;
 mod pieces;
@@ -45,5 +51,7 @@ pub use chat::Chat;
 pub use choose::{Chooser, Chosen, How, model};
 pub use credentials::{Credential, Key};
 pub use driver::Timeouts;
+pub use gemini::Gemini;
 pub use observe::{Exchange, Observe, Outgoing, Rewrite};
+pub use openai::OpenAi;
 pub use tape::Tape;

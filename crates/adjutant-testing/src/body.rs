@@ -52,6 +52,9 @@ impl Body {
         }
         let mut bytes = Vec::new();
         write(&mut bytes);
+        for (what, with) in &self.plan.frames.replace {
+            bytes = replaced(&bytes, what, with);
+        }
         self.break_frame(frame, &bytes);
     }
 
@@ -133,4 +136,17 @@ impl Body {
             self.offset += 1;
         }
     }
+}
+
+/// The bytes with other bytes wherever these stand.
+fn replaced(bytes: &[u8], what: &[u8], with: &[u8]) -> Vec<u8> {
+    let mut result = Vec::new();
+    let mut left = bytes;
+    while let Some(at) = left.windows(what.len().max(1)).position(|it| it == what) {
+        result.extend_from_slice(&left[..at]);
+        result.extend_from_slice(with);
+        left = &left[at + what.len()..];
+    }
+    result.extend_from_slice(left);
+    result
 }

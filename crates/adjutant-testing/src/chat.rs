@@ -2,6 +2,7 @@
 //!
 //! Source: OpenAI API reference "Create chat completion" and "Streaming", August 2026.
 
+mod options;
 mod parts;
 mod reply;
 mod request;
@@ -10,8 +11,12 @@ use serde_json::{Value, json};
 
 use crate::{Received, refusal::Refusal};
 
-pub(crate) use reply::Encoder;
+pub(crate) use reply::{Encoder, limit_headers};
 pub(crate) use request::decode;
+
+/// What is said when the input is too long.
+const OVERFLOW: &str = "This model's maximum context length is 128000 tokens. However, your messages resulted in 128012 \
+                        tokens. Please reduce the length of the messages.";
 
 /// Checks the key.
 pub(crate) fn admit(received: &Received) -> Result<(), Refusal> {
@@ -33,6 +38,7 @@ pub(crate) fn error(refusal: &Refusal) -> Value {
         500.. => ("server_error", None),
         _ => ("invalid_request_error", None),
     };
-    let code = refusal.code.as_deref().or(code);
-    json!({"error": {"message": refusal.message, "type": kind, "param": refusal.param, "code": code}})
+    let code = refusal.code.as_deref().or(refusal.overflow.then_some("context_length_exceeded")).or(code);
+    let message = refusal.said(OVERFLOW);
+    json!({"error": {"message": message, "type": kind, "param": refusal.param, "code": code}})
 }

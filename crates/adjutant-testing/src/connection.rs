@@ -10,12 +10,13 @@ use tokio::net::TcpStream;
 use crate::{
     Order, Received,
     body::{Body, Break, Frame},
-    encode::Encoder,
+    embeddings,
+    encode::{Encoder, ErrorAt},
     http::{BodyUse, Incoming, Peer, head},
     loopback::{Shared, Source},
     plan::{Instead, Plan},
     refusal::Refusal,
-    wire::{Stamp, Wire},
+    wire::{Stamp, Target, Wire},
 };
 
 /// How many bytes are gathered before they are written, when the model is faster than the socket.
@@ -83,7 +84,7 @@ impl Exchange<'_> {
         match self.shared.source() {
             Source::Canned { bodies, answers } => self.answer_canned(peer, plan, bodies, answers).await,
             Source::Model(model) => match self.route(|| model.info().name().to_owned()) {
-                Ok(Routed::Models(body)) => self.send(peer, 200, &[], &body).await,
+                Ok(Routed::Whole(body)) => self.send(peer, 200, &[], &body).await,
                 Ok(Routed::Ask(encoder, request)) => {
                     self.answer_model(peer, plan, encoder, model.stream(request)).await
                 }
@@ -93,23 +94,26 @@ impl Exchange<'_> {
     }
 
     fn wire(&self) -> Wire {
-        Wire::of(self.received).unwrap_or(Wire::Chat)
+        Wire::nearest(self.received)
     }
 
     fn route(&self, name: impl FnOnce() -> String) -> Result<Routed, Refusal> {
-        let wire = Wire::of(self.received).ok_or_else(|| Refusal::new(404, "Not found"))?;
-        let is_list = self.received.route() == "/v1/models";
-        if self.received.method != if is_list { "GET" } else { "POST" } {
+        let (wire, target) = Wire::of(self.received).ok_or_else(|| Refusal::new(404, "Not found"))?;
+        if self.received.method != if target == Target::Models { "GET" } else { "POST" } {
             return Err(Refusal::new(405, "Method Not Allowed"));
         }
         wire.admit(self.received)?;
-        if is_list {
-            return Ok(Routed::Models(wire.models(&name())));
+        match target {
+            Target::Models => Ok(Routed::Whole(wire.models(&name()))),
+            Target::Embeddings => embeddings::answer(wire, self.received).map(Routed::Whole),
+            Target::Reply => {
+                let issued = self.shared.issued();
+                let asked = wire.decode(self.received, issued)?;
+                let request = asked.request.clone();
+                let stamp = Stamp { number: self.number, now_ms: self.shared.now_ms(), issued: Arc::clone(issued) };
+                Ok(Routed::Ask(wire.encoder(asked, stamp), request))
+            }
         }
-        let asked = wire.decode(self.received)?;
-        let request = asked.request.clone();
-        let stamp = Stamp { number: self.number, now_ms: self.shared.now_ms() };
-        Ok(Routed::Ask(wire.encoder(asked, stamp), request))
     }
 
     async fn answer_instead(&self, peer: &mut Peer, instead: &Instead) -> io::Result<After> {
@@ -129,16 +133,15 @@ impl Exchange<'_> {
                 self.refuse(peer, &refusal).await
             }
             Instead::Status { code, headers, body: Some(body) } => {
-                let code = if *code == 529 && self.wire() == Wire::Chat { 503 } else { *code };
-                self.send_body(peer, code, headers, body).await
+                self.send_body(peer, self.wire().status(*code), headers, body).await
             }
         }
     }
 
     async fn refuse(&self, peer: &mut Peer, refusal: &Refusal) -> io::Result<After> {
         let (_, id) = self.wire().request_id(self.number);
-        let (status, body) = self.wire().error(refusal, &id);
-        self.send(peer, status, &refusal.headers, &body).await
+        let (status, headers, body) = self.wire().error(refusal, &id);
+        self.send(peer, status, &headers, &body).await
     }
 
     async fn send(
@@ -205,7 +208,8 @@ impl Exchange<'_> {
         mut encoder: Box<dyn Encoder>,
         mut chunks: ChunkStream,
     ) -> io::Result<After> {
-        let mut body = Body::new(plan, encoder.error(&Refusal::of_status(529)));
+        let at = ErrorAt::Frame(plan.frames.error_after.unwrap_or_default());
+        let mut body = Body::new(plan, encoder.error(&Refusal::of_status(529), at));
         let mut limits = RateLimits::default();
         // The head waits for the first word, so that a model that fails at once fails with a status.
         let first = loop {
@@ -232,7 +236,8 @@ impl Exchange<'_> {
 
 /// Where a request leads.
 enum Routed {
-    Models(Value),
+    /// The whole body of the answer.
+    Whole(Value),
     Ask(Box<dyn Encoder>, adjutant_llm::Request),
 }
 
@@ -254,7 +259,7 @@ async fn relay(
             Ok(true) => return Ok(()),
             Ok(false) => {}
             Err(refusal) => {
-                let error = encoder.error(&refusal);
+                let error = encoder.error(&refusal, ErrorAt::Here);
                 body.frame(Frame::Content, |to| to.extend_from_slice(&error));
                 return Ok(());
             }

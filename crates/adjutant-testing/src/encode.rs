@@ -7,8 +7,9 @@ use serde_json::Value;
 
 use crate::{
     body::Body,
+    issued,
     refusal::Refusal,
-    wire::{Asked, Stamp},
+    wire::{Asked, Stamp, Wire},
 };
 
 /// Turns the chunks of a model into the frames of a wire.
@@ -20,13 +21,22 @@ pub(crate) trait Encoder: Send {
     fn chunk(&mut self, chunk: &Chunk, body: &mut Body) -> Result<(), Refusal>;
 
     /// The vendor's error within a stream.
-    fn error(&self, refusal: &Refusal) -> Vec<u8>;
+    fn error(&self, refusal: &Refusal, at: ErrorAt) -> Vec<u8>;
 
     /// The headers of the answer.
     fn headers(&self, limits: &RateLimits) -> Vec<(&'static str, String)>;
 }
 
-/// What both encoders know about an answer.
+/// Where in a stream an error stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ErrorAt {
+    /// After what was made so far: the model has failed.
+    Here,
+    /// After that many frames, counted from the beginning: a fault.
+    Frame(u64),
+}
+
+/// What every encoder knows about an answer.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) asked: Asked,
@@ -51,6 +61,19 @@ impl Answer {
 
     pub(crate) fn open(&mut self, block: u32, kind: &BlockKind, announced: bool) {
         self.blocks.insert(block, OpenBlock { kind: kind.clone(), announced, grown: false });
+    }
+
+    /// Keeps in mind that a signature was sent.
+    pub(crate) fn issue(&self, wire: Wire, seal: &str) {
+        self.stamp.issued.add(wire, &self.asked.model, seal);
+    }
+
+    /// The signature that was given, or a new one; kept in mind as sent.
+    pub(crate) fn seal(&self, wire: Wire, given: Option<&str>, block: u32) -> String {
+        let given = given.filter(|given| !given.is_empty()).map(str::to_owned);
+        let seal = given.unwrap_or_else(|| issued::mint(wire, &self.asked.model, self.stamp.number, block));
+        self.issue(wire, &seal);
+        seal
     }
 
     /// The id that the vendor gives a call: 24 digits after a prefix, never the same twice on one server.

@@ -26,7 +26,7 @@ pub enum Fault {
     SplitEvery(usize),
     /// Answers with this status, without asking the model.
     ///
-    /// A status of 529 is sent as 503 on the Chat Completions wire, where it is not known.
+    /// A status of 529 is sent as 503 on the wires where it is not known: all but Messages.
     Status {
         /// The HTTP status.
         code: u16,
@@ -51,6 +51,13 @@ pub enum Fault {
         /// The offset of the byte.
         at: u64,
     },
+    /// Sends other bytes wherever these stand within a frame.
+    Replace {
+        /// What is looked for.
+        what: Bytes,
+        /// What is sent in its place.
+        with: Bytes,
+    },
     /// Sends the frame that tells the usage twice.
     DuplicateUsage,
     /// Keeps the connection open after the last frame, without the end of the body.
@@ -68,7 +75,7 @@ pub enum Place {
 }
 
 impl Fault {
-    /// Status 429, with a `retry-after` header in seconds.
+    /// Status 429, with a `retry-after` header in seconds, or with what the wire has in its place.
     pub fn rate_limited(retry_after_seconds: u64) -> Self {
         let headers = vec![("retry-after".into(), retry_after_seconds.to_string())];
         Fault::Status { code: 429, headers, body: None }
@@ -89,7 +96,7 @@ impl Fault {
         Self::status(500)
     }
 
-    /// Status 529 on the Messages wire, 503 on the Chat Completions wire.
+    /// Status 529 on the Messages wire, 503 on the others.
     pub fn overloaded() -> Self {
         Self::status(529)
     }
@@ -99,7 +106,7 @@ impl Fault {
         Fault::Status { code, headers: Vec::new(), body: None }
     }
 
-    /// One fault of each kind, for tests that must not miss one.
+    /// One fault of each kind, for tests that must not miss one; `Replace` is left out, as it needs to know what is said.
     pub fn all() -> Vec<Fault> {
         vec![
             Fault::Hangup,
@@ -132,6 +139,7 @@ impl Fault {
             Fault::EndlessFrame => "endless_frame",
             Fault::MissingFinish => "missing_finish",
             Fault::InvalidUtf8 { .. } => "invalid_utf8",
+            Fault::Replace { .. } => "replace",
             Fault::DuplicateUsage => "duplicate_usage",
             Fault::SlowClose => "slow_close",
         }

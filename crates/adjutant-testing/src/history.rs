@@ -32,6 +32,11 @@ impl History {
         self.entries.push(Entry::User(message));
     }
 
+    /// Whether nothing was said.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty() && self.open.is_none()
+    }
+
     /// The id that a call in this block of the next reply gets.
     pub(crate) fn call_id(&self, block: usize) -> CallId {
         CallId { turn: self.entries.next_id().0, attempt: 0, block: u32::try_from(block).unwrap_or(u32::MAX) }

@@ -1,7 +1,8 @@
 //! A loopback provider: a real HTTP server that serves any [`Model`](adjutant_llm::Model) over the vendors' wires.
 //!
 //! It is the oracle of the adapters: its encoding and decoding are a second, independent reading of the vendors'
-//! documents. It refuses what the vendors refuse, and it breaks on demand, at a chosen byte ([`Fault`]).
+//! documents. It refuses what the vendors refuse, and it breaks on demand, at a chosen byte ([`Fault`]). [`conformance`]
+//! holds a model to everything that may go wrong between it and a provider.
 //!
 //! ```
 //! use adjutant_llm::{Script, ScriptedModel};
@@ -17,13 +18,18 @@
 //! # }).expect("the server starts");
 //! ```
 
+pub mod conformance;
+
 mod body;
 mod chat;
 mod connection;
+mod embeddings;
 mod encode;
 mod fault;
+mod gemini;
 mod history;
 mod http;
+mod issued;
 mod latch;
 mod loopback;
 mod messages;
@@ -31,6 +37,8 @@ mod node;
 mod plan;
 mod received;
 mod refusal;
+mod responses;
+mod strict;
 mod wire;
 
 pub use fault::{Fault, Place};

@@ -20,7 +20,7 @@ use tokio::{
     task::{AbortHandle, JoinSet},
 };
 
-use crate::{Fault, Latch, Received, connection, plan::Plan};
+use crate::{Fault, Latch, Received, connection, issued::Issued, plan::Plan};
 
 /// How many connections may wait to be accepted.
 const BACKLOG: u32 = 4_096;
@@ -44,6 +44,7 @@ pub struct Setup {
     delay: Duration,
     order: Order,
     keep: bool,
+    strict: bool,
     world: Arc<dyn World>,
 }
 
@@ -71,6 +72,7 @@ pub(crate) enum Source {
 /// What all connections of a server share.
 pub(crate) struct Shared {
     setup: Setup,
+    issued: Arc<Issued>,
     received: Mutex<Vec<Received>>,
     requests: AtomicUsize,
     connections: AtomicUsize,
@@ -125,9 +127,20 @@ impl Loopback {
         format!("http://{}", self.addr)
     }
 
-    /// The base address that an OpenAI adapter wants: `http://127.0.0.1:<port>/v1`.
+    /// The base address that an OpenAI adapter wants, for Chat Completions, Responses and embeddings:
+    /// `http://127.0.0.1:<port>/v1`.
     pub fn openai_base_url(&self) -> String {
         format!("http://{}/v1", self.addr)
+    }
+
+    /// The base address that a Gemini adapter wants: `http://127.0.0.1:<port>`.
+    pub fn gemini_base_url(&self) -> String {
+        format!("http://{}", self.addr)
+    }
+
+    /// The signatures and encrypted contents that were sent so far, in order, each once.
+    pub fn signatures(&self) -> Vec<String> {
+        self.shared.issued.seals()
     }
 
     /// The requests so far, in order; none if they are not kept.
@@ -170,6 +183,7 @@ impl Setup {
             delay: Duration::ZERO,
             order: Order::default(),
             keep: true,
+            strict: false,
             world: Arc::new(SystemWorld),
         }
     }
@@ -207,6 +221,14 @@ impl Setup {
     /// Keeps no requests, for benchmarks.
     pub fn forget_requests(mut self) -> Self {
         self.keep = false;
+        self
+    }
+
+    /// Refuses signatures and encrypted contents in a history that this server never sent on that wire for that model.
+    ///
+    /// Without it any are taken, so that a test may make up a history.
+    pub fn strict_signatures(mut self) -> Self {
+        self.strict = true;
         self
     }
 
@@ -256,6 +278,7 @@ impl Setup {
         let listener = socket.listen(BACKLOG)?;
         let addr = listener.local_addr()?;
         let shared = Shared {
+            issued: Arc::new(Issued::new(self.strict)),
             setup: self,
             received: Mutex::default(),
             requests: AtomicUsize::default(),
@@ -294,6 +317,10 @@ impl Shared {
 
     pub(crate) fn source(&self) -> &Source {
         &self.setup.source
+    }
+
+    pub(crate) fn issued(&self) -> &Arc<Issued> {
+        &self.issued
     }
 
     pub(crate) fn order(&self) -> Order {

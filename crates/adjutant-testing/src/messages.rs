@@ -5,6 +5,7 @@
 mod blocks;
 mod reply;
 mod request;
+mod rules;
 
 use serde_json::{Value, json};
 
@@ -12,6 +13,9 @@ use crate::{Received, refusal::Refusal};
 
 pub(crate) use reply::Encoder;
 pub(crate) use request::decode;
+
+/// What is said when the input is too long.
+const OVERFLOW: &str = "prompt is too long: 200012 tokens > 200000 maximum";
 
 /// Checks the key and the version.
 pub(crate) fn admit(received: &Received) -> Result<(), Refusal> {
@@ -41,7 +45,7 @@ pub(crate) fn error(refusal: &Refusal, request_id: Option<&str>) -> Value {
         500.. => "api_error",
         _ => "invalid_request_error",
     });
-    let mut error = json!({"type": "error", "error": {"type": kind, "message": refusal.message}});
+    let mut error = json!({"type": "error", "error": {"type": kind, "message": refusal.said(OVERFLOW)}});
     if let Some(id) = request_id {
         error["request_id"] = id.into();
     }

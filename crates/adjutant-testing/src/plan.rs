@@ -26,6 +26,7 @@ pub(crate) enum Instead {
 #[derive(Debug, Default)]
 pub(crate) struct FramePlan {
     pub(crate) garbage: Vec<(u64, Bytes)>,
+    pub(crate) replace: Vec<(Bytes, Bytes)>,
     pub(crate) error_after: Option<u64>,
     pub(crate) endless: bool,
     pub(crate) missing_finish: bool,
@@ -74,6 +75,7 @@ impl Plan {
             Fault::EndlessFrame => self.frames.endless = true,
             Fault::MissingFinish => self.frames.missing_finish = true,
             Fault::InvalidUtf8 { at } => self.bytes.invalid.push(*at),
+            Fault::Replace { what, with } => self.frames.replace.push((what.clone(), with.clone())),
             Fault::DuplicateUsage => self.frames.duplicate_usage = true,
             Fault::SlowClose => self.slow_close = true,
         }
@@ -83,6 +85,7 @@ impl Plan {
 impl FramePlan {
     fn is_empty(&self) -> bool {
         self.garbage.is_empty()
+            && self.replace.is_empty()
             && self.error_after.is_none()
             && !self.endless
             && !self.missing_finish

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde_json::Value;
 
 /// Headers whose values `Debug` does not show.
-const SECRET: [&str; 3] = ["authorization", "x-api-key", "proxy-authorization"];
+const SECRET: [&str; 4] = ["authorization", "x-api-key", "x-goog-api-key", "proxy-authorization"];
 
 /// A request as it came over the wire.
 #[derive(Clone, PartialEq, Eq)]
@@ -36,6 +36,11 @@ impl Received {
     /// The path without its query.
     pub(crate) fn route(&self) -> &str {
         self.path.split_once('?').map_or(self.path.as_str(), |(route, _)| route)
+    }
+
+    /// Whether the query has this parameter, written as `name=value`.
+    pub(crate) fn queries(&self, parameter: &str) -> bool {
+        self.path.split_once('?').is_some_and(|(_, query)| query.split('&').any(|it| it == parameter))
     }
 
     pub(crate) fn wants_close(&self) -> bool {

@@ -11,11 +11,13 @@ pub(crate) struct Refusal {
     pub(crate) param: Option<String>,
     pub(crate) code: Option<String>,
     pub(crate) headers: Vec<(String, String)>,
+    /// Whether the input is too long; each vendor has its own words for it.
+    pub(crate) overflow: bool,
 }
 
 impl Refusal {
     pub(crate) fn new(status: u16, message: impl Into<String>) -> Self {
-        Self { status, message: message.into(), param: None, code: None, headers: Vec::new() }
+        Self { status, message: message.into(), param: None, code: None, headers: Vec::new(), overflow: false }
     }
 
     /// The request is wrong.
@@ -48,6 +50,11 @@ impl Refusal {
         Self::new(status, message)
     }
 
+    /// The message, or what the vendor says when the input is too long.
+    pub(crate) fn said<'a>(&'a self, overflow: &'a str) -> &'a str {
+        if self.overflow { overflow } else { &self.message }
+    }
+
     /// What the served model's own failure looks like from outside.
     pub(crate) fn of_error(error: &Error) -> Self {
         let status = error.status().unwrap_or(match error.kind() {
@@ -61,6 +68,7 @@ impl Refusal {
         });
         let mut refusal = Self::new(status, error.message());
         refusal.code = error.code().map(str::to_owned);
+        refusal.overflow = error.kind() == ErrorKind::Overflow;
         if let Some(wait) = error.retry_after() {
             let header = match wait.subsec_millis() {
                 0 => ("retry-after", wait.as_secs().to_string()),

@@ -1,18 +1,22 @@
 //! The names that are nearest to one that does not exist.
 
 /// How many names are given.
-pub(super) const MOST: usize = 4;
+pub(crate) const MOST: usize = 4;
 /// Longer names are compared by their beginnings.
 const MAX_CHARS: usize = 64;
 
 /// The nearest names as a list for a person, nearest first.
 pub(super) fn list(wanted: &str, names: &[String], most: usize) -> String {
+    format!("the nearest are {}", nearest(wanted, names.iter().map(String::as_str), most).join(", "))
+}
+
+/// The nearest names, nearest first.
+pub(crate) fn nearest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>, most: usize) -> Vec<&'a str> {
     let part = |name: &str| distance(wanted, name);
     let bare = |name: &str| name.split_once('/').map_or(usize::MAX, |(_, rest)| distance(wanted, rest));
-    let mut ranked: Vec<_> = names.iter().map(|name| (part(name).min(bare(name)), name.as_str())).collect();
+    let mut ranked: Vec<_> = names.map(|name| (part(name).min(bare(name)), name)).collect();
     ranked.sort_by_key(|(distance, _)| *distance);
-    let nearest: Vec<_> = ranked.into_iter().take(most).map(|(_, name)| name).collect();
-    format!("the nearest are {}", nearest.join(", "))
+    ranked.into_iter().take(most).map(|(_, name)| name).collect()
 }
 
 /// How many characters must be added, removed or changed.

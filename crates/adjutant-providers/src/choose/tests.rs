@@ -52,14 +52,14 @@ fn model_names_what_is_near_when_the_name_is_unknown() {
         &[ANTHROPIC, ("ANTHROPIC_BASE_URL", " ")],
         "anthropic/claude-sonet-5",
         Err("no model is called \"anthropic/claude-sonet-5\"; hint: the nearest are anthropic/claude-sonnet-5, \
-             anthropic/claude-opus-5, anthropic/claude-opus-5-5, anthropic/claude-haiku-4-5"),
+             anthropic/claude-sonnet-5-5, anthropic/claude-opus-5, anthropic/claude-opus-5-5"),
     );
     check(
         &[],
         "gpt-5",
         Err(
             "a model is named provider/model, which is not the form of \"gpt-5\"; hint: the nearest are openai/gpt-5, \
-             openai/gpt-5.4, openai/gpt-4.1, openai/gpt-5-mini",
+             openai/gpt-5.5, openai/gpt-5.4, openai/gpt-4.1",
         ),
     );
     check(&[], "offline/x", Err("no model is called \"offline/x\"; hint: the nearest are offline/planner"));

@@ -4,12 +4,13 @@ use std::{collections::VecDeque, fmt::Write, path::PathBuf};
 
 use adjutant_llm::{Collector, ErrorKind};
 use http_body::Frame as BodyFrame;
-use proptest::{
-    prelude::*,
-    test_runner::{Config, TestRunner},
-};
 
 use super::*;
+
+#[path = "garbled.rs"]
+mod garbled;
+
+pub(crate) use garbled::survive;
 
 /// A body that gives these pieces and then ends, breaks or hangs.
 pub(crate) struct Pieces {
@@ -150,33 +151,6 @@ pub(crate) async fn conform<W: Wire>(wire: &Arc<W>, folder: &str) {
             assert_eq!(render(&play(wire, &[other.as_bytes()], End::Clean).await), expect, "{name}");
         }
     }
-}
-
-/// Plays events of a wire's fixtures in any order, and with bytes changed: nothing panics, and the grammar holds.
-pub(crate) fn survive<W: Wire>(wire: &Arc<W>, folder: &str) {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(folder);
-    let mut files: Vec<_> = std::fs::read_dir(&folder)
-        .expect("the fixtures are there")
-        .filter_map(|file| Some(file.ok()?.path()).filter(|path| path.extension().is_some_and(|it| it == "sse")))
-        .collect();
-    files.sort();
-    let texts: Vec<_> = files.iter().map(|path| std::fs::read_to_string(path).expect("a fixture is text")).collect();
-    let events: Vec<String> = texts.iter().flat_map(|text| text.split("\n\n").map(str::to_owned)).collect();
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().expect("a runtime");
-    let order = prop::collection::vec(prop::sample::select(events), 0..16);
-    let change = prop::option::of((any::<prop::sample::Index>(), any::<u8>()));
-    let mut runner = TestRunner::new(Config::with_cases(500));
-    let outcome = runner.run(&(order, change), |(order, change)| {
-        let mut bytes = order.join("\n\n").into_bytes();
-        if let (Some((at, byte)), false) = (change, bytes.is_empty()) {
-            let at = at.index(bytes.len());
-            bytes[at] = byte;
-        }
-        runtime.block_on(play(wire, &[&bytes], End::Clean));
-        Ok(())
-    });
-    outcome.expect("no answer breaks anything");
 }
 
 /// A wire whose events are texts: each is a delta, `.` ends the reply, and the body's end does too after `whole`.

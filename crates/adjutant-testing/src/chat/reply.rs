@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::{
     body::{Body, Frame},
-    encode::{self, Answer, push_data, push_json, unspeakable},
+    encode::{self, Answer, ErrorAt, push_data, push_json, unspeakable},
     refusal::Refusal,
     wire::{Asked, Stamp},
 };
@@ -31,7 +31,7 @@ pub(crate) struct Encoder {
 
 impl Encoder {
     pub(crate) fn new(asked: Asked, stamp: Stamp) -> Self {
-        let head = head(&asked, stamp).to_string();
+        let head = head(&asked, &stamp).to_string();
         let mut prefix = b"data: ".to_vec();
         prefix.extend_from_slice(head.trim_end_matches('}').as_bytes());
         prefix.extend_from_slice(b",\"choices\":[{\"index\":0,\"delta\":");
@@ -140,7 +140,7 @@ impl Encoder {
         let finish = reply.raw_stop.as_deref().unwrap_or(finish);
         self.choice(&json!({}), Some(finish), Frame::Finish, body);
         if self.answer.asked.include_usage {
-            let mut chunk = head(&self.answer.asked, self.answer.stamp);
+            let mut chunk = head(&self.answer.asked, &self.answer.stamp);
             chunk["choices"] = json!([]);
             chunk["usage"] = usage(&self.usage);
             body.frame(Frame::Usage, |to| push_data(&chunk, to));
@@ -163,29 +163,34 @@ impl encode::Encoder for Encoder {
         Ok(())
     }
 
-    fn error(&self, refusal: &Refusal) -> Vec<u8> {
+    fn error(&self, refusal: &Refusal, _: ErrorAt) -> Vec<u8> {
         let mut frame = Vec::new();
         push_data(&super::error(refusal), &mut frame);
         frame
     }
 
     fn headers(&self, limits: &RateLimits) -> Vec<(&'static str, String)> {
-        let mut headers = vec![("openai-version", "2020-10-01".to_owned())];
-        let reset = limits.reset_after.map(duration);
-        if let Some(left) = limits.requests_left {
-            headers.push(("x-ratelimit-remaining-requests", left.to_string()));
-            headers.extend(reset.clone().map(|reset| ("x-ratelimit-reset-requests", reset)));
-        }
-        if let Some(left) = limits.tokens_left {
-            headers.push(("x-ratelimit-remaining-tokens", left.to_string()));
-            headers.extend(reset.map(|reset| ("x-ratelimit-reset-tokens", reset)));
-        }
-        headers
+        limit_headers(limits)
     }
 }
 
+/// The headers that tell the limits; both of the vendor's wires have them.
+pub(crate) fn limit_headers(limits: &RateLimits) -> Vec<(&'static str, String)> {
+    let mut headers = vec![("openai-version", "2020-10-01".to_owned())];
+    let reset = limits.reset_after.map(duration);
+    if let Some(left) = limits.requests_left {
+        headers.push(("x-ratelimit-remaining-requests", left.to_string()));
+        headers.extend(reset.clone().map(|reset| ("x-ratelimit-reset-requests", reset)));
+    }
+    if let Some(left) = limits.tokens_left {
+        headers.push(("x-ratelimit-remaining-tokens", left.to_string()));
+        headers.extend(reset.map(|reset| ("x-ratelimit-reset-tokens", reset)));
+    }
+    headers
+}
+
 /// What every chunk begins with.
-fn head(asked: &Asked, stamp: Stamp) -> Value {
+fn head(asked: &Asked, stamp: &Stamp) -> Value {
     json!({
         "id": format!("chatcmpl-{:029}", stamp.number),
         "object": "chat.completion.chunk",

@@ -1,24 +1,19 @@
 //! Reads a request of the Chat Completions wire, and refuses what the vendor and strict servers refuse.
 
-use adjutant_llm::{Block, CallResult, Content, Options, Origin, Request, Status, Thinking, ToolDecl, UserMessage};
+use adjutant_llm::{Block, CallResult, Content, Origin, Request, Status, Thinking, UserMessage};
 use serde_json::Value;
 
-use super::parts;
+use super::{options, parts};
 use crate::{
     history::{self, History, Misplaced},
     node::Node,
     refusal::Refusal,
+    strict::MAX_NAME,
     wire::Asked,
 };
 
 /// How long the id of a call may be.
 const MAX_CALL_ID: usize = 40;
-/// How long the name of a tool may be.
-const MAX_TOOL_NAME: usize = 64;
-/// How many stop sequences a request may have.
-const MAX_STOPS: usize = 4;
-/// How many tools a request may have.
-const MAX_TOOLS: usize = 128;
 
 /// Reads the body of a request.
 pub(crate) fn decode(body: &Value) -> Result<Asked, Refusal> {
@@ -32,68 +27,15 @@ pub(crate) fn decode(body: &Value) -> Result<Asked, Refusal> {
             .param("messages")
             .code("missing_required_parameter"));
     };
-    let mut request = Request::new().options(options(&root)?).tools(tools(&root)?);
+    let tools = options::tools(&root)?;
+    let options = options::options(&root, &tools)?;
+    let mut request = Request::new().options(options).tools(tools);
     let (system, history) = conversation(model, &messages.items()?)?;
     request = request.system(system);
     request.entries = history.finish();
     let include_usage = root.field("stream_options").and_then(|it| it.field("include_usage"));
     let include_usage = include_usage.is_some_and(|it| it.value == true);
     Ok(Asked { request, model: model.to_owned(), include_usage })
-}
-
-fn options(root: &Node<'_>) -> Result<Options, Refusal> {
-    let mut options = Options::new();
-    if let Some(tokens) = root.field("max_completion_tokens").or_else(|| root.field("max_tokens")) {
-        options = options.max_output_tokens(tokens.count()?);
-    }
-    if let Some(temperature) = root.field("temperature") {
-        options = options.temperature(temperature.within(0.0, 2.0)?);
-    }
-    let Some(stop) = root.field("stop") else { return Ok(options) };
-    let stops = if stop.value.is_string() { vec![stop.clone()] } else { stop.items()? };
-    if stops.is_empty() || stops.len() > MAX_STOPS {
-        return Err(stop.refuse("expected an array of 1 to 4 strings"));
-    }
-    for stop in stops {
-        if stop.text()?.is_empty() {
-            return Err(stop.refuse("expected a string with at least one character"));
-        }
-        options = options.stop(stop.text()?);
-    }
-    Ok(options)
-}
-
-fn tools(root: &Node<'_>) -> Result<Vec<ToolDecl>, Refusal> {
-    let Some(list) = root.field("tools") else { return Ok(Vec::new()) };
-    let items = list.items()?;
-    if items.is_empty() {
-        return Err(list.refuse("[] is too short - 'tools'"));
-    }
-    if items.len() > MAX_TOOLS {
-        return Err(list.refuse("array too long. Expected an array with maximum length 128"));
-    }
-    items.iter().map(tool).collect()
-}
-
-fn tool(node: &Node<'_>) -> Result<ToolDecl, Refusal> {
-    if node.need("type")?.text()? != "function" {
-        return Err(node.refuse("Invalid value. Supported values are: 'function'."));
-    }
-    let function = node.need("function")?;
-    let name = function.need("name")?.word(MAX_TOOL_NAME)?;
-    let schema = function.need("parameters")?;
-    let kind = schema.object()?.get("type").and_then(Value::as_str).unwrap_or("None");
-    if kind != "object" {
-        let place = format!("{}.parameters", function.path);
-        return Err(Refusal::invalid(format!(
-            "Invalid schema for function '{name}': schema must be a JSON Schema of 'type: \"object\"', got 'type: \
-             \"{kind}\"'."
-        ))
-        .param(place)
-        .code("invalid_function_parameters"));
-    }
-    let description = function.field("description").map(|it| it.text()).transpose()?.unwrap_or_default();
-    Ok(ToolDecl { name: name.into(), description: description.into(), schema: schema.value.clone().into() })
 }
 
 /// The system prompt before the first message, and the conversation.
@@ -189,7 +131,7 @@ fn called(history: &History, at: usize, call: &Node<'_>, id: &str) -> Result<Blo
         return Err(call.refuse("Invalid value. Supported values are: 'function'."));
     }
     let function = call.need("function")?;
-    let name = function.need("name")?.word(MAX_TOOL_NAME)?;
+    let name = function.need("name")?.word(MAX_NAME)?;
     let arguments = function.need("arguments")?;
     // The vendor itself takes any text; the servers that speak its wire parse the arguments of the history.
     match serde_json::from_str(arguments.text()?) {

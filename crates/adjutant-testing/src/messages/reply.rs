@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 
 use crate::{
     body::{Body, Frame},
-    encode::{self, Answer, push_data, push_json, unspeakable},
+    encode::{self, Answer, ErrorAt, push_data, push_json, unspeakable},
     refusal::Refusal,
-    wire::{Asked, Stamp},
+    wire::{Asked, Stamp, Wire},
 };
 
 /// How far the message has come.
@@ -127,6 +127,7 @@ impl Encoder {
     fn sign(&mut self, block: u32, thinking: &Thinking, body: &mut Body) {
         let announced = self.answer.blocks.get(&block).is_some_and(|open| open.announced);
         let signature = thinking.signature.as_deref().unwrap_or_default();
+        self.answer.issue(Wire::Messages, signature);
         if thinking.redacted && !announced {
             self.start_block(block, &json!({"type": "redacted_thinking", "data": signature}), body);
             return;
@@ -183,7 +184,7 @@ impl encode::Encoder for Encoder {
         Ok(())
     }
 
-    fn error(&self, refusal: &Refusal) -> Vec<u8> {
+    fn error(&self, refusal: &Refusal, _: ErrorAt) -> Vec<u8> {
         let mut frame = b"event: error\n".to_vec();
         push_data(&super::error(refusal, None), &mut frame);
         frame

@@ -3,35 +3,40 @@
 use adjutant_llm::{Options, Request, ToolDecl, UserMessage};
 use serde_json::Value;
 
-use super::blocks::{self, Said};
+use super::{
+    blocks::{self, Said},
+    rules,
+};
 use crate::{
     history::{History, Misplaced},
+    issued::Issued,
     node::Node,
     refusal::Refusal,
     wire::Asked,
 };
 
-/// How many cache marks a request may have.
-const MAX_CACHE_MARKS: usize = 4;
 /// How long the name of a tool may be.
 pub(super) const MAX_TOOL_NAME: usize = 128;
 
 /// Reads the body of a request.
-pub(crate) fn decode(body: &Value) -> Result<Asked, Refusal> {
+pub(crate) fn decode(body: &Value, issued: &Issued) -> Result<Asked, Refusal> {
     let root = Node::root(body);
     let model = root.need("model")?.text()?;
     if model.is_empty() {
         return Err(root.need("model")?.refuse("String should have at least 1 character"));
     }
     let options = options(&root)?;
-    let marks = cache_marks(body);
-    if marks > MAX_CACHE_MARKS {
-        let limit = format!("A maximum of 4 blocks with cache_control may be provided. Found {marks}.");
-        return Err(Refusal::invalid(limit));
-    }
-    let mut request = Request::new().options(options).system(system(&root)?).tools(tools(&root)?);
+    rules::check_cache(&root)?;
+    let system = system(&root)?;
+    let tools = tools(&root)?;
+    let options = rules::options(&root, &tools, options)?;
+    let mut request = Request::new().options(options).system(system).tools(tools);
     let messages = root.need("messages")?.items()?;
     request.entries = conversation(model, &messages)?.finish();
+    rules::check_signatures(&messages, model, issued)?;
+    if rules::thinks(&root) {
+        rules::check_order(&messages)?;
+    }
     if root.field("thinking").is_some_and(|thinking| thinking.value["type"] == "enabled") {
         thinks_first(&messages)?;
     }
@@ -207,16 +212,4 @@ fn thinks_first(messages: &[Node<'_>]) -> Result<(), Refusal> {
         "Expected `thinking` or `redacted_thinking`, but found `{first}`. When `thinking` is enabled, a final \
          `assistant` message must start with a thinking block."
     )))
-}
-
-/// How many cache marks there are, wherever a block may have one.
-fn cache_marks(body: &Value) -> usize {
-    let marked = |value: &Value| usize::from(value.get("cache_control").is_some_and(|mark| !mark.is_null()));
-    let below = |value: &Value, key: &str| -> Vec<Value> {
-        value.get(key).and_then(Value::as_array).cloned().unwrap_or_default()
-    };
-    let direct = ["system", "tools"].into_iter().flat_map(|key| below(body, key)).map(|block| marked(&block));
-    let messages = below(body, "messages").into_iter().flat_map(|message| below(&message, "content"));
-    let nested = messages.map(|block| marked(&block) + below(&block, "content").iter().map(marked).sum::<usize>());
-    marked(body) + direct.sum::<usize>() + nested.sum::<usize>()
 }

@@ -14,9 +14,11 @@ use tokio::{
 pub(crate) enum Vendor {
     Anthropic,
     OpenAi,
+    Responses,
+    Gemini,
 }
 
-pub(crate) const VENDORS: [Vendor; 2] = [Vendor::Anthropic, Vendor::OpenAi];
+pub(crate) const VENDORS: [Vendor; 4] = [Vendor::Anthropic, Vendor::OpenAi, Vendor::Responses, Vendor::Gemini];
 
 pub(crate) struct Client {
     socket: TcpStream,
@@ -47,13 +49,23 @@ pub(crate) fn hello(vendor: Vendor) -> Value {
         Vendor::OpenAi => {
             json!({"model": "m", "stream": true, "stream_options": {"include_usage": true}, "messages": messages})
         }
+        Vendor::Responses => json!({"model": "m", "stream": true, "store": false, "input": messages}),
+        Vendor::Gemini => json!({"contents": [{"role": "user", "parts": [{"text": "Hello!"}]}]}),
     }
 }
 
 /// A request with the vendor's headers, as bytes.
 pub(crate) fn request(vendor: Vendor, body: &Value) -> String {
+    request_of("m", vendor, body)
+}
+
+/// A request for a model of this name, on the wire that names it in the path.
+pub(crate) fn request_of(model: &str, vendor: Vendor, body: &Value) -> String {
     let body = body.to_string();
+    let gemini = format!("POST /v1beta/models/{model}:streamGenerateContent?alt=sse HTTP/1.1\r\nX-Goog-Api-Key: k");
     let head = match vendor {
+        Vendor::Responses => "POST /v1/responses HTTP/1.1\r\nAuthorization: Bearer k",
+        Vendor::Gemini => &gemini,
         Vendor::Anthropic => "POST /v1/messages HTTP/1.1\r\nX-Api-Key: k\r\nanthropic-version: 2023-06-01",
         Vendor::OpenAi => "POST /v1/chat/completions HTTP/1.1\r\nAuthorization: Bearer k",
     };

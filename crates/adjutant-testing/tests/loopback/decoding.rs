@@ -1,4 +1,4 @@
-//! What the served model sees: whole requests, put together again from the wire.
+//! What the served model sees: whole requests, put together again from each wire.
 
 use std::sync::Arc;
 
@@ -165,4 +165,109 @@ fn chat_gives_the_whole_request() {
         ],
     });
     check(Vendor::OpenAi, body, &expect);
+}
+
+#[test]
+fn responses_gives_the_whole_request() {
+    let content = vec![
+        Content::text("Hi"),
+        Content::Image(Image { media_type: "image/png".into(), source: Source::Base64 { data: "AA==".into() } }),
+        Content::Document(Document {
+            media_type: "application/pdf".into(),
+            name: Some("d.pdf".into()),
+            source: Source::Base64 { data: "BB==".into() },
+        }),
+    ];
+    let mut thinking = Thinking::new("One.\n\nTwo.");
+    thinking.signature = Some("cipher".into());
+    let blocks = vec![
+        Block::Thinking(thinking),
+        Block::text("So"),
+        call(2, "call_1", "{\"a\": 1.0}"),
+        call(3, "call_2", "not JSON"),
+    ];
+    let mut expect = expected(blocks, vec![CallResult::ok("r1"), CallResult::ok("")], content);
+    expect = expect.options(Options::new().max_output_tokens(16).temperature(0.5)).system("S\n\nAlso.");
+    let reminder = UserMessage::text("Mind.").from_origin(Origin::Reminder { by: "system".into() });
+    expect.entries.push(Entry::User(reminder));
+    expect.entries.push(turn(vec![Block::text("Ok")], vec![]));
+    let called = |id: &str, call_id: &str, arguments: &str| json!({"type": "function_call", "id": id, "call_id": call_id, "name": "t", "arguments": arguments});
+    let summary = json!([{"type": "summary_text", "text": "One."}, {"type": "summary_text", "text": "Two."}]);
+    let said = json!([{"type": "output_text", "text": "So", "annotations": []}]);
+    let body = json!({
+        "model": "m", "max_output_tokens": 16, "temperature": 0.5, "stream": true, "store": false, "unknown": [1],
+        "include": ["reasoning.encrypted_content"], "instructions": "S",
+        "tools": [
+            {"type": "function", "name": "t", "description": "Does.", "parameters": {"type": "object"}, "strict": false},
+            {"type": "web_search"},
+        ],
+        "input": [
+            {"role": "developer", "content": "Also."},
+            {"type": "message", "role": "user", "content": [
+                {"type": "input_text", "text": "Hi"},
+                {"type": "input_image", "image_url": "data:image/png;base64,AA=="},
+                {"type": "input_file", "filename": "d.pdf", "file_data": "data:application/pdf;base64,BB=="},
+            ]},
+            {"type": "reasoning", "id": "rs_1", "summary": summary, "encrypted_content": "cipher"},
+            {"type": "message", "id": "msg_1", "role": "assistant", "content": said, "phase": "commentary"},
+            called("fc_1", "call_1", "{\"a\": 1.0}"),
+            called("fc_2", "call_2", "not JSON"),
+            {"type": "function_call_output", "call_id": "call_2", "output": ""},
+            {"type": "function_call_output", "call_id": "call_1", "output": [{"type": "input_text", "text": "r1"}]},
+            {"role": "system", "content": "Mind."},
+            {"role": "assistant", "content": "Ok"},
+        ],
+    });
+    check(Vendor::Responses, body, &expect);
+}
+
+#[test]
+fn gemini_gives_the_whole_request() {
+    let content = vec![
+        Content::text("Hi"),
+        Content::Image(Image { media_type: "image/png".into(), source: Source::Base64 { data: "AA==".into() } }),
+        Content::Document(Document {
+            media_type: "application/pdf".into(),
+            name: Some("D".into()),
+            source: Source::Url { url: "https://d.example".into() },
+        }),
+    ];
+    let blocks = vec![
+        Block::Thinking(Thinking::new("Hm")),
+        Block::text("So"),
+        call(2, "call_0", "{\"b\":1,\"a\":2}"),
+        call(3, "call_1", "{}"),
+    ];
+    let results = vec![CallResult::ok("r1"), CallResult::new(Status::Failed, "r2")];
+    let mut expect = expected(blocks, results, content);
+    expect.entries.push(Entry::User("And".into()));
+    let body = json!({
+        "unknown": [1], "systemInstruction": {"parts": [{"text": "S"}]},
+        "generationConfig": {"maxOutputTokens": 9, "temperature": 0.5, "stopSequences": ["X"]},
+        "tools": [
+            {"functionDeclarations": [
+                {"name": "t", "description": "Does.", "parametersJsonSchema": {"type": "object"}},
+            ]},
+            {"googleSearch": {}},
+        ],
+        "contents": [
+            {"role": "user", "parts": [
+                {"text": "Hi"},
+                {"inlineData": {"mimeType": "image/png", "data": "AA=="}},
+                {"fileData": {"mimeType": "application/pdf", "displayName": "D", "fileUri": "https://d.example"}},
+            ]},
+            {"role": "model", "parts": [
+                {"text": "Hm", "thought": true},
+                {"text": "So"},
+                {"functionCall": {"id": "x", "name": "t", "args": {"b": 1, "a": 2}}, "thoughtSignature": "c2VhbA=="},
+                {"functionCall": {"name": "t"}},
+            ]},
+            {"role": "user", "parts": [
+                {"functionResponse": {"id": "x", "name": "t", "response": {"output": "r1"}}},
+                {"functionResponse": {"name": "t", "response": {"error": "r2"}}},
+                {"text": "And"},
+            ]},
+        ],
+    });
+    check(Vendor::Gemini, body, &expect);
 }

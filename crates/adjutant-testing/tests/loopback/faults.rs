@@ -1,4 +1,4 @@
-//! Each fault, on both wires. `every_fault_has_a_test` holds the list.
+//! Each fault, on every wire. `every_fault_has_a_test` holds the list.
 
 use adjutant_llm::{Script, ScriptedModel, Usage};
 use adjutant_testing::{Fault, Loopback, Place};
@@ -55,7 +55,9 @@ async fn check_silence(fault: Fault, vendor: Vendor, bytes: usize) {
 
 fn frames(body: &[u8]) -> Vec<Vec<u8>> {
     let text = String::from_utf8_lossy(body).into_owned();
-    text.split_inclusive("\n\n").map(|frame| frame.as_bytes().to_vec()).collect()
+    // One of the vendors ends its lines in another way.
+    let end = if text.contains("\r\n\r\n") { "\r\n\r\n" } else { "\n\n" };
+    text.split_inclusive(end).map(|frame| frame.as_bytes().to_vec()).collect()
 }
 
 #[test]
@@ -143,6 +145,40 @@ fn status_answers_with_the_vendors_error() {
 }
 
 #[test]
+fn status_answers_with_the_newer_wires_errors() {
+    run(async {
+        let cases = [
+            (Fault::rate_limited(7), 429, "rate_limit_exceeded", "RESOURCE_EXHAUSTED"),
+            (Fault::unauthorized(), 401, "invalid_api_key", "UNAUTHENTICATED"),
+            (Fault::server_error(), 500, "server_error", "INTERNAL"),
+            (Fault::overloaded(), 503, "server_error", "UNAVAILABLE"),
+        ];
+        for (fault, status, code, word) in cases {
+            let server = Loopback::setup(model(2)).fault_all(fault).start().await.expect("a port");
+            let answer = ask(&server, Vendor::Responses, &hello(Vendor::Responses)).await;
+            assert_eq!((answer.status, &answer.json()["error"]["code"]), (status, &json!(code)));
+            assert_eq!(answer.header("retry-after"), (status == 429).then_some("7"));
+            let answer = ask(&server, Vendor::Gemini, &hello(Vendor::Gemini)).await;
+            assert_eq!((answer.status, &answer.json()["error"]["status"]), (status, &json!(word)));
+            // How long to wait stands in the body here.
+            assert_eq!(answer.header("retry-after"), None);
+            let retry = json!([{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "7s"}]);
+            assert_eq!(answer.json()["error"]["details"], if status == 429 { retry } else { json!(null) });
+        }
+    });
+}
+
+#[test]
+fn replace_sends_other_bytes_wherever_they_are_said() {
+    let fault = Fault::Replace { what: "ü".into(), with: "\\ud83d".into() };
+    check(&fault, |_, body| {
+        let text = String::from_utf8(body).expect("the body is UTF-8");
+        assert!(text.contains('ü'));
+        (text.replace('ü', "\\ud83d").into_bytes(), true)
+    });
+}
+
+#[test]
 fn status_answers_with_its_own_body_when_it_has_one() {
     run(async {
         let headers = vec![("x-should-retry".to_owned(), "false".to_owned())];
@@ -175,6 +211,15 @@ fn error_after_ends_the_body_with_an_error() {
                 Vendor::OpenAi => {
                     let error = json!({"message": "Overloaded", "type": "server_error", "param": null, "code": null});
                     format!("data: {}\n\n", json!({"error": error}))
+                }
+                Vendor::Responses => {
+                    let data = json!({"type": "error", "sequence_number": count, "code": "server_error",
+                                      "message": "Overloaded", "param": null});
+                    format!("event: error\ndata: {data}\n\n")
+                }
+                Vendor::Gemini => {
+                    let error = json!({"code": 503, "message": "Overloaded", "status": "UNAVAILABLE"});
+                    format!("data: {}\r\n\r\n", json!({"error": error}))
                 }
             };
             ([frames(&body)[..count].concat(), error.into_bytes()].concat(), true)
@@ -210,6 +255,8 @@ fn missing_finish_ends_the_body_before_the_stop() {
                 frames.remove(at - 3);
                 frames.pop();
             }
+            // The last frame tells everything.
+            Vendor::Responses | Vendor::Gemini => drop(frames.pop()),
         }
         (frames.concat(), true)
     });
@@ -225,9 +272,10 @@ fn invalid_utf8_stands_in_the_place_of_a_byte() {
 
 #[test]
 fn duplicate_usage_tells_the_usage_twice() {
-    check(&Fault::DuplicateUsage, |_, body| {
+    check(&Fault::DuplicateUsage, |vendor, body| {
         let mut frames = frames(&body);
-        let at = frames.len() - 2;
+        let last = matches!(vendor, Vendor::Responses | Vendor::Gemini);
+        let at = frames.len() - if last { 1 } else { 2 };
         frames.insert(at, frames[at].clone());
         (frames.concat(), true)
     });

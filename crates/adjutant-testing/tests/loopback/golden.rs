@@ -1,4 +1,4 @@
-//! The bytes of whole streams, on both wires.
+//! The bytes of whole streams, on the wires of Messages and Chat Completions.
 
 use std::time::Duration;
 
@@ -304,6 +304,10 @@ fn model_errors_become_frames_when_something_was_said() {
                 Vendor::OpenAi => {
                     "data: {\"error\":{\"message\":\"Overloaded\",\"type\":\"server_error\",\"param\":null,\
                      \"code\":null}}\n\n"
+                }
+                Vendor::Responses => "\"metadata\":{}}}\n\n",
+                Vendor::Gemini => {
+                    "data: {\"error\":{\"code\":503,\"message\":\"Overloaded\",\"status\":\"UNAVAILABLE\"}}\r\n\r\n"
                 }
             };
             assert_eq!((answer.status, answer.whole), (200, true));

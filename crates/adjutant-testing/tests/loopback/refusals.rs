@@ -171,6 +171,7 @@ fn messages_refuses_when_a_call_is_malformed() {
 #[test]
 fn messages_refuses_when_thinking_is_missing_before_results() {
     let mut body = hello(Vendor::Anthropic);
+    body["max_tokens"] = json!(4096);
     body["thinking"] = json!({"type": "enabled", "budget_tokens": 1024});
     body["messages"] = json!([
         {"role": "user", "content": "Hi"},

@@ -169,6 +169,10 @@ fn models_are_listed_in_the_form_of_the_key() {
         client.send("GET /v1/models HTTP/1.1\r\nauthorization: Bearer k\r\n\r\n").await;
         let body = client.answer().await.json();
         assert_eq!((&body["object"], &body["data"][0]["id"]), (&json!("list"), &json!("model")));
+        client.send("GET /v1beta/models HTTP/1.1\r\nx-goog-api-key: k\r\n\r\n").await;
+        assert_eq!(client.answer().await.json()["models"][0]["name"], "models/model");
+        client.send("GET /v1beta/models HTTP/1.1\r\n\r\n").await;
+        assert_eq!(client.answer().await.json()["error"]["status"], "PERMISSION_DENIED");
         client.send("GET /v1/models HTTP/1.1\r\n\r\n").await;
         assert_eq!(client.answer().await.status, 401);
     });

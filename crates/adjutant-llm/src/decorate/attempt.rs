@@ -1,0 +1,139 @@
+//! One attempt of a model, as a decorator that may follow it by another one sees it.
+
+use std::{
+    collections::VecDeque,
+    fmt,
+    task::{Context, Poll, ready},
+};
+
+use crate::{Chunk, ChunkStream, Error, ErrorKind, Model, Request, Usage};
+
+/// Items of a stream that come before all others.
+pub(crate) type Pending = VecDeque<Result<Chunk, Error>>;
+
+/// One attempt. Its start and what it used are withheld until it says something, so that one that said nothing can be
+/// given up without a trace.
+pub(crate) struct Attempt {
+    stream: ChunkStream,
+    start: Option<Chunk>,
+    spent: Option<Chunk>,
+    next: Option<Chunk>,
+    shown: bool,
+    /// The number that its start gave it.
+    number: u32,
+    /// The highest number that is taken.
+    taken: u32,
+    usage: Usage,
+}
+
+impl Attempt {
+    /// Asks the model.
+    pub(crate) fn new(model: &dyn Model, request: &Request) -> Self {
+        Self {
+            stream: model.stream(request.clone()),
+            start: None,
+            spent: None,
+            next: None,
+            shown: false,
+            number: request.attempt,
+            taken: request.attempt,
+            usage: Usage::default(),
+        }
+    }
+
+    /// The next chunk to show. An error is the end, after which the attempt is given up or failed.
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Chunk, Error>> {
+        if self.next.is_some()
+            && let Some(chunk) = self.start.take().or_else(|| self.spent.take()).or_else(|| self.next.take())
+        {
+            return Poll::Ready(Ok(self.show(chunk)));
+        }
+        loop {
+            match ready!(self.stream.as_mut().poll_next(cx)) {
+                Some(Ok(chunk)) if self.shown => return Poll::Ready(Ok(self.show(chunk))),
+                Some(Ok(chunk @ Chunk::Start { .. })) if self.start.is_none() => self.started(chunk),
+                Some(Ok(chunk @ Chunk::Usage { .. })) if self.start.is_some() => {
+                    self.note(&chunk);
+                    self.spent = Some(chunk);
+                }
+                Some(Ok(chunk)) => {
+                    let Some(start) = self.start.take() else { return Poll::Ready(Ok(self.show(chunk))) };
+                    self.next = Some(chunk);
+                    return Poll::Ready(Ok(self.show(start)));
+                }
+                Some(Err(error)) => return Poll::Ready(Err(error)),
+                None => {
+                    let message = "the stream of the model ended without a reply";
+                    return Poll::Ready(Err(Error::new(ErrorKind::Protocol, message)));
+                }
+            }
+        }
+    }
+
+    /// Whether a reader has seen something of the attempt.
+    pub(crate) fn is_shown(&self) -> bool {
+        self.shown
+    }
+
+    /// The number of an attempt that follows this one.
+    pub(crate) fn following(&self) -> u32 {
+        self.taken.saturating_add(1)
+    }
+
+    /// Gives the attempt up: what was shown is taken back, and what was used without a word is told.
+    pub(crate) fn give_up(mut self, cause: Error, out: &mut Pending) {
+        if !self.shown && self.usage.total() == 0 {
+            return;
+        }
+        out.extend(self.start.take().map(Ok));
+        out.push_back(Ok(Chunk::Retracted { attempt: self.number, cause, usage: self.usage }));
+    }
+
+    /// Ends the stream with the attempt.
+    pub(crate) fn fail(mut self, error: Error, out: &mut Pending) {
+        out.extend(self.start.take().map(Ok));
+        out.extend(self.spent.take().map(Ok));
+        out.push_back(Err(error));
+    }
+
+    fn started(&mut self, start: Chunk) {
+        self.note(&start);
+        self.start = Some(start);
+    }
+
+    fn note(&mut self, chunk: &Chunk) {
+        match chunk {
+            Chunk::Start { attempt, .. } => {
+                self.number = *attempt;
+                self.taken = self.taken.max(*attempt);
+                self.usage = Usage::default();
+            }
+            Chunk::Usage { usage, .. } => self.usage = *usage,
+            _ => {}
+        }
+    }
+
+    /// Notes what is shown. After an attempt that takes itself back nothing is.
+    fn show(&mut self, chunk: Chunk) -> Chunk {
+        self.shown = true;
+        match &chunk {
+            Chunk::Start { .. } | Chunk::Usage { .. } => self.note(&chunk),
+            Chunk::Retracted { .. } => {
+                self.shown = false;
+                self.usage = Usage::default();
+            }
+            Chunk::Open { .. } | Chunk::Delta { .. } | Chunk::Close { .. } | Chunk::Done(_) => {}
+        }
+        chunk
+    }
+}
+
+impl fmt::Debug for Attempt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Attempt")
+            .field("number", &self.number)
+            .field("shown", &self.shown)
+            .field("usage", &self.usage)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,181 @@
+//! Asks another model when one fails: in a fixed order, and by what the error is.
+
+use std::{
+    fmt,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
+
+use futures_core::Stream;
+
+use super::attempt::{Attempt, Pending};
+use crate::{Chunk, ChunkStream, Error, ErrorKind, Model, ModelId, ModelInfo, Request, Warning, WarningKind};
+
+/// How many characters of an error stand in a warning.
+const MAX_CAUSE: usize = 300;
+
+/// Several models in an order; the next one is asked when one fails.
+///
+/// Each gets the same request, and its wire shows it the history as it needs it. By default the next one is asked only
+/// while nothing was shown; with [`Fallback::retract`] what was shown is taken back by `Chunk::Retracted`. What counts as
+/// shown, and how tokens are accounted for that were used without a word, is as in [`crate::Retry`]. The attempts are
+/// numbered through. The `Start` of the model that answers has a warning of the kind `FellBack` for each model that
+/// failed; if all fail, the error of the last one is given as it is.
+///
+/// By default, these kinds of errors lead to the next model: `RateLimited`, `Overloaded`, `Network`, `Timeout`,
+/// `Protocol`, `Auth`, `Config`, and `Overflow`, the last only to a model with a larger context window.
+///
+/// Cancel: dropping the stream ends the request to the model that is asked.
+///
+/// # Example
+/// ```
+/// use adjutant_llm::{Error, ErrorKind, Fallback, Request, Script, ScriptedModel, complete};
+///
+/// # tokio::runtime::Builder::new_current_thread().build().expect("a runtime").block_on(async {
+/// let down = ScriptedModel::new([Script::new().fail(Error::new(ErrorKind::Overloaded, "overloaded"))]);
+/// let model = Fallback::new(down).or(ScriptedModel::new([Script::new().text("Here.")]));
+/// assert_eq!(complete(&model, Request::new().user("Anybody?")).await?.text(), "Here.");
+/// # Ok::<(), Error>(())
+/// # }).expect("the second model answers");
+/// ```
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct Fallback {
+    first: Arc<dyn Model>,
+    rest: Vec<Arc<dyn Model>>,
+    kinds: Arc<[ErrorKind]>,
+    retract: bool,
+}
+
+impl Fallback {
+    /// The model that is asked first.
+    pub fn new(first: impl Model + 'static) -> Self {
+        use ErrorKind::{Auth, Config, Network, Overflow, Overloaded, Protocol, RateLimited, Timeout};
+        let kinds = [RateLimited, Overloaded, Network, Timeout, Protocol, Auth, Config, Overflow];
+        Self { first: Arc::new(first), rest: Vec::new(), kinds: kinds.into(), retract: false }
+    }
+
+    /// Adds a model that is asked when all before it failed.
+    pub fn or(mut self, next: impl Model + 'static) -> Self {
+        self.rest.push(Arc::new(next));
+        self
+    }
+
+    /// Sets the kinds of errors that lead to the next model; `Overflow` leads only to one with a larger window.
+    pub fn on(mut self, kinds: impl Into<Arc<[ErrorKind]>>) -> Self {
+        self.kinds = kinds.into();
+        self
+    }
+
+    /// Asks the next model also after something was shown, which is taken back then.
+    pub fn retract(mut self) -> Self {
+        self.retract = true;
+        self
+    }
+
+    fn models(&self) -> impl Iterator<Item = &Arc<dyn Model>> {
+        std::iter::once(&self.first).chain(&self.rest)
+    }
+
+    /// The place of the model that is asked after the one at this place failed.
+    fn next(&self, failed: usize, error: &Error) -> Option<(usize, &Arc<dyn Model>)> {
+        if !self.kinds.contains(&error.kind()) {
+            return None;
+        }
+        let window = self.models().nth(failed)?.info().context_window;
+        let fits = |model: &Arc<dyn Model>| error.kind() != ErrorKind::Overflow || model.info().context_window > window;
+        self.models().enumerate().skip(failed + 1).find(|(_, model)| fits(model))
+    }
+}
+
+impl Model for Fallback {
+    fn info(&self) -> &ModelInfo {
+        self.first.info()
+    }
+
+    fn info_of(&self, model: &ModelId) -> &ModelInfo {
+        let known = self.models().map(|it| it.info_of(model)).find(|info| info.id == *model);
+        known.unwrap_or_else(|| self.first.info_of(model))
+    }
+
+    fn stream(&self, request: Request) -> ChunkStream {
+        let attempt = Some(Attempt::new(&*self.first, &request));
+        let (failures, pending) = (Vec::new(), Pending::new());
+        Box::pin(Falling { models: self.clone(), request, at: 0, failures, pending, attempt })
+    }
+}
+
+struct Falling {
+    models: Fallback,
+    request: Request,
+    at: usize,
+    failures: Vec<Warning>,
+    pending: Pending,
+    attempt: Option<Attempt>,
+}
+
+impl Falling {
+    /// The model failed: the next one is asked, or the stream ends.
+    fn failed(&mut self, error: Error) {
+        let Some(attempt) = self.attempt.take() else { return };
+        let may = self.models.retract || !attempt.is_shown();
+        let Some((at, next)) = may.then(|| self.models.next(self.at, &error)).flatten() else {
+            attempt.fail(error, &mut self.pending);
+            return self.warn();
+        };
+        let next = Arc::clone(next);
+        let failed = self.models.models().nth(self.at).unwrap_or(&self.models.first).info();
+        let cause: String = error.message().chars().take(MAX_CAUSE).collect();
+        let failure = Warning::new(WarningKind::FellBack, format!("{} failed: {cause}", failed.id));
+        self.at = at;
+        self.request.attempt = attempt.following();
+        attempt.give_up(error, &mut self.pending);
+        self.warn();
+        self.failures.push(failure);
+        self.attempt = Some(Attempt::new(&*next, &self.request));
+    }
+
+    fn warn(&mut self) {
+        for chunk in self.pending.iter_mut().flatten() {
+            warn(chunk, &self.failures);
+        }
+    }
+}
+
+/// Tells in a start which models failed before.
+fn warn(chunk: &mut Chunk, failures: &[Warning]) {
+    if let Chunk::Start { warnings, .. } = chunk {
+        warnings.extend(failures.iter().cloned());
+    }
+}
+
+impl Stream for Falling {
+    type Item = Result<Chunk, Error>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = &mut *self;
+        loop {
+            if let Some(item) = this.pending.pop_front() {
+                return Poll::Ready(Some(item));
+            }
+            let Some(attempt) = &mut this.attempt else { return Poll::Ready(None) };
+            match ready!(attempt.poll(cx)) {
+                Ok(mut chunk) => {
+                    warn(&mut chunk, &this.failures);
+                    if let Chunk::Done(_) = chunk {
+                        this.attempt = None;
+                    }
+                    return Poll::Ready(Some(Ok(chunk)));
+                }
+                Err(error) => this.failed(error),
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Falling {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Falling").field("models", &self.models).field("at", &self.at).finish_non_exhaustive()
+    }
+}

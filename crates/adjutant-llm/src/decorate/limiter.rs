@@ -1,0 +1,390 @@
+//! Limits per minute that several models and agents share, with one fair queue before them.
+
+use std::{
+    collections::VecDeque,
+    fmt, mem,
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
+
+use tokio::time::{Instant, Sleep};
+
+use crate::{Error, ErrorKind, RateLimits};
+
+/// The longest that all are held because a server said so; then one request finds out.
+const MAX_HOLD: Duration = Duration::from_secs(60);
+/// How many minutes' worth a bucket may be in debt, whatever a server says was used.
+const MAX_DEBT: f64 = 10.0;
+/// The shortest wait: a bucket that lacks a fraction is not looked at in a tight loop.
+const MIN_WAIT: Duration = Duration::from_millis(1);
+
+/// What may be used in a minute; what is `None` is not limited.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PerMinute {
+    /// Requests; 0 counts as 1.
+    pub requests: Option<u64>,
+    /// Input tokens; 0 counts as 1.
+    pub input_tokens: Option<u64>,
+    /// Output tokens; 0 counts as 1.
+    pub output_tokens: Option<u64>,
+    /// Whether input that a cache served does not count.
+    pub free_cache_reads: bool,
+}
+
+/// Limits that are shared: each clone is the same limiter.
+///
+/// Each limit is a bucket that is full at the beginning, holds a minute's worth and refills continuously, as the
+/// providers' own do. A request takes what it is estimated to use before it is sent, and gives back or pays the rest
+/// when it has ended; a bucket in debt refills first, of ten minutes' worth at most. A request that is bigger than a
+/// whole bucket passes when the bucket is full. Requests pass strictly in the order in which they came, so a big one is
+/// not overtaken for ever.
+///
+/// What the server says goes before: a bucket shrinks to what it says is left. Where that is nothing, or an error asks
+/// to wait, everyone is held until then, for a minute at most.
+///
+/// One limiter stands for one account and one class of models, as the provider counts them.
+///
+/// Source: Anthropic's rate limits (token buckets that refill continuously), 2026-06.
+#[derive(Clone)]
+pub struct Limiter {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    per_minute: PerMinute,
+    state: Mutex<State>,
+}
+
+struct State {
+    /// When the buckets were refilled last; nothing before the first use.
+    at: Option<Instant>,
+    held_until: Option<Instant>,
+    requests: Option<Bucket>,
+    input: Option<Bucket>,
+    output: Option<Bucket>,
+    /// Who waits, by growing number; only the first one keeps a timer.
+    queue: VecDeque<(u64, Waker)>,
+    next: u64,
+}
+
+struct Bucket {
+    whole: f64,
+    level: f64,
+}
+
+/// Tokens that a request takes or has used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Tokens {
+    pub(crate) input: u64,
+    pub(crate) output: u64,
+}
+
+/// The place of a request: in the queue, then among those that run. Leaving it wakes whoever is first.
+pub(crate) struct Place {
+    limiter: Limiter,
+    tokens: Tokens,
+    stage: Stage,
+    timer: Option<Pin<Box<Sleep>>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    New,
+    Waiting(u64),
+    Running,
+    Left,
+}
+
+enum Turn {
+    Now,
+    /// Someone else is first.
+    Later,
+    At(Instant),
+}
+
+impl PerMinute {
+    /// No limits.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Limits the requests.
+    #[must_use]
+    pub fn requests(mut self, requests: u64) -> Self {
+        self.requests = Some(requests);
+        self
+    }
+
+    /// Limits the input tokens.
+    #[must_use]
+    pub fn input_tokens(mut self, tokens: u64) -> Self {
+        self.input_tokens = Some(tokens);
+        self
+    }
+
+    /// Limits the output tokens.
+    #[must_use]
+    pub fn output_tokens(mut self, tokens: u64) -> Self {
+        self.output_tokens = Some(tokens);
+        self
+    }
+
+    /// Does not count input that a cache served.
+    ///
+    /// Source: Anthropic's rate limits (`cache_read_input_tokens` do not count), 2026-06; OpenAI counts them.
+    #[must_use]
+    pub fn free_cache_reads(mut self) -> Self {
+        self.free_cache_reads = true;
+        self
+    }
+}
+
+impl Limiter {
+    /// A limiter whose buckets are full.
+    pub fn new(per_minute: PerMinute) -> Self {
+        let bucket = |limit: Option<u64>| {
+            let whole = limit?.max(1) as f64;
+            Some(Bucket { whole, level: whole })
+        };
+        let state = State {
+            at: None,
+            held_until: None,
+            requests: bucket(per_minute.requests),
+            input: bucket(per_minute.input_tokens),
+            output: bucket(per_minute.output_tokens),
+            queue: VecDeque::new(),
+            next: 0,
+        };
+        Self { shared: Arc::new(Shared { per_minute, state: Mutex::new(state) }) }
+    }
+
+    /// What may be used in a minute.
+    pub fn per_minute(&self) -> &PerMinute {
+        &self.shared.per_minute
+    }
+
+    /// How many requests wait.
+    pub fn waiting(&self) -> usize {
+        self.state().queue.len()
+    }
+
+    /// Takes what a server said about its limits.
+    pub(crate) fn learn(&self, said: &RateLimits) {
+        if *said == RateLimits::default() {
+            return;
+        }
+        let now = Instant::now();
+        self.change(now, |state| {
+            shrink(&mut state.requests, said.requests_left);
+            // What is left is given for input and output together, so that each has that at most.
+            shrink(&mut state.input, said.tokens_left);
+            shrink(&mut state.output, said.tokens_left);
+            if said.requests_left == Some(0) || said.tokens_left == Some(0) {
+                state.hold(now, said.reset_after.unwrap_or_default());
+            }
+        });
+    }
+
+    /// Lets nobody pass for this long.
+    pub(crate) fn hold(&self, wait: Duration) {
+        let now = Instant::now();
+        self.change(now, |state| state.hold(now, wait));
+    }
+
+    /// Changes the buckets and lets the first one in the queue look at them anew.
+    fn change(&self, now: Instant, change: impl FnOnce(&mut State)) {
+        let mut state = self.state();
+        state.refill(now);
+        change(&mut state);
+        let first = state.queue.front().map(|(_, waker)| waker.clone());
+        drop(state);
+        if let Some(waker) = first {
+            waker.wake();
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn hold(&mut self, now: Instant, wait: Duration) {
+        let until = now + wait.min(MAX_HOLD);
+        self.held_until = Some(self.held_until.map_or(until, |held| held.max(until)));
+    }
+
+    fn refill(&mut self, now: Instant) {
+        let minutes = now.saturating_duration_since(self.at.unwrap_or(now)).as_secs_f64() / 60.0;
+        self.at = Some(self.at.map_or(now, |at| at.max(now)));
+        for bucket in [&mut self.requests, &mut self.input, &mut self.output].into_iter().flatten() {
+            bucket.add(bucket.whole * minutes);
+        }
+    }
+
+    /// Takes what the request needs, or says when there may be enough.
+    fn enter(&mut self, tokens: Tokens) -> Turn {
+        let now = Instant::now();
+        if let Some(until) = self.held_until.filter(|until| *until > now) {
+            return Turn::At(until);
+        }
+        self.held_until = None;
+        self.refill(now);
+        let needs = [1.0, tokens.input as f64, tokens.output as f64];
+        let mut buckets = [&mut self.requests, &mut self.input, &mut self.output];
+        let lacks = |(bucket, need): (&&mut Option<Bucket>, &f64)| bucket.as_ref().map_or(0.0, |it| it.lacks(*need));
+        let minutes = buckets.iter().zip(&needs).map(lacks).fold(0.0, f64::max);
+        if minutes > 0.0 {
+            let wait = Duration::try_from_secs_f64(minutes * 60.0).unwrap_or(MAX_HOLD);
+            return Turn::At(now + wait.max(MIN_WAIT));
+        }
+        for (bucket, need) in buckets.iter_mut().zip(needs) {
+            if let Some(bucket) = bucket {
+                bucket.add(-need);
+            }
+        }
+        Turn::Now
+    }
+}
+
+impl Bucket {
+    fn add(&mut self, amount: f64) {
+        self.level = (self.level + amount).clamp(-MAX_DEBT * self.whole, self.whole);
+    }
+
+    /// For how many minutes the bucket must refill.
+    fn lacks(&self, need: f64) -> f64 {
+        (need.min(self.whole) - self.level).max(0.0) / self.whole
+    }
+}
+
+fn shrink(bucket: &mut Option<Bucket>, left: Option<u64>) {
+    if let (Some(bucket), Some(left)) = (bucket, left) {
+        bucket.level = bucket.level.min(left as f64);
+    }
+}
+
+impl Place {
+    /// A place for a request that will use about this much. It is in the queue from the first poll on.
+    pub(crate) fn new(limiter: Limiter, tokens: Tokens) -> Self {
+        Self { limiter, tokens, stage: Stage::New, timer: None }
+    }
+
+    pub(crate) fn limiter(&self) -> &Limiter {
+        &self.limiter
+    }
+
+    /// What the request was estimated to use.
+    pub(crate) fn tokens(&self) -> Tokens {
+        self.tokens
+    }
+
+    /// Waits until the request may be sent.
+    ///
+    /// # Errors
+    /// `Config` if it would have to wait, and there is no runtime to wait in.
+    pub(crate) fn poll_enter(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        loop {
+            let at = match self.turn(cx) {
+                Turn::Now => return Poll::Ready(Ok(())),
+                Turn::Later => return Poll::Pending,
+                Turn::At(at) => at,
+            };
+            if self.timer.is_none() && tokio::runtime::Handle::try_current().is_err() {
+                self.leave();
+                let message = "a rate limit has to be waited for outside of a tokio runtime";
+                return Poll::Ready(Err(Error::new(ErrorKind::Config, message)));
+            }
+            let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(at)));
+            timer.as_mut().reset(at);
+            if timer.as_mut().poll(cx).is_pending() {
+                return Poll::Pending;
+            }
+        }
+    }
+
+    fn turn(&mut self, cx: &Context<'_>) -> Turn {
+        let mut state = self.limiter.state();
+        let number = match self.stage {
+            Stage::New => {
+                let number = state.next;
+                state.next += 1;
+                state.queue.push_back((number, cx.waker().clone()));
+                self.stage = Stage::Waiting(number);
+                number
+            }
+            Stage::Waiting(number) => number,
+            Stage::Running | Stage::Left => return Turn::Now,
+        };
+        let turn = match state.queue.front() {
+            Some((first, _)) if *first == number => state.enter(self.tokens),
+            _ => Turn::Later,
+        };
+        if let Turn::Now = turn {
+            state.queue.pop_front();
+            self.stage = Stage::Running;
+            let next = state.queue.front().map(|(_, waker)| waker.clone());
+            drop(state);
+            if let Some(waker) = next {
+                waker.wake();
+            }
+        } else if let Ok(at) = state.queue.binary_search_by_key(&number, |(number, _)| *number)
+            && let Some((_, waker)) = state.queue.get_mut(at)
+        {
+            waker.clone_from(cx.waker());
+        }
+        turn
+    }
+
+    /// Gives back or pays the difference between what was taken and what was used, once.
+    pub(crate) fn settle(&mut self, used: Tokens) {
+        if mem::replace(&mut self.stage, Stage::Left) != Stage::Running {
+            return;
+        }
+        let taken = self.tokens;
+        self.limiter.change(Instant::now(), |state| {
+            if let Some(bucket) = &mut state.input {
+                bucket.add(taken.input as f64 - used.input as f64);
+            }
+            if let Some(bucket) = &mut state.output {
+                bucket.add(taken.output as f64 - used.output as f64);
+            }
+        });
+    }
+
+    /// Leaves the queue.
+    fn leave(&mut self) {
+        if let Stage::Waiting(number) = self.stage {
+            self.stage = Stage::Left;
+            self.limiter.change(Instant::now(), |state| state.queue.retain(|(it, _)| *it != number));
+        }
+    }
+
+    pub(crate) fn is_running(&self) -> bool {
+        self.stage == Stage::Running
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
+impl fmt::Debug for Limiter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Limiter")
+            .field("per_minute", &self.shared.per_minute)
+            .field("waiting", &self.waiting())
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Place").field("tokens", &self.tokens).field("stage", &self.stage).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,249 @@
+//! Tries a model again: after waits, by what the error is, and never behind the back of a reader.
+
+use std::{
+    fmt,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use futures_core::Stream;
+use tokio::time::Sleep;
+
+use super::attempt::{Attempt, Pending};
+use crate::{Chunk, ChunkStream, Error, ErrorKind, Model, ModelId, ModelInfo, Request, SystemWorld, World};
+
+/// How much of a wait is left to chance.
+const JITTER: f64 = 0.25;
+
+/// A model that is asked again when it fails.
+///
+/// By default an attempt is followed by another one only while nothing of it was shown: its `Start` and `Usage` are
+/// withheld until a block begins. With [`Retry::retract`] an attempt that was shown in part is taken back by
+/// `Chunk::Retracted`, with what it used, and the next one follows. An attempt that said nothing leaves no trace, unless
+/// it used tokens: then its `Start` and a `Retracted` tell, so that every token is accounted for. Each attempt raises
+/// `Request::attempt`, so that no two of them make the same call ids.
+///
+/// Decorators are put around each other. What stands inside is done for each attempt; in general:
+/// `Recorder(Timeout::total(Fallback(Retry(RateLimit(Timeout(wire))), Retry(…))))`. So each attempt waits for its turn
+/// before its time runs, a model is tried again before another one is asked, and the whole has an end. A recorder
+/// outside keeps what the reader saw; one inside keeps each attempt, and what stands around it works again in a replay.
+///
+/// Cancel: dropping the stream ends the attempt at hand, or the wait for the next one.
+///
+/// # Example
+/// ```
+/// use adjutant_llm::{Error, ErrorKind, Request, Retry, Script, ScriptedModel, complete};
+///
+/// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().expect("a runtime")
+/// # .block_on(async {
+/// let overloaded = Error::new(ErrorKind::Overloaded, "the model is overloaded");
+/// let model = Retry::new(ScriptedModel::new([Script::new().fail(overloaded), Script::new().text("Hello.")]));
+/// assert_eq!(complete(&model, Request::new().user("Hi!")).await?.text(), "Hello.");
+/// # Ok::<(), Error>(())
+/// # }).expect("the second attempt succeeds");
+/// ```
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct Retry {
+    model: Arc<dyn Model>,
+    policy: Arc<RetryPolicy>,
+    world: Arc<dyn World>,
+    retract: bool,
+}
+
+/// What is tried again, how often, and after which waits.
+///
+/// The wait before retry n, counted from 0, is `first_wait · 2ⁿ`, at most `longest_wait`, less up to a quarter of it by
+/// chance. A wait that the provider asked for is kept instead, to the letter.
+///
+/// Source: the retry rules of Anthropic's and OpenAI's clients, 2026-08.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RetryPolicy {
+    /// How often a failed request is tried again; 2.
+    pub max_retries: u32,
+    /// The wait before the first retry; 0.5 s.
+    pub first_wait: Duration,
+    /// The longest wait that is not asked for; 8 s.
+    pub longest_wait: Duration,
+    /// The longest wait that may be asked for; 60 s. An error that asks for more is not tried again.
+    pub longest_asked_wait: Duration,
+    /// The kinds of errors that are tried again, unless the provider said what to do (`Error::should_retry`):
+    /// `RateLimited`, `Overloaded`, `Network`, `Timeout`, and `Protocol`, since an answer that is not what the
+    /// protocol says is mostly one that was cut on its way.
+    pub kinds: Vec<ErrorKind>,
+}
+
+impl Retry {
+    /// The model, tried again by the default policy, without retraction.
+    pub fn new(model: impl Model + 'static) -> Self {
+        Self {
+            model: Arc::new(model),
+            policy: Arc::new(RetryPolicy::default()),
+            world: Arc::new(SystemWorld),
+            retract: false,
+        }
+    }
+
+    /// Sets what is tried again, how often, and after which waits.
+    pub fn policy(mut self, policy: RetryPolicy) -> Self {
+        self.policy = Arc::new(policy);
+        self
+    }
+
+    /// Tries again also after something was shown, which is taken back then.
+    pub fn retract(mut self) -> Self {
+        self.retract = true;
+        self
+    }
+
+    /// Sets where chance comes from; the system's without it.
+    pub fn world(mut self, world: Arc<dyn World>) -> Self {
+        self.world = world;
+        self
+    }
+}
+
+impl Model for Retry {
+    fn info(&self) -> &ModelInfo {
+        self.model.info()
+    }
+
+    fn info_of(&self, model: &ModelId) -> &ModelInfo {
+        self.model.info_of(model)
+    }
+
+    fn stream(&self, request: Request) -> ChunkStream {
+        let (attempt, pending) = (Some(Attempt::new(&*self.model, &request)), Pending::new());
+        Box::pin(Retrying { retry: self.clone(), request, retries: 0, pending, attempt, wait: None })
+    }
+}
+
+impl RetryPolicy {
+    /// The default policy: two retries, 0.5 s to 8 s apart.
+    pub fn new() -> Self {
+        use ErrorKind::{Network, Overloaded, Protocol, RateLimited, Timeout};
+        Self {
+            max_retries: 2,
+            first_wait: Duration::from_millis(500),
+            longest_wait: Duration::from_secs(8),
+            longest_asked_wait: Duration::from_secs(60),
+            kinds: vec![RateLimited, Overloaded, Network, Timeout, Protocol],
+        }
+    }
+
+    /// Sets how often a failed request is tried again.
+    #[must_use]
+    pub fn max_retries(mut self, retries: u32) -> Self {
+        self.max_retries = retries;
+        self
+    }
+
+    /// Sets the wait before the first retry, and the longest wait that is not asked for.
+    #[must_use]
+    pub fn waits(mut self, first: Duration, longest: Duration) -> Self {
+        (self.first_wait, self.longest_wait) = (first, longest);
+        self
+    }
+
+    /// Sets the longest wait that may be asked for.
+    #[must_use]
+    pub fn longest_asked_wait(mut self, wait: Duration) -> Self {
+        self.longest_asked_wait = wait;
+        self
+    }
+
+    /// Sets the kinds of errors that are tried again.
+    #[must_use]
+    pub fn on(mut self, kinds: impl Into<Vec<ErrorKind>>) -> Self {
+        self.kinds = kinds.into();
+        self
+    }
+
+    /// How long to wait before the retry of this number, counted from 0; `None` if the error is not to be tried again.
+    fn wait(&self, error: &Error, retries: u32, world: &dyn World) -> Option<Duration> {
+        let worth = error.should_retry().unwrap_or_else(|| self.kinds.contains(&error.kind()));
+        if retries >= self.max_retries || !worth {
+            return None;
+        }
+        match error.retry_after() {
+            Some(wait) if wait > self.longest_asked_wait => None,
+            Some(wait) if !wait.is_zero() => Some(wait),
+            Some(_) | None => {
+                let doubled = self.first_wait.saturating_mul(2_u32.saturating_pow(retries)).min(self.longest_wait);
+                let jittered = doubled.as_secs_f64() * (1.0 - JITTER * world.unit());
+                Some(Duration::try_from_secs_f64(jittered).unwrap_or(doubled))
+            }
+        }
+    }
+}
+
+impl Default for RetryPolicy {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+struct Retrying {
+    retry: Retry,
+    request: Request,
+    retries: u32,
+    pending: Pending,
+    /// There while the model is asked.
+    attempt: Option<Attempt>,
+    /// There while the next attempt is waited for.
+    wait: Option<Pin<Box<Sleep>>>,
+}
+
+impl Retrying {
+    /// The attempt failed: another one follows, or the stream ends.
+    fn failed(&mut self, error: Error) {
+        let Some(attempt) = self.attempt.take() else { return };
+        let may = self.retry.retract || !attempt.is_shown();
+        let wait = may.then(|| self.retry.policy.wait(&error, self.retries, &*self.retry.world)).flatten();
+        // Without a runtime there is no clock to wait by.
+        let Some(wait) = wait.filter(|_| tokio::runtime::Handle::try_current().is_ok()) else {
+            return attempt.fail(error, &mut self.pending);
+        };
+        self.retries += 1;
+        self.request.attempt = attempt.following();
+        attempt.give_up(error, &mut self.pending);
+        self.wait = Some(Box::pin(tokio::time::sleep(wait)));
+    }
+}
+
+impl Stream for Retrying {
+    type Item = Result<Chunk, Error>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = &mut *self;
+        loop {
+            if let Some(item) = this.pending.pop_front() {
+                return Poll::Ready(Some(item));
+            }
+            if let Some(wait) = &mut this.wait {
+                ready!(wait.as_mut().poll(cx));
+                this.wait = None;
+                this.attempt = Some(Attempt::new(&*this.retry.model, &this.request));
+            }
+            let Some(attempt) = &mut this.attempt else { return Poll::Ready(None) };
+            match ready!(attempt.poll(cx)) {
+                Ok(chunk) => {
+                    if let Chunk::Done(_) = chunk {
+                        this.attempt = None;
+                    }
+                    return Poll::Ready(Some(Ok(chunk)));
+                }
+                Err(error) => this.failed(error),
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Retrying {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Retrying").field("retry", &self.retry).field("retries", &self.retries).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,15 @@
+//! What is said: by people, by models, and by tools. How it is put together is in `transcript.rs`.
+
+mod content;
+mod extra;
+mod id;
+mod reply;
+mod result;
+mod user;
+
+pub use content::{Content, Document, Image, Source};
+pub use extra::Extra;
+pub use id::{CallId, CallIdError, EntryId, ModelId, ThreadId, ToolName};
+pub use reply::{Block, Call, Reply, Stop, Text, Thinking};
+pub use result::{CallResult, Status, Terminate};
+pub use user::{Origin, UserMessage};

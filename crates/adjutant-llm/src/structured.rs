@@ -1,0 +1,160 @@
+//! Answers that fit a schema: asked for in the way that the model has, checked, and sent back for repair.
+
+mod ask;
+mod form;
+mod read;
+
+use std::{fmt, marker::PhantomData, sync::Arc};
+
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use self::{
+    ask::{Asked, Mode},
+    form::Form,
+};
+use crate::{Error, ErrorKind, Format, Model, NanoUsd, Reply, Request, Stop, Usage};
+
+/// How often a model may repair its answer, unless it is set.
+const REPAIRS: u32 = 2;
+/// How often a model may pause within one answer.
+const MAX_PAUSES: u32 = 8;
+
+/// What an answer must be like: a schema, compiled once, and the type that is read from it. Cheap to clone.
+///
+/// How it is asked for is data of the model ([`ModelInfo::structured`](crate::ModelInfo::structured)): by the wire's
+/// own mode, by a call that the model must make, or by words. The answer is validated whatever the way; where it does
+/// not fit, the model is shown every place that is wrong and asked again, twice unless it is set.
+///
+/// A schema that is not one of an object is wrapped in an object with the one field `value`, because wires take no
+/// other; the wrapping is taken off again.
+pub struct Shape<T> {
+    form: Arc<Form>,
+    repairs: u32,
+    reads: PhantomData<fn() -> T>,
+}
+
+/// An answer that fits its shape.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Shaped<T> {
+    /// The answer.
+    pub value: T,
+    /// The reply that holds it.
+    pub reply: Arc<Reply>,
+    /// What all attempts used together, retracted ones included.
+    pub usage: Usage,
+    /// What all attempts cost together, if the price is known.
+    pub cost: Option<NanoUsd>,
+    /// How many replies it took: 1, and one for each repair or pause.
+    pub attempts: u32,
+}
+
+impl<T: DeserializeOwned + JsonSchema> Shape<T> {
+    /// The shape of a Rust type, named after it.
+    ///
+    /// # Errors
+    /// `Invalid` if the type's schema is none.
+    pub fn new() -> Result<Self, Error> {
+        Self::of(form::format_of::<T>())
+    }
+}
+
+impl<T: DeserializeOwned> Shape<T> {
+    /// The shape of a schema that is only known at run time; `T` is what fits it, for example `serde_json::Value`.
+    ///
+    /// # Errors
+    /// `Invalid` if it is no JSON schema, or if its name has other than 1 to 64 letters, digits, `_` and `-`.
+    pub fn of(format: Format) -> Result<Self, Error> {
+        Ok(Self { form: Arc::new(Form::compile(format)?), repairs: REPAIRS, reads: PhantomData })
+    }
+
+    /// Sets how often the model may repair its answer.
+    #[must_use]
+    pub fn repairs(mut self, repairs: u32) -> Self {
+        self.repairs = repairs;
+        self
+    }
+
+    /// The name and the schema that models are shown.
+    pub fn format(&self) -> &Format {
+        self.form.format()
+    }
+
+    /// Asks a model for an answer of this shape. The tools of the request are shown, but not to be called.
+    ///
+    /// Cancel: dropping the future ends the request; what was said so far is lost.
+    ///
+    /// # Errors
+    /// Whatever a stream ended in. `Refused` if the model refused or a filter stopped it; `Invalid` if the output
+    /// limit cut the answer off, or a tool of the request has the name of the shape; `Protocol` if the model called a
+    /// tool of the request, or if its answer still does not fit after all repairs.
+    pub async fn ask(&self, model: &(impl Model + ?Sized), request: Request) -> Result<Shaped<T>, Error> {
+        let info = model.info();
+        let mode = Mode::of(info, &request.options);
+        let mut asked = Asked::new(ask::prepare(request, info, mode, &self.form)?);
+        let (mut repairs, mut pauses) = (0, 0);
+        loop {
+            let reply = asked.gather(model).await?;
+            if reply.stop == Stop::Paused && pauses < MAX_PAUSES {
+                pauses += 1;
+                asked.go_on(&reply)?;
+                continue;
+            }
+            let wrong = match read::answer(&reply, mode, &self.form)? {
+                Ok(value) => match serde_json::from_value::<T>(value) {
+                    Ok(value) => return Ok(asked.finish(value, reply)),
+                    Err(error) => vec![read::whole(error.to_string())],
+                },
+                Err(wrong) => wrong,
+            };
+            if repairs == self.repairs {
+                return Err(self.hopeless(asked.attempts(), &wrong));
+            }
+            repairs += 1;
+            asked.repair(&reply, mode, &self.form, &wrong)?;
+        }
+    }
+
+    fn hopeless(&self, attempts: u32, wrong: &[crate::Violation]) -> Error {
+        let name = &self.form.format().name;
+        let wrong = read::list(wrong);
+        Error::new(ErrorKind::Protocol, format!("no answer fits {name} after {attempts} attempts: {wrong}"))
+    }
+}
+
+/// Asks a model for an answer of a Rust type; see [`Shape`], which compiles the type's schema only once.
+///
+/// # Errors
+/// As [`Shape::new`] and [`Shape::ask`].
+pub async fn complete_as<T: DeserializeOwned + JsonSchema>(
+    model: &(impl Model + ?Sized),
+    request: Request,
+) -> Result<Shaped<T>, Error> {
+    Shape::new()?.ask(model, request).await
+}
+
+/// Asks a model for JSON that fits a schema; see [`Shape`], which compiles it only once.
+///
+/// # Errors
+/// As [`Shape::of`] and [`Shape::ask`].
+pub async fn complete_json(
+    model: &(impl Model + ?Sized),
+    request: Request,
+    format: Format,
+) -> Result<Shaped<Value>, Error> {
+    Shape::of(format)?.ask(model, request).await
+}
+
+impl<T> Clone for Shape<T> {
+    fn clone(&self) -> Self {
+        Self { form: Arc::clone(&self.form), repairs: self.repairs, reads: PhantomData }
+    }
+}
+
+impl<T> fmt::Debug for Shape<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shape").field("format", self.form.format()).field("repairs", &self.repairs).finish()
+    }
+}

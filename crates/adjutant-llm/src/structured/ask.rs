@@ -1,0 +1,196 @@
+//! The requests of a structured answer: the first one, the ones that repair, and what they use.
+
+use std::sync::Arc;
+
+use super::{Shaped, form::Form, read};
+use crate::{
+    CallResult, Chunk, Collector, Effort, Entry, Error, ErrorKind, Model, ModelId, ModelInfo, NanoUsd, Options, Origin,
+    Reply, Request, RequestOption, Status, Structured, ToolChoice, ToolDecl, ToolName, Turn, Usage, UserMessage,
+    Violation,
+};
+
+/// Who speaks in the instructions that are added to a conversation.
+const SPEAKER: &str = "structured_output";
+
+/// How the answer is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// By the wire's own mode.
+    Native,
+    /// By a call that the model is forced to make.
+    Forced,
+    /// By a call that the model is asked to make.
+    Called,
+    /// By words.
+    Prompt,
+}
+
+impl Mode {
+    /// Source: Anthropic, "Extended thinking" (2025): a request that asks to think may not force a call.
+    pub(super) fn of(info: &ModelInfo, options: &Options) -> Self {
+        let thinks = options.thinking.is_some_and(|it| it != Effort::Off);
+        match info.structured {
+            Structured::Native => Mode::Native,
+            Structured::Tool if thinks || info.refuses.contains(&RequestOption::ForcedCalls) => Mode::Called,
+            Structured::Tool => Mode::Forced,
+            Structured::Prompt => Mode::Prompt,
+        }
+    }
+
+    /// Whether the answer is the arguments of a call.
+    pub(super) fn calls(self) -> bool {
+        matches!(self, Mode::Forced | Mode::Called)
+    }
+}
+
+/// The request, with what the way of asking adds to it.
+pub(super) fn prepare(mut request: Request, info: &ModelInfo, mode: Mode, form: &Form) -> Result<Request, Error> {
+    let format = form.format();
+    let mut options = Options::clone(&request.options);
+    options.format = None;
+    if mode.calls() {
+        if request.tools.iter().any(|tool| *tool.name.0 == *format.name) {
+            let message = format!("a tool of the request has the name of the answer: {}", format.name);
+            return Err(Error::new(ErrorKind::Invalid, message));
+        }
+        let declared = request.tools.iter().cloned().chain([tool(form)]);
+        request.tools = declared.collect();
+        options.sequential_calls = !info.refuses.contains(&RequestOption::SequentialCalls);
+        options.tool_choice =
+            if mode == Mode::Forced { ToolChoice::Named(ToolName(Arc::clone(&format.name))) } else { ToolChoice::Auto };
+    } else if !request.tools.is_empty() && options.server_tools.is_empty() {
+        options.tool_choice = ToolChoice::None;
+    }
+    match mode {
+        Mode::Native => options.format = Some(format.clone()),
+        Mode::Forced => {}
+        Mode::Called => add(
+            &mut request,
+            format!("Give your answer by calling the tool `{}` exactly once. Write nothing else.", format.name),
+        ),
+        Mode::Prompt => add(
+            &mut request,
+            format!(
+                "Answer with one JSON object and nothing else: no explanation, no code fence. It must fit this JSON \
+                 schema, which is named `{}`:\n{}",
+                format.name, format.schema
+            ),
+        ),
+    }
+    request.options = Arc::new(options);
+    Ok(request)
+}
+
+fn tool(form: &Form) -> ToolDecl {
+    let format = form.format();
+    let about = format.schema.get("description").and_then(|it| it.as_str()).map(|it| format!(" {it}"));
+    let description = format!("Takes the whole answer; call it exactly once.{}", about.unwrap_or_default());
+    ToolDecl {
+        name: ToolName(Arc::clone(&format.name)),
+        description: description.into(),
+        schema: Arc::clone(&format.schema),
+    }
+}
+
+/// Adds an instruction at the end of a conversation, which goes its own way from here.
+fn add(request: &mut Request, text: String) {
+    let message = UserMessage::text(text).from_origin(Origin::Reminder { by: SPEAKER.into() });
+    request.entries = request.entries.fork();
+    request.entries.push(Entry::User(message));
+}
+
+/// A conversation about one answer, and what it has used.
+pub(super) struct Asked {
+    request: Request,
+    usage: Usage,
+    cost: Option<NanoUsd>,
+    attempts: u32,
+}
+
+impl Asked {
+    pub(super) fn new(request: Request) -> Self {
+        Self { request, usage: Usage::default(), cost: Some(NanoUsd::default()), attempts: 0 }
+    }
+
+    pub(super) fn attempts(&self) -> u32 {
+        self.attempts
+    }
+
+    /// Waits for the next reply, and counts what it and the attempts before it used.
+    pub(super) async fn gather(&mut self, model: &(impl Model + ?Sized)) -> Result<Arc<Reply>, Error> {
+        self.attempts += 1;
+        let mut stream = model.stream(self.request.clone());
+        let mut collector = Collector::new();
+        let mut answering = model.info().id.clone();
+        while let Some(chunk) = std::future::poll_fn(|cx| stream.as_mut().poll_next(cx)).await {
+            let chunk = chunk?;
+            match &chunk {
+                Chunk::Start { attempt, model, .. } => {
+                    answering = model.clone();
+                    // The calls of the next reply must have other ids than those of this one.
+                    self.request.attempt = attempt.saturating_add(1);
+                }
+                Chunk::Retracted { usage, .. } => self.spend(model, &answering, usage),
+                Chunk::Open { .. }
+                | Chunk::Delta { .. }
+                | Chunk::Close { .. }
+                | Chunk::Usage { .. }
+                | Chunk::Done(_) => {}
+            }
+            if let Some(reply) = collector.push(&chunk)? {
+                self.spend(model, &reply.model, &reply.usage);
+                return Ok(reply);
+            }
+        }
+        Err(Error::new(ErrorKind::Protocol, "the stream of the model ended without a reply"))
+    }
+
+    fn spend(&mut self, model: &(impl Model + ?Sized), answering: &ModelId, usage: &Usage) {
+        let cost = model.info_of(answering).cost(usage);
+        self.cost = self.cost.zip(cost).map(|(sum, cost)| sum + cost);
+        self.usage += *usage;
+    }
+
+    /// Sends a paused reply back, so that it goes on.
+    pub(super) fn go_on(&mut self, reply: &Arc<Reply>) -> Result<(), Error> {
+        self.said(reply, "not run")
+    }
+
+    /// Sends a reply back with what is wrong about it.
+    pub(super) fn repair(
+        &mut self,
+        reply: &Arc<Reply>,
+        mode: Mode,
+        form: &Form,
+        wrong: &[Violation],
+    ) -> Result<(), Error> {
+        self.said(reply, "not accepted: see the next message")?;
+        let again = match mode {
+            Mode::Native | Mode::Prompt => "Answer again with the whole corrected JSON object and nothing else.".into(),
+            Mode::Forced | Mode::Called => {
+                format!("Call `{}` again with the whole corrected answer.", form.format().name)
+            }
+        };
+        add(&mut self.request, format!("The answer does not fit its schema:\n{}\n{again}", read::list(wrong)));
+        Ok(())
+    }
+
+    /// Puts a reply at the end of the conversation; each of its calls gets this result.
+    fn said(&mut self, reply: &Arc<Reply>, result: &str) -> Result<(), Error> {
+        let mut open = Turn::open(Arc::clone(reply));
+        let result = Arc::new(CallResult::new(Status::InvalidArguments, result));
+        for call in reply.calls() {
+            // A call that has its result already has an id that is used twice, which `close` finds.
+            let _ = open.put(call.id, Arc::clone(&result));
+        }
+        let unpaired = |_| Error::new(ErrorKind::Protocol, "two calls of a reply have one id");
+        let turn = open.close().map_err(unpaired)?;
+        self.request.entries = self.request.entries.fork();
+        self.request.entries.push(Entry::Turn(turn));
+        Ok(())
+    }
+
+    pub(super) fn finish<T>(self, value: T, reply: Arc<Reply>) -> Shaped<T> {
+        Shaped { value, reply, usage: self.usage, cost: self.cost, attempts: self.attempts }
+    }
+}

@@ -1,0 +1,128 @@
+//! Finds the answer in a reply: in the arguments of a call, or in a text that may hold more than JSON.
+
+use serde_json::Value;
+
+use super::{ask::Mode, form::Form};
+use crate::{Error, ErrorKind, Reply, Stop, Violation};
+
+/// How many places of a text are tried as the begin of an object.
+const MAX_BEGINS: usize = 64;
+/// How many wrong places a model is shown.
+const MAX_LISTED: usize = 20;
+/// How many characters of a message about one place it is shown.
+const MAX_MESSAGE: usize = 300;
+
+/// The answer that a reply gives, or what is wrong with it.
+///
+/// # Errors
+/// If the reply is none that could be repaired.
+pub(super) fn answer(reply: &Reply, mode: Mode, form: &Form) -> Result<Result<Value, Vec<Violation>>, Error> {
+    let name = &form.format().name;
+    match reply.stop {
+        Stop::Refused | Stop::Filtered => {
+            let message = format!("the model refused to answer with {name}");
+            let error = Error::new(ErrorKind::Refused, message);
+            return Err(match &reply.raw_stop {
+                Some(word) => error.with_code(word.clone()),
+                None => error,
+            });
+        }
+        Stop::Length => {
+            let message = format!("the output limit cut off the answer {name}; hint: raise max_output_tokens");
+            return Err(Error::new(ErrorKind::Invalid, message));
+        }
+        Stop::Interrupted => {
+            return Err(Error::new(ErrorKind::Protocol, format!("the answer {name} was interrupted")));
+        }
+        Stop::End | Stop::Sequence | Stop::Calls | Stop::Paused => {}
+    }
+    if let Some(other) = reply.calls().find(|call| !mode.calls() || *call.name.0 != **name) {
+        let message = format!("the model called {} instead of answering with {name}", other.name);
+        return Err(Error::new(ErrorKind::Protocol, message));
+    }
+    let mut calls = reply.calls();
+    Ok(match (calls.next(), calls.next()) {
+        (None, _) => text(&reply.text()).and_then(|found| form.accept(found)),
+        (Some(call), None) => arguments(&call.args).and_then(|found| form.accept(found)),
+        (Some(_), Some(_)) => Err(vec![whole(format!("{name} was called more than once"))]),
+    })
+}
+
+/// What is wrong with an answer as a whole.
+pub(super) fn whole(message: String) -> Violation {
+    Violation { path: String::new(), message }
+}
+
+/// One line for each wrong place.
+pub(super) fn list(wrong: &[Violation]) -> String {
+    let line = |it: &Violation| {
+        let message: String = it.message.chars().take(MAX_MESSAGE).collect();
+        let place = if it.path.is_empty() { "the whole" } else { &it.path };
+        format!("- {place}: {message}")
+    };
+    let mut lines: Vec<String> = wrong.iter().take(MAX_LISTED).map(line).collect();
+    if wrong.len() > MAX_LISTED {
+        lines.push(format!("- and {} more", wrong.len() - MAX_LISTED));
+    }
+    lines.join("\n")
+}
+
+fn arguments(args: &str) -> Result<Value, Vec<Violation>> {
+    serde_json::from_str(args).map_err(|error| vec![whole(format!("not JSON: {error}"))])
+}
+
+/// The JSON in a text: all of it, else the first fenced part that is JSON, else the first object.
+fn text(text: &str) -> Result<Value, Vec<Violation>> {
+    let error = match serde_json::from_str(text.trim()) {
+        Ok(value) => return Ok(value),
+        Err(error) => error,
+    };
+    fenced(text).or_else(|| embedded(text)).ok_or_else(|| vec![whole(format!("no JSON in the answer: {error}"))])
+}
+
+fn fenced(text: &str) -> Option<Value> {
+    text.split("```").skip(1).step_by(2).take(MAX_BEGINS).find_map(|part| {
+        let body = part.split_once('\n').map_or(part, |(_, body)| body);
+        serde_json::from_str(body.trim()).ok()
+    })
+}
+
+fn embedded(text: &str) -> Option<Value> {
+    text.match_indices('{').take(MAX_BEGINS).find_map(|(at, _)| {
+        let mut values = serde_json::Deserializer::from_str(&text[at..]).into_iter::<Value>();
+        values.next()?.ok()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(said: &str, expect: Option<Value>) {
+        assert_eq!(text(said).ok(), expect, "{said}");
+    }
+
+    #[test]
+    fn text_finds_json_when_it_is_plain_fenced_or_embedded() {
+        check(" {\"a\": 1}\n", Some(json!({"a": 1})));
+        check("Here:\n```json\n{\"a\": [\"`\"]}\n```\nDone.", Some(json!({"a": ["`"]})));
+        check("```\nnot this\n```\n```json\n[1]\n```", Some(json!([1])));
+        check("It is {not this} but {\"a\": {\"b\": \"}\"}}, I think.", Some(json!({"a": {"b": "}"}})));
+        check("no", None);
+        check("{\"a\": 1", None);
+        check("```json\n{\"a\": 1", None);
+    }
+
+    #[test]
+    fn list_is_bounded_when_much_is_wrong() {
+        let wrong: Vec<Violation> =
+            (0..22).map(|n| Violation { path: format!("/{n}"), message: "x".repeat(400) }).collect();
+        let listed = list(&wrong);
+        assert_eq!(listed.lines().count(), 21);
+        assert_eq!(listed.lines().next(), Some(&*format!("- /0: {}", "x".repeat(300))));
+        assert!(listed.ends_with("- and 2 more"), "{listed}");
+    }
+}

@@ -1,0 +1,27 @@
+//! Spans and metrics of model calls, agents and tools, as `tracing` knows them, under the names of OpenTelemetry.
+//!
+//! Nothing is exported here, and nothing is paid where no subscriber is interested.
+
+mod messages;
+mod metrics;
+pub mod semconv;
+mod spans;
+mod traced;
+
+use serde::{Deserialize, Serialize};
+
+pub use metrics::METRICS_TARGET;
+pub use spans::{agent_span, record_error, record_result, record_usage, tool_span};
+pub use traced::Traced;
+
+/// Whether spans hold what was said. It is likely to hold what nobody but its author should read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Contents {
+    /// They do not.
+    #[default]
+    Omitted,
+    /// They do: messages, arguments and results, without the bytes of pictures and documents.
+    Recorded,
+}

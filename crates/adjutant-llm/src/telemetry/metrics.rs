@@ -1,0 +1,52 @@
+//! Metrics of model calls: one `tracing` event for each call, in the form that `tracing-opentelemetry` counts.
+
+use std::time::Duration;
+
+use tracing::Level;
+
+use super::{semconv, spans::int};
+use crate::Usage;
+
+/// The target of the events. Their fields begin with `monotonic_counter.` and `histogram.`; the level is debug.
+pub const METRICS_TARGET: &str = "adjutant::metrics";
+
+/// Whether anyone listens.
+pub(super) fn wanted() -> bool {
+    tracing::enabled!(target: METRICS_TARGET, Level::DEBUG)
+}
+
+/// What is measured of one call of a model.
+pub(super) struct Measured<'a> {
+    pub(super) provider: &'a str,
+    pub(super) model: &'a str,
+    pub(super) took: Duration,
+    pub(super) to_first_chunk: Option<Duration>,
+    pub(super) usage: Usage,
+    pub(super) error: Option<&'static str>,
+}
+
+impl Measured<'_> {
+    /// Source: open-telemetry/semantic-conventions-genai, `docs/gen-ai/client-inference.md` (2026).
+    pub(super) fn emit(&self) {
+        let some = |tokens: u64| (tokens > 0).then(|| int(tokens));
+        tracing::event!(
+            target: METRICS_TARGET,
+            Level::DEBUG,
+            { semconv::OPERATION_NAME } = semconv::CHAT,
+            { semconv::PROVIDER_NAME } = self.provider,
+            { semconv::REQUEST_MODEL } = self.model,
+            { semconv::ERROR_TYPE } = self.error,
+            { "histogram.gen_ai.client.inference.duration" } = self.took.as_secs_f64(),
+            { "histogram.gen_ai.client.inference.time_to_first_chunk" } =
+                self.to_first_chunk.map(|it| it.as_secs_f64()),
+            { "monotonic_counter.gen_ai.client.inference.usage.input_tokens" } = some(self.usage.input()),
+            { "monotonic_counter.gen_ai.client.inference.usage.output_tokens" } = some(self.usage.output),
+            { "monotonic_counter.gen_ai.client.inference.usage.cache_read.input_tokens" } =
+                some(self.usage.cache_read),
+            { "monotonic_counter.gen_ai.client.inference.usage.cache_write.input_tokens" } =
+                some(self.usage.cache_write),
+            { "monotonic_counter.gen_ai.client.inference.usage.reasoning.output_tokens" } =
+                some(self.usage.reasoning),
+        );
+    }
+}

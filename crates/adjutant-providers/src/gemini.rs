@@ -1,0 +1,78 @@
+//! The Gemini wire of Google's Generative Language API: the model, and how it says who is asking.
+
+mod decode;
+mod encode;
+mod head;
+mod schema;
+mod wire;
+
+use std::{fmt::Write, sync::Arc};
+
+use adjutant_llm::ModelInfo;
+
+use crate::{
+    blocks::Place,
+    credentials::Key,
+    driver::{Address, Auth},
+    host::{Host, Protocol, hosted},
+};
+
+const BASE_URL: &str = "https://generativelanguage.googleapis.com";
+
+/// A model behind the Gemini API. Cloning is cheap.
+///
+/// Extra fields of a request are added to its body; the fields of `generationConfig` and `toolConfig` go beside those
+/// that are made of the options, and win.
+#[derive(Debug, Clone)]
+pub struct Gemini {
+    inner: Arc<Host<encode::Encoder>>,
+}
+
+impl Gemini {
+    /// A model at `https://generativelanguage.googleapis.com`.
+    pub fn new(info: ModelInfo, key: impl Into<Key>) -> Self {
+        let info = Arc::new(info);
+        let protocol = encode::Encoder { info: Arc::clone(&info) };
+        Self { inner: Host::new(info, protocol, BASE_URL, key.into()) }
+    }
+
+    /// Sets another base URL, without a version; `/v1beta/models/<name>:streamGenerateContent` is added.
+    #[must_use]
+    pub fn base_url(mut self, url: impl AsRef<str>) -> Self {
+        self.inner.set_base_url(url.as_ref());
+        self
+    }
+}
+
+hosted!(Gemini);
+
+impl Protocol for encode::Encoder {
+    type Decoder = decode::Decoder;
+
+    /// Source: reference of `models.streamGenerateContent`, v1beta, 2026-11; `alt=sse` makes a list into events.
+    fn address(&self, info: &ModelInfo) -> Address {
+        let path = format!("/v1beta/models/{}:streamGenerateContent?alt=sse", escaped(info.name()));
+        Address { path, auth: Auth::Header("x-goog-api-key"), headers: &[] }
+    }
+
+    fn decoder(&self, info: &Arc<ModelInfo>, place: Place) -> decode::Decoder {
+        decode::Decoder::new(info, place)
+    }
+}
+
+/// A name as one segment of a path, whatever it holds.
+fn escaped(name: &str) -> String {
+    let mut segment = String::with_capacity(name.len());
+    for byte in name.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            segment.push(char::from(byte));
+        } else {
+            // A string takes everything.
+            let _ = write!(segment, "%{byte:02X}");
+        }
+    }
+    segment
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,388 @@
+//! Responses of the Gemini API as chunks. Pure: state and an event give chunks.
+
+use std::{borrow::Cow, collections::VecDeque, sync::Arc};
+
+use adjutant_llm::{
+    Block, BlockKind, Call, Chunk, Error, ErrorKind, Extra, ModelId, ModelInfo, Reply, Stop, Text as Spoken, Thinking,
+    Usage,
+};
+use serde_json::{Map, Value, value::RawValue};
+
+use super::{
+    encode::{METADATA, SIGNATURE},
+    wire::{self, Called, Candidate, Piece, PromptFeedback, Response},
+};
+use crate::{
+    blocks::{Blocks, Place},
+    classify::Refusal,
+    driver::{Decode, Flow},
+    sse::Frame,
+    text::Text,
+};
+
+/// What some gateways end a stream with; the API itself just ends.
+const DONE: &str = "[DONE]";
+/// How many characters of an event that cannot be read stand in the message.
+const MAX_EXCERPT: usize = 120;
+
+/// The state of one answer.
+#[derive(Debug)]
+pub(super) struct Decoder {
+    model: ModelId,
+    /// Whose opaque blocks these are.
+    issuer: Arc<str>,
+    blocks: Blocks,
+    /// The text or thought that is being said.
+    open: Option<Open>,
+    /// What was said about the text, and is not kept with one yet.
+    metadata: Map<String, Value>,
+    usage: wire::Usage,
+    raw_usage: Map<String, Value>,
+    stop: Option<(Stop, Arc<str>)>,
+    wire_id: Option<Arc<str>>,
+}
+
+#[derive(Debug)]
+struct Open {
+    block: u32,
+    kind: Kind,
+    text: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Text,
+    Thought,
+}
+
+impl Decoder {
+    pub(super) fn new(info: &ModelInfo, place: Place) -> Self {
+        Self {
+            model: info.id.clone(),
+            issuer: info.provider().into(),
+            blocks: Blocks::new(place),
+            open: None,
+            metadata: Map::new(),
+            usage: wire::Usage::default(),
+            raw_usage: Map::new(),
+            stop: None,
+            wire_id: None,
+        }
+    }
+
+    fn candidate(&mut self, candidate: Candidate<'_>, out: &mut VecDeque<Chunk>) -> Result<(), Error> {
+        if candidate.index.unwrap_or(0) != 0 {
+            return Ok(());
+        }
+        let said = [candidate.grounding_metadata, candidate.citation_metadata, candidate.url_context_metadata];
+        for (name, raw) in METADATA.into_iter().zip(said) {
+            if let Some(value) = raw.and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok()) {
+                self.metadata.insert(name.to_owned(), value);
+            }
+        }
+        for raw in candidate.content.map(|content| content.parts).unwrap_or_default() {
+            self.part(raw, out)?;
+        }
+        match candidate.finish_reason.0.as_deref() {
+            None | Some("" | "FINISH_REASON_UNSPECIFIED") => Ok(()),
+            Some(reason) => self.finished(reason, candidate.finish_message.0),
+        }
+    }
+
+    fn part(&mut self, raw: &RawValue, out: &mut VecDeque<Chunk>) -> Result<(), Error> {
+        let piece: Piece<'_> = serde_json::from_str(raw.get()).map_err(|_| unreadable(raw.get()))?;
+        let signature = piece.thought_signature.map(|Text(it)| it).filter(|it| !it.is_empty());
+        let kind = if piece.thought == Some(true) { Kind::Thought } else { Kind::Text };
+        match (piece.text, piece.function_call) {
+            (_, Some(call)) => self.call(call, signature, out),
+            (Some(Text(text)), None) => self.say(kind, &text, signature, out),
+            (None, None) => {
+                let value: Value = serde_json::from_str(raw.get()).map_err(|_| unreadable(raw.get()))?;
+                let is_bare = |it: &Map<String, Value>| it.keys().all(|name| name == "thought" || name == SIGNATURE);
+                if value.as_object().is_none_or(is_bare) {
+                    return self.say(kind, "", signature, out);
+                }
+                self.keep(value, out)
+            }
+        }
+    }
+
+    /// Says more, in the open block if that is of the same kind. A signature belongs to its part alone, so a signed
+    /// part is a block of its own, even without words.
+    fn say(
+        &mut self,
+        kind: Kind,
+        text: &str,
+        signature: Option<Cow<'_, str>>,
+        out: &mut VecDeque<Chunk>,
+    ) -> Result<(), Error> {
+        if text.is_empty() && signature.is_none() {
+            return Ok(());
+        }
+        if signature.is_some() || self.open.as_ref().is_none_or(|open| open.kind != kind) {
+            self.hush(None, out);
+            let opens = if kind == Kind::Text { BlockKind::Text } else { BlockKind::Thinking };
+            let block = self.blocks.open(|_| opens, out)?;
+            self.open = Some(Open { block, kind, text: String::new() });
+        }
+        if let Some(open) = self.open.as_mut().filter(|_| !text.is_empty()) {
+            open.text.push_str(text);
+            out.push_back(Chunk::Delta { block: open.block, text: text.to_owned() });
+        }
+        if signature.is_some() {
+            self.hush(signature, out);
+        }
+        Ok(())
+    }
+
+    /// Closes the open block.
+    fn hush(&mut self, signature: Option<Cow<'_, str>>, out: &mut VecDeque<Chunk>) {
+        let Some(open) = self.open.take() else { return };
+        let content = match open.kind {
+            Kind::Thought => Block::Thinking(Thinking {
+                text: open.text.into(),
+                signature: signature.map(Into::into),
+                redacted: false,
+                extra: Extra::default(),
+            }),
+            Kind::Text => {
+                let extra = extra(signature, std::mem::take(&mut self.metadata));
+                Block::Text(Spoken { text: open.text.into(), extra })
+            }
+        };
+        self.blocks.close(open.block, content, out);
+    }
+
+    /// Takes a call, which comes whole. Calls without ids are never the same one.
+    fn call(
+        &mut self,
+        call: Called<'_>,
+        signature: Option<Cow<'_, str>>,
+        out: &mut VecDeque<Chunk>,
+    ) -> Result<(), Error> {
+        if call.will_continue == Some(true) || call.partial_args.into_iter().next().is_some() {
+            return Err(protocol("a call comes in pieces, which was not asked for"));
+        }
+        let name = call.name.0.filter(|name| !name.is_empty()).ok_or_else(|| protocol("a call names no tool"))?;
+        let name: Arc<str> = name.into();
+        let args = call.args.map_or("", RawValue::get);
+        self.hush(None, out);
+        let kind = |id| BlockKind::Call { id, name: name.to_string().into() };
+        let block = self.blocks.open(kind, out)?;
+        if !args.is_empty() {
+            out.push_back(Chunk::Delta { block, text: args.to_owned() });
+        }
+        let mut closed = Call::new(self.blocks.call_id(block), &*name, args);
+        closed.wire_id = call.id.0.filter(|id| !id.is_empty()).map(Into::into);
+        closed.extra = extra(signature, Map::new());
+        self.blocks.close(block, Block::Call(closed), out);
+        Ok(())
+    }
+
+    /// Keeps a part that only its issuer understands.
+    fn keep(&mut self, value: Value, out: &mut VecDeque<Chunk>) -> Result<(), Error> {
+        self.hush(None, out);
+        let block = self.blocks.open(|_| BlockKind::Opaque, out)?;
+        self.blocks.close(block, Block::Opaque { issuer: Arc::clone(&self.issuer), value }, out);
+        Ok(())
+    }
+
+    /// Takes a usage: counts are cumulative, and one that is missing stays.
+    fn used(&mut self, raw: &RawValue, out: &mut VecDeque<Chunk>) {
+        let Ok(said) = serde_json::from_str::<wire::Usage>(raw.get()) else { return };
+        let Ok(Value::Object(fields)) = serde_json::from_str(raw.get()) else { return };
+        let before = self.raw_usage.clone();
+        self.raw_usage.extend(fields.into_iter().filter(|(_, value)| !value.is_null()));
+        if self.raw_usage == before {
+            return;
+        }
+        self.usage.add(said);
+        out.push_back(Chunk::Usage {
+            usage: self.usage.normal(),
+            raw: Arc::new(Value::Object(self.raw_usage.clone())),
+        });
+    }
+
+    fn finished(&mut self, reason: &str, message: Option<Cow<'_, str>>) -> Result<(), Error> {
+        let failure = match ending(reason) {
+            Ending::Stop(stop) => {
+                self.stop = Some((stop, reason.into()));
+                return Ok(());
+            }
+            Ending::Failure(failure) => failure,
+        };
+        let why = message.filter(|it| !it.is_empty()).map(|it| format!(": {}", excerpt(&it))).unwrap_or_default();
+        let text = format!("{} broke off ({reason}){why}", self.model);
+        Err(match failure {
+            Failure::Passing => Error::new(ErrorKind::Overloaded, text).with_should_retry(true),
+            Failure::Request => Error::new(ErrorKind::Invalid, text),
+            Failure::Unknown => Error::new(ErrorKind::Protocol, text),
+        }
+        .with_code(reason))
+    }
+
+    /// The prompt was refused, so that no candidate comes at all.
+    fn blocked(&self, feedback: &PromptFeedback<'_>, data: &str) -> Option<Error> {
+        let reason = feedback.block_reason.0.as_deref().filter(|it| !it.is_empty())?;
+        let said = feedback.block_reason_message.0.as_deref().filter(|it| !it.is_empty());
+        let why = said.map(|it| format!(": {}", excerpt(it))).unwrap_or_default();
+        let text = format!("{} refused the prompt ({reason}){why}", self.model);
+        Some(Error::new(ErrorKind::Refused, text).with_code(reason).with_body(data))
+    }
+
+    fn refusal(&self, data: &str) -> Error {
+        let value = serde_json::from_str::<Value>(data).unwrap_or_default();
+        let refusal = Refusal::of_value(&value).unwrap_or_else(|| Refusal::of_body(200, data));
+        refusal.into_error(&format!("{} broke off with an error", self.model), data)
+    }
+}
+
+impl Decode for Decoder {
+    fn frame(&mut self, frame: Frame<'_>, out: &mut VecDeque<Chunk>) -> Result<Flow, Error> {
+        let data = frame.data.trim();
+        match data {
+            "" => return Ok(Flow::More),
+            DONE => return Ok(Flow::Finished),
+            _ => {}
+        }
+        let response: Response<'_> = serde_json::from_str(data).map_err(|_| unreadable(data))?;
+        if response.error.is_some() {
+            return Err(self.refusal(data));
+        }
+        if let Some(Text(id)) = response.response_id.filter(|_| self.wire_id.is_none()) {
+            self.wire_id = Some(id.into());
+        }
+        if let Some(raw) = response.usage_metadata {
+            self.used(raw, out);
+        }
+        let mut answered = false;
+        for candidate in response.candidates {
+            answered = true;
+            self.candidate(candidate, out)?;
+        }
+        let feedback = response.prompt_feedback.filter(|_| !answered && self.blocks.is_empty());
+        match feedback.and_then(|it| self.blocked(&it, data)) {
+            Some(error) => Err(error),
+            // More may come after the reason to stop: the API has no mark for the end.
+            None => Ok(Flow::More),
+        }
+    }
+
+    fn is_whole(&self) -> bool {
+        self.stop.is_some()
+    }
+
+    fn end(&mut self, out: &mut VecDeque<Chunk>) -> Result<Reply, Error> {
+        let Some((stop, raw_stop)) = self.stop.take() else {
+            return Err(protocol("the stream ended in the middle"));
+        };
+        self.hush(None, out);
+        let metadata = std::mem::take(&mut self.metadata);
+        if !metadata.is_empty() {
+            self.keep(Value::Object(metadata), out)?;
+        }
+        // The API has no reason of its own for calls.
+        let stop = if stop == Stop::End && self.blocks.have_calls() { Stop::Calls } else { stop };
+        let mut reply = Reply::new(self.model.clone(), stop);
+        reply.blocks = self.blocks.take();
+        reply.raw_stop = Some(raw_stop);
+        reply.usage = self.usage.normal();
+        if !self.raw_usage.is_empty() {
+            reply.raw_usage = Arc::new(Value::Object(std::mem::take(&mut self.raw_usage)));
+        }
+        reply.wire_id = self.wire_id.take();
+        Ok(reply)
+    }
+}
+
+/// What a reason to stop means.
+enum Ending {
+    Stop(Stop),
+    Failure(Failure),
+}
+
+/// What a caller can do about a reason to stop that is no success.
+enum Failure {
+    /// Ask again: what the model made could not be used.
+    Passing,
+    /// Ask otherwise.
+    Request,
+    /// Nothing is known about it.
+    Unknown,
+}
+
+/// Source: `FinishReason` in js-genai and in Firebase's client, 2026-11. Only the first two are successes, and so has
+/// it been with every reason that was added since; one that is not known is therefore none.
+fn ending(reason: &str) -> Ending {
+    match reason {
+        "STOP" => Ending::Stop(Stop::End),
+        "MAX_TOKENS" => Ending::Stop(Stop::Length),
+        "SAFETY"
+        | "RECITATION"
+        | "LANGUAGE"
+        | "BLOCKLIST"
+        | "PROHIBITED_CONTENT"
+        | "SPII"
+        | "MODEL_ARMOR"
+        | "IMAGE_SAFETY"
+        | "IMAGE_PROHIBITED_CONTENT"
+        | "IMAGE_RECITATION" => Ending::Stop(Stop::Filtered),
+        "MALFORMED_FUNCTION_CALL"
+        | "UNEXPECTED_TOOL_CALL"
+        | "TOO_MANY_TOOL_CALLS"
+        | "MALFORMED_RESPONSE"
+        | "NO_IMAGE"
+        | "IMAGE_OTHER"
+        | "OTHER" => Ending::Failure(Failure::Passing),
+        "MISSING_THOUGHT_SIGNATURE" => Ending::Failure(Failure::Request),
+        _ => Ending::Failure(Failure::Unknown),
+    }
+}
+
+impl wire::Usage {
+    fn add(&mut self, said: wire::Usage) {
+        let set = |count: &mut Option<u64>, said: Option<u64>| *count = said.or(*count);
+        set(&mut self.prompt_token_count, said.prompt_token_count);
+        set(&mut self.cached_content_token_count, said.cached_content_token_count);
+        set(&mut self.tool_use_prompt_token_count, said.tool_use_prompt_token_count);
+        set(&mut self.candidates_token_count, said.candidates_token_count);
+        set(&mut self.thoughts_token_count, said.thoughts_token_count);
+    }
+
+    /// In disjoint classes.
+    fn normal(&self) -> Usage {
+        let count = |count: Option<u64>| count.unwrap_or(0);
+        let prompt = count(self.prompt_token_count);
+        let cache_read = count(self.cached_content_token_count).min(prompt);
+        let reasoning = count(self.thoughts_token_count);
+        Usage {
+            input_uncached: (prompt - cache_read).saturating_add(count(self.tool_use_prompt_token_count)),
+            cache_read,
+            output: count(self.candidates_token_count).saturating_add(reasoning),
+            reasoning,
+            ..Usage::default()
+        }
+    }
+}
+
+/// What is kept with a block: its signature, and what was said about it.
+fn extra(signature: Option<Cow<'_, str>>, metadata: Map<String, Value>) -> Extra {
+    let mut members = Map::new();
+    if let Some(signature) = signature {
+        members.insert(SIGNATURE.to_owned(), Value::String(signature.into_owned()));
+    }
+    members.extend(metadata);
+    Extra::new(if members.is_empty() { Value::Null } else { Value::Object(members) })
+}
+
+fn excerpt(text: &str) -> String {
+    text.chars().take(MAX_EXCERPT).collect()
+}
+
+fn unreadable(data: &str) -> Error {
+    protocol(&format!("the stream holds an event that cannot be read: {}", excerpt(data)))
+}
+
+fn protocol(text: &str) -> Error {
+    Error::new(ErrorKind::Protocol, text)
+}

@@ -1,0 +1,258 @@
+//! Entries as contents of the Gemini API. Pure. What stands before the contents is in `head.rs`.
+
+use std::{borrow::Cow, sync::Arc};
+
+use adjutant_llm::{Call, Document, Entry, ModelInfo, Request, Source, Thinking, Warning};
+use serde_json::{Map, Value};
+
+use super::{
+    head,
+    wire::{Blob, Content, FileData, FunctionCall, FunctionResponse, Id, Media, Outcome, Part, Payload},
+};
+use crate::{
+    pieces::{Piece, changed},
+    projection::{self, Answer, Said, Shown},
+    segments::{Encode, Messages, Role, Tail, write},
+};
+
+/// The member that holds a part's signature, on the wire and in what is kept of a part.
+pub(super) const SIGNATURE: &str = "thoughtSignature";
+/// What a candidate says about its text; never sent back.
+pub(super) const METADATA: [&str; 3] = ["groundingMetadata", "citationMetadata", "urlContextMetadata"];
+
+/// Stands for the signature of a call that this model did not make.
+///
+/// Source: thought signatures guide, questions and answers, 2026-11.
+const NO_SIGNATURE: &str = "skip_thought_signature_validator";
+/// The generation that demands signatures, and takes media in results.
+///
+/// Source: thought signatures guide and "multimodal function responses" in the function calling guide, 2026-11.
+const STRICT: u32 = 3;
+/// What a result may hold itself. Source: "multimodal function responses" in the function calling guide, 2026-11.
+const NESTED: [&str; 5] = ["image/png", "image/jpeg", "image/webp", "application/pdf", "text/plain"];
+
+const ATTACHED: &str = "Attached file(s) from tool result:";
+/// The whole result of a call that gave media only.
+const SEE_FILES: &str = "(see the attached files)";
+const FAILED: &str = "the call failed";
+const NO_ADDRESS: &str = "[file omitted: its address is not one that this model can fetch]";
+const NO_TOOL_STEPS: &str = "steps of a server tool were left out: only the model that took them can go on from them";
+
+/// Writes requests for one model.
+#[derive(Debug, Clone)]
+pub(super) struct Encoder {
+    pub(super) info: Arc<ModelInfo>,
+}
+
+impl Encode for Encoder {
+    fn head(&self, request: &Request, out: &mut Vec<u8>, warnings: &mut Vec<Warning>) -> Messages {
+        head::write(&self.info, request, out, warnings);
+        Messages::None
+    }
+
+    fn entry(&self, entry: &Entry, tail: &mut Tail, warnings: &mut Vec<Warning>) {
+        match projection::shown(entry, &self.info, warnings) {
+            Shown::Nothing => {}
+            Shown::User(pieces) => {
+                let mut parts = Vec::with_capacity(pieces.len());
+                pieces.into_iter().for_each(|piece| content(piece, &mut parts, warnings));
+                message(tail, Role::User, &parts);
+            }
+            Shown::Turn(said) => self.turn(said, tail, warnings),
+        }
+    }
+}
+
+/// The generation of a model: 2 for `gemini-2.5-pro`, the highest for `gemini-flash-latest`, 0 for other families.
+pub(super) fn generation(name: &str) -> u32 {
+    let Some(rest) = name.strip_prefix("gemini-") else { return 0 };
+    let digits = rest.trim_start_matches(|it: char| !it.is_ascii_digit());
+    let end = digits.find(|it: char| !it.is_ascii_digit()).unwrap_or(digits.len());
+    digits[..end].parse().unwrap_or(u32::MAX)
+}
+
+impl Encoder {
+    fn turn(&self, said: Said<'_>, tail: &mut Tail, warnings: &mut Vec<Warning>) {
+        let own = said.own;
+        // Of the calls of a step, the first one must be signed. Source: thought signatures guide, 2026-11.
+        let mut unsigned = (self.generation() >= STRICT).then_some(NO_SIGNATURE);
+        let parts = said.parts.into_iter().filter_map(|part| match part {
+            projection::Part::Text { text, extra } => spoken(text, signature(extra)),
+            projection::Part::Thinking(thinking) => thought(thinking),
+            projection::Part::Call { call, args, extra } => {
+                let thought_signature = signature(extra).or(unsigned);
+                unsigned = None;
+                let call = FunctionCall { id: id(call, own), name: call.name.as_str(), args };
+                Some(Part { data: Payload::FunctionCall(call), thought: false, thought_signature })
+            }
+            projection::Part::Opaque(value) => opaque(value.as_object()?, own, warnings),
+        });
+        let parts: Vec<_> = parts.collect();
+        message(tail, Role::Model, &parts);
+        if !said.results.is_empty() {
+            self.results(said.results, own, tail, warnings);
+        }
+    }
+
+    /// Writes all results in one message. Media that a result cannot hold follow in another, since the API counts the
+    /// parts of the first.
+    fn results(&self, results: Vec<Answer<'_>>, own: bool, tail: &mut Tail, warnings: &mut Vec<Warning>) {
+        let mut attached = Vec::new();
+        let mut parts = Vec::with_capacity(results.len());
+        for answer in results {
+            let (mut texts, mut nested, before) = (Vec::new(), Vec::new(), attached.len());
+            for piece in answer.pieces {
+                match (piece, self.nested(&piece)) {
+                    (Piece::Text(text), _) => texts.push(Cow::Borrowed(text)),
+                    (Piece::Document(document), Some(blob)) => {
+                        texts.extend(label(document).map(Cow::Owned));
+                        nested.push(Media { inline_data: blob });
+                    }
+                    (_, Some(blob)) => nested.push(Media { inline_data: blob }),
+                    (piece, None) => content(piece, &mut attached, warnings),
+                }
+            }
+            let has_media = !nested.is_empty() || attached.len() > before;
+            let response = outcome(texts, has_media, answer.is_error);
+            let (id, name) = (id(answer.call, own), answer.call.name.as_str());
+            parts.push(part(Payload::FunctionResponse(FunctionResponse { id, name, response, parts: nested })));
+        }
+        message(tail, Role::User, &parts);
+        if !attached.is_empty() {
+            attached.insert(0, text(ATTACHED));
+            message(tail, Role::User, &attached);
+        }
+    }
+
+    /// The bytes of a piece that stands in a result itself. Addresses do not; source: `FunctionResponsePart` in
+    /// java-genai, 2026-11.
+    fn nested<'a>(&self, piece: &Piece<'a>) -> Option<Blob<'a>> {
+        let (mime_type, source): (&str, _) = match *piece {
+            Piece::Text(_) => return None,
+            Piece::Image(image) => (&image.media_type, &image.source),
+            Piece::Document(document) => (&document.media_type, &document.source),
+        };
+        match source {
+            Source::Base64 { data } if self.generation() >= STRICT && NESTED.contains(&mime_type) => {
+                Some(Blob { mime_type, data })
+            }
+            _ => None,
+        }
+    }
+
+    fn generation(&self) -> u32 {
+        generation(self.info.name())
+    }
+}
+
+fn message(tail: &mut Tail, role: Role, parts: &[Part<'_>]) {
+    if parts.is_empty() {
+        return;
+    }
+    tail.out.push(b',');
+    write(&mut tail.out, &Content { role: if role == Role::Model { "model" } else { "user" }, parts });
+    tail.last = Some(role);
+}
+
+/// The id of a call, for the call and its result: newer models demand the one that they gave. What another model
+/// called gets ours.
+fn id(call: &Call, own: bool) -> Option<Id<'_>> {
+    if own { call.wire_id.as_deref().map(Id::Wire) } else { Some(Id::Ours(call.id)) }
+}
+
+/// A text of a reply; without words, it is there for its signature.
+fn spoken<'a>(text: Cow<'a, str>, thought_signature: Option<&'a str>) -> Option<Part<'a>> {
+    if text.trim().is_empty() && thought_signature.is_none() {
+        return None;
+    }
+    Some(Part { data: Payload::Text(text), thought: false, thought_signature })
+}
+
+/// A thought goes back as it came. Source: thinking guide, 2026-11: all parts of a response are to be returned.
+fn thought(thinking: &Thinking) -> Option<Part<'_>> {
+    let signature = thinking.signature.as_deref().filter(|it| is_base64(it));
+    let part = spoken(Cow::Borrowed(&*thinking.text), signature)?;
+    Some(Part { thought: true, ..part })
+}
+
+/// A part that is sent as it came. Signatures are valid for the model that made them alone, and the steps of server
+/// tools are not without theirs.
+fn opaque<'a>(value: &'a Map<String, Value>, own: bool, warnings: &mut Vec<Warning>) -> Option<Part<'a>> {
+    if value.keys().all(|name| METADATA.contains(&name.as_str())) {
+        return None;
+    }
+    if own || !value.contains_key(SIGNATURE) && !is_step(value) {
+        return Some(part(Payload::Opaque(Cow::Borrowed(value))));
+    }
+    if is_step(value) {
+        changed(warnings, NO_TOOL_STEPS);
+        return None;
+    }
+    let mut value = value.clone();
+    value.shift_remove(SIGNATURE);
+    Some(part(Payload::Opaque(Cow::Owned(value))))
+}
+
+/// Whether a part is a step of a tool that the provider ran. Source: `Part` in the API reference of v1beta, 2026-11.
+fn is_step(value: &Map<String, Value>) -> bool {
+    value.contains_key("toolCall") || value.contains_key("toolResponse")
+}
+
+/// The signature that is kept with a block, if it can be one.
+fn signature(extra: &Value) -> Option<&str> {
+    extra.get(SIGNATURE)?.as_str().filter(|it| is_base64(it))
+}
+
+/// Whether a text can be bytes in the JSON of protocol buffers: either alphabet of base64, padded or not.
+fn is_base64(text: &str) -> bool {
+    let data = text.trim_end_matches('=');
+    let is_digit = |it: u8| it.is_ascii_alphanumeric() || b"+/-_".contains(&it);
+    !data.is_empty() && data.bytes().all(is_digit) && data.len() % 4 != 1 && text.len() - data.len() <= 2
+}
+
+fn outcome(texts: Vec<Cow<'_, str>>, has_media: bool, is_error: bool) -> Outcome<'_> {
+    let said = match <[_; 1]>::try_from(texts) {
+        Ok([text]) => text,
+        Err(texts) if !texts.is_empty() => Cow::Owned(texts.join("\n")),
+        Err(_) if has_media => Cow::Borrowed(SEE_FILES),
+        Err(_) if is_error => Cow::Borrowed(FAILED),
+        Err(_) => Cow::Borrowed(""),
+    };
+    if is_error { Outcome::Error(said) } else { Outcome::Output(said) }
+}
+
+fn part(data: Payload<'_>) -> Part<'_> {
+    Part { data, thought: false, thought_signature: None }
+}
+
+pub(super) fn text(text: &str) -> Part<'_> {
+    part(Payload::Text(Cow::Borrowed(text)))
+}
+
+/// Adds a piece of content; the name of a document has no place but a text.
+fn content<'a>(piece: Piece<'a>, parts: &mut Vec<Part<'a>>, warnings: &mut Vec<Warning>) {
+    let (media_type, source) = match piece {
+        Piece::Text(it) => return parts.push(text(it)),
+        Piece::Image(image) => (&image.media_type, &image.source),
+        Piece::Document(document) => {
+            parts.extend(label(document).map(|it| part(Payload::Text(Cow::Owned(it)))));
+            (&document.media_type, &document.source)
+        }
+    };
+    parts.push(match source {
+        Source::Base64 { data } => part(Payload::InlineData(Blob { mime_type: media_type, data })),
+        // Source: file input methods, "external HTTP / signed URLs", 2026-11.
+        Source::Url { url } if ["https://", "http://"].iter().any(|it| url.starts_with(it)) => {
+            part(Payload::FileData(FileData { mime_type: media_type, file_uri: url }))
+        }
+        _ => {
+            changed(warnings, NO_ADDRESS);
+            text(NO_ADDRESS)
+        }
+    });
+}
+
+/// What tells the model the name of a document.
+fn label(document: &Document) -> Option<String> {
+    document.name.as_ref().map(|name| format!("[file: {name}]"))
+}

@@ -1,0 +1,214 @@
+//! What stands before the contents of a request: system prompt, tools and settings. Pure.
+
+use adjutant_llm::{
+    Cache, Effort, Format, ModelInfo, Options, Request, ThinkingControl, ToolChoice, ToolDecl, Warning, WarningKind,
+};
+use serde_json::{Map, Value, json};
+
+use super::{
+    encode::{generation, text},
+    schema,
+    wire::{Declaration, Instruction, Tool},
+};
+use crate::{
+    options::{self, Effective},
+    segments::{self, member},
+};
+
+/// Extra fields that would contradict the request.
+const RESERVED: [&str; 3] = ["contents", "systemInstruction", "tools"];
+/// Extra fields that are objects made of options too.
+const CONFIGS: [&str; 2] = ["toolConfig", "generationConfig"];
+/// How many stop sequences a request may have. Source: `GenerationConfig` in the API reference of v1beta, 2026-11.
+const MAX_STOPS: usize = 5;
+/// The generation that takes a schema for the text beside tools. Source: discussions of python-genai, 2025-12.
+const FORMAT_WITH_TOOLS: u32 = 3;
+
+/// Writes the request up to the opening bracket of its contents.
+pub(super) fn write(info: &ModelInfo, request: &Request, out: &mut Vec<u8>, warnings: &mut Vec<Warning>) {
+    let options = options::effective(info, &request.options, warnings);
+    let extra = options::extra(&request.options, &RESERVED, warnings);
+    let mut members = Vec::new();
+    if !request.system.trim().is_empty() {
+        member(&mut members, "systemInstruction", &Instruction { parts: [text(&request.system)] });
+    }
+    let tools = tools(request);
+    if !tools.is_empty() {
+        member(&mut members, "tools", &tools);
+    }
+    let configs = [tool_config(&options, request, warnings), generation_config(info, &options, request, warnings)];
+    for (name, ours) in CONFIGS.into_iter().zip(configs) {
+        let config = merged(ours, request.options.extra.get(name));
+        if config != json!({}) {
+            member(&mut members, name, &config);
+        }
+    }
+    for (name, value) in extra.into_iter().filter(|(name, _)| !CONFIGS.contains(&name.as_str())) {
+        member(&mut members, name, value);
+    }
+    out.push(b'{');
+    // The first member stands without its comma.
+    if let Some(members) = members.get(1..) {
+        out.extend_from_slice(members);
+        out.push(b',');
+    }
+    segments::write(out, "contents");
+    out.extend_from_slice(b":[");
+    unsupported(&options, &request.options, warnings);
+}
+
+/// Our settings, and those that the caller gave; where both are there, the caller's.
+fn merged(mut ours: Map<String, Value>, given: Option<&Value>) -> Value {
+    match given {
+        None => {}
+        Some(Value::Object(given)) => ours.extend(given.clone()),
+        Some(other) => return other.clone(),
+    }
+    Value::Object(ours)
+}
+
+fn tools(request: &Request) -> Vec<Tool<'_>> {
+    let mut tools = Vec::with_capacity(1 + request.options.server_tools.len());
+    if !request.tools.is_empty() {
+        tools.push(Tool::Functions { function_declarations: request.tools.iter().map(declaration).collect() });
+    }
+    tools.extend(request.options.server_tools.iter().map(Tool::Server));
+    tools
+}
+
+/// Source: how the pi and goose projects use `parametersJsonSchema`, 2026-11: any JSON schema of an object, as it is.
+fn declaration(tool: &ToolDecl) -> Declaration<'_> {
+    let parameters_json_schema = schema::has_members(&tool.schema).then_some(&*tool.schema);
+    Declaration { name: tool.name.as_str(), description: &tool.description, parameters_json_schema }
+}
+
+fn tool_config(options: &Effective<'_>, request: &Request, warnings: &mut Vec<Warning>) -> Map<String, Value> {
+    let mut config = Map::new();
+    let calling = match options.tool_choice {
+        ToolChoice::None => Some(json!({"mode": "NONE"})),
+        ToolChoice::Required => Some(json!({"mode": "ANY"})),
+        ToolChoice::Named(name) => Some(json!({"mode": "ANY", "allowedFunctionNames": [name]})),
+        _ => None,
+    };
+    match calling {
+        Some(calling) if !request.tools.is_empty() => {
+            config.insert("functionCallingConfig".to_owned(), calling);
+        }
+        Some(_) if *options.tool_choice == ToolChoice::Required => {
+            dropped(warnings, "tool_choice was dropped: calls of tools that the provider runs cannot be demanded");
+        }
+        _ => {}
+    }
+    // Without it, both kinds of tools in one request are refused. Source: that refusal, 2026-08.
+    if !request.tools.is_empty() && !request.options.server_tools.is_empty() {
+        config.insert("includeServerSideToolInvocations".to_owned(), json!(true));
+    }
+    config
+}
+
+fn generation_config(
+    info: &ModelInfo,
+    options: &Effective<'_>,
+    request: &Request,
+    warnings: &mut Vec<Warning>,
+) -> Map<String, Value> {
+    let mut config = Map::new();
+    let mut set = |name: &str, value: Value| config.insert(name.to_owned(), value);
+    if let Some(tokens) = options.max_output_tokens {
+        set("maxOutputTokens", json!(tokens));
+    }
+    if let Some(temperature) = options.temperature {
+        set("temperature", json!(temperature));
+    }
+    if !options.stop.is_empty() {
+        set("stopSequences", json!(options.stop.iter().take(MAX_STOPS).collect::<Vec<_>>()));
+    }
+    if let Some(format) = &request.options.format {
+        let has_tools = !request.tools.is_empty() || !request.options.server_tools.is_empty();
+        if has_tools && generation(info.name()) < FORMAT_WITH_TOOLS {
+            dropped(warnings, &format!("format was dropped: {} takes no schema beside tools", info.id));
+        } else {
+            set("responseMimeType", json!("application/json"));
+            set("responseJsonSchema", response_schema(format, warnings));
+        }
+    }
+    if let Some(effort) = options.thinking {
+        set("thinkingConfig", thinking(info, effort, warnings));
+    }
+    config
+}
+
+/// The schema of the text, named by its title.
+fn response_schema(format: &Format, warnings: &mut Vec<Warning>) -> Value {
+    let supported = schema::supported(&format.schema);
+    if supported.lossy {
+        dropped(warnings, "the schema of the format was simplified: it holds rules that this wire does not know");
+    }
+    let mut schema = supported.schema;
+    if let Value::Object(members) = &mut schema
+        && !members.contains_key("$ref")
+    {
+        members.entry("title").or_insert_with(|| json!(format.name));
+    }
+    schema
+}
+
+/// How much to think. A level and a budget exclude each other; thoughts are shown, as far as the model has any.
+///
+/// Source: thinking guide, 2026-11.
+fn thinking(info: &ModelInfo, effort: Effort, warnings: &mut Vec<Warning>) -> Value {
+    match (info.thinking, effort) {
+        (ThinkingControl::Budget, effort) => match budget(info.name(), effort) {
+            0 => json!({"thinkingBudget": 0}),
+            budget => json!({"includeThoughts": true, "thinkingBudget": budget}),
+        },
+        (_, Effort::Off) => {
+            dropped(warnings, "thinking was changed from off to minimal: there is no level below that");
+            json!({"thinkingLevel": "minimal"})
+        }
+        (_, effort) => {
+            let level = match effort {
+                Effort::Minimal => "minimal",
+                Effort::Low => "low",
+                Effort::Medium => "medium",
+                _ => "high",
+            };
+            json!({"includeThoughts": true, "thinkingLevel": level})
+        }
+    }
+}
+
+/// The tokens that a model may think: 128 to 32,768 for Pro, 512 to 24,576 for Flash-Lite, to 24,576 for Flash. The
+/// last two can be told not to.
+///
+/// Source: thinking guide, "thinking budgets", 2026-11; the steps between are those of the pi project, 2026-08.
+fn budget(name: &str, effort: Effort) -> u32 {
+    let is_pro = name.contains("pro");
+    match effort {
+        Effort::Off if !is_pro => 0,
+        Effort::Off | Effort::Minimal if is_pro => 128,
+        Effort::Off | Effort::Minimal => 512,
+        Effort::Low => 2_048,
+        Effort::Medium => 8_192,
+        _ if is_pro => 32_768,
+        _ => 24_576,
+    }
+}
+
+/// Says which options this wire has no place for.
+fn unsupported(sent: &Effective<'_>, options: &Options, warnings: &mut Vec<Warning>) {
+    if sent.sequential_calls {
+        dropped(warnings, "sequential_calls was dropped: this wire has no such option");
+    }
+    if options.cache == Cache::Long {
+        dropped(warnings, "cache was changed from long to short: this wire caches by itself, for minutes");
+    }
+    if sent.stop.len() > MAX_STOPS {
+        let (all, most) = (sent.stop.len(), MAX_STOPS);
+        dropped(warnings, &format!("stop was shortened from {all} texts to {most}: this wire takes no more"));
+    }
+}
+
+fn dropped(warnings: &mut Vec<Warning>, text: &str) {
+    warnings.push(Warning::new(WarningKind::OptionDropped, text));
+}

@@ -1,0 +1,232 @@
+//! The JSON of the Gemini API. Source: python-genai and java-genai, 2026-11, and the API reference of v1beta.
+
+use std::borrow::Cow;
+
+use adjutant_llm::CallId;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, value::RawValue};
+
+use crate::{
+    pieces::Args,
+    text::{Few, Loose, Text},
+};
+
+/// A message of a request.
+#[derive(Debug, Serialize)]
+pub(super) struct Content<'a> {
+    pub(super) role: &'static str,
+    pub(super) parts: &'a [Part<'a>],
+}
+
+/// The system prompt.
+#[derive(Debug, Serialize)]
+pub(super) struct Instruction<'a> {
+    pub(super) parts: [Part<'a>; 1],
+}
+
+/// A part of a message. A signature belongs to exactly the part that it came with, and does not make it a thought.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Part<'a> {
+    #[serde(flatten)]
+    pub(super) data: Payload<'a>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(super) thought: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) thought_signature: Option<&'a str>,
+}
+
+/// What a part is.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) enum Payload<'a> {
+    Text(Cow<'a, str>),
+    InlineData(Blob<'a>),
+    FileData(FileData<'a>),
+    FunctionCall(FunctionCall<'a>),
+    FunctionResponse(FunctionResponse<'a>),
+    /// A part as it was received, its signature included.
+    #[serde(untagged)]
+    Opaque(Cow<'a, Map<String, Value>>),
+}
+
+/// Bytes in the message.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Blob<'a> {
+    pub(super) mime_type: &'a str,
+    pub(super) data: &'a str,
+}
+
+/// Bytes at an address.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct FileData<'a> {
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub(super) mime_type: &'a str,
+    pub(super) file_uri: &'a str,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct FunctionCall<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) id: Option<Id<'a>>,
+    pub(super) name: &'a str,
+    pub(super) args: Args<'a>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct FunctionResponse<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) id: Option<Id<'a>>,
+    pub(super) name: &'a str,
+    pub(super) response: Outcome<'a>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) parts: Vec<Media<'a>>,
+}
+
+/// The id of a call: the model's own, or ours where it gave none.
+#[derive(Debug, Clone, Copy, Serialize)]
+#[serde(untagged)]
+pub(super) enum Id<'a> {
+    Wire(&'a str),
+    Ours(CallId),
+}
+
+/// What came of a call.
+///
+/// Source: `FunctionResponse.response` in js-genai: `output` for what it gave, `error` for what went wrong, 2026-11.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) enum Outcome<'a> {
+    Output(Cow<'a, str>),
+    Error(Cow<'a, str>),
+}
+
+/// A picture or a document of a result.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Media<'a> {
+    pub(super) inline_data: Blob<'a>,
+}
+
+/// A member of `tools`.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(super) enum Tool<'a> {
+    #[serde(rename_all = "camelCase")]
+    Functions {
+        function_declarations: Vec<Declaration<'a>>,
+    },
+    Server(&'a Value),
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Declaration<'a> {
+    pub(super) name: &'a str,
+    pub(super) description: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) parameters_json_schema: Option<&'a Value>,
+}
+
+/// An event of an answer: a whole response that holds only what is new.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Response<'a> {
+    #[serde(borrow, default)]
+    pub(super) candidates: Few<Candidate<'a>>,
+    #[serde(borrow, default)]
+    pub(super) usage_metadata: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(super) prompt_feedback: Option<PromptFeedback<'a>>,
+    #[serde(borrow, default)]
+    pub(super) response_id: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    pub(super) error: Option<&'a RawValue>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct PromptFeedback<'a> {
+    #[serde(borrow, default)]
+    pub(super) block_reason: Loose<'a>,
+    #[serde(borrow, default)]
+    pub(super) block_reason_message: Loose<'a>,
+}
+
+/// One of several answers; we never ask for more than one.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Candidate<'a> {
+    #[serde(default)]
+    pub(super) index: Option<u64>,
+    #[serde(borrow, default)]
+    pub(super) content: Option<Said<'a>>,
+    #[serde(borrow, default)]
+    pub(super) finish_reason: Loose<'a>,
+    #[serde(borrow, default)]
+    pub(super) finish_message: Loose<'a>,
+    #[serde(borrow, default)]
+    pub(super) grounding_metadata: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(super) citation_metadata: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(super) url_context_metadata: Option<&'a RawValue>,
+}
+
+/// The content of an answer. Its parts are read one by one, as some are kept as they are.
+#[derive(Debug, Deserialize)]
+pub(super) struct Said<'a> {
+    #[serde(borrow, default)]
+    pub(super) parts: Few<&'a RawValue>,
+}
+
+/// A part of an answer, as far as it is understood.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Piece<'a> {
+    #[serde(borrow, default)]
+    pub(super) text: Option<Text<'a>>,
+    #[serde(default)]
+    pub(super) thought: Option<bool>,
+    #[serde(borrow, default)]
+    pub(super) thought_signature: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    pub(super) function_call: Option<Called<'a>>,
+}
+
+/// A call in an answer.
+///
+/// `partialArgs` and `willContinue` come only if they were asked for, and not from this API. Source: `FunctionCall` in
+/// java-genai, 2026-11.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Called<'a> {
+    #[serde(borrow, default)]
+    pub(super) id: Loose<'a>,
+    #[serde(borrow, default)]
+    pub(super) name: Loose<'a>,
+    #[serde(borrow, default)]
+    pub(super) args: Option<&'a RawValue>,
+    #[serde(default)]
+    pub(super) partial_args: Few<serde::de::IgnoredAny>,
+    #[serde(default)]
+    pub(super) will_continue: Option<bool>,
+}
+
+/// Tokens so far. The prompt includes what the cache served; the candidates leave out the thoughts.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Usage {
+    #[serde(default)]
+    pub(super) prompt_token_count: Option<u64>,
+    #[serde(default)]
+    pub(super) cached_content_token_count: Option<u64>,
+    #[serde(default)]
+    pub(super) tool_use_prompt_token_count: Option<u64>,
+    #[serde(default)]
+    pub(super) candidates_token_count: Option<u64>,
+    #[serde(default)]
+    pub(super) thoughts_token_count: Option<u64>,
+}

@@ -1,0 +1,73 @@
+//! The OpenAI Responses wire: the model, and how it says who is asking.
+
+mod decode;
+mod encode;
+mod item;
+mod items;
+mod wire;
+
+use std::sync::Arc;
+
+use adjutant_llm::ModelInfo;
+
+use crate::{
+    blocks::Place,
+    credentials::Key,
+    driver::{Address, Auth},
+    host::{Host, Protocol, hosted},
+};
+
+const BASE_URL: &str = "https://api.openai.com/v1";
+
+/// A model behind an OpenAI Responses API. Cloning is cheap.
+///
+/// Nothing is stored at the provider: each request holds the whole conversation, and reasoning goes back encrypted.
+#[derive(Debug, Clone)]
+pub struct OpenAi {
+    inner: Arc<Host<encode::Encoder>>,
+}
+
+impl OpenAi {
+    /// A model at `https://api.openai.com/v1`, with prompt caching.
+    pub fn new(info: ModelInfo, key: impl Into<Key>) -> Self {
+        let info = Arc::new(info);
+        let protocol = encode::Encoder { info: Arc::clone(&info), caching: encode::Caching::Vendor };
+        Self { inner: Host::new(info, protocol, BASE_URL, key.into()) }
+    }
+
+    /// Sets another base URL, `/v1` included; `/responses` is added. The prompt cache is named at the vendor's own only.
+    ///
+    /// Azure has such a URL too: `https://<resource>.openai.azure.com/openai/v1`.
+    #[must_use]
+    pub fn base_url(mut self, url: impl AsRef<str>) -> Self {
+        let own = url.as_ref().trim().trim_end_matches('/') == BASE_URL;
+        self.inner.set_base_url(url.as_ref());
+        let caching = if own { encode::Caching::Vendor } else { encode::Caching::Off };
+        self.inner.set_protocol(|encoder| encoder.caching = caching);
+        self
+    }
+
+    /// Names the conversation to the prompt cache, wherever the model is: for other hosts that know `prompt_cache_key`.
+    #[must_use]
+    pub fn cache_keys(mut self) -> Self {
+        self.inner.set_protocol(|encoder| encoder.caching = encoder.caching.max(encode::Caching::Keys));
+        self
+    }
+}
+
+hosted!(OpenAi);
+
+impl Protocol for encode::Encoder {
+    type Decoder = decode::Decoder;
+
+    fn address(&self, _: &ModelInfo) -> Address {
+        Address { path: "/responses".to_owned(), auth: Auth::Bearer, headers: &[] }
+    }
+
+    fn decoder(&self, info: &Arc<ModelInfo>, place: Place) -> decode::Decoder {
+        decode::Decoder::new(info, place)
+    }
+}
+
+#[cfg(test)]
+mod tests;

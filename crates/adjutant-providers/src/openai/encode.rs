@@ -1,0 +1,384 @@
+//! Entries and requests as bytes of the OpenAI Responses API. Pure.
+
+use std::{borrow::Cow, sync::Arc};
+
+use adjutant_llm::{
+    Cache, Effort, Entry, Format, ModelInfo, Request, Source, Thinking, ToolChoice, Warning, WarningKind,
+};
+use serde_json::{Map, Value, json};
+
+use super::wire::{self, Address, File, Item, Message, Output, Tool};
+use crate::{
+    cache_key::cache_key,
+    options::{self, Effective},
+    pieces::{Args, Piece, changed},
+    projection::{self, Answer, Part, Said, Shown},
+    segments::{Encode, Messages, Role, Tail, member, write},
+    strict,
+};
+
+/// Extra fields that would contradict the request.
+const RESERVED: [&str; 7] =
+    ["model", "input", "stream", "tools", "instructions", "previous_response_id", "conversation"];
+/// What brings the reasoning back, so that it can be sent again: nothing is stored.
+///
+/// Source: the reasoning guide of the Responses API, 2026-08. Models that do not think refuse it (pydantic-ai 3326).
+const ENCRYPTED: &str = "reasoning.encrypted_content";
+/// The smallest limit that the API takes. Source: what the pi project sends at least, 2026-08.
+const MIN_OUTPUT: u64 = 16;
+/// How many characters the id of an item may have. Source: what the pi project sends at most, 2026-08.
+const MAX_ID: usize = 64;
+const NO_PICTURE: &str = "a generated picture was left out: the API takes none back that it did not store";
+const WITHOUT_REASONING: &str =
+    "what the provider ran itself was left out: the reasoning that it goes with is not sent";
+
+/// Writes requests for one model.
+#[derive(Debug, Clone)]
+pub(super) struct Encoder {
+    pub(super) info: Arc<ModelInfo>,
+    pub(super) caching: Caching,
+}
+
+/// What is said about the prompt cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Caching {
+    /// Nothing: other hosts may refuse the fields.
+    Off,
+    /// The key of the conversation.
+    Keys,
+    /// The key, and for how long it is kept if that is long.
+    ///
+    /// Source: `prompt_cache_retention` in openai-java 4.39, 2026: `24h` is the one longer time, and the only value that
+    /// newer models take.
+    Vendor,
+}
+
+/// Whether items of a reply may name themselves: an id makes the API look for the reasoning that came before.
+///
+/// The encrypted reasoning is bound to its own id, which must stay. Ids of other items are left out unless all the
+/// reasoning before them goes back too. Source: the errors "encrypted content item_id did not match" and "was provided
+/// without its required 'reasoning' item", as dotnet/extensions 7629, openclaw 85277 and oh-my-pi 4155 cure them, 2026.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reasoning {
+    None,
+    Whole,
+    Gone,
+}
+
+impl Encode for Encoder {
+    fn head(&self, request: &Request, out: &mut Vec<u8>, warnings: &mut Vec<Warning>) -> Messages {
+        let options = options::effective(&self.info, &request.options, warnings);
+        let given = &request.options.extra;
+        let own = |name: &str| !given.contains_key(name);
+        out.extend_from_slice(b"{\"model\":");
+        write(out, self.info.name());
+        if !request.system.trim().is_empty() {
+            member(out, "instructions", &request.system);
+        }
+        if own("store") {
+            member(out, "store", &false);
+        }
+        member(out, "stream", &true);
+        if let Some(tokens) = options.max_output_tokens.filter(|_| own("max_output_tokens")) {
+            member(out, "max_output_tokens", &at_least(tokens, warnings));
+        }
+        if let Some(temperature) = options.temperature.filter(|_| own("temperature")) {
+            member(out, "temperature", &temperature);
+        }
+        if !options.stop.is_empty() {
+            warn(warnings, "stop was dropped: the Responses API has no such option");
+        }
+        self.caching(request, out);
+        self.composed(request, &options, out);
+        for (name, value) in options::extra(&request.options, &RESERVED, warnings) {
+            // Those that are composed are written already.
+            if !["include", "reasoning", "text"].contains(&name.as_str()) {
+                member(out, name, value);
+            }
+        }
+        tools(request, &options, out);
+        out.extend_from_slice(b",\"input\":[");
+        Messages::None
+    }
+
+    fn entry(&self, entry: &Entry, tail: &mut Tail, warnings: &mut Vec<Warning>) {
+        match projection::shown(entry, &self.info, warnings) {
+            Shown::Nothing => {}
+            Shown::User(pieces) => {
+                let content = pieces.iter().map(part).collect();
+                let message = Message { id: None, role: "user", content, phase: None, status: None };
+                item(tail, Role::User, &Item::Message(message));
+            }
+            Shown::Turn(said) => turn(said, tail, warnings),
+        }
+    }
+}
+
+impl Encoder {
+    fn caching(&self, request: &Request, out: &mut Vec<u8>) {
+        let own = |name: &str| !request.options.extra.contains_key(name);
+        let Some(key) = cache_key(request).filter(|_| self.caching != Caching::Off) else { return };
+        if own("prompt_cache_key") {
+            member(out, "prompt_cache_key", &key);
+        }
+        let long = request.options.cache == Cache::Long && self.caching == Caching::Vendor;
+        if long && own("prompt_cache_retention") && own("prompt_cache_options") {
+            member(out, "prompt_cache_retention", "24h");
+        }
+    }
+
+    /// Writes the fields that options and extra fields make together.
+    fn composed(&self, request: &Request, options: &Effective<'_>, out: &mut Vec<u8>) {
+        let given = |name: &str| request.options.extra.get(name);
+        let thinks = !self.info.efforts.is_empty();
+        match given("include") {
+            Some(Value::Array(asked)) if thinks && !asked.iter().any(|it| it == ENCRYPTED) => {
+                let all: Vec<_> = asked.iter().cloned().chain([ENCRYPTED.into()]).collect();
+                member(out, "include", &all);
+            }
+            Some(asked) => member(out, "include", asked),
+            None if thinks => member(out, "include", &[ENCRYPTED]),
+            None => {}
+        }
+        let reasoning = options.thinking.map(reasoning).unwrap_or_default();
+        let text = request.options.format.as_ref().map(|format| [("format".to_owned(), json_schema(format))]);
+        let text = text.into_iter().flatten().collect();
+        for (name, ours) in [("reasoning", reasoning), ("text", text)] {
+            match (given(name), ours) {
+                (Some(Value::Object(theirs)), mut ours) => {
+                    ours.extend(theirs.clone());
+                    member(out, name, &ours);
+                }
+                (Some(theirs), _) => member(out, name, theirs),
+                (None, ours) if !ours.is_empty() => member(out, name, &ours),
+                (None, _) => {}
+            }
+        }
+    }
+}
+
+/// How much to think. Source: `reasoning.effort` in openai-python, 2026-08; `xhigh` is what all newer models have.
+fn reasoning(effort: Effort) -> Map<String, Value> {
+    let name = match effort {
+        Effort::Off => "none",
+        Effort::Max => "xhigh",
+        other => other.name(),
+    };
+    let mut reasoning = Map::from_iter([("effort".to_owned(), name.into())]);
+    if effort != Effort::Off {
+        reasoning.insert("summary".to_owned(), "auto".into());
+    }
+    reasoning
+}
+
+/// The format of the text: strict if that does not change what the schema means.
+fn json_schema(format: &Format) -> Value {
+    let strict = strict::strict(&format.schema);
+    let is_strict = strict.is_some();
+    let schema = strict.unwrap_or_else(|| Value::clone(&format.schema));
+    json!({"type": "json_schema", "name": &*format.name, "schema": schema, "strict": is_strict})
+}
+
+fn tools(request: &Request, options: &Effective<'_>, out: &mut Vec<u8>) {
+    let (ours, theirs) = (&request.tools, &request.options.server_tools);
+    if ours.is_empty() && theirs.is_empty() {
+        return;
+    }
+    let own = |name: &str| !request.options.extra.contains_key(name);
+    if own("tool_choice") {
+        match options.tool_choice {
+            ToolChoice::None => member(out, "tool_choice", "none"),
+            ToolChoice::Required => member(out, "tool_choice", "required"),
+            ToolChoice::Named(name) => {
+                member(out, "tool_choice", &json!({"type": "function", "name": name.as_str()}));
+            }
+            _ => {}
+        }
+    }
+    if options.sequential_calls && own("parallel_tool_calls") {
+        member(out, "parallel_tool_calls", &false);
+    }
+    out.extend_from_slice(b",\"tools\":");
+    let declared = ours.iter().map(|tool| {
+        let (name, parameters) = (tool.name.as_str(), &*tool.schema);
+        Tool::Function { name, description: &tool.description, parameters, strict: false }
+    });
+    write(out, &declared.chain(theirs.iter().map(Tool::Given)).collect::<Vec<_>>());
+}
+
+/// The items of a reply, and then the results of its calls.
+fn turn(said: Said<'_>, tail: &mut Tail, warnings: &mut Vec<Warning>) {
+    for it in items(&said, warnings) {
+        item(tail, Role::Model, &it);
+    }
+    for answer in &said.results {
+        item(tail, Role::Tool, &Item::FunctionCallOutput { call_id: answer.call.id, output: output(answer) });
+    }
+}
+
+fn items<'a>(said: &'a Said<'a>, warnings: &mut Vec<Warning>) -> Vec<Item<'a>> {
+    let (mut items, mut before) = (Vec::with_capacity(said.parts.len()), Reasoning::None);
+    // Whose parts the last message holds: texts of one message stay together.
+    let mut speaker: Option<&Value> = None;
+    for part in &said.parts {
+        let named = before == Reasoning::Whole;
+        let id = |extra: &'a Value, prefix| extra_id(extra).filter(|id| named && id.starts_with(prefix));
+        match part {
+            Part::Text { text, .. } if text.is_empty() => continue,
+            Part::Text { text, extra } => {
+                let annotations = extra.get("annotations").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+                let part = wire::Part::OutputText { text: Cow::Borrowed(text), annotations };
+                let by = &extra["id"];
+                match items.last_mut() {
+                    Some(Item::Message(message)) if speaker == Some(by) => message.content.push(part),
+                    _ => {
+                        let id = id(extra, "msg");
+                        let (phase, status) = (extra["phase"].as_str(), id.map(|_| "completed"));
+                        items.push(Item::Message(Message {
+                            id,
+                            role: "assistant",
+                            content: vec![part],
+                            phase,
+                            status,
+                        }));
+                        speaker = Some(by);
+                    }
+                }
+            }
+            Part::Thinking(thinking) => match replayed(thinking) {
+                Some(item) => {
+                    items.push(item);
+                    before = if before == Reasoning::Gone { before } else { Reasoning::Whole };
+                }
+                None => before = Reasoning::Gone,
+            },
+            Part::Call { call, args, extra } => items.push(Item::FunctionCall {
+                id: id(extra, "fc"),
+                call_id: call.id,
+                name: call.name.as_str(),
+                arguments: arguments(args),
+                namespace: extra.get("namespace"),
+                caller: extra.get("caller"),
+            }),
+            Part::Opaque(value) => items.extend(opaque(value, said.own && before != Reasoning::Gone, warnings)),
+        }
+    }
+    // Reasoning must not stand last: what it led to was cut off.
+    while matches!(items.last(), Some(Item::Reasoning { .. })) {
+        items.pop();
+    }
+    items
+}
+
+/// Reasoning goes back exactly as it came; without its id, and without its encrypted or readable whole, it is never valid.
+///
+/// Models that do not encrypt say it in `content`. Source: opencode 45032, 2026-08.
+fn replayed(thinking: &Thinking) -> Option<Item<'_>> {
+    const NONE: &Value = &Value::Array(Vec::new());
+    let extra = thinking.extra.value();
+    let encrypted_content = thinking.signature.as_deref().filter(|it| !it.is_empty());
+    let (id, content) = (extra_id(extra)?, extra.get("content"));
+    let summary = extra.get("summary").unwrap_or(NONE);
+    let whole = encrypted_content.is_some() || content.is_some();
+    whole.then_some(Item::Reasoning { id, summary, content, encrypted_content })
+}
+
+/// What the provider ran itself goes back as it came, if its reasoning does too.
+///
+/// Pictures do not. Source: opencode 41123, 2026-08: refused with or without an id when nothing is stored.
+fn opaque<'a>(value: &'a Value, whole: bool, warnings: &mut Vec<Warning>) -> Option<Item<'a>> {
+    match value["type"].as_str() {
+        // Stands for all that came before it, whichever model wrote it.
+        Some("compaction") => {}
+        Some("image_generation_call") => {
+            changed(warnings, NO_PICTURE);
+            return None;
+        }
+        _ if !whole => {
+            changed(warnings, WITHOUT_REASONING);
+            return None;
+        }
+        _ => {}
+    }
+    Some(Item::Opaque(value))
+}
+
+/// The id of an item, if the API takes it.
+fn extra_id(extra: &Value) -> Option<&str> {
+    let fits = |id: &&str| {
+        let is_part = |it: u8| it.is_ascii_alphanumeric() || it == b'_' || it == b'-';
+        (1..=MAX_ID).contains(&id.len()) && id.bytes().all(is_part)
+    };
+    extra.get("id")?.as_str().filter(fits)
+}
+
+/// The result of a call. Source: openai-python 2.0.0, 2025-09: results may hold pictures and files.
+fn output<'a>(answer: &Answer<'a>) -> Output<'a> {
+    let texts: Option<Vec<_>> = answer
+        .pieces
+        .iter()
+        .map(|piece| match piece {
+            Piece::Text(text) => Some(*text),
+            Piece::Image(_) | Piece::Document(_) => None,
+        })
+        .collect();
+    match texts.as_deref() {
+        Some([text]) => Output::Text(Cow::Borrowed(*text)),
+        Some(texts) => Output::Text(Cow::Owned(texts.join("\n"))),
+        None => Output::Parts(answer.pieces.iter().map(part).collect()),
+    }
+}
+
+fn part<'a>(piece: &Piece<'a>) -> wire::Part<'a> {
+    match *piece {
+        Piece::Text(text) => wire::Part::InputText { text },
+        Piece::Image(image) => {
+            wire::Part::InputImage { detail: "auto", image_url: address(&image.media_type, &image.source) }
+        }
+        Piece::Document(document) => {
+            let file = match address(&document.media_type, &document.source) {
+                Address::Url(file_url) => File::Url { file_url },
+                file_data @ Address::Data { .. } => {
+                    File::Data { filename: document.name.as_deref().unwrap_or("document"), file_data }
+                }
+            };
+            wire::Part::InputFile { file }
+        }
+    }
+}
+
+fn address<'a>(media_type: &'a str, source: &'a Source) -> Address<'a> {
+    match source {
+        Source::Url { url } => Address::Url(url),
+        Source::Base64 { data } => Address::Data { media_type, data },
+        _ => Address::Data { media_type, data: "" },
+    }
+}
+
+/// The arguments of a call as the text of a JSON object.
+fn arguments<'a>(args: &Args<'a>) -> Cow<'a, str> {
+    match args {
+        Args::Empty => Cow::Borrowed("{}"),
+        Args::Object(raw) => Cow::Borrowed(raw.get()),
+        invalid @ Args::Invalid(_) => Cow::Owned(serde_json::to_string(invalid).unwrap_or_default()),
+    }
+}
+
+fn at_least(tokens: u64, warnings: &mut Vec<Warning>) -> u64 {
+    if tokens < MIN_OUTPUT {
+        let text =
+            format!("max_output_tokens was raised from {tokens} to {MIN_OUTPUT}: the Responses API takes no less");
+        warn(warnings, &text);
+    }
+    tokens.max(MIN_OUTPUT)
+}
+
+fn warn(warnings: &mut Vec<Warning>, text: &str) {
+    warnings.push(Warning::new(WarningKind::OptionDropped, text));
+}
+
+fn item(tail: &mut Tail, role: Role, item: &Item<'_>) {
+    tail.out.push(b',');
+    write(&mut tail.out, item);
+    tail.last = Some(role);
+}

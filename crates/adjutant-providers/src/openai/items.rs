@@ -1,0 +1,234 @@
+//! The items of an answer while they stream: their blocks come in the order of the items, whatever comes first. Pure.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use adjutant_llm::{Block, Chunk, Error, ErrorKind};
+
+use super::{
+    item::{Item, Kind, Part, Piece},
+    wire::Done,
+};
+use crate::blocks::{Blocks, Place};
+
+/// How many items an answer may have.
+const MAX_ITEMS: usize = 4_096;
+
+/// The items of an answer so far, in their order.
+#[derive(Debug)]
+pub(super) struct Items {
+    issuer: Arc<str>,
+    blocks: Blocks,
+    list: Vec<Item>,
+    /// How many items have all the blocks that they will have: only the next one may open more.
+    settled: usize,
+    refused: bool,
+}
+
+/// Which item an event belongs to.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Spot<'a> {
+    pub(super) index: Option<u64>,
+    pub(super) id: Option<&'a str>,
+}
+
+impl Items {
+    pub(super) fn new(issuer: Arc<str>, place: Place) -> Self {
+        Self { issuer, blocks: Blocks::new(place), list: Vec::new(), settled: 0, refused: false }
+    }
+
+    /// An item begins. What it says already is said again when it is done.
+    pub(super) fn begin(&mut self, spot: Spot<'_>, item: &Done<'_>, out: &mut VecDeque<Chunk>) -> Result<(), Error> {
+        let kind = Kind::of(&item.kind.0);
+        // Another id is another item, also at a place that is taken.
+        let is_it = |item: &Item| item.kind == kind && (item.id.is_none() || item.id.as_deref() == spot.id);
+        let at = match self.find(spot).filter(|at| is_it(&self.list[*at])) {
+            Some(at) if self.list[at].done => return Ok(()),
+            Some(at) => at,
+            None => self.add(spot, kind)?,
+        };
+        self.list[at].known(item);
+        self.release(at, Ended::No, out)
+    }
+
+    /// A text of an item grows.
+    pub(super) fn grow(
+        &mut self,
+        spot: Spot<'_>,
+        key: (Part, u64),
+        delta: &str,
+        out: &mut VecDeque<Chunk>,
+    ) -> Result<(), Error> {
+        self.piece(spot, key, out, |piece| piece.text.push_str(delta))
+    }
+
+    /// A text of an item is whole.
+    pub(super) fn whole(
+        &mut self,
+        spot: Spot<'_>,
+        key: (Part, u64),
+        text: &str,
+        out: &mut VecDeque<Chunk>,
+    ) -> Result<(), Error> {
+        self.piece(spot, key, out, |piece| piece.set(text))
+    }
+
+    /// The model has refused.
+    pub(super) fn refuse(&mut self) {
+        self.refused = true;
+    }
+
+    /// An item has come whole: what it says now is the truth.
+    pub(super) fn done(
+        &mut self,
+        spot: Spot<'_>,
+        item: Done<'_>,
+        value: &str,
+        out: &mut VecDeque<Chunk>,
+    ) -> Result<(), Error> {
+        let kind = Kind::of(&item.kind.0);
+        let is_it = |item: &Item| !item.done || item.id.as_deref() == spot.id;
+        let at = match self.find(spot).filter(|at| is_it(&self.list[*at])) {
+            Some(at) => at,
+            None => self.add(spot, kind)?,
+        };
+        let found = &mut self.list[at];
+        if found.done {
+            return Ok(());
+        }
+        if found.kind != kind {
+            return Err(protocol("an item of the answer changes its kind"));
+        }
+        self.refused |= found.finish(item, value)?;
+        self.release(at, Ended::No, out)
+    }
+
+    /// An item as it stands in the whole answer: if it has not come by itself.
+    pub(super) fn filled(
+        &mut self,
+        index: u64,
+        item: Done<'_>,
+        value: &str,
+        out: &mut VecDeque<Chunk>,
+    ) -> Result<(), Error> {
+        let id = item.id.0.clone();
+        let spot = Spot { index: Some(index), id: id.as_deref() };
+        match self.find(spot) {
+            Some(at) if self.list[at].done => Ok(()),
+            _ => self.done(spot, item, value, out),
+        }
+    }
+
+    /// How many items have come whole.
+    pub(super) fn count_done(&self) -> usize {
+        self.list.iter().filter(|item| item.done).count()
+    }
+
+    /// Closes what is open; gives the blocks, and whether the model refused.
+    ///
+    /// # Errors
+    /// `Protocol` if a call names no tool.
+    pub(super) fn end(&mut self, out: &mut VecDeque<Chunk>) -> Result<(Vec<Arc<Block>>, bool), Error> {
+        // What a provider ran and did not finish cannot go back.
+        let settled = self.settled;
+        let mut at = 0;
+        self.list.retain(|item| {
+            at += 1;
+            at <= settled || item.done || item.kind != Kind::Opaque
+        });
+        for at in 0..self.list.len() {
+            self.list[at].done = true;
+            self.release(at, Ended::Yes, out)?;
+        }
+        if self.list.iter().any(|item| !item.closed) {
+            return Err(protocol("a call names no tool"));
+        }
+        Ok((self.blocks.take(), self.refused))
+    }
+
+    fn piece(
+        &mut self,
+        spot: Spot<'_>,
+        key: (Part, u64),
+        out: &mut VecDeque<Chunk>,
+        change: impl FnOnce(&mut Piece),
+    ) -> Result<(), Error> {
+        let kind = key.0.kind();
+        let at = match self.find(spot) {
+            Some(at) => at,
+            None => self.add(spot, kind)?,
+        };
+        let item = &mut self.list[at];
+        if item.done || item.kind != kind {
+            return Ok(());
+        }
+        change(item.piece(key)?);
+        self.release(at, Ended::No, out)
+    }
+
+    /// The item that an event belongs to: by its id and place, by its id, by its place, or the last one.
+    ///
+    /// Some servers give each event another id, some give every item the place 0.
+    fn find(&self, spot: Spot<'_>) -> Option<usize> {
+        let by_id = |item: &Item| spot.id.is_some() && item.id.as_deref() == spot.id;
+        let by_index = |item: &Item| Some(item.order) == spot.index;
+        let position = |is: &dyn Fn(&Item) -> bool| self.list.iter().rposition(is);
+        if spot.id.is_none() && spot.index.is_none() {
+            return position(&|item| !item.done);
+        }
+        position(&|item| by_id(item) && by_index(item)).or_else(|| position(&by_id)).or_else(|| position(&by_index))
+    }
+
+    fn add(&mut self, spot: Spot<'_>, kind: Kind) -> Result<usize, Error> {
+        if self.list.len() == MAX_ITEMS {
+            return Err(protocol("the answer has more than 4,096 items"));
+        }
+        let after = self.list.last().map_or(0, |item| item.order.saturating_add(1));
+        let free = |index: &u64| self.list.iter().all(|item| item.order != *index);
+        let order = spot.index.filter(free).unwrap_or(after);
+        // What comes too late for its place stands behind what has blocks already.
+        let at = self.list.partition_point(|item| item.order < order).max(self.settled);
+        let at = at.max(self.list.iter().rposition(Item::is_open).map_or(0, |open| open + 1));
+        self.list.insert(at, Item::new(order, spot.id, kind));
+        Ok(at)
+    }
+
+    /// Gives on what is new of an item, and of those that waited for it.
+    fn release(&mut self, at: usize, ended: Ended, out: &mut VecDeque<Chunk>) -> Result<(), Error> {
+        if at < self.settled {
+            return self.give(at, out);
+        }
+        while self.settled < self.list.len() {
+            let before = self.settled.checked_sub(1).map(|at| self.list[at].order);
+            let next = before.map_or(0, |order| order.saturating_add(1));
+            if ended == Ended::No && self.list[self.settled].order > next {
+                break;
+            }
+            self.give(self.settled, out)?;
+            if !self.list[self.settled].is_settled() {
+                break;
+            }
+            self.settled += 1;
+        }
+        Ok(())
+    }
+
+    fn give(&mut self, at: usize, out: &mut VecDeque<Chunk>) -> Result<(), Error> {
+        let item = &mut self.list[at];
+        item.open(&mut self.blocks, out)?;
+        if item.done && !item.closed && item.is_settled() {
+            item.close(&mut self.blocks, &self.issuer, out);
+        }
+        Ok(())
+    }
+}
+
+/// Whether the answer has ended, so that nothing is waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ended {
+    Yes,
+    No,
+}
+
+pub(super) fn protocol(text: &str) -> Error {
+    Error::new(ErrorKind::Protocol, text)
+}

@@ -1,0 +1,491 @@
+//! Tests of the wire: conformance, and the bytes of requests.
+
+use adjutant_llm::{
+    Block, Cache, Call, CallId, CallResult, Content, Custom, Document, Effort, Entry, Extra, Format, Image, Inputs,
+    Options, Reply, Request, RequestOption, Source, Status, Stop, Summary, Text, Thinking, ToolChoice, ToolDecl,
+    Transcript, Turn, UserMessage,
+};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::driver::{Wire, tests as play};
+
+const ID: &str = "openai/gpt-5.4";
+
+fn info() -> ModelInfo {
+    let mut inputs = Inputs::default();
+    (inputs.images, inputs.documents) = (true, true);
+    ModelInfo::new(ID).inputs(inputs)
+}
+
+fn thinker() -> OpenAi {
+    OpenAi::new(info().thinks([Effort::Off, Effort::Low, Effort::High, Effort::Max], Default::default()), "sk-secret")
+}
+
+fn model() -> OpenAi {
+    OpenAi::new(info(), "sk-secret")
+}
+
+fn tool() -> ToolDecl {
+    ToolDecl {
+        name: "read".into(),
+        description: "Reads.".into(),
+        schema: Arc::new(json!({"type": "object", "properties": {}})),
+    }
+}
+
+/// The body of a request, and its warnings.
+fn body(model: &OpenAi, request: &Request) -> (String, Vec<String>) {
+    let (body, warnings) = Wire::encode(&*model.inner, request);
+    let text = String::from_utf8(body.to_vec()).expect("text");
+    serde_json::from_str::<Value>(&text).expect("a body is JSON");
+    (text, warnings.iter().map(ToString::to_string).collect())
+}
+
+/// A body as a value, without its input and what is always the same.
+fn head(model: &OpenAi, request: &Request) -> (Value, Vec<String>) {
+    let (text, warnings) = body(model, request);
+    let mut value: Value = serde_json::from_str(&text).expect("JSON");
+    let fields = value.as_object_mut().expect("an object");
+    for (name, expect) in [("model", json!("gpt-5.4")), ("stream", json!(true)), ("input", json!([]))] {
+        assert_eq!(fields.remove(name), Some(expect));
+    }
+    (value, warnings)
+}
+
+/// Checks the input of a request that shows these entries, and what is said about it.
+#[track_caller]
+fn check(entries: impl IntoIterator<Item = Entry>, expect: Value, warned: &[&str]) {
+    let (text, warnings) = body(&model(), &Request::of(Transcript::from_iter(entries)));
+    let value: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(value["input"], expect);
+    assert_eq!(warnings, warned);
+}
+
+fn call(block: u32, args: &str, extra: Value) -> Block {
+    let mut call = Call::new(CallId { turn: 3, attempt: 0, block }, "read", args);
+    (call.wire_id, call.extra) = (Some("call_1".into()), Extra::new(extra));
+    Block::Call(call)
+}
+
+fn text(text: &str, extra: Value) -> Block {
+    Block::Text(Text { text: text.into(), extra: Extra::new(extra) })
+}
+
+fn thinking(signature: Option<&str>, extra: Value) -> Block {
+    let mut thinking = Thinking::new("hm");
+    (thinking.signature, thinking.extra) = (signature.map(Into::into), Extra::new(extra));
+    Block::Thinking(thinking)
+}
+
+fn opaque(value: Value) -> Block {
+    Block::Opaque { issuer: "openai".into(), value }
+}
+
+fn turn(model: &str, stop: Stop, blocks: Vec<Block>, results: Vec<CallResult>) -> Entry {
+    let mut reply = Reply::new(model.into(), stop);
+    reply.blocks = blocks.into_iter().map(Arc::new).collect();
+    let mut open = Turn::open(Arc::new(reply.clone()));
+    for (call, result) in reply.calls().zip(results) {
+        open.put(call.id, Arc::new(result)).expect("the call is open");
+    }
+    Entry::Turn(open.close().expect("every call has its result"))
+}
+
+fn image(source: Source) -> Content {
+    Content::Image(Image { media_type: "image/png".into(), source })
+}
+
+fn document(source: Source) -> Content {
+    Content::Document(Document { media_type: "application/pdf".into(), name: Some("n.pdf".into()), source })
+}
+
+fn base64() -> Source {
+    Source::Base64 { data: "aGk=".into() }
+}
+
+fn url() -> Source {
+    Source::Url { url: "https://a.example/x".into() }
+}
+
+#[tokio::test(start_paused = true)]
+async fn answers_become_chunks_when_anything_is_sent() {
+    play::conform(&model().inner, "openai").await;
+}
+
+#[test]
+fn answers_break_nothing_when_they_are_garbled() {
+    play::survive(&model().inner, "openai");
+}
+
+#[test]
+fn requests_go_to_the_responses_of_the_host_when_they_are_sent() {
+    let expect = Address { path: "/responses".to_owned(), auth: Auth::Bearer, headers: &[] };
+    assert_eq!(model().inner.protocol().address(&info()), expect);
+    let hosts = [model(), model().base_url("https://x.openai.azure.com/openai/v1/")];
+    let hosts = hosts.map(|it| Wire::endpoint(&*it.inner).host().to_owned());
+    assert_eq!(hosts, ["api.openai.com", "x.openai.azure.com"]);
+}
+
+#[test]
+fn body_is_written_byte_for_byte_when_all_is_set() {
+    let options = Options::new()
+        .max_output_tokens(100)
+        .temperature(0.5)
+        .thinking(Effort::Max)
+        .tool_choice(ToolChoice::Named("read".into()))
+        .sequential_calls()
+        .format(Format::new(
+            "answer",
+            json!({"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}),
+        ))
+        .cache(Cache::Long)
+        .cache_key("k")
+        .server_tool(json!({"type": "web_search"}))
+        .extra("service_tier", "flex");
+    let request = Request::new().system("Be \"brief\".").tools([tool()]).options(options).user("hi");
+    let expect = concat!(
+        r#"{"model":"gpt-5.4","instructions":"Be \"brief\".","store":false,"stream":true,"max_output_tokens":100,"#,
+        r#""temperature":0.5,"prompt_cache_key":"k","prompt_cache_retention":"24h","#,
+        r#""include":["reasoning.encrypted_content"],"reasoning":{"effort":"xhigh","summary":"auto"},"#,
+        r#""text":{"format":{"type":"json_schema","name":"answer","schema":{"type":"object","properties":"#,
+        r#"{"a":{"type":"string"}},"required":["a"],"additionalProperties":false},"strict":true}},"service_tier":"flex","#,
+        r#""tool_choice":{"type":"function","name":"read"},"parallel_tool_calls":false,"#,
+        r#""tools":[{"type":"function","name":"read","description":"Reads.","parameters":"#,
+        r#"{"type":"object","properties":{}},"strict":false},{"type":"web_search"}],"#,
+        r#""input":[{"type":"message","role":"user","content":[{"type":"input_text","text":"hi"}]}]}"#,
+    );
+    assert_eq!(body(&thinker(), &request), (expect.to_owned(), vec![]));
+}
+
+#[test]
+fn body_drops_options_and_says_so_when_they_cannot_be_sent() {
+    let info = info().refuses(RequestOption::Temperature);
+    let options = Options::new().max_output_tokens(1).temperature(1.0).stop("END").thinking(Effort::High);
+    let options = options.cache(Cache::Off).cache_key("k").sequential_calls().tool_choice(ToolChoice::None);
+    let options = options.extra("previous_response_id", "resp_1");
+    let (fields, warnings) = head(&OpenAi::new(info, "k"), &Request::new().options(options));
+    assert_eq!(fields, json!({"store": false, "max_output_tokens": 16}));
+    assert_eq!(
+        warnings,
+        [
+            "temperature was dropped: openai/gpt-5.4 refuses it",
+            "thinking was dropped: openai/gpt-5.4 cannot be told how much to think",
+            "max_output_tokens was raised from 1 to 16: the Responses API takes no less",
+            "stop was dropped: the Responses API has no such option",
+            "the extra field previous_response_id was dropped: it is made of the request itself",
+        ]
+    );
+}
+
+#[test]
+fn body_joins_extra_fields_with_options_when_both_make_one_field() {
+    let open = json!({"type": "object"});
+    let options = Options::new()
+        .thinking(Effort::Off)
+        .format(Format::new("answer", open.clone()))
+        .cache(Cache::Off)
+        .extra("include", json!(["file_search_call.results"]))
+        .extra("reasoning", json!({"summary": "detailed"}))
+        .extra("text", json!({"verbosity": "low"}))
+        .extra("store", true)
+        .extra("max_output_tokens", 7);
+    let format = json!({"type": "json_schema", "name": "answer", "schema": open, "strict": false});
+    let expect = json!({
+        "include": ["file_search_call.results", "reasoning.encrypted_content"],
+        "reasoning": {"effort": "none", "summary": "detailed"},
+        "text": {"format": format, "verbosity": "low"},
+        "store": true,
+        "max_output_tokens": 7,
+    });
+    assert_eq!(head(&thinker(), &Request::new().options(options)), (expect, vec![]));
+}
+
+#[test]
+fn body_asks_for_a_call_when_one_is_demanded() {
+    let choice = |choice| {
+        let request = Request::new().tools([tool()]).options(Options::new().tool_choice(choice));
+        head(&model(), &request).0["tool_choice"].clone()
+    };
+    assert_eq!(choice(ToolChoice::Auto), Value::Null);
+    assert_eq!(choice(ToolChoice::None), "none");
+    assert_eq!(choice(ToolChoice::Required), "required");
+}
+
+#[test]
+fn body_names_the_conversation_when_the_host_knows_such_names() {
+    let other = || model().base_url("https://a.example/v1");
+    let long = |model: &OpenAi| {
+        let request = Request::new().options(Options::new().cache_key("k").cache(Cache::Long));
+        let (fields, _) = head(model, &request);
+        (fields["prompt_cache_key"].clone(), fields["prompt_cache_retention"].clone())
+    };
+    assert_eq!(long(&model()), (json!("k"), json!("24h")));
+    assert_eq!(long(&model().base_url("https://api.openai.com/v1/").cache_keys()), (json!("k"), json!("24h")));
+    assert_eq!(long(&other()), (Value::Null, Value::Null));
+    assert_eq!(long(&other().cache_keys()), (json!("k"), Value::Null));
+}
+
+#[test]
+fn turn_sends_an_item_for_each_call_and_result_when_calls_are_parallel() {
+    let mut ran = CallResult::ok("b");
+    ran.args = Some(r#"{"path":"b"}"#.into());
+    let mut media = CallResult::ok("c");
+    media.content.extend([image(base64()), document(url()), Content::text(" ")]);
+    let mut nothing = CallResult::ok("");
+    nothing.content = vec![Content::text("x"), Content::text("y")];
+    let none = || Value::Null;
+    let output = |id: &str, output: Value| json!({"type": "function_call_output", "call_id": id, "output": output});
+    let call_of = |id: &str, arguments: &str| json!({"type": "function_call", "call_id": id, "name": "read", "arguments": arguments});
+    check(
+        [
+            turn(
+                "anthropic/claude-sonnet-5",
+                Stop::Calls,
+                vec![
+                    text("Look", json!({"id": "msg_1"})),
+                    text(" here.", none()),
+                    call(1, r#"{"n": 9007199254740993}"#, json!({"id": "fc_1"})),
+                    call(2, "{}", none()),
+                    call(3, "", none()),
+                    call(4, "x", none()),
+                ],
+                vec![CallResult::ok("a"), ran, media, nothing],
+            ),
+            Entry::User(UserMessage::text("go on")),
+        ],
+        json!([
+            {"type": "message", "role": "assistant", "content": [
+                {"type": "output_text", "text": "Look", "annotations": []},
+                {"type": "output_text", "text": " here.", "annotations": []},
+            ]},
+            call_of("c3_0_1", r#"{"n": 9007199254740993}"#),
+            call_of("c3_0_2", r#"{"path":"b"}"#),
+            call_of("c3_0_3", "{}"),
+            call_of("c3_0_4", r#"{"INVALID_JSON":"x"}"#),
+            output("c3_0_1", json!("a")),
+            output("c3_0_2", json!("b")),
+            output("c3_0_3", json!([
+                {"type": "input_text", "text": "c"},
+                {"type": "input_image", "detail": "auto", "image_url": "data:image/png;base64,aGk="},
+                {"type": "input_file", "file_url": "https://a.example/x"},
+            ])),
+            output("c3_0_4", json!("x\ny")),
+            {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "go on"}]},
+        ]),
+        &[],
+    );
+}
+
+#[test]
+fn turn_replays_items_with_their_ids_when_their_reasoning_goes_back() {
+    let summary = json!([{"type": "summary_text", "text": "hm"}]);
+    let annotations = json!([{"type": "url_citation", "url": "https://a.example"}]);
+    let search = json!({"type": "web_search_call", "id": "ws_1", "status": "completed"});
+    let blocks = vec![
+        text("first", json!({"id": "msg_0", "phase": "commentary"})),
+        thinking(Some("enc"), json!({"id": "rs_1", "summary": summary})),
+        thinking(Some("enc2"), json!({"id": "rs_2", "summary": []})),
+        opaque(search.clone()),
+        text("one", json!({"id": "msg_1", "phase": "commentary", "annotations": annotations})),
+        text("two", json!({"id": "msg_1", "phase": "commentary"})),
+        text("three", json!({"id": "msg_2"})),
+        call(7, "{}", json!({"id": "fc_1", "namespace": "files", "caller": {"type": "direct"}})),
+        call(8, "{}", json!({"id": "no_prefix"})),
+        call(9, "{}", json!({"id": format!("fc_{}", "x".repeat(62))})),
+    ];
+    let results = vec![CallResult::ok("a"), CallResult::ok("b"), CallResult::ok("c")];
+    let said = |text: &str| json!({"type": "output_text", "text": text, "annotations": []});
+    check(
+        [turn(ID, Stop::Calls, blocks, results)],
+        json!([
+            {"type": "message", "role": "assistant", "content": [said("first")], "phase": "commentary"},
+            {"type": "reasoning", "id": "rs_1", "summary": summary, "encrypted_content": "enc"},
+            {"type": "reasoning", "id": "rs_2", "summary": [], "encrypted_content": "enc2"},
+            search,
+            {"type": "message", "id": "msg_1", "role": "assistant", "content": [
+                {"type": "output_text", "text": "one", "annotations": annotations}, said("two"),
+            ], "phase": "commentary", "status": "completed"},
+            {"type": "message", "id": "msg_2", "role": "assistant", "content": [said("three")], "status": "completed"},
+            {"type": "function_call", "id": "fc_1", "call_id": "c3_0_7", "name": "read", "arguments": "{}",
+             "namespace": "files", "caller": {"type": "direct"}},
+            {"type": "function_call", "call_id": "c3_0_8", "name": "read", "arguments": "{}"},
+            {"type": "function_call", "call_id": "c3_0_9", "name": "read", "arguments": "{}"},
+            {"type": "function_call_output", "call_id": "c3_0_7", "output": "a"},
+            {"type": "function_call_output", "call_id": "c3_0_8", "output": "b"},
+            {"type": "function_call_output", "call_id": "c3_0_9", "output": "c"},
+        ]),
+        &[],
+    );
+}
+
+#[test]
+fn turn_drops_reasoning_and_ids_when_they_would_stand_alone() {
+    let said = |text: &str| json!({"type": "output_text", "text": text, "annotations": []});
+    let plain = json!({"type": "message", "role": "assistant", "content": [said("a")]});
+    let whole = || thinking(Some("enc"), json!({"id": "rs_1", "summary": []}));
+    let a = || text("a", json!({"id": "msg_1"}));
+    // Nothing follows it.
+    check([turn(ID, Stop::Length, vec![a(), whole()], vec![])], json!([plain]), &[]);
+    check([turn(ID, Stop::End, vec![whole(), text("", json!({"id": "msg_1"}))], vec![])], json!([]), &[]);
+    // It cannot go back, so what it led to stands for itself.
+    for gone in [thinking(None, json!({"id": "rs_1"})), thinking(Some("enc"), Value::Null)] {
+        check(
+            [turn(ID, Stop::End, vec![gone, whole(), a()], vec![])],
+            json!([
+                {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "enc"}, plain,
+            ]),
+            &[],
+        );
+    }
+    let search = || opaque(json!({"type": "web_search_call", "id": "ws_1"}));
+    let left_out = "what the provider ran itself was left out: the reasoning that it goes with is not sent";
+    check([turn(ID, Stop::End, vec![thinking(None, json!({})), search(), a()], vec![])], json!([plain]), &[left_out]);
+    // Another model of the provider.
+    let compaction = json!({"type": "compaction", "encrypted_content": "e"});
+    let blocks = vec![whole(), opaque(compaction.clone()), search(), a()];
+    check([turn("openai/gpt-5.5", Stop::End, blocks, vec![])], json!([compaction, plain]), &[left_out]);
+    let picture = opaque(json!({"type": "image_generation_call", "id": "ig_1", "result": "aGk="}));
+    let no_picture = "a generated picture was left out: the API takes none back that it did not store";
+    check([turn(ID, Stop::End, vec![picture, a()], vec![])], json!([plain]), &[no_picture]);
+}
+
+#[test]
+fn turn_replays_readable_reasoning_when_the_model_encrypts_none() {
+    let content = json!([{"type": "reasoning_text", "text": "hm"}]);
+    check(
+        [turn(
+            ID,
+            Stop::End,
+            vec![thinking(None, json!({"id": "rs_1", "summary": [], "content": content})), text("a", Value::Null)],
+            vec![],
+        )],
+        json!([
+            {"type": "reasoning", "id": "rs_1", "summary": [], "content": content},
+            {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "a", "annotations": []}]},
+        ]),
+        &[],
+    );
+}
+
+#[test]
+fn turn_sends_text_alone_when_it_was_cut_short() {
+    for stop in [Stop::Interrupted, Stop::Refused, Stop::Filtered] {
+        let no = || vec![CallResult::new(Status::Cancelled, "no")];
+        let blocks = vec![
+            thinking(Some("enc"), json!({"id": "rs_1"})),
+            text("half", json!({"id": "msg_1"})),
+            call(2, "{}", json!({"id": "fc_1"})),
+        ];
+        check(
+            [turn(ID, stop, blocks, no())],
+            json!([{"type": "message", "role": "assistant", "content": [
+                {"type": "output_text", "text": "half", "annotations": []},
+            ]}]),
+            &[],
+        );
+        check([turn(ID, stop, vec![call(0, "{}", Value::Null)], no())], json!([]), &[]);
+    }
+}
+
+#[test]
+fn user_content_is_sent_in_its_forms_when_it_has_media() {
+    let content = vec![Content::text("look"), image(url()), image(base64()), document(base64()), document(url())];
+    check(
+        [
+            Entry::User(UserMessage::new(content)),
+            Entry::User(UserMessage::text(" \n")),
+            Entry::Custom(Custom { kind: "x".into(), value: Value::Null }),
+            Entry::Summary(Summary { text: "so far".into(), covers: 3 }),
+        ],
+        json!([
+            {"type": "message", "role": "user", "content": [
+                {"type": "input_text", "text": "look"},
+                {"type": "input_image", "detail": "auto", "image_url": "https://a.example/x"},
+                {"type": "input_image", "detail": "auto", "image_url": "data:image/png;base64,aGk="},
+                {"type": "input_file", "filename": "n.pdf", "file_data": "data:application/pdf;base64,aGk="},
+                {"type": "input_file", "file_url": "https://a.example/x"},
+            ]},
+            {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "so far"}]},
+        ]),
+        &[],
+    );
+    let plain = OpenAi::new(ModelInfo::new(ID), Key::none());
+    let request = Request::new().user(UserMessage::new(vec![image(base64()), image(base64())]));
+    let (text, warnings) = body(&plain, &request);
+    assert!(
+        text.ends_with(r#"[{"type":"input_text","text":"[image omitted: this model takes no images]"}]}]}"#),
+        "{text}"
+    );
+    assert_eq!(warnings, ["[image omitted: this model takes no images]"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn replies_go_back_as_they_came_when_a_stream_was_read() {
+    let answer = include_str!("../../tests/fixtures/openai/thinking.sse");
+    let mut items = play::play(&model().inner, &[answer.as_bytes()], play::End::Clean).await;
+    let Some(Ok(adjutant_llm::Chunk::Done(reply))) = items.pop() else { unreachable!("the reply is whole: {items:?}") };
+    let turn = Turn::open(reply).close().expect("there are no calls");
+    let said = |text: &str| json!({"type": "summary_text", "text": text});
+    check(
+        [Entry::Turn(turn)],
+        json!([
+            {"type": "reasoning", "id": "rs_1", "summary": [said("**Looking**"), said("Then.")],
+             "encrypted_content": "gAAAAwhole"},
+            {"type": "reasoning", "id": "rs_2", "summary": [], "encrypted_content": "gAAAAsilent"},
+            {"type": "message", "id": "msg_1", "role": "assistant", "content": [
+                {"type": "output_text", "text": "a", "annotations": []},
+            ], "phase": "final_answer", "status": "completed"},
+        ]),
+        &[],
+    );
+}
+
+/// Arbitrary entries of this wire: replies that think, call, and were cut off.
+fn entries() -> impl Strategy<Value = Vec<Entry>> {
+    let said = "[a-z\"\\\\ é🦀\n]{0,40}";
+    let stop = prop::sample::select(vec![Stop::Calls, Stop::Length, Stop::Interrupted]);
+    let entry = prop_oneof![
+        said.prop_map(|text| Entry::User(UserMessage::text(text))),
+        (said, said, stop, any::<bool>()).prop_map(|(said, args, stop, whole)| {
+            let signature = whole.then_some("enc");
+            let blocks = vec![
+                thinking(signature, json!({"id": "rs_1", "summary": []})),
+                text(&said, json!({"id": "msg_1"})),
+                call(2, &args, json!({"id": "fc_1"})),
+            ];
+            turn(ID, stop, blocks, vec![CallResult::ok("x".repeat(30_000))])
+        }),
+    ];
+    prop::collection::vec(entry, 1..12)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn body_is_a_prefix_of_the_next_one_when_entries_are_appended(
+        entries in prop_oneof![entries(), crate::anthropic::tests::entries()],
+        system in "(s)?",
+    ) {
+        let model = thinker();
+        let request = |entries: Vec<Entry>| {
+            let request = Request::of(Transcript::from_iter(entries)).system(system.clone()).tools([tool()]);
+            request.options(Options::new().thinking(Effort::High))
+        };
+        let unmarked = |request: &Request| {
+            let (body, _) = Wire::encode(&*model.inner, request);
+            String::from_utf8(body.unmarked()).expect("text")
+        };
+        let mut growing = request(vec![]);
+        let mut before = unmarked(&growing);
+        for entry in &entries {
+            before.truncate(before.len() - "]}".len());
+            growing.entries.push(entry.clone());
+            let now = unmarked(&growing);
+            prop_assert!(now.starts_with(&before));
+            before = now;
+        }
+        prop_assert_eq!(unmarked(&request(entries)), before);
+    }
+}

@@ -1,0 +1,250 @@
+//! The JSON of the OpenAI Responses API. Source: openai-python, 2026-08, and the Responses API reference.
+
+use std::{borrow::Cow, fmt};
+
+use adjutant_llm::CallId;
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::{Value, value::RawValue};
+
+use crate::text::{Loose, Text};
+
+/// An item of a request's input.
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum Item<'a> {
+    Message(Message<'a>),
+    Reasoning {
+        id: &'a str,
+        summary: &'a Value,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        content: Option<&'a Value>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        encrypted_content: Option<&'a str>,
+    },
+    FunctionCall {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        id: Option<&'a str>,
+        call_id: CallId,
+        name: &'a str,
+        arguments: Cow<'a, str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        namespace: Option<&'a Value>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        caller: Option<&'a Value>,
+    },
+    FunctionCallOutput {
+        call_id: CallId,
+        output: Output<'a>,
+    },
+    #[serde(untagged)]
+    Opaque(&'a Value),
+}
+
+/// A message; `id` and `status` are there if the model itself said it.
+#[derive(Debug, Serialize)]
+pub(super) struct Message<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) id: Option<&'a str>,
+    pub(super) role: &'static str,
+    pub(super) content: Vec<Part<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) phase: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) status: Option<&'static str>,
+}
+
+/// A part of a message.
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum Part<'a> {
+    InputText {
+        text: &'a str,
+    },
+    InputImage {
+        detail: &'static str,
+        image_url: Address<'a>,
+    },
+    InputFile {
+        #[serde(flatten)]
+        file: File<'a>,
+    },
+    OutputText {
+        text: Cow<'a, str>,
+        annotations: &'a [Value],
+    },
+}
+
+/// Where the bytes of a document are.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(super) enum File<'a> {
+    Data { filename: &'a str, file_data: Address<'a> },
+    Url { file_url: &'a str },
+}
+
+/// An address, or the data itself in the form of one.
+#[derive(Debug)]
+pub(super) enum Address<'a> {
+    Url(&'a str),
+    Data { media_type: &'a str, data: &'a str },
+}
+
+/// The result of a call: text, or parts if it holds media.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(super) enum Output<'a> {
+    Text(Cow<'a, str>),
+    Parts(Vec<Part<'a>>),
+}
+
+/// A tool of a request.
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum Tool<'a> {
+    Function {
+        name: &'a str,
+        description: &'a str,
+        parameters: &'a Value,
+        strict: bool,
+    },
+    #[serde(untagged)]
+    Given(&'a Value),
+}
+
+/// An event of an answer; which fields are there depends on `kind`.
+#[derive(Debug, Deserialize)]
+pub(super) struct Event<'a> {
+    #[serde(rename = "type", borrow, default)]
+    pub(super) kind: Loose<'a>,
+    #[serde(default)]
+    pub(super) output_index: Option<u64>,
+    #[serde(default)]
+    pub(super) content_index: Option<u64>,
+    #[serde(default)]
+    pub(super) summary_index: Option<u64>,
+    #[serde(borrow, default)]
+    pub(super) item_id: Loose<'a>,
+    #[serde(borrow, default)]
+    pub(super) delta: Loose<'a>,
+    /// The whole of a text part.
+    #[serde(borrow, default)]
+    pub(super) text: Loose<'a>,
+    /// The whole of a refusal.
+    #[serde(borrow, default)]
+    pub(super) refusal: Loose<'a>,
+    /// The whole of a call's arguments.
+    #[serde(borrow, default)]
+    pub(super) arguments: Loose<'a>,
+    #[serde(borrow, default)]
+    pub(super) item: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(super) response: Option<&'a RawValue>,
+}
+
+/// What an event is, and nothing else of it.
+#[derive(Debug, Deserialize)]
+pub(super) struct Kind<'a> {
+    #[serde(rename = "type", borrow, default)]
+    pub(super) kind: Loose<'a>,
+}
+
+/// An item of an answer; which fields are there depends on `kind`.
+#[derive(Debug, Deserialize)]
+pub(super) struct Done<'a> {
+    #[serde(rename = "type", borrow)]
+    pub(super) kind: Text<'a>,
+    #[serde(borrow, default)]
+    pub(super) id: Loose<'a>,
+    /// Parts of a message or of reasoning; other items hold something else.
+    #[serde(borrow, default)]
+    pub(super) content: Option<&'a RawValue>,
+    #[serde(default)]
+    pub(super) summary: Option<Value>,
+    #[serde(borrow, default)]
+    pub(super) encrypted_content: Loose<'a>,
+    #[serde(borrow, default)]
+    pub(super) phase: Loose<'a>,
+    #[serde(borrow, default)]
+    pub(super) call_id: Loose<'a>,
+    #[serde(borrow, default)]
+    pub(super) name: Loose<'a>,
+    #[serde(borrow, default)]
+    pub(super) arguments: Loose<'a>,
+    #[serde(default)]
+    pub(super) namespace: Value,
+    #[serde(default)]
+    pub(super) caller: Value,
+}
+
+/// A part of what an item says.
+#[derive(Debug, Deserialize)]
+pub(super) struct Said {
+    #[serde(default)]
+    pub(super) text: Option<String>,
+    #[serde(default)]
+    pub(super) refusal: Option<String>,
+    #[serde(default)]
+    pub(super) annotations: Option<Vec<Value>>,
+}
+
+/// The whole answer, as it stands in the first and the last event.
+#[derive(Debug, Deserialize)]
+pub(super) struct Response<'a> {
+    #[serde(borrow, default)]
+    pub(super) id: Loose<'a>,
+    #[serde(borrow, default)]
+    pub(super) status: Loose<'a>,
+    #[serde(borrow, default)]
+    pub(super) output: Option<Vec<&'a RawValue>>,
+    #[serde(borrow, default)]
+    pub(super) incomplete_details: Option<Incomplete<'a>>,
+    #[serde(borrow, default)]
+    pub(super) usage: Option<&'a RawValue>,
+}
+
+/// Why an answer is not complete.
+#[derive(Debug, Deserialize)]
+pub(super) struct Incomplete<'a> {
+    #[serde(borrow, default)]
+    pub(super) reason: Loose<'a>,
+}
+
+/// Tokens. `input_tokens` counts what the cache served or stored too, and `output_tokens` the reasoning.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Usage {
+    pub(super) input_tokens: Option<u64>,
+    pub(super) input_tokens_details: Option<InputDetails>,
+    pub(super) output_tokens: Option<u64>,
+    pub(super) output_tokens_details: Option<OutputDetails>,
+}
+
+/// Parts of the input.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct InputDetails {
+    pub(super) cached_tokens: Option<u64>,
+    pub(super) cache_write_tokens: Option<u64>,
+}
+
+/// Parts of the output.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct OutputDetails {
+    pub(super) reasoning_tokens: Option<u64>,
+}
+
+impl Serialize for Address<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl fmt::Display for Address<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Address::Url(url) => f.write_str(url),
+            Address::Data { media_type, data } => write!(f, "data:{media_type};base64,{data}"),
+        }
+    }
+}

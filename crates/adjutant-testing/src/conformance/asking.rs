@@ -1,0 +1,129 @@
+//! Hazards of options: what is asked for arrives, or is dropped with a warning.
+
+use adjutant_llm::{
+    Effort, Format, Options, Request, RequestOption, Script, ToolChoice, ToolDecl, Warning, WarningKind,
+};
+use serde_json::{Value, json};
+
+use super::{
+    Subject, Verdict,
+    stage::{Stage, ensure, hello, same, with_tools},
+};
+
+pub(super) async fn system_and_tools(subject: &dyn Subject) -> Verdict {
+    let stage = Stage::new(subject, [Script::new().text("Done.")]).await?;
+    let request = with_tools().system("Be brief.\n\nBe kind.");
+    stage.reply(request.clone()).await?;
+    let asked = stage.understood(0)?;
+    same("the system prompt", &*asked.system, &*request.system)?;
+    let told = |tool: &ToolDecl| {
+        let schema = &tool.schema;
+        (tool.name.clone(), tool.description.clone(), schema["properties"].clone(), schema["required"].clone())
+    };
+    let tools = |request: &Request| request.tools.iter().map(told).collect::<Vec<_>>();
+    same("the tools", tools(&asked), tools(&request))
+}
+
+pub(super) async fn tool_choice_none(subject: &dyn Subject) -> Verdict {
+    let (asked, _) = chosen(subject, ToolChoice::None).await?;
+    ensure(asked.options.tool_choice == ToolChoice::None || asked.tools.is_empty(), || {
+        format!("the model may call: {:?}", asked.options.tool_choice)
+    })
+}
+
+pub(super) async fn forced_tool(subject: &dyn Subject) -> Verdict {
+    for choice in [ToolChoice::Required, ToolChoice::Named("find".into())] {
+        let (asked, warnings) = chosen(subject, choice.clone()).await?;
+        if !dropped(&warnings) {
+            same("the choice", &asked.options.tool_choice, &choice)?;
+        }
+    }
+    Ok(())
+}
+
+async fn chosen(subject: &dyn Subject, choice: ToolChoice) -> Result<(Request, Vec<Warning>), String> {
+    asked(subject, with_tools().options(Options::new().tool_choice(choice))).await
+}
+
+/// Asks, and gives what the provider understood and what was warned of.
+async fn asked(subject: &dyn Subject, request: Request) -> Result<(Request, Vec<Warning>), String> {
+    let stage = Stage::new(subject, [Script::new().text("Done.")]).await?;
+    let heard = stage.ask(request).await;
+    let warnings = heard.warnings();
+    heard.reply()?;
+    Ok((stage.understood(0)?, warnings))
+}
+
+fn dropped(warnings: &[Warning]) -> bool {
+    warnings.iter().any(|warning| warning.kind == WarningKind::OptionDropped)
+}
+
+pub(super) async fn sequential_calls(subject: &dyn Subject) -> Verdict {
+    let (request, warnings) = asked(subject, with_tools().options(Options::new().sequential_calls())).await?;
+    ensure(request.options.sequential_calls || dropped(&warnings), || "several calls may be made at once".into())?;
+    let (request, _) = asked(subject, with_tools()).await?;
+    ensure(!request.options.sequential_calls, || "one call at a time was asked for by nobody".into())
+}
+
+pub(super) async fn structured(subject: &dyn Subject) -> Verdict {
+    let schema = json!({
+        "type": "object",
+        "properties": {"answer": {"type": "string"}},
+        "required": ["answer"],
+        "additionalProperties": false,
+    });
+    let wanted = json!({"answer": "forty-two"});
+    let answer = wanted.to_string();
+    let script = Script::from_fn(move |request| match (&request.options.tool_choice, &*request.tools) {
+        (ToolChoice::Named(name), _) => Script::new().call_raw(name.as_str(), answer),
+        (ToolChoice::Required, [tool]) => Script::new().call_raw(tool.name.as_str(), answer),
+        _ => Script::new().text(answer),
+    });
+    let stage = Stage::new(subject, [script]).await?;
+    let request = hello().options(Options::new().format(Format::new("verdict", schema)));
+    let reply = stage.reply(request).await?;
+    let args = reply.calls().map(|call| call.args.to_string());
+    let came: Vec<Value> = args.chain([reply.text()]).filter_map(|text| serde_json::from_str(&text).ok()).collect();
+    ensure(came.contains(&wanted), || format!("the answer is {:?}, by its text {:?}", came, reply.text()))?;
+    let sent = stage.sent(0)?.to_string();
+    ensure(sent.contains("\"answer\"") || sent.contains("\\\"answer\\\""), || "the schema was not sent".into())
+}
+
+pub(super) async fn effort(subject: &dyn Subject) -> Verdict {
+    let options = Options::new().thinking(Effort::High).max_output_tokens(20_000);
+    let stage = Stage::new(subject, [Script::new().text("Done.")]).await?;
+    let heard = stage.ask(hello().options(options)).await;
+    let warnings = heard.warnings();
+    heard.reply()?;
+    let sent = stage.sent(0)?;
+    let told = sent["generationConfig"]["thinkingConfig"].is_object()
+        || ["thinking", "output_config", "reasoning", "reasoning_effort", "enable_thinking", "chat_template_kwargs"]
+            .iter()
+            .any(|field| sent.get(field).is_some());
+    match (stage.model.info().efforts.is_empty(), told) {
+        (false, false) => Err("nothing was asked about thinking, although the model can be told".into()),
+        (true, true) => Err("the model was told how much to think, although it cannot be told".into()),
+        (true, false) => ensure(dropped(&warnings), || "the option was dropped without a warning".into()),
+        (false, true) => Ok(()),
+    }
+}
+
+pub(super) async fn limits_asked(subject: &dyn Subject) -> Verdict {
+    let stage = Stage::new(subject, [Script::new().text("Done.")]).await?;
+    let heard = stage.ask(hello().options(Options::new().max_output_tokens(77).temperature(0.5))).await;
+    let warnings = heard.warnings();
+    heard.reply()?;
+    let (asked, info) = (stage.understood(0)?, stage.model.info());
+    let mut refused = 0;
+    if info.refuses.contains(&RequestOption::MaxOutputTokens) {
+        refused += 1;
+    } else {
+        same("the output limit", asked.options.max_output_tokens, Some(77))?;
+    }
+    if info.refuses.contains(&RequestOption::Temperature) {
+        refused += 1;
+    } else {
+        same("the temperature", asked.options.temperature, Some(0.5))?;
+    }
+    ensure(warnings.len() >= refused, || format!("{refused} options were dropped, the warnings are {warnings:?}"))
+}

@@ -1,0 +1,182 @@
+//! Hazards of what a provider says: text, thinking, ends and usage.
+
+use std::sync::Arc;
+
+use adjutant_llm::{Block, Chunk, ErrorKind, Options, Script, Stop, Thinking, Usage};
+
+use super::{
+    Limits, Subject, Verdict,
+    stage::{Stage, ensure, hello, said_by_user, same},
+};
+use crate::{Fault, Place};
+
+/// Letters of one to four bytes.
+const LETTERS: &str = "Grüße aus Köln, \u{65e5}\u{672c} und \u{1f600}\u{1f468}\u{200d}\u{1f469}! \"So\\n\"\n\ttoo.";
+
+pub(super) async fn text(subject: &dyn Subject) -> Verdict {
+    let stage = Stage::new(subject, [Script::new().text(LETTERS)]).await?;
+    let heard = stage.ask(hello().system("Be brief.")).await;
+    let started = heard.chunks.iter().filter(|chunk| matches!(chunk, Chunk::Start { .. })).count();
+    let reply = heard.reply()?;
+    same("starts", started, 1)?;
+    same("the text", reply.text().as_str(), LETTERS)?;
+    same("the stop", reply.stop, Stop::End)?;
+    same("the model", &reply.model, &stage.model.info().id)?;
+    let asked = stage.understood(0)?;
+    same("the system prompt", &*asked.system, "Be brief.")?;
+    same("the user's text", said_by_user(&asked).as_str(), "Hello!")
+}
+
+pub(super) async fn empty(subject: &dyn Subject) -> Verdict {
+    let stage = Stage::new(subject, [Script::new()]).await?;
+    let reply = stage.reply(hello()).await?;
+    same("the text", reply.text().as_str(), "")?;
+    same("the calls", reply.calls().count(), 0)?;
+    same("the stop", reply.stop, Stop::End)
+}
+
+pub(super) async fn split_utf8(subject: &dyn Subject) -> Verdict {
+    let script = Script::new().text(LETTERS).delta_chars(1);
+    let breaks = |setup: crate::Setup| setup.fault_all(Fault::SplitEvery(1));
+    let stage = Stage::broken(subject, Limits::patient(), [script], breaks).await?;
+    same("the text", stage.reply(hello()).await?.text().as_str(), LETTERS)
+}
+
+pub(super) async fn large_delta(subject: &dyn Subject) -> Verdict {
+    let text = "ä".repeat(300_000);
+    let stage = Stage::new(subject, [Script::new().text(text.as_str()).delta_chars(300_000)]).await?;
+    let reply = stage.reply(hello()).await?;
+    ensure(reply.text() == text, || format!("expected 300,000 letters, got {}", reply.text().chars().count()))
+}
+
+pub(super) async fn unpaired_surrogate(subject: &dyn Subject) -> Verdict {
+    let script = Script::new().text("before ~~~ after").delta_chars(100);
+    let half = Fault::Replace { what: "~~~".into(), with: "\\ud83d".into() };
+    let stage = Stage::broken(subject, Limits::patient(), [script], |setup| setup.fault_all(half)).await?;
+    let heard = stage.ask(hello()).await;
+    match heard.reply() {
+        Ok(reply) => {
+            let text = reply.text();
+            ensure(text.starts_with("before ") && text.ends_with(" after"), || format!("the text is {text:?}"))
+        }
+        // A protocol error is an answer too; the grammar was checked.
+        Err(why) => ensure(why.contains("Protocol"), || why),
+    }
+}
+
+pub(super) async fn thinking(subject: &dyn Subject) -> Verdict {
+    let script = Script::new().thinking(Thinking::new("Let me think.")).text("Yes.");
+    let stage = Stage::new(subject, [script]).await?;
+    let reply = stage.reply(hello()).await?;
+    let kinds: Vec<String> = reply.blocks.iter().map(|block| shown(block)).collect();
+    same("the blocks", kinds, vec!["thinking Let me think.".to_owned(), "text Yes.".to_owned()])
+}
+
+pub(super) async fn length(subject: &dyn Subject) -> Verdict {
+    let reply = stopped(subject, Stop::Length).await??;
+    same("the text", reply.text().as_str(), "Half an ans")?;
+    same("the stop", reply.stop, Stop::Length)
+}
+
+pub(super) async fn refusal(subject: &dyn Subject) -> Verdict {
+    told_apart(subject, Stop::Refused).await
+}
+
+pub(super) async fn filtered(subject: &dyn Subject) -> Verdict {
+    told_apart(subject, Stop::Filtered).await
+}
+
+/// A refusal may be a reply that says so, or an error that says so.
+async fn told_apart(subject: &dyn Subject, stop: Stop) -> Verdict {
+    match stopped(subject, stop).await? {
+        Ok(reply) => ensure(matches!(reply.stop, Stop::Refused | Stop::Filtered), || {
+            format!("expected a refusal, got a reply that stops with {:?}", reply.stop)
+        }),
+        Err(why) => ensure(why.contains(&format!("{:?}", ErrorKind::Refused)), || why),
+    }
+}
+
+async fn stopped(subject: &dyn Subject, stop: Stop) -> Result<Result<Arc<adjutant_llm::Reply>, String>, String> {
+    let stage = Stage::new(subject, [Script::new().text("Half an ans").stop(stop)]).await?;
+    Ok(stage.reply(hello()).await)
+}
+
+pub(super) async fn stop_sequence(subject: &dyn Subject) -> Verdict {
+    let stage = Stage::new(subject, [Script::new().text("One").stop(Stop::Sequence)]).await?;
+    let heard = stage.ask(hello().options(Options::new().stop("two"))).await;
+    let warned = !heard.warnings().is_empty();
+    let reply = heard.reply()?;
+    same("the text", reply.text().as_str(), "One")?;
+    ensure(matches!(reply.stop, Stop::End | Stop::Sequence), || format!("the reply stops with {:?}", reply.stop))?;
+    let asked = stage.understood(0)?.options.stop.len();
+    ensure(asked == 1 || warned, || "the stop sequence was dropped without a warning".into())
+}
+
+fn tokens() -> Usage {
+    Usage { input_uncached: 700, cache_read: 200, cache_write: 100, cache_write_1h: 0, output: 60, reasoning: 20 }
+}
+
+pub(super) async fn usage(subject: &dyn Subject) -> Verdict {
+    let stage = Stage::new(subject, [Script::new().text("Yes.").usage(tokens())]).await?;
+    check_usage(&stage.reply(hello()).await?.usage)
+}
+
+pub(super) async fn duplicate_usage(subject: &dyn Subject) -> Verdict {
+    let script = Script::new().text("Yes.").usage(tokens());
+    let breaks = |setup: crate::Setup| setup.fault_all(Fault::DuplicateUsage);
+    let stage = Stage::broken(subject, Limits::patient(), [script], breaks).await?;
+    let reply = stage.reply(hello()).await?;
+    same("the text", reply.text().as_str(), "Yes.")?;
+    check_usage(&reply.usage)
+}
+
+/// Not every wire tells what a cache stored, or how much was reasoning.
+fn check_usage(usage: &Usage) -> Verdict {
+    same("the input", usage.input(), 1_000)?;
+    same("what the cache served", usage.cache_read, 200)?;
+    same("the output", usage.output, 60)?;
+    ensure(matches!(usage.cache_write, 0 | 100), || format!("the cache stored {}", usage.cache_write))?;
+    ensure(matches!(usage.reasoning, 0 | 20), || format!("the reasoning is {}", usage.reasoning))
+}
+
+pub(super) async fn unknown_event(subject: &dyn Subject) -> Verdict {
+    let event: &[u8] =
+        b"event: brand_new\ndata: {\"type\":\"brand_new\",\"choices\":[],\"candidates\":[],\"new\":1}\n\n";
+    passed_over(subject, event).await
+}
+
+pub(super) async fn heartbeat(subject: &dyn Subject) -> Verdict {
+    passed_over(subject, b": keep-alive\n\n\n: keep-alive\r\n\r\n").await
+}
+
+async fn passed_over(subject: &dyn Subject, bytes: &'static [u8]) -> Verdict {
+    let breaks = |mut setup: crate::Setup| {
+        for at in [0, 1, 3] {
+            setup = setup.fault_all(Fault::Garbage { at: Place::Frame(at), bytes: bytes.into() });
+        }
+        setup
+    };
+    let script = Script::new().text(LETTERS);
+    let stage = Stage::broken(subject, Limits::patient(), [script], breaks).await?;
+    let reply = stage.reply(hello()).await?;
+    same("the text", reply.text().as_str(), LETTERS)?;
+    same("the stop", reply.stop, Stop::End)
+}
+
+pub(super) async fn concurrent(subject: &dyn Subject) -> Verdict {
+    let echo = || Script::from_fn(|request| Script::new().text(said_by_user(request)).delta_chars(1));
+    let stage = Stage::new(subject, [echo(), echo()]).await?;
+    let ask = |text: &'static str| stage.reply(adjutant_llm::Request::new().user(text));
+    let (first, second) = tokio::join!(ask("first, and first again"), ask("second, and second again"));
+    same("the first reply", first?.text().as_str(), "first, and first again")?;
+    same("the second reply", second?.text().as_str(), "second, and second again")
+}
+
+fn shown(block: &Block) -> String {
+    match block {
+        Block::Text(said) => format!("text {}", said.text),
+        Block::Thinking(thinking) => format!("thinking {}", thinking.text),
+        Block::Call(call) => format!("call {}", call.name),
+        other => format!("{other:?}"),
+    }
+}

@@ -1,0 +1,78 @@
+//! What a server has signed or encrypted for a model: only that comes back unrefused when a server is strict.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+
+use crate::wire::Wire;
+
+/// What a server has signed, by wire and model, and which items of its replies belong together.
+#[derive(Debug, Default)]
+pub(crate) struct Issued {
+    strict: bool,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    seals: HashSet<(Wire, String, String)>,
+    /// All seals in the order in which they were first sent.
+    order: Vec<String>,
+    /// The id of the reasoning that an item was said after, by the item's own id.
+    reasoning: HashMap<String, String>,
+}
+
+impl Issued {
+    /// Refuses what it did not issue, if it is strict.
+    pub(crate) fn new(strict: bool) -> Self {
+        Self { strict, known: Mutex::default() }
+    }
+
+    /// Keeps in mind that this was sent; nothing is not kept.
+    pub(crate) fn add(&self, wire: Wire, model: &str, seal: &str) {
+        if seal.is_empty() {
+            return;
+        }
+        let mut known = self.known();
+        if known.seals.insert((wire, model.to_owned(), seal.to_owned())) {
+            known.order.push(seal.to_owned());
+        }
+    }
+
+    /// Whether this may come back on this wire for this model.
+    pub(crate) fn accepts(&self, wire: Wire, model: &str, seal: &str) -> bool {
+        !self.strict || self.known().seals.contains(&(wire, model.to_owned(), seal.to_owned()))
+    }
+
+    /// Everything that was sent, in order.
+    pub(crate) fn seals(&self) -> Vec<String> {
+        self.known().order.clone()
+    }
+
+    /// Keeps in mind that an item was said after this reasoning.
+    pub(crate) fn follow(&self, item: &str, reasoning: &str) {
+        self.known().reasoning.insert(item.to_owned(), reasoning.to_owned());
+    }
+
+    /// The reasoning that an item was said after.
+    pub(crate) fn reasoning_of(&self, item: &str) -> Option<String> {
+        self.known().reasoning.get(item).cloned()
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A signature for a block that was given none: base64 that tells the wire, the model and the place.
+pub(crate) fn mint(wire: Wire, model: &str, request: usize, block: u32) -> String {
+    STANDARD.encode(format!("\u{1}adjutant {} {model} {request} {block}", wire.name()))
+}
+
+/// Whether this is standard base64.
+pub(crate) fn is_base64(text: &str) -> bool {
+    STANDARD.decode(text).is_ok()
+}
