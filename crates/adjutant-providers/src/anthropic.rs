@@ -2,6 +2,8 @@
 
 mod decode;
 mod encode;
+mod head;
+mod usage;
 mod wire;
 
 use std::sync::Arc;
@@ -20,6 +22,10 @@ const BASE_URL: &str = "https://api.anthropic.com";
 const VERSION: (&str, &str) = ("anthropic-version", "2023-06-01");
 
 /// A model behind the Anthropic Messages API. Cloning is cheap.
+///
+/// A reply that was paused goes on when it is the last of the messages. Any other reply there is left to the caller: models
+/// since Opus 4.7 refuse to continue one. Beta features are asked for by the `anthropic-beta` header of a request's options.
+/// What the API says beside a reply (`stop_details`, `container`, `context_management`) stands in its raw usage.
 #[derive(Debug, Clone)]
 pub struct Anthropic {
     inner: Arc<Host<encode::Encoder>>,

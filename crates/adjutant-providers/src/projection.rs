@@ -136,3 +136,6 @@ fn read(value: &Value, readable: bool, into: &mut String) {
         _ => {}
     }
 }
+
+#[cfg(test)]
+mod tests;

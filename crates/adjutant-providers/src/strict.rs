@@ -9,11 +9,46 @@ const MAPS: [&str; 4] = ["properties", "$defs", "definitions", "patternPropertie
 /// Members whose values are schemas, or lists of schemas.
 const SCHEMAS: [&str; 9] = ["items", "prefixItems", "anyOf", "oneOf", "allOf", "not", "if", "then", "else"];
 
-/// The schema with objects closed: they have no members but those it names. `None` if one of them must stay open.
+/// Members that Anthropic's mode does not know, and that a schema loses its meaning without.
+const UNKNOWN: [&str; 11] = [
+    "not",
+    "if",
+    "patternProperties",
+    "prefixItems",
+    "propertyNames",
+    "contains",
+    "dependentSchemas",
+    "dependentRequired",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+    "$dynamicRef",
+];
+/// Members that it refuses, and that can be said in words.
+const SAID: [&str; 11] = [
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "multipleOf",
+    "minLength",
+    "maxLength",
+    "maxItems",
+    "uniqueItems",
+    "minProperties",
+    "maxProperties",
+];
+/// The formats of texts that it knows.
+const FORMATS: [&str; 10] =
+    ["date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"];
+
+/// The schema in the form of Anthropic's mode: objects closed, so that they have no members but those they name; bounds
+/// said in the description instead, `oneOf` widened to `anyOf`. `None` if the meaning would change beyond that. What comes
+/// back must be held against the schema itself.
 ///
-/// Source: Anthropic's guide to structured outputs, 2026-11: `additionalProperties` must be `false`.
+/// Source: Anthropic's guide to structured outputs, "JSON schema limitations", 2026-11, and what its SDKs do.
 pub(crate) fn closed(schema: &Value) -> Option<Value> {
-    rewrite(schema, &|object| close(object), 0)
+    let closed = rewrite(schema, &|object| close(object).and_then(|()| say(object)), 0)?;
+    (!is_recursive(&closed)).then_some(closed)
 }
 
 /// The schema in the form of OpenAI's strict mode: objects closed, all members required, optional ones nullable.
@@ -72,6 +107,69 @@ fn close(object: &mut Map<String, Value>) -> Option<()> {
     object.get("properties")?;
     object.insert("additionalProperties".to_owned(), Value::Bool(false));
     Some(())
+}
+
+/// Says in the description what the mode refuses to hold.
+fn say(object: &mut Map<String, Value>) -> Option<()> {
+    let is_outside = |it: &Value| it.as_str().is_none_or(|it| !it.starts_with('#'));
+    let is_compound = |it: &Value| it.is_object() || it.is_array();
+    let values = object.get("enum").and_then(Value::as_array);
+    if UNKNOWN.iter().any(|it| object.contains_key(*it))
+        || object.get("$ref").is_some_and(is_outside)
+        || values.is_some_and(|values| values.iter().any(is_compound))
+    {
+        return None;
+    }
+    let refused = |name: &str, value: &Value| match name {
+        "minItems" => value.as_u64().is_none_or(|it| it > 1),
+        "format" => value.as_str().is_none_or(|it| !FORMATS.contains(&it)),
+        // Only plain regular expressions are known.
+        "pattern" => value.as_str().is_none_or(|it| ["(?", "\\b", "\\B", "\\1"].iter().any(|part| it.contains(part))),
+        _ => SAID.contains(&name),
+    };
+    let (said, kept): (Map<_, _>, Map<_, _>) =
+        std::mem::take(object).into_iter().partition(|(name, value)| refused(name, value));
+    *object =
+        kept.into_iter().map(|(name, it)| (if name == "oneOf" { "anyOf".to_owned() } else { name }, it)).collect();
+    if !said.is_empty() {
+        let before = object.get("description").and_then(Value::as_str).unwrap_or_default();
+        let text = format!("{before}\n\n{}", Value::Object(said));
+        object.insert("description".to_owned(), text.trim().into());
+    }
+    Some(())
+}
+
+/// Whether a schema, or one of its definitions, leads back to itself.
+fn is_recursive(schema: &Value) -> bool {
+    let definitions = |key: &'static str| {
+        let map = schema.get(key).and_then(Value::as_object).into_iter().flatten();
+        map.map(move |(name, it)| (format!("#/{key}/{name}"), it))
+    };
+    if refers(schema, &|it| it == "#", 0) {
+        return true;
+    }
+    let mut left: Vec<(String, &Value)> = definitions("$defs").chain(definitions("definitions")).collect();
+    loop {
+        let is_left = |it: &str| left.iter().any(|(name, _)| name == it);
+        let rest: Vec<_> = left.iter().filter(|(_, it)| refers(it, &is_left, 0)).cloned().collect();
+        if rest.is_empty() || rest.len() == left.len() {
+            return !rest.is_empty();
+        }
+        left = rest;
+    }
+}
+
+/// Whether a reference like this is anywhere below.
+fn refers(value: &Value, is_wanted: &impl Fn(&str) -> bool, depth: usize) -> bool {
+    match value {
+        _ if depth > 2 * MAX_DEPTH => true,
+        Value::Array(items) => items.iter().any(|it| refers(it, is_wanted, depth + 1)),
+        Value::Object(members) => {
+            members.get("$ref").and_then(Value::as_str).is_some_and(is_wanted)
+                || members.values().any(|it| refers(it, is_wanted, depth + 1))
+        }
+        _ => false,
+    }
 }
 
 /// Requires all members of an object. Optional ones must take `null` already, so that the meaning stays.
@@ -148,8 +246,49 @@ mod tests {
         let closed = json!({"type": "object", "properties": {"a": {"type": "string"}}, "additionalProperties": false});
         check(optional, Some(closed), None);
         let either = json!({"oneOf": [{"type": "string"}]});
-        check(either.clone(), Some(either), None);
+        check(either, Some(json!({"anyOf": [{"type": "string"}]})), None);
         let deep = (0..80).fold(json!({"type": "string"}), |inner, _| json!({"type": "array", "items": inner}));
         check(deep, None, None);
+    }
+
+    #[test]
+    fn closed_says_in_words_what_the_mode_refuses_when_it_can_be_said() {
+        let bounds = json!({"type": "integer", "description": "A size.", "minimum": 1, "maximum": 5});
+        let list =
+            json!({"type": "array", "items": {"type": "string", "format": "uuid", "pattern": "^a+$"}, "minItems": 2});
+        let schema = json!({"type": "object", "properties": {"minimum": bounds, "b": list}, "required": ["b"]});
+        let expect = json!({
+            "type": "object",
+            "properties": {
+                "minimum": {"type": "integer", "description": "A size.\n\n{\"minimum\":1,\"maximum\":5}"},
+                "b": {
+                    "type": "array",
+                    "items": {"type": "string", "format": "uuid", "pattern": "^a+$"},
+                    "description": "{\"minItems\":2}"
+                },
+            },
+            "required": ["b"],
+            "additionalProperties": false,
+        });
+        assert_eq!(closed(&schema), Some(expect));
+    }
+
+    #[test]
+    fn closed_is_nothing_when_a_schema_is_beyond_the_mode() {
+        for schema in [
+            json!({"not": {"type": "string"}}),
+            json!({"enum": [{"a": 1}]}),
+            json!({"$ref": "https://a.example/schema"}),
+            json!({"type": "array", "items": {"$ref": "#"}}),
+            json!({"$ref": "#/$defs/a", "$defs": {
+                "a": {"type": "array", "items": {"$ref": "#/$defs/b"}}, "b": {"anyOf": [{"$ref": "#/$defs/a"}]}
+            }}),
+        ] {
+            assert_eq!(closed(&schema), None, "{schema}");
+        }
+        let chain = json!({"$ref": "#/$defs/a", "$defs": {
+            "a": {"type": "array", "items": {"$ref": "#/$defs/b"}}, "b": {"type": "string"}
+        }});
+        assert_eq!(closed(&chain), Some(chain));
     }
 }

@@ -2,10 +2,16 @@
 
 use std::{collections::VecDeque, sync::Arc};
 
-use adjutant_llm::{Block, BlockKind, Call, Chunk, Error, ErrorKind, ModelId, ModelInfo, Reply, Stop, Thinking, Usage};
-use serde_json::{Map, Value, value::RawValue};
+use adjutant_llm::{
+    Block, BlockKind, Call, Chunk, Error, ErrorKind, Extra, ModelId, ModelInfo, Reply, Stop, Text as Said, Thinking,
+    Usage,
+};
+use serde_json::{Map, Value, json, value::RawValue};
 
-use super::wire::{self, Begun, Delta, Event, Kind, Opened};
+use super::{
+    usage::usage_of,
+    wire::{Begun, Delta, Event, Kind, Opened},
+};
 use crate::{
     blocks::{Blocks, Place},
     classify::Refusal,
@@ -51,10 +57,10 @@ struct Open {
 
 #[derive(Debug)]
 enum SoFar {
-    Text(String),
+    Text { text: String, citations: Vec<Value> },
     Thinking { text: String, signature: String },
     Redacted(String),
-    Call { wire_id: Option<Arc<str>>, name: Arc<str>, args: String, given: Option<String> },
+    Call { wire_id: Option<Arc<str>>, name: Arc<str>, args: String, given: Option<String>, extra: Extra },
     Opaque { value: Value, input: String },
 }
 
@@ -82,15 +88,18 @@ impl Decoder {
     /// Takes a usage: counts are cumulative, and one that is missing or `null` stays.
     fn used(&mut self, raw: Option<&RawValue>, out: &mut VecDeque<Chunk>) {
         let Some(raw) = raw else { return };
-        let Ok(said) = serde_json::from_str::<wire::Usage>(raw.get()) else { return };
         let Ok(Value::Object(fields)) = serde_json::from_str(raw.get()) else { return };
-        let set = |count: &mut u64, said: Option<u64>| *count = said.unwrap_or(*count);
-        set(&mut self.usage.input_uncached, said.input_tokens);
-        set(&mut self.usage.cache_read, said.cache_read_input_tokens);
-        set(&mut self.usage.cache_write, said.cache_creation_input_tokens);
-        set(&mut self.usage.output, said.output_tokens);
         self.raw_usage.extend(fields.into_iter().filter(|(_, value)| !value.is_null()));
+        self.usage = usage_of(&self.raw_usage);
         out.push_back(Chunk::Usage { usage: self.usage, raw: Arc::new(Value::Object(self.raw_usage.clone())) });
+    }
+
+    /// Keeps what is said beside the reply with the usage: a reply has no other room for it.
+    fn noted(&mut self, name: &str, raw: Option<&RawValue>) {
+        let value = raw.and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok());
+        if let Some(value) = value.filter(|it| !it.is_null()) {
+            self.raw_usage.insert(name.to_owned(), value);
+        }
     }
 
     fn opened(&mut self, index: u64, raw: &RawValue, out: &mut VecDeque<Chunk>) -> Result<(), Error> {
@@ -99,7 +108,7 @@ impl Decoder {
         }
         let said: Opened<'_> = serde_json::from_str(raw.get()).map_err(|_| unreadable(raw.get()))?;
         let (so_far, first) = match &*said.kind.0 {
-            "text" => (SoFar::Text(String::new()), said.text),
+            "text" => (SoFar::Text { text: String::new(), citations: list(said.citations) }, said.text),
             "thinking" => {
                 let signature = said.signature.map(|Text(it)| it.into_owned()).unwrap_or_default();
                 (SoFar::Thinking { text: String::new(), signature }, said.thinking)
@@ -109,7 +118,8 @@ impl Decoder {
                 let name = said.name.ok_or_else(|| protocol("a call names no tool".to_owned()))?;
                 let given = said.input.map(RawValue::get).filter(|it| it.len() > 2).map(str::to_owned);
                 let wire_id = said.id.map(|Text(it)| it.into());
-                (SoFar::Call { wire_id, name: name.0.into(), args: String::new(), given }, None)
+                let extra = called_by(said.caller);
+                (SoFar::Call { wire_id, name: name.0.into(), args: String::new(), given, extra }, None)
             }
             _ => {
                 let value = serde_json::from_str(raw.get()).map_err(|_| unreadable(raw.get()))?;
@@ -133,7 +143,10 @@ impl Decoder {
                 merge(value, input, data);
                 return Ok(());
             }
-            SoFar::Text(_) => delta.text,
+            SoFar::Text { citations, .. } => {
+                citations.extend(delta.citation.and_then(|it| serde_json::from_str::<Value>(it.get()).ok()));
+                delta.text
+            }
             SoFar::Thinking { signature, .. } => {
                 if let Some(Text(whole)) = delta.signature {
                     *signature = whole.into_owned();
@@ -158,7 +171,10 @@ impl Decoder {
 
     fn close(&mut self, open: Open, out: &mut VecDeque<Chunk>) {
         let block = match open.so_far {
-            SoFar::Text(text) => Block::text(text),
+            SoFar::Text { text, citations } if citations.is_empty() => Block::text(text),
+            SoFar::Text { text, citations } => {
+                Block::Text(Said { text: text.into(), extra: Extra::new(json!({"citations": citations})) })
+            }
             SoFar::Thinking { text, signature } => {
                 let signature = (!signature.is_empty()).then(|| signature.into());
                 Block::Thinking(Thinking { text: text.into(), signature, redacted: false, extra: Default::default() })
@@ -169,20 +185,16 @@ impl Decoder {
                 redacted: true,
                 extra: Default::default(),
             }),
-            SoFar::Call { wire_id, name, args, given } => {
+            SoFar::Call { wire_id, name, args, given, extra } => {
                 let args = if args.is_empty() { given.unwrap_or_default() } else { args };
                 let id = self.blocks.call_id(open.block);
-                Block::Call(Call {
-                    id,
-                    wire_id,
-                    name: name.to_string().into(),
-                    args: args.into(),
-                    extra: Default::default(),
-                })
+                Block::Call(Call { id, wire_id, name: name.to_string().into(), args: args.into(), extra })
             }
             SoFar::Opaque { mut value, input } => {
                 if let (false, Value::Object(fields)) = (input.is_empty(), &mut value) {
-                    let input = serde_json::from_str(&input).unwrap_or(Value::String(input));
+                    // An input that was cut off is sent back in the form of other arguments that are no object.
+                    let whole = serde_json::from_str(&input).ok().filter(Value::is_object);
+                    let input = whole.unwrap_or_else(|| json!({"INVALID_JSON": input}));
                     fields.insert("input".to_owned(), input);
                 }
                 Block::Opaque { issuer: Arc::clone(&self.issuer), value }
@@ -229,11 +241,14 @@ impl Decode for Decoder {
             ("content_block_stop", Some(index)) => self.closed(index, out),
             ("message_start", _) => self.begun(event.message, out),
             ("message_delta", _) => {
-                if let Some(Text(reason)) =
-                    event.delta.and_then(|delta| delta.stop_reason).filter(|it| !it.0.is_empty())
-                {
-                    self.stop = Some(reason.into());
+                if let Some(delta) = event.delta {
+                    if let Some(Text(reason)) = delta.stop_reason.filter(|it| !it.0.is_empty()) {
+                        self.stop = Some(reason.into());
+                    }
+                    self.noted("stop_details", delta.stop_details);
+                    self.noted("container", delta.container);
                 }
+                self.noted("context_management", event.context_management);
                 self.used(event.usage, out);
             }
             ("message_stop", _) => {
@@ -284,7 +299,9 @@ impl Open {
             return;
         }
         match &mut self.so_far {
-            SoFar::Text(text) | SoFar::Thinking { text, .. } | SoFar::Call { args: text, .. } => text.push_str(&delta),
+            SoFar::Text { text, .. } | SoFar::Thinking { text, .. } | SoFar::Call { args: text, .. } => {
+                text.push_str(&delta)
+            }
             SoFar::Redacted(_) | SoFar::Opaque { .. } => return,
         }
         out.push_back(Chunk::Delta { block: self.block, text: delta });
@@ -294,7 +311,7 @@ impl Open {
 impl SoFar {
     fn kind(&self, id: adjutant_llm::CallId) -> BlockKind {
         match self {
-            SoFar::Text(_) => BlockKind::Text,
+            SoFar::Text { .. } => BlockKind::Text,
             SoFar::Thinking { .. } | SoFar::Redacted(_) => BlockKind::Thinking,
             SoFar::Call { name, .. } => BlockKind::Call { id, name: name.to_string().into() },
             SoFar::Opaque { .. } => BlockKind::Opaque,
@@ -302,13 +319,32 @@ impl SoFar {
     }
 }
 
-/// Adds a delta to a block that is not understood: texts grow, citations gather, arguments wait for the end.
+/// The elements of a list, if it is one.
+fn list(raw: Option<&RawValue>) -> Vec<Value> {
+    raw.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
+}
+
+/// What made a call, unless the model itself did: it goes back with the call.
+fn called_by(raw: Option<&RawValue>) -> Extra {
+    let caller = raw.and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok()).unwrap_or_default();
+    if caller.is_object() && caller["type"] != "direct" {
+        Extra::new(json!({"caller": caller}))
+    } else {
+        Extra::default()
+    }
+}
+
+/// Adds a delta to a block that is not understood: texts grow, citations gather, arguments wait for the end. `null` tells
+/// nothing new, as in a compaction that failed; the API takes such a block back and passes over it.
 fn merge(value: &mut Value, input: &mut String, data: &str) {
     let Ok(Value::Object(mut event)) = serde_json::from_str(data) else { return };
     let (Some(Value::Object(delta)), Value::Object(fields)) = (event.remove("delta"), value) else { return };
     for (name, added) in delta {
         match (name.as_str(), added) {
-            ("type", _) | (_, Value::Null) => {}
+            ("type", _) => {}
+            (_, Value::Null) => {
+                fields.entry(name).or_insert(Value::Null);
+            }
             ("partial_json", Value::String(text)) => input.push_str(&text),
             ("citation", citation) => match fields.entry("citations").or_insert_with(|| Value::Array(Vec::new())) {
                 Value::Array(list) => list.push(citation),

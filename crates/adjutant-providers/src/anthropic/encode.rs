@@ -2,19 +2,19 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use adjutant_llm::{Cache, Document, Entry, ModelInfo, Options, Request, Source, Thinking, Warning};
+use adjutant_llm::{Cache, Document, Entry, ModelInfo, Options, Request, Source, Stop, Thinking, Warning};
 use base64::{Engine, engine::general_purpose::STANDARD};
+use serde_json::Value;
 
-use super::wire::{self, Message, Part, Tool};
+use super::{
+    head::head,
+    wire::{self, Message, Part},
+};
 use crate::{
-    options,
     pieces::{Piece, changed},
     projection::{self, Answer, Said, Shown},
-    segments::{Encode, Messages, Role, Tail, member, write},
+    segments::{Encode, Messages, Role, Tail, write},
 };
-
-/// Extra fields that would contradict the request.
-const RESERVED: [&str; 5] = ["model", "messages", "stream", "system", "tools"];
 
 /// Writes requests for one model.
 #[derive(Debug, Clone)]
@@ -36,37 +36,7 @@ pub(super) enum Caching {
 
 impl Encode for Encoder {
     fn head(&self, request: &Request, out: &mut Vec<u8>, warnings: &mut Vec<Warning>) -> Messages {
-        let options = options::effective(&self.info, &request.options, warnings);
-        let extra = options::extra(&request.options, &RESERVED, warnings);
-        let own = |name: &str| !request.options.extra.contains_key(name);
-        out.extend_from_slice(b"{\"model\":");
-        write(out, self.info.name());
-        if own("max_tokens") {
-            // The API demands the field, so a model cannot refuse it.
-            member(out, "max_tokens", &options.max_output_tokens.unwrap_or(self.info.max_output_tokens));
-        }
-        member(out, "stream", &true);
-        if let Some(temperature) = options.temperature.filter(|_| own("temperature")) {
-            member(out, "temperature", &temperature);
-        }
-        if !options.stop.is_empty() && own("stop_sequences") {
-            member(out, "stop_sequences", options.stop);
-        }
-        for (name, value) in extra {
-            member(out, name, value);
-        }
-        if !request.system.trim().is_empty() {
-            member(out, "system", &request.system);
-        }
-        if !request.tools.is_empty() {
-            let tools: Vec<_> = request
-                .tools
-                .iter()
-                .map(|it| Tool { name: it.name.as_str(), description: &it.description, input_schema: &it.schema })
-                .collect();
-            member(out, "tools", &tools);
-        }
-        out.extend_from_slice(b",\"messages\":[");
+        head(&self.info, self.mark(&request.options), request, out, warnings);
         Messages::None
     }
 
@@ -74,7 +44,7 @@ impl Encode for Encoder {
         match projection::shown(entry, &self.info, warnings) {
             Shown::Nothing => {}
             Shown::User(pieces) => message(tail, Role::User, &content(pieces, warnings)),
-            Shown::Turn(said) => turn(said, tail, warnings),
+            Shown::Turn(said) => turn(said, is_open(entry), tail, warnings),
         }
     }
 
@@ -89,13 +59,43 @@ impl Encode for Encoder {
     }
 }
 
-fn turn(said: Said<'_>, tail: &mut Tail, warnings: &mut Vec<Warning>) {
-    let parts: Vec<_> = said.parts.into_iter().filter_map(part).collect();
+/// Writes a reply and the results of its calls. The message of a reply that was paused is the last one: with it, the model
+/// goes on. Any other reply at the end is up to the caller; models since Opus 4.7 refuse to continue it.
+fn turn(said: Said<'_>, is_open: bool, tail: &mut Tail, warnings: &mut Vec<Warning>) {
+    let parts = if is_open { said.parts } else { answered(said.parts) };
+    let parts: Vec<_> = parts.into_iter().filter_map(part).collect();
+    if parts.iter().all(is_thought) {
+        return;
+    }
     message(tail, Role::Model, &parts);
     if !said.results.is_empty() {
         let results: Vec<_> = said.results.into_iter().map(|it| result(it, warnings)).collect();
         message(tail, Role::User, &results);
     }
+}
+
+/// Whether the provider still owes results of its own tools: it gives them when its pause ends, or first thing after the
+/// results of ours.
+///
+/// Source: Anthropic on server tools beside client tools, anthropic-sdk-typescript thread 1090, 2026-06.
+fn is_open(entry: &Entry) -> bool {
+    matches!(entry, Entry::Turn(turn) if turn.reply().stop == Stop::Paused || turn.reply().calls().next().is_some())
+}
+
+/// The parts without calls of the provider's own tools that never got a result; the API refuses them.
+fn answered(parts: Vec<projection::Part<'_>>) -> Vec<projection::Part<'_>> {
+    let id_of = |part: &projection::Part<'_>, name: &str| match part {
+        projection::Part::Opaque(value) => value.get(name).and_then(Value::as_str).map(str::to_owned),
+        _ => None,
+    };
+    let results: Vec<_> = parts.iter().filter_map(|part| id_of(part, "tool_use_id")).collect();
+    let is_answered = |part: &projection::Part<'_>| match part {
+        projection::Part::Opaque(value) if kind(value).ends_with("tool_use") => {
+            id_of(part, "id").is_none_or(|id| results.contains(&id))
+        }
+        _ => true,
+    };
+    parts.into_iter().filter(is_answered).collect()
 }
 
 fn result<'a>(answer: Answer<'a>, warnings: &mut Vec<Warning>) -> Part<'a> {
@@ -108,10 +108,14 @@ fn result<'a>(answer: Answer<'a>, warnings: &mut Vec<Warning>) -> Part<'a> {
 
 fn part(part: projection::Part<'_>) -> Option<Part<'_>> {
     match part {
-        projection::Part::Text { text, .. } => (!text.trim().is_empty()).then_some(Part::Text { text }),
+        // The API refuses blank texts, whatever they carry.
+        projection::Part::Text { text, extra } => {
+            let citations = extra.get("citations");
+            (!text.trim().is_empty()).then_some(Part::Text { text, citations })
+        }
         projection::Part::Thinking(thinking) => replayed(thinking),
-        projection::Part::Call { call, args, .. } => {
-            Some(Part::ToolUse { id: call.id, name: call.name.as_str(), input: args })
+        projection::Part::Call { call, args, extra } => {
+            Some(Part::ToolUse { id: call.id, name: call.name.as_str(), input: args, caller: extra.get("caller") })
         }
         projection::Part::Opaque(value) => Some(Part::Opaque(value)),
     }
@@ -131,14 +135,36 @@ fn message(tail: &mut Tail, role: Role, content: &[Part<'_>]) {
     tail.out.push(b',');
     write(&mut tail.out, &Message { role: if role == Role::Model { "assistant" } else { "user" }, content });
     tail.last = Some(role);
-    // Thinking takes no mark.
-    if !matches!(content.last(), None | Some(Part::Thinking { .. } | Part::RedactedThinking { .. })) {
+    if content.last().is_some_and(takes_mark) {
         tail.markable = Some(tail.out.len() - "}]}".len());
     }
 }
 
+/// Whether a block can be marked. Source: prompt caching guide, "what cannot be cached", and the block types of
+/// anthropic-sdk-python, 2026-09.
+fn takes_mark(part: &Part<'_>) -> bool {
+    match part {
+        Part::Thinking { .. } | Part::RedactedThinking { .. } => false,
+        Part::Opaque(value) => {
+            let kind = kind(value);
+            let is_known = kind.ends_with("tool_use") || kind.ends_with("tool_result");
+            is_known || matches!(kind, "compaction" | "container_upload")
+        }
+        Part::Text { .. } | Part::Image { .. } | Part::Document { .. } => true,
+        Part::ToolUse { .. } | Part::ToolResult { .. } => true,
+    }
+}
+
+fn is_thought(part: &Part<'_>) -> bool {
+    matches!(part, Part::Thinking { .. } | Part::RedactedThinking { .. })
+}
+
+fn kind(value: &Value) -> &str {
+    value.get("type").and_then(Value::as_str).unwrap_or_default()
+}
+
 fn text(text: &str) -> Part<'_> {
-    Part::Text { text: Cow::Borrowed(text) }
+    Part::Text { text: Cow::Borrowed(text), citations: None }
 }
 
 /// Thinking goes back exactly as it came; without its signature it is never valid.

@@ -1,8 +1,12 @@
 //! Tests of the wire: conformance, and the bytes of requests.
 
+mod marks;
+mod options;
+
 use adjutant_llm::{
-    Block, Call, CallId, CallResult, Content, Custom, Document, Entry, Image, Inputs, Options, Reply, Request,
-    RequestOption, Source, Status, Stop, Summary, Thinking, ToolDecl, Transcript, Turn, UserMessage,
+    Block, Cache, Call, CallId, CallResult, Content, Custom, Document, Effort, Entry, Extra, Format, Image, Inputs,
+    Options, Reply, Request, RequestOption, Source, Status, Stop, Structured, Summary, Text, Thinking, ThinkingControl,
+    ToolChoice, ToolDecl, Transcript, Turn, UserMessage,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -11,6 +15,7 @@ use super::*;
 use crate::driver::{Wire, tests as play};
 
 const ID: &str = "anthropic/claude-sonnet-5";
+const MARK: &str = r#","cache_control":{"type":"ephemeral"}"#;
 
 fn model() -> Anthropic {
     let mut inputs = Inputs::default();
@@ -18,12 +23,26 @@ fn model() -> Anthropic {
     Anthropic::new(ModelInfo::new(ID).inputs(inputs), "sk-secret")
 }
 
-/// The body of a request, and its warnings.
+/// The body of a request without the marks of its messages, and its warnings.
 fn body(model: &Anthropic, request: &Request) -> (String, Vec<String>) {
     let (body, warnings) = Wire::encode(&*model.inner, request);
-    let text = String::from_utf8(body.to_vec()).expect("text");
+    (json_text(body.unmarked()), warnings.iter().map(ToString::to_string).collect())
+}
+
+/// The body of a request as it is sent.
+fn marked(model: &Anthropic, request: &Request) -> String {
+    json_text(Wire::encode(&*model.inner, request).0.to_vec())
+}
+
+fn json_text(bytes: Vec<u8>) -> String {
+    let text = String::from_utf8(bytes).expect("text");
     serde_json::from_str::<Value>(&text).expect("a body is JSON");
-    (text, warnings.iter().map(ToString::to_string).collect())
+    text
+}
+
+fn tool(name: &str) -> ToolDecl {
+    let schema = Arc::new(json!({"type": "object", "properties": {}}));
+    ToolDecl { name: name.into(), description: "Reads.".into(), schema }
 }
 
 /// Checks the messages of a request that shows these entries.
@@ -79,15 +98,12 @@ fn answers_break_nothing_when_they_are_garbled() {
 
 #[test]
 fn body_is_written_byte_for_byte_when_all_is_set() {
-    let tool = ToolDecl {
-        name: "read".into(),
-        description: "Reads.".into(),
-        schema: Arc::new(json!({"type": "object", "properties": {}})),
-    };
     let options = Options::new().max_output_tokens(100).temperature(0.5).stop("END").extra("top_k", 5);
-    let request = Request::new().system("Be \"brief\".").tools([tool]).options(options).user("hi");
-    let expect = r#"{"model":"claude-sonnet-5","max_tokens":100,"stream":true,"temperature":0.5,"stop_sequences":["END"],"cache_control":{"type":"ephemeral"},"top_k":5,"system":"Be \"brief\".","tools":[{"name":"read","description":"Reads.","input_schema":{"type":"object","properties":{}}}],"messages":[{"role":"user","content":[{"type":"text","text":"hi"}]}]}"#;
-    assert_eq!(body(&model(), &request), (expect.to_owned(), vec![]));
+    let request = Request::new().system("Be \"brief\".").tools([tool("read")]).options(options).user("hi");
+    let expect = r#"{"model":"claude-sonnet-5","max_tokens":100,"stream":true,"temperature":0.5,"stop_sequences":["END"],"top_k":5,"system":[{"type":"text","text":"Be \"brief\".","cache_control":{"type":"ephemeral"}}],"tools":[{"name":"read","description":"Reads.","input_schema":{"type":"object","properties":{}},"cache_control":{"type":"ephemeral"}}],"messages":[{"role":"user","content":[{"type":"text","text":"hi","cache_control":{"type":"ephemeral"}}]}]}"#;
+    assert_eq!(marked(&model(), &request), expect);
+    let unmarked = expect.replace("\"hi\",\"cache_control\":{\"type\":\"ephemeral\"}", "\"hi\"");
+    assert_eq!(body(&model(), &request), (unmarked, vec![]));
 }
 
 #[test]
@@ -235,20 +251,62 @@ pub(crate) fn entries() -> impl Strategy<Value = Vec<Entry>> {
     prop::collection::vec(entry, 1..12)
 }
 
+#[test]
+fn turn_is_replayed_exactly_when_its_provider_ran_tools() {
+    let opaque = |value: &Value| Block::Opaque { issuer: "anthropic".into(), value: value.clone() };
+    let used = json!({"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "rust"}});
+    let found = json!({"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []});
+    let pending = json!({"type": "server_tool_use", "id": "srvtoolu_2", "name": "web_fetch", "input": {}});
+    let fallback = json!({"type": "fallback", "from": {"model": "a"}, "to": {"model": "b"}});
+    let cited = json!([{"type": "web_search_result_location", "url": "https://a.example", "encrypted_index": "e"}]);
+    let text = Block::Text(Text { text: "a".into(), extra: Extra::new(json!({"citations": cited})) });
+    let blocks =
+        || vec![opaque(&fallback), opaque(&used), opaque(&found), text.clone(), Block::text(" "), opaque(&pending)];
+    let shown = json!({"type": "text", "text": "a", "citations": cited});
+    let sent = |content: Value| json!([{"role": "assistant", "content": content}]);
+    check([turn(ID, Stop::Paused, blocks(), vec![])], sent(json!([fallback, used, found, shown, pending])));
+    // What never got its result is refused.
+    check([turn(ID, Stop::Length, blocks(), vec![])], sent(json!([fallback, used, found, shown])));
+    let plain = json!({"type": "text", "text": "a"});
+    check([turn("anthropic/x", Stop::End, blocks(), vec![])], sent(json!([fallback, used, found, plain])));
+    check([turn(ID, Stop::Length, vec![thinking("", Some("s"), false), opaque(&pending)], vec![])], json!([]));
+    let by_code = json!({"type": "code_execution_20250825", "tool_id": "srvtoolu_2"});
+    let Block::Call(mut made) = call(1, "{}") else { unreachable!("a call") };
+    made.extra = Extra::new(json!({"caller": by_code}));
+    check(
+        [turn(ID, Stop::Calls, vec![opaque(&pending), Block::Call(made)], vec![CallResult::ok("x")])],
+        json!([
+            {"role": "assistant", "content": [
+                pending, {"type": "tool_use", "id": "c3_0_1", "name": "read", "input": {}, "caller": by_code},
+            ]},
+            {"role": "user", "content": [
+                {"type": "tool_result", "tool_use_id": "c3_0_1", "content": [{"type": "text", "text": "x"}]},
+            ]},
+        ]),
+    );
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
-    fn body_is_a_prefix_of_the_next_one_when_entries_are_appended(entries in entries()) {
+    fn body_is_a_prefix_of_the_next_one_when_entries_are_appended(entries in entries(), has_tools in any::<bool>()) {
         let model = model();
         let mut request = Request::new().system("s");
+        if has_tools {
+            request = request.tools([tool("read"), tool("write")]);
+        }
         let mut before = String::new();
         for entry in &entries {
             request.entries.push(entry.clone());
             let (text, _) = body(&model, &request);
             prop_assert!(text.starts_with(&before));
             before = text[..text.len() - 2].to_owned();
+            let marked = marked(&model, &request);
+            prop_assert!(marked.matches("cache_control").count() <= 4);
+            prop_assert_eq!(marked.replace(MARK, ""), text.replace(MARK, ""));
         }
-        let fresh = Request::of(Transcript::from_iter(entries)).system("s");
-        prop_assert_eq!(body(&model, &fresh).0, body(&model, &request).0);
+        let mut fresh = Request::of(Transcript::from_iter(entries)).system("s");
+        fresh.tools = Arc::clone(&request.tools);
+        prop_assert_eq!(marked(&model, &fresh), marked(&model, &request));
     }
 }

@@ -24,6 +24,8 @@ pub(super) struct Message<'a> {
 pub(super) enum Part<'a> {
     Text {
         text: Cow<'a, str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        citations: Option<&'a Value>,
     },
     Image {
         source: Source<'a>,
@@ -44,6 +46,8 @@ pub(super) enum Part<'a> {
         id: CallId,
         name: &'a str,
         input: Args<'a>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        caller: Option<&'a Value>,
     },
     ToolResult {
         tool_use_id: CallId,
@@ -73,6 +77,26 @@ pub(super) struct Tool<'a> {
     pub(super) input_schema: &'a Value,
 }
 
+/// How a model is told to think. Source: anthropic-sdk-python `ThinkingConfigParam`, 2026-09.
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum Thinking {
+    Disabled,
+    Adaptive { display: &'static str },
+    Enabled { budget_tokens: u64 },
+}
+
+/// Which tools may or must be called. Source: anthropic-sdk-python `ToolChoiceParam`, 2026-09.
+#[derive(Debug, Serialize)]
+pub(super) struct Choice<'a> {
+    #[serde(rename = "type")]
+    pub(super) kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) name: Option<&'a str>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(super) disable_parallel_tool_use: bool,
+}
+
 /// An event of an answer; which fields are there depends on `kind`.
 #[derive(Debug, Deserialize)]
 pub(super) struct Event<'a> {
@@ -88,6 +112,9 @@ pub(super) struct Event<'a> {
     pub(super) message: Option<Begun<'a>>,
     #[serde(borrow, default)]
     pub(super) usage: Option<&'a RawValue>,
+    /// What was done to the context before the model saw it (beta).
+    #[serde(borrow, default)]
+    pub(super) context_management: Option<&'a RawValue>,
 }
 
 /// What an event is, and nothing else of it.
@@ -118,7 +145,15 @@ pub(super) struct Delta<'a> {
     #[serde(borrow, default)]
     pub(super) partial_json: Option<Text<'a>>,
     #[serde(borrow, default)]
+    pub(super) citation: Option<&'a RawValue>,
+    #[serde(borrow, default)]
     pub(super) stop_reason: Option<Text<'a>>,
+    /// Why the model refused.
+    #[serde(borrow, default)]
+    pub(super) stop_details: Option<&'a RawValue>,
+    /// Where code ran: its id goes into the next request.
+    #[serde(borrow, default)]
+    pub(super) container: Option<&'a RawValue>,
 }
 
 /// The block of `content_block_start`.
@@ -140,19 +175,11 @@ pub(super) struct Opened<'a> {
     pub(super) signature: Option<Text<'a>>,
     #[serde(borrow, default)]
     pub(super) data: Loose<'a>,
-}
-
-/// Tokens so far. `input_tokens` leaves out what the cache served or stored.
-#[derive(Debug, Default, Deserialize)]
-pub(super) struct Usage {
-    #[serde(default)]
-    pub(super) input_tokens: Option<u64>,
-    #[serde(default)]
-    pub(super) cache_read_input_tokens: Option<u64>,
-    #[serde(default)]
-    pub(super) cache_creation_input_tokens: Option<u64>,
-    #[serde(default)]
-    pub(super) output_tokens: Option<u64>,
+    #[serde(borrow, default)]
+    pub(super) citations: Option<&'a RawValue>,
+    /// What a call was made by; absent or `direct` for the model itself.
+    #[serde(borrow, default)]
+    pub(super) caller: Option<&'a RawValue>,
 }
 
 impl fmt::Display for Kind<'_> {

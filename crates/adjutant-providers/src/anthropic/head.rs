@@ -1,0 +1,262 @@
+//! What stands before the messages of a request: its options, the system prompt and the tools. Pure.
+
+use adjutant_llm::{
+    Effort, Format, ModelInfo, Options, Request, Structured, ThinkingControl, ToolChoice, Warning, WarningKind,
+};
+use serde_json::{Map, Value, json};
+
+use super::wire::{Choice, Thinking, Tool};
+use crate::{
+    options::{self, Effective},
+    segments::{member, write},
+    strict,
+};
+
+/// Extra fields that would contradict the request.
+const RESERVED: [&str; 5] = ["model", "messages", "stream", "system", "tools"];
+/// The field that holds the effort and the format; extra members of it are added to ours.
+const CONFIG: &str = "output_config";
+/// The fewest tokens of thinking that can be asked for. Source: extended thinking guide, 2026-11.
+const MIN_BUDGET: u64 = 1_024;
+/// How many tokens are left for the answer beside the thinking.
+const MIN_ANSWER: u64 = 1_024;
+/// The most randomness. Source: Messages API reference, 2026-11: 0.0 to 1.0.
+const MAX_TEMPERATURE: f64 = 1.0;
+
+/// What is said about thinking, and the limit of the reply that it needs.
+struct Plan {
+    thinking: Option<Thinking>,
+    effort: Option<&'static str>,
+    max_tokens: u64,
+}
+
+/// Writes everything up to the opening bracket of the messages. The mark is put at the end of the tools and of the system
+/// prompt.
+pub(super) fn head(
+    info: &ModelInfo,
+    mark: Option<&[u8]>,
+    request: &Request,
+    out: &mut Vec<u8>,
+    warnings: &mut Vec<Warning>,
+) {
+    let options = options::effective(info, &request.options, warnings);
+    let extra = options::extra(&request.options, &RESERVED, warnings);
+    let own = |name: &str| !request.options.extra.contains_key(name);
+    let plan = plan(info, &options, &request.options, warnings);
+    out.extend_from_slice(b"{\"model\":");
+    write(out, info.name());
+    if own("max_tokens") {
+        // The API demands the field, so a model cannot refuse it.
+        member(out, "max_tokens", &plan.max_tokens);
+    }
+    member(out, "stream", &true);
+    if let Some(temperature) = temperature(info, &options, &plan, warnings).filter(|_| own("temperature")) {
+        member(out, "temperature", &temperature);
+    }
+    if !options.stop.is_empty() && own("stop_sequences") {
+        member(out, "stop_sequences", options.stop);
+    }
+    if let Some(thinking) = &plan.thinking {
+        member(out, "thinking", thinking);
+    }
+    let config = config(info, &plan, &request.options, warnings);
+    if !config.is_empty() {
+        member(out, CONFIG, &config);
+    }
+    let has_tools = !request.tools.is_empty() || !request.options.server_tools.is_empty();
+    if let Some(choice) = choice(info, &options, &plan, warnings).filter(|_| has_tools && own("tool_choice")) {
+        member(out, "tool_choice", &choice);
+    }
+    for (name, value) in extra.into_iter().filter(|(name, value)| *name != CONFIG || !value.is_object()) {
+        member(out, name, value);
+    }
+    system(request, mark, out);
+    tools(request, mark, out);
+    out.extend_from_slice(b",\"messages\":[");
+}
+
+/// How the model is told to think. What is unset is not said.
+///
+/// Source: thinking and effort guides, 2026-11: `adaptive` with a level since Claude 4.6, `enabled` with a budget before;
+/// since Opus 4.7 the thinking is left out unless a summary is asked for. A loop of calls that another model began holds no
+/// thinking of this one: adaptive models take that; with a budget, the API leaves thinking off for that request by itself
+/// ("graceful thinking degradation").
+fn plan(info: &ModelInfo, options: &Effective<'_>, asked: &Options, warnings: &mut Vec<Warning>) -> Plan {
+    let given = asked.extra.get("max_tokens").and_then(Value::as_u64);
+    let max_tokens = given.or(options.max_output_tokens).unwrap_or(info.max_output_tokens);
+    let plan = |thinking, effort| Plan { thinking, effort, max_tokens };
+    let effort = match options.thinking {
+        // The form of the vendor's own, chosen by the caller.
+        Some(effort) if !asked.extra.contains_key("thinking") => effort,
+        _ => return plan(None, None),
+    };
+    match (effort, info.thinking) {
+        (Effort::Off, _) => plan(Some(Thinking::Disabled), None),
+        (effort, ThinkingControl::Budget) => {
+            let most = given.unwrap_or(info.max_output_tokens);
+            budget(info, budget_of(effort), max_tokens, most, warnings)
+        }
+        (effort, _) => plan(Some(Thinking::Adaptive { display: "summarized" }), Some(level_of(effort))),
+    }
+}
+
+/// A budget that leaves room for an answer; the limit of the reply grows for it as far as the model lets it.
+fn budget(info: &ModelInfo, wanted: u64, limit: u64, most: u64, warnings: &mut Vec<Warning>) -> Plan {
+    let room = (wanted + MIN_ANSWER).min(most).max(limit);
+    let budget_tokens = wanted.min(room.saturating_sub(MIN_ANSWER));
+    if budget_tokens < MIN_BUDGET {
+        let text = format!(
+            "thinking was dropped: {} takes {MIN_BUDGET} tokens for it at least, of the {limit} that its reply may have",
+            info.id
+        );
+        dropped(warnings, text);
+        return Plan { thinking: None, effort: None, max_tokens: limit };
+    }
+    if room > limit {
+        let text = format!("max_output_tokens was raised from {limit} to {room}: thinking takes up to {budget_tokens}");
+        dropped(warnings, text);
+    }
+    Plan { thinking: Some(Thinking::Enabled { budget_tokens }), effort: None, max_tokens: room }
+}
+
+fn budget_of(effort: Effort) -> u64 {
+    match effort {
+        Effort::Off | Effort::Minimal => MIN_BUDGET,
+        Effort::Low => 2_048,
+        Effort::Medium => 8_192,
+        Effort::High => 16_384,
+        _ => 32_768,
+    }
+}
+
+/// The name of a level. Source: anthropic-sdk-python `OutputConfigParam`, 2026-09: low, medium, high, xhigh, max; `xhigh`
+/// has no effort of ours, and can be given as an extra member of `output_config`.
+fn level_of(effort: Effort) -> &'static str {
+    match effort {
+        Effort::Off | Effort::Minimal | Effort::Low => "low",
+        Effort::Medium => "medium",
+        Effort::High => "high",
+        _ => "max",
+    }
+}
+
+/// Source: extended thinking guide, "feature compatibility", 2026-11: thinking takes no temperature.
+fn temperature(info: &ModelInfo, options: &Effective<'_>, plan: &Plan, warnings: &mut Vec<Warning>) -> Option<f64> {
+    let temperature = options.temperature?;
+    if plan.thinks() {
+        dropped(warnings, format!("temperature was dropped: {} takes none while it thinks", info.id));
+        return None;
+    }
+    if temperature > MAX_TEMPERATURE {
+        let text =
+            format!("temperature was lowered from {temperature} to {MAX_TEMPERATURE}: {} takes no more", info.id);
+        dropped(warnings, text);
+    }
+    Some(temperature.min(MAX_TEMPERATURE))
+}
+
+/// Which tools may or must be called; nothing if that is the API's default.
+///
+/// Source: thinking guide, "thinking with tool use", 2026-11: a call can be forced with adaptive thinking, not with a
+/// budget. Models that refuse it altogether say so in their info.
+fn choice<'a>(
+    info: &ModelInfo,
+    options: &Effective<'a>,
+    plan: &Plan,
+    warnings: &mut Vec<Warning>,
+) -> Option<Choice<'a>> {
+    let manual = matches!(plan.thinking, Some(Thinking::Enabled { .. }));
+    let (kind, name) = match options.tool_choice {
+        ToolChoice::None => ("none", None),
+        ToolChoice::Required | ToolChoice::Named(_) if manual => {
+            let text = format!("tool_choice was dropped: {} cannot be made to call while it thinks", info.id);
+            dropped(warnings, text);
+            ("auto", None)
+        }
+        ToolChoice::Required => ("any", None),
+        ToolChoice::Named(name) => ("tool", Some(name.as_str())),
+        _ => ("auto", None),
+    };
+    let disable_parallel_tool_use = options.sequential_calls && kind != "none";
+    (kind != "auto" || disable_parallel_tool_use).then_some(Choice { kind, name, disable_parallel_tool_use })
+}
+
+/// The effort and the format, and what the caller adds to them.
+fn config(info: &ModelInfo, plan: &Plan, options: &Options, warnings: &mut Vec<Warning>) -> Map<String, Value> {
+    let mut config = Map::new();
+    config.extend(plan.effort.map(|effort| ("effort".to_owned(), effort.into())));
+    let format = options.format.as_ref().and_then(|it| format(info, it, warnings));
+    config.extend(format.map(|format| ("format".to_owned(), format)));
+    if let Some(Value::Object(theirs)) = options.extra.get(CONFIG) {
+        config.extend(theirs.clone());
+    }
+    config
+}
+
+/// Source: structured outputs guide, 2026-11: `output_config.format`, without a beta header.
+fn format(info: &ModelInfo, format: &Format, warnings: &mut Vec<Warning>) -> Option<Value> {
+    if info.structured != Structured::Native {
+        dropped(warnings, format!("format was dropped: {} takes no schema for its text", info.id));
+        return None;
+    }
+    let Some(schema) = strict::closed(&format.schema) else {
+        dropped(warnings, format!("format was dropped: {} cannot be held to the schema {}", info.id, format.name));
+        return None;
+    };
+    Some(json!({"type": "json_schema", "schema": schema}))
+}
+
+fn system(request: &Request, mark: Option<&[u8]>, out: &mut Vec<u8>) {
+    if request.system.trim().is_empty() {
+        return;
+    }
+    // The declared tools of the caller may hold marks of their own; four are allowed, two are the messages'.
+    let Some(mark) = mark.filter(|_| marks_of(request) < 2) else {
+        member(out, "system", &request.system);
+        return;
+    };
+    out.extend_from_slice(b",\"system\":[{\"type\":\"text\",\"text\":");
+    write(out, &request.system);
+    out.extend_from_slice(mark);
+    out.extend_from_slice(b"}]");
+}
+
+fn tools(request: &Request, mark: Option<&[u8]>, out: &mut Vec<u8>) {
+    let server_tools = &request.options.server_tools;
+    if request.tools.is_empty() && server_tools.is_empty() {
+        return;
+    }
+    out.extend_from_slice(b",\"tools\":[");
+    for tool in &*request.tools {
+        write(out, &Tool { name: tool.name.as_str(), description: &tool.description, input_schema: &tool.schema });
+        out.push(b',');
+    }
+    for tool in server_tools {
+        write(out, tool);
+        out.push(b',');
+    }
+    out.pop();
+    // A tool that is loaded later takes no mark. Source: tool search guide, 2026-11.
+    let takes = |it: &Value| it.get("type").is_some() && it.get("defer_loading") != Some(&Value::Bool(true));
+    if let Some(mark) = mark.filter(|_| marks_of(request) == 0 && server_tools.last().is_none_or(takes)) {
+        out.pop();
+        out.extend_from_slice(mark);
+        out.push(b'}');
+    }
+    out.push(b']');
+}
+
+/// How many marks the caller has set at the tools that it declares.
+fn marks_of(request: &Request) -> usize {
+    request.options.server_tools.iter().filter(|it| it.get("cache_control").is_some()).count()
+}
+
+fn dropped(warnings: &mut Vec<Warning>, text: String) {
+    warnings.push(Warning::new(WarningKind::OptionDropped, text));
+}
+
+impl Plan {
+    fn thinks(&self) -> bool {
+        matches!(self.thinking, Some(Thinking::Adaptive { .. } | Thinking::Enabled { .. }))
+    }
+}
