@@ -37,11 +37,6 @@ pub fn known() -> impl Iterator<Item = ModelInfo> {
     builtin().models().cloned()
 }
 
-/// The known model with this name, as `provider/model`.
-pub(crate) fn find(id: &str) -> Option<ModelInfo> {
-    builtin().find(id).cloned()
-}
-
 /// A test reads the file, so that it is never empty because it cannot be read.
 fn builtin() -> &'static Catalogue {
     static BUILTIN: OnceLock<Catalogue> = OnceLock::new();

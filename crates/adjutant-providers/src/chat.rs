@@ -1,21 +1,21 @@
 //! The OpenAI Chat Completions wire, which many other servers speak too: the model, and how it says who is asking.
 
 mod decode;
+mod details;
 mod encode;
 mod wire;
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use adjutant_llm::ModelInfo;
 
 use crate::{
     blocks::Place,
     credentials::Key,
+    dialect::{Dialect, KeyHeader},
     driver::{Address, Auth},
     host::{Host, Protocol, hosted},
 };
-
-const BASE_URL: &str = "https://api.openai.com/v1";
 
 /// A model behind an OpenAI Chat Completions API. Cloning is cheap.
 #[derive(Debug, Clone)]
@@ -24,17 +24,28 @@ pub struct Chat {
 }
 
 impl Chat {
-    /// A model at `https://api.openai.com/v1`; `Key::none()` is for servers that ask for no key.
+    /// A model in the dialect of its provider, at its provider's address; `Key::none()` is for servers that ask for no key.
+    ///
+    /// The provider is what stands before the slash of the model's id. One that is not known has no address: set
+    /// [`base_url`](Self::base_url).
     pub fn new(info: ModelInfo, key: impl Into<Key>) -> Self {
-        let info = Arc::new(info);
-        let protocol = encode::Encoder { info: Arc::clone(&info) };
-        Self { inner: Host::new(info, protocol, BASE_URL, key.into()) }
+        let dialect = Dialect::of(info.provider());
+        let protocol = encode::Encoder::new(&info, Cow::Borrowed(dialect));
+        Self { inner: Host::new(Arc::new(info), protocol, &dialect.base_url, key.into()) }
     }
 
-    /// Sets another base URL, `/v1` included; `/chat/completions` is added.
+    /// Sets another base URL, the version included; `/chat/completions` is added.
     #[must_use]
     pub fn base_url(mut self, url: impl AsRef<str>) -> Self {
         self.inner.set_base_url(url.as_ref());
+        self
+    }
+
+    /// Sets another dialect. The base URL stays as it is.
+    #[must_use]
+    pub fn dialect(mut self, dialect: Dialect) -> Self {
+        let info = self.inner.info().clone();
+        self.inner.set_protocol(|protocol| protocol.set_dialect(&info, dialect));
         self
     }
 }
@@ -45,11 +56,15 @@ impl Protocol for encode::Encoder {
     type Decoder = decode::Decoder;
 
     fn address(&self, _: &ModelInfo) -> Address {
-        Address { path: "/chat/completions".to_owned(), auth: Auth::Bearer, headers: &[] }
+        let auth = match self.dialect().key_header {
+            KeyHeader::Bearer => Auth::Bearer,
+            KeyHeader::ApiKey => Auth::Header("api-key"),
+        };
+        Address { path: self.dialect().path.clone().into_owned(), auth, headers: &[] }
     }
 
     fn decoder(&self, info: &Arc<ModelInfo>, place: Place) -> decode::Decoder {
-        decode::Decoder::new(info.id.clone(), place)
+        decode::Decoder::new(Arc::clone(info), self.dialect().silent_overflow, place)
     }
 }
 

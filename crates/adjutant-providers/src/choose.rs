@@ -7,12 +7,14 @@ use std::{fmt, sync::Arc};
 
 use adjutant_llm::{Error, ErrorKind, Model, ModelInfo};
 
+use serde::Deserialize;
+use serde_json::Value;
+
 use crate::{
-    anthropic::Anthropic,
-    catalogue,
-    chat::Chat,
-    credentials::{Credential, Key, PROVIDERS, Provider},
+    catalogue::Catalogue,
+    credentials::{Credential, Key},
     offline::OfflineModel,
+    provider::Provider,
 };
 use loopback::Server;
 
@@ -25,9 +27,8 @@ type Vars = Box<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
 /// The model with this name, with keys and base URLs of the environment.
 ///
-/// Names: `anthropic/…` and `openai/…` with a name of [`known`](catalogue::known), or any name if `ANTHROPIC_BASE_URL`
-/// or `OPENAI_BASE_URL` is set; `ollama/…`, `llama-server/…` and `lmstudio/…` at their ports of this machine;
-/// `offline/planner`.
+/// Names: `provider/model`, for each of [`Provider::known`] with a name of the catalogue, or with any name where the
+/// provider hosts models of others or its base URL is set by a variable; `offline/planner`.
 ///
 /// # Errors
 /// `Config` if there is no such provider or model, or no key for it.
@@ -35,9 +36,11 @@ pub fn model(name: &str) -> Result<Arc<dyn Model>, Error> {
     Chooser::new(|name| std::env::var(name).ok()).model(name)
 }
 
-/// Chooses models; where variables come from and where servers are looked for is injected.
+/// Chooses models; where variables come from, which providers there are and where servers are looked for is injected.
 pub struct Chooser {
     vars: Vars,
+    providers: Vec<Provider>,
+    catalogue: Catalogue,
     servers: [Server; 3],
 }
 
@@ -60,7 +63,7 @@ pub enum How {
     /// The variable `ADJUTANT_MODEL` names it.
     Variable,
     /// It is the default of the provider whose key stands in this variable.
-    Credential(&'static str),
+    Credential(String),
     /// A server on this machine lists it first.
     Loopback {
         /// The server's name among providers.
@@ -73,9 +76,58 @@ pub enum How {
 }
 
 impl Chooser {
-    /// A chooser that reads variables by this function.
+    /// A chooser that reads variables by this function, and knows what this version of the library knows.
     pub fn new(vars: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> Self {
-        Self { vars: Box::new(vars), servers: loopback::SERVERS }
+        Self {
+            vars: Box::new(vars),
+            providers: Provider::known().collect(),
+            catalogue: Catalogue::builtin(),
+            servers: loopback::SERVERS,
+        }
+    }
+
+    /// Adds a provider, or replaces the one of this name.
+    #[must_use]
+    pub fn provider(mut self, provider: Provider) -> Self {
+        match self.providers.iter_mut().find(|it| it.name == provider.name) {
+            Some(old) => *old = provider,
+            None => self.providers.push(provider),
+        }
+        self
+    }
+
+    /// Adds models, or replaces those of the same names.
+    #[must_use]
+    pub fn catalogue(mut self, catalogue: Catalogue) -> Self {
+        self.catalogue = self.catalogue.merge(catalogue);
+        self
+    }
+
+    /// Adds the providers and models of a configuration.
+    ///
+    /// Shape: JSON, `{"providers"?: [Provider, …], "models"?: […]}`; models as in [`Catalogue::read`].
+    ///
+    /// # Errors
+    /// `Config` if it is not of this shape (with line and column) or contradicts itself (with name and field).
+    pub fn configuration(mut self, json: &str) -> Result<Self, Error> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct File {
+            #[serde(default)]
+            providers: Vec<Provider>,
+            #[serde(default)]
+            models: Vec<Value>,
+        }
+        let wrong = |error: serde_json::Error| config(format!("the configuration cannot be read: {error}"));
+        let file: File = serde_json::from_str(json).map_err(wrong)?;
+        for provider in file.providers {
+            if provider.name.is_empty() || provider.name.contains('/') || provider.name == "offline" {
+                return Err(config(format!("no provider can be called {:?}", provider.name)));
+            }
+            self = self.provider(provider);
+        }
+        let models = serde_json::json!({ "models": file.models });
+        Ok(self.catalogue(Catalogue::read(&models.to_string())?))
     }
 
     /// Sets the port of a server on this machine: `ollama`, `llama-server` or `lmstudio`; others are ignored.
@@ -85,6 +137,16 @@ impl Chooser {
             it.port = port;
         }
         self
+    }
+
+    /// The providers, in the order in which their keys are looked for.
+    pub fn providers(&self) -> impl Iterator<Item = &Provider> {
+        self.providers.iter()
+    }
+
+    /// The models that are known by name.
+    pub fn models(&self) -> impl Iterator<Item = &ModelInfo> {
+        self.catalogue.models()
     }
 
     /// The model with this name; see [`model`](fn@model).
@@ -99,15 +161,12 @@ impl Chooser {
         let Some((provider, rest)) = name.split_once('/').filter(|(_, rest)| !rest.is_empty()) else {
             return Err(self.unknown_model(name, &self.names()));
         };
-        if let Some(server) = self.servers.iter().find(|it| it.name == provider) {
-            return Ok(Arc::new(server.model(rest)));
-        }
-        match PROVIDERS.iter().find(|it| it.name == provider) {
-            Some(found) => self.hosted(found, name),
+        match self.providers.iter().find(|it| it.name == provider) {
+            Some(found) => self.hosted(found, name, rest),
             None if provider == "offline" => Err(self.unknown_model(name, &[OFFLINE.to_owned()])),
             None => {
-                let names = self.providers();
-                let hint = near::list(provider, &names, names.len());
+                let names = self.providers.iter().map(|it| it.name.clone()).chain(["offline".to_owned()]);
+                let hint = near::list(provider, &names.collect::<Vec<_>>(), near::MOST);
                 Err(config(format!("no provider is called {provider:?}; hint: {hint}")))
             }
         }
@@ -127,48 +186,71 @@ impl Chooser {
         if let Some(name) = self.var(VARIABLE) {
             return Ok(Chosen { model: self.model(&name)?, how: How::Variable });
         }
-        if let Some(provider) = PROVIDERS.iter().find(|it| self.var(it.key).is_some()) {
-            let model = self.model(&format!("{}/{}", provider.name, provider.default_model))?;
-            return Ok(Chosen { model, how: How::Credential(provider.key) });
+        for provider in &self.providers {
+            let Some(preferred) = self.catalogue.default_model(&provider.name) else { continue };
+            if let Some((variable, _)) = self.key(provider) {
+                let how = How::Credential(variable.to_owned());
+                return Ok(Chosen { model: self.model(preferred.id.as_str())?, how });
+            }
         }
         if let Some((server, name)) = loopback::find(&self.servers).await {
             let how = How::Loopback { server: server.name, base_url: server.base_url() };
-            return Ok(Chosen { model: Arc::new(server.model(&name)), how });
+            return Ok(Chosen { model: self.model(&format!("{}/{name}", server.name))?, how });
         }
         Ok(Chosen { model: Arc::new(OfflineModel::new()), how: How::Offline })
     }
 
-    /// The providers with keys, and which keys are there, in the order in which they are looked for.
+    /// The variables that may hold keys, and which are there, in the order in which they are looked for.
     pub fn credentials(&self) -> Vec<Credential> {
-        let credential =
-            |it: &Provider| Credential { provider: it.name, variable: it.key, present: self.var(it.key).is_some() };
-        PROVIDERS.iter().map(credential).collect()
+        let of = |provider: &Provider, variable: &String| Credential {
+            provider: provider.name.clone(),
+            variable: variable.clone(),
+            present: self.var(variable).is_some(),
+        };
+        self.providers.iter().flat_map(|it| it.key_variables.iter().map(move |variable| of(it, variable))).collect()
     }
 
-    fn hosted(&self, provider: &Provider, name: &str) -> Result<Arc<dyn Model>, Error> {
-        let base_url = self.var(provider.base_url);
-        let info = match catalogue::find(name) {
+    fn hosted(&self, provider: &Provider, id: &str, name: &str) -> Result<Arc<dyn Model>, Error> {
+        let base_url = self.base_url(provider);
+        let info = match provider.info(name, &self.catalogue) {
             Some(info) => info,
-            None if base_url.is_some() => ModelInfo::new(name),
+            None if base_url.is_some() || provider.takes_any(&self.catalogue) => ModelInfo::new(id),
             None => {
                 let prefix = format!("{}/", provider.name);
-                let names: Vec<_> = self.names().into_iter().filter(|it| it.starts_with(&prefix)).collect();
-                return Err(self.unknown_model(name, &names));
+                let mut names: Vec<_> = self.names().into_iter().filter(|it| it.starts_with(&prefix)).collect();
+                if names.is_empty() {
+                    // The same models behind the vendor's older wire.
+                    let twins =
+                        self.names().into_iter().filter_map(|it| Some(prefix.clone() + it.strip_prefix("openai/")?));
+                    names = twins.collect();
+                }
+                return Err(self.unknown_model(id, &names));
             }
         };
-        let Some(key) = self.var(provider.key) else {
-            return Err(config(format!(
-                "no key for {name}: {} is not set; hint: set it, take a model of a server on this machine \
-                 (for example ollama/<model>), or use --model {OFFLINE}",
-                provider.key
-            )));
+        let key = match self.key(provider) {
+            Some((_, key)) => Key::new(&key),
+            None if provider.key_optional || provider.key_variables.is_empty() => Key::none(),
+            None => {
+                let variables = provider.key_variables.join(" or ");
+                return Err(config(format!(
+                    "no key for {id}: {variables} is not set; hint: set it, take a model of a server on this machine \
+                     (for example ollama/<model>), or use --model {OFFLINE}"
+                )));
+            }
         };
-        Ok(match (provider.name, base_url) {
-            ("anthropic", None) => Arc::new(Anthropic::new(info, key)),
-            ("anthropic", Some(url)) => Arc::new(Anthropic::new(info, key).base_url(url)),
-            (_, None) => Arc::new(Chat::new(info, key)),
-            (_, Some(url)) => Arc::new(Chat::new(info, key).base_url(url)),
-        })
+        provider.model(info, key, &base_url.unwrap_or_default())
+    }
+
+    /// The address that is not the provider's own: of a variable, or of a server on this machine.
+    fn base_url(&self, provider: &Provider) -> Option<String> {
+        let variable = Some(&provider.base_url_variable).filter(|it| !it.is_empty());
+        let server = || self.servers.iter().find(|it| it.name == provider.name).map(Server::base_url);
+        variable.and_then(|it| self.var(it)).or_else(server)
+    }
+
+    /// The first variable that holds a key, and the key.
+    fn key<'a>(&self, provider: &'a Provider) -> Option<(&'a str, String)> {
+        provider.key_variables.iter().find_map(|variable| Some((variable.as_str(), self.var(variable)?)))
     }
 
     /// A variable; blank text counts as unset.
@@ -176,13 +258,8 @@ impl Chooser {
         (self.vars)(name).map(|it| it.trim().to_owned()).filter(|it| !it.is_empty())
     }
 
-    fn providers(&self) -> Vec<String> {
-        let hosted = PROVIDERS.iter().map(|it| it.name);
-        hosted.chain(self.servers.iter().map(|it| it.name)).chain(["offline"]).map(str::to_owned).collect()
-    }
-
     fn names(&self) -> Vec<String> {
-        catalogue::known().map(|info| info.id.to_string()).chain([OFFLINE.to_owned()]).collect()
+        self.catalogue.models().map(|info| info.id.to_string()).chain([OFFLINE.to_owned()]).collect()
     }
 
     fn unknown_model(&self, name: &str, names: &[String]) -> Error {
@@ -202,12 +279,6 @@ fn config(text: String) -> Error {
 impl fmt::Debug for Chooser {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Chooser").field("servers", &self.servers).finish_non_exhaustive()
-    }
-}
-
-impl Server {
-    fn model(&self, name: &str) -> Chat {
-        Chat::new(ModelInfo::new(format!("{}/{name}", self.name)), Key::none()).base_url(self.base_url())
     }
 }
 

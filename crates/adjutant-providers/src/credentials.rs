@@ -16,39 +16,14 @@ type Resolver = Arc<dyn Fn() -> Resolving + Send + Sync>;
 /// A secret on its way; none if the configured one should be kept.
 pub(crate) type Resolving = Pin<Box<dyn Future<Output = Result<Option<String>, Error>> + Send>>;
 
-/// A provider whose key stands in the environment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Provider {
-    pub(crate) name: &'static str,
-    /// The variable that holds the key.
-    pub(crate) key: &'static str,
-    /// The variable that holds another base URL.
-    pub(crate) base_url: &'static str,
-    /// The model that is taken when only a key is there.
-    pub(crate) default_model: &'static str,
-}
-
-/// The providers with keys, in the order in which their keys are looked for.
-///
-/// Source: the environment variables of both vendors' own clients, 2026-08.
-pub(crate) const PROVIDERS: [Provider; 2] = [
-    Provider {
-        name: "anthropic",
-        key: "ANTHROPIC_API_KEY",
-        base_url: "ANTHROPIC_BASE_URL",
-        default_model: "claude-sonnet-5",
-    },
-    Provider { name: "openai", key: "OPENAI_API_KEY", base_url: "OPENAI_BASE_URL", default_model: "gpt-5.4" },
-];
-
 /// Where a credential was looked for, and whether it was there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Credential {
     /// The provider.
-    pub provider: &'static str,
+    pub provider: String,
     /// The environment variable.
-    pub variable: &'static str,
+    pub variable: String,
     /// Whether it holds anything but white space.
     pub present: bool,
 }

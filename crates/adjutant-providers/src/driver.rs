@@ -4,6 +4,7 @@
 
 mod endpoint;
 mod failure;
+mod json;
 mod watch;
 
 use std::{
@@ -23,6 +24,7 @@ use tokio::time::{Instant, Sleep};
 
 pub use endpoint::Timeouts;
 pub(crate) use endpoint::{Address, Auth, Endpoint, Route, client};
+pub(crate) use json::post;
 
 pub(crate) use crate::observe::Observe;
 

@@ -17,6 +17,7 @@
 //! ```
 
 pub mod catalogue;
+pub mod dialect;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
@@ -31,6 +32,7 @@ mod choose;
 mod classify;
 mod credentials;
 mod driver;
+mod embed;
 mod gemini;
 mod host;
 mod limits;
@@ -40,6 +42,7 @@ mod options;
 mod overflow;
 mod pieces;
 mod projection;
+mod provider;
 mod segments;
 mod sse;
 mod strict;
@@ -50,8 +53,11 @@ pub use anthropic::Anthropic;
 pub use chat::Chat;
 pub use choose::{Chooser, Chosen, How, model};
 pub use credentials::{Credential, Key};
+pub use dialect::{Dialect, DialectPatch};
 pub use driver::Timeouts;
+pub use embed::{GeminiEmbedder, OpenAiEmbedder};
 pub use gemini::Gemini;
 pub use observe::{Exchange, Observe, Outgoing, Rewrite};
 pub use openai::OpenAi;
+pub use provider::{Provider, WireKind};
 pub use tape::Tape;

@@ -1,34 +1,47 @@
 //! Chunks of the OpenAI Chat Completions API as chunks of ours. Pure: state and an event give chunks.
 
+mod calls;
+mod usage;
+
 use std::{borrow::Cow, collections::VecDeque, sync::Arc};
 
-use adjutant_llm::{Block, BlockKind, Call, Chunk, Error, ErrorKind, ModelId, Reply, Stop, Thinking, Usage};
-use serde_json::{Value, value::RawValue};
+use adjutant_llm::{Block, BlockKind, Chunk, Error, ErrorKind, Extra, ModelInfo, Reply, Stop, Text, Thinking, Usage};
+use serde_json::{Map, Value, json, value::RawValue};
 
-use super::wire::{self, CallDelta, Choice, Completion, Delta};
+use super::{
+    details,
+    encode::AS_PART,
+    wire::{self, Choice, Completion, Delta, Groq, Spoken, SpokenPart},
+};
 use crate::{
     blocks::{Blocks, Place},
     classify::Refusal,
     driver::{Decode, Flow},
+    overflow,
     sse::Frame,
-    text::{Loose, Text},
+    text::Loose,
 };
+use calls::Open;
 
 /// Source: the streaming guide of Chat Completions, 2026-08.
 const DONE: &str = "[DONE]";
 /// How many characters of an event that cannot be read stand in the message.
 const MAX_EXCERPT: usize = 120;
-/// How many calls may wait for their names.
-const MAX_CALLS: usize = 4_096;
+/// How many pieces of what goes beside the text may come.
+const MAX_NOTES: usize = 4_096;
 
 /// The state of one answer.
 #[derive(Debug)]
 pub(super) struct Decoder {
-    model: ModelId,
+    info: Arc<ModelInfo>,
+    silent_overflow: bool,
     blocks: Blocks,
     /// The text or thinking that is being said.
     said: Option<Said>,
     calls: Vec<Open>,
+    /// OpenRouter's pieces of thinking that no block holds yet.
+    details: Vec<Value>,
+    notes: Notes,
     usage: Usage,
     raw_usage: Option<(Box<str>, Arc<Value>)>,
     finish: Option<Arc<str>>,
@@ -37,11 +50,21 @@ pub(super) struct Decoder {
     wire_id: Option<Arc<str>>,
 }
 
+/// Where the text comes from, as far as no block holds it yet.
+#[derive(Debug, Default)]
+struct Notes {
+    annotations: Vec<Value>,
+    citations: Option<Box<str>>,
+    search_results: Option<Box<str>>,
+}
+
 #[derive(Debug)]
 struct Said {
     block: u32,
     kind: Kind,
     text: String,
+    /// The field in which thinking came, if it is not the usual one.
+    field: Option<&'static str>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,22 +73,16 @@ enum Kind {
     Thinking,
 }
 
-/// A call that is not closed yet; it opens with its name.
-#[derive(Debug)]
-struct Open {
-    index: Option<u64>,
-    wire_id: Option<Arc<str>>,
-    named: Option<(u32, Arc<str>)>,
-    args: String,
-}
-
 impl Decoder {
-    pub(super) fn new(model: ModelId, place: Place) -> Self {
+    pub(super) fn new(info: Arc<ModelInfo>, silent_overflow: bool, place: Place) -> Self {
         Self {
-            model,
+            info,
+            silent_overflow,
             blocks: Blocks::new(place),
             said: None,
             calls: Vec::new(),
+            details: Vec::new(),
+            notes: Notes::default(),
             usage: Usage::default(),
             raw_usage: None,
             finish: None,
@@ -83,8 +100,9 @@ impl Decoder {
             self.delta(delta, out)?;
         }
         if let Some(reason) = choice.finish_reason.0.filter(|reason| !reason.is_empty()) {
-            if reason == "error" {
-                let text = format!("{} broke off with an error", self.model);
+            // Source: OpenRouter's errors in mid-stream, DeepSeek's and Z.ai's references, 2026.
+            if matches!(&*reason, "error" | "network_error" | "insufficient_system_resource") {
+                let text = format!("{} broke off with an error ({reason})", self.info.id);
                 return Err(Error::new(ErrorKind::Overloaded, text));
             }
             self.finish = Some(reason.into());
@@ -93,24 +111,76 @@ impl Decoder {
     }
 
     fn delta(&mut self, delta: Delta<'_>, out: &mut VecDeque<Chunk>) -> Result<(), Error> {
-        let thinking = delta.reasoning_content.0.filter(|text| !text.is_empty());
-        if let Some(text) = thinking.or(delta.reasoning.0) {
-            self.say(Kind::Thinking, text, out)?;
+        let pieces = self.detail(delta.reasoning_details)?;
+        let fields = [
+            (None, delta.reasoning_content),
+            (Some("reasoning"), delta.reasoning),
+            (Some("reasoning_text"), delta.reasoning_text),
+        ];
+        let thought = fields.into_iter().find_map(|(field, text)| Some((field, text.0.filter(|it| !it.is_empty())?)));
+        match thought {
+            // Some servers say the same in two fields.
+            Some((field, text)) => self.say(Kind::Thinking, field, text, out)?,
+            None => {
+                for text in pieces {
+                    self.say(Kind::Thinking, Some("reasoning"), Cow::Owned(text), out)?;
+                }
+            }
         }
-        if let Some(Text(text)) = delta.content {
-            self.say(Kind::Text, text, out)?;
+        match delta.content {
+            Some(Spoken::Text(text)) => self.say(Kind::Text, None, text, out)?,
+            Some(Spoken::Parts(parts)) => parts.into_iter().try_for_each(|part| self.part(part, out))?,
+            None => {}
         }
         if let Some(text) = delta.refusal.0.filter(|text| !text.is_empty()) {
             self.refused = true;
-            self.say(Kind::Text, text, out)?;
+            self.say(Kind::Text, None, text, out)?;
         }
+        list(delta.annotations).into_iter().try_for_each(|note| self.notes.add(note))?;
         for call in delta.tool_calls.unwrap_or_default() {
             self.call(call, out)?;
         }
         Ok(())
     }
 
-    fn say(&mut self, kind: Kind, text: Cow<'_, str>, out: &mut VecDeque<Chunk>) -> Result<(), Error> {
+    /// Takes pieces of thinking; what can be read of them comes back.
+    fn detail(&mut self, raw: Option<&RawValue>) -> Result<Vec<String>, Error> {
+        let mut readable = Vec::new();
+        for piece in list(raw) {
+            room(self.details.len())?;
+            let text = piece.get("text").or_else(|| piece.get("summary")).and_then(Value::as_str);
+            readable.extend(text.map(str::to_owned));
+            details::add(&mut self.details, piece);
+        }
+        Ok(readable)
+    }
+
+    /// Takes a part of the content: a text, texts that were thought, or what a text rests on.
+    fn part(&mut self, part: SpokenPart<'_>, out: &mut VecDeque<Chunk>) -> Result<(), Error> {
+        if let Some(text) = part.text.0 {
+            return self.say(Kind::Text, None, text, out);
+        }
+        if let Some(ids) = part.reference_ids {
+            return self.notes.add(json!({"type": "reference", "reference_ids": list(Some(ids))}));
+        }
+        let Some(raw) = part.thinking.filter(|_| part.kind.0.as_deref() == Some("thinking")) else { return Ok(()) };
+        match serde_json::from_str(raw.get()) {
+            Ok(Spoken::Text(text)) => self.say(Kind::Thinking, Some(AS_PART), text, out),
+            Ok(Spoken::Parts(parts)) => {
+                let mut texts = parts.into_iter().filter_map(|part| part.text.0);
+                texts.try_for_each(|text| self.say(Kind::Thinking, Some(AS_PART), text, out))
+            }
+            Err(_) => Err(unreadable(raw.get())),
+        }
+    }
+
+    fn say(
+        &mut self,
+        kind: Kind,
+        field: Option<&'static str>,
+        text: Cow<'_, str>,
+        out: &mut VecDeque<Chunk>,
+    ) -> Result<(), Error> {
         if text.is_empty() {
             return Ok(());
         }
@@ -118,7 +188,7 @@ impl Decoder {
             self.hush(out);
             let opens = if kind == Kind::Text { BlockKind::Text } else { BlockKind::Thinking };
             let block = self.blocks.open(|_| opens, out)?;
-            self.said = Some(Said { block, kind, text: String::new() });
+            self.said = Some(Said { block, kind, text: String::new(), field });
         }
         if let Some(said) = &mut self.said {
             said.text.push_str(&text);
@@ -129,74 +199,46 @@ impl Decoder {
 
     /// Closes the text or thinking that is being said.
     fn hush(&mut self, out: &mut VecDeque<Chunk>) {
-        let Some(Said { block, kind, text }) = self.said.take() else { return };
+        let Some(Said { block, kind, text, field }) = self.said.take() else { return };
+        let mut extra = Map::new();
         let content = match kind {
-            Kind::Text => Block::text(text),
-            Kind::Thinking => Block::Thinking(Thinking {
-                text: text.into(),
-                signature: None,
-                redacted: false,
-                extra: Default::default(),
-            }),
+            Kind::Text => {
+                self.notes.take(&mut extra);
+                Block::Text(Text { text: text.into(), extra: kept(extra) })
+            }
+            Kind::Thinking => {
+                extra.extend(field.map(|field| ("field".to_owned(), field.into())));
+                self.take_details(&mut extra);
+                Block::Thinking(Thinking { extra: kept(extra), ..Thinking::new(text) })
+            }
         };
         self.blocks.close(block, content, out);
     }
 
-    fn call(&mut self, delta: CallDelta<'_>, out: &mut VecDeque<Chunk>) -> Result<(), Error> {
-        let (name, arguments) = match delta.function {
-            Some(function) => (function.name.0, function.arguments),
-            None => (None, None),
-        };
-        let (id, name) = (delta.id.0.filter(|it| !it.is_empty()), name.filter(|it| !it.is_empty()));
-        let at = match self.find(delta.index, id.as_deref(), name.is_some()) {
-            Some(at) => at,
-            None if self.calls.len() == MAX_CALLS => return Err(protocol("the reply has more than 4,096 calls")),
-            None => {
-                self.hush(out);
-                self.calls.push(Open { index: delta.index, wire_id: None, named: None, args: String::new() });
-                self.calls.len() - 1
-            }
-        };
-        let open = &mut self.calls[at];
-        if let (None, Some(id)) = (&open.wire_id, id) {
-            open.wire_id = Some(id.into());
+    fn take_details(&mut self, extra: &mut Map<String, Value>) {
+        if !self.details.is_empty() {
+            extra.insert(details::MEMBER.to_owned(), Value::Array(std::mem::take(&mut self.details)));
         }
-        if let (None, Some(name)) = (&open.named, name) {
-            let name: Arc<str> = name.into();
-            let kind = |id| BlockKind::Call { id, name: name.to_string().into() };
-            let block = self.blocks.open(kind, out)?;
-            open.named = Some((block, name));
-            if !open.args.is_empty() {
-                out.push_back(Chunk::Delta { block, text: open.args.clone() });
-            }
-        }
-        if let Some(text) = arguments.and_then(fragment).filter(|text| !text.is_empty()) {
-            open.args.push_str(&text);
-            if let Some((block, _)) = &open.named {
-                out.push_back(Chunk::Delta { block: *block, text: text.into_owned() });
-            }
-        }
-        Ok(())
     }
 
-    /// The open call that a delta belongs to: by its index, then by its id, then the last one.
-    ///
-    /// Some servers give every call the index 0 and tell them apart by id; some give neither after the first delta.
-    fn find(&self, index: Option<u64>, id: Option<&str>, has_name: bool) -> Option<usize> {
-        let same_id = |open: &Open| match (open.wire_id.as_deref(), id) {
-            (Some(one), Some(other)) => one == other,
-            _ => true,
-        };
-        if let Some(index) = index {
-            let found = self.calls.iter().rposition(|open| open.index == Some(index))?;
-            let other = !same_id(&self.calls[found]) && has_name;
-            return if other { self.calls.iter().position(|open| open.wire_id.as_deref() == id) } else { Some(found) };
+    /// Closes a block for what came when no block was left to hold it.
+    fn leave(&mut self, out: &mut VecDeque<Chunk>) -> Result<(), Error> {
+        let mut extra = Map::new();
+        self.take_details(&mut extra);
+        if !extra.is_empty() {
+            let block = self.blocks.open(|_| BlockKind::Thinking, out)?;
+            let thinking = Thinking { redacted: true, extra: kept(extra), ..Thinking::new("") };
+            self.blocks.close(block, Block::Thinking(thinking), out);
         }
-        if id.is_some() {
-            return self.calls.iter().position(|open| open.wire_id.as_deref() == id);
+        let mut value = Map::new();
+        self.notes.take(&mut value);
+        if !value.is_empty() {
+            value.insert("type".to_owned(), "sources".into());
+            let block = self.blocks.open(|_| BlockKind::Opaque, out)?;
+            let opaque = Block::Opaque { issuer: self.info.provider().into(), value: Value::Object(value) };
+            self.blocks.close(block, opaque, out);
         }
-        let last = self.calls.len().checked_sub(1)?;
-        (!has_name || self.calls[last].named.is_none()).then_some(last)
+        Ok(())
     }
 
     /// Takes a usage; one that says the same again is left out.
@@ -206,7 +248,7 @@ impl Decoder {
             return Ok(());
         }
         let Ok(said) = serde_json::from_str::<wire::Usage>(raw) else { return Ok(()) };
-        self.usage = normal(&said);
+        self.usage = usage::normal(&said);
         let value: Arc<Value> = Arc::new(serde_json::from_str(raw).unwrap_or_default());
         self.raw_usage = Some((raw.into(), Arc::clone(&value)));
         out.push_back(Chunk::Usage { usage: self.usage, raw: value });
@@ -215,28 +257,19 @@ impl Decoder {
 
     fn stop(&self) -> Stop {
         match self.finish.as_deref() {
-            Some("length" | "max_tokens" | "model_context_window_exceeded") => Stop::Length,
-            Some("content_filter") => Stop::Filtered,
+            Some("length" | "max_tokens" | "model_length" | "model_context_window_exceeded") => Stop::Length,
+            Some("content_filter" | "sensitive") => Stop::Filtered,
             _ if self.refused => Stop::Refused,
-            // `stop`, `tool_calls` and what is not known: what is there decides.
+            // `stop`, `end`, `eos`, `tool_calls`, `function_call` and what is not known: what is there decides.
             _ if self.blocks.have_calls() => Stop::Calls,
             _ => Stop::End,
         }
     }
 
-    fn close_call(&mut self, open: Open, out: &mut VecDeque<Chunk>) -> Result<(), Error> {
-        let Some((block, name)) = open.named else { return Err(protocol("a call names no tool")) };
-        let id = self.blocks.call_id(block);
-        let name = name.to_string().into();
-        let call = Call { id, wire_id: open.wire_id, name, args: open.args.into(), extra: Default::default() };
-        self.blocks.close(block, Block::Call(call), out);
-        Ok(())
-    }
-
     fn refusal(&self, data: &str) -> Error {
         let value = serde_json::from_str::<Value>(data).unwrap_or_default();
         let refusal = Refusal::of_value(&value).unwrap_or_else(|| Refusal::of_body(200, data));
-        refusal.into_error(&format!("{} broke off with an error", self.model), data)
+        refusal.into_error(&format!("{} broke off with an error", self.info.id), data)
     }
 }
 
@@ -263,7 +296,17 @@ impl Decode for Decoder {
         for choice in completion.choices {
             self.choice(choice, out)?;
         }
+        self.notes.source(completion.citations, completion.search_results);
         self.used(completion.usage, out)?;
+        if let Some(raw) = completion.x_groq {
+            let groq: Groq<'_> = serde_json::from_str(raw.get()).unwrap_or_default();
+            if let Some(text) = groq.error.0.filter(|text| !text.is_empty()) {
+                return Err(self.refusal(&json!({"error": text}).to_string()));
+            }
+            if self.raw_usage.is_none() {
+                self.used(groq.usage, out)?;
+            }
+        }
         Ok(Flow::More)
     }
 
@@ -277,48 +320,62 @@ impl Decode for Decoder {
             return Err(protocol("the stream ended in the middle"));
         }
         self.hush(out);
-        for open in std::mem::take(&mut self.calls) {
-            self.close_call(open, out)?;
-        }
-        let mut reply = Reply::new(self.model.clone(), self.stop());
+        self.close_calls(out)?;
+        self.leave(out)?;
+        let mut reply = Reply::new(self.info.id.clone(), self.stop());
         reply.blocks = self.blocks.take();
         reply.raw_stop = self.finish.take();
         reply.usage = self.usage;
         reply.raw_usage = self.raw_usage.take().map(|(_, value)| value).unwrap_or_default();
         reply.wire_id = self.wire_id.take();
-        Ok(reply)
+        match overflow::ignored(&self.info, &reply).filter(|_| self.silent_overflow) {
+            Some(error) => Err(error),
+            None => Ok(reply),
+        }
     }
 }
 
-/// A piece of arguments: a text, or the JSON itself where a server sends an object.
-fn fragment(raw: &RawValue) -> Option<Cow<'_, str>> {
-    match serde_json::from_str::<Text<'_>>(raw.get()) {
-        Ok(Text(text)) => Some(text),
-        Err(_) if raw.get() == "null" => None,
-        Err(_) => Some(Cow::Borrowed(raw.get())),
+impl Notes {
+    fn add(&mut self, annotation: Value) -> Result<(), Error> {
+        room(self.annotations.len())?;
+        self.annotations.push(annotation);
+        Ok(())
+    }
+
+    /// Takes the sources so far, which servers say again with every chunk.
+    fn source(&mut self, citations: Option<&RawValue>, search_results: Option<&RawValue>) {
+        for (known, raw) in [(&mut self.citations, citations), (&mut self.search_results, search_results)] {
+            let new = raw.map(RawValue::get).filter(|raw| !matches!(*raw, "null" | "[]"));
+            if let Some(new) = new.filter(|new| known.as_deref() != Some(*new)) {
+                *known = Some(new.into());
+            }
+        }
+    }
+
+    /// Moves all of them into the extra of a block.
+    fn take(&mut self, into: &mut Map<String, Value>) {
+        let notes = std::mem::take(self);
+        if !notes.annotations.is_empty() {
+            into.insert("annotations".to_owned(), Value::Array(notes.annotations));
+        }
+        for (name, raw) in [("citations", notes.citations), ("search_results", notes.search_results)] {
+            into.extend(raw.and_then(|raw| Some((name.to_owned(), serde_json::from_str(&raw).ok()?))));
+        }
     }
 }
 
-/// Usage in disjoint classes; reasoning that a server counts beside the output is added to it.
-fn normal(said: &wire::Usage) -> Usage {
-    let count = |count: Option<u64>| count.unwrap_or(0);
-    let (input, output) = (count(said.prompt_tokens), count(said.completion_tokens));
-    let details = said.prompt_tokens_details.as_ref();
-    let cached = details.and_then(|it| it.cached_tokens).or(said.prompt_cache_hit_tokens);
-    let cache_read = count(cached).min(input);
-    let cache_write = count(details.and_then(|it| it.cache_write_tokens)).min(input - cache_read);
-    let reasoning = count(said.completion_tokens_details.as_ref().and_then(|it| it.reasoning_tokens));
-    let beside =
-        reasoning > output || said.total_tokens == input.checked_add(output).and_then(|it| it.checked_add(reasoning));
-    let output = if beside { output.saturating_add(reasoning) } else { output };
-    Usage {
-        input_uncached: input - cache_read - cache_write,
-        cache_read,
-        cache_write,
-        cache_write_1h: 0,
-        output,
-        reasoning,
-    }
+/// The members as an extra; none is nothing.
+fn kept(members: Map<String, Value>) -> Extra {
+    if members.is_empty() { Extra::default() } else { Extra::new(Value::Object(members)) }
+}
+
+/// The elements of a list; what is no list has none.
+fn list(raw: Option<&RawValue>) -> Vec<Value> {
+    raw.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
+}
+
+fn room(count: usize) -> Result<(), Error> {
+    if count == MAX_NOTES { Err(protocol("the reply has more than 4,096 notes beside its text")) } else { Ok(()) }
 }
 
 fn unreadable(data: &str) -> Error {

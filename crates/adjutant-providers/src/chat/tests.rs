@@ -1,5 +1,7 @@
 //! Tests of the wire: conformance, and the bytes of requests.
 
+mod dialects;
+
 use adjutant_llm::{
     Block, Call, CallId, CallResult, Content, Document, Entry, Image, Inputs, Options, Reply, Request, RequestOption,
     Source, Status, Stop, Summary, Thinking, ToolDecl, Transcript, Turn, UserMessage,
@@ -78,7 +80,7 @@ fn body_is_written_byte_for_byte_when_all_is_set() {
     };
     let options = Options::new().max_output_tokens(100).temperature(0.5).stop("END").extra("seed", 5);
     let request = Request::new().system("Be \"brief\".").tools([tool]).options(options).user("hi");
-    let expect = r#"{"model":"gpt-5.4","max_completion_tokens":100,"stream":true,"stream_options":{"include_usage":true},"temperature":0.5,"stop":["END"],"seed":5,"tools":[{"type":"function","function":{"name":"read","description":"Reads.","parameters":{"type":"object","properties":{}}}}],"messages":[{"role":"system","content":"Be \"brief\"."},{"role":"user","content":"hi"}]}"#;
+    let expect = r#"{"model":"gpt-5.4","max_completion_tokens":100,"stream":true,"stream_options":{"include_usage":true},"store":false,"temperature":0.5,"stop":["END"],"prompt_cache_key":"adjutant-15a59c2488aa7501","seed":5,"tools":[{"type":"function","function":{"name":"read","description":"Reads.","parameters":{"type":"object","properties":{}}}}],"messages":[{"role":"system","content":"Be \"brief\"."},{"role":"user","content":"hi"}]}"#;
     assert_eq!(body(&model(), &request), (expect.to_owned(), vec![]));
 }
 
@@ -89,7 +91,7 @@ fn body_leaves_out_options_when_the_model_refuses_them() {
     let (text, warnings) = body(&Chat::new(info, Key::none()), &Request::new().options(options).user("hi"));
     assert_eq!(
         text,
-        r#"{"model":"gpt-5.4","stream":true,"stream_options":{},"messages":[{"role":"user","content":"hi"}]}"#
+        r#"{"model":"gpt-5.4","stream":true,"store":false,"prompt_cache_key":"adjutant-af64724c8602eb6e","stream_options":{},"messages":[{"role":"user","content":"hi"}]}"#
     );
     assert_eq!(warnings, ["stop was dropped: openai/gpt-5.4 refuses it"]);
 }
@@ -185,17 +187,23 @@ proptest! {
     fn body_is_a_prefix_of_the_next_one_when_entries_are_appended(
         entries in crate::anthropic::tests::entries(),
         system in "(s)?",
+        provider in prop::sample::select(vec!["openai", "openrouter/anthropic", "mistral", "zai", "perplexity"]),
     ) {
-        let model = model();
-        let mut request = Request::new().system(system.clone());
+        let model = Chat::new(ModelInfo::new(format!("{provider}/m")), "sk-secret");
+        let tool = ToolDecl { name: "read".into(), description: "".into(), schema: Arc::new(json!({"type": "object"})) };
+        let mut request = Request::new().system(system.clone()).tools([tool.clone()]);
+        let unmarked = |request: &Request| {
+            String::from_utf8(Wire::encode(&*model.inner, request).0.unmarked()).expect("text")
+        };
         let mut before = String::new();
         for entry in &entries {
             request.entries.push(entry.clone());
-            let (text, _) = body(&model, &request);
+            body(&model, &request);
+            let text = unmarked(&request);
             prop_assert!(text.starts_with(&before));
             before = text[..text.len() - 2].to_owned();
         }
-        let fresh = Request::of(Transcript::from_iter(entries)).system(system);
+        let fresh = Request::of(Transcript::from_iter(entries)).system(system).tools([tool]);
         prop_assert_eq!(body(&model, &fresh).0, body(&model, &request).0);
     }
 }

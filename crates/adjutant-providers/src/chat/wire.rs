@@ -1,49 +1,99 @@
 //! The JSON of the OpenAI Chat Completions API. Source: openai-python, 2026-08, and what compatible servers send.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, fmt};
 
 use adjutant_llm::CallId;
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{
+    Deserialize, Deserializer, Serialize, Serializer,
+    de::{SeqAccess, Visitor},
+};
 use serde_json::{Value, value::RawValue};
 
-use crate::text::{Few, Loose, Text};
+use crate::text::{Few, Loose};
 
 /// A message of a request.
+///
+/// Invariant: `content` is the last member of user and tool messages, so that a mark can stand in its last part.
 #[derive(Debug, Serialize)]
 #[serde(tag = "role", rename_all = "snake_case")]
 pub(super) enum Message<'a> {
-    System {
-        content: &'a str,
-    },
-    User {
-        content: Content<'a>,
-    },
-    Assistant {
-        content: Option<Cow<'a, str>>,
-        #[serde(skip_serializing_if = "Vec::is_empty")]
-        tool_calls: Vec<Call<'a>>,
-    },
-    Tool {
-        tool_call_id: CallId,
-        content: Cow<'a, str>,
-    },
+    System { content: Content<'a> },
+    Developer { content: Content<'a> },
+    User { content: Content<'a> },
+    Assistant(Assistant<'a>),
+    Tool(Answer<'a>),
 }
 
-/// The content of a user message.
+/// A reply that is sent back.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Assistant<'a> {
+    pub(super) content: Option<Content<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) reasoning_content: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) reasoning: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) reasoning_text: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) reasoning_details: Vec<Value>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) tool_calls: Vec<Call<'a>>,
+}
+
+/// The result of a call.
+#[derive(Debug, Serialize)]
+pub(super) struct Answer<'a> {
+    pub(super) tool_call_id: Id,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) name: Option<&'a str>,
+    pub(super) content: Content<'a>,
+}
+
+/// The content of a message.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(super) enum Content<'a> {
-    Text(&'a str),
+    Text(Cow<'a, str>),
     Parts(Vec<Part<'a>>),
 }
 
-/// A part of a user message.
+/// A part of a message.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Part<'a> {
-    Text { text: &'a str },
-    ImageUrl { image_url: ImageUrl<'a> },
-    File { file: File<'a> },
+    Text {
+        text: Cow<'a, str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cache_control: Option<CacheControl>,
+    },
+    ImageUrl {
+        image_url: ImageUrl<'a>,
+    },
+    File {
+        file: File<'a>,
+    },
+    /// Mistral's form. Source: the reference of its chat completions, 2026.
+    Thinking {
+        thinking: [TextPart<'a>; 1],
+        closed: bool,
+    },
+}
+
+/// A text inside of thinking.
+#[derive(Debug, Serialize)]
+pub(super) struct TextPart<'a> {
+    #[serde(rename = "type")]
+    pub(super) kind: &'static str,
+    pub(super) text: &'a str,
+}
+
+/// Up to where a prompt is cached. Source: "Prompt caching", openrouter.ai/docs, 2026.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(super) struct CacheControl {
+    #[serde(rename = "type")]
+    pub(super) kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) ttl: Option<&'static str>,
 }
 
 /// A picture.
@@ -66,13 +116,23 @@ pub(super) enum Address<'a> {
     Data { media_type: &'a str, data: &'a str },
 }
 
+/// The id of a call, as a server takes it.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Id {
+    Ours(CallId),
+    Nine(CallId),
+}
+
 /// A call of a reply that is sent back.
 #[derive(Debug, Serialize)]
 pub(super) struct Call<'a> {
-    pub(super) id: CallId,
+    pub(super) id: Id,
     #[serde(rename = "type")]
     pub(super) kind: &'static str,
     pub(super) function: Function<'a>,
+    /// What Gemini signs. Source: its OpenAI compatibility, "thought signatures", 2026.
+    #[serde(skip_serializing_if = "Value::is_null")]
+    pub(super) extra_content: &'a Value,
 }
 
 #[derive(Debug, Serialize)]
@@ -83,10 +143,14 @@ pub(super) struct Function<'a> {
 
 /// A tool of a request.
 #[derive(Debug, Serialize)]
-pub(super) struct Tool<'a> {
-    #[serde(rename = "type")]
-    pub(super) kind: &'static str,
-    pub(super) function: Declaration<'a>,
+#[serde(untagged)]
+pub(super) enum Tool<'a> {
+    Ours {
+        #[serde(rename = "type")]
+        kind: &'static str,
+        function: Declaration<'a>,
+    },
+    Server(&'a Value),
 }
 
 #[derive(Debug, Serialize)]
@@ -107,6 +171,23 @@ pub(super) struct Completion<'a> {
     pub(super) usage: Option<&'a RawValue>,
     #[serde(borrow, default)]
     pub(super) error: Option<&'a RawValue>,
+    /// Groq's own.
+    #[serde(borrow, default)]
+    pub(super) x_groq: Option<&'a RawValue>,
+    /// Perplexity's sources: all so far, again and again.
+    #[serde(borrow, default)]
+    pub(super) citations: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(super) search_results: Option<&'a RawValue>,
+}
+
+/// Source: groq-python, `XGroq`, 2026.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Groq<'a> {
+    #[serde(borrow, default)]
+    pub(super) usage: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(super) error: Loose<'a>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -125,16 +206,46 @@ pub(super) struct Choice<'a> {
 #[derive(Debug, Deserialize)]
 pub(super) struct Delta<'a> {
     #[serde(borrow, default)]
-    pub(super) content: Option<Text<'a>>,
+    pub(super) content: Option<Spoken<'a>>,
     #[serde(borrow, default)]
     pub(super) refusal: Loose<'a>,
     #[serde(borrow, default)]
     pub(super) reasoning_content: Loose<'a>,
     #[serde(borrow, default)]
     pub(super) reasoning: Loose<'a>,
+    #[serde(borrow, default)]
+    pub(super) reasoning_text: Loose<'a>,
+    /// OpenRouter's pieces of thinking; a list.
+    #[serde(borrow, default)]
+    pub(super) reasoning_details: Option<&'a RawValue>,
+    /// Where the text comes from; a list.
+    #[serde(borrow, default)]
+    pub(super) annotations: Option<&'a RawValue>,
     /// On the heap when there is one: a text delta is moved several times while it is read, and should be small.
     #[serde(borrow, default)]
     pub(super) tool_calls: Option<Vec<CallDelta<'a>>>,
+}
+
+/// A piece of what is said: a text, or parts of it.
+#[derive(Debug)]
+pub(super) enum Spoken<'a> {
+    Text(Cow<'a, str>),
+    Parts(Vec<SpokenPart<'a>>),
+}
+
+/// A part of what is said. Source: the reference of Mistral's chat completions, 2026.
+#[derive(Debug, Deserialize)]
+pub(super) struct SpokenPart<'a> {
+    #[serde(borrow, default, rename = "type")]
+    pub(super) kind: Loose<'a>,
+    #[serde(borrow, default)]
+    pub(super) text: Loose<'a>,
+    /// A list of texts.
+    #[serde(borrow, default)]
+    pub(super) thinking: Option<&'a RawValue>,
+    /// Which results a text rests on.
+    #[serde(borrow, default)]
+    pub(super) reference_ids: Option<&'a RawValue>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -145,6 +256,8 @@ pub(super) struct CallDelta<'a> {
     pub(super) id: Loose<'a>,
     #[serde(borrow, default)]
     pub(super) function: Option<FunctionDelta<'a>>,
+    #[serde(borrow, default)]
+    pub(super) extra_content: Option<&'a RawValue>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -172,6 +285,12 @@ pub(super) struct Usage {
     /// DeepSeek's name for what the cache served.
     #[serde(default)]
     pub(super) prompt_cache_hit_tokens: Option<u64>,
+    /// Moonshot's place for what the cache served.
+    #[serde(default)]
+    pub(super) cached_tokens: Option<u64>,
+    /// Perplexity's place for what was thought.
+    #[serde(default)]
+    pub(super) reasoning_tokens: Option<u64>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -196,5 +315,71 @@ impl Serialize for Address<'_> {
                 serializer.collect_str(&format_args!("data:{media_type};base64,{data}"))
             }
         }
+    }
+}
+
+impl Id {
+    pub(super) fn text(self) -> String {
+        match self {
+            Id::Ours(id) => id.to_string(),
+            Id::Nine(id) => nine(id),
+        }
+    }
+}
+
+impl Serialize for Id {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Id::Ours(id) => id.serialize(serializer),
+            Id::Nine(id) => serializer.collect_str(&nine(*id)),
+        }
+    }
+}
+
+/// An id as nine letters and digits.
+///
+/// Invariant: no two ids have the same, as long as there are fewer than 2^33 entries, 256 attempts and 4,096 blocks:
+/// together 53 bits, of which nine digits of base 62 hold a little more.
+pub(super) fn nine(id: CallId) -> String {
+    const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+    let turn = id.turn % (1 << 33);
+    let mut number = (turn << 20) | (u64::from(id.attempt % 256) << 12) | u64::from(id.block % 4_096);
+    let mut text = ['0'; 9];
+    for digit in text.iter_mut().rev() {
+        *digit = char::from(DIGITS[(number % 62) as usize]);
+        number /= 62;
+    }
+    text.iter().collect()
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Spoken<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(SpokenVisitor)
+    }
+}
+
+struct SpokenVisitor;
+
+impl<'de> Visitor<'de> for SpokenVisitor {
+    type Value = Spoken<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a text or a list of parts")
+    }
+
+    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Spoken<'de>, E> {
+        Ok(Spoken::Text(Cow::Borrowed(text)))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Spoken<'de>, E> {
+        Ok(Spoken::Text(Cow::Owned(text.to_owned())))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Spoken<'de>, A::Error> {
+        let mut parts = Vec::new();
+        while let Some(part) = seq.next_element()? {
+            parts.push(part);
+        }
+        Ok(Spoken::Parts(parts))
     }
 }

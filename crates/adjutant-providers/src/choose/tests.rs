@@ -45,8 +45,7 @@ fn model_names_what_is_near_when_the_name_is_unknown() {
     check(
         &[ANTHROPIC],
         "antropic/claude-sonnet-5",
-        Err("no provider is called \"antropic\"; hint: the nearest are anthropic, openai, lmstudio, ollama, offline, \
-             llama-server"),
+        Err("no provider is called \"antropic\"; hint: the nearest are anthropic, azure, groq, nvidia"),
     );
     check(
         &[ANTHROPIC, ("ANTHROPIC_BASE_URL", " ")],
@@ -88,9 +87,12 @@ async fn choose_takes_the_first_that_is_there_when_several_are() {
     assert_eq!(chosen(&all, Some("openai/gpt-5")).await, ("openai/gpt-5".into(), How::Asked));
     assert_eq!(chosen(&all, Some(" ")).await, ("openai/gpt-4.1".into(), How::Variable));
     let keys = chooser(&[("ADJUTANT_MODEL", " "), OPENAI, ANTHROPIC]);
-    assert_eq!(chosen(&keys, None).await, ("anthropic/claude-sonnet-5".into(), How::Credential("ANTHROPIC_API_KEY")));
+    assert_eq!(
+        chosen(&keys, None).await,
+        ("anthropic/claude-sonnet-5".into(), How::Credential("ANTHROPIC_API_KEY".into()))
+    );
     let blank = chooser(&[("ANTHROPIC_API_KEY", ""), OPENAI]);
-    assert_eq!(chosen(&blank, None).await, ("openai/gpt-5.4".into(), How::Credential("OPENAI_API_KEY")));
+    assert_eq!(chosen(&blank, None).await, ("openai/gpt-5.4".into(), How::Credential("OPENAI_API_KEY".into())));
     assert_eq!(chosen(&chooser(&[]), None).await, ("offline/planner".into(), How::Offline));
     let error = chooser(&[("ADJUTANT_MODEL", "x/y")]).choose(None).await.expect_err("there is no x");
     assert_eq!(error.kind(), ErrorKind::Config);
@@ -117,7 +119,53 @@ async fn choose_asks_servers_of_this_machine_when_there_is_no_key() {
 
 #[test]
 fn credentials_say_what_is_there_when_asked() {
-    let credentials = chooser(&[OPENAI, ("ANTHROPIC_API_KEY", " ")]).credentials();
-    let got: Vec<_> = credentials.iter().map(|it| (it.provider, it.variable, it.present)).collect();
-    assert_eq!(got, [("anthropic", "ANTHROPIC_API_KEY", false), ("openai", "OPENAI_API_KEY", true)]);
+    let credentials = chooser(&[OPENAI, ("ANTHROPIC_API_KEY", " "), ("GOOGLE_API_KEY", "g")]).credentials();
+    let got: Vec<_> = credentials.iter().map(|it| (&*it.provider, &*it.variable, it.present)).collect();
+    let expect = [
+        ("anthropic", "ANTHROPIC_API_KEY", false),
+        ("openai", "OPENAI_API_KEY", true),
+        ("gemini", "GEMINI_API_KEY", false),
+        ("gemini", "GOOGLE_API_KEY", true),
+        ("openai-chat", "OPENAI_API_KEY", true),
+    ];
+    assert_eq!(got[..5], expect);
+}
+
+#[test]
+fn model_is_made_when_its_provider_is_known_or_configured() {
+    check(&[("GOOGLE_API_KEY", "g")], "gemini/gemini-2.5-flash", Ok("gemini/gemini-2.5-flash"));
+    check(&[OPENAI], "openai-chat/gpt-5", Ok("openai-chat/gpt-5"));
+    check(&[("OPENROUTER_API_KEY", "o")], "openrouter/anyone/anything", Ok("openrouter/anyone/anything"));
+    check(&[], "vllm/my-own", Ok("vllm/my-own"));
+    let azure = ("AZURE_OPENAI_API_KEY", "a");
+    check(&[azure], "azure/mine", Err("azure has no address of its own; hint: set AZURE_OPENAI_BASE_URL"));
+    check(&[azure, ("AZURE_OPENAI_BASE_URL", "https://a.example/openai/v1")], "azure/mine", Ok("azure/mine"));
+    for provider in Provider::known() {
+        let vars = provider.key_variables.iter().map(|it| (it.as_str(), "key"));
+        let vars: Vec<_> = vars.chain([(&*provider.base_url_variable, "http://127.0.0.1:9/v1")]).collect();
+        let name = format!("{}/some-model", provider.name);
+        check(&vars, &name, Ok(&name));
+    }
+}
+
+#[test]
+fn configuration_adds_providers_and_models_when_it_can_be_read() {
+    let json = r#"{
+        "providers": [{"name": "acme", "base_url": "https://a.example/v1", "key_variables": ["ACME_KEY"], "like": "deepseek",
+                       "headers": {"x-team": "a"}, "dialect": {"limit": "max_tokens"}, "any_model": false}],
+        "models": [{"id": "acme/large", "context_window": 1000, "max_output_tokens": 100}]
+    }"#;
+    let chooser = chooser(&[("ACME_KEY", "k")]).configuration(json).expect("it can be read");
+    let model = chooser.model("acme/large").expect("it is listed");
+    assert_eq!(model.info().context_window, 1_000);
+    let error = chooser.model("acme/larg").expect_err("it is not listed");
+    assert_eq!(error.message(), "no model is called \"acme/larg\"; hint: the nearest are acme/large");
+    let wrong = |json: &str| super::tests::chooser(&[]).configuration(json).expect_err("it is wrong").to_string();
+    assert_eq!(wrong(r#"{"providers": [{"name": "a/b"}]}"#), "no provider can be called \"a/b\"");
+    let unknown = wrong(r#"{"providers": [{"name": "a", "url": "x"}]}"#);
+    assert!(unknown.starts_with("the configuration cannot be read: unknown field `url`"), "{unknown}");
+    let like = super::tests::chooser(&[])
+        .configuration(r#"{"providers": [{"name": "a", "base_url": "http://a.example", "like": "b"}]}"#);
+    let error = like.expect("it can be read").model("a/x").expect_err("there is no b");
+    assert_eq!(error.message(), "provider a: like: no known dialect is called \"b\"");
 }

@@ -92,6 +92,11 @@ impl Endpoint {
         moved
     }
 
+    /// The same at another base URL, below which nothing changes.
+    pub(crate) fn to(&self, base_url: &str) -> Self {
+        self.at(base_url, self.address.clone())
+    }
+
     pub(crate) fn set_address(&mut self, address: Address) {
         self.address = address;
         self.target = Target::new(&self.base_url, &self.address, &self.key, &self.headers);
@@ -218,7 +223,7 @@ impl Target {
         headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
         headers.insert(header::USER_AGENT, HeaderValue::from_static(concat!("adjutant/", env!("CARGO_PKG_VERSION"))));
         for (name, value) in address.headers {
-            headers.insert(*name, HeaderValue::from_static(value));
+            headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
         }
         if let Some(secret) = key.expose() {
             let (name, value) = address.auth.header(secret)?;

@@ -10,7 +10,7 @@ use super::Endpoint;
 use crate::{classify::Refusal, limits};
 
 /// How many bytes of a refused request's answer are read.
-const MAX_BODY: usize = 64 * 1024;
+pub(super) const MAX_BODY: usize = 64 * 1024;
 /// How many characters of an answer that is no event stream stand in the message.
 const MAX_EXCERPT: usize = 200;
 

@@ -1,0 +1,296 @@
+//! What was said as messages: one for each reply and result, in the order that a server takes.
+
+use std::{borrow::Cow, mem};
+
+use adjutant_llm::{CallId, Source, Thinking, Warning};
+use serde_json::Value;
+
+use super::{
+    super::{
+        details,
+        wire::{self, Address, Assistant, Content, File, Function, Id, ImageUrl, Message, Part, TextPart},
+    },
+    Encoder,
+};
+use crate::{
+    dialect::{CallIds, Replay, RoleOrder},
+    pieces::{Args, Piece, changed},
+    projection::{self, Answer, Said},
+    segments::{Role, Tail, write},
+};
+
+/// Tool messages hold text only, so their media follow in a message of the user.
+const ATTACHED: &str = "Attached image(s) from tool result:";
+/// The whole result of a call that gave media only.
+const SEE_BELOW: &str = "(see the attached files)";
+const NO_ADDRESSES: &str = "[document omitted: this model takes no addresses of documents]";
+const UNKNOWN_SOURCE: &str = "[content omitted: it comes from where this model cannot get it]";
+const NO_BEGINNING: &str =
+    "a reply before the first message of the user was left out: this model takes no such beginning";
+/// What the model says where a server demands a word of it.
+const UNDERSTOOD: &str = "Understood.";
+/// What the user says where a server demands a word of it.
+const GO_ON: &str = "Go on.";
+/// The field of thinking that came as a part of the content.
+pub(in crate::chat) const AS_PART: &str = "content";
+
+impl Encoder {
+    pub(super) fn user(&self, pieces: Vec<Piece<'_>>, tail: &mut Tail, warnings: &mut Vec<Warning>) {
+        let content = match &pieces[..] {
+            [Piece::Text(said)] if !self.is_marked() => Content::Text(Cow::Borrowed(said)),
+            pieces => Content::Parts(pieces.iter().map(|piece| part(piece, warnings)).collect()),
+        };
+        self.message(tail, Role::User, &Message::User { content });
+    }
+
+    pub(super) fn turn(&self, mut said: Said<'_>, tail: &mut Tail, warnings: &mut Vec<Warning>) {
+        if self.dialect.order == RoleOrder::Alternate && tail.last.is_none() {
+            changed(warnings, NO_BEGINNING);
+            return;
+        }
+        if !self.dialect.tools {
+            return self.in_words(&said, tail, warnings);
+        }
+        let calls = said.parts.iter().filter_map(|part| match part {
+            projection::Part::Call { call, args, extra } => Some(wire::Call {
+                id: self.id(call.id),
+                kind: "function",
+                function: Function { name: call.name.as_str(), arguments: arguments(args) },
+                extra_content: extra.get("extra_content").unwrap_or(&Value::Null),
+            }),
+            _ => None,
+        });
+        let tool_calls: Vec<_> = calls.collect();
+        let content = text(&said.parts).map(Content::Text);
+        if content.is_none() && tool_calls.is_empty() {
+            return;
+        }
+        let mut message = Assistant { content, tool_calls, ..Assistant::default() };
+        self.think(&said, &mut message);
+        if message.content.is_none() && !self.dialect.null_content {
+            message.content = Some(Content::Text(Cow::Borrowed("")));
+        }
+        self.message(tail, Role::Model, &Message::Assistant(message));
+        self.results(mem::take(&mut said.results), tail, warnings);
+    }
+
+    /// Puts what the model thought into its message, as the dialect wants it.
+    fn think<'a>(&self, said: &'a Said<'a>, message: &mut Assistant<'a>) {
+        let thoughts = || {
+            said.parts.iter().filter_map(|part| match part {
+                projection::Part::Thinking(thinking) => Some(*thinking),
+                _ => None,
+            })
+        };
+        match self.dialect.replay {
+            Replay::Never => return,
+            Replay::Details => {
+                message.reasoning_details = gather(said, |id| self.id(id));
+                if !message.reasoning_details.is_empty() {
+                    return;
+                }
+            }
+            Replay::Same | Replay::Demanded => {}
+        }
+        let demanded = self.dialect.replay == Replay::Demanded;
+        let mut spoken = thoughts().filter(|it| !it.text.is_empty());
+        if let Some(first) = spoken.next() {
+            let field = first.extra.text("field").filter(|_| !demanded).unwrap_or_default();
+            if field == AS_PART {
+                message.content = Some(Content::Parts(as_parts(&said.parts)));
+                return;
+            }
+            let mut all = Cow::Borrowed(&*first.text);
+            spoken.for_each(|it| all.to_mut().push_str(&it.text));
+            match field {
+                "reasoning" => message.reasoning = Some(all),
+                "reasoning_text" => message.reasoning_text = Some(all),
+                _ => message.reasoning_content = Some(all),
+            }
+        } else if demanded && !message.tool_calls.is_empty() {
+            message.reasoning_content = Some(Cow::Borrowed(""));
+        }
+    }
+
+    /// Writes a message for each result, and one for all the media in them.
+    fn results(&self, results: Vec<Answer<'_>>, tail: &mut Tail, warnings: &mut Vec<Warning>) {
+        let mut attached = Vec::new();
+        for answer in results {
+            let (mut texts, mut images, before) = (Vec::new(), Vec::new(), attached.len());
+            for piece in answer.pieces {
+                match piece {
+                    Piece::Text(said) => texts.push(said),
+                    Piece::Image(_) if self.dialect.result_images => images.push(part(&piece, warnings)),
+                    Piece::Image(_) | Piece::Document(_) => attached.push(part(&piece, warnings)),
+                }
+            }
+            let said = match &texts[..] {
+                [] if attached.len() > before => Cow::Borrowed(SEE_BELOW),
+                [said] => Cow::Borrowed(*said),
+                texts => Cow::Owned(texts.join("\n")),
+            };
+            let content = if self.is_marked() || !images.is_empty() {
+                images.extend((!said.is_empty()).then_some(Part::Text { text: said, cache_control: None }));
+                Content::Parts(images)
+            } else {
+                Content::Text(said)
+            };
+            let name = self.dialect.result_names.then_some(answer.call.name.as_str());
+            let message = wire::Answer { tool_call_id: self.id(answer.call.id), name, content };
+            self.message(tail, Role::Tool, &Message::Tool(message));
+        }
+        if !attached.is_empty() {
+            attached.insert(0, words(ATTACHED));
+            self.message(tail, Role::User, &Message::User { content: Content::Parts(attached) });
+        }
+    }
+
+    /// Writes a reply and its results for a server that knows no calls.
+    fn in_words(&self, said: &Said<'_>, tail: &mut Tail, warnings: &mut Vec<Warning>) {
+        let mut told = text(&said.parts).map(Cow::into_owned).unwrap_or_default();
+        for part in &said.parts {
+            if let projection::Part::Call { call, args, .. } = part {
+                told.push_str(if told.is_empty() { "" } else { "\n" });
+                told.push_str(&format!("[called {} with {}]", call.name, arguments(args)));
+            }
+        }
+        if told.is_empty() {
+            return;
+        }
+        let content = Some(Content::Text(Cow::Owned(told)));
+        self.message(tail, Role::Model, &Message::Assistant(Assistant { content, ..Assistant::default() }));
+        let mut parts = Vec::new();
+        for answer in &said.results {
+            let text = Cow::Owned(format!("[{} answered:]", answer.call.name));
+            parts.push(Part::Text { text, cache_control: None });
+            parts.extend(answer.pieces.iter().map(|piece| part(piece, warnings)));
+        }
+        if !parts.is_empty() {
+            self.message(tail, Role::User, &Message::User { content: Content::Parts(parts) });
+        }
+    }
+
+    /// Writes a message, and before it what the order of roles demands.
+    fn message(&self, tail: &mut Tail, role: Role, message: &Message<'_>) {
+        let said = |text: &'static str| Content::Text(Cow::Borrowed(text));
+        let bridge = match (self.dialect.order, tail.last, role) {
+            (RoleOrder::BridgeResults, Some(Role::Tool), Role::User)
+            | (RoleOrder::Alternate, Some(Role::User | Role::Tool), Role::User) => {
+                Some(Message::Assistant(Assistant { content: Some(said(UNDERSTOOD)), ..Assistant::default() }))
+            }
+            (RoleOrder::Alternate, Some(Role::Model), Role::Model) => Some(Message::User { content: said(GO_ON) }),
+            _ => None,
+        };
+        for message in bridge.iter().chain([message]) {
+            tail.out.push(b',');
+            write(&mut tail.out, message);
+        }
+        tail.last = Some(role);
+        if self.is_marked() && ends_in_words(message) {
+            // Before the brace of the last part, which `]}` follows.
+            tail.markable = Some(tail.out.len() - 3);
+        }
+    }
+
+    fn id(&self, id: CallId) -> Id {
+        match self.dialect.call_ids {
+            CallIds::Ours => Id::Ours(id),
+            CallIds::Nine => Id::Nine(id),
+        }
+    }
+}
+
+/// Whether the last part of a message is a text, which alone can be marked.
+fn ends_in_words(message: &Message<'_>) -> bool {
+    let (Message::User { content } | Message::Tool(wire::Answer { content, .. })) = message else { return false };
+    matches!(content, Content::Parts(parts) if matches!(parts.last(), Some(Part::Text { .. })))
+}
+
+/// The details of thinking that a reply came with, in order; those that belong to a call name it as it is sent.
+fn gather(said: &Said<'_>, id: impl Fn(CallId) -> Id) -> Vec<Value> {
+    let (mut all, mut calls) = (Vec::new(), Vec::new());
+    for part in &said.parts {
+        let extra = match part {
+            projection::Part::Thinking(thinking) => thinking.extra.value(),
+            projection::Part::Call { call, extra, .. } => {
+                calls.push(*call);
+                *extra
+            }
+            projection::Part::Text { .. } | projection::Part::Opaque(_) => continue,
+        };
+        let pieces = extra.get(details::MEMBER).and_then(Value::as_array);
+        pieces.into_iter().flatten().for_each(|piece| details::add(&mut all, piece.clone()));
+    }
+    for detail in &mut all {
+        let theirs = detail.get("id").and_then(Value::as_str);
+        let call = theirs.and_then(|theirs| calls.iter().find(|call| call.wire_id.as_deref() == Some(theirs)));
+        if let Some(call) = call {
+            detail["id"] = id(call.id).text().into();
+        }
+    }
+    all
+}
+
+/// Text and thinking as parts of the content, in order.
+fn as_parts<'a>(parts: &'a [projection::Part<'a>]) -> Vec<Part<'a>> {
+    let said = parts.iter().filter_map(|part| match part {
+        projection::Part::Text { text, .. } if !text.trim().is_empty() => Some(words(text)),
+        projection::Part::Thinking(Thinking { text, .. }) if !text.is_empty() => {
+            Some(Part::Thinking { thinking: [TextPart { kind: "text", text }], closed: true })
+        }
+        _ => None,
+    });
+    said.collect()
+}
+
+fn words(text: &str) -> Part<'_> {
+    Part::Text { text: Cow::Borrowed(text), cache_control: None }
+}
+
+/// The text of a reply; opaque blocks have no place on this wire.
+fn text<'a>(parts: &[projection::Part<'a>]) -> Option<Cow<'a, str>> {
+    let mut texts = parts.iter().filter_map(|part| match part {
+        projection::Part::Text { text, .. } if !text.trim().is_empty() => Some(text.clone()),
+        _ => None,
+    });
+    let mut said = texts.next()?;
+    for text in texts {
+        said.to_mut().push_str(&text);
+    }
+    Some(said)
+}
+
+/// The arguments of a call as the text of a JSON object.
+fn arguments<'a>(args: &Args<'a>) -> Cow<'a, str> {
+    match args {
+        Args::Empty => Cow::Borrowed("{}"),
+        Args::Object(raw) => Cow::Borrowed(raw.get()),
+        invalid @ Args::Invalid(_) => Cow::Owned(serde_json::to_string(invalid).unwrap_or_default()),
+    }
+}
+
+fn part<'a>(piece: &Piece<'a>, warnings: &mut Vec<Warning>) -> Part<'a> {
+    let mut omitted = |text: &'static str| {
+        changed(warnings, text);
+        words(text)
+    };
+    match *piece {
+        Piece::Text(text) => words(text),
+        Piece::Image(image) => match &image.source {
+            Source::Base64 { data } => {
+                Part::ImageUrl { image_url: ImageUrl { url: Address::Data { media_type: &image.media_type, data } } }
+            }
+            Source::Url { url } => Part::ImageUrl { image_url: ImageUrl { url: Address::Url(url) } },
+            _ => omitted(UNKNOWN_SOURCE),
+        },
+        Piece::Document(document) => match &document.source {
+            Source::Base64 { data } => Part::File {
+                file: File {
+                    filename: document.name.as_deref().unwrap_or("document"),
+                    file_data: Address::Data { media_type: &document.media_type, data },
+                },
+            },
+            _ => omitted(NO_ADDRESSES),
+        },
+    }
+}

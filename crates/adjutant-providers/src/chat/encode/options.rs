@@ -1,0 +1,203 @@
+//! The options of a request as fields of its body.
+
+use adjutant_llm::{Cache, Effort, ModelInfo, Request, Structured, ToolChoice, ToolDecl, Warning, WarningKind};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::{
+    super::wire::{Declaration, Tool},
+    RESERVED, thinking,
+};
+use crate::{
+    cache_key::cache_key,
+    dialect::{Dialect, LimitField, StructuredField},
+    options::{self, Effective},
+    segments::member,
+    strict,
+};
+
+/// The fields of one body before its messages; those that a caller sets itself are left to it.
+pub(super) struct Fields<'a> {
+    pub(super) dialect: &'a Dialect,
+    pub(super) info: &'a ModelInfo,
+    pub(super) request: &'a Request,
+    /// Whether marks tell the cache how long it keeps what it has.
+    pub(super) is_marked: bool,
+    pub(super) out: &'a mut Vec<u8>,
+    pub(super) warnings: &'a mut Vec<Warning>,
+}
+
+impl<'a> Fields<'a> {
+    /// Writes all of them; what must be said in the system prompt instead comes back.
+    pub(super) fn write(&mut self) -> Option<String> {
+        let request = self.request;
+        let options = options::effective(self.info, &request.options, self.warnings);
+        self.limit(options.max_output_tokens);
+        member(self.out, "stream", &true);
+        if self.dialect.stream_options {
+            self.add("stream_options", &json!({"include_usage": true}));
+        }
+        if self.dialect.store {
+            self.add("store", &false);
+        }
+        if let Some(temperature) = options.temperature {
+            self.add("temperature", &temperature);
+        }
+        match options.stop {
+            [] => {}
+            stop if self.dialect.stop => self.add("stop", stop),
+            _ => self.dropped("stop", "has no word for it"),
+        }
+        let tools = self.tools(&options);
+        if let Some(effort) = self.effort(options.thinking, &tools) {
+            thinking::write(self, effort, options.max_output_tokens);
+        }
+        let added = self.format();
+        if !tools.is_empty() {
+            self.choice(&options);
+        }
+        self.cache();
+        for (name, value) in options::extra(&request.options, &RESERVED, self.warnings) {
+            member(self.out, name, value);
+        }
+        if !tools.is_empty() {
+            member(self.out, "tools", &tools);
+        }
+        added
+    }
+
+    /// Adds a field, unless the caller sets it itself.
+    pub(super) fn add(&mut self, name: &str, value: &(impl Serialize + ?Sized)) {
+        if !self.request.options.extra.contains_key(name) {
+            member(self.out, name, value);
+        }
+    }
+
+    pub(super) fn dropped(&mut self, what: &str, why: &str) {
+        let text = format!("{what} was dropped: {} {why}", self.info.id);
+        self.warnings.push(Warning::new(WarningKind::OptionDropped, text));
+    }
+
+    fn limit(&mut self, limit: Option<u64>) {
+        let extra = &self.request.options.extra;
+        let own = !extra.contains_key("max_completion_tokens") && !extra.contains_key("max_tokens");
+        let name = match self.dialect.limit {
+            LimitField::MaxCompletionTokens => "max_completion_tokens",
+            LimitField::MaxTokens => "max_tokens",
+        };
+        if let Some(tokens) = limit.filter(|_| own) {
+            self.add(name, &tokens);
+        }
+    }
+
+    /// How much the model is told to think beside these tools.
+    fn effort(&mut self, asked: Option<Effort>, tools: &[Tool<'_>]) -> Option<Effort> {
+        let can_stop = self.info.efforts.contains(&Effort::Off);
+        if self.dialect.thinks_beside_tools || tools.is_empty() || !can_stop {
+            return asked;
+        }
+        if asked.is_some_and(|asked| asked != Effort::Off) {
+            self.dropped("thinking", "does not think beside tools on this wire");
+        }
+        Some(Effort::Off)
+    }
+
+    /// Names the conversation to the cache, and says how long it should be kept.
+    fn cache(&mut self) {
+        let (request, retention) = (self.request, &self.dialect.cache_retention);
+        if let Some(key) = cache_key(request).filter(|_| self.dialect.cache_key) {
+            self.add("prompt_cache_key", &key);
+        }
+        if request.options.cache != Cache::Long || self.is_marked {
+            return;
+        }
+        if retention.is_empty() {
+            self.dropped("cache", "has no word for a long one");
+        } else {
+            self.add("prompt_cache_retention", retention);
+        }
+    }
+
+    /// Writes the schema of the reply, or gives the words that ask for it.
+    fn format(&mut self) -> Option<String> {
+        let format = self.request.options.format.as_ref()?;
+        let field = match self.info.structured {
+            Structured::Prompt => StructuredField::None,
+            _ => self.dialect.structured,
+        };
+        match field {
+            StructuredField::Schema => {
+                let strict = strict::strict(&format.schema).filter(|_| self.dialect.strict_schemas);
+                let is_strict = strict.is_some();
+                let schema = strict.unwrap_or_else(|| (*format.schema).clone());
+                let mut named = json!({"name": format.name, "schema": schema});
+                if is_strict {
+                    named["strict"] = Value::Bool(true);
+                }
+                self.add("response_format", &json!({"type": "json_schema", "json_schema": named}));
+                return None;
+            }
+            StructuredField::Object => self.add("response_format", &json!({"type": "json_object"})),
+            StructuredField::None => {
+                let text = format!("the format is asked for in words alone: {} has no mode for it", self.info.id);
+                self.warnings.push(Warning::new(WarningKind::Degraded, text));
+            }
+        }
+        let schema = &format.schema;
+        Some(format!("Answer with one JSON object that fits this JSON schema, and with nothing else:\n{schema}"))
+    }
+
+    /// The tools that are shown.
+    fn tools(&mut self, options: &Effective<'_>) -> Vec<Tool<'a>> {
+        let request = self.request;
+        let (ours, servers) = (request.tools.iter(), request.options.server_tools.iter());
+        if !self.dialect.tools {
+            if ours.len() + servers.len() > 0 {
+                self.dropped("tools", "takes none");
+            }
+            return Vec::new();
+        }
+        if *options.tool_choice == ToolChoice::None && !self.dialect.choice_none {
+            return Vec::new();
+        }
+        let declare = |it: &'a ToolDecl| Tool::Ours {
+            kind: "function",
+            function: Declaration { name: it.name.as_str(), description: &it.description, parameters: &it.schema },
+        };
+        ours.map(declare).chain(servers.map(Tool::Server)).collect()
+    }
+
+    /// Which calls the reply may or must make, and how many.
+    fn choice(&mut self, options: &Effective<'_>) {
+        let required = &self.dialect.choice_required;
+        let words = Some(&**required).filter(|it| !it.is_empty());
+        if self.dialect.tool_stream {
+            self.add("tool_stream", &true);
+        }
+        let thinks = !self.info.efforts.is_empty() && options.thinking != Some(Effort::Off);
+        match (options.tool_choice, words) {
+            (ToolChoice::Named(_) | ToolChoice::Required, _) if thinks && !self.dialect.forced_thinking => {
+                self.dropped("tool_choice", "cannot be made to call while it thinks");
+            }
+            (ToolChoice::None, _) => self.add("tool_choice", "none"),
+            (ToolChoice::Named(name), _) if self.dialect.choice_named => {
+                self.add("tool_choice", &json!({"type": "function", "function": {"name": name}}));
+            }
+            (ToolChoice::Required, Some(word)) => self.add("tool_choice", word),
+            (ToolChoice::Named(name), Some(word)) => {
+                self.add("tool_choice", word);
+                let text = format!("any call is demanded instead of {name}: {} cannot be told which", self.info.id);
+                self.warnings.push(Warning::new(WarningKind::OptionDropped, text));
+            }
+            (ToolChoice::Named(_) | ToolChoice::Required, None) => {
+                self.dropped("tool_choice", "cannot be made to call")
+            }
+            _ => {}
+        }
+        match (options.sequential_calls, self.dialect.parallel_calls) {
+            (true, true) => self.add("parallel_tool_calls", &false),
+            (true, false) => self.dropped("sequential_calls", "has no word for it"),
+            (false, _) => {}
+        }
+    }
+}

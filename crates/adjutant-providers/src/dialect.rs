@@ -1,0 +1,370 @@
+//! How servers of the Chat Completions wire deviate from each other: plain data, one constant for each vendor.
+
+mod hosted;
+mod local;
+
+use std::borrow::Cow;
+
+use adjutant_llm::Effort;
+use serde::{Deserialize, Serialize};
+
+/// A text that a constant or a configuration holds.
+type Text = Cow<'static, str>;
+
+/// Declares the dialect, and the same with everything optional.
+macro_rules! dialect {
+    ($($(#[doc = $doc:literal])* $name:ident: $kind:ty,)*) => {
+        /// What one vendor or server does in its own way on the Chat Completions wire.
+        ///
+        /// [`Dialect::of`] knows those of many providers; [`Dialect::patched`] changes single fields, for example by what
+        /// a configuration file says.
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+        #[non_exhaustive]
+        pub struct Dialect {
+            $($(#[doc = $doc])* pub $name: $kind,)*
+        }
+
+        /// Fields of a [`Dialect`] that are set to something else; unknown ones are refused.
+        #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+        #[serde(default, deny_unknown_fields)]
+        #[non_exhaustive]
+        pub struct DialectPatch {
+            $(
+                $(#[doc = $doc])*
+                #[serde(skip_serializing_if = "Option::is_none")]
+                pub $name: Option<$kind>,
+            )*
+        }
+
+        impl Dialect {
+            /// The dialect with what a patch sets.
+            #[must_use]
+            pub fn patched(mut self, patch: DialectPatch) -> Self {
+                $(if let Some(value) = patch.$name {
+                    self.$name = value;
+                })*
+                self
+            }
+        }
+    };
+}
+
+dialect! {
+    /// The provider: what stands before the slash of a model's name.
+    name: Text,
+    /// The address that `path` is added to, version included; empty if there is no common one.
+    base_url: Text,
+    /// The environment variable that holds another address.
+    base_url_variable: Text,
+    /// The environment variables that may hold the key, best first; none if no key is asked for.
+    key_variables: Cow<'static, [Text]>,
+    /// What is added to the base URL, with a query if one is needed.
+    path: Text,
+    /// How the key is sent.
+    key_header: KeyHeader,
+    /// The field for the limit of the reply.
+    limit: LimitField,
+    /// The role of the system prompt.
+    system: SystemRole,
+    /// Whether `store: false` is sent.
+    store: bool,
+    /// Whether `stream_options` is sent, which asks for the usage.
+    stream_options: bool,
+    /// Whether `stop` is known.
+    stop: bool,
+    /// How the model is told how much to think.
+    thinking: ThinkingFormat,
+    /// Whether models that can be told not to think may think beside tools; otherwise they are told not to.
+    thinks_beside_tools: bool,
+    /// What the efforts are called.
+    efforts: EffortNames,
+    /// How thinking goes back to the model that thought it.
+    replay: Replay,
+    /// What the ids of calls look like.
+    call_ids: CallIds,
+    /// Whether tools can be declared; otherwise they are left out, and calls in the history are told in words.
+    tools: bool,
+    /// The `tool_choice` that demands a call; empty if there is none.
+    choice_required: Text,
+    /// Whether `tool_choice` can demand one tool.
+    choice_named: bool,
+    /// Whether `tool_choice` can forbid calls; otherwise the tools are left out.
+    choice_none: bool,
+    /// Whether a model that thinks can be made to call; otherwise only one that is told not to think.
+    forced_thinking: bool,
+    /// Whether `parallel_tool_calls` is known.
+    parallel_calls: bool,
+    /// Whether `tool_stream: true` is sent beside tools, without which arguments come in one piece.
+    tool_stream: bool,
+    /// How a reply is held to a schema.
+    structured: StructuredField,
+    /// Whether a schema that a strict mode takes is declared strict.
+    strict_schemas: bool,
+    /// Whether `prompt_cache_key` is known.
+    cache_key: bool,
+    /// The `prompt_cache_retention` of a cache that is kept long; empty if there is none.
+    cache_retention: Text,
+    /// Whether `cache_control` marks what is to be cached, for models whose name begins with `anthropic/`.
+    cache_marks: bool,
+    /// Which roles may follow each other.
+    order: RoleOrder,
+    /// Whether results of calls carry the name of the tool.
+    result_names: bool,
+    /// Whether results of calls may hold pictures; otherwise these follow in a message of the user.
+    result_images: bool,
+    /// Whether messages of the user may hold pictures, if the model takes them.
+    images: bool,
+    /// Whether messages of the user may hold documents, if the model takes them.
+    files: bool,
+    /// Whether the content of a message that only calls may be `null`; otherwise it is empty.
+    null_content: bool,
+    /// Whether an input that is too long is answered as if nothing were wrong.
+    silent_overflow: bool,
+}
+
+/// How the key is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum KeyHeader {
+    /// `Authorization: Bearer <key>`.
+    Bearer,
+    /// `api-key: <key>`.
+    ApiKey,
+}
+
+/// The field for the limit of the reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum LimitField {
+    /// `max_completion_tokens`.
+    MaxCompletionTokens,
+    /// `max_tokens`.
+    MaxTokens,
+}
+
+/// The role of the system prompt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum SystemRole {
+    /// `system`.
+    System,
+    /// `developer` for models that think, `system` for others.
+    Developer,
+}
+
+/// How a model is told how much to think. An effort that is not set sends nothing, in any format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ThinkingFormat {
+    /// It cannot be told.
+    None,
+    /// `reasoning_effort`.
+    Effort,
+    /// `thinking: {type}`, and `reasoning_effort` beside it.
+    Toggle,
+    /// As `Toggle`, with `clear_thinking: false`, so that earlier thinking stays in view.
+    ToggleKept,
+    /// `thinking: {type}` for models that can be told not to think, `reasoning_effort` for those with several efforts.
+    Either,
+    /// `enable_thinking`, and `thinking_budget` for models that are told a number of tokens.
+    Enable,
+    /// `chat_template_kwargs: {enable_thinking, reasoning_effort}`: what the template of the model makes of it.
+    Template,
+    /// `reasoning: {enabled}` for models that can be told not to think, `reasoning_effort` for those with several efforts.
+    Enabled,
+    /// `reasoning: {effort}`, or `{max_tokens}` for models that are told a number of tokens.
+    Reasoning,
+    /// `thinking`, the name of the effort.
+    Name,
+}
+
+/// What a vendor calls the efforts; an empty name is an effort that it does not have.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct EffortNames {
+    /// [`Effort::Off`].
+    pub off: Text,
+    /// [`Effort::Minimal`].
+    pub minimal: Text,
+    /// [`Effort::Low`].
+    pub low: Text,
+    /// [`Effort::Medium`].
+    pub medium: Text,
+    /// [`Effort::High`].
+    pub high: Text,
+    /// [`Effort::Max`].
+    pub max: Text,
+}
+
+/// How thinking goes back to the model that thought it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Replay {
+    /// Not at all.
+    Never,
+    /// In the field in which it came.
+    Same,
+    /// In `reasoning_content`, which is there beside calls even if it is empty.
+    Demanded,
+    /// As the `reasoning_details` that came, exactly; as `Same` if none came.
+    Details,
+}
+
+/// What the ids of calls look like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum CallIds {
+    /// As ours are: at most 40 letters, digits and `_`.
+    Ours,
+    /// Nine letters and digits.
+    Nine,
+}
+
+/// How a reply is held to a schema.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum StructuredField {
+    /// `response_format: {type: json_schema}`.
+    Schema,
+    /// `response_format: {type: json_object}`; the system prompt tells the schema.
+    Object,
+    /// The system prompt tells the schema, nothing else does.
+    None,
+}
+
+/// Which roles may follow each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum RoleOrder {
+    /// Any.
+    Free,
+    /// No user after the result of a call: the model says a word in between.
+    BridgeResults,
+    /// Users, or results of calls, and the model take turns, and a user begins.
+    Alternate,
+}
+
+/// What OpenAI calls them. Source: its reference of `reasoning_effort`, 2026-08; `max` is new with GPT-5.6, `xhigh` is known
+/// to all models after GPT-5.1.
+const EFFORTS: EffortNames = EffortNames {
+    off: Cow::Borrowed("none"),
+    minimal: Cow::Borrowed("minimal"),
+    low: Cow::Borrowed("low"),
+    medium: Cow::Borrowed("medium"),
+    high: Cow::Borrowed("high"),
+    max: Cow::Borrowed("xhigh"),
+};
+
+/// What most servers of open models know.
+const THREE: EffortNames = EffortNames { minimal: Cow::Borrowed("low"), max: Cow::Borrowed("high"), ..EFFORTS };
+
+/// What a server takes of which nothing is known: the fields that have always been there.
+const GENERIC: Dialect = Dialect {
+    name: Cow::Borrowed("generic"),
+    base_url: Cow::Borrowed(""),
+    base_url_variable: Cow::Borrowed(""),
+    key_variables: Cow::Borrowed(&[]),
+    path: Cow::Borrowed("/chat/completions"),
+    key_header: KeyHeader::Bearer,
+    limit: LimitField::MaxTokens,
+    system: SystemRole::System,
+    store: false,
+    stream_options: true,
+    stop: true,
+    thinking: ThinkingFormat::Effort,
+    thinks_beside_tools: true,
+    efforts: THREE,
+    replay: Replay::Same,
+    call_ids: CallIds::Ours,
+    tools: true,
+    choice_required: Cow::Borrowed("required"),
+    choice_named: true,
+    choice_none: true,
+    forced_thinking: true,
+    parallel_calls: false,
+    tool_stream: false,
+    structured: StructuredField::Schema,
+    strict_schemas: true,
+    cache_key: false,
+    cache_retention: Cow::Borrowed(""),
+    cache_marks: false,
+    order: RoleOrder::Free,
+    result_names: false,
+    result_images: false,
+    images: true,
+    files: false,
+    null_content: true,
+    silent_overflow: false,
+};
+
+/// All that are known, in alphabetical order of their names; `openai-chat` is another name of the first.
+static DIALECTS: [&Dialect; 21] = [
+    &hosted::OPENAI,
+    &hosted::AZURE,
+    &hosted::CEREBRAS,
+    &hosted::DEEPSEEK,
+    &hosted::FIREWORKS,
+    &hosted::GITHUB,
+    &hosted::GROQ,
+    &hosted::HUGGINGFACE,
+    &local::LLAMA_SERVER,
+    &local::LMSTUDIO,
+    &hosted::MISTRAL,
+    &hosted::MOONSHOT,
+    &hosted::NVIDIA,
+    &local::OLLAMA,
+    &hosted::OPENROUTER,
+    &hosted::PERPLEXITY,
+    &hosted::QWEN,
+    &hosted::TOGETHER,
+    &local::VLLM,
+    &hosted::XAI,
+    &hosted::ZAI,
+];
+
+impl Dialect {
+    /// The dialect of a provider, by what stands before the slash of a model's name; `generic` for unknown ones.
+    ///
+    /// `openai` and `openai-chat` are the same.
+    pub fn of(provider: &str) -> &'static Dialect {
+        let name = if provider == "openai-chat" { "openai" } else { provider };
+        Self::known().find(|it| it.name == name).unwrap_or(&GENERIC)
+    }
+
+    /// The dialects of all known providers.
+    pub fn known() -> impl Iterator<Item = &'static Dialect> {
+        DIALECTS.iter().copied()
+    }
+}
+
+impl EffortNames {
+    /// The name of an effort, if there is one.
+    pub fn name(&self, effort: Effort) -> Option<&str> {
+        let name = match effort {
+            Effort::Off => &self.off,
+            Effort::Minimal => &self.minimal,
+            Effort::Low => &self.low,
+            Effort::Medium => &self.medium,
+            Effort::High => &self.high,
+            _ => &self.max,
+        };
+        Some(&**name).filter(|name| !name.is_empty())
+    }
+}
+
+impl Default for EffortNames {
+    fn default() -> Self {
+        EFFORTS
+    }
+}
+
+#[cfg(test)]
+mod tests;
