@@ -72,7 +72,7 @@ pub(crate) fn numbers(text: &str) -> Overflow {
         let end = text.find(*words)? + words.len();
         numbers.iter().find(|(at, _)| (end..end + 24).contains(at)).map(|(_, count)| *count)
     };
-    let limit = BEFORE_LIMIT.iter().find_map(|words| named(words));
+    let limit = BEFORE_LIMIT.iter().find_map(named);
     let most = numbers.iter().map(|(_, count)| *count).max();
     match (limit, most) {
         (Some(limit), _) => {
