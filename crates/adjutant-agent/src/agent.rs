@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use adjutant_llm::{Model, Options, Transcript, World};
+use adjutant_llm::{Model, Options, Transcript, World, telemetry::Contents};
 use adjutant_tool::{ErasedTool, Identity, Toolbox};
 
 use crate::{
@@ -97,6 +97,12 @@ impl Agent {
     #[must_use]
     pub fn max_result_bytes(self, bytes: usize) -> Self {
         self.with(|setup| setup.max_result_bytes(bytes))
+    }
+
+    /// Sets whether spans of calls hold arguments and results; they do not without it.
+    #[must_use]
+    pub fn traced_contents(self, contents: Contents) -> Self {
+        self.with(|setup| setup.traced_contents(contents))
     }
 
     /// Sets clock, ids and chance, and begins a new session with an id of that world.

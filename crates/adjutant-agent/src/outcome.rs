@@ -109,6 +109,19 @@ pub enum Failure {
     },
 }
 
+impl Failure {
+    /// What kind of failure it is, in one word.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            Failure::Model { .. } => "model",
+            Failure::Refused { .. } => "refused",
+            Failure::Filtered { .. } => "filtered",
+            Failure::Log { .. } => "log",
+            Failure::Act { .. } => "act",
+        }
+    }
+}
+
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

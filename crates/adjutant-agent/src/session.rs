@@ -9,9 +9,10 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use adjutant_llm::{Entry, Transcript};
+use adjutant_llm::{Entry, Transcript, telemetry};
 use futures_util::StreamExt;
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
+use tracing::{Instrument, Span};
 
 use crate::{
     CancelBy, Error, Event, Failure, Journal, Limits, LocalPort, Log, LogId, Outcome, Record, Run, RunNo, RunResult,
@@ -105,9 +106,27 @@ pub(crate) async fn perform(
     inbox: Arc<Inbox>,
 ) -> Result<RunResult, Error> {
     let mut core = claim.take().await;
-    let performed = core.perform(&start, &mailbox, &inbox).await;
+    let (who, model) = (&start.setup.who, start.setup.model.info());
+    let span = telemetry::agent_span(&who.name, &who.agent_id, &start.session.id().0, model);
+    let performed = core.perform(&start, &mailbox, &inbox).instrument(span.clone()).await;
+    if !span.is_disabled() {
+        tell(&span, &performed);
+    }
     start.session.show(core.run.history());
     performed
+}
+
+/// Records what a run came to on its span.
+fn tell(span: &Span, performed: &Result<RunResult, Error>) {
+    match performed {
+        Ok(result) => {
+            telemetry::record_usage(span, &result.usage);
+            if let Outcome::Failed { failure } = &result.outcome {
+                telemetry::record_error(span, failure.kind(), &failure.to_string());
+            }
+        }
+        Err(error) => telemetry::record_error(span, "log", &error.to_string()),
+    }
 }
 
 impl Core {

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use adjutant_llm::{Call, CallId, CallResult, Status, Usage};
+use adjutant_llm::{Call, CallId, CallResult, Status, Usage, telemetry};
 use adjutant_tool::{Bound, CallContextBuilder, CallPort, Cancel, Noted, Progress, Replay, ToolError, ToolErrorKind};
 use async_trait::async_trait;
 use futures_util::FutureExt;
@@ -18,6 +18,7 @@ use tokio::{
     sync::oneshot,
     task::JoinHandle,
 };
+use tracing::{Instrument, Span};
 
 use super::{Feed, LocalPort, Performed, Place, bound, prepare};
 use crate::{
@@ -75,8 +76,10 @@ impl LocalPort {
 impl Job {
     async fn run(mut self) -> Performed {
         let (id, max, ran) = (self.call.id, self.feed.setup.max_result_bytes, self.ran.take());
-        let door = Arc::clone(&self.door);
-        let result = self.result().await;
+        let (door, contents) = (Arc::clone(&self.door), self.feed.setup.contents);
+        let span = telemetry::tool_span(&self.call, contents);
+        let result = self.result().instrument(span.clone()).await;
+        telemetry::record_result(&span, &result, contents);
         *door.ended() = true;
         let result = CallResult { args: ran, ..bound::cut(result, max) };
         Performed::new(ActId::Call(id), Record::Returned { call: id, result: Arc::new(result) })
@@ -131,6 +134,7 @@ impl Job {
         let port = Arc::clone(&self.door) as Arc<dyn CallPort>;
         let cx = CallContextBuilder::new(who, cancel.clone(), port).build();
         let contained = AssertUnwindSafe(async move { tool.call(args, cx).await }).catch_unwind();
+        let contained = contained.instrument(Span::current());
         contained.map(|outcome| outcome.unwrap_or_else(|panic| Ok(panicked(&*panic))))
     }
 

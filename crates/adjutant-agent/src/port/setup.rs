@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use adjutant_llm::{Model, Options, SystemWorld, ThreadId, World};
+use adjutant_llm::{Model, Options, SystemWorld, ThreadId, World, telemetry::Contents};
 use adjutant_tool::{ErasedTool, Identity, Toolbox, Tools};
 
 /// How long one call may take, unless its tool or the agent says otherwise.
@@ -25,6 +25,7 @@ pub struct Setup {
     pub(crate) tool_timeout: Option<Duration>,
     pub(crate) grace: Duration,
     pub(crate) max_result_bytes: usize,
+    pub(crate) contents: Contents,
 }
 
 impl Setup {
@@ -41,6 +42,7 @@ impl Setup {
             tool_timeout: Some(TOOL_TIMEOUT),
             grace: GRACE,
             max_result_bytes: MAX_RESULT_BYTES,
+            contents: Contents::default(),
         }
     }
 
@@ -104,6 +106,13 @@ impl Setup {
     #[must_use]
     pub fn max_result_bytes(mut self, bytes: usize) -> Self {
         self.max_result_bytes = bytes;
+        self
+    }
+
+    /// Sets whether spans of calls hold arguments and results; they do not without it.
+    #[must_use]
+    pub fn traced_contents(mut self, contents: Contents) -> Self {
+        self.contents = contents;
         self
     }
 }
