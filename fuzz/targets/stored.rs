@@ -1,7 +1,7 @@
 //! Stored types: what loads is stored again as it was, whoever wrote it.
 #![no_main]
 
-use adjutant_llm::{Error, ModelInfo, Reply, Request, Transcript, Turn};
+use adjutant_llm::{Chunk, Error, ModelInfo, Reply, Request, Transcript, Turn};
 use serde::{Serialize, de::DeserializeOwned};
 
 fn check<T: Serialize + DeserializeOwned>(bytes: &[u8]) {
@@ -18,4 +18,5 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     check::<Request>(bytes);
     check::<ModelInfo>(bytes);
     check::<Error>(bytes);
+    check::<Chunk>(bytes);
 });

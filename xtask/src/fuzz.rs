@@ -8,6 +8,9 @@ use crate::{Failure, cargo};
 const TARGETS: &[(&str, &str)] = &[
     ("messages", "crates/adjutant-providers/tests/fixtures/anthropic"),
     ("chat", "crates/adjutant-providers/tests/fixtures/chat"),
+    ("responses", "crates/adjutant-providers/tests/fixtures/openai"),
+    ("gemini", "crates/adjutant-providers/tests/fixtures/gemini"),
+    ("files", "crates/adjutant-providers/src/catalogue"),
     ("stored", ""),
     ("arguments", ""),
 ];

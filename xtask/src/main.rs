@@ -4,6 +4,7 @@
 mod bench;
 mod cargo;
 mod check;
+mod conformance;
 mod features;
 mod fuzz;
 mod metadata;
@@ -19,6 +20,7 @@ usage: cargo xtask <command>
 
   check               formatting, tidy, clippy, docs, doc tests, then all tests
   tidy                sizes, crate edges, file headers, the driver, attributes, documents
+  conformance         every hazard over every wire, as a matrix
   features            every feature of every published crate builds alone
   bench [ARGS]        the benchmarks; ARGS go to the benchmark harness
   fuzz --smoke        every fuzz target for a minute; or one: fuzz <TARGET> [ARGS]
@@ -40,6 +42,7 @@ fn main() -> ExitCode {
     let result = match arguments.as_slice() {
         ["check"] => check::run(),
         ["tidy"] => tidy::run(),
+        ["conformance"] => conformance::run(),
         ["features"] => features::run(),
         ["fuzz", rest @ ..] => fuzz::run(rest),
         ["bench", rest @ ..] => bench::run(rest),

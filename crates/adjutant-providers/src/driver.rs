@@ -37,6 +37,8 @@ use crate::{
     sse::{Frame, Splitter},
 };
 
+/// How long further events are waited for once the reply is whole: its usage, or a word that nothing follows.
+const REST: Duration = Duration::from_secs(2);
 /// How long the rest of a body is read after its last event, so that the connection can be used again.
 const DRAIN: Duration = Duration::from_millis(20);
 /// How many chunks are decoded before the reader gets them.
@@ -334,7 +336,7 @@ impl<W: Wire> Driver<W> {
     fn decode(&mut self) -> Result<Flow, Error> {
         let Some(decoder) = &mut self.decoder else { return Ok(Flow::Finished) };
         self.more = false;
-        let mut idle = true;
+        let mut heard = false;
         while let Some(frame) = self.splitter.next()? {
             if let Some(watch) = &self.watch {
                 let key = self.secret.as_ref().or(self.wire.endpoint().key().expose());
@@ -342,10 +344,7 @@ impl<W: Wire> Driver<W> {
             }
             let flow = decoder.frame(frame, &mut self.out)?;
             self.read = true;
-            // Comments and half events are no sign of life: only whole events move the deadline.
-            if std::mem::take(&mut idle) {
-                self.deadline = Instant::now() + self.wire.endpoint().timeouts().idle;
-            }
+            heard = true;
             if flow == Flow::Finished {
                 return Ok(flow);
             }
@@ -353,6 +352,11 @@ impl<W: Wire> Driver<W> {
                 self.more = true;
                 break;
             }
+        }
+        // Comments and half events are no sign of life: only whole events move the deadline.
+        if heard {
+            let idle = self.wire.endpoint().timeouts().idle;
+            self.deadline = Instant::now() + if decoder.is_whole() { REST.min(idle) } else { idle };
         }
         Ok(Flow::More)
     }

@@ -5,11 +5,12 @@ use std::{sync::Arc, time::Duration};
 use adjutant::{
     Agent, EventKind, Model, Outcome, RunOptions, RunResult,
     agent::Failure,
-    llm::{Entry, ModelInfo, Script, ScriptedModel, Transcript},
-    providers::{Anthropic, Chat, Timeouts},
+    llm::{Entry, Script, ScriptedModel, Transcript},
+    providers::Timeouts,
     tool,
 };
 use adjutant_testing::{Fault, Loopback, Place, Setup};
+use adjutant_tests::Wire;
 use serde_json::json;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -20,12 +21,10 @@ use tokio::{
 const SENTENCE: &str = "Grüße aus Köln: Die Brücke über den großen Fluß ist seit heute früh für alle geöffnet, auch für \
                         Fußgänger, Lastenräder und Züge; nur die östliche Zufahrt bleibt bis zum Frühjahr geschlossen.";
 /// A byte of the body that stands behind several deltas, on every wire.
-const MIDDLE: u64 = 2_000;
+const MIDDLE: u64 = 4_000;
 /// How long an answer may pause where the pause is the hazard.
 const SHORT: Duration = Duration::from_millis(200);
 
-/// The wires that every hazard meets.
-pub(crate) const WIRES: [Wire; 2] = [Wire::Messages, Wire::Chat];
 /// Everything that may go wrong; faults of the server stand under their own names.
 pub(crate) const HAZARDS: [&str; 26] = [
     "none",
@@ -56,45 +55,16 @@ pub(crate) const HAZARDS: [&str; 26] = [
     "tool that never returns",
 ];
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wire {
-    Messages,
-    Chat,
-}
-
-impl Wire {
-    /// The model behind this wire at a server.
-    pub(crate) fn model(self, server: &Loopback, timeouts: Timeouts) -> Arc<dyn Model> {
-        match self {
-            Wire::Messages => self.model_at(&server.anthropic_base_url(), timeouts),
-            Wire::Chat => self.model_at(&server.openai_base_url(), timeouts),
-        }
-    }
-
-    fn model_at(self, base_url: &str, timeouts: Timeouts) -> Arc<dyn Model> {
-        match self {
-            Wire::Messages => {
-                let model = Anthropic::new(ModelInfo::new("anthropic/test"), "not-a-real-key");
-                Arc::new(model.base_url(base_url).timeouts(timeouts))
-            }
-            Wire::Chat => {
-                let model = Chat::new(ModelInfo::new("openai/test"), "not-a-real-key");
-                Arc::new(model.base_url(base_url).timeouts(timeouts))
-            }
-        }
-    }
-}
-
 /// Adds two whole numbers.
 #[tool]
 fn add(a: i64, b: i64) -> i64 {
     a + b
 }
 
-/// Says ten megabytes.
+/// Says four megabytes.
 #[tool]
 fn shout() -> String {
-    "a".repeat(10_000_000)
+    "a".repeat(4_000_000)
 }
 
 /// Never ends.
@@ -161,20 +131,21 @@ async fn stalled(wire: Wire, at: u64) -> String {
 /// A server whose first answer is broken, and a model that waits so long for it.
 async fn broken(wire: Wire, timeouts: Timeouts, breaks: impl FnOnce(Setup) -> Setup) -> String {
     let server = breaks(Loopback::setup(model([]))).start().await.expect("the server starts");
-    both_runs(&agent(wire.model(&server, timeouts)), wire.model(&server, Timeouts::new())).await
+    let broken = wire.model_at(&wire.base_url(&server), timeouts);
+    both_runs(&agent(broken), wire.model(&server)).await
 }
 
 /// A model that calls a tool in the first run.
 async fn called(wire: Wire, script: Script, with: impl FnOnce(Agent) -> Agent) -> String {
     let server = Loopback::start(model([script])).await.expect("the server starts");
-    let model = wire.model(&server, Timeouts::new());
+    let model = wire.model(&server);
     both_runs(&with(agent(Arc::clone(&model))), model).await
 }
 
 /// The second run finds a server where the first one found none.
 async fn unreachable(wire: Wire) -> String {
     let gone = Loopback::start(model([])).await.expect("the server starts");
-    let nowhere = wire.model(&gone, Timeouts::new());
+    let nowhere = wire.model(&gone);
     let addr = gone.addr();
     drop(gone);
     // The task of the server ends when the runtime comes to it; until then its port is open.
@@ -208,7 +179,7 @@ async fn tls_unanswered(wire: Wire) -> String {
 /// The first run asks a model that cannot answer, the second one a server that can.
 async fn moved(wire: Wire, first: Arc<dyn Model>) -> String {
     let server = Loopback::start(model([])).await.expect("the server starts");
-    both_runs(&agent(first), wire.model(&server, Timeouts::new())).await
+    both_runs(&agent(first), wire.model(&server)).await
 }
 
 async fn both_runs(agent: &Agent, second: Arc<dyn Model>) -> String {

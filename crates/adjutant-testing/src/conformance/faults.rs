@@ -119,7 +119,7 @@ pub(super) async fn endless_frame(subject: &dyn Subject) -> Verdict {
 }
 
 pub(super) async fn slow_close(subject: &dyn Subject) -> Verdict {
-    let heard = broken(subject, Limits::short(), Fault::SlowClose).await?;
+    let heard = broken(subject, Limits::patient(), Fault::SlowClose).await?;
     let reply = heard.reply()?;
     same("the stop", reply.stop, Stop::End)?;
     same("the text", reply.text(), sentence())

@@ -1,0 +1,6 @@
+//! Answers of the Gemini wire.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    adjutant_providers::fuzzing::decode(adjutant_providers::fuzzing::Wire::Gemini, bytes);
+});
