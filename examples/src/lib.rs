@@ -1,5 +1,11 @@
-//! Runnable examples live in `examples/`; this library only compiles the code of the README as doc tests.
+//! Runnable examples live in `examples/`; this library only compiles the code of documents as doc tests.
 
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/models.md")]
+mod models;
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]
 mod readme;
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/testing.md")]
+mod testing;

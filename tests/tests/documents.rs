@@ -3,8 +3,15 @@
 use std::path::{Path, PathBuf};
 
 /// Document, and the folder that its links start from.
-const DOCUMENTS: [(&str, &str); 4] =
-    [("README.md", ""), ("ARCHITECTURE.md", ""), ("CHANGELOG.md", ""), ("docs/events.md", "docs")];
+const DOCUMENTS: [(&str, &str); 7] = [
+    ("README.md", ""),
+    ("ARCHITECTURE.md", ""),
+    ("CHANGELOG.md", ""),
+    ("docs/events.md", "docs"),
+    ("docs/providers.md", "docs"),
+    ("docs/models.md", "docs"),
+    ("docs/testing.md", "docs"),
+];
 /// Where the paths between backticks begin that name a file in full.
 const FOLDERS: [&str; 4] = ["adjutant-", "tests/", "xtask/", "examples/"];
 

@@ -51,6 +51,42 @@ fn bare_driver_leaves_a_log_when_it_runs() {
 }
 
 #[test]
+fn switch_takes_the_conversation_along_when_the_model_changes() {
+    let expect = "About 2.7 million.\n\
+                  That is 2,713,000, as the tool says.\n\
+                  user: How many people live in Bamako?\n\
+                  anthropic/claude-sonnet-5: \"\", 1 results\n\
+                  anthropic/claude-sonnet-5: \"About 2.7 million.\", 0 results\n\
+                  user: Say it exactly.\n";
+    check(env!("CARGO_BIN_EXE_example-switch"), None, expect);
+}
+
+#[test]
+fn structured_asks_again_when_the_answer_does_not_fit() {
+    let expect = "Printer on fire, urgency 5, for Ada\nafter 2 attempts\n";
+    check(env!("CARGO_BIN_EXE_example-structured"), None, expect);
+}
+
+#[test]
+fn resilient_answers_when_two_models_fail_it() {
+    let expect = "warning: anthropic/claude-sonnet-5 failed: the provider is overloaded\n\
+                  attempt 2 is taken back: the connection broke\n\
+                  openai/gpt-5.4: Here I am.\n\
+                  requests: 2 and 2\n";
+    check(env!("CARGO_BIN_EXE_example-resilient"), None, expect);
+}
+
+#[test]
+fn cassette_plays_what_was_recorded_when_it_is_asked_the_same() {
+    let expect = "recorded: It is 42.\n\
+                  2 exchanges\n\
+                  played: It is 42.\n\
+                  another question: the request was not recorded; the nearest is exchange 1: at \
+                  \"/entries/0/content/0/text\" recorded \"What is 17 plus 25?\", asked \"What is 17 plus 24?\"\n";
+    check(env!("CARGO_BIN_EXE_example-cassette"), None, expect);
+}
+
+#[test]
 fn toolbox_names_the_crates_when_it_looks_into_this_workspace() {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
     let text = printed(env!("CARGO_BIN_EXE_example-toolbox"), Some(root));

@@ -1,4 +1,4 @@
-//! Provider-neutral language model types: messages, transcript, streams, usage, errors. No HTTP.
+//! Provider-neutral language models: messages, transcript, streams, decorators, structured output, usage. No HTTP.
 //!
 //! A [`Model`] turns a [`Request`] into a stream of [`Chunk`]s that ends in one finished [`Reply`]. The transcript
 //! cannot be wrong: a [`Turn`] pairs every call with exactly one result, also through serde.

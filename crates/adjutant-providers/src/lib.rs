@@ -1,7 +1,7 @@
 //! Streaming adapters for language model providers over one HTTP and SSE driver, and the choice of a model.
 //!
-//! [`Anthropic`] and [`Chat`] speak one wire each. [`model`] makes either of a name and the environment; [`Chooser`] does
-//! it with injected variables, and finds something to talk to when nothing is configured. Nothing here retries.
+//! [`Anthropic`], [`OpenAi`], [`Gemini`] and [`Chat`], in its dialects, speak one wire each. [`model`] makes any of them of a
+//! name and the environment, [`Chooser`] of injected variables and your own [`Provider`]s. Nothing here retries.
 //!
 //! ```no_run
 //! use adjutant_llm::{Request, complete};
@@ -49,15 +49,12 @@ mod strict;
 mod tape;
 mod text;
 
-pub use anthropic::Anthropic;
-pub use chat::Chat;
+pub use self::{anthropic::Anthropic, chat::Chat, gemini::Gemini, openai::OpenAi};
 pub use choose::{Chooser, Chosen, How, model};
 pub use credentials::{Credential, Key};
 pub use dialect::{Dialect, DialectPatch};
 pub use driver::Timeouts;
 pub use embed::{GeminiEmbedder, OpenAiEmbedder};
-pub use gemini::Gemini;
 pub use observe::{Exchange, Observe, Outgoing, Rewrite};
-pub use openai::OpenAi;
 pub use provider::{Provider, WireKind};
 pub use tape::Tape;

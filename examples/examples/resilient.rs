@@ -1,0 +1,44 @@
+//! A model that is asked again, replaced and held back: limits, retries and a fallback around scripted models.
+
+use std::{sync::Arc, time::Duration};
+
+use adjutant::{
+    Agent, EventKind,
+    llm::{
+        Error, ErrorKind, Fallback, Limiter, ModelInfo, PerMinute, RateLimit, Retry, RetryPolicy, Script,
+        ScriptedModel, Timeout, Usage,
+    },
+};
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let overloaded = Error::new(ErrorKind::Overloaded, "the provider is overloaded");
+    let down = || Script::new().usage(Usage::default()).fail(overloaded.clone());
+    let first = ScriptedModel::new([down(), down()]).info(ModelInfo::new("anthropic/claude-sonnet-5"));
+    let second = ScriptedModel::new([
+        // It breaks off after it has said something, which is taken back.
+        Script::new().text("I was about").fail(Error::new(ErrorKind::Network, "the connection broke")),
+        Script::new().text("Here I am."),
+    ]);
+    let (first, second) = (Arc::new(first), Arc::new(second.info(ModelInfo::new("openai/gpt-5.4"))));
+
+    // What stands inside is done for each attempt. One limiter stands for one account, whoever shares it.
+    let limiter = Limiter::new(PerMinute::new().requests(50).input_tokens(30_000).output_tokens(8_000));
+    let policy = RetryPolicy::new().max_retries(1).waits(Duration::from_millis(1), Duration::from_millis(1));
+    let one = Timeout::new(Arc::clone(&first)).first_chunk(Duration::from_secs(60)).idle(Duration::from_secs(60));
+    let one = Retry::new(RateLimit::new(one, limiter)).policy(policy.clone());
+    let other = Retry::new(Arc::clone(&second)).policy(policy).retract();
+    let model = Timeout::new(Fallback::new(one).or(other)).total(Duration::from_secs(300));
+
+    let mut running = Agent::new(model).stream("Anybody there?")?;
+    while let Some(event) = running.next().await {
+        match event.kind {
+            EventKind::Warning { warning } => println!("warning: {warning}"),
+            EventKind::ReplyRetracted { attempt, cause, .. } => println!("attempt {attempt} is taken back: {cause}"),
+            EventKind::ReplyFinished { reply, .. } => println!("{}: {}", reply.model, reply.text()),
+            _ => {}
+        }
+    }
+    println!("requests: {} and {}", first.requests().len(), second.requests().len());
+    Ok(())
+}
