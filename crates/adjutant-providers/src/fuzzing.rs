@@ -1,15 +1,23 @@
-//! Entry points for fuzz targets: answers as bytes, played through splitter and decoder without a network.
+//! Entry points for fuzz targets and benchmarks: answers as bytes, played through splitter and decoder without a network.
 
 use std::{collections::VecDeque, sync::Arc};
 
-use adjutant_llm::{Chunk, Collector, Error, ModelInfo};
+use adjutant_llm::{Chunk, Collector, Error, ModelInfo, Request};
+use bytes::Bytes;
+use http_body::Body;
 
 use crate::{
     Anthropic, Chat, Gemini, Key, OpenAi,
     blocks::Place,
+    body::Segmented,
     driver::{self, Decode, Flow},
     sse::Splitter,
 };
+
+/// How many bytes of an answer come at once when it is measured: what a connection mostly has.
+const PIECE: usize = 16 * 1024;
+/// How many chunks wait for the reader when an answer is measured, as in the driver.
+const BATCH: usize = 32;
 
 /// A wire whose decoder is fuzzed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +46,87 @@ pub fn decode(wire: Wire, bytes: &[u8]) {
         Wire::Chat => both(Chat::new(info, Key::none()).wire(), *first, answer),
         Wire::Gemini => both(Gemini::new(info, Key::none()).wire(), *first, answer),
     }
+}
+
+/// Plays an answer once, as a reader of the stream would; gives the number of chunks.
+///
+/// # Errors
+/// What the answer says went wrong, or `Protocol` if it cannot be read or is not whole.
+pub fn decode_once(wire: Wire, answer: &[u8]) -> Result<usize, Error> {
+    let info = ModelInfo::new("bench/model");
+    match wire {
+        Wire::Messages => drain(Anthropic::new(info, Key::none()).wire(), answer),
+        Wire::Responses => drain(OpenAi::new(info, Key::none()).wire(), answer),
+        Wire::Chat => drain(Chat::new(info, Key::none()).wire(), answer),
+        Wire::Gemini => drain(Gemini::new(info, Key::none()).wire(), answer),
+    }
+}
+
+/// A model that only writes requests. What it keeps of a transcript is kept from call to call.
+pub fn encoder(wire: Wire) -> Box<dyn Fn(&Request) -> Encoded> {
+    let info = ModelInfo::new("bench/model");
+    match wire {
+        Wire::Messages => {
+            let model = Anthropic::new(info, Key::none());
+            Box::new(move |request| Encoded::of(model.wire(), request))
+        }
+        Wire::Responses => {
+            let model = OpenAi::new(info, Key::none());
+            Box::new(move |request| Encoded::of(model.wire(), request))
+        }
+        Wire::Chat => {
+            let model = Chat::new(info, Key::none());
+            Box::new(move |request| Encoded::of(model.wire(), request))
+        }
+        Wire::Gemini => {
+            let model = Gemini::new(info, Key::none());
+            Box::new(move |request| Encoded::of(model.wire(), request))
+        }
+    }
+}
+
+/// The body of a request, as it would be sent.
+#[derive(Debug)]
+pub struct Encoded(Segmented);
+
+impl Encoded {
+    fn of(wire: &impl driver::Wire, request: &Request) -> Self {
+        Self(wire.encode(request).0)
+    }
+
+    /// How many bytes it has; nothing is looked at or copied for it.
+    pub fn bytes(&self) -> u64 {
+        Body::size_hint(&self.0).lower()
+    }
+
+    /// The pieces that it is sent in. Those that were there before are shared with the bodies before it.
+    pub fn pieces(&self) -> impl Iterator<Item = Bytes> {
+        self.0.clone()
+    }
+}
+
+fn drain(wire: &impl driver::Wire, answer: &[u8]) -> Result<usize, Error> {
+    let mut decoder = wire.decoder(Place { turn: 1, attempt: 0 });
+    let (mut splitter, mut out) = (Splitter::default(), VecDeque::new());
+    let mut chunks = 0;
+    let mut flow = Flow::More;
+    for piece in answer.chunks(PIECE) {
+        splitter.push(piece)?;
+        while let (Flow::More, Some(frame)) = (flow, splitter.next()?) {
+            flow = decoder.frame(frame, &mut out)?;
+            if out.len() >= BATCH {
+                chunks += out.drain(..).map(std::hint::black_box).count();
+            }
+        }
+    }
+    if flow == Flow::More
+        && let Some(frame) = splitter.last()?
+    {
+        decoder.frame(frame, &mut out)?;
+    }
+    let reply = decoder.end(&mut out)?;
+    std::hint::black_box(reply);
+    Ok(chunks + out.len())
 }
 
 fn both(wire: &impl driver::Wire, size: u8, answer: &[u8]) {

@@ -158,6 +158,10 @@ impl Splitter {
             }
             self.after_cr = false;
         }
+        // Every other line of a plain event is blank.
+        if bytes.get(self.scanned) == Some(&b'\n') {
+            return Some((self.scanned, self.scanned + 1));
+        }
         match memchr::memchr2(b'\n', b'\r', &bytes[self.scanned..]) {
             None => {
                 self.scanned = bytes.len();
@@ -172,17 +176,17 @@ impl Splitter {
     }
 
     fn field(&mut self, line: Range<usize>) {
-        let text = &self.buffer[line.clone()];
-        let (slot, name) = if text.starts_with("data:") {
-            (&mut self.data, "data:")
-        } else if text.starts_with("event:") {
-            (&mut self.event, "event:")
+        let text = &self.buffer.as_bytes()[line.clone()];
+        let (slot, value) = if let Some(value) = text.strip_prefix(b"data:") {
+            (&mut self.data, value)
+        } else if let Some(value) = text.strip_prefix(b"event:") {
+            (&mut self.event, value)
         } else {
             self.odd = true;
             return;
         };
-        let space = usize::from(text[name.len()..].starts_with(' '));
-        if slot.replace(line.start + name.len() + space..line.end).is_some() {
+        let value = value.strip_prefix(b" ").unwrap_or(value);
+        if slot.replace(line.end - value.len()..line.end).is_some() {
             self.odd = true;
         }
     }

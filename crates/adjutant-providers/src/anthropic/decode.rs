@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json, value::RawValue};
 
 use super::{
     usage::usage_of,
-    wire::{Begun, Delta, Event, Kind, Opened},
+    wire::{Begun, Delta, Event, Growth, Kind, Opened},
 };
 use crate::{
     blocks::{Blocks, Place},
@@ -22,6 +22,8 @@ use crate::{
 
 /// How many characters of an event that cannot be read stand in the message.
 const MAX_EXCERPT: usize = 120;
+/// The event that most of an answer is made of.
+const GROWTH: &str = "content_block_delta";
 /// The events that are understood; one of these that cannot be read is an error.
 const KNOWN: [&str; 6] = [
     "message_start",
@@ -134,10 +136,32 @@ impl Decoder {
         Ok(())
     }
 
-    fn grown(&mut self, index: u64, delta: Delta<'_>, data: &str, out: &mut VecDeque<Chunk>) -> Result<(), Error> {
-        let Some(open) = self.open.iter_mut().find(|open| open.index == index) else {
-            return Err(protocol(format!("block {index} grows before it begins")));
+    /// A block grows, and nothing else happens.
+    fn grows(&mut self, growth: Growth<'_>, data: &str, out: &mut VecDeque<Chunk>) -> Result<(), Error> {
+        let open = self.find(growth.index)?;
+        let text = match &mut open.so_far {
+            SoFar::Opaque { value, input } => {
+                merge(value, input, data);
+                return Ok(());
+            }
+            SoFar::Text { .. } => growth.delta.text,
+            SoFar::Thinking { .. } => growth.delta.thinking,
+            SoFar::Call { .. } => growth.delta.partial_json,
+            SoFar::Redacted(_) => None,
         };
+        if let Some(Text(text)) = text {
+            open.grow(text.into_owned(), out);
+        }
+        Ok(())
+    }
+
+    fn find(&mut self, index: u64) -> Result<&mut Open, Error> {
+        let found = self.open.iter_mut().find(|open| open.index == index);
+        found.ok_or_else(|| protocol(format!("block {index} grows before it begins")))
+    }
+
+    fn grown(&mut self, index: u64, delta: Delta<'_>, data: &str, out: &mut VecDeque<Chunk>) -> Result<(), Error> {
+        let open = self.find(index)?;
         let text = match &mut open.so_far {
             SoFar::Opaque { value, input } => {
                 merge(value, input, data);
@@ -219,9 +243,46 @@ impl Decoder {
 impl Decode for Decoder {
     fn frame(&mut self, frame: Frame<'_>, out: &mut VecDeque<Chunk>) -> Result<Flow, Error> {
         let data = frame.data;
+        if frame.event == GROWTH
+            && let Ok(growth) = serde_json::from_str::<Growth<'_>>(data)
+            && growth.kind == GROWTH
+        {
+            self.grows(growth, data, out)?;
+            return Ok(Flow::More);
+        }
         if data.trim().is_empty() {
             return Ok(Flow::More);
         }
+        self.event(frame, out)
+    }
+
+    fn is_whole(&self) -> bool {
+        self.stop.is_some() || self.finished
+    }
+
+    fn end(&mut self, out: &mut VecDeque<Chunk>) -> Result<Reply, Error> {
+        let empty = self.blocks.is_empty() && self.stop.is_none();
+        if !self.is_whole() || empty {
+            return Err(protocol("the stream ended in the middle".to_owned()));
+        }
+        for open in std::mem::take(&mut self.open) {
+            self.close(open, out);
+        }
+        let mut reply = Reply::new(self.model.clone(), self.stop());
+        reply.blocks = self.blocks.take();
+        reply.raw_stop = self.stop.take();
+        reply.usage = self.usage;
+        if !self.raw_usage.is_empty() {
+            reply.raw_usage = Arc::new(Value::Object(std::mem::take(&mut self.raw_usage)));
+        }
+        reply.wire_id = self.wire_id.take();
+        Ok(reply)
+    }
+}
+
+impl Decoder {
+    fn event(&mut self, frame: Frame<'_>, out: &mut VecDeque<Chunk>) -> Result<Flow, Error> {
+        let data = frame.data;
         let event: Event<'_> = match serde_json::from_str(data) {
             Ok(event) => event,
             Err(_) => return tolerate(frame),
@@ -261,31 +322,6 @@ impl Decode for Decoder {
         Ok(Flow::More)
     }
 
-    fn is_whole(&self) -> bool {
-        self.stop.is_some() || self.finished
-    }
-
-    fn end(&mut self, out: &mut VecDeque<Chunk>) -> Result<Reply, Error> {
-        let empty = self.blocks.is_empty() && self.stop.is_none();
-        if !self.is_whole() || empty {
-            return Err(protocol("the stream ended in the middle".to_owned()));
-        }
-        for open in std::mem::take(&mut self.open) {
-            self.close(open, out);
-        }
-        let mut reply = Reply::new(self.model.clone(), self.stop());
-        reply.blocks = self.blocks.take();
-        reply.raw_stop = self.stop.take();
-        reply.usage = self.usage;
-        if !self.raw_usage.is_empty() {
-            reply.raw_usage = Arc::new(Value::Object(std::mem::take(&mut self.raw_usage)));
-        }
-        reply.wire_id = self.wire_id.take();
-        Ok(reply)
-    }
-}
-
-impl Decoder {
     fn refusal(&self, data: &str) -> Error {
         let value = serde_json::from_str::<Value>(data).unwrap_or_default();
         let refusal = Refusal::of_value(&value).unwrap_or_else(|| Refusal::of_body(200, data));

@@ -117,6 +117,32 @@ pub(super) struct Event<'a> {
     pub(super) context_management: Option<&'a RawValue>,
 }
 
+/// A `content_block_delta` of the common kinds, which most events are: small, so that little is moved. An event with
+/// anything else in it is read as an [`Event`].
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Growth<'a> {
+    #[serde(rename = "type")]
+    pub(super) kind: &'a str,
+    pub(super) index: u64,
+    #[serde(borrow)]
+    pub(super) delta: Grown<'a>,
+}
+
+/// The delta of a [`Growth`]; the block tells which field counts.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Grown<'a> {
+    #[serde(rename = "type", borrow)]
+    pub(super) _kind: &'a str,
+    #[serde(borrow, default)]
+    pub(super) text: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    pub(super) thinking: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    pub(super) partial_json: Option<Text<'a>>,
+}
+
 /// What an event is, and nothing else of it.
 #[derive(Debug, Deserialize)]
 pub(super) struct Kind<'a> {

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, value::RawValue};
 
 use super::{
     encode::{METADATA, SIGNATURE},
-    wire::{self, Called, Candidate, Piece, PromptFeedback, Response},
+    wire::{self, Called, Candidate, Piece, PromptFeedback, Response, Whole},
 };
 use crate::{
     blocks::{Blocks, Place},
@@ -22,6 +22,10 @@ use crate::{
 
 /// What some gateways end a stream with; the API itself just ends.
 const DONE: &str = "[DONE]";
+/// With how many events a usage is told: reading and telling it costs several times the event that it stands in.
+const TOLD_EVERY: u32 = 64;
+/// How many events at the beginning tell theirs all the same.
+const TOLD_FIRST: u32 = 16;
 /// How many characters of an event that cannot be read stand in the message.
 const MAX_EXCERPT: usize = 120;
 
@@ -38,6 +42,10 @@ pub(super) struct Decoder {
     metadata: Map<String, Value>,
     usage: wire::Usage,
     raw_usage: Map<String, Value>,
+    /// The usage that was not told yet.
+    waiting: Option<String>,
+    /// How many usages came.
+    usages: u32,
     stop: Option<(Stop, Arc<str>)>,
     wire_id: Option<Arc<str>>,
 }
@@ -65,12 +73,20 @@ impl Decoder {
             metadata: Map::new(),
             usage: wire::Usage::default(),
             raw_usage: Map::new(),
+            waiting: None,
+            usages: 0,
             stop: None,
             wire_id: None,
         }
     }
 
-    fn candidate(&mut self, candidate: Candidate<'_>, out: &mut VecDeque<Chunk>) -> Result<(), Error> {
+    /// Takes an answer of an event; `whole` gives one of its parts as it is.
+    fn candidate<'a>(
+        &mut self,
+        candidate: Candidate<'a>,
+        whole: impl Fn(usize) -> Option<&'a RawValue>,
+        out: &mut VecDeque<Chunk>,
+    ) -> Result<(), Error> {
         if candidate.index.unwrap_or(0) != 0 {
             return Ok(());
         }
@@ -80,8 +96,11 @@ impl Decoder {
                 self.metadata.insert(name.to_owned(), value);
             }
         }
-        for raw in candidate.content.map(|content| content.parts).unwrap_or_default() {
-            self.part(raw, out)?;
+        if candidate.finish_reason.0.is_some() {
+            self.tell(out);
+        }
+        for (at, piece) in candidate.content.map(|content| content.parts).unwrap_or_default().into_iter().enumerate() {
+            self.part(piece, || whole(at), out)?;
         }
         match candidate.finish_reason.0.as_deref() {
             None | Some("" | "FINISH_REASON_UNSPECIFIED") => Ok(()),
@@ -89,15 +108,20 @@ impl Decoder {
         }
     }
 
-    fn part(&mut self, raw: &RawValue, out: &mut VecDeque<Chunk>) -> Result<(), Error> {
-        let piece: Piece<'_> = serde_json::from_str(raw.get()).map_err(|_| unreadable(raw.get()))?;
+    fn part<'a>(
+        &mut self,
+        piece: Piece<'a>,
+        whole: impl FnOnce() -> Option<&'a RawValue>,
+        out: &mut VecDeque<Chunk>,
+    ) -> Result<(), Error> {
         let signature = piece.thought_signature.map(|Text(it)| it).filter(|it| !it.is_empty());
         let kind = if piece.thought == Some(true) { Kind::Thought } else { Kind::Text };
         match (piece.text, piece.function_call) {
             (_, Some(call)) => self.call(call, signature, out),
             (Some(Text(text)), None) => self.say(kind, &text, signature, out),
             (None, None) => {
-                let value: Value = serde_json::from_str(raw.get()).map_err(|_| unreadable(raw.get()))?;
+                let raw = whole().map_or("null", RawValue::get);
+                let value: Value = serde_json::from_str(raw).map_err(|_| unreadable(raw))?;
                 let is_bare = |it: &Map<String, Value>| it.keys().all(|name| name == "thought" || name == SIGNATURE);
                 if value.as_object().is_none_or(is_bare) {
                     return self.say(kind, "", signature, out);
@@ -187,10 +211,25 @@ impl Decoder {
         Ok(())
     }
 
-    /// Takes a usage: counts are cumulative, and one that is missing stays.
+    /// Takes a usage. It stands in every event, so it is told with some of them only: counts are cumulative.
     fn used(&mut self, raw: &RawValue, out: &mut VecDeque<Chunk>) {
-        let Ok(said) = serde_json::from_str::<wire::Usage>(raw.get()) else { return };
-        let Ok(Value::Object(fields)) = serde_json::from_str(raw.get()) else { return };
+        if self.waiting.as_deref().is_some_and(|waiting| !same_shape(waiting, raw.get())) {
+            self.tell(out);
+        }
+        let waiting = self.waiting.get_or_insert_default();
+        waiting.clear();
+        waiting.push_str(raw.get());
+        self.usages += 1;
+        if self.usages <= TOLD_FIRST || self.usages.is_multiple_of(TOLD_EVERY) {
+            self.tell(out);
+        }
+    }
+
+    /// Tells the usage that waits; in it, a count that is missing stays.
+    fn tell(&mut self, out: &mut VecDeque<Chunk>) {
+        let Some(raw) = self.waiting.take() else { return };
+        let Ok(said) = serde_json::from_str::<wire::Usage>(&raw) else { return };
+        let Ok(Value::Object(fields)) = serde_json::from_str(&raw) else { return };
         let before = self.raw_usage.clone();
         self.raw_usage.extend(fields.into_iter().filter(|(_, value)| !value.is_null()));
         if self.raw_usage == before {
@@ -245,27 +284,12 @@ impl Decode for Decoder {
             DONE => return Ok(Flow::Finished),
             _ => {}
         }
-        let response: Response<'_> = serde_json::from_str(data).map_err(|_| unreadable(data))?;
-        if response.error.is_some() {
-            return Err(self.refusal(data));
+        let read = self.response(data, out);
+        // The last usage counts, also if the answer broke off.
+        if read.is_err() {
+            self.tell(out);
         }
-        if let Some(Text(id)) = response.response_id.filter(|_| self.wire_id.is_none()) {
-            self.wire_id = Some(id.into());
-        }
-        if let Some(raw) = response.usage_metadata {
-            self.used(raw, out);
-        }
-        let mut answered = false;
-        for candidate in response.candidates {
-            answered = true;
-            self.candidate(candidate, out)?;
-        }
-        let feedback = response.prompt_feedback.filter(|_| !answered && self.blocks.is_empty());
-        match feedback.and_then(|it| self.blocked(&it, data)) {
-            Some(error) => Err(error),
-            // More may come after the reason to stop: the API has no mark for the end.
-            None => Ok(Flow::More),
-        }
+        read
     }
 
     fn is_whole(&self) -> bool {
@@ -276,6 +300,7 @@ impl Decode for Decoder {
         let Some((stop, raw_stop)) = self.stop.take() else {
             return Err(protocol("the stream ended in the middle"));
         };
+        self.tell(out);
         self.hush(None, out);
         let metadata = std::mem::take(&mut self.metadata);
         if !metadata.is_empty() {
@@ -293,6 +318,46 @@ impl Decode for Decoder {
         reply.wire_id = self.wire_id.take();
         Ok(reply)
     }
+}
+
+impl Decoder {
+    fn response(&mut self, data: &str, out: &mut VecDeque<Chunk>) -> Result<Flow, Error> {
+        let response: Response<'_> = serde_json::from_str(data).map_err(|_| unreadable(culprit(data)))?;
+        if response.error.is_some() {
+            return Err(self.refusal(data));
+        }
+        if let Some(Text(id)) = response.response_id.filter(|_| self.wire_id.is_none()) {
+            self.wire_id = Some(id.into());
+        }
+        if let Some(raw) = response.usage_metadata {
+            self.used(raw, out);
+        }
+        let mut answered = false;
+        for (at, candidate) in response.candidates.into_iter().enumerate() {
+            answered = true;
+            self.candidate(candidate, |part| whole(data, at, part), out)?;
+        }
+        let feedback = response.prompt_feedback.filter(|_| !answered && self.blocks.is_empty());
+        match feedback.and_then(|it| self.blocked(&it, data)) {
+            Some(error) => Err(error),
+            // More may come after the reason to stop: the API has no mark for the end.
+            None => Ok(Flow::More),
+        }
+    }
+}
+
+/// A part of an answer as it is.
+fn whole(data: &str, candidate: usize, part: usize) -> Option<&RawValue> {
+    let whole: Whole<'_> = serde_json::from_str(data).ok()?;
+    whole.candidates.into_iter().nth(candidate)?.content?.parts.into_iter().nth(part)
+}
+
+/// The part for which an event cannot be read, or the event.
+fn culprit(data: &str) -> &str {
+    let Ok(whole) = serde_json::from_str::<Whole<'_>>(data) else { return data };
+    let contents = whole.candidates.into_iter().filter_map(|it| it.content);
+    let mut parts = contents.flat_map(|it| it.parts).map(RawValue::get);
+    parts.find(|part| serde_json::from_str::<Piece<'_>>(part).is_err()).unwrap_or(data)
 }
 
 /// What a reason to stop means.
@@ -363,6 +428,17 @@ impl wire::Usage {
             ..Usage::default()
         }
     }
+}
+
+/// Whether two usages differ in counts only, so that the later one says all that the earlier one does.
+fn same_shape(one: &str, other: &str) -> bool {
+    let same = |one: u8, other: u8| one == other || (one.is_ascii_digit() && other.is_ascii_digit());
+    if one.len() == other.len() {
+        // Mostly so; without a way out of the loop it takes many bytes at once.
+        return one.bytes().zip(other.bytes()).fold(true, |so_far, (one, other)| so_far & same(one, other));
+    }
+    let mut others = other.bytes().filter(|it| !it.is_ascii_digit());
+    one.bytes().filter(|it| !it.is_ascii_digit()).all(|it| others.next() == Some(it)) && others.next().is_none()
 }
 
 /// What is kept with a block: its signature, and what was said about it.

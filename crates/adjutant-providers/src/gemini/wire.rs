@@ -175,9 +175,28 @@ pub(super) struct Candidate<'a> {
     pub(super) url_context_metadata: Option<&'a RawValue>,
 }
 
-/// The content of an answer. Its parts are read one by one, as some are kept as they are.
+/// The content of an answer.
 #[derive(Debug, Deserialize)]
 pub(super) struct Said<'a> {
+    #[serde(borrow, default)]
+    pub(super) parts: Few<Piece<'a>>,
+}
+
+/// The parts of the answers of an event as they are, for those that are kept so.
+#[derive(Debug, Deserialize)]
+pub(super) struct Whole<'a> {
+    #[serde(borrow, default)]
+    pub(super) candidates: Few<WholeCandidate<'a>>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct WholeCandidate<'a> {
+    #[serde(borrow, default)]
+    pub(super) content: Option<WholeContent<'a>>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct WholeContent<'a> {
     #[serde(borrow, default)]
     pub(super) parts: Few<&'a RawValue>,
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, value::RawValue};
 use super::{
     item::Part,
     items::{Items, Spot},
-    wire::{self, Done, Event, Kind, Response},
+    wire::{self, Done, Event, Growth, Kind, Response},
 };
 use crate::{
     blocks::Place,
@@ -213,6 +213,14 @@ impl Decode for Decoder {
         if data == DONE {
             return Ok(Flow::Finished);
         }
+        if frame.event.ends_with(".delta")
+            && let Ok(growth) = serde_json::from_str::<Growth<'_>>(data)
+            && let Some(key) = grown(&growth)
+        {
+            let spot = Spot { index: growth.output_index, id: growth.item_id.filter(|it| !it.is_empty()) };
+            self.items.grow(spot, key, &growth.delta.0, out)?;
+            return Ok(Flow::More);
+        }
         let event: Event<'_> = match serde_json::from_str(data) {
             Ok(event) => event,
             Err(_) => return tolerate(frame),
@@ -243,6 +251,18 @@ impl Decode for Decoder {
         reply.raw_usage = self.raw_usage.take().unwrap_or_default();
         reply.wire_id = self.wire_id.take();
         Ok(reply)
+    }
+}
+
+/// Which text grows, if nothing else is to be done about it.
+fn grown(growth: &Growth<'_>) -> Option<(Part, u64)> {
+    let (content, summary) = (growth.content_index.unwrap_or(0), growth.summary_index.unwrap_or(0));
+    match growth.kind {
+        "response.output_text.delta" => Some((Part::Said, content)),
+        "response.function_call_arguments.delta" => Some((Part::Args, 0)),
+        "response.reasoning_summary_text.delta" => Some((Part::Summary, summary)),
+        "response.reasoning_text.delta" => Some((Part::Thought, content)),
+        _ => None,
     }
 }
 

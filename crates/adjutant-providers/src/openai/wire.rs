@@ -3,7 +3,7 @@
 use std::{borrow::Cow, fmt};
 
 use adjutant_llm::CallId;
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer, de::IgnoredAny};
 use serde_json::{Value, value::RawValue};
 
 use crate::text::{Loose, Text};
@@ -139,6 +139,31 @@ pub(super) struct Event<'a> {
     pub(super) item: Option<&'a RawValue>,
     #[serde(borrow, default)]
     pub(super) response: Option<&'a RawValue>,
+}
+
+/// An event of the common kinds, which most events are: small, so that little is moved. An event with anything else in
+/// it is read as an [`Event`].
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Growth<'a> {
+    #[serde(rename = "type")]
+    pub(super) kind: &'a str,
+    #[serde(default)]
+    pub(super) output_index: Option<u64>,
+    #[serde(default)]
+    pub(super) content_index: Option<u64>,
+    #[serde(default)]
+    pub(super) summary_index: Option<u64>,
+    #[serde(default)]
+    pub(super) item_id: Option<&'a str>,
+    #[serde(borrow)]
+    pub(super) delta: Text<'a>,
+    #[serde(default, rename = "sequence_number")]
+    pub(super) _sequence_number: IgnoredAny,
+    #[serde(default, rename = "logprobs")]
+    pub(super) _logprobs: IgnoredAny,
+    #[serde(default, rename = "obfuscation")]
+    pub(super) _obfuscation: IgnoredAny,
 }
 
 /// What an event is, and nothing else of it.

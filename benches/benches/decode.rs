@@ -1,0 +1,143 @@
+//! How fast answers are decoded, beside a hand-written reader of the same bytes and beside two crates that split events.
+//!
+//! Ratios are medians of rounds in which all read in turns. `ratios` as an argument prints only these.
+#![expect(clippy::print_stdout, reason = "a benchmark")]
+
+#[path = "decode/floor.rs"]
+mod floor;
+#[path = "decode/streams.rs"]
+mod streams;
+
+use std::{env, hint::black_box, time::Instant};
+
+use adjutant_providers::fuzzing::{self, Wire};
+use bytes::Bytes;
+use criterion::{Criterion, Throughput};
+
+use floor::Events;
+
+const MB: usize = 1_000_000;
+/// The long stream; a quarter of it shows whether the cost is linear.
+const LONG: usize = 30 * MB;
+/// The large event.
+const EVENT: usize = 8 * 1024 * 1024;
+/// How often each reader gets its turn for the ratios.
+const ROUNDS: usize = 11;
+
+/// Reads an answer; gives how much came of it.
+type Reader = fn(&Bytes) -> usize;
+
+/// A wire, and those who read it: we first, then the floor.
+struct Case {
+    name: &'static str,
+    wire: Wire,
+    readers: [(&'static str, Reader); 4],
+}
+
+fn cases() -> [Case; 4] {
+    let case = |name, wire, readers: [Reader; 4]| {
+        let [ours, floor, sse, eventsource] = readers;
+        let readers = [("ours", ours), ("floor", floor), ("sse-stream", sse), ("eventsource-stream", eventsource)];
+        Case { name, wire, readers }
+    };
+    [
+        case("messages", Wire::Messages, readers::<floor::Messages>(|it| ours(Wire::Messages, it))),
+        case("responses", Wire::Responses, readers::<floor::Responses>(|it| ours(Wire::Responses, it))),
+        case("chat", Wire::Chat, readers::<floor::Chat>(|it| ours(Wire::Chat, it))),
+        case("gemini", Wire::Gemini, readers::<floor::Gemini>(|it| ours(Wire::Gemini, it))),
+    ]
+}
+
+fn readers<E: Events>(ours: Reader) -> [Reader; 4] {
+    [
+        ours,
+        |it| weight(floor::by_hand::<E>(it)),
+        |it| weight(floor::by_sse_stream::<E>(it)),
+        |it| weight(floor::by_eventsource_stream::<E>(it)),
+    ]
+}
+
+fn ours(wire: Wire, stream: &Bytes) -> usize {
+    fuzzing::decode_once(wire, stream).expect("an answer")
+}
+
+fn weight(answer: floor::Answer) -> usize {
+    assert!(answer.finished && answer.tokens == 15, "the floor reads the whole answer");
+    black_box(answer.text).len()
+}
+
+impl Case {
+    /// The streams, and how many of the readers can read them: eventsource-stream is quadratic in the size of an event.
+    fn streams(&self) -> [(&'static str, Bytes, usize); 3] {
+        [
+            ("30 MB", streams::small_deltas(self.wire, LONG), 4),
+            ("7.5 MB", streams::small_deltas(self.wire, LONG / 4), 4),
+            ("one event of 8 MiB", streams::one_event(self.wire, EVENT), 3),
+        ]
+    }
+
+    fn measure(&self, criterion: &mut Criterion) {
+        for (size, stream, count) in self.streams() {
+            let mut group = criterion.benchmark_group(format!("decode/{}/{size}", self.name));
+            group.sample_size(10).throughput(Throughput::Bytes(stream.len() as u64));
+            for (name, read) in &self.readers[..count] {
+                group.bench_function(*name, |bench| bench.iter(|| read(black_box(&stream))));
+            }
+            group.finish();
+        }
+    }
+
+    /// Prints our time over that of the others: medians of the rounds, in each of which all read once.
+    fn compare(&self) {
+        let streams = self.streams();
+        let rounds: Vec<Vec<Vec<f64>>> =
+            (0..ROUNDS).map(|_| streams.iter().map(|it| self.round(it)).collect()).collect();
+        for (at, (size, _, count)) in streams.iter().enumerate() {
+            let over = |reader: usize| median(rounds.iter().map(|round| round[at][0] / round[at][reader]));
+            let ns = |reader: usize| median(rounds.iter().map(|round| round[at][reader]));
+            let ratios: Vec<String> =
+                (1..*count).map(|reader| format!("{} {:.2}", self.readers[reader].0, over(reader))).collect();
+            println!(
+                "{:<10} {size:<19} ours {:.2} ns/B, floor {:.2} ns/B; ours over {} (limit 1.5 over the floor)",
+                self.name,
+                ns(0),
+                ns(1),
+                ratios.join(", ")
+            );
+        }
+        let linear = median(rounds.iter().map(|round| round[0][0] / round[1][0]));
+        println!("{:<10} 30 MB over 7.5 MB, per byte: {linear:.2} (linear: 1)", self.name);
+    }
+
+    /// What each reader takes for a byte of a stream, in nanoseconds.
+    fn round(&self, (_, stream, count): &(&'static str, Bytes, usize)) -> Vec<f64> {
+        let time = |read: &Reader| {
+            let begun = Instant::now();
+            black_box(read(black_box(stream)));
+            begun.elapsed().as_secs_f64() * 1e9 / stream.len() as f64
+        };
+        self.readers[..*count].iter().map(|(_, read)| time(read)).collect()
+    }
+}
+
+fn median(figures: impl Iterator<Item = f64>) -> f64 {
+    let mut figures: Vec<f64> = figures.collect();
+    figures.sort_by(f64::total_cmp);
+    figures[figures.len() / 2]
+}
+
+fn main() {
+    let words: Vec<String> = env::args().skip(1).collect();
+    let has = |word: &str| words.iter().any(|it| it == word);
+    let cases = cases();
+    if !has("ratios") {
+        let mut criterion = Criterion::default().configure_from_args();
+        cases.iter().for_each(|case| case.measure(&mut criterion));
+        criterion.final_summary();
+    }
+    // Without `--bench` this is a test of the benchmark; with more, criterion is asked for something else.
+    if has("--bench") && !words.iter().any(|it| it.starts_with("--") && it != "--bench") {
+        let chosen = cases.iter().any(|case| has(case.name));
+        cases.iter().filter(|case| !chosen || has(case.name)).for_each(Case::compare);
+    }
+}
