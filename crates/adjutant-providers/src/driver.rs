@@ -76,6 +76,11 @@ pub(crate) trait Decode: Send + Unpin + 'static {
     /// Whether the reply is whole, although its last event has not come.
     fn is_whole(&self) -> bool;
 
+    /// Tells what has not been told yet of an answer that breaks off here.
+    fn cut(&mut self, out: &mut VecDeque<Chunk>) {
+        let _ = out;
+    }
+
     /// Closes what is open and gives the reply.
     ///
     /// # Errors
@@ -442,6 +447,9 @@ impl<W: Wire> Driver<W> {
             (Some(id), None) => error.with_request_id(Arc::clone(id)),
             _ => error,
         };
+        if let Some(decoder) = self.decoder.as_mut().filter(|_| self.read) {
+            decoder.cut(&mut self.out);
+        }
         let error = self.wire.endpoint().scrub(error, self.secret.as_deref());
         if let Some(watch) = self.watch.take() {
             watch.ended(Some(&error));

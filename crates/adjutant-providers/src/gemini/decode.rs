@@ -296,6 +296,10 @@ impl Decode for Decoder {
         self.stop.is_some()
     }
 
+    fn cut(&mut self, out: &mut VecDeque<Chunk>) {
+        self.tell(out);
+    }
+
     fn end(&mut self, out: &mut VecDeque<Chunk>) -> Result<Reply, Error> {
         let Some((stop, raw_stop)) = self.stop.take() else {
             return Err(protocol("the stream ended in the middle"));
