@@ -9,6 +9,8 @@ use crate::{limits, overflow};
 
 /// How many characters of a provider's text stand in a message.
 const MAX_TEXT: usize = 500;
+/// How many things that are wrong with a request stand in a message.
+const MAX_PROBLEMS: usize = 3;
 
 /// A failure as a provider described it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -54,6 +56,9 @@ const CODES: &[(&str, ErrorKind)] = &[
     ("invalid_request_error", ErrorKind::Invalid),
     ("invalid_prompt", ErrorKind::Invalid),
     ("data_residency_mismatch", ErrorKind::Config),
+    // Source: OpenRouter's page on errors, 2026-11: what stands in the metadata if moderation stopped the request.
+    ("flagged_input", ErrorKind::Refused),
+    ("refusal", ErrorKind::Refused),
     // Source: google.rpc.Code and the reasons of google.api.ErrorReason, 2026-11. What must be true before a request is
     // billing, or a country.
     ("permission_denied", ErrorKind::Auth),
@@ -84,16 +89,23 @@ impl Refusal {
 
     /// Reads an error object out of JSON; `None` if there is none.
     ///
-    /// Shape: `{"error":{"type","code","message"}}`, `{"error":"…"}`, `{"message"|"detail":"…"}`, or a list of one.
+    /// Shape: `{"error":{"type","code","message"}}`, `{"error":"…"}`, `{"message"|"detail":"…"}`, `{"detail":[{"loc","msg"}]}`,
+    /// or a list of one. A router gives what the provider behind it said in `metadata.raw`, text or JSON.
     pub(crate) fn of_value(value: &Value) -> Option<Self> {
         let value = value.as_array().and_then(|list| list.first()).unwrap_or(value);
         let error = value.get("error").filter(|error| !error.is_null());
         let object = error.unwrap_or(value);
         let said = |name: &str| object.get(name).and_then(Value::as_str).map(str::to_owned);
         let text = object.as_str().map(str::to_owned).or_else(|| said("message")).or_else(|| said("detail"));
+        let mut text = text.or_else(|| object.get("detail").and_then(problems));
         let mut codes: Vec<String> = ["code", "type", "status"].into_iter().filter_map(said).collect();
         let details = || object.get("details").and_then(Value::as_array).into_iter().flatten();
         codes.extend(details().filter_map(|it| Some(it.get("reason")?.as_str()?.to_owned())));
+        let metadata = object.get("metadata");
+        codes.extend(metadata.and_then(|it| it.get("flagged_input")).map(|_| "flagged_input".to_owned()));
+        if let (Some(text), Some(raw)) = (&mut text, metadata.and_then(|it| it.get("raw")).and_then(raw)) {
+            *text = format!("{text}: {raw}");
+        }
         let status = object.get("code").and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok());
         if error.is_none() && text.is_none() {
             return None;
@@ -108,6 +120,11 @@ impl Refusal {
         let known = |wanted: fn(ErrorKind) -> bool| {
             self.codes.iter().find_map(|code| {
                 let (_, kind) = CODES.iter().find(|(name, _)| name.eq_ignore_ascii_case(code))?;
+                // Many servers use the code of a failure of theirs for whatever is wrong with a request.
+                let blamed = |kind| matches!(kind, ErrorKind::Invalid | ErrorKind::Auth | ErrorKind::Config);
+                if *kind == ErrorKind::Overloaded && self.status.and_then(of_status).is_some_and(blamed) {
+                    return None;
+                }
                 wanted(*kind).then_some(*kind)
             })
         };
@@ -142,6 +159,26 @@ impl Refusal {
         }
         error
     }
+}
+
+/// What FastAPI finds wrong: the first few fields, and what is wrong with each.
+fn problems(detail: &Value) -> Option<String> {
+    let problems = detail.as_array()?.iter().take(MAX_PROBLEMS).filter_map(|it| {
+        let text = it.get("msg")?.as_str()?;
+        let place = it.get("loc").and_then(Value::as_array).into_iter().flatten();
+        let place: Vec<String> = place.map(|it| it.as_str().map_or_else(|| it.to_string(), str::to_owned)).collect();
+        Some(if place.is_empty() { text.to_owned() } else { format!("{}: {text}", place.join(".")) })
+    });
+    Some(problems.collect::<Vec<_>>().join("; ")).filter(|text| !text.is_empty())
+}
+
+/// What a provider behind a router said.
+fn raw(raw: &Value) -> Option<String> {
+    let Some(text) = raw.as_str() else {
+        return Some(raw.to_string()).filter(|_| !raw.is_null());
+    };
+    let inner = serde_json::from_str::<Value>(text).ok().and_then(|value| Refusal::of_value(&value));
+    Some(inner.map_or_else(|| text.to_owned(), |inner| inner.text)).filter(|text| !text.is_empty())
 }
 
 fn of_status(status: u16) -> Option<ErrorKind> {

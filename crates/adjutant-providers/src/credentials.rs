@@ -1,8 +1,15 @@
-//! Keys, and where they come from. A key is never printed.
+//! Keys, where they come from, and how they are kept out of what is shown. A key is never printed.
 
-use std::{fmt, pin::Pin, sync::Arc};
+use std::{borrow::Cow, collections::BTreeMap, fmt, pin::Pin, sync::Arc};
 
 use adjutant_llm::Error;
+
+/// A shorter key is no secret, but a word that a local server wants to see.
+const MIN_SECRET: usize = 8;
+/// What stands in the place of a secret.
+const MARK: &str = "[key]";
+/// Headers whose names hold one of these have a secret in them.
+const SECRET_HEADERS: [&str; 6] = ["authorization", "key", "token", "secret", "password", "cookie"];
 
 /// The secret that a provider knows a caller by; or none, for servers that ask for none.
 #[derive(Clone, Default)]
@@ -69,6 +76,80 @@ impl Key {
     }
 }
 
+/// The texts of a request that nobody may see: its keys, and those in its headers.
+#[derive(Clone, Default)]
+pub(crate) struct Secrets(Arc<Vec<Arc<str>>>);
+
+impl Secrets {
+    pub(crate) fn add(&mut self, secret: &str) {
+        if secret.len() < MIN_SECRET || self.0.iter().any(|it| **it == *secret) {
+            return;
+        }
+        let all = Arc::make_mut(&mut self.0);
+        all.push(secret.into());
+        // One may be the beginning of another.
+        all.sort_by_key(|it| std::cmp::Reverse(it.len()));
+    }
+
+    /// Adds what stands in headers by which a caller may have said who is asking: their last words.
+    pub(crate) fn add_headers(&mut self, headers: &BTreeMap<String, String>) {
+        for (name, value) in headers {
+            let name = name.to_ascii_lowercase();
+            if SECRET_HEADERS.iter().any(|it| name.contains(it)) {
+                self.add(value.split_whitespace().last().unwrap_or_default());
+            }
+        }
+    }
+
+    /// The text without secrets, and without a beginning of one at its end, where a bound may have cut it.
+    pub(crate) fn clean<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        let mut clean = Cow::Borrowed(text);
+        for secret in self.0.iter() {
+            if clean.contains(&**secret) {
+                clean = clean.replace(&**secret, MARK).into();
+            }
+            let mut parts = (MIN_SECRET..secret.len()).rev().filter_map(|end| secret.get(..end));
+            if let Some(rest) = parts.find_map(|part| clean.strip_suffix(part)) {
+                clean = format!("{rest}{MARK}").into();
+            }
+        }
+        clean
+    }
+
+    /// The error without secrets, should a server have repeated one. A source that holds one is left out.
+    pub(crate) fn scrub(&self, error: Error) -> Error {
+        let holds = |text: &str| matches!(self.clean(text), Cow::Owned(_));
+        let texts = [Some(error.message()), error.body(), error.code(), error.request_id()];
+        let sources = std::iter::successors(std::error::Error::source(&error), |it| it.source());
+        if !texts.into_iter().flatten().any(holds) && !sources.into_iter().any(|it| holds(&it.to_string())) {
+            return error;
+        }
+        let mut scrubbed = Error::new(error.kind(), self.clean(error.message()));
+        if let Some(status) = error.status() {
+            scrubbed = scrubbed.with_status(status);
+        }
+        if let Some(code) = error.code() {
+            scrubbed = scrubbed.with_code(self.clean(code));
+        }
+        if let Some(body) = error.body() {
+            scrubbed = scrubbed.with_body(&self.clean(body));
+        }
+        if let Some(id) = error.request_id() {
+            scrubbed = scrubbed.with_request_id(self.clean(id));
+        }
+        if let Some(should) = error.should_retry() {
+            scrubbed = scrubbed.with_should_retry(should);
+        }
+        if let Some(overflow) = error.overflow() {
+            scrubbed = scrubbed.with_overflow(overflow);
+        }
+        match error.retry_after() {
+            Some(wait) => scrubbed.with_retry_after(wait),
+            None => scrubbed,
+        }
+    }
+}
+
 impl From<&str> for Key {
     fn from(secret: &str) -> Self {
         Self::new(secret)
@@ -93,11 +174,59 @@ impl fmt::Debug for Key {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use adjutant_llm::{ErrorKind, Overflow};
+
     use super::*;
+
+    fn secrets() -> Secrets {
+        let mut secrets = Secrets::default();
+        secrets.add("short");
+        secrets.add("sk-secret");
+        secrets.add("sk-secret-and-longer");
+        let headers = [("Authorization", "Bearer other-token"), ("x-own", "no-secret-at-all"), ("X-Api-Key", " ")];
+        secrets.add_headers(&headers.map(|(name, value)| (name.to_owned(), value.to_owned())).into());
+        secrets
+    }
+
+    #[track_caller]
+    fn check(text: &str, expect: &str) {
+        assert_eq!(secrets().clean(text), expect);
+    }
+
+    #[test]
+    fn clean_leaves_no_secret_when_there_are_several() {
+        check("short no-secret-at-all", "short no-secret-at-all");
+        check("a sk-secret b sk-secret-and-longer", "a [key] b [key]");
+        check("Bearer other-token", "Bearer [key]");
+        check("sk-secre and more", "sk-secre and more");
+        check("cut in sk-secret-and-l", "cut in [key]");
+        check("cut in sk-secre", "cut in [key]");
+        check("cut in other-tok", "cut in [key]");
+        check("cut in sk-secr", "cut in sk-secr");
+    }
+
+    #[test]
+    fn scrub_keeps_all_else_when_an_error_holds_a_secret() {
+        let overflow = Overflow { used: Some(2), limit: Some(1) };
+        let error = |text: &str| {
+            let error = Error::new(ErrorKind::Overflow, format!("no {text}")).with_status(400).with_body(text);
+            let error = error.with_code(text).with_request_id(text).with_should_retry(false);
+            error.with_overflow(overflow).with_retry_after(Duration::from_secs(3))
+        };
+        assert_eq!(secrets().scrub(error("sk-secret")), error("[key]"));
+        let kept = secrets().scrub(error("x").with_source(std::io::Error::other("reset")));
+        assert_eq!(std::error::Error::source(&kept).map(ToString::to_string).as_deref(), Some("reset"));
+        let told = secrets().scrub(error("x").with_source(std::io::Error::other("no sk-secret")));
+        assert_eq!((std::error::Error::source(&told).is_none(), told), (true, error("x")));
+    }
 
     #[test]
     fn debug_prints_no_secret_when_there_is_one() {
         assert_eq!(format!("{:?} {:?}", Key::new(" sk-1 \n"), Key::from("  ")), "Key(redacted) Key(none)");
+        let resolved = Key::new("sk-1").resolve(|| std::future::ready(Ok(Some("sk-2".to_owned()))));
+        assert_eq!(format!("{resolved:?}"), "Key(resolved)");
         assert_eq!(Key::from(" sk-1\n".to_owned()).expose().map(|it| &**it), Some("sk-1"));
     }
 }

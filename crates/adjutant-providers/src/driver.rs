@@ -31,7 +31,7 @@ pub(crate) use crate::observe::Observe;
 use crate::{
     blocks::Place,
     body::Segmented,
-    credentials::Resolving,
+    credentials::{Resolving, Secrets},
     driver::{failure::Refused, watch::Watch},
     options,
     sse::{Frame, Splitter},
@@ -113,6 +113,8 @@ struct Driver<W: Wire> {
     request_id: Option<Arc<str>>,
     /// What was asked for just before the request was sent, if the key is not fixed.
     secret: Option<Arc<str>>,
+    /// What nobody may see of the request.
+    secrets: Secrets,
     /// Who looks on, if anyone does.
     watch: Option<Box<Watch>>,
     received: u64,
@@ -158,6 +160,7 @@ type Step = Poll<()>;
 
 impl<W: Wire> Driver<W> {
     fn new(wire: Arc<W>, state: State) -> Self {
+        let secrets = wire.endpoint().secrets();
         Self {
             wire,
             state,
@@ -168,6 +171,7 @@ impl<W: Wire> Driver<W> {
             read: false,
             request_id: None,
             secret: None,
+            secrets,
             watch: None,
             received: 0,
             more: false,
@@ -270,6 +274,7 @@ impl<W: Wire> Driver<W> {
 
     fn resolved(&mut self, secret: Option<String>) -> Step {
         self.secret = secret.map(|it| it.trim().into()).filter(|it: &Arc<str>| !it.is_empty());
+        self.secrets.add(self.secret.as_deref().unwrap_or_default());
         if let State::Resolving(_, unsent) = std::mem::replace(&mut self.state, State::Ended) {
             self.send(*unsent);
         }
@@ -279,23 +284,23 @@ impl<W: Wire> Driver<W> {
     fn send(&mut self, unsent: Unsent) {
         let Unsent { options, body } = unsent;
         let endpoint = self.wire.endpoint();
-        let request = endpoint.request(&options.headers, self.secret.as_deref(), reqwest::Body::wrap(body.clone()));
-        self.state = match request {
+        self.secrets.add_headers(&options.headers);
+        match endpoint.request(&options.headers, self.secret.as_deref(), reqwest::Body::wrap(body.clone())) {
             Ok((client, mut post)) => {
-                if let Some(watch) = &self.watch {
-                    watch.request(&mut post, body);
+                if let Some(watch) = &mut self.watch {
+                    watch.request(&mut post, body, &self.secrets);
                 }
                 let response = client.execute(post);
-                State::Sending(Box::pin(async move { response.await.map(Into::into) }))
+                self.state = State::Sending(Box::pin(async move { response.await.map(Into::into) }));
             }
-            Err(error) => State::Failed(error),
-        };
+            Err(error) => self.failed(error),
+        }
     }
 
     fn answered(&mut self, response: http::Response<reqwest::Body>) -> Step {
         let (parts, body) = response.into_parts();
         if let Some(watch) = &self.watch {
-            watch.response(&parts);
+            watch.response(&parts, &self.secrets);
         }
         self.request_id = crate::limits::request_id(&parts.headers);
         let content_type = parts.headers.get(http::header::CONTENT_TYPE).map(http::HeaderValue::as_bytes);
@@ -344,8 +349,7 @@ impl<W: Wire> Driver<W> {
         let mut heard = false;
         while let Some(frame) = self.splitter.next()? {
             if let Some(watch) = &self.watch {
-                let key = self.secret.as_ref().or(self.wire.endpoint().key().expose());
-                watch.frame(frame, key.map(|key| &**key));
+                watch.frame(frame, &self.secrets);
             }
             let flow = decoder.frame(frame, &mut self.out)?;
             self.read = true;
@@ -409,8 +413,14 @@ impl<W: Wire> Driver<W> {
     /// The body ended by itself: an event without its blank line may still be there.
     fn body_ended(&mut self) -> Step {
         if let (Some(decoder), Ok(Some(frame))) = (&mut self.decoder, self.splitter.last()) {
-            match decoder.frame(frame, &mut self.out) {
-                Err(error) if error.kind() != ErrorKind::Protocol => return self.fail(error),
+            let flow = decoder.frame(frame, &mut self.out);
+            // What cannot be read is half an event: it was cut off, and does not count.
+            let half = flow.as_ref().is_err_and(|error| error.kind() == ErrorKind::Protocol);
+            if let Some(watch) = self.watch.as_ref().filter(|_| !half) {
+                watch.frame(frame, &self.secrets);
+            }
+            match flow {
+                Err(error) if !half => return self.fail(error),
                 Ok(_) | Err(_) => {}
             }
         }
@@ -429,7 +439,7 @@ impl<W: Wire> Driver<W> {
 
     fn refused(&mut self) -> Step {
         if let State::Refused(_, refused) = std::mem::replace(&mut self.state, State::Ended) {
-            let error = refused.into_error(self.wire.info());
+            let error = refused.into_error(self.wire.info(), &self.secrets);
             return self.fail(error);
         }
         Poll::Ready(())
@@ -443,6 +453,11 @@ impl<W: Wire> Driver<W> {
     }
 
     fn fail(&mut self, error: Error) -> Step {
+        self.failed(error);
+        Poll::Ready(())
+    }
+
+    fn failed(&mut self, error: Error) {
         let error = match (&self.request_id, error.request_id()) {
             (Some(id), None) => error.with_request_id(Arc::clone(id)),
             _ => error,
@@ -450,12 +465,11 @@ impl<W: Wire> Driver<W> {
         if let Some(decoder) = self.decoder.as_mut().filter(|_| self.read) {
             decoder.cut(&mut self.out);
         }
-        let error = self.wire.endpoint().scrub(error, self.secret.as_deref());
+        let error = self.secrets.scrub(error);
         if let Some(watch) = self.watch.take() {
             watch.ended(Some(&error));
         }
         self.state = State::Failed(error);
-        Poll::Ready(())
     }
 
     /// Waits for the rest of the body. It is mostly there already and only not handed over, so the connection gets its
@@ -489,6 +503,10 @@ impl<W: Wire> Driver<W> {
         match &self.state {
             State::Refused(..) => self.refused(),
             State::Draining(..) => self.drained(),
+            State::Resolving(..) => {
+                let error = failure::keyless(self.wire.endpoint());
+                self.fail(error)
+            }
             _ => {
                 let answered = self.received > 0;
                 let error = failure::timed_out(self.wire.endpoint(), answered);

@@ -1,9 +1,9 @@
 //! Embedders behind the embedding endpoints of OpenAI and Gemini.
 
-use std::{borrow::Cow, sync::Arc};
+use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
 use adjutant_llm::{
-    Embedder, EmbedderInfo, Embeddings, Error, ErrorKind, Estimate, ModelInfo, Purpose, TokenCounter, Usage,
+    Embedder, EmbedderInfo, Embeddings, Error, ErrorKind, Estimate, ModelInfo, Price, Purpose, TokenCounter, Usage,
 };
 use async_trait::async_trait;
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -16,10 +16,26 @@ use crate::{
 
 /// The answer is one JSON text, not a stream.
 const HEADERS: &[(&str, &str)] = &[("accept", "application/json")];
+/// How many texts a request to OpenAI may hold.
+///
+/// Source: OpenAI's API reference, "create embeddings", 2026-11.
+const OPENAI_INPUTS: usize = 2_048;
+/// How many tokens the texts of a request to OpenAI may have together: 300,000 by the vendor's count, of which a third
+/// is left for what estimates miss.
+///
+/// Source: OpenAI's API reference, "create embeddings", 2026-11.
+const OPENAI_TOKENS: u64 = 200_000;
+/// How many texts a request to Gemini may hold.
+///
+/// Source: reference of `models.batchEmbedContents`, 2026-11.
+const GEMINI_INPUTS: usize = 100;
+/// Models of this family are told in words what a text is for: the field for it makes no difference to them.
+///
+/// Source: ai.google.dev, "embeddings", task types with Gemini Embedding 2, 2026-11; measured in
+/// embeddings-benchmark/mteb#4851, 2026-06.
+const TOLD_IN_WORDS: &str = "gemini-embedding-2";
 
 /// An embedder behind an `/embeddings` endpoint in the form of OpenAI's.
-///
-/// Source: OpenAI's API reference, "create embeddings", 2026-11: at most 2,048 texts in a request.
 #[derive(Debug, Clone)]
 pub struct OpenAiEmbedder {
     host: Host,
@@ -28,10 +44,12 @@ pub struct OpenAiEmbedder {
 
 /// An embedder behind the `batchEmbedContents` method of the Gemini API.
 ///
-/// Source: reference of `models.batchEmbedContents`, 2026-11: at most 100 texts in a request.
+/// What the texts are for is said as `taskType`; to Gemini Embedding 2 it is said in words before the text.
 #[derive(Debug, Clone)]
 pub struct GeminiEmbedder {
     host: Host,
+    /// The model, as it stands in the path and the body.
+    name: String,
     cut: bool,
 }
 
@@ -51,6 +69,25 @@ impl OpenAiEmbedder {
         Self { host: Host::new(info, "https://api.openai.com/v1", address, key.into()), cut: false }
     }
 
+    /// OpenAI's `text-embedding-3-small`: 1,536 dimensions, 8,192 tokens, $0.02 for a million.
+    ///
+    /// Source: OpenAI's reference and model pages, 2026-11.
+    pub fn small(key: impl Into<Key>) -> Self {
+        Self::own("openai/text-embedding-3-small", 1_536, 0.02, key.into())
+    }
+
+    /// OpenAI's `text-embedding-3-large`: 3,072 dimensions, 8,192 tokens, $0.13 for a million.
+    ///
+    /// Source: OpenAI's reference and model pages, 2026-11.
+    pub fn large(key: impl Into<Key>) -> Self {
+        Self::own("openai/text-embedding-3-large", 3_072, 0.13, key.into())
+    }
+
+    fn own(id: &str, dimensions: usize, dollars: f64, key: Key) -> Self {
+        let info = EmbedderInfo::new(id, dimensions).max_inputs(OPENAI_INPUTS).max_request_tokens(OPENAI_TOKENS);
+        Self::new(info.price(Price::dollars(dollars, 0.0, 0.0, 0.0)), key)
+    }
+
     /// Sets another base URL, `/v1` included; `/embeddings` is added.
     #[must_use]
     pub fn base_url(mut self, url: impl AsRef<str>) -> Self {
@@ -58,10 +95,18 @@ impl OpenAiEmbedder {
         self
     }
 
-    /// Asks for vectors of [`EmbedderInfo::dimensions`], where the model could make longer ones.
+    /// Asks for vectors of this length, where the model could make longer ones.
     #[must_use]
-    pub fn cut(mut self) -> Self {
+    pub fn cut(mut self, dimensions: usize) -> Self {
+        self.host.info.dimensions = dimensions;
         self.cut = true;
+        self
+    }
+
+    /// Sets headers of every request, by name.
+    #[must_use]
+    pub fn headers(mut self, headers: BTreeMap<String, String>) -> Self {
+        self.host.endpoint.set_headers(headers);
         self
     }
 
@@ -76,11 +121,29 @@ impl OpenAiEmbedder {
 impl GeminiEmbedder {
     /// An embedder at `https://generativelanguage.googleapis.com`.
     pub fn new(info: EmbedderInfo, key: impl Into<Key>) -> Self {
-        let name = ModelInfo::new(info.id.clone()).name().to_owned();
+        let name = info.id.as_str().split_once('/').map_or(info.id.as_str(), |(_, name)| name);
+        let name = name.strip_prefix("models/").unwrap_or(name);
         let name: String = name.chars().filter(|it| it.is_ascii_alphanumeric() || "-._".contains(*it)).collect();
         let path = format!("/v1beta/models/{name}:batchEmbedContents");
         let address = Address { path, auth: Auth::Header("x-goog-api-key"), headers: HEADERS };
-        Self { host: Host::new(info, "https://generativelanguage.googleapis.com", address, key.into()), cut: false }
+        let host = Host::new(info, "https://generativelanguage.googleapis.com", address, key.into());
+        Self { host, name, cut: false }
+    }
+
+    /// Google's `gemini-embedding-001`: 3,072 dimensions, 2,048 tokens, $0.15 for a million.
+    ///
+    /// Source: developers.googleblog.com, "Gemini Embedding available in the Gemini API", 2025-07.
+    pub fn v1(key: impl Into<Key>) -> Self {
+        let info = EmbedderInfo::new("gemini/gemini-embedding-001", 3_072).max_inputs(GEMINI_INPUTS);
+        Self::new(info.max_input_tokens(2_048).price(Price::dollars(0.15, 0.0, 0.0, 0.0)), key)
+    }
+
+    /// Google's `gemini-embedding-2`: 3,072 dimensions, 8,192 tokens. Its vectors do not go with those of `v1`.
+    ///
+    /// Source: docs.cloud.google.com, "Gemini Embedding 2", 2026-11.
+    pub fn v2(key: impl Into<Key>) -> Self {
+        let info = EmbedderInfo::new("gemini/gemini-embedding-2", 3_072).max_inputs(GEMINI_INPUTS);
+        Self::new(info.max_input_tokens(8_192), key)
     }
 
     /// Sets another base URL, without the version; `/v1beta/models/…` is added.
@@ -90,10 +153,20 @@ impl GeminiEmbedder {
         self
     }
 
-    /// Asks for vectors of [`EmbedderInfo::dimensions`], where the model could make longer ones.
+    /// Asks for vectors of this length, where the model could make longer ones. They have the length 1.
+    ///
+    /// Source: ai.google.dev, "embeddings", 2026-11: vectors of `gemini-embedding-001` that were cut are not scaled.
     #[must_use]
-    pub fn cut(mut self) -> Self {
+    pub fn cut(mut self, dimensions: usize) -> Self {
+        self.host.info.dimensions = dimensions;
         self.cut = true;
+        self
+    }
+
+    /// Sets headers of every request, by name.
+    #[must_use]
+    pub fn headers(mut self, headers: BTreeMap<String, String>) -> Self {
+        self.host.endpoint.set_headers(headers);
         self
     }
 
@@ -136,7 +209,7 @@ impl Embedder for OpenAiEmbedder {
         #[derive(Deserialize)]
         struct Used {
             #[serde(default)]
-            prompt_tokens: u64,
+            prompt_tokens: Option<u64>,
         }
         let asked = Asked {
             model: self.host.model.name(),
@@ -144,11 +217,14 @@ impl Embedder for OpenAiEmbedder {
             encoding_format: "base64",
             dimensions: self.cut.then_some(self.host.info.dimensions),
         };
-        let answer: Answer = self.host.ask(texts, &asked).await?;
+        let Some(answer) = self.host.ask::<Answer>(texts, &asked).await? else { return Ok(Embeddings::default()) };
         let mut data: Vec<(usize, One)> = answer.data.into_iter().enumerate().collect();
         data.sort_by_key(|(at, one)| one.index.unwrap_or(*at));
+        if data.iter().enumerate().any(|(at, (_, one))| one.index.is_some_and(|index| index != at)) {
+            return Err(self.host.wrong("vectors whose numbers are not those of the texts"));
+        }
         let vectors = data.into_iter().map(|(_, one)| one.embedding.read(&self.host)).collect::<Result<_, Error>>()?;
-        self.host.embeddings(texts, vectors, answer.usage.map(|it| it.prompt_tokens))
+        self.host.embeddings(texts, vectors, answer.usage.and_then(|it| it.prompt_tokens))
     }
 }
 
@@ -161,8 +237,8 @@ impl Embedder for GeminiEmbedder {
     async fn embed(&self, texts: &[Arc<str>], purpose: Purpose) -> Result<Embeddings, Error> {
         #[derive(Deserialize)]
         struct Answer {
-            #[serde(default)]
             embeddings: Vec<One>,
+            /// Source: `EmbeddingUsageMetadata` in the reference of `models.batchEmbedContents`, 2026-11.
             #[serde(default, rename = "usageMetadata")]
             usage: Option<Used>,
         }
@@ -176,24 +252,46 @@ impl Embedder for GeminiEmbedder {
             #[serde(default, rename = "promptTokenCount")]
             prompt: Option<u64>,
         }
-        let task = match purpose {
-            Purpose::Query => "RETRIEVAL_QUERY",
-            _ => "RETRIEVAL_DOCUMENT",
-        };
-        let model = format!("models/{}", self.host.model.name());
-        let one = |text: &Arc<str>| {
-            let mut request = serde_json::json!({
-                "model": model, "content": {"parts": [{"text": &**text}]}, "taskType": task
-            });
-            if self.cut {
-                request["outputDimensionality"] = self.host.info.dimensions.into();
-            }
-            request
-        };
+        let one = |text: &Arc<str>| self.request(text, purpose);
         let asked = serde_json::json!({ "requests": texts.iter().map(one).collect::<Vec<_>>() });
-        let answer: Answer = self.host.ask(texts, &asked).await?;
-        let vectors = answer.embeddings.into_iter().map(|one| one.values).collect();
+        let Some(answer) = self.host.ask::<Answer>(texts, &asked).await? else { return Ok(Embeddings::default()) };
+        let mut vectors: Vec<Vec<f32>> = answer.embeddings.into_iter().map(|one| one.values).collect();
+        if self.cut {
+            vectors.iter_mut().for_each(|vector| scale(vector));
+        }
         self.host.embeddings(texts, vectors, answer.usage.and_then(|it| it.prompt))
+    }
+}
+
+impl GeminiEmbedder {
+    /// The request for one text.
+    ///
+    /// Source: ai.google.dev, "embeddings", 2026-11: the task types, and the words for Gemini Embedding 2.
+    fn request(&self, text: &str, purpose: Purpose) -> serde_json::Value {
+        let (task, words) = match purpose {
+            Purpose::Query => ("RETRIEVAL_QUERY", "task: search result | query: "),
+            _ => ("RETRIEVAL_DOCUMENT", "title: none | text: "),
+        };
+        let in_words = self.name.starts_with(TOLD_IN_WORDS);
+        let text: Cow<'_, str> = if in_words { format!("{words}{text}").into() } else { text.into() };
+        let mut request = serde_json::json!({
+            "model": format!("models/{}", self.name), "content": {"parts": [{"text": text}]}
+        });
+        if !in_words {
+            request["taskType"] = task.into();
+        }
+        if self.cut {
+            request["outputDimensionality"] = self.host.info.dimensions.into();
+        }
+        request
+    }
+}
+
+/// Gives a vector the length 1, unless it has it already or has none.
+fn scale(vector: &mut [f32]) {
+    let length = vector.iter().map(|it| f64::from(*it) * f64::from(*it)).sum::<f64>().sqrt();
+    if length.is_finite() && length > 0.0 && (length - 1.0).abs() > 1e-3 {
+        vector.iter_mut().for_each(|it| *it = (f64::from(*it) / length) as f32);
     }
 }
 
@@ -224,7 +322,11 @@ impl Host {
         Self { info, model, endpoint: Endpoint::new(base_url, address, key) }
     }
 
-    async fn ask<T: DeserializeOwned>(&self, texts: &[Arc<str>], asked: &impl Serialize) -> Result<T, Error> {
+    /// The answer; none to nothing.
+    async fn ask<T: DeserializeOwned>(&self, texts: &[Arc<str>], asked: &impl Serialize) -> Result<Option<T>, Error> {
+        if texts.is_empty() {
+            return Ok(None);
+        }
         if texts.len() > self.info.max_inputs {
             let text =
                 format!("{} takes {} texts in a request, not {}", self.info.id, self.info.max_inputs, texts.len());
@@ -233,13 +335,17 @@ impl Host {
         let body = serde_json::to_vec(asked).map_err(|error| {
             Error::new(ErrorKind::Invalid, "the texts cannot be written as JSON").with_source(error)
         })?;
-        post(&self.endpoint, &self.model, body.into()).await
+        post(&self.endpoint, &self.model, body.into()).await.map(Some)
     }
 
     /// The vectors, if they are what was asked for. A usage that was not told is estimated.
     fn embeddings(&self, texts: &[Arc<str>], vectors: Vec<Vec<f32>>, used: Option<u64>) -> Result<Embeddings, Error> {
         if vectors.len() != texts.len() {
             return Err(self.wrong(format!("{} vectors for {} texts", vectors.len(), texts.len())));
+        }
+        if let Some(vector) = vectors.iter().find(|vector| vector.len() != self.info.dimensions) {
+            let text = format!("a vector of {} numbers instead of {}", vector.len(), self.info.dimensions);
+            return Err(self.wrong(text));
         }
         if vectors.iter().flatten().any(|number| !number.is_finite()) {
             return Err(self.wrong("a vector with something else than numbers"));

@@ -1,6 +1,6 @@
 //! Looking at what goes over the wire: hooks for each attempt at a request. Nothing is collected without one.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use adjutant_llm::{Error, ModelId};
 use bytes::Bytes;
@@ -8,9 +8,12 @@ use bytes::Bytes;
 /// Sees every attempt at a request below the wire, and may rewrite it. All methods do nothing by default.
 ///
 /// It is called in the middle of the stream, so it must not block. Keys are never shown: headers that hold one are left
-/// out, and a key that a server repeats is replaced by `[key]`.
+/// out, and a key that stands in a body, a header or an event is replaced by `[key]`. Keys are those of eight characters
+/// and more.
 pub trait Observe: Send + Sync + fmt::Debug {
     /// Sees a request before it is sent, and may replace its body. A retry starts from the original again.
+    ///
+    /// Not called if no request is made, because its key could not be had or its address is wrong.
     fn request(&self, exchange: &Exchange, request: &Outgoing<'_>) -> Rewrite {
         let _ = (exchange, request);
         Rewrite::Keep
@@ -26,9 +29,29 @@ pub trait Observe: Send + Sync + fmt::Debug {
         let _ = (exchange, event, data);
     }
 
-    /// Sees that an answer ended, and in what if it failed. Not called if the stream was dropped before.
+    /// Sees that an answer ended, and in what if it failed: `Cancelled` if the stream was dropped before its end.
+    ///
+    /// Called once for each request that was seen.
     fn ended(&self, exchange: &Exchange, error: Option<&Error>) {
         let _ = (exchange, error);
+    }
+}
+
+impl<O: Observe + ?Sized> Observe for Arc<O> {
+    fn request(&self, exchange: &Exchange, request: &Outgoing<'_>) -> Rewrite {
+        (**self).request(exchange, request)
+    }
+
+    fn response(&self, exchange: &Exchange, status: u16, headers: &[(&str, &str)]) {
+        (**self).response(exchange, status, headers);
+    }
+
+    fn frame(&self, exchange: &Exchange, event: &str, data: &str) {
+        (**self).frame(exchange, event, data);
+    }
+
+    fn ended(&self, exchange: &Exchange, error: Option<&Error>) {
+        (**self).ended(exchange, error);
     }
 }
 
@@ -54,7 +77,7 @@ pub struct Outgoing<'a> {
     pub url: &'a str,
     /// Its headers, without those that hold a key.
     pub headers: Vec<(&'a str, &'a str)>,
-    /// Its body: JSON.
+    /// Its body: JSON, as it is sent, unless a key stands in it.
     pub body: &'a Bytes,
 }
 

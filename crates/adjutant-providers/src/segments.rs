@@ -2,7 +2,10 @@
 //!
 //! Only new entries are encoded. What an entry or a head looks like is the business of the wire.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use adjutant_llm::{Entry, ModelInfo, Options, Request, Stored, ToolDecl, Warning};
 use bytes::Bytes;
@@ -83,7 +86,7 @@ pub(crate) struct Head {
 }
 
 /// The heads that a model has sent lately, shared by all transcripts: agents of one kind have one head.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Heads(Arc<Mutex<Vec<Arc<Head>>>>);
 
 /// How many heads are shared.
@@ -99,6 +102,13 @@ pub(crate) fn encode(
 ) -> (Segmented, Vec<Warning>) {
     let slot = request.entries.encodings().slot::<Mutex<Kept>>(key);
     lock(&slot).encode(info, wire, heads, request)
+}
+
+impl fmt::Debug for Heads {
+    /// They hold prompts, which nobody wants to see with a model.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Heads").finish_non_exhaustive()
+    }
 }
 
 impl Heads {

@@ -2,7 +2,9 @@
 
 use std::{
     collections::BTreeMap,
-    fmt, fs, io,
+    fmt,
+    fs::{self, File},
+    io::{self, Write},
     path::{Path, PathBuf},
     sync::{Mutex, MutexGuard, PoisonError},
 };
@@ -13,12 +15,15 @@ use crate::{Exchange, Observe, Outgoing, Rewrite};
 
 /// How many bytes of one answer are kept.
 const MAX_TAPE: usize = 64 * 1024 * 1024;
+/// How many numbers are tried for a request, if others take them at the same time.
+const MAX_TRIES: u64 = 1_000;
 
 /// Writes every exchange of a model into a folder: `<number>.request.json` and `<number>.sse`, without keys.
 ///
-/// The first number is the lowest that the folder has no file of. An answer is written when it has ended; one of more
-/// than 64 MiB is cut there, and its file says so in a comment. A file that cannot be written is counted, not retried:
-/// a tape must not break what it watches.
+/// Numbers go on after the highest that the folder has a file of; tapes in the same folder, of other programs too, do not
+/// overwrite each other. A request is written before it is sent, an answer when it has ended or its stream was dropped;
+/// one of more than 64 MiB is cut there, and its file says so in a comment. A file that cannot be written is counted, not
+/// retried: a tape must not break what it watches.
 ///
 /// Shape of an answer: one event after the other, each as `event: <name>` if it has a name, `data: <data>`, and an empty
 /// line. Lines that begin with `:` are remarks: the status, the headers that matter, and the error it ended in.
@@ -37,7 +42,6 @@ struct State {
 #[derive(Default)]
 struct Running {
     number: u64,
-    request: Vec<u8>,
     answer: String,
     cut: bool,
 }
@@ -54,7 +58,7 @@ impl Tape {
         for file in fs::read_dir(&folder)? {
             let name = file?.file_name();
             let number = name.to_str().and_then(|name| name.split('.').next()?.parse::<u64>().ok());
-            next = number.map_or(next, |number| next.max(number + 1));
+            next = number.map_or(next, |number| next.max(number.saturating_add(1)));
         }
         Ok(Self { folder, state: Mutex::new(State { next, ..State::default() }) })
     }
@@ -68,20 +72,30 @@ impl Tape {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self, running: &Running) -> u64 {
-        let file = |extension: &str| self.folder.join(format!("{}.{extension}", running.number));
-        let request = fs::write(file("request.json"), &running.request);
-        let answer = fs::write(file("sse"), &running.answer);
-        u64::from(request.is_err()) + u64::from(answer.is_err())
+    /// Writes a request under the first number from this one on that nobody has, and gives that number.
+    fn write_request(&self, first: u64, body: &[u8]) -> io::Result<u64> {
+        for number in (first..u64::MAX).take(MAX_TRIES as usize) {
+            match File::create_new(self.folder.join(format!("{number}.request.json"))) {
+                Ok(mut file) => return file.write_all(body).map(|()| number),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(io::ErrorKind::AlreadyExists.into())
     }
 }
 
 impl Observe for Tape {
     fn request(&self, exchange: &Exchange, request: &Outgoing<'_>) -> Rewrite {
         let mut state = self.state();
-        let number = state.next;
-        state.next += 1;
-        state.running.insert(exchange.number, Running { number, request: request.body.to_vec(), ..Running::default() });
+        match self.write_request(state.next, request.body) {
+            Ok(number) => {
+                state.next = number.saturating_add(1);
+                state.running.insert(exchange.number, Running { number, ..Running::default() });
+            }
+            // Nobody could tell what an answer without its request belongs to.
+            Err(_) => state.lost += 2,
+        }
         Rewrite::Keep
     }
 
@@ -121,12 +135,13 @@ impl Observe for Tape {
             let text = error.to_string().replace(['\n', '\r'], " ");
             running.answer.push_str(&format!(": ended in {:?}: {text}\n\n", error.kind()));
             if let Some(body) = error.body() {
-                let lines = body.lines().map(|line| format!(": {line}\n"));
-                running.answer.extend(lines);
+                running.answer.extend(body.split(['\n', '\r']).map(|line| format!(": {line}\n")));
+                running.answer.push('\n');
             }
         }
-        let lost = self.write(&running);
-        self.state().lost += lost;
+        if fs::write(self.folder.join(format!("{}.sse", running.number)), &running.answer).is_err() {
+            self.state().lost += 1;
+        }
     }
 }
 
@@ -138,5 +153,42 @@ fn matters(name: &str) -> bool {
 impl fmt::Debug for Tape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Tape").field("folder", &self.folder).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+
+    #[test]
+    fn answer_is_cut_when_it_is_too_long() {
+        let folder = std::env::temp_dir().join(format!("adjutant-tape-{}", std::process::id()));
+        let tape = Tape::new(&folder).expect("a folder");
+        let exchange = Exchange { number: 3, model: "x/y".into(), turn: 1, attempt: 0 };
+        let outgoing = Outgoing { url: "http://a", headers: Vec::new(), body: &Bytes::from_static(b"{}") };
+        assert_eq!(tape.request(&exchange, &outgoing), Rewrite::Keep);
+        let quarter = "x".repeat(MAX_TAPE / 4);
+        (0..6).for_each(|_| tape.frame(&exchange, "", &quarter));
+        tape.ended(&exchange, None);
+        let answer = fs::read_to_string(folder.join("0.sse")).expect("an answer");
+        fs::remove_dir_all(&folder).expect("it is removed");
+        assert!(answer.len() <= MAX_TAPE, "{}", answer.len());
+        assert_eq!(answer.matches("data: ").count(), 3);
+        assert!(answer.ends_with("x\n\n: the rest was cut\n\n"));
+        assert_eq!((tape.lost(), tape.state().running.len()), (0, 0));
+    }
+
+    #[test]
+    fn files_are_counted_when_they_cannot_be_written() {
+        let folder = std::env::temp_dir().join(format!("adjutant-lost-{}", std::process::id()));
+        let tape = Tape::new(&folder).expect("a folder");
+        fs::remove_dir_all(&folder).expect("it is removed");
+        let exchange = Exchange { number: 3, model: "x/y".into(), turn: 1, attempt: 0 };
+        let outgoing = Outgoing { url: "http://a", headers: Vec::new(), body: &Bytes::from_static(b"{}") };
+        tape.request(&exchange, &outgoing);
+        tape.ended(&exchange, None);
+        assert_eq!((tape.lost(), tape.state().running.len()), (2, 0));
     }
 }

@@ -98,3 +98,88 @@ fn error_keeps_what_was_said_when_it_is_made() {
     assert_eq!(error.message(), "x/y answered 400 (bad): no such tool");
     assert_eq!((error.status(), error.code(), error.body()), (Some(400), Some("bad"), Some(body)));
 }
+
+/// The status, code, text and kind that are read out of what a vendor answers.
+#[track_caller]
+fn read(status: u16, body: &str, code: Option<&str>, text: &str, kind: ErrorKind) {
+    let refusal = Refusal::of_body(status, body);
+    let got = (refusal.status, refusal.code.as_deref(), &*refusal.text, refusal.kind());
+    assert_eq!(got, (Some(status), code, text, kind), "{body}");
+}
+
+#[test]
+fn refusal_is_read_when_each_vendor_says_it_its_way() {
+    use ErrorKind::{Auth, Config, Invalid, Overflow, Overloaded, RateLimited, Refused};
+    let body = r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"},"request_id":"req_1"}"#;
+    read(529, body, Some("overloaded_error"), "Overloaded", Overloaded);
+    let body =
+        r#"{"error":{"message":"No money.","type":"insufficient_quota","param":null,"code":"insufficient_quota"}}"#;
+    read(429, body, Some("insufficient_quota"), "No money.", Auth);
+    let body = r#"{"error":{"message":"No such model.","type":"invalid_request_error","code":"model_not_found"}}"#;
+    read(404, body, Some("model_not_found"), "No such model.", Config);
+    let body = r#"{"error":{"code":"content_filter","message":"m","status":400,"innererror":{"code":"x"}}}"#;
+    read(400, body, Some("content_filter"), "m", Refused);
+    let key = r#"[{"error":{"code":400,"message":"API key not valid.","status":"INVALID_ARGUMENT","details":
+        [{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"API_KEY_INVALID"}]}}]"#;
+    read(400, key, Some("INVALID_ARGUMENT"), "API key not valid.", Auth);
+    read(503, r#"{"error":{"code":503,"message":"m","status":"UNAVAILABLE"}}"#, Some("UNAVAILABLE"), "m", Overloaded);
+    let mistral = r#"{"object":"error","message":"Bad order","type":"invalid_request_message_order","code":"3230"}"#;
+    read(400, mistral, Some("3230"), "Bad order", Invalid);
+    read(404, r#"{"error":"model \"x\" not found, try pulling it first"}"#, None, NO_MODEL, Config);
+    let cerebras =
+        r#"{"message":"Quota","type":"too_many_requests_error","param":"quota","code":"request_quota_exceeded"}"#;
+    read(429, cerebras, Some("request_quota_exceeded"), "Quota", RateLimited);
+    read(400, "", None, "400 (no body)", Overflow);
+    read(402, r#"{"error":{"code":402,"message":"Insufficient credits"}}"#, None, "Insufficient credits", Auth);
+    let vllm = r#"{"object":"error","message":"m","type":"BadRequestError","param":null,"code":400}"#;
+    read(400, vllm, Some("BadRequestError"), "m", Invalid);
+    let fields =
+        r#"{"detail":[{"loc":["body","messages",0],"msg":"field required","type":"missing"},{"loc":[],"x":1}]}"#;
+    read(422, fields, None, "body.messages.0: field required", Invalid);
+    read(502, "<html>bad gateway</html>", None, "<html>bad gateway</html>", Overloaded);
+    read(500, "null", None, "null", Overloaded);
+}
+
+const NO_MODEL: &str = r#"model "x" not found, try pulling it first"#;
+
+#[test]
+fn refusal_holds_what_was_said_behind_a_router_when_it_passes_it_on() {
+    use ErrorKind::{Invalid, Overflow, Refused};
+    let routed = |code: u16, metadata: Value| {
+        serde_json::json!({"error": {"code": code, "message": "Provider returned error", "metadata": metadata}})
+            .to_string()
+    };
+    let text = "Provider returned error: prompt is too long: 213462 tokens > 200000 maximum";
+    let inner = r#"{"type":"error","error":{"message":"prompt is too long: 213462 tokens > 200000 maximum"}}"#;
+    read(400, &routed(400, serde_json::json!({"raw": inner, "provider_name": "Anthropic"})), None, text, Overflow);
+    read(400, &routed(400, serde_json::json!({"raw": "no"})), None, "Provider returned error: no", Invalid);
+    read(400, &routed(400, serde_json::json!({"raw": null})), None, "Provider returned error", Invalid);
+    let flagged = serde_json::json!({"reasons": ["violence"], "flagged_input": "…"});
+    read(403, &routed(403, flagged), Some("flagged_input"), "Provider returned error", Refused);
+}
+
+#[test]
+fn kind_follows_the_status_when_a_code_of_the_server_is_used_for_a_bad_request() {
+    check(400, r#"{"error":{"type":"api_error","message":"no such field"}}"#, ErrorKind::Invalid);
+    check(422, r#"{"error":{"type":"server_error","message":"no such field"}}"#, ErrorKind::Invalid);
+    check(409, r#"{"error":{"status":"ABORTED","message":"m"}}"#, ErrorKind::Overloaded);
+    check(401, r#"{"error":{"type":"api_error","message":"who are you"}}"#, ErrorKind::Auth);
+    // More than the limit of a minute fits no minute: it must become shorter.
+    let groq = r#"{"error":{"message":"Request too large: Limit 6000, Requested 11229","code":"rate_limit_exceeded"}}"#;
+    check(413, groq, ErrorKind::Overflow);
+}
+
+#[test]
+fn error_says_how_long_to_wait_when_the_body_does() {
+    let wait = |delay: &str| {
+        let info = serde_json::json!({"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": delay});
+        let body = serde_json::json!({"error": {"code": 429, "message": "m", "details": [{"reason": "R"}, info]}});
+        Refusal::of_body(429, &body.to_string()).into_error("x", "").retry_after()
+    };
+    assert_eq!(wait("34.5s"), Some(Duration::from_millis(34_500)));
+    assert_eq!(wait("0s"), Some(Duration::ZERO));
+    assert_eq!(
+        (wait("-3s"), wait("soon"), wait(""), wait("1e99s"), wait("99999999999h")),
+        (None, None, None, None, None)
+    );
+}

@@ -11,13 +11,10 @@ use adjutant_llm::{Error, ErrorKind};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use reqwest::{Client, Url};
 
-use crate::credentials::Key;
+use crate::credentials::{Key, Secrets};
 
 /// How many idle connections to one host are kept.
 const MAX_IDLE: usize = 1_024;
-
-/// A shorter key is no secret, but a word that a local server wants to see.
-const MIN_SECRET: usize = 8;
 
 /// How long a model is waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,6 +55,7 @@ pub(crate) struct Endpoint {
     headers: BTreeMap<String, String>,
     timeouts: Timeouts,
     target: Result<Target, Error>,
+    secrets: Secrets,
 }
 
 #[derive(Clone)]
@@ -82,7 +80,9 @@ impl Endpoint {
     pub(crate) fn new(base_url: &str, address: Address, key: Key) -> Self {
         let (headers, timeouts) = (BTreeMap::new(), Timeouts::default());
         let target = Target::new(base_url, &address, &key, &headers);
-        Self { base_url: base_url.into(), address, key, headers, timeouts, target }
+        let mut secrets = Secrets::default();
+        secrets.add(key.expose().map_or("", |key| key));
+        Self { base_url: base_url.into(), address, key, headers, timeouts, target, secrets }
     }
 
     /// The same at another base URL.
@@ -103,6 +103,7 @@ impl Endpoint {
     }
 
     pub(crate) fn set_headers(&mut self, headers: BTreeMap<String, String>) {
+        self.secrets.add_headers(&headers);
         self.headers = headers;
         self.target = Target::new(&self.base_url, &self.address, &self.key, &self.headers);
     }
@@ -117,6 +118,11 @@ impl Endpoint {
 
     pub(crate) fn key(&self) -> &Key {
         &self.key
+    }
+
+    /// What may not be seen of any request.
+    pub(crate) fn secrets(&self) -> Secrets {
+        self.secrets.clone()
     }
 
     /// The host and port, for messages.
@@ -144,40 +150,6 @@ impl Endpoint {
         insert(extra, request.headers_mut())?;
         *request.body_mut() = Some(body);
         Ok((client(self.timeouts.connect, target.route)?, request))
-    }
-
-    /// The error without the key, should a server have repeated it.
-    pub(crate) fn scrub(&self, error: Error, secret: Option<&str>) -> Error {
-        let key = secret.or(self.key.expose().map(|key| &**key));
-        let Some(key) = key.filter(|key| key.len() >= MIN_SECRET) else { return error };
-        let holds = |text: &str| text.contains(key);
-        if !holds(error.message()) && !error.body().is_some_and(holds) && !error.code().is_some_and(holds) {
-            return error;
-        }
-        let clean = |text: &str| text.replace(key, "[key]");
-        let mut scrubbed = Error::new(error.kind(), clean(error.message()));
-        if let Some(status) = error.status() {
-            scrubbed = scrubbed.with_status(status);
-        }
-        if let Some(code) = error.code() {
-            scrubbed = scrubbed.with_code(clean(code));
-        }
-        if let Some(body) = error.body() {
-            scrubbed = scrubbed.with_body(&clean(body));
-        }
-        if let Some(id) = error.request_id() {
-            scrubbed = scrubbed.with_request_id(id);
-        }
-        if let Some(should) = error.should_retry() {
-            scrubbed = scrubbed.with_should_retry(should);
-        }
-        if let Some(overflow) = error.overflow() {
-            scrubbed = scrubbed.with_overflow(overflow);
-        }
-        match error.retry_after() {
-            Some(wait) => scrubbed.with_retry_after(wait),
-            None => scrubbed,
-        }
     }
 }
 
@@ -329,5 +301,29 @@ impl Timeouts {
 impl Default for Timeouts {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(base_url: &str, host: &str, route: Route) {
+        let address = Address { path: "/p".to_owned(), auth: Auth::Bearer, headers: &[] };
+        let endpoint = Endpoint::new(base_url, address, Key::none());
+        let target = endpoint.target.as_ref().expect("a target");
+        assert_eq!((endpoint.host(), target.route), (host, route), "{base_url}");
+    }
+
+    #[test]
+    fn proxy_is_out_of_the_way_when_a_server_is_on_this_machine() {
+        check("http://127.0.0.1:8080/v1", "127.0.0.1:8080", Route::Loopback);
+        check("http://127.7.7.7", "127.7.7.7", Route::Loopback);
+        check("http://[::1]:80/v1/", "[::1]", Route::Loopback);
+        check("http://LOCALHOST:1234", "localhost:1234", Route::Loopback);
+        check("https://localhost.example", "localhost.example", Route::Outside);
+        check("https://api.openai.com/v1", "api.openai.com", Route::Outside);
+        check("http://10.0.0.1", "10.0.0.1", Route::Outside);
     }
 }

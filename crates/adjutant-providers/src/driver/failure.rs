@@ -7,7 +7,7 @@ use bytes::Bytes;
 use http::response::Parts;
 
 use super::Endpoint;
-use crate::{classify::Refusal, limits};
+use crate::{classify::Refusal, credentials::Secrets, limits};
 
 /// How many bytes of a refused request's answer are read.
 pub(super) const MAX_BODY: usize = 64 * 1024;
@@ -47,8 +47,10 @@ impl Refused {
         self.body.len() < MAX_BODY
     }
 
-    pub(super) fn into_error(self, info: &ModelInfo) -> Error {
+    /// The error. The body is cleaned before it is cut, so that no half of a secret is left of it.
+    pub(super) fn into_error(self, info: &ModelInfo, secrets: &Secrets) -> Error {
         let body = String::from_utf8_lossy(&self.body);
+        let body = secrets.clean(&body);
         let mut error = if (200..300).contains(&self.status) {
             unexpected(info, self.status, &body)
         } else {
@@ -70,14 +72,18 @@ impl Refused {
 
 /// A success with JSON or HTML: an error that came with the wrong status, or another service.
 fn unexpected(info: &ModelInfo, status: u16, body: &str) -> Error {
-    let value = serde_json::from_str::<serde_json::Value>(body).ok();
-    let error = value.as_ref().filter(|value| value.get("error").is_some_and(|error| !error.is_null()));
-    if let Some(refusal) = error.and_then(Refusal::of_value) {
-        return refusal.into_error(&format!("{} answered with an error", info.id), body);
-    }
-    let excerpt: String = body.trim().chars().take(MAX_EXCERPT).collect();
-    let text = format!("{} answered with something else than an event stream: {excerpt}", info.id);
-    Error::new(ErrorKind::Protocol, text).with_status(status).with_body(body)
+    told(info, body).unwrap_or_else(|| {
+        let excerpt: String = body.trim().chars().take(MAX_EXCERPT).collect();
+        let text = format!("{} answered with something else than an event stream: {excerpt}", info.id);
+        Error::new(ErrorKind::Protocol, text).with_status(status).with_body(body)
+    })
+}
+
+/// The error that a success tells, if it does.
+pub(super) fn told(info: &ModelInfo, body: &str) -> Option<Error> {
+    let value = serde_json::from_str::<serde_json::Value>(body).ok()?;
+    value.get("error").filter(|error| !error.is_null())?;
+    Some(Refusal::of_value(&value)?.into_error(&format!("{} answered with an error", info.id), body))
 }
 
 /// The request could not be sent, or its answer did not begin.
@@ -116,6 +122,12 @@ pub(super) fn timed_out(endpoint: &Endpoint, answered: bool) -> Error {
         format!("no answer came from {host} within {:?}", timeouts.first_byte)
     };
     Error::new(ErrorKind::Timeout, text)
+}
+
+/// The key was not there in time.
+pub(super) fn keyless(endpoint: &Endpoint) -> Error {
+    let (host, limit) = (endpoint.host(), endpoint.timeouts().first_byte);
+    Error::new(ErrorKind::Timeout, format!("no key for {host} was there within {limit:?}"))
 }
 
 /// The texts of an error's sources, in lower case.

@@ -1,11 +1,14 @@
 //! One request with one JSON answer: for what is not streamed. It never retries either.
 
+use std::sync::Arc;
+
 use adjutant_llm::{Error, ErrorKind, ModelInfo};
 use bytes::{Bytes, BytesMut};
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, timeout_at};
 
 use super::{Endpoint, failure};
+use crate::{credentials::Secrets, limits};
 
 /// How many bytes an answer may have.
 const MAX_ANSWER: usize = 256 * 1024 * 1024;
@@ -19,45 +22,82 @@ pub(crate) async fn post<T: DeserializeOwned>(endpoint: &Endpoint, info: &ModelI
         return Err(Error::new(ErrorKind::Config, "a model of a provider was asked outside of a tokio runtime"));
     }
     let limit = Instant::now() + endpoint.timeouts().first_byte;
+    let mut secrets = endpoint.secrets();
     let secret = match endpoint.key().resolving() {
-        Some(resolving) => timeout_at(limit, resolving).await.map_err(|_| failure::timed_out(endpoint, false))??,
+        Some(resolving) => {
+            let resolved = timeout_at(limit, resolving).await.unwrap_or_else(|_| Err(failure::keyless(endpoint)));
+            resolved.map_err(|error| secrets.scrub(error))?
+        }
         None => None,
     };
     let secret = secret.as_deref().map(str::trim).filter(|it| !it.is_empty());
-    let exchange = exchange(endpoint, info, secret, body);
-    let answer = match timeout_at(limit, exchange).await {
-        Ok(answer) => answer,
-        Err(_) => Err(failure::timed_out(endpoint, false)),
-    };
-    answer.and_then(|bytes| read(info, &bytes)).map_err(|error| endpoint.scrub(error, secret))
+    secrets.add(secret.unwrap_or_default());
+    let exchange = exchange(endpoint, info, secret, &secrets, body);
+    let answer = timeout_at(limit, exchange).await.unwrap_or_else(|_| Err(failure::timed_out(endpoint, false)));
+    answer.and_then(|answer| read(info, &answer)).map_err(|error| secrets.scrub(error))
 }
 
-async fn exchange(endpoint: &Endpoint, info: &ModelInfo, secret: Option<&str>, body: Bytes) -> Result<Bytes, Error> {
+/// An answer that was no refusal.
+struct Answer {
+    request_id: Option<Arc<str>>,
+    bytes: Bytes,
+}
+
+async fn exchange(
+    endpoint: &Endpoint,
+    info: &ModelInfo,
+    secret: Option<&str>,
+    secrets: &Secrets,
+    body: Bytes,
+) -> Result<Answer, Error> {
     let (client, request) = endpoint.request(&Default::default(), secret, body.into())?;
     let mut response = client.execute(request).await.map_err(|error| failure::unreachable(endpoint, error))?;
     let refused = !response.status().is_success();
+    let request_id = limits::request_id(response.headers());
     let mut answer = BytesMut::new();
-    while let Some(bytes) = response.chunk().await.map_err(|error| failure::broken(endpoint, error))? {
-        answer.extend_from_slice(&bytes);
+    loop {
+        match response.chunk().await {
+            Ok(Some(bytes)) => answer.extend_from_slice(&bytes),
+            Ok(None) => break,
+            // A refusal says enough as far as it came.
+            Err(_) if refused => break,
+            Err(error) => {
+                let error = failure::broken(endpoint, error);
+                return Err(identified(error, request_id));
+            }
+        }
         if answer.len() > MAX_ANSWER {
-            return Err(Error::new(ErrorKind::Protocol, "the answer has more than 256 MiB"));
+            let error = Error::new(ErrorKind::Protocol, "the answer has more than 256 MiB");
+            return Err(identified(error, request_id));
         }
         if refused && answer.len() > failure::MAX_BODY {
             break;
         }
     }
     if !refused {
-        return Ok(answer.freeze());
+        return Ok(Answer { request_id, bytes: answer.freeze() });
     }
     let (parts, ()) = http::Response::<reqwest::Body>::from(response).map(drop).into_parts();
     let mut refused = failure::Refused::new(&parts);
     refused.take(Some(&answer.freeze()));
-    Err(refused.into_error(info))
+    Err(refused.into_error(info, secrets))
 }
 
-fn read<T: DeserializeOwned>(info: &ModelInfo, answer: &[u8]) -> Result<T, Error> {
-    serde_json::from_slice(answer).map_err(|error| {
-        let text = format!("{} answered with something else than was asked for", info.id);
-        Error::new(ErrorKind::Protocol, text).with_body(&String::from_utf8_lossy(answer)).with_source(error)
+/// The answer, or what it says instead: some servers say an error under the status of a success.
+fn read<T: DeserializeOwned>(info: &ModelInfo, answer: &Answer) -> Result<T, Error> {
+    serde_json::from_slice(&answer.bytes).map_err(|source| {
+        let body = String::from_utf8_lossy(&answer.bytes);
+        let error = failure::told(info, &body).unwrap_or_else(|| {
+            let text = format!("{} answered with something else than was asked for", info.id);
+            Error::new(ErrorKind::Protocol, text).with_body(&body).with_source(source)
+        });
+        identified(error, answer.request_id.clone())
     })
+}
+
+fn identified(error: Error, id: Option<Arc<str>>) -> Error {
+    match id {
+        Some(id) => error.with_request_id(id),
+        None => error,
+    }
 }

@@ -1,0 +1,10 @@
+//! The wires, embedders and observers against servers on this machine: what is sent, and what is made of the answers.
+
+mod embed;
+mod keys;
+mod observe;
+mod provider;
+mod refusals;
+mod server;
+mod tape;
+mod wires;
