@@ -2,6 +2,7 @@
 
 use std::{path::PathBuf, str::FromStr, time::Duration};
 
+use adjutant::llm::Effort;
 use clap::{Parser, Subcommand};
 
 use crate::exit;
@@ -21,13 +22,29 @@ pub(crate) enum Command {
     /// Lists the known models with their limits and prices, and which keys are present.
     ///
     /// A key is never printed, only the name of its variable.
-    Models,
+    Models(Models),
+}
+
+/// Which models are listed.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Models {
+    /// Lists the models of one provider, and where it is, what it speaks and how its key is called.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) provider: Option<String>,
+
+    /// Shows every provider, also those without a listed model and without a key.
+    #[arg(long, conflicts_with = "provider")]
+    pub(crate) all: bool,
 }
 
 /// Runs an agent with read-only file tools on a directory.
 ///
 /// The answer is written to standard output as it comes; tool calls, warnings and a summary go to standard error. Ctrl-C
 /// ends the run and keeps what was said; a second Ctrl-C ends the command at once.
+///
+/// A request that fails is tried again, also after the answer broke off in the middle. What was written of it is void
+/// then: its line is ended, a line "[taken back: …]" follows on standard output unless that is a terminal, and the cause
+/// stands on standard error. Scripts take --final, --schema or --json, whose output holds nothing void unmarked.
 ///
 /// The prompt is made of PROMPT and then the contents of the files of --file, in the order given, with an empty line
 /// between two parts. PROMPT `-` stands for what standard input holds. Without PROMPT and --file, standard input is the
@@ -46,12 +63,51 @@ pub(crate) struct Run {
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub(crate) root: PathBuf,
 
-    /// The model, as provider/name; `adjutant models` lists the known ones.
+    /// The model, as provider/name; after commas, those that are asked in its place when it fails.
     ///
-    /// Without it: the variable ADJUTANT_MODEL, the default of the provider whose key is present, a server on this
-    /// machine (Ollama, llama.cpp, LM Studio), or offline/planner, which is no language model.
-    #[arg(short, long, value_name = "NAME")]
-    pub(crate) model: Option<String>,
+    /// `adjutant models` lists the known ones. Without it: the variable ADJUTANT_MODEL, the default of the provider whose
+    /// key is present, a server on this machine (Ollama, llama.cpp, LM Studio), or offline/planner, which is no language
+    /// model. The variable ADJUTANT_PROVIDERS names a JSON file of more providers and models:
+    /// {"providers": [{"name", "base_url", "wire", "key_variables", …}], "models": [{"id", "context_window", …}]}.
+    #[arg(short, long = "model", value_name = "NAME[,NAME…]", value_delimiter = ',')]
+    pub(crate) models: Vec<String>,
+
+    /// How often a failed request is tried again, before another model is asked; 0 to 10.
+    #[arg(long, value_name = "N", default_value = "2", value_parser = clap::value_parser!(u32).range(0..=10))]
+    pub(crate) retries: u32,
+
+    /// How much the model thinks: off, minimal, low, medium, high or max; without it, as it does by itself.
+    ///
+    /// Of what a model does not have, the nearest that it has is taken, with a warning.
+    #[arg(long, value_name = "LEVEL")]
+    pub(crate) thinking: Option<Effort>,
+
+    /// The answer is JSON that fits the JSON schema of this file: one line on standard output, and nothing else.
+    ///
+    /// The agent works with its tools as always. An answer that does not fit is asked for again, up to three times
+    /// beside --max-turns; if none fits, nothing is written and the exit code is 4. With --json, the last line is
+    /// {"event":"answer","value":…,"requests":…,"usage":…,"cost":…}.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) schema: Option<PathBuf>,
+
+    /// Writes only the last reply to standard output, whole, when the run has finished; nothing if it did not finish.
+    #[arg(long = "final", conflicts_with_all = ["json", "schema"])]
+    pub(crate) last: bool,
+
+    /// Records what the model is asked and how it answers in a new file, a cassette.
+    ///
+    /// It holds the conversation as it was, and no keys. A file that exists is not overwritten.
+    #[arg(long, value_name = "CASSETTE")]
+    pub(crate) record: Option<PathBuf>,
+
+    /// Answers from a cassette, without a network and without keys.
+    ///
+    /// The prompt and the options must be those of the recorded run. The tools really run, so the directory must hold
+    /// what it held. Standard output is then that of the recorded run, byte for byte; with --json, all but the agent's id,
+    /// the times, for which the clock stands still at 0, and the order in which calls that run together end. --timeout and
+    /// --retries have no effect.
+    #[arg(long, value_name = "CASSETTE", conflicts_with = "models")]
+    pub(crate) replay: Option<PathBuf>,
 
     /// How many requests the agent may make, at least 1, or `unlimited`.
     #[arg(long, value_name = "N", default_value = "50")]
@@ -62,6 +118,8 @@ pub(crate) struct Run {
     pub(crate) timeout: Option<Duration>,
 
     /// Writes every event of the run to standard output, one JSON object a line, and nothing else.
+    ///
+    /// What the events of a reply told is void when `reply_retracted` follows them.
     #[arg(long)]
     pub(crate) json: bool,
 

@@ -8,7 +8,8 @@ use adjutant::{
 /// What a user can do about a failed call of this model, if anything.
 pub(crate) fn cure(error: &Error, model: &ModelId, credentials: &[Credential]) -> Option<String> {
     let provider = model.as_str().split('/').next().unwrap_or_default();
-    let credential = credentials.iter().find(|it| it.provider == provider);
+    let mut of_provider = credentials.iter().filter(|it| it.provider == provider);
+    let credential = of_provider.clone().find(|it| it.present).or_else(|| of_provider.next());
     match error.kind() {
         ErrorKind::Auth => Some(match credential {
             Some(credential) => format!("check the key in {}", credential.variable),
@@ -38,6 +39,13 @@ mod tests {
 
     use super::*;
 
+    #[test]
+    fn cure_names_the_key_that_is_there_when_there_are_several() {
+        let credentials = Chooser::new(|name| (name == "GOOGLE_API_KEY").then(|| "k".into())).credentials();
+        let cure = cure(&Error::new(ErrorKind::Auth, "x"), &"gemini/m".into(), &credentials);
+        assert_eq!(cure.as_deref(), Some("check the key in GOOGLE_API_KEY"));
+    }
+
     #[track_caller]
     fn check(error: &Error, model: &str, expect: Option<&str>) {
         let credentials = Chooser::new(|_| None).credentials();
@@ -50,6 +58,7 @@ mod tests {
         check(&error(ErrorKind::Auth), "anthropic/m", Some("check the key in ANTHROPIC_API_KEY"));
         check(&error(ErrorKind::Auth), "openai/m", Some("check the key in OPENAI_API_KEY"));
         check(&error(ErrorKind::Auth), "ollama/m", Some("check what ollama asks callers for"));
+        check(&error(ErrorKind::Auth), "gemini/m", Some("check the key in GEMINI_API_KEY"));
         check(&error(ErrorKind::Overloaded), "openai/m", Some("try again later"));
         let limited = error(ErrorKind::RateLimited).with_retry_after(Duration::from_secs(2));
         check(&limited, "openai/m", Some("try again in 2s"));

@@ -9,8 +9,9 @@ pub(crate) const TABLE: &str = "\
 Exit codes:
     0  the run finished, or the reader of standard output went away
     1  the run failed: an error or a refusal of the model, or output that cannot be written
-    2  usage or configuration: a bad option, no such model, no key, no such directory, an empty prompt
+    2  usage or configuration: a bad option or file, no such model, no key, no such directory, an empty prompt
     3  a limit ended the run: --max-turns
+    4  the run finished, but no answer fits --schema
   124  the deadline of --timeout ended the run
   130  the user ended the run with Ctrl-C";
 
@@ -25,6 +26,8 @@ pub(crate) enum Exit {
     Usage = 2,
     /// A limit of the run was reached.
     Limit = 3,
+    /// No answer fits the schema.
+    Unfit = 4,
     /// The deadline came; the number of `timeout(1)`.
     Deadline = 124,
     /// The user wished to stop; the number of a shell for SIGINT.
@@ -75,5 +78,6 @@ mod tests {
             assert_eq!((Exit::of(&outcome), exit as u8), (exit, code), "{outcome:?}");
             assert!(TABLE.contains(&format!("\n{code:>5}  ")), "{code}");
         }
+        assert!(TABLE.contains(&format!("\n{:>5}  ", Exit::Unfit as u8)));
     }
 }

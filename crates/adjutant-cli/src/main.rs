@@ -6,18 +6,26 @@
 //! |---|---|
 //! | 0 | the run finished, or the reader of standard output went away |
 //! | 1 | the run failed: an error or a refusal of the model, or output that cannot be written |
-//! | 2 | usage or configuration: a bad option, no such model, no key, no such directory, an empty prompt |
+//! | 2 | usage or configuration: a bad option or file, no such model, no key, no such directory, an empty prompt |
 //! | 3 | a limit ended the run: `--max-turns` |
+//! | 4 | the run finished, but no answer fits `--schema` |
 //! | 124 | the deadline of `--timeout` ended the run |
 //! | 130 | the user ended the run with Ctrl-C |
 
 mod amount;
+mod answer;
 mod args;
+mod cast;
+mod chooser;
 mod cure;
+mod ending;
 mod exit;
+mod file;
 mod interrupt;
+mod meter;
 mod models;
 mod plain;
+mod played;
 mod problem;
 mod prompt;
 mod run;
@@ -34,7 +42,7 @@ use args::{Args, Command};
 fn main() -> ExitCode {
     let ended = match Args::parse().command {
         Command::Run(args) => run::run(args),
-        Command::Models => models::models(),
+        Command::Models(args) => models::models(&args),
     };
     match ended {
         Ok(exit) => exit.into(),

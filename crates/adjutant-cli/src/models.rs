@@ -5,61 +5,150 @@ use std::io::{self, Write};
 use adjutant::{
     Model,
     llm::ModelInfo,
-    providers::{Chooser, Credential, catalogue, offline::OfflineModel},
+    providers::{Chooser, Credential, Provider, WireKind, offline::OfflineModel},
 };
 
 use crate::{
     amount::{grouped, price},
+    args::Models,
+    chooser,
     exit::Exit,
     problem::Problem,
+    screen,
 };
 
-/// The heads of the columns; all but the first are numbers.
-const HEADS: [&str; 7] = ["MODEL", "WINDOW", "OUTPUT", "IN", "OUT", "CACHE READ", "CACHE WRITE"];
+/// How many columns the table has.
+const COLUMNS: usize = 9;
+/// The heads of the columns; all but the first stand at the right.
+const HEADS: [&str; COLUMNS] =
+    ["MODEL", "WINDOW", "OUTPUT", "THINKING", "IN", "OUT", "CACHE READ", "CACHE WRITE", "1 H WRITE"];
+/// What the table means.
+const LEGEND: &str = "\
+Window and output in tokens, prices in US dollars for a million tokens; `1 h write` keeps the cache for an hour.
+";
 
 /// Lists the models on standard output.
-pub(crate) fn models() -> Result<Exit, Problem> {
-    let credentials = Chooser::new(|name| std::env::var(name).ok()).credentials();
-    let text = text(catalogue::known(), &credentials);
+pub(crate) fn models(args: &Models) -> Result<Exit, Problem> {
+    let chooser = chooser::chooser()?;
+    let text = match &args.provider {
+        Some(name) => one(&chooser, name)?,
+        None => every(&chooser, args.all),
+    };
     let mut out = io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Problem::new(Exit::Failed, "cannot write to standard output").cause(&error))
-        }
-        _ => Ok(Exit::Finished),
-    }
+    screen::is_read(out.write_all(text.as_bytes()).and_then(|()| out.flush()))?;
+    Ok(Exit::Finished)
 }
 
-fn text(known: impl Iterator<Item = ModelInfo>, credentials: &[Credential]) -> String {
-    let mut rows = vec![HEADS.map(str::to_owned)];
-    rows.extend(known.map(|info| row(&info)));
-    rows.push(row(OfflineModel::new().info()));
-    let mut text = table(&rows);
-    text += "Window and output in tokens, prices in US dollars for a million tokens. offline/planner is no language model.\n\n";
-    for credential in credentials {
+/// Every model, and the keys that matter: of providers with models in the list, and those that are there.
+fn every(chooser: &Chooser, all: bool) -> String {
+    let planner = OfflineModel::new();
+    let mut text = table(chooser.models().chain([planner.info()]));
+    text += LEGEND;
+    text += "offline/planner is no language model.\n\n";
+    if all {
+        let blocks: Vec<String> = chooser.providers().map(|provider| about(chooser, provider)).collect();
+        return text + &blocks.join("\n");
+    }
+    let credentials = chooser.credentials();
+    let is_listed = |provider: &str| chooser.models().any(|info| info.provider() == provider);
+    let matters = |it: &Credential| it.present || is_listed(&it.provider);
+    let width = credentials.iter().filter(|it| matters(it)).map(|it| it.variable.len()).max().unwrap_or_default();
+    for credential in credentials.iter().filter(|it| matters(it)) {
         let present = if credential.present { "present" } else { "missing" };
-        text += &format!("{:<18} {present}, for {}/…\n", credential.variable, credential.provider);
+        text += &format!("{:<width$}  {present}, for {}/…\n", credential.variable, credential.provider);
+    }
+    let is_shown = |name: &str| is_listed(name) || credentials.iter().any(|it| it.present && it.provider == name);
+    let others: Vec<&str> = chooser.providers().map(|it| &*it.name).filter(|name| !is_shown(name)).collect();
+    if !others.is_empty() {
+        text += &format!("Also: {}; --provider shows one of them, --all all.\n", others.join(", "));
     }
     text + "Without a key: ollama/…, llama-server/… and lmstudio/… of a server on this machine, and offline/planner.\n"
 }
 
-fn row(info: &ModelInfo) -> [String; 7] {
-    let [input, output, read, write] = match info.price {
-        Some(it) => [it.input, it.output, it.cache_read, it.cache_write].map(price),
-        None => ["?"; 4].map(str::to_owned),
+/// One provider and its models.
+fn one(chooser: &Chooser, name: &str) -> Result<String, Problem> {
+    let name = name.trim().trim_end_matches('/');
+    let Some(provider) = chooser.providers().find(|it| it.name == name) else {
+        if name == "offline" {
+            return Ok(table([OfflineModel::new().info()].into_iter()) + "offline/planner is no language model.\n");
+        }
+        // The one who chooses knows the nearest names.
+        return Err(match chooser.model(&format!("{name}/model")) {
+            Err(error) => Problem::of(Exit::Usage, &error),
+            Ok(_) => Problem::new(Exit::Usage, format!("no provider is called {name:?}")),
+        });
     };
-    let (window, reply) = (grouped(info.context_window), grouped(info.max_output_tokens));
-    [info.id.to_string(), window, reply, input, output, read, write]
+    let models: Vec<&ModelInfo> = chooser.models().filter(|info| info.provider() == name).collect();
+    let mut text = String::new();
+    if !models.is_empty() {
+        text = table(models.into_iter()) + LEGEND + "\n";
+    }
+    Ok(text + &about(chooser, provider))
 }
 
-fn table(rows: &[[String; 7]]) -> String {
+/// What a provider speaks, where it is, and how its key is called.
+fn about(chooser: &Chooser, provider: &Provider) -> String {
+    let wire = match provider.wire {
+        WireKind::Messages => "Anthropic Messages".to_owned(),
+        WireKind::Responses => "OpenAI Responses".to_owned(),
+        WireKind::Gemini => "Google Gemini".to_owned(),
+        WireKind::Chat if provider.like.is_empty() => "OpenAI Chat Completions".to_owned(),
+        WireKind::Chat => format!("OpenAI Chat Completions, like {}", provider.like),
+        _ => "unknown".to_owned(),
+    };
+    let address = [public(&provider.base_url), provider.base_url_variable.clone()];
+    let address: Vec<String> = address.into_iter().filter(|it| !it.is_empty()).collect();
+    let credentials = chooser.credentials();
+    let state = |it: &Credential| format!("{} ({})", it.variable, if it.present { "present" } else { "missing" });
+    let mut keys: Vec<String> = credentials.iter().filter(|it| it.provider == provider.name).map(state).collect();
+    if keys.is_empty() || provider.key_optional {
+        keys.push("none".to_owned());
+    }
+    let names = if provider.any_model { "any name" } else { "those of the list; any, if the address is set" };
+    format!(
+        "provider  {}\nwire      {wire}\naddress   {}\nkey       {}\nmodels    {names}\n",
+        provider.name,
+        address.join(", or what is set as "),
+        keys.join(" or ")
+    )
+}
+
+/// An address without what may be secret in it.
+fn public(url: &str) -> String {
+    let url = url.split(['?', '#']).next().unwrap_or_default();
+    match url.split_once("://") {
+        Some((scheme, rest)) => {
+            let (host, path) = rest.split_once('/').map_or((rest, None), |(host, path)| (host, Some(path)));
+            let host = host.rsplit('@').next().unwrap_or_default();
+            path.map_or_else(|| format!("{scheme}://{host}"), |path| format!("{scheme}://{host}/{path}"))
+        }
+        None => url.to_owned(),
+    }
+}
+
+fn row(info: &ModelInfo) -> [String; COLUMNS] {
+    let [input, output, read, write, hour] = match info.price {
+        Some(it) => [it.input, it.output, it.cache_read, it.cache_write, it.cache_write_1h].map(price),
+        None => ["?"; 5].map(str::to_owned),
+    };
+    let (window, reply) = (grouped(info.context_window), grouped(info.max_output_tokens));
+    let thinking = match &info.efforts[..] {
+        [] => "-".to_owned(),
+        [only] => only.to_string(),
+        [least, .., most] => format!("{least}–{most}"),
+    };
+    [info.id.to_string(), window, reply, thinking, input, output, read, write, hour]
+}
+
+fn table<'a>(models: impl Iterator<Item = &'a ModelInfo>) -> String {
+    let rows: Vec<[String; COLUMNS]> = [HEADS.map(str::to_owned)].into_iter().chain(models.map(row)).collect();
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
-    let widths: [usize; 7] = std::array::from_fn(width);
+    let widths: [usize; COLUMNS] = std::array::from_fn(width);
     let mut text = String::new();
-    for [name, numbers @ ..] in rows {
+    for [name, rest @ ..] in &rows {
         text += &format!("{name:<0$}", widths[0]);
-        for (number, width) in numbers.iter().zip(&widths[1..]) {
-            text += &format!("  {number:>width$}");
+        for (cell, width) in rest.iter().zip(&widths[1..]) {
+            text += &format!("  {cell:>width$}");
         }
         text.push('\n');
     }
@@ -68,25 +157,46 @@ fn table(rows: &[[String; 7]]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use adjutant::llm::Price;
+    use adjutant::llm::{Effort, Price};
+    use adjutant::providers::catalogue::Catalogue;
 
     use super::*;
 
-    #[test]
-    fn text_lists_models_and_keys_when_some_are_present() {
-        let known = ModelInfo::new("p/small").price(Price::dollars(0.25, 2.0, 0.025, 0.25));
-        let credentials = Chooser::new(|name| (name == "OPENAI_API_KEY").then(|| "secret".into())).credentials();
-        let expect = "\
-MODEL                WINDOW  OUTPUT     IN    OUT  CACHE READ  CACHE WRITE
-p/small             128,000   8,192  $0.25  $2.00      $0.025        $0.25
-p/other             128,000   8,192      ?      ?           ?            ?
-offline/planner  10,000,000   8,192  $0.00  $0.00       $0.00        $0.00
-Window and output in tokens, prices in US dollars for a million tokens. offline/planner is no language model.
+    fn chooser() -> Chooser {
+        let price = Price::dollars(0.25, 2.0, 0.025, 0.25).hour_writes(0.5);
+        let small = ModelInfo::new("acme/small").price(price).thinks([Effort::Off, Effort::Low], Default::default());
+        let acme = Provider::new("acme", "https://user:secret@llm.acme.example/v1?key=secret").key_variable("ACME_KEY");
+        Chooser::new(|name| (name == "GROQ_API_KEY").then(|| "secret".into()))
+            .provider(acme.like("vllm"))
+            .catalogue(Catalogue::empty().with(small).with(ModelInfo::new("acme/other")))
+    }
 
-ANTHROPIC_API_KEY  missing, for anthropic/…
-OPENAI_API_KEY     present, for openai/…
-Without a key: ollama/…, llama-server/… and lmstudio/… of a server on this machine, and offline/planner.
+    #[test]
+    fn one_tells_everything_when_a_provider_is_named() {
+        let expect = "\
+MODEL        WINDOW  OUTPUT  THINKING     IN    OUT  CACHE READ  CACHE WRITE  1 H WRITE
+acme/small  128,000   8,192   off–low  $0.25  $2.00      $0.025        $0.25      $0.50
+acme/other  128,000   8,192         -      ?      ?           ?            ?          ?
+Window and output in tokens, prices in US dollars for a million tokens; `1 h write` keeps the cache for an hour.
+
+provider  acme
+wire      OpenAI Chat Completions, like vllm
+address   https://llm.acme.example/v1
+key       ACME_KEY (missing)
+models    any name
 ";
-        assert_eq!(text([known, ModelInfo::new("p/other")].into_iter(), &credentials), expect);
+        assert_eq!(one(&chooser(), "acme").as_deref(), Ok(expect));
+    }
+
+    #[test]
+    fn every_shows_the_keys_that_matter_when_there_are_many_providers() {
+        let text = every(&chooser(), false);
+        let keys: Vec<&str> = text.lines().filter(|line| line.contains(", for ")).collect();
+        assert!(keys.contains(&"ACME_KEY           missing, for acme/…"), "{text}");
+        assert!(keys.contains(&"GROQ_API_KEY       present, for groq/…"), "{text}");
+        assert!(!keys.iter().any(|line| line.contains("TOGETHER")), "{text}");
+        assert!(text.lines().any(|line| line.starts_with("Also: ") && line.contains("together, ")), "{text}");
+        assert!(!text.contains("secret"), "{text}");
+        assert!(every(&chooser(), true).contains("provider  together\n"));
     }
 }

@@ -1,25 +1,26 @@
 //! `adjutant run`: one prompt, one agent, one run.
 
-use std::io;
+use std::{io, sync::Arc};
 
 use adjutant::{
-    Agent, Cancel, Event, EventKind, Limits, Outcome, RunOptions, Running,
-    llm::ErrorKind,
-    providers::{Chooser, Chosen, How},
+    Agent, Cancel, Event, EventKind, Limits, RunOptions, Running,
+    llm::{FixedWorld, Options, ToolDecl},
     toolkit::Files,
     tools::Tools,
 };
+use tokio::time::Instant;
 
 use crate::{
+    answer::Answer,
     args::{MaxTurns, Run},
-    cure,
+    cast::Cast,
+    ending,
     exit::Exit,
     interrupt,
     problem::Problem,
     prompt,
-    screen::{Chatter, Screen},
-    show::{self, Line, Show},
-    summary::summary,
+    screen::{self, Chatter, Screen},
+    show::{self, Line, Said, Show},
 };
 
 /// What the agent is told about itself.
@@ -29,24 +30,40 @@ change nothing. Paths are relative to that directory.
 Look before you answer: use the tools, and answer from what they return, not from what such directories usually hold. \
 Name the files that you rely on. If the files do not hold the answer, say so.";
 
+/// A run in the making: what it is made of, and what is needed when it has ended.
+#[derive(Debug)]
+pub(crate) struct Job<'a> {
+    pub(crate) args: &'a Run,
+    pub(crate) cast: Cast,
+    pub(crate) answer: Option<Answer>,
+    pub(crate) system: Arc<str>,
+    pub(crate) tools: Arc<[ToolDecl]>,
+    pub(crate) options: Options,
+    pub(crate) agent: Agent,
+    pub(crate) cancel: Cancel,
+    /// When everything must have ended.
+    pub(crate) until: Option<Instant>,
+}
+
 /// Runs an agent on a prompt.
 pub(crate) fn run(args: Run) -> Result<Exit, Problem> {
     let tools = Files::new(&args.root)
         .map_err(|error| Problem::of(Exit::Usage, &error).hint("--root names the directory to work on"))?
         .toolbox();
+    let answer = args.schema.as_deref().map(Answer::read).transpose()?;
     let prompt = prompt::read(args.prompt.as_deref(), &args.files)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()
         .map_err(|error| Problem::new(Exit::Failed, "cannot start the runtime").cause(&error))?;
-    let ended = runtime.block_on(perform(&args, prompt, tools));
+    let ended = runtime.block_on(perform(&args, prompt, tools, answer));
     // A tool that is still reading a file must not hold up the end.
     runtime.shutdown_background();
     ended
 }
 
-async fn perform(args: &Run, prompt: String, tools: Tools) -> Result<Exit, Problem> {
+async fn perform(args: &Run, prompt: String, tools: Tools, answer: Option<Answer>) -> Result<Exit, Problem> {
     let chatter = match (args.quiet, args.json) {
         (true, _) => Chatter::None,
         (false, true) => Chatter::Lines,
@@ -55,29 +72,54 @@ async fn perform(args: &Run, prompt: String, tools: Tools) -> Result<Exit, Probl
     let cancel = Cancel::new();
     interrupt::listen(cancel.clone(), chatter)
         .map_err(|error| Problem::new(Exit::Failed, "cannot listen for Ctrl-C").cause(&error))?;
-    let chooser = Chooser::new(|name| std::env::var(name).ok());
-    let chosen = tokio::select! {
-        chosen = chooser.choose(args.model.as_deref()) => chosen.map_err(|error| Problem::of(Exit::Usage, &error))?,
+    let cast = tokio::select! {
+        cast = Cast::new(args) => cast?,
         () = cancel.cancelled() => return Ok(Exit::Cancelled),
     };
     let mut screen = Screen::new(chatter);
-    notice(&chosen).into_iter().for_each(|line| screen.tell(&line));
-    let limits = match args.max_turns {
-        MaxTurns::AtMost(turns) => Limits::new().max_turns(turns),
-        MaxTurns::Unlimited => Limits::new().unlimited_turns(),
-    };
-    let mut options = RunOptions::new().cancel(cancel);
-    if let Some(within) = args.timeout {
-        options = options.deadline(within);
-    }
-    let agent = Agent::new(chosen.model.clone()).instructions(INSTRUCTIONS).toolbox(tools).limits(limits);
-    let running = agent.stream_with(prompt, options).map_err(|error| Problem::of(Exit::Usage, &error))?;
+    cast.notice.iter().for_each(|line| screen.tell(line));
+    let job = Job::new(args, cast, tools, answer, cancel);
+    let running = job.start(prompt)?;
     let ended = follow(running, args, &mut screen).await;
     screen.rest();
-    let cure = |error: &_| cure::cure(error, &chosen.model.info().id, &chooser.credentials());
     match ended? {
         Followed::Unread => Ok(Exit::Finished),
-        Followed::ToEnd(running) => end(*running, args, &screen, cure).await,
+        Followed::ToEnd(running) => ending::end(*running, &job, &mut screen).await,
+    }
+}
+
+impl<'a> Job<'a> {
+    fn new(args: &'a Run, cast: Cast, tools: Tools, answer: Option<Answer>, cancel: Cancel) -> Self {
+        let mut options = Options::new();
+        options.thinking = args.thinking;
+        let mut system = INSTRUCTIONS.to_owned();
+        if let Some(answer) = &answer {
+            options = answer.options(options, &*cast.model);
+            system = format!("{system}\n\n{}", answer.instructions());
+        }
+        let limits = match args.max_turns {
+            MaxTurns::AtMost(turns) => Limits::new().max_turns(turns),
+            MaxTurns::Unlimited => Limits::new().unlimited_turns(),
+        };
+        let (system, decls): (Arc<str>, _) = (system.into(), Arc::clone(tools.toolset().decls()));
+        let mut agent = Agent::new(Arc::clone(&cast.model)).instructions(Arc::clone(&system)).toolbox(tools);
+        agent = agent.options(options.clone()).limits(limits);
+        if cast.is_played() {
+            // So that two replays give the same events.
+            agent = agent.world(FixedWorld::at_ms(0));
+        }
+        // A clock that stands still knows no deadline.
+        let within = args.timeout.filter(|_| !cast.is_played());
+        let until = within.and_then(|within| Instant::now().checked_add(within));
+        Self { args, cast, answer, system, tools: decls, options, agent, cancel, until }
+    }
+
+    fn start(&self, prompt: String) -> Result<Running, Problem> {
+        let mut options = RunOptions::new().cancel(self.cancel.clone());
+        if let (Some(_), Some(within)) = (self.until, self.args.timeout) {
+            options = options.deadline(within);
+        }
+        self.agent.stream_with(prompt, options).map_err(|error| Problem::of(Exit::Usage, &error))
     }
 }
 
@@ -91,13 +133,19 @@ enum Followed {
 
 /// Shows the events of a run as they come.
 async fn follow(mut running: Running, args: &Run, screen: &mut Screen) -> Result<Followed, Problem> {
-    let mut show = if args.show_thinking { Show::new().with_thinking() } else { Show::new() };
+    let said = match (args.last, &args.schema) {
+        (true, _) => Said::Last,
+        (false, Some(_)) => Said::Nothing,
+        (false, None) => Said::Live,
+    };
+    let mut show = Show::new(said);
+    if args.show_thinking {
+        show = show.with_thinking();
+    }
     while let Some(event) = running.next().await {
         let written = if args.json { write_json(&event, screen) } else { write_lines(&event, &mut show, screen) };
-        match written {
-            Ok(()) => {}
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(Followed::Unread),
-            Err(error) => return Err(Problem::new(Exit::Failed, "cannot write to standard output").cause(&error)),
+        if !screen::is_read(written)? {
+            return Ok(Followed::Unread);
         }
     }
     Ok(Followed::ToEnd(Box::new(running)))
@@ -114,62 +162,5 @@ fn write_json(event: &Event, screen: &mut Screen) -> io::Result<()> {
     match &event.kind {
         EventKind::Warning { warning } => screen.show(&Line::Told(show::of_warning(warning))),
         _ => Ok(()),
-    }
-}
-
-/// Says how a run ended, and what it took.
-async fn end(
-    running: Running,
-    args: &Run,
-    screen: &Screen,
-    cure: impl Fn(&adjutant::llm::Error) -> Option<String>,
-) -> Result<Exit, Problem> {
-    let result = match running.finish().await {
-        Ok(result) => result,
-        Err(error) => {
-            // Wrong before anything was sent: a base URL or a key that cannot be used.
-            let configured =
-                |error: &adjutant::llm::Error| error.kind() == ErrorKind::Config && error.status().is_none();
-            let exit = if error.model_error().is_some_and(configured) { Exit::Usage } else { Exit::Failed };
-            let mut problem = Problem::of(exit, &error);
-            if let Some(hint) = error.model_error().and_then(cure) {
-                problem = problem.hint(hint);
-            }
-            let exit = problem.report();
-            error.result().into_iter().for_each(|result| screen.tell(&summary(result)));
-            return Ok(exit);
-        }
-    };
-    let exit = Exit::of(&result.outcome);
-    match (&result.outcome, exit) {
-        (Outcome::Limit { limit }, _) => {
-            let text = format!("the run stopped at its limit: {limit} ({})", result.turns);
-            Problem::new(exit, text).hint("--max-turns sets how many requests a run may make").report();
-        }
-        (_, Exit::Deadline) => {
-            let within = args.timeout.unwrap_or_default();
-            Problem::new(exit, format!("the run did not end within {within:?}"))
-                .hint("--timeout sets the time")
-                .report();
-        }
-        (_, Exit::Cancelled) => screen.tell("cancelled"),
-        _ => {}
-    }
-    screen.tell(&summary(&result));
-    Ok(exit)
-}
-
-/// How a model came to be chosen, where that was not said on the command line.
-fn notice(chosen: &Chosen) -> Option<String> {
-    let id = &chosen.model.info().id;
-    match &chosen.how {
-        How::Asked => None,
-        How::Variable => Some(format!("model: {id} (ADJUTANT_MODEL names it)")),
-        How::Credential(variable) => Some(format!("model: {id} ({variable} is set)")),
-        How::Loopback { server, base_url } => Some(format!("model: {id} ({server} answers at {base_url})")),
-        _ => Some(format!(
-            "model: {id} (no key and no server on this machine; ANTHROPIC_API_KEY or OPENAI_API_KEY would bring a \
-             language model)"
-        )),
     }
 }

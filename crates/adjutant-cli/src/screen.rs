@@ -7,13 +7,16 @@ use std::{
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::{plain, show::Line};
+use crate::{exit::Exit, plain, problem::Problem, show::Line};
 
 /// How often the spinner turns.
 const TICK: Duration = Duration::from_millis(100);
 
 /// What the spinner looks like: it never takes more than one line.
 const SPINNER: &str = "{spinner} {wide_msg}";
+
+/// What follows a reply on standard output that is taken back.
+const VOID: &str = "[taken back: the reply so far is void and begins again]\n";
 
 /// Where things are written.
 #[derive(Debug)]
@@ -33,6 +36,15 @@ pub(crate) enum Chatter {
     Lines,
     /// Lines, and a spinner while nothing happens.
     Spinner,
+}
+
+/// Whether someone reads what was written to standard output.
+pub(crate) fn is_read(written: io::Result<()>) -> Result<bool, Problem> {
+    match written {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(Problem::new(Exit::Failed, "cannot write to standard output").cause(&error)),
+    }
 }
 
 impl Screen {
@@ -57,6 +69,9 @@ impl Screen {
                 self.tell(text);
                 Ok(())
             }
+            // Who looks at the terminal is told beside it.
+            Line::Void if self.terminal && self.chatter != Chatter::None => Ok(()),
+            Line::Void => self.write(VOID),
             Line::Busy(what) => {
                 self.wait(what);
                 Ok(())
@@ -95,7 +110,8 @@ impl Screen {
         }
     }
 
-    fn wait(&mut self, what: &str) {
+    /// Turns the spinner while this is waited for, if there is one.
+    pub(crate) fn wait(&mut self, what: &str) {
         if self.chatter != Chatter::Spinner {
             return;
         }

@@ -22,11 +22,26 @@ pub(crate) enum Line {
     Told(String),
     /// What is being waited for.
     Busy(String),
+    /// What was said of this reply is void.
+    Void,
+}
+
+/// What is shown of what the model says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Said {
+    /// Everything, as it comes.
+    #[default]
+    Live,
+    /// The last reply, when the run has finished.
+    Last,
+    /// Nothing.
+    Nothing,
 }
 
 /// What was shown so far, as far as it matters for what comes.
 #[derive(Debug, Default)]
 pub(crate) struct Show {
+    said: Said,
     thinking: bool,
     /// Whether the answer stands in the middle of a line.
     midline: bool,
@@ -38,9 +53,9 @@ pub(crate) struct Show {
 }
 
 impl Show {
-    /// Shows everything but thinking.
-    pub(crate) fn new() -> Self {
-        Self::default()
+    /// Shows what is said like this, and no thinking.
+    pub(crate) fn new(said: Said) -> Self {
+        Self { said, ..Self::default() }
     }
 
     /// Shows thinking too.
@@ -66,11 +81,7 @@ impl Show {
             EventKind::TextDelta { block, text } => self.say(*block, text),
             EventKind::ThinkingDelta { text, .. } => self.think(text),
             EventKind::BlockFinished { block, content } => self.close(*block, content),
-            EventKind::ReplyRetracted { cause, .. } => {
-                let told =
-                    format!("the answer so far is void, another attempt follows: {}", plain::line(cause.message()));
-                self.end_line().into_iter().chain([Line::Told(told)]).collect()
-            }
+            EventKind::ReplyRetracted { cause, .. } => self.take_back(cause.message()),
             EventKind::ReplyFinished { .. } => self.end_line(),
             EventKind::ToolStarted { call, name, args, .. } => self.start(*call, name.as_str(), args),
             EventKind::ToolFinished { call, name, result, duration } => {
@@ -83,7 +94,7 @@ impl Show {
 
     fn say(&mut self, block: u32, text: &str) -> Vec<Line> {
         *self.texts.entry(block).or_default() += text.len();
-        if text.is_empty() {
+        if text.is_empty() || self.said != Said::Live {
             return Vec::new();
         }
         self.midline = !text.ends_with('\n');
@@ -127,6 +138,17 @@ impl Show {
         lines
     }
 
+    fn take_back(&mut self, cause: &str) -> Vec<Line> {
+        let seen = self.said == Said::Live && self.texts.values().any(|bytes| *bytes > 0);
+        self.texts.clear();
+        let mut lines = self.end_line();
+        lines.extend(seen.then_some(Line::Void));
+        let what = if seen { "the answer so far is void" } else { "the model broke off" };
+        lines.push(Line::Told(format!("{what}, another attempt follows: {}", plain::line(cause))));
+        lines.push(Line::Busy(MODEL.into()));
+        lines
+    }
+
     fn start(&mut self, call: CallId, name: &str, args: &str) -> Vec<Line> {
         let name = plain::line(name);
         self.running.push((call, name.clone()));
@@ -158,6 +180,11 @@ impl Show {
 
     fn end(&mut self, result: &RunResult) -> Vec<Line> {
         let mut lines = self.end_line();
+        if let (Said::Last, Outcome::Finished { reply, .. }) = (self.said, &result.outcome) {
+            let text = reply.text();
+            let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+            lines.push(Line::Said(text + end));
+        }
         if let Outcome::Finished { why: Why::Length, .. } = result.outcome {
             lines.push(Line::Told("warning: the answer was cut off at the model's output limit".into()));
         }
@@ -170,6 +197,7 @@ pub(crate) fn of_warning(warning: &Warning) -> String {
     let text = plain::line(&warning.message);
     match warning.kind {
         WarningKind::Degraded => text,
+        WarningKind::FellBack => format!("warning: {text}; another model is asked"),
         _ => format!("warning: {text}"),
     }
 }

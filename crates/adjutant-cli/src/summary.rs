@@ -1,21 +1,52 @@
 //! The last line of a run: what it took.
 
+use std::fmt;
+
 use adjutant::{
     RunResult,
     llm::{NanoUsd, Usage},
 };
 
-use crate::amount::grouped;
+use crate::{amount::grouped, meter::Spent};
 
-/// What a run took, for example `turns 2, calls 3, tokens 1,234 in / 56 out, cost $0.0012`.
-pub(crate) fn summary(result: &RunResult) -> String {
-    text(u64::from(result.turns), result.calls.len() as u64, &result.total_usage, result.cost)
+/// What a run took; shown for example as `turns 2, calls 3, tokens 1,234 in / 56 out, cost $0.0012`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Took {
+    pub(crate) turns: u64,
+    pub(crate) calls: u64,
+    pub(crate) usage: Usage,
+    /// Unknown if the price of anything is.
+    pub(crate) cost: Option<NanoUsd>,
 }
 
-fn text(turns: u64, calls: u64, usage: &Usage, cost: Option<NanoUsd>) -> String {
-    let cost = cost.map_or_else(|| "cost unknown".to_owned(), |cost| format!("cost {cost}"));
-    let [turns, calls, input, output] = [turns, calls, usage.input(), usage.output].map(grouped);
-    format!("turns {turns}, calls {calls}, tokens {input} in / {output} out, {cost}")
+impl Took {
+    /// What a run took.
+    pub(crate) fn of(result: &RunResult) -> Self {
+        let (turns, calls) = (u64::from(result.turns), result.calls.len() as u64);
+        Self { turns, calls, usage: result.total_usage, cost: result.cost }
+    }
+
+    /// Adds what an answer took beside the run.
+    pub(crate) fn and(self, spent: Spent) -> Self {
+        Self {
+            turns: self.turns + spent.requests,
+            usage: self.usage + spent.usage,
+            cost: self.cost.zip(spent.cost).map(|(run, answer)| run + answer),
+            ..self
+        }
+    }
+}
+
+impl fmt::Display for Took {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [turns, calls, input, output] =
+            [self.turns, self.calls, self.usage.input(), self.usage.output].map(grouped);
+        write!(f, "turns {turns}, calls {calls}, tokens {input} in / {output} out, ")?;
+        match self.cost {
+            Some(cost) => write!(f, "cost {cost}"),
+            None => f.write_str("cost unknown"),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -23,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_says_what_it_took_when_a_price_is_known_or_not() {
+    fn took_says_what_it_took_when_a_price_is_known_or_not() {
         let usage = Usage {
             input_uncached: 1_000,
             cache_read: 200,
@@ -33,7 +64,8 @@ mod tests {
             reasoning: 7,
         };
         let expect = "turns 2, calls 3, tokens 1,234 in / 56 out, cost";
-        assert_eq!(text(2, 3, &usage, Some(NanoUsd(1_234_000))), format!("{expect} $0.0012"));
-        assert_eq!(text(2, 3, &usage, None), format!("{expect} unknown"));
+        let took = Took { turns: 2, calls: 3, usage, cost: Some(NanoUsd(1_234_000)) };
+        assert_eq!(took.to_string(), format!("{expect} $0.0012"));
+        assert_eq!(Took { cost: None, ..took }.to_string(), format!("{expect} unknown"));
     }
 }

@@ -1,7 +1,9 @@
 //! Agents that are trusted with long work: stream any model, run tools, survive being killed.
 //!
-//! This crate re-exports the others and holds no logic. Features: `providers` (default) brings the wires to model
-//! providers and the offline model, `toolkit` brings ready tools.
+//! This crate re-exports the others and holds no logic: [`llm`] has messages, decorators of models (retry, fallback, rate
+//! limits, time limits, recording), structured answers and embeddings. Features: `providers` (default) brings the wires to
+//! model providers and the offline model, `toolkit` ready tools, `otel` spans and metrics for OpenTelemetry, `tiktoken`
+//! exact token counts.
 //!
 //! ```
 //! use adjutant::{Agent, tool};
@@ -34,6 +36,8 @@ pub use adjutant_agent::{
 pub use adjutant_llm as llm;
 pub use adjutant_llm::Model;
 pub use adjutant_macros::tool_facade as tool;
+#[cfg(feature = "otel")]
+pub use adjutant_otel as otel;
 #[cfg(feature = "providers")]
 pub use adjutant_providers as providers;
 #[cfg(feature = "providers")]

@@ -64,8 +64,8 @@ fn busy(text: &str) -> Line {
 #[test]
 fn text_ends_with_a_line_when_the_model_did_not_end_it() {
     let waiting = busy("waiting for the model");
-    check(Show::new(), [Script::new().text("Hello, world!")], &[waiting.clone(), said("Hello, world!\n")]);
-    check(Show::new(), [Script::new().text("Hello!\n")], &[waiting, said("Hello!\n")]);
+    check(Show::new(Said::Live), [Script::new().text("Hello, world!")], &[waiting.clone(), said("Hello, world!\n")]);
+    check(Show::new(Said::Live), [Script::new().text("Hello!\n")], &[waiting, said("Hello!\n")]);
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn calls_are_told_when_they_succeed_and_fail() {
     let first = Script::new().text("Let me look.").call("good", json!({"path": "."}));
     let second = Script::new().call("bad", json!({})).call_raw("no\nne", "{\x1b");
     let waiting = busy("waiting for the model");
-    let lines = shown(Show::new(), [first, second, Script::new().text("Done.")]);
+    let lines = shown(Show::new(Said::Live), [first, second, Script::new().text("Done.")]);
     let expect = [
         waiting.clone(),
         said("Let me look.\n"),
@@ -98,19 +98,37 @@ fn thinking_is_shown_by_line_when_it_is_wished() {
             .text("So.")
     };
     let waiting = busy("waiting for the model");
-    check(Show::new(), [script()], &[waiting.clone(), said("So.\n")]);
+    check(Show::new(Said::Live), [script()], &[waiting.clone(), said("So.\n")]);
     let expect = [waiting, told("· First this."), told("· Then that."), said("So.\n")];
-    check(Show::new().with_thinking(), [script()], &expect);
+    check(Show::new(Said::Live).with_thinking(), [script()], &expect);
 }
 
 #[test]
 fn text_is_kept_when_the_model_fails_or_takes_it_back() {
     let broke = || Error::new(ErrorKind::Network, "the line\nbroke");
     let waiting = busy("waiting for the model");
-    check(Show::new(), [Script::new().text("Half an").fail(broke())], &[waiting.clone(), said("Half an\n")]);
-    let again = Script::new().text("Whole.").after_retracted(Script::new().text("Half"), broke());
+    check(Show::new(Said::Live), [Script::new().text("Half an").fail(broke())], &[waiting.clone(), said("Half an\n")]);
+    let again = || Script::new().text("Whole.").after_retracted(Script::new().text("Half"), broke());
     let void = told("the answer so far is void, another attempt follows: the line broke");
-    check(Show::new(), [again], &[waiting, said("Half\n"), void, said("Whole.\n")]);
+    let expect = [waiting.clone(), said("Half\n"), Line::Void, void, waiting.clone(), said("Whole.\n")];
+    check(Show::new(Said::Live), [again()], &expect);
+    let broke_off = told("the model broke off, another attempt follows: the line broke");
+    let expect = [waiting.clone(), broke_off.clone(), waiting.clone(), said("Whole.\n")];
+    check(Show::new(Said::Last), [again()], &expect);
+    check(Show::new(Said::Nothing), [again()], &[waiting.clone(), broke_off, waiting]);
+}
+
+#[test]
+fn last_reply_alone_is_shown_when_that_is_wished() {
+    let scripts = || [Script::new().text("Let me look.").call("good", json!({})), Script::new().text("Done.")];
+    let waiting = busy("waiting for the model");
+    let calls = [told("→ good {}"), busy("good"), told("✓ good 12 ms")];
+    let mut expect = [&[waiting.clone()][..], &calls, &[waiting.clone(), waiting.clone()]].concat();
+    check(Show::new(Said::Nothing), scripts(), &expect);
+    expect.push(said("Done.\n"));
+    check(Show::new(Said::Last), scripts(), &expect);
+    let broke = Error::new(ErrorKind::Network, "the line broke");
+    check(Show::new(Said::Last), [Script::new().text("Half").fail(broke)], &[waiting]);
 }
 
 #[test]
@@ -118,21 +136,23 @@ fn warnings_are_told_when_there_are_some() {
     let script = Script::new()
         .warning(Warning::new(WarningKind::Degraded, "offline: a planner"))
         .warning(Warning::new(WarningKind::OptionDropped, "x was dropped"))
+        .warning(Warning::new(WarningKind::FellBack, "p/m failed: overloaded"))
         .text("Cut")
         .stop(Stop::Length);
     let expect = [
         busy("waiting for the model"),
         told("offline: a planner"),
         told("warning: x was dropped"),
+        told("warning: p/m failed: overloaded; another model is asked"),
         said("Cut\n"),
         told("warning: the answer was cut off at the model's output limit"),
     ];
-    check(Show::new(), [script], &expect);
+    check(Show::new(Said::Live), [script], &expect);
 }
 
 #[test]
 fn text_is_shown_once_when_it_came_without_deltas() {
-    let mut show = Show::new();
+    let mut show = Show::new(Said::Live);
     let finished = |block| EventKind::BlockFinished { block, content: Block::text("whole").into() };
     assert_eq!(show.event(&finished(0)), [said("whole")]);
     show.event(&EventKind::BlockStarted { block: 1, kind: BlockKind::Text });
@@ -142,7 +162,7 @@ fn text_is_shown_once_when_it_came_without_deltas() {
 
 #[test]
 fn calls_are_counted_when_several_of_one_tool_run() {
-    let mut show = Show::new();
+    let mut show = Show::new(Said::Live);
     let started = |block, name: &str| EventKind::ToolStarted {
         call: CallId { turn: 1, attempt: 0, block },
         name: name.into(),

@@ -17,8 +17,14 @@ pub(crate) const KEY: &str = "sk-very-secret-0123456789";
 pub(crate) enum Vendor {
     Anthropic,
     OpenAi,
+    Gemini,
+    /// OpenAI's older wire, which most others speak.
+    Chat,
 }
 
+/// One of each wire.
+pub(crate) const WIRES: [Vendor; 4] = [Vendor::Anthropic, Vendor::OpenAi, Vendor::Gemini, Vendor::Chat];
+/// Two that differ in everything, for what is not a matter of the wire.
 pub(crate) const VENDORS: [Vendor; 2] = [Vendor::Anthropic, Vendor::OpenAi];
 
 /// What the user saw.
@@ -34,15 +40,31 @@ impl Vendor {
         match self {
             Vendor::Anthropic => "anthropic/claude-sonnet-5",
             Vendor::OpenAi => "openai/gpt-5",
+            Vendor::Gemini => "gemini/gemini-3.5-flash",
+            Vendor::Chat => "openai-chat/gpt-5",
         }
     }
 
-    fn variables(self, server: &Loopback) -> [(&'static str, String); 2] {
+    /// How many bytes, and how many frames, end a short answer in its middle.
+    pub(crate) fn middle(self) -> (u64, u64) {
+        match self {
+            Vendor::Anthropic => (700, 5),
+            Vendor::OpenAi => (3_000, 6),
+            Vendor::Gemini => (700, 2),
+            Vendor::Chat => (1_000, 3),
+        }
+    }
+
+    /// The key, and where a server is.
+    pub(crate) fn variables(self, server: &Loopback) -> [(&'static str, String); 2] {
         match self {
             Vendor::Anthropic => {
                 [("ANTHROPIC_API_KEY", KEY.into()), ("ANTHROPIC_BASE_URL", server.anthropic_base_url())]
             }
-            Vendor::OpenAi => [("OPENAI_API_KEY", KEY.into()), ("OPENAI_BASE_URL", server.openai_base_url())],
+            Vendor::Gemini => [("GEMINI_API_KEY", KEY.into()), ("GEMINI_BASE_URL", server.gemini_base_url())],
+            Vendor::OpenAi | Vendor::Chat => {
+                [("OPENAI_API_KEY", KEY.into()), ("OPENAI_BASE_URL", server.openai_base_url())]
+            }
         }
     }
 }
@@ -54,8 +76,15 @@ pub(crate) fn adjutant(args: &[&str]) -> Command {
     command
 }
 
-/// `run` against a server, with its key, on this wire.
+/// `run` against a server, with its key, on this wire; nothing is tried again.
 pub(crate) fn run(vendor: Vendor, server: &Loopback, args: &[&str]) -> Command {
+    let mut command = run_again(vendor, server, args);
+    command.args(["--retries", "0"]);
+    command
+}
+
+/// `run` against a server, with its key, on this wire; what fails is tried again.
+pub(crate) fn run_again(vendor: Vendor, server: &Loopback, args: &[&str]) -> Command {
     let mut command = adjutant(&["run", "--model", vendor.model()]);
     command.envs(vendor.variables(server)).args(args);
     command

@@ -10,7 +10,7 @@ use crate::command::{VENDORS, Vendor, adjutant, end, run, says, seen, seen_with,
 /// The prompt that a server was sent.
 fn prompt(server: &Loopback) -> Value {
     let body = server.requests()[0].json();
-    let messages = body["messages"].as_array().cloned().unwrap_or_default();
+    let messages = body["messages"].as_array().or(body["input"].as_array()).cloned().unwrap_or_default();
     let content = messages.last().map(|message| message["content"].clone()).unwrap_or_default();
     if content.is_string() { content } else { content[0]["text"].clone() }
 }

@@ -3,8 +3,12 @@
 mod command;
 mod failures;
 mod input;
+mod models;
 mod offline;
+mod replay;
+mod schema;
 mod secrets;
 #[cfg(unix)]
 mod stopping;
+mod trying;
 mod wires;

@@ -1,0 +1,141 @@
+//! Who answers in a run: the models that were chosen, one behind the other, or a cassette; and who writes it down.
+
+use std::{
+    fs::{File, OpenOptions},
+    io,
+    path::Path,
+    sync::Arc,
+};
+
+use adjutant::{
+    Model,
+    llm::{Error, ErrorKind, Fallback, ModelId, Recorder, Retry, RetryPolicy},
+    providers::{Chosen, Credential, How},
+};
+
+use crate::{args::Run, chooser, cure, exit::Exit, played::Played, problem::Problem};
+
+/// Who answers in a run.
+#[derive(Debug)]
+pub(crate) struct Cast {
+    /// The model of the run: all of them in one.
+    pub(crate) model: Arc<dyn Model>,
+    /// How it came to be chosen, where that was not said on the command line.
+    pub(crate) notice: Option<String>,
+    /// The one that is asked last: an error about a key is its.
+    last: ModelId,
+    credentials: Vec<Credential>,
+    played: Option<Arc<Played>>,
+}
+
+impl Cast {
+    /// Chooses the models, or opens the cassette; every name must be known, and every key there.
+    pub(crate) async fn new(args: &Run) -> Result<Self, Problem> {
+        let mut cast = match &args.replay {
+            Some(path) => Self::played(path)?,
+            None => Self::live(args).await?,
+        };
+        if let Some(path) = &args.record {
+            cast.model = Arc::new(Recorder::new(cast.model, create(path)?));
+        }
+        Ok(cast)
+    }
+
+    /// Whether a cassette answers.
+    pub(crate) fn is_played(&self) -> bool {
+        self.played.is_some()
+    }
+
+    /// How many exchanges of the cassette were not played.
+    pub(crate) fn left(&self) -> usize {
+        self.played.as_ref().map_or(0, |played| played.left())
+    }
+
+    /// What a user can do about a failed call.
+    pub(crate) fn cure(&self, error: &Error) -> Option<String> {
+        if self.is_played() {
+            let hint = "give the prompt, the options and the directory of the recorded run";
+            return (error.kind() == ErrorKind::Invalid).then(|| hint.to_owned());
+        }
+        cure::cure(error, &self.last, &self.credentials)
+    }
+
+    async fn live(args: &Run) -> Result<Self, Problem> {
+        let chooser = chooser::chooser()?;
+        let wrong = |error: Error| Problem::of(Exit::Usage, &error);
+        let (first, rest, notice) = match &args.models[..] {
+            [first, rest @ ..] if !rest.is_empty() => {
+                let rest = rest.iter().map(|name| chooser.model(name)).collect::<Result<Vec<_>, _>>();
+                (chooser.model(first).map_err(wrong)?, rest.map_err(wrong)?, None)
+            }
+            names => {
+                let chosen = chooser.choose(names.first().map(String::as_str)).await.map_err(wrong)?;
+                let notice = notice(&chosen);
+                (chosen.model, Vec::new(), notice)
+            }
+        };
+        if args.schema.is_some() && rest.iter().chain([&first]).any(is_planner) {
+            let problem = Problem::new(Exit::Usage, "the planner is no language model: it cannot answer by a schema");
+            return Err(problem.hint("--model names a language model"));
+        }
+        let last = rest.last().unwrap_or(&first).info().id.clone();
+        let first = again(first, args.retries);
+        let model = if rest.is_empty() {
+            first
+        } else {
+            let rest = rest.into_iter().map(|model| again(model, args.retries));
+            Arc::new(rest.fold(Fallback::new(first).retract(), Fallback::or))
+        };
+        Ok(Self { model, notice, last, credentials: chooser.credentials(), played: None })
+    }
+
+    fn played(path: &Path) -> Result<Self, Problem> {
+        let played = Arc::new(Played::open(path)?);
+        let (model, last) = (Arc::clone(&played) as Arc<dyn Model>, played.info().id.clone());
+        Ok(Self { model, notice: None, last, credentials: Vec::new(), played: Some(played) })
+    }
+}
+
+/// The model, tried again when it fails. The planner never does.
+fn again(model: Arc<dyn Model>, retries: u32) -> Arc<dyn Model> {
+    if is_planner(&model) {
+        return model;
+    }
+    Arc::new(Retry::new(model).policy(RetryPolicy::new().max_retries(retries)).retract())
+}
+
+fn is_planner(model: &Arc<dyn Model>) -> bool {
+    model.info().id.as_str() == "offline/planner"
+}
+
+/// A new file for a cassette, which nobody else may read.
+fn create(path: &Path) -> Result<File, Problem> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path).map_err(|error| {
+        let problem = Problem::new(Exit::Usage, format!("cannot create the cassette: {}", path.display()));
+        match error.kind() {
+            io::ErrorKind::AlreadyExists => {
+                problem.cause(&error).hint("take another name; a cassette is never written over")
+            }
+            _ => problem.cause(&error),
+        }
+    })
+}
+
+/// How a model came to be chosen, where that was not said on the command line.
+fn notice(chosen: &Chosen) -> Option<String> {
+    let id = &chosen.model.info().id;
+    match &chosen.how {
+        How::Asked => None,
+        How::Variable => Some(format!("model: {id} (ADJUTANT_MODEL names it)")),
+        How::Credential(variable) => Some(format!("model: {id} ({variable} is set)")),
+        How::Loopback { server, base_url } => Some(format!("model: {id} ({server} answers at {base_url})")),
+        _ => Some(format!(
+            "model: {id} (no key and no server on this machine; ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY \
+             would bring a language model)"
+        )),
+    }
+}

@@ -1,0 +1,157 @@
+//! How a run ended: what is said about it, the answer by a schema, and the exit code.
+
+use std::sync::Arc;
+
+use adjutant::{
+    CancelBy, Outcome, RunResult, Running,
+    llm::{Error, ErrorKind, Shaped, Violation},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    answer::{Answer, Asked},
+    exit::Exit,
+    meter::{Meter, Spent},
+    problem::Problem,
+    run::Job,
+    screen::{self, Screen},
+    summary::Took,
+};
+
+/// Says how a run ended, gives the answer by a schema if one is wished, and says what everything took.
+pub(crate) async fn end(running: Running, job: &Job<'_>, screen: &mut Screen) -> Result<Exit, Problem> {
+    let result = match running.finish().await {
+        Ok(result) => result,
+        Err(error) => {
+            let exit = failed(job, error.model_error(), &error).report();
+            error.result().into_iter().for_each(|result| screen.tell(&Took::of(result).to_string()));
+            return Ok(exit);
+        }
+    };
+    let (exit, took) = match (&result.outcome, &job.answer) {
+        (Outcome::Finished { .. }, Some(answer)) => answered(job, answer, &result, screen).await?,
+        (outcome, _) => {
+            stopped(job, outcome, &result, screen);
+            (Exit::of(outcome), Took::of(&result))
+        }
+    };
+    if job.cast.left() > 0 {
+        screen.tell(&format!("warning: {} exchanges of the cassette were not played", job.cast.left()));
+    }
+    screen.tell(&took.to_string());
+    Ok(exit)
+}
+
+/// The problem that an error of a model is.
+fn failed(job: &Job<'_>, model: Option<&Error>, error: &dyn std::error::Error) -> Problem {
+    // Wrong before anything was sent: a base URL or a key that cannot be used.
+    let configured = |error: &Error| error.kind() == ErrorKind::Config && error.status().is_none();
+    let exit = if model.is_some_and(configured) { Exit::Usage } else { Exit::Failed };
+    let problem = Problem::of(exit, error);
+    match model.and_then(|error| job.cast.cure(error)) {
+        Some(hint) => problem.hint(hint),
+        None => problem,
+    }
+}
+
+/// Says what ended a run before its answer.
+fn stopped(job: &Job<'_>, outcome: &Outcome, result: &RunResult, screen: &Screen) {
+    match outcome {
+        Outcome::Limit { limit } => {
+            let text = format!("the run stopped at its limit: {limit} ({})", result.turns);
+            Problem::new(Exit::Limit, text).hint("--max-turns sets how many requests a run may make").report();
+        }
+        Outcome::Cancelled { by: CancelBy::Deadline } => late(job),
+        Outcome::Cancelled { .. } => screen.tell("cancelled"),
+        _ => {}
+    }
+}
+
+fn late(job: &Job<'_>) {
+    let within = job.args.timeout.unwrap_or_default();
+    let text = format!("the run did not end within {within:?}");
+    Problem::new(Exit::Deadline, text).hint("--timeout sets the time").report();
+}
+
+/// Writes the answer that fits the schema; asks for it if the run did not end in it.
+async fn answered(
+    job: &Job<'_>,
+    answer: &Answer,
+    result: &RunResult,
+    screen: &mut Screen,
+) -> Result<(Exit, Took), Problem> {
+    let meter = Meter::new(Arc::clone(&job.cast.model));
+    let exit = match answer.find(&result.text()) {
+        Ok(value) => write(job, &value, meter.spent(), screen)?,
+        Err(wrong) => {
+            screen.tell("the answer does not fit the schema, and is asked for again");
+            screen.wait("waiting for the model");
+            let asked = ask(job, answer, &meter, &wrong).await;
+            screen.rest();
+            match asked {
+                Ok(shaped) => write(job, &shaped.value, meter.spent(), screen)?,
+                Err(Unanswered::Model(error)) => unfit(job, &error),
+                Err(Unanswered::Cancelled) => {
+                    screen.tell("cancelled");
+                    Exit::Cancelled
+                }
+                Err(Unanswered::Late) => {
+                    late(job);
+                    Exit::Deadline
+                }
+            }
+        }
+    };
+    Ok((exit, Took::of(result).and(meter.spent())))
+}
+
+/// Why an answer did not come.
+enum Unanswered {
+    Model(Error),
+    Cancelled,
+    Late,
+}
+
+/// Asks for the answer by itself, unless someone wishes to stop or the time is up.
+async fn ask(job: &Job<'_>, answer: &Answer, meter: &Meter, wrong: &[Violation]) -> Result<Shaped<Value>, Unanswered> {
+    let (system, tools, options) = (job.system.clone(), job.tools.clone(), job.options.clone());
+    let asked = Asked { system, tools, entries: job.agent.transcript(), options };
+    tokio::select! {
+        shaped = answer.ask(meter, asked, wrong) => shaped.map_err(Unanswered::Model),
+        () = job.cancel.cancelled() => Err(Unanswered::Cancelled),
+        () = overdue(job) => Err(Unanswered::Late),
+    }
+}
+
+/// Says why there is no answer.
+fn unfit(job: &Job<'_>, error: &Error) -> Exit {
+    match error.kind() {
+        ErrorKind::Protocol | ErrorKind::Invalid if job.cast.cure(error).is_none() => {
+            let problem = Problem::new(Exit::Unfit, "no answer fits the schema").cause(error);
+            problem.hint("ask for less, take a simpler schema, or another model").report()
+        }
+        _ => failed(job, Some(error), error).report(),
+    }
+}
+
+/// Writes the answer as one line.
+fn write(job: &Job<'_>, value: &Value, spent: Spent, screen: &mut Screen) -> Result<Exit, Problem> {
+    let Spent { requests, usage, cost } = spent;
+    let mut line = if job.args.json {
+        json!({"event": "answer", "value": value, "requests": requests, "usage": usage, "cost": cost}).to_string()
+    } else {
+        value.to_string()
+    };
+    line.push('\n');
+    // Whether anyone reads it or not, the run has finished.
+    screen::is_read(screen.write(&line))?;
+    Ok(Exit::Finished)
+}
+
+/// Waits until the time of `--timeout` is up; for ever without it.
+async fn overdue(job: &Job<'_>) {
+    match job.until {
+        Some(until) => tokio::time::sleep_until(until).await,
+        None => std::future::pending().await,
+    }
+}
