@@ -1,8 +1,10 @@
 //! What both wires need of content and calls: media that the model cannot take, and the arguments that really ran.
 
+use std::borrow::Cow;
+
 use adjutant_llm::{Call, CallResult, Content, Document, Image, Inputs, Warning, WarningKind};
 use serde::{Serialize, Serializer, ser::SerializeMap};
-use serde_json::value::RawValue;
+use serde_json::{Value, value::RawValue};
 
 const NO_IMAGES: &str = "[image omitted: this model takes no images]";
 const NO_DOCUMENTS: &str = "[document omitted: this model takes no documents]";
@@ -51,6 +53,19 @@ pub(crate) fn changed(warnings: &mut Vec<Warning>, text: &str) {
     }
 }
 
+/// The name of a call as it is sent back: models make up names that no wire takes in a history.
+///
+/// Source: anomalyco/opencode 48750, 2026-09, and NousResearch/hermes-agent 31666, 2026-05: `^[a-zA-Z0-9_-]{1,64}$`.
+pub(crate) fn name(call: &Call, longest: usize) -> Cow<'_, str> {
+    let fits = |it: char| it.is_ascii_alphanumeric() || it == '_' || it == '-';
+    let name = call.name.as_str();
+    if !name.is_empty() && name.len() <= longest && name.chars().all(fits) {
+        return Cow::Borrowed(name);
+    }
+    let clean: String = name.chars().map(|it| if fits(it) { it } else { '_' }).take(longest).collect();
+    Cow::Owned(if clean.is_empty() { "_".to_owned() } else { clean })
+}
+
 /// The arguments of a call as they are sent: what really ran, as a JSON object.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Args<'a> {
@@ -67,7 +82,10 @@ impl<'a> Args<'a> {
             return Args::Empty;
         }
         match serde_json::from_str::<&RawValue>(raw) {
-            Ok(value) if value.get().starts_with('{') => Args::Object(value),
+            // A raw value lets lone surrogates, any depth and numbers beyond all bounds through; vendors do not.
+            Ok(value) if value.get().starts_with('{') && serde_json::from_str::<Value>(raw).is_ok() => {
+                Args::Object(value)
+            }
             Ok(_) | Err(_) => Args::Invalid(raw),
         }
     }

@@ -1,7 +1,8 @@
 //! Splits the bytes of a server-sent event stream into events, and lends them out.
 //!
 //! Plain events (one `data:` line, at most one `event:` line) are sliced in place. All others go to eventsource-stream,
-//! one whole event at a time: on raw chunks it panics on a byte-order mark and is quadratic on a giant line.
+//! one whole event at a time: on raw chunks it panics on a byte-order mark and is quadratic on a giant line. Events of
+//! many lines are joined here, because it is quadratic in those too.
 
 use std::{
     convert::Infallible,
@@ -16,6 +17,8 @@ use futures_core::Stream;
 
 /// How many bytes one event may have: a whole inline image fits.
 pub(crate) const MAX_EVENT: usize = 16 * 1024 * 1024;
+/// How many lines an event may have for the full parser.
+const MAX_LINES: usize = 256;
 /// A buffer that grew beyond this is given back when it is empty.
 const KEPT_CAPACITY: usize = 64 * 1024;
 /// Source: <https://html.spec.whatwg.org/multipage/server-sent-events.html>, 2026-08: one leading mark is ignored.
@@ -206,6 +209,10 @@ impl Splitter {
 
     /// Has the full parser read one whole event; whether it found one.
     fn parse(&mut self, whole: Range<usize>) -> Result<bool, Error> {
+        let lines = self.buffer[whole.clone()].bytes().filter(|byte| matches!(byte, b'\n' | b'\r'));
+        if lines.take(MAX_LINES + 1).count() > MAX_LINES {
+            return Ok(self.join(whole));
+        }
         // A comment comes first, because the parser takes a mark at the beginning for its own and panics.
         let mut text = String::with_capacity(whole.len() + 4);
         text.push_str(":\n");
@@ -223,6 +230,27 @@ impl Splitter {
         })?;
         self.parsed = (event.event, event.data);
         Ok(true)
+    }
+
+    /// Reads one whole event of many lines, for which the full parser takes time that grows with their square.
+    fn join(&mut self, whole: Range<usize>) -> bool {
+        let (mut event, mut data) = (String::new(), None::<String>);
+        for line in self.buffer[whole].split(['\r', '\n']).filter(|line| !line.is_empty()) {
+            let (name, value) = line.split_once(':').unwrap_or((line, ""));
+            let value = value.strip_prefix(' ').unwrap_or(value);
+            match (name, &mut data) {
+                ("data", Some(data)) => {
+                    data.push('\n');
+                    data.push_str(value);
+                }
+                ("data", None) => data = Some(value.to_owned()),
+                ("event", _) => value.clone_into(&mut event),
+                _ => {}
+            }
+        }
+        let Some(data) = data else { return false };
+        self.parsed = (if event.is_empty() { "message".to_owned() } else { event }, data);
+        true
     }
 
     fn lend(&self, place: Place) -> Frame<'_> {

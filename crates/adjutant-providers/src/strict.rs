@@ -174,7 +174,15 @@ fn refers(value: &Value, is_wanted: &impl Fn(&str) -> bool, depth: usize) -> boo
 
 /// Requires all members of an object. Optional ones must take `null` already, so that the meaning stays.
 fn require(object: &mut Map<String, Value>) -> Option<()> {
-    if ["oneOf", "allOf", "not", "if", "patternProperties"].iter().any(|it| object.contains_key(*it)) {
+    if object.contains_key("$ref") && !object.contains_key("properties") {
+        // "$ref cannot have keywords {'description'}". Source: vectorize-io/hindsight 3944, 2026-08.
+        object.retain(|name, _| matches!(name.as_str(), "$ref" | "$defs" | "definitions"));
+        return Some(());
+    }
+    let beyond = ["oneOf", "allOf", "uniqueItems", "minProperties", "maxProperties"];
+    if beyond.iter().chain(&UNKNOWN).any(|it| object.contains_key(*it))
+        || object.get("format").is_some_and(|it| it.as_str().is_none_or(|it| it == "uri"))
+    {
         return None;
     }
     // An annotation that the mode refuses.

@@ -11,7 +11,7 @@ use super::{
     wire::{self, Message, Part},
 };
 use crate::{
-    pieces::{Piece, changed},
+    pieces::{Piece, changed, name},
     projection::{self, Answer, Said, Shown},
     segments::{Encode, Messages, Role, Tail, write},
 };
@@ -99,11 +99,12 @@ fn answered(parts: Vec<projection::Part<'_>>) -> Vec<projection::Part<'_>> {
 }
 
 fn result<'a>(answer: Answer<'a>, warnings: &mut Vec<Warning>) -> Part<'a> {
-    Part::ToolResult {
-        tool_use_id: answer.call.id,
-        content: content(answer.pieces, warnings),
-        is_error: answer.is_error,
+    let mut content = content(answer.pieces, warnings);
+    if content.is_empty() && answer.is_error {
+        // "content cannot be empty if `is_error` is true". Source: claude-agent-sdk-python 248.
+        content.push(text("the call failed"));
     }
+    Part::ToolResult { tool_use_id: answer.call.id, content, is_error: answer.is_error }
 }
 
 fn part(part: projection::Part<'_>) -> Option<Part<'_>> {
@@ -115,7 +116,7 @@ fn part(part: projection::Part<'_>) -> Option<Part<'_>> {
         }
         projection::Part::Thinking(thinking) => replayed(thinking),
         projection::Part::Call { call, args, extra } => {
-            Some(Part::ToolUse { id: call.id, name: call.name.as_str(), input: args, caller: extra.get("caller") })
+            Some(Part::ToolUse { id: call.id, name: name(call, 128), input: args, caller: extra.get("caller") })
         }
         projection::Part::Opaque(value) => Some(Part::Opaque(value)),
     }

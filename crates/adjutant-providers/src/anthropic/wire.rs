@@ -44,7 +44,7 @@ pub(super) enum Part<'a> {
     },
     ToolUse {
         id: CallId,
-        name: &'a str,
+        name: Cow<'a, str>,
         input: Args<'a>,
         #[serde(skip_serializing_if = "Option::is_none")]
         caller: Option<&'a Value>,

@@ -101,7 +101,7 @@ impl Decoder {
         }
         if let Some(reason) = choice.finish_reason.0.filter(|reason| !reason.is_empty()) {
             // Source: OpenRouter's errors in mid-stream, DeepSeek's and Z.ai's references, 2026.
-            if matches!(&*reason, "error" | "network_error" | "insufficient_system_resource") {
+            if matches!(&*reason, "error" | "abort" | "network_error" | "insufficient_system_resource") {
                 let text = format!("{} broke off with an error ({reason})", self.info.id);
                 return Err(Error::new(ErrorKind::Overloaded, text));
             }

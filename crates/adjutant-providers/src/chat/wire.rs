@@ -45,7 +45,7 @@ pub(super) struct Assistant<'a> {
 pub(super) struct Answer<'a> {
     pub(super) tool_call_id: Id,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) name: Option<&'a str>,
+    pub(super) name: Option<Cow<'a, str>>,
     pub(super) content: Content<'a>,
 }
 
@@ -137,7 +137,7 @@ pub(super) struct Call<'a> {
 
 #[derive(Debug, Serialize)]
 pub(super) struct Function<'a> {
-    pub(super) name: &'a str,
+    pub(super) name: Cow<'a, str>,
     pub(super) arguments: Cow<'a, str>,
 }
 

@@ -10,7 +10,7 @@ use super::{
     wire::{Blob, Content, FileData, FunctionCall, FunctionResponse, Id, Media, Outcome, Part, Payload},
 };
 use crate::{
-    pieces::{Piece, changed},
+    pieces::{Piece, changed, name},
     projection::{self, Answer, Said, Shown},
     segments::{Encode, Messages, Role, Tail, write},
 };
@@ -82,7 +82,7 @@ impl Encoder {
             projection::Part::Call { call, args, extra } => {
                 let thought_signature = signature(extra).or(unsigned);
                 unsigned = None;
-                let call = FunctionCall { id: id(call, own), name: call.name.as_str(), args };
+                let call = FunctionCall { id: id(call, own), name: name(call, 64), args };
                 Some(Part { data: Payload::FunctionCall(call), thought: false, thought_signature })
             }
             projection::Part::Opaque(value) => opaque(value.as_object()?, own, warnings),
@@ -114,7 +114,7 @@ impl Encoder {
             }
             let has_media = !nested.is_empty() || attached.len() > before;
             let response = outcome(texts, has_media, answer.is_error);
-            let (id, name) = (id(answer.call, own), answer.call.name.as_str());
+            let (id, name) = (id(answer.call, own), name(answer.call, 64));
             parts.push(part(Payload::FunctionResponse(FunctionResponse { id, name, response, parts: nested })));
         }
         message(tail, Role::User, &parts);
@@ -148,6 +148,11 @@ impl Encoder {
 fn message(tail: &mut Tail, role: Role, parts: &[Part<'_>]) {
     if parts.is_empty() {
         return;
+    }
+    let calls = parts.iter().any(|part| matches!(part.data, Payload::FunctionCall(_)));
+    if calls && tail.last != Some(Role::User) {
+        // "function call turn comes immediately after a user turn". Source: google-gemini/gemini-cli 11814, 2025-10.
+        message(tail, Role::User, &[text("Go on.")]);
     }
     tail.out.push(b',');
     write(&mut tail.out, &Content { role: if role == Role::Model { "model" } else { "user" }, parts });

@@ -71,7 +71,7 @@ pub(super) struct FileData<'a> {
 pub(super) struct FunctionCall<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) id: Option<Id<'a>>,
-    pub(super) name: &'a str,
+    pub(super) name: Cow<'a, str>,
     pub(super) args: Args<'a>,
 }
 
@@ -79,7 +79,7 @@ pub(super) struct FunctionCall<'a> {
 pub(super) struct FunctionResponse<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) id: Option<Id<'a>>,
-    pub(super) name: &'a str,
+    pub(super) name: Cow<'a, str>,
     pub(super) response: Outcome<'a>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) parts: Vec<Media<'a>>,

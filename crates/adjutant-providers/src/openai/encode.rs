@@ -11,7 +11,7 @@ use super::wire::{self, Address, File, Item, Message, Output, Tool};
 use crate::{
     cache_key::cache_key,
     options::{self, Effective},
-    pieces::{Args, Piece, changed},
+    pieces::{Args, Piece, changed, name},
     projection::{self, Answer, Part, Said, Shown},
     segments::{Encode, Messages, Role, Tail, member, write},
     strict,
@@ -255,7 +255,7 @@ fn items<'a>(said: &'a Said<'a>, warnings: &mut Vec<Warning>) -> Vec<Item<'a>> {
             Part::Call { call, args, extra } => items.push(Item::FunctionCall {
                 id: id(extra, "fc"),
                 call_id: call.id,
-                name: call.name.as_str(),
+                name: name(call, 64),
                 arguments: arguments(args),
                 namespace: extra.get("namespace"),
                 caller: extra.get("caller"),

@@ -25,7 +25,7 @@ pub(super) enum Item<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         id: Option<&'a str>,
         call_id: CallId,
-        name: &'a str,
+        name: Cow<'a, str>,
         arguments: Cow<'a, str>,
         #[serde(skip_serializing_if = "Option::is_none")]
         namespace: Option<&'a Value>,

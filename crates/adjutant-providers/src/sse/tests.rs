@@ -111,3 +111,18 @@ proptest! {
         prop_assert_eq!(split(pieces).expect("it is text"), whole);
     }
 }
+
+#[test]
+fn next_reads_events_alike_when_they_have_many_lines() {
+    let lines = |count: usize| (0..count).map(|n| format!("data: {n}\n: note\nid: 7\ndata\n")).collect::<String>();
+    for head in ["", "event: a\n", "event\n"] {
+        let [short, long] = [MAX_LINES / 4 - 2, MAX_LINES].map(|count| {
+            let events = split([format!("{head}{}\n", lines(count)).as_bytes()]).expect("the stream is text");
+            let [(event, data)] = &events[..] else { unreachable!("one event: {events:?}") };
+            let expect: Vec<String> = (0..count).map(|n| format!("{n}\n")).collect();
+            assert_eq!(*data, expect.join("\n"));
+            event.clone()
+        });
+        assert_eq!(short, long);
+    }
+}

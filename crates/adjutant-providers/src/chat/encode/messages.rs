@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     dialect::{CallIds, Replay, RoleOrder},
-    pieces::{Args, Piece, changed},
+    pieces::{Args, Piece, changed, name},
     projection::{self, Answer, Said},
     segments::{Role, Tail, write},
 };
@@ -55,7 +55,7 @@ impl Encoder {
             projection::Part::Call { call, args, extra } => Some(wire::Call {
                 id: self.id(call.id),
                 kind: "function",
-                function: Function { name: call.name.as_str(), arguments: arguments(args) },
+                function: Function { name: name(call, 64), arguments: arguments(args) },
                 extra_content: extra.get("extra_content").unwrap_or(&Value::Null),
             }),
             _ => None,
@@ -135,7 +135,7 @@ impl Encoder {
             } else {
                 Content::Text(said)
             };
-            let name = self.dialect.result_names.then_some(answer.call.name.as_str());
+            let name = self.dialect.result_names.then(|| name(answer.call, 64));
             let message = wire::Answer { tool_call_id: self.id(answer.call.id), name, content };
             self.message(tail, Role::Tool, &Message::Tool(message));
         }
