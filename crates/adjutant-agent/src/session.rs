@@ -9,7 +9,10 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use adjutant_llm::{Entry, Transcript, telemetry};
+use adjutant_llm::{
+    Entry, Transcript,
+    telemetry::{self, Contents},
+};
 use futures_util::StreamExt;
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 use tracing::{Instrument, Span};
@@ -110,22 +113,27 @@ pub(crate) async fn perform(
     let span = telemetry::agent_span(&who.name, &who.agent_id, &start.session.id().0, model);
     let performed = core.perform(&start, &mailbox, &inbox).instrument(span.clone()).await;
     if !span.is_disabled() {
-        tell(&span, &performed);
+        tell(&span, &performed, start.setup.contents);
     }
     start.session.show(core.run.history());
     performed
 }
 
 /// Records what a run came to on its span.
-fn tell(span: &Span, performed: &Result<RunResult, Error>) {
+fn tell(span: &Span, performed: &Result<RunResult, Error>, contents: Contents) {
+    // A message may repeat what was said.
+    let message = |of: &dyn std::fmt::Display| match contents {
+        Contents::Recorded => of.to_string(),
+        _ => String::new(),
+    };
     match performed {
         Ok(result) => {
             telemetry::record_usage(span, &result.usage);
             if let Outcome::Failed { failure } = &result.outcome {
-                telemetry::record_error(span, failure.kind(), &failure.to_string());
+                telemetry::record_error(span, failure.kind(), &message(failure));
             }
         }
-        Err(error) => telemetry::record_error(span, "log", &error.to_string()),
+        Err(error) => telemetry::record_error(span, "log", &message(error)),
     }
 }
 

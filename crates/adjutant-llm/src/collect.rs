@@ -52,6 +52,7 @@ impl Collector {
                 _ => return Err(broken("the end of a block that is not open")),
             },
             Chunk::Usage { usage, raw } => {
+                self.started()?;
                 self.usage = *usage;
                 self.raw_usage = Arc::clone(raw);
             }

@@ -121,7 +121,7 @@ async fn recorder_keeps_what_came_when_a_stream_is_dropped() {
     drop(stream);
     assert_eq!(sink.cassette().exchanges(), [Exchange::new(Request::new(), seen.clone(), Ending::Dropped)]);
     let played = drain(Replay::new(sink.cassette()).stream(Request::new())).await;
-    let end = Error::new(ErrorKind::Invalid, "the recording ends here, because the stream was dropped");
+    let end = Error::new(ErrorKind::Timeout, "the recording ends here, because the stream was dropped");
     assert_eq!(played, seen.into_iter().map(Ok).chain([Err(end)]).collect::<Vec<_>>());
 }
 

@@ -278,7 +278,7 @@ async fn traced_names_the_error_when_a_call_fails_or_is_dropped() {
     let (kept, _listening) = Kept::listen();
     let script = || Script::new().text("half an answer").usage(usage());
     let error = Error::new(ErrorKind::RateLimited, "too fast");
-    let model = Traced::new(ScriptedModel::new([script().fail(error), script()]));
+    let model = Traced::new(ScriptedModel::new([script().fail(error), script()])).contents(Contents::Recorded);
     complete(&model, Request::new()).await.expect_err("the script fails");
     let mut stream = model.stream(Request::new());
     for _ in 0..3 {
@@ -292,7 +292,8 @@ async fn traced_names_the_error_when_a_call_fails_or_is_dropped() {
     };
     assert_eq!(of(semconv::ERROR_TYPE), ["rate_limited", "cancelled", "protocol"]);
     assert_eq!(of("otel.status_code"), ["ERROR", "ERROR", "ERROR"]);
-    let descriptions = [json!("too fast"), Value::Null, json!("the stream ended without a reply")];
+    // The last one may not say what was said.
+    let descriptions = [json!("too fast"), Value::Null, Value::Null];
     assert_eq!(of("otel.status_description"), descriptions);
     assert_eq!(of(semconv::RESPONSE_FINISH_REASONS), ["[\"error\"]", "[\"error\"]", "[\"error\"]"]);
     assert_eq!(of(semconv::USAGE_INPUT_TOKENS), [60, 0, 0]);

@@ -260,7 +260,7 @@ impl<W: Wire> Driver<W> {
             return;
         }
         let endpoint = self.wire.endpoint();
-        self.deadline = Instant::now() + endpoint.timeouts().first_byte;
+        self.deadline = after(endpoint.timeouts().first_byte);
         let (body, warnings) = self.wire.encode(&request);
         self.decoder = Some(self.wire.decoder(Place::of(&request)));
         self.start = Some(Box::new(Start { attempt: request.attempt, limits: Box::default(), warnings }));
@@ -306,7 +306,7 @@ impl<W: Wire> Driver<W> {
         let content_type = parts.headers.get(http::header::CONTENT_TYPE).map(http::HeaderValue::as_bytes);
         let other = content_type.is_some_and(|it| it.starts_with(b"application/json") || it.starts_with(b"text/html"));
         if !parts.status.is_success() || other {
-            self.deadline = Instant::now() + self.wire.endpoint().timeouts().idle;
+            self.deadline = after(self.wire.endpoint().timeouts().idle);
             self.state = State::Refused(body, Box::new(Refused::new(&parts)));
         } else {
             if let Some(start) = &mut self.start {
@@ -365,7 +365,7 @@ impl<W: Wire> Driver<W> {
         // Comments and half events are no sign of life: only whole events move the deadline.
         if heard {
             let idle = self.wire.endpoint().timeouts().idle;
-            self.deadline = Instant::now() + if decoder.is_whole() { REST.min(idle) } else { idle };
+            self.deadline = after(if decoder.is_whole() { REST.min(idle) } else { idle });
         }
         Ok(Flow::More)
     }
@@ -375,7 +375,7 @@ impl<W: Wire> Driver<W> {
         if let State::Reading(body) = std::mem::replace(&mut self.state, State::Ended) {
             let mut refused = Refused::success(self.request_id.clone());
             refused.take(Some(bytes));
-            self.deadline = Instant::now() + self.wire.endpoint().timeouts().idle;
+            self.deadline = after(self.wire.endpoint().timeouts().idle);
             self.state = State::Refused(body, Box::new(refused));
         }
         Poll::Ready(())
@@ -539,6 +539,11 @@ impl Start {
     fn chunk(self, info: &ModelInfo) -> Chunk {
         Chunk::Start { attempt: self.attempt, model: info.id.clone(), limits: self.limits, warnings: self.warnings }
     }
+}
+
+/// A limit beyond the end of the clock is a year.
+pub(crate) fn after(limit: Duration) -> Instant {
+    Instant::now() + limit.min(Duration::from_secs(365 * 24 * 60 * 60))
 }
 
 #[cfg(test)]

@@ -65,9 +65,16 @@ const BEFORE_LIMIT: &[&str] = &[
     ">",
 ];
 
+/// A request that is more often as long as fits is no request, but a number of something else.
+const MAX_RATIO: u64 = 50;
+
 /// The numbers that a text of an overflow names, as far as it is clear which is which.
 pub(crate) fn numbers(text: &str) -> Overflow {
     let text = text.to_lowercase();
+    // Bodies are limited too, and what is too long may be something else.
+    if text.contains("byte") {
+        return Overflow::default();
+    }
     // Smaller numbers count something else.
     let numbers: Vec<(usize, u64)> = counts(&text).filter(|(_, count)| *count >= 256).collect();
     let named = |words: &&str| {
@@ -82,7 +89,8 @@ pub(crate) fn numbers(text: &str) -> Overflow {
     let most = numbers.iter().map(|(_, count)| *count).max();
     match (limit, most) {
         (Some(limit), _) => {
-            let others = numbers.iter().map(|(_, count)| *count).filter(|count| *count != limit);
+            let plausible = |count: &u64| *count != limit && *count <= limit.saturating_mul(MAX_RATIO);
+            let others = numbers.iter().map(|(_, count)| *count).filter(plausible);
             // What is asked for is told as one number, or as two that come first.
             let sum = others.clone().take(2).fold(0_u64, u64::saturating_add);
             let used = others.max().filter(|most| *most > limit).or((sum > limit).then_some(sum));
@@ -94,7 +102,9 @@ pub(crate) fn numbers(text: &str) -> Overflow {
             counts.dedup();
             match counts[..] {
                 // Of two numbers the larger one is what was asked for, unless they are its parts.
-                [limit, used] if !text.contains("output tokens") => Overflow { used: Some(used), limit: Some(limit) },
+                [limit, used] if used <= limit.saturating_mul(MAX_RATIO) && !text.contains("output tokens") => {
+                    Overflow { used: Some(used), limit: Some(limit) }
+                }
                 _ => Overflow::default(),
             }
         }

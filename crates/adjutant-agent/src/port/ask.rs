@@ -158,7 +158,7 @@ impl Asking {
             },
             Chunk::Close { block, content } => EventKind::BlockFinished { block, content },
             Chunk::Retracted { attempt, cause, usage } => {
-                let cost = self.cost(&usage);
+                let cost = self.known_cost(&usage);
                 self.records.push(Record::Retracted { turn: self.turn, attempt, usage, cost });
                 EventKind::ReplyRetracted { attempt, cause, usage }
             }
@@ -189,12 +189,16 @@ impl Asking {
         // An interrupted attempt that said nothing and used nothing leaves no trace in the conversation.
         let said = said.filter(|it| it.stop != Stop::Interrupted || !it.blocks.is_empty() || it.usage.total() > 0);
         if let Some(reply) = said.filter(|it| !has_doubles(it)) {
-            // Some servers never say what was used, and a cut stream may not have: nothing said is not nothing spent.
-            let cost = if reply.usage.total() > 0 { self.cost(&reply.usage) } else { None };
+            let cost = self.known_cost(&reply.usage);
             let at = self.records.iter().position(|record| matches!(record, Record::Broke { .. }));
             self.records.insert(at.unwrap_or(self.records.len()), Record::Replied { turn: self.turn, reply, cost });
         }
         Performed { act, records: self.records, tools: None, args: None }
+    }
+
+    /// Some servers never say what was used, and a cut stream may not have: nothing said is not nothing spent.
+    fn known_cost(&self, usage: &Usage) -> Option<NanoUsd> {
+        if usage.total() > 0 { self.cost(usage) } else { None }
     }
 
     /// What the attempt at hand cost: a model may stand for several, each with its own price.

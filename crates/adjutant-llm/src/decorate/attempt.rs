@@ -11,6 +11,9 @@ use crate::{Chunk, ChunkStream, Error, ErrorKind, Model, Request, Usage};
 /// Items of a stream that come before all others.
 pub(crate) type Pending = VecDeque<Result<Chunk, Error>>;
 
+/// After how many withheld chunks in a row others get their turn.
+const BURST: u32 = 64;
+
 /// One attempt. Its start and what it used are withheld until it says something, so that one that said nothing can be
 /// given up without a trace.
 pub(crate) struct Attempt {
@@ -48,7 +51,7 @@ impl Attempt {
         {
             return Poll::Ready(Ok(self.show(chunk)));
         }
-        loop {
+        for _ in 0..BURST {
             match ready!(self.stream.as_mut().poll_next(cx)) {
                 Some(Ok(chunk)) if self.shown => return Poll::Ready(Ok(self.show(chunk))),
                 Some(Ok(chunk @ Chunk::Start { .. })) if self.start.is_none() => self.started(chunk),
@@ -57,7 +60,10 @@ impl Attempt {
                     self.spent = Some(chunk);
                 }
                 Some(Ok(chunk)) => {
-                    let Some(start) = self.start.take() else { return Poll::Ready(Ok(self.show(chunk))) };
+                    let Some(start) = self.start.take() else {
+                        let message = "the stream of the model broke its grammar: a chunk before the start";
+                        return Poll::Ready(Err(Error::new(ErrorKind::Protocol, message)));
+                    };
                     self.next = Some(chunk);
                     return Poll::Ready(Ok(self.show(start)));
                 }
@@ -68,6 +74,8 @@ impl Attempt {
                 }
             }
         }
+        cx.waker().wake_by_ref();
+        Poll::Pending
     }
 
     /// Whether a reader has seen something of the attempt.

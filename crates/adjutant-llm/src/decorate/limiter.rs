@@ -86,6 +86,10 @@ pub(crate) struct Tokens {
 pub(crate) struct Place {
     limiter: Limiter,
     tokens: Tokens,
+    /// What the buckets really gave for input and output: a debt has an end.
+    taken: [f64; 2],
+    /// Whether the server's own count went before it, so that nothing of it is given back.
+    told: bool,
     stage: Stage,
     timer: Option<Pin<Box<Sleep>>>,
 }
@@ -171,21 +175,23 @@ impl Limiter {
         self.state().queue.len()
     }
 
-    /// Takes what a server said about its limits.
-    pub(crate) fn learn(&self, said: &RateLimits) {
+    /// Takes what a server said about its limits; whether it said that fewer tokens are left than were counted here.
+    fn learn(&self, said: &RateLimits) -> bool {
         if *said == RateLimits::default() {
-            return;
+            return false;
         }
         let now = Instant::now();
+        let mut fewer = false;
         self.change(now, |state| {
             shrink(&mut state.requests, said.requests_left);
             // What is left is given for input and output together, so that each has that at most.
-            shrink(&mut state.input, said.tokens_left);
-            shrink(&mut state.output, said.tokens_left);
+            fewer |= shrink(&mut state.input, said.tokens_left);
+            fewer |= shrink(&mut state.output, said.tokens_left);
             if said.requests_left == Some(0) || said.tokens_left == Some(0) {
                 state.hold(now, said.reset_after.unwrap_or_default());
             }
         });
+        fewer
     }
 
     /// Lets nobody pass for this long.
@@ -225,8 +231,8 @@ impl State {
         }
     }
 
-    /// Takes what the request needs, or says when there may be enough.
-    fn enter(&mut self, tokens: Tokens) -> Turn {
+    /// Takes what the request needs and notes it, or says when there may be enough.
+    fn enter(&mut self, tokens: Tokens, taken: &mut [f64; 2]) -> Turn {
         let now = Instant::now();
         if let Some(until) = self.held_until.filter(|until| *until > now) {
             return Turn::At(until);
@@ -241,18 +247,19 @@ impl State {
             let wait = Duration::try_from_secs_f64(minutes * 60.0).unwrap_or(MAX_HOLD);
             return Turn::At(now + wait.max(MIN_WAIT));
         }
-        for (bucket, need) in buckets.iter_mut().zip(needs) {
-            if let Some(bucket) = bucket {
-                bucket.add(-need);
-            }
-        }
+        let mut take = |at: usize| buckets[at].as_mut().map_or(0.0, |it| -it.add(-needs[at]));
+        take(0);
+        *taken = [take(1), take(2)];
         Turn::Now
     }
 }
 
 impl Bucket {
-    fn add(&mut self, amount: f64) {
-        self.level = (self.level + amount).clamp(-MAX_DEBT * self.whole, self.whole);
+    /// What the level really changed by.
+    fn add(&mut self, amount: f64) -> f64 {
+        let before = self.level;
+        self.level = (before + amount).clamp(-MAX_DEBT * self.whole, self.whole);
+        self.level - before
     }
 
     /// For how many minutes the bucket must refill.
@@ -261,16 +268,23 @@ impl Bucket {
     }
 }
 
-fn shrink(bucket: &mut Option<Bucket>, left: Option<u64>) {
-    if let (Some(bucket), Some(left)) = (bucket, left) {
-        bucket.level = bucket.level.min(left as f64);
-    }
+/// Whether there was more.
+fn shrink(bucket: &mut Option<Bucket>, left: Option<u64>) -> bool {
+    let (Some(bucket), Some(left)) = (bucket, left) else { return false };
+    let more = bucket.level > left as f64;
+    bucket.level = bucket.level.min(left as f64);
+    more
 }
 
 impl Place {
     /// A place for a request that will use about this much. It is in the queue from the first poll on.
     pub(crate) fn new(limiter: Limiter, tokens: Tokens) -> Self {
-        Self { limiter, tokens, stage: Stage::New, timer: None }
+        Self { limiter, tokens, taken: [0.0; 2], told: false, stage: Stage::New, timer: None }
+    }
+
+    /// Takes what a server said about its limits in answer to this request.
+    pub(crate) fn learn(&mut self, said: &RateLimits) {
+        self.told |= self.limiter.learn(said);
     }
 
     pub(crate) fn limiter(&self) -> &Limiter {
@@ -320,7 +334,7 @@ impl Place {
             Stage::Running | Stage::Left => return Turn::Now,
         };
         let turn = match state.queue.front() {
-            Some((first, _)) if *first == number => state.enter(self.tokens),
+            Some((first, _)) if *first == number => state.enter(self.tokens, &mut self.taken),
             _ => Turn::Later,
         };
         if let Turn::Now = turn {
@@ -344,13 +358,14 @@ impl Place {
         if mem::replace(&mut self.stage, Stage::Left) != Stage::Running {
             return;
         }
-        let taken = self.tokens;
+        let [input, output] = self.taken;
+        let most = if self.told { 0.0 } else { f64::INFINITY };
         self.limiter.change(Instant::now(), |state| {
             if let Some(bucket) = &mut state.input {
-                bucket.add(taken.input as f64 - used.input as f64);
+                bucket.add((input - used.input as f64).min(most));
             }
             if let Some(bucket) = &mut state.output {
-                bucket.add(taken.output as f64 - used.output as f64);
+                bucket.add((output - used.output as f64).min(most));
             }
         });
     }

@@ -105,7 +105,7 @@ impl Limited {
         match chunk {
             Chunk::Start { limits, .. } => {
                 self.seen.started = true;
-                self.place.limiter().learn(limits);
+                self.place.learn(limits);
             }
             Chunk::Delta { text, .. } => self.seen.said += text.len() as u64,
             Chunk::Usage { usage, .. } => self.seen.usage = *usage,

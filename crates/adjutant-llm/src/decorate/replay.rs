@@ -19,7 +19,7 @@ pub use cassette::{Cassette, Ending, Exchange};
 pub use fingerprint::Fingerprint;
 pub use recorder::Recorder;
 
-use crate::{Chunk, ChunkStream, Error, ErrorKind, Model, ModelInfo, Request};
+use crate::{Chunk, ChunkStream, Error, ErrorKind, Model, ModelId, ModelInfo, Request};
 
 /// A model that answers from a recording, chunk for chunk and without waiting.
 ///
@@ -47,6 +47,8 @@ pub struct Replay {
     cassette: Arc<Cassette>,
     /// The exchanges that are still to be played, in their order.
     left: Mutex<HashMap<Fingerprint, VecDeque<usize>>>,
+    /// What is said of a model that the recording does not know: all but a price.
+    unknown: ModelInfo,
 }
 
 impl Replay {
@@ -56,7 +58,8 @@ impl Replay {
         for (at, exchange) in cassette.exchanges().iter().enumerate() {
             left.entry(exchange.fingerprint).or_default().push_back(at);
         }
-        Self { cassette: Arc::new(cassette), left: Mutex::new(left) }
+        let unknown = ModelInfo { price: None, ..cassette.info().clone() };
+        Self { cassette: Arc::new(cassette), left: Mutex::new(left), unknown }
     }
 
     /// How many exchanges are still to be played.
@@ -100,6 +103,10 @@ impl Model for Replay {
         self.cassette.info()
     }
 
+    fn info_of(&self, model: &ModelId) -> &ModelInfo {
+        self.cassette.info_of(model).unwrap_or(&self.unknown)
+    }
+
     fn stream(&self, request: Request) -> ChunkStream {
         let fingerprint = Fingerprint::of(&request);
         let (exchange, known) =
@@ -140,7 +147,8 @@ impl Stream for Playing {
                 Ending::Failed { error } => State::Failing(error.clone()),
                 Ending::Dropped => {
                     let message = "the recording ends here, because the stream was dropped";
-                    State::Failing(Error::new(ErrorKind::Invalid, message))
+                    // As if the reader's patience had ended, so that what stands around a recorder does as it did.
+                    State::Failing(Error::new(ErrorKind::Timeout, message))
                 }
             };
         }

@@ -199,8 +199,11 @@ impl Stream for Timed {
         let Some(stream) = &mut this.stream else { return Poll::Ready(None) };
         match stream.as_mut().poll_next(cx) {
             Poll::Ready(Some(Ok(chunk))) => {
-                let done = matches!(chunk, Chunk::Done(_));
-                match this.is_over().filter(|_| !done) {
+                if let Chunk::Done(_) = chunk {
+                    this.stream = None;
+                    return Poll::Ready(Some(Ok(chunk)));
+                }
+                match this.is_over() {
                     Some(limit) => Poll::Ready(Some(Err(this.passed(limit)))),
                     None => Poll::Ready(Some(Ok(chunk))),
                 }

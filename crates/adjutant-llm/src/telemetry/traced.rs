@@ -51,6 +51,10 @@ impl<M: Model> Model for Traced<M> {
     }
 
     fn stream(&self, request: Request) -> ChunkStream {
+        // Another thread's subscriber makes spans look enabled where nobody listens.
+        if tracing::dispatcher::get_default(|it| it.is::<tracing::subscriber::NoSubscriber>()) {
+            return self.model.stream(request);
+        }
         let info = self.model.info();
         let span = spans::chat_span(info, &request, self.contents);
         if span.is_disabled() && !metrics::wanted() {
@@ -150,6 +154,8 @@ impl Call {
             }
             End::Error(kind, message) => {
                 self.span.record(semconv::RESPONSE_FINISH_REASONS, messages::json(&["error"]));
+                // A message may repeat what was said.
+                let message = if self.contents == Contents::Recorded { message } else { "" };
                 spans::record_error(&self.span, kind, message);
                 (self.retracted + self.attempt, Some(kind))
             }

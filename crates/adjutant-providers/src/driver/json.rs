@@ -5,9 +5,9 @@ use std::sync::Arc;
 use adjutant_llm::{Error, ErrorKind, ModelInfo};
 use bytes::{Bytes, BytesMut};
 use serde::de::DeserializeOwned;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::timeout_at;
 
-use super::{Endpoint, failure};
+use super::{Endpoint, after, failure};
 use crate::{credentials::Secrets, limits};
 
 /// How many bytes an answer may have.
@@ -21,7 +21,7 @@ pub(crate) async fn post<T: DeserializeOwned>(endpoint: &Endpoint, info: &ModelI
     if tokio::runtime::Handle::try_current().is_err() {
         return Err(Error::new(ErrorKind::Config, "a model of a provider was asked outside of a tokio runtime"));
     }
-    let limit = Instant::now() + endpoint.timeouts().first_byte;
+    let limit = after(endpoint.timeouts().first_byte);
     let mut secrets = endpoint.secrets();
     let secret = match endpoint.key().resolving() {
         Some(resolving) => {

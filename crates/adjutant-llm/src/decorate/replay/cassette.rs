@@ -5,7 +5,7 @@ use std::io::{BufRead, Read};
 use serde::{Deserialize, Serialize};
 
 use super::Fingerprint;
-use crate::{Chunk, Error, ErrorKind, ModelInfo, Request};
+use crate::{Chunk, Error, ErrorKind, ModelId, ModelInfo, Request};
 
 /// The format that cassettes are stored in.
 pub(super) const VERSION: u32 = 1;
@@ -13,6 +13,8 @@ pub(super) const VERSION: u32 = 1;
 pub(super) const MAX_LINE: usize = 128 * 1_024 * 1_024;
 /// How many exchanges one cassette may have.
 const MAX_EXCHANGES: usize = 100_000;
+/// How many models one cassette may tell of.
+const MAX_MODELS: usize = 1_000;
 /// How a header begins that stands between exchanges, in cassettes that were joined.
 const HEADER: &[u8] = br#"{"cassette""#;
 
@@ -25,6 +27,8 @@ const HEADER: &[u8] = br#"{"cassette""#;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cassette {
     info: ModelInfo,
+    /// Models that answered beside the first one.
+    others: Vec<ModelInfo>,
     exchanges: Vec<Exchange>,
 }
 
@@ -72,7 +76,7 @@ pub(super) struct Header<I> {
 impl Cassette {
     /// A recording of this model.
     pub fn new(info: ModelInfo, exchanges: Vec<Exchange>) -> Self {
-        Self { info, exchanges }
+        Self { info, others: Vec::new(), exchanges }
     }
 
     /// Reads a recording.
@@ -87,6 +91,11 @@ impl Cassette {
     /// What the recorded model said about itself.
     pub fn info(&self) -> &ModelInfo {
         &self.info
+    }
+
+    /// What the model of this name said about itself, if it was recorded.
+    pub(super) fn info_of(&self, model: &ModelId) -> Option<&ModelInfo> {
+        std::iter::once(&self.info).chain(&self.others).find(|info| info.id == *model)
     }
 
     /// The exchanges, in the order in which they ended.
@@ -107,12 +116,15 @@ impl Cassette {
             if line.len() > max_line {
                 return Err(at(number, &format!("it has more than {max_line} bytes")));
             }
-            let Some(Cassette { exchanges, .. }) = &mut cassette else {
+            let Some(Cassette { exchanges, info: first, others }) = &mut cassette else {
                 cassette = Some(Self::new(header(number, &line)?, Vec::new()));
                 continue;
             };
             if line.starts_with(HEADER) {
-                header(number, &line)?;
+                let info = header(number, &line)?;
+                if info.id != first.id && !others.contains(&info) && others.len() < MAX_MODELS {
+                    others.push(info);
+                }
                 continue;
             }
             if exchanges.len() == max_exchanges {

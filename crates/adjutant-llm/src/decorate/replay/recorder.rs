@@ -55,6 +55,8 @@ struct State {
     sink: Box<dyn Write + Send>,
     /// There until it was written.
     header: Option<Vec<u8>>,
+    /// The models whose headers were written.
+    told: Vec<ModelId>,
     /// Why nothing more is written.
     broken: Option<Error>,
 }
@@ -65,7 +67,8 @@ impl Recorder {
         let mut header = Vec::new();
         // Writing into a vector cannot fail, and an info holds no map whose keys are not texts.
         let _ = put(&mut header, &Header { cassette: VERSION, info: model.info() });
-        let state = State { sink: Box::new(sink), header: Some(header), broken: None };
+        let state =
+            State { sink: Box::new(sink), header: Some(header), told: vec![model.info().id.clone()], broken: None };
         Self { model: Arc::new(model), tape: Arc::new(Tape { state: Mutex::new(state) }) }
     }
 }
@@ -84,7 +87,8 @@ impl Model for Recorder {
         let failed = put(&mut line, &request).err().or_else(|| self.tape.broken());
         line.extend_from_slice(b",\"chunks\":[");
         let stream = failed.is_none().then(|| self.model.stream(request));
-        Box::pin(Recording { stream, failed, line, chunks: false, tape: Arc::clone(&self.tape) })
+        let (model, tape) = (Arc::clone(&self.model), Arc::clone(&self.tape));
+        Box::pin(Recording { stream, failed, line, chunks: false, model, others: Vec::new(), tape })
     }
 }
 
@@ -99,12 +103,12 @@ impl Tape {
         state.broken.get_or_insert_with(|| error.clone());
     }
 
-    fn write(&self, line: &[u8]) -> Result<(), Error> {
+    fn write(&self, others: &[ModelInfo], line: &[u8]) -> Result<(), Error> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(error) = &state.broken {
             return Err(error.clone());
         }
-        let written = state.write(line);
+        let written = state.tell(others).and_then(|headers| state.write(&[&headers, line].concat()));
         if let Err(error) = &written {
             state.broken = Some(error.clone());
         }
@@ -113,6 +117,19 @@ impl Tape {
 }
 
 impl State {
+    /// The headers of models that were not told of yet: a model may stand for several, each with its own price.
+    fn tell(&mut self, others: &[ModelInfo]) -> Result<Vec<u8>, Error> {
+        let mut headers = Vec::new();
+        for info in others {
+            if !self.told.contains(&info.id) {
+                self.told.push(info.id.clone());
+                put(&mut headers, &Header { cassette: VERSION, info })?;
+                headers.push(b'\n');
+            }
+        }
+        Ok(headers)
+    }
+
     fn write(&mut self, line: &[u8]) -> Result<(), Error> {
         if line.len() > MAX_LINE {
             return Err(too_long());
@@ -137,6 +154,9 @@ struct Recording {
     line: Vec<u8>,
     /// Whether the line has a chunk.
     chunks: bool,
+    model: Arc<dyn Model>,
+    /// The models that answered.
+    others: Vec<ModelInfo>,
     tape: Arc<Tape>,
 }
 
@@ -144,6 +164,11 @@ impl Recording {
     fn take(&mut self, chunk: &Chunk) -> Result<(), Error> {
         if std::mem::replace(&mut self.chunks, true) {
             self.line.push(b',');
+        }
+        if let Chunk::Start { model, .. } = chunk
+            && *model != self.model.info().id
+        {
+            self.others.push(self.model.info_of(model).clone());
         }
         put(&mut self.line, chunk)?;
         if self.line.len() > MAX_LINE {
@@ -159,7 +184,7 @@ impl Recording {
         line.extend_from_slice(b"],\"ending\":");
         put(&mut line, ending)?;
         line.extend_from_slice(b"}\n");
-        self.tape.write(&line)
+        self.tape.write(&self.others, &line)
     }
 
     fn ended(&mut self, item: Option<Error>) -> Option<Result<Chunk, Error>> {
