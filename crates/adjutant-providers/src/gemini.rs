@@ -4,6 +4,7 @@ mod decode;
 mod encode;
 mod head;
 mod schema;
+mod usage;
 mod wire;
 
 use std::{fmt::Write, sync::Arc};

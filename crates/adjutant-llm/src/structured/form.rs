@@ -31,7 +31,7 @@ impl Form {
         // Before it is wrapped, so that an error speaks of the schema as it was given.
         let given = Schema::compile(Arc::clone(&format.schema))?;
         let plain = |it: &&str| format.schema.get(*it).is_none();
-        let is_plain = ["oneOf", "anyOf", "allOf", "not", "enum", "$ref"].iter().all(|it| plain(it));
+        let is_plain = ["oneOf", "anyOf", "allOf", "not", "enum", "$ref"].iter().all(plain);
         if is_plain && format.schema.get("type").and_then(Value::as_str) == Some("object") {
             return Ok(Self { format, schema: given, wrapped: false });
         }

@@ -6,16 +6,17 @@ use adjutant_llm::{
     Block, BlockKind, Call, Chunk, Error, ErrorKind, Extra, ModelId, ModelInfo, Reply, Stop, Text as Said, Thinking,
     Usage,
 };
-use serde_json::{Map, Value, json, value::RawValue};
+use serde_json::{Value, json, value::RawValue};
 
 use super::{
-    usage::usage_of,
+    usage::Counts,
     wire::{Begun, Delta, Event, Growth, Kind, Opened},
 };
 use crate::{
     blocks::{Blocks, Place},
     classify::Refusal,
     driver::{Decode, Flow},
+    raw_usage::{RawUsage, members},
     sse::Frame,
     text::Text,
 };
@@ -42,8 +43,11 @@ pub(super) struct Decoder {
     issuer: Arc<str>,
     blocks: Blocks,
     open: Vec<Open>,
+    counts: Counts,
     usage: Usage,
-    raw_usage: Map<String, Value>,
+    raw_usage: RawUsage,
+    /// Whether the raw usage holds what was not told yet.
+    noted: bool,
     stop: Option<Arc<str>>,
     finished: bool,
     wire_id: Option<Arc<str>>,
@@ -73,8 +77,10 @@ impl Decoder {
             issuer: info.provider().into(),
             blocks: Blocks::new(place),
             open: Vec::new(),
+            counts: Counts::default(),
             usage: Usage::default(),
-            raw_usage: Map::new(),
+            raw_usage: RawUsage::default(),
+            noted: false,
             stop: None,
             finished: false,
             wire_id: None,
@@ -87,20 +93,24 @@ impl Decoder {
         self.used(message.usage, out);
     }
 
-    /// Takes a usage: counts are cumulative, and one that is missing or `null` stays.
+    /// Takes a usage, and tells it if it says anything new.
     fn used(&mut self, raw: Option<&RawValue>, out: &mut VecDeque<Chunk>) {
         let Some(raw) = raw else { return };
-        let Ok(Value::Object(fields)) = serde_json::from_str(raw.get()) else { return };
-        self.raw_usage.extend(fields.into_iter().filter(|(_, value)| !value.is_null()));
-        self.usage = usage_of(&self.raw_usage);
-        out.push_back(Chunk::Usage { usage: self.usage, raw: Arc::new(Value::Object(self.raw_usage.clone())) });
+        let Some(fields) = members(raw) else { return };
+        self.counts.add(&fields);
+        let usage = self.counts.normal();
+        let is_new = self.raw_usage.add(raw, fields) | std::mem::take(&mut self.noted) | (usage != self.usage);
+        self.usage = usage;
+        if is_new {
+            out.push_back(Chunk::Usage { usage, raw: self.raw_usage.value() });
+        }
     }
 
     /// Keeps what is said beside the reply with the usage: a reply has no other room for it.
     fn noted(&mut self, name: &str, raw: Option<&RawValue>) {
         let value = raw.and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok());
-        if let Some(value) = value.filter(|it| !it.is_null()) {
-            self.raw_usage.insert(name.to_owned(), value);
+        if let Some(value) = value {
+            self.noted |= self.raw_usage.set(name.to_owned(), value);
         }
     }
 
@@ -117,7 +127,8 @@ impl Decoder {
             }
             "redacted_thinking" => (SoFar::Redacted(said.data.0.unwrap_or_default().into_owned()), None),
             "tool_use" => {
-                let name = said.name.ok_or_else(|| protocol("a call names no tool".to_owned()))?;
+                let name = said.name.filter(|it| !it.0.is_empty());
+                let name = name.ok_or_else(|| protocol("a call names no tool".to_owned()))?;
                 let given = said.input.map(RawValue::get).filter(|it| it.len() > 2).map(str::to_owned);
                 let wire_id = said.id.map(|Text(it)| it.into());
                 let extra = called_by(said.caller);
@@ -272,9 +283,7 @@ impl Decode for Decoder {
         reply.blocks = self.blocks.take();
         reply.raw_stop = self.stop.take();
         reply.usage = self.usage;
-        if !self.raw_usage.is_empty() {
-            reply.raw_usage = Arc::new(Value::Object(std::mem::take(&mut self.raw_usage)));
-        }
+        reply.raw_usage = self.raw_usage.take().unwrap_or_default();
         reply.wire_id = self.wire_id.take();
         Ok(reply)
     }
@@ -312,7 +321,14 @@ impl Decoder {
                 self.noted("context_management", event.context_management);
                 self.used(event.usage, out);
             }
+            ("content_block_delta" | "content_block_start" | "content_block_stop", None) => {
+                return Err(unreadable(data));
+            }
             ("message_stop", _) => {
+                // Without a reason, nothing tells that the arguments are all there.
+                if self.stop.is_none() && self.open.iter().any(|open| matches!(open.so_far, SoFar::Call { .. })) {
+                    return Err(protocol("the stream ended in the middle of a call".to_owned()));
+                }
                 self.finished = true;
                 return Ok(Flow::Finished);
             }

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use adjutant_llm::{Cache, Document, Entry, ModelInfo, Options, Request, Source, Stop, Thinking, Warning};
+use adjutant_llm::{Cache, Document, Entry, ModelInfo, Options, Request, Source, Stop, Thinking, Warning, WarningKind};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
 
@@ -37,6 +37,11 @@ pub(super) enum Caching {
 impl Encode for Encoder {
     fn head(&self, request: &Request, out: &mut Vec<u8>, warnings: &mut Vec<Warning>) -> Messages {
         head(&self.info, self.mark(&request.options), request, out, warnings);
+        let is_theirs = request.options.extra.contains_key("cache_control");
+        if self.caching == Caching::Off && request.options.cache == Cache::Long && !is_theirs {
+            let text = "cache was dropped: the prompt cache is not marked at this base URL";
+            warnings.push(Warning::new(WarningKind::OptionDropped, text));
+        }
         Messages::None
     }
 
@@ -76,6 +81,10 @@ fn turn(said: Said<'_>, is_open: bool, tail: &mut Tail, warnings: &mut Vec<Warni
 
 /// Whether the provider still owes results of its own tools: it gives them when its pause ends, or first thing after the
 /// results of ours.
+///
+/// Whether it will is not known when its entry is written, and what was sent once stays as it was. So a reply that was
+/// paused and not gone on with keeps its open calls for ever, and the API refuses that history: who does not go on after
+/// a pause has to leave the reply out.
 ///
 /// Source: Anthropic on server tools beside client tools, anthropic-sdk-typescript thread 1090, 2026-06.
 fn is_open(entry: &Entry) -> bool {

@@ -1,5 +1,7 @@
 //! What stands before the messages of a request: its options, the system prompt and the tools. Pure.
 
+use std::sync::Arc;
+
 use adjutant_llm::{
     Effort, Format, ModelInfo, Options, Request, Structured, ThinkingControl, ToolChoice, Warning, WarningKind,
 };
@@ -53,8 +55,9 @@ pub(super) fn head(
     if let Some(temperature) = temperature(info, &options, &plan, warnings).filter(|_| own("temperature")) {
         member(out, "temperature", &temperature);
     }
-    if !options.stop.is_empty() && own("stop_sequences") {
-        member(out, "stop_sequences", options.stop);
+    let stop = stop(&options, warnings);
+    if !stop.is_empty() && own("stop_sequences") {
+        member(out, "stop_sequences", &stop);
     }
     if let Some(thinking) = &plan.thinking {
         member(out, "thinking", thinking);
@@ -153,6 +156,16 @@ fn temperature(info: &ModelInfo, options: &Effective<'_>, plan: &Plan, warnings:
         dropped(warnings, text);
     }
     Some(temperature.min(MAX_TEMPERATURE))
+}
+
+/// The stop sequences that can be sent. Source: the error of the API, 2026-11: "each stop sequence must contain
+/// non-whitespace".
+fn stop<'a>(options: &Effective<'a>, warnings: &mut Vec<Warning>) -> Vec<&'a Arc<str>> {
+    let (sent, blank): (Vec<_>, Vec<_>) = options.stop.iter().partition(|it| !it.trim().is_empty());
+    for text in blank {
+        dropped(warnings, format!("stop sequence {text:?} was dropped: this wire takes none that is blank"));
+    }
+    sent
 }
 
 /// Which tools may or must be called; nothing if that is the API's default.

@@ -2,6 +2,7 @@
 
 mod marks;
 mod options;
+mod usage;
 
 use adjutant_llm::{
     Block, Cache, Call, CallId, CallResult, Content, Custom, Document, Effort, Entry, Extra, Format, Image, Inputs,
@@ -153,7 +154,8 @@ fn turn_sends_all_results_in_one_message_when_calls_are_parallel() {
             {"role": "user", "content": [
                 {"type": "tool_result", "tool_use_id": "c3_0_1", "content": [{"type": "text", "text": "a"}]},
                 {"type": "tool_result", "tool_use_id": "c3_0_2", "content": [{"type": "text", "text": "b"}]},
-                {"type": "tool_result", "tool_use_id": "c3_0_3", "is_error": true},
+                {"type": "tool_result", "tool_use_id": "c3_0_3", "is_error": true,
+                 "content": [{"type": "text", "text": "the call failed"}]},
             ]},
         ]),
     );

@@ -3,42 +3,81 @@
 use adjutant_llm::Usage;
 use serde_json::{Map, Value};
 
-/// What a request used, of everything that was said about it so far. What cannot be read counts nothing.
-///
-/// `input_tokens` leaves out what the cache served or stored. The fields at the top leave out what other samplings of the
-/// same request have cost, in which a context was compacted, another model advised, or one declined before its fallback
-/// answered; `iterations` lists all of them, and what is billed is their sum. So the sum is not the size of the context:
-/// that is the last of `iterations`.
-///
-/// Source: compaction guide and advisor tool guide, "usage", 2026-11; anthropic-sdk-python `BetaUsage`, 2026-09.
-pub(super) fn usage_of(said: &Map<String, Value>) -> Usage {
-    let top = counts(|name| said.get(name));
-    let none = Vec::new();
-    let iterations = said.get("iterations").and_then(Value::as_array).unwrap_or(&none);
-    let sum = iterations.iter().map(|it| counts(|name| it.get(name))).fold(Usage::default(), |sum, it| sum + it);
-    let cache_write = top.cache_write.max(sum.cache_write);
-    let output = top.output.max(sum.output);
-    Usage {
-        input_uncached: top.input_uncached.max(sum.input_uncached),
-        cache_read: top.cache_read.max(sum.cache_read),
-        cache_write,
-        cache_write_1h: top.cache_write_1h.max(sum.cache_write_1h).min(cache_write),
-        output,
-        reasoning: top.reasoning.max(sum.reasoning).min(output),
+use crate::raw_usage::count;
+
+/// What was said about a request so far: counts are cumulative, and one that is missing, `null` or no count stays.
+#[derive(Debug, Default)]
+pub(super) struct Counts {
+    input: Option<u64>,
+    cache_read: Option<u64>,
+    cache_write: Option<u64>,
+    cache_write_1h: Option<u64>,
+    cache_write_5m: Option<u64>,
+    output: Option<u64>,
+    reasoning: Option<u64>,
+    /// The sum of all samplings, as far as they are listed.
+    iterations: Usage,
+}
+
+impl Counts {
+    /// Takes what is said now.
+    pub(super) fn add(&mut self, said: &Map<String, Value>) {
+        self.set(|name| said.get(name));
+        if let Some(list) = said.get("iterations").and_then(Value::as_array) {
+            self.iterations = list.iter().map(of_one).fold(Usage::default(), |sum, it| sum + it);
+        }
+    }
+
+    /// In disjoint classes.
+    ///
+    /// `input_tokens` leaves out what the cache served or stored. The fields at the top leave out what other samplings of
+    /// the same request have cost, in which a context was compacted, another model advised, or one declined before its
+    /// fallback answered; `iterations` lists all of them, and what is billed is their sum. So the sum is not the size of
+    /// the context: that is the last of `iterations`.
+    ///
+    /// Source: compaction guide and advisor tool guide, "usage", 2026-11; anthropic-sdk-python `BetaUsage`, 2026-09.
+    pub(super) fn normal(&self) -> Usage {
+        let (top, sum) = (self.top(), self.iterations);
+        let cache_write = top.cache_write.max(sum.cache_write);
+        let output = top.output.max(sum.output);
+        Usage {
+            input_uncached: top.input_uncached.max(sum.input_uncached),
+            cache_read: top.cache_read.max(sum.cache_read),
+            cache_write,
+            cache_write_1h: top.cache_write_1h.max(sum.cache_write_1h).min(cache_write),
+            output,
+            reasoning: top.reasoning.max(sum.reasoning).min(output),
+        }
+    }
+
+    fn set<'a>(&mut self, field: impl Fn(&str) -> Option<&'a Value>) {
+        let within = |name: &str, part: &str| field(name).and_then(|it| it.get(part)).and_then(count);
+        let set = |known: &mut Option<u64>, said: Option<u64>| *known = said.or(*known);
+        set(&mut self.input, field("input_tokens").and_then(count));
+        set(&mut self.cache_read, field("cache_read_input_tokens").and_then(count));
+        set(&mut self.cache_write, field("cache_creation_input_tokens").and_then(count));
+        set(&mut self.cache_write_1h, within("cache_creation", "ephemeral_1h_input_tokens"));
+        set(&mut self.cache_write_5m, within("cache_creation", "ephemeral_5m_input_tokens"));
+        set(&mut self.output, field("output_tokens").and_then(count));
+        set(&mut self.reasoning, within("output_tokens_details", "thinking_tokens"));
+    }
+
+    fn top(&self) -> Usage {
+        let hour = self.cache_write_1h.unwrap_or(0);
+        Usage {
+            input_uncached: self.input.unwrap_or(0),
+            cache_read: self.cache_read.unwrap_or(0),
+            cache_write: self.cache_write.unwrap_or_else(|| hour.saturating_add(self.cache_write_5m.unwrap_or(0))),
+            cache_write_1h: hour,
+            output: self.output.unwrap_or(0),
+            reasoning: self.reasoning.unwrap_or(0),
+        }
     }
 }
 
-fn counts<'a>(field: impl Fn(&str) -> Option<&'a Value>) -> Usage {
-    let count = |name: &str| field(name).and_then(Value::as_u64);
-    let within = |name: &str, part: &str| field(name).and_then(|it| it.get(part)).and_then(Value::as_u64).unwrap_or(0);
-    let hour = within("cache_creation", "ephemeral_1h_input_tokens");
-    let minutes = within("cache_creation", "ephemeral_5m_input_tokens");
-    Usage {
-        input_uncached: count("input_tokens").unwrap_or(0),
-        cache_read: count("cache_read_input_tokens").unwrap_or(0),
-        cache_write: count("cache_creation_input_tokens").unwrap_or_else(|| hour.saturating_add(minutes)),
-        cache_write_1h: hour,
-        output: count("output_tokens").unwrap_or(0),
-        reasoning: within("output_tokens_details", "thinking_tokens"),
-    }
+/// What one sampling used.
+fn of_one(said: &Value) -> Usage {
+    let mut counts = Counts::default();
+    counts.set(|name| said.get(name));
+    counts.top()
 }

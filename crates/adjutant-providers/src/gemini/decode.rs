@@ -10,12 +10,14 @@ use serde_json::{Map, Value, value::RawValue};
 
 use super::{
     encode::{METADATA, SIGNATURE},
-    wire::{self, Called, Candidate, Piece, PromptFeedback, Response, Whole},
+    usage::Counts,
+    wire::{Called, Candidate, Piece, PromptFeedback, Response, Whole},
 };
 use crate::{
     blocks::{Blocks, Place},
     classify::Refusal,
     driver::{Decode, Flow},
+    raw_usage::{RawUsage, members},
     sse::Frame,
     text::Text,
 };
@@ -40,8 +42,9 @@ pub(super) struct Decoder {
     open: Option<Open>,
     /// What was said about the text, and is not kept with one yet.
     metadata: Map<String, Value>,
-    usage: wire::Usage,
-    raw_usage: Map<String, Value>,
+    counts: Counts,
+    usage: Usage,
+    raw_usage: RawUsage,
     /// The usage that was not told yet.
     waiting: Option<String>,
     /// How many usages came.
@@ -71,8 +74,9 @@ impl Decoder {
             blocks: Blocks::new(place),
             open: None,
             metadata: Map::new(),
-            usage: wire::Usage::default(),
-            raw_usage: Map::new(),
+            counts: Counts::default(),
+            usage: Usage::default(),
+            raw_usage: RawUsage::default(),
             waiting: None,
             usages: 0,
             stop: None,
@@ -228,18 +232,15 @@ impl Decoder {
     /// Tells the usage that waits; in it, a count that is missing stays.
     fn tell(&mut self, out: &mut VecDeque<Chunk>) {
         let Some(raw) = self.waiting.take() else { return };
-        let Ok(said) = serde_json::from_str::<wire::Usage>(&raw) else { return };
-        let Ok(Value::Object(fields)) = serde_json::from_str(&raw) else { return };
-        let before = self.raw_usage.clone();
-        self.raw_usage.extend(fields.into_iter().filter(|(_, value)| !value.is_null()));
-        if self.raw_usage == before {
-            return;
+        let Ok(raw) = serde_json::from_str::<&RawValue>(&raw) else { return };
+        let Some(fields) = members(raw) else { return };
+        self.counts.add(&fields);
+        let usage = self.counts.normal();
+        let is_new = self.raw_usage.add(raw, fields) | (usage != self.usage);
+        self.usage = usage;
+        if is_new {
+            out.push_back(Chunk::Usage { usage, raw: self.raw_usage.value() });
         }
-        self.usage.add(said);
-        out.push_back(Chunk::Usage {
-            usage: self.usage.normal(),
-            raw: Arc::new(Value::Object(self.raw_usage.clone())),
-        });
     }
 
     fn finished(&mut self, reason: &str, message: Option<Cow<'_, str>>) -> Result<(), Error> {
@@ -315,10 +316,8 @@ impl Decode for Decoder {
         let mut reply = Reply::new(self.model.clone(), stop);
         reply.blocks = self.blocks.take();
         reply.raw_stop = Some(raw_stop);
-        reply.usage = self.usage.normal();
-        if !self.raw_usage.is_empty() {
-            reply.raw_usage = Arc::new(Value::Object(std::mem::take(&mut self.raw_usage)));
-        }
+        reply.usage = self.usage;
+        reply.raw_usage = self.raw_usage.take().unwrap_or_default();
         reply.wire_id = self.wire_id.take();
         Ok(reply)
     }
@@ -405,32 +404,6 @@ fn ending(reason: &str) -> Ending {
         | "OTHER" => Ending::Failure(Failure::Passing),
         "MISSING_THOUGHT_SIGNATURE" => Ending::Failure(Failure::Request),
         _ => Ending::Failure(Failure::Unknown),
-    }
-}
-
-impl wire::Usage {
-    fn add(&mut self, said: wire::Usage) {
-        let set = |count: &mut Option<u64>, said: Option<u64>| *count = said.or(*count);
-        set(&mut self.prompt_token_count, said.prompt_token_count);
-        set(&mut self.cached_content_token_count, said.cached_content_token_count);
-        set(&mut self.tool_use_prompt_token_count, said.tool_use_prompt_token_count);
-        set(&mut self.candidates_token_count, said.candidates_token_count);
-        set(&mut self.thoughts_token_count, said.thoughts_token_count);
-    }
-
-    /// In disjoint classes.
-    fn normal(&self) -> Usage {
-        let count = |count: Option<u64>| count.unwrap_or(0);
-        let prompt = count(self.prompt_token_count);
-        let cache_read = count(self.cached_content_token_count).min(prompt);
-        let reasoning = count(self.thoughts_token_count);
-        Usage {
-            input_uncached: (prompt - cache_read).saturating_add(count(self.tool_use_prompt_token_count)),
-            cache_read,
-            output: count(self.candidates_token_count).saturating_add(reasoning),
-            reasoning,
-            ..Usage::default()
-        }
     }
 }
 

@@ -88,6 +88,15 @@ fn turn(model: &str, stop: Stop, blocks: Vec<Block>, results: Vec<CallResult>) -
     Entry::Turn(open.close().expect("every call has its result"))
 }
 
+/// The user message that a turn follows.
+fn asked() -> Entry {
+    Entry::User(UserMessage::text("hi"))
+}
+
+fn question() -> Value {
+    json!({"role": "user", "parts": [{"text": "hi"}]})
+}
+
 fn image(media_type: &str, source: Source) -> Content {
     Content::Image(Image { media_type: media_type.into(), source })
 }
@@ -263,8 +272,9 @@ fn turn_sends_all_results_in_one_content_when_calls_are_parallel() {
     let failed = CallResult::new(Status::Failed, "");
     check(
         ID,
-        [turn(ID, Stop::Calls, blocks, vec![CallResult::ok("a"), ran, failed])],
+        [asked(), turn(ID, Stop::Calls, blocks, vec![CallResult::ok("a"), ran, failed])],
         json!([
+            question(),
             {"role": "model", "parts": [
                 {"text": "Look."},
                 {"functionCall": {"id": "k1", "name": "read", "args": {"n": 9_007_199_254_740_993_u64}},
@@ -327,17 +337,21 @@ fn turn_stands_in_for_a_signature_when_the_first_call_has_none() {
         let results = ids.iter().zip(["a", "b"]).map(
             |(id, output)| json!({"functionResponse": {"id": id, "name": "read", "response": {"output": output}}}),
         );
-        json!([{"role": "model", "parts": parts}, {"role": "user", "parts": results.collect::<Vec<_>>()}])
+        json!([question(), {"role": "model", "parts": parts}, {"role": "user", "parts": results.collect::<Vec<_>>()}])
     };
     let (ours, theirs) = (["c3_0_0", "c3_0_1"], ["toolu_1", "toolu_2"]);
     let stand_in = Some("skip_thought_signature_validator");
-    check(ID, [entry("anthropic/claude-opus-5", Some("QQ=="))], expect(ours, stand_in));
-    check("gemini/gemini-flash-latest", [entry("x/y", None)], expect(ours, stand_in));
-    check(OLD, [entry("anthropic/claude-opus-5", Some("QQ=="))], expect(ours, None));
-    check(ID, [entry(ID, Some("QQ=="))], expect(theirs, Some("QQ==")));
-    check(ID, [entry(ID, Some("?"))], expect(theirs, stand_in));
-    check(OLD, [entry(OLD, None)], expect(theirs, None));
-    check("gemini/gemma-4-31b-it", [entry("x/y", None)], expect(ours, None));
+    check(ID, [asked(), entry("anthropic/claude-opus-5", Some("QQ=="))], expect(ours, stand_in));
+    // Calls follow a content of the user, so one stands in at the beginning.
+    let mut alone = expect(ours, stand_in);
+    alone[0]["parts"][0]["text"] = json!("Go on.");
+    check(ID, [entry("anthropic/claude-opus-5", Some("QQ=="))], alone);
+    check("gemini/gemini-flash-latest", [asked(), entry("x/y", None)], expect(ours, stand_in));
+    check(OLD, [asked(), entry("anthropic/claude-opus-5", Some("QQ=="))], expect(ours, None));
+    check(ID, [asked(), entry(ID, Some("QQ=="))], expect(theirs, Some("QQ==")));
+    check(ID, [asked(), entry(ID, Some("?"))], expect(theirs, stand_in));
+    check(OLD, [asked(), entry(OLD, None)], expect(theirs, None));
+    check("gemini/gemma-4-31b-it", [asked(), entry("x/y", None)], expect(ours, None));
 }
 
 #[test]
@@ -392,8 +406,9 @@ fn results_hold_media_when_the_model_takes_them_there() {
     let nested = |response: Value, media: &str| json!({"functionResponse": {"id": "k", "name": "read", "response": response, "parts": [blob(media)]}});
     check(
         ID,
-        [entry(ID)],
+        [asked(), entry(ID)],
         json!([
+            question(),
             {"role": "model", "parts": calls},
             {"role": "user", "parts": [
                 nested(json!({"output": "c\nd"}), "image/png"),
@@ -407,8 +422,9 @@ fn results_hold_media_when_the_model_takes_them_there() {
     );
     check(
         OLD,
-        [entry(OLD)],
+        [asked(), entry(OLD)],
         json!([
+            question(),
             {"role": "model", "parts": calls},
             {"role": "user", "parts": [
                 result(json!({"output": "c\nd"})),
@@ -493,4 +509,27 @@ proptest! {
         let fresh = frame(Request::of(Transcript::from_iter(entries)));
         prop_assert_eq!(body(&model, &fresh).0, body(&model, &request).0);
     }
+}
+
+#[test]
+fn usage_is_bounded_when_each_event_adds_to_it() {
+    let protocol = model(ID).inner.protocol().clone();
+    let mut decoder = Protocol::decoder(&protocol, &protocol.info, Place { turn: 1, attempt: 0 });
+    let mut out = std::collections::VecDeque::new();
+    let mut take = |usage: &str| {
+        let data = format!(r#"{{"usageMetadata":{usage}}}"#);
+        let frame = crate::sse::Frame { event: "", data: &data };
+        crate::driver::Decode::frame(&mut decoder, frame, &mut out).expect("an event");
+    };
+    for at in 1..=100 {
+        let mut usage = json!({"promptTokenCount": at});
+        usage["k".repeat(at)] = json!(at);
+        take(&usage.to_string());
+    }
+    take(&json!({"promptTokenCount": 200, "x": "x".repeat(20_000)}).to_string());
+    take(&format!(r#"{{"promptTokenCount":300,"deep":{}{}}}"#, "[".repeat(500), "]".repeat(500)));
+    crate::driver::Decode::cut(&mut decoder, &mut out);
+    let Some(adjutant_llm::Chunk::Usage { usage, raw }) = out.pop_back() else { unreachable!("a usage is told") };
+    assert_eq!(usage.input_uncached, 300);
+    assert_eq!(raw.as_object().map(|it| (it.len(), it.contains_key("deep"))), Some((64, false)));
 }

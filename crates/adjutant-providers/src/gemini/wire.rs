@@ -233,19 +233,3 @@ pub(super) struct Called<'a> {
     #[serde(default)]
     pub(super) will_continue: Option<bool>,
 }
-
-/// Tokens so far. The prompt includes what the cache served; the candidates leave out the thoughts.
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Usage {
-    #[serde(default)]
-    pub(super) prompt_token_count: Option<u64>,
-    #[serde(default)]
-    pub(super) cached_content_token_count: Option<u64>,
-    #[serde(default)]
-    pub(super) tool_use_prompt_token_count: Option<u64>,
-    #[serde(default)]
-    pub(super) candidates_token_count: Option<u64>,
-    #[serde(default)]
-    pub(super) thoughts_token_count: Option<u64>,
-}

@@ -175,3 +175,33 @@ fn server_tools_are_declared_after_the_others_when_there_are_any() {
     check(Options::new().server_tool(one.clone()).server_tool(search()), json!([read, one, search()]), true);
     check(Options::new().server_tool(one.clone()).server_tool(one.clone()), json!([read, one, one]), false);
 }
+
+#[test]
+fn stop_sequences_are_dropped_when_they_are_blank() {
+    let options = |stops: &[&str]| stops.iter().fold(Options::new(), |options, stop| options.stop(*stop));
+    let warn = |stop: &str| format!("stop sequence {stop} was dropped: this wire takes none that is blank");
+    check_options(
+        info(ThinkingControl::Level),
+        options(&["", "END", "\n\n"]),
+        json!({"max_tokens": 64_000, "stop_sequences": ["END"]}),
+        &[&*warn("\"\""), &*warn(r#""\n\n""#)],
+    );
+    check_options(info(ThinkingControl::Level), options(&[" "]), json!({"max_tokens": 64_000}), &[&*warn("\" \"")]);
+}
+
+#[test]
+fn cache_is_warned_about_once_when_it_is_not_marked() {
+    let check = |model: &Anthropic, options: Options, expect: &[&str]| {
+        let mut request = Request::new().options(options).user("hi");
+        assert_eq!(body(model, &request).1, expect);
+        request.entries.push(Entry::User(UserMessage::text("go on")));
+        assert_eq!(body(model, &request).1, expect);
+    };
+    let elsewhere = model().base_url("https://a.example");
+    let warn = "cache was dropped: the prompt cache is not marked at this base URL";
+    check(&elsewhere, Options::new().cache(Cache::Long), &[warn]);
+    check(&elsewhere, Options::new(), &[]);
+    check(&elsewhere, Options::new().cache(Cache::Long).extra("cache_control", json!({"type": "ephemeral"})), &[]);
+    check(&elsewhere.cache_marks(), Options::new().cache(Cache::Long), &[]);
+    check(&model(), Options::new().cache(Cache::Long), &[]);
+}
