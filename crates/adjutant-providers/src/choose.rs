@@ -3,7 +3,7 @@
 mod loopback;
 pub(crate) mod near;
 
-use std::{fmt, sync::Arc};
+use std::{collections::BTreeSet, fmt, sync::Arc};
 
 use adjutant_llm::{Error, ErrorKind, Model, ModelInfo};
 
@@ -120,9 +120,11 @@ impl Chooser {
         }
         let wrong = |error: serde_json::Error| config(format!("the configuration cannot be read: {error}"));
         let file: File = serde_json::from_str(json).map_err(wrong)?;
+        let mut names = BTreeSet::new();
         for provider in file.providers {
-            if provider.name.is_empty() || provider.name.contains('/') || provider.name == "offline" {
-                return Err(config(format!("no provider can be called {:?}", provider.name)));
+            provider.check()?;
+            if !names.insert(provider.name.clone()) {
+                return Err(config(format!("provider {}: name: it is listed twice", provider.name)));
             }
             self = self.provider(provider);
         }

@@ -2,7 +2,6 @@
 //!
 //! [`Anthropic`], [`OpenAi`], [`Gemini`] and [`Chat`], in its dialects, speak one wire each. [`model`] makes any of them of a
 //! name and the environment, [`Chooser`] of injected variables and your own [`Provider`]s. Nothing here retries.
-//!
 //! ```no_run
 //! use adjutant_llm::{Request, complete};
 //!
@@ -30,9 +29,11 @@ mod cache_key;
 mod chat;
 mod choose;
 mod classify;
+mod counts;
 mod credentials;
 mod driver;
 mod embed;
+mod format_name;
 mod gemini;
 mod host;
 mod limits;
@@ -51,10 +52,9 @@ mod tape;
 mod text;
 
 pub use self::{anthropic::Anthropic, chat::Chat, gemini::Gemini, openai::OpenAi, tape::Tape};
+pub use self::{driver::Timeouts, embed::GeminiEmbedder, embed::OpenAiEmbedder};
 pub use choose::{Chooser, Chosen, How, model};
 pub use credentials::{Credential, Key};
 pub use dialect::{Dialect, DialectPatch};
-pub use driver::Timeouts;
-pub use embed::{GeminiEmbedder, OpenAiEmbedder};
 pub use observe::{Exchange, Observe, Outgoing, Rewrite};
 pub use provider::{Provider, WireKind};

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use adjutant_llm::RateLimits;
 use http::HeaderMap;
 
-/// A wait beyond a year is no wait that anybody meant.
+/// A wait beyond a year is no wait that anybody meant; it is cut to this, so that nobody tries again at once.
 const MAX_WAIT: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 /// The provider's id of the request.
@@ -46,16 +46,15 @@ pub(crate) fn rate_limits(headers: &HeaderMap) -> RateLimits {
     let count = |names: [&str; 2]| names.iter().find_map(|name| text(headers, name)?.trim().parse().ok());
     let after = |name| text(headers, name).and_then(go_duration);
     let at = |name| text(headers, name).and_then(rfc_3339).and_then(|then| until(headers, then));
-    let resets = [
-        after("x-ratelimit-reset-requests"),
-        after("x-ratelimit-reset-tokens"),
-        at("anthropic-ratelimit-requests-reset"),
-        at("anthropic-ratelimit-tokens-reset"),
-    ];
+    let requests = after("x-ratelimit-reset-requests").max(at("anthropic-ratelimit-requests-reset"));
+    let tokens = after("x-ratelimit-reset-tokens").max(at("anthropic-ratelimit-tokens-reset"));
     let mut limits = RateLimits::default();
     limits.requests_left = count(["x-ratelimit-remaining-requests", "anthropic-ratelimit-requests-remaining"]);
     limits.tokens_left = count(["x-ratelimit-remaining-tokens", "anthropic-ratelimit-tokens-remaining"]);
-    limits.reset_after = resets.into_iter().flatten().max();
+    // What is empty is what is waited for; where that is not known, the longest is safe.
+    let requests_out = requests.filter(|_| limits.requests_left == Some(0));
+    let tokens_out = tokens.filter(|_| limits.tokens_left == Some(0));
+    limits.reset_after = requests_out.max(tokens_out).or_else(|| requests.max(tokens));
     limits
 }
 
@@ -63,14 +62,15 @@ fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name)?.to_str().ok()
 }
 
+/// Seconds, at most [`MAX_WAIT`]; nothing if they are less than none, or no number.
 fn seconds(seconds: f64) -> Option<Duration> {
-    Duration::try_from_secs_f64(seconds).ok().filter(|wait| *wait <= MAX_WAIT)
+    (seconds >= 0.0).then(|| Duration::try_from_secs_f64(seconds).map_or(MAX_WAIT, |wait| wait.min(MAX_WAIT)))
 }
 
 /// How long it is from the answer's date until then, in seconds since 1970; nothing if that is past.
 fn until(headers: &HeaderMap, then: u64) -> Option<Duration> {
     let now = http_date(text(headers, "date")?)?;
-    then.checked_sub(now).map(Duration::from_secs).filter(|wait| *wait <= MAX_WAIT)
+    then.checked_sub(now).map(|it| Duration::from_secs(it).min(MAX_WAIT))
 }
 
 /// A duration like `1h2m3.5s` or `20ms`.
@@ -153,11 +153,17 @@ mod tests {
         check(&[("retry-after-ms", "1500.0"), ("retry-after", "9")], Some(1_500));
         check(&[("retry-after", "2.5")], Some(2_500));
         check(&[("retry-after", "-1")], None);
-        check(&[("retry-after", "1e300")], None);
+        check(&[("retry-after", "NaN")], None);
+        let year = Some(365 * 24 * 60 * 60 * 1_000);
+        check(&[("retry-after", "99999999999")], year);
+        check(&[("retry-after-ms", "99999999999999"), ("retry-after", "9")], year);
+        check(&[("retry-after", "1e300")], year);
+        check(&[("retry-after", "inf")], year);
         check(&[("retry-after", "soon")], None);
         let date = ("date", "Tue, 29 Feb 2028 23:59:50 GMT");
         check(&[date, ("retry-after", "Wed, 01 Mar 2028 00:00:20 GMT")], Some(30_000));
         check(&[date, ("retry-after", "Tue, 29 Feb 2028 23:59:00 GMT")], None);
+        check(&[date, ("retry-after", "Wed, 01 Mar 2928 00:00:20 GMT")], year);
         check(&[("retry-after", "Wed, 01 Mar 2028 00:00:20 GMT")], None);
     }
 
@@ -192,5 +198,24 @@ mod tests {
             (Some(3), None, Some(Duration::from_secs(23)))
         );
         assert_eq!(rate_limits(&HeaderMap::new()), RateLimits::default());
+    }
+
+    #[test]
+    fn rate_limits_wait_for_the_empty_bucket_when_one_is_empty() {
+        for (requests, tokens, expect) in [("0", "5", 2), ("5", "0", 9), ("0", "0", 9), ("5", "5", 9), ("x", "5", 9)] {
+            let limits = rate_limits(&headers(&[
+                ("x-ratelimit-remaining-requests", requests),
+                ("x-ratelimit-remaining-tokens", tokens),
+                ("x-ratelimit-reset-requests", "2s"),
+                ("x-ratelimit-reset-tokens", "9s"),
+            ]));
+            assert_eq!(limits.reset_after, Some(Duration::from_secs(expect)), "{requests} {tokens}");
+        }
+        let limits = rate_limits(&headers(&[
+            ("x-ratelimit-remaining-requests", "0"),
+            ("x-ratelimit-remaining-tokens", "5"),
+            ("x-ratelimit-reset-tokens", "9s"),
+        ]));
+        assert_eq!(limits.reset_after, Some(Duration::from_secs(9)));
     }
 }

@@ -2,12 +2,22 @@
 
 use std::borrow::Cow;
 
-use adjutant_llm::{Call, CallResult, Content, Document, Image, Inputs, Warning, WarningKind};
+use adjutant_llm::{Call, CallResult, Content, Document, Image, Inputs, Source, Warning, WarningKind};
 use serde::{Serialize, Serializer, ser::SerializeMap};
 use serde_json::{Value, value::RawValue};
 
 const NO_IMAGES: &str = "[image omitted: this model takes no images]";
 const NO_DOCUMENTS: &str = "[document omitted: this model takes no documents]";
+const OTHER_IMAGE: &str = "[image omitted: models take JPEG, PNG, GIF and WebP only]";
+const OTHER_DOCUMENT: &str = "[document omitted: models take PDF and text only]";
+const EMPTY_IMAGE: &str = "[image omitted: it is empty]";
+const EMPTY_DOCUMENT: &str = "[document omitted: it is empty]";
+const NAMELESS_DOCUMENT: &str = "[document omitted: its name is blank]";
+
+/// The media types of images that every vendor takes, as vendors spell them.
+///
+/// Source: the guides to vision of Anthropic, OpenAI and Google, 2026-11.
+const IMAGES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"];
 
 /// A piece of content that the model can take.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -23,26 +33,65 @@ pub(crate) fn pieces<'a>(content: &'a [Content], inputs: Inputs, warnings: &mut 
     for it in content {
         let piece = match it {
             Content::Text { text } if text.trim().is_empty() => continue,
-            Content::Text { text } => Piece::Text(text),
-            Content::Image(image) if inputs.images => Piece::Image(image),
-            Content::Image(_) => Piece::Text(NO_IMAGES),
-            Content::Document(document) if inputs.documents => Piece::Document(document),
-            Content::Document(_) => Piece::Text(NO_DOCUMENTS),
+            Content::Text { text } => Ok(Piece::Text(text)),
+            Content::Image(it) => image(it, inputs).map_or(Ok(Piece::Image(it)), Err),
+            Content::Document(it) => document(it, inputs).map_or(Ok(Piece::Document(it)), Err),
             _ => continue,
         };
-        let stand_in = match piece {
-            Piece::Text(text) => [NO_IMAGES, NO_DOCUMENTS].into_iter().find(|it| std::ptr::eq(*it, text)),
-            Piece::Image(_) | Piece::Document(_) => None,
-        };
-        if let Some(text) = stand_in {
-            changed(warnings, text);
-            if pieces.last() == Some(&piece) {
-                continue;
+        match piece {
+            Ok(piece) => pieces.push(piece),
+            Err(text) => {
+                changed(warnings, text);
+                if pieces.last() != Some(&Piece::Text(text)) {
+                    pieces.push(Piece::Text(text));
+                }
             }
         }
-        pieces.push(piece);
     }
     pieces
+}
+
+/// Why an image is left out, if it is.
+fn image(image: &Image, inputs: Inputs) -> Option<&'static str> {
+    let media_type = media_type(&image.media_type);
+    // What an address holds is seen by who fetches it.
+    let is_unsaid = media_type.is_empty() && matches!(image.source, Source::Url { .. });
+    match () {
+        () if !inputs.images => Some(NO_IMAGES),
+        () if is_empty(&image.source) => Some(EMPTY_IMAGE),
+        () if !is_unsaid && !IMAGES.contains(&media_type) => Some(OTHER_IMAGE),
+        () => None,
+    }
+}
+
+/// Why a document is left out, if it is.
+fn document(document: &Document, inputs: Inputs) -> Option<&'static str> {
+    // As the wires look for them: in small letters.
+    let is_known = document.media_type.starts_with("text/") || *document.media_type == *"application/pdf";
+    match () {
+        () if !inputs.documents => Some(NO_DOCUMENTS),
+        () if is_empty(&document.source) => Some(EMPTY_DOCUMENT),
+        () if document.name.as_ref().is_some_and(|it| it.trim().is_empty()) => Some(NAMELESS_DOCUMENT),
+        () if !is_known && matches!(document.source, Source::Base64 { .. }) => Some(OTHER_DOCUMENT),
+        () => None,
+    }
+}
+
+fn is_empty(source: &Source) -> bool {
+    match source {
+        Source::Base64 { data: text } | Source::Url { url: text } => text.trim().is_empty(),
+        _ => false,
+    }
+}
+
+/// A media type as vendors spell it: that of an image in small letters, `image/jpg` as what it means.
+pub(crate) fn media_type(media_type: &str) -> &str {
+    let media_type = media_type.trim();
+    let is = |it: &str| it.eq_ignore_ascii_case(media_type);
+    if is("image/jpg") || is("image/pjpeg") {
+        return IMAGES[0];
+    }
+    IMAGES.into_iter().find(|it| is(it)).unwrap_or(media_type)
 }
 
 /// Says once that content was changed.
@@ -106,49 +155,4 @@ impl Serialize for Args<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use adjutant_llm::{CallId, Source};
-
-    use super::*;
-
-    #[test]
-    fn pieces_collapse_runs_when_the_model_takes_no_media() {
-        let source = Source::Url { url: "https://a.example/x".into() };
-        let image = Content::Image(Image { media_type: "image/png".into(), source: source.clone() });
-        let document = Content::Document(Document { media_type: "application/pdf".into(), name: None, source });
-        let content = [
-            image.clone(),
-            image.clone(),
-            Content::text(" \n"),
-            Content::text("a"),
-            image.clone(),
-            document.clone(),
-            document.clone(),
-        ];
-        let mut warnings = Vec::new();
-        let expect = [Piece::Text(NO_IMAGES), Piece::Text("a"), Piece::Text(NO_IMAGES), Piece::Text(NO_DOCUMENTS)];
-        assert_eq!(pieces(&content, Inputs::default(), &mut warnings), expect);
-        assert_eq!(warnings.len(), 2);
-        let mut inputs = Inputs::default();
-        (inputs.images, inputs.documents) = (true, true);
-        assert_eq!(pieces(&content, inputs, &mut Vec::new()).len(), 6);
-    }
-
-    #[track_caller]
-    fn check(raw: &str, ran: Option<&str>, expect: &str) {
-        let id = CallId { turn: 1, attempt: 0, block: 0 };
-        let call = Call { id, wire_id: None, name: "t".into(), args: raw.into(), extra: Default::default() };
-        let mut result = CallResult::ok("done");
-        result.args = ran.map(Into::into);
-        assert_eq!(serde_json::to_string(&Args::of(&call, &result)).expect("JSON"), expect);
-    }
-
-    #[test]
-    fn args_are_an_object_when_the_model_wrote_none() {
-        check("", None, "{}");
-        check(" {\"n\": 9007199254740993} ", None, "{\"n\": 9007199254740993}");
-        check("{\"a\":1}", Some("{\"b\":2}"), "{\"b\":2}");
-        check("{\"a\":", None, r#"{"INVALID_JSON":"{\"a\":"}"#);
-        check("[1]", None, r#"{"INVALID_JSON":"[1]"}"#);
-    }
-}
+mod tests;

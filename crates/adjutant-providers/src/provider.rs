@@ -5,7 +5,11 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 use adjutant_llm::{Error, ErrorKind, Model, ModelInfo};
 use serde::{Deserialize, Serialize};
 
-use crate::{Anthropic, Chat, Dialect, DialectPatch, Gemini, Key, OpenAi, catalogue::Catalogue};
+use crate::{
+    Anthropic, Chat, Dialect, DialectPatch, Gemini, Key, OpenAi,
+    catalogue::Catalogue,
+    driver::{Address, Auth, Endpoint},
+};
 
 /// A provider of models: one that is known, or one of your own.
 ///
@@ -174,6 +178,31 @@ impl Provider {
                 Arc::new(chat.headers(headers))
             }
         })
+    }
+
+    /// Whether a provider of a configuration contradicts itself.
+    ///
+    /// # Errors
+    /// `Config`, with its name and the field.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        let is_name = |it: &str| !it.is_empty() && !it.contains(char::is_whitespace);
+        if !is_name(&self.name) || self.name.contains('/') || self.name == "offline" {
+            return Err(config(format!("no provider can be called {:?}", self.name)));
+        }
+        let fail = |field: &str, why: String| Err(config(format!("provider {}: {field}: {why}", self.name)));
+        let address = Address { path: String::new(), auth: Auth::Bearer, headers: &[] };
+        let is_address = || !Endpoint::new(&self.base_url, address, Key::none()).host().is_empty();
+        if !self.base_url.is_empty() && !is_address() {
+            // The address is not repeated: it may hold a password.
+            return fail("base_url", "it does not have the form https://host/path".to_owned());
+        }
+        if !self.base_url_variable.is_empty() && !is_name(&self.base_url_variable) {
+            return fail("base_url_variable", format!("no variable can be called {:?}", self.base_url_variable));
+        }
+        if let Some(name) = self.key_variables.iter().find(|it| !is_name(it)) {
+            return fail("key_variables", format!("no variable can be called {name:?}"));
+        }
+        self.spoken().map(|_| ())
     }
 
     /// What is known of a model with this name, without the provider's.

@@ -1,6 +1,10 @@
 //! Schemas as vendors' strict modes want them. Pure; a schema that cannot be made strict stays as it is.
 
+mod tool;
+
 use serde_json::{Map, Value};
+
+pub(crate) use tool::for_tool;
 
 /// How deep a schema is looked into.
 const MAX_DEPTH: usize = 64;

@@ -9,8 +9,8 @@ use crate::{Error, ErrorKind, Reply, Stop, Violation};
 const MAX_BEGINS: usize = 64;
 /// How many wrong places a model is shown.
 const MAX_LISTED: usize = 20;
-/// How many characters of a message about one place it is shown.
-const MAX_MESSAGE: usize = 300;
+/// How many characters of a place, and of the message about it, it is shown.
+const MAX_TEXT: usize = 300;
 
 /// The answer that a reply gives, or what is wrong with it.
 ///
@@ -56,15 +56,18 @@ pub(super) fn whole(message: String) -> Violation {
 /// One line for each wrong place.
 pub(super) fn list(wrong: &[Violation]) -> String {
     let line = |it: &Violation| {
-        let message: String = it.message.chars().take(MAX_MESSAGE).collect();
-        let place = if it.path.is_empty() { "the whole" } else { &it.path };
-        format!("- {place}: {message}")
+        let place = if it.path.is_empty() { "the whole" } else { cut(&it.path) };
+        format!("- {place}: {}", cut(&it.message))
     };
     let mut lines: Vec<String> = wrong.iter().take(MAX_LISTED).map(line).collect();
     if wrong.len() > MAX_LISTED {
         lines.push(format!("- and {} more", wrong.len() - MAX_LISTED));
     }
     lines.join("\n")
+}
+
+fn cut(text: &str) -> &str {
+    text.char_indices().nth(MAX_TEXT).map_or(text, |(end, _)| &text[..end])
 }
 
 fn arguments(args: &str) -> Result<Value, Vec<Violation>> {
@@ -124,5 +127,7 @@ mod tests {
         assert_eq!(listed.lines().count(), 21);
         assert_eq!(listed.lines().next(), Some(&*format!("- /0: {}", "x".repeat(300))));
         assert!(listed.ends_with("- and 2 more"), "{listed}");
+        let far = [Violation { path: format!("/{}", "ä".repeat(400)), message: "no".to_owned() }];
+        assert_eq!(list(&far), format!("- /{}: no", "ä".repeat(299)));
     }
 }

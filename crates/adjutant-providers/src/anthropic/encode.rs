@@ -11,7 +11,7 @@ use super::{
     wire::{self, Message, Part},
 };
 use crate::{
-    pieces::{Piece, changed, name},
+    pieces::{Piece, changed, media_type, name},
     projection::{self, Answer, Said, Shown},
     segments::{Encode, Messages, Role, Tail, write},
 };
@@ -134,7 +134,7 @@ fn part(part: projection::Part<'_>) -> Option<Part<'_>> {
 fn content<'a>(pieces: Vec<Piece<'a>>, warnings: &mut Vec<Warning>) -> Vec<Part<'a>> {
     let part = |piece| match piece {
         Piece::Text(it) => text(it),
-        Piece::Image(image) => Part::Image { source: source(&image.media_type, &image.source) },
+        Piece::Image(image) => Part::Image { source: source(media_type(&image.media_type), &image.source) },
         Piece::Document(it) => document(it, warnings),
     };
     pieces.into_iter().map(part).collect()

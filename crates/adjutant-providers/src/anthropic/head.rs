@@ -241,7 +241,14 @@ fn tools(request: &Request, mark: Option<&[u8]>, out: &mut Vec<u8>) {
     }
     out.extend_from_slice(b",\"tools\":[");
     for tool in &*request.tools {
-        write(out, &Tool { name: tool.name.as_str(), description: &tool.description, input_schema: &tool.schema });
+        write(
+            out,
+            &Tool {
+                name: tool.name.as_str(),
+                description: &tool.description,
+                input_schema: &strict::for_tool(&tool.schema),
+            },
+        );
         out.push(b',');
     }
     for tool in server_tools {

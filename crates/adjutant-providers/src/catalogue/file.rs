@@ -85,6 +85,9 @@ impl Model {
         if !self.id.split_once('/').is_some_and(|(provider, name)| !provider.is_empty() && !name.is_empty()) {
             return fail("id", &"it is not of the form provider/name");
         }
+        if self.id.contains(char::is_whitespace) {
+            return fail("id", &"it holds white space");
+        }
         if self.context_window == 0 {
             return fail("context_window", &"it is 0");
         }

@@ -11,11 +11,12 @@ use serde_json::{Map, Value, json, value::RawValue};
 use super::{
     details,
     encode::AS_PART,
-    wire::{self, Choice, Completion, Delta, Groq, Spoken, SpokenPart},
+    wire::{self, CallDelta, Choice, Completion, Delta, FunctionDelta, Groq, Spoken, SpokenPart},
 };
 use crate::{
     blocks::{Blocks, Place},
     classify::Refusal,
+    counts,
     driver::{Decode, Flow},
     overflow,
     sse::Frame,
@@ -38,6 +39,8 @@ pub(super) struct Decoder {
     blocks: Blocks,
     /// The text or thinking that is being said.
     said: Option<Said>,
+    /// Whether a delta said something: a whole message then says the same again.
+    has_deltas: bool,
     calls: Vec<Open>,
     /// OpenRouter's pieces of thinking that no block holds yet.
     details: Vec<Value>,
@@ -80,6 +83,7 @@ impl Decoder {
             silent_overflow,
             blocks: Blocks::new(place),
             said: None,
+            has_deltas: false,
             calls: Vec::new(),
             details: Vec::new(),
             notes: Notes::default(),
@@ -96,8 +100,15 @@ impl Decoder {
         if choice.index.unwrap_or(0) != 0 {
             return Ok(());
         }
-        if let Some(delta) = choice.delta {
-            self.delta(delta, out)?;
+        match (choice.delta, choice.message) {
+            (Some(delta), _) => {
+                self.delta(delta, out)?;
+                self.has_deltas |= !self.blocks.is_empty() || !self.calls.is_empty();
+            }
+            (None, Some(raw)) if !self.has_deltas && raw.get() != "null" => {
+                self.delta(serde_json::from_str(raw.get()).map_err(|_| unreadable(raw.get()))?, out)?;
+            }
+            _ => {}
         }
         if let Some(reason) = choice.finish_reason.0.filter(|reason| !reason.is_empty()) {
             // Source: OpenRouter's errors in mid-stream, DeepSeek's and Z.ai's references, 2026.
@@ -137,7 +148,13 @@ impl Decoder {
             self.say(Kind::Text, None, text, out)?;
         }
         list(delta.annotations).into_iter().try_for_each(|note| self.notes.add(note))?;
-        for call in delta.tool_calls.unwrap_or_default() {
+        let calls = delta.tool_calls.unwrap_or_default();
+        let alone = calls.is_empty();
+        for call in calls {
+            self.call(call, out)?;
+        }
+        if let Some(function) = delta.function_call.filter(|_| alone).and_then(function) {
+            let call = CallDelta { index: Some(0), id: Loose(None), function: Some(function), extra_content: None };
             self.call(call, out)?;
         }
         Ok(())
@@ -249,7 +266,7 @@ impl Decoder {
         }
         let Ok(said) = serde_json::from_str::<wire::Usage>(raw) else { return Ok(()) };
         self.usage = usage::normal(&said);
-        let value: Arc<Value> = Arc::new(serde_json::from_str(raw).unwrap_or_default());
+        let value = counts::kept(raw);
         self.raw_usage = Some((raw.into(), Arc::clone(&value)));
         out.push_back(Chunk::Usage { usage: self.usage, raw: value });
         Ok(())
@@ -324,6 +341,11 @@ impl Decode for Decoder {
         self.leave(out)?;
         let mut reply = Reply::new(self.info.id.clone(), self.stop());
         reply.blocks = self.blocks.take();
+        // Text without the call that was meant to follow is still an answer; nothing at all is none.
+        let announced = matches!(self.finish.as_deref(), Some("tool_calls" | "function_call"));
+        if announced && !reply.blocks.iter().any(|block| matches!(**block, Block::Text(_) | Block::Call(_))) {
+            return Err(protocol("the reply ends for a call and holds none"));
+        }
         reply.raw_stop = self.finish.take();
         reply.usage = self.usage;
         reply.raw_usage = self.raw_usage.take().map(|(_, value)| value).unwrap_or_default();
@@ -372,6 +394,15 @@ fn kept(members: Map<String, Value>) -> Extra {
 /// The elements of a list; what is no list has none.
 fn list(raw: Option<&RawValue>) -> Vec<Value> {
     raw.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
+}
+
+/// The call of the old form; a few servers send an empty one with every chunk.
+fn function(raw: &RawValue) -> Option<FunctionDelta<'_>> {
+    let function: FunctionDelta<'_> = serde_json::from_str(raw.get()).unwrap_or_default();
+    let is_empty = |raw: &RawValue| matches!(raw.get(), "null" | "\"\"");
+    let says = function.name.0.as_deref().is_some_and(|name| !name.is_empty())
+        || function.arguments.is_some_and(|arguments| !is_empty(arguments));
+    says.then_some(function)
 }
 
 fn room(count: usize) -> Result<(), Error> {

@@ -3,8 +3,8 @@
 mod dialects;
 
 use adjutant_llm::{
-    Block, Call, CallId, CallResult, Content, Document, Entry, Image, Inputs, Options, Reply, Request, RequestOption,
-    Source, Status, Stop, Summary, Thinking, ToolDecl, Transcript, Turn, UserMessage,
+    Block, Call, CallId, CallResult, Content, Document, Entry, Format, Image, Inputs, Options, Reply, Request,
+    RequestOption, Source, Status, Stop, Summary, Thinking, ToolDecl, Transcript, Turn, UserMessage,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -94,6 +94,33 @@ fn body_leaves_out_options_when_the_model_refuses_them() {
         r#"{"model":"gpt-5.4","stream":true,"store":false,"prompt_cache_key":"adjutant-af64724c8602eb6e","stream_options":{},"messages":[{"role":"user","content":"hi"}]}"#
     );
     assert_eq!(warnings, ["stop was dropped: openai/gpt-5.4 refuses it"]);
+}
+
+#[test]
+fn body_cuts_the_stop_texts_when_they_are_too_many_or_empty() {
+    let stops = |texts: &[&str]| {
+        let options = texts.iter().fold(Options::new(), |options, text| options.stop(*text));
+        let (text, warnings) = body(&model(), &Request::new().options(options).user("hi"));
+        let value: Value = serde_json::from_str(&text).expect("JSON");
+        (value["stop"].clone(), warnings)
+    };
+    let empty = || "an empty stop was dropped: openai/gpt-5.4 takes none".to_owned();
+    let cut = || "stop was cut from 5 texts to 4: openai/gpt-5.4 takes no more".to_owned();
+    assert_eq!(stops(&["a", "b", "c", "\n"]), (json!(["a", "b", "c", "\n"]), vec![]));
+    assert_eq!(stops(&["a", "b", "c", "d", "e"]), (json!(["a", "b", "c", "d"]), vec![cut()]));
+    assert_eq!(stops(&["a", "", "b", "c", "d", "e"]), (json!(["a", "b", "c", "d"]), vec![empty(), cut()]));
+    assert_eq!(stops(&["", ""]), (Value::Null, vec![empty()]));
+}
+
+#[test]
+fn body_names_the_format_as_the_vendor_takes_it_when_the_name_is_any() {
+    let named = |name: &str| {
+        let options = Options::new().format(Format::new(name, json!({"type": "object"})));
+        let (text, _) = body(&model(), &Request::new().options(options).user("hi"));
+        serde_json::from_str::<Value>(&text).expect("JSON")["response_format"]["json_schema"]["name"].clone()
+    };
+    assert_eq!(named("my answer.v2"), "my_answer_v2");
+    assert_eq!((named(""), named(&"x".repeat(65))), (json!("answer"), json!("x".repeat(64))));
 }
 
 #[test]

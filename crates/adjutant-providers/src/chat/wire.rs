@@ -9,7 +9,10 @@ use serde::{
 };
 use serde_json::{Value, value::RawValue};
 
-use crate::text::{Few, Loose};
+use crate::{
+    counts::{count, loose},
+    text::{Few, Loose},
+};
 
 /// A message of a request.
 ///
@@ -157,7 +160,7 @@ pub(super) enum Tool<'a> {
 pub(super) struct Declaration<'a> {
     pub(super) name: &'a str,
     pub(super) description: &'a str,
-    pub(super) parameters: &'a Value,
+    pub(super) parameters: Cow<'a, Value>,
 }
 
 /// A chunk of an answer.
@@ -196,6 +199,9 @@ pub(super) struct Choice<'a> {
     pub(super) index: Option<u64>,
     #[serde(borrow, default)]
     pub(super) delta: Option<Delta<'a>>,
+    /// A [`Delta`] too, from servers that do not really stream.
+    #[serde(borrow, default)]
+    pub(super) message: Option<&'a RawValue>,
     #[serde(borrow, default)]
     pub(super) finish_reason: Loose<'a>,
     /// Some servers put it here.
@@ -224,6 +230,11 @@ pub(super) struct Delta<'a> {
     /// On the heap when there is one: a text delta is moved several times while it is read, and should be small.
     #[serde(borrow, default)]
     pub(super) tool_calls: Option<Vec<CallDelta<'a>>>,
+    /// The one call of the form before `tool_calls`; a [`FunctionDelta`].
+    ///
+    /// Source: `ChoiceDelta.function_call` in openai-python, 2026-08, deprecated.
+    #[serde(borrow, default)]
+    pub(super) function_call: Option<&'a RawValue>,
 }
 
 /// A piece of what is said: a text, or parts of it.
@@ -260,7 +271,7 @@ pub(super) struct CallDelta<'a> {
     pub(super) extra_content: Option<&'a RawValue>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 pub(super) struct FunctionDelta<'a> {
     #[serde(borrow, default)]
     pub(super) name: Loose<'a>,
@@ -269,41 +280,44 @@ pub(super) struct FunctionDelta<'a> {
     pub(super) arguments: Option<&'a RawValue>,
 }
 
-/// Tokens so far. `prompt_tokens` includes what the cache served.
+/// Tokens so far. `prompt_tokens` includes what the cache served. What is no count is not there.
 #[derive(Debug, Default, Deserialize)]
+#[serde(default)]
 pub(super) struct Usage {
-    #[serde(default)]
+    #[serde(deserialize_with = "count")]
     pub(super) prompt_tokens: Option<u64>,
-    #[serde(default)]
+    #[serde(deserialize_with = "count")]
     pub(super) completion_tokens: Option<u64>,
-    #[serde(default)]
+    #[serde(deserialize_with = "count")]
     pub(super) total_tokens: Option<u64>,
-    #[serde(default)]
+    #[serde(deserialize_with = "loose")]
     pub(super) prompt_tokens_details: Option<InputDetails>,
-    #[serde(default)]
+    #[serde(deserialize_with = "loose")]
     pub(super) completion_tokens_details: Option<OutputDetails>,
     /// DeepSeek's name for what the cache served.
-    #[serde(default)]
+    #[serde(deserialize_with = "count")]
     pub(super) prompt_cache_hit_tokens: Option<u64>,
     /// Moonshot's place for what the cache served.
-    #[serde(default)]
+    #[serde(deserialize_with = "count")]
     pub(super) cached_tokens: Option<u64>,
     /// Perplexity's place for what was thought.
-    #[serde(default)]
+    #[serde(deserialize_with = "count")]
     pub(super) reasoning_tokens: Option<u64>,
 }
 
 #[derive(Debug, Default, Deserialize)]
+#[serde(default)]
 pub(super) struct InputDetails {
-    #[serde(default)]
+    #[serde(deserialize_with = "count")]
     pub(super) cached_tokens: Option<u64>,
-    #[serde(default)]
+    #[serde(deserialize_with = "count")]
     pub(super) cache_write_tokens: Option<u64>,
 }
 
 #[derive(Debug, Default, Deserialize)]
+#[serde(default)]
 pub(super) struct OutputDetails {
-    #[serde(default)]
+    #[serde(deserialize_with = "count")]
     pub(super) reasoning_tokens: Option<u64>,
 }
 

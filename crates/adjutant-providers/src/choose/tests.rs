@@ -164,8 +164,27 @@ fn configuration_adds_providers_and_models_when_it_can_be_read() {
     assert_eq!(wrong(r#"{"providers": [{"name": "a/b"}]}"#), "no provider can be called \"a/b\"");
     let unknown = wrong(r#"{"providers": [{"name": "a", "url": "x"}]}"#);
     assert!(unknown.starts_with("the configuration cannot be read: unknown field `url`"), "{unknown}");
-    let like = super::tests::chooser(&[])
-        .configuration(r#"{"providers": [{"name": "a", "base_url": "http://a.example", "like": "b"}]}"#);
-    let error = like.expect("it can be read").model("a/x").expect_err("there is no b");
-    assert_eq!(error.message(), "provider a: like: no known dialect is called \"b\"");
+}
+
+#[test]
+fn configuration_is_refused_at_once_when_a_field_cannot_be_used() {
+    let wrong = |json: &str| chooser(&[]).configuration(json).expect_err("it is wrong").to_string();
+    let of = |fields: &str| wrong(&format!(r#"{{"providers": [{{"name": "a", {fields}}}]}}"#));
+    let form = "provider a: base_url: it does not have the form https://host/path";
+    for base_url in ["a.example", "ftp://a.example", "https://user:secret@a.example", " "] {
+        assert_eq!(of(&format!(r#""base_url": "{base_url}""#)), form, "{base_url}");
+    }
+    assert_eq!(of(r#""like": "b""#), "provider a: like: no known dialect is called \"b\"");
+    assert_eq!(of(r#""key_variables": ["A", " "]"#), "provider a: key_variables: no variable can be called \" \"");
+    assert_eq!(of(r#""base_url_variable": " ""#), "provider a: base_url_variable: no variable can be called \" \"");
+    let twice = wrong(r#"{"providers": [{"name": "a"}, {"name": "a"}]}"#);
+    assert_eq!(twice, "provider a: name: it is listed twice");
+    for name in ["", " ", "a b", "a/b", "offline"] {
+        let error = wrong(&format!(r#"{{"providers": [{{"name": "{name}"}}]}}"#));
+        assert_eq!(error, format!("no provider can be called {name:?}"));
+    }
+    let model = wrong(r#"{"models": [{"id": "a/b c", "context_window": 1000, "max_output_tokens": 100}]}"#);
+    assert_eq!(model, "model a/b c: id: it holds white space");
+    let unset = chooser(&[]).configuration(r#"{"providers": [{"name": "a", "base_url": ""}]}"#);
+    assert!(unset.is_ok());
 }

@@ -10,7 +10,7 @@ use super::{
     wire::{Blob, Content, FileData, FunctionCall, FunctionResponse, Id, Media, Outcome, Part, Payload},
 };
 use crate::{
-    pieces::{Piece, changed, name},
+    pieces::{Piece, changed, media_type, name},
     projection::{self, Answer, Said, Shown},
     segments::{Encode, Messages, Role, Tail, write},
 };
@@ -129,8 +129,8 @@ impl Encoder {
     fn nested<'a>(&self, piece: &Piece<'a>) -> Option<Blob<'a>> {
         let (mime_type, source): (&str, _) = match *piece {
             Piece::Text(_) => return None,
-            Piece::Image(image) => (&image.media_type, &image.source),
-            Piece::Document(document) => (&document.media_type, &document.source),
+            Piece::Image(image) => (media_type(&image.media_type), &image.source),
+            Piece::Document(document) => (&*document.media_type, &document.source),
         };
         match source {
             Source::Base64 { data } if self.generation() >= STRICT && NESTED.contains(&mime_type) => {
@@ -238,10 +238,10 @@ pub(super) fn text(text: &str) -> Part<'_> {
 fn content<'a>(piece: Piece<'a>, parts: &mut Vec<Part<'a>>, warnings: &mut Vec<Warning>) {
     let (media_type, source) = match piece {
         Piece::Text(it) => return parts.push(text(it)),
-        Piece::Image(image) => (&image.media_type, &image.source),
+        Piece::Image(image) => (media_type(&image.media_type), &image.source),
         Piece::Document(document) => {
             parts.extend(label(document).map(|it| part(Payload::Text(Cow::Owned(it)))));
-            (&document.media_type, &document.source)
+            (&*document.media_type, &document.source)
         }
     };
     parts.push(match source {

@@ -13,6 +13,7 @@ use super::{
 use crate::{
     options::{self, Effective},
     segments::{self, member},
+    strict,
 };
 
 /// Extra fields that would contradict the request.
@@ -78,7 +79,7 @@ fn tools(request: &Request) -> Vec<Tool<'_>> {
 
 /// Source: how the pi and goose projects use `parametersJsonSchema`, 2026-11: any JSON schema of an object, as it is.
 fn declaration(tool: &ToolDecl) -> Declaration<'_> {
-    let parameters_json_schema = schema::has_members(&tool.schema).then_some(&*tool.schema);
+    let parameters_json_schema = schema::has_members(&tool.schema).then(|| strict::for_tool(&tool.schema));
     Declaration { name: tool.name.as_str(), description: &tool.description, parameters_json_schema }
 }
 

@@ -127,7 +127,7 @@ pub(super) struct Declaration<'a> {
     pub(super) name: &'a str,
     pub(super) description: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) parameters_json_schema: Option<&'a Value>,
+    pub(super) parameters_json_schema: Option<Cow<'a, Value>>,
 }
 
 /// An event of an answer: a whole response that holds only what is new.

@@ -7,12 +7,13 @@ use serde_json::{Value, value::RawValue};
 
 use super::{
     item::Part,
-    items::{Items, Spot},
+    items::{Items, MAX_ITEMS, Spot, too_many},
     wire::{self, Done, Event, Growth, Kind, Response},
 };
 use crate::{
     blocks::Place,
     classify::Refusal,
+    counts,
     driver::{Decode, Flow},
     sse::Frame,
 };
@@ -151,9 +152,16 @@ impl Decoder {
             return Err(self.failure(raw.get()));
         }
         let output = response.output.unwrap_or_default();
+        if output.len() > MAX_ITEMS {
+            return Err(too_many());
+        }
         if output.len() > self.items.count_done() {
+            let came = self.items.ids_done();
             for (index, raw) in (0..).zip(output) {
-                self.items.filled(index, read_item(raw)?, raw.get(), out)?;
+                let item = read_item(raw)?;
+                if item.id.0.as_deref().is_none_or(|id| !came.contains(id)) {
+                    self.items.filled(index, item, raw.get(), out)?;
+                }
             }
         }
         let reason = response.incomplete_details.and_then(|it| it.reason.0);
@@ -170,7 +178,7 @@ impl Decoder {
     fn used(&mut self, raw: Option<&RawValue>, out: &mut VecDeque<Chunk>) {
         let Some(raw) = raw.map(RawValue::get) else { return };
         let Ok(said) = serde_json::from_str::<wire::Usage>(raw) else { return };
-        let value: Arc<Value> = Arc::new(serde_json::from_str(raw).unwrap_or_default());
+        let value = counts::kept(raw);
         self.usage = normal(&said);
         self.raw_usage = Some(Arc::clone(&value));
         out.push_back(Chunk::Usage { usage: self.usage, raw: value });

@@ -10,8 +10,9 @@ use serde_json::{Map, Value, json};
 use super::wire::{self, Address, File, Item, Message, Output, Tool};
 use crate::{
     cache_key::cache_key,
+    format_name::format_name,
     options::{self, Effective},
-    pieces::{Args, Piece, changed, name},
+    pieces::{Args, Piece, changed, media_type, name},
     projection::{self, Answer, Part, Said, Shown},
     segments::{Encode, Messages, Role, Tail, member, write},
     strict,
@@ -28,6 +29,13 @@ const ENCRYPTED: &str = "reasoning.encrypted_content";
 const MIN_OUTPUT: u64 = 16;
 /// How many characters the id of an item may have. Source: what the pi project sends at most, 2026-08.
 const MAX_ID: usize = 64;
+/// What a client runs itself, of tools that are given as they are: these items are refused without their outputs.
+///
+/// Source: the error "No tool output found for function call", SamSaffron/term-llm 66, 2026-03; the kinds are those of
+/// openai-python, 2026-08.
+const CLIENT_RUN: [&str; 6] =
+    ["custom_tool_call", "local_shell_call", "computer_call", "shell_call", "apply_patch_call", "mcp_approval_request"];
+const WITHOUT_OUTPUT: &str = "a call of a tool that is not ours was left out: nothing answered it";
 const NO_PICTURE: &str = "a generated picture was left out: the API takes none back that it did not store";
 const WITHOUT_REASONING: &str =
     "what the provider ran itself was left out: the reasoning that it goes with is not sent";
@@ -88,7 +96,7 @@ impl Encode for Encoder {
         if !options.stop.is_empty() {
             warn(warnings, "stop was dropped: the Responses API has no such option");
         }
-        self.caching(request, out);
+        self.caching(request, out, warnings);
         self.composed(request, &options, out);
         for (name, value) in options::extra(&request.options, &RESERVED, warnings) {
             // Those that are composed are written already.
@@ -115,14 +123,17 @@ impl Encode for Encoder {
 }
 
 impl Encoder {
-    fn caching(&self, request: &Request, out: &mut Vec<u8>) {
+    fn caching(&self, request: &Request, out: &mut Vec<u8>, warnings: &mut Vec<Warning>) {
         let own = |name: &str| !request.options.extra.contains_key(name);
+        let long = request.options.cache == Cache::Long && own("prompt_cache_retention") && own("prompt_cache_options");
+        if long && self.caching != Caching::Vendor {
+            warn(warnings, "cache was dropped: how long it keeps what it has is said at the vendor's own host only");
+        }
         let Some(key) = cache_key(request).filter(|_| self.caching != Caching::Off) else { return };
         if own("prompt_cache_key") {
             member(out, "prompt_cache_key", &key);
         }
-        let long = request.options.cache == Cache::Long && self.caching == Caching::Vendor;
-        if long && own("prompt_cache_retention") && own("prompt_cache_options") {
+        if long && self.caching == Caching::Vendor {
             member(out, "prompt_cache_retention", "24h");
         }
     }
@@ -176,7 +187,7 @@ fn json_schema(format: &Format) -> Value {
     let strict = strict::strict(&format.schema);
     let is_strict = strict.is_some();
     let schema = strict.unwrap_or_else(|| Value::clone(&format.schema));
-    json!({"type": "json_schema", "name": &*format.name, "schema": schema, "strict": is_strict})
+    json!({"type": "json_schema", "name": format_name(&format.name), "schema": schema, "strict": is_strict})
 }
 
 fn tools(request: &Request, options: &Effective<'_>, out: &mut Vec<u8>) {
@@ -200,7 +211,7 @@ fn tools(request: &Request, options: &Effective<'_>, out: &mut Vec<u8>) {
     }
     out.extend_from_slice(b",\"tools\":");
     let declared = ours.iter().map(|tool| {
-        let (name, parameters) = (tool.name.as_str(), &*tool.schema);
+        let (name, parameters) = (tool.name.as_str(), strict::for_tool(&tool.schema));
         Tool::Function { name, description: &tool.description, parameters, strict: false }
     });
     write(out, &declared.chain(theirs.iter().map(Tool::Given)).collect::<Vec<_>>());
@@ -260,7 +271,10 @@ fn items<'a>(said: &'a Said<'a>, warnings: &mut Vec<Warning>) -> Vec<Item<'a>> {
                 namespace: extra.get("namespace"),
                 caller: extra.get("caller"),
             }),
-            Part::Opaque(value) => items.extend(opaque(value, said.own && before != Reasoning::Gone, warnings)),
+            Part::Opaque(value) => {
+                let whole = said.own && before != Reasoning::Gone;
+                items.extend(opaque(value, whole, &said.parts, warnings));
+            }
         }
     }
     // Reasoning must not stand last: what it led to was cut off.
@@ -286,12 +300,16 @@ fn replayed(thinking: &Thinking) -> Option<Item<'_>> {
 /// What the provider ran itself goes back as it came, if its reasoning does too.
 ///
 /// Pictures do not. Source: opencode 41123, 2026-08: refused with or without an id when nothing is stored.
-fn opaque<'a>(value: &'a Value, whole: bool, warnings: &mut Vec<Warning>) -> Option<Item<'a>> {
+fn opaque<'a>(value: &'a Value, whole: bool, parts: &[Part<'_>], warnings: &mut Vec<Warning>) -> Option<Item<'a>> {
     match value["type"].as_str() {
         // Stands for all that came before it, whichever model wrote it.
         Some("compaction") => {}
         Some("image_generation_call") => {
             changed(warnings, NO_PICTURE);
+            return None;
+        }
+        Some(kind) if CLIENT_RUN.contains(&kind) && !is_answered(value, parts) => {
+            changed(warnings, WITHOUT_OUTPUT);
             return None;
         }
         _ if !whole => {
@@ -301,6 +319,17 @@ fn opaque<'a>(value: &'a Value, whole: bool, warnings: &mut Vec<Warning>) -> Opt
         _ => {}
     }
     Some(Item::Opaque(value))
+}
+
+/// Whether the output of an item that a client runs stands beside it, as that of a hosted shell does.
+fn is_answered(value: &Value, parts: &[Part<'_>]) -> bool {
+    let ids = [&value["call_id"], &value["id"]];
+    parts.iter().any(|part| {
+        let Part::Opaque(other) = part else { return false };
+        let is_output = other["type"].as_str().is_some_and(|it| it.ends_with("_output") || it.ends_with("_response"));
+        let about = [&other["call_id"], &other["approval_request_id"], &other["id"]];
+        is_output && about.iter().any(|id| id.is_string() && ids.contains(id))
+    })
 }
 
 /// The id of an item, if the API takes it.
@@ -333,7 +362,7 @@ fn part<'a>(piece: &Piece<'a>) -> wire::Part<'a> {
     match *piece {
         Piece::Text(text) => wire::Part::InputText { text },
         Piece::Image(image) => {
-            wire::Part::InputImage { detail: "auto", image_url: address(&image.media_type, &image.source) }
+            wire::Part::InputImage { detail: "auto", image_url: address(media_type(&image.media_type), &image.source) }
         }
         Piece::Document(document) => {
             let file = match address(&document.media_type, &document.source) {

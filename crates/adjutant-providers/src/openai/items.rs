@@ -1,6 +1,9 @@
 //! The items of an answer while they stream: their blocks come in the order of the items, whatever comes first. Pure.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::{
+    collections::{HashSet, VecDeque},
+    sync::Arc,
+};
 
 use adjutant_llm::{Block, Chunk, Error, ErrorKind};
 
@@ -11,7 +14,7 @@ use super::{
 use crate::blocks::{Blocks, Place};
 
 /// How many items an answer may have.
-const MAX_ITEMS: usize = 4_096;
+pub(super) const MAX_ITEMS: usize = 4_096;
 
 /// The items of an answer so far, in their order.
 #[derive(Debug)]
@@ -19,6 +22,9 @@ pub(super) struct Items {
     issuer: Arc<str>,
     blocks: Blocks,
     list: Vec<Item>,
+    /// Every id that an item ever had, and every place: what is in neither is not looked for.
+    ids: HashSet<String>,
+    orders: HashSet<u64>,
     /// How many items have all the blocks that they will have: only the next one may open more.
     settled: usize,
     refused: bool,
@@ -33,7 +39,15 @@ pub(super) struct Spot<'a> {
 
 impl Items {
     pub(super) fn new(issuer: Arc<str>, place: Place) -> Self {
-        Self { issuer, blocks: Blocks::new(place), list: Vec::new(), settled: 0, refused: false }
+        Self {
+            issuer,
+            blocks: Blocks::new(place),
+            list: Vec::new(),
+            ids: HashSet::new(),
+            orders: HashSet::new(),
+            settled: 0,
+            refused: false,
+        }
     }
 
     /// An item begins. What it says already is said again when it is done.
@@ -47,6 +61,7 @@ impl Items {
             None => self.add(spot, kind)?,
         };
         self.list[at].known(item);
+        self.named(at);
         self.release(at, Ended::No, out)
     }
 
@@ -99,6 +114,7 @@ impl Items {
             return Err(protocol("an item of the answer changes its kind"));
         }
         self.refused |= found.finish(item, value)?;
+        self.named(at);
         self.release(at, Ended::No, out)
     }
 
@@ -121,6 +137,14 @@ impl Items {
     /// How many items have come whole.
     pub(super) fn count_done(&self) -> usize {
         self.list.iter().filter(|item| item.done).count()
+    }
+
+    /// The ids of which every item has come whole.
+    pub(super) fn ids_done(&self) -> HashSet<String> {
+        let ids =
+            |done: bool| self.list.iter().filter(move |item| item.done == done).filter_map(|item| item.id.clone());
+        let open: HashSet<String> = ids(false).collect();
+        ids(true).filter(|id| !open.contains(id)).collect()
     }
 
     /// Closes what is open; gives the blocks, and whether the model refused.
@@ -175,21 +199,42 @@ impl Items {
         if spot.id.is_none() && spot.index.is_none() {
             return position(&|item| !item.done);
         }
+        let known_id = spot.id.is_some_and(|id| self.ids.contains(id));
+        // Mostly it is where it says that it is.
+        let said = spot.index.and_then(|index| usize::try_from(index).ok());
+        let is_it = |item: &Item| by_index(item) && (!known_id || by_id(item));
+        if let Some(at) = said.filter(|at| self.list.get(*at).is_some_and(is_it)) {
+            return Some(at);
+        }
+        if !known_id {
+            let known_index = spot.index.is_some_and(|index| self.orders.contains(&index));
+            return if known_index { position(&by_index) } else { None };
+        }
         position(&|item| by_id(item) && by_index(item)).or_else(|| position(&by_id)).or_else(|| position(&by_index))
     }
 
     fn add(&mut self, spot: Spot<'_>, kind: Kind) -> Result<usize, Error> {
         if self.list.len() == MAX_ITEMS {
-            return Err(protocol("the answer has more than 4,096 items"));
+            return Err(too_many());
         }
         let after = self.list.last().map_or(0, |item| item.order.saturating_add(1));
-        let free = |index: &u64| self.list.iter().all(|item| item.order != *index);
+        let free = |index: &u64| !self.orders.contains(index);
         let order = spot.index.filter(free).unwrap_or(after);
         // What comes too late for its place stands behind what has blocks already.
         let at = self.list.partition_point(|item| item.order < order).max(self.settled);
-        let at = at.max(self.list.iter().rposition(Item::is_open).map_or(0, |open| open + 1));
+        let waiting = &self.list[self.settled..];
+        let at = at.max(waiting.iter().rposition(Item::is_open).map_or(0, |open| self.settled + open + 1));
         self.list.insert(at, Item::new(order, spot.id, kind));
+        self.orders.insert(order);
+        self.named(at);
         Ok(at)
+    }
+
+    /// Remembers the id that an item has now.
+    fn named(&mut self, at: usize) {
+        if let Some(id) = self.list[at].id.as_ref().filter(|id| !self.ids.contains(*id)) {
+            self.ids.insert(id.clone());
+        }
     }
 
     /// Gives on what is new of an item, and of those that waited for it.
@@ -227,6 +272,10 @@ impl Items {
 enum Ended {
     Yes,
     No,
+}
+
+pub(super) fn too_many() -> Error {
+    protocol("the answer has more than 4,096 items")
 }
 
 pub(super) fn protocol(text: &str) -> Error {

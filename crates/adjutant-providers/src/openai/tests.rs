@@ -9,7 +9,12 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::driver::{Wire, tests as play};
+use crate::{
+    driver::{Decode, Wire, tests as play},
+    sse::Frame,
+};
+
+mod outputs;
 
 const ID: &str = "openai/gpt-5.4";
 
@@ -216,15 +221,52 @@ fn body_asks_for_a_call_when_one_is_demanded() {
 #[test]
 fn body_names_the_conversation_when_the_host_knows_such_names() {
     let other = || model().base_url("https://a.example/v1");
-    let long = |model: &OpenAi| {
-        let request = Request::new().options(Options::new().cache_key("k").cache(Cache::Long));
-        let (fields, _) = head(model, &request);
-        (fields["prompt_cache_key"].clone(), fields["prompt_cache_retention"].clone())
+    let long = |model: &OpenAi, options: Options| {
+        let request = Request::new().options(options.cache_key("k").cache(Cache::Long));
+        let (fields, warnings) = head(model, &request);
+        (fields["prompt_cache_key"].clone(), fields["prompt_cache_retention"].clone(), warnings)
     };
-    assert_eq!(long(&model()), (json!("k"), json!("24h")));
-    assert_eq!(long(&model().base_url("https://api.openai.com/v1/").cache_keys()), (json!("k"), json!("24h")));
-    assert_eq!(long(&other()), (Value::Null, Value::Null));
-    assert_eq!(long(&other().cache_keys()), (json!("k"), Value::Null));
+    let dropped =
+        || vec!["cache was dropped: how long it keeps what it has is said at the vendor's own host only".to_owned()];
+    let plain = Options::new;
+    assert_eq!(long(&model(), plain()), (json!("k"), json!("24h"), vec![]));
+    let own = model().base_url("https://api.openai.com/v1/").cache_keys();
+    assert_eq!(long(&own, plain()), (json!("k"), json!("24h"), vec![]));
+    assert_eq!(long(&other(), plain()), (Value::Null, Value::Null, dropped()));
+    assert_eq!(long(&other().cache_keys(), plain()), (json!("k"), Value::Null, dropped()));
+    let given = plain().extra("prompt_cache_retention", "24h");
+    assert_eq!(long(&other(), given), (Value::Null, json!("24h"), vec![]));
+    let (_, warnings) = head(&other(), &Request::new().options(plain().cache_key("k")));
+    assert_eq!(warnings, [""; 0]);
+}
+
+#[test]
+fn body_names_the_format_as_the_vendor_takes_it_when_the_name_is_any() {
+    let named = |name: &str| {
+        let options = Options::new().format(Format::new(name, json!({"type": "object"})));
+        head(&model(), &Request::new().options(options)).0["text"]["format"]["name"].clone()
+    };
+    assert_eq!(named("my answer.v2"), "my_answer_v2");
+    assert_eq!((named(""), named(&"x".repeat(65))), (json!("answer"), json!("x".repeat(64))));
+}
+
+#[test]
+fn turn_leaves_out_what_a_client_runs_when_nothing_answered_it() {
+    let plain = json!({"type": "message", "role": "assistant", "content": [
+        {"type": "output_text", "text": "a", "annotations": []},
+    ]});
+    let left_out = "a call of a tool that is not ours was left out: nothing answered it";
+    let kinds = ["custom_tool_call", "local_shell_call", "computer_call", "shell_call", "apply_patch_call"];
+    for kind in kinds.into_iter().chain(["mcp_approval_request"]) {
+        let call = opaque(json!({"type": kind, "id": "x_1", "call_id": "call_1"}));
+        check([turn(ID, Stop::End, vec![call, text("a", Value::Null)], vec![])], json!([plain]), &[left_out]);
+    }
+    // A hosted shell answers its call itself.
+    let ran = json!({"type": "shell_call", "id": "sh_1", "call_id": "call_1", "status": "completed"});
+    let output = json!({"type": "shell_call_output", "id": "sho_1", "call_id": "call_1", "output": []});
+    let other = opaque(json!({"type": "shell_call", "id": "sh_2", "call_id": "call_2"}));
+    let blocks = vec![opaque(ran.clone()), opaque(output.clone()), other, text("a", Value::Null)];
+    check([turn(ID, Stop::End, blocks, vec![])], json!([ran, output, plain]), &[left_out]);
 }
 
 #[test]

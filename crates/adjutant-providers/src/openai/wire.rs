@@ -6,7 +6,10 @@ use adjutant_llm::CallId;
 use serde::{Deserialize, Serialize, Serializer, de::IgnoredAny};
 use serde_json::{Value, value::RawValue};
 
-use crate::text::{Loose, Text};
+use crate::{
+    counts::{count, loose},
+    text::{Loose, Text},
+};
 
 /// An item of a request's input.
 #[derive(Debug, Serialize)]
@@ -104,7 +107,7 @@ pub(super) enum Tool<'a> {
     Function {
         name: &'a str,
         description: &'a str,
-        parameters: &'a Value,
+        parameters: Cow<'a, Value>,
         strict: bool,
     },
     #[serde(untagged)]
@@ -235,12 +238,17 @@ pub(super) struct Incomplete<'a> {
 }
 
 /// Tokens. `input_tokens` counts what the cache served or stored too, and `output_tokens` the reasoning.
+/// What is no count is not there.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Usage {
+    #[serde(deserialize_with = "count")]
     pub(super) input_tokens: Option<u64>,
+    #[serde(deserialize_with = "loose")]
     pub(super) input_tokens_details: Option<InputDetails>,
+    #[serde(deserialize_with = "count")]
     pub(super) output_tokens: Option<u64>,
+    #[serde(deserialize_with = "loose")]
     pub(super) output_tokens_details: Option<OutputDetails>,
 }
 
@@ -248,7 +256,9 @@ pub(super) struct Usage {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct InputDetails {
+    #[serde(deserialize_with = "count")]
     pub(super) cached_tokens: Option<u64>,
+    #[serde(deserialize_with = "count")]
     pub(super) cache_write_tokens: Option<u64>,
 }
 
@@ -256,6 +266,7 @@ pub(super) struct InputDetails {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct OutputDetails {
+    #[serde(deserialize_with = "count")]
     pub(super) reasoning_tokens: Option<u64>,
 }
 

@@ -9,8 +9,9 @@ pub(super) fn normal(said: &wire::Usage) -> Usage {
     let count = |count: Option<u64>| count.unwrap_or(0);
     let (input, output) = (count(said.prompt_tokens), count(said.completion_tokens));
     let details = said.prompt_tokens_details.as_ref();
-    let cached = details.and_then(|it| it.cached_tokens).or(said.prompt_cache_hit_tokens).or(said.cached_tokens);
-    let cache_read = count(cached).min(input);
+    // Some servers say zero in one place and the truth in another.
+    let cached = [details.and_then(|it| it.cached_tokens), said.prompt_cache_hit_tokens, said.cached_tokens];
+    let cache_read = count(cached.into_iter().flatten().max()).min(input);
     let cache_write = count(details.and_then(|it| it.cache_write_tokens)).min(input - cache_read);
     let thought = said.completion_tokens_details.as_ref().and_then(|it| it.reasoning_tokens);
     let reasoning = count(thought.or(said.reasoning_tokens));

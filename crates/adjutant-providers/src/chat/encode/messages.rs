@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     dialect::{CallIds, Replay, RoleOrder},
-    pieces::{Args, Piece, changed, name},
+    pieces::{Args, Piece, changed, media_type, name},
     projection::{self, Answer, Said},
     segments::{Role, Tail, write},
 };
@@ -277,9 +277,9 @@ fn part<'a>(piece: &Piece<'a>, warnings: &mut Vec<Warning>) -> Part<'a> {
     match *piece {
         Piece::Text(text) => words(text),
         Piece::Image(image) => match &image.source {
-            Source::Base64 { data } => {
-                Part::ImageUrl { image_url: ImageUrl { url: Address::Data { media_type: &image.media_type, data } } }
-            }
+            Source::Base64 { data } => Part::ImageUrl {
+                image_url: ImageUrl { url: Address::Data { media_type: media_type(&image.media_type), data } },
+            },
             Source::Url { url } => Part::ImageUrl { image_url: ImageUrl { url: Address::Url(url) } },
             _ => omitted(UNKNOWN_SOURCE),
         },

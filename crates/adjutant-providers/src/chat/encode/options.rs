@@ -1,5 +1,7 @@
 //! The options of a request as fields of its body.
 
+use std::sync::Arc;
+
 use adjutant_llm::{Cache, Effort, ModelInfo, Request, Structured, ToolChoice, ToolDecl, Warning, WarningKind};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -11,10 +13,15 @@ use super::{
 use crate::{
     cache_key::cache_key,
     dialect::{Dialect, LimitField, StructuredField},
+    format_name::format_name,
     options::{self, Effective},
     segments::member,
     strict,
 };
+
+/// How many stop texts are sent. Source: the error "Expected an array with maximum length 4", continuedev/continue 2461,
+/// 2024-10, and the reference of OpenAI's chat completions.
+const MAX_STOPS: usize = 4;
 
 /// The fields of one body before its messages; those that a caller sets itself are left to it.
 pub(super) struct Fields<'a> {
@@ -43,11 +50,7 @@ impl<'a> Fields<'a> {
         if let Some(temperature) = options.temperature {
             self.add("temperature", &temperature);
         }
-        match options.stop {
-            [] => {}
-            stop if self.dialect.stop => self.add("stop", stop),
-            _ => self.dropped("stop", "has no word for it"),
-        }
+        self.stop(options.stop);
         let tools = self.tools(&options);
         if let Some(effort) = self.effort(options.thinking, &tools) {
             thinking::write(self, effort, options.max_output_tokens);
@@ -87,6 +90,27 @@ impl<'a> Fields<'a> {
         };
         if let Some(tokens) = limit.filter(|_| own) {
             self.add(name, &tokens);
+        }
+    }
+
+    fn stop(&mut self, asked: &[Arc<str>]) {
+        if asked.is_empty() {
+            return;
+        }
+        if !self.dialect.stop {
+            return self.dropped("stop", "has no word for it");
+        }
+        let mut stop: Vec<_> = asked.iter().filter(|text| !text.is_empty()).collect();
+        if stop.len() < asked.len() {
+            self.dropped("an empty stop", "takes none");
+        }
+        if stop.len() > MAX_STOPS {
+            let text = format!("stop was cut from {} texts to {MAX_STOPS}: {} takes no more", stop.len(), self.info.id);
+            self.warnings.push(Warning::new(WarningKind::OptionDropped, text));
+            stop.truncate(MAX_STOPS);
+        }
+        if !stop.is_empty() {
+            self.add("stop", &stop);
         }
     }
 
@@ -130,7 +154,7 @@ impl<'a> Fields<'a> {
                 let strict = strict::strict(&format.schema).filter(|_| self.dialect.strict_schemas);
                 let is_strict = strict.is_some();
                 let schema = strict.unwrap_or_else(|| (*format.schema).clone());
-                let mut named = json!({"name": format.name, "schema": schema});
+                let mut named = json!({"name": format_name(&format.name), "schema": schema});
                 if is_strict {
                     named["strict"] = Value::Bool(true);
                 }
@@ -162,7 +186,11 @@ impl<'a> Fields<'a> {
         }
         let declare = |it: &'a ToolDecl| Tool::Ours {
             kind: "function",
-            function: Declaration { name: it.name.as_str(), description: &it.description, parameters: &it.schema },
+            function: Declaration {
+                name: it.name.as_str(),
+                description: &it.description,
+                parameters: strict::for_tool(&it.schema),
+            },
         };
         ours.map(declare).chain(servers.map(Tool::Server)).collect()
     }
