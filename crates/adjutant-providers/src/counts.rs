@@ -5,18 +5,12 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::{Value, value::RawValue};
 
-/// How many bytes of JSON a usage may have to be kept.
-const MAX_RAW: usize = 16 * 1024;
-/// How deep a usage may be nested to be kept.
-const MAX_DEPTH: usize = 16;
-/// Up to which a float holds every whole number: 2^53.
-const MAX_WHOLE: f64 = 9_007_199_254_740_992.0;
+use crate::raw_usage::{MAX_BYTES, MAX_DEPTH, weight, whole};
 
 /// Reads a count: a whole number, also one that is written as a float. Anything else is none.
 pub(crate) fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
     let text = <&RawValue>::deserialize(deserializer)?.get();
-    let whole = || text.parse::<f64>().ok().filter(|it| it.fract() == 0.0 && (0.0..=MAX_WHOLE).contains(it));
-    Ok(text.parse().ok().or_else(|| whole().map(|it| it as u64)))
+    Ok(text.parse().ok().or_else(|| whole(text.parse().ok()?)))
 }
 
 /// Reads what can be read; anything else is as if it were not there.
@@ -27,17 +21,26 @@ pub(crate) fn loose<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer
 
 /// The usage as it came; `null` if it is larger or deeper than any true one.
 pub(crate) fn kept(raw: &str) -> Arc<Value> {
-    let value = if raw.len() > MAX_RAW { Value::Null } else { serde_json::from_str(raw).unwrap_or_default() };
-    Arc::new(if is_within(&value, MAX_DEPTH) { value } else { Value::Null })
+    let value = if raw.len() > MAX_BYTES { Value::Null } else { serde_json::from_str(raw).unwrap_or_default() };
+    Arc::new(if weight(&value, MAX_DEPTH).is_some() { value } else { Value::Null })
 }
 
-fn is_within(value: &Value, depth: usize) -> bool {
-    let below = |it: &Value| depth > 0 && is_within(it, depth - 1);
-    match value {
-        Value::Array(items) => depth > 0 && items.iter().all(below),
-        Value::Object(members) => depth > 0 && members.values().all(below),
-        _ => true,
-    }
+/// Parts of the input, in a usage of either wire of OpenAI.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct InputDetails {
+    #[serde(deserialize_with = "count")]
+    pub(crate) cached_tokens: Option<u64>,
+    #[serde(deserialize_with = "count")]
+    pub(crate) cache_write_tokens: Option<u64>,
+}
+
+/// Parts of the output, in a usage of either wire of OpenAI.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct OutputDetails {
+    #[serde(deserialize_with = "count")]
+    pub(crate) reasoning_tokens: Option<u64>,
 }
 
 #[cfg(test)]
@@ -84,7 +87,7 @@ mod tests {
         assert_eq!(*kept(&nested(MAX_DEPTH + 1)), Value::Null);
         assert_eq!(*kept(&nested(4_000)), Value::Null);
         let long = |bytes: usize| format!("[\"{}\"]", "x".repeat(bytes - 4));
-        assert_ne!(*kept(&long(MAX_RAW)), Value::Null);
-        assert_eq!(*kept(&long(MAX_RAW + 1)), Value::Null);
+        assert_ne!(*kept(&long(MAX_BYTES)), Value::Null);
+        assert_eq!(*kept(&long(MAX_BYTES + 1)), Value::Null);
     }
 }

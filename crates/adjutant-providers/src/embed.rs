@@ -88,32 +88,11 @@ impl OpenAiEmbedder {
         Self::new(info.price(Price::dollars(dollars, 0.0, 0.0, 0.0)), key)
     }
 
-    /// Sets another base URL, `/v1` included; `/embeddings` is added.
-    #[must_use]
-    pub fn base_url(mut self, url: impl AsRef<str>) -> Self {
-        self.host.endpoint = self.host.endpoint.to(url.as_ref());
-        self
-    }
-
     /// Asks for vectors of this length, where the model could make longer ones.
     #[must_use]
     pub fn cut(mut self, dimensions: usize) -> Self {
         self.host.info.dimensions = dimensions;
         self.cut = true;
-        self
-    }
-
-    /// Sets headers of every request, by name.
-    #[must_use]
-    pub fn headers(mut self, headers: BTreeMap<String, String>) -> Self {
-        self.host.endpoint.set_headers(headers);
-        self
-    }
-
-    /// Sets how long an answer is waited for; only `connect` and `first_byte` count, and the latter for the whole answer.
-    #[must_use]
-    pub fn timeouts(mut self, timeouts: Timeouts) -> Self {
-        self.host.endpoint.set_timeouts(timeouts);
         self
     }
 }
@@ -146,13 +125,6 @@ impl GeminiEmbedder {
         Self::new(info.max_input_tokens(8_192), key)
     }
 
-    /// Sets another base URL, without the version; `/v1beta/models/…` is added.
-    #[must_use]
-    pub fn base_url(mut self, url: impl AsRef<str>) -> Self {
-        self.host.endpoint = self.host.endpoint.to(url.as_ref());
-        self
-    }
-
     /// Asks for vectors of this length, where the model could make longer ones. They have the length 1.
     ///
     /// Source: ai.google.dev, "embeddings", 2026-11: vectors of `gemini-embedding-001` that were cut are not scaled.
@@ -162,21 +134,39 @@ impl GeminiEmbedder {
         self.cut = true;
         self
     }
-
-    /// Sets headers of every request, by name.
-    #[must_use]
-    pub fn headers(mut self, headers: BTreeMap<String, String>) -> Self {
-        self.host.endpoint.set_headers(headers);
-        self
-    }
-
-    /// Sets how long an answer is waited for; only `connect` and `first_byte` count, and the latter for the whole answer.
-    #[must_use]
-    pub fn timeouts(mut self, timeouts: Timeouts) -> Self {
-        self.host.endpoint.set_timeouts(timeouts);
-        self
-    }
 }
+
+/// Gives an embedder the setters that both have. The type holds `host: Host`.
+macro_rules! hosted {
+    ($name:ident, $base_url:literal) => {
+        impl $name {
+            #[doc = $base_url]
+            #[must_use]
+            pub fn base_url(mut self, url: impl AsRef<str>) -> Self {
+                self.host.endpoint = self.host.endpoint.to(url.as_ref());
+                self
+            }
+
+            /// Sets headers of every request, by name.
+            #[must_use]
+            pub fn headers(mut self, headers: BTreeMap<String, String>) -> Self {
+                self.host.endpoint.set_headers(headers);
+                self
+            }
+
+            /// Sets how long an answer is waited for; only `connect` and `first_byte` count, and the latter for the whole
+            /// answer.
+            #[must_use]
+            pub fn timeouts(mut self, timeouts: Timeouts) -> Self {
+                self.host.endpoint.set_timeouts(timeouts);
+                self
+            }
+        }
+    };
+}
+
+hosted!(OpenAiEmbedder, "Sets another base URL, `/v1` included; `/embeddings` is added.");
+hosted!(GeminiEmbedder, "Sets another base URL, without the version; `/v1beta/models/…` is added.");
 
 #[async_trait]
 impl Embedder for OpenAiEmbedder {

@@ -22,6 +22,7 @@ pub mod dialect;
 pub mod fuzzing;
 pub mod offline;
 
+mod address;
 mod anthropic;
 mod blocks;
 mod body;
@@ -33,7 +34,6 @@ mod counts;
 mod credentials;
 mod driver;
 mod embed;
-mod format_name;
 mod gemini;
 mod host;
 mod limits;

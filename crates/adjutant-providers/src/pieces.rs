@@ -106,13 +106,23 @@ pub(crate) fn changed(warnings: &mut Vec<Warning>, text: &str) {
 ///
 /// Source: anomalyco/opencode 48750, 2026-09, and NousResearch/hermes-agent 31666, 2026-05: `^[a-zA-Z0-9_-]{1,64}$`.
 pub(crate) fn name(call: &Call, longest: usize) -> Cow<'_, str> {
+    clean(call.name.as_str(), longest, "_")
+}
+
+/// The name of a format as vendors take it: the same characters, at most 64; `answer` if there is none.
+pub(crate) fn format_name(name: &str) -> Cow<'_, str> {
+    clean(name, 64, "answer")
+}
+
+fn clean<'a>(name: &'a str, longest: usize, empty: &'a str) -> Cow<'a, str> {
     let fits = |it: char| it.is_ascii_alphanumeric() || it == '_' || it == '-';
-    let name = call.name.as_str();
-    if !name.is_empty() && name.len() <= longest && name.chars().all(fits) {
+    if name.is_empty() {
+        return Cow::Borrowed(empty);
+    }
+    if name.len() <= longest && name.chars().all(fits) {
         return Cow::Borrowed(name);
     }
-    let clean: String = name.chars().map(|it| if fits(it) { it } else { '_' }).take(longest).collect();
-    Cow::Owned(if clean.is_empty() { "_".to_owned() } else { clean })
+    Cow::Owned(name.chars().map(|it| if fits(it) { it } else { '_' }).take(longest).collect())
 }
 
 /// The arguments of a call as they are sent: what really ran, as a JSON object.

@@ -5,11 +5,11 @@ use std::{collections::BTreeMap, sync::Arc};
 use serde_json::{Map, Value, value::RawValue};
 
 /// The most bytes of a usage that is kept, and of all that is gathered.
-const MAX_BYTES: usize = 16 * 1024;
+pub(crate) const MAX_BYTES: usize = 16 * 1024;
 /// The most members that are gathered.
 const MAX_MEMBERS: usize = 64;
 /// How deep values may be nested, the gathered object included: records with them must stay readable.
-const MAX_DEPTH: usize = 16;
+pub(crate) const MAX_DEPTH: usize = 16;
 /// The greatest whole number that a float is taken for.
 const MAX_WHOLE: f64 = 9_007_199_254_740_992.0;
 
@@ -74,12 +74,16 @@ pub(crate) fn members(raw: &RawValue) -> Option<Map<String, Value>> {
 
 /// A count, also where it is written as a float; what is no count is none.
 pub(crate) fn count(value: &Value) -> Option<u64> {
-    let whole = || value.as_f64().filter(|it| it.fract() == 0.0 && (0.0..=MAX_WHOLE).contains(it));
-    value.as_u64().or_else(|| whole().map(|it| it as u64))
+    value.as_u64().or_else(|| whole(value.as_f64()?))
+}
+
+/// A number with a fraction of zero, as some servers write counts.
+pub(crate) fn whole(number: f64) -> Option<u64> {
+    (number.fract() == 0.0 && (0.0..=MAX_WHOLE).contains(&number)).then_some(number as u64)
 }
 
 /// About how many bytes a value takes as text; nothing if it is nested deeper than this, its holder included.
-fn weight(value: &Value, depth: usize) -> Option<usize> {
+pub(crate) fn weight(value: &Value, depth: usize) -> Option<usize> {
     let inner = depth.checked_sub(1)?;
     match value {
         Value::String(text) => Some(text.len() + 3),

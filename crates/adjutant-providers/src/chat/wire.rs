@@ -9,8 +9,9 @@ use serde::{
 };
 use serde_json::{Value, value::RawValue};
 
+pub(super) use crate::address::Address;
 use crate::{
-    counts::{count, loose},
+    counts::{InputDetails, OutputDetails, count, loose},
     text::{Few, Loose},
 };
 
@@ -110,13 +111,6 @@ pub(super) struct ImageUrl<'a> {
 pub(super) struct File<'a> {
     pub(super) filename: &'a str,
     pub(super) file_data: Address<'a>,
-}
-
-/// An address, or bytes as a `data:` address.
-#[derive(Debug)]
-pub(super) enum Address<'a> {
-    Url(&'a str),
-    Data { media_type: &'a str, data: &'a str },
 }
 
 /// The id of a call, as a server takes it.
@@ -303,33 +297,6 @@ pub(super) struct Usage {
     /// Perplexity's place for what was thought.
     #[serde(deserialize_with = "count")]
     pub(super) reasoning_tokens: Option<u64>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct InputDetails {
-    #[serde(deserialize_with = "count")]
-    pub(super) cached_tokens: Option<u64>,
-    #[serde(deserialize_with = "count")]
-    pub(super) cache_write_tokens: Option<u64>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct OutputDetails {
-    #[serde(deserialize_with = "count")]
-    pub(super) reasoning_tokens: Option<u64>,
-}
-
-impl Serialize for Address<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Address::Url(url) => serializer.serialize_str(url),
-            Address::Data { media_type, data } => {
-                serializer.collect_str(&format_args!("data:{media_type};base64,{data}"))
-            }
-        }
-    }
 }
 
 impl Id {

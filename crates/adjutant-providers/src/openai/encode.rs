@@ -10,9 +10,8 @@ use serde_json::{Map, Value, json};
 use super::wire::{self, Address, File, Item, Message, Output, Tool};
 use crate::{
     cache_key::cache_key,
-    format_name::format_name,
     options::{self, Effective},
-    pieces::{Args, Piece, changed, media_type, name},
+    pieces::{Args, Piece, changed, format_name, media_type, name},
     projection::{self, Answer, Part, Said, Shown},
     segments::{Encode, Messages, Role, Tail, member, write},
     strict,

@@ -1,13 +1,14 @@
 //! The JSON of the OpenAI Responses API. Source: openai-python, 2026-08, and the Responses API reference.
 
-use std::{borrow::Cow, fmt};
+use std::borrow::Cow;
 
 use adjutant_llm::CallId;
-use serde::{Deserialize, Serialize, Serializer, de::IgnoredAny};
+use serde::{Deserialize, Serialize, de::IgnoredAny};
 use serde_json::{Value, value::RawValue};
 
+pub(super) use crate::address::Address;
 use crate::{
-    counts::{count, loose},
+    counts::{InputDetails, OutputDetails, count, loose},
     text::{Loose, Text},
 };
 
@@ -83,13 +84,6 @@ pub(super) enum Part<'a> {
 pub(super) enum File<'a> {
     Data { filename: &'a str, file_data: Address<'a> },
     Url { file_url: &'a str },
-}
-
-/// An address, or the data itself in the form of one.
-#[derive(Debug)]
-pub(super) enum Address<'a> {
-    Url(&'a str),
-    Data { media_type: &'a str, data: &'a str },
 }
 
 /// The result of a call: text, or parts if it holds media.
@@ -250,37 +244,4 @@ pub(super) struct Usage {
     pub(super) output_tokens: Option<u64>,
     #[serde(deserialize_with = "loose")]
     pub(super) output_tokens_details: Option<OutputDetails>,
-}
-
-/// Parts of the input.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct InputDetails {
-    #[serde(deserialize_with = "count")]
-    pub(super) cached_tokens: Option<u64>,
-    #[serde(deserialize_with = "count")]
-    pub(super) cache_write_tokens: Option<u64>,
-}
-
-/// Parts of the output.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct OutputDetails {
-    #[serde(deserialize_with = "count")]
-    pub(super) reasoning_tokens: Option<u64>,
-}
-
-impl Serialize for Address<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl fmt::Display for Address<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Address::Url(url) => f.write_str(url),
-            Address::Data { media_type, data } => write!(f, "data:{media_type};base64,{data}"),
-        }
-    }
 }

@@ -110,3 +110,12 @@ fn args_are_an_object_when_the_model_wrote_none() {
     check("{\"a\":", None, r#"{"INVALID_JSON":"{\"a\":"}"#);
     check("[1]", None, r#"{"INVALID_JSON":"[1]"}"#);
 }
+
+#[test]
+fn format_name_is_as_vendors_take_it_when_it_is_anything() {
+    assert_eq!(format_name("in-voice_2"), Cow::Borrowed("in-voice_2"));
+    assert_eq!(format_name(""), "answer");
+    assert_eq!(format_name("Große Rechnung.v1"), "Gro_e_Rechnung_v1");
+    assert_eq!(format_name(&"é".repeat(70)), "_".repeat(64));
+    assert_eq!(format_name(&"x".repeat(65)), "x".repeat(64));
+}

@@ -13,8 +13,8 @@ use super::{
 use crate::{
     cache_key::cache_key,
     dialect::{Dialect, LimitField, StructuredField},
-    format_name::format_name,
     options::{self, Effective},
+    pieces::format_name,
     segments::member,
     strict,
 };
