@@ -1,10 +1,12 @@
 //! What a run may ask a port to perform, and what it may decide next.
 
+use std::sync::Arc;
+
 use adjutant_llm::CallId;
 use adjutant_tool::Replay;
 use serde::{Deserialize, Serialize};
 
-use crate::{Outcome, Record, TurnNo};
+use crate::{Outcome, Pause, Record, TurnNo};
 
 /// Something that a port performs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +38,11 @@ pub enum Act {
         /// Whether it was started before.
         again: bool,
     },
+    /// Ask the outside what the run waits for.
+    Answer {
+        /// The place of the pause among those of the run, counted from 0.
+        pause: u32,
+    },
     /// Say what comes after a closed turn.
     Settle {
         /// The turn.
@@ -56,6 +63,8 @@ pub enum ActId {
     Admit(CallId),
     /// An [`Act::Call`].
     Call(CallId),
+    /// An [`Act::Answer`].
+    Answer(u32),
     /// An [`Act::Settle`].
     Settle(TurnNo),
 }
@@ -75,6 +84,8 @@ pub enum Next {
         /// What should end early.
         stop: Vec<ActId>,
     },
+    /// Only the outside can go on: these pauses wait for answers.
+    Park(Vec<Arc<Pause>>),
     /// The run has ended.
     Done(Outcome),
 }
@@ -87,6 +98,7 @@ impl Act {
             Act::Ask { turn, .. } => ActId::Ask(turn),
             Act::Admit { call } => ActId::Admit(call),
             Act::Call { call, .. } => ActId::Call(call),
+            Act::Answer { pause } => ActId::Answer(pause),
             Act::Settle { turn } => ActId::Settle(turn),
         }
     }

@@ -6,7 +6,9 @@ use adjutant_llm::{Model, Options, Transcript, World, telemetry::Contents};
 use adjutant_tool::{ErasedTool, Identity, Toolbox};
 
 use crate::{
-    Error, Journal, Limits, LogId, MemoryJournal, Prompt, RunOptions, RunResult, Running, Setup, running::Start,
+    Answered, Effect, Error, Hook, Hooks, Journal, Limits, LogId, MemoryJournal, Middleware, Point, Prompt, Responder,
+    RunOptions, RunResult, Running, Setup,
+    running::{Begin, Start},
     session::Session,
 };
 
@@ -65,6 +67,48 @@ impl Agent {
     #[must_use]
     pub fn toolbox(self, toolbox: impl Toolbox + 'static) -> Self {
         self.with(|setup| setup.toolbox(toolbox))
+    }
+
+    /// Sets the model of later runs.
+    #[must_use]
+    pub fn model(self, model: impl Model + 'static) -> Self {
+        self.with(|setup| setup.model(model))
+    }
+
+    /// Adds a model that a turn may change to, by its id.
+    #[must_use]
+    pub fn alternative(self, model: impl Model + 'static) -> Self {
+        self.with(|setup| setup.alternative(model))
+    }
+
+    /// Adds an effect, after those that are there.
+    #[must_use]
+    pub fn effect(self, effect: impl Effect + 'static) -> Self {
+        self.with(|setup| setup.effect(effect))
+    }
+
+    /// Sets the hooks.
+    #[must_use]
+    pub fn hooks(self, hooks: Hooks) -> Self {
+        self.with(|setup| setup.hooks(hooks))
+    }
+
+    /// Adds a hook, after those that are there; the type of its point says where it stands.
+    #[must_use]
+    pub fn on<P: Point>(self, hook: impl Hook<P> + 'static) -> Self {
+        self.with(|setup| setup.on(hook))
+    }
+
+    /// Adds a middleware, inside those that are there.
+    #[must_use]
+    pub fn middleware(self, middleware: impl Middleware + 'static) -> Self {
+        self.with(|setup| setup.middleware(middleware))
+    }
+
+    /// Sets who answers in place what a run waits for.
+    #[must_use]
+    pub fn responder(self, responder: impl Responder + 'static) -> Self {
+        self.with(|setup| setup.responder(responder))
     }
 
     /// Sets the limits of every run: turns, parallel calls.
@@ -193,7 +237,27 @@ impl Agent {
             Some(model) => Arc::new(Setup { model, ..(*self.setup).clone() }),
             None => Arc::clone(&self.setup),
         };
-        let start = Start { setup, session: Arc::clone(&self.session), prompts, limits, cancel: options.cancel };
+        let begin = Begin::Run { prompts, limits };
+        let start = Start { setup, session: Arc::clone(&self.session), begin, cancel: options.cancel };
+        Ok(Running::new(start, claim))
+    }
+
+    /// Goes on with a run that waits for answers, or that the program before this one left open.
+    ///
+    /// # Errors
+    /// `Answers` if they are not exactly those that the run waits for, and like [`run`](Agent::run).
+    pub async fn resume(&self, answers: Vec<Answered>) -> Result<RunResult, Error> {
+        self.resume_stream(answers)?.finish().await
+    }
+
+    /// Goes on with a run that waits for answers, as a stream of events.
+    ///
+    /// # Errors
+    /// `Busy` if the session is running. Answers that do not match fail the stream.
+    pub fn resume_stream(&self, answers: Vec<Answered>) -> Result<Running, Error> {
+        let claim = self.session.claim()?;
+        let (setup, session) = (Arc::clone(&self.setup), Arc::clone(&self.session));
+        let start = Start { setup, session, begin: Begin::Resume { answers }, cancel: None };
         Ok(Running::new(start, claim))
     }
 

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use crate::{Act, ActId, Error, Next, Outcome, Record, Run, Stamped};
+use crate::{Act, ActId, Error, Next, Outcome, Pause, Record, Run, Stamped};
 
 /// Who performs acts: tokio tasks here, a durable engine elsewhere. Called from one task, one method at a time.
 pub trait Port {
@@ -33,9 +33,11 @@ pub trait Port {
 pub enum Exit {
     /// With the end of the run.
     Done(Outcome),
+    /// Waiting for the outside; another drive goes on with the answers.
+    Parked(Vec<Arc<Pause>>),
 }
 
-/// Performs a run until it ends.
+/// Performs a run until it ends or parks.
 ///
 /// Cancel: every record so far is in the log; another drive goes on from there.
 ///
@@ -56,6 +58,7 @@ pub async fn drive<P: Port>(run: &mut Run, port: &mut P) -> Result<Exit, Error> 
                 let heard = port.next(until_ms).await?;
                 commit(run, port, heard).await?;
             }
+            Next::Park(pauses) => return Ok(Exit::Parked(pauses)),
             Next::Done(outcome) => return Ok(Exit::Done(outcome)),
         }
     }

@@ -2,7 +2,7 @@
 
 use std::{error, fmt, sync::Arc, time::Duration};
 
-use crate::{Failure, Illegal, JournalError, Outcome, RunResult};
+use crate::{Failure, Illegal, JournalError, Outcome, PauseId, RunResult};
 
 /// Why a run did not happen, or how it failed.
 #[derive(Debug, Clone)]
@@ -14,6 +14,8 @@ pub struct Error {
 enum Inner {
     Busy,
     Prompt(&'static str),
+    Paused(Vec<PauseId>),
+    Answers(Arc<str>),
     Failed(Arc<RunResult>, Failure),
     Journal(JournalError),
     Illegal(Illegal),
@@ -28,6 +30,10 @@ pub enum ErrorKind {
     Busy,
     /// The prompt cannot be sent.
     Prompt,
+    /// The session has a run that waits for answers; give them with `resume`, or cancel it.
+    Paused,
+    /// The answers do not match what the run waits for.
+    Answers,
     /// The run failed; its result is kept.
     Failed,
     /// The log could not be written or read.
@@ -45,6 +51,14 @@ impl Error {
         Inner::Prompt(why).into()
     }
 
+    pub(crate) fn paused(pauses: Vec<PauseId>) -> Self {
+        Inner::Paused(pauses).into()
+    }
+
+    pub(crate) fn answers(why: impl Into<Arc<str>>) -> Self {
+        Inner::Answers(why.into()).into()
+    }
+
     /// A port has nothing in flight and nothing that could arrive.
     pub fn stuck() -> Self {
         Inner::Stuck.into()
@@ -56,7 +70,9 @@ impl Error {
                 let failure = failure.clone();
                 Err(Inner::Failed(Arc::new(result), failure).into())
             }
-            Outcome::Finished { .. } | Outcome::Limit { .. } | Outcome::Cancelled { .. } => Ok(result),
+            Outcome::Finished { .. } | Outcome::Limit { .. } | Outcome::Cancelled { .. } | Outcome::Paused { .. } => {
+                Ok(result)
+            }
         }
     }
 
@@ -65,6 +81,8 @@ impl Error {
         match &*self.inner {
             Inner::Busy => ErrorKind::Busy,
             Inner::Prompt(_) => ErrorKind::Prompt,
+            Inner::Paused(_) => ErrorKind::Paused,
+            Inner::Answers(_) => ErrorKind::Answers,
             Inner::Failed(..) => ErrorKind::Failed,
             Inner::Journal(_) => ErrorKind::Journal,
             Inner::Illegal(_) | Inner::Stuck => ErrorKind::Defect,
@@ -103,6 +121,11 @@ impl fmt::Display for Error {
         match &*self.inner {
             Inner::Busy => f.write_str("the session is running already; hint: `new_session` starts one of its own"),
             Inner::Prompt(why) => write!(f, "the prompt cannot be sent: {why}"),
+            Inner::Paused(pauses) => {
+                let names: Vec<&str> = pauses.iter().map(|pause| &*pause.0).collect();
+                write!(f, "the session has a run that waits for answers to: {}; hint: `resume`", names.join(", "))
+            }
+            Inner::Answers(why) => write!(f, "the answers do not match what the run waits for: {why}"),
             Inner::Failed(_, Failure::Model { .. }) => f.write_str("the model call failed"),
             Inner::Failed(_, failure) => write!(f, "the run failed: {failure}"),
             Inner::Journal(_) => f.write_str("the log could not be used"),
@@ -118,7 +141,12 @@ impl error::Error for Error {
             Inner::Failed(_, Failure::Model { error }) => Some(error),
             Inner::Journal(error) => Some(error),
             Inner::Illegal(error) => Some(error),
-            Inner::Busy | Inner::Prompt(_) | Inner::Failed(..) | Inner::Stuck => None,
+            Inner::Busy
+            | Inner::Prompt(_)
+            | Inner::Paused(_)
+            | Inner::Answers(_)
+            | Inner::Failed(..)
+            | Inner::Stuck => None,
         }
     }
 }

@@ -7,13 +7,16 @@ use std::{
 };
 
 use adjutant_llm::{
-    Block, BlockKind, CallId, CallResult, Edit, Entry, ModelId, NanoUsd, RateLimits, Reply, ToolName, Usage, Warning,
+    Block, BlockKind, CallId, CallResult, Edit, Entry, ModelId, NanoUsd, RateLimits, Reply, ThreadId, ToolName, Usage,
+    Warning,
 };
-use adjutant_tool::{Identity, Progress};
+use adjutant_tool::{Answer, Identity, Progress};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Admission, CancelBy, Record, RunNo, RunResult, Seq, Stamped, TurnNo};
+use crate::{
+    Admission, CancelBy, Lane, Limit, Outcome, Pause, PauseId, Record, Report, RunNo, RunResult, Seq, Stamped, TurnNo,
+};
 
 /// Something that happened in a run.
 ///
@@ -155,6 +158,86 @@ pub enum EventKind {
         /// Who.
         by: CancelBy,
     },
+    /// A message waits to be placed.
+    MessageQueued {
+        /// Its number in the thread.
+        item: u64,
+        /// The queue.
+        lane: Lane,
+        /// The message.
+        content: Arc<Entry>,
+    },
+    /// A queued message was taken back.
+    MessageWithdrawn {
+        /// Its number.
+        item: u64,
+    },
+    /// A queued message joins the conversation; its `EntryAdded` follows.
+    MessagePlaced {
+        /// Its number.
+        item: u64,
+    },
+    /// A hook said no.
+    Denied {
+        /// The point.
+        point: Arc<str>,
+        /// Why.
+        reason: Arc<str>,
+        /// The call that it was about.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        call: Option<CallId>,
+    },
+    /// The run, or a call of it, waits for the outside.
+    Paused {
+        /// What is asked.
+        pause: Arc<Pause>,
+    },
+    /// A pause was answered.
+    Answered {
+        /// The pause.
+        pause: PauseId,
+        /// The answer.
+        answer: Box<Answer>,
+    },
+    /// A call opened an agent of its own.
+    ChildOpened {
+        /// The call.
+        call: CallId,
+        /// Who the child is.
+        child: Arc<Identity>,
+    },
+    /// A run of a call's agent ended.
+    ChildEnded {
+        /// The call.
+        call: CallId,
+        /// The child's thread.
+        thread: ThreadId,
+        /// How it ended.
+        outcome: Box<Outcome>,
+        /// What the child and everything under it used.
+        usage: Usage,
+    },
+    /// An effect says what it did.
+    Report {
+        /// Its kind.
+        by: Arc<str>,
+        /// What it did.
+        data: Box<Value>,
+    },
+    /// The request did not fit the model; the turn is prepared once more.
+    Overflowed,
+    /// A limit was reached.
+    LimitReached {
+        /// Which one.
+        limit: Limit,
+    },
+    /// What surrounds the run judged its end otherwise.
+    Overruled {
+        /// How it counts as ended.
+        outcome: Box<Outcome>,
+        /// Who judged.
+        by: Arc<str>,
+    },
     /// Something of an upper crate or of the application.
     App {
         /// What it is.
@@ -163,6 +246,13 @@ pub enum EventKind {
         version: u32,
         /// Its content.
         data: Box<Value>,
+    },
+    /// A parked run goes on; the answers follow.
+    RunResumed,
+    /// The run waits for the outside; nothing follows until it is resumed.
+    RunPaused {
+        /// What it has come to so far.
+        result: Arc<RunResult>,
     },
     /// The run is over; nothing follows.
     RunFinished {
@@ -183,6 +273,7 @@ pub struct Events {
     started: BTreeSet<CallId>,
     titles: BTreeMap<CallId, Arc<str>>,
     launched_ms: BTreeMap<CallId, u64>,
+    queued: BTreeMap<u64, Arc<Entry>>,
 }
 
 impl Events {
@@ -196,6 +287,7 @@ impl Events {
             started: BTreeSet::new(),
             titles: BTreeMap::new(),
             launched_ms: BTreeMap::new(),
+            queued: BTreeMap::new(),
         }
     }
 
@@ -213,7 +305,7 @@ impl Events {
     fn note(&mut self, record: &Record, at_ms: u64) {
         match record {
             Record::Began { run, .. } => (self.run, self.turn) = (*run, TurnNo(0)),
-            Record::Opened { turn } => {
+            Record::Opened { turn, last: _ } => {
                 self.turn = *turn;
                 self.calls.clear();
                 self.started.clear();
@@ -231,6 +323,9 @@ impl Events {
                     self.titles.insert(*call, Arc::clone(title));
                 }
             }
+            Record::Queued { item, content, .. } => {
+                self.queued.insert(*item, Arc::new(content.clone()));
+            }
             Record::Launched { calls } => self.launched_ms.extend(calls.iter().map(|call| (*call, at_ms))),
             _ => {}
         }
@@ -243,24 +338,53 @@ impl Events {
                 show(EventKind::RunStarted);
                 prompts.iter().map(added).for_each(show);
             }
-            Record::Opened { .. } => show(EventKind::TurnStarted),
-            Record::Prepared { edits, .. } => {
-                let appended = edits.iter().filter_map(|edit| match edit {
-                    Edit::Append { entry } => Some(added(entry)),
-                    _ => None,
-                });
-                appended.for_each(show);
+            Record::Appended { entries } => entries.iter().map(added).for_each(show),
+            Record::Queued { .. } | Record::Withdrawn { .. } | Record::Placed { .. } => self.queue(record, show),
+            Record::Opened { last, .. } => {
+                last.iter().for_each(|limit| show(EventKind::LimitReached { limit: limit.clone() }));
+                show(EventKind::TurnStarted);
             }
+            Record::Prepared { edits, reports, .. } => {
+                appended(edits, added).for_each(&mut show);
+                reports.iter().map(reported).for_each(show);
+            }
+            Record::Overflowed { .. } => show(EventKind::Overflowed),
             Record::Replied { reply, cost, .. } => {
                 show(EventKind::ReplyFinished { reply: Arc::clone(reply), cost: *cost });
             }
             Record::Launched { calls } => calls.iter().filter_map(|call| self.start(*call)).for_each(show),
-            Record::Returned { call, result } | Record::Admitted { call, admission: Admission::Refuse { result } } => {
+            Record::Admitted { admission: Admission::Ask { pause, .. }, .. } | Record::Paused { pause } => {
+                show(EventKind::Paused { pause: Arc::clone(pause) });
+            }
+            Record::Returned { call, result, .. }
+            | Record::Admitted { call, admission: Admission::Refuse { result } | Admission::Supplied { result } } => {
                 self.start(*call).into_iter().for_each(&mut show);
                 self.finish(*call, result, at_ms).into_iter().for_each(show);
             }
-            Record::Settled { .. } => show(EventKind::TurnFinished),
+            Record::Answered { pause, answer } => show(answered(pause, answer)),
+            Record::Resumed { answers } => {
+                show(EventKind::RunResumed);
+                answers.iter().map(|it| answered(&it.pause, &it.answer)).for_each(show);
+            }
+            Record::ChildOpened { call, who, .. } => {
+                show(EventKind::ChildOpened { call: *call, child: Arc::clone(who) });
+            }
+            Record::ChildEnded { call, thread, outcome, usage, .. } => {
+                let outcome = Box::new(outcome.clone());
+                show(EventKind::ChildEnded { call: *call, thread: thread.clone(), outcome, usage: *usage });
+            }
+            Record::Denied { point, reason, call } => {
+                show(EventKind::Denied { point: Arc::clone(point), reason: Arc::clone(reason), call: *call });
+            }
+            Record::Settled { change, .. } => {
+                appended(&change.edits, added).for_each(&mut show);
+                show(EventKind::TurnFinished);
+            }
+            Record::Exhausted { limit } => show(EventKind::LimitReached { limit: limit.clone() }),
             Record::CancelAsked { by } => show(EventKind::CancelAsked { by: *by }),
+            Record::Overruled { outcome, by, .. } => {
+                show(EventKind::Overruled { outcome: Box::new(outcome.clone()), by: Arc::clone(by) });
+            }
             Record::App { kind, version, data } => {
                 show(EventKind::App { kind: Arc::clone(kind), version: *version, data: Box::new(data.clone()) });
             }
@@ -270,8 +394,32 @@ impl Events {
             | Record::Begun { .. }
             | Record::Noted { .. }
             | Record::Spent { .. }
+            | Record::Unanswered { .. }
+            | Record::Suspended { .. }
             | Record::Broke { .. }
             | Record::Ended { .. } => {}
+        }
+    }
+
+    fn queue(&mut self, record: &Record, mut show: impl FnMut(EventKind)) {
+        match record {
+            Record::Queued { item, lane, .. } => {
+                let content = self.queued.get(item).cloned();
+                content.into_iter().for_each(|content| {
+                    show(EventKind::MessageQueued { item: *item, lane: *lane, content });
+                });
+            }
+            Record::Withdrawn { item } => {
+                self.queued.remove(item);
+                show(EventKind::MessageWithdrawn { item: *item });
+            }
+            Record::Placed { items } => {
+                for item in items {
+                    show(EventKind::MessagePlaced { item: *item });
+                    self.queued.remove(item).into_iter().for_each(|content| show(EventKind::EntryAdded { content }));
+                }
+            }
+            _ => {}
         }
     }
 
@@ -291,4 +439,19 @@ impl Events {
         let duration = Duration::from_millis(at_ms.saturating_sub(launched));
         Some(EventKind::ToolFinished { call, name: name.clone(), result: Arc::clone(result), duration })
     }
+}
+
+fn appended<'a>(edits: &'a [Edit], added: impl Fn(&Entry) -> EventKind + 'a) -> impl Iterator<Item = EventKind> + 'a {
+    edits.iter().filter_map(move |edit| match edit {
+        Edit::Append { entry } => Some(added(entry)),
+        _ => None,
+    })
+}
+
+fn reported(report: &Report) -> EventKind {
+    EventKind::Report { by: Arc::clone(&report.by), data: Box::new(report.data.clone()) }
+}
+
+fn answered(pause: &PauseId, answer: &Answer) -> EventKind {
+    EventKind::Answered { pause: pause.clone(), answer: Box::new(answer.clone()) }
 }

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use adjutant_llm::Model;
+use adjutant_llm::{Model, NanoUsd};
 use adjutant_tool::Cancel;
 use serde::{Deserialize, Serialize};
 
@@ -24,6 +24,57 @@ pub struct Limits {
     pub sequential: bool,
     /// When the run must have ended, in milliseconds since 1970-01-01 UTC.
     pub deadline_ms: Option<u64>,
+    /// Whether nobody can be asked: what needs a word is refused instead of waiting for it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub unattended: bool,
+    /// What happens when a limit is reached.
+    #[serde(skip_serializing_if = "AtLimit::is_end")]
+    pub at_limit: AtLimit,
+    /// What the run and everything under it may spend.
+    #[serde(skip_serializing_if = "Caps::is_none")]
+    pub caps: Caps,
+}
+
+/// What happens when a limit of a run is reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum AtLimit {
+    /// The run ends.
+    #[default]
+    End,
+    /// The model gets one more turn, without tools, to say what it has; then the run ends.
+    LastTurn,
+    /// Someone is asked whether the run may go on; without consent, a last turn without tools and the end.
+    Ask,
+}
+
+/// What a run and everything under it may spend; what is unset is not limited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct Caps {
+    /// Tokens, input and output together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    /// Money.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<NanoUsd>,
+    /// Requests to models.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub requests: Option<u64>,
+    /// Calls of tools.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_calls: Option<u64>,
+    /// Time, in milliseconds; while a run is parked, none passes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wall_ms: Option<u64>,
+    /// How many agents may stand above one another, the first not counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub depth: Option<u16>,
+    /// How many agents may run at a time, the first not counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agents: Option<u32>,
 }
 
 /// How one run differs from its agent; what is unset stays the agent's.
@@ -43,6 +94,9 @@ impl Default for Limits {
             max_parallel_tools: MAX_PARALLEL_TOOLS,
             sequential: false,
             deadline_ms: None,
+            unattended: false,
+            at_limit: AtLimit::End,
+            caps: Caps::default(),
         }
     }
 }
@@ -86,6 +140,94 @@ impl Limits {
     pub fn deadline_ms(mut self, at_ms: u64) -> Self {
         self.deadline_ms = Some(at_ms);
         self
+    }
+
+    /// Says that nobody can be asked: what needs a word is refused instead of waiting for it.
+    #[must_use]
+    pub fn unattended(mut self) -> Self {
+        self.unattended = true;
+        self
+    }
+
+    /// Sets what happens when a limit is reached.
+    #[must_use]
+    pub fn at_limit(mut self, at_limit: AtLimit) -> Self {
+        self.at_limit = at_limit;
+        self
+    }
+
+    /// Sets what the run and everything under it may spend.
+    #[must_use]
+    pub fn caps(mut self, caps: Caps) -> Self {
+        self.caps = caps;
+        self
+    }
+}
+
+impl AtLimit {
+    fn is_end(&self) -> bool {
+        *self == AtLimit::End
+    }
+}
+
+impl Caps {
+    /// No caps.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets how many tokens, input and output together.
+    #[must_use]
+    pub fn tokens(mut self, tokens: u64) -> Self {
+        self.tokens = Some(tokens);
+        self
+    }
+
+    /// Sets how much money.
+    #[must_use]
+    pub fn cost(mut self, cost: NanoUsd) -> Self {
+        self.cost = Some(cost);
+        self
+    }
+
+    /// Sets how many requests to models.
+    #[must_use]
+    pub fn requests(mut self, requests: u64) -> Self {
+        self.requests = Some(requests);
+        self
+    }
+
+    /// Sets how many calls of tools.
+    #[must_use]
+    pub fn tool_calls(mut self, calls: u64) -> Self {
+        self.tool_calls = Some(calls);
+        self
+    }
+
+    /// Sets how much time; while a run is parked, none passes.
+    #[must_use]
+    pub fn wall(mut self, time: Duration) -> Self {
+        self.wall_ms = Some(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+        self
+    }
+
+    /// Sets how many agents may stand above one another, the first not counted.
+    #[must_use]
+    pub fn depth(mut self, depth: u16) -> Self {
+        self.depth = Some(depth);
+        self
+    }
+
+    /// Sets how many agents may run at a time, the first not counted.
+    #[must_use]
+    pub fn agents(mut self, agents: u32) -> Self {
+        self.agents = Some(agents);
+        self
+    }
+
+    /// Whether nothing is limited.
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
     }
 }
 

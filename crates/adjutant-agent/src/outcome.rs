@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc};
 use adjutant_llm::Reply;
 use serde::{Deserialize, Serialize};
 
-use crate::ActId;
+use crate::{ActId, Pause};
 
 /// How a run ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -34,6 +34,11 @@ pub enum Outcome {
         /// What.
         failure: Failure,
     },
+    /// The run waits for the outside and goes on with its answers; never recorded as an end.
+    Paused {
+        /// What it waits for.
+        pauses: Vec<Arc<Pause>>,
+    },
 }
 
 /// Why a run had nothing more to do.
@@ -52,12 +57,30 @@ pub enum Why {
 }
 
 /// A limit of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Limit {
     /// How many requests a run may make.
     Turns,
+    /// How many tokens may be used.
+    Tokens,
+    /// How much money may be spent.
+    Money,
+    /// How much time may pass.
+    Time,
+    /// How many requests may be made, children's included.
+    Requests,
+    /// How many calls may run.
+    ToolCalls,
+    /// How many agents may stand above one another.
+    Depth,
+    /// How many agents may run at a time.
+    Agents,
+    /// The run did not get any further.
+    Stalled,
+    /// A limit of an effect of the application's own.
+    Named(Arc<str>),
 }
 
 /// Who wished to stop a run.
@@ -100,6 +123,30 @@ pub enum Failure {
         /// How.
         message: Arc<str>,
     },
+    /// A hook said no.
+    Denied {
+        /// The point.
+        point: Arc<str>,
+        /// Why.
+        reason: Arc<str>,
+    },
+    /// A guardrail rejected the prompt or the answer.
+    Guardrail {
+        /// The guardrail.
+        by: Arc<str>,
+        /// Why.
+        reason: Arc<str>,
+    },
+    /// The instructions could not be made.
+    Instructions {
+        /// How.
+        message: Arc<str>,
+    },
+    /// What surrounds the run failed or panicked.
+    Middleware {
+        /// How.
+        message: Arc<str>,
+    },
     /// An act of the run failed or panicked.
     Act {
         /// Which one.
@@ -117,6 +164,10 @@ impl Failure {
             Failure::Refused { .. } => "refused",
             Failure::Filtered { .. } => "filtered",
             Failure::Log { .. } => "log",
+            Failure::Denied { .. } => "denied",
+            Failure::Guardrail { .. } => "guardrail",
+            Failure::Instructions { .. } => "instructions",
+            Failure::Middleware { .. } => "middleware",
             Failure::Act { .. } => "act",
         }
     }
@@ -128,16 +179,30 @@ impl fmt::Display for Failure {
             Failure::Model { error } => error.fmt(f),
             Failure::Refused { text } => write!(f, "the model refused: {text}"),
             Failure::Filtered { .. } => f.write_str("a content filter stopped the reply"),
-            Failure::Log { message } | Failure::Act { message, .. } => f.write_str(message),
+            Failure::Denied { point, reason } => write!(f, "denied at {point}: {reason}"),
+            Failure::Guardrail { by, reason } => write!(f, "rejected by {by}: {reason}"),
+            Failure::Instructions { message } => write!(f, "no instructions: {message}"),
+            Failure::Log { message } | Failure::Middleware { message } | Failure::Act { message, .. } => {
+                f.write_str(message)
+            }
         }
     }
 }
 
 impl fmt::Display for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Limit::Turns => f.write_str("max turns"),
-        }
+        f.write_str(match self {
+            Limit::Turns => "max turns",
+            Limit::Tokens => "tokens",
+            Limit::Money => "money",
+            Limit::Time => "time",
+            Limit::Requests => "requests",
+            Limit::ToolCalls => "tool calls",
+            Limit::Depth => "depth",
+            Limit::Agents => "agents at a time",
+            Limit::Stalled => "no progress",
+            Limit::Named(name) => name,
+        })
     }
 }
 

@@ -1,10 +1,12 @@
 //! The port of this process: futures and tokio tasks, an inbox, and a box of events.
 
 mod admit;
+mod answer;
 mod ask;
 mod bound;
 mod call;
 mod prepare;
+mod settle;
 mod setup;
 
 use std::{
@@ -26,6 +28,7 @@ use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
+pub(crate) use bound::panic_text;
 pub use setup::Setup;
 
 use crate::{
@@ -233,7 +236,7 @@ impl LocalPort {
         self.feed.newest.store(stamped.seq.0, Ordering::Release);
         match &stamped.record {
             Record::Began { run, .. } => self.place.run = *run,
-            Record::Opened { turn } => {
+            Record::Opened { turn, .. } => {
                 self.place.turn = *turn;
                 self.args.clear();
             }
@@ -279,7 +282,8 @@ impl Port for LocalPort {
             }
             Act::Admit { call } => self.admit(run, call),
             Act::Call { call, replay, .. } => self.call(run, call, replay),
-            Act::Settle { turn } => self.done.push(Performed::new(id, Record::Settled { turn, stop: false })),
+            Act::Answer { pause } => self.answer(run, pause),
+            Act::Settle { turn } => self.settle(run, turn),
         }
     }
 
@@ -337,7 +341,7 @@ impl Future for Performing {
             if let ActId::Call(call) = act {
                 // Its body panicked where only its drop runs; that is the tool's doing all the same.
                 let result = CallResult::new(Status::Panicked, format!("the tool panicked: {text}"));
-                return Poll::Ready(Performed::new(act, Record::Returned { call, result: Arc::new(result) }));
+                return Poll::Ready(Performed::new(act, Record::returned(call, result)));
             }
             let failure = Failure::Act { act, message: format!("{act:?} panicked: {text}").into() };
             Poll::Ready(Performed::new(act, Record::Broke { act, failure }))
@@ -381,8 +385,16 @@ fn must_last(record: &Record) -> bool {
         Record::Launched { .. }
             | Record::Begun { .. }
             | Record::Noted { .. }
+            | Record::Paused { .. }
+            | Record::Suspended { .. }
+            | Record::Answered { .. }
+            | Record::Resumed { .. }
+            | Record::ChildOpened { .. }
+            | Record::ChildEnded { .. }
+            | Record::Exhausted { .. }
             | Record::CancelAsked { .. }
             | Record::Ended { .. }
+            | Record::Overruled { .. }
     )
 }
 

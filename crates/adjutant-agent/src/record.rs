@@ -1,17 +1,22 @@
 //! What the log holds: closed facts and decisions. How a run decides may change; what a record means may not.
 
-use std::sync::{Arc, OnceLock};
+mod admission;
+mod make;
+mod parts;
+mod stamped;
 
-use adjutant_llm::{CallId, CallResult, Edit, Entry, ModelId, NanoUsd, Reply, ThreadId, Usage};
-use adjutant_tool::Replay;
-use bytes::Bytes;
+use std::sync::Arc;
+
+use adjutant_llm::{CallId, CallResult, Edit, Entry, ModelId, NanoUsd, Overflow, Reply, ThreadId, ToolName, Usage};
+use adjutant_tool::{Answer, Identity};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{ActId, CancelBy, Failure, Limits, Outcome, RunNo, Seq, TurnNo};
+pub use admission::Admission;
+pub use parts::{Change, Lane, Memo, Report};
+pub use stamped::Stamped;
 
-/// The format that records are stored in.
-const VERSION: u32 = 1;
+use crate::{ActId, Answered, CancelBy, Failure, Limit, Limits, Outcome, Pause, PauseId, RunNo, TurnNo};
 
 /// A fact or a decision.
 ///
@@ -25,19 +30,46 @@ pub enum Record {
         /// Its entries, oldest first.
         entries: Vec<Entry>,
     },
+    /// Entries joined the conversation without a request.
+    Appended {
+        /// The entries, in order.
+        entries: Vec<Entry>,
+    },
     /// A run began.
     Began {
         /// The run.
         run: RunNo,
-        /// What it was prompted with.
+        /// What it was prompted with; empty if it goes on with what is there.
         prompts: Vec<Entry>,
         /// Its limits.
         limits: Limits,
+    },
+    /// A message waits to be placed.
+    Queued {
+        /// Its number in the thread.
+        item: u64,
+        /// The queue.
+        lane: Lane,
+        /// The message.
+        content: Entry,
+    },
+    /// A queued message was taken back.
+    Withdrawn {
+        /// Its number.
+        item: u64,
+    },
+    /// Queued messages joined the conversation.
+    Placed {
+        /// Their numbers, in order.
+        items: Vec<u64>,
     },
     /// A turn began.
     Opened {
         /// The turn.
         turn: TurnNo,
+        /// The limit that was reached, if this is the last turn and may call no tools.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        last: Option<Limit>,
     },
     /// A turn was prepared.
     Prepared {
@@ -47,6 +79,31 @@ pub enum Record {
         edits: Vec<Edit>,
         /// The model that will be asked.
         model: ModelId,
+        /// The tools that are neither shown nor run in this turn.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        hidden: Vec<ToolName>,
+        /// What effects remember.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        memos: Vec<Memo>,
+        /// What effects tell observers.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        reports: Vec<Report>,
+        /// What effects spent on models.
+        #[serde(default, skip_serializing_if = "is_nothing")]
+        spent: Usage,
+        /// What that cost, if the model has a price.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost: Option<NanoUsd>,
+        /// The limit that an effect found reached.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        stop: Option<Limit>,
+    },
+    /// The provider said that the request does not fit; the turn is prepared once more.
+    Overflowed {
+        /// The turn.
+        turn: TurnNo,
+        /// By how much, as far as the provider said.
+        overflow: Overflow,
     },
     /// An attempt at a reply was void.
     Retracted {
@@ -64,11 +121,17 @@ pub enum Record {
     Replied {
         /// The turn.
         turn: TurnNo,
-        /// The reply.
+        /// The reply, as it counts.
         reply: Arc<Reply>,
         /// What it cost, if the model has a price.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost: Option<NanoUsd>,
+        /// What the model said, if a hook revised it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        original: Option<Arc<Reply>>,
+        /// The failure that a hook answered in the model's place.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        recovered: Option<adjutant_llm::Error>,
     },
     /// It was decided what happens to a call.
     Admitted {
@@ -86,8 +149,11 @@ pub enum Record {
     Returned {
         /// The call.
         call: CallId,
-        /// Its result.
+        /// Its result, whole.
         result: Arc<CallResult>,
+        /// What the model is shown of it, if that is less.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        shown: Option<Arc<CallResult>>,
     },
     /// A step of a resumable call began.
     Begun {
@@ -112,12 +178,84 @@ pub enum Record {
         /// What.
         usage: Usage,
     },
+    /// A call, or the run itself, asks something of the outside.
+    Paused {
+        /// What it asks.
+        pause: Arc<Pause>,
+    },
+    /// Nobody here can answer a pause: the run parks as soon as nothing else can be done.
+    Unanswered {
+        /// The pause.
+        pause: PauseId,
+    },
+    /// A resumable call gave way to what it waits for; it is entered again with the answers.
+    Suspended {
+        /// The call.
+        call: CallId,
+        /// What it waits for, its children's pauses included.
+        pauses: Vec<Arc<Pause>>,
+    },
+    /// A pause was answered in place.
+    Answered {
+        /// The pause.
+        pause: PauseId,
+        /// The answer.
+        answer: Answer,
+    },
+    /// A parked run goes on with these answers.
+    Resumed {
+        /// The answers, in the order in which they were given.
+        answers: Vec<Answered>,
+    },
+    /// A call opened an agent of its own.
+    ChildOpened {
+        /// The call.
+        call: CallId,
+        /// The key that the call gave it.
+        key: Arc<str>,
+        /// The child's thread.
+        thread: ThreadId,
+        /// Who the child is.
+        who: Arc<Identity>,
+    },
+    /// A run of a call's agent ended.
+    ChildEnded {
+        /// The call.
+        call: CallId,
+        /// The child's thread.
+        thread: ThreadId,
+        /// How it ended.
+        outcome: Outcome,
+        /// What the child and everything under it used.
+        usage: Usage,
+        /// What that cost, as far as prices are known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost: Option<NanoUsd>,
+    },
+    /// A hook said no.
+    Denied {
+        /// The point.
+        point: Arc<str>,
+        /// Why.
+        reason: Arc<str>,
+        /// The call that it was about.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        call: Option<CallId>,
+    },
     /// A turn is over.
     Settled {
         /// The turn.
         turn: TurnNo,
         /// Whether the run should end here.
         stop: bool,
+        /// What is different from the next turn on.
+        #[serde(default, skip_serializing_if = "Change::is_none")]
+        change: Change,
+    },
+    /// A limit was reached outside the loop's own counting.
+    Exhausted {
+        /// Which one.
+        limit: Limit,
     },
     /// An act failed in a way that ends the run.
     Broke {
@@ -138,6 +276,15 @@ pub enum Record {
         /// How.
         outcome: Outcome,
     },
+    /// What surrounds the run judged its end otherwise.
+    Overruled {
+        /// The run.
+        run: RunNo,
+        /// How it counts as ended.
+        outcome: Outcome,
+        /// Who judged.
+        by: Arc<str>,
+    },
     /// Something of an upper crate or of the application; the run itself does not look at it.
     App {
         /// What it is.
@@ -149,94 +296,6 @@ pub enum Record {
     },
 }
 
-/// What happens to a call.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "admission", rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum Admission {
-    /// It may run.
-    Allow {
-        /// The arguments it runs with, as JSON text.
-        args: Arc<str>,
-        /// Whether they differ from what the model wrote.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        changed: bool,
-        /// What people are shown instead of the tool's name.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        title: Option<Arc<str>>,
-        /// What may happen to it after a crash.
-        replay: Replay,
-        /// Whether the whole batch runs one call after the other.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        sequential: bool,
-    },
-    /// It may not; this is its result.
-    Refuse {
-        /// The result.
-        result: Arc<CallResult>,
-    },
-}
-
-/// A record with its place.
-///
-/// Shape: `{"v":1,"seq":…,"at_ms":…,"thread":"…","record":{"record":"began",…}}`. The bytes are made once, at most.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(try_from = "Raw")]
-pub struct Stamped {
-    v: u32,
-    /// Its place in the log.
-    pub seq: Seq,
-    /// When it was made, in milliseconds since 1970-01-01 UTC; one value for a batch.
-    pub at_ms: u64,
-    /// The conversation that it belongs to.
-    pub thread: ThreadId,
-    /// The record.
-    pub record: Record,
-    #[serde(skip)]
-    bytes: OnceLock<Bytes>,
-}
-
-#[derive(Deserialize)]
-struct Raw {
-    v: u32,
-    seq: Seq,
-    at_ms: u64,
-    thread: ThreadId,
-    record: Record,
-}
-
-impl Stamped {
-    /// A record at its place.
-    pub fn new(seq: Seq, at_ms: u64, thread: ThreadId, record: Record) -> Self {
-        Self { v: VERSION, seq, at_ms, thread, record, bytes: OnceLock::new() }
-    }
-
-    /// The record as it is stored: one JSON object, without a line feed.
-    ///
-    /// # Errors
-    /// If the record cannot be written as JSON; ours can.
-    pub fn bytes(&self) -> Result<&Bytes, serde_json::Error> {
-        if let Some(bytes) = self.bytes.get() {
-            return Ok(bytes);
-        }
-        let bytes = Bytes::from(serde_json::to_vec(self)?);
-        Ok(self.bytes.get_or_init(|| bytes))
-    }
-}
-
-impl PartialEq for Stamped {
-    fn eq(&self, other: &Self) -> bool {
-        (self.seq, self.at_ms, &self.thread, &self.record) == (other.seq, other.at_ms, &other.thread, &other.record)
-    }
-}
-
-impl TryFrom<Raw> for Stamped {
-    type Error = String;
-
-    fn try_from(raw: Raw) -> Result<Self, String> {
-        if raw.v > VERSION {
-            return Err(format!("record {} has version {}; this program reads up to {VERSION}", raw.seq, raw.v));
-        }
-        Ok(Self::new(raw.seq, raw.at_ms, raw.thread, raw.record))
-    }
+fn is_nothing(usage: &Usage) -> bool {
+    *usage == Usage::default()
 }

@@ -32,6 +32,9 @@ pub struct RunResult {
     /// What the agent's own replies cost, if the model has a price.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<NanoUsd>,
+    /// What the agent and everything under it cost, as far as prices are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total_cost: Option<NanoUsd>,
     /// How many requests were made.
     pub turns: u32,
     /// How long it took.
@@ -65,6 +68,7 @@ impl RunResult {
             usage: Usage::default(),
             total_usage: Usage::default(),
             cost: None,
+            total_cost: None,
             turns: 0,
             duration: Duration::ZERO,
         }

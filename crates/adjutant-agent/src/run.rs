@@ -1,30 +1,61 @@
 //! The fold of one conversation's records. Pure: no clock, no chance, no I/O, no hooks.
 
+mod ahead;
 mod decide;
 mod evolve;
+mod pauses;
 mod texts;
 
-use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    sync::Arc,
+    time::Duration,
+};
 
-use adjutant_llm::{Call, CallId, NanoUsd, OpenTurn, Reply, Transcript, Usage, View};
-use adjutant_tool::{Identity, Replay};
+use adjutant_llm::{
+    Call, CallId, CallResult, Entry, EntryId, NanoUsd, OpenTurn, Reply, Terminate, ThreadId, ToolName, Transcript,
+    Usage, View,
+};
+use adjutant_tool::{Answer, Identity, Replay};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Act, CallReport, CancelBy, Failure, Limits, Outcome, Record, RunNo, RunResult, Seq, TurnNo};
+use crate::{
+    Act, CallReport, CancelBy, Change, Failure, Lane, Limit, Limits, Outcome, Pause, Record, RunNo, RunResult, Seq,
+    TurnNo,
+};
+
+pub(crate) use ahead::Ahead;
 
 /// The fold of one conversation's records: history, view, and where the run stands.
 ///
 /// `apply` **evolves** and means the same for ever; `next` **decides** and may change, because what it decides is
 /// recorded. Cloning is cheap as long as the run's open turn is small.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Run {
+    thread: Option<ThreadId>,
     history: Transcript,
     view: View,
     seq: Seq,
     runs: u64,
     turns: u64,
+    /// What is queued and not placed, by number.
+    queue: BTreeMap<u64, (Lane, Entry)>,
+    items: u64,
+    memos: BTreeMap<Arc<str>, Value>,
+    measured: Option<Measured>,
+    /// The entries before this one have been seen by the effects of an earlier turn.
+    seen: EntryId,
     current: Option<Current>,
+}
+
+/// What the provider counted for a request, and what it had been estimated at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+struct Measured {
+    tokens: u64,
+    estimate: u64,
 }
 
 /// A record that cannot follow what was folded before: the log was not written by a run.
@@ -46,36 +77,64 @@ struct Current {
     ended_ms: u64,
     turns: u32,
     usage: Usage,
+    /// What calls, children and effects used.
     spent: Usage,
     cost: Option<NanoUsd>,
+    spent_cost: Option<NanoUsd>,
     calls: Vec<CallReport>,
     turn: Option<Working>,
+    pauses: Vec<Asked>,
+    approved: BTreeSet<ToolName>,
+    change: Change,
+    exhausted: Option<Limit>,
+    /// Whether going on beyond a limit was declined.
+    declined: bool,
     cancel: Option<CancelBy>,
     failure: Option<Failure>,
     outcome: Option<Outcome>,
+}
+
+/// A pause of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Asked {
+    pause: Arc<Pause>,
+    answer: Option<Answer>,
+    /// Whether nobody here could answer.
+    waiting: bool,
 }
 
 /// The newest turn of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Working {
     no: TurnNo,
+    /// The limit after which this turn is the last.
+    last: Option<Limit>,
     attempt: u32,
     prepared: bool,
+    overflowed: bool,
+    hidden: Vec<ToolName>,
     reply: Option<Arc<Reply>>,
     open: Option<OpenTurn>,
     /// One for each call of the reply, in order.
     slots: Vec<Slot>,
-    /// Whether the results say that the run should end.
-    terminated: bool,
+    terminates: Terminate,
     settled: Option<bool>,
+    /// Whether messages were placed since the turn was settled.
+    placed: bool,
 }
 
 /// What is known of a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Slot {
     call: CallId,
+    /// The place of the pause that its admission waits for.
+    asked: Option<u32>,
     admitted: Option<Admitted>,
+    sequential: bool,
     launched_ms: Option<u64>,
+    /// The places of the pauses that its body waits for.
+    waits: Vec<u32>,
+    shown: Option<Arc<CallResult>>,
     done: bool,
     steps: BTreeMap<Arc<str>, Step>,
 }
@@ -85,7 +144,6 @@ struct Admitted {
     args: Arc<str>,
     changed: bool,
     replay: Replay,
-    sequential: bool,
 }
 
 /// What is known of a step of a resumable call.
@@ -146,20 +204,25 @@ impl Run {
         self.working()?.reply.as_ref()
     }
 
-    /// What the newest run came to, once it has ended.
+    /// What the newest run came to, once it has ended; or has come to so far, if it waits for the outside.
     pub fn result(&self, agent: &Arc<Identity>) -> Option<RunResult> {
         let current = self.current.as_ref()?;
+        let waiting = || {
+            let pauses: Vec<_> = self.pauses().cloned().collect();
+            (!pauses.is_empty()).then_some(Outcome::Paused { pauses })
+        };
         let first = usize::try_from(current.first_entry).unwrap_or(usize::MAX);
         Some(RunResult {
             run: current.run,
             agent: Arc::clone(agent),
-            outcome: current.outcome.clone()?,
+            outcome: current.outcome.clone().or_else(waiting)?,
             reply: self.last_reply(first),
             entries: self.history.iter_from(first).map(|stored| stored.entry.clone()).collect(),
             calls: current.calls.clone(),
             usage: current.usage,
             total_usage: current.usage + current.spent,
             cost: current.cost,
+            total_cost: plus(current.cost, current.spent_cost),
             turns: current.turns,
             duration: Duration::from_millis(current.ended_ms.saturating_sub(current.began_ms)),
         })
@@ -199,8 +262,7 @@ impl Run {
     pub(crate) fn is_parallel(&self) -> bool {
         let current = self.current.as_ref().filter(|current| !current.limits.sequential);
         let slots = current.and_then(|current| Some(&current.turn.as_ref()?.slots));
-        let sequential = |slot: &Slot| slot.admitted.as_ref().is_some_and(|admitted| admitted.sequential);
-        slots.is_some_and(|slots| slots.len() > 1 && !slots.iter().any(sequential))
+        slots.is_some_and(|slots| slots.len() > 1 && !slots.iter().any(|slot| slot.sequential))
     }
 
     /// What is known of the steps of a call.
@@ -215,10 +277,18 @@ impl Run {
     fn last_reply(&self, first: usize) -> Option<Arc<Reply>> {
         let newest = self.history.len().checked_sub(first)?;
         let replies = self.history.iter().rev().take(newest).filter_map(|stored| match &stored.entry {
-            adjutant_llm::Entry::Turn(turn) => Some(Arc::clone(turn.reply())),
+            Entry::Turn(turn) => Some(Arc::clone(turn.reply())),
             _ => None,
         });
         replies.into_iter().next()
+    }
+}
+
+/// The sum of two costs, as far as they are known.
+pub(crate) fn plus(one: Option<NanoUsd>, other: Option<NanoUsd>) -> Option<NanoUsd> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one + other),
+        (known, None) | (None, known) => known,
     }
 }
 
@@ -230,7 +300,17 @@ impl Working {
 
 impl Slot {
     fn new(call: CallId) -> Self {
-        Self { call, admitted: None, launched_ms: None, done: false, steps: BTreeMap::new() }
+        Self {
+            call,
+            asked: None,
+            admitted: None,
+            sequential: false,
+            launched_ms: None,
+            waits: Vec::new(),
+            shown: None,
+            done: false,
+            steps: BTreeMap::new(),
+        }
     }
 }
 

@@ -14,7 +14,7 @@ use futures_core::Stream;
 use tokio::{runtime::Handle, task::JoinHandle};
 
 use crate::{
-    CancelBy, Error, Event, Limits, RunResult, Setup, Stopper,
+    Answered, CancelBy, Error, Event, Limits, RunResult, Setup, Stopper,
     inbox::Inbox,
     mailbox::Mailbox,
     session::{Claim, Session, perform},
@@ -40,9 +40,16 @@ type Drive = Pin<Box<dyn Future<Output = Result<RunResult, Error>> + Send>>;
 pub(crate) struct Start {
     pub(crate) setup: Arc<Setup>,
     pub(crate) session: Arc<Session>,
-    pub(crate) prompts: Vec<Entry>,
-    pub(crate) limits: Limits,
+    pub(crate) begin: Begin,
     pub(crate) cancel: Option<Cancel>,
+}
+
+/// How a drive begins.
+pub(crate) enum Begin {
+    /// A new run; without prompts it goes on with what is there.
+    Run { prompts: Vec<Entry>, limits: Limits },
+    /// The run that is open, with these answers.
+    Resume { answers: Vec<Answered> },
 }
 
 impl Running {

@@ -10,7 +10,7 @@ use std::{
 };
 
 use adjutant_llm::{
-    Entry, Transcript,
+    Transcript,
     telemetry::{self, Contents},
 };
 use futures_util::StreamExt;
@@ -18,8 +18,12 @@ use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 use tracing::{Instrument, Span};
 
 use crate::{
-    CancelBy, Error, Event, Failure, Journal, Limits, LocalPort, Log, LogId, Outcome, Record, Run, RunNo, RunResult,
-    Seq, Setup, TurnNo, commit, drive, event::EventKind, inbox::Inbox, mailbox::Mailbox, running::Start,
+    CancelBy, Error, Event, Exit, Failure, Journal, LocalPort, Log, LogId, Outcome, Record, Run, RunNo, RunResult, Seq,
+    Setup, TurnNo, commit, drive,
+    event::EventKind,
+    inbox::Inbox,
+    mailbox::Mailbox,
+    running::{Begin, Start},
 };
 
 /// One session; shared by the clones of an agent.
@@ -139,7 +143,11 @@ fn tell(span: &Span, performed: &Result<RunResult, Error>, contents: Contents) {
 
 impl Core {
     async fn perform(&mut self, start: &Start, mailbox: &Arc<Mailbox>, inbox: &Arc<Inbox>) -> Result<RunResult, Error> {
-        let log = match self.open(start).await {
+        let opened = match self.open(start).await {
+            Ok(log) => self.check(start, log),
+            Err(error) => Err(error),
+        };
+        let log = match opened {
             Ok(log) => log,
             Err(error) => {
                 self.tell_never(start, mailbox, &error);
@@ -150,15 +158,32 @@ impl Core {
         if let Some(cancel) = &start.cancel {
             port.hear(cancel.clone());
         }
-        let driven = self.begin_and_drive(&mut port, start.prompts.clone(), &start.limits).await;
+        let driven = self.begin_and_drive(&mut port, &start.begin).await;
         let result = match (&driven, self.run.result(&start.setup.who)) {
-            (Ok(()), Some(result)) => result,
+            (Ok(_), Some(result)) => result,
             _ => self.lost(start, driven.as_ref().err()),
         };
         port.tell_end(&result);
         driven?;
         self.log = Some(port.into_log().await?);
         Ok(result)
+    }
+
+    /// Whether the session can begin what is asked of it; the log is kept for later if it cannot.
+    fn check(&mut self, start: &Start, log: Box<dyn Log>) -> Result<Box<dyn Log>, Error> {
+        let waiting = || self.run.pauses().map(|pause| pause.id.clone()).collect::<Vec<_>>();
+        let refused = match &start.begin {
+            Begin::Run { .. } if self.run.is_open() => Some(Error::paused(waiting())),
+            Begin::Resume { answers } => self.run.mismatch(answers).map(Error::answers),
+            Begin::Run { .. } => None,
+        };
+        match refused {
+            None => Ok(log),
+            Some(error) => {
+                self.log = Some(log);
+                Err(error)
+            }
+        }
     }
 
     /// The log, with its fold at hand. A fold that may be behind its log is made again.
@@ -171,9 +196,13 @@ impl Core {
         self.run = Run::new();
         let mut records = journal.read(id, Seq(0));
         while let Some(stamped) = records.next().await {
-            self.run.apply(&*stamped?)?;
+            let stamped = stamped?;
+            if stamped.thread == start.setup.who.thread {
+                self.run.apply(&stamped)?;
+            }
         }
-        if self.run.is_open() {
+        let left = self.run.is_open() && self.run.pauses().next().is_none();
+        if left && matches!(start.begin, Begin::Run { .. }) {
             return self.close(log, &start.setup).await;
         }
         Ok(log)
@@ -187,16 +216,15 @@ impl Core {
         port.into_log().await
     }
 
-    async fn begin_and_drive(
-        &mut self,
-        port: &mut LocalPort,
-        prompts: Vec<Entry>,
-        limits: &Limits,
-    ) -> Result<(), Error> {
-        let began = Record::Began { run: self.run.next_run(), prompts, limits: limits.clone() };
-        commit(&mut self.run, port, vec![began]).await?;
-        drive(&mut self.run, port).await?;
-        Ok(())
+    async fn begin_and_drive(&mut self, port: &mut LocalPort, begin: &Begin) -> Result<Exit, Error> {
+        let first = match begin {
+            Begin::Run { prompts, limits } => {
+                Record::Began { run: self.run.next_run(), prompts: prompts.clone(), limits: limits.clone() }
+            }
+            Begin::Resume { answers } => Record::Resumed { answers: answers.clone() },
+        };
+        commit(&mut self.run, port, vec![first]).await?;
+        drive(&mut self.run, port).await
     }
 
     /// Shows the end of a run that never began, because its log could not be opened.
@@ -235,7 +263,11 @@ impl LocalPort {
     /// Shows the end of the run: the one event that is no record and no delta.
     fn tell_end(&self, result: &RunResult) {
         if self.is_watched() {
-            self.tell(EventKind::RunFinished { result: Arc::new(result.clone()) });
+            let result = Arc::new(result.clone());
+            self.tell(match result.outcome {
+                Outcome::Paused { .. } => EventKind::RunPaused { result },
+                _ => EventKind::RunFinished { result },
+            });
         }
     }
 }

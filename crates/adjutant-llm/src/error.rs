@@ -199,6 +199,11 @@ impl Error {
         self.inner.overflow
     }
 
+    /// Whether the request and its reply did not fit the model's context window.
+    pub fn is_overflow(&self) -> bool {
+        self.inner.kind == ErrorKind::Overflow
+    }
+
     /// Whether the same request may succeed later: what the provider said about that, else what the kind says.
     pub fn is_retryable(&self) -> bool {
         if let Some(should) = self.inner.should_retry {
@@ -241,5 +246,16 @@ impl PartialEq for Error {
             && self.inner.retry_after == other.inner.retry_after
             && self.inner.overflow == other.inner.overflow
             && self.inner.should_retry == other.inner.should_retry
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn is_overflow_holds_when_the_kind_says_so() {
+        let kinds = [ErrorKind::Invalid, ErrorKind::Overflow, ErrorKind::Refused];
+        assert_eq!(kinds.map(|kind| Error::new(kind, "it failed").is_overflow()), [false, true, false]);
     }
 }

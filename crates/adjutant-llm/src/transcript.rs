@@ -13,7 +13,7 @@ pub use encodings::Encodings;
 pub use turn::{OpenTurn, Turn, Unpaired};
 pub use view::{Edit, EditError, View};
 
-use crate::{EntryId, Estimate, UserMessage};
+use crate::{CallResult, EntryId, Estimate, Status, UserMessage};
 
 /// How many entries stand in one shared chunk.
 const CHUNK: usize = 64;
@@ -66,6 +66,44 @@ pub struct Stored {
     pub entry: Entry,
 }
 
+impl Entry {
+    /// Whether it is kept when the conversation is compacted.
+    ///
+    /// A pinned message is, and a turn with a pinned result.
+    pub fn is_pinned(&self) -> bool {
+        match self {
+            Entry::User(message) => message.pinned,
+            Entry::Turn(turn) => turn.results().iter().any(|result| result.pinned),
+            Entry::Summary(_) | Entry::Custom(_) => false,
+        }
+    }
+}
+
+impl From<UserMessage> for Entry {
+    fn from(message: UserMessage) -> Self {
+        Entry::User(message)
+    }
+}
+
+impl From<Turn> for Entry {
+    fn from(turn: Turn) -> Self {
+        Entry::Turn(turn)
+    }
+}
+
+impl From<OpenTurn> for Entry {
+    /// The closed turn; a call without a result gets a [`Status::Cancelled`] one that says so.
+    fn from(open: OpenTurn) -> Self {
+        open.close_with(|_| CallResult::new(Status::Cancelled, "not executed: no result was recorded")).into()
+    }
+}
+
+impl From<Custom> for Entry {
+    fn from(custom: Custom) -> Self {
+        Entry::Custom(custom)
+    }
+}
+
 /// An append-only list of entries.
 ///
 /// Cloning costs a few counters whatever the length. Appending copies at most one chunk of 64 pointers, and only while
@@ -96,7 +134,7 @@ impl Transcript {
 
     /// Appends an entry that stands in another transcript, under the id it has there.
     ///
-    /// The next id grows past it.
+    /// The next id grows past it. Invariant: that id is above all ids of this transcript.
     pub fn push_stored(&mut self, stored: Arc<Stored>) {
         self.next = self.next.max(stored.id.0 + 1);
         self.tokens = self.tokens.saturating_add(stored.tokens);
@@ -124,6 +162,14 @@ impl Transcript {
             Some(chunk) => chunk.get(at % CHUNK),
             None => self.tail.get(at.checked_sub(self.sealed.len() * CHUNK)?),
         }
+    }
+
+    /// Where the entry of an id stands, counted from 0. A binary search, because ids ascend.
+    pub fn position(&self, id: EntryId) -> Option<usize> {
+        let chunk = self.sealed.partition_point(|chunk| chunk.last().is_some_and(|last| last.id < id));
+        let within = self.sealed.get(chunk).unwrap_or(&self.tail);
+        let at = within.binary_search_by_key(&id, |stored| stored.id).ok()?;
+        Some(chunk * CHUNK + at)
     }
 
     /// The newest entry.

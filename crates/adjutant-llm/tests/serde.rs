@@ -112,6 +112,9 @@ fn user_message_reads_back_when_it_is_stored() {
     for (origin, stored) in cases {
         check(UserMessage::text("hi").from_origin(origin), shape(stored));
     }
+    let mut pinned = shape(json!({"kind": "person"}));
+    pinned["pinned"] = json!(true);
+    check(UserMessage::text("hi").pinned(), pinned);
     let without = json!({"content": [{"type": "text", "text": "hi"}]});
     assert_eq!(serde_json::from_value::<UserMessage>(without).expect("a person"), UserMessage::text("hi"));
     refuse::<Origin>(json!({"kind": "ghost"}), "unknown variant `ghost`");
@@ -233,6 +236,10 @@ fn words_read_back_when_they_are_stored() {
 #[test]
 fn call_result_reads_back_when_it_is_stored() {
     check(CallResult::ok("a"), json!({"status": "ok", "content": [{"type": "text", "text": "a"}]}));
+    check(
+        CallResult::ok("a").pinned(),
+        json!({"status": "ok", "content": [{"type": "text", "text": "a"}], "pinned": true}),
+    );
     let mut result = CallResult::new(Status::Failed, "a").details(json!({"n": [1]})).terminate(Terminate::Now);
     result.args = Some("{\"a\":1}".into());
     let shape = json!({
@@ -466,7 +473,11 @@ fn view_and_edits_read_back_when_they_are_stored() {
         (Edit::Append { entry: user("b") }, json!({"edit": "append", "entry": entry})),
         (Edit::Replace { at: EntryId(1), with: user("b") }, json!({"edit": "replace", "at": 1, "with": entry})),
         (
-            Edit::Fold { upto: EntryId(1), into: summary },
+            Edit::Fold { upto: EntryId(1), keep: vec![EntryId(0)], into: summary.clone() },
+            json!({"edit": "fold", "upto": 1, "keep": [0], "into": {"text": "a", "covers": 2}}),
+        ),
+        (
+            Edit::Fold { upto: EntryId(1), keep: Vec::new(), into: summary },
             json!({"edit": "fold", "upto": 1, "into": {"text": "a", "covers": 2}}),
         ),
     ];

@@ -140,13 +140,15 @@ impl Expansion {
         let title = options.title.iter().map(|title| quote!(.title(#title)));
         let replay = options.replay.iter().map(|class| quote!(.replay(#root::Replay::#class)));
         let sequential = options.sequential.then(|| quote!(.sequential()));
+        let approval = options.approval.then(|| quote!(.needs_approval()));
         let timeout = options.timeout_secs.iter().map(|it| quote!(.timeout(::core::time::Duration::from_secs(#it))));
+        let max_output = options.max_output.iter().map(|bytes| quote!(.max_output(#bytes)));
         quote! {
             fn spec(&self) -> #root::ToolSpec {
                 static SCHEMA: #root::__macro::SchemaCell = #root::__macro::SchemaCell::new();
                 let schema = SCHEMA.get_or_init(#root::__macro::schema::<__AdjutantArguments>);
                 #root::ToolSpec::new(#name, #description, ::core::clone::Clone::clone(schema))
-                    #(#title)* #(#replay)* #sequential #(#timeout)*
+                    #(#title)* #(#replay)* #sequential #approval #(#timeout)* #(#max_output)*
             }
         }
     }

@@ -33,8 +33,10 @@ use proc_macro::TokenStream;
 /// | `title = "…"` | what people are shown |
 /// | `replay = "pure"` | what may happen to a call after a crash: `pure`, `idempotent`, `once` (the default), `resumable` |
 /// | `sequential` | a batch with this tool runs one call after the other |
+/// | `approval` | every call needs someone's word before it runs |
 /// | `blocking` | the body, no async function, runs on a thread of its own; for what computes long or waits without `await` |
 /// | `timeout_secs = 30` | how long one call may take, in seconds |
+/// | `max_output = 16_000` | how many bytes of text of a result the model is shown |
 /// | `rewrite = path` | `fn(Value) -> Value` that changes raw arguments before they are validated |
 /// | `deny_unknown_fields` | arguments that the tool does not have are refused |
 #[proc_macro_attribute]

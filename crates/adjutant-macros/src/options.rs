@@ -1,5 +1,7 @@
 //! What stands in the parentheses of `#[tool(…)]`.
 
+use std::{num::ParseIntError, str::FromStr};
+
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::format_ident;
 use syn::{Error, LitInt, LitStr, Path, Result, meta::ParseNestedMeta, parse::Parser, spanned::Spanned};
@@ -7,8 +9,18 @@ use syn::{Error, LitInt, LitStr, Path, Result, meta::ParseNestedMeta, parse::Par
 use crate::nearest::nearest;
 
 /// The known options.
-const KNOWN: [&str; 8] =
-    ["name", "title", "replay", "sequential", "blocking", "timeout_secs", "rewrite", "deny_unknown_fields"];
+const KNOWN: [&str; 10] = [
+    "name",
+    "title",
+    "replay",
+    "sequential",
+    "approval",
+    "blocking",
+    "timeout_secs",
+    "max_output",
+    "rewrite",
+    "deny_unknown_fields",
+];
 /// The replay classes and their variants.
 const CLASSES: [(&str, &str); 4] =
     [("pure", "Pure"), ("idempotent", "Idempotent"), ("once", "Once"), ("resumable", "Resumable")];
@@ -21,8 +33,10 @@ pub(crate) struct Options {
     pub(crate) title: Option<LitStr>,
     pub(crate) replay: Option<Ident>,
     pub(crate) sequential: bool,
+    pub(crate) approval: bool,
     pub(crate) blocking: Option<Span>,
     pub(crate) timeout_secs: Option<u64>,
+    pub(crate) max_output: Option<usize>,
     pub(crate) rewrite: Option<Path>,
     pub(crate) deny_unknown_fields: bool,
 }
@@ -50,8 +64,10 @@ impl Options {
             "title" => self.title = Some(meta.value()?.parse()?),
             "replay" => self.replay = Some(replay(&meta.value()?.parse()?)?),
             "sequential" => self.sequential = true,
+            "approval" => self.approval = true,
             "blocking" => self.blocking = Some(meta.path.span()),
-            "timeout_secs" => self.timeout_secs = Some(seconds(&meta.value()?.parse()?)?),
+            "timeout_secs" => self.timeout_secs = Some(at_least_one(&meta.value()?.parse()?, "second of time")?),
+            "max_output" => self.max_output = Some(at_least_one(&meta.value()?.parse()?, "byte of output")?),
             "rewrite" => self.rewrite = Some(meta.value()?.parse()?),
             "deny_unknown_fields" => self.deny_unknown_fields = true,
             unknown => {
@@ -91,9 +107,10 @@ fn replay(literal: &LitStr) -> Result<Ident> {
     Err(Error::new_spanned(literal, format!("unknown replay class: {hint}")))
 }
 
-fn seconds(literal: &LitInt) -> Result<u64> {
-    match literal.base10_parse()? {
-        0 => Err(Error::new_spanned(literal, "a call needs at least one second")),
-        seconds => Ok(seconds),
+fn at_least_one<N: FromStr<Err = ParseIntError> + Default + PartialEq>(literal: &LitInt, unit: &str) -> Result<N> {
+    let number: N = literal.base10_parse()?;
+    if number == N::default() {
+        return Err(Error::new_spanned(literal, format!("a call needs at least one {unit}")));
     }
+    Ok(number)
 }

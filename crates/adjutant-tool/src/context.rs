@@ -9,8 +9,9 @@ use std::{
 
 use adjutant_llm::CallId;
 use serde::{Serialize, de::DeserializeOwned};
+use serde_json::Value;
 
-use crate::{CallPort, Cancel, Detached, Identity, Noted, Progress, ToolError, ToolErrorKind};
+use crate::{Answer, Ask, CallPort, Cancel, Detached, Identity, Noted, Progress, ToolError, ToolErrorKind};
 
 /// What a tool knows of the call that it serves; cheap to clone.
 #[derive(Clone)]
@@ -93,6 +94,54 @@ impl CallContext {
         self.port.finish(key, value).await?;
         Ok(outcome)
     }
+
+    /// Asks the world outside the run, once for each key over all entries into this call.
+    ///
+    /// If nobody answers at once, the run may drop the body here and enter it again when there is an answer; only a
+    /// tool of class `Resumable` waits beyond the drive.
+    ///
+    /// # Errors
+    /// `Unattended` if nobody can be asked, `Diverged` if the key was asked for something else before, and whatever
+    /// keeps the run from asking.
+    pub async fn pause(&self, key: &str, ask: Ask) -> Result<Answer, ToolError> {
+        self.port.pause(key, ask).await
+    }
+
+    /// Asks for any value; [`CallContext::pause`] takes one of a certain schema.
+    ///
+    /// # Errors
+    /// `Denied` if no value is given, `TimedOut` if nobody answers in time, and those of [`CallContext::pause`].
+    pub async fn ask(&self, key: &str, prompt: impl Into<Arc<str>> + Send) -> Result<Value, ToolError> {
+        match self.pause(key, Ask::question(prompt)).await? {
+            Answer::Give { value } => Ok(value),
+            Answer::Decline { message } => Err(denied(message.as_deref(), "no answer was given")),
+            Answer::Expired => Err(ToolError::new(ToolErrorKind::TimedOut, "nobody answered in time")),
+            other => Err(misplaced(key, &other)),
+        }
+    }
+
+    /// Asks whether something may be done.
+    ///
+    /// # Errors
+    /// `Denied` if it may not, or if nobody answers in time, and those of [`CallContext::pause`].
+    pub async fn confirm(&self, key: &str, prompt: impl Into<Arc<str>> + Send) -> Result<(), ToolError> {
+        match self.pause(key, Ask::approval(prompt)).await? {
+            Answer::Approve { args: None, .. } => Ok(()),
+            Answer::Deny { reason } => Err(denied(Some(&reason), "it was denied, without a reason")),
+            Answer::Approve { .. } => {
+                Err(denied(None, "it was approved with other arguments, which cannot be taken here"))
+            }
+            Answer::Expired => Err(denied(None, "nobody approved it in time")),
+            other => Err(misplaced(key, &other)),
+        }
+    }
+}
+
+impl CallContext {
+    /// The same context with another door.
+    pub(crate) fn through(&self, port: Arc<dyn CallPort>) -> Self {
+        Self { port, ..self.clone() }
+    }
 }
 
 impl CallContextBuilder {
@@ -116,6 +165,17 @@ impl CallContextBuilder {
 
 fn diverged(key: &str, error: serde_json::Error) -> ToolError {
     ToolError::new(ToolErrorKind::Diverged, format!("the noted value of step {key:?} does not fit")).with_source(error)
+}
+
+/// A denial in someone's words, or in these if there are none.
+fn denied(words: Option<&str>, otherwise: &str) -> ToolError {
+    let message = words.filter(|words| !words.trim().is_empty()).unwrap_or(otherwise);
+    ToolError::new(ToolErrorKind::Denied, message)
+}
+
+fn misplaced(key: &str, answer: &Answer) -> ToolError {
+    let message = format!("{} does not answer what was asked for {key:?}", answer.noun());
+    ToolError::new(ToolErrorKind::Diverged, message)
 }
 
 impl fmt::Debug for CallContext {

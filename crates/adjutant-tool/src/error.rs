@@ -30,6 +30,8 @@ pub enum ToolErrorKind {
     NotResumable,
     /// What the log holds does not fit what the tool asks for.
     Diverged,
+    /// There is nobody who could be asked.
+    Unattended,
 }
 
 impl ToolError {

@@ -24,37 +24,36 @@
 //! ```
 
 mod admit;
+mod ask;
 mod cancel;
+mod combine;
 mod context;
 mod error;
 mod identity;
 mod output;
 mod port;
+mod reentry;
 mod spec;
 mod tool;
 mod toolbox;
 mod toolset;
 
-pub use adjutant_llm as llm;
-pub use adjutant_macros::tool;
 pub use admit::{Admitted, Refusal};
-pub use cancel::Cancel;
+pub use ask::{Answer, Ask, AskKind};
+pub use combine::{Composite, Confirm, Filter, LimitOutput, Prefix, Rename, TimeOut};
 pub use context::{CallContext, CallContextBuilder};
 pub use error::{ToolError, ToolErrorKind};
-pub use identity::Identity;
 pub use output::{IntoOutput, Json};
 pub use port::{CallPort, Detached, Noted, Progress};
-pub use spec::{Replay, ToolSpec};
-pub use tool::{ErasedTool, Tool, tool_fn};
-pub use toolbox::{Toolbox, Tools};
+pub use reentry::{Cut, Entered, Reentry};
+pub use spec::{Approval, Replay, ToolSpec};
+pub use tool::{ErasedTool, Tool, external_tool, tool_fn};
+pub use toolbox::{Toolbox, Tools, toolbox_fn};
 pub use toolset::{Bound, Toolset};
+pub use {adjutant_llm as llm, adjutant_macros::tool, cancel::Cancel, identity::Identity};
 
-/// For argument types of your own: `#[derive(JsonSchema)] #[schemars(crate = "adjutant_tool::schemars")]`.
-pub use schemars;
-/// For argument types of your own: `#[derive(Deserialize)] #[serde(crate = "adjutant_tool::serde")]`.
-pub use serde;
-/// For JSON values in signatures.
-pub use serde_json;
+/// For argument types of your own: `#[schemars(crate = "adjutant_tool::schemars")] #[serde(crate = "adjutant_tool::serde")]`.
+pub use {schemars, serde, serde_json};
 
 #[doc(hidden)]
 pub mod __macro;

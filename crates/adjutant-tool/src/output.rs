@@ -1,6 +1,6 @@
 //! What a tool may return.
 
-use adjutant_llm::{CallResult, Content, Status, Terminate};
+use adjutant_llm::{CallResult, Content, Status};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -66,7 +66,7 @@ impl IntoOutput for Content {
 
 impl IntoOutput for Vec<Content> {
     fn into_output(self) -> Result<CallResult, ToolError> {
-        Ok(CallResult { status: Status::Ok, content: self, details: Value::Null, terminate: Terminate::No, args: None })
+        Ok(CallResult { content: self, ..CallResult::ok("") })
     }
 }
 

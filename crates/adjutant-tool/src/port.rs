@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{ToolError, ToolErrorKind};
+use crate::{Answer, Ask, ToolError, ToolErrorKind};
 
 /// The one door from a call to its run; whoever runs tools implements it.
 #[async_trait]
@@ -21,6 +21,14 @@ pub trait CallPort: Send + Sync {
 
     /// Notes what a step came to; it is durable when this returns.
     async fn finish(&self, key: &str, value: Value) -> Result<(), ToolError>;
+
+    /// Asks the world outside the run, and waits for an answer that fits; fails with `Unattended` by default.
+    ///
+    /// Cancel: the ask stays; the same key gets its answer when the call is entered again.
+    async fn pause(&self, key: &str, ask: Ask) -> Result<Answer, ToolError> {
+        let message = format!("nobody can be asked here, for {key:?}: {}", ask.prompt);
+        Err(ToolError::new(ToolErrorKind::Unattended, message))
+    }
 }
 
 /// What the log knows of a step.

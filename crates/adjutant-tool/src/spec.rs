@@ -20,6 +20,24 @@ pub struct ToolSpec {
     pub sequential: bool,
     /// How long one call may take, instead of the run's own limit.
     pub timeout: Option<Duration>,
+    /// Whether a call needs someone's word, whatever its arguments are.
+    pub approval: Approval,
+    /// Whether the tool has no body here: someone else runs it and gives the result.
+    pub external: bool,
+    /// How many bytes of text of a result the model is shown, instead of the run's own limit.
+    pub max_output: Option<usize>,
+}
+
+/// Whether a call needs someone's word before it runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Approval {
+    /// It does not, unless the tool itself asks for it, by its arguments.
+    #[default]
+    Never,
+    /// It does.
+    Always,
 }
 
 /// What may happen to a call whose start is in the log and whose result is not.
@@ -41,7 +59,7 @@ pub enum Replay {
 impl ToolSpec {
     /// A tool of this name, with a description for the model and a JSON schema for the arguments.
     ///
-    /// It runs at most once, in parallel with others, as long as the run allows.
+    /// It runs at most once, in parallel with others, as long as the run allows, without anyone's word.
     pub fn new(name: impl Into<ToolName>, description: impl Into<Arc<str>>, schema: impl Into<Arc<Value>>) -> Self {
         Self {
             decl: ToolDecl { name: name.into(), description: description.into(), schema: schema.into() },
@@ -49,6 +67,9 @@ impl ToolSpec {
             replay: Replay::Once,
             sequential: false,
             timeout: None,
+            approval: Approval::Never,
+            external: false,
+            max_output: None,
         }
     }
 
@@ -77,6 +98,27 @@ impl ToolSpec {
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
+        self
+    }
+
+    /// Makes every call need someone's word.
+    #[must_use]
+    pub fn needs_approval(mut self) -> Self {
+        self.approval = Approval::Always;
+        self
+    }
+
+    /// Says that the tool has no body here: someone else runs it and gives the result.
+    #[must_use]
+    pub fn external(mut self) -> Self {
+        self.external = true;
+        self
+    }
+
+    /// Sets how many bytes of text of a result the model is shown.
+    #[must_use]
+    pub fn max_output(mut self, bytes: usize) -> Self {
+        self.max_output = Some(bytes);
         self
     }
 

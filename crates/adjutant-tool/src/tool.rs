@@ -1,11 +1,13 @@
 //! A tool, typed for who writes it and erased for who runs it.
 
+use std::sync::Arc;
+
 use adjutant_llm::CallResult;
 use async_trait::async_trait;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::{CallContext, IntoOutput, ToolError, ToolErrorKind, ToolSpec};
+use crate::{Ask, CallContext, IntoOutput, ToolError, ToolErrorKind, ToolSpec};
 
 /// A tool as its author sees it.
 #[diagnostic::on_unimplemented(
@@ -31,6 +33,11 @@ pub trait Tool: Send + Sync + 'static {
         true
     }
 
+    /// Whether a call with these raw arguments, which fit the schema, needs someone's word; it does not by default.
+    fn approval(&self, _args: &Value) -> Option<Ask> {
+        None
+    }
+
     /// Runs the tool.
     ///
     /// Cancel: the future is dropped after a grace period when the run is cancelled; watch `cx.cancel()` to end well.
@@ -53,6 +60,11 @@ pub trait ErasedTool: Send + Sync {
         true
     }
 
+    /// Whether a call with these arguments, which fit the schema, needs someone's word; it does not by default.
+    fn approval(&self, _args: &Value) -> Option<Ask> {
+        None
+    }
+
     /// Runs the tool with arguments that fit its schema.
     async fn call(&self, args: Value, cx: CallContext) -> Result<CallResult, ToolError>;
 }
@@ -69,6 +81,10 @@ impl<T: Tool> ErasedTool for T {
 
     fn rewrites(&self) -> bool {
         Tool::rewrites(self)
+    }
+
+    fn approval(&self, args: &Value) -> Option<Ask> {
+        Tool::approval(self, args)
     }
 
     async fn call(&self, args: Value, cx: CallContext) -> Result<CallResult, ToolError> {
@@ -111,4 +127,16 @@ where
     async fn call(&self, args: Value, cx: CallContext) -> Result<CallResult, ToolError> {
         (self.call)(args, cx).await
     }
+}
+
+/// A tool without a body here: someone else runs it and gives the result.
+///
+/// A call that reaches the body anyway fails.
+pub fn external_tool(spec: ToolSpec) -> impl ErasedTool + 'static {
+    let message: Arc<str> =
+        format!("tool {:?} has no body here: its result is given from outside", spec.name().as_str()).into();
+    tool_fn(spec.external(), move |_, _| {
+        let error = ToolError::failed(Arc::clone(&message));
+        async move { Err(error) }
+    })
 }

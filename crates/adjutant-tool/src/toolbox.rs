@@ -12,7 +12,10 @@ use crate::{Bound, ErasedTool, Identity, ToolError, Toolset};
 
 /// A source of tools, asked once a turn.
 #[async_trait]
-#[diagnostic::on_unimplemented(message = "`{Self}` is not a toolbox", note = "`Tools` makes one out of tools")]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a toolbox",
+    note = "`Tools` makes one out of tools, `toolbox_fn` out of a function"
+)]
 pub trait Toolbox: Send + Sync {
     /// What the toolbox is called.
     fn name(&self) -> &str;
@@ -22,6 +25,17 @@ pub trait Toolbox: Send + Sync {
     /// # Errors
     /// Whatever keeps the source from answering; the run fails with it.
     async fn resolve(&self, who: &Identity) -> Result<Toolset, ToolError>;
+}
+
+#[async_trait]
+impl<T: Toolbox + ?Sized> Toolbox for Arc<T> {
+    fn name(&self) -> &str {
+        (**self).name()
+    }
+
+    async fn resolve(&self, who: &Identity) -> Result<Toolset, ToolError> {
+        (**self).resolve(who).await
+    }
 }
 
 /// A toolbox that always holds the same tools.
@@ -66,6 +80,37 @@ impl Toolbox for Tools {
 
     async fn resolve(&self, _: &Identity) -> Result<Toolset, ToolError> {
         Ok(self.toolset().clone())
+    }
+}
+
+/// A toolbox made of a function.
+///
+/// A set that did not change should be given as a clone, so that a model is shown the same list.
+pub fn toolbox_fn<F, Fut>(name: impl Into<Arc<str>>, resolve: F) -> impl Toolbox + 'static
+where
+    F: Fn(Identity) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<Toolset, ToolError>> + Send + 'static,
+{
+    FnToolbox { name: name.into(), resolve }
+}
+
+struct FnToolbox<F> {
+    name: Arc<str>,
+    resolve: F,
+}
+
+#[async_trait]
+impl<F, Fut> Toolbox for FnToolbox<F>
+where
+    F: Fn(Identity) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<Toolset, ToolError>> + Send + 'static,
+{
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    async fn resolve(&self, who: &Identity) -> Result<Toolset, ToolError> {
+        (self.resolve)(who.clone()).await
     }
 }
 

@@ -9,7 +9,7 @@ use std::{
 use adjutant_llm::{CallResult, Error, Schema, ToolDecl, ToolName, Warning, WarningKind};
 use serde_json::Value;
 
-use crate::{CallContext, ErasedTool, ToolError, ToolSpec};
+use crate::{Approval, Ask, CallContext, ErasedTool, ToolError, ToolSpec};
 
 /// A tool with what is computed from it once; cheap to clone.
 #[derive(Clone)]
@@ -19,10 +19,20 @@ pub struct Bound {
 
 struct Inner {
     spec: ToolSpec,
+    /// Shared by all copies that show the model the same schema.
+    compiled: Arc<Compiled>,
+    body: Arc<dyn ErasedTool>,
+    /// What an adapted copy asks beside the body.
+    asks: Option<Arc<Asks>>,
+}
+
+#[derive(Default)]
+struct Compiled {
     schema: OnceLock<Result<Schema, Error>>,
     parts: Mutex<HashMap<String, Option<Schema>>>,
-    body: Arc<dyn ErasedTool>,
 }
+
+type Asks = dyn Fn(&Value) -> Option<Ask> + Send + Sync;
 
 /// Tools in order, with unique names; cheap to clone.
 #[derive(Clone, Default)]
@@ -46,8 +56,48 @@ impl Bound {
 
     /// Binds a tool that is shared already.
     pub fn shared(body: Arc<dyn ErasedTool>) -> Self {
-        let inner = Inner { spec: body.spec(), schema: OnceLock::new(), parts: Mutex::default(), body };
+        let inner = Inner { spec: body.spec(), compiled: Arc::default(), body, asks: None };
         Self { inner: Arc::new(inner) }
+    }
+
+    /// The same tool, saying something else about itself; a schema that stays is not compiled again.
+    #[must_use]
+    pub fn adapt(&self, spec: ToolSpec) -> Self {
+        let same = Arc::ptr_eq(&spec.decl.schema, &self.inner.spec.decl.schema);
+        let compiled = if same { Arc::clone(&self.inner.compiled) } else { Arc::default() };
+        let (body, asks) = (Arc::clone(&self.inner.body), self.inner.asks.clone());
+        Self { inner: Arc::new(Inner { spec, compiled, body, asks }) }
+    }
+
+    /// The same tool, whose calls also need someone's word when `when` says so.
+    ///
+    /// `when` sees the tool as it is now, under the name that it has now.
+    #[must_use]
+    pub fn asking(&self, when: impl Fn(&ToolSpec, &Value) -> Option<Ask> + Send + Sync + 'static) -> Self {
+        let before = self.clone();
+        let asks = move |args: &Value| before.asked(args).or_else(|| when(before.spec(), args));
+        let (spec, compiled) = (self.inner.spec.clone(), Arc::clone(&self.inner.compiled));
+        let (body, asks) = (Arc::clone(&self.inner.body), Some(Arc::new(asks) as Arc<Asks>));
+        Self { inner: Arc::new(Inner { spec, compiled, body, asks }) }
+    }
+
+    /// Whether a call with these arguments, which fit the schema, needs someone's word.
+    ///
+    /// The tool's own words come first, then those of whoever adapted it, innermost first, then what its spec says.
+    pub fn approval(&self, args: &Value) -> Option<Ask> {
+        self.asked(args).or_else(|| match self.inner.spec.approval {
+            Approval::Never => None,
+            Approval::Always => {
+                Some(Ask::approval(format!("Run {:?} with these arguments?", self.spec().name().as_str())))
+            }
+        })
+    }
+
+    fn asked(&self, args: &Value) -> Option<Ask> {
+        match &self.inner.asks {
+            Some(asks) => asks(args),
+            None => self.inner.body.approval(args),
+        }
     }
 
     /// What the tool says about itself.
@@ -61,13 +111,13 @@ impl Bound {
     /// `Invalid` if the tool's schema is none.
     pub fn schema(&self) -> Result<&Schema, &Error> {
         let compile = || Schema::compile(Arc::clone(&self.inner.spec.decl.schema));
-        self.inner.schema.get_or_init(compile).as_ref()
+        self.inner.compiled.schema.get_or_init(compile).as_ref()
     }
 
     /// The compiled part of the schema at a JSON pointer, if it compiles; kept for the next time.
     pub(crate) fn part(&self, pointer: &str) -> Option<Schema> {
         let schema = self.schema().ok()?;
-        let mut parts = self.inner.parts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut parts = self.inner.compiled.parts.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(part) = parts.get(pointer) {
             return part.clone();
         }
@@ -110,6 +160,47 @@ impl Toolset {
             tools.extend(set.iter().cloned());
         }
         Self::of(tools, warnings)
+    }
+
+    /// This set and then another; this very set if the other holds nothing.
+    #[must_use]
+    pub fn with(&self, more: &Toolset) -> Self {
+        if more.is_empty() && more.warnings().is_empty() {
+            return self.clone();
+        }
+        Self::merge([self, more])
+    }
+
+    /// This set without the tools of these names; this very set if it has none of them.
+    #[must_use]
+    pub fn hiding(&self, names: &[ToolName]) -> Self {
+        let keep: Vec<bool> = self.iter().map(|tool| !names.contains(tool.spec().name())).collect();
+        self.keeping(&keep)
+    }
+
+    /// The tools that are marked, by place; this very set if all are.
+    pub(crate) fn keeping(&self, keep: &[bool]) -> Self {
+        if keep.iter().all(|keep| *keep) {
+            return self.clone();
+        }
+        let kept = self.iter().zip(keep).filter(|(_, keep)| **keep).map(|(tool, _)| tool.clone());
+        Self::of(kept, self.warnings().to_vec())
+    }
+
+    /// Each tool changed, in the same order.
+    pub(crate) fn each(&self, change: impl Fn(&Bound) -> Bound) -> Self {
+        Self::of(self.iter().map(change), self.warnings().to_vec())
+    }
+
+    /// The same tools, with more warnings.
+    pub(crate) fn warn(&self, more: impl IntoIterator<Item = Warning>) -> Self {
+        let warnings = self.warnings().iter().cloned().chain(more).collect();
+        Self::of(self.iter().cloned(), warnings)
+    }
+
+    /// Whether both offer the same tools from the same allocation, and warn of the same.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(self.decls(), other.decls()) && self.warnings() == other.warnings()
     }
 
     /// The tool of that name.

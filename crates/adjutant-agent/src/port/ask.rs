@@ -190,8 +190,9 @@ impl Asking {
         let said = said.filter(|it| it.stop != Stop::Interrupted || !it.blocks.is_empty() || it.usage.total() > 0);
         if let Some(reply) = said.filter(|it| !has_doubles(it)) {
             let cost = self.known_cost(&reply.usage);
+            let replied = Record::replied(self.turn, reply, cost);
             let at = self.records.iter().position(|record| matches!(record, Record::Broke { .. }));
-            self.records.insert(at.unwrap_or(self.records.len()), Record::Replied { turn: self.turn, reply, cost });
+            self.records.insert(at.unwrap_or(self.records.len()), replied);
         }
         Performed { act, records: self.records, tools: None, args: None }
     }

@@ -28,7 +28,7 @@ pub(super) fn cut(mut result: CallResult, max: usize) -> CallResult {
 }
 
 /// The message of a panic.
-pub(super) fn panic_text(panic: &(dyn Any + Send)) -> String {
+pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     floor(text.unwrap_or("no message"), MAX_PANIC).to_owned()
 }

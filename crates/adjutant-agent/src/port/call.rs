@@ -82,7 +82,7 @@ impl Job {
         telemetry::record_result(&span, &result, contents);
         *door.ended() = true;
         let result = CallResult { args: ran, ..bound::cut(result, max) };
-        Performed::new(ActId::Call(id), Record::Returned { call: id, result: Arc::new(result) })
+        Performed::new(ActId::Call(id), Record::returned(id, result))
     }
 
     async fn result(mut self) -> CallResult {

@@ -31,7 +31,7 @@ pub(super) fn prepared(feed: &Feed, place: Place, turn: TurnNo, tools: &Toolset)
         tools.warnings().iter().for_each(|warning| feed.warn(place, at_ms, warning));
     }
     let model = feed.setup.model.info().id.clone();
-    Performed::new(ActId::Prepare(turn), Record::Prepared { turn, edits: Vec::new(), model })
+    Performed::new(ActId::Prepare(turn), Record::prepared(turn, model, Vec::new()))
 }
 
 /// Asks every source of tools; what did not change is not merged again.

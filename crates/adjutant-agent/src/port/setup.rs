@@ -5,6 +5,8 @@ use std::{fmt, sync::Arc, time::Duration};
 use adjutant_llm::{Model, Options, SystemWorld, ThreadId, World, telemetry::Contents};
 use adjutant_tool::{ErasedTool, Identity, Toolbox, Tools};
 
+use crate::{Effect, Hook, Hooks, Middleware, Point, Responder};
+
 /// How long one call may take, unless its tool or the agent says otherwise.
 const TOOL_TIMEOUT: Duration = Duration::from_secs(600);
 /// How long a cancelled call may take to end well.
@@ -26,6 +28,12 @@ pub struct Setup {
     pub(crate) grace: Duration,
     pub(crate) max_result_bytes: usize,
     pub(crate) contents: Contents,
+    /// Other models that a turn may change to, by their ids.
+    pub(crate) models: Vec<Arc<dyn Model>>,
+    pub(crate) effects: Vec<Arc<dyn Effect>>,
+    pub(crate) hooks: Hooks,
+    pub(crate) middleware: Vec<Arc<dyn Middleware>>,
+    pub(crate) responder: Option<Arc<dyn Responder>>,
 }
 
 impl Setup {
@@ -43,6 +51,11 @@ impl Setup {
             grace: GRACE,
             max_result_bytes: MAX_RESULT_BYTES,
             contents: Contents::default(),
+            models: Vec::new(),
+            effects: Vec::new(),
+            hooks: Hooks::new(),
+            middleware: Vec::new(),
+            responder: None,
         }
     }
 
@@ -113,6 +126,57 @@ impl Setup {
     #[must_use]
     pub fn traced_contents(mut self, contents: Contents) -> Self {
         self.contents = contents;
+        self
+    }
+}
+
+impl Setup {
+    /// Sets the model that is asked.
+    #[must_use]
+    pub fn model(mut self, model: impl Model + 'static) -> Self {
+        self.model = Arc::new(model);
+        self
+    }
+
+    /// Adds a model that a turn may change to, by its id.
+    #[must_use]
+    pub fn alternative(mut self, model: impl Model + 'static) -> Self {
+        self.models.push(Arc::new(model));
+        self
+    }
+
+    /// Adds an effect, after those that are there.
+    #[must_use]
+    pub fn effect(mut self, effect: impl Effect + 'static) -> Self {
+        self.effects.push(Arc::new(effect));
+        self
+    }
+
+    /// Sets the hooks.
+    #[must_use]
+    pub fn hooks(mut self, hooks: Hooks) -> Self {
+        self.hooks = hooks;
+        self
+    }
+
+    /// Adds a hook, after those that are there; the type of its point says where it stands.
+    #[must_use]
+    pub fn on<P: Point>(mut self, hook: impl Hook<P> + 'static) -> Self {
+        self.hooks = self.hooks.on(hook);
+        self
+    }
+
+    /// Adds a middleware, inside those that are there.
+    #[must_use]
+    pub fn middleware(mut self, middleware: impl Middleware + 'static) -> Self {
+        self.middleware.push(Arc::new(middleware));
+        self
+    }
+
+    /// Sets who answers in place what the run waits for.
+    #[must_use]
+    pub fn responder(mut self, responder: impl Responder + 'static) -> Self {
+        self.responder = Some(Arc::new(responder));
         self
     }
 }

@@ -2,53 +2,72 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use adjutant_llm::{CallId, CallResult, OpenTurn, Reply, Stop};
+use adjutant_llm::{CallId, CallResult, OpenTurn, Reply, Stop, Terminate, ThreadId};
 use adjutant_tool::Replay;
 
 use super::{Current, Run, Slot, Working, texts};
-use crate::{Act, ActId, Failure, Limit, Next, Outcome, Record, TurnNo, Why};
+use crate::{Act, ActId, AtLimit, Change, Failure, Limit, Next, Outcome, Record, TurnNo, Why};
 
 type Busy = BTreeSet<ActId>;
 
 impl Run {
     /// Decides what may happen now, given what is in flight. In the log and not in flight means orphaned.
     pub fn next(&self, busy: &Busy) -> Next {
-        let Some(current) = &self.current else { return wait(None) };
+        let Some(current) = &self.current else { return Next::Wait { until_ms: None, stop: Vec::new() } };
         if let Some(outcome) = &current.outcome {
             return Next::Done(outcome.clone());
         }
-        if current.cancel.is_some() || current.failure.is_some() {
-            return current.wind_up(busy);
+        if let Some(outcome) = current.closing() {
+            return current.wind_up(outcome, busy);
         }
         match &current.turn {
-            None if current.limits.max_turns == Some(0) => {
-                let outcome = Outcome::Limit { limit: Limit::Turns };
-                Next::Decide(vec![Record::Ended { run: current.run, outcome }])
-            }
-            None => self.open_turn(),
-            Some(working) => match (&working.reply, &working.open) {
-                (Some(_), Some(open)) => current.serve(working, open, busy),
-                (Some(reply), None) => self.after(current, working, reply, busy),
-                (None, _) => current.ask(working, busy),
+            None => self.beyond(current, busy),
+            Some(working) => match (working.settled, &working.reply, &working.open) {
+                (Some(stop), ..) => self.after(current, working, stop, busy),
+                (None, Some(_), Some(open)) => current.serve(working, open, busy),
+                (None, Some(_), None) => current.once(Act::Settle { turn: working.no }, busy),
+                (None, None, _) if current.exhausted.is_some() && working.last.is_none() => settle(working, false),
+                (None, None, _) => current.ask(working, busy),
             },
         }
     }
 
-    fn open_turn(&self) -> Next {
-        Next::Decide(vec![Record::Opened { turn: TurnNo(self.turns + 1) }])
+    /// The turn is settled: end, or go on.
+    fn after(&self, current: &Current, working: &Working, stop: bool, busy: &Busy) -> Next {
+        match working.reply.as_ref().and_then(|reply| working.verdict(reply, stop)) {
+            Some(outcome) => current.end(outcome),
+            None => match &working.last {
+                Some(limit) => current.end(Outcome::Limit { limit: limit.clone() }),
+                None => self.beyond(current, busy),
+            },
+        }
     }
 
-    /// The turn is closed: settle it, then go on or end.
-    fn after(&self, current: &Current, working: &Working, reply: &Arc<Reply>, busy: &Busy) -> Next {
-        let Some(stop) = working.settled else { return current.once(Act::Settle { turn: working.no }, busy) };
-        match current.verdict(working, reply, stop) {
-            Some(outcome) => Next::Decide(vec![Record::Ended { run: current.run, outcome }]),
-            None => self.open_turn(),
+    /// Between two turns: opens the next one, unless a limit is reached.
+    fn beyond(&self, current: &Current, busy: &Busy) -> Next {
+        let open = |last| Next::Decide(vec![Record::Opened { turn: TurnNo(self.turns + 1), last }]);
+        let Some(limit) = current.reached() else { return open(None) };
+        let nobody = ThreadId::from("");
+        let thread = self.thread.as_ref().unwrap_or(&nobody);
+        match current.limits.at_limit {
+            AtLimit::End => current.end(Outcome::Limit { limit }),
+            AtLimit::LastTurn => open(Some(limit)),
+            AtLimit::Ask => current.ask_for_more(&limit, thread, busy).unwrap_or_else(|| open(Some(limit))),
         }
     }
 }
 
 impl Current {
+    /// How the run ends, if it must end now, whatever is open.
+    fn closing(&self) -> Option<Outcome> {
+        match (&self.cancel, &self.failure, &self.exhausted) {
+            (Some(by), ..) => Some(Outcome::Cancelled { by: *by }),
+            (None, Some(failure), _) => Some(Outcome::Failed { failure: failure.clone() }),
+            (None, None, Some(Limit::Time)) => Some(Outcome::Limit { limit: Limit::Time }),
+            (None, None, _) => None,
+        }
+    }
+
     /// The turn has no reply: prepare it, then ask the model.
     fn ask(&self, working: &Working, busy: &Busy) -> Next {
         let turn = working.no;
@@ -65,100 +84,143 @@ impl Current {
         if !reply.may_run_calls() {
             return close(open, |_| texts::of_stop(reply.stop));
         }
+        if let Some(limit) = &working.last {
+            return close(open, |_| texts::last_turn(limit));
+        }
         // A slot stands for each call, in the same order.
-        let missing = || working.slots.iter().filter(|slot| !slot.done).map(|slot| (slot.call, slot));
-        if missing().any(|(_, slot)| slot.admitted.is_none()) {
-            let undecided = missing().filter(|(_, slot)| slot.admitted.is_none());
-            let acts = undecided.map(|(call, _)| Act::Admit { call });
-            let acts: Vec<Act> = acts.filter(|act| !busy.contains(&act.id())).collect();
-            return if acts.is_empty() { self.wait() } else { Next::Start(acts) };
+        let missing = || working.slots.iter().filter(|slot| !slot.done);
+        let undecided = missing().filter(|slot| slot.admitted.is_none() && slot.asked.is_none());
+        let undecided: Vec<Act> = undecided.map(|slot| Act::Admit { call: slot.call }).collect();
+        if !undecided.is_empty() {
+            let acts: Vec<Act> = undecided.into_iter().filter(|act| !busy.contains(&act.id())).collect();
+            return if acts.is_empty() { self.idle(busy) } else { Next::Start(acts) };
         }
         self.launch(working, missing(), busy)
     }
 
-    fn launch<'a>(&self, working: &Working, admitted: impl Iterator<Item = (CallId, &'a Slot)>, busy: &Busy) -> Next {
-        let sequential = self.limits.sequential
-            || working.slots.iter().filter_map(|slot| slot.admitted.as_ref()).any(|admitted| admitted.sequential);
+    /// Every call is admitted or waits for a word: what needs nothing runs, what is open is asked.
+    fn launch<'a>(&self, working: &Working, missing: impl Iterator<Item = &'a Slot>, busy: &Busy) -> Next {
+        let sequential = self.limits.sequential || working.slots.iter().any(|slot| slot.sequential);
         let cap = if sequential { 1 } else { self.limits.max_parallel_tools.max(1) as usize };
-        let mut room = cap.saturating_sub(busy.len());
-        let (mut acts, mut lost) = (Vec::new(), Vec::new());
-        for (call, slot) in admitted {
-            let Some(replay) = slot.admitted.as_ref().map(|admitted| admitted.replay) else { continue };
-            let again = slot.launched_ms.is_some();
-            if busy.contains(&ActId::Call(call)) {
-                continue;
+        let running = busy.iter().filter(|act| matches!(act, ActId::Call(_))).count();
+        let mut room = cap.saturating_sub(running);
+        let (mut acts, mut lost) = (self.ask_outside(busy), Vec::new());
+        for slot in missing {
+            match self.serve_slot(slot, busy) {
+                Served::Busy => {}
+                Served::Waits => {}
+                Served::Lost => {
+                    lost.push(Record::returned(slot.call, texts::unknown()));
+                    continue;
+                }
+                Served::Admit => acts.push(Act::Admit { call: slot.call }),
+                Served::Enter(replay) if room > 0 => {
+                    room -= 1;
+                    acts.push(Act::Call { call: slot.call, replay, again: slot.launched_ms.is_some() });
+                }
+                Served::Enter(_) => {}
             }
-            if again && !may_repeat(replay) {
-                lost.push(Record::Returned { call, result: Arc::new(texts::unknown()) });
-            } else if room > 0 {
-                room -= 1;
-                acts.push(Act::Call { call, replay, again });
+            if sequential {
+                // One after the other, in order: what comes later waits for this one.
+                break;
             }
         }
         match (lost.is_empty(), acts.is_empty()) {
             (false, _) => Next::Decide(lost),
             (true, false) => Next::Start(acts),
-            (true, true) => self.wait(),
+            (true, true) => self.idle(busy),
+        }
+    }
+
+    fn serve_slot(&self, slot: &Slot, busy: &Busy) -> Served {
+        if busy.contains(&ActId::Call(slot.call)) || busy.contains(&ActId::Admit(slot.call)) {
+            return Served::Busy;
+        }
+        match (&slot.admitted, slot.asked) {
+            (Some(admitted), _) if slot.waits.is_empty() && slot.launched_ms.is_some() => {
+                if may_repeat(admitted.replay) { Served::Enter(admitted.replay) } else { Served::Lost }
+            }
+            (Some(admitted), _) if self.may_enter(slot) => Served::Enter(admitted.replay),
+            (None, Some(at)) if self.answered(at) => Served::Admit,
+            (Some(_), _) | (None, _) => Served::Waits,
         }
     }
 
     /// Someone wished to stop, or something broke: nothing new begins, and what is open is closed.
-    fn wind_up(&self, busy: &Busy) -> Next {
+    fn wind_up(&self, outcome: Outcome, busy: &Busy) -> Next {
         if !busy.is_empty() {
             return Next::Wait { until_ms: None, stop: busy.iter().copied().collect() };
         }
         let open = self.turn.as_ref().and_then(|working| Some((working, working.open.as_ref()?)));
         if let Some((working, open)) = open {
-            let started = |call| working.slot(call).is_some_and(|slot| slot.launched_ms.is_some());
-            return close(open, |call| if started(call) { texts::unknown() } else { texts::never_started() });
+            return close(open, |call| match working.slot(call) {
+                Some(slot) if !self.may_enter(slot) || (slot.asked.is_some() && slot.admitted.is_none()) => {
+                    texts::never_answered()
+                }
+                Some(slot) if slot.launched_ms.is_some() => texts::unknown(),
+                _ => texts::never_started(),
+            });
         }
-        let outcome = match (&self.cancel, &self.failure) {
-            (Some(by), _) => Outcome::Cancelled { by: *by },
-            (None, Some(failure)) => Outcome::Failed { failure: failure.clone() },
-            (None, None) => return self.wait(),
-        };
         let unsettled = self.turn.as_ref().filter(|working| working.settled.is_none());
-        let settle = unsettled.map(|working| Record::Settled { turn: working.no, stop: true });
-        Next::Decide(settle.into_iter().chain([Record::Ended { run: self.run, outcome }]).collect())
+        let settled = |working: &Working| Record::Settled { turn: working.no, stop: true, change: Change::default() };
+        let ended = Record::Ended { run: self.run, outcome };
+        Next::Decide(unsettled.map(settled).into_iter().chain([ended]).collect())
     }
 
-    /// How the run ends after a settled turn; `None` if it goes on.
-    fn verdict(&self, working: &Working, reply: &Arc<Reply>, stop: bool) -> Option<Outcome> {
+    fn end(&self, outcome: Outcome) -> Next {
+        Next::Decide(vec![Record::Ended { run: self.run, outcome }])
+    }
+
+    fn once(&self, act: Act, busy: &Busy) -> Next {
+        if busy.contains(&act.id()) { self.idle(busy) } else { Next::Start(vec![act]) }
+    }
+}
+
+impl Working {
+    /// How the run ends after this turn, whatever its limits are; `None` if it goes on.
+    fn verdict(&self, reply: &Arc<Reply>, stop: bool) -> Option<Outcome> {
         let finished = |why| Some(Outcome::Finished { reply: Arc::clone(reply), why });
-        let failed = |failure| Some(Outcome::Failed { failure });
         match reply.stop {
-            Stop::Refused => return failed(Failure::Refused { text: reply.text().into() }),
-            Stop::Filtered => return failed(Failure::Filtered { text: reply.text().into() }),
+            Stop::Refused => return Some(failed(Failure::Refused { text: reply.text().into() })),
+            Stop::Filtered => return Some(failed(Failure::Filtered { text: reply.text().into() })),
             _ => {}
         }
         if stop {
             return finished(Why::Stopped);
         }
-        if working.terminated {
+        if self.terminates == Terminate::Now {
             return finished(Why::Terminated);
         }
-        if working.slots.is_empty() && reply.stop != Stop::Paused {
-            return finished(if reply.stop == Stop::Length { Why::Length } else { Why::Answer });
+        if self.placed || self.last.is_some() || !self.stops() {
+            return None;
         }
-        let spent = self.limits.max_turns.is_some_and(|max| self.turns >= max);
-        spent.then_some(Outcome::Limit { limit: Limit::Turns })
-    }
-
-    fn once(&self, act: Act, busy: &Busy) -> Next {
-        if busy.contains(&act.id()) { self.wait() } else { Next::Start(vec![act]) }
-    }
-
-    fn wait(&self) -> Next {
-        wait(self.limits.deadline_ms)
+        finished(match (self.terminates, reply.stop) {
+            (Terminate::IfAll, _) => Why::Terminated,
+            (_, Stop::Length) => Why::Length,
+            _ => Why::Answer,
+        })
     }
 }
 
-fn wait(until_ms: Option<u64>) -> Next {
-    Next::Wait { until_ms, stop: Vec::new() }
+/// What may happen to a call without a result.
+enum Served {
+    Busy,
+    Waits,
+    Lost,
+    Admit,
+    Enter(Replay),
+}
+
+fn failed(failure: Failure) -> Outcome {
+    Outcome::Failed { failure }
+}
+
+fn settle(working: &Working, stop: bool) -> Next {
+    Next::Decide(vec![Record::Settled { turn: working.no, stop, change: Change::default() }])
 }
 
 fn close(open: &OpenTurn, result: impl Fn(CallId) -> CallResult) -> Next {
-    let returned = |call: CallId| Record::Returned { call, result: Arc::new(result(call)) };
+    let returned = |call: CallId| Record::returned(call, result(call));
     Next::Decide(open.missing().map(|call| returned(call.id)).collect())
 }
 

@@ -1,11 +1,20 @@
 //! `apply`: what a record means. Frozen: an old log folds to the same state for ever.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+mod waiting;
 
-use adjutant_llm::{CallId, CallResult, Edit, Entry, NanoUsd, Reply, Terminate, Turn, Usage};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
-use super::{Admitted, Current, Illegal, Run, Slot, Step, Working};
-use crate::{Admission, CallReport, Limits, Outcome, Record, RunNo, Stamped, TurnNo};
+use adjutant_llm::{
+    CallId, CallResult, Edit, Entry, Estimate, NanoUsd, OpenTurn, Reply, Stored, Terminate, Turn, Usage,
+};
+use serde_json::Value;
+
+use super::{Admitted, Current, Illegal, Measured, Run, Slot, Step, Working, plus};
+use crate::{Admission, CallReport, Change, Lane, Limit, Limits, Memo, Outcome, Record, RunNo, Stamped, TurnNo};
 
 type Why = &'static str;
 
@@ -17,38 +26,78 @@ impl Run {
     pub fn apply(&mut self, stamped: &Stamped) -> Result<(), Illegal> {
         let illegal = |why| Illegal { seq: stamped.seq, why };
         self.seq = stamped.seq;
-        match &stamped.record {
-            Record::Seeded { entries } => {
-                entries.iter().for_each(|entry| self.append(entry.clone()));
-                Ok(())
+        if self.thread.is_none() {
+            self.thread = Some(stamped.thread.clone());
+        }
+        self.take(&stamped.record, stamped.at_ms).map_err(illegal)
+    }
+
+    fn take(&mut self, record: &Record, at_ms: u64) -> Result<(), Why> {
+        match record {
+            Record::Seeded { entries } => self.append_all(entries),
+            Record::Appended { entries } => self.appended(entries),
+            Record::Began { run, prompts, limits } => self.began(*run, prompts, limits, at_ms),
+            Record::Queued { item, lane, content } => self.queue(*item, *lane, content),
+            Record::Withdrawn { item } => self.queue.remove(item).map(|_| ()).ok_or("no such message is queued"),
+            Record::Placed { items } => self.placed(items),
+            Record::Opened { turn, last } => self.opened(*turn, last),
+            Record::Prepared { turn, edits, hidden, memos, spent, cost, stop, reports: _, model: _ } => {
+                self.turn_mut(*turn)?.hidden.clone_from(hidden);
+                self.remember(memos);
+                self.current_mut()?.spend(*spent, *cost, stop);
+                self.prepared(*turn, edits)
             }
-            Record::Began { run, prompts, limits } => self.began(*run, prompts, limits, stamped.at_ms),
-            Record::Opened { turn } => self.opened(*turn),
-            Record::Prepared { turn, edits, .. } => self.prepared(*turn, edits),
+            Record::Overflowed { turn, overflow: _ } => self.overflowed(*turn),
             Record::Retracted { turn, attempt, usage, cost } => self.retracted(*turn, *attempt, *usage, *cost),
-            Record::Replied { turn, reply, cost } => self.replied(*turn, reply, *cost),
+            Record::Replied { turn, reply, cost, original, recovered: _ } => {
+                self.replied(*turn, reply, original.as_ref().unwrap_or(reply).usage, *cost)
+            }
             Record::Admitted { call, admission } => self.decided(*call, admission),
-            Record::Launched { calls } => self.launched(calls, stamped.at_ms),
-            Record::Returned { call, result } => self.put(*call, result, stamped.at_ms),
+            Record::Launched { calls } => self.launched(calls, at_ms),
+            Record::Returned { call, result, shown } => {
+                self.slot_mut(*call)?.shown.clone_from(shown);
+                self.put(*call, result, at_ms)
+            }
             Record::Begun { call, key } => self.step(*call, key, Step::Begun),
             Record::Noted { call, key, value } => self.step(*call, key, Step::Noted(value.clone())),
-            Record::Spent { usage, .. } => self.current_mut().map(|current| current.spent += *usage),
-            Record::Settled { turn, stop } => self.settled(*turn, *stop),
+            Record::Spent { usage, .. } => self.current_mut().map(|current| current.spend(*usage, None, &None)),
+            Record::ChildEnded { usage, cost, .. } => {
+                self.current_mut().map(|current| current.spend(*usage, *cost, &None))
+            }
+            Record::Paused { pause } => self.paused(pause),
+            Record::Unanswered { pause } => self.unanswered(pause),
+            Record::Suspended { call, pauses } => self.suspended(*call, pauses),
+            Record::Answered { pause, answer } => self.answered(pause, answer),
+            Record::Resumed { answers } => self.resumed(answers),
+            Record::Settled { turn, stop, change } => self.settled(*turn, *stop, change),
+            Record::Exhausted { limit } => self.current_mut().map(|current| current.exhaust(limit)),
             Record::Broke { failure, .. } => self.current_mut().map(|current| {
                 current.failure.get_or_insert_with(|| failure.clone());
             }),
             Record::CancelAsked { by } => self.current_mut().map(|current| {
                 current.cancel.get_or_insert(*by);
             }),
-            Record::Ended { run, outcome } => self.ended(*run, outcome, stamped.at_ms),
-            Record::App { .. } => Ok(()),
+            Record::Ended { run, outcome } => self.ended(*run, outcome, at_ms),
+            Record::Overruled { run, outcome, by: _ } => self.overruled(*run, outcome),
+            Record::ChildOpened { .. } | Record::Denied { .. } | Record::App { .. } => Ok(()),
         }
-        .map_err(illegal)
     }
 
     fn append(&mut self, entry: Entry) {
         let stored = self.history.push(entry);
         self.view.append(stored);
+    }
+
+    fn append_all(&mut self, entries: &[Entry]) -> Result<(), Why> {
+        entries.iter().for_each(|entry| self.append(entry.clone()));
+        Ok(())
+    }
+
+    fn appended(&mut self, entries: &[Entry]) -> Result<(), Why> {
+        if self.is_open() {
+            return Err("a run is open");
+        }
+        self.append_all(entries)
     }
 
     fn current_mut(&mut self) -> Result<&mut Current, Why> {
@@ -81,17 +130,51 @@ impl Run {
             usage: Usage::default(),
             spent: Usage::default(),
             cost: None,
+            spent_cost: None,
             calls: Vec::new(),
             turn: None,
+            pauses: Vec::new(),
+            approved: BTreeSet::new(),
+            change: Change::default(),
+            exhausted: None,
+            declined: false,
             cancel: None,
             failure: None,
             outcome: None,
         });
-        prompts.iter().for_each(|entry| self.append(entry.clone()));
+        self.append_all(prompts)
+    }
+
+    fn queue(&mut self, item: u64, lane: Lane, content: &Entry) -> Result<(), Why> {
+        if item <= self.items {
+            return Err("queued messages count upwards");
+        }
+        self.items = item;
+        self.queue.insert(item, (lane, content.clone()));
         Ok(())
     }
 
-    fn opened(&mut self, turn: TurnNo) -> Result<(), Why> {
+    fn placed(&mut self, items: &[u64]) -> Result<(), Why> {
+        for item in items {
+            let (_, content) = self.queue.remove(item).ok_or("no such message is queued")?;
+            self.append(content);
+        }
+        if let Some(working) = self.current.as_mut().and_then(|current| current.turn.as_mut()) {
+            working.placed |= working.settled.is_some();
+        }
+        Ok(())
+    }
+
+    fn remember(&mut self, memos: &[Memo]) {
+        for memo in memos {
+            match &memo.value {
+                Value::Null => self.memos.remove(&memo.key),
+                value => self.memos.insert(Arc::clone(&memo.key), value.clone()),
+            };
+        }
+    }
+
+    fn opened(&mut self, turn: TurnNo, last: &Option<Limit>) -> Result<(), Why> {
         if turn.0 <= self.turns {
             return Err("turns count upwards");
         }
@@ -102,26 +185,55 @@ impl Run {
         current.turns += 1;
         current.turn = Some(Working {
             no: turn,
+            last: last.clone(),
             attempt: 0,
             prepared: false,
+            overflowed: false,
+            hidden: Vec::new(),
             reply: None,
             open: None,
             slots: Vec::new(),
-            terminated: false,
+            terminates: Terminate::No,
             settled: None,
+            placed: false,
         });
+        current.pauses.clear();
         self.turns = turn.0;
         Ok(())
     }
 
     fn prepared(&mut self, turn: TurnNo, edits: &[Edit]) -> Result<(), Why> {
         self.turn_mut(turn)?.prepared = true;
-        for edit in edits {
-            match edit {
-                Edit::Append { entry } => self.append(entry.clone()),
-                other => self.view.apply(other).map_err(|_| "an edit of an entry that is not shown")?,
+        self.edit(edits)?;
+        self.seen = self.history.next_id();
+        Ok(())
+    }
+
+    /// Appended entries join the history too; runs of other edits are applied at once.
+    fn edit(&mut self, edits: &[Edit]) -> Result<(), Why> {
+        let is_append = |edit: &Edit| matches!(edit, Edit::Append { .. });
+        for run in edits.chunk_by(|one, other| is_append(one) == is_append(other)) {
+            if !is_append(&run[0]) {
+                self.view.apply_all(run).map_err(|_| "an edit of an entry that is not shown")?;
+                continue;
+            }
+            for edit in run {
+                if let Edit::Append { entry } = edit {
+                    self.append(entry.clone());
+                }
             }
         }
+        Ok(())
+    }
+
+    fn overflowed(&mut self, turn: TurnNo) -> Result<(), Why> {
+        let working = self.turn_mut(turn)?;
+        if working.reply.is_some() {
+            return Err("the turn has its reply already");
+        }
+        working.overflowed = true;
+        working.prepared = false;
+        // What was counted is not what the provider made of it.
         Ok(())
     }
 
@@ -130,7 +242,7 @@ impl Run {
         self.current_mut().map(|current| current.bill(usage, cost))
     }
 
-    fn replied(&mut self, turn: TurnNo, reply: &Arc<Reply>, cost: Option<NanoUsd>) -> Result<(), Why> {
+    fn replied(&mut self, turn: TurnNo, reply: &Arc<Reply>, used: Usage, cost: Option<NanoUsd>) -> Result<(), Why> {
         let working = self.turn_mut(turn)?;
         if working.reply.is_some() {
             return Err("the turn has its reply already");
@@ -142,18 +254,29 @@ impl Run {
         }
         working.open = Some(Turn::open(Arc::clone(reply)));
         let current = self.current_mut()?;
-        current.bill(reply.usage, cost);
+        current.bill(used, cost);
+        if used.input() > 0 {
+            // The reply is estimated like everything else until the next request is counted.
+            self.measured = Some(Measured { tokens: used.input(), estimate: self.view.tokens() });
+        }
         self.close_if_full();
         Ok(())
     }
 
     fn decided(&mut self, call: CallId, admission: &Admission) -> Result<(), Why> {
         match admission {
-            Admission::Refuse { result } => self.put(call, result, 0),
+            Admission::Refuse { result } | Admission::Supplied { result } => self.put(call, result, 0),
             Admission::Allow { args, changed, replay, sequential, title: _ } => {
-                let admitted =
-                    Admitted { args: Arc::clone(args), changed: *changed, replay: *replay, sequential: *sequential };
-                self.slot_mut(call)?.admitted = Some(admitted);
+                let slot = self.slot_mut(call)?;
+                slot.admitted = Some(Admitted { args: Arc::clone(args), changed: *changed, replay: *replay });
+                slot.sequential = *sequential;
+                Ok(())
+            }
+            Admission::Ask { pause, sequential } => {
+                let at = self.ask(pause, false)?;
+                let slot = self.slot_mut(call)?;
+                slot.asked = Some(at);
+                slot.sequential = *sequential;
                 Ok(())
             }
         }
@@ -193,29 +316,51 @@ impl Run {
 
     fn close_if_full(&mut self) {
         let Some(working) = self.current.as_mut().and_then(|current| current.turn.as_mut()) else { return };
-        match working.open.take().map(|open| open.close()) {
+        match working.open.take().map(OpenTurn::close) {
             Some(Ok(turn)) => {
-                working.terminated = terminates(turn.results());
+                working.terminates = terminates(turn.results());
+                let shown = working.shown(&turn);
                 // Reports were pushed as calls ended; the caller sees them in the order of the calls.
                 if let Some(current) = self.current.as_mut().filter(|_| turn.results().len() > 1) {
                     let first = current.calls.len() - turn.results().len();
                     let order: BTreeMap<CallId, usize> = turn.reply().calls().map(|call| call.id).zip(0..).collect();
                     current.calls[first..].sort_by_key(|report| order.get(&report.call).copied());
                 }
-                self.append(Entry::Turn(turn));
+                self.close(turn, shown);
             }
             Some(Err(open)) => working.open = Some(open),
             None => {}
         }
     }
 
-    fn settled(&mut self, turn: TurnNo, stop: bool) -> Result<(), Why> {
+    /// The history holds the turn whole; the view may show less of its results.
+    fn close(&mut self, turn: Turn, shown: Option<Turn>) {
+        let stored = self.history.push(Entry::Turn(turn));
+        match shown.map(Entry::Turn) {
+            Some(entry) => {
+                self.view.append(Arc::new(Stored { id: stored.id, tokens: Estimate::entry(&entry), entry }));
+            }
+            None => self.view.append(stored),
+        }
+    }
+
+    fn settled(&mut self, turn: TurnNo, stop: bool, change: &Change) -> Result<(), Why> {
         let working = self.turn_mut(turn)?;
         if working.open.is_some() {
             return Err("a call of the turn has no result");
         }
         working.settled = Some(stop);
-        Ok(())
+        let asked = working.reply.is_some() || working.attempt > 0;
+        let current = self.current_mut()?;
+        if !asked {
+            // A turn that ended before its request was made.
+            current.turns -= 1;
+        }
+        let known = &mut current.change;
+        known.model = change.model.clone().or(known.model.take());
+        known.thinking = change.thinking.or(known.thinking);
+        known.tools = change.tools.clone().or(known.tools.take());
+        self.edit(&change.edits)
     }
 
     fn ended(&mut self, run: RunNo, outcome: &Outcome, at_ms: u64) -> Result<(), Why> {
@@ -230,19 +375,54 @@ impl Run {
         current.ended_ms = at_ms;
         Ok(())
     }
+
+    fn overruled(&mut self, run: RunNo, outcome: &Outcome) -> Result<(), Why> {
+        let ended = self.current.as_mut().filter(|current| current.run == run && current.outcome.is_some());
+        ended.ok_or("the run has not ended")?.outcome = Some(outcome.clone());
+        Ok(())
+    }
+}
+
+impl Working {
+    /// The turn as the view shows it, if that is less than the whole.
+    fn shown(&self, turn: &Turn) -> Option<Turn> {
+        if self.slots.iter().all(|slot| slot.shown.is_none()) {
+            return None;
+        }
+        let mut open = Turn::open(Arc::clone(turn.reply()));
+        for (slot, (call, result)) in self.slots.iter().zip(turn.pairs()) {
+            open.put(call.id, Arc::clone(slot.shown.as_ref().unwrap_or(result))).ok()?;
+        }
+        open.close().ok()
+    }
 }
 
 impl Current {
+    fn spend(&mut self, usage: Usage, cost: Option<NanoUsd>, stop: &Option<Limit>) {
+        self.spent += usage;
+        self.spent_cost = plus(self.spent_cost, cost);
+        if let Some(limit) = stop {
+            self.exhaust(limit);
+        }
+    }
+
+    fn exhaust(&mut self, limit: &Limit) {
+        self.exhausted.get_or_insert_with(|| limit.clone());
+    }
+
     fn bill(&mut self, usage: Usage, cost: Option<NanoUsd>) {
         self.usage += usage;
-        self.cost = cost.map(|cost| self.cost.unwrap_or_default() + cost).or(self.cost);
+        self.cost = plus(self.cost, cost);
     }
 }
 
 /// Whether these results end the run: one of them for sure, or all of them together.
-fn terminates(results: &[Arc<CallResult>]) -> bool {
-    let one = results.iter().any(|result| result.terminate == Terminate::Now);
-    one || (!results.is_empty() && results.iter().all(|result| result.terminate != Terminate::No))
+fn terminates(results: &[Arc<CallResult>]) -> Terminate {
+    if results.iter().any(|result| result.terminate == Terminate::Now) {
+        return Terminate::Now;
+    }
+    let all = !results.is_empty() && results.iter().all(|result| result.terminate != Terminate::No);
+    if all { Terminate::IfAll } else { Terminate::No }
 }
 
 fn has_doubles(slots: &[Slot]) -> bool {

@@ -2,6 +2,8 @@
 
 use adjutant_llm::{CallResult, Status, Stop};
 
+use crate::Limit;
+
 /// The result of a call of a reply that was cut off or refused.
 pub(super) fn of_stop(stop: Stop) -> CallResult {
     match stop {
@@ -27,4 +29,14 @@ pub(super) fn unknown() -> CallResult {
         "outcome unknown: the call was started, but the program ended before its result was seen; \
          check whether it took effect before you call it again",
     )
+}
+
+/// The result of a call of the last turn.
+pub(super) fn last_turn(limit: &Limit) -> CallResult {
+    CallResult::new(Status::OverLimit, format!("not executed: the run has reached its limit of {limit}"))
+}
+
+/// The result of a call that was cancelled while it waited for an answer.
+pub(super) fn never_answered() -> CallResult {
+    CallResult::new(Status::Cancelled, "cancelled: the run was ended before an answer came")
 }

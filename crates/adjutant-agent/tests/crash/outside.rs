@@ -101,8 +101,8 @@ impl FuelPort {
 
     fn perform(&self, act: Act) -> Result<Record, Error> {
         Ok(match act {
-            Act::Prepare { turn } => Record::Prepared { turn, edits: Vec::new(), model: "outside/model".into() },
-            Act::Ask { turn, .. } => Record::Replied { turn, reply: Arc::new(reply(turn.0)), cost: None },
+            Act::Prepare { turn } => Record::prepared(turn, "outside/model".into(), Vec::new()),
+            Act::Ask { turn, .. } => Record::replied(turn, Arc::new(reply(turn.0)), None),
             Act::Admit { call } => {
                 let replay = class(call);
                 let admission =
@@ -114,7 +114,7 @@ impl FuelPort {
                 *lock(&self.outside).ran.entry(call).or_default() += 1;
                 returned(call, Status::Ok)
             }
-            Act::Settle { turn } => Record::Settled { turn, stop: false },
+            Act::Settle { turn } => Record::settled(turn),
             _ => return Err(Error::stuck()),
         })
     }
@@ -140,7 +140,7 @@ impl FuelPort {
 }
 
 fn returned(call: CallId, status: Status) -> Record {
-    Record::Returned { call, result: Arc::new(CallResult::new(status, "done")) }
+    Record::returned(call, CallResult::new(status, "done"))
 }
 
 impl Port for FuelPort {

@@ -23,6 +23,9 @@ pub struct CallResult {
     /// The arguments that really ran, as JSON text, if they differ from the call's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub args: Option<Arc<str>>,
+    /// Whether the call's turn is kept when the conversation is compacted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub pinned: bool,
 }
 
 /// How a call ended. Everything but `Ok` is shown to the model as an error.
@@ -76,7 +79,14 @@ impl CallResult {
 
     /// A result that shows the model this text.
     pub fn new(status: Status, text: impl Into<Arc<str>>) -> Self {
-        Self { status, content: vec![Content::text(text)], details: Value::Null, terminate: Terminate::No, args: None }
+        Self {
+            status,
+            content: vec![Content::text(text)],
+            details: Value::Null,
+            terminate: Terminate::No,
+            args: None,
+            pinned: false,
+        }
     }
 
     /// Sets the details for the application.
@@ -90,6 +100,13 @@ impl CallResult {
     #[must_use]
     pub fn terminate(mut self, terminate: Terminate) -> Self {
         self.terminate = terminate;
+        self
+    }
+
+    /// Keeps the call's turn when the conversation is compacted.
+    #[must_use]
+    pub fn pinned(mut self) -> Self {
+        self.pinned = true;
         self
     }
 

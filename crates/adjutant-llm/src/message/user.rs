@@ -14,6 +14,9 @@ pub struct UserMessage {
     /// Who the message came from.
     #[serde(default)]
     pub origin: Origin,
+    /// Whether the message is kept when the conversation is compacted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub pinned: bool,
 }
 
 /// Who a user message came from.
@@ -48,7 +51,7 @@ pub enum Origin {
 impl UserMessage {
     /// A message of a person.
     pub fn new(content: Vec<Content>) -> Self {
-        Self { content, origin: Origin::Person }
+        Self { content, origin: Origin::Person, pinned: false }
     }
 
     /// A text message of a person.
@@ -60,6 +63,13 @@ impl UserMessage {
     #[must_use]
     pub fn from_origin(mut self, origin: Origin) -> Self {
         self.origin = origin;
+        self
+    }
+
+    /// The same message, kept when the conversation is compacted.
+    #[must_use]
+    pub fn pinned(mut self) -> Self {
+        self.pinned = true;
         self
     }
 

@@ -111,6 +111,13 @@ impl OpenTurn {
         }
         Ok(Turn { reply: self.reply, results: self.slots.into_iter().flatten().collect() })
     }
+
+    /// Closes the turn; a call that has no result yet gets the one that is made for it.
+    pub fn close_with(self, result: impl Fn(&Call) -> CallResult) -> Turn {
+        let slots = self.reply.calls().zip(self.slots);
+        let results = slots.map(|(call, slot)| slot.unwrap_or_else(|| Arc::new(result(call)))).collect();
+        Turn { reply: self.reply, results }
+    }
 }
 
 impl TryFrom<Raw> for Turn {

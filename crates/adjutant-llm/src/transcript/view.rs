@@ -1,6 +1,9 @@
 //! What the next request shows: the fold of recorded edits. Nothing edits it in place.
 
-use std::sync::Arc;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use serde::{Deserialize, Serialize};
 
@@ -24,17 +27,24 @@ pub enum Edit {
         with: Entry,
     },
     /// Shows a summary in the place of everything up to and including an entry.
+    ///
+    /// That goes for earlier summaries, and for what an earlier fold kept, too.
     Fold {
-        /// The last entry that the summary stands for.
+        /// The last entry that the summary stands for; the summary takes its id.
         upto: EntryId,
+        /// The entries before `upto` that stay shown, before the summary and in the order that they have.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        keep: Vec<EntryId>,
         /// The summary.
         into: Summary,
     },
 }
 
-/// An edit that does not fit the view.
+/// An edit that does not fit the view, and the entry that it does not fit at.
+///
+/// It names an entry that is not shown, or keeps one that it does not fold.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("no entry {} in the view", .0.0)]
+#[error("the edit does not fit the view at entry {}", .0.0)]
 pub struct EditError(pub EntryId);
 
 /// What the next request shows.
@@ -63,45 +73,83 @@ impl View {
     /// Applies an edit. `Append` gives the entry the next id of the view; a history that must agree appends first.
     ///
     /// # Errors
-    /// If the view shows no entry of that id; the view is unchanged then.
+    /// If the edit names an entry that is not shown where the edit needs it; the view is unchanged then.
     pub fn apply(&mut self, edit: &Edit) -> Result<(), EditError> {
         match edit {
             Edit::Append { entry } => {
                 self.items.push(entry.clone());
-                Ok(())
             }
-            Edit::Replace { at, with } => self.replace(*at, with),
-            Edit::Fold { upto, into } => self.fold(*upto, into),
+            Edit::Replace { at, with } => {
+                let place = self.place(*at)?;
+                self.put(&BTreeMap::from([(place, stand_in(*at, with.clone()))]));
+            }
+            Edit::Fold { upto, keep, into } => self.fold(*upto, keep, into)?,
         }
-    }
-
-    fn replace(&mut self, at: EntryId, with: &Entry) -> Result<(), EditError> {
-        let place = self.place(at)?;
-        let stand_in = Arc::new(Stored { id: at, tokens: Estimate::entry(with), entry: with.clone() });
-        let items = self.items.iter().enumerate();
-        self.items = Self::rebuilt(items.map(|(n, stored)| if n == place { &stand_in } else { stored }));
         Ok(())
     }
 
-    fn fold(&mut self, upto: EntryId, into: &Summary) -> Result<(), EditError> {
-        let place = self.place(upto)?;
-        let entry = Entry::Summary(into.clone());
-        let summary = Arc::new(Stored { id: upto, tokens: Estimate::entry(&entry), entry });
-        self.items = Self::rebuilt(std::iter::once(&summary).chain(self.items.iter().skip(place + 1)));
+    /// Applies edits in order, as [`View::apply`] would one by one; all of them or none.
+    ///
+    /// Replacements are put in place together: up to the next fold, any number of them costs one pass over the view.
+    ///
+    /// # Errors
+    /// Of the first edit that does not fit; the view is unchanged then.
+    pub fn apply_all(&mut self, edits: &[Edit]) -> Result<(), EditError> {
+        let mut view = self.clone();
+        let mut replaced = BTreeMap::new();
+        for edit in edits {
+            match edit {
+                // It moves no other entry, so the places of earlier replacements stay right.
+                Edit::Append { .. } => view.apply(edit)?,
+                Edit::Replace { at, with } => {
+                    replaced.insert(view.place(*at)?, stand_in(*at, with.clone()));
+                }
+                Edit::Fold { .. } => {
+                    view.put(&std::mem::take(&mut replaced));
+                    view.apply(edit)?;
+                }
+            }
+        }
+        view.put(&replaced);
+        *self = view;
+        Ok(())
+    }
+
+    /// Shows these in the places that they are keyed by.
+    fn put(&mut self, stand_ins: &BTreeMap<usize, Arc<Stored>>) {
+        if !stand_ins.is_empty() {
+            let items = self.items.iter().enumerate();
+            self.items = self.rebuilt(items.map(|(place, stored)| stand_ins.get(&place).unwrap_or(stored)));
+        }
+    }
+
+    fn fold(&mut self, upto: EntryId, keep: &[EntryId], into: &Summary) -> Result<(), EditError> {
+        let end = self.place(upto)?;
+        let within = |id: &EntryId| self.items.position(*id).filter(|place| *place < end).ok_or(EditError(*id));
+        let kept = keep.iter().map(within).collect::<Result<BTreeSet<usize>, EditError>>()?;
+        let summary = stand_in(upto, Entry::Summary(into.clone()));
+        let kept = kept.into_iter().filter_map(|place| self.items.get(place));
+        let items = kept.chain(std::iter::once(&summary)).chain(self.items.iter_from(end + 1));
+        self.items = self.rebuilt(items);
         Ok(())
     }
 
     fn place(&self, id: EntryId) -> Result<usize, EditError> {
-        self.items.iter().position(|stored| stored.id == id).ok_or(EditError(id))
+        self.items.position(id).ok_or(EditError(id))
     }
 
-    fn rebuilt<'a>(items: impl Iterator<Item = &'a Arc<Stored>>) -> Transcript {
+    fn rebuilt<'a>(&self, items: impl Iterator<Item = &'a Arc<Stored>>) -> Transcript {
         let mut rebuilt = Transcript::new();
         for stored in items {
             rebuilt.push_stored(Arc::clone(stored));
         }
+        rebuilt.next = self.items.next;
         rebuilt
     }
+}
+
+fn stand_in(id: EntryId, entry: Entry) -> Arc<Stored> {
+    Arc::new(Stored { id, tokens: Estimate::entry(&entry), entry })
 }
 
 #[cfg(test)]
@@ -131,9 +179,10 @@ mod tests {
         view.apply(&Edit::Replace { at: EntryId(1), with: user("B") }).expect("b is shown");
         assert_eq!(shown(&view), [(0, "a".into()), (1, "B".into()), (2, "c".into())]);
         let into = Summary { text: "ab".into(), covers: 2 };
-        view.apply(&Edit::Fold { upto: EntryId(1), into: into.clone() }).expect("b is shown");
+        view.apply(&Edit::Fold { upto: EntryId(1), keep: Vec::new(), into: into.clone() }).expect("b is shown");
         assert_eq!(shown(&view), [(1, "[ab]".into()), (2, "c".into())]);
-        assert_eq!(view.apply(&Edit::Fold { upto: EntryId(0), into }), Err(EditError(EntryId(0))));
+        let gone = Edit::Fold { upto: EntryId(0), keep: Vec::new(), into };
+        assert_eq!(view.apply(&gone), Err(EditError(EntryId(0))));
         view.apply(&Edit::Append { entry: user("d") }).expect("appending always fits");
         assert_eq!(shown(&view)[2], (3, "d".into()));
     }

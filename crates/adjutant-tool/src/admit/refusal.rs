@@ -14,12 +14,7 @@ const MAX_RECEIVED: usize = 2_000;
 impl Refusal {
     /// Arguments that do not fit the schema.
     pub(super) fn new(tool: &ToolName, violations: Vec<Violation>, raw: &str) -> Self {
-        let lines = violations.iter().take(MAX_SHOWN).map(|it| line(&it.path, &it.message));
-        let mut message = head(tool) + &lines.collect::<String>();
-        if let Some(more @ 1..) = violations.len().checked_sub(MAX_SHOWN) {
-            message.push_str(&format!("  - and {more} more\n"));
-        }
-        message.push_str(&received(raw));
+        let message = head(tool) + &list(&violations) + &received(raw);
         Self { message, violations }
     }
 
@@ -33,6 +28,15 @@ impl Refusal {
         let message = format!("tool {:?} cannot be called, its schema is broken: {error}", tool.as_str());
         Self { message, violations: Vec::new() }
     }
+}
+
+/// The first violations, a line for each.
+pub(crate) fn list(violations: &[Violation]) -> String {
+    let mut lines: String = violations.iter().take(MAX_SHOWN).map(|it| line(&it.path, &it.message)).collect();
+    if let Some(more @ 1..) = violations.len().checked_sub(MAX_SHOWN) {
+        lines.push_str(&format!("  - and {more} more\n"));
+    }
+    lines
 }
 
 fn head(tool: &ToolName) -> String {

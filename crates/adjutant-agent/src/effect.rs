@@ -1,0 +1,271 @@
+//! Effects: what looks at the context before each request and says, as data, what should change.
+
+use std::{
+    error, fmt,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use adjutant_llm::{
+    Edit, Entry, EntryId, Model, NanoUsd, Origin, Overflow, Reply, Request, Stored, ToolName, Transcript, Usage,
+    UserMessage, View, World, complete,
+};
+use adjutant_tool::{Identity, Toolset};
+use async_trait::async_trait;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::{Caps, Limit, RunNo, TurnNo};
+
+/// Looks at the context before each request, and says what should change.
+///
+/// An effect holds no state of its own: what it must remember it gives as a memo, which is recorded, so that a resumed
+/// run, a replay and every engine see the same.
+#[async_trait]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an effect",
+    note = "`effect_fn` makes an effect of a function"
+)]
+pub trait Effect: Send + Sync {
+    /// What kind of effect it is, in snake case; the key of its memo.
+    fn kind(&self) -> &str;
+
+    /// Says what should change before the request.
+    ///
+    /// Cancel: nothing of it happens.
+    ///
+    /// # Errors
+    /// Whatever keeps the effect from deciding; the run fails with it, after its turn is closed.
+    async fn act(&self, cx: EffectContext<'_>) -> Result<Vec<Action>, EffectError>;
+}
+
+/// What an effect wants.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Action {
+    /// A change of the view.
+    Edit(Edit),
+    /// A reminder for the model, after everything that was said.
+    Remind(Arc<str>),
+    /// Tools that are neither shown nor run in this turn.
+    Hide(Vec<ToolName>),
+    /// Tools that are shown and run in this turn, after the others.
+    Offer(Toolset),
+    /// What to remember; `null` to forget.
+    Remember(Value),
+    /// What to tell observers.
+    Report(Value),
+    /// What was spent on models outside [`EffectContext::complete`].
+    Charge(Usage),
+    /// The run should end with this limit, instead of another request.
+    Stop(Limit),
+}
+
+/// When an effect acts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Phase {
+    /// Before a request.
+    Request,
+    /// The provider said that the request does not fit: something must go, or the run fails.
+    Overflow(Overflow),
+    /// Someone looks what the next request would be; models may not be asked.
+    Preview,
+}
+
+/// What a run has used so far, and what it may use.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Ledger {
+    /// What the agent's own requests used in this run.
+    pub usage: Usage,
+    /// What calls, children and effects used in this run.
+    pub spent: Usage,
+    /// What all of that cost, as far as prices are known.
+    pub cost: Option<NanoUsd>,
+    /// How many requests this run has made.
+    pub turns: u32,
+    /// How many calls of this run have ended.
+    pub calls: u32,
+    /// How long this run has been performed, in milliseconds.
+    pub wall_ms: u64,
+    /// What it may spend.
+    pub caps: Caps,
+}
+
+/// What an effect sees.
+#[derive(Clone, Copy)]
+pub struct EffectContext<'a> {
+    pub(crate) phase: Phase,
+    pub(crate) run: RunNo,
+    pub(crate) turn: TurnNo,
+    pub(crate) view: &'a View,
+    pub(crate) history: &'a Transcript,
+    pub(crate) fresh: EntryId,
+    pub(crate) tokens: u64,
+    pub(crate) memo: &'a Value,
+    pub(crate) ledger: &'a Ledger,
+    pub(crate) tools: &'a Toolset,
+    pub(crate) who: &'a Identity,
+    pub(crate) model: &'a Arc<dyn Model>,
+    pub(crate) world: &'a Arc<dyn World>,
+    pub(crate) bill: &'a Bill,
+}
+
+/// What effects spent on models in one turn.
+#[derive(Debug, Default)]
+pub(crate) struct Bill {
+    spent: Mutex<(Usage, Option<NanoUsd>)>,
+}
+
+/// Why an effect could not decide.
+#[derive(Debug, Clone)]
+pub struct EffectError {
+    message: Arc<str>,
+    source: Option<Arc<dyn error::Error + Send + Sync>>,
+}
+
+impl<'a> EffectContext<'a> {
+    /// When the effect acts.
+    pub fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    /// The run.
+    pub fn run(&self) -> RunNo {
+        self.run
+    }
+
+    /// The turn that is prepared.
+    pub fn turn(&self) -> TurnNo {
+        self.turn
+    }
+
+    /// What the request would show, with the changes of the effects before this one.
+    pub fn view(&self) -> &'a View {
+        self.view
+    }
+
+    /// Everything that was ever said.
+    pub fn history(&self) -> &'a Transcript {
+        self.history
+    }
+
+    /// What the view shows that no turn before this one has prepared.
+    pub fn fresh(&self) -> impl Iterator<Item = &'a Arc<Stored>> + use<'a> {
+        let first = self.fresh;
+        let newest: Vec<_> = self.view.items().iter().rev().take_while(|stored| stored.id >= first).collect();
+        newest.into_iter().rev()
+    }
+
+    /// How many tokens the request would hold now, system prompt and tools included.
+    pub fn tokens(&self) -> u64 {
+        self.tokens
+    }
+
+    /// How many tokens the model takes, request and reply together.
+    pub fn window(&self) -> u64 {
+        self.model.info().context_window
+    }
+
+    /// What the effect remembers, if it fits the type.
+    pub fn memo<T: DeserializeOwned>(&self) -> Option<T> {
+        T::deserialize(self.memo).ok()
+    }
+
+    /// What the run has used, and what it may use.
+    pub fn ledger(&self) -> &'a Ledger {
+        self.ledger
+    }
+
+    /// The tools of this turn.
+    pub fn tools(&self) -> &'a Toolset {
+        self.tools
+    }
+
+    /// The agent.
+    pub fn who(&self) -> &'a Identity {
+        self.who
+    }
+
+    /// The model that is asked in this turn.
+    pub fn model(&self) -> &'a Arc<dyn Model> {
+        self.model
+    }
+
+    /// The time, in milliseconds since 1970-01-01 UTC.
+    pub fn now_ms(&self) -> u64 {
+        self.world.now_ms()
+    }
+
+    /// Asks a model, and counts what that uses as the run's.
+    ///
+    /// Cancel: what the model has used by then is not known.
+    ///
+    /// # Errors
+    /// What the model fails with; `Cancelled` while someone only looks at the next request.
+    pub async fn complete(&self, model: &Arc<dyn Model>, request: Request) -> Result<Arc<Reply>, adjutant_llm::Error> {
+        if self.phase == Phase::Preview {
+            let kind = adjutant_llm::ErrorKind::Cancelled;
+            return Err(adjutant_llm::Error::new(kind, "no model is asked while the next request is looked at"));
+        }
+        let reply = complete(&**model, request).await?;
+        self.bill.add(reply.usage, model.info_of(&reply.model).cost(&reply.usage));
+        Ok(reply)
+    }
+}
+
+impl Bill {
+    pub(crate) fn add(&self, usage: Usage, cost: Option<NanoUsd>) {
+        let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
+        spent.0 += usage;
+        spent.1 = crate::run::plus(spent.1, cost);
+    }
+
+    pub(crate) fn total(&self) -> (Usage, Option<NanoUsd>) {
+        *self.spent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Action {
+    /// The reminder that an effect of a kind puts after everything that was said.
+    pub(crate) fn reminder(by: &str, text: Arc<str>) -> Edit {
+        let message = UserMessage::text(text).from_origin(Origin::Reminder { by: by.into() });
+        Edit::Append { entry: Entry::User(message) }
+    }
+}
+
+impl EffectError {
+    /// An error; `message` says what was attempted, lower case, without a full stop.
+    pub fn new(message: impl Into<Arc<str>>) -> Self {
+        Self { message: message.into(), source: None }
+    }
+
+    /// Sets what caused it.
+    #[must_use]
+    pub fn with_source(mut self, source: impl error::Error + Send + Sync + 'static) -> Self {
+        self.source = Some(Arc::new(source));
+        self
+    }
+}
+
+impl fmt::Display for EffectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl error::Error for EffectError {
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+        self.source.as_ref().map(|source| &**source as &(dyn error::Error + 'static))
+    }
+}
+
+impl fmt::Debug for EffectContext<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EffectContext")
+            .field("phase", &self.phase)
+            .field("turn", &self.turn)
+            .field("tokens", &self.tokens)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,104 @@
+//! What a run waits for that only the outside can give: a word, an answer, a result, more room.
+
+use std::{fmt, sync::Arc};
+
+use adjutant_llm::{Call, CallId, ThreadId};
+use adjutant_tool::{Answer, Ask, Identity};
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+
+/// Names a pause, in its session, for ever.
+///
+/// Text form: the thread, then the call and the step that it is about, joined by slashes.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct PauseId(pub Arc<str>);
+
+/// Something that a run waits for, recorded.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Pause {
+    /// Its name.
+    pub id: PauseId,
+    /// What is asked.
+    pub ask: Ask,
+    /// The call that it is about, with the arguments that it would run with; none for a limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<Call>,
+    /// The step of the call's body that asks; none if the call has not begun.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<Arc<str>>,
+    /// The thread that waits.
+    pub thread: ThreadId,
+    /// When nobody need answer any more, in milliseconds since 1970-01-01 UTC.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline_ms: Option<u64>,
+}
+
+/// An answer and what it answers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Answered {
+    /// The pause.
+    pub pause: PauseId,
+    /// The answer.
+    pub answer: Answer,
+}
+
+/// Answers pauses in place, while the run waits.
+#[async_trait]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot answer",
+    note = "`responder_fn` makes a responder of a function"
+)]
+pub trait Responder: Send + Sync {
+    /// Answers, or gives `None` if it cannot: the run parks then, unless someone else answers.
+    ///
+    /// Cancel: the pause stays open.
+    async fn answer(&self, who: &Identity, pause: &Pause) -> Option<Answer>;
+}
+
+impl Pause {
+    /// What a call waits for: before it begins, or in a step of its body.
+    pub fn of_call(thread: &ThreadId, call: Call, key: Option<&str>, ask: Ask, now_ms: u64) -> Self {
+        let id = match key {
+            Some(key) => format!("{thread}/{}/{key}", call.id),
+            None => format!("{thread}/{}", call.id),
+        };
+        let deadline_ms = ask.within_ms.map(|within| now_ms.saturating_add(within));
+        let key = key.map(Arc::from);
+        Self { id: PauseId(id.into()), ask, call: Some(call), key, thread: thread.clone(), deadline_ms }
+    }
+
+    /// The id of the call that it is about.
+    pub fn call_id(&self) -> Option<CallId> {
+        self.call.as_ref().map(|call| call.id)
+    }
+}
+
+impl fmt::Display for PauseId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A responder made of a function.
+pub fn responder_fn<F, Fut>(answer: F) -> impl Responder + 'static
+where
+    F: Fn(Identity, Pause) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Option<Answer>> + Send + 'static,
+{
+    FnResponder(answer)
+}
+
+struct FnResponder<F>(F);
+
+#[async_trait]
+impl<F, Fut> Responder for FnResponder<F>
+where
+    F: Fn(Identity, Pause) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Option<Answer>> + Send + 'static,
+{
+    async fn answer(&self, who: &Identity, pause: &Pause) -> Option<Answer> {
+        (self.0)(who.clone(), pause.clone()).await
+    }
+}

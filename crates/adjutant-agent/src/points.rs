@@ -1,0 +1,242 @@
+//! The points where hooks intercept or observe. A point is passed by value: what a hook gives back counts.
+
+use std::{sync::Arc, time::Duration};
+
+use adjutant_llm::{Call, CallId, CallResult, Edit, Entry, Reply, ToolDecl, ToolName, Transcript};
+use adjutant_tool::{Answer, Identity};
+use serde_json::Value;
+
+use crate::{Change, Fail, Lane, Outcome, Pause, Point, RunResult};
+
+macro_rules! points {
+    ($($(#[$doc:meta])* $name:ident $text:literal $fail:ident { $($(#[$field_doc:meta])* $field:ident: $type:ty,)* } $($about:expr)?;)*) => { $(
+        $(#[$doc])*
+        #[derive(Debug, Clone)]
+        #[non_exhaustive]
+        pub struct $name {
+            $($(#[$field_doc])* pub $field: $type,)*
+        }
+
+        impl $name {
+            /// The point with what is known there; whoever makes a point of its own needs it.
+            #[expect(clippy::new_without_default, clippy::too_many_arguments, reason = "one argument for each field")]
+            pub fn new($($field: $type),*) -> Self {
+                Self { $($field),* }
+            }
+        }
+
+        impl Point for $name {
+            const NAME: &'static str = $text;
+            const FAIL: Fail = Fail::$fail;
+
+            fn call(&self) -> Option<(CallId, ToolName)> {
+                let about: fn(&Self) -> Option<&Call> = points!(@about $($about)?);
+                about(self).map(|call| (call.id, call.name.clone()))
+            }
+        }
+    )* };
+    (@about) => { |_| None };
+    (@about $about:expr) => { $about };
+}
+
+points! {
+    /// Before anything else of a run. Observed only.
+    BeforeRun "before_run" Open {
+        /// What the run is prompted with.
+        prompts: Arc<[Entry]>,
+    };
+    /// A message of the prompt, before it is recorded: change it, or deny it and fail the run.
+    UserMessage "user_message" Closed {
+        /// The message.
+        message: adjutant_llm::UserMessage,
+    };
+    /// Before the first turn: may answer at once, in the model's place.
+    BeforeAgent "before_agent" Closed {
+        /// What the run is prompted with.
+        prompts: Arc<[Entry]>,
+        /// The answer, if the model need not be asked.
+        answer: Option<Arc<Reply>>,
+    };
+    /// Before a request.
+    BeforeModel "before_model" Closed {
+        /// What the request would show.
+        view: Transcript,
+        /// The tools that it would show.
+        tools: Arc<[ToolDecl]>,
+        /// What changes in the view, recorded.
+        edits: Vec<Edit>,
+        /// The tools that are neither shown nor run in this turn.
+        hidden: Vec<ToolName>,
+    };
+    /// A reply came: change it before it counts; what the model said is kept beside it.
+    AfterModel "after_model" Closed {
+        /// The reply.
+        reply: Arc<Reply>,
+        /// How long it took.
+        duration: Duration,
+    };
+    /// A request failed: a reply that is put in counts in the model's place.
+    ModelError "model_error" Open {
+        /// The failure.
+        error: adjutant_llm::Error,
+        /// The reply in the model's place.
+        reply: Option<Arc<Reply>>,
+    };
+    /// Before a call runs: change its arguments, which are validated again, or deny it.
+    BeforeTool "before_tool" Closed {
+        /// The call.
+        call: Call,
+        /// The arguments it would run with.
+        args: Value,
+    } |point| Some(&point.call);
+    /// A tool failed: change the result to recover.
+    ToolError "tool_error" Open {
+        /// The call.
+        call: Call,
+        /// The arguments it ran with, as JSON text.
+        args: Arc<str>,
+        /// The failure.
+        result: CallResult,
+    } |point| Some(&point.call);
+    /// A call has run: change its result field by field.
+    AfterTool "after_tool" Open {
+        /// The call.
+        call: Call,
+        /// The arguments it ran with, as JSON text.
+        args: Arc<str>,
+        /// The result.
+        result: CallResult,
+        /// How long it ran.
+        duration: Duration,
+    } |point| Some(&point.call);
+    /// A turn is closed: what should be different from the next one on.
+    NextTurn "next_turn" Closed {
+        /// The reply.
+        reply: Arc<Reply>,
+        /// The results of its calls, in order.
+        results: Vec<Arc<CallResult>>,
+        /// What the next request would show.
+        view: Transcript,
+        /// What is different.
+        change: Change,
+    };
+    /// A turn is closed: whether the run should end here.
+    AfterTurn "after_turn" Closed {
+        /// The reply.
+        reply: Arc<Reply>,
+        /// The results of its calls, in order.
+        results: Vec<Arc<CallResult>>,
+        /// Whether the run ends.
+        stop: bool,
+    };
+    /// The run has ended: change its answer.
+    AfterAgent "after_agent" Closed {
+        /// How it ended.
+        outcome: Outcome,
+        /// The last reply.
+        reply: Option<Arc<Reply>>,
+    };
+    /// After everything else of a run, on every path. Observed only.
+    AfterRun "after_run" Open {
+        /// What it came to.
+        result: Arc<RunResult>,
+    };
+    /// A message waits to be placed. Observed only.
+    MessageQueued "message_queued" Open {
+        /// Its number.
+        item: u64,
+        /// The queue.
+        lane: Lane,
+        /// The message.
+        content: Entry,
+    };
+    /// A queued message joins the conversation: change it, or deny it and drop it.
+    MessagePlaced "message_placed" Closed {
+        /// Its number.
+        item: u64,
+        /// The queue.
+        lane: Lane,
+        /// The message.
+        content: Entry,
+    };
+    /// The run is about to wait for the outside. Observed only.
+    Pausing "pausing" Open {
+        /// What is asked.
+        pause: Arc<Pause>,
+    } |point| point.pause.call.as_ref();
+    /// A pause was answered: change the answer, or deny it and leave the pause open.
+    PauseAnswered "pause_answered" Closed {
+        /// What was asked.
+        pause: Arc<Pause>,
+        /// The answer.
+        answer: Answer,
+    } |point| point.pause.call.as_ref();
+    /// An agent under this one begins: deny it and its task fails.
+    SubagentStarted "subagent_started" Closed {
+        /// Who it is.
+        child: Arc<Identity>,
+        /// What it is prompted with.
+        prompts: Arc<[Entry]>,
+    };
+    /// An agent under this one has ended. Observed only.
+    SubagentStopped "subagent_stopped" Open {
+        /// Who it is.
+        child: Arc<Identity>,
+        /// What it came to.
+        result: Arc<RunResult>,
+    };
+    /// The conversation is about to be handed to another agent: deny it and it stays.
+    Handoff "handoff" Closed {
+        /// Who hands over.
+        from: Arc<Identity>,
+        /// Who takes over.
+        to: Arc<str>,
+        /// Why.
+        reason: Arc<str>,
+    };
+    /// A member joined the team. Observed only.
+    TeammateJoined "teammate_joined" Open {
+        /// The team.
+        team: Arc<str>,
+        /// The member.
+        member: Arc<Identity>,
+    };
+    /// A member left the team before it was done. Observed only.
+    TeammateLeft "teammate_left" Open {
+        /// The team.
+        team: Arc<str>,
+        /// The member.
+        member: Arc<Identity>,
+        /// Why.
+        reason: Arc<str>,
+    };
+    /// A message between members: change it, or deny it.
+    TeamMessage "team_message" Closed {
+        /// The team.
+        team: Arc<str>,
+        /// Who sends.
+        from: Arc<str>,
+        /// Who receives; `*` for all others.
+        to: Arc<str>,
+        /// What is said.
+        content: Arc<str>,
+    };
+    /// A member is done. Observed only.
+    TeammateCompleted "teammate_completed" Open {
+        /// The team.
+        team: Arc<str>,
+        /// The member.
+        member: Arc<Identity>,
+        /// What it came to.
+        result: Arc<RunResult>,
+    };
+    /// A member failed. Observed only.
+    TeammateFailed "teammate_failed" Open {
+        /// The team.
+        team: Arc<str>,
+        /// The member.
+        member: Arc<Identity>,
+        /// How.
+        error: Arc<str>,
+    };
+}

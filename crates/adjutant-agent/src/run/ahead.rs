@@ -1,0 +1,130 @@
+//! What a port asks of a run while it performs an act. Nothing here decides anything.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use adjutant_llm::{Effort, Entry, EntryId, ModelId, Stop, Terminate, ToolName};
+use serde_json::Value;
+
+use super::{Run, Working};
+use crate::{Caps, Lane, Limit, Limits};
+
+/// What lies behind a turn that is about to be settled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ahead {
+    /// The run ends, whatever is queued.
+    Ends,
+    /// The run ends, unless a message is placed.
+    Stops,
+    /// Another turn.
+    Goes,
+}
+
+impl Run {
+    /// The limits of the newest run.
+    pub fn limits(&self) -> Option<&Limits> {
+        self.current.as_ref().map(|current| &current.limits)
+    }
+
+    /// What lies behind the open turn; `stop` says whether the application ends the run here.
+    pub(crate) fn ahead(&self, stop: bool) -> Ahead {
+        let Some((current, working)) = self.current.as_ref().and_then(|it| Some((it, it.turn.as_ref()?))) else {
+            return Ahead::Goes;
+        };
+        let Some(reply) = &working.reply else { return Ahead::Goes };
+        let closing = current.cancel.is_some() || current.failure.is_some();
+        let failed = matches!(reply.stop, Stop::Refused | Stop::Filtered);
+        if closing || failed || stop || working.last.is_some() || working.terminates == Terminate::Now {
+            return Ahead::Ends;
+        }
+        match (working.stops(), current.reached()) {
+            (_, Some(_)) => Ahead::Ends,
+            (true, None) => Ahead::Stops,
+            (false, None) => Ahead::Goes,
+        }
+    }
+
+    /// What is queued and not placed, in order.
+    pub(crate) fn queued(&self) -> impl Iterator<Item = (u64, Lane, &Entry)> {
+        self.queue.iter().map(|(item, (lane, entry))| (*item, *lane, entry))
+    }
+
+    /// The number that the next queued message gets.
+    pub(crate) fn next_item(&self) -> u64 {
+        self.items + 1
+    }
+
+    /// What effects remember, by key.
+    pub fn memos(&self) -> &BTreeMap<Arc<str>, Value> {
+        &self.memos
+    }
+
+    /// The entries from this one on are new since the last turn was prepared.
+    pub(crate) fn fresh(&self) -> EntryId {
+        self.seen
+    }
+
+    /// How many tokens the next request holds, system prompt and tools included.
+    ///
+    /// From what the provider counted last, and estimates of what has changed since; `overhead` is what system prompt
+    /// and tools are estimated at, for as long as nothing was counted.
+    pub fn context_tokens(&self, overhead: u64) -> u64 {
+        let now = self.view.tokens();
+        match self.measured {
+            None => now.saturating_add(overhead),
+            Some(last) if now >= last.estimate => last.tokens.saturating_add(now - last.estimate),
+            Some(last) => {
+                let scaled = u128::from(last.tokens) * u128::from(now) / u128::from(last.estimate.max(1));
+                u64::try_from(scaled).unwrap_or(u64::MAX).max(now)
+            }
+        }
+    }
+
+    /// The model that an earlier turn of this run chose.
+    pub(crate) fn chosen_model(&self) -> Option<&ModelId> {
+        self.current.as_ref()?.change.model.as_ref()
+    }
+
+    /// How much to think, as an earlier turn of this run chose.
+    pub(crate) fn chosen_thinking(&self) -> Option<Effort> {
+        self.current.as_ref()?.change.thinking
+    }
+
+    /// The only tools that an earlier turn of this run left.
+    pub(crate) fn chosen_tools(&self) -> Option<&[ToolName]> {
+        self.current.as_ref()?.change.tools.as_deref()
+    }
+
+    /// The tools that are neither shown nor run in the open turn.
+    pub(crate) fn hidden(&self) -> &[ToolName] {
+        self.working().map(|working| &working.hidden[..]).unwrap_or_default()
+    }
+
+    /// Whether the open turn is the last and may call no tools.
+    pub(crate) fn is_last(&self) -> bool {
+        self.working().is_some_and(|working| working.last.is_some())
+    }
+
+    /// Whether the open turn's request was too large once.
+    pub(crate) fn has_overflowed(&self) -> bool {
+        self.working().is_some_and(|working| working.overflowed)
+    }
+
+    /// The caps of the newest run, raised by what was allowed since.
+    pub(crate) fn caps(&self) -> Caps {
+        self.current.as_ref().map(|current| current.limits.caps).unwrap_or_default()
+    }
+
+    /// The limit that was reached, if one was.
+    pub(crate) fn reached(&self) -> Option<Limit> {
+        self.current.as_ref()?.reached()
+    }
+}
+
+impl Working {
+    /// Whether the turn leaves nothing to do: an answer without calls, or results that all say so.
+    pub(super) fn stops(&self) -> bool {
+        let Some(reply) = &self.reply else { return false };
+        let answered = self.slots.is_empty() && !matches!(reply.stop, Stop::Paused | Stop::Interrupted);
+        answered || self.terminates == Terminate::IfAll
+    }
+}

@@ -1,0 +1,123 @@
+//! What a run waits for: who is to be asked, what was answered, and what may go on.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use adjutant_llm::{CallId, ToolName};
+use adjutant_tool::{Answer, Ask, AskKind};
+use serde_json::json;
+
+use super::{Asked, Current, Run, Slot};
+use crate::{Act, ActId, Answered, Limit, Next, Pause, PauseId, Record};
+
+type Busy = BTreeSet<ActId>;
+
+impl Run {
+    /// What the run waits for and nobody has answered, in the order in which it was asked.
+    pub fn pauses(&self) -> impl Iterator<Item = &Arc<Pause>> {
+        let asked = self.current.iter().filter(|current| current.outcome.is_none()).flat_map(|it| &it.pauses);
+        asked.filter(|asked| asked.answer.is_none()).map(|asked| &asked.pause)
+    }
+
+    /// Why these answers are not exactly those that the run waits for, if they are not.
+    pub(crate) fn mismatch(&self, answers: &[Answered]) -> Option<String> {
+        if !self.is_open() {
+            return Some("no run is open".into());
+        }
+        let mut open: BTreeMap<&PauseId, &Arc<Pause>> = self.pauses().map(|pause| (&pause.id, pause)).collect();
+        let known: BTreeSet<&PauseId> = open.keys().copied().collect();
+        for Answered { pause, answer } in answers {
+            match open.remove(pause) {
+                Some(asked) => {
+                    if let Err(error) = answer.fits(&asked.ask) {
+                        return Some(format!("{pause}: {error}"));
+                    }
+                }
+                None if known.contains(pause) => return Some(format!("{pause} is answered twice")),
+                None => return Some(format!("{pause} is not waited for")),
+            }
+        }
+        let missing: Vec<&str> = open.keys().map(|id| &*id.0).collect();
+        (!missing.is_empty()).then(|| format!("no answer to {}", missing.join(", ")))
+    }
+
+    /// The pause at a place.
+    pub(crate) fn pause(&self, at: u32) -> Option<&Arc<Pause>> {
+        self.current.as_ref()?.pauses.get(at as usize).map(|asked| &asked.pause)
+    }
+
+    /// What was answered to a pause of this run.
+    pub(crate) fn answer(&self, id: &PauseId) -> Option<&Answer> {
+        self.current.as_ref()?.pauses.iter().rev().find(|asked| asked.pause.id == *id)?.answer.as_ref()
+    }
+
+    /// What was answered to the pause that the admission of a call waits for.
+    pub(crate) fn admission_answer(&self, call: CallId) -> Option<(&Arc<Pause>, &Answer)> {
+        let at = self.working()?.slot(call)?.asked?;
+        let asked = self.current.as_ref()?.pauses.get(at as usize)?;
+        Some((&asked.pause, asked.answer.as_ref()?))
+    }
+
+    /// Whether calls of this tool were approved for the rest of the run.
+    pub(crate) fn is_approved(&self, tool: &ToolName) -> bool {
+        self.current.as_ref().is_some_and(|current| current.approved.contains(tool))
+    }
+}
+
+impl Current {
+    /// The limit that was reached, if one was.
+    pub(super) fn reached(&self) -> Option<Limit> {
+        let turns = || self.limits.max_turns.is_some_and(|max| self.turns >= max).then_some(Limit::Turns);
+        self.exhausted.clone().or_else(turns)
+    }
+
+    /// Asks for what is open and not yet asked for.
+    pub(super) fn ask_outside(&self, busy: &Busy) -> Vec<Act> {
+        let open = (0..).zip(&self.pauses).filter(|(_, asked)| asked.answer.is_none() && !asked.waiting);
+        open.map(|(pause, _)| Act::Answer { pause }).filter(|act| !busy.contains(&act.id())).collect()
+    }
+
+    /// Nothing can begin: waits for what is in flight, or for the outside.
+    pub(super) fn idle(&self, busy: &Busy) -> Next {
+        let waiting = self.pauses.iter().filter(|asked| asked.answer.is_none() && asked.waiting);
+        let pauses: Vec<_> = waiting.map(|asked| Arc::clone(&asked.pause)).collect();
+        if busy.is_empty() && !pauses.is_empty() {
+            return Next::Park(pauses);
+        }
+        Next::Wait { until_ms: self.limits.deadline_ms, stop: Vec::new() }
+    }
+
+    /// Whether everything that a call's body waits for was answered.
+    pub(super) fn may_enter(&self, slot: &Slot) -> bool {
+        slot.waits.iter().all(|at| self.answered(*at))
+    }
+
+    pub(super) fn answered(&self, at: u32) -> bool {
+        self.pauses.get(at as usize).is_some_and(|asked| asked.answer.is_some())
+    }
+
+    /// Asks whether the run may go on beyond a limit; `None` once that was asked and declined.
+    pub(super) fn ask_for_more(&self, limit: &Limit, thread: &adjutant_llm::ThreadId, busy: &Busy) -> Option<Next> {
+        if self.declined || self.limits.unattended {
+            return None;
+        }
+        if self.pauses.iter().any(|asked| asked.answer.is_none()) {
+            let acts = self.ask_outside(busy);
+            return Some(if acts.is_empty() { self.idle(busy) } else { Next::Start(acts) });
+        }
+        let (kind, n) = (AskKind::Limit, self.pauses.len());
+        let ask = Ask::new(kind, format!("the limit of {limit} is reached; may the run go on?"));
+        let ask = ask.data(json!({ "limit": limit, "turns": self.turns }));
+        let id = PauseId(format!("{thread}/limit/{}/{}/{n}", self.run, self.turns).into());
+        let pause = Pause { id, ask, call: None, key: None, thread: thread.clone(), deadline_ms: None };
+        Some(Next::Decide(vec![Record::Paused { pause: Arc::new(pause) }]))
+    }
+}
+
+impl Asked {
+    pub(super) fn new(pause: &Arc<Pause>, waiting: bool) -> Self {
+        Self { pause: Arc::clone(pause), answer: None, waiting }
+    }
+}

@@ -1,0 +1,244 @@
+//! What a call may ask of the world outside its run, and what it may be answered.
+
+use std::{sync::Arc, time::Duration};
+
+use adjutant_llm::{CallResult, Schema};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{ToolError, ToolErrorKind, admit};
+
+/// What kind of thing is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum AskKind {
+    /// That something may be done.
+    Approval,
+    /// A value that a person or a program knows.
+    Question,
+    /// The result of a call that is run elsewhere.
+    External,
+    /// More of something that is used up.
+    Limit,
+    /// That access is given elsewhere, by signing in for example.
+    Authorisation,
+}
+
+/// Something that is asked of the world outside a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Ask {
+    /// What kind of thing is asked for.
+    pub kind: AskKind,
+    /// What whoever answers is shown.
+    pub prompt: Arc<str>,
+    /// The JSON schema that a given value must fit; `null` for any value.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub schema: Value,
+    /// For the application of whoever answers; `null` for none.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub data: Value,
+    /// How long it may wait, in milliseconds; as long as the run allows if `None`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub within_ms: Option<u64>,
+}
+
+/// What an [`Ask`] is answered.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "answer", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Answer {
+    /// It may be done, or access was given. Fits `Approval` and `Authorisation`.
+    Approve {
+        /// Only for an `Approval`: the arguments to use instead, as JSON text.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        args: Option<Arc<str>>,
+        /// Whether the same need not be asked again in this run.
+        #[serde(default, skip_serializing_if = "is_false")]
+        for_run: bool,
+    },
+    /// It may not be done. Fits `Approval` and `Authorisation`.
+    Deny {
+        /// Why, for the model; may be empty.
+        reason: Arc<str>,
+    },
+    /// A value. Fits `Question` and `Authorisation`, if the value fits the schema.
+    Give {
+        /// The value.
+        value: Value,
+    },
+    /// The result of a call. Fits `External`.
+    Return {
+        /// The result.
+        result: Arc<CallResult>,
+    },
+    /// So much more of what is used up. Fits `Limit`, if it is more than nothing.
+    Extend {
+        /// How much more, in the unit of the limit.
+        by: u64,
+        /// What the model is told with it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        message: Option<Arc<str>>,
+    },
+    /// Nothing is given. Fits everything but `Approval`, which is denied.
+    Decline {
+        /// What the model is told with it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        message: Option<Arc<str>>,
+    },
+    /// Nobody answered in time. Fits everything.
+    Expired,
+}
+
+impl Ask {
+    /// Asks for something of this kind; any value will do, and it may wait.
+    pub fn new(kind: AskKind, prompt: impl Into<Arc<str>>) -> Self {
+        Self { kind, prompt: prompt.into(), schema: Value::Null, data: Value::Null, within_ms: None }
+    }
+
+    /// Asks for a value.
+    pub fn question(prompt: impl Into<Arc<str>>) -> Self {
+        Self::new(AskKind::Question, prompt)
+    }
+
+    /// Asks whether something may be done.
+    pub fn approval(prompt: impl Into<Arc<str>>) -> Self {
+        Self::new(AskKind::Approval, prompt)
+    }
+
+    /// Sets the JSON schema that a given value must fit.
+    #[must_use]
+    pub fn schema(mut self, schema: Value) -> Self {
+        self.schema = schema;
+        self
+    }
+
+    /// Sets what the application of whoever answers is shown.
+    #[must_use]
+    pub fn data(mut self, data: Value) -> Self {
+        self.data = data;
+        self
+    }
+
+    /// Sets how long it may wait; whole milliseconds count.
+    #[must_use]
+    pub fn within(mut self, time: Duration) -> Self {
+        self.within_ms = Some(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+        self
+    }
+}
+
+impl Answer {
+    /// It may be done, as it was asked.
+    pub fn approve() -> Self {
+        Self::Approve { args: None, for_run: false }
+    }
+
+    /// It may be done, with these arguments instead, as JSON text.
+    pub fn approve_with(args: impl Into<Arc<str>>) -> Self {
+        Self::Approve { args: Some(args.into()), for_run: false }
+    }
+
+    /// It may be done, and the same need not be asked again in this run.
+    pub fn approve_for_run() -> Self {
+        Self::Approve { args: None, for_run: true }
+    }
+
+    /// It may not be done.
+    pub fn deny(reason: impl Into<Arc<str>>) -> Self {
+        Self::Deny { reason: reason.into() }
+    }
+
+    /// A value.
+    pub fn give(value: impl Into<Value>) -> Self {
+        Self::Give { value: value.into() }
+    }
+
+    /// The result of a call.
+    pub fn result(result: CallResult) -> Self {
+        Self::Return { result: Arc::new(result) }
+    }
+
+    /// So much more of what is used up, in the unit of the limit.
+    pub fn extend(by: u64) -> Self {
+        Self::Extend { by, message: None }
+    }
+
+    /// Nothing is given.
+    pub fn decline() -> Self {
+        Self::Decline { message: None }
+    }
+
+    /// Checks that this answers what was asked.
+    ///
+    /// # Errors
+    /// `InvalidArguments` if an ask of this kind is not answered so, if the value does not fit the schema, with every
+    /// place, or if that schema is none.
+    pub fn fits(&self, ask: &Ask) -> Result<(), ToolError> {
+        use AskKind::{Approval, Authorisation, External, Limit, Question};
+        let kinds: &[AskKind] = match self {
+            Self::Approve { args: None, .. } | Self::Deny { .. } => &[Approval, Authorisation],
+            Self::Approve { args: Some(_), .. } => &[Approval],
+            Self::Give { .. } => &[Question, Authorisation],
+            Self::Return { .. } => &[External],
+            Self::Extend { by: 0, .. } => return Err(unfit("a limit is extended by at least one".to_owned())),
+            Self::Extend { .. } => &[Limit],
+            Self::Decline { .. } => &[Question, External, Limit, Authorisation],
+            Self::Expired => return Ok(()),
+        };
+        if !kinds.contains(&ask.kind) {
+            return Err(unfit(format!("{} does not answer {}", self.noun(), ask.kind.noun())));
+        }
+        match self {
+            Self::Give { value } => ask.takes(value),
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) fn noun(&self) -> &'static str {
+        match self {
+            Self::Approve { args: None, .. } => "an approval",
+            Self::Approve { args: Some(_), .. } => "an approval with arguments",
+            Self::Deny { .. } => "a denial",
+            Self::Give { .. } => "a value",
+            Self::Return { .. } => "a result",
+            Self::Extend { .. } => "an extension",
+            Self::Decline { .. } => "a refusal to give anything",
+            Self::Expired => "an expiry",
+        }
+    }
+}
+
+impl AskKind {
+    fn noun(self) -> &'static str {
+        match self {
+            Self::Approval => "a wish for approval",
+            Self::Question => "a question",
+            Self::External => "a call that is run elsewhere",
+            Self::Limit => "a limit",
+            Self::Authorisation => "a wish for authorisation",
+        }
+    }
+}
+
+impl Ask {
+    fn takes(&self, value: &Value) -> Result<(), ToolError> {
+        if self.schema.is_null() {
+            return Ok(());
+        }
+        let schema = Schema::compile(Arc::new(self.schema.clone())).map_err(|error| {
+            unfit("no value can be given, the schema of what was asked is broken".to_owned()).with_source(error)
+        })?;
+        schema.validate(value).map_err(|it| unfit(format!("the value does not fit:\n{}", admit::list(&it))))
+    }
+}
+
+fn unfit(message: String) -> ToolError {
+    ToolError::new(ToolErrorKind::InvalidArguments, message)
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_false(flag: &bool) -> bool {
+    !flag
+}

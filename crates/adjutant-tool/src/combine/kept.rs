@@ -1,0 +1,43 @@
+//! The sets that a combinator has made, found again by what they were made of.
+
+use std::sync::{Mutex, PoisonError};
+
+use crate::Toolset;
+
+/// How many sets are kept. More than one, because agents that share a toolbox may each resolve it to something else.
+const MAX_KEPT: usize = 16;
+
+/// The sets that were made last, the latest in front.
+#[derive(Debug, Default)]
+pub(super) struct Kept(Mutex<Vec<Made>>);
+
+#[derive(Debug)]
+struct Made {
+    from: Vec<Toolset>,
+    keep: Vec<bool>,
+    set: Toolset,
+}
+
+impl Kept {
+    /// What these sets make together.
+    pub(super) fn made(&self, from: &[Toolset], make: impl FnOnce() -> Toolset) -> Toolset {
+        self.picked(from, Vec::new(), make)
+    }
+
+    /// What the marked tools of these sets make together.
+    pub(super) fn picked(&self, from: &[Toolset], keep: Vec<bool>, make: impl FnOnce() -> Toolset) -> Toolset {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let made = match kept.iter().position(|it| it.keep == keep && is_same(&it.from, from)) {
+            Some(at) => kept.remove(at),
+            None => Made { from: from.to_vec(), keep, set: make() },
+        };
+        let set = made.set.clone();
+        kept.insert(0, made);
+        kept.truncate(MAX_KEPT);
+        set
+    }
+}
+
+fn is_same(some: &[Toolset], others: &[Toolset]) -> bool {
+    some.len() == others.len() && some.iter().zip(others).all(|(one, other)| one.is_same(other))
+}
