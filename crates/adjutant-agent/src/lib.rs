@@ -28,6 +28,7 @@ mod error;
 mod event;
 mod hooks;
 mod inbox;
+pub mod instructions;
 mod journal;
 mod mailbox;
 mod middleware;
@@ -42,6 +43,7 @@ mod record;
 mod report;
 mod run;
 mod running;
+pub mod sections;
 mod session;
 
 pub use act::{Act, ActId, Next};

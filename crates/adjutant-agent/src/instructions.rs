@@ -1,0 +1,214 @@
+//! What an agent is told to be: a text, a template, or what a source says when a run starts.
+
+mod error;
+#[cfg(feature = "template")]
+mod filters;
+#[cfg(feature = "template")]
+mod template;
+
+use std::{error::Error as StdError, fmt, sync::Arc};
+
+use adjutant_tool::Identity;
+use async_trait::async_trait;
+use serde_json::{Map, Value};
+
+pub use error::{InstructionError, InstructionErrorKind};
+#[cfg(feature = "template")]
+pub use template::Template;
+
+use crate::RunNo;
+
+/// What an agent is told to be: a text, a template, or what a source says.
+///
+/// Resolved once when a run starts, and frozen within it. A source wins over text and template, in whatever order they
+/// were set. Nothing at all, or a blank text, is no system prompt.
+#[derive(Clone, Default)]
+pub struct Instructions {
+    text: Text,
+    source: Option<Arc<dyn InstructionSource>>,
+}
+
+#[derive(Clone)]
+enum Text {
+    Plain(Arc<str>),
+    #[cfg(feature = "template")]
+    Template(Template),
+}
+
+/// What a source of instructions sees.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct InstructionContext {
+    /// Who is to run.
+    pub who: Arc<Identity>,
+    /// What the agent and the run know by name.
+    pub state: Arc<Map<String, Value>>,
+    /// The number of the run.
+    pub run: RunNo,
+}
+
+/// Says what an agent is told to be, once for each run.
+#[async_trait]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not say what an agent is told to be",
+    note = "`instructions_fn` makes a source of a function"
+)]
+pub trait InstructionSource: Send + Sync {
+    /// The instructions of this run, taken as they are: what is returned is not a template.
+    ///
+    /// # Errors
+    /// Whatever keeps the source from answering; the run fails with it.
+    ///
+    /// # Panics
+    /// A panic goes through to whoever resolves: nothing is held across the call, so catching it is safe.
+    async fn instructions(&self, cx: InstructionContext) -> Result<Arc<str>, InstructionError>;
+}
+
+/// A source made of a function, which is asked at each run start.
+///
+/// A closure that captures something returns an `async move` block.
+///
+/// # Example
+/// ```
+/// use adjutant_agent::instructions::{Instructions, instructions_fn};
+///
+/// let source = instructions_fn(async |cx| Ok(format!("You are {}.", cx.who.name)));
+/// let instructions = Instructions::new().source(source);
+/// ```
+pub fn instructions_fn<F, Fut, T>(make: F) -> FnInstructions<F>
+where
+    F: Fn(InstructionContext) -> Fut + Send + Sync,
+    Fut: Future<Output = Result<T, Box<dyn StdError + Send + Sync>>> + Send,
+    T: Into<Arc<str>>,
+{
+    FnInstructions { make }
+}
+
+/// A source made of a function; see [`instructions_fn`].
+pub struct FnInstructions<F> {
+    make: F,
+}
+
+impl Instructions {
+    /// No instructions.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the text, in place of a text or template before: exactly this one.
+    #[must_use]
+    pub fn text(self, text: impl Into<Arc<str>>) -> Self {
+        Self { text: Text::Plain(text.into()), ..self }
+    }
+
+    /// Sets the template, in place of a text or template before.
+    #[cfg(feature = "template")]
+    #[must_use]
+    pub fn template(self, template: Template) -> Self {
+        Self { text: Text::Template(template), ..self }
+    }
+
+    /// Sets the source, which wins over text and template.
+    #[must_use]
+    pub fn source(self, source: impl InstructionSource + 'static) -> Self {
+        Self { source: Some(Arc::new(source)), ..self }
+    }
+
+    /// The text of this run.
+    ///
+    /// # Errors
+    /// `Failed` if the source failed; `Missing`, `Template` and `Limit` if the template could not be rendered.
+    ///
+    /// # Panics
+    /// If the source panics.
+    pub async fn resolve(&self, cx: InstructionContext) -> Result<Arc<str>, InstructionError> {
+        if let Some(source) = &self.source {
+            let made = source.instructions(cx).await;
+            return made.map_err(|error| InstructionError::caused("the source of instructions failed", error.into()));
+        }
+        match &self.text {
+            Text::Plain(text) => Ok(Arc::clone(text)),
+            #[cfg(feature = "template")]
+            Text::Template(template) => template.render(&cx.state),
+        }
+    }
+}
+
+impl InstructionContext {
+    /// A run without state.
+    pub fn new(who: Arc<Identity>, run: RunNo) -> Self {
+        Self { who, state: Arc::default(), run }
+    }
+
+    /// Adds to the state; of several values with one name the last counts.
+    ///
+    /// An agent's state goes in before its run's.
+    #[must_use]
+    pub fn state(mut self, state: &Map<String, Value>) -> Self {
+        let known = Arc::make_mut(&mut self.state);
+        known.extend(state.iter().map(|(name, value)| (name.clone(), value.clone())));
+        self
+    }
+}
+
+#[async_trait]
+impl<F, Fut, T> InstructionSource for FnInstructions<F>
+where
+    F: Fn(InstructionContext) -> Fut + Send + Sync,
+    Fut: Future<Output = Result<T, Box<dyn StdError + Send + Sync>>> + Send,
+    T: Into<Arc<str>>,
+{
+    async fn instructions(&self, cx: InstructionContext) -> Result<Arc<str>, InstructionError> {
+        let made = (self.make)(cx).await;
+        made.map(Into::into).map_err(InstructionError::from)
+    }
+}
+
+impl Default for Text {
+    fn default() -> Self {
+        Text::Plain("".into())
+    }
+}
+
+impl From<&str> for Instructions {
+    fn from(text: &str) -> Self {
+        Self::new().text(text)
+    }
+}
+
+impl From<String> for Instructions {
+    fn from(text: String) -> Self {
+        Self::new().text(text)
+    }
+}
+
+impl From<Arc<str>> for Instructions {
+    fn from(text: Arc<str>) -> Self {
+        Self::new().text(text)
+    }
+}
+
+#[cfg(feature = "template")]
+impl From<Template> for Instructions {
+    fn from(template: Template) -> Self {
+        Self::new().template(template)
+    }
+}
+
+impl fmt::Debug for Instructions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Instructions");
+        match &self.text {
+            Text::Plain(text) => shown.field("bytes", &text.len()),
+            #[cfg(feature = "template")]
+            Text::Template(template) => shown.field("template", template),
+        };
+        shown.field("has_source", &self.source.is_some()).finish()
+    }
+}
+
+impl<F> fmt::Debug for FnInstructions<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FnInstructions").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,270 @@
+//! The parts of a system prompt: components register them, and they are rendered once when a run starts.
+
+mod kind;
+mod ready;
+mod tags;
+
+use std::{error::Error as StdError, fmt, sync::Arc};
+
+use adjutant_llm::ToolName;
+use adjutant_tool::Identity;
+use async_trait::async_trait;
+use serde_json::{Map, Value};
+
+pub use kind::{CustomSection, SectionKind};
+pub use ready::{FnSection, TextSection, section_fn, section_text};
+
+use crate::{
+    RunNo,
+    instructions::{InstructionContext, InstructionError, InstructionErrorKind, Instructions},
+};
+
+/// What stands between two texts of one section, and between two sections.
+const GAP: &str = "\n\n";
+
+/// What a function may fail with that makes a section.
+type BoxError = Box<dyn StdError + Send + Sync>;
+
+/// A part of a system prompt.
+#[async_trait]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a section of a system prompt",
+    note = "`section_text` makes one of a text, `section_fn` of a function"
+)]
+pub trait Section: Send + Sync {
+    /// Where the section stands, and what it is called.
+    fn kind(&self) -> SectionKind;
+
+    /// The text of the section in this run; none, or a blank one, if it does not apply.
+    ///
+    /// # Errors
+    /// Whatever keeps the section from being made; the run fails with it.
+    ///
+    /// # Panics
+    /// A panic goes through to whoever resolves: nothing is held across the call, so catching it is safe.
+    async fn render(&self, cx: &SectionContext) -> Result<Option<Arc<str>>, InstructionError>;
+}
+
+/// What a section sees of the run that starts.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct SectionContext {
+    /// Who is to run.
+    pub who: Arc<Identity>,
+    /// What the agent and the run know by name.
+    pub state: Arc<Map<String, Value>>,
+    /// The number of the run.
+    pub run: RunNo,
+    /// The tools that the run starts with, in order.
+    pub tools: Arc<[ToolName]>,
+}
+
+/// The sections that the components of an agent registered.
+///
+/// Sections of one kind stand together, in order of registration; a text that is there already is not said again.
+#[derive(Clone, Default)]
+pub struct Sections {
+    sections: Vec<Arc<dyn Section>>,
+    off: Vec<SectionKind>,
+    limits: Vec<(SectionKind, usize)>,
+}
+
+/// The texts of one kind.
+struct Group {
+    kind: SectionKind,
+    texts: Vec<Arc<str>>,
+    bytes: usize,
+}
+
+/// The system prompt of a run: the instructions, and the sections around them.
+///
+/// To be made anew when a run starts, and kept until it ends. Empty if there is nothing to say.
+///
+/// Cancel: nothing is lost.
+///
+/// # Errors
+/// Those of [`Instructions::resolve`] and [`Sections::render`].
+///
+/// # Panics
+/// If a source or a section panics; everything can be used again afterwards.
+pub async fn resolve_system(
+    instructions: &Instructions,
+    sections: &Sections,
+    cx: &SectionContext,
+) -> Result<Arc<str>, InstructionError> {
+    let text = instructions.resolve(cx.into()).await?;
+    sections.render(text, cx).await
+}
+
+impl Sections {
+    /// No sections.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a section.
+    #[must_use]
+    pub fn section(mut self, section: impl Section + 'static) -> Self {
+        self.sections.push(Arc::new(section));
+        self
+    }
+
+    /// Adds what others registered, after what is here: sections, what is off, and limits.
+    #[must_use]
+    pub fn merge(mut self, others: &Sections) -> Self {
+        self.sections.extend(others.sections.iter().cloned());
+        self.off.extend(others.off.iter().cloned());
+        self.limits.extend(others.limits.iter().cloned());
+        self
+    }
+
+    /// Adds what is known of the project.
+    ///
+    /// A note before it tells the model to treat it as its own knowledge.
+    #[must_use]
+    pub fn project_context(self, text: impl Into<Arc<str>>) -> Self {
+        self.section(section_text(SectionKind::ProjectContext, text))
+    }
+
+    /// Adds habits of careful work, in a default text.
+    #[must_use]
+    pub fn behavioral_constraints(self) -> Self {
+        self.section(section_text(SectionKind::BehavioralConstraints, ready::CONSTRAINTS))
+    }
+
+    /// Switches a kind off, whoever registered it or will.
+    #[must_use]
+    pub fn without(mut self, kind: SectionKind) -> Self {
+        self.off.push(kind);
+        self
+    }
+
+    /// Sets how many bytes the section of a kind may have; the last one counts.
+    ///
+    /// [`SectionKind::max_bytes`] without it.
+    #[must_use]
+    pub fn max_bytes(mut self, kind: SectionKind, bytes: usize) -> Self {
+        self.limits.push((kind, bytes));
+        self
+    }
+
+    /// Whether nothing is registered.
+    pub fn is_empty(&self) -> bool {
+        self.sections.is_empty()
+    }
+
+    /// The system prompt around these instructions.
+    ///
+    /// With nothing but instructions it is exactly their text. As soon as another section has something to say, each
+    /// that has stands in tags of its name, in the order of [`SectionKind`]; within them, whatever looks like the tag
+    /// of a section is defused by writing its `<` as `&lt;`.
+    ///
+    /// # Errors
+    /// What a section failed with; `Limit` if one is longer than it may be: nothing is cut.
+    ///
+    /// # Panics
+    /// If a section panics.
+    pub async fn render(&self, instructions: Arc<str>, cx: &SectionContext) -> Result<Arc<str>, InstructionError> {
+        let mut groups: Vec<Group> = Vec::new();
+        self.put(&mut groups, SectionKind::Instructions, instructions)?;
+        for section in &self.sections {
+            let kind = section.kind();
+            if self.off.contains(&kind) {
+                continue;
+            }
+            let made = section.render(cx).await;
+            let made = made.map_err(|error| {
+                InstructionError::caused(format!("section {} could not be made", kind.tag()), error.into())
+            });
+            if let Some(text) = made? {
+                self.put(&mut groups, kind, text)?;
+            }
+        }
+        groups.sort_by_key(|group| group.kind.place());
+        Ok(match groups.as_slice() {
+            [] => "".into(),
+            [Group { kind: SectionKind::Instructions, texts, .. }] => match texts.as_slice() {
+                [text] => Arc::clone(text),
+                texts => texts.join(GAP).into(),
+            },
+            groups => tagged(groups).into(),
+        })
+    }
+
+    /// Puts a text among those of its kind.
+    fn put(&self, groups: &mut Vec<Group>, kind: SectionKind, text: Arc<str>) -> Result<(), InstructionError> {
+        if text.trim().is_empty() || self.off.contains(&kind) {
+            return Ok(());
+        }
+        let limit = self.limit(&kind);
+        let known = groups.iter().position(|group| group.kind == kind);
+        let group = match known {
+            Some(at) => &mut groups[at],
+            None => groups.push_mut(Group { kind, texts: Vec::new(), bytes: 0 }),
+        };
+        if group.texts.contains(&text) {
+            return Ok(());
+        }
+        let gap = if group.texts.is_empty() { 0 } else { GAP.len() };
+        group.bytes += gap + text.len();
+        if group.bytes > limit {
+            let message = format!("section {} is longer than its limit: {limit} bytes", group.kind.tag());
+            return Err(InstructionError::new(InstructionErrorKind::Limit, message));
+        }
+        group.texts.push(text);
+        Ok(())
+    }
+
+    fn limit(&self, kind: &SectionKind) -> usize {
+        let set = self.limits.iter().rev().find(|(of, _)| of == kind);
+        set.map_or_else(|| kind.max_bytes(), |(_, bytes)| *bytes)
+    }
+}
+
+fn tagged(groups: &[Group]) -> String {
+    let kinds: Vec<&SectionKind> = groups.iter().map(|group| &group.kind).collect();
+    let one = |group: &Group| {
+        let note = group.kind.note().into_iter();
+        let texts: Vec<&str> = note.chain(group.texts.iter().map(|text| &**text)).collect();
+        tags::wrap(group.kind.tag(), &texts.join(GAP), &kinds)
+    };
+    groups.iter().map(one).collect::<Vec<_>>().join(GAP)
+}
+
+impl SectionContext {
+    /// A run without state and tools.
+    pub fn new(who: Arc<Identity>, run: RunNo) -> Self {
+        Self { who, state: Arc::default(), run, tools: Arc::default() }
+    }
+
+    /// Sets the state.
+    #[must_use]
+    pub fn state(self, state: Arc<Map<String, Value>>) -> Self {
+        Self { state, ..self }
+    }
+
+    /// Sets which tools there are.
+    #[must_use]
+    pub fn tools(self, tools: impl IntoIterator<Item = ToolName>) -> Self {
+        Self { tools: tools.into_iter().collect(), ..self }
+    }
+
+    /// Whether there is a tool of this name.
+    pub fn has_tool(&self, name: &str) -> bool {
+        self.tools.iter().any(|tool| &*tool.0 == name)
+    }
+}
+
+impl From<&SectionContext> for InstructionContext {
+    fn from(cx: &SectionContext) -> Self {
+        Self { who: Arc::clone(&cx.who), state: Arc::clone(&cx.state), run: cx.run }
+    }
+}
+
+impl fmt::Debug for Sections {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kinds: Vec<_> = self.sections.iter().map(|section| section.kind()).collect();
+        let mut shown = f.debug_struct("Sections");
+        shown.field("sections", &kinds).field("off", &self.off).field("limits", &self.limits).finish()
+    }
+}

@@ -1,0 +1,94 @@
+//! Sections that need no type of their own, and the default text of the behavioural constraints.
+
+use std::{fmt, sync::Arc};
+
+use async_trait::async_trait;
+
+use super::{BoxError, Section, SectionContext, SectionKind};
+use crate::instructions::InstructionError;
+
+/// Habits of careful work.
+pub(super) const CONSTRAINTS: &str = "\
+- When a path was not found, find out what is really there before you use that path, or one like it, again.
+- After an error, find its cause before you act. Never try the same action a third time unchanged.
+- When five calls in a row have brought you no further, stop, question your approach, and choose another one.
+- Read a file before you change it, and search before you assume where something is or how it works.
+- Read an error message to its end: it often names the cure.
+- Change only what must change; prefer a small, exact edit to writing a whole file anew.
+- Before work of several steps, outline a plan, and follow it until you learn better.
+- Of the tools that would do, take the most specific one.
+- When few turns are left, do what matters most first, and say what is done and what is still open.";
+
+/// A section that always says the same.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TextSection {
+    kind: SectionKind,
+    text: Arc<str>,
+}
+
+/// A section made of a function; see [`section_fn`].
+pub struct FnSection<F> {
+    kind: SectionKind,
+    make: F,
+}
+
+/// A section that always says the same.
+pub fn section_text(kind: SectionKind, text: impl Into<Arc<str>>) -> TextSection {
+    TextSection { kind, text: text.into() }
+}
+
+/// A section made of a function, which is asked at each run start.
+///
+/// A closure that captures something returns an `async move` block.
+///
+/// # Example
+/// ```
+/// use adjutant_agent::sections::{SectionKind, Sections, section_fn};
+///
+/// let notes = section_fn(SectionKind::NotesProtocol, async |cx| {
+///     Ok(cx.has_tool("list_notes").then_some("Look for notes of other agents before you start."))
+/// });
+/// let sections = Sections::new().section(notes);
+/// ```
+pub fn section_fn<F, Fut, T>(kind: SectionKind, make: F) -> FnSection<F>
+where
+    F: Fn(SectionContext) -> Fut + Send + Sync,
+    Fut: Future<Output = Result<Option<T>, BoxError>> + Send,
+    T: Into<Arc<str>>,
+{
+    FnSection { kind, make }
+}
+
+#[async_trait]
+impl Section for TextSection {
+    fn kind(&self) -> SectionKind {
+        self.kind.clone()
+    }
+
+    async fn render(&self, _: &SectionContext) -> Result<Option<Arc<str>>, InstructionError> {
+        Ok(Some(Arc::clone(&self.text)))
+    }
+}
+
+#[async_trait]
+impl<F, Fut, T> Section for FnSection<F>
+where
+    F: Fn(SectionContext) -> Fut + Send + Sync,
+    Fut: Future<Output = Result<Option<T>, BoxError>> + Send,
+    T: Into<Arc<str>>,
+{
+    fn kind(&self) -> SectionKind {
+        self.kind.clone()
+    }
+
+    async fn render(&self, cx: &SectionContext) -> Result<Option<Arc<str>>, InstructionError> {
+        let made = (self.make)(cx.clone()).await;
+        made.map(|text| text.map(Into::into)).map_err(InstructionError::from)
+    }
+}
+
+impl<F> fmt::Debug for FnSection<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FnSection").field("kind", &self.kind).finish_non_exhaustive()
+    }
+}
