@@ -55,7 +55,7 @@ pub enum Answer {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         args: Option<Arc<str>>,
         /// Whether the same need not be asked again in this run.
-        #[serde(default, skip_serializing_if = "is_false")]
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         for_run: bool,
     },
     /// It may not be done. Fits `Approval` and `Authorisation`.
@@ -236,9 +236,4 @@ impl Ask {
 
 fn unfit(message: String) -> ToolError {
     ToolError::new(ToolErrorKind::InvalidArguments, message)
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
-fn is_false(flag: &bool) -> bool {
-    !flag
 }

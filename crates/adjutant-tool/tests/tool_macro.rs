@@ -7,7 +7,7 @@ use std::{
 };
 
 use adjutant_tool::{
-    Bound, CallContext, ErasedTool, Replay, ToolError, ToolErrorKind, llm::CallResult, schemars, serde, tool,
+    Approval, Bound, CallContext, ErasedTool, Replay, ToolError, ToolErrorKind, llm::CallResult, schemars, serde, tool,
 };
 use serde_json::{Value, json};
 
@@ -49,6 +49,7 @@ async fn tool_says_what_its_function_says() {
     assert_eq!(*spec.decl.schema, schema);
     assert_eq!((spec.name().as_str(), &*spec.decl.description), ("add", "Adds two whole numbers.\n\nExactly."));
     assert_eq!((spec.title.clone(), spec.replay, spec.sequential, spec.timeout), (None, Replay::Once, false, None));
+    assert_eq!((spec.approval, spec.max_output, spec.external), (Approval::Never, None, false));
     assert!(Arc::ptr_eq(&spec.decl.schema, &ErasedTool::spec(&add).decl.schema));
     assert_eq!(text(add, r#"{"a": 9007199254740993, "b": "1"}"#).await, "9007199254740994");
     assert_eq!((add::run(1, 2), format!("{add:?}").as_str()), (3, "add"));
@@ -67,7 +68,9 @@ fn old_names(mut args: Value) -> Value {
     title = "Search the web",
     replay = "pure",
     sequential,
+    approval,
     timeout_secs = 30,
+    max_output = 4_000,
     rewrite = old_names,
     deny_unknown_fields
 )]
@@ -80,6 +83,7 @@ async fn tool_takes_every_option() {
     let spec = ErasedTool::spec(&search);
     assert_eq!((spec.name().as_str(), spec.title.as_deref()), ("web-search", Some("Search the web")));
     assert_eq!((spec.replay, spec.sequential, spec.timeout), (Replay::Pure, true, Some(Duration::from_secs(30))));
+    assert_eq!((spec.approval, spec.max_output, spec.external), (Approval::Always, Some(4_000), false));
     assert_eq!(
         (&spec.decl.schema["required"], &spec.decl.schema["additionalProperties"]),
         (&json!(["query"]), &json!(false))

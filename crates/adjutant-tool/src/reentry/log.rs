@@ -48,6 +48,9 @@ impl Log {
         if let Some(error) = self.diverged.take() {
             return Entered::Failed(error);
         }
+        if self.is_cut {
+            return Entered::Dropped;
+        }
         match (outcome, self.steps.get(self.at)) {
             (Some(Err(error)), _) => Entered::Failed(error),
             (Some(Ok(_)), Some(step)) => {
@@ -55,7 +58,6 @@ impl Log {
                 Entered::Failed(ToolError::new(ToolErrorKind::Diverged, message))
             }
             (Some(Ok(output)), None) => Entered::Ended(output),
-            (None, _) if self.is_cut => Entered::Dropped,
             (None, _) => Entered::Waiting(self.steps.iter().filter_map(Step::waiting).collect()),
         }
     }
@@ -158,10 +160,10 @@ impl Log {
         Some(self.at - 1)
     }
 
+    /// Whether the entry is dropped here, or was before: then the log learns nothing more.
     fn cuts(&mut self, at: usize, cuts: &[fn(usize) -> Cut]) -> bool {
-        let is_cut = cuts.iter().any(|cut| self.cut == Some(cut(at + 1)));
-        self.is_cut |= is_cut;
-        is_cut
+        self.is_cut |= cuts.iter().any(|cut| self.cut == Some(cut(at + 1)));
+        self.is_cut
     }
 
     fn diverge(&mut self, message: String) -> ToolError {

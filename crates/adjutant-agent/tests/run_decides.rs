@@ -1,0 +1,297 @@
+//! What a run decides, record by record, without a port.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use adjutant_agent::{
+    Act, ActId, Admission, Answered, AtLimit, CancelBy, Limit, Limits, Next, Outcome, Pause, Record, Run, RunNo, Seq,
+    Stamped, TurnNo, Why,
+};
+use adjutant_llm::{
+    Block, Call, CallId, CallResult, Entry, ModelId, Overflow, Reply, Status, Stop, ThreadId, UserMessage,
+};
+use adjutant_tool::{Answer, Ask, Replay};
+
+/// A run, and the number of its newest record.
+struct Desk {
+    run: Run,
+    seq: u64,
+}
+
+impl Desk {
+    fn began(limits: Limits) -> Self {
+        let mut desk = Self { run: Run::new(), seq: 0 };
+        let prompts = vec![Entry::User(UserMessage::text("Go."))];
+        desk.take([Record::Began { run: RunNo(1), prompts, limits }]);
+        desk
+    }
+
+    fn take(&mut self, records: impl IntoIterator<Item = Record>) {
+        for record in records {
+            self.seq += 1;
+            let stamped = Stamped::new(Seq(self.seq), self.seq, ThreadId::from("main"), record);
+            self.run.apply(&stamped).expect("the record follows");
+        }
+    }
+
+    fn next(&self) -> Next {
+        self.run.next(&BTreeSet::new())
+    }
+
+    /// Takes what the run decides until it wants something else.
+    fn decide(&mut self) -> Next {
+        loop {
+            match self.next() {
+                Next::Decide(records) => self.take(records),
+                other => return other,
+            }
+        }
+    }
+
+    /// Performs the turn up to its reply.
+    fn reply(&mut self, turn: u64, stop: Stop, calls: u32) {
+        let turn = TurnNo(turn);
+        assert_eq!(self.decide(), Next::Start(vec![Act::Prepare { turn }]));
+        self.take([Record::prepared(turn, ModelId::from("t/m"), Vec::new())]);
+        assert_eq!(self.decide(), Next::Start(vec![Act::Ask { turn, attempt: 0 }]));
+        self.take([Record::replied(turn, reply(turn.0, stop, calls), None)]);
+    }
+
+    fn launch(&mut self, acts: Vec<Act>) {
+        let records = self.run.intent(&acts);
+        self.take(records);
+    }
+
+    fn results(&self) -> Vec<Status> {
+        match self.run.history().iter().next_back().map(|stored| &stored.entry) {
+            Some(Entry::Turn(turn)) => turn.results().iter().map(|result| result.status).collect(),
+            other => panic!("no turn at the end, but {other:?}"),
+        }
+    }
+}
+
+fn reply(turn: u64, stop: Stop, calls: u32) -> Arc<Reply> {
+    let mut reply = Reply::new(ModelId::from("t/m"), stop);
+    reply.blocks = (0..calls).map(|block| Arc::new(Block::Call(Call::new(id(turn, block), "act", "{}")))).collect();
+    if calls == 0 {
+        reply.blocks.push(Arc::new(Block::text("said")));
+    }
+    Arc::new(reply)
+}
+
+fn id(turn: u64, block: u32) -> CallId {
+    CallId { turn, attempt: 0, block }
+}
+
+fn allow(call: CallId, replay: Replay, sequential: bool) -> Record {
+    let admission = Admission::Allow { args: "{}".into(), changed: false, title: None, replay, sequential };
+    Record::Admitted { call, admission }
+}
+
+fn pause(call: CallId, key: Option<&str>) -> Arc<Pause> {
+    let call = Call::new(call, "act", "{}");
+    Arc::new(Pause::of_call(&ThreadId::from("main"), call, key, Ask::approval("May it?"), 0))
+}
+
+fn ask(call: CallId, sequential: bool) -> Record {
+    Record::Admitted { call, admission: Admission::Ask { pause: pause(call, None), sequential } }
+}
+
+fn enter(call: CallId, replay: Replay, again: bool) -> Act {
+    Act::Call { call, replay, again }
+}
+
+fn admit(call: CallId) -> Act {
+    Act::Admit { call }
+}
+
+fn answered(pause: &Arc<Pause>, answer: Answer) -> Record {
+    Record::Resumed { answers: vec![Answered { pause: pause.id.clone(), answer }] }
+}
+
+#[test]
+fn call_is_admitted_again_when_its_approval_came_after_parking() {
+    let mut desk = Desk::began(Limits::new());
+    desk.reply(1, Stop::Calls, 1);
+    let (call, waits) = (id(1, 0), pause(id(1, 0), None));
+    assert_eq!(desk.decide(), Next::Start(vec![admit(call)]));
+    desk.take([ask(call, false)]);
+    assert_eq!(desk.decide(), Next::Start(vec![Act::Answer { pause: 0 }]));
+    desk.take([Record::Unanswered { pause: waits.id.clone() }]);
+    assert_eq!(desk.decide(), Next::Park(vec![Arc::clone(&waits)]));
+    desk.take([answered(&waits, Answer::approve())]);
+    assert_eq!(desk.decide(), Next::Start(vec![admit(call)]));
+    desk.take([allow(call, Replay::Once, false)]);
+    assert_eq!(desk.decide(), Next::Start(vec![enter(call, Replay::Once, false)]));
+}
+
+#[test]
+fn call_that_needs_nothing_runs_when_its_sibling_waits() {
+    let mut desk = Desk::began(Limits::new());
+    desk.reply(1, Stop::Calls, 2);
+    desk.take([ask(id(1, 0), false), allow(id(1, 1), Replay::Once, false)]);
+    let acts = vec![Act::Answer { pause: 0 }, enter(id(1, 1), Replay::Once, false)];
+    assert_eq!(desk.decide(), Next::Start(acts.clone()));
+    desk.launch(acts);
+    let busy = BTreeSet::from([ActId::Answer(0), ActId::Call(id(1, 1))]);
+    assert_eq!(desk.run.next(&busy), Next::Wait { until_ms: None, stop: Vec::new() });
+    let waits = pause(id(1, 0), None);
+    desk.take([Record::Unanswered { pause: waits.id.clone() }]);
+    let busy = BTreeSet::from([ActId::Call(id(1, 1))]);
+    assert_eq!(desk.run.next(&busy), Next::Wait { until_ms: None, stop: Vec::new() });
+    desk.take([Record::returned(id(1, 1), CallResult::ok("done"))]);
+    assert_eq!(desk.decide(), Next::Park(vec![waits]));
+}
+
+#[test]
+fn call_waits_for_the_one_before_it_when_the_batch_is_sequential() {
+    let mut desk = Desk::began(Limits::new());
+    desk.reply(1, Stop::Calls, 2);
+    desk.take([ask(id(1, 0), true), allow(id(1, 1), Replay::Once, false)]);
+    assert_eq!(desk.decide(), Next::Start(vec![Act::Answer { pause: 0 }]));
+    let waits = pause(id(1, 0), None);
+    desk.take([Record::Unanswered { pause: waits.id.clone() }]);
+    assert_eq!(desk.decide(), Next::Park(vec![waits]));
+}
+
+#[test]
+fn body_is_entered_again_when_what_it_waits_for_was_answered() {
+    let mut desk = Desk::began(Limits::new());
+    desk.reply(1, Stop::Calls, 1);
+    let (call, waits) = (id(1, 0), pause(id(1, 0), Some("word")));
+    desk.take([allow(call, Replay::Resumable, false)]);
+    desk.launch(vec![enter(call, Replay::Resumable, false)]);
+    desk.take([
+        Record::Paused { pause: Arc::clone(&waits) },
+        Record::Unanswered { pause: waits.id.clone() },
+        Record::Suspended { call, pauses: vec![Arc::clone(&waits)] },
+    ]);
+    assert_eq!(desk.decide(), Next::Park(vec![Arc::clone(&waits)]));
+    desk.take([answered(&waits, Answer::approve())]);
+    assert_eq!(desk.decide(), Next::Start(vec![enter(call, Replay::Resumable, true)]));
+}
+
+#[test]
+fn waiting_calls_are_closed_when_a_parked_run_is_cancelled() {
+    let mut desk = Desk::began(Limits::new());
+    desk.reply(1, Stop::Calls, 2);
+    desk.take([ask(id(1, 0), false), allow(id(1, 1), Replay::Once, false)]);
+    desk.launch(vec![enter(id(1, 1), Replay::Once, false)]);
+    desk.take([Record::CancelAsked { by: CancelBy::User }]);
+    assert_eq!(desk.decide(), Next::Done(Outcome::Cancelled { by: CancelBy::User }));
+    assert_eq!(desk.results(), [Status::Cancelled, Status::OutcomeUnknown]);
+}
+
+#[test]
+fn run_asks_for_more_and_goes_on_when_its_turns_are_spent() {
+    let mut desk = Desk::began(Limits::new().max_turns(1).at_limit(AtLimit::Ask));
+    desk.reply(1, Stop::Calls, 1);
+    desk.take([allow(id(1, 0), Replay::Once, false)]);
+    desk.launch(vec![enter(id(1, 0), Replay::Once, false)]);
+    desk.take([Record::returned(id(1, 0), CallResult::ok("done")), Record::settled(TurnNo(1))]);
+    assert_eq!(desk.decide(), Next::Start(vec![Act::Answer { pause: 0 }]));
+    let waits = Arc::clone(desk.run.pauses().next().expect("the run asks"));
+    desk.take([Record::Answered { pause: waits.id.clone(), answer: Answer::extend(2) }]);
+    desk.reply(2, Stop::Calls, 0);
+    assert_eq!(desk.run.limits().and_then(|limits| limits.max_turns), Some(3));
+}
+
+#[test]
+fn run_has_a_last_turn_without_tools_when_more_is_declined() {
+    let mut desk = Desk::began(Limits::new().max_turns(1).at_limit(AtLimit::Ask));
+    desk.reply(1, Stop::Calls, 1);
+    desk.take([allow(id(1, 0), Replay::Once, false)]);
+    desk.launch(vec![enter(id(1, 0), Replay::Once, false)]);
+    desk.take([Record::returned(id(1, 0), CallResult::ok("done")), Record::settled(TurnNo(1))]);
+    assert_eq!(desk.decide(), Next::Start(vec![Act::Answer { pause: 0 }]));
+    let waits = Arc::clone(desk.run.pauses().next().expect("the run asks"));
+    desk.take([Record::Answered {
+        pause: waits.id.clone(),
+        answer: Answer::Decline { message: Some("Stop.".into()) },
+    }]);
+    desk.reply(2, Stop::Calls, 1);
+    assert_eq!(desk.decide(), Next::Start(vec![Act::Settle { turn: TurnNo(2) }]));
+    assert_eq!(desk.results(), [Status::OverLimit]);
+    desk.take([Record::settled(TurnNo(2))]);
+    assert_eq!(desk.decide(), Next::Done(Outcome::Limit { limit: Limit::Turns }));
+}
+
+#[test]
+fn run_ends_at_its_limit_without_a_request_when_an_effect_says_so() {
+    let mut desk = Desk::began(Limits::new());
+    let turn = TurnNo(1);
+    assert_eq!(desk.decide(), Next::Start(vec![Act::Prepare { turn }]));
+    let Record::Prepared { turn, edits, model, hidden, memos, reports, spent, cost, .. } =
+        Record::prepared(turn, ModelId::from("t/m"), Vec::new())
+    else {
+        unreachable!("that is what it makes")
+    };
+    let stop = Some(Limit::Stalled);
+    desk.take([Record::Prepared { turn, edits, model, hidden, memos, reports, spent, cost, stop }]);
+    assert_eq!(desk.decide(), Next::Done(Outcome::Limit { limit: Limit::Stalled }));
+    let who = Arc::new(adjutant_tool::Identity::root("main".into(), "a", "a"));
+    assert_eq!(desk.run.result(&who).expect("it has ended").turns, 0, "no request was made");
+}
+
+#[test]
+fn run_winds_up_when_its_time_is_spent() {
+    let mut desk = Desk::began(Limits::new());
+    desk.reply(1, Stop::Calls, 1);
+    desk.take([allow(id(1, 0), Replay::Once, false)]);
+    desk.launch(vec![enter(id(1, 0), Replay::Once, false)]);
+    desk.take([Record::Exhausted { limit: Limit::Time }]);
+    let busy = BTreeSet::from([ActId::Call(id(1, 0))]);
+    assert_eq!(desk.run.next(&busy), Next::Wait { until_ms: None, stop: vec![ActId::Call(id(1, 0))] });
+    desk.take([Record::returned(id(1, 0), CallResult::new(Status::Cancelled, "stopped"))]);
+    assert_eq!(desk.decide(), Next::Done(Outcome::Limit { limit: Limit::Time }));
+}
+
+#[test]
+fn run_goes_on_when_a_message_was_placed_after_its_answer() {
+    let mut desk = Desk::began(Limits::new());
+    desk.reply(1, Stop::End, 0);
+    assert_eq!(desk.decide(), Next::Start(vec![Act::Settle { turn: TurnNo(1) }]));
+    let content = Entry::User(UserMessage::text("And this?"));
+    let lane = adjutant_agent::Lane::FollowUp;
+    desk.take([
+        Record::Queued { item: 1, lane, content },
+        Record::settled(TurnNo(1)),
+        Record::Placed { items: vec![1] },
+    ]);
+    desk.reply(2, Stop::End, 0);
+    desk.take([Record::settled(TurnNo(2))]);
+    let reply = Arc::clone(desk.run.reply().expect("it said something"));
+    assert_eq!(desk.decide(), Next::Done(Outcome::Finished { reply, why: Why::Answer }));
+}
+
+#[test]
+fn run_goes_on_when_its_reply_was_interrupted_and_nobody_cancelled() {
+    let mut desk = Desk::began(Limits::new());
+    desk.reply(1, Stop::Interrupted, 1);
+    assert_eq!(desk.decide(), Next::Start(vec![Act::Settle { turn: TurnNo(1) }]));
+    assert_eq!(desk.results(), [Status::Cancelled]);
+    desk.take([Record::settled(TurnNo(1))]);
+    assert_eq!(desk.decide(), Next::Start(vec![Act::Prepare { turn: TurnNo(2) }]));
+}
+
+#[test]
+fn turn_is_prepared_again_when_its_request_did_not_fit() {
+    let mut desk = Desk::began(Limits::new());
+    let turn = TurnNo(1);
+    desk.decide();
+    desk.take([
+        Record::prepared(turn, ModelId::from("t/m"), Vec::new()),
+        Record::Overflowed { turn, overflow: Overflow::default() },
+    ]);
+    assert_eq!(desk.decide(), Next::Start(vec![Act::Prepare { turn }]));
+}
+
+#[test]
+fn answers_are_refused_when_nobody_asked() {
+    let mut desk = Desk::began(Limits::new());
+    let seq = desk.seq + 1;
+    let record = answered(&pause(id(1, 0), None), Answer::approve());
+    let stamped = Stamped::new(Seq(seq), seq, ThreadId::from("main"), record);
+    let illegal = desk.run.apply(&stamped).expect_err("nothing waits");
+    assert_eq!(illegal.why, "no such pause is open");
+    desk.decide();
+}
