@@ -27,13 +27,16 @@ pub struct Agent {
 impl Agent {
     /// An agent with this model, without tools and instructions, in a new session that lives in memory.
     pub fn new(model: impl Model + 'static) -> Self {
-        let agent = Self {
-            setup: Arc::new(Setup::new(model)),
+        let setup = Setup::new(model);
+        let (id, journal) = (new_id(&*setup.world), Arc::new(MemoryJournal::new()));
+        let mut who = Identity::clone(&setup.who);
+        who.agent_id = Arc::clone(&id);
+        Self {
+            setup: Arc::new(setup.who(who)),
             limits: Limits::new(),
             journal: None,
-            session: Arc::new(Session::new(LogId("".into()), Arc::new(MemoryJournal::new()))),
-        };
-        agent.new_session()
+            session: Arc::new(Session::new(LogId(id), journal)),
+        }
     }
 
     /// Sets the agent's name; `agent` without it.
@@ -165,10 +168,10 @@ impl Agent {
     /// The same agent in a new, empty session.
     #[must_use]
     pub fn new_session(&self) -> Self {
-        let id = format!("{:032x}", self.setup.world.id());
+        let id = new_id(&*self.setup.world);
         let mut who = Identity::clone(&self.setup.who);
-        who.agent_id = id.as_str().into();
-        self.clone().with(|setup| setup.who(who)).session(LogId(id.into()))
+        who.agent_id = Arc::clone(&id);
+        self.clone().with(|setup| setup.who(who)).session(LogId(id))
     }
 
     /// The same agent in the session of that log; what its journal holds is read when the first run begins.
@@ -265,6 +268,11 @@ impl Agent {
         self.setup = Arc::new(change(Arc::unwrap_or_clone(self.setup)));
         self
     }
+}
+
+/// An id that no session had before, as 32 hexadecimal digits.
+fn new_id(world: &dyn World) -> Arc<str> {
+    format!("{:032x}", world.id()).into()
 }
 
 impl fmt::Debug for Agent {

@@ -18,7 +18,6 @@ use serde_json::{Map, Value};
 
 use crate::{IntoOutput, Json, ToolError};
 
-/// Where a tool keeps its schema.
 /// Runs a body that blocks on a thread of its own, so that it holds up nobody. Its panic stays its own.
 ///
 /// # Errors
@@ -33,7 +32,7 @@ pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'stat
     })
 }
 
-/// The schema of a tool, made once.
+/// Where a tool keeps its schema, made once.
 pub type SchemaCell = OnceLock<Arc<Value>>;
 
 /// The schema of an argument struct: an object of draft 2020-12, everything inlined, without a title.

@@ -50,7 +50,7 @@ impl Identity {
             depth: 0,
             task: None,
             call: None,
-            prefix: "".into(),
+            prefix: Arc::default(),
         }
     }
 
