@@ -1,0 +1,66 @@
+//! Compaction at work: one long run in a small window, and a summary that takes the place of its beginning.
+
+use std::sync::Arc;
+
+use adjutant::{
+    Agent, EventKind, Limits,
+    agent::effects::Compact,
+    llm::{Block, Call, CallId, Chunk, Model, ModelInfo, Reply, Request, Script, ScriptedModel, Stop, model_fn},
+    tool,
+};
+use futures_util::stream;
+
+/// How many pages are read.
+const PAGES: u64 = 60;
+
+/// Reads a page.
+#[tool(replay = "pure")]
+fn read(page: u64) -> String {
+    format!("page {page}: {}", "many words ".repeat(200))
+}
+
+/// Reads page after page, then answers; its window holds some twenty of them.
+fn reader() -> impl Model {
+    let mut info = ModelInfo::new("example/reader");
+    info.context_window = 20_000;
+    info.max_output_tokens = 1_000;
+    model_fn(info, |request: Request| {
+        let (turn, attempt) = (request.turn(), request.attempt);
+        let mut reply = Reply::new("example/reader".into(), Stop::End);
+        if turn <= PAGES {
+            let id = CallId { turn, attempt, block: 0 };
+            reply.blocks.push(Arc::new(Block::Call(Call::new(id, "read", format!("{{\"page\":{turn}}}")))));
+            reply.stop = Stop::Calls;
+        } else {
+            reply.blocks.push(Arc::new(Block::text("That was the whole book.")));
+        }
+        let (model, reply) = (reply.model.clone(), Arc::new(reply));
+        let start = Chunk::Start { attempt, model, limits: Box::default(), warnings: Vec::new() };
+        Box::pin(stream::iter([Ok(start), Ok(Chunk::Done(reply))]))
+    })
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let summaries = (0..PAGES).map(|n| Script::new().text(format!("Summary {n}: the book goes on.")));
+    let compact = Compact::new().keep_recent_tokens(4_000).model(ScriptedModel::new(summaries));
+    let agent = Agent::new(reader()).tool(read).effect(compact).limits(Limits::new().unlimited_turns());
+    let mut running = agent.stream("Read the book.")?;
+    let mut times = 0;
+    while let Some(event) = running.next().await {
+        if let EventKind::Report { by, data } = event.kind {
+            times += 1;
+            if times == 1 {
+                println!("{by}: {data}");
+            }
+        }
+    }
+    let result = running.result().ok_or("it has ended")??;
+    println!("{} after {} turns, compacted {} times", result.text(), result.turns, times);
+    println!("the history holds {} entries, the next request shows {}", agent.transcript().len(), shown(&agent).await?);
+    Ok(())
+}
+
+async fn shown(agent: &Agent) -> Result<usize, adjutant::Error> {
+    Ok(agent.preview("And now?").await?.entries.len())
+}

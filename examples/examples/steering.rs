@@ -1,0 +1,53 @@
+//! Steering: messages that reach an agent while it works, and one that is withdrawn in time.
+
+use adjutant::{
+    Agent, EventKind,
+    llm::{Entry, Origin, Script, ScriptedModel},
+    tool,
+};
+use serde_json::json;
+
+/// Reads a chapter.
+#[tool(replay = "pure")]
+fn read_chapter(number: u32) -> String {
+    format!("chapter {number} is long")
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let script = [
+        Script::new().call("read_chapter", json!({"number": 1})),
+        Script::new().text("Chapter one, in German: ..."),
+        Script::new().text("And a title: Der lange Weg."),
+    ];
+    let agent = Agent::new(ScriptedModel::new(script)).tool(read_chapter);
+    let mut running = agent.stream("Sum up chapter one.")?;
+    while let Some(event) = running.next().await {
+        match event.kind {
+            EventKind::ToolStarted { name, .. } => {
+                println!("{name} runs; the user steers");
+                agent.steer("In German, please.")?;
+                agent.follow_up("Then find a title.")?;
+                let mistake = agent.follow_up("And order a pizza.")?;
+                println!("withdrawn in time: {}", mistake.withdraw());
+            }
+            EventKind::EntryAdded { content } => {
+                if let Entry::User(message) = &*content {
+                    let text = message.content[0].as_text().unwrap_or_default();
+                    println!("{}: {text}", who(&message.origin));
+                }
+            }
+            EventKind::ReplyFinished { reply, .. } => println!("agent: {}", reply.text()),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn who(origin: &Origin) -> &'static str {
+    match origin {
+        Origin::Steering => "steered",
+        Origin::FollowUp => "followed up",
+        _ => "asked",
+    }
+}

@@ -1,0 +1,56 @@
+//! A tree of agents under one budget: children work in parallel, and nobody spends more than the root allows.
+
+use adjutant::{
+    Agent, CallContext, EventKind, Limits, Replay, ToolError,
+    agent::{Caps, Spawn},
+    llm::{Script, ScriptedModel, Usage},
+    tool,
+};
+use futures_util::future::join_all;
+use serde_json::json;
+
+/// Lets one agent look at each of several topics.
+#[tool(replay = "resumable")]
+async fn research(topics: Vec<String>, cx: CallContext) -> Result<String, ToolError> {
+    let spawn = cx.get::<dyn Spawn>().ok_or_else(|| ToolError::failed("no agents can be opened here"))?;
+    let looking = topics.iter().map(|topic| {
+        let spawn = &spawn;
+        async move {
+            let child = spawn.open(topic, scout(topic)).await?;
+            let result = child.run(format!("What is there about {topic}?")).await?;
+            Ok::<_, ToolError>(format!("{topic}: {}", if result.is_finished() { result.text() } else { "gave up".into() }))
+        }
+    });
+    let found: Result<Vec<_>, _> = join_all(looking).await.into_iter().collect();
+    Ok(found?.join("\n"))
+}
+
+/// An agent for one topic; each of its requests uses 1,000 tokens.
+fn scout(topic: &str) -> Agent {
+    let used = Usage { input_uncached: 900, output: 100, ..Usage::default() };
+    let answer = Script::new().text(format!("all about {topic}")).usage(used);
+    Agent::new(ScriptedModel::new([answer])).name(format!("scout-{topic}"))
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let script = [
+        Script::new().call("research", json!({"topics": ["bees", "ants", "wasps"]})),
+        Script::new().text("They all have six legs."),
+    ];
+    let caps = Caps::new().tokens(100_000).depth(1).agents(8);
+    let agent = Agent::new(ScriptedModel::new(script)).name("lead").tool(research).limits(Limits::new().caps(caps));
+    let mut running = agent.stream("Compare insects.")?;
+    while let Some(event) = running.next().await {
+        if let EventKind::ReplyFinished { reply, .. } = &event.kind
+            && event.who.depth > 0
+        {
+            println!("{}: {}", event.who.path, reply.text());
+        }
+    }
+    let result = running.result().ok_or("it has ended")??;
+    println!("{}", result.text());
+    println!("own {} tokens, all together {}", result.usage.total(), result.total_usage.total());
+    let _ = Replay::Resumable;
+    Ok(())
+}
