@@ -1,8 +1,10 @@
 //! An agent: shared configuration and one session.
 
+mod preview;
+
 use std::{fmt, sync::Arc, time::Duration};
 
-use adjutant_llm::{Model, Options, Transcript, World, telemetry::Contents};
+use adjutant_llm::{Custom, Model, Options, Transcript, UserMessage, World, telemetry::Contents};
 use adjutant_tool::{ErasedTool, Identity, Toolbox};
 
 use crate::{
@@ -106,6 +108,14 @@ impl Agent {
     #[must_use]
     pub fn middleware(self, middleware: impl Middleware + 'static) -> Self {
         self.with(|setup| setup.middleware(middleware))
+    }
+
+    /// Sets what the model is shown of the application's own entries; those that give `None` stay hidden.
+    ///
+    /// What an entry becomes is recorded when the first request after it is made, and stays.
+    #[must_use]
+    pub fn convert(self, convert: impl Fn(&Custom) -> Option<UserMessage> + Send + Sync + 'static) -> Self {
+        self.with(|setup| setup.convert(convert))
     }
 
     /// Sets who answers in place what a run waits for.

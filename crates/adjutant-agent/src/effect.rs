@@ -6,8 +6,8 @@ use std::{
 };
 
 use adjutant_llm::{
-    Edit, Entry, EntryId, Model, NanoUsd, Origin, Overflow, Reply, Request, Stored, ToolName, Transcript, Usage,
-    UserMessage, View, World, complete,
+    Chunk, Collector, Edit, Entry, EntryId, ErrorKind, Estimate, Model, ModelId, NanoUsd, Origin, Overflow, Reply,
+    Request, Stored, TokenCounter, ToolDecl, ToolName, Transcript, Usage, UserMessage, View, World,
 };
 use adjutant_tool::{Identity, Toolset};
 use async_trait::async_trait;
@@ -23,7 +23,7 @@ use crate::{Caps, Limit, RunNo, TurnNo};
 #[async_trait]
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not an effect",
-    note = "`effect_fn` makes an effect of a function"
+    note = "`effects::effect_fn` makes an effect of a function"
 )]
 pub trait Effect: Send + Sync {
     /// What kind of effect it is, in snake case; the key of its memo.
@@ -36,6 +36,17 @@ pub trait Effect: Send + Sync {
     /// # Errors
     /// Whatever keeps the effect from deciding; the run fails with it, after its turn is closed.
     async fn act(&self, cx: EffectContext<'_>) -> Result<Vec<Action>, EffectError>;
+}
+
+#[async_trait]
+impl<E: Effect + ?Sized> Effect for Arc<E> {
+    fn kind(&self) -> &str {
+        (**self).kind()
+    }
+
+    async fn act(&self, cx: EffectContext<'_>) -> Result<Vec<Action>, EffectError> {
+        (**self).act(cx).await
+    }
 }
 
 /// What an effect wants.
@@ -104,6 +115,7 @@ pub struct EffectContext<'a> {
     pub(crate) tokens: u64,
     pub(crate) memo: &'a Value,
     pub(crate) ledger: &'a Ledger,
+    pub(crate) system: &'a str,
     pub(crate) tools: &'a Toolset,
     pub(crate) who: &'a Identity,
     pub(crate) model: &'a Arc<dyn Model>,
@@ -162,6 +174,11 @@ impl<'a> EffectContext<'a> {
         self.tokens
     }
 
+    /// How many tokens of that are taken by the system prompt and the tools, by estimate.
+    pub fn overhead(&self) -> u64 {
+        overhead(self.system, self.tools.decls().iter())
+    }
+
     /// How many tokens the model takes, request and reply together.
     pub fn window(&self) -> u64 {
         self.model.info().context_window
@@ -205,13 +222,52 @@ impl<'a> EffectContext<'a> {
     /// What the model fails with; `Cancelled` while someone only looks at the next request.
     pub async fn complete(&self, model: &Arc<dyn Model>, request: Request) -> Result<Arc<Reply>, adjutant_llm::Error> {
         if self.phase == Phase::Preview {
-            let kind = adjutant_llm::ErrorKind::Cancelled;
-            return Err(adjutant_llm::Error::new(kind, "no model is asked while the next request is looked at"));
+            return Err(adjutant_llm::Error::new(
+                ErrorKind::Cancelled,
+                "no model is asked while the next request is looked at",
+            ));
         }
-        let reply = complete(&**model, request).await?;
-        self.bill.add(reply.usage, model.info_of(&reply.model).cost(&reply.usage));
-        Ok(reply)
+        let mut stream = model.stream(request);
+        let mut collector = Collector::new();
+        let mut asked = model.info().id.clone();
+        loop {
+            let chunk = std::future::poll_fn(|cx| stream.as_mut().poll_next(cx)).await;
+            let message = "the stream of the model ended without a reply";
+            let chunk = chunk.unwrap_or_else(|| Err(adjutant_llm::Error::new(ErrorKind::Protocol, message)));
+            match &chunk {
+                Ok(Chunk::Start { model, .. }) => asked = model.clone(),
+                // It was billed all the same.
+                Ok(Chunk::Retracted { usage, .. }) => self.charge(model, &asked, *usage),
+                _ => {}
+            }
+            match chunk.and_then(|chunk| collector.push(&chunk)) {
+                Ok(None) => {}
+                Ok(Some(reply)) => {
+                    self.charge(model, &reply.model, reply.usage);
+                    return Ok(reply);
+                }
+                Err(error) => {
+                    self.charge(model, &asked, collector.usage());
+                    return Err(error);
+                }
+            }
+        }
     }
+
+    fn charge(&self, model: &Arc<dyn Model>, asked: &ModelId, usage: Usage) {
+        // Nothing said is not nothing spent.
+        let cost = if usage.total() > 0 { model.info_of(asked).cost(&usage) } else { None };
+        self.bill.add(usage, cost);
+    }
+}
+
+/// What a system prompt and tools are estimated at, in tokens.
+pub(crate) fn overhead<'a>(system: &str, tools: impl IntoIterator<Item = &'a ToolDecl>) -> u64 {
+    let declared = |decl: &ToolDecl| {
+        let texts = [decl.name.as_str(), &*decl.description, &decl.schema.to_string()];
+        texts.into_iter().map(|text| Estimate.count(text)).sum::<u64>()
+    };
+    tools.into_iter().map(declared).fold(Estimate.count(system), u64::saturating_add)
 }
 
 impl Bill {

@@ -68,12 +68,16 @@ impl Error {
         match &result.outcome {
             Outcome::Failed { failure } => {
                 let failure = failure.clone();
-                Err(Inner::Failed(Arc::new(result), failure).into())
+                Err(Self::failed(result, failure))
             }
             Outcome::Finished { .. } | Outcome::Limit { .. } | Outcome::Cancelled { .. } | Outcome::Paused { .. } => {
                 Ok(result)
             }
         }
+    }
+
+    pub(crate) fn failed(result: RunResult, failure: Failure) -> Self {
+        Inner::Failed(Arc::new(result), failure).into()
     }
 
     /// What a caller can do about it.

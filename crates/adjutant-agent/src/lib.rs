@@ -24,6 +24,7 @@ mod act;
 mod agent;
 mod drive;
 mod effect;
+pub mod effects;
 mod error;
 mod event;
 mod hooks;

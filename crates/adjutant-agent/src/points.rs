@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use adjutant_llm::{Call, CallId, CallResult, Edit, Entry, Reply, ToolDecl, ToolName, Transcript};
-use adjutant_tool::{Answer, Identity};
+use adjutant_tool::{Answer, Identity, Toolset};
 use serde_json::Value;
 
 use crate::{Change, Fail, Lane, Outcome, Pause, Point, RunResult};
@@ -65,11 +65,15 @@ points! {
         tools: Arc<[ToolDecl]>,
         /// What changes in the view, recorded.
         edits: Vec<Edit>,
+        /// What changes in this request alone, recorded too; the next one does not show it.
+        once: Vec<Edit>,
         /// The tools that are neither shown nor run in this turn.
         hidden: Vec<ToolName>,
+        /// Tools that are shown and run in this turn, after the others.
+        offered: Vec<Toolset>,
     };
     /// A reply came: change it before it counts; what the model said is kept beside it.
-    AfterModel "after_model" Closed {
+    AfterModel "after_model" Open {
         /// The reply.
         reply: Arc<Reply>,
         /// How long it took.

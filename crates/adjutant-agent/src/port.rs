@@ -5,7 +5,8 @@ mod answer;
 mod ask;
 mod bound;
 mod call;
-mod prepare;
+pub(crate) mod engine;
+pub(crate) mod prepare;
 mod settle;
 mod setup;
 
@@ -64,6 +65,7 @@ pub struct LocalPort {
     done: Vec<Performed>,
     tools: Option<Toolset>,
     sources: Vec<Toolset>,
+    shown: Option<prepare::Shown>,
     args: Vec<(CallId, Value)>,
     notes: Vec<oneshot::Sender<()>>,
     place: Place,
@@ -125,6 +127,7 @@ impl LocalPort {
             done: Vec::with_capacity(1),
             tools: None,
             sources: Vec::new(),
+            shown: None,
             args: Vec::new(),
             notes: Vec::new(),
             place: Place::default(),
@@ -262,24 +265,8 @@ impl Port for LocalPort {
         // From the run, because an earlier drive may have opened the turn.
         self.place = Place { run: run.run(), turn: run.turn() };
         match act {
-            Act::Prepare { turn } if self.setup.toolboxes.is_empty() => {
-                let tools = self.setup.tools.toolset().clone();
-                let performed = prepare::prepared(&self.feed, self.place, turn, &tools);
-                self.tools = Some(tools);
-                self.done.push(performed);
-            }
-            Act::Prepare { turn } => {
-                let work = prepare::prepare(Arc::clone(&self.feed), self.place, turn, self.known_tools());
-                self.perform_unless_stopped(id, work);
-            }
-            Act::Ask { turn, attempt } => {
-                let request = self.request(run, turn, attempt);
-                let (feed, place, stop) = (Arc::clone(&self.feed), self.place, self.stop.clone());
-                match &self.tools {
-                    Some(_) => self.perform(id, ask::ask(feed, place, request, stop)),
-                    None => self.perform(id, ask::ask_later(feed, place, request, stop)),
-                }
-            }
+            Act::Prepare { turn } => self.prepare(run, turn),
+            Act::Ask { turn, attempt } => self.ask(run, turn, attempt),
             Act::Admit { call } => self.admit(run, call),
             Act::Call { call, replay, .. } => self.call(run, call, replay),
             Act::Answer { pause } => self.answer(run, pause),

@@ -77,6 +77,9 @@ pub enum Record {
         turn: TurnNo,
         /// What changes in the view before the request.
         edits: Vec<Edit>,
+        /// What changes in this turn's request alone.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        once: Vec<Edit>,
         /// The model that will be asked.
         model: ModelId,
         /// The tools that are neither shown nor run in this turn.

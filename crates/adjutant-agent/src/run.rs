@@ -4,6 +4,7 @@ mod ahead;
 mod decide;
 mod evolve;
 mod pauses;
+mod sight;
 mod texts;
 
 use std::{
@@ -14,8 +15,8 @@ use std::{
 };
 
 use adjutant_llm::{
-    Call, CallId, CallResult, Entry, EntryId, NanoUsd, OpenTurn, Reply, Terminate, ThreadId, ToolName, Transcript,
-    Usage, View,
+    Call, CallId, CallResult, Edit, Entry, EntryId, NanoUsd, OpenTurn, Overflow, Reply, Terminate, ThreadId, ToolName,
+    Transcript, Usage, View,
 };
 use adjutant_tool::{Answer, Identity, Replay};
 use serde::{Deserialize, Serialize};
@@ -27,6 +28,7 @@ use crate::{
 };
 
 pub(crate) use ahead::Ahead;
+pub(crate) use sight::Sight;
 
 /// The fold of one conversation's records: history, view, and where the run stands.
 ///
@@ -111,8 +113,11 @@ struct Working {
     last: Option<Limit>,
     attempt: u32,
     prepared: bool,
-    overflowed: bool,
+    /// By how much the request did not fit, if the provider said that it does not.
+    overflowed: Option<Overflow>,
     hidden: Vec<ToolName>,
+    /// What changes in the request of this turn alone.
+    once: Vec<Edit>,
     reply: Option<Arc<Reply>>,
     open: Option<OpenTurn>,
     /// One for each call of the reply, in order.

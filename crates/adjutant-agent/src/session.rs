@@ -10,7 +10,7 @@ use std::{
 };
 
 use adjutant_llm::{
-    Transcript,
+    ThreadId, Transcript,
     telemetry::{self, Contents},
 };
 use futures_util::StreamExt;
@@ -18,8 +18,8 @@ use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 use tracing::{Instrument, Span};
 
 use crate::{
-    CancelBy, Error, Event, Exit, Failure, Journal, LocalPort, Log, LogId, Outcome, Record, Run, RunNo, RunResult, Seq,
-    Setup, TurnNo, commit, drive,
+    CancelBy, Error, Event, Exit, Failure, Journal, JournalErrorKind, LocalPort, Log, LogId, Outcome, Record, Run,
+    RunNo, RunResult, Seq, Setup, TurnNo, commit, drive,
     event::EventKind,
     inbox::Inbox,
     mailbox::Mailbox,
@@ -80,6 +80,30 @@ impl Session {
     /// Everything that was said in the session, as of the newest run that ended.
     pub(crate) fn history(&self) -> Transcript {
         self.history.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The fold of what the log holds now, also while a run goes on; nothing is taken or written.
+    ///
+    /// # Errors
+    /// `Journal` if the log cannot be read, `Defect` if it does not fold.
+    pub(crate) async fn look(&self, thread: &ThreadId) -> Result<Run, Error> {
+        if let Ok(core) = self.core.try_lock()
+            && core.log.is_some()
+        {
+            return Ok(core.run.clone());
+        }
+        let mut run = Run::new();
+        let mut records = self.journal.read(&self.id, Seq(0));
+        while let Some(stamped) = records.next().await {
+            match stamped {
+                Ok(stamped) if stamped.thread == *thread => run.apply(&stamped)?,
+                Ok(_) => {}
+                // A session that never ran has no log yet.
+                Err(error) if error.kind() == JournalErrorKind::Missing => break,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(run)
     }
 
     fn show(&self, history: &Transcript) {

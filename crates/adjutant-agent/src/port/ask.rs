@@ -1,5 +1,7 @@
 //! Ask: stream the model, show what it says, and keep what was said when it is cut off.
 
+mod revise;
+
 use std::{
     panic::AssertUnwindSafe,
     pin::{Pin, pin},
@@ -8,13 +10,21 @@ use std::{
 };
 
 use adjutant_llm::{
-    BlockKind, Chunk, ChunkStream, Collector, Error, ErrorKind, ModelId, NanoUsd, Reply, Request, Stop, Usage,
+    BlockKind, Chunk, ChunkStream, Collector, Error, ErrorKind, Model, ModelId, NanoUsd, Reply, Request, Stop,
+    ToolName, Usage,
 };
 use adjutant_tool::Cancel;
 use futures_util::FutureExt;
 
-use super::{Feed, Performed, Place, bound, prepare};
-use crate::{ActId, EventKind, Failure, Record, TurnNo};
+use super::{
+    Feed, LocalPort, Performed, Place, bound,
+    prepare::{self, Shown},
+};
+use crate::{
+    ActId, EventKind, Failure, Record, Run, TurnNo,
+    points::{AfterModel, ModelError},
+    run::Sight,
+};
 
 /// How many chunks are taken in a row before others get their turn: the driver, the reader, a wish to stop.
 const BURST: u32 = 256;
@@ -24,11 +34,15 @@ struct Asking {
     feed: Arc<Feed>,
     place: Place,
     turn: TurnNo,
+    asked: Arc<dyn Model>,
     stream: ChunkStream,
     collector: Collector,
+    /// What the blocks of this attempt are.
     kinds: Vec<Delta>,
     /// The model whose attempt is going on.
     model: Option<ModelId>,
+    /// The attempt that is going on.
+    attempt: u32,
     records: Vec<Record>,
     shown: bool,
     /// Whether the box of events was full when it was looked at last.
@@ -45,52 +59,92 @@ enum Delta {
     Hidden,
 }
 
-/// Resolves the tools first: the turn was prepared by an earlier drive.
-pub(super) async fn ask_later(feed: Arc<Feed>, place: Place, mut request: Request, stop: Cancel) -> Performed {
-    let act = ActId::Ask(place.turn);
-    let resolved = tokio::select! {
-        biased;
-        resolved = prepare::resolve(&feed.setup, Default::default()) => resolved,
-        () = stop.cancelled() => return Performed { act, records: Vec::new(), tools: None, args: None },
-    };
-    match resolved {
-        Ok((sources, tools)) => {
-            request.tools = Arc::clone(tools.decls());
-            Performed { tools: Some((sources, tools)), ..ask(feed, place, request, stop).await }
-        }
-        Err(message) => {
-            Performed::new(act, Record::Broke { act, failure: Failure::Act { act, message: message.into() } })
+/// What a model is asked with.
+pub(super) struct Asker {
+    feed: Arc<Feed>,
+    place: Place,
+    model: Arc<dyn Model>,
+    stop: Cancel,
+    /// Whether a request that does not fit may be made smaller.
+    shrinks: bool,
+}
+
+impl LocalPort {
+    pub(super) fn ask(&mut self, run: &Run, turn: TurnNo, attempt: u32) {
+        let request = self.request(run, turn, attempt);
+        let (model, _) = self.setup.chosen(run.chosen_model());
+        let shrinks = !self.setup.effects.is_empty() && !run.has_overflowed();
+        let (feed, stop) = (Arc::clone(&self.feed), self.stop.clone());
+        let asker = Asker { feed, place: self.place, model, stop, shrinks };
+        match &self.tools {
+            Some(_) => self.perform(ActId::Ask(turn), asker.ask(request)),
+            None => {
+                let sight = run.sight(self.setup.world.now_ms());
+                let hidden = run.hidden().to_vec();
+                self.perform(ActId::Ask(turn), asker.ask_later(request, sight, hidden));
+            }
         }
     }
 }
 
-pub(super) async fn ask(feed: Arc<Feed>, place: Place, request: Request, stop: Cancel) -> Performed {
-    let turn = place.turn;
-    let stream = feed.setup.model.stream(request);
-    let shown = feed.mailbox.is_open();
-    let mut asking = Asking {
-        at_ms: feed.setup.world.now_ms(),
-        feed,
-        place,
-        turn,
-        stream,
-        collector: Collector::new(),
-        kinds: Vec::new(),
-        model: None,
-        records: Vec::new(),
-        shown,
-        full: false,
-    };
-    let mut stopped = pin!(stop.cancelled());
-    let streaming = std::future::poll_fn(|cx| asking.poll(cx, stopped.as_mut()));
-    match AssertUnwindSafe(streaming).catch_unwind().await {
-        Ok(outcome) => asking.end(outcome),
-        Err(panic) => {
-            // What was said before the panic was shown, so it stays.
-            let act = ActId::Ask(turn);
-            let message = format!("{act:?} panicked: {}", bound::panic_text(&*panic));
-            asking.records.push(Record::Broke { act, failure: Failure::Act { act, message: message.into() } });
-            asking.end(None)
+impl Asker {
+    /// Resolves the tools first: the turn was prepared by an earlier drive.
+    async fn ask_later(self, mut request: Request, sight: Sight, hidden: Vec<ToolName>) -> Performed {
+        let act = ActId::Ask(self.place.turn);
+        let resolved = tokio::select! {
+            biased;
+            resolved = prepare::restore(&self.feed.setup, &sight, &self.model) => resolved,
+            () = self.stop.cancelled() => return Performed { act, records: Vec::new(), tools: None, args: None },
+        };
+        match resolved {
+            Ok((sources, tools)) => {
+                request.tools = Shown::decls(&mut None, tools.decls(), &hidden, sight.only.as_deref());
+                Performed { tools: Some((sources, tools)), ..self.ask(request).await }
+            }
+            Err(message) => {
+                Performed::new(act, Record::Broke { act, failure: Failure::Act { act, message: message.into() } })
+            }
+        }
+    }
+
+    async fn ask(self, request: Request) -> Performed {
+        let turn = self.place.turn;
+        let attempt = request.attempt;
+        let stream = self.model.stream(request);
+        let mut asking = Asking {
+            at_ms: self.feed.setup.world.now_ms(),
+            shown: self.feed.mailbox.is_open(),
+            feed: Arc::clone(&self.feed),
+            place: self.place,
+            turn,
+            asked: self.model,
+            stream,
+            collector: Collector::new(),
+            kinds: Vec::new(),
+            model: None,
+            attempt,
+            records: Vec::new(),
+            full: false,
+        };
+        let began_ms = asking.at_ms;
+        let mut stopped = pin!(self.stop.cancelled());
+        let streaming = std::future::poll_fn(|cx| asking.poll(cx, stopped.as_mut()));
+        match AssertUnwindSafe(streaming).catch_unwind().await {
+            Ok(Some(Err(error))) if self.shrinks && asking.gives_way(&error) => asking.overflowed(&error),
+            Ok(Some(Ok(reply))) if asking.feed.setup.hooks.hears::<AfterModel>() && !has_doubles(&reply) => {
+                asking.revised(reply, began_ms, &self.stop).await
+            }
+            Ok(Some(Err(error))) if asking.feed.setup.hooks.hears::<ModelError>() => {
+                asking.mended(error, &self.stop).await
+            }
+            Ok(outcome) => asking.end(outcome),
+            Err(panic) => {
+                // What was said before the panic was shown, so it stays.
+                let act = ActId::Ask(turn);
+                let message = format!("{act:?} panicked: {}", bound::panic_text(&*panic));
+                asking.records.push(Record::Broke { act, failure: Failure::Act { act, message: message.into() } });
+                asking.end(None)
+            }
         }
     }
 }
@@ -140,7 +194,7 @@ impl Asking {
         let kind = match chunk {
             Chunk::Start { attempt, model, limits, warnings } => {
                 self.kinds.clear();
-                self.model = Some(model.clone());
+                (self.model, self.attempt) = (Some(model.clone()), attempt);
                 warnings.iter().for_each(|warning| self.feed.warn(self.place, self.at_ms, warning));
                 EventKind::ReplyStarted { attempt, model, limits }
             }
@@ -160,6 +214,7 @@ impl Asking {
             Chunk::Retracted { attempt, cause, usage } => {
                 let cost = self.known_cost(&usage);
                 self.records.push(Record::Retracted { turn: self.turn, attempt, usage, cost });
+                (self.attempt, self.kinds) = (attempt.saturating_add(1), Vec::new());
                 EventKind::ReplyRetracted { attempt, cause, usage }
             }
             _ => return,
@@ -204,10 +259,9 @@ impl Asking {
 
     /// What the attempt at hand cost: a model may stand for several, each with its own price.
     fn cost(&self, usage: &Usage) -> Option<NanoUsd> {
-        let model = &self.feed.setup.model;
         match &self.model {
-            Some(id) => model.info_of(id).cost(usage),
-            None => model.info().cost(usage),
+            Some(id) => self.asked.info_of(id).cost(usage),
+            None => self.asked.info().cost(usage),
         }
     }
 

@@ -1,72 +1,311 @@
-//! Prepare: the tools of a turn, and the request that they make with the view.
+//! Prepare: the tools of a turn, what effects and hooks change, and the request that they make with the view.
 
 use std::sync::Arc;
 
-use adjutant_llm::Request;
-use adjutant_tool::Toolset;
+use adjutant_llm::{
+    EditError, ErrorKind, Model, ModelId, Options, Request, ToolChoice, ToolDecl, ToolName, Transcript, Warning,
+    WarningKind,
+};
+use adjutant_tool::{Cancel, Toolset};
 
-use super::{Feed, LocalPort, Performed, Place, Setup};
-use crate::{ActId, Failure, Record, Run, TurnNo};
+use super::{
+    Feed, LocalPort, Performed, Place, Setup,
+    engine::{Plan, Stage},
+};
+use crate::{ActId, Failure, HookContext, Phase, Point, Record, Run, TurnNo, Verdict, points::BeforeModel, run::Sight};
 
-/// The tools of the turn before: what each source gave, and what they make together.
-pub(super) type Known = (Vec<Toolset>, Option<Toolset>);
+/// The tools of the turn before: what each source gave, what effects offered, and what they make together.
+pub(crate) type Known = (Vec<Toolset>, Option<Toolset>);
 
-pub(super) async fn prepare(feed: Arc<Feed>, place: Place, turn: TurnNo, known: Known) -> Performed {
+/// What the model was shown of tools, and what that was made of.
+#[derive(Debug)]
+pub(crate) struct Shown {
+    of: Arc<[ToolDecl]>,
+    hidden: Vec<ToolName>,
+    only: Option<Vec<ToolName>>,
+    decls: Arc<[ToolDecl]>,
+}
+
+/// What a turn is prepared with.
+pub(super) struct Preparing {
+    feed: Arc<Feed>,
+    place: Place,
+    turn: TurnNo,
+    sight: Sight,
+    model: Arc<dyn Model>,
+    stop: Cancel,
+}
+
+impl LocalPort {
+    /// Prepares a turn: at once if nobody is asked.
+    pub(super) fn prepare(&mut self, run: &Run, turn: TurnNo) {
+        let (model, warning) = self.setup.chosen(run.chosen_model());
+        if let Some(warning) = warning {
+            self.feed.warn(self.place, self.setup.world.now_ms(), &warning);
+        }
+        let (feed, place) = (Arc::clone(&self.feed), self.place);
+        match (self.setup.is_plain(), self.setup.toolboxes.is_empty()) {
+            (true, true) => {
+                let tools = self.setup.tools.toolset().clone();
+                self.feed.warn_all(place, &tools);
+                self.tools = Some(tools);
+                let record = Record::prepared(turn, model.info().id.clone(), Vec::new());
+                self.done.push(Performed::new(ActId::Prepare(turn), record));
+            }
+            (true, false) => {
+                let (model, known) = (model.info().id.clone(), (self.sources.clone(), self.tools.clone()));
+                self.perform_unless_stopped(ActId::Prepare(turn), resolve_only(feed, place, turn, model, known));
+            }
+            (false, _) => {
+                let (sight, stop) = (run.sight(self.setup.world.now_ms()), self.stop.clone());
+                let known = (self.sources.clone(), self.tools.clone());
+                let preparing = Preparing { feed, place, turn, sight, model, stop };
+                self.perform_unless_stopped(ActId::Prepare(turn), preparing.perform(known));
+            }
+        }
+    }
+
+    /// The request of a turn: everything in it is shared, nothing is copied.
+    pub(super) fn request(&mut self, run: &Run, turn: TurnNo, attempt: u32) -> Request {
+        let decls = self.tools.as_ref().map_or_else(|| Arc::from([]), |tools| Arc::clone(tools.decls()));
+        let decls = Shown::decls(&mut self.shown, &decls, run.hidden(), run.chosen_tools());
+        let options = self.setup.options_of(run);
+        compose(&self.setup, decls, run.shown(), options, (turn, attempt))
+    }
+}
+
+/// A request of these parts.
+pub(crate) fn compose(
+    setup: &Setup,
+    tools: Arc<[ToolDecl]>,
+    entries: Transcript,
+    options: Arc<Options>,
+    (turn, attempt): (TurnNo, u32),
+) -> Request {
+    let mut request = Request::shared(Arc::clone(&setup.system), tools, entries, options);
+    request.turn = Some(turn.0);
+    request.attempt = attempt;
+    request
+}
+
+/// Prepares a turn whose tools come from elsewhere; nothing else has a say.
+async fn resolve_only(feed: Arc<Feed>, place: Place, turn: TurnNo, model: ModelId, known: Known) -> Performed {
     let act = ActId::Prepare(turn);
     match resolve(&feed.setup, known).await {
         Ok((sources, tools)) => {
-            let performed = prepared(&feed, place, turn, &tools);
-            Performed { tools: Some((sources, tools)), ..performed }
+            feed.warn_all(place, &tools);
+            let record = Record::prepared(turn, model, Vec::new());
+            Performed { tools: Some((sources, tools)), ..Performed::new(act, record) }
         }
-        Err(message) => {
-            Performed::new(act, Record::Broke { act, failure: Failure::Act { act, message: message.into() } })
-        }
+        Err(message) => Performed::new(act, broke(act, message)),
     }
 }
 
-/// The turn with these tools.
-pub(super) fn prepared(feed: &Feed, place: Place, turn: TurnNo, tools: &Toolset) -> Performed {
-    if !tools.warnings().is_empty() {
-        let at_ms = feed.setup.world.now_ms();
-        tools.warnings().iter().for_each(|warning| feed.warn(place, at_ms, warning));
+impl Preparing {
+    async fn perform(self, known: Known) -> Performed {
+        let act = ActId::Prepare(self.turn);
+        let (sources, tools) = match resolve(&self.feed.setup, known.clone()).await {
+            Ok(resolved) => resolved,
+            Err(message) => return Performed::new(act, broke(act, message)),
+        };
+        let mut plan = Plan::new(&self.sight);
+        let acted = match self.stage(&tools).act(&mut plan).await {
+            Ok(()) => self.hook(&mut plan, &tools).await,
+            Err(message) => Err(vec![broke(act, message)]),
+        };
+        let model = self.model.info().id.clone();
+        let failed = match acted {
+            Ok(()) => self.unfit(&plan).map(|failed| vec![failed]),
+            Err(failed) => Some(failed),
+        };
+        if let Some(failed) = failed {
+            // The turn fails, but what was spent was spent.
+            let records = plan.bill_of(self.turn, model).into_iter().chain(failed).collect();
+            return Performed { act, records, tools: None, args: None };
+        }
+        let (sources, tools) = offer(sources, tools, std::mem::take(&mut plan.offered), known);
+        self.feed.warn_all(self.place, &tools);
+        let record = plan.record(self.turn, model);
+        Performed { tools: Some((sources, tools)), ..Performed::new(act, record) }
     }
-    let model = feed.setup.model.info().id.clone();
-    Performed::new(ActId::Prepare(turn), Record::prepared(turn, model, Vec::new()))
+
+    fn stage<'a>(&'a self, tools: &'a Toolset) -> Stage<'a> {
+        let phase = self.sight.overflow.map_or(Phase::Request, Phase::Overflow);
+        Stage { setup: &self.feed.setup, sight: &self.sight, tools, model: &self.model, phase }
+    }
+
+    /// What the hooks before a request change.
+    async fn hook(&self, plan: &mut Plan, tools: &Toolset) -> Result<(), Vec<Record>> {
+        let hooks = &self.feed.setup.hooks;
+        if !hooks.hears::<BeforeModel>() || (plan.stop.is_some() && !self.sight.last) {
+            return Ok(());
+        }
+        let act = ActId::Prepare(self.turn);
+        let decls = tools.with(&Toolset::merge(&plan.offered));
+        let shown = Shown::decls(&mut None, decls.decls(), &plan.hidden, self.sight.only.as_deref());
+        let point = BeforeModel::new(plan.view.items().clone(), shown, Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        match hooks.pass(&self.feed.hook_context(self.place, &self.stop), point).await {
+            Verdict::Pass(point) => {
+                plan.hide(point.hidden);
+                plan.offered.extend(point.offered);
+                let named = |error: EditError| vec![broke(act, format!("a hook of {}: {error}", BeforeModel::NAME))];
+                plan.edit(point.edits).and_then(|()| plan.edit_once(point.once)).map_err(named)
+            }
+            Verdict::Deny(reason) => Err(denied::<BeforeModel>(act, reason).into()),
+        }
+    }
+
+    /// The provider said that the request does not fit, and nothing became smaller: the run fails as it would have.
+    fn unfit(&self, plan: &Plan) -> Option<Record> {
+        let overflow = self.sight.overflow.filter(|_| !plan.shrank(&self.sight) && plan.stop.is_none())?;
+        let message = "the request does not fit the model's context window, and nothing could be left out";
+        let error = adjutant_llm::Error::new(ErrorKind::Overflow, message).with_overflow(overflow);
+        Some(Record::Broke { act: ActId::Prepare(self.turn), failure: Failure::Model { error } })
+    }
+}
+
+/// The records of a point that a hook denied, in a way that fails the run.
+pub(super) fn denied<P: Point>(act: ActId, reason: Arc<str>) -> [Record; 2] {
+    let point: Arc<str> = P::NAME.into();
+    let failure = Failure::Denied { point: Arc::clone(&point), reason: Arc::clone(&reason) };
+    [Record::Denied { point, reason, call: None }, Record::Broke { act, failure }]
+}
+
+fn broke(act: ActId, message: String) -> Record {
+    Record::Broke { act, failure: Failure::Act { act, message: message.into() } }
+}
+
+/// The tools with those that were offered; what did not change is not merged again.
+pub(crate) fn offer(
+    mut sources: Vec<Toolset>,
+    tools: Toolset,
+    offered: Vec<Toolset>,
+    (known, merged): Known,
+) -> (Vec<Toolset>, Toolset) {
+    let offered: Vec<Toolset> = offered.into_iter().filter(|set| !set.is_empty()).collect();
+    let tools = match merged {
+        _ if offered.is_empty() => tools,
+        Some(merged) if are_same(&known, sources.iter().chain(&offered)) => merged,
+        _ => Toolset::merge(std::iter::once(&tools).chain(&offered)),
+    };
+    sources.extend(offered);
+    (sources, tools)
+}
+
+/// The tools of a turn that an earlier drive prepared.
+///
+/// Effects are only looked at for the tools that they offer: what they changed is in the log.
+pub(super) async fn restore(
+    setup: &Setup,
+    sight: &Sight,
+    model: &Arc<dyn Model>,
+) -> Result<(Vec<Toolset>, Toolset), String> {
+    let (sources, tools) = resolve(setup, Known::default()).await?;
+    if setup.effects.is_empty() {
+        return Ok((sources, tools));
+    }
+    let mut plan = Plan::new(sight);
+    Stage { setup, sight, tools: &tools, model, phase: Phase::Preview }.act(&mut plan).await?;
+    Ok(offer(sources, tools, plan.offered, Known::default()))
 }
 
 /// Asks every source of tools; what did not change is not merged again.
-pub(super) async fn resolve(setup: &Setup, (known, merged): Known) -> Result<(Vec<Toolset>, Toolset), String> {
+pub(crate) async fn resolve(setup: &Setup, (known, merged): Known) -> Result<(Vec<Toolset>, Toolset), String> {
     let mut sources = vec![setup.tools.toolset().clone()];
     for toolbox in &setup.toolboxes {
         let resolved = toolbox.resolve(&setup.who).await;
         sources.push(resolved.map_err(|error| format!("toolbox {:?} could not be opened: {error}", toolbox.name()))?);
     }
     sources.retain(|set| !set.is_empty());
-    let same = known.len() == sources.len() && known.iter().zip(&sources).all(|(old, new)| is_same(old, new));
     let tools = match merged {
-        Some(merged) if same => merged,
+        Some(merged) if are_same(&known, sources.iter()) => merged,
         _ if sources.len() == 1 => sources[0].clone(),
         _ => Toolset::merge(&sources),
     };
     Ok((sources, tools))
 }
 
-fn is_same(one: &Toolset, other: &Toolset) -> bool {
-    Arc::ptr_eq(one.decls(), other.decls())
+fn are_same<'a>(known: &[Toolset], sources: impl Iterator<Item = &'a Toolset>) -> bool {
+    known.iter().map(Toolset::decls).map(Arc::as_ptr).eq(sources.map(Toolset::decls).map(Arc::as_ptr))
 }
 
-impl LocalPort {
-    pub(super) fn known_tools(&self) -> Known {
-        (self.sources.clone(), self.tools.clone())
+impl Shown {
+    /// What the model is shown of these tools: the very same as before if nothing else is hidden.
+    pub(crate) fn decls(
+        shown: &mut Option<Self>,
+        of: &Arc<[ToolDecl]>,
+        hidden: &[ToolName],
+        only: Option<&[ToolName]>,
+    ) -> Arc<[ToolDecl]> {
+        if hidden.is_empty() && only.is_none() {
+            return Arc::clone(of);
+        }
+        match shown {
+            Some(it) if Arc::ptr_eq(&it.of, of) && it.hidden == hidden && it.only.as_deref() == only => {
+                Arc::clone(&it.decls)
+            }
+            _ => {
+                let may = |name: &ToolName| !hidden.contains(name) && only.is_none_or(|only| only.contains(name));
+                let decls: Arc<[ToolDecl]> = of.iter().filter(|decl| may(&decl.name)).cloned().collect();
+                let (hidden, only) = (hidden.to_vec(), only.map(<[ToolName]>::to_vec));
+                *shown = Some(Self { of: Arc::clone(of), hidden, only, decls: Arc::clone(&decls) });
+                decls
+            }
+        }
+    }
+}
+
+impl Setup {
+    /// Whether a turn is prepared without asking anyone but the toolboxes.
+    fn is_plain(&self) -> bool {
+        self.effects.is_empty() && self.convert.is_none() && !self.hooks.hears::<BeforeModel>()
     }
 
-    /// The request of a turn: everything in it is shared, nothing is copied.
-    pub(super) fn request(&self, run: &Run, turn: TurnNo, attempt: u32) -> Request {
-        let tools = self.tools.as_ref().map_or_else(|| Arc::from([]), |tools| Arc::clone(tools.decls()));
-        let (system, options) = (Arc::clone(&self.setup.system), Arc::clone(&self.setup.options));
-        let mut request = Request::shared(system, tools, run.view().items().clone(), options);
-        request.turn = Some(turn.0);
-        request.attempt = attempt;
-        request
+    /// The model that is asked, and what is to be said about it.
+    pub(crate) fn chosen(&self, chosen: Option<&ModelId>) -> (Arc<dyn Model>, Option<Warning>) {
+        let own = || Arc::clone(&self.model);
+        let Some(id) = chosen.filter(|id| **id != self.model.info().id) else { return (own(), None) };
+        match self.models.iter().find(|model| model.info().id == *id) {
+            Some(model) => (Arc::clone(model), None),
+            None => {
+                let message = format!("{id} is no model that the agent knows; {} is asked", self.model.info().id);
+                (own(), Some(Warning::new(WarningKind::Degraded, message)))
+            }
+        }
+    }
+
+    /// How the model should answer in the open turn.
+    fn options_of(&self, run: &Run) -> Arc<Options> {
+        let thinking = run.chosen_thinking();
+        if thinking.is_none() && !run.is_last() {
+            return Arc::clone(&self.options);
+        }
+        let mut options = Options::clone(&self.options);
+        options.thinking = thinking.or(options.thinking);
+        if run.is_last() {
+            options.tool_choice = ToolChoice::None;
+        }
+        Arc::new(options)
+    }
+}
+
+impl Feed {
+    /// Shows what was noticed about the tools of a turn, once.
+    fn warn_all(&self, place: Place, tools: &Toolset) {
+        if !tools.warnings().is_empty() {
+            let at_ms = self.setup.world.now_ms();
+            tools.warnings().iter().for_each(|warning| self.warn(place, at_ms, warning));
+        }
+    }
+
+    /// Where a point of a turn is reached.
+    pub(super) fn hook_context(&self, place: Place, stop: &Cancel) -> HookContext {
+        HookContext {
+            who: Arc::clone(&self.setup.who),
+            run: place.run,
+            turn: place.turn,
+            at_ms: self.setup.world.now_ms(),
+            cancel: stop.clone(),
+        }
     }
 }

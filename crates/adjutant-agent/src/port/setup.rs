@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use adjutant_llm::{Model, Options, SystemWorld, ThreadId, World, telemetry::Contents};
+use adjutant_llm::{Custom, Model, Options, SystemWorld, ThreadId, UserMessage, World, telemetry::Contents};
 use adjutant_tool::{ErasedTool, Identity, Toolbox, Tools};
 
 use crate::{Effect, Hook, Hooks, Middleware, Point, Responder};
@@ -34,7 +34,11 @@ pub struct Setup {
     pub(crate) hooks: Hooks,
     pub(crate) middleware: Vec<Arc<dyn Middleware>>,
     pub(crate) responder: Option<Arc<dyn Responder>>,
+    /// What the model is shown of the application's own entries.
+    pub(crate) convert: Option<Arc<Convert>>,
 }
+
+pub(crate) type Convert = dyn Fn(&Custom) -> Option<UserMessage> + Send + Sync;
 
 impl Setup {
     /// This model, without tools and instructions, in the thread `main`, with the system's clock.
@@ -56,6 +60,7 @@ impl Setup {
             hooks: Hooks::new(),
             middleware: Vec::new(),
             responder: None,
+            convert: None,
         }
     }
 
@@ -170,6 +175,13 @@ impl Setup {
     #[must_use]
     pub fn middleware(mut self, middleware: impl Middleware + 'static) -> Self {
         self.middleware.push(Arc::new(middleware));
+        self
+    }
+
+    /// Sets what the model is shown of the application's own entries; those that give `None` stay hidden.
+    #[must_use]
+    pub fn convert(mut self, convert: impl Fn(&Custom) -> Option<UserMessage> + Send + Sync + 'static) -> Self {
+        self.convert = Some(Arc::new(convert));
         self
     }
 

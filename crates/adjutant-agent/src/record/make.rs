@@ -13,6 +13,7 @@ impl Record {
         Record::Prepared {
             turn,
             edits,
+            once: Vec::new(),
             model,
             hidden: Vec::new(),
             memos: Vec::new(),

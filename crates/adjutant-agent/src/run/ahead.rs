@@ -2,10 +2,10 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use adjutant_llm::{Effort, Entry, EntryId, ModelId, Stop, Terminate, ToolName};
+use adjutant_llm::{Effort, Entry, EntryId, ModelId, Stop, Terminate, ToolName, Transcript};
 use serde_json::Value;
 
-use super::{Run, Working};
+use super::{Measured, Run, Working};
 use crate::{Caps, Lane, Limit, Limits};
 
 /// What lies behind a turn that is about to be settled.
@@ -68,15 +68,7 @@ impl Run {
     /// From what the provider counted last, and estimates of what has changed since; `overhead` is what system prompt
     /// and tools are estimated at, for as long as nothing was counted.
     pub fn context_tokens(&self, overhead: u64) -> u64 {
-        let now = self.view.tokens();
-        match self.measured {
-            None => now.saturating_add(overhead),
-            Some(last) if now >= last.estimate => last.tokens.saturating_add(now - last.estimate),
-            Some(last) => {
-                let scaled = u128::from(last.tokens) * u128::from(now) / u128::from(last.estimate.max(1));
-                u64::try_from(scaled).unwrap_or(u64::MAX).max(now)
-            }
-        }
+        Measured::scale(self.measured, self.view.tokens(), overhead)
     }
 
     /// The model that an earlier turn of this run chose.
@@ -99,6 +91,18 @@ impl Run {
         self.working().map(|working| &working.hidden[..]).unwrap_or_default()
     }
 
+    /// What the open turn's request shows.
+    pub(crate) fn shown(&self) -> Transcript {
+        let once = self.working().map(|working| &working.once[..]).unwrap_or_default();
+        if once.is_empty() {
+            return self.view.items().clone();
+        }
+        let mut view = self.view.clone();
+        // They were tried on this very view before they were recorded.
+        let fits = view.apply_all(once).is_ok();
+        if fits { view.items().fork() } else { self.view.items().clone() }
+    }
+
     /// Whether the open turn is the last and may call no tools.
     pub(crate) fn is_last(&self) -> bool {
         self.working().is_some_and(|working| working.last.is_some())
@@ -106,7 +110,7 @@ impl Run {
 
     /// Whether the open turn's request was too large once.
     pub(crate) fn has_overflowed(&self) -> bool {
-        self.working().is_some_and(|working| working.overflowed)
+        self.working().is_some_and(|working| working.overflowed.is_some())
     }
 
     /// The caps of the newest run, raised by what was allowed since.

@@ -9,7 +9,7 @@ use std::{
 };
 
 use adjutant_llm::{
-    CallId, CallResult, Edit, Entry, Estimate, NanoUsd, OpenTurn, Reply, Stored, Terminate, Turn, Usage,
+    CallId, CallResult, Edit, Entry, Estimate, NanoUsd, OpenTurn, Overflow, Reply, Stored, Terminate, Turn, Usage,
 };
 use serde_json::Value;
 
@@ -41,13 +41,15 @@ impl Run {
             Record::Withdrawn { item } => self.queue.remove(item).map(|_| ()).ok_or("no such message is queued"),
             Record::Placed { items } => self.placed(items),
             Record::Opened { turn, last } => self.opened(*turn, last),
-            Record::Prepared { turn, edits, hidden, memos, spent, cost, stop, reports: _, model: _ } => {
-                self.turn_mut(*turn)?.hidden.clone_from(hidden);
+            Record::Prepared { turn, edits, once, hidden, memos, spent, cost, stop, reports: _, model: _ } => {
+                let working = self.turn_mut(*turn)?;
+                working.hidden.clone_from(hidden);
+                working.once.clone_from(once);
                 self.remember(memos);
                 self.current_mut()?.spend(*spent, *cost, stop);
                 self.prepared(*turn, edits)
             }
-            Record::Overflowed { turn, overflow: _ } => self.overflowed(*turn),
+            Record::Overflowed { turn, overflow } => self.overflowed(*turn, *overflow),
             Record::Retracted { turn, attempt, usage, cost } => self.retracted(*turn, *attempt, *usage, *cost),
             Record::Replied { turn, reply, cost, original, recovered: _ } => {
                 self.replied(*turn, reply, original.as_ref().unwrap_or(reply).usage, *cost)
@@ -188,8 +190,9 @@ impl Run {
             last: last.clone(),
             attempt: 0,
             prepared: false,
-            overflowed: false,
+            overflowed: None,
             hidden: Vec::new(),
+            once: Vec::new(),
             reply: None,
             open: None,
             slots: Vec::new(),
@@ -226,14 +229,13 @@ impl Run {
         Ok(())
     }
 
-    fn overflowed(&mut self, turn: TurnNo) -> Result<(), Why> {
+    fn overflowed(&mut self, turn: TurnNo, overflow: Overflow) -> Result<(), Why> {
         let working = self.turn_mut(turn)?;
         if working.reply.is_some() {
             return Err("the turn has its reply already");
         }
-        working.overflowed = true;
+        working.overflowed = Some(overflow);
         working.prepared = false;
-        // What was counted is not what the provider made of it.
         Ok(())
     }
 

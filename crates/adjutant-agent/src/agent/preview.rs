@@ -1,0 +1,52 @@
+//! A look at the next request: nothing is recorded, and no model is asked.
+
+use std::sync::Arc;
+
+use adjutant_llm::Request;
+
+use super::Agent;
+use crate::{
+    ActId, Error, Failure, Ledger, Outcome, Phase, Prompt, RunResult, TurnNo,
+    port::{
+        engine::{Plan, Stage},
+        prepare::{self, Known, Shown},
+    },
+};
+
+impl Agent {
+    /// The next request, exactly as a run with this prompt would begin: with the tools and what effects change now.
+    ///
+    /// Nothing is recorded, no model is asked, and hooks before the request are not run. Effects that need a model, and
+    /// messages that wait in queues, are left out. While a run goes on, it begins from what its log holds.
+    ///
+    /// Cancel: nothing is lost.
+    ///
+    /// # Errors
+    /// `Prompt` if the prompt is empty, `Journal` if the log cannot be read, `Failed` if a toolbox cannot be opened or
+    /// an effect fails.
+    pub async fn preview(&self, prompt: impl Into<Prompt>) -> Result<Request, Error> {
+        let prompts = prompt.into().checked()?;
+        let setup = &*self.setup;
+        let run = self.session.look(&setup.who.thread).await?;
+        let mut sight = run.sight(setup.world.now_ms()).with(prompts);
+        // As in the first turn of the next run, also while one goes on.
+        (sight.run, sight.turn) = (run.next_run(), TurnNo(run.turn().0 + 1));
+        sight.ledger = Ledger { caps: self.limits.caps, ..Ledger::default() };
+        (sight.overflow, sight.last, sight.only) = (None, false, None);
+        let (model, _) = setup.chosen(None);
+        let failed = |message| self.failed(message);
+        let (_, tools) = prepare::resolve(setup, Known::default()).await.map_err(failed)?;
+        let mut plan = Plan::new(&sight);
+        let stage = Stage { setup, sight: &sight, tools: &tools, model: &model, phase: Phase::Preview };
+        stage.act(&mut plan).await.map_err(failed)?;
+        let (_, tools) = prepare::offer(Vec::new(), tools, std::mem::take(&mut plan.offered), Known::default());
+        let decls = Shown::decls(&mut None, tools.decls(), &plan.hidden, None);
+        let (entries, options) = (plan.view.items().fork(), Arc::clone(&setup.options));
+        Ok(prepare::compose(setup, decls, entries, options, (sight.turn, 0)))
+    }
+
+    fn failed(&self, message: String) -> Error {
+        let failure = Failure::Act { act: ActId::Prepare(TurnNo(0)), message: message.into() };
+        Error::failed(RunResult::never(&self.setup.who, Outcome::Failed { failure: failure.clone() }), failure)
+    }
+}
