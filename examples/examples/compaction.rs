@@ -55,7 +55,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             }
         }
     }
-    let result = running.result().ok_or("it has ended")??;
+    let result = running.result().ok_or("it has ended")?.map_err(Clone::clone)?;
     println!("{} after {} turns, compacted {} times", result.text(), result.turns, times);
     println!("the history holds {} entries, the next request shows {}", agent.transcript().len(), shown(&agent).await?);
     Ok(())

@@ -48,7 +48,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             println!("{}: {}", event.who.path, reply.text());
         }
     }
-    let result = running.result().ok_or("it has ended")??;
+    let result = running.result().ok_or("it has ended")?.map_err(Clone::clone)?;
     println!("{}", result.text());
     println!("own {} tokens, all together {}", result.usage.total(), result.total_usage.total());
     let _ = Replay::Resumable;

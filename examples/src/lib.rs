@@ -1,6 +1,9 @@
 //! Runnable examples live in `examples/`; this library only compiles the code of documents as doc tests.
 
 #[cfg(doctest)]
+#[doc = include_str!("../../docs/agents.md")]
+mod agents;
+#[cfg(doctest)]
 #[doc = include_str!("../../docs/models.md")]
 mod models;
 #[cfg(doctest)]
