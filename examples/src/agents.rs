@@ -1,1 +1,1 @@
-//! The code blocks of `docs/models.md`, compiled by the doc tests.
+//! The code blocks of `docs/agents.md`, compiled by the doc tests.
