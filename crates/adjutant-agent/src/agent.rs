@@ -1,6 +1,8 @@
 //! An agent: shared configuration and one session.
 
 mod preview;
+mod calls;
+mod resume;
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -8,7 +10,7 @@ use adjutant_llm::{Custom, Model, Options, Transcript, UserMessage, World, telem
 use adjutant_tool::{ErasedTool, Identity, Toolbox};
 
 use crate::{
-    Answered, Effect, Error, Hook, Hooks, Journal, Limits, LogId, MemoryJournal, Middleware, Point, Prompt, Responder,
+    Effect, Error, Hook, Hooks, Journal, Limits, LogId, MemoryJournal, Middleware, Point, Prompt, Responder,
     RunOptions, RunResult, Running, Setup,
     running::{Begin, Start},
     session::Session,
@@ -252,25 +254,6 @@ impl Agent {
         };
         let begin = Begin::Run { prompts, limits };
         let start = Start { setup, session: Arc::clone(&self.session), begin, cancel: options.cancel };
-        Ok(Running::new(start, claim))
-    }
-
-    /// Goes on with a run that waits for answers, or that the program before this one left open.
-    ///
-    /// # Errors
-    /// `Answers` if they are not exactly those that the run waits for, and like [`run`](Agent::run).
-    pub async fn resume(&self, answers: Vec<Answered>) -> Result<RunResult, Error> {
-        self.resume_stream(answers)?.finish().await
-    }
-
-    /// Goes on with a run that waits for answers, as a stream of events.
-    ///
-    /// # Errors
-    /// `Busy` if the session is running. Answers that do not match fail the stream.
-    pub fn resume_stream(&self, answers: Vec<Answered>) -> Result<Running, Error> {
-        let claim = self.session.claim()?;
-        let (setup, session) = (Arc::clone(&self.setup), Arc::clone(&self.session));
-        let start = Start { setup, session, begin: Begin::Resume { answers }, cancel: None };
         Ok(Running::new(start, claim))
     }
 

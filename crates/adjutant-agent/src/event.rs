@@ -15,7 +15,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    Admission, CancelBy, Lane, Limit, Outcome, Pause, PauseId, Record, Report, RunNo, RunResult, Seq, Stamped, TurnNo,
+    Admission, CancelBy, Lane, Limit, Outcome, Pause, PauseId, Record, Report, Run, RunNo, RunResult, Seq, Stamped,
+    TurnNo,
 };
 
 /// Something that happened in a run.
@@ -291,6 +292,16 @@ impl Events {
         }
     }
 
+    /// Goes on with a run that an earlier drive began: what it told is not told again.
+    pub(crate) fn go_on(&mut self, run: &Run) {
+        (self.run, self.turn) = (run.run(), run.turn());
+        for (call, args, launched_ms) in run.calls() {
+            self.calls.insert(call.id, (call.name.clone(), Arc::clone(args)));
+            self.started.extend(launched_ms.map(|_| call.id));
+            self.launched_ms.extend(launched_ms.map(|at_ms| (call.id, at_ms)));
+        }
+    }
+
     /// The events that a record shows, in order.
     pub fn fold(&mut self, stamped: &Stamped, mut show: impl FnMut(Event)) {
         self.note(&stamped.record, stamped.at_ms);
@@ -357,7 +368,8 @@ impl Events {
                 show(EventKind::Paused { pause: Arc::clone(pause) });
             }
             Record::Returned { call, result, .. }
-            | Record::Admitted { call, admission: Admission::Refuse { result } | Admission::Supplied { result } } => {
+            | Record::Admitted { call, admission: Admission::Refuse { result } | Admission::Supplied { result, .. } } =>
+            {
                 self.start(*call).into_iter().for_each(&mut show);
                 self.finish(*call, result, at_ms).into_iter().for_each(show);
             }

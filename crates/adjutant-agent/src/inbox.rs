@@ -16,6 +16,8 @@ use crate::{CancelBy, Record};
 pub(crate) enum Input {
     /// Someone wishes to stop.
     Cancel(CancelBy),
+    /// Someone wishes to stop one call.
+    StopCall(CallId),
     /// A call notes something; `done` hears when it is durable.
     Note { call: CallId, record: Record, done: Option<oneshot::Sender<()>> },
 }
@@ -50,6 +52,11 @@ impl Stopper {
     /// Wishes to stop the run: the reply is interrupted, calls are cancelled, and the turn is closed.
     pub fn stop(&self, by: CancelBy) {
         self.inbox.push(Input::Cancel(by));
+    }
+
+    /// Wishes to stop one call of the turn at hand: its result says so, and the run goes on.
+    pub fn stop_call(&self, call: CallId) {
+        self.inbox.push(Input::StopCall(call));
     }
 }
 

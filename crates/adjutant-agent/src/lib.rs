@@ -22,6 +22,7 @@
 
 mod act;
 mod agent;
+mod conversation;
 mod drive;
 mod effect;
 pub mod effects;
@@ -49,6 +50,7 @@ mod session;
 
 pub use act::{Act, ActId, Next};
 pub use agent::Agent;
+pub use conversation::Conversation;
 pub use drive::{Exit, Port, commit, drive};
 pub use effect::{Action, Effect, EffectContext, EffectError, Ledger, Phase};
 pub use error::{Error, ErrorKind};

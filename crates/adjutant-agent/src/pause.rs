@@ -53,6 +53,8 @@ pub struct Answered {
 pub trait Responder: Send + Sync {
     /// Answers, or gives `None` if it cannot: the run parks then, unless someone else answers.
     ///
+    /// An answer that does not fit what was asked counts as none, and a warning tells. Nobody waits beyond the pause's
+    /// deadline: it has expired then. A panic denies what needs approval, and counts as no answer to everything else.
     /// Cancel: the pause stays open.
     async fn answer(&self, who: &Identity, pause: &Pause) -> Option<Answer>;
 }
@@ -67,6 +69,11 @@ impl Pause {
         let deadline_ms = ask.within_ms.map(|within| now_ms.saturating_add(within));
         let key = key.map(Arc::from);
         Self { id: PauseId(id.into()), ask, call: Some(call), key, thread: thread.clone(), deadline_ms }
+    }
+
+    /// Whether nobody need answer any more.
+    pub fn is_late(&self, now_ms: u64) -> bool {
+        self.deadline_ms.is_some_and(|deadline| deadline <= now_ms)
     }
 
     /// The id of the call that it is about.

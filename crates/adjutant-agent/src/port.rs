@@ -1,14 +1,21 @@
 //! The port of this process: futures and tokio tasks, an inbox, and a box of events.
 
 mod admit;
+mod after;
 mod answer;
 mod ask;
 mod bound;
 mod call;
+mod contain;
+mod door;
+mod early;
 pub(crate) mod engine;
+mod policy;
 pub(crate) mod prepare;
 mod settle;
 mod setup;
+mod steps;
+mod waiters;
 
 use std::{
     collections::{BTreeSet, HashSet},
@@ -29,7 +36,11 @@ use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
+use early::{Early, Ending};
+use waiters::Waiters;
+
 pub(crate) use bound::panic_text;
+pub(crate) use policy::Policy;
 pub use setup::Setup;
 
 use crate::{
@@ -68,6 +79,15 @@ pub struct LocalPort {
     shown: Option<prepare::Shown>,
     args: Vec<(CallId, Value)>,
     notes: Vec<oneshot::Sender<()>>,
+    waiters: Arc<Waiters>,
+    /// Where calls stand that pass through hooks.
+    line: Arc<tokio::sync::Mutex<()>>,
+    /// The calls that run, and the answers that are asked for on behalf of calls: how each is stopped.
+    running: Vec<(CallId, Cancel)>,
+    asking: Vec<(CallId, Cancel)>,
+    /// The calls of the open turn that should not begin.
+    stopped: BTreeSet<CallId>,
+    _ending: Ending,
     place: Place,
 }
 
@@ -99,6 +119,9 @@ struct Feed {
     mailbox: Arc<Mailbox>,
     shown: std::sync::Mutex<HashSet<Warning>>,
     newest: AtomicU64,
+    /// The wish to stop what the port performs.
+    stop: Cancel,
+    early: Early,
 }
 
 impl LocalPort {
@@ -109,16 +132,18 @@ impl LocalPort {
 
     pub(crate) fn observed(setup: Arc<Setup>, log: Box<dyn Log>, mailbox: Arc<Mailbox>, inbox: Arc<Inbox>) -> Self {
         let shown = std::sync::Mutex::default();
-        let feed = Feed { setup: Arc::clone(&setup), mailbox, shown, newest: AtomicU64::new(log.head().seq.0) };
+        let (newest, stop, early) = (AtomicU64::new(log.head().seq.0), Cancel::new(), Early::default());
+        let feed = Arc::new(Feed { setup: Arc::clone(&setup), mailbox, shown, newest, stop: stop.clone(), early });
         Self {
             events: Events::of(Arc::clone(&setup.who)),
-            feed: Arc::new(feed),
+            _ending: Ending(Arc::clone(&feed)),
+            feed,
             setup,
             seq: log.head().seq,
             unsaved: Vec::new(),
             log,
             inbox,
-            stop: Cancel::new(),
+            stop,
             stopping: false,
             outer: None,
             busy: BTreeSet::new(),
@@ -130,6 +155,11 @@ impl LocalPort {
             shown: None,
             args: Vec::new(),
             notes: Vec::new(),
+            waiters: Arc::default(),
+            line: Arc::default(),
+            running: Vec::new(),
+            asking: Vec::new(),
+            stopped: BTreeSet::new(),
             place: Place::default(),
         }
     }
@@ -177,7 +207,7 @@ impl LocalPort {
             tokio::select! {
                 biased;
                 performed = work => performed,
-                () = stop.cancelled() => Performed { act, records: Vec::new(), tools: None, args: None },
+                () = stop.cancelled() => Performed::nothing(act),
             }
         });
     }
@@ -192,6 +222,7 @@ impl LocalPort {
         for input in self.inbox.take(cx) {
             match input {
                 Input::Cancel(by) => records.extend(self.wish(by)),
+                Input::StopCall(call) => self.stop_call(call),
                 Input::Note { call, record, done } if self.busy.contains(&ActId::Call(call)) => {
                     records.push(record);
                     self.notes.extend(done);
@@ -207,6 +238,9 @@ impl LocalPort {
         let heard = !(records.is_empty() && self.done.is_empty());
         for performed in self.done.drain(..) {
             self.busy.remove(&performed.act);
+            if let ActId::Call(ended) = performed.act {
+                self.running.retain(|(call, _)| *call != ended);
+            }
             if let Some((sources, tools)) = performed.tools {
                 (self.sources, self.tools) = (sources, Some(tools));
             }
@@ -223,6 +257,17 @@ impl LocalPort {
     /// A wish to stop; only the first one is recorded, however many come.
     fn wish(&mut self, by: CancelBy) -> Option<Record> {
         (!std::mem::replace(&mut self.stopping, true)).then_some(Record::CancelAsked { by })
+    }
+
+    /// A wish to stop one call of the open turn: it is cancelled, or does not begin.
+    fn stop_call(&mut self, call: CallId) {
+        match self.running.iter().find(|(running, _)| *running == call) {
+            Some((_, stop)) => stop.cancel(),
+            None if call.turn == self.place.turn.0 => {
+                self.stopped.insert(call);
+            }
+            None => {}
+        }
     }
 
     /// Whether anyone reads the events.
@@ -242,8 +287,14 @@ impl LocalPort {
             Record::Opened { turn, .. } => {
                 self.place.turn = *turn;
                 self.args.clear();
+                self.stopped.clear();
             }
             _ => {}
+        }
+        self.stop_asking(&stamped.record);
+        self.waiters.tell(&stamped.record);
+        if self.setup.policy.is_early() {
+            self.feed.early.tell(&stamped.record);
         }
         let mailbox = &self.feed.mailbox;
         if mailbox.is_open() {
@@ -266,7 +317,10 @@ impl Port for LocalPort {
         self.place = Place { run: run.run(), turn: run.turn() };
         match act {
             Act::Prepare { turn } => self.prepare(run, turn),
-            Act::Ask { turn, attempt } => self.ask(run, turn, attempt),
+            Act::Ask { turn, attempt } => {
+                self.begin_early(run);
+                self.ask(run, turn, attempt);
+            }
             Act::Admit { call } => self.admit(run, call),
             Act::Call { call, replay, .. } => self.call(run, call, replay),
             Act::Answer { pause } => self.answer(run, pause),
@@ -338,7 +392,12 @@ impl Future for Performing {
 
 impl Performed {
     fn new(act: ActId, record: Record) -> Self {
-        Self { act, records: vec![record], tools: None, args: None }
+        Self { records: vec![record], ..Self::nothing(act) }
+    }
+
+    /// The act ended, and leaves no trace.
+    fn nothing(act: ActId) -> Self {
+        Self { act, records: Vec::new(), tools: None, args: None }
     }
 }
 

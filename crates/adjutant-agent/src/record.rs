@@ -148,7 +148,7 @@ pub enum Record {
         /// The calls, in order.
         calls: Vec<CallId>,
     },
-    /// A call has its result.
+    /// A call has its result; whatever it waited for is closed.
     Returned {
         /// The call.
         call: CallId,
@@ -198,7 +198,7 @@ pub enum Record {
         /// What it waits for, its children's pauses included.
         pauses: Vec<Arc<Pause>>,
     },
-    /// A pause was answered in place.
+    /// A pause was answered in place. An answer to a pause that is no longer open means nothing.
     Answered {
         /// The pause.
         pause: PauseId,

@@ -29,6 +29,7 @@ use crate::{
 
 pub(crate) use ahead::Ahead;
 pub(crate) use sight::Sight;
+pub(crate) use pauses::{Known, KnownState};
 
 /// The fold of one conversation's records: history, view, and where the run stands.
 ///
@@ -141,7 +142,8 @@ struct Slot {
     waits: Vec<u32>,
     shown: Option<Arc<CallResult>>,
     done: bool,
-    steps: BTreeMap<Arc<str>, Step>,
+    /// In the order in which the body asked for them.
+    steps: Vec<Step>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -151,11 +153,19 @@ struct Admitted {
     replay: Replay,
 }
 
-/// What is known of a step of a resumable call.
+/// What a call's body asked for under a key.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) enum Step {
+struct Step {
+    key: Arc<str>,
+    state: StepState,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+enum StepState {
     Begun,
     Noted(Value),
+    /// The place of a pause.
+    Asked(u32),
 }
 
 impl Run {
@@ -263,16 +273,22 @@ impl Run {
         self.working()?.reply.as_ref()?.calls().find(|call| call.id == id)
     }
 
+    /// The calls of the newest turn: each with the arguments that it runs with, and when it was launched.
+    pub(crate) fn calls(&self) -> impl Iterator<Item = (&Call, &Arc<str>, Option<u64>)> {
+        let working = self.working();
+        let calls = working.and_then(|it| it.reply.as_ref()).into_iter().flat_map(|reply| reply.calls());
+        calls.filter_map(move |call| {
+            let slot = working?.slot(call.id)?;
+            let args = slot.admitted.as_ref().map_or(&call.args, |admitted| &admitted.args);
+            Some((call, args, slot.launched_ms))
+        })
+    }
+
     /// Whether calls of the open turn may run together.
     pub(crate) fn is_parallel(&self) -> bool {
         let current = self.current.as_ref().filter(|current| !current.limits.sequential);
         let slots = current.and_then(|current| Some(&current.turn.as_ref()?.slots));
         slots.is_some_and(|slots| slots.len() > 1 && !slots.iter().any(|slot| slot.sequential))
-    }
-
-    /// What is known of the steps of a call.
-    pub(crate) fn steps(&self, id: CallId) -> BTreeMap<Arc<str>, Step> {
-        self.working().and_then(|working| working.slot(id)).map(|slot| slot.steps.clone()).unwrap_or_default()
     }
 
     fn working(&self) -> Option<&Working> {
@@ -314,7 +330,7 @@ impl Slot {
             waits: Vec::new(),
             shown: None,
             done: false,
-            steps: BTreeMap::new(),
+            steps: Vec::new(),
         }
     }
 }

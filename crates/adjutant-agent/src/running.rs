@@ -50,6 +50,8 @@ pub(crate) enum Begin {
     Run { prompts: Vec<Entry>, limits: Limits },
     /// The run that is open, with these answers.
     Resume { answers: Vec<Answered> },
+    /// The end of the run that is open.
+    Cancel,
 }
 
 impl Running {

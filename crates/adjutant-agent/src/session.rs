@@ -18,8 +18,8 @@ use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 use tracing::{Instrument, Span};
 
 use crate::{
-    CancelBy, Error, Event, Exit, Failure, Journal, JournalErrorKind, LocalPort, Log, LogId, Outcome, Record, Run,
-    RunNo, RunResult, Seq, Setup, TurnNo, commit, drive,
+    CancelBy, Error, Event, Exit, Failure, Journal, JournalErrorKind, LocalPort, Log, LogId, Outcome, Pause, Record,
+    Run, RunNo, RunResult, Seq, Setup, TurnNo, commit, drive,
     event::EventKind,
     inbox::Inbox,
     mailbox::Mailbox,
@@ -34,6 +34,7 @@ pub(crate) struct Session {
     core: Arc<AsyncMutex<Core>>,
     leaving: AtomicBool,
     history: Mutex<Transcript>,
+    pauses: Mutex<Vec<Arc<Pause>>>,
 }
 
 /// What only one run at a time may hold.
@@ -51,7 +52,14 @@ pub(crate) enum Claim {
 
 impl Session {
     pub(crate) fn new(id: LogId, journal: Arc<dyn Journal>) -> Self {
-        Self { id, journal, core: Arc::default(), leaving: AtomicBool::new(false), history: Mutex::default() }
+        Self {
+            id,
+            journal,
+            core: Arc::default(),
+            leaving: AtomicBool::new(false),
+            history: Mutex::default(),
+            pauses: Mutex::default(),
+        }
     }
 
     pub(crate) fn id(&self) -> &LogId {
@@ -106,6 +114,15 @@ impl Session {
         Ok(run)
     }
 
+    /// What the session waits for, as of the newest drive that ended.
+    pub(crate) fn pauses(&self) -> Vec<Arc<Pause>> {
+        self.pauses.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn show_pauses(&self, run: &Run) {
+        *self.pauses.lock().unwrap_or_else(PoisonError::into_inner) = run.pauses().cloned().collect();
+    }
+
     fn show(&self, history: &Transcript) {
         *self.history.lock().unwrap_or_else(PoisonError::into_inner) = history.clone();
     }
@@ -144,7 +161,18 @@ pub(crate) async fn perform(
         tell(&span, &performed, start.setup.contents);
     }
     start.session.show(core.run.history());
+    start.session.show_pauses(&core.run);
     performed
+}
+
+/// Reads the log of a session, if it was not read yet, and shows what it holds.
+pub(crate) async fn look(start: Start, claim: Claim) -> Result<(), Error> {
+    let mut core = claim.take().await;
+    let log = core.open(&start).await?;
+    core.log = Some(log);
+    start.session.show(core.run.history());
+    start.session.show_pauses(&core.run);
+    Ok(())
 }
 
 /// Records what a run came to on its span.
@@ -198,7 +226,9 @@ impl Core {
         let waiting = || self.run.pauses().map(|pause| pause.id.clone()).collect::<Vec<_>>();
         let refused = match &start.begin {
             Begin::Run { .. } if self.run.is_open() => Some(Error::paused(waiting())),
-            Begin::Resume { answers } => self.run.mismatch(answers).map(Error::answers),
+            Begin::Resume { answers } => self.run.mismatch(answers, start.setup.world.now_ms()).map(Error::answers),
+            Begin::Cancel if !self.run.is_open() => Some(Error::answers("no run is open")),
+            Begin::Cancel => None,
             Begin::Run { .. } => None,
         };
         match refused {
@@ -241,22 +271,33 @@ impl Core {
     }
 
     async fn begin_and_drive(&mut self, port: &mut LocalPort, begin: &Begin) -> Result<Exit, Error> {
+        if !matches!(begin, Begin::Run { .. }) {
+            port.go_on(&self.run);
+        }
         let first = match begin {
             Begin::Run { prompts, limits } => {
-                Record::Began { run: self.run.next_run(), prompts: prompts.clone(), limits: limits.clone() }
+                vec![Record::Began { run: self.run.next_run(), prompts: prompts.clone(), limits: limits.clone() }]
             }
-            Begin::Resume { answers } => Record::Resumed { answers: answers.clone() },
+            Begin::Resume { answers } => port.hear_answers(&self.run, answers).await,
+            Begin::Cancel => vec![Record::CancelAsked { by: CancelBy::User }],
         };
-        commit(&mut self.run, port, vec![first]).await?;
+        commit(&mut self.run, port, first).await?;
         drive(&mut self.run, port).await
     }
 
-    /// Shows the end of a run that never began, because its log could not be opened.
+    /// Shows the end of a run that never began: its log could not be opened, or another run waits and goes on waiting.
     fn tell_never(&self, start: &Start, mailbox: &Mailbox, error: &Error) {
-        let outcome = Outcome::Failed { failure: Failure::Log { message: chain(error).into() } };
         let (who, at_ms) = (Arc::clone(&start.setup.who), start.setup.world.now_ms());
-        let kind = EventKind::RunFinished { result: Arc::new(RunResult::never(&who, outcome)) };
-        mailbox.push(Event { seq: self.run.seq(), at_ms, run: RunNo(0), turn: TurnNo(0), who, kind });
+        let waiting = self.run.result(&who).filter(|result| matches!(result.outcome, Outcome::Paused { .. }));
+        let (run, turn, kind) = match waiting {
+            Some(result) => (self.run.run(), self.run.turn(), EventKind::RunPaused { result: Arc::new(result) }),
+            None => {
+                let outcome = Outcome::Failed { failure: Failure::Log { message: chain(error).into() } };
+                let result = Arc::new(RunResult::never(&who, outcome));
+                (RunNo(0), TurnNo(0), EventKind::RunFinished { result })
+            }
+        };
+        mailbox.push(Event { seq: self.run.seq(), at_ms, run, turn, who, kind });
     }
 
     /// The result of a run whose log gave up: what is known of it.

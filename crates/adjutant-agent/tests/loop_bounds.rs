@@ -13,8 +13,8 @@ use adjutant_agent::{
     LogId, MemoryJournal, Outcome, RecordStream, RunOptions, Seq, Stamped, TurnNo,
 };
 use adjutant_llm::{
-    Block, BlockKind, Call, CallId, CallResult, Chunk, Entry, Error, FixedWorld, ModelInfo, Reply, Script, Status,
-    Stop, Warning, WarningKind, model_fn,
+    Block, BlockKind, Call, CallId, CallResult, Chunk, Entry, Error, FixedWorld, ModelInfo, Reply, Script,
+    ScriptedModel, Status, Stop, Warning, WarningKind, model_fn,
 };
 use adjutant_tool::{CallContext, Identity, Progress, ToolError, Toolbox, Tools, Toolset, tool_fn};
 use futures_util::{StreamExt, stream};
@@ -70,27 +70,35 @@ async fn panic_is_contained_when_it_happens_before_the_first_await() {
     assert_eq!(calls(&result)[0].2, "the tool panicked: at once");
 }
 
+/// What the model was shown of the first result.
+fn shown(model: &ScriptedModel) -> String {
+    let Entry::Turn(turn) = &model.requests()[1].entries[1] else { unreachable!("a turn follows the prompt") };
+    turn.results()[0].text()
+}
+
 #[tokio::test]
 async fn output_is_cut_with_a_notice_when_it_is_large() {
     let (model, agent) = agent(once("big"));
     let agent = agent.tool(tool("big", |_, _| async { Ok(CallResult::ok("ö".repeat(5_000_000))) }));
     let result = agent.run("Go.").await.expect("the run finishes");
-    let text = result.calls[0].result.text();
+    let text = shown(&model);
     let (kept, notice) = text.split_at(100_000);
     assert_eq!(kept, "ö".repeat(50_000));
     assert_eq!(notice, "\n[output cut: the first 100000 of 10000000 bytes are shown]");
-    let Entry::Turn(turn) = &model.requests()[1].entries[1] else { unreachable!("a turn follows the prompt") };
-    assert_eq!(turn.results()[0].text(), text);
+    let whole = result.calls[0].result.text();
+    let (kept, notice) = whole.split_at(4 * 1024 * 1024);
+    assert_eq!(kept, "ö".repeat(2 * 1024 * 1024));
+    assert_eq!(notice, "\n[output cut: the first 4194304 of 10000000 bytes are kept]");
 }
 
 #[tokio::test]
 async fn error_is_cut_with_a_notice_when_it_is_large() {
-    let (_, agent) = agent(once("big"));
+    let (model, agent) = agent(once("big"));
     let agent = agent.max_result_bytes(4);
     let agent = agent.tool(tool("big", |_, _| async { Err(ToolError::failed("x".repeat(1_000))) }));
     let result = agent.run("Go.").await.expect("the run finishes");
-    let told = "xxxx\n[output cut: the first 4 of 1000 bytes are shown]";
-    assert_eq!(calls(&result), [("big".into(), Status::Failed, told.into())]);
+    assert_eq!(shown(&model), "xxxx\n[output cut: the first 4 of 1000 bytes are shown]");
+    assert_eq!(calls(&result), [("big".into(), Status::Failed, "x".repeat(1_000))]);
 }
 
 #[tokio::test]

@@ -18,12 +18,11 @@ use futures_util::FutureExt;
 
 use super::{
     Feed, LocalPort, Performed, Place, bound,
-    prepare::{self, Shown},
+    prepare::{Restore, Shown},
 };
 use crate::{
     ActId, EventKind, Failure, Record, Run, TurnNo,
     points::{AfterModel, ModelError},
-    run::Sight,
 };
 
 /// How many chunks are taken in a row before others get their turn: the driver, the reader, a wish to stop.
@@ -76,12 +75,11 @@ impl LocalPort {
         let shrinks = !self.setup.effects.is_empty() && !run.has_overflowed();
         let (feed, stop) = (Arc::clone(&self.feed), self.stop.clone());
         let asker = Asker { feed, place: self.place, model, stop, shrinks };
-        match &self.tools {
-            Some(_) => self.perform(ActId::Ask(turn), asker.ask(request)),
-            None => {
-                let sight = run.sight(self.setup.world.now_ms());
+        match self.restore(run) {
+            None => self.perform(ActId::Ask(turn), asker.ask(request)),
+            Some(restore) => {
                 let hidden = run.hidden().to_vec();
-                self.perform(ActId::Ask(turn), asker.ask_later(request, sight, hidden));
+                self.perform(ActId::Ask(turn), asker.ask_later(request, restore, hidden));
             }
         }
     }
@@ -89,16 +87,16 @@ impl LocalPort {
 
 impl Asker {
     /// Resolves the tools first: the turn was prepared by an earlier drive.
-    async fn ask_later(self, mut request: Request, sight: Sight, hidden: Vec<ToolName>) -> Performed {
+    async fn ask_later(self, mut request: Request, restore: Restore, hidden: Vec<ToolName>) -> Performed {
         let act = ActId::Ask(self.place.turn);
         let resolved = tokio::select! {
             biased;
-            resolved = prepare::restore(&self.feed.setup, &sight, &self.model) => resolved,
+            resolved = restore.tools(&self.feed.setup) => resolved,
             () = self.stop.cancelled() => return Performed { act, records: Vec::new(), tools: None, args: None },
         };
         match resolved {
             Ok((sources, tools)) => {
-                request.tools = Shown::decls(&mut None, tools.decls(), &hidden, sight.only.as_deref());
+                request.tools = Shown::decls(&mut None, tools.decls(), &hidden, restore.only());
                 Performed { tools: Some((sources, tools)), ..self.ask(request).await }
             }
             Err(message) => {
@@ -191,6 +189,7 @@ impl Asking {
     }
 
     fn take(&mut self, chunk: Chunk) {
+        self.feed.early.see(&chunk, &self.feed);
         let kind = match chunk {
             Chunk::Start { attempt, model, limits, warnings } => {
                 self.kinds.clear();

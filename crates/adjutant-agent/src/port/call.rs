@@ -1,43 +1,45 @@
-//! Call: run a tool, contained: its panic, its time, its wish to stop, and the size of what it says.
+//! Call: run a tool, and say what came of it: a result, through its hooks and bounded, or that it waits.
 
-use std::{
-    collections::BTreeMap,
-    panic::AssertUnwindSafe,
-    pin::{Pin, pin},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::sync::{Arc, Mutex};
 
-use adjutant_llm::{Call, CallId, CallResult, Status, Usage, telemetry};
-use adjutant_tool::{Bound, CallContextBuilder, CallPort, Cancel, Noted, Progress, Replay, ToolError, ToolErrorKind};
-use async_trait::async_trait;
-use futures_util::FutureExt;
+use adjutant_llm::{Call, CallId, CallResult, Status, telemetry};
+use adjutant_tool::{Bound, Replay, Toolset};
 use serde_json::Value;
-use tokio::{
-    runtime::{Handle, RuntimeFlavor},
-    sync::oneshot,
-    task::JoinHandle,
-};
-use tracing::{Instrument, Span};
+use tokio::runtime::{Handle, RuntimeFlavor};
+use tracing::Instrument;
 
-use super::{Feed, LocalPort, Performed, Place, bound, prepare};
-use crate::{
-    ActId, EventKind, Record, Run,
-    inbox::{Inbox, Input},
-    run::Step,
+use super::{
+    Feed, LocalPort, Performed, Place, after, bound,
+    contain::{self, Contained, Spawned},
+    door::{Door, Links},
+    early::Begun,
+    prepare::Restore,
+    steps::Steps,
 };
+use crate::{ActId, Conversation, Record, Run};
+
+/// The name of the tool that gives back what a model was not shown of a result.
+const RECALL: &str = "recall";
 
 /// One call, ready to run.
 struct Job {
     feed: Arc<Feed>,
+    place: Place,
     call: Call,
-    tool: Option<Bound>,
+    tools: Option<Toolset>,
+    restore: Option<Restore>,
     args: Result<Value, Arc<str>>,
-    ran: Option<Arc<str>>,
+    /// The arguments that it runs with.
+    text: Arc<str>,
+    changed: bool,
     pure: bool,
     spawn: bool,
     door: Arc<Door>,
-    stop: Cancel,
+    /// The body, if it runs already.
+    body: Option<Spawned>,
+    conversation: Arc<Conversation>,
+    /// Someone wished that it should not begin.
+    stopped: bool,
 }
 
 impl LocalPort {
@@ -49,251 +51,153 @@ impl LocalPort {
 
     pub(super) fn call(&mut self, run: &Run, id: CallId, replay: Replay) {
         let Some((call, text, changed)) = run.admitted(id) else { return };
-        let door = Door {
-            feed: Arc::clone(&self.feed),
-            place: self.place,
-            inbox: Arc::clone(&self.inbox),
-            call: id,
-            resumable: replay == Replay::Resumable,
-            steps: Mutex::new(run.steps(id)),
-            ended: Mutex::new(false),
+        let (door, body) = match self.feed.early.take(call, text) {
+            Some(Begun { door, body }) => (door, Some(body)),
+            None => (self.door(run, call, text, replay), None),
         };
+        self.running.push((id, door.stop.clone()));
         let job = Job {
             feed: Arc::clone(&self.feed),
+            place: self.place,
             call: call.clone(),
-            tool: self.tools.as_ref().and_then(|tools| tools.get(call.name.as_str())).cloned(),
+            tools: self.tools.clone(),
+            restore: self.restore(run),
             args: self.take_args(id).ok_or_else(|| Arc::clone(text)),
-            ran: changed.then(|| Arc::clone(text)),
+            text: Arc::clone(text),
+            changed,
             pure: replay == Replay::Pure,
             spawn: run.is_parallel(),
-            door: Arc::new(door),
-            stop: self.stop.clone(),
+            door,
+            body,
+            conversation: Arc::new(Conversation::new(run.history().clone())),
+            stopped: self.stopped.contains(&id),
         };
         self.perform(ActId::Call(id), job.run());
+    }
+
+    fn door(&self, run: &Run, call: &Call, text: &Arc<str>, replay: Replay) -> Arc<Door> {
+        let call = Call { args: Arc::clone(text), ..call.clone() };
+        let known = run.steps(call.id);
+        let mut door = Door::new(Arc::clone(&self.feed), self.place, self.links(), call, self.stop.child());
+        door.resumable = replay == Replay::Resumable;
+        let is_unattended = run.limits().is_some_and(|limits| limits.unattended);
+        door.attended = !is_unattended && (door.resumable || self.setup.responder.is_some());
+        door.steps = Mutex::new(Steps::new(known, door.resumable));
+        Arc::new(door)
+    }
+
+    pub(super) fn links(&self) -> Links {
+        Links { inbox: Arc::clone(&self.inbox), waiters: Arc::clone(&self.waiters) }
     }
 }
 
 impl Job {
     async fn run(mut self) -> Performed {
-        let (id, max, ran) = (self.call.id, self.feed.setup.max_result_bytes, self.ran.take());
-        let (door, contents) = (Arc::clone(&self.door), self.feed.setup.contents);
+        let (id, contents) = (self.call.id, self.feed.setup.contents);
+        self.door.open();
         let span = telemetry::tool_span(&self.call, contents);
+        let began_ms = self.feed.setup.world.now_ms();
         let result = self.result().instrument(span.clone()).await;
+        self.door.shut();
+        let result = match result {
+            Ok(Some(result)) => result,
+            Ok(None) => {
+                let pauses = self.door.open_pauses();
+                return Performed::new(ActId::Call(id), Record::Suspended { call: id, pauses });
+            }
+            Err(never) => {
+                telemetry::record_result(&span, &never, contents);
+                return Performed::new(ActId::Call(id), self.returned(never));
+            }
+        };
+        let after = after::Ran { feed: &self.feed, place: self.place, call: &self.call, args: &self.text, began_ms };
+        let (result, mut records) = after.pass(result).await;
         telemetry::record_result(&span, &result, contents);
-        *door.ended() = true;
-        let result = CallResult { args: ran, ..bound::cut(result, max) };
-        Performed::new(ActId::Call(id), Record::returned(id, result))
+        records.push(self.returned(result));
+        Performed { records, ..Performed::nothing(ActId::Call(id)) }
     }
 
-    async fn result(mut self) -> CallResult {
-        if self.tool.is_none() {
-            // The turn was admitted by an earlier drive.
-            let resolved = tokio::select! {
-                biased;
-                resolved = prepare::resolve(&self.feed.setup, Default::default()) => resolved,
-                () = self.stop.cancelled() => return CallResult::new(Status::Cancelled, "cancelled: the call was stopped"),
-            };
-            match resolved {
-                Ok((_, tools)) => self.tool = tools.get(self.call.name.as_str()).cloned(),
-                Err(message) => return CallResult::new(Status::Failed, message),
-            }
+    fn returned(&self, result: CallResult) -> Record {
+        let result = CallResult { args: self.changed.then(|| Arc::clone(&self.text)), ..result };
+        let max = self.tool().and_then(|tool| tool.spec().max_output).unwrap_or(self.feed.setup.max_result_bytes);
+        let (result, shown) = bound::bounded(result, max, &self.recall());
+        Record::Returned { call: self.call.id, result, shown }
+    }
+
+    /// How the model gets at what it is not shown.
+    fn recall(&self) -> String {
+        let recalls = self.tools.as_ref().is_some_and(|tools| tools.get(RECALL).is_some());
+        if recalls && self.call.name.as_str() != RECALL {
+            return format!("; {RECALL:?} gives the rest, call {}", self.call.id);
         }
-        let Some(tool) = self.tool.take() else {
+        String::new()
+    }
+
+    fn tool(&self) -> Option<&Bound> {
+        self.tools.as_ref()?.get(self.call.name.as_str())
+    }
+
+    /// What came of the body; `None` if it waits for the outside.
+    ///
+    /// # Errors
+    /// The result of a call whose body never ran.
+    async fn result(&mut self) -> Result<Option<CallResult>, CallResult> {
+        if self.stopped {
+            self.door.stop.cancel();
+            return Err(CallResult::new(Status::Cancelled, "cancelled: the call was stopped before it began"));
+        }
+        self.find().await?;
+        let Some(tool) = self.tool().cloned() else {
             let message = format!("tool {:?} is gone since the call was admitted", self.call.name.as_str());
-            return CallResult::new(Status::UnknownTool, message);
+            return Err(CallResult::new(Status::UnknownTool, message));
         };
+        let contained = Contained {
+            door: &self.door,
+            stop: &self.door.stop,
+            timeout: tool.spec().timeout.or(self.feed.setup.tool_timeout),
+            grace: self.feed.setup.grace,
+            pure: self.pure,
+        };
+        if let Some(body) = self.body.take() {
+            return Ok(contained.wait(body).await);
+        }
         let args = match std::mem::replace(&mut self.args, Ok(Value::Null)) {
             Ok(args) => args,
             Err(text) => match serde_json::from_str(&text) {
                 Ok(args) => args,
                 Err(error) => {
                     let message = format!("the recorded arguments are no JSON: {error}");
-                    return CallResult::new(Status::InvalidArguments, message);
+                    return Err(CallResult::new(Status::InvalidArguments, message));
                 }
             },
         };
-        let timeout = tool.spec().timeout.or(self.feed.setup.tool_timeout);
-        let cancel = self.stop.child();
-        let body = self.body(tool, args, &cancel);
-        // Where there are other threads, a body that blocks must not keep this one from its limits.
-        match Handle::try_current() {
-            Ok(runtime) if self.spawn || runtime.runtime_flavor() != RuntimeFlavor::CurrentThread => {
-                self.contain(Spawned(runtime.spawn(body)), timeout, cancel).await
-            }
-            _ => self.contain(body, timeout, cancel).await,
-        }
-    }
-
-    fn body(
-        &self,
-        tool: Bound,
-        args: Value,
-        cancel: &Cancel,
-    ) -> impl Future<Output = Result<CallResult, ToolError>> + Send + 'static {
         let who = Arc::new(self.feed.setup.who.within(self.call.id));
-        let port = Arc::clone(&self.door) as Arc<dyn CallPort>;
-        let cx = CallContextBuilder::new(who, cancel.clone(), port).build();
-        let contained = AssertUnwindSafe(async move { tool.call(args, cx).await }).catch_unwind();
-        let contained = contained.instrument(Span::current());
-        contained.map(|outcome| outcome.unwrap_or_else(|panic| Ok(panicked(&*panic))))
-    }
-
-    /// Waits for the body, but not longer than it may take, nor much longer than anyone wants its result.
-    async fn contain(
-        &self,
-        body: impl Future<Output = Result<CallResult, ToolError>>,
-        timeout: Option<Duration>,
-        cancel: Cancel,
-    ) -> CallResult {
-        let mut body = pin!(body);
-        let limit = async {
-            match timeout {
-                Some(timeout) => tokio::time::sleep(timeout).await,
-                None => std::future::pending().await,
+        let body = contain::body(tool, args, who, Arc::clone(&self.door), Arc::clone(&self.conversation));
+        // Where there are other threads, a body that blocks must not keep this one from its limits.
+        Ok(match Handle::try_current() {
+            Ok(runtime) if self.spawn || runtime.runtime_flavor() != RuntimeFlavor::CurrentThread => {
+                contained.wait(Spawned(runtime.spawn(body))).await
             }
-        };
-        let ended = tokio::select! {
-            biased;
-            ended = &mut body => Some(ended),
-            () = self.stop.cancelled() => None,
-            () = limit => {
-                cancel.cancel();
-                let within = timeout.unwrap_or_default();
-                let message = format!("the tool did not end within {within:?} and was given up; it may have taken effect");
-                return CallResult::new(Status::TimedOut, message);
-            }
-        };
-        let ended = match ended {
-            Some(ended) => Some(ended),
-            None if self.pure => None,
-            None => tokio::time::timeout(self.feed.setup.grace, &mut body).await.ok(),
-        };
-        cancel.cancel();
-        match ended {
-            Some(Ok(result)) => result,
-            Some(Err(error)) => failed(&error),
-            None => CallResult::new(Status::Cancelled, "cancelled: the call was stopped; it may have taken effect"),
-        }
-    }
-}
-
-fn failed(error: &ToolError) -> CallResult {
-    let status = match error.kind() {
-        ToolErrorKind::InvalidArguments => Status::InvalidArguments,
-        ToolErrorKind::Denied => Status::Denied,
-        ToolErrorKind::Cancelled => Status::Cancelled,
-        ToolErrorKind::TimedOut => Status::TimedOut,
-        ToolErrorKind::OutcomeUnknown => Status::OutcomeUnknown,
-        _ => Status::Failed,
-    };
-    let mut message = error.to_string();
-    let mut source = std::error::Error::source(error);
-    while let Some(cause) = source {
-        message = format!("{message}: {cause}");
-        source = cause.source();
-    }
-    CallResult::new(status, message)
-}
-
-fn panicked(panic: &(dyn std::any::Any + Send)) -> CallResult {
-    CallResult::new(Status::Panicked, format!("the tool panicked: {}", bound::panic_text(panic)))
-}
-
-/// A body on a task of its own; dropping it aborts the task.
-struct Spawned(JoinHandle<Result<CallResult, ToolError>>);
-
-impl Future for Spawned {
-    type Output = Result<CallResult, ToolError>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut std::task::Context<'_>) -> std::task::Poll<Self::Output> {
-        self.0.poll_unpin(cx).map(|joined| {
-            joined.unwrap_or_else(|error| Err(ToolError::failed("the task of the tool was lost").with_source(error)))
+            _ => contained.wait(body).await,
         })
     }
-}
 
-impl Drop for Spawned {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
-/// The door from a call to this run.
-struct Door {
-    feed: Arc<Feed>,
-    place: Place,
-    inbox: Arc<Inbox>,
-    call: CallId,
-    resumable: bool,
-    steps: Mutex<BTreeMap<Arc<str>, Step>>,
-    ended: Mutex<bool>,
-}
-
-impl Door {
-    /// Records something and waits until it is durable.
-    async fn note(&self, record: Record) -> Result<(), ToolError> {
-        let ended = || ToolError::new(ToolErrorKind::Cancelled, "the call has ended");
-        if *self.ended() {
-            return Err(ended());
-        }
-        let (done, durable) = oneshot::channel();
-        self.inbox.push(Input::Note { call: self.call, record, done: Some(done) });
-        durable.await.map_err(|_| ended())
-    }
-
-    fn ended(&self) -> MutexGuard<'_, bool> {
-        self.ended.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn check(&self) -> Result<(), ToolError> {
-        if self.resumable {
-            return Ok(());
-        }
-        Err(ToolError::new(ToolErrorKind::NotResumable, "only a tool of class `Resumable` has steps"))
-    }
-}
-
-#[async_trait]
-impl CallPort for Door {
-    fn emit(&self, progress: Progress) {
-        // Held while the progress is shown, so that none is shown after the end.
-        let ended = self.ended();
-        if !*ended {
-            let at_ms = self.feed.setup.world.now_ms();
-            let progress = Box::new(progress);
-            let kind = EventKind::ToolProgress { call: self.call, progress };
-            self.feed.mailbox.push_progress(self.feed.event(self.place, at_ms, kind));
-        }
-    }
-
-    fn charge(&self, usage: Usage) {
-        let record = Record::Spent { call: self.call, usage };
-        self.inbox.push(Input::Note { call: self.call, record, done: None });
-    }
-
-    async fn begin(&self, key: &str) -> Result<Noted, ToolError> {
-        self.check()?;
-        let known = {
-            let mut steps = self.steps.lock().unwrap_or_else(PoisonError::into_inner);
-            let known = steps.get(key).cloned();
-            // Begun at once, so that a step that is entered twice at a time is done once.
-            steps.entry(key.into()).or_insert(Step::Begun);
-            known
-        };
-        match known {
-            Some(Step::Noted(value)) => Ok(Noted::Done(value)),
-            Some(Step::Begun) => Ok(Noted::Unknown),
-            None => {
-                self.note(Record::Begun { call: self.call, key: key.into() }).await?;
-                Ok(Noted::Fresh)
+    /// Resolves the tools, if the turn was admitted by an earlier drive.
+    async fn find(&mut self) -> Result<(), CallResult> {
+        let Some(restore) = self.restore.take() else { return Ok(()) };
+        let resolved = tokio::select! {
+            biased;
+            resolved = restore.tools(&self.feed.setup) => resolved,
+            () = self.door.stop.cancelled() => {
+                return Err(CallResult::new(Status::Cancelled, "cancelled: the call was stopped"));
             }
+        };
+        match resolved {
+            Ok((_, tools)) => {
+                self.tools = Some(tools);
+                Ok(())
+            }
+            Err(message) => Err(CallResult::new(Status::Failed, message)),
         }
-    }
-
-    async fn finish(&self, key: &str, value: Value) -> Result<(), ToolError> {
-        self.check()?;
-        self.note(Record::Noted { call: self.call, key: key.into(), value: value.clone() }).await?;
-        self.steps.lock().unwrap_or_else(PoisonError::into_inner).insert(key.into(), Step::Noted(value));
-        Ok(())
     }
 }

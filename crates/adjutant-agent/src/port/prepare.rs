@@ -12,7 +12,7 @@ use super::{
     Feed, LocalPort, Performed, Place, Setup,
     engine::{Plan, Stage},
 };
-use crate::{ActId, Failure, HookContext, Phase, Point, Record, Run, TurnNo, Verdict, points::BeforeModel, run::Sight};
+use crate::{ActId, Failure, Phase, Point, Record, Run, TurnNo, Verdict, points::BeforeModel, run::Sight};
 
 /// The tools of the turn before: what each source gave, what effects offered, and what they make together.
 pub(crate) type Known = (Vec<Toolset>, Option<Toolset>);
@@ -144,7 +144,7 @@ impl Preparing {
         let decls = tools.with(&Toolset::merge(&plan.offered));
         let shown = Shown::decls(&mut None, decls.decls(), &plan.hidden, self.sight.only.as_deref());
         let point = BeforeModel::new(plan.view.items().clone(), shown, Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        match hooks.pass(&self.feed.hook_context(self.place, &self.stop), point).await {
+        match hooks.pass(&self.feed.hook_context(self.place), point).await {
             Verdict::Pass(point) => {
                 plan.hide(point.hidden);
                 plan.offered.extend(point.offered);
@@ -192,21 +192,41 @@ pub(crate) fn offer(
     (sources, tools)
 }
 
-/// The tools of a turn that an earlier drive prepared.
-///
-/// Effects are only looked at for the tools that they offer: what they changed is in the log.
-pub(super) async fn restore(
-    setup: &Setup,
-    sight: &Sight,
-    model: &Arc<dyn Model>,
-) -> Result<(Vec<Toolset>, Toolset), String> {
-    let (sources, tools) = resolve(setup, Known::default()).await?;
-    if setup.effects.is_empty() {
-        return Ok((sources, tools));
+/// How the tools of a turn are found again that an earlier drive prepared.
+pub(super) struct Restore {
+    sight: Sight,
+    model: Arc<dyn Model>,
+}
+
+impl LocalPort {
+    /// How the tools of the turn are found, unless this drive has prepared it itself.
+    pub(super) fn restore(&self, run: &Run) -> Option<Restore> {
+        let restore = || {
+            let (model, _) = self.setup.chosen(run.chosen_model());
+            Restore { sight: run.sight(self.setup.world.now_ms()), model }
+        };
+        self.tools.is_none().then(restore)
     }
-    let mut plan = Plan::new(sight);
-    Stage { setup, sight, tools: &tools, model, phase: Phase::Preview }.act(&mut plan).await?;
-    Ok(offer(sources, tools, plan.offered, Known::default()))
+}
+
+impl Restore {
+    /// The tools. Effects are only looked at for those that they offer: what they changed is in the log.
+    pub(super) async fn tools(&self, setup: &Setup) -> Result<(Vec<Toolset>, Toolset), String> {
+        let (sources, tools) = resolve(setup, Known::default()).await?;
+        if setup.effects.is_empty() {
+            return Ok((sources, tools));
+        }
+        let mut plan = Plan::new(&self.sight);
+        Stage { setup, sight: &self.sight, tools: &tools, model: &self.model, phase: Phase::Preview }
+            .act(&mut plan)
+            .await?;
+        Ok(offer(sources, tools, plan.offered, Known::default()))
+    }
+
+    /// The only tools that an earlier turn of the run left.
+    pub(super) fn only(&self) -> Option<&[ToolName]> {
+        self.sight.only.as_deref()
+    }
 }
 
 /// Asks every source of tools; what did not change is not merged again.
@@ -295,17 +315,6 @@ impl Feed {
         if !tools.warnings().is_empty() {
             let at_ms = self.setup.world.now_ms();
             tools.warnings().iter().for_each(|warning| self.warn(place, at_ms, warning));
-        }
-    }
-
-    /// Where a point of a turn is reached.
-    pub(super) fn hook_context(&self, place: Place, stop: &Cancel) -> HookContext {
-        HookContext {
-            who: Arc::clone(&self.setup.who),
-            run: place.run,
-            turn: place.turn,
-            at_ms: self.setup.world.now_ms(),
-            cancel: stop.clone(),
         }
     }
 }

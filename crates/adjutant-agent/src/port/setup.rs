@@ -36,6 +36,7 @@ pub struct Setup {
     pub(crate) responder: Option<Arc<dyn Responder>>,
     /// What the model is shown of the application's own entries.
     pub(crate) convert: Option<Arc<Convert>>,
+    pub(crate) policy: super::Policy,
 }
 
 pub(crate) type Convert = dyn Fn(&Custom) -> Option<UserMessage> + Send + Sync;
@@ -61,6 +62,7 @@ impl Setup {
             middleware: Vec::new(),
             responder: None,
             convert: None,
+            policy: super::Policy::default(),
         }
     }
 

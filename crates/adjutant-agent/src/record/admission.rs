@@ -44,7 +44,10 @@ pub enum Admission {
     },
     /// It was run elsewhere; this is its result.
     Supplied {
-        /// The result.
+        /// The result, whole.
         result: Arc<CallResult>,
+        /// What the model is shown of it, if that is less.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        shown: Option<Arc<CallResult>>,
     },
 }

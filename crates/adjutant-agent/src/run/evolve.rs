@@ -13,7 +13,7 @@ use adjutant_llm::{
 };
 use serde_json::Value;
 
-use super::{Admitted, Current, Illegal, Measured, Run, Slot, Step, Working, plus};
+use super::{Admitted, Current, Illegal, Measured, Run, Slot, StepState, Working, plus};
 use crate::{Admission, CallReport, Change, Lane, Limit, Limits, Memo, Outcome, Record, RunNo, Stamped, TurnNo};
 
 type Why = &'static str;
@@ -60,8 +60,8 @@ impl Run {
                 self.slot_mut(*call)?.shown.clone_from(shown);
                 self.put(*call, result, at_ms)
             }
-            Record::Begun { call, key } => self.step(*call, key, Step::Begun),
-            Record::Noted { call, key, value } => self.step(*call, key, Step::Noted(value.clone())),
+            Record::Begun { call, key } => self.step(*call, key, StepState::Begun),
+            Record::Noted { call, key, value } => self.step(*call, key, StepState::Noted(value.clone())),
             Record::Spent { usage, .. } => self.current_mut().map(|current| current.spend(*usage, None, &None)),
             Record::ChildEnded { usage, cost, .. } => {
                 self.current_mut().map(|current| current.spend(*usage, *cost, &None))
@@ -267,7 +267,11 @@ impl Run {
 
     fn decided(&mut self, call: CallId, admission: &Admission) -> Result<(), Why> {
         match admission {
-            Admission::Refuse { result } | Admission::Supplied { result } => self.put(call, result, 0),
+            Admission::Refuse { result } => self.put(call, result, 0),
+            Admission::Supplied { result, shown } => {
+                self.slot_mut(call)?.shown.clone_from(shown);
+                self.put(call, result, 0)
+            }
             Admission::Allow { args, changed, replay, sequential, title: _ } => {
                 let slot = self.slot_mut(call)?;
                 slot.admitted = Some(Admitted { args: Arc::clone(args), changed: *changed, replay: *replay });
@@ -297,6 +301,7 @@ impl Run {
             return Err("the call has its result already");
         }
         let duration = slot.launched_ms.map_or(0, |launched| at_ms.saturating_sub(launched));
+        self.close_pauses(id);
         let current = self.current_mut()?;
         let Some(open) = current.turn.as_mut().and_then(|working| working.open.as_mut()) else {
             return Err("the turn is closed");
@@ -308,11 +313,6 @@ impl Run {
             current.calls.push(CallReport { call: id, name, duration, result: Arc::clone(result) });
         }
         self.close_if_full();
-        Ok(())
-    }
-
-    fn step(&mut self, call: CallId, key: &Arc<str>, step: Step) -> Result<(), Why> {
-        self.slot_mut(call)?.steps.insert(Arc::clone(key), step);
         Ok(())
     }
 

@@ -6,32 +6,53 @@ use std::{
 };
 
 use adjutant_llm::{CallId, ToolName};
-use adjutant_tool::{Answer, Ask, AskKind};
-use serde_json::json;
+use adjutant_tool::{Answer, Ask, AskKind, Replay};
+use serde_json::{Value, json};
 
-use super::{Asked, Current, Run, Slot};
+use super::{Asked, Current, Run, Slot, StepState};
 use crate::{Act, ActId, Answered, Limit, Next, Pause, PauseId, Record};
 
 type Busy = BTreeSet<ActId>;
 
+/// What is known of something that a call's body asked for under a key.
+#[derive(Debug, Clone)]
+pub(crate) struct Known {
+    pub(crate) key: Arc<str>,
+    pub(crate) state: KnownState,
+}
+
+/// How far something got that a call's body asked for.
+#[derive(Debug, Clone)]
+pub(crate) enum KnownState {
+    /// A step was begun.
+    Begun,
+    /// A step came to this.
+    Done(Value),
+    /// A pause waits; `parked` says whether nobody here could answer.
+    Asked { pause: Arc<Pause>, parked: bool },
+    /// A pause was answered.
+    Answered { pause: Arc<Pause>, answer: Answer },
+}
+
 impl Run {
     /// What the run waits for and nobody has answered, in the order in which it was asked.
     pub fn pauses(&self) -> impl Iterator<Item = &Arc<Pause>> {
-        let asked = self.current.iter().filter(|current| current.outcome.is_none()).flat_map(|it| &it.pauses);
-        asked.filter(|asked| asked.answer.is_none()).map(|asked| &asked.pause)
+        self.asked().map(|asked| &asked.pause)
     }
 
     /// Why these answers are not exactly those that the run waits for, if they are not.
-    pub(crate) fn mismatch(&self, answers: &[Answered]) -> Option<String> {
+    ///
+    /// Nobody need answer what somebody here may still be asked, or what has run out of time.
+    pub(crate) fn mismatch(&self, answers: &[Answered], now_ms: u64) -> Option<String> {
         if !self.is_open() {
             return Some("no run is open".into());
         }
-        let mut open: BTreeMap<&PauseId, &Arc<Pause>> = self.pauses().map(|pause| (&pause.id, pause)).collect();
+        let mut open: BTreeMap<&PauseId, &Asked> = self.asked().map(|asked| (&asked.pause.id, asked)).collect();
         let known: BTreeSet<&PauseId> = open.keys().copied().collect();
         for Answered { pause, answer } in answers {
             match open.remove(pause) {
                 Some(asked) => {
-                    if let Err(error) = answer.fits(&asked.ask) {
+                    if let Err(error) = answer.fits(&asked.pause.ask) {
                         return Some(format!("{pause}: {error}"));
                     }
                 }
@@ -39,18 +60,49 @@ impl Run {
                 None => return Some(format!("{pause} is not waited for")),
             }
         }
-        let missing: Vec<&str> = open.keys().map(|id| &*id.0).collect();
+        let missing = self.asked().filter(|it| open.contains_key(&it.pause.id));
+        let missing = missing.filter(|it| it.waiting && !it.pause.is_late(now_ms));
+        let missing: Vec<&str> = missing.map(|it| &*it.pause.id.0).collect();
         (!missing.is_empty()).then(|| format!("no answer to {}", missing.join(", ")))
+    }
+
+    fn asked(&self) -> impl Iterator<Item = &Asked> {
+        let asked = self.current.iter().filter(|current| current.outcome.is_none()).flat_map(|it| &it.pauses);
+        asked.filter(|asked| asked.answer.is_none())
+    }
+
+    /// Whether a call was admitted as one whose body may be entered again.
+    pub(crate) fn is_resumable(&self, call: CallId) -> bool {
+        let slot = self.working().and_then(|working| working.slot(call));
+        slot.and_then(|slot| slot.admitted.as_ref()).is_some_and(|it| it.replay == Replay::Resumable)
+    }
+
+    /// What the body of a call has asked for in earlier entries, in order.
+    pub(crate) fn steps(&self, call: CallId) -> Vec<Known> {
+        let Some(slot) = self.working().and_then(|working| working.slot(call)) else { return Vec::new() };
+        let known = |step: &super::Step| {
+            let state = match &step.state {
+                StepState::Begun => KnownState::Begun,
+                StepState::Noted(value) => KnownState::Done(value.clone()),
+                StepState::Asked(at) => self.known_pause(*at)?,
+            };
+            Some(Known { key: Arc::clone(&step.key), state })
+        };
+        slot.steps.iter().filter_map(known).collect()
+    }
+
+    fn known_pause(&self, at: u32) -> Option<KnownState> {
+        let asked = self.current.as_ref()?.pauses.get(at as usize)?;
+        let pause = Arc::clone(&asked.pause);
+        Some(match &asked.answer {
+            Some(answer) => KnownState::Answered { pause, answer: answer.clone() },
+            None => KnownState::Asked { pause, parked: asked.waiting },
+        })
     }
 
     /// The pause at a place.
     pub(crate) fn pause(&self, at: u32) -> Option<&Arc<Pause>> {
         self.current.as_ref()?.pauses.get(at as usize).map(|asked| &asked.pause)
-    }
-
-    /// What was answered to a pause of this run.
-    pub(crate) fn answer(&self, id: &PauseId) -> Option<&Answer> {
-        self.current.as_ref()?.pauses.iter().rev().find(|asked| asked.pause.id == *id)?.answer.as_ref()
     }
 
     /// What was answered to the pause that the admission of a call waits for.

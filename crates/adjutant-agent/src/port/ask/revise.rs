@@ -94,7 +94,7 @@ impl Asking {
     }
 
     async fn pass<P: Point>(&mut self, point: P, stop: &Cancel) -> Option<Verdict<P>> {
-        let cx = self.feed.hook_context(self.place, stop);
+        let cx = self.feed.hook_context(self.place);
         tokio::select! {
             biased;
             verdict = self.feed.setup.hooks.pass(&cx, point) => Some(verdict),

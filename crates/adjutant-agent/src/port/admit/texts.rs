@@ -1,0 +1,86 @@
+//! What the model is told about calls that may not run.
+
+use adjutant_llm::{CallResult, Status, ToolName};
+use adjutant_tool::{Answer, AskKind, Bound, Toolset};
+
+/// How many tool names a model is told when it asks for one that is not there.
+const MAX_NAMES: usize = 50;
+
+/// A hook said no.
+pub(super) fn denied(reason: &str) -> CallResult {
+    CallResult::new(Status::Denied, format!("not executed: {reason}"))
+}
+
+/// A tool that is there, but not in this turn.
+pub(super) fn hidden(name: &ToolName) -> CallResult {
+    CallResult::new(Status::Denied, format!("not executed: tool {:?} is not available in this turn", name.as_str()))
+}
+
+/// A call that someone wished to stop before it began.
+pub(super) fn stopped() -> CallResult {
+    CallResult::new(Status::Cancelled, "cancelled: the call was stopped before it began")
+}
+
+/// A call that needs a word in a run that may ask nobody.
+pub(super) fn nobody() -> CallResult {
+    CallResult::new(Status::Denied, "not executed: the call needs someone's word, and nobody can be asked in this run")
+}
+
+/// A call that is run elsewhere, in a run that may ask nobody.
+pub(super) fn no_executor(tool: &Bound) -> CallResult {
+    let name = tool.spec().name().as_str();
+    let message = format!("not executed: tool {name:?} is run elsewhere, and nobody can be asked in this run");
+    CallResult::new(Status::Denied, message)
+}
+
+/// The rule that says whether a call needs a word has failed.
+pub(super) fn panicked_rule(panic: &str) -> CallResult {
+    let message = format!("not executed: the rule that says whether the call needs someone's word panicked: {panic}");
+    CallResult::new(Status::Denied, message)
+}
+
+/// What whoever runs a call elsewhere is shown.
+pub(super) fn run_elsewhere(tool: &Bound) -> String {
+    format!("Run {:?} with these arguments and give its result.", tool.spec().name().as_str())
+}
+
+/// Whether what was asked for is a word that lets a call run.
+pub(super) fn is_word(kind: AskKind) -> bool {
+    matches!(kind, AskKind::Approval | AskKind::Authorisation)
+}
+
+/// The arguments that somebody approved cannot be read back.
+pub(super) fn unreadable(error: &serde_json::Error) -> CallResult {
+    CallResult::new(Status::InvalidArguments, format!("the recorded arguments are no JSON: {error}"))
+}
+
+/// Nobody gave what the call needs.
+pub(super) fn refused(kind: AskKind, answer: &Answer) -> CallResult {
+    let words = |said: &str, words: &str| match words.trim() {
+        "" => format!("not executed: {said}"),
+        words => format!("not executed: {said}: {words}"),
+    };
+    match (kind, answer) {
+        (AskKind::External, Answer::Expired) => {
+            CallResult::new(Status::TimedOut, "no result came in time; the call may have taken effect")
+        }
+        (_, Answer::Expired) => CallResult::new(Status::Denied, "not executed: nobody approved the call in time"),
+        (_, Answer::Deny { reason }) => CallResult::new(Status::Denied, words("a person refused the call", reason)),
+        (_, Answer::Decline { message }) => {
+            CallResult::new(Status::Denied, words("the call was declined", message.as_deref().unwrap_or_default()))
+        }
+        _ => CallResult::new(Status::Denied, "not executed: the call was not approved"),
+    }
+}
+
+/// A tool that is not there.
+pub(super) fn unknown(tools: &Toolset, name: &ToolName, hidden: &[ToolName]) -> CallResult {
+    let names = tools.iter().map(|tool| tool.spec().name()).filter(|name| !hidden.contains(name));
+    let names: Vec<&str> = names.take(MAX_NAMES).map(ToolName::as_str).collect();
+    let name = name.as_str();
+    let message = match names.is_empty() {
+        true => format!("unknown tool {name:?}: there are no tools"),
+        false => format!("unknown tool {name:?}; the tools are: {}", names.join(", ")),
+    };
+    CallResult::new(Status::UnknownTool, message)
+}

@@ -1,0 +1,155 @@
+//! Contain: a body of a tool, with its panic, its time, its wish to stop, and its wish to wait for the outside.
+
+use std::{
+    panic::AssertUnwindSafe,
+    pin::{Pin, pin},
+    sync::Arc,
+    time::Duration,
+};
+
+use adjutant_llm::{CallResult, Status};
+use adjutant_tool::{Bound, CallContextBuilder, CallPort, Cancel, Identity, ToolError, ToolErrorKind};
+use futures_util::FutureExt;
+use serde_json::Value;
+use tokio::task::JoinHandle;
+use tracing::{Instrument, Span};
+
+use super::{bound, door::Door};
+use crate::Conversation;
+
+/// What a body ends in.
+pub(super) type Ended = Result<CallResult, ToolError>;
+
+/// A body, contained.
+pub(super) struct Contained<'a> {
+    pub(super) door: &'a Door,
+    pub(super) stop: &'a Cancel,
+    pub(super) timeout: Option<Duration>,
+    pub(super) grace: Duration,
+    /// Whether it may be dropped at any place.
+    pub(super) pure: bool,
+}
+
+/// How a body left.
+enum Left {
+    Ended(Ended),
+    Stopped,
+    Parked,
+    Late(Duration),
+}
+
+/// What runs when a call does; it owns all it needs.
+pub(super) fn body(
+    tool: Bound,
+    args: Value,
+    who: Arc<Identity>,
+    door: Arc<Door>,
+    conversation: Arc<Conversation>,
+) -> impl Future<Output = Ended> + Send + 'static {
+    let cancel = door.stop.clone();
+    let cx = CallContextBuilder::new(who, cancel, door as Arc<dyn CallPort>).put(conversation).build();
+    let contained = AssertUnwindSafe(async move { tool.call(args, cx).await }).catch_unwind();
+    let contained = contained.instrument(Span::current());
+    contained.map(|outcome| outcome.unwrap_or_else(|panic| Ok(panicked(&*panic))))
+}
+
+impl Contained<'_> {
+    /// Waits for the body, but not longer than it may take, nor much longer than anyone wants its result.
+    ///
+    /// `None` if the body gave way to what it waits for.
+    pub(super) async fn wait(&self, body: impl Future<Output = Ended>) -> Option<CallResult> {
+        let mut body = pin!(body);
+        let left = match self.leave(body.as_mut()).await {
+            // A step at work is not torn: whether it took effect would not be known.
+            Left::Parked => tokio::select! {
+                biased;
+                ended = body.as_mut() => Left::Ended(ended),
+                () = self.door.at_rest() => return None,
+                () = tokio::time::sleep(self.grace) => return None,
+            },
+            left => left,
+        };
+        let ended = match left {
+            Left::Ended(ended) => Some(ended),
+            Left::Late(limit) => {
+                self.stop.cancel();
+                let message =
+                    format!("the tool did not end within {limit:?} and was given up; it may have taken effect");
+                return Some(CallResult::new(Status::TimedOut, message));
+            }
+            Left::Stopped if self.pure => None,
+            Left::Stopped => tokio::time::timeout(self.grace, body).await.ok(),
+            Left::Parked => return None,
+        };
+        self.stop.cancel();
+        let diverged = ended.as_ref().and_then(|_| self.door.divergence());
+        Some(match (ended, diverged) {
+            (_, Some(error)) | (Some(Err(error)), None) => failed(&error),
+            (Some(Ok(result)), None) => result,
+            (None, None) => {
+                CallResult::new(Status::Cancelled, "cancelled: the call was stopped; it may have taken effect")
+            }
+        })
+    }
+
+    async fn leave(&self, body: Pin<&mut impl Future<Output = Ended>>) -> Left {
+        let limit = async {
+            match self.timeout {
+                Some(timeout) => {
+                    self.door.elapsed(timeout).await;
+                    timeout
+                }
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            ended = body => Left::Ended(ended),
+            () = self.stop.cancelled() => Left::Stopped,
+            () = self.door.parked.notified() => Left::Parked,
+            limit = limit => Left::Late(limit),
+        }
+    }
+}
+
+fn failed(error: &ToolError) -> CallResult {
+    let status = match error.kind() {
+        ToolErrorKind::InvalidArguments => Status::InvalidArguments,
+        ToolErrorKind::Denied => Status::Denied,
+        ToolErrorKind::Cancelled => Status::Cancelled,
+        ToolErrorKind::TimedOut => Status::TimedOut,
+        ToolErrorKind::OutcomeUnknown => Status::OutcomeUnknown,
+        _ => Status::Failed,
+    };
+    let mut message = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        message = format!("{message}: {cause}");
+        source = cause.source();
+    }
+    CallResult::new(status, message)
+}
+
+fn panicked(panic: &(dyn std::any::Any + Send)) -> CallResult {
+    CallResult::new(Status::Panicked, format!("the tool panicked: {}", bound::panic_text(panic)))
+}
+
+/// A body on a task of its own; dropping it aborts the task.
+#[derive(Debug)]
+pub(super) struct Spawned(pub(super) JoinHandle<Ended>);
+
+impl Future for Spawned {
+    type Output = Ended;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut std::task::Context<'_>) -> std::task::Poll<Self::Output> {
+        self.0.poll_unpin(cx).map(|joined| {
+            joined.unwrap_or_else(|error| Err(ToolError::failed("the task of the tool was lost").with_source(error)))
+        })
+    }
+}
+
+impl Drop for Spawned {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}

@@ -1,0 +1,161 @@
+//! What the body of a call has asked for, over all entries into it.
+
+use std::{collections::HashMap, sync::Arc};
+
+use adjutant_tool::{Answer, Ask, Noted, ToolError, ToolErrorKind};
+use serde_json::Value;
+
+use crate::{
+    Pause,
+    run::{Known, KnownState},
+};
+
+/// What the body of a call has asked for.
+///
+/// An entry must ask for all that entries before it asked for, as what it was, before it asks for anything new: one that
+/// does not has diverged, even if the body ignores that. Branches of a body may come to what is noted in any order.
+#[derive(Debug)]
+pub(super) struct Steps {
+    known: Vec<Known>,
+    index: HashMap<Arc<str>, usize>,
+    /// For each of earlier entries, whether this one has asked for it; none if that does not count.
+    asked: Vec<bool>,
+    /// How many of them it has not asked for.
+    left: usize,
+    /// How many steps are at work.
+    working: usize,
+    diverged: Option<ToolError>,
+}
+
+/// What is known of a pause that is asked for.
+pub(super) enum Asked {
+    /// It was never asked.
+    Fresh,
+    /// It waits; `parked` says whether nobody here could answer.
+    Open { pause: Arc<Pause>, parked: bool },
+    /// It was answered.
+    Answered(Answer),
+}
+
+impl Steps {
+    /// What earlier entries have asked for; `strict` says whether this one must ask for it too.
+    pub(super) fn new(known: Vec<Known>, strict: bool) -> Self {
+        let index = known.iter().map(|it| Arc::clone(&it.key)).zip(0..).collect();
+        let asked = if strict { vec![false; known.len()] } else { Vec::new() };
+        Self { known, index, left: asked.len(), asked, working: 0, diverged: None }
+    }
+
+    /// Whether the body may ask for this now: it is known, or all that is noted was asked for.
+    pub(super) fn may_ask(&self, key: &str) -> bool {
+        self.index.contains_key(key) || self.next().is_none()
+    }
+
+    /// The body goes on without asking for what is noted next.
+    pub(super) fn went_astray(&mut self, key: &str) -> ToolError {
+        let next = self.next().map_or("nothing", |known| &known.key);
+        self.diverge(format!("the body asks for {key:?}, but {next:?} is noted next"))
+    }
+
+    /// A step begins; what is known of it.
+    pub(super) fn begin(&mut self, key: &str) -> Result<Noted, ToolError> {
+        let Some(at) = self.find(key) else {
+            self.working += 1;
+            self.push(key, KnownState::Begun);
+            return Ok(Noted::Fresh);
+        };
+        match &self.known[at].state {
+            KnownState::Done(value) => Ok(Noted::Done(value.clone())),
+            KnownState::Begun => Ok(Noted::Unknown),
+            KnownState::Asked { .. } | KnownState::Answered { .. } => Err(self.changed(key)),
+        }
+    }
+
+    /// A step came to something.
+    pub(super) fn finish(&mut self, key: &str, value: Value) {
+        self.working = self.working.saturating_sub(1);
+        self.set(key, KnownState::Done(value));
+    }
+
+    /// Something is asked for.
+    pub(super) fn ask(&mut self, key: &str, ask: &Ask) -> Result<Asked, ToolError> {
+        let Some(at) = self.find(key) else { return Ok(Asked::Fresh) };
+        match &self.known[at].state {
+            KnownState::Asked { pause, parked } if pause.ask == *ask => {
+                Ok(Asked::Open { pause: Arc::clone(pause), parked: *parked })
+            }
+            KnownState::Answered { pause, answer } if pause.ask == *ask => Ok(Asked::Answered(answer.clone())),
+            _ => Err(self.changed(key)),
+        }
+    }
+
+    /// A pause was not known; it is about to be recorded.
+    pub(super) fn asked(&mut self, key: &str, pause: &Arc<Pause>) {
+        self.push(key, KnownState::Asked { pause: Arc::clone(pause), parked: false });
+    }
+
+    pub(super) fn answered(&mut self, key: &str, pause: &Arc<Pause>, answer: &Answer) {
+        self.set(key, KnownState::Answered { pause: Arc::clone(pause), answer: answer.clone() });
+    }
+
+    /// Whether a step is at work.
+    pub(super) fn is_working(&self) -> bool {
+        self.working > 0
+    }
+
+    /// The pauses that nobody has answered, in order.
+    pub(super) fn open(&self) -> Vec<Arc<Pause>> {
+        let open = |it: &Known| match &it.state {
+            KnownState::Asked { pause, .. } => Some(Arc::clone(pause)),
+            _ => None,
+        };
+        self.known.iter().filter_map(open).collect()
+    }
+
+    /// Why this entry, whose body came to its end, is not what earlier entries were.
+    pub(super) fn divergence(&mut self) -> Option<ToolError> {
+        if let (None, Some(next)) = (&self.diverged, self.next()) {
+            let message = format!("the body ended without asking for {:?}, which is noted", next.key);
+            self.diverge(message);
+        }
+        self.diverged.take()
+    }
+
+    /// The first that is noted and was not asked for.
+    fn next(&self) -> Option<&Known> {
+        if self.left == 0 {
+            return None;
+        }
+        let at = self.asked.iter().position(|asked| !asked)?;
+        self.known.get(at)
+    }
+
+    /// The place of the key that is asked for; `None` if it is new.
+    fn find(&mut self, key: &str) -> Option<usize> {
+        let at = self.index.get(key).copied()?;
+        if let Some(asked) = self.asked.get_mut(at) {
+            self.left -= usize::from(!std::mem::replace(asked, true));
+        }
+        Some(at)
+    }
+
+    fn push(&mut self, key: &str, state: KnownState) {
+        let key: Arc<str> = key.into();
+        self.index.insert(Arc::clone(&key), self.known.len());
+        self.known.push(Known { key, state });
+    }
+
+    fn set(&mut self, key: &str, state: KnownState) {
+        if let Some(at) = self.index.get(key) {
+            self.known[*at].state = state;
+        }
+    }
+
+    fn changed(&mut self, key: &str) -> ToolError {
+        self.diverge(format!("{key:?} was noted as something else"))
+    }
+
+    fn diverge(&mut self, message: String) -> ToolError {
+        let error = ToolError::new(ToolErrorKind::Diverged, message);
+        self.diverged.get_or_insert(error).clone()
+    }
+}
