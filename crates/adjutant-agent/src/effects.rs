@@ -1,6 +1,22 @@
 //! The effects that come with the agent, and how effects are made of a kind and its parameters.
 
+mod clip;
 mod compact;
+mod loops;
+mod mask;
+mod offload;
+mod progress;
+mod reflect;
+mod scope;
+mod shrink;
+mod spending;
+mod stall;
+mod tail;
+mod time_budget;
+mod token_budget;
+mod trim;
+mod turn_notice;
+mod window;
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
@@ -9,6 +25,18 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
 pub use compact::{Compact, Strategy};
+pub use loops::LoopDetect;
+pub use mask::ObservationMask;
+pub use offload::Offload;
+pub use progress::ProgressNotes;
+pub use reflect::Reflection;
+pub use scope::ToolScope;
+pub use stall::StallDetect;
+pub use time_budget::TimeBudget;
+pub use token_budget::TokenBudget;
+pub use trim::TrimResults;
+pub use turn_notice::TurnNotice;
+pub use window::SlidingWindow;
 
 use crate::{Action, Effect, EffectContext, EffectError};
 
@@ -34,7 +62,20 @@ impl EffectRegistry {
     /// The effects that come with the agent.
     pub fn new() -> Self {
         let empty = Self { factories: BTreeMap::new() };
-        empty.register_type::<Compact>("compact")
+        empty
+            .register_type::<Compact>("compact")
+            .register_type::<LoopDetect>("loop_detect")
+            .register_type::<ObservationMask>("observation_mask")
+            .register_type::<Offload>("offload")
+            .register_type::<ProgressNotes>("progress")
+            .register_type::<Reflection>("reflection")
+            .register_type::<SlidingWindow>("sliding_window")
+            .register_type::<StallDetect>("stall_detect")
+            .register_type::<TimeBudget>("time_budget")
+            .register_type::<TokenBudget>("token_budget")
+            .register_type::<ToolScope>("tool_scope")
+            .register_type::<TrimResults>("trim_tool_results")
+            .register_type::<TurnNotice>("turn_notice")
     }
 
     /// Adds a kind of effect, in the place of one that has that name.

@@ -2,8 +2,8 @@
 //!
 //! The history keeps everything; only the view is folded. What to fold is in `cut.rs`, the summary in `summary.rs`.
 
-mod cut;
-mod summary;
+pub(super) mod cut;
+pub(super) mod summary;
 
 use std::{fmt, sync::Arc};
 

@@ -33,7 +33,6 @@ pub(super) struct Preparing {
     turn: TurnNo,
     sight: Sight,
     model: Arc<dyn Model>,
-    stop: Cancel,
 }
 
 impl LocalPort {
@@ -57,9 +56,9 @@ impl LocalPort {
                 self.perform_unless_stopped(ActId::Prepare(turn), resolve_only(feed, place, turn, model, known));
             }
             (false, _) => {
-                let (sight, stop) = (run.sight(self.setup.world.now_ms()), self.stop.clone());
+                let sight = run.sight(self.setup.world.now_ms());
                 let known = (self.sources.clone(), self.tools.clone());
-                let preparing = Preparing { feed, place, turn, sight, model, stop };
+                let preparing = Preparing { feed, place, turn, sight, model };
                 self.perform_unless_stopped(ActId::Prepare(turn), preparing.perform(known));
             }
         }

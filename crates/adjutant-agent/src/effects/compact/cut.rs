@@ -20,7 +20,7 @@ pub(super) struct Budget {
 
 /// What is folded.
 #[derive(Debug)]
-pub(super) struct Cut {
+pub(in crate::effects) struct Cut {
     /// The entries that give way, or stay before the summary, oldest first.
     pub(super) entries: Vec<Arc<Stored>>,
     /// Those of them that stay, oldest first.
@@ -28,7 +28,7 @@ pub(super) struct Cut {
     /// How many give way.
     pub(super) folded: usize,
     /// The estimated size of those that give way.
-    pub(super) tokens: u64,
+    pub(in crate::effects) tokens: u64,
     upto: EntryId,
     covers: u64,
 }
@@ -36,8 +36,12 @@ pub(super) struct Cut {
 impl Cut {
     /// Everything before the newest entries, as far as it gives way; `None` if nothing does.
     pub(super) fn of(items: &Transcript, budget: Budget) -> Option<Self> {
-        let end = recent(items, budget.recent);
-        let mut keep = kept(items, end, budget.pinned);
+        Self::before(items, recent(items, budget.recent), budget.pinned)
+    }
+
+    /// Everything before a place, as far as it gives way; pinned entries there may keep so many tokens.
+    pub(in crate::effects) fn before(items: &Transcript, end: usize, pinned: u64) -> Option<Self> {
+        let mut keep = kept(items, end, pinned);
         let before = || (0..end).filter_map(|at| items.get(at));
         // What stays right before the newest entries need not be kept: nothing behind it is folded.
         let upto = before().rfind(|stored| !keep.contains(&stored.id))?.id;
@@ -56,7 +60,7 @@ impl Cut {
     }
 
     /// The summary that an earlier fold left, if it gives way now.
-    pub(super) fn previous(&self) -> Option<&Summary> {
+    pub(in crate::effects) fn previous(&self) -> Option<&Summary> {
         self.entries.iter().rev().find_map(|stored| match &stored.entry {
             Entry::Summary(summary) => Some(summary),
             _ => None,
@@ -64,13 +68,13 @@ impl Cut {
     }
 
     /// How many tokens the view loses if this text stands for what is folded.
-    pub(super) fn gain(&self, text: &str, ratio: f64) -> u64 {
+    pub(in crate::effects) fn gain(&self, text: &str, ratio: f64) -> u64 {
         let summary = Entry::Summary(Summary { text: text.into(), covers: 0 });
         scaled(self.tokens.saturating_sub(Estimate::entry(&summary)), ratio)
     }
 
     /// A note that stands for what is folded, after the summary of an earlier fold.
-    pub(super) fn note(&self) -> Arc<str> {
+    pub(in crate::effects) fn note(&self) -> Arc<str> {
         let earlier = self.previous().map_or("", |summary| &*summary.text);
         let earlier = earlier.find(NOTE).map_or(earlier, |at| &earlier[..at]).trim_end();
         let gap = if earlier.is_empty() { "" } else { "\n\n" };
@@ -78,7 +82,7 @@ impl Cut {
     }
 
     /// The edit that shows this text in the place of what is folded.
-    pub(super) fn into_fold(self, text: Arc<str>) -> Edit {
+    pub(in crate::effects) fn into_fold(self, text: Arc<str>) -> Edit {
         Edit::Fold { upto: self.upto, keep: self.keep, into: Summary { text, covers: self.covers } }
     }
 }

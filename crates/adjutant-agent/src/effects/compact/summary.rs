@@ -58,18 +58,18 @@ what is settled and no longer of use.";
 
 /// What a summary may take.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Ask {
+pub(in crate::effects) struct Ask {
     /// How many tokens the model takes, request and reply together.
-    pub(super) window: u64,
+    pub(in crate::effects) window: u64,
     /// How many tokens the summary may have.
-    pub(super) max_tokens: u64,
+    pub(in crate::effects) max_tokens: u64,
 }
 
 impl Ask {
     /// Asks a model for a summary.
     ///
     /// Cancel: nothing is known of what the model used.
-    pub(super) async fn summarise(
+    pub(in crate::effects) async fn summarise(
         &self,
         cx: &EffectContext<'_>,
         model: &Arc<dyn Model>,

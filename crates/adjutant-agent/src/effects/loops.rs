@@ -1,0 +1,117 @@
+//! The effect `loop_detect`: says so when the same call is made again and again.
+
+use adjutant_llm::{Call, EntryId};
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::tail;
+use crate::{Action, Effect, EffectContext, EffectError, RunNo};
+
+/// Reminds the model when it makes the same call several times in a row, and again with each further time.
+///
+/// Calls are the same if they ask for the same tool with the same JSON, however that is written. Another call in
+/// between begins the count anew, and so does another run.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct LoopDetect {
+    threshold: usize,
+    window: usize,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Told {
+    run: RunNo,
+    /// The newest turn when it was told.
+    at: EntryId,
+    count: usize,
+}
+
+impl LoopDetect {
+    /// Speaks from the third same call on, and looks at the newest 10 calls.
+    pub fn new() -> Self {
+        Self { threshold: 3, window: 10 }
+    }
+
+    /// Sets how many same calls in a row are a loop; 0 for never, 1 counts as 2.
+    #[must_use]
+    pub fn threshold(mut self, calls: usize) -> Self {
+        self.threshold = calls;
+        self
+    }
+
+    /// Sets how many of the newest calls are looked at in a turn; a longer loop is counted on from turn to turn.
+    #[must_use]
+    pub fn window(mut self, calls: usize) -> Self {
+        self.window = calls;
+        self
+    }
+}
+
+impl Default for LoopDetect {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[async_trait]
+impl Effect for LoopDetect {
+    fn kind(&self) -> &str {
+        "loop_detect"
+    }
+
+    async fn act(&self, cx: EffectContext<'_>) -> Result<Vec<Action>, EffectError> {
+        if self.threshold == 0 || !tail::may_speak(&cx) {
+            return Ok(Vec::new());
+        }
+        let threshold = self.threshold.max(2);
+        let told = cx.memo::<Told>().filter(|told| told.run == cx.run());
+        let newest_first = tail::turns(cx.history());
+        let mut calls = newest_first.flat_map(|(id, turn)| {
+            let calls: Vec<&Call> = turn.reply().calls().collect();
+            calls.into_iter().rev().map(move |call| (id, call))
+        });
+        let Some((at, newest)) = calls.next() else { return Ok(Vec::new()) };
+        if told.as_ref().is_some_and(|told| told.at == at) {
+            return Ok(Vec::new());
+        }
+        let same = calls.take(self.window.max(threshold) - 1).take_while(|(_, call)| is_same(call, newest));
+        let ids: Vec<EntryId> = std::iter::once(at).chain(same.map(|(id, _)| id)).collect();
+        let count = match told {
+            // The loop that was told of goes on: it may be longer than what was looked at now.
+            Some(told) if ids.contains(&told.at) => told.count + ids.iter().filter(|id| **id > told.at).count(),
+            _ => ids.len(),
+        };
+        if ids.len() < threshold {
+            return Ok(Vec::new());
+        }
+        let text = format!(
+            "You have called {} with the same arguments {count} times in a row. Nothing new comes of it: try other \
+             arguments, another tool or another way, or say what is in your way.",
+            newest.name
+        );
+        Ok(vec![Action::Remember(json!(Told { run: cx.run(), at, count })), Action::Remind(text.into())])
+    }
+}
+
+fn is_same(one: &Call, other: &Call) -> bool {
+    one.name == other.name && (one.args == other.args || canonical(&one.args) == canonical(&other.args))
+}
+
+/// The arguments with keys in order and without white space; as they are, if they are no JSON.
+fn canonical(args: &str) -> Value {
+    serde_json::from_str(args).map_or_else(|_| Value::from(args.trim()), sorted)
+}
+
+fn sorted(value: Value) -> Value {
+    match value {
+        Value::Array(items) => items.into_iter().map(sorted).collect(),
+        Value::Object(members) => {
+            let mut members: Vec<(String, Value)> =
+                members.into_iter().map(|(key, value)| (key, sorted(value))).collect();
+            members.sort_by(|one, other| one.0.cmp(&other.0));
+            Value::Object(members.into_iter().collect::<Map<String, Value>>())
+        }
+        other => other,
+    }
+}

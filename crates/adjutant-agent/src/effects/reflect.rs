@@ -1,0 +1,81 @@
+//! The effect `reflection`: asks the model to think before it goes on, when everything it tries fails.
+
+use adjutant_llm::{CallResult, EntryId, Turn};
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::tail;
+use crate::{Action, Effect, EffectContext, EffectError, RunNo};
+
+/// How many turns are looked at: a longer row of failures is told of no more.
+const MAX_ROW: usize = 100;
+
+/// Asks the model to reflect when all calls of several turns in a row failed, and again with each further such turn.
+///
+/// A success begins the count anew, and so do a message of anyone but the framework, and another run.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Reflection {
+    failures: usize,
+}
+
+#[derive(PartialEq, Serialize, Deserialize)]
+struct Told {
+    run: RunNo,
+    /// The newest turn when it was told.
+    at: EntryId,
+}
+
+impl Reflection {
+    /// Speaks after 2 failed turns in a row.
+    pub fn new() -> Self {
+        Self { failures: 2 }
+    }
+
+    /// Sets how many failed turns in a row it takes; 0 for never.
+    #[must_use]
+    pub fn failures(mut self, turns: usize) -> Self {
+        self.failures = turns;
+        self
+    }
+}
+
+impl Default for Reflection {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[async_trait]
+impl Effect for Reflection {
+    fn kind(&self) -> &str {
+        "reflection"
+    }
+
+    async fn act(&self, cx: EffectContext<'_>) -> Result<Vec<Action>, EffectError> {
+        if self.failures == 0 || !tail::may_speak(&cx) {
+            return Ok(Vec::new());
+        }
+        let failed = tail::unanswered(cx.history()).take(MAX_ROW).take_while(|(_, turn)| has_failed(turn));
+        let failed: Vec<EntryId> = failed.map(|(id, _)| id).collect();
+        let Some(at) = failed.first().filter(|_| failed.len() >= self.failures && failed.len() < MAX_ROW) else {
+            return Ok(Vec::new());
+        };
+        let told = Told { run: cx.run(), at: *at };
+        if cx.memo::<Told>().is_some_and(|before| before == told) {
+            return Ok(Vec::new());
+        }
+        let text = format!(
+            "Everything failed in the last {} steps. Before you call another tool: 1. Say in a sentence what went \
+             wrong, going by the messages of the errors. 2. Name what you took for granted and have not checked. \
+             3. Choose a way that differs in that point; if there is none, tell the user what is missing.",
+            failed.len()
+        );
+        Ok(vec![Action::Remember(json!(told)), Action::Remind(text.into())])
+    }
+}
+
+fn has_failed(turn: &Turn) -> bool {
+    turn.results().iter().all(|result| CallResult::is_error(result))
+}

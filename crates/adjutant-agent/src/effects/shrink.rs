@@ -1,0 +1,152 @@
+//! Shows results of earlier turns shorter, many at a time: between two steps every request begins with the one before.
+
+use std::sync::Arc;
+
+use adjutant_llm::{Call, CallResult, Content, Edit, Entry, EntryId, Estimate, Status, Stored, Transcript, Turn};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::{Action, EffectContext, Phase};
+
+/// How large the gain of a step must be, as a share of what the provider must read anew for it.
+pub(super) const MIN_GAIN: f64 = 0.3;
+/// Entries that are not worth a step are passed over for good once there are this many: what comes later gains more
+/// without them, and no turn looks at many entries in vain.
+const MAX_IDLE: usize = 64;
+/// Where a shortened result says, for the application alone, what shortened it.
+const MARK: &str = "shown_by";
+
+/// What a step keeps its hands off.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Spared {
+    /// The newest entries.
+    Entries(usize),
+    /// The newest turns with results, and what came after.
+    Turns(usize),
+}
+
+/// A step: when it is worth while, and what it spares.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Step {
+    pub(super) kind: &'static str,
+    /// How full the window must be; `None` whatever it holds.
+    pub(super) threshold: Option<f64>,
+    /// How much it must gain, as a share of what stands from the first change on.
+    pub(super) min_gain: f64,
+    pub(super) spared: Spared,
+}
+
+#[derive(Default, Deserialize)]
+struct Memo {
+    /// The entries up to this one have had their turn.
+    upto: Option<EntryId>,
+}
+
+impl Step {
+    /// What the effect wants; `shorten` gives what is shown of a successful result from now on, if that is less.
+    pub(super) fn act(
+        &self,
+        cx: &EffectContext<'_>,
+        shorten: impl Fn(&Call, &CallResult) -> Option<Vec<Content>>,
+    ) -> Vec<Action> {
+        let overflows = matches!(cx.phase(), Phase::Overflow(_));
+        if !overflows && self.threshold.is_some_and(|threshold| !is_full(cx, threshold)) {
+            return Vec::new();
+        }
+        let items = cx.view().items();
+        // What was passed over counts again when something must go.
+        let upto = cx.memo::<Memo>().unwrap_or_default().upto.filter(|_| !overflows);
+        let new = |stored: &&Arc<Stored>| upto.is_none_or(|upto| stored.id > upto);
+        let old = (0..self.spared.end(items)).rev().map_while(|at| items.get(at).filter(new));
+        let old: Vec<&Arc<Stored>> = old.collect();
+        let (mut edits, mut gain, mut first) = (Vec::new(), 0, None);
+        for stored in old.iter().rev() {
+            if let Some((edit, less)) = shortened(stored, self.kind, &shorten) {
+                edits.push(Action::Edit(edit));
+                gain += less;
+                first.get_or_insert(stored.id);
+            }
+        }
+        let anew = items.iter().rev().take_while(|stored| first.is_some_and(|first| stored.id >= first));
+        let share = if overflows { 0.0 } else { self.min_gain };
+        let enough = is_worth(gain, share, anew.map(|stored| stored.tokens).sum());
+        let last = old.first().map(|stored| json!({ "upto": stored.id }));
+        match last {
+            Some(last) if enough => {
+                edits.push(Action::Report(json!({ "turns": edits.len(), "tokens": gain })));
+                edits.push(Action::Remember(last));
+                edits
+            }
+            Some(last) if old.len() >= MAX_IDLE => vec![Action::Remember(last)],
+            _ => Vec::new(),
+        }
+    }
+}
+
+impl Spared {
+    /// The place of the first entry that is spared.
+    fn end(self, items: &Transcript) -> usize {
+        let turns = match self {
+            Spared::Entries(entries) => return items.len().saturating_sub(entries),
+            Spared::Turns(0) => return items.len(),
+            Spared::Turns(turns) => turns,
+        };
+        let has_results = |at: &usize| match items.get(*at).map(|stored| &stored.entry) {
+            Some(Entry::Turn(turn)) => !turn.results().is_empty(),
+            _ => false,
+        };
+        (0..items.len()).rev().filter(has_results).nth(turns - 1).unwrap_or(0)
+    }
+}
+
+/// Whether the request fills this share of the window; never, if the window is not known.
+pub(super) fn is_full(cx: &EffectContext<'_>, threshold: f64) -> bool {
+    threshold > 0.0 && cx.window() > 0 && cx.tokens() as f64 >= cx.window() as f64 * threshold
+}
+
+/// Whether a gain is at least this share of a whole.
+pub(super) fn is_worth(gain: u64, share: f64, of: u64) -> bool {
+    gain > 0 && gain as f64 >= share * of as f64
+}
+
+/// The edit that shows a turn with shorter results, and how many tokens that saves.
+pub(super) fn shortened(
+    stored: &Stored,
+    kind: &str,
+    shorten: impl Fn(&Call, &CallResult) -> Option<Vec<Content>>,
+) -> Option<(Edit, u64)> {
+    let Entry::Turn(turn) = &stored.entry else { return None };
+    let (mut open, mut changed) = (Turn::open(Arc::clone(turn.reply())), false);
+    for (call, result) in turn.pairs() {
+        let content = if may_shorten(result, kind) { shorten(call, result) } else { None };
+        changed |= content.is_some();
+        let shown = match content {
+            Some(content) => {
+                let details = json!({ MARK: kind });
+                Arc::new(CallResult { content, details, ..CallResult::clone(result) })
+            }
+            None => Arc::clone(result),
+        };
+        open.put(call.id, shown).ok()?;
+    }
+    let with = Entry::Turn(open.close().ok().filter(|_| changed)?);
+    let gain = stored.tokens.checked_sub(Estimate::entry(&with)).filter(|gain| *gain > 0)?;
+    Some((Edit::Replace { at: stored.id, with }, gain))
+}
+
+/// What a result holds, with this text in the place of its own.
+pub(super) fn with_text(result: &CallResult, text: String) -> Vec<Content> {
+    let mut text = Some(text);
+    let one = |content: &Content| match content.as_text() {
+        Some(_) => text.take().map(Content::text),
+        None => Some(content.clone()),
+    };
+    result.content.iter().filter_map(one).collect()
+}
+
+/// Errors and pinned results stay; what is shortened stays too, unless it was merely trimmed.
+fn may_shorten(result: &CallResult, kind: &str) -> bool {
+    let by = result.details.get(MARK).and_then(Value::as_str);
+    let is_open = by.is_none_or(|by| by == super::trim::KIND && by != kind);
+    result.status == Status::Ok && !result.pinned && is_open
+}

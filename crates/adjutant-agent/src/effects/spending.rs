@@ -1,0 +1,45 @@
+//! What an effect with a budget does: a word at a share of it, the end of the run at the whole. Never within a turn.
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::tail;
+use crate::{Action, EffectContext, Limit, RunNo};
+
+/// The share of a budget at which the model is told.
+pub(super) const WARN: f64 = 0.8;
+
+#[derive(Serialize, Deserialize)]
+struct Memo {
+    run: RunNo,
+    told: bool,
+    /// How often the budget was used up; each time someone let the run go on, it may use as much again.
+    used_up: u64,
+}
+
+/// What to do when so much of `max` is spent; a `max` of 0 is no budget.
+pub(super) fn judge(
+    cx: &EffectContext<'_>,
+    spent: u64,
+    max: u64,
+    warn: f64,
+    limit: Limit,
+    notice: impl Fn(u64) -> String,
+) -> Vec<Action> {
+    if max == 0 || !tail::may_speak(cx) {
+        return Vec::new();
+    }
+    let memo = cx.memo::<Memo>().filter(|memo| memo.run == cx.run());
+    let memo = memo.unwrap_or(Memo { run: cx.run(), told: false, used_up: 0 });
+    let allowed = max.saturating_mul(memo.used_up.saturating_add(1));
+    if spent >= allowed {
+        let memo = Memo { told: false, used_up: spent / max, ..memo };
+        return vec![Action::Remember(json!(memo)), Action::Stop(limit)];
+    }
+    if memo.told || warn <= 0.0 || (spent as f64) < warn * allowed as f64 {
+        return Vec::new();
+    }
+    let percent = u128::from(spent) * 100 / u128::from(allowed);
+    let text = format!("{percent} % of {}. Bring the work to an end: finish with what you have.", notice(allowed));
+    vec![Action::Remember(json!(Memo { told: true, ..memo })), Action::Remind(text.into())]
+}

@@ -1,0 +1,131 @@
+//! The effect `stall_detect`: says so when turns bring nothing new, and ends the run if that goes on.
+
+use std::{
+    collections::HashMap,
+    hash::{DefaultHasher, Hash, Hasher},
+};
+
+use adjutant_llm::Turn;
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::tail;
+use crate::{Action, Effect, EffectContext, EffectError, Limit, RunNo, TurnNo};
+
+/// How many bytes of a result are compared, besides its length.
+const COMPARED_BYTES: usize = 2_000;
+/// How many outcomes may take turns without anything new: a change to and fro is no progress.
+const OUTCOMES: usize = 2;
+
+/// Reminds the model when its turns come to the same again and again, and ends the run if that lasts.
+///
+/// Two turns come to the same if the same tools gave the same results; of calls that succeeded, the arguments count
+/// too. Similarity is the share of the newest turns that the two commonest repeated outcomes have: of six turns, five
+/// are enough for 0.8. The run ends with `Stalled` if it is still so a whole window after the reminder; progress in
+/// between, or another run, begins anew.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct StallDetect {
+    window: usize,
+    similarity: f64,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Told {
+    run: RunNo,
+    turn: TurnNo,
+}
+
+impl StallDetect {
+    /// Looks at the newest 6 turns with calls; four fifths of them alike are a stall.
+    pub fn new() -> Self {
+        Self { window: 6, similarity: 0.8 }
+    }
+
+    /// Sets how many of the newest turns with calls are compared; below 2 for never.
+    #[must_use]
+    pub fn window(mut self, turns: usize) -> Self {
+        self.window = turns;
+        self
+    }
+
+    /// Sets which share of them must be alike, above 0 and at most 1; anything else counts as 0.8.
+    #[must_use]
+    pub fn similarity(mut self, share: f64) -> Self {
+        self.similarity = share;
+        self
+    }
+
+    fn is_stalled(&self, cx: &EffectContext<'_>) -> bool {
+        let outcomes: Vec<u64> = tail::turns(cx.history()).take(self.window).map(|(_, turn)| outcome(turn)).collect();
+        let similarity = if self.similarity > 0.0 && self.similarity <= 1.0 { self.similarity } else { 0.8 };
+        outcomes.len() == self.window && repeated(&outcomes) as f64 >= similarity * self.window as f64
+    }
+}
+
+impl Default for StallDetect {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[async_trait]
+impl Effect for StallDetect {
+    fn kind(&self) -> &str {
+        "stall_detect"
+    }
+
+    async fn act(&self, cx: EffectContext<'_>) -> Result<Vec<Action>, EffectError> {
+        if self.window < 2 || !tail::may_speak(&cx) {
+            return Ok(Vec::new());
+        }
+        let told = cx.memo::<Told>().filter(|told| told.run == cx.run());
+        let window = u64::try_from(self.window).unwrap_or(u64::MAX);
+        Ok(match (self.is_stalled(&cx), told) {
+            (false, None) => Vec::new(),
+            (false, Some(_)) => vec![Action::Remember(Value::Null)],
+            (true, None) => {
+                let text = format!(
+                    "The last {} steps came to much the same. Step back: say what you are after, what you know by \
+                     now, and what you have not tried; then do something else, or finish with what you have.",
+                    self.window
+                );
+                let told = Told { run: cx.run(), turn: cx.turn() };
+                vec![Action::Remember(json!(told)), Action::Remind(text.into())]
+            }
+            (true, Some(told)) if cx.turn().0.saturating_sub(told.turn.0) >= window => {
+                // Someone may let the run go on: it is told again then, before it ends again.
+                vec![Action::Remember(Value::Null), Action::Stop(Limit::Stalled)]
+            }
+            (true, Some(_)) => Vec::new(),
+        })
+    }
+}
+
+/// How many of these turns have one of the commonest outcomes; one that occurs only once is new.
+fn repeated(outcomes: &[u64]) -> usize {
+    let mut counts: HashMap<u64, usize> = HashMap::new();
+    outcomes.iter().for_each(|outcome| *counts.entry(*outcome).or_default() += 1);
+    let mut counts: Vec<usize> = counts.into_values().filter(|count| *count > 1).collect();
+    counts.sort_unstable_by(|one, other| other.cmp(one));
+    counts.iter().take(OUTCOMES).sum()
+}
+
+/// What a turn came to. Not stored, so it need not be the same in another program.
+fn outcome(turn: &Turn) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for (call, result) in turn.pairs() {
+        call.name.hash(&mut hasher);
+        result.status.hash(&mut hasher);
+        if !result.is_error() {
+            call.args.trim().hash(&mut hasher);
+        }
+        for content in &result.content {
+            let text = content.as_text().unwrap_or_default();
+            text.len().hash(&mut hasher);
+            text.as_bytes()[..text.len().min(COMPARED_BYTES)].hash(&mut hasher);
+        }
+    }
+    hasher.finish()
+}

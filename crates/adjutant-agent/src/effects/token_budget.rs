@@ -1,0 +1,53 @@
+//! The effect `token_budget`: how many tokens a run may use.
+
+use async_trait::async_trait;
+use serde::Deserialize;
+
+use super::spending::{WARN, judge};
+use crate::{Action, Effect, EffectContext, EffectError, Limit};
+
+/// Ends a run before another request once it has used its tokens; tells the model once before.
+///
+/// Everything counts that the run, its children and its helpers used, input and output, from the run's beginning. An
+/// answer is never taken back. If someone lets the run go on, it may use as much again.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TokenBudget {
+    max_tokens: u64,
+    warn: f64,
+}
+
+impl TokenBudget {
+    /// So many tokens; 0 for no budget. The model is told at four fifths of it.
+    pub fn new(max_tokens: u64) -> Self {
+        Self { max_tokens, warn: WARN }
+    }
+
+    /// Sets the share at which the model is told; 0, or 1 and more, for never.
+    #[must_use]
+    pub fn warn(mut self, share: f64) -> Self {
+        self.warn = share;
+        self
+    }
+}
+
+impl Default for TokenBudget {
+    /// No budget.
+    fn default() -> Self {
+        Self::new(0)
+    }
+}
+
+#[async_trait]
+impl Effect for TokenBudget {
+    fn kind(&self) -> &str {
+        "token_budget"
+    }
+
+    async fn act(&self, cx: EffectContext<'_>) -> Result<Vec<Action>, EffectError> {
+        let ledger = cx.ledger();
+        let spent = ledger.usage.total().saturating_add(ledger.spent.total());
+        let notice = |allowed| format!("the {allowed} tokens that this work may use are used up");
+        Ok(judge(&cx, spent, self.max_tokens, self.warn, Limit::Tokens, notice))
+    }
+}

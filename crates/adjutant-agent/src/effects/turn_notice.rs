@@ -1,0 +1,47 @@
+//! The effect `turn_notice`: tells the model that its run comes near its last turn.
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::tail;
+use crate::{Action, Effect, EffectContext, EffectError, RunNo};
+
+/// Tells the model once a run that it comes near the limit of its turns. It sets no limit itself.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TurnNotice {
+    warn_at: u32,
+}
+
+#[derive(PartialEq, Serialize, Deserialize)]
+struct Told {
+    run: RunNo,
+}
+
+impl TurnNotice {
+    /// Speaks once the run has made so many requests; 0 for never.
+    pub fn new(warn_at: u32) -> Self {
+        Self { warn_at }
+    }
+}
+
+#[async_trait]
+impl Effect for TurnNotice {
+    fn kind(&self) -> &str {
+        "turn_notice"
+    }
+
+    async fn act(&self, cx: EffectContext<'_>) -> Result<Vec<Action>, EffectError> {
+        let (turns, told) = (cx.ledger().turns, Told { run: cx.run() });
+        let is_due = self.warn_at > 0 && turns >= self.warn_at && tail::may_speak(&cx);
+        if !is_due || cx.memo::<Told>().is_some_and(|before| before == told) {
+            return Ok(Vec::new());
+        }
+        let text = format!(
+            "{turns} steps lie behind you, and you are approaching the limit of this work. Finish what matters most, \
+             then give your answer."
+        );
+        Ok(vec![Action::Remember(json!(told)), Action::Remind(text.into())])
+    }
+}
