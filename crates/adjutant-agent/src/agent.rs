@@ -1,12 +1,14 @@
 //! An agent: shared configuration and one session.
 
-mod preview;
 mod calls;
+mod preview;
+mod queue;
 mod resume;
+mod turns;
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use adjutant_llm::{Custom, Model, Options, Transcript, UserMessage, World, telemetry::Contents};
+use adjutant_llm::{Custom, Entry, Model, Options, Transcript, UserMessage, World, telemetry::Contents};
 use adjutant_tool::{ErasedTool, Identity, Toolbox};
 
 use crate::{
@@ -241,6 +243,11 @@ impl Agent {
     /// Like [`stream`](Agent::stream).
     pub fn stream_with(&self, prompt: impl Into<Prompt>, options: RunOptions) -> Result<Running, Error> {
         let prompts = prompt.into().checked()?;
+        self.begin(prompts, options)
+    }
+
+    /// Begins a run; without prompts it goes on with what is there.
+    fn begin(&self, prompts: Vec<Entry>, options: RunOptions) -> Result<Running, Error> {
         let claim = self.session.claim()?;
         let mut limits = self.limits.clone();
         limits.max_turns = options.max_turns.unwrap_or(limits.max_turns);

@@ -13,6 +13,7 @@ pub struct Error {
 #[derive(Debug, Clone)]
 enum Inner {
     Busy,
+    Full(usize),
     Prompt(&'static str),
     Paused(Vec<PauseId>),
     Answers(Arc<str>),
@@ -28,6 +29,8 @@ enum Inner {
 pub enum ErrorKind {
     /// The session is running already; wait for that run, or use a session of its own.
     Busy,
+    /// The queue is full; wait until some of it was placed, or take something back.
+    Full,
     /// The prompt cannot be sent.
     Prompt,
     /// The session has a run that waits for answers; give them with `resume`, or cancel it.
@@ -45,6 +48,10 @@ pub enum ErrorKind {
 impl Error {
     pub(crate) fn busy() -> Self {
         Inner::Busy.into()
+    }
+
+    pub(crate) fn full(bound: usize) -> Self {
+        Inner::Full(bound).into()
     }
 
     pub(crate) fn prompt(why: &'static str) -> Self {
@@ -84,6 +91,7 @@ impl Error {
     pub fn kind(&self) -> ErrorKind {
         match &*self.inner {
             Inner::Busy => ErrorKind::Busy,
+            Inner::Full(_) => ErrorKind::Full,
             Inner::Prompt(_) => ErrorKind::Prompt,
             Inner::Paused(_) => ErrorKind::Paused,
             Inner::Answers(_) => ErrorKind::Answers,
@@ -111,7 +119,8 @@ impl Error {
 
     /// Whether the same run may succeed later.
     pub fn is_retryable(&self) -> bool {
-        self.kind() == ErrorKind::Busy || self.model_error().is_some_and(adjutant_llm::Error::is_retryable)
+        matches!(self.kind(), ErrorKind::Busy | ErrorKind::Full)
+            || self.model_error().is_some_and(adjutant_llm::Error::is_retryable)
     }
 
     /// How long a provider asked to wait, if it did.
@@ -124,6 +133,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &*self.inner {
             Inner::Busy => f.write_str("the session is running already; hint: `new_session` starts one of its own"),
+            Inner::Full(bound) => write!(f, "the message cannot be queued: {bound} wait already"),
             Inner::Prompt(why) => write!(f, "the prompt cannot be sent: {why}"),
             Inner::Paused(pauses) => {
                 let names: Vec<&str> = pauses.iter().map(|pause| &*pause.0).collect();
@@ -146,6 +156,7 @@ impl error::Error for Error {
             Inner::Journal(error) => Some(error),
             Inner::Illegal(error) => Some(error),
             Inner::Busy
+            | Inner::Full(_)
             | Inner::Prompt(_)
             | Inner::Paused(_)
             | Inner::Answers(_)

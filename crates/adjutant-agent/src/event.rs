@@ -425,10 +425,13 @@ impl Events {
                 self.queued.remove(item);
                 show(EventKind::MessageWithdrawn { item: *item });
             }
-            Record::Placed { items } => {
+            Record::Placed { items, revised } => {
                 for item in items {
                     show(EventKind::MessagePlaced { item: *item });
-                    self.queued.remove(item).into_iter().for_each(|content| show(EventKind::EntryAdded { content }));
+                    let revised = revised.iter().find(|revised| revised.item == *item);
+                    let queued = self.queued.remove(item);
+                    let content = revised.map(|revised| Arc::new(revised.content.clone())).or(queued);
+                    content.into_iter().for_each(|content| show(EventKind::EntryAdded { content }));
                 }
             }
             _ => {}

@@ -13,6 +13,7 @@ use tokio::sync::oneshot;
 use crate::{CancelBy, Record};
 
 /// Something from outside the loop.
+#[expect(clippy::large_enum_variant, reason = "few wait at a time, and most of them are notes")]
 pub(crate) enum Input {
     /// Someone wishes to stop.
     Cancel(CancelBy),

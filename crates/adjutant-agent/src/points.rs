@@ -130,6 +130,10 @@ points! {
         reply: Arc<Reply>,
         /// The results of its calls, in order.
         results: Vec<Arc<CallResult>>,
+        /// What the next request would show, with what is different by then.
+        view: Transcript,
+        /// What the run has added to the conversation.
+        entries: Vec<Entry>,
         /// Whether the run ends.
         stop: bool,
     };

@@ -12,6 +12,7 @@ mod early;
 pub(crate) mod engine;
 mod policy;
 pub(crate) mod prepare;
+mod queue;
 mod settle;
 mod setup;
 mod steps;
@@ -41,6 +42,7 @@ use waiters::Waiters;
 
 pub(crate) use bound::panic_text;
 pub(crate) use policy::Policy;
+use queue::Listening;
 pub use setup::Setup;
 
 use crate::{
@@ -71,6 +73,11 @@ pub struct LocalPort {
     stop: Cancel,
     stopping: bool,
     outer: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    queue: Listening,
+    /// Observers of the queue that have not ended.
+    asides: Vec<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    /// Ends the newest request, and nothing else.
+    generating: Option<Cancel>,
     busy: BTreeSet<ActId>,
     acts: FuturesUnordered<Performing>,
     done: Vec<Performed>,
@@ -146,6 +153,9 @@ impl LocalPort {
             stop,
             stopping: false,
             outer: None,
+            queue: Listening::default(),
+            asides: Vec::new(),
+            generating: None,
             busy: BTreeSet::new(),
             acts: FuturesUnordered::new(),
             // Mostly one act ends at a time, and thousands of ports may wait.
@@ -186,7 +196,11 @@ impl LocalPort {
     /// Appends what is not in the log yet, as one group.
     async fn save(&mut self, flush: Flush) -> Result<(), Error> {
         if !self.unsaved.is_empty() {
-            self.log.append(&self.unsaved, flush).await?;
+            self.queue.appending = true;
+            let appended = self.log.append(&self.unsaved, flush).await;
+            self.queue.appending = false;
+            appended?;
+            self.queue.confirm(&self.unsaved);
             self.unsaved.clear();
         }
         for done in self.notes.drain(..) {
@@ -217,7 +231,7 @@ impl LocalPort {
         while let Poll::Ready(Some(performed)) = self.acts.poll_next_unpin(cx) {
             self.done.push(performed);
         }
-        let mut records = Vec::new();
+        let mut records = self.hear_queue(cx);
         // After the acts, so that the last notes of a call are heard before it counts as ended.
         for input in self.inbox.take(cx) {
             match input {
@@ -236,11 +250,12 @@ impl LocalPort {
             records.extend(self.wish(CancelBy::User));
         }
         let heard = !(records.is_empty() && self.done.is_empty());
-        for performed in self.done.drain(..) {
+        for mut performed in self.done.drain(..) {
             self.busy.remove(&performed.act);
             if let ActId::Call(ended) = performed.act {
                 self.running.retain(|(call, _)| *call != ended);
             }
+            self.queue.end(performed.act, &mut performed.records, self.stopping);
             if let Some((sources, tools)) = performed.tools {
                 (self.sources, self.tools) = (sources, Some(tools));
             }
@@ -317,6 +332,7 @@ impl Port for LocalPort {
         self.place = Place { run: run.run(), turn: run.turn() };
         match act {
             Act::Prepare { turn } => self.prepare(run, turn),
+            Act::Ask { .. } if self.queue.interrupts() => self.place_first(id),
             Act::Ask { turn, attempt } => {
                 self.begin_early(run);
                 self.ask(run, turn, attempt);

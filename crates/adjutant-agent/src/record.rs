@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use admission::Admission;
-pub use parts::{Change, Lane, Memo, Report};
+pub use parts::{Change, Lane, Memo, Report, Revised};
 pub use stamped::Stamped;
 
 use crate::{ActId, Answered, CancelBy, Failure, Limit, Limits, Outcome, Pause, PauseId, RunNo, TurnNo};
@@ -62,6 +62,9 @@ pub enum Record {
     Placed {
         /// Their numbers, in order.
         items: Vec<u64>,
+        /// Those of them that a hook revised, as they joined.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        revised: Vec<Revised>,
     },
     /// A turn began.
     Opened {

@@ -27,9 +27,9 @@ use crate::{
     TurnNo,
 };
 
-pub(crate) use ahead::Ahead;
-pub(crate) use sight::Sight;
+pub(crate) use ahead::{Ahead, Closed, Tail};
 pub(crate) use pauses::{Known, KnownState};
+pub(crate) use sight::Sight;
 
 /// The fold of one conversation's records: history, view, and where the run stands.
 ///

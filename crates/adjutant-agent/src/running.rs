@@ -58,15 +58,19 @@ impl Running {
     pub(crate) fn new(start: Start, claim: Claim) -> Self {
         let (mailbox, inbox) = (Arc::new(Mailbox::default()), Arc::new(Inbox::default()));
         let session = Arc::clone(&start.session);
-        let drive = perform(start, claim, Arc::clone(&mailbox), Arc::clone(&inbox));
-        Self {
-            batch: VecDeque::new(),
-            mailbox,
-            stopper: Stopper { inbox },
-            session,
-            drive: Some(Box::pin(drive)),
-            result: None,
-        }
+        let stopper = Stopper { inbox: Arc::clone(&inbox) };
+        let (live, events) = (session.go_live(stopper.clone()), Arc::clone(&mailbox));
+        let drive = async move {
+            let performed = perform(start, claim, events, inbox).await;
+            drop(live);
+            performed
+        };
+        Self { batch: VecDeque::new(), mailbox, stopper, session, drive: Some(Box::pin(drive)), result: None }
+    }
+
+    /// The session that the run belongs to.
+    pub(crate) fn session(&self) -> &Session {
+        &self.session
     }
 
     /// The next event; `None` after the last one.

@@ -1,28 +1,34 @@
 //! One session: its log, the fold of it, and who may use them now.
 
+mod entries;
+mod live;
+
 use std::{
     pin::Pin,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, PoisonError, Weak,
         atomic::{AtomicBool, Ordering},
     },
     task::{Context, Poll, Waker},
 };
 
 use adjutant_llm::{
-    ThreadId, Transcript,
+    Entry, ThreadId, Transcript,
     telemetry::{self, Contents},
 };
 use futures_util::StreamExt;
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 use tracing::{Instrument, Span};
 
+pub(crate) use entries::append;
+
 use crate::{
     CancelBy, Error, Event, Exit, Failure, Journal, JournalErrorKind, LocalPort, Log, LogId, Outcome, Pause, Record,
-    Run, RunNo, RunResult, Seq, Setup, TurnNo, commit, drive,
+    Run, RunNo, RunResult, Seq, Setup, Stopper, TurnNo, commit, drive,
     event::EventKind,
     inbox::Inbox,
     mailbox::Mailbox,
+    queue::Queues,
     running::{Begin, Start},
 };
 
@@ -35,6 +41,10 @@ pub(crate) struct Session {
     leaving: AtomicBool,
     history: Mutex<Transcript>,
     pauses: Mutex<Vec<Arc<Pause>>>,
+    queues: Arc<Queues>,
+    /// What the conversation begins with, if its log is empty.
+    seed: Vec<Entry>,
+    live: Mutex<Weak<Stopper>>,
 }
 
 /// What only one run at a time may hold.
@@ -59,6 +69,9 @@ impl Session {
             leaving: AtomicBool::new(false),
             history: Mutex::default(),
             pauses: Mutex::default(),
+            queues: Arc::default(),
+            seed: Vec::new(),
+            live: Mutex::default(),
         }
     }
 
@@ -207,6 +220,7 @@ impl Core {
             }
         };
         let mut port = LocalPort::observed(Arc::clone(&start.setup), log, Arc::clone(mailbox), Arc::clone(inbox));
+        port.listen(Arc::clone(start.session.queues()));
         if let Some(cancel) = &start.cancel {
             port.hear(cancel.clone());
         }
@@ -229,6 +243,7 @@ impl Core {
             Begin::Resume { answers } => self.run.mismatch(answers, start.setup.world.now_ms()).map(Error::answers),
             Begin::Cancel if !self.run.is_open() => Some(Error::answers("no run is open")),
             Begin::Cancel => None,
+            Begin::Run { prompts, .. } if prompts.is_empty() => self.nothing_to_answer(start),
             Begin::Run { .. } => None,
         };
         match refused {
@@ -255,6 +270,8 @@ impl Core {
                 self.run.apply(&stamped)?;
             }
         }
+        let log = self.seed(log, start).await?;
+        start.session.queues().restore(&self.run);
         let left = self.run.is_open() && self.run.pauses().next().is_none();
         if left && matches!(start.begin, Begin::Run { .. }) {
             return self.close(log, &start.setup).await;
@@ -274,14 +291,15 @@ impl Core {
         if !matches!(begin, Begin::Run { .. }) {
             port.go_on(&self.run);
         }
-        let first = match begin {
+        let records = match begin {
             Begin::Run { prompts, limits } => {
-                vec![Record::Began { run: self.run.next_run(), prompts: prompts.clone(), limits: limits.clone() }]
+                let began = Record::Began { run: self.run.next_run(), prompts: prompts.clone(), limits: limits.clone() };
+                port.opening(&self.run, began).await
             }
             Begin::Resume { answers } => port.hear_answers(&self.run, answers).await,
             Begin::Cancel => vec![Record::CancelAsked { by: CancelBy::User }],
         };
-        commit(&mut self.run, port, first).await?;
+        commit(&mut self.run, port, records).await?;
         drive(&mut self.run, port).await
     }
 

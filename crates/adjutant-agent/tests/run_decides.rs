@@ -253,7 +253,7 @@ fn run_goes_on_when_a_message_was_placed_after_its_answer() {
     desk.take([
         Record::Queued { item: 1, lane, content },
         Record::settled(TurnNo(1)),
-        Record::Placed { items: vec![1] },
+        Record::Placed { items: vec![1], revised: Vec::new() },
     ]);
     desk.reply(2, Stop::End, 0);
     desk.take([Record::settled(TurnNo(2))]);

@@ -27,7 +27,7 @@ impl Agent {
     /// # Errors
     /// `Busy` if the session is running. Answers that do not match fail the stream.
     pub fn resume_stream(&self, answers: Vec<Answered>) -> Result<Running, Error> {
-        self.begin(Begin::Resume { answers })
+        self.go_on(Begin::Resume { answers })
     }
 
     /// Ends a run that waits for answers: its calls are closed, and it counts as cancelled by the user.
@@ -35,7 +35,7 @@ impl Agent {
     /// # Errors
     /// `Answers` if no run is open, `Busy` if the session is running, `Journal` if the log could not be used.
     pub async fn cancel_paused(&self) -> Result<RunResult, Error> {
-        self.begin(Begin::Cancel)?.finish().await
+        self.go_on(Begin::Cancel)?.finish().await
     }
 
     /// What the session waits for, as of the newest drive that ended here, in the order in which it was asked.
@@ -54,7 +54,7 @@ impl Agent {
         session::look(self.start(Begin::Resume { answers: Vec::new() }), claim).await
     }
 
-    fn begin(&self, begin: Begin) -> Result<Running, Error> {
+    fn go_on(&self, begin: Begin) -> Result<Running, Error> {
         let claim = self.session.claim()?;
         Ok(Running::new(self.start(begin), claim))
     }

@@ -73,7 +73,8 @@ impl LocalPort {
         let request = self.request(run, turn, attempt);
         let (model, _) = self.setup.chosen(run.chosen_model());
         let shrinks = !self.setup.effects.is_empty() && !run.has_overflowed();
-        let (feed, stop) = (Arc::clone(&self.feed), self.stop.clone());
+        let (feed, stop) = (Arc::clone(&self.feed), self.stop.child());
+        self.generating = Some(stop.clone());
         let asker = Asker { feed, place: self.place, model, stop, shrinks };
         match self.restore(run) {
             None => self.perform(ActId::Ask(turn), asker.ask(request)),

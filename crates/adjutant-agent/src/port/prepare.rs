@@ -6,7 +6,7 @@ use adjutant_llm::{
     EditError, ErrorKind, Model, ModelId, Options, Request, ToolChoice, ToolDecl, ToolName, Transcript, Warning,
     WarningKind,
 };
-use adjutant_tool::{Cancel, Toolset};
+use adjutant_tool::Toolset;
 
 use super::{
     Feed, LocalPort, Performed, Place, Setup,

@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use adjutant_llm::{Custom, Model, Options, SystemWorld, ThreadId, UserMessage, World, telemetry::Contents};
 use adjutant_tool::{ErasedTool, Identity, Toolbox, Tools};
 
-use crate::{Effect, Hook, Hooks, Middleware, Point, Responder};
+use crate::{Effect, Hook, Hooks, Middleware, Point, Responder, queue::Drains};
 
 /// How long one call may take, unless its tool or the agent says otherwise.
 const TOOL_TIMEOUT: Duration = Duration::from_secs(600);
@@ -37,6 +37,7 @@ pub struct Setup {
     /// What the model is shown of the application's own entries.
     pub(crate) convert: Option<Arc<Convert>>,
     pub(crate) policy: super::Policy,
+    pub(crate) drains: Drains,
 }
 
 pub(crate) type Convert = dyn Fn(&Custom) -> Option<UserMessage> + Send + Sync;
@@ -63,6 +64,7 @@ impl Setup {
             responder: None,
             convert: None,
             policy: super::Policy::default(),
+            drains: Drains::default(),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use adjutant_llm::{Edit, Effort, ModelId, ToolName};
+use adjutant_llm::{Edit, Effort, Entry, ModelId, ToolName};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -15,6 +15,15 @@ pub enum Lane {
     Steering,
     /// Placed when the run would end.
     FollowUp,
+}
+
+/// A queued message as a hook revised it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Revised {
+    /// Its number.
+    pub item: u64,
+    /// The message as it joined the conversation.
+    pub content: Entry,
 }
 
 /// What an effect remembers for its next turn.
@@ -55,6 +64,18 @@ pub struct Change {
 }
 
 impl Change {
+    /// This change, and another one after it.
+    #[must_use]
+    pub fn then(mut self, next: Self) -> Self {
+        self.edits.extend(next.edits);
+        Self {
+            model: next.model.or(self.model),
+            thinking: next.thinking.or(self.thinking),
+            tools: next.tools.or(self.tools),
+            edits: self.edits,
+        }
+    }
+
     /// Whether nothing is different.
     pub fn is_none(&self) -> bool {
         *self == Self::default()

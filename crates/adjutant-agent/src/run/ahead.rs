@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use adjutant_llm::{Effort, Entry, EntryId, ModelId, Stop, Terminate, ToolName, Transcript};
+use adjutant_llm::{CallResult, Edit, Effort, Entry, EntryId, ModelId, Reply, Stop, Terminate, ToolName, Transcript};
 use serde_json::Value;
 
 use super::{Measured, Run, Working};
@@ -19,7 +19,66 @@ pub(crate) enum Ahead {
     Goes,
 }
 
+/// What a conversation ends with, as far as a request without a prompt is concerned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tail {
+    /// Nothing was said yet.
+    Nothing,
+    /// Something that a model can answer.
+    Open,
+    /// An answer.
+    Answer,
+}
+
+/// A turn that is closed and about to be settled.
+pub(crate) struct Closed {
+    pub(crate) reply: Arc<Reply>,
+    pub(crate) results: Vec<Arc<CallResult>>,
+    /// What the run has added to the conversation.
+    pub(crate) entries: Vec<Entry>,
+    scratch: Run,
+}
+
+impl Closed {
+    /// What the next request would show.
+    pub(crate) fn view(&self) -> &Transcript {
+        self.scratch.view.items()
+    }
+
+    /// Applies edits to what the next request would show; all of them, or none if one does not fit.
+    pub(crate) fn edit(&mut self, edits: &[Edit]) -> bool {
+        let mut edited = self.scratch.clone();
+        let fits = edited.edit(edits).is_ok();
+        if fits {
+            self.scratch = edited;
+        }
+        fits
+    }
+}
+
 impl Run {
+    /// What the conversation ends with; what no model sees is passed over.
+    pub(crate) fn tail(&self) -> Tail {
+        let seen = |entry: &&Entry| !matches!(entry, Entry::Custom(_));
+        match self.view.items().iter().rev().map(|stored| &stored.entry).find(seen) {
+            None => Tail::Nothing,
+            Some(Entry::Turn(turn)) if turn.results().is_empty() && turn.reply().stop != Stop::Paused => Tail::Answer,
+            Some(_) => Tail::Open,
+        }
+    }
+
+    /// The turn that is about to be settled, unless its reply was refused.
+    pub(crate) fn closed(&self) -> Option<Closed> {
+        let reply = self.reply().filter(|reply| !matches!(reply.stop, Stop::Refused | Stop::Filtered))?;
+        let results = self.history.iter().rev().find_map(|stored| match &stored.entry {
+            Entry::Turn(turn) if Arc::ptr_eq(turn.reply(), reply) => Some(turn.results().to_vec()),
+            _ => None,
+        })?;
+        let first = usize::try_from(self.current.as_ref()?.first_entry).unwrap_or(usize::MAX);
+        let entries = self.history.iter_from(first).map(|stored| stored.entry.clone()).collect();
+        Some(Closed { reply: Arc::clone(reply), results, entries, scratch: self.clone() })
+    }
+
     /// The limits of the newest run.
     pub fn limits(&self) -> Option<&Limits> {
         self.current.as_ref().map(|current| &current.limits)

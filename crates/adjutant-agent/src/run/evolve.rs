@@ -14,7 +14,9 @@ use adjutant_llm::{
 use serde_json::Value;
 
 use super::{Admitted, Current, Illegal, Measured, Run, Slot, StepState, Working, plus};
-use crate::{Admission, CallReport, Change, Lane, Limit, Limits, Memo, Outcome, Record, RunNo, Stamped, TurnNo};
+use crate::{
+    Admission, CallReport, Change, Lane, Limit, Limits, Memo, Outcome, Record, Revised, RunNo, Stamped, TurnNo,
+};
 
 type Why = &'static str;
 
@@ -39,7 +41,7 @@ impl Run {
             Record::Began { run, prompts, limits } => self.began(*run, prompts, limits, at_ms),
             Record::Queued { item, lane, content } => self.queue(*item, *lane, content),
             Record::Withdrawn { item } => self.queue.remove(item).map(|_| ()).ok_or("no such message is queued"),
-            Record::Placed { items } => self.placed(items),
+            Record::Placed { items, revised } => self.placed(items, revised),
             Record::Opened { turn, last } => self.opened(*turn, last),
             Record::Prepared { turn, edits, once, hidden, memos, spent, cost, stop, reports: _, model: _ } => {
                 let working = self.turn_mut(*turn)?;
@@ -156,10 +158,11 @@ impl Run {
         Ok(())
     }
 
-    fn placed(&mut self, items: &[u64]) -> Result<(), Why> {
+    fn placed(&mut self, items: &[u64], revised: &[Revised]) -> Result<(), Why> {
         for item in items {
             let (_, content) = self.queue.remove(item).ok_or("no such message is queued")?;
-            self.append(content);
+            let revised = revised.iter().find(|revised| revised.item == *item);
+            self.append(revised.map_or(content, |revised| revised.content.clone()));
         }
         if let Some(working) = self.current.as_mut().and_then(|current| current.turn.as_mut()) {
             working.placed |= working.settled.is_some();
@@ -213,7 +216,7 @@ impl Run {
     }
 
     /// Appended entries join the history too; runs of other edits are applied at once.
-    fn edit(&mut self, edits: &[Edit]) -> Result<(), Why> {
+    pub(super) fn edit(&mut self, edits: &[Edit]) -> Result<(), Why> {
         let is_append = |edit: &Edit| matches!(edit, Edit::Append { .. });
         for run in edits.chunk_by(|one, other| is_append(one) == is_append(other)) {
             if !is_append(&run[0]) {

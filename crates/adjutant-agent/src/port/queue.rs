@@ -1,0 +1,256 @@
+//! The queues as a port sees them: it hears of what is queued, and takes out what is to be placed.
+
+use std::{
+    pin::pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use adjutant_tool::Cancel;
+use futures_util::FutureExt;
+
+use super::{LocalPort, Performed, Place};
+use crate::{
+    ActId, CancelBy, Failure, HookContext, Lane, Outcome, Point, Record, Revised, Run, RunNo, Setup, Stamped, TurnNo,
+    Verdict,
+    inbox::Input,
+    points::{MessagePlaced, MessageQueued},
+    queue::{Append, Queues, unfit},
+    run::{Ahead, Tail},
+};
+
+/// The queues of a session while a port lives: what it took and did not record waits again when it is dropped.
+#[derive(Debug, Default)]
+pub(super) struct Listening {
+    queues: Arc<Queues>,
+    /// Whether an append is on its way: if it is dropped, nobody knows what the log holds.
+    pub(super) appending: bool,
+}
+
+/// Takes messages out of the queues, on behalf of an act.
+pub(super) struct Poller {
+    queues: Arc<Queues>,
+    setup: Arc<Setup>,
+    pub(super) cx: HookContext,
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        self.queues.put_back(if self.appending { Append::Dropped } else { Append::Failed });
+    }
+}
+
+impl Listening {
+    pub(super) fn interrupts(&self) -> bool {
+        self.queues.interrupts()
+    }
+
+    /// What is in the log now is out of the queues.
+    pub(super) fn confirm(&self, saved: &[Arc<Stamped>]) {
+        for Stamped { record, .. } in saved.iter().map(|stamped| &**stamped) {
+            if matches!(record, Record::Placed { .. } | Record::Withdrawn { .. }) {
+                self.queues.confirm(record);
+            }
+        }
+    }
+
+    /// An act that may have taken messages has ended: once someone wished to stop, nothing is placed any more.
+    pub(super) fn end(&self, act: ActId, records: &mut Vec<Record>, stopping: bool) {
+        if !matches!(act, ActId::Settle(_) | ActId::Ask(_)) {
+            return;
+        }
+        if stopping {
+            records.retain(|record| !matches!(record, Record::Placed { .. }));
+        }
+        self.queues.hand_over(records);
+    }
+}
+
+impl LocalPort {
+    /// Takes what is queued from here, and hears of what is.
+    pub(crate) fn listen(&mut self, queues: Arc<Queues>) {
+        self.queue = Listening { queues, appending: false };
+    }
+
+    /// What was queued and taken back since the last time; observers of it run beside the acts.
+    pub(super) fn hear_queue(&mut self, cx: &mut Context<'_>) -> Vec<Record> {
+        self.queue.queues.watch(cx);
+        let news = self.queue.queues.hear();
+        if !news.is_empty() {
+            if self.queue.interrupts() {
+                self.generating.iter().for_each(Cancel::cancel);
+            }
+            if let Some(observing) = self.observing(&news, self.place) {
+                self.asides.push(Box::pin(observing));
+            }
+        }
+        if !self.asides.is_empty() {
+            self.asides.retain_mut(|aside| aside.poll_unpin(cx).is_pending());
+        }
+        news
+    }
+
+    fn observing(&self, news: &[Record], place: Place) -> Option<impl Future<Output = ()> + Send + 'static> {
+        if !self.setup.hooks.hears::<MessageQueued>() {
+            return None;
+        }
+        let points: Vec<_> = news.iter().filter_map(queued).collect();
+        let (setup, cx) = (Arc::clone(&self.setup), self.feed.hook_context(place));
+        Some(async move {
+            for point in points {
+                // It is only told, so there is nothing that a verdict could change.
+                let _ = setup.hooks.pass(&cx, point).await;
+            }
+        })
+    }
+
+    /// The first records of a drive: with a new run come what waits, and what is placed before its first request.
+    pub(crate) async fn opening(&mut self, run: &Run, first: Record) -> Vec<Record> {
+        let Record::Began { run: number, prompts, .. } = &first else { return vec![first] };
+        let (number, answered) = (*number, prompts.is_empty() && run.tail() == Tail::Answer);
+        let mut news = self.queue.queues.hear();
+        if news.is_empty() && !self.queue.queues.is_filled() {
+            return if answered { vec![first, nothing_to_say(number)] } else { vec![first] };
+        }
+        let place = Place { run: number, turn: TurnNo(0) };
+        let (observing, poller) = (self.observing(&news, place), self.poller(place));
+        let work = async move {
+            if let Some(observing) = observing {
+                observing.await;
+            }
+            poller.poll(if answered { Ahead::Stops } else { Ahead::Goes }).await
+        };
+        let (mut placed, wish) = self.unless_wished(work).await;
+        self.queue.queues.hand_over(&placed);
+        news.extend(self.queue.queues.hear());
+        if answered && wish.is_none() && !placed.iter().any(|record| matches!(record, Record::Placed { .. })) {
+            placed.push(nothing_to_say(number));
+        }
+        [first].into_iter().chain(news).chain(placed).chain(wish).collect()
+    }
+
+    /// Performs something before the first act, unless someone wishes to stop, which is recorded then.
+    async fn unless_wished(&mut self, work: impl Future<Output = Vec<Record>>) -> (Vec<Record>, Option<Record>) {
+        let mut work = pin!(work);
+        std::future::poll_fn(|cx| {
+            let mut by = self.inbox.take(cx).into_iter().find_map(|input| match input {
+                Input::Cancel(by) => Some(by),
+                Input::Note { .. } | Input::StopCall(_) => None,
+            });
+            if self.outer.as_mut().is_some_and(|outer| outer.poll_unpin(cx).is_ready()) {
+                self.outer = None;
+                by = by.or(Some(CancelBy::User));
+            }
+            match by {
+                Some(by) => Poll::Ready((Vec::new(), self.wish(by))),
+                None => work.as_mut().poll(cx).map(|records| (records, None)),
+            }
+        })
+        .await
+    }
+
+    /// An interrupting message waits: it is placed, and only then is the model asked.
+    pub(super) fn place_first(&mut self, act: ActId) {
+        let poller = self.poller(self.place);
+        if poller.is_asked() {
+            return self.perform_unless_stopped(act, async move {
+                let records = poller.poll(Ahead::Goes).await;
+                Performed { act, records, tools: None, args: None }
+            });
+        }
+        let records = poller.poll_now(Ahead::Goes);
+        self.done.push(Performed { act, records, tools: None, args: None });
+    }
+
+    pub(super) fn poller(&self, place: Place) -> Poller {
+        Poller { queues: Arc::clone(&self.queue.queues), setup: Arc::clone(&self.setup), cx: self.feed.hook_context(place) }
+    }
+
+}
+
+impl Poller {
+    /// Whether a hook is asked before something is placed.
+    pub(super) fn is_asked(&self) -> bool {
+        self.setup.hooks.hears::<MessagePlaced>() && self.queues.is_filled()
+    }
+
+    /// Takes out what is to be placed now, and asks nobody.
+    pub(super) fn poll_now(&self, ahead: Ahead) -> Vec<Record> {
+        let take = |lane: &Lane| {
+            let held = self.queues.take(*lane, self.setup.drains.of(*lane));
+            let items: Vec<u64> = held.iter().map(|held| held.item).collect();
+            (!items.is_empty()).then(|| Record::Placed { items, revised: Vec::new() })
+        };
+        lanes(ahead).iter().find_map(take).into_iter().collect()
+    }
+
+    /// Takes out what is to be placed now, as hooks see it; what they deny is dropped, and what follows it is taken.
+    ///
+    /// Cancel: what was taken out must be put back.
+    pub(super) async fn poll(&self, ahead: Ahead) -> Vec<Record> {
+        if !self.is_asked() {
+            return self.poll_now(ahead);
+        }
+        let mut records = Vec::new();
+        for lane in lanes(ahead) {
+            while self.place(*lane, &mut records).await {}
+            if records.iter().any(|record| matches!(record, Record::Placed { .. })) {
+                break;
+            }
+        }
+        records
+    }
+
+    /// Places what a lane gives; says whether everything was denied and the lane must be asked again.
+    async fn place(&self, lane: Lane, records: &mut Vec<Record>) -> bool {
+        let held = self.queues.take(lane, self.setup.drains.of(lane));
+        let (mut items, mut revised) = (Vec::new(), Vec::new());
+        let any = !held.is_empty();
+        for held in held {
+            let point = MessagePlaced::new(held.item, lane, held.content.clone());
+            let reason = match self.setup.hooks.pass(&self.cx, point).await {
+                Verdict::Pass(point) => match unfit(&point.content) {
+                    None => {
+                        items.push(held.item);
+                        if point.content != held.content {
+                            revised.push(Revised { item: held.item, content: point.content });
+                        }
+                        continue;
+                    }
+                    Some(why) => format!("what a hook made of it cannot be placed: {why}").into(),
+                },
+                Verdict::Deny(reason) => reason,
+            };
+            records.push(Record::Withdrawn { item: held.item });
+            records.push(Record::Denied { point: MessagePlaced::NAME.into(), reason, call: None });
+        }
+        let denied = any && items.is_empty();
+        if !items.is_empty() {
+            records.push(Record::Placed { items, revised });
+        }
+        denied
+    }
+}
+
+/// The lanes that are looked at, the first of them that gives something counts.
+fn lanes(ahead: Ahead) -> &'static [Lane] {
+    match ahead {
+        Ahead::Ends => &[],
+        Ahead::Goes => &[Lane::Steering],
+        Ahead::Stops => &[Lane::Steering, Lane::FollowUp],
+    }
+}
+
+fn queued(record: &Record) -> Option<MessageQueued> {
+    match record {
+        Record::Queued { item, lane, content } => Some(MessageQueued::new(*item, *lane, content.clone())),
+        _ => None,
+    }
+}
+
+/// What should have gone on from an answer has been taken back or denied.
+fn nothing_to_say(run: RunNo) -> Record {
+    let reason = "nothing is left that could follow the answer".into();
+    let failure = Failure::Denied { point: MessagePlaced::NAME.into(), reason };
+    Record::Ended { run, outcome: Outcome::Failed { failure } }
+}

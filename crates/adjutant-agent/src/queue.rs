@@ -1,0 +1,249 @@
+//! Messages that wait to be placed: two lanes in the memory of a session, filled from any thread, emptied by a port.
+
+mod lanes;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    fmt,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    task::Context,
+};
+
+use adjutant_llm::{Entry, Origin};
+use futures_util::task::AtomicWaker;
+
+pub(crate) use lanes::Held;
+use lanes::Lanes;
+
+use crate::{Error, Lane, Record, Run};
+
+/// How many messages may wait in one lane.
+const MAX_QUEUED: usize = 1_000;
+
+/// How much of a lane is placed at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum Drain {
+    /// The oldest message.
+    #[default]
+    One,
+    /// Everything that waits.
+    All,
+}
+
+/// A message that waits to be placed.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct QueueItem {
+    /// Its number in the thread; none before a run has heard of it.
+    pub item: Option<u64>,
+    /// The queue.
+    pub lane: Lane,
+    /// The message.
+    pub content: Entry,
+}
+
+/// A handle on a message that was queued; cheap to clone, and of no consequence when it is dropped.
+#[derive(Clone)]
+pub struct Queued {
+    queues: Arc<Queues>,
+    lane: Lane,
+    id: u64,
+    number: Arc<AtomicU64>,
+}
+
+/// How much of each lane is placed at a time.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Drains {
+    pub(crate) steering: Drain,
+    pub(crate) follow_up: Drain,
+}
+
+/// Whether a message ends the reply that is on its way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Manner {
+    Waits,
+    Interrupts,
+}
+
+/// What became of the last append of a port that is gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Append {
+    /// The log holds nothing of it, or there was none.
+    Failed,
+    /// Nobody knows.
+    Dropped,
+}
+
+/// The queues of a session, shared with the port that performs its run.
+#[derive(Default)]
+pub(crate) struct Queues {
+    lanes: Mutex<Lanes>,
+    /// Whether there is something that no port has heard of.
+    news: AtomicBool,
+    port: AtomicWaker,
+}
+
+impl Drains {
+    pub(crate) fn of(self, lane: Lane) -> Drain {
+        match lane {
+            Lane::Steering => self.steering,
+            Lane::FollowUp => self.follow_up,
+        }
+    }
+}
+
+impl Queues {
+    /// Puts a message at the end of a lane.
+    ///
+    /// # Errors
+    /// `Prompt` if it says nothing or is no message, `Full` if the lane is.
+    pub(crate) fn push(self: &Arc<Self>, lane: Lane, content: Entry, manner: Manner) -> Result<Queued, Error> {
+        if let Some(why) = unfit(&content) {
+            return Err(Error::prompt(why));
+        }
+        let pushed = self.change(|lanes| lanes.push(lane, of_lane(content, lane), manner, MAX_QUEUED));
+        let (id, number) = pushed.ok_or_else(|| Error::full(MAX_QUEUED))?;
+        Ok(Queued { queues: Arc::clone(self), lane, id, number })
+    }
+
+    /// Takes everything back that waits in a lane.
+    pub(crate) fn clear(&self, lane: Lane) -> Vec<Entry> {
+        self.change(|lanes| lanes.clear(lane))
+    }
+
+    /// What waits, oldest first, steering before follow-ups.
+    pub(crate) fn waiting(&self) -> Vec<QueueItem> {
+        self.lanes().waiting().collect()
+    }
+
+    /// Whether anything waits.
+    pub(crate) fn is_filled(&self) -> bool {
+        self.lanes().waiting().next().is_some()
+    }
+
+    /// Whether a message waits that should be placed before anything else is said.
+    pub(crate) fn interrupts(&self) -> bool {
+        self.lanes().interrupts()
+    }
+
+    /// The port is woken when there is news.
+    pub(crate) fn watch(&self, cx: &Context<'_>) {
+        self.port.register(cx.waker());
+    }
+
+    /// What has happened to the queues since the last time, as records.
+    pub(crate) fn hear(&self) -> Vec<Record> {
+        if self.news.swap(false, Ordering::AcqRel) { self.lanes().hear() } else { Vec::new() }
+    }
+
+    /// Takes from a lane what is to be placed now.
+    pub(crate) fn take(&self, lane: Lane, drain: Drain) -> Vec<Held> {
+        let taken = self.lanes().take(lane, drain);
+        // What was numbered just now is news.
+        if !taken.is_empty() {
+            self.news.store(true, Ordering::Release);
+        }
+        taken
+    }
+
+    /// These records are about to be committed: what was taken and is not in them waits again.
+    pub(crate) fn hand_over(&self, records: &[Record]) {
+        self.lanes().hand_over(records);
+    }
+
+    /// The record is in the log.
+    pub(crate) fn confirm(&self, record: &Record) {
+        self.lanes().confirm(record);
+    }
+
+    /// What was taken and is not in the log waits again, at its old place; what may be there is in doubt.
+    pub(crate) fn put_back(&self, append: Append) {
+        self.lanes().put_back(append);
+        self.news.store(true, Ordering::Release);
+    }
+
+    /// The log was read: what it holds counts.
+    pub(crate) fn restore(&self, run: &Run) {
+        let logged = run.queued().map(|(item, lane, content)| (item, (lane, content.clone()))).collect();
+        self.lanes().restore(logged, run.next_item() - 1);
+        self.news.store(true, Ordering::Release);
+    }
+
+    fn change<T>(&self, change: impl FnOnce(&mut Lanes) -> T) -> T {
+        let changed = change(&mut self.lanes());
+        self.news.store(true, Ordering::Release);
+        self.port.wake();
+        changed
+    }
+
+    fn lanes(&self) -> MutexGuard<'_, Lanes> {
+        self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Queued {
+    /// Takes the message back; false if it does not wait any more.
+    ///
+    /// False too while nobody knows: a run that is dropped in the middle of an append may have placed it, or not, which
+    /// the next run finds out.
+    #[expect(clippy::must_use_candidate, reason = "who only wants it gone need not look")]
+    pub fn withdraw(&self) -> bool {
+        self.queues.change(|lanes| lanes.withdraw(self.lane, self.id))
+    }
+
+    /// Whether the message waits.
+    pub fn is_queued(&self) -> bool {
+        self.queues.lanes().waits(self.lane, self.id)
+    }
+
+    /// The message's number in the thread, as events tell it; none before a run has heard of it.
+    pub fn item(&self) -> Option<u64> {
+        Some(self.number.load(Ordering::Acquire)).filter(|number| *number > 0)
+    }
+
+    /// The queue.
+    pub fn lane(&self) -> Lane {
+        self.lane
+    }
+
+    pub(crate) fn is_of(&self, queues: &Arc<Queues>) -> bool {
+        Arc::ptr_eq(&self.queues, queues)
+    }
+}
+
+/// Why an entry cannot wait in a queue, if it cannot.
+pub(crate) fn unfit(content: &Entry) -> Option<&'static str> {
+    match content {
+        Entry::User(message) if message.is_empty() => Some("it is empty"),
+        Entry::User(_) | Entry::Custom(_) => None,
+        _ => Some("only messages and custom entries can be queued"),
+    }
+}
+
+/// The message with its lane as its origin, unless it says where it comes from.
+fn of_lane(content: Entry, lane: Lane) -> Entry {
+    match content {
+        Entry::User(message) if message.origin == Origin::Person => Entry::User(message.from_origin(match lane {
+            Lane::Steering => Origin::Steering,
+            Lane::FollowUp => Origin::FollowUp,
+        })),
+        other => other,
+    }
+}
+
+impl fmt::Debug for Queued {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Queued").field("lane", &self.lane).field("item", &self.item()).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Queues {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Queues").field("waiting", &self.waiting().len()).finish_non_exhaustive()
+    }
+}

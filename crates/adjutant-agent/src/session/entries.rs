@@ -1,0 +1,70 @@
+//! What joins a conversation without a request: what it begins with, and what is appended while it rests.
+
+use std::sync::Arc;
+
+use adjutant_llm::{Entry, Transcript};
+
+use super::{Claim, Core, Session};
+use crate::{Error, LocalPort, Log, Record, Seq, commit, inbox::Inbox, mailbox::Mailbox, run::Tail, running::Start};
+
+impl Session {
+    /// A session that begins with these entries, once its log is made.
+    pub(crate) fn seeded(mut self, entries: Vec<Entry>) -> Self {
+        let mut history = Transcript::new();
+        entries.iter().for_each(|entry| {
+            history.push(entry.clone());
+        });
+        self.show(&history);
+        self.seed = entries;
+        self
+    }
+
+    /// Leaves the session as it was claimed.
+    pub(crate) fn give_back(&self, claim: Claim) {
+        if matches!(claim, Claim::Soon(_)) {
+            self.leave();
+        }
+    }
+}
+
+/// Appends entries to a conversation that rests.
+pub(crate) async fn append(start: Start, claim: Claim, entries: Vec<Entry>) -> Result<(), Error> {
+    let mut core = claim.take().await;
+    let log = core.open(&start).await?;
+    if core.run.is_open() {
+        let waiting = core.run.pauses().map(|pause| pause.id.clone()).collect();
+        core.log = Some(log);
+        return Err(Error::paused(waiting));
+    }
+    let log = core.record(&start, log, Record::Appended { entries }).await?;
+    core.log = Some(log);
+    start.session.show(core.run.history());
+    Ok(())
+}
+
+impl Core {
+    /// What the conversation begins with enters an empty log first.
+    pub(super) async fn seed(&mut self, log: Box<dyn Log>, start: &Start) -> Result<Box<dyn Log>, Error> {
+        if log.head().seq > Seq(0) || start.session.seed.is_empty() {
+            return Ok(log);
+        }
+        self.record(start, log, Record::Seeded { entries: start.session.seed.clone() }).await
+    }
+
+    /// Why a run without a prompt has nothing to answer, if it has not.
+    pub(super) fn nothing_to_answer(&self, start: &Start) -> Option<Error> {
+        match self.run.tail() {
+            Tail::Open => None,
+            Tail::Nothing => Some(Error::prompt("there is none, and nothing was said before")),
+            Tail::Answer if start.session.queues().is_filled() => None,
+            Tail::Answer => Some(Error::prompt("there is none, and a run cannot continue from an answer")),
+        }
+    }
+
+    async fn record(&mut self, start: &Start, log: Box<dyn Log>, record: Record) -> Result<Box<dyn Log>, Error> {
+        let (mailbox, inbox) = (Arc::new(Mailbox::closed()), Arc::<Inbox>::default());
+        let mut port = LocalPort::observed(Arc::clone(&start.setup), log, mailbox, inbox);
+        commit(&mut self.run, &mut port, vec![record]).await?;
+        port.into_log().await
+    }
+}
