@@ -4,17 +4,22 @@ mod calls;
 mod preview;
 mod queue;
 mod resume;
+mod snapshot;
 mod turns;
+mod watch;
 
 use std::{fmt, sync::Arc, time::Duration};
 
 use adjutant_llm::{Custom, Entry, Model, Options, Transcript, UserMessage, World, telemetry::Contents};
 use adjutant_tool::{ErasedTool, Identity, Toolbox};
+use serde_json::Value;
 
 use crate::{
     Effect, Error, Hook, Hooks, Journal, Limits, LogId, MemoryJournal, Middleware, Point, Prompt, Responder,
     RunOptions, RunResult, Running, Setup,
+    instructions::Instructions,
     running::{Begin, Start},
+    sections::{Section, Sections},
     session::Session,
 };
 
@@ -53,11 +58,28 @@ impl Agent {
         self.with(|setup| setup.who(who))
     }
 
-    /// Sets the system prompt: exactly this text.
+    /// Sets the instructions: a text, which is the system prompt exactly, a template, or what a source says at each start.
     #[must_use]
-    pub fn instructions(self, text: impl Into<Arc<str>>) -> Self {
-        let text = text.into();
-        self.with(|setup| setup.system(text))
+    pub fn instructions(self, instructions: impl Into<Instructions>) -> Self {
+        self.with(|setup| setup.instructions(instructions))
+    }
+
+    /// Adds a section of the system prompt, after those that are there.
+    #[must_use]
+    pub fn section(self, section: impl Section + 'static) -> Self {
+        self.with(|setup| setup.section(section))
+    }
+
+    /// Adds the sections that a component registers, and what it says about them.
+    #[must_use]
+    pub fn sections(self, sections: &Sections) -> Self {
+        self.with(|setup| setup.sections(sections))
+    }
+
+    /// Sets what instructions and sections know by a name.
+    #[must_use]
+    pub fn state(self, name: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.with(|setup| setup.state(name, value))
     }
 
     /// Sets how the model should answer.
@@ -255,10 +277,13 @@ impl Agent {
             let within = u64::try_from(within.as_millis()).unwrap_or(u64::MAX);
             limits.deadline_ms = Some(self.setup.world.now_ms().saturating_add(within));
         }
-        let setup = match options.model {
-            Some(model) => Arc::new(Setup { model, ..(*self.setup).clone() }),
-            None => Arc::clone(&self.setup),
-        };
+        let mut setup = Arc::clone(&self.setup);
+        if let Some(model) = options.model {
+            Arc::make_mut(&mut setup).model = model;
+        }
+        if !options.state.is_empty() {
+            Arc::make_mut(&mut Arc::make_mut(&mut setup).state).extend(options.state);
+        }
         let begin = Begin::Run { prompts, limits };
         let start = Start { setup, session: Arc::clone(&self.session), begin, cancel: options.cancel };
         Ok(Running::new(start, claim))

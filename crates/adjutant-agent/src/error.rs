@@ -18,6 +18,7 @@ enum Inner {
     Paused(Vec<PauseId>),
     Answers(Arc<str>),
     Failed(Arc<RunResult>, Failure),
+    Unanswered(Option<Arc<RunResult>>),
     Journal(JournalError),
     Illegal(Illegal),
     Stuck,
@@ -39,6 +40,8 @@ pub enum ErrorKind {
     Answers,
     /// The run failed; its result is kept.
     Failed,
+    /// The run has no answer: it was cancelled, waits, or ended without a text; its result is kept.
+    Unanswered,
     /// The log could not be written or read.
     Journal,
     /// The log does not fold, or the port stopped answering: a defect.
@@ -64,6 +67,10 @@ impl Error {
 
     pub(crate) fn answers(why: impl Into<Arc<str>>) -> Self {
         Inner::Answers(why.into()).into()
+    }
+
+    pub(crate) fn unanswered(result: Option<Arc<RunResult>>) -> Self {
+        Inner::Unanswered(result).into()
     }
 
     /// A port has nothing in flight and nothing that could arrive.
@@ -96,15 +103,17 @@ impl Error {
             Inner::Paused(_) => ErrorKind::Paused,
             Inner::Answers(_) => ErrorKind::Answers,
             Inner::Failed(..) => ErrorKind::Failed,
+            Inner::Unanswered(_) => ErrorKind::Unanswered,
             Inner::Journal(_) => ErrorKind::Journal,
             Inner::Illegal(_) | Inner::Stuck => ErrorKind::Defect,
         }
     }
 
-    /// The result of the run that failed, if there was one.
+    /// The result of the run that failed or has no answer, if there was one.
     pub fn result(&self) -> Option<&RunResult> {
         match &*self.inner {
             Inner::Failed(result, _) => Some(result),
+            Inner::Unanswered(result) => result.as_deref(),
             _ => None,
         }
     }
@@ -142,6 +151,10 @@ impl fmt::Display for Error {
             Inner::Answers(why) => write!(f, "the answers do not match what the run waits for: {why}"),
             Inner::Failed(_, Failure::Model { .. }) => f.write_str("the model call failed"),
             Inner::Failed(_, failure) => write!(f, "the run failed: {failure}"),
+            Inner::Unanswered(None) => f.write_str("the agent did not answer: its events ended early"),
+            Inner::Unanswered(Some(result)) => {
+                write!(f, "the agent did not answer: the run is {}", result.outcome.kind())
+            }
             Inner::Journal(_) => f.write_str("the log could not be used"),
             Inner::Illegal(_) => f.write_str("the log does not fold"),
             Inner::Stuck => f.write_str("the run waits, but nothing is in flight"),
@@ -161,6 +174,7 @@ impl error::Error for Error {
             | Inner::Paused(_)
             | Inner::Answers(_)
             | Inner::Failed(..)
+            | Inner::Unanswered(_)
             | Inner::Stuck => None,
         }
     }
@@ -182,4 +196,15 @@ impl From<Illegal> for Error {
     fn from(error: Illegal) -> Self {
         Inner::Illegal(error).into()
     }
+}
+
+/// An error and everything that caused it, in one line.
+pub(crate) fn chain(error: &dyn error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
 }

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    Admission, CancelBy, Lane, Limit, Outcome, Pause, PauseId, Record, Report, Run, RunNo, RunResult, Seq, Stamped,
+    Admission, CancelBy, Lane, Limit, Outcome, Pause, PauseId, Record, Report, RunNo, RunResult, Seq, Stamped,
     TurnNo,
 };
 
@@ -248,6 +248,11 @@ pub enum EventKind {
         /// Its content.
         data: Box<Value>,
     },
+    /// What a listener has missed could not be read again from the log; what follows is newer.
+    Lagged {
+        /// The newest record whose events were all heard.
+        after: Seq,
+    },
     /// A parked run goes on; the answers follow.
     RunResumed,
     /// The run waits for the outside; nothing follows until it is resumed.
@@ -292,16 +297,6 @@ impl Events {
         }
     }
 
-    /// Goes on with a run that an earlier drive began: what it told is not told again.
-    pub(crate) fn go_on(&mut self, run: &Run) {
-        (self.run, self.turn) = (run.run(), run.turn());
-        for (call, args, launched_ms) in run.calls() {
-            self.calls.insert(call.id, (call.name.clone(), Arc::clone(args)));
-            self.started.extend(launched_ms.map(|_| call.id));
-            self.launched_ms.extend(launched_ms.map(|at_ms| (call.id, at_ms)));
-        }
-    }
-
     /// The events that a record shows, in order.
     pub fn fold(&mut self, stamped: &Stamped, mut show: impl FnMut(Event)) {
         self.note(&stamped.record, stamped.at_ms);
@@ -310,6 +305,26 @@ impl Events {
         self.kinds(&stamped.record, at_ms, |kind| {
             show(Event { seq, at_ms, run, turn, who: Arc::clone(&who), kind });
         });
+    }
+
+    /// Learns from a record that nobody sees.
+    pub(crate) fn learn(&mut self, stamped: &Stamped) {
+        self.note(&stamped.record, stamped.at_ms);
+        match &stamped.record {
+            Record::Launched { calls } => self.started.extend(calls),
+            Record::Withdrawn { item } => {
+                self.queued.remove(item);
+            }
+            Record::Placed { items, .. } => items.iter().for_each(|item| {
+                self.queued.remove(item);
+            }),
+            _ => {}
+        }
+    }
+
+    /// The same fold, of an agent that may be called otherwise by now.
+    pub(crate) fn by(self, who: Arc<Identity>) -> Self {
+        Self { who, ..self }
     }
 
     /// Learns what later events need to know.

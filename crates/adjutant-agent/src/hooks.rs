@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use adjutant_llm::{CallId, ToolName};
+use adjutant_llm::{CallId, ToolName, Warning, WarningKind};
 use adjutant_tool::{Cancel, Identity};
 use async_trait::async_trait;
 use futures_util::FutureExt;
@@ -75,6 +75,25 @@ pub trait Hook<P: Point>: Send + Sync {
     ///
     /// Cancel: the point is not reached.
     async fn on(&self, cx: HookContext, point: P) -> Verdict<P>;
+
+    /// Says what becomes of the point, or how it failed to say so; a function may give a `Result` of a verdict.
+    ///
+    /// Cancel: the point is not reached.
+    ///
+    /// # Errors
+    /// Why it could not say; the same as a panic for the point.
+    async fn attempt(&self, cx: HookContext, point: P) -> Result<Verdict<P>, Arc<str>> {
+        Ok(self.on(cx, point).await)
+    }
+}
+
+/// What a function may give that is a hook: a verdict, or a result of one.
+pub trait IntoVerdict<P>: Send {
+    /// The verdict.
+    ///
+    /// # Errors
+    /// Why there is none.
+    fn into_verdict(self) -> Result<Verdict<P>, Arc<str>>;
 }
 
 /// What an observer of all points is shown, after the hooks of the point.
@@ -163,35 +182,56 @@ impl Hooks {
     ///
     /// Cancel: the point is not reached.
     pub async fn pass<P: Point>(&self, cx: &HookContext, point: P) -> Verdict<P> {
+        let warn = |warning: Warning| tracing::warn!(point = P::NAME, "{warning}");
+        self.pass_with(cx, point, warn).await
+    }
+
+    /// Passes a point through its hooks, and says which of them failed and were passed over.
+    ///
+    /// Cancel: the point is not reached.
+    pub async fn pass_with<P: Point>(
+        &self,
+        cx: &HookContext,
+        mut point: P,
+        mut warn: impl FnMut(Warning) + Send,
+    ) -> Verdict<P> {
         let mut hooks = Vec::new();
         self.collect::<P>(&mut hooks);
-        let mut point = point;
         for hook in hooks {
             let before = (P::FAIL == Fail::Open).then(|| point.clone());
-            match AssertUnwindSafe(hook.on(cx.clone(), point)).catch_unwind().await {
-                Ok(Verdict::Pass(passed)) => point = passed,
-                Ok(Verdict::Deny(reason)) => {
-                    let reason = if reason.trim().is_empty() { NO_REASON.into() } else { reason };
-                    return self.denied(cx, reason);
+            let call = point.call();
+            let why = match AssertUnwindSafe(hook.attempt(cx.clone(), point)).catch_unwind().await {
+                Ok(Ok(Verdict::Pass(passed))) => {
+                    point = passed;
+                    continue;
                 }
-                Err(panic) => match before {
-                    Some(before) => {
-                        tracing::warn!(point = P::NAME, "a hook panicked and is passed over");
-                        point = before;
-                    }
-                    None => {
-                        let text = crate::port::panic_text(&*panic);
-                        return self.denied(cx, format!("a hook of {} panicked: {text}", P::NAME).into());
-                    }
-                },
+                Ok(Ok(Verdict::Deny(reason))) => return self.denied(cx, call, reason, &mut warn),
+                Ok(Err(why)) => why,
+                Err(panic) => format!("a hook of {} panicked: {}", P::NAME, crate::port::panic_text(&*panic)).into(),
+            };
+            match before {
+                Some(before) => {
+                    let message = format!("a hook of {} failed and is passed over: {why}", P::NAME);
+                    warn(Warning::new(WarningKind::HookFailed, message));
+                    point = before;
+                }
+                None => return self.denied(cx, call, why, &mut warn),
             }
         }
-        self.tell(cx, P::NAME, point.call(), None, &point);
+        self.tell(&Observed { point: P::NAME, cx, call: point.call(), denied: None, value: &point }, &mut warn);
         Verdict::Pass(point)
     }
 
-    fn denied<P: Point>(&self, cx: &HookContext, reason: Arc<str>) -> Verdict<P> {
-        self.tell(cx, P::NAME, None, Some(&reason), &());
+    fn denied<P: Point>(
+        &self,
+        cx: &HookContext,
+        call: Option<(CallId, ToolName)>,
+        reason: Arc<str>,
+        warn: &mut (dyn FnMut(Warning) + Send),
+    ) -> Verdict<P> {
+        let reason = if reason.trim().is_empty() { NO_REASON.into() } else { reason };
+        let denied = Some(Arc::clone(&reason));
+        self.tell(&Observed { point: P::NAME, cx, call, denied, value: &() }, warn);
         Verdict::Deny(reason)
     }
 
@@ -203,21 +243,14 @@ impl Hooks {
         into.extend(own.filter_map(|(_, hook)| hook.downcast_ref::<Shared<P>>().cloned()));
     }
 
-    fn tell(
-        &self,
-        cx: &HookContext,
-        point: &'static str,
-        call: Option<(CallId, ToolName)>,
-        denied: Option<&Arc<str>>,
-        value: &(dyn Any + Send + Sync),
-    ) {
+    fn tell(&self, observed: &Observed<'_>, warn: &mut (dyn FnMut(Warning) + Send)) {
         if let Some(outer) = &self.outer {
-            outer.tell(cx, point, call.clone(), denied, value);
+            outer.tell(observed, warn);
         }
         for observer in &self.observers {
-            let observed = Observed { point, cx, call: call.clone(), denied: denied.cloned(), value };
-            if std::panic::catch_unwind(AssertUnwindSafe(|| observer(observed))).is_err() {
-                tracing::warn!(point, "an observer panicked and is passed over");
+            if std::panic::catch_unwind(AssertUnwindSafe(|| observer(observed.clone()))).is_err() {
+                let message = format!("an observer of {} panicked and is passed over", observed.point);
+                warn(Warning::new(WarningKind::HookFailed, message));
             }
         }
     }
@@ -228,10 +261,27 @@ impl<P, F, Fut> Hook<P> for F
 where
     P: Point,
     F: Fn(HookContext, P) -> Fut + Send + Sync,
-    Fut: Future<Output = Verdict<P>> + Send,
+    Fut: Future + Send,
+    Fut::Output: IntoVerdict<P>,
 {
     async fn on(&self, cx: HookContext, point: P) -> Verdict<P> {
-        self(cx, point).await
+        self.attempt(cx, point).await.unwrap_or_else(Verdict::Deny)
+    }
+
+    async fn attempt(&self, cx: HookContext, point: P) -> Result<Verdict<P>, Arc<str>> {
+        self(cx, point).await.into_verdict()
+    }
+}
+
+impl<P: Point> IntoVerdict<P> for Verdict<P> {
+    fn into_verdict(self) -> Result<Verdict<P>, Arc<str>> {
+        Ok(self)
+    }
+}
+
+impl<P: Point, E: fmt::Display + Send> IntoVerdict<P> for Result<Verdict<P>, E> {
+    fn into_verdict(self) -> Result<Verdict<P>, Arc<str>> {
+        self.map_err(|error| error.to_string().into())
     }
 }
 

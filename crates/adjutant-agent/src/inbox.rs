@@ -2,11 +2,12 @@
 
 use std::{
     fmt,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::Context,
 };
 
 use adjutant_llm::CallId;
+use adjutant_tool::Cancel;
 use futures_util::task::AtomicWaker;
 use tokio::sync::oneshot;
 
@@ -26,8 +27,17 @@ pub(crate) enum Input {
 /// The queue of inputs of one port.
 #[derive(Default)]
 pub(crate) struct Inbox {
-    queue: Mutex<Vec<Input>>,
+    queue: Mutex<Queue>,
     port: AtomicWaker,
+}
+
+#[derive(Default)]
+struct Queue {
+    inputs: Vec<Input>,
+    /// The first wish to stop; it stays when the port has taken it.
+    wish: Option<CancelBy>,
+    /// Cancelled with the first wish; made when someone wants to hear of it.
+    stop: Option<Cancel>,
 }
 
 /// Stops a run from anywhere; cheap to clone. Stopping a run that has ended does nothing.
@@ -38,14 +48,41 @@ pub struct Stopper {
 
 impl Inbox {
     pub(crate) fn push(&self, input: Input) {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner).push(input);
+        let mut queue = self.queue();
+        let wish = match &input {
+            Input::Cancel(by) => Some(*queue.wish.get_or_insert(*by)),
+            Input::Note { .. } | Input::StopCall(_) => None,
+        };
+        let stop = wish.and(queue.stop.clone());
+        queue.inputs.push(input);
+        drop(queue);
+        stop.iter().for_each(Cancel::cancel);
         self.port.wake();
     }
 
     /// Takes what is there; the port is woken when more comes.
     pub(crate) fn take(&self, cx: &Context<'_>) -> Vec<Input> {
         self.port.register(cx.waker());
-        std::mem::take(&mut *self.queue.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut self.queue().inputs)
+    }
+
+    /// Who wished to stop first, if anyone did.
+    pub(crate) fn wish(&self) -> Option<CancelBy> {
+        self.queue().wish
+    }
+
+    /// Cancelled as soon as someone wishes to stop.
+    pub(crate) fn stop(&self) -> Cancel {
+        let mut queue = self.queue();
+        let stop = queue.stop.get_or_insert_with(Cancel::new).clone();
+        if queue.wish.is_some() {
+            stop.cancel();
+        }
+        stop
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -114,6 +114,15 @@ impl Instructions {
         Self { source: Some(Arc::new(source)), ..self }
     }
 
+    /// The text, if nobody need be asked for it and nothing need be rendered; a blank one is none.
+    pub(crate) fn fixed(&self) -> Option<Arc<str>> {
+        match (&self.source, &self.text) {
+            (None, Text::Plain(text)) if text.trim().is_empty() => Some("".into()),
+            (None, Text::Plain(text)) => Some(Arc::clone(text)),
+            _ => None,
+        }
+    }
+
     /// The text of this run.
     ///
     /// # Errors

@@ -22,6 +22,7 @@
 
 mod act;
 mod agent;
+mod answer;
 mod conversation;
 mod drive;
 mod effect;
@@ -32,6 +33,7 @@ mod hooks;
 mod inbox;
 pub mod instructions;
 mod journal;
+mod listener;
 mod mailbox;
 mod middleware;
 mod number;
@@ -48,20 +50,26 @@ mod run;
 mod running;
 pub mod sections;
 mod session;
+mod snapshot;
 
 pub use act::{Act, ActId, Next};
 pub use agent::Agent;
+pub use answer::collect_text;
 pub use conversation::Conversation;
 pub use drive::{Exit, Port, commit, drive};
 pub use effect::{Action, Effect, EffectContext, EffectError, Ledger, Phase};
 pub use error::{Error, ErrorKind};
 pub use event::{Event, EventKind, Events};
-pub use hooks::{Fail, Hook, HookContext, Hooks, Observed, Point, Verdict};
+pub use hooks::{Fail, Hook, HookContext, Hooks, IntoVerdict, Observed, Point, Verdict};
 pub use inbox::Stopper;
 pub use journal::{
     Epoch, Flush, Head, Journal, JournalError, JournalErrorKind, Log, LogId, MemoryJournal, RecordStream,
 };
-pub use middleware::{DriveContext, Middleware, NextDrive};
+pub use listener::{PastEvents, Subscription};
+pub use middleware::{
+    BoxDrive, DriveContext, FnMiddleware, InputGuardrail, Logger, Middleware, NextDrive, OutputGuardrail, Recovery,
+    Timeout, middleware_fn,
+};
 pub use number::{RunNo, Seq, TurnNo};
 pub use options::{AtLimit, Caps, Limits, RunOptions};
 pub use outcome::{CancelBy, Failure, Limit, Outcome, Why};
@@ -73,3 +81,4 @@ pub use record::{Admission, Change, Lane, Memo, Record, Report, Revised, Stamped
 pub use report::{CallReport, RunResult};
 pub use run::{Illegal, Run};
 pub use running::Running;
+pub use snapshot::{ContextUse, Snapshot};

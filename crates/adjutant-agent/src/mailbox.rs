@@ -2,11 +2,11 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll, Waker},
 };
 
-use crate::{Event, EventKind, Seq};
+use crate::{Event, EventKind, Seq, listener::Listeners};
 
 /// How many events wait before a stream of deltas has to.
 ///
@@ -17,6 +17,8 @@ const CAPACITY: usize = 64;
 #[derive(Debug, Default)]
 pub(crate) struct Mailbox {
     state: Mutex<State>,
+    /// Who hears everything besides the reader; they are never waited for.
+    listeners: Arc<Listeners>,
 }
 
 #[derive(Debug, Default)]
@@ -36,18 +38,27 @@ impl Mailbox {
         mailbox
     }
 
-    /// Whether anyone reads.
+    /// A box with a reader, and listeners besides.
+    pub(crate) fn heard(listeners: Arc<Listeners>) -> Self {
+        Self { state: Mutex::default(), listeners }
+    }
+
+    /// Whether anyone reads or listens.
     pub(crate) fn is_open(&self) -> bool {
-        !self.state().closed
+        !self.listeners.is_empty() || !self.state().closed
     }
 
     /// Puts an event in; the reader looks when the driver waits. Says whether the box is full now.
     pub(crate) fn push(&self, event: Event) -> bool {
         let mut state = self.state();
-        if state.closed {
+        if state.closed && self.listeners.is_empty() {
             return false;
         }
         state.newest = state.newest.max(event.seq);
+        self.listeners.hear(&event);
+        if state.closed {
+            return false;
+        }
         state.events.push_back(event);
         state.events.len() >= CAPACITY
     }
@@ -55,12 +66,13 @@ impl Mailbox {
     /// Puts progress in and wakes the reader. A full box keeps only the newest progress of a call.
     pub(crate) fn push_progress(&self, mut event: Event) {
         let mut state = self.state();
-        if state.closed {
-            return;
-        }
         // A record may have come in since the event was made on another thread; places never go back.
         event.seq = event.seq.max(state.newest);
         state.newest = event.seq;
+        self.listeners.hear(&event);
+        if state.closed {
+            return;
+        }
         let full = state.events.len() >= CAPACITY;
         let same = |old: &Event| match (&old.kind, &event.kind) {
             (EventKind::ToolProgress { call: old, .. }, EventKind::ToolProgress { call: new, .. }) => old == new,

@@ -1,14 +1,35 @@
 //! Middleware: wraps a drive, from the first hook of a run to its last.
 
-use std::{fmt, sync::Arc};
+mod function;
+mod input_guardrail;
+mod logger;
+mod output_guardrail;
+mod recovery;
+mod timeout;
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use adjutant_llm::Entry;
 use adjutant_tool::{Cancel, Identity};
 use async_trait::async_trait;
 
-use crate::{Failure, LogId, RunResult, Stopper};
+pub use function::{BoxDrive, FnMiddleware, middleware_fn};
+pub use input_guardrail::InputGuardrail;
+pub use logger::Logger;
+pub use output_guardrail::OutputGuardrail;
+pub use recovery::Recovery;
+pub(crate) use recovery::panicked;
+pub use timeout::Timeout;
+
+use crate::{Failure, LogId, Outcome, RunResult, Stopper};
 
 /// Wraps a drive. The first that is listed is outermost.
+///
+/// How the drive ended stands in the log; a middleware that gives another outcome overrules it, in the log too. Of the
+/// result that it gives, only the outcome counts.
 #[async_trait]
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a middleware",
@@ -19,6 +40,9 @@ pub trait Middleware: Send + Sync {
     fn name(&self) -> &str;
 
     /// Performs a drive, or keeps it from being performed.
+    ///
+    /// A drive that is left in its middle is cancelled, and its turn is closed, before the run ends. So it is when the
+    /// middleware panics, or does not end within the grace period after someone wished to stop.
     ///
     /// Cancel: the drive is cancelled; its turn is closed by whoever drives next.
     ///
@@ -39,28 +63,55 @@ pub struct DriveContext {
     pub prompts: Arc<[Entry]>,
     /// Stops the run.
     pub stopper: Stopper,
-    /// The caller's wish to stop.
+    /// The wish to stop the run.
     pub cancel: Cancel,
 }
 
 /// The rest of the chain: the middleware inside, and the drive itself.
 pub struct NextDrive<'a> {
     pub(crate) chain: &'a [Arc<dyn Middleware>],
-    pub(crate) last: Box<dyn FnOnce() -> Last<'a> + Send + 'a>,
+    pub(crate) judge: &'a Judge,
+    pub(crate) last: Box<dyn FnOnce(DriveContext) -> Last<'a> + Send + 'a>,
 }
 
-pub(crate) type Last<'a> = std::pin::Pin<Box<dyn Future<Output = Result<RunResult, Failure>> + Send + 'a>>;
+pub(crate) type Last<'a> = std::pin::Pin<Box<dyn Future<Output = RunResult> + Send + 'a>>;
+
+/// Notes which middleware had the last word about an outcome.
+#[derive(Debug, Default)]
+pub(crate) struct Judge(Mutex<Option<(Outcome, Arc<str>)>>);
 
 impl NextDrive<'_> {
-    /// Performs the rest of the chain.
+    /// Performs the rest of the chain. A run that failed by itself is a result whose outcome says so.
     ///
     /// # Errors
-    /// Why a middleware inside, or what is done before the first turn, fails the run.
+    /// Why a middleware inside fails the run.
     pub async fn run(self, cx: DriveContext) -> Result<RunResult, Failure> {
-        match self.chain.split_first() {
-            Some((first, chain)) => first.drive(cx, NextDrive { chain, last: self.last }).await,
-            None => (self.last)().await,
+        let Some((first, chain)) = self.chain.split_first() else {
+            let result = (self.last)(cx).await;
+            self.judge.note("", &result.outcome);
+            return Ok(result);
+        };
+        let given = first.drive(cx, NextDrive { chain, judge: self.judge, last: self.last }).await;
+        match &given {
+            Ok(result) => self.judge.note(first.name(), &result.outcome),
+            Err(failure) => self.judge.note(first.name(), &Outcome::Failed { failure: failure.clone() }),
         }
+        given
+    }
+}
+
+impl Judge {
+    fn note(&self, by: &str, outcome: &Outcome) {
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.as_ref().is_none_or(|(old, _)| !old.is_same(outcome)) {
+            *last = Some((outcome.clone(), by.into()));
+        }
+    }
+
+    /// Who had the last word.
+    pub(crate) fn last(self) -> Option<Arc<str>> {
+        let last = self.0.into_inner().unwrap_or_else(PoisonError::into_inner);
+        last.map(|(_, by)| by).filter(|by| !by.is_empty())
     }
 }
 

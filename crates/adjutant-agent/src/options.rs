@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 use adjutant_llm::{Model, NanoUsd};
 use adjutant_tool::Cancel;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 /// How many requests a run may make, unless it is said otherwise.
 const MAX_TURNS: u32 = 50;
@@ -85,6 +86,7 @@ pub struct RunOptions {
     pub(crate) deadline: Option<Duration>,
     pub(crate) model: Option<Arc<dyn Model>>,
     pub(crate) cancel: Option<Cancel>,
+    pub(crate) state: Map<String, Value>,
 }
 
 impl Default for Limits {
@@ -262,6 +264,13 @@ impl RunOptions {
     #[must_use]
     pub fn model(mut self, model: impl Model + 'static) -> Self {
         self.model = Some(Arc::new(model));
+        self
+    }
+
+    /// Sets what instructions and sections know by a name in this run; it wins over the agent's.
+    #[must_use]
+    pub fn state(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.state.insert(name.into(), value.into());
         self
     }
 

@@ -156,6 +156,29 @@ pub enum Failure {
     },
 }
 
+impl Outcome {
+    /// How the run ended, in one word.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Outcome::Finished { .. } => "finished",
+            Outcome::Limit { .. } => "limit",
+            Outcome::Cancelled { .. } => "cancelled",
+            Outcome::Failed { .. } => "failed",
+            Outcome::Paused { .. } => "paused",
+        }
+    }
+
+    /// Whether two outcomes are one; of answers, whether they are the very same.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Outcome::Finished { reply: one, why }, Outcome::Finished { reply: two, why: other }) => {
+                why == other && (Arc::ptr_eq(one, two) || one == two)
+            }
+            (one, two) => one == two,
+        }
+    }
+}
+
 impl Failure {
     /// What kind of failure it is, in one word.
     pub(crate) fn kind(&self) -> &'static str {

@@ -19,7 +19,6 @@ macro_rules! points {
 
         impl $name {
             /// The point with what is known there; whoever makes a point of its own needs it.
-            #[expect(clippy::new_without_default, clippy::too_many_arguments, reason = "one argument for each field")]
             pub fn new($($field: $type),*) -> Self {
                 Self { $($field),* }
             }
@@ -137,8 +136,8 @@ points! {
         /// Whether the run ends.
         stop: bool,
     };
-    /// The run has ended: change its answer.
-    AfterAgent "after_agent" Closed {
+    /// The run has ended: change how it counts as ended, or its answer; a deny fails it.
+    AfterAgent "after_agent" Open {
         /// How it ended.
         outcome: Outcome,
         /// The last reply.

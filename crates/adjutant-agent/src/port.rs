@@ -8,6 +8,7 @@ mod bound;
 mod call;
 mod contain;
 mod door;
+mod drive;
 mod early;
 pub(crate) mod engine;
 mod policy;
@@ -41,6 +42,7 @@ use early::{Early, Ending};
 use waiters::Waiters;
 
 pub(crate) use bound::panic_text;
+pub(crate) use drive::tool_names;
 pub(crate) use policy::Policy;
 use queue::Listening;
 pub use setup::Setup;
@@ -50,6 +52,7 @@ use crate::{
     Stopper, TurnNo,
     inbox::{Inbox, Input},
     mailbox::Mailbox,
+    snapshot::Seen,
 };
 
 /// How many records wait at most to be saved as a group.
@@ -129,6 +132,8 @@ struct Feed {
     /// The wish to stop what the port performs.
     stop: Cancel,
     early: Early,
+    /// What can be seen of the conversation while it goes on.
+    seen: Arc<Seen>,
 }
 
 impl LocalPort {
@@ -138,9 +143,19 @@ impl LocalPort {
     }
 
     pub(crate) fn observed(setup: Arc<Setup>, log: Box<dyn Log>, mailbox: Arc<Mailbox>, inbox: Arc<Inbox>) -> Self {
+        Self::watched(setup, log, mailbox, inbox, Arc::default())
+    }
+
+    pub(crate) fn watched(
+        setup: Arc<Setup>,
+        log: Box<dyn Log>,
+        mailbox: Arc<Mailbox>,
+        inbox: Arc<Inbox>,
+        seen: Arc<Seen>,
+    ) -> Self {
         let shown = std::sync::Mutex::default();
         let (newest, stop, early) = (AtomicU64::new(log.head().seq.0), Cancel::new(), Early::default());
-        let feed = Arc::new(Feed { setup: Arc::clone(&setup), mailbox, shown, newest, stop: stop.clone(), early });
+        let feed = Arc::new(Feed { setup: Arc::clone(&setup), mailbox, shown, newest, stop: stop.clone(), early, seen });
         Self {
             events: Events::of(Arc::clone(&setup.who)),
             _ending: Ending(Arc::clone(&feed)),
@@ -257,6 +272,7 @@ impl LocalPort {
             }
             self.queue.end(performed.act, &mut performed.records, self.stopping);
             if let Some((sources, tools)) = performed.tools {
+                self.feed.seen.offer(&tools);
                 (self.sources, self.tools) = (sources, Some(tools));
             }
             self.args.extend(performed.args);
@@ -295,7 +311,7 @@ impl LocalPort {
         self.feed.show(self.place, self.setup.world.now_ms(), kind);
     }
 
-    fn show(&mut self, stamped: &Stamped) {
+    fn show(&mut self, stamped: &Arc<Stamped>) {
         self.feed.newest.store(stamped.seq.0, Ordering::Release);
         match &stamped.record {
             Record::Began { run, .. } => self.place.run = *run,
@@ -316,6 +332,8 @@ impl LocalPort {
             self.events.fold(stamped, |event| {
                 mailbox.push(event);
             });
+        } else {
+            self.events.learn(stamped);
         }
     }
 }
@@ -383,6 +401,8 @@ impl Port for LocalPort {
         if lasting || !self.notes.is_empty() || self.unsaved.len() >= MAX_UNSAVED {
             self.save(if lasting { Flush::Now } else { Flush::Lazy }).await?;
         }
+        // Whoever hears an event finds its record in a snapshot.
+        self.feed.seen.note(&batch);
         batch.iter().for_each(|stamped| self.show(stamped));
         Ok(batch)
     }

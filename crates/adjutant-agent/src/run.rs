@@ -6,6 +6,7 @@ mod evolve;
 mod pauses;
 mod sight;
 mod texts;
+mod watch;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -51,6 +52,8 @@ pub struct Run {
     measured: Option<Measured>,
     /// The entries before this one have been seen by the effects of an earlier turn.
     seen: EntryId,
+    /// What the runs before the newest one used: the agent itself, and with everything under it.
+    past: (Usage, Usage),
     current: Option<Current>,
 }
 
@@ -231,7 +234,11 @@ impl Run {
             run: current.run,
             agent: Arc::clone(agent),
             outcome: current.outcome.clone().or_else(waiting)?,
-            reply: self.last_reply(first),
+            reply: match &current.outcome {
+                // What surrounds the run may have put another answer in its place.
+                Some(Outcome::Finished { reply, .. }) => Some(Arc::clone(reply)),
+                _ => self.last_reply(first),
+            },
             entries: self.history.iter_from(first).map(|stored| stored.entry.clone()).collect(),
             calls: current.calls.clone(),
             usage: current.usage,
@@ -271,17 +278,6 @@ impl Run {
     /// A call of the open turn.
     pub(crate) fn call(&self, id: CallId) -> Option<&Call> {
         self.working()?.reply.as_ref()?.calls().find(|call| call.id == id)
-    }
-
-    /// The calls of the newest turn: each with the arguments that it runs with, and when it was launched.
-    pub(crate) fn calls(&self) -> impl Iterator<Item = (&Call, &Arc<str>, Option<u64>)> {
-        let working = self.working();
-        let calls = working.and_then(|it| it.reply.as_ref()).into_iter().flat_map(|reply| reply.calls());
-        calls.filter_map(move |call| {
-            let slot = working?.slot(call.id)?;
-            let args = slot.admitted.as_ref().map_or(&call.args, |admitted| &admitted.args);
-            Some((call, args, slot.launched_ms))
-        })
     }
 
     /// Whether calls of the open turn may run together.

@@ -56,7 +56,8 @@ pub(crate) enum Begin {
 
 impl Running {
     pub(crate) fn new(start: Start, claim: Claim) -> Self {
-        let (mailbox, inbox) = (Arc::new(Mailbox::default()), Arc::new(Inbox::default()));
+        let mailbox = Arc::new(Mailbox::heard(Arc::clone(start.session.listeners())));
+        let inbox = Arc::new(Inbox::default());
         let session = Arc::clone(&start.session);
         let stopper = Stopper { inbox: Arc::clone(&inbox) };
         let (live, events) = (session.go_live(stopper.clone()), Arc::clone(&mailbox));
@@ -104,6 +105,16 @@ impl Running {
             let result = self.result.take().unwrap_or_else(|| Err(Error::stuck()));
             Poll::Ready(result.and_then(Error::of_result))
         })
+    }
+
+    /// Drives the run to its end and gives the text of its answer.
+    ///
+    /// Cancel: the run is cancelled.
+    ///
+    /// # Errors
+    /// `Failed` if the run failed, `Unanswered` if it has no answer, and whatever kept it from being performed.
+    pub async fn text(self) -> Result<String, Error> {
+        crate::answer::of_result(Arc::new(self.finish().await?))
     }
 
     /// What the run came to, once its last event was read.

@@ -1,7 +1,14 @@
 //! One session: its log, the fold of it, and who may use them now.
 
+mod after;
+mod before;
+mod end;
 mod entries;
+mod instruct;
 mod live;
+mod open;
+mod perform;
+mod stage;
 
 use std::{
     pin::Pin,
@@ -12,24 +19,17 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use adjutant_llm::{
-    Entry, ThreadId, Transcript,
-    telemetry::{self, Contents},
-};
+use adjutant_llm::{Entry, ThreadId, Transcript};
 use futures_util::StreamExt;
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
-use tracing::{Instrument, Span};
 
 pub(crate) use entries::append;
+pub(crate) use open::look;
+pub(crate) use perform::perform;
 
 use crate::{
-    CancelBy, Error, Event, Exit, Failure, Journal, JournalErrorKind, LocalPort, Log, LogId, Outcome, Pause, Record,
-    Run, RunNo, RunResult, Seq, Setup, Stopper, TurnNo, commit, drive,
-    event::EventKind,
-    inbox::Inbox,
-    mailbox::Mailbox,
-    queue::Queues,
-    running::{Begin, Start},
+    Error, Events, Journal, JournalErrorKind, Log, LogId, Pause, Run, Seq, Stopper, listener::Listeners, queue::Queues,
+    snapshot::Seen,
 };
 
 /// One session; shared by the clones of an agent.
@@ -45,6 +45,8 @@ pub(crate) struct Session {
     /// What the conversation begins with, if its log is empty.
     seed: Vec<Entry>,
     live: Mutex<Weak<Stopper>>,
+    listeners: Arc<Listeners>,
+    seen: Arc<Seen>,
 }
 
 /// What only one run at a time may hold.
@@ -52,6 +54,8 @@ pub(crate) struct Session {
 pub(crate) struct Core {
     run: Run,
     log: Option<Box<dyn Log>>,
+    /// What the events of a drive need to know of those before it.
+    events: Option<Events>,
 }
 
 /// The right to run in a session: at once, or when a run that was left behind has closed its turn.
@@ -72,11 +76,27 @@ impl Session {
             queues: Arc::default(),
             seed: Vec::new(),
             live: Mutex::default(),
+            listeners: Arc::default(),
+            seen: Arc::default(),
         }
     }
 
     pub(crate) fn id(&self) -> &LogId {
         &self.id
+    }
+
+    pub(crate) fn journal(&self) -> &Arc<dyn Journal> {
+        &self.journal
+    }
+
+    /// Who hears of everything that happens in the session.
+    pub(crate) fn listeners(&self) -> &Arc<Listeners> {
+        &self.listeners
+    }
+
+    /// What can be seen of the session while it runs.
+    pub(crate) fn seen(&self) -> &Arc<Seen> {
+        &self.seen
     }
 
     /// Claims the session.
@@ -159,198 +179,8 @@ impl Claim {
     }
 }
 
-/// Performs one run of a session from its prompt to its end.
-pub(crate) async fn perform(
-    start: Start,
-    claim: Claim,
-    mailbox: Arc<Mailbox>,
-    inbox: Arc<Inbox>,
-) -> Result<RunResult, Error> {
-    let mut core = claim.take().await;
-    let (who, model) = (&start.setup.who, start.setup.model.info());
-    let span = telemetry::agent_span(&who.name, &who.agent_id, &start.session.id().0, model);
-    let performed = core.perform(&start, &mailbox, &inbox).instrument(span.clone()).await;
-    if !span.is_disabled() {
-        tell(&span, &performed, start.setup.contents);
-    }
-    start.session.show(core.run.history());
-    start.session.show_pauses(&core.run);
-    performed
-}
-
-/// Reads the log of a session, if it was not read yet, and shows what it holds.
-pub(crate) async fn look(start: Start, claim: Claim) -> Result<(), Error> {
-    let mut core = claim.take().await;
-    let log = core.open(&start).await?;
-    core.log = Some(log);
-    start.session.show(core.run.history());
-    start.session.show_pauses(&core.run);
-    Ok(())
-}
-
-/// Records what a run came to on its span.
-fn tell(span: &Span, performed: &Result<RunResult, Error>, contents: Contents) {
-    // A message may repeat what was said.
-    let message = |of: &dyn std::fmt::Display| match contents {
-        Contents::Recorded => of.to_string(),
-        _ => String::new(),
-    };
-    match performed {
-        Ok(result) => {
-            telemetry::record_usage(span, &result.usage);
-            if let Outcome::Failed { failure } = &result.outcome {
-                telemetry::record_error(span, failure.kind(), &message(failure));
-            }
-        }
-        Err(error) => telemetry::record_error(span, "log", &message(error)),
-    }
-}
-
-impl Core {
-    async fn perform(&mut self, start: &Start, mailbox: &Arc<Mailbox>, inbox: &Arc<Inbox>) -> Result<RunResult, Error> {
-        let opened = match self.open(start).await {
-            Ok(log) => self.check(start, log),
-            Err(error) => Err(error),
-        };
-        let log = match opened {
-            Ok(log) => log,
-            Err(error) => {
-                self.tell_never(start, mailbox, &error);
-                return Err(error);
-            }
-        };
-        let mut port = LocalPort::observed(Arc::clone(&start.setup), log, Arc::clone(mailbox), Arc::clone(inbox));
-        port.listen(Arc::clone(start.session.queues()));
-        if let Some(cancel) = &start.cancel {
-            port.hear(cancel.clone());
-        }
-        let driven = self.begin_and_drive(&mut port, &start.begin).await;
-        let result = match (&driven, self.run.result(&start.setup.who)) {
-            (Ok(_), Some(result)) => result,
-            _ => self.lost(start, driven.as_ref().err()),
-        };
-        port.tell_end(&result);
-        driven?;
-        self.log = Some(port.into_log().await?);
-        Ok(result)
-    }
-
-    /// Whether the session can begin what is asked of it; the log is kept for later if it cannot.
-    fn check(&mut self, start: &Start, log: Box<dyn Log>) -> Result<Box<dyn Log>, Error> {
-        let waiting = || self.run.pauses().map(|pause| pause.id.clone()).collect::<Vec<_>>();
-        let refused = match &start.begin {
-            Begin::Run { .. } if self.run.is_open() => Some(Error::paused(waiting())),
-            Begin::Resume { answers } => self.run.mismatch(answers, start.setup.world.now_ms()).map(Error::answers),
-            Begin::Cancel if !self.run.is_open() => Some(Error::answers("no run is open")),
-            Begin::Cancel => None,
-            Begin::Run { prompts, .. } if prompts.is_empty() => self.nothing_to_answer(start),
-            Begin::Run { .. } => None,
-        };
-        match refused {
-            None => Ok(log),
-            Some(error) => {
-                self.log = Some(log);
-                Err(error)
-            }
-        }
-    }
-
-    /// The log, with its fold at hand. A fold that may be behind its log is made again.
-    async fn open(&mut self, start: &Start) -> Result<Box<dyn Log>, Error> {
-        if let Some(log) = self.log.take() {
-            return Ok(log);
-        }
-        let (id, journal) = (start.session.id(), &start.session.journal);
-        let log = journal.own(id).await?;
-        self.run = Run::new();
-        let mut records = journal.read(id, Seq(0));
-        while let Some(stamped) = records.next().await {
-            let stamped = stamped?;
-            if stamped.thread == start.setup.who.thread {
-                self.run.apply(&stamped)?;
-            }
-        }
-        let log = self.seed(log, start).await?;
-        start.session.queues().restore(&self.run);
-        let left = self.run.is_open() && self.run.pauses().next().is_none();
-        if left && matches!(start.begin, Begin::Run { .. }) {
-            return self.close(log, &start.setup).await;
-        }
-        Ok(log)
-    }
-
-    /// Ends a run that the program before this one, or a dropped future, has left open.
-    async fn close(&mut self, log: Box<dyn Log>, setup: &Arc<Setup>) -> Result<Box<dyn Log>, Error> {
-        let mut port = LocalPort::observed(Arc::clone(setup), log, Arc::new(Mailbox::closed()), Arc::default());
-        commit(&mut self.run, &mut port, vec![Record::CancelAsked { by: CancelBy::Shutdown }]).await?;
-        drive(&mut self.run, &mut port).await?;
-        port.into_log().await
-    }
-
-    async fn begin_and_drive(&mut self, port: &mut LocalPort, begin: &Begin) -> Result<Exit, Error> {
-        if !matches!(begin, Begin::Run { .. }) {
-            port.go_on(&self.run);
-        }
-        let records = match begin {
-            Begin::Run { prompts, limits } => {
-                let began = Record::Began { run: self.run.next_run(), prompts: prompts.clone(), limits: limits.clone() };
-                port.opening(&self.run, began).await
-            }
-            Begin::Resume { answers } => port.hear_answers(&self.run, answers).await,
-            Begin::Cancel => vec![Record::CancelAsked { by: CancelBy::User }],
-        };
-        commit(&mut self.run, port, records).await?;
-        drive(&mut self.run, port).await
-    }
-
-    /// Shows the end of a run that never began: its log could not be opened, or another run waits and goes on waiting.
-    fn tell_never(&self, start: &Start, mailbox: &Mailbox, error: &Error) {
-        let (who, at_ms) = (Arc::clone(&start.setup.who), start.setup.world.now_ms());
-        let waiting = self.run.result(&who).filter(|result| matches!(result.outcome, Outcome::Paused { .. }));
-        let (run, turn, kind) = match waiting {
-            Some(result) => (self.run.run(), self.run.turn(), EventKind::RunPaused { result: Arc::new(result) }),
-            None => {
-                let outcome = Outcome::Failed { failure: Failure::Log { message: chain(error).into() } };
-                let result = Arc::new(RunResult::never(&who, outcome));
-                (RunNo(0), TurnNo(0), EventKind::RunFinished { result })
-            }
-        };
-        mailbox.push(Event { seq: self.run.seq(), at_ms, run, turn, who, kind });
-    }
-
-    /// The result of a run whose log gave up: what is known of it.
-    fn lost(&self, start: &Start, error: Option<&Error>) -> RunResult {
-        let message = error.map_or_else(|| "the run has no result".into(), |error| chain(error).into());
-        let outcome = Outcome::Failed { failure: Failure::Log { message } };
-        if !self.run.is_open() {
-            // It never began: what the fold knows is the run before it.
-            return RunResult::never(&start.setup.who, outcome);
-        }
-        let mut run = self.run.clone();
-        run.give_up(outcome.clone());
-        run.result(&start.setup.who).unwrap_or_else(|| RunResult::never(&start.setup.who, outcome))
-    }
-}
-
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
-    text
-}
-
-impl LocalPort {
-    /// Shows the end of the run: the one event that is no record and no delta.
-    fn tell_end(&self, result: &RunResult) {
-        if self.is_watched() {
-            let result = Arc::new(result.clone());
-            self.tell(match result.outcome {
-                Outcome::Paused { .. } => EventKind::RunPaused { result },
-                _ => EventKind::RunFinished { result },
-            });
-        }
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.listeners.close();
     }
 }

@@ -2,6 +2,11 @@
 
 #[path = "approval/stage.rs"]
 mod stage;
+#[path = "loop_rules/stage.rs"]
+#[expect(dead_code, reason = "the rest is for other tests")]
+mod rules;
+#[path = "hooks/run.rs"]
+mod run;
 #[path = "hooks/tool_points.rs"]
 mod tool_points;
 #[path = "hooks/tool_results.rs"]

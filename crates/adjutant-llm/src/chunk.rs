@@ -132,6 +132,8 @@ pub enum WarningKind {
     Degraded,
     /// Another model answers, because one before it failed.
     FellBack,
+    /// A hook, an observer or a listener of the application failed and was passed over.
+    HookFailed,
 }
 
 /// The stream of a model.

@@ -22,7 +22,7 @@ pub struct Collector {
     done: bool,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 enum Slot {
     Vacant,
     Open(BlockKind, String),
@@ -80,6 +80,15 @@ impl Collector {
         reply.usage = self.usage;
         reply.raw_usage = self.raw_usage;
         reply.blocks = self.blocks.into_iter().filter_map(Slot::so_far).collect();
+        Some(reply)
+    }
+
+    /// What was said so far, like [`interrupted`](Collector::interrupted), while the attempt goes on.
+    pub fn so_far(&self) -> Option<Reply> {
+        let mut reply = Reply::new(self.model.clone()?, Stop::Interrupted);
+        reply.usage = self.usage;
+        reply.raw_usage = Arc::clone(&self.raw_usage);
+        reply.blocks = self.blocks.iter().cloned().filter_map(Slot::so_far).collect();
         Some(reply)
     }
 

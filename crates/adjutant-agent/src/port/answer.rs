@@ -54,12 +54,6 @@ impl LocalPort {
         }
     }
 
-    /// Takes up a run that an earlier drive began.
-    pub(crate) fn go_on(&mut self, run: &Run) {
-        self.place = Place { run: run.run(), turn: run.turn() };
-        self.events.go_on(run);
-    }
-
     /// The records of answers that a parked run goes on with, and of what hooks said to them.
     ///
     /// What came too late counts as expired; an answer that a hook denies leaves its pause open. A wish to stop that comes

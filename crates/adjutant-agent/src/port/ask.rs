@@ -5,7 +5,7 @@ mod revise;
 use std::{
     panic::AssertUnwindSafe,
     pin::{Pin, pin},
-    sync::Arc,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll},
 };
 
@@ -35,8 +35,8 @@ struct Asking {
     turn: TurnNo,
     asked: Arc<dyn Model>,
     stream: ChunkStream,
-    collector: Collector,
-    /// What the blocks of this attempt are.
+    /// Shared with whoever wants to see what was said so far.
+    collector: Arc<Mutex<Collector>>,
     kinds: Vec<Delta>,
     /// The model whose attempt is going on.
     model: Option<ModelId>,
@@ -118,7 +118,7 @@ impl Asker {
             turn,
             asked: self.model,
             stream,
-            collector: Collector::new(),
+            collector: self.feed.seen.listen(),
             kinds: Vec::new(),
             model: None,
             attempt,
@@ -175,7 +175,8 @@ impl Asking {
                     return stopped.as_mut().poll(cx).map(|_| None);
                 }
             };
-            match self.collector.push(&chunk) {
+            let pushed = lock(&self.collector).push(&chunk);
+            match pushed {
                 Ok(Some(reply)) => return Poll::Ready(Some(Ok(reply))),
                 Ok(None) => self.take(chunk),
                 Err(error) => return Poll::Ready(Some(Err(error))),
@@ -227,7 +228,7 @@ impl Asking {
     /// The records of the whole stream: one for each void attempt, the reply, and what broke.
     fn end(mut self, outcome: Option<Result<Arc<Reply>, Error>>) -> Performed {
         let act = ActId::Ask(self.turn);
-        let collector = std::mem::take(&mut self.collector);
+        let collector = std::mem::take(&mut *lock(&self.collector));
         let said = match outcome {
             Some(Ok(reply)) if has_doubles(&reply) => {
                 let error = Error::new(ErrorKind::Protocol, "two calls of a reply have one id");
@@ -279,6 +280,10 @@ impl Delta {
             _ => Delta::Hidden,
         }
     }
+}
+
+fn lock(collector: &Mutex<Collector>) -> MutexGuard<'_, Collector> {
+    collector.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn has_doubles(reply: &Reply) -> bool {

@@ -4,8 +4,14 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use adjutant_llm::{Custom, Model, Options, SystemWorld, ThreadId, UserMessage, World, telemetry::Contents};
 use adjutant_tool::{ErasedTool, Identity, Toolbox, Tools};
+use serde_json::{Map, Value};
 
-use crate::{Effect, Hook, Hooks, Middleware, Point, Responder, queue::Drains};
+use crate::{
+    Effect, Hook, Hooks, Middleware, Point, Responder,
+    instructions::Instructions,
+    queue::Drains,
+    sections::{Section, Sections},
+};
 
 /// How long one call may take, unless its tool or the agent says otherwise.
 const TOOL_TIMEOUT: Duration = Duration::from_secs(600);
@@ -18,7 +24,11 @@ const MAX_RESULT_BYTES: usize = 100_000;
 #[derive(Clone)]
 pub struct Setup {
     pub(crate) model: Arc<dyn Model>,
+    /// The system prompt, as far as it is known without asking anyone.
     pub(crate) system: Arc<str>,
+    pub(crate) instructions: Instructions,
+    pub(crate) sections: Sections,
+    pub(crate) state: Arc<Map<String, Value>>,
     pub(crate) options: Arc<Options>,
     pub(crate) tools: Tools,
     pub(crate) toolboxes: Vec<Arc<dyn Toolbox>>,
@@ -48,6 +58,9 @@ impl Setup {
         Self {
             model: Arc::new(model),
             system: "".into(),
+            instructions: Instructions::new(),
+            sections: Sections::new(),
+            state: Arc::default(),
             options: Arc::default(),
             tools: Tools::new("tools"),
             toolboxes: Vec::new(),
@@ -68,11 +81,10 @@ impl Setup {
         }
     }
 
-    /// Sets the system prompt.
+    /// Sets the system prompt: exactly this text.
     #[must_use]
-    pub fn system(mut self, text: impl Into<Arc<str>>) -> Self {
-        self.system = text.into();
-        self
+    pub fn system(self, text: impl Into<Arc<str>>) -> Self {
+        self.instructions(text.into())
     }
 
     /// Sets how the model should answer.
@@ -140,6 +152,35 @@ impl Setup {
 }
 
 impl Setup {
+    /// Sets the instructions: a text, a template, or what a source says when a run starts.
+    #[must_use]
+    pub fn instructions(mut self, instructions: impl Into<Instructions>) -> Self {
+        self.instructions = instructions.into();
+        self.system = self.instructions.fixed().unwrap_or_default();
+        self
+    }
+
+    /// Adds a section of the system prompt, after those that are there.
+    #[must_use]
+    pub fn section(mut self, section: impl Section + 'static) -> Self {
+        self.sections = self.sections.section(section);
+        self
+    }
+
+    /// Adds the sections that a component registers, and what it says about them.
+    #[must_use]
+    pub fn sections(mut self, sections: &Sections) -> Self {
+        self.sections = self.sections.merge(sections);
+        self
+    }
+
+    /// Sets what instructions and sections know by a name.
+    #[must_use]
+    pub fn state(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
+        Arc::make_mut(&mut self.state).insert(name.into(), value.into());
+        self
+    }
+
     /// Sets the model that is asked.
     #[must_use]
     pub fn model(mut self, model: impl Model + 'static) -> Self {

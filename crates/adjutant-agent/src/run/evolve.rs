@@ -124,6 +124,7 @@ impl Run {
             return Err("a run is open already");
         }
         self.runs = run.0;
+        self.past = self.usage();
         self.current = Some(Current {
             run,
             limits: limits.clone(),

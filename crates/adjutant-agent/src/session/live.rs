@@ -3,17 +3,12 @@
 use std::sync::{Arc, PoisonError};
 
 use super::Session;
-use crate::{Journal, Stopper, queue::Queues};
+use crate::{Stopper, queue::Queues};
 
 impl Session {
     /// The queues of the session.
     pub(crate) fn queues(&self) -> &Arc<Queues> {
         &self.queues
-    }
-
-    /// Where the session's log is kept.
-    pub(crate) fn journal(&self) -> &Arc<dyn Journal> {
-        &self.journal
     }
 
     /// A run has the session until what is given back is dropped.

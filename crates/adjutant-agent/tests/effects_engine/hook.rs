@@ -159,9 +159,9 @@ async fn run_ends_when_a_hook_or_an_effect_hangs_and_someone_wishes_to_stop() {
             if waits { std::future::pending().await } else { Ok(Vec::new()) }
         }
     }
-    let before = |_: HookContext, _: BeforeModel| async { std::future::pending().await };
-    let after = |_: HookContext, _: AfterModel| async { std::future::pending().await };
-    let error = |_: HookContext, _: ModelError| async { std::future::pending().await };
+    let before = |_: HookContext, _: BeforeModel| async { std::future::pending::<Verdict<BeforeModel>>().await };
+    let after = |_: HookContext, _: AfterModel| async { std::future::pending::<Verdict<AfterModel>>().await };
+    let error = |_: HookContext, _: ModelError| async { std::future::pending::<Verdict<ModelError>>().await };
     let broken = || Script::new().fail(Error::new(ModelErrorKind::Network, "the line is dead"));
     let table: [(Agent, usize); 4] = [
         (agent([]).1.effect(Hanging), 1),

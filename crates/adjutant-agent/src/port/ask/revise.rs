@@ -5,7 +5,7 @@ use std::{mem, sync::Arc, time::Duration};
 use adjutant_llm::{CallId, Error, ErrorKind, Reply};
 use adjutant_tool::Cancel;
 
-use super::{Asking, has_doubles};
+use super::{Asking, has_doubles, lock};
 use crate::{
     ActId, EventKind, Failure, Point, Record, Verdict,
     points::{AfterModel, ModelError},
@@ -28,7 +28,7 @@ impl Asking {
 
     /// Takes back what was said in this attempt: it is billed all the same.
     fn retract(&mut self, cause: &Error) {
-        let Some(said) = mem::take(&mut self.collector).interrupted() else { return };
+        let Some(said) = mem::take(&mut *lock(&self.collector)).interrupted() else { return };
         if said.blocks.is_empty() && said.usage.total() == 0 {
             return;
         }

@@ -1,0 +1,40 @@
+//! A panic inside becomes a failure before it reaches what is outside.
+
+use std::panic::AssertUnwindSafe;
+
+use async_trait::async_trait;
+use futures_util::FutureExt;
+
+use super::{DriveContext, Middleware, NextDrive};
+use crate::{Failure, RunResult};
+
+/// Makes a failure of a panic of whatever is inside, so that the middleware outside goes on with it.
+///
+/// Without it a panic fails the run as well, but passes through the middleware outside.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Recovery;
+
+impl Recovery {
+    /// Catches every panic.
+    pub fn new() -> Self {
+        Self
+    }
+}
+
+#[async_trait]
+impl Middleware for Recovery {
+    fn name(&self) -> &str {
+        "recovery"
+    }
+
+    async fn drive(&self, cx: DriveContext, next: NextDrive<'_>) -> Result<RunResult, Failure> {
+        let drive = AssertUnwindSafe(next.run(cx)).catch_unwind().await;
+        drive.unwrap_or_else(|panic| Err(panicked(&*panic)))
+    }
+}
+
+/// The failure of a drive whose surroundings panicked.
+pub(crate) fn panicked(panic: &(dyn std::any::Any + Send)) -> Failure {
+    let message = format!("what surrounds the run panicked: {}", crate::port::panic_text(panic));
+    Failure::Middleware { message: message.into() }
+}

@@ -1,0 +1,39 @@
+//! What a drive asks of its port, beside performing acts.
+
+use std::sync::Arc;
+
+use adjutant_llm::ToolName;
+
+use super::{LocalPort, Place, Setup, prepare};
+use crate::{Error, Events, Flush, Run, Seq};
+
+impl LocalPort {
+    /// Saves what is not in the log yet.
+    pub(crate) async fn save_all(&mut self) -> Result<(), Error> {
+        self.save(Flush::Now).await
+    }
+
+    /// The newest record that was shown.
+    pub(crate) fn shown(&self) -> Seq {
+        Seq(self.feed.newest.load(std::sync::atomic::Ordering::Acquire))
+    }
+
+    /// Goes on with a run that another port has performed before.
+    pub(crate) fn go_on(&mut self, events: Option<Events>, run: &Run) {
+        if let Some(events) = events {
+            self.events = events.by(Arc::clone(&self.setup.who));
+        }
+        self.place = Place { run: run.run(), turn: run.turn() };
+    }
+
+    /// What the next port must know to go on.
+    pub(crate) fn take_events(&mut self) -> Events {
+        std::mem::replace(&mut self.events, Events::of(Arc::clone(&self.setup.who)))
+    }
+}
+
+/// The names of the tools that a run starts with.
+pub(crate) async fn tool_names(setup: &Setup) -> Result<Vec<ToolName>, String> {
+    let (_, tools) = prepare::resolve(setup, Default::default()).await?;
+    Ok(tools.iter().map(|tool| tool.spec().name().clone()).collect())
+}

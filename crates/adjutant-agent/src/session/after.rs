@@ -1,0 +1,59 @@
+//! What is done after a drive: hooks that may change how its run counts as ended, and those that only look.
+
+use std::sync::Arc;
+
+use super::stage::Stage;
+use crate::{
+    Failure, Outcome, Point, Record, Verdict,
+    points::{AfterAgent, AfterRun},
+};
+
+impl Stage<'_> {
+    /// Reaches the points that stand against those before the drive; nothing is reached twice.
+    pub(super) async fn after(&mut self) {
+        let ended = self.has_begun() && self.error.is_none();
+        if let Some(outcome) = self.core.run.outcome().filter(|_| ended).cloned()
+            && std::mem::take(&mut self.hears_agent)
+            && self.setup.hooks.hears::<AfterAgent>()
+        {
+            self.after_agent(outcome).await;
+        }
+        if std::mem::take(&mut self.hears_run) && self.setup.hooks.hears::<AfterRun>() {
+            let result = Arc::new(self.result());
+            // Observed only: what a hook gives back does not count.
+            self.pass(AfterRun::new(result)).await;
+        }
+    }
+
+    async fn after_agent(&mut self, outcome: Outcome) {
+        let reply = self.result().reply;
+        let (run, by): (_, Arc<str>) = (self.run, AfterAgent::NAME.into());
+        let records = match self.pass(AfterAgent::new(outcome.clone(), reply)).await {
+            Some(Verdict::Pass(point)) => {
+                let changed = changed(&outcome, point);
+                changed.map(|outcome| Record::Overruled { run, outcome, by }).into_iter().collect()
+            }
+            Some(Verdict::Deny(reason)) => {
+                let failure = Failure::Denied { point: Arc::clone(&by), reason: Arc::clone(&reason) };
+                let denied = Record::Denied { point: Arc::clone(&by), reason, call: None };
+                vec![denied, Record::Overruled { run, outcome: Outcome::Failed { failure }, by }]
+            }
+            None => Vec::new(),
+        };
+        let committed = self.commit(records).await;
+        self.error = committed.err();
+    }
+}
+
+/// What a hook made of an outcome, if that is another one: an outcome, or another answer in it.
+fn changed(before: &Outcome, point: AfterAgent) -> Option<Outcome> {
+    let outcome = match (point.outcome, point.reply) {
+        (Outcome::Paused { .. }, _) => return None,
+        (outcome, reply) if outcome.is_same(before) => match (outcome, reply) {
+            (Outcome::Finished { why, .. }, Some(reply)) => Outcome::Finished { reply, why },
+            (outcome, _) => outcome,
+        },
+        (outcome, _) => outcome,
+    };
+    (!outcome.is_same(before)).then_some(outcome)
+}

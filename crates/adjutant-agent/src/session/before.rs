@@ -1,0 +1,144 @@
+//! What is done before the first record of a drive: hooks that may change or refuse it, and its instructions.
+
+use std::sync::Arc;
+
+use adjutant_llm::{Entry, Reply};
+
+use super::stage::{Never, Stage};
+use crate::{
+    ActId, CancelBy, Error, Failure, Outcome, Point, Record, Verdict,
+    points::{BeforeAgent, BeforeRun, UserMessage},
+    running::Begin,
+};
+
+impl Stage<'_> {
+    /// The records that the drive begins with.
+    pub(super) async fn before(&mut self) -> Result<Vec<Record>, Never> {
+        let prompts = match (self.prompts.take(), &self.start.begin) {
+            (Some(prompts), _) => prompts,
+            (None, Begin::Run { prompts, .. }) => prompts.as_slice().into(),
+            (None, Begin::Resume { .. } | Begin::Cancel) => Arc::from([]),
+        };
+        self.hears_run = true;
+        if self.setup.hooks.hears::<BeforeRun>() {
+            // Observed only: what a hook gives back does not count.
+            let passed = self.pass(BeforeRun::new(Arc::clone(&prompts))).await;
+            passed.ok_or_else(|| self.given_up())?;
+        }
+        let (prompts, answer) = match &self.start.begin {
+            Begin::Run { .. } => {
+                let prompts = self.messages(prompts).await?;
+                let answer = self.agent(&prompts).await?;
+                (prompts, answer)
+            }
+            Begin::Resume { .. } | Begin::Cancel => (prompts, None),
+        };
+        self.instruct().await?;
+        self.prompts = Some(prompts);
+        Ok(self.first(answer))
+    }
+
+    /// Each message of a person, as its hooks leave it.
+    async fn messages(&mut self, prompts: Arc<[Entry]>) -> Result<Arc<[Entry]>, Never> {
+        if !self.setup.hooks.hears::<UserMessage>() {
+            return Ok(prompts);
+        }
+        let mut passed = Vec::with_capacity(prompts.len());
+        for entry in prompts.iter() {
+            passed.push(match entry {
+                Entry::User(message) => Entry::User(self.ask(UserMessage::new(message.clone())).await?.message),
+                other => other.clone(),
+            });
+        }
+        Ok(passed.into())
+    }
+
+    /// The answer in the model's place, if a hook has one.
+    async fn agent(&mut self, prompts: &Arc<[Entry]>) -> Result<Option<Arc<Reply>>, Never> {
+        let answer = if self.setup.hooks.hears::<BeforeAgent>() {
+            self.ask(BeforeAgent::new(Arc::clone(prompts), None)).await?.answer
+        } else {
+            None
+        };
+        self.hears_agent = true;
+        Ok(answer)
+    }
+
+    /// Passes a point that may be denied.
+    async fn ask<P: Point>(&mut self, point: P) -> Result<P, Never> {
+        match self.pass(point).await {
+            Some(Verdict::Pass(point)) => Ok(point),
+            Some(Verdict::Deny(reason)) => Err(Never::Denied { point: P::NAME, reason }),
+            None => Err(self.given_up()),
+        }
+    }
+
+    /// The system prompt of this drive.
+    async fn instruct(&mut self) -> Result<(), Never> {
+        if self.setup.is_instructed() {
+            return Ok(());
+        }
+        let (setup, patience) = (Arc::clone(&self.setup), self.patience());
+        let instructed = tokio::select! {
+            biased;
+            instructed = setup.instructed(self.run) => instructed,
+            () = patience => return Err(self.given_up()),
+        };
+        self.setup = instructed.map_err(Never::Failed)?;
+        self.start.session.seen().instruct(&self.setup.system);
+        Ok(())
+    }
+
+    fn given_up(&self) -> Never {
+        Never::Cancelled(self.wish().unwrap_or(CancelBy::Shutdown))
+    }
+
+    /// The records that the drive begins with: an answer stands in the model's place.
+    pub(super) fn first(&self, answer: Option<Arc<Reply>>) -> Vec<Record> {
+        let (prompts, limits) = match &self.start.begin {
+            Begin::Run { prompts, limits } => (prompts, limits),
+            Begin::Resume { answers } => return vec![Record::Resumed { answers: answers.clone() }],
+            Begin::Cancel => return vec![Record::CancelAsked { by: CancelBy::User }],
+        };
+        let prompts = self.prompts.as_ref().map_or_else(|| prompts.clone(), |prompts| prompts.to_vec());
+        let began = Record::Began { run: self.run, prompts, limits: limits.clone() };
+        let Some(reply) = answer else { return vec![began] };
+        let turn = crate::TurnNo(self.core.run.turn().0 + 1);
+        let model = self.setup.model.info().id.clone();
+        vec![
+            began,
+            Record::Opened { turn, last: None },
+            Record::prepared(turn, model, Vec::new()),
+            Record::replied(turn, reply, None),
+        ]
+    }
+
+    /// Records a run that ends before it begins; nothing of its prompt joins the conversation.
+    pub(super) async fn never(&mut self, never: Never) -> Result<(), Error> {
+        let (denied, outcome) = match never {
+            Never::Denied { point, reason } => {
+                let point: Arc<str> = point.into();
+                let denied = Record::Denied { point: Arc::clone(&point), reason: Arc::clone(&reason), call: None };
+                (Some(denied), Outcome::Failed { failure: Failure::Denied { point, reason } })
+            }
+            Never::Failed(failure) => (None, Outcome::Failed { failure }),
+            Never::Cancelled(by) => (Some(Record::CancelAsked { by }), Outcome::Cancelled { by }),
+            Never::Ended(outcome) => (None, outcome),
+        };
+        let Begin::Run { limits, .. } = &self.start.begin else { return self.close_with(denied, outcome).await };
+        let began = Record::Began { run: self.run, prompts: Vec::new(), limits: limits.clone() };
+        let ended = Record::Ended { run: self.run, outcome };
+        self.commit([began].into_iter().chain(denied).chain([ended]).collect()).await
+    }
+
+    /// Ends a run that waited and does not go on: what is open is closed first.
+    async fn close_with(&mut self, denied: Option<Record>, outcome: Outcome) -> Result<(), Error> {
+        let act = ActId::Prepare(self.core.run.turn());
+        let broke = match outcome {
+            Outcome::Failed { failure } => Some(Record::Broke { act, failure }),
+            _ => None,
+        };
+        self.commit(denied.into_iter().chain(broke).collect()).await?;
+        self.drive().await
+    }
+}

@@ -1,0 +1,217 @@
+//! How a drive ends: what surrounds it has its word, the run gets its result, and the last event tells.
+
+use std::{
+    panic::AssertUnwindSafe,
+    sync::{Arc, atomic::Ordering},
+    task::Poll,
+};
+
+use adjutant_llm::Entry;
+use futures_util::FutureExt;
+
+use super::{
+    Core,
+    perform::Judged,
+    stage::{Never, Stage},
+};
+use crate::{
+    CancelBy, DriveContext, Error, Event, EventKind, Failure, NextDrive, Outcome, Record, RunNo, RunResult, Stopper, TurnNo,
+    error::chain,
+    mailbox::Mailbox,
+    middleware::{Judge, panicked},
+    running::{Begin, Start},
+};
+
+impl Stage<'_> {
+    /// The drive within its middleware.
+    pub(super) async fn surrounded(&mut self) -> Option<Judged> {
+        let setup = Arc::clone(&self.setup);
+        let prompts: Arc<[Entry]> = match &self.start.begin {
+            Begin::Run { prompts, .. } => prompts.as_slice().into(),
+            Begin::Resume { .. } | Begin::Cancel => Arc::from([]),
+        };
+        let cx = DriveContext {
+            who: Arc::clone(&setup.who),
+            log: self.start.session.id().clone(),
+            prompts: Arc::clone(&prompts),
+            stopper: Stopper { inbox: Arc::clone(self.inbox) },
+            cancel: self.inbox.stop(),
+        };
+        let (judge, impatience) = (Judge::default(), self.impatience());
+        let last = Box::new(|cx: DriveContext| {
+            let driven: crate::middleware::Last<'_> = Box::pin(async move {
+                self.prompts = Some(cx.prompts).filter(|given| !Arc::ptr_eq(given, &prompts));
+                self.perform().await;
+                self.result()
+            });
+            driven
+        });
+        let next = NextDrive { chain: &setup.middleware, judge: &judge, last };
+        let chain = AssertUnwindSafe(async { next.run(cx).await }).catch_unwind();
+        let given = tokio::select! {
+            biased;
+            given = chain => Some(given),
+            () = impatience => None,
+        };
+        let outcome = match given {
+            Some(Ok(Ok(result))) => Some(result.outcome),
+            Some(Ok(Err(failure))) => Some(Outcome::Failed { failure }),
+            Some(Err(panic)) => Some(Outcome::Failed { failure: panicked(&*panic) }),
+            None => None,
+        };
+        Some(Judged { outcome, by: judge.last().unwrap_or_else(|| "middleware".into()) })
+    }
+
+    /// Ends when a middleware goes on too long after someone wished to stop; the drive inside may take its time.
+    fn impatience(&self) -> impl Future<Output = ()> + Send + use<> {
+        let inside = Arc::clone(&self.inside);
+        let mut wished = Box::pin(self.wished());
+        let (grace, mut heard, mut alarm) = (self.setup.grace, false, None);
+        std::future::poll_fn(move |cx| {
+            heard = heard || wished.as_mut().poll(cx).is_ready();
+            if !heard || inside.load(Ordering::Acquire) {
+                alarm = None;
+                return Poll::Pending;
+            }
+            alarm.get_or_insert_with(|| Box::pin(tokio::time::sleep(grace))).as_mut().poll(cx)
+        })
+    }
+
+    /// Gives the surroundings of the drive their word, and closes what they have left open.
+    pub(super) async fn overrule(&mut self, judged: Judged) {
+        if self.error.is_some() {
+            return;
+        }
+        let overruled = self.try_overrule(judged).await;
+        self.error = overruled.err();
+        self.after().await;
+    }
+
+    async fn try_overrule(&mut self, judged: Judged) -> Result<(), Error> {
+        let left = self.inside.swap(false, Ordering::AcqRel);
+        if left {
+            self.reclaim().await?;
+        }
+        if !self.has_begun() {
+            return self.stand_in(judged.outcome).await;
+        }
+        let hung = judged.outcome.is_none();
+        let outcome = judged.outcome.filter(|outcome| !matches!(outcome, Outcome::Paused { .. }));
+        let stops = left || outcome.is_some() || (hung && self.wish().is_some());
+        if self.core.run.is_open() && stops {
+            let by = self.wish().unwrap_or(CancelBy::Shutdown);
+            self.commit(vec![Record::CancelAsked { by }]).await?;
+            self.drive().await?;
+        }
+        let ended = self.core.run.outcome();
+        match outcome.filter(|outcome| ended.is_some_and(|ended| !ended.is_same(outcome))) {
+            Some(outcome) => self.commit(vec![Record::Overruled { run: self.run, outcome, by: judged.by }]).await,
+            None => Ok(()),
+        }
+    }
+
+    /// The drive was left in its middle: nothing of it counts but what is in the log.
+    async fn reclaim(&mut self) -> Result<(), Error> {
+        let Some(port) = self.port.take() else { return Ok(()) };
+        let shown = port.shown();
+        drop(port);
+        let hands = (self.mailbox, self.inbox);
+        self.port = Some(self.core.reopen(self.start, &self.setup, shown, hands).await?);
+        Ok(())
+    }
+
+    /// The run of a drive that its middleware kept from beginning.
+    async fn stand_in(&mut self, outcome: Option<Outcome>) -> Result<(), Error> {
+        match outcome {
+            Some(Outcome::Failed { failure }) => self.never(Never::Failed(failure)).await,
+            Some(Outcome::Finished { reply, .. }) => {
+                let records = self.first(Some(reply));
+                self.commit(records).await?;
+                self.drive().await
+            }
+            Some(outcome @ Outcome::Limit { .. }) => self.never(Never::Ended(outcome)).await,
+            Some(Outcome::Cancelled { by }) => self.never(Never::Cancelled(by)).await,
+            Some(Outcome::Paused { .. }) => {
+                let failure = Failure::Middleware { message: "what surrounds the run gave a pause of no run".into() };
+                self.never(Never::Failed(failure)).await
+            }
+            None => {
+                let by = self.wish().unwrap_or(CancelBy::Shutdown);
+                self.never(Never::Cancelled(by)).await
+            }
+        }
+    }
+
+    /// What the run has come to.
+    pub(super) fn result(&self) -> RunResult {
+        let known = self.core.run.result(&self.setup.who).filter(|_| self.error.is_none() && self.has_begun());
+        known.unwrap_or_else(|| self.lost())
+    }
+
+    /// The result of a run whose log gave up: what is known of it.
+    fn lost(&self) -> RunResult {
+        let who = &self.setup.who;
+        let message = self.error.as_ref().map_or_else(|| "the run has no result".into(), |error| chain(error).into());
+        let outcome = Outcome::Failed { failure: Failure::Log { message } };
+        if !self.core.run.is_open() {
+            // It never began: what the fold knows is the run before it.
+            return RunResult::never(who, outcome);
+        }
+        let mut run = self.core.run.clone();
+        run.give_up(outcome.clone());
+        run.result(who).unwrap_or_else(|| RunResult::never(who, outcome))
+    }
+
+    /// Shows the end of the drive, and gives the log back.
+    pub(super) async fn end(mut self) -> Result<RunResult, Error> {
+        if let Some(port) = self.port.as_mut().filter(|_| self.error.is_none()) {
+            // Who hears of the end may look at the log.
+            self.error = port.save_all().await.err();
+        }
+        let result = self.result();
+        match &self.port {
+            Some(port) if port.is_watched() => port.tell(end_of(&result)),
+            Some(_) => {}
+            None => self.core.tell(self.start, self.mailbox, &result),
+        }
+        if let Some(error) = self.error {
+            return Err(error);
+        }
+        self.core.log = match self.port {
+            Some(mut port) => {
+                self.core.events = Some(port.take_events());
+                Some(port.into_log().await?)
+            }
+            None => self.log,
+        };
+        Ok(result)
+    }
+}
+
+impl Core {
+    /// Shows the end of a run that never began, because its log could not be opened.
+    pub(super) fn tell_never(&self, start: &Start, mailbox: &Mailbox, error: &Error) {
+        let waiting = self.run.result(&start.setup.who).filter(|it| matches!(it.outcome, Outcome::Paused { .. }));
+        let result = waiting.unwrap_or_else(|| {
+            let outcome = Outcome::Failed { failure: Failure::Log { message: chain(error).into() } };
+            RunResult::never(&start.setup.who, outcome)
+        });
+        self.tell(start, mailbox, &result);
+    }
+
+    fn tell(&self, start: &Start, mailbox: &Mailbox, result: &RunResult) {
+        let (who, at_ms) = (Arc::clone(&start.setup.who), start.setup.world.now_ms());
+        let (seq, run, kind) = (self.run.seq(), result.run, end_of(result));
+        let turn = if run == RunNo(0) { TurnNo(0) } else { self.run.turn() };
+        mailbox.push(Event { seq, at_ms, run, turn, who, kind });
+    }
+}
+
+/// The end of a drive: the one event that is no record and no delta.
+fn end_of(result: &RunResult) -> EventKind {
+    let result = Arc::new(result.clone());
+    match result.outcome {
+        Outcome::Paused { .. } => EventKind::RunPaused { result },
+        _ => EventKind::RunFinished { result },
+    }
+}

@@ -1,0 +1,43 @@
+//! Instructions: resolved once when a drive starts, and frozen within it.
+
+use std::{panic::AssertUnwindSafe, sync::Arc};
+
+use futures_util::FutureExt;
+
+use crate::{
+    Failure, RunNo, Setup, error,
+    instructions::InstructionError,
+    port,
+    sections::{SectionContext, resolve_system},
+};
+
+impl Setup {
+    /// Whether the system prompt is known without asking anyone.
+    pub(crate) fn is_instructed(&self) -> bool {
+        self.sections.is_empty() && self.instructions.fixed().is_some()
+    }
+
+    /// The same setup with the system prompt of a run.
+    ///
+    /// # Errors
+    /// `Instructions` if it cannot be made; a panic of who makes it counts as that.
+    pub(crate) async fn instructed(self: &Arc<Self>, run: RunNo) -> Result<Arc<Self>, Failure> {
+        if self.is_instructed() {
+            return Ok(Arc::clone(self));
+        }
+        let failed = |message: String| Failure::Instructions { message: message.into() };
+        let resolved = match AssertUnwindSafe(self.resolve_system(run)).catch_unwind().await {
+            Ok(resolved) => resolved.map_err(|error| failed(error::chain(&error)))?,
+            Err(panic) => return Err(failed(format!("their source panicked: {}", port::panic_text(&*panic)))),
+        };
+        Ok(Arc::new(Setup { system: resolved, ..Setup::clone(self) }))
+    }
+
+    async fn resolve_system(&self, run: RunNo) -> Result<Arc<str>, InstructionError> {
+        let mut cx = SectionContext::new(Arc::clone(&self.who), run).state(Arc::clone(&self.state));
+        if !self.sections.is_empty() {
+            cx = cx.tools(port::tool_names(self).await.map_err(InstructionError::failed)?);
+        }
+        resolve_system(&self.instructions, &self.sections, &cx).await
+    }
+}

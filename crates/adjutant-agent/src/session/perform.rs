@@ -1,0 +1,135 @@
+//! Performs one drive of a session, from its claim to its last event.
+
+use std::{
+    panic::AssertUnwindSafe,
+    sync::{Arc, atomic::Ordering},
+};
+
+use adjutant_llm::telemetry::{self, Contents};
+use futures_util::FutureExt;
+use tracing::{Instrument, Span};
+
+use super::{Claim, Core, stage::Stage};
+use crate::{
+    Error, Log, Outcome, RunResult,
+    inbox::Inbox,
+    mailbox::Mailbox,
+    middleware::panicked,
+    running::{Begin, Start},
+};
+
+/// Performs one run of a session from its prompt to its end.
+pub(crate) async fn perform(
+    start: Start,
+    claim: Claim,
+    mailbox: Arc<Mailbox>,
+    inbox: Arc<Inbox>,
+) -> Result<RunResult, Error> {
+    let mut core = claim.take().await;
+    let (who, model) = (&start.setup.who, start.setup.model.info());
+    let span = telemetry::agent_span(&who.name, &who.agent_id, &start.session.id().0, model);
+    let running = Running::new(&start);
+    let performed = core.perform(&start, &mailbox, &inbox).instrument(span.clone()).await;
+    drop(running);
+    if !span.is_disabled() {
+        tell(&span, &performed, start.setup.contents);
+    }
+    start.session.show(core.run.history());
+    start.session.show_pauses(&core.run);
+    performed
+}
+
+/// Shows that the session runs, until it is dropped.
+struct Running<'a>(&'a Start);
+
+impl<'a> Running<'a> {
+    fn new(start: &'a Start) -> Self {
+        start.session.seen().running.store(true, Ordering::Release);
+        Self(start)
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.0.session.seen().running.store(false, Ordering::Release);
+    }
+}
+
+/// Records what a run came to on its span.
+fn tell(span: &Span, performed: &Result<RunResult, Error>, contents: Contents) {
+    // A message may repeat what was said.
+    let message = |of: &dyn std::fmt::Display| match contents {
+        Contents::Recorded => of.to_string(),
+        _ => String::new(),
+    };
+    match performed {
+        Ok(result) => {
+            telemetry::record_usage(span, &result.usage);
+            if let Outcome::Failed { failure } = &result.outcome {
+                telemetry::record_error(span, failure.kind(), &message(failure));
+            }
+        }
+        Err(error) => telemetry::record_error(span, "log", &message(error)),
+    }
+}
+
+impl Core {
+    async fn perform(&mut self, start: &Start, mailbox: &Arc<Mailbox>, inbox: &Arc<Inbox>) -> Result<RunResult, Error> {
+        let opened = match self.open(start).await {
+            Ok(log) => self.check(start, log),
+            Err(error) => Err(error),
+        };
+        match opened {
+            Ok(log) => {
+                start.session.seen().catch_up(&self.run);
+                let mut stage = Stage::new(self, start, log, mailbox, inbox);
+                let plain = start.setup.middleware.is_empty();
+                let left = if plain { stage.contained().await } else { Box::pin(stage.surrounded()).await };
+                if let Some(judged) = left {
+                    Box::pin(stage.overrule(judged)).await;
+                }
+                stage.end().await
+            }
+            Err(error) => {
+                self.tell_never(start, mailbox, &error);
+                Err(error)
+            }
+        }
+    }
+
+    /// Whether the session can begin what is asked of it; the log is kept for later if it cannot.
+    fn check(&mut self, start: &Start, log: Box<dyn Log>) -> Result<Box<dyn Log>, Error> {
+        let waiting = || self.run.pauses().map(|pause| pause.id.clone()).collect::<Vec<_>>();
+        let refused = match &start.begin {
+            Begin::Run { .. } if self.run.is_open() => Some(Error::paused(waiting())),
+            Begin::Run { prompts, .. } if prompts.is_empty() => self.nothing_to_answer(start),
+            Begin::Run { .. } => None,
+            Begin::Resume { answers } => self.run.mismatch(answers, start.setup.world.now_ms()).map(Error::answers),
+            Begin::Cancel if !self.run.is_open() => Some(Error::answers("no run is open")),
+            Begin::Cancel => None,
+        };
+        match refused {
+            None => Ok(log),
+            Some(error) => {
+                self.log = Some(log);
+                Err(error)
+            }
+        }
+    }
+}
+
+/// What the surroundings of a drive make of it: another outcome, or nothing.
+pub(super) struct Judged {
+    pub(super) outcome: Option<Outcome>,
+    pub(super) by: Arc<str>,
+}
+
+impl Stage<'_> {
+    /// The drive without middleware; a panic of it is a failure all the same.
+    async fn contained(&mut self) -> Option<Judged> {
+        let driven = AssertUnwindSafe(self.perform()).catch_unwind().await;
+        let panic = driven.err()?;
+        let outcome = Some(Outcome::Failed { failure: panicked(&*panic) });
+        Some(Judged { outcome, by: "drive".into() })
+    }
+}

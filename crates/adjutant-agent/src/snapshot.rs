@@ -1,0 +1,199 @@
+//! What can be seen of a session while it runs: a fold of its own, made when someone looks.
+
+use std::{
+    fmt,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use adjutant_llm::{
+    CallId, Collector, Effort, Estimate, ModelId, Reply, TokenCounter, ToolDecl, ToolName, Transcript, Usage,
+};
+use adjutant_tool::Toolset;
+
+use crate::{Outcome, Pause, Run, Setup, Stamped};
+
+/// How many records wait at most for someone to look, before they are folded anyway.
+const MAX_RECENT: usize = 256;
+
+/// What an agent is and does at one moment; it does not change when the agent goes on.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Snapshot {
+    /// Everything that was said, up to the newest record.
+    pub entries: Transcript,
+    /// The model that is asked.
+    pub model: ModelId,
+    /// How much it thinks.
+    pub thinking: Option<Effort>,
+    /// The system prompt of the newest drive; before the first one, the agent's as far as it is known.
+    pub system: Arc<str>,
+    /// The tools, in order: those of the newest turn, or the agent's own before the first one.
+    pub tools: Vec<ToolName>,
+    /// Whether a drive is going on.
+    pub is_running: bool,
+    /// What the model has said so far of a reply that is not finished.
+    pub partial: Option<Reply>,
+    /// The calls that are at work, in the order in which they began.
+    pub calls: Vec<CallId>,
+    /// What the agent itself used in all its runs.
+    pub usage: Usage,
+    /// What the agent and everything under it used in all its runs.
+    pub total_usage: Usage,
+    /// How full the model's context window is.
+    pub context: ContextUse,
+    /// How the newest run failed, if it did.
+    pub error: Option<Arc<str>>,
+    /// What a run waits for.
+    pub pauses: Vec<Arc<Pause>>,
+    /// How many messages are queued and recorded, and not yet placed.
+    pub queued: usize,
+}
+
+/// How full a context window is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ContextUse {
+    /// How many tokens the newest request held, as its provider counted; an estimate of the next one before that.
+    pub used: u64,
+    /// How many tokens the model takes; 0 if that is not known.
+    pub window: u64,
+    /// How much of the window that is, rounded, at most 100; 0 as long as no provider has counted.
+    pub percent: u8,
+}
+
+/// What is shared between a session and whoever looks at it.
+#[derive(Default)]
+pub(crate) struct Seen {
+    state: Mutex<State>,
+    partial: Arc<Mutex<Collector>>,
+    pub(crate) running: AtomicBool,
+}
+
+#[derive(Default)]
+struct State {
+    run: Run,
+    /// Records that follow what was folded.
+    recent: Vec<Arc<Stamped>>,
+    tools: Option<Toolset>,
+    system: Option<Arc<str>>,
+}
+
+impl Seen {
+    /// Takes note of records that were committed.
+    pub(crate) fn note(&self, batch: &[Arc<Stamped>]) {
+        let mut state = self.state();
+        state.recent.extend(batch.iter().cloned());
+        if state.recent.len() >= MAX_RECENT {
+            state.fold();
+        }
+    }
+
+    /// Stands where a run stands that was folded elsewhere.
+    pub(crate) fn catch_up(&self, run: &Run) {
+        let mut state = self.state();
+        let newest = state.recent.last().map_or(state.run.seq(), |stamped| stamped.seq);
+        if newest != run.seq() {
+            state.recent.clear();
+            state.run = run.clone();
+        }
+    }
+
+    /// The tools of a turn.
+    pub(crate) fn offer(&self, tools: &Toolset) {
+        self.state().tools = Some(tools.clone());
+    }
+
+    /// The system prompt of a drive.
+    pub(crate) fn instruct(&self, system: &Arc<str>) {
+        self.state().system = Some(Arc::clone(system));
+    }
+
+    /// Where the next reply is collected, for everyone who looks.
+    pub(crate) fn listen(&self) -> Arc<Mutex<Collector>> {
+        *self.partial() = Collector::new();
+        Arc::clone(&self.partial)
+    }
+
+    /// What there is to see, by an agent with this setup.
+    pub(crate) fn snapshot(&self, setup: &Setup) -> Snapshot {
+        let (run, tools, system) = {
+            let mut state = self.state();
+            state.fold();
+            (state.run.clone(), state.tools.clone(), state.system.clone())
+        };
+        // Looked at after the records, so that a reply never counts twice: once it is recorded it is not partial.
+        let partial = self.partial().so_far();
+        let system = system.filter(|_| !setup.is_instructed()).unwrap_or_else(|| Arc::clone(&setup.system));
+        let tools = tools.as_ref().filter(|_| !setup.toolboxes.is_empty()).unwrap_or(setup.tools.toolset());
+        let (usage, total_usage) = run.usage();
+        Snapshot {
+            entries: run.history().clone(),
+            model: run.chosen_model().filter(|_| run.is_open()).unwrap_or(&setup.model.info().id).clone(),
+            thinking: run.chosen_thinking().filter(|_| run.is_open()).or(setup.options.thinking),
+            is_running: self.running.load(Ordering::Acquire),
+            partial,
+            calls: run.at_work(),
+            usage,
+            total_usage,
+            context: ContextUse::of(&run, setup.model.info().context_window, || overhead(&system, tools.decls())),
+            error: failure(&run),
+            pauses: run.pauses().cloned().collect(),
+            queued: run.queued().count(),
+            tools: tools.iter().map(|tool| tool.spec().name().clone()).collect(),
+            system,
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn partial(&self) -> MutexGuard<'_, Collector> {
+        self.partial.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn fold(&mut self) {
+        for stamped in self.recent.drain(..) {
+            // The run itself has folded it, or will fail to; there is nothing to tell here.
+            let _ = self.run.apply(&stamped);
+        }
+    }
+}
+
+impl ContextUse {
+    fn of(run: &Run, window: u64, overhead: impl FnOnce() -> u64) -> Self {
+        let Some(used) = run.counted() else {
+            return Self { used: run.view().tokens().saturating_add(overhead()), window, percent: 0 };
+        };
+        let rounded = |window| (u128::from(used) * 200 + window) / (window * 2);
+        let percent = if window == 0 { 0 } else { rounded(u128::from(window)).min(100) };
+        Self { used, window, percent: u8::try_from(percent).unwrap_or(100) }
+    }
+}
+
+/// The estimated size of what stands before the entries.
+fn overhead(system: &str, tools: &[ToolDecl]) -> u64 {
+    let count = |tool: &ToolDecl| {
+        let schema = Estimate.count(&tool.schema.to_string());
+        Estimate.count(tool.name.as_str()) + Estimate.count(&tool.description) + schema
+    };
+    Estimate.count(system) + tools.iter().map(count).sum::<u64>()
+}
+
+fn failure(run: &Run) -> Option<Arc<str>> {
+    match run.outcome()? {
+        Outcome::Failed { failure } => Some(failure.to_string().into()),
+        _ => None,
+    }
+}
+
+impl fmt::Debug for Seen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Seen").field("running", &self.running).finish_non_exhaustive()
+    }
+}
