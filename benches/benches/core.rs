@@ -93,7 +93,8 @@ fn build(criterion: &mut Criterion) {
 
 fn around(criterion: &mut Criterion) {
     let (runtime, bare) = (runtime(), Agent::new(caller(TURNS)).tool(fetch).limits(Limits::new().unlimited_turns()));
-    let loaded = ["one", "two", "three", "four", "five"].into_iter().fold(bare.clone(), |it, kind| it.effect(Idle(kind)));
+    let loaded =
+        ["one", "two", "three", "four", "five"].into_iter().fold(bare.clone(), |it, kind| it.effect(Idle(kind)));
     let loaded = loaded
         .on(|_: HookContext, point: BeforeModel| async { Verdict::Pass(point) })
         .on(|_: HookContext, point: BeforeTool| async { Verdict::Pass(point) })

@@ -18,7 +18,10 @@ async fn research(topics: Vec<String>, cx: CallContext) -> Result<String, ToolEr
         async move {
             let child = spawn.open(topic, scout(topic)).await?;
             let result = child.run(format!("What is there about {topic}?")).await?;
-            Ok::<_, ToolError>(format!("{topic}: {}", if result.is_finished() { result.text() } else { "gave up".into() }))
+            Ok::<_, ToolError>(format!(
+                "{topic}: {}",
+                if result.is_finished() { result.text() } else { "gave up".into() }
+            ))
         }
     });
     let found: Result<Vec<_>, _> = join_all(looking).await.into_iter().collect();

@@ -1,6 +1,7 @@
 //! An agent: shared configuration and one session.
 
 mod calls;
+mod child;
 mod preview;
 mod queue;
 mod resume;

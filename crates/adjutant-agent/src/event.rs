@@ -15,8 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    Admission, CancelBy, Lane, Limit, Outcome, Pause, PauseId, Record, Report, RunNo, RunResult, Seq, Stamped,
-    TurnNo,
+    Admission, CancelBy, Lane, Limit, Outcome, Pause, PauseId, Record, Report, RunNo, RunResult, Seq, Stamped, TurnNo,
 };
 
 /// Something that happened in a run.

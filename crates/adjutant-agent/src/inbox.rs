@@ -1,12 +1,13 @@
 //! What reaches a run from outside its own loop: wishes to stop, and the notes of its calls.
 
 use std::{
+    collections::BTreeMap,
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::Context,
 };
 
-use adjutant_llm::CallId;
+use adjutant_llm::{CallId, ThreadId};
 use adjutant_tool::Cancel;
 use futures_util::task::AtomicWaker;
 use tokio::sync::oneshot;
@@ -29,6 +30,8 @@ pub(crate) enum Input {
 pub(crate) struct Inbox {
     queue: Mutex<Queue>,
     port: AtomicWaker,
+    /// Of the first agent: the agents under it that are at work.
+    threads: Mutex<BTreeMap<ThreadId, Arc<Inbox>>>,
 }
 
 #[derive(Default)]
@@ -84,6 +87,16 @@ impl Inbox {
     fn queue(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// An agent of this thread is at work.
+    pub(crate) fn admit(&self, thread: &ThreadId, inbox: &Arc<Inbox>) {
+        self.threads.lock().unwrap_or_else(PoisonError::into_inner).insert(thread.clone(), Arc::clone(inbox));
+    }
+
+    /// The agent of this thread is not at work any more.
+    pub(crate) fn dismiss(&self, thread: &ThreadId) {
+        self.threads.lock().unwrap_or_else(PoisonError::into_inner).remove(thread);
+    }
 }
 
 impl Stopper {
@@ -95,6 +108,19 @@ impl Stopper {
     /// Wishes to stop one call of the turn at hand: its result says so, and the run goes on.
     pub fn stop_call(&self, call: CallId) {
         self.inbox.push(Input::StopCall(call));
+    }
+
+    /// Wishes to stop the run of one agent under this one, by its thread, and of all under it; others go on.
+    ///
+    /// Says whether such an agent is at work.
+    pub fn stop_thread(&self, thread: &ThreadId, by: CancelBy) -> bool {
+        let threads = self.inbox.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = threads.get(thread).cloned();
+        drop(threads);
+        found.is_some_and(|inbox| {
+            inbox.push(Input::Cancel(by));
+            true
+        })
     }
 }
 

@@ -23,6 +23,7 @@
 mod act;
 mod agent;
 mod answer;
+mod budget;
 mod conversation;
 mod drive;
 mod effect;
@@ -48,13 +49,16 @@ mod record;
 mod report;
 mod run;
 mod running;
+mod scope;
 pub mod sections;
 mod session;
 mod snapshot;
+mod writer;
 
 pub use act::{Act, ActId, Next};
 pub use agent::Agent;
 pub use answer::collect_text;
+pub use budget::{Bid, Budget, Reservation, Seat, Spend};
 pub use conversation::Conversation;
 pub use drive::{Exit, Port, commit, drive};
 pub use effect::{Action, Effect, EffectContext, EffectError, Ledger, Phase};
@@ -81,4 +85,5 @@ pub use record::{Admission, Change, Lane, Memo, Record, Report, Revised, Stamped
 pub use report::{CallReport, RunResult};
 pub use run::{Illegal, Run};
 pub use running::Running;
+pub use scope::{AgentFactory, Child, ChildRun, Member, MemberRun, Parent, Spawn, agent_tool};
 pub use snapshot::{ContextUse, Snapshot};

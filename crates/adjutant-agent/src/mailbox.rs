@@ -1,7 +1,7 @@
 //! Where events wait for their reader: bounded, taken whole, never awaited by who writes a record.
 
 use std::{
-    collections::VecDeque,
+    collections::{BTreeMap, VecDeque},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll, Waker},
 };
@@ -13,7 +13,7 @@ use crate::{Event, EventKind, Seq, listener::Listeners};
 /// Few enough to stay in the processor's cache. Records are never held back, so a box may hold a few more: they are bounded by the acts of a turn.
 const CAPACITY: usize = 64;
 
-/// A box of events between one driver and one reader.
+/// A box of events between one driver, the agents under it, and one reader.
 #[derive(Debug, Default)]
 pub(crate) struct Mailbox {
     state: Mutex<State>,
@@ -25,7 +25,9 @@ pub(crate) struct Mailbox {
 struct State {
     events: VecDeque<Event>,
     reader: Option<Waker>,
-    writer: Option<Waker>,
+    /// Who waits for room, by their tickets.
+    writers: BTreeMap<u64, Waker>,
+    tickets: u64,
     newest: Seq,
     closed: bool,
 }
@@ -50,17 +52,39 @@ impl Mailbox {
 
     /// Puts an event in; the reader looks when the driver waits. Says whether the box is full now.
     pub(crate) fn push(&self, event: Event) -> bool {
+        self.put(&mut self.state(), event)
+    }
+
+    /// Puts in an event of an agent under the driver, and wakes the reader. Says whether the box is full now.
+    pub(crate) fn push_from_afar(&self, event: Event) -> bool {
         let mut state = self.state();
+        let full = self.put(&mut state, event);
+        let reader = state.reader.take();
+        drop(state);
+        reader.into_iter().for_each(Waker::wake);
+        full
+    }
+
+    fn put(&self, state: &mut State, mut event: Event) -> bool {
         if state.closed && self.listeners.is_empty() {
             return false;
         }
-        state.newest = state.newest.max(event.seq);
+        // A record of another thread may have come in since a delta was made; places never go back.
+        event.seq = event.seq.max(state.newest);
+        state.newest = event.seq;
         self.listeners.hear(&event);
         if state.closed {
             return false;
         }
         state.events.push_back(event);
         state.events.len() >= CAPACITY
+    }
+
+    /// A place among those that wait for room; 0 is the driver's own.
+    pub(crate) fn ticket(&self) -> u64 {
+        let mut state = self.state();
+        state.tickets += 1;
+        state.tickets
     }
 
     /// Puts progress in and wakes the reader. A full box keeps only the newest progress of a call.
@@ -75,7 +99,9 @@ impl Mailbox {
         }
         let full = state.events.len() >= CAPACITY;
         let same = |old: &Event| match (&old.kind, &event.kind) {
-            (EventKind::ToolProgress { call: old, .. }, EventKind::ToolProgress { call: new, .. }) => old == new,
+            (EventKind::ToolProgress { call, .. }, EventKind::ToolProgress { call: new, .. }) => {
+                call == new && old.who.thread == event.who.thread
+            }
             _ => false,
         };
         if full && let Some(at) = state.events.iter().rposition(same) {
@@ -89,22 +115,23 @@ impl Mailbox {
     }
 
     /// Waits until there is room for another delta.
-    pub(crate) fn poll_room(&self, cx: &Context<'_>) -> Poll<()> {
+    pub(crate) fn poll_room(&self, ticket: u64, cx: &Context<'_>) -> Poll<()> {
         let mut state = self.state();
         if state.closed || state.events.len() < CAPACITY {
+            state.writers.remove(&ticket);
             return Poll::Ready(());
         }
-        state.writer = Some(cx.waker().clone());
+        state.writers.insert(ticket, cx.waker().clone());
         Poll::Pending
     }
 
-    /// Takes everything, and lets a waiting writer go on.
+    /// Takes everything, and lets waiting writers go on.
     pub(crate) fn take(&self, into: &mut VecDeque<Event>) {
         let mut state = self.state();
         std::mem::swap(&mut state.events, into);
-        let writer = state.writer.take();
+        let writers = std::mem::take(&mut state.writers);
         drop(state);
-        writer.into_iter().for_each(Waker::wake);
+        writers.into_values().for_each(Waker::wake);
     }
 
     /// Wakes this reader when progress comes; says whether something is there already.
@@ -122,9 +149,9 @@ impl Mailbox {
         let mut state = self.state();
         state.closed = true;
         state.events = VecDeque::new();
-        let writer = state.writer.take();
+        let writers = std::mem::take(&mut state.writers);
         drop(state);
-        writer.into_iter().for_each(Waker::wake);
+        writers.into_values().for_each(Waker::wake);
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

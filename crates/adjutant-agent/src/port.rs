@@ -11,66 +11,59 @@ mod door;
 mod drive;
 mod early;
 pub(crate) mod engine;
+mod feed;
+mod fund;
 mod policy;
 pub(crate) mod prepare;
+mod purse;
 mod queue;
+mod scoped;
 mod settle;
 mod setup;
 mod steps;
 mod waiters;
 
 use std::{
-    collections::{BTreeSet, HashSet},
+    collections::BTreeSet,
     fmt,
     panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
 
-use adjutant_llm::{CallId, CallResult, Status, Warning};
+use adjutant_llm::{CallId, CallResult, Status};
 use adjutant_tool::{Cancel, Toolset};
 use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use early::{Early, Ending};
+use early::Ending;
+use queue::Listening;
 use waiters::Waiters;
 
 pub(crate) use bound::panic_text;
 pub(crate) use drive::tool_names;
+pub(crate) use feed::{Feed, Place};
 pub(crate) use policy::Policy;
-use queue::Listening;
 pub use setup::Setup;
 
 use crate::{
-    Act, ActId, CancelBy, Error, Event, EventKind, Events, Failure, Flush, Log, Port, Record, Run, RunNo, Seq, Stamped,
-    Stopper, TurnNo,
+    Act, ActId, CancelBy, Error, EventKind, Failure, Flush, Log, LogId, Port, Record, Run, Stamped, Stopper,
     inbox::{Inbox, Input},
     mailbox::Mailbox,
+    scope::Threads,
     snapshot::Seen,
+    writer::{Batch, Writer},
 };
-
-/// How many records wait at most to be saved as a group.
-const MAX_UNSAVED: usize = 64;
-/// How many different warnings a run remembers having shown.
-const MAX_WARNINGS: usize = 256;
 
 /// Performs the acts of one conversation in this process.
 ///
 /// Acts run within the task that drives; several calls of one batch run on tasks of their own.
 pub struct LocalPort {
     setup: Arc<Setup>,
-    log: Box<dyn Log>,
-    /// The number of the newest record, saved or not.
-    seq: Seq,
-    /// Records that need not be durable yet: saved with the next ones that must, or before the port waits.
-    unsaved: Vec<Arc<Stamped>>,
-    events: Events,
+    writer: Writer,
     feed: Arc<Feed>,
     inbox: Arc<Inbox>,
     stop: Cancel,
@@ -99,6 +92,7 @@ pub struct LocalPort {
     stopped: BTreeSet<CallId>,
     _ending: Ending,
     place: Place,
+    purse: purse::Purse,
 }
 
 /// An act in flight. A panic of it ends in a record like everything else.
@@ -115,57 +109,32 @@ struct Performed {
     args: Option<(CallId, Value)>,
 }
 
-/// Where in a conversation something happens.
-#[derive(Debug, Clone, Copy, Default)]
-struct Place {
-    run: RunNo,
-    turn: TurnNo,
-}
-
-/// Where acts show what happens between two records.
-#[derive(Debug)]
-struct Feed {
-    setup: Arc<Setup>,
-    mailbox: Arc<Mailbox>,
-    shown: std::sync::Mutex<HashSet<Warning>>,
-    newest: AtomicU64,
-    /// The wish to stop what the port performs.
-    stop: Cancel,
-    early: Early,
-    /// What can be seen of the conversation while it goes on.
-    seen: Arc<Seen>,
-}
-
 impl LocalPort {
     /// A port that performs with this setup and records in this log. Nobody sees its events.
     pub fn new(setup: Setup, log: Box<dyn Log>) -> Self {
-        Self::observed(Arc::new(setup), log, Arc::new(Mailbox::closed()), Arc::default())
+        let writer = Writer::new(log, LogId("".into()), Threads::default());
+        Self::observed(Arc::new(setup), writer, Arc::new(Mailbox::closed()), Arc::default())
     }
 
-    pub(crate) fn observed(setup: Arc<Setup>, log: Box<dyn Log>, mailbox: Arc<Mailbox>, inbox: Arc<Inbox>) -> Self {
-        Self::watched(setup, log, mailbox, inbox, Arc::default())
+    pub(crate) fn observed(setup: Arc<Setup>, writer: Writer, mailbox: Arc<Mailbox>, inbox: Arc<Inbox>) -> Self {
+        Self::watched(setup, writer, mailbox, inbox, Arc::default())
     }
 
     pub(crate) fn watched(
         setup: Arc<Setup>,
-        log: Box<dyn Log>,
+        writer: Writer,
         mailbox: Arc<Mailbox>,
         inbox: Arc<Inbox>,
         seen: Arc<Seen>,
     ) -> Self {
-        let shown = std::sync::Mutex::default();
-        let (newest, stop, early) = (AtomicU64::new(log.head().seq.0), Cancel::new(), Early::default());
-        let feed = Arc::new(Feed { setup: Arc::clone(&setup), mailbox, shown, newest, stop: stop.clone(), early, seen });
+        let feed = Arc::new(Feed::new(Arc::clone(&setup), mailbox, Arc::clone(writer.newest()), seen));
         Self {
-            events: Events::of(Arc::clone(&setup.who)),
+            stop: feed.stop.clone(),
             _ending: Ending(Arc::clone(&feed)),
             feed,
             setup,
-            seq: log.head().seq,
-            unsaved: Vec::new(),
-            log,
+            writer,
             inbox,
-            stop,
             stopping: false,
             outer: None,
             queue: Listening::default(),
@@ -186,6 +155,7 @@ impl LocalPort {
             asking: Vec::new(),
             stopped: BTreeSet::new(),
             place: Place::default(),
+            purse: purse::Purse::default(),
         }
     }
 
@@ -203,21 +173,23 @@ impl LocalPort {
     ///
     /// # Errors
     /// `Journal` if the log could not be written.
-    pub async fn into_log(mut self) -> Result<Box<dyn Log>, Error> {
+    pub async fn into_log(self) -> Result<Box<dyn Log>, Error> {
+        self.into_writer().await?.into_log().await
+    }
+
+    /// Saves what is not in the log yet, and gives its writer back.
+    pub(crate) async fn into_writer(mut self) -> Result<Writer, Error> {
         self.save(Flush::Now).await?;
-        Ok(self.log)
+        Ok(self.writer)
     }
 
     /// Appends what is not in the log yet, as one group.
     async fn save(&mut self, flush: Flush) -> Result<(), Error> {
-        if !self.unsaved.is_empty() {
-            self.queue.appending = true;
-            let appended = self.log.append(&self.unsaved, flush).await;
-            self.queue.appending = false;
-            appended?;
-            self.queue.confirm(&self.unsaved);
-            self.unsaved.clear();
-        }
+        self.queue.appending = true;
+        let saved = self.writer.save(flush).await;
+        self.queue.appending = false;
+        saved?;
+        self.queue.confirm();
         for done in self.notes.drain(..) {
             // Who noted may have been cancelled since; the note is in the log all the same.
             let _ = done.send(());
@@ -264,6 +236,7 @@ impl LocalPort {
             self.outer = None;
             records.extend(self.wish(CancelBy::User));
         }
+        records.extend(self.purse.late(cx));
         let heard = !(records.is_empty() && self.done.is_empty());
         for mut performed in self.done.drain(..) {
             self.busy.remove(&performed.act);
@@ -303,7 +276,7 @@ impl LocalPort {
 
     /// Whether anyone reads the events.
     pub(crate) fn is_watched(&self) -> bool {
-        self.feed.mailbox.is_open()
+        self.feed.is_open()
     }
 
     /// Shows something that is no record.
@@ -311,8 +284,8 @@ impl LocalPort {
         self.feed.show(self.place, self.setup.world.now_ms(), kind);
     }
 
-    fn show(&mut self, stamped: &Arc<Stamped>) {
-        self.feed.newest.store(stamped.seq.0, Ordering::Release);
+    /// Follows the records that this port has committed.
+    fn follow(&mut self, stamped: &Stamped) {
         match &stamped.record {
             Record::Began { run, .. } => self.place.run = *run,
             Record::Opened { turn, .. } => {
@@ -320,6 +293,7 @@ impl LocalPort {
                 self.args.clear();
                 self.stopped.clear();
             }
+            Record::Returned { call, .. } => self.writer.threads().forget(&self.setup.who.thread, *call),
             _ => {}
         }
         self.stop_asking(&stamped.record);
@@ -327,13 +301,9 @@ impl LocalPort {
         if self.setup.policy.is_early() {
             self.feed.early.tell(&stamped.record);
         }
-        let mailbox = &self.feed.mailbox;
-        if mailbox.is_open() {
-            self.events.fold(stamped, |event| {
-                mailbox.push(event);
-            });
-        } else {
-            self.events.learn(stamped);
+        self.purse.follow(&stamped.record);
+        if let Some(within) = &self.setup.within {
+            within.count(&stamped.record);
         }
     }
 }
@@ -348,6 +318,7 @@ impl Port for LocalPort {
         self.busy.insert(id);
         // From the run, because an earlier drive may have opened the turn.
         self.place = Place { run: run.run(), turn: run.turn() };
+        self.enter(run);
         match act {
             Act::Prepare { turn } => self.prepare(run, turn),
             Act::Ask { .. } if self.queue.interrupts() => self.place_first(id),
@@ -391,19 +362,23 @@ impl Port for LocalPort {
     }
 
     async fn commit(&mut self, records: Vec<Record>) -> Result<Vec<Arc<Stamped>>, Error> {
-        let (first, at_ms) = (self.seq.0 + 1, self.setup.world.now_ms());
-        let thread = &self.setup.who.thread;
+        let records = self.with_orphans(records);
         let lasting = records.iter().any(must_last);
-        let stamp = |(seq, record)| Arc::new(Stamped::new(Seq(seq), at_ms, thread.clone(), record));
-        let batch: Vec<_> = (first..).zip(records).map(stamp).collect();
-        self.seq.0 += batch.len() as u64;
-        self.unsaved.extend(batch.iter().cloned());
-        if lasting || !self.notes.is_empty() || self.unsaved.len() >= MAX_UNSAVED {
-            self.save(if lasting { Flush::Now } else { Flush::Lazy }).await?;
+        let notes = std::mem::take(&mut self.notes);
+        let flush = match (lasting, notes.is_empty()) {
+            (true, _) => Some(Flush::Now),
+            (false, false) => Some(Flush::Lazy),
+            (false, true) => None,
+        };
+        self.queue.appending = true;
+        let committed = self.writer.commit(Batch { records, flush, notes, feed: Arc::clone(&self.feed) }).await;
+        self.queue.appending = false;
+        let batch = committed?;
+        self.queue.note(&batch);
+        if flush.is_some() {
+            self.queue.confirm();
         }
-        // Whoever hears an event finds its record in a snapshot.
-        self.feed.seen.note(&batch);
-        batch.iter().for_each(|stamped| self.show(stamped));
+        batch.iter().for_each(|stamped| self.follow(stamped));
         Ok(batch)
     }
 }
@@ -437,29 +412,6 @@ impl Performed {
     }
 }
 
-impl Feed {
-    /// Shows something; says whether the reader has fallen behind.
-    fn show(&self, place: Place, at_ms: u64, kind: EventKind) -> bool {
-        self.mailbox.push(self.event(place, at_ms, kind))
-    }
-
-    fn event(&self, place: Place, at_ms: u64, kind: EventKind) -> Event {
-        let who = Arc::clone(&self.setup.who);
-        // Not the newest record when the act began: a reader goes on from the newest one it has seen.
-        let seq = Seq(self.newest.load(Ordering::Acquire));
-        Event { seq, at_ms, run: place.run, turn: place.turn, who, kind }
-    }
-
-    /// Shows a warning, once.
-    fn warn(&self, place: Place, at_ms: u64, warning: &Warning) {
-        let mut shown = self.shown.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if shown.len() < MAX_WARNINGS && shown.insert(warning.clone()) {
-            drop(shown);
-            self.show(place, at_ms, EventKind::Warning { warning: warning.clone() });
-        }
-    }
-}
-
 /// Whether a record must be durable before anything else happens.
 fn must_last(record: &Record) -> bool {
     matches!(
@@ -482,6 +434,6 @@ fn must_last(record: &Record) -> bool {
 
 impl fmt::Debug for LocalPort {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LocalPort").field("log", &self.log).field("busy", &self.busy).finish_non_exhaustive()
+        f.debug_struct("LocalPort").field("writer", &self.writer).field("busy", &self.busy).finish_non_exhaustive()
     }
 }

@@ -237,6 +237,12 @@ pub enum Record {
         /// What that cost, as far as prices are known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost: Option<NanoUsd>,
+        /// How many requests they made.
+        #[serde(default)]
+        requests: u64,
+        /// How many calls they ran.
+        #[serde(default)]
+        tool_calls: u64,
     },
     /// A hook said no.
     Denied {

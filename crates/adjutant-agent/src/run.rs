@@ -81,7 +81,17 @@ struct Current {
     first_entry: u64,
     began_ms: u64,
     ended_ms: u64,
+    /// How long it has been performed, without the times between a pause and its answers.
+    active_ms: u64,
+    /// When its newest record was made.
+    heard_ms: u64,
     turns: u32,
+    /// How many calls were allowed to run.
+    allowed: u64,
+    /// How many requests its children made.
+    child_requests: u64,
+    /// How many calls its children ran.
+    child_calls: u64,
     usage: Usage,
     /// What calls, children and effects used.
     spent: Usage,

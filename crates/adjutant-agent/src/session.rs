@@ -2,6 +2,7 @@
 
 mod after;
 mod before;
+mod child;
 mod end;
 mod entries;
 mod instruct;
@@ -28,8 +29,8 @@ pub(crate) use open::look;
 pub(crate) use perform::perform;
 
 use crate::{
-    Error, Events, Journal, JournalErrorKind, Log, LogId, Pause, Run, Seq, Stopper, listener::Listeners, queue::Queues,
-    snapshot::Seen,
+    Error, Events, Journal, JournalErrorKind, LogId, Pause, Run, Seq, Stopper, listener::Listeners, queue::Queues,
+    snapshot::Seen, writer::Writer,
 };
 
 /// One session; shared by the clones of an agent.
@@ -53,7 +54,7 @@ pub(crate) struct Session {
 #[derive(Debug, Default)]
 pub(crate) struct Core {
     run: Run,
-    log: Option<Box<dyn Log>>,
+    log: Option<Writer>,
     /// What the events of a drive need to know of those before it.
     events: Option<Events>,
 }

@@ -7,9 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use adjutant::agent::{
-    Flush, Head, Journal, JournalError, JournalErrorKind, Log, LogId, RecordStream, Seq, Stamped,
-};
+use adjutant::agent::{Flush, Head, Journal, JournalError, JournalErrorKind, Log, LogId, RecordStream, Seq, Stamped};
 use async_trait::async_trait;
 use futures_util::stream;
 

@@ -11,6 +11,7 @@ use std::{
 
 use adjutant_llm::{Call, CallId, CallResult, Status, ToolName};
 use adjutant_tool::{Admitted, Answer, Ask, AskKind, Bound, Toolset};
+use futures_util::FutureExt;
 use serde_json::Value;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
@@ -57,11 +58,13 @@ impl LocalPort {
         match &self.tools {
             Some(tools) if !admit.is_heard() => {
                 let decided = admit.decide(tools);
-                self.done.push(performed(id, decided));
+                self.done.push(self.counter(run).count(performed(id, decided)));
             }
             tools => {
                 let (tools, restore, line) = (tools.clone(), self.restore(run), in_line(&self.line));
-                self.perform_unless_stopped(ActId::Admit(id), admit.later(tools, restore, line));
+                let counter = self.counter(run);
+                let work = admit.later(tools, restore, line).map(move |performed| counter.count(performed));
+                self.perform_unless_stopped(ActId::Admit(id), work);
             }
         }
     }

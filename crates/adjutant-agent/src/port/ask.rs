@@ -76,12 +76,18 @@ impl LocalPort {
         let (feed, stop) = (Arc::clone(&self.feed), self.stop.child());
         self.generating = Some(stop.clone());
         let asker = Asker { feed, place: self.place, model, stop, shrinks };
-        match self.restore(run) {
-            None => self.perform(ActId::Ask(turn), asker.ask(request)),
-            Some(restore) => {
-                let hidden = run.hidden().to_vec();
-                self.perform(ActId::Ask(turn), asker.ask_later(request, restore, hidden));
+        let (fund, restore) = (self.fund(run, &request), self.restore(run));
+        let hidden = restore.as_ref().map(|_| run.hidden().to_vec()).unwrap_or_default();
+        let stop = asker.stop.clone();
+        let ask = move |request: Request| async move {
+            match restore {
+                None => asker.ask(request).await,
+                Some(restore) => asker.ask_later(request, restore, hidden).await,
             }
+        };
+        match fund {
+            None => self.perform(ActId::Ask(turn), ask(request)),
+            Some(fund) => self.perform(ActId::Ask(turn), fund.ask(turn, request, stop, ask)),
         }
     }
 }
@@ -112,7 +118,7 @@ impl Asker {
         let stream = self.model.stream(request);
         let mut asking = Asking {
             at_ms: self.feed.setup.world.now_ms(),
-            shown: self.feed.mailbox.is_open(),
+            shown: self.feed.is_open(),
             feed: Arc::clone(&self.feed),
             place: self.place,
             turn,
@@ -157,7 +163,7 @@ impl Asking {
     ) -> Poll<Option<Result<Arc<Reply>, Error>>> {
         for _ in 0..BURST {
             if self.full {
-                if self.feed.mailbox.poll_room(cx).is_pending() {
+                if self.feed.poll_room(cx).is_pending() {
                     return stopped.as_mut().poll(cx).map(|_| None);
                 }
                 self.full = false;

@@ -16,7 +16,7 @@ use super::{
     prepare::Restore,
     steps::Steps,
 };
-use crate::{ActId, Conversation, Record, Run};
+use crate::{ActId, Conversation, Record, Run, scope::CallScope};
 
 /// The name of the tool that gives back what a model was not shown of a result.
 const RECALL: &str = "recall";
@@ -26,6 +26,7 @@ struct Job {
     feed: Arc<Feed>,
     place: Place,
     call: Call,
+    scope: Arc<CallScope>,
     tools: Option<Toolset>,
     restore: Option<Restore>,
     args: Result<Value, Arc<str>>,
@@ -60,6 +61,7 @@ impl LocalPort {
             feed: Arc::clone(&self.feed),
             place: self.place,
             call: call.clone(),
+            scope: self.scope(run, id, replay),
             tools: self.tools.clone(),
             restore: self.restore(run),
             args: self.take_args(id).ok_or_else(|| Arc::clone(text)),
@@ -97,15 +99,13 @@ impl Job {
         self.door.open();
         let span = telemetry::tool_span(&self.call, contents);
         let began_ms = self.feed.setup.world.now_ms();
-        let result = self.result().instrument(span.clone()).await;
+        let scope = Arc::clone(&self.scope);
+        let result = scope.surround(self.result()).instrument(span.clone()).await;
         self.door.shut();
         let result = match result {
-            Ok(Some(result)) => result,
-            Ok(None) => {
-                let pauses = self.door.open_pauses();
-                return Performed::new(ActId::Call(id), Record::Suspended { call: id, pauses });
-            }
-            Err(never) => {
+            Ok(Ok(result)) => result,
+            Err(pauses) => return Performed::new(ActId::Call(id), Record::Suspended { call: id, pauses }),
+            Ok(Err(never)) => {
                 telemetry::record_result(&span, &never, contents);
                 return Performed::new(ActId::Call(id), self.returned(never));
             }
@@ -137,11 +137,11 @@ impl Job {
         self.tools.as_ref()?.get(self.call.name.as_str())
     }
 
-    /// What came of the body; `None` if it waits for the outside.
+    /// What came of the body; it goes on for ever if the body gave way to what it waits for.
     ///
     /// # Errors
     /// The result of a call whose body never ran.
-    async fn result(&mut self) -> Result<Option<CallResult>, CallResult> {
+    async fn result(&mut self) -> Result<CallResult, CallResult> {
         if self.stopped {
             self.door.stop.cancel();
             return Err(CallResult::new(Status::Cancelled, "cancelled: the call was stopped before it began"));
@@ -153,6 +153,7 @@ impl Job {
         };
         let contained = Contained {
             door: &self.door,
+            scope: &self.scope,
             stop: &self.door.stop,
             timeout: tool.spec().timeout.or(self.feed.setup.tool_timeout),
             grace: self.feed.setup.grace,
@@ -172,7 +173,7 @@ impl Job {
             },
         };
         let who = Arc::new(self.feed.setup.who.within(self.call.id));
-        let body = contain::body(tool, args, who, Arc::clone(&self.door), Arc::clone(&self.conversation));
+        let body = contain::body(tool, args, who, &self.door, &self.conversation, Some(&self.scope));
         // Where there are other threads, a body that blocks must not keep this one from its limits.
         Ok(match Handle::try_current() {
             Ok(runtime) if self.spawn || runtime.runtime_flavor() != RuntimeFlavor::CurrentThread => {
@@ -194,6 +195,7 @@ impl Job {
         };
         match resolved {
             Ok((_, tools)) => {
+                self.scope.set_tools(tools.clone());
                 self.tools = Some(tools);
                 Ok(())
             }

@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 use tracing::{Instrument, Span};
 
 use super::{bound, door::Door};
-use crate::Conversation;
+use crate::{Conversation, scope::CallScope};
 
 /// What a body ends in.
 pub(super) type Ended = Result<CallResult, ToolError>;
@@ -23,6 +23,7 @@ pub(super) type Ended = Result<CallResult, ToolError>;
 /// A body, contained.
 pub(super) struct Contained<'a> {
     pub(super) door: &'a Door,
+    pub(super) scope: &'a CallScope,
     pub(super) stop: &'a Cancel,
     pub(super) timeout: Option<Duration>,
     pub(super) grace: Duration,
@@ -43,11 +44,17 @@ pub(super) fn body(
     tool: Bound,
     args: Value,
     who: Arc<Identity>,
-    door: Arc<Door>,
-    conversation: Arc<Conversation>,
-) -> impl Future<Output = Ended> + Send + 'static {
+    door: &Arc<Door>,
+    conversation: &Arc<Conversation>,
+    scope: Option<&Arc<CallScope>>,
+) -> impl Future<Output = Ended> + Send + use<> {
     let cancel = door.stop.clone();
-    let cx = CallContextBuilder::new(who, cancel, door as Arc<dyn CallPort>).put(conversation).build();
+    let port = Arc::clone(door) as Arc<dyn CallPort>;
+    let builder = CallContextBuilder::new(who, cancel, port).put(Arc::clone(conversation));
+    let cx = match scope {
+        Some(scope) => scope.put(builder, &door.stop).build(),
+        None => builder.build(),
+    };
     let contained = AssertUnwindSafe(async move { tool.call(args, cx).await }).catch_unwind();
     let contained = contained.instrument(Span::current());
     contained.map(|outcome| outcome.unwrap_or_else(|panic| Ok(panicked(&*panic))))
@@ -56,17 +63,11 @@ pub(super) fn body(
 impl Contained<'_> {
     /// Waits for the body, but not longer than it may take, nor much longer than anyone wants its result.
     ///
-    /// `None` if the body gave way to what it waits for.
-    pub(super) async fn wait(&self, body: impl Future<Output = Ended>) -> Option<CallResult> {
+    /// A body that gave way to what it waits for is dropped by its scope.
+    pub(super) async fn wait(&self, body: impl Future<Output = Ended>) -> CallResult {
         let mut body = pin!(body);
         let left = match self.leave(body.as_mut()).await {
-            // A step at work is not torn: whether it took effect would not be known.
-            Left::Parked => tokio::select! {
-                biased;
-                ended = body.as_mut() => Left::Ended(ended),
-                () = self.door.at_rest() => return None,
-                () = tokio::time::sleep(self.grace) => return None,
-            },
+            Left::Parked => self.give_way(body.as_mut()).await,
             left => left,
         };
         let ended = match left {
@@ -75,21 +76,41 @@ impl Contained<'_> {
                 self.stop.cancel();
                 let message =
                     format!("the tool did not end within {limit:?} and was given up; it may have taken effect");
-                return Some(CallResult::new(Status::TimedOut, message));
+                return CallResult::new(Status::TimedOut, message);
             }
             Left::Stopped if self.pure => None,
             Left::Stopped => tokio::time::timeout(self.grace, body).await.ok(),
-            Left::Parked => return None,
+            Left::Parked => None,
         };
         self.stop.cancel();
         let diverged = ended.as_ref().and_then(|_| self.door.divergence());
-        Some(match (ended, diverged) {
+        match (ended, diverged) {
             (_, Some(error)) | (Some(Err(error)), None) => failed(&error),
             (Some(Ok(result)), None) => result,
             (None, None) => {
                 CallResult::new(Status::Cancelled, "cancelled: the call was stopped; it may have taken effect")
             }
-        })
+        }
+    }
+
+    /// Lets the scope drop the body once its children rest as well; a step at work is not torn, because whether it took
+    /// effect would not be known.
+    async fn give_way(&self, mut body: Pin<&mut impl Future<Output = Ended>>) -> Left {
+        tokio::select! {
+            biased;
+            ended = body.as_mut() => return Left::Ended(ended),
+            () = self.door.at_rest() => {}
+            () = tokio::time::sleep(self.grace) => {}
+        }
+        loop {
+            self.scope.suspension.suspend(self.door.open_pauses());
+            tokio::select! {
+                biased;
+                ended = body.as_mut() => return Left::Ended(ended),
+                () = self.stop.cancelled() => return Left::Stopped,
+                () = self.door.parked.notified() => {}
+            }
+        }
     }
 
     async fn leave(&self, body: Pin<&mut impl Future<Output = Ended>>) -> Left {

@@ -249,7 +249,7 @@ impl CallPort for Door {
             let at_ms = self.feed.setup.world.now_ms();
             let progress = Box::new(progress);
             let kind = EventKind::ToolProgress { call: self.call.id, progress };
-            self.feed.mailbox.push_progress(self.feed.event(self.place, at_ms, kind));
+            self.feed.show_progress(self.place, at_ms, kind);
         }
     }
 

@@ -15,20 +15,20 @@ impl LocalPort {
 
     /// The newest record that was shown.
     pub(crate) fn shown(&self) -> Seq {
-        Seq(self.feed.newest.load(std::sync::atomic::Ordering::Acquire))
+        self.feed.newest()
     }
 
     /// Goes on with a run that another port has performed before.
     pub(crate) fn go_on(&mut self, events: Option<Events>, run: &Run) {
         if let Some(events) = events {
-            self.events = events.by(Arc::clone(&self.setup.who));
+            *self.feed.events() = events.by(Arc::clone(&self.setup.who));
         }
         self.place = Place { run: run.run(), turn: run.turn() };
     }
 
     /// What the next port must know to go on.
     pub(crate) fn take_events(&mut self) -> Events {
-        std::mem::replace(&mut self.events, Events::of(Arc::clone(&self.setup.who)))
+        std::mem::replace(&mut *self.feed.events(), Events::of(Arc::clone(&self.setup.who)))
     }
 }
 

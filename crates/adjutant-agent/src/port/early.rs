@@ -145,8 +145,7 @@ impl Rules {
         door.attended = self.attended;
         door.phase = Mutex::new(Phase::Early(Vec::new()));
         let door = Arc::new(door);
-        let conversation = Arc::clone(&self.conversation);
-        let body = contain::body(tool.clone(), admitted.value, who, Arc::clone(&door), conversation);
+        let body = contain::body(tool.clone(), admitted.value, who, &door, &self.conversation, None);
         Some(Begun { door, body: Spawned(runtime.spawn(body)) })
     }
 }

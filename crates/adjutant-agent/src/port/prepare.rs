@@ -7,10 +7,12 @@ use adjutant_llm::{
     WarningKind,
 };
 use adjutant_tool::Toolset;
+use futures_util::FutureExt;
 
 use super::{
     Feed, LocalPort, Performed, Place, Setup,
     engine::{Plan, Stage},
+    fund,
 };
 use crate::{ActId, Failure, Phase, Point, Record, Run, TurnNo, Verdict, points::BeforeModel, run::Sight};
 
@@ -49,17 +51,20 @@ impl LocalPort {
                 self.feed.warn_all(place, &tools);
                 self.tools = Some(tools);
                 let record = Record::prepared(turn, model.info().id.clone(), Vec::new());
-                self.done.push(Performed::new(ActId::Prepare(turn), record));
+                let performed = Performed::new(ActId::Prepare(turn), record);
+                self.done.push(self.noticed(run, performed));
             }
             (true, false) => {
                 let (model, known) = (model.info().id.clone(), (self.sources.clone(), self.tools.clone()));
-                self.perform_unless_stopped(ActId::Prepare(turn), resolve_only(feed, place, turn, model, known));
+                let (work, notice) = (resolve_only(feed, place, turn, model, known), self.notice(run));
+                self.perform_unless_stopped(ActId::Prepare(turn), work.map(|it| fund::notify(it, notice)));
             }
             (false, _) => {
                 let sight = run.sight(self.setup.world.now_ms());
                 let known = (self.sources.clone(), self.tools.clone());
                 let preparing = Preparing { feed, place, turn, sight, model };
-                self.perform_unless_stopped(ActId::Prepare(turn), preparing.perform(known));
+                let (work, notice) = (preparing.perform(known), self.notice(run));
+                self.perform_unless_stopped(ActId::Prepare(turn), work.map(|it| fund::notify(it, notice)));
             }
         }
     }
@@ -70,6 +75,14 @@ impl LocalPort {
         let decls = Shown::decls(&mut self.shown, &decls, run.hidden(), run.chosen_tools());
         let options = self.setup.options_of(run);
         compose(&self.setup, decls, run.shown(), options, (turn, attempt))
+    }
+}
+
+impl LocalPort {
+    /// The request that an earlier drive may have made in the open turn.
+    pub(super) fn request_before(&self, run: &Run) -> Request {
+        let decls = self.tools.as_ref().map_or_else(|| Arc::from([]), |tools| Arc::clone(tools.decls()));
+        compose(&self.setup, decls, run.shown(), self.setup.options_of(run), (run.turn(), 0))
     }
 }
 

@@ -25,6 +25,8 @@ pub(super) struct Listening {
     queues: Arc<Queues>,
     /// Whether an append is on its way: if it is dropped, nobody knows what the log holds.
     pub(super) appending: bool,
+    /// What was committed and may not be saved yet.
+    unconfirmed: Vec<Arc<Stamped>>,
 }
 
 /// Takes messages out of the queues, on behalf of an act.
@@ -45,13 +47,15 @@ impl Listening {
         self.queues.interrupts()
     }
 
-    /// What is in the log now is out of the queues.
-    pub(super) fn confirm(&self, saved: &[Arc<Stamped>]) {
-        for Stamped { record, .. } in saved.iter().map(|stamped| &**stamped) {
-            if matches!(record, Record::Placed { .. } | Record::Withdrawn { .. }) {
-                self.queues.confirm(record);
-            }
-        }
+    /// These records are on their way into the log.
+    pub(super) fn note(&mut self, batch: &[Arc<Stamped>]) {
+        let concerns = |it: &&Arc<Stamped>| matches!(it.record, Record::Placed { .. } | Record::Withdrawn { .. });
+        self.unconfirmed.extend(batch.iter().filter(concerns).cloned());
+    }
+
+    /// What was noted is in the log now, and out of the queues.
+    pub(super) fn confirm(&mut self) {
+        self.unconfirmed.drain(..).for_each(|stamped| self.queues.confirm(&stamped.record));
     }
 
     /// An act that may have taken messages has ended: once someone wished to stop, nothing is placed any more.
@@ -69,7 +73,7 @@ impl Listening {
 impl LocalPort {
     /// Takes what is queued from here, and hears of what is.
     pub(crate) fn listen(&mut self, queues: Arc<Queues>) {
-        self.queue = Listening { queues, appending: false };
+        self.queue = Listening { queues, appending: false, unconfirmed: Vec::new() };
     }
 
     /// What was queued and taken back since the last time; observers of it run beside the acts.
@@ -163,9 +167,12 @@ impl LocalPort {
     }
 
     pub(super) fn poller(&self, place: Place) -> Poller {
-        Poller { queues: Arc::clone(&self.queue.queues), setup: Arc::clone(&self.setup), cx: self.feed.hook_context(place) }
+        Poller {
+            queues: Arc::clone(&self.queue.queues),
+            setup: Arc::clone(&self.setup),
+            cx: self.feed.hook_context(place),
+        }
     }
-
 }
 
 impl Poller {

@@ -10,6 +10,7 @@ use crate::{
     Effect, Hook, Hooks, Middleware, Point, Responder,
     instructions::Instructions,
     queue::Drains,
+    scope::Within,
     sections::{Section, Sections},
 };
 
@@ -48,6 +49,10 @@ pub struct Setup {
     pub(crate) convert: Option<Arc<Convert>>,
     pub(crate) policy: super::Policy,
     pub(crate) drains: Drains,
+    /// Whether the model is that of whoever opens the agent.
+    pub(crate) inherits: bool,
+    /// Where an agent under another one stands; none for the first.
+    pub(crate) within: Option<Arc<Within>>,
 }
 
 pub(crate) type Convert = dyn Fn(&Custom) -> Option<UserMessage> + Send + Sync;
@@ -78,6 +83,8 @@ impl Setup {
             convert: None,
             policy: super::Policy::default(),
             drains: Drains::default(),
+            inherits: false,
+            within: None,
         }
     }
 
@@ -185,6 +192,7 @@ impl Setup {
     #[must_use]
     pub fn model(mut self, model: impl Model + 'static) -> Self {
         self.model = Arc::new(model);
+        self.inherits = false;
         self
     }
 

@@ -2,11 +2,11 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use adjutant_llm::{CallResult, Edit, Effort, Entry, EntryId, ModelId, Reply, Stop, Terminate, ToolName, Transcript};
+use adjutant_llm::{CallResult, Edit, Effort, Entry, ModelId, Reply, Stop, Terminate, ToolName, Transcript};
 use serde_json::Value;
 
 use super::{Measured, Run, Working};
-use crate::{Caps, Lane, Limit, Limits};
+use crate::{Answered, Caps, Lane, Limit, Limits, Spend, scope::Tally};
 
 /// What lies behind a turn that is about to be settled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,11 +117,6 @@ impl Run {
         &self.memos
     }
 
-    /// The entries from this one on are new since the last turn was prepared.
-    pub(crate) fn fresh(&self) -> EntryId {
-        self.seen
-    }
-
     /// How many tokens the next request holds, system prompt and tools included.
     ///
     /// From what the provider counted last, and estimates of what has changed since; `overhead` is what system prompt
@@ -175,6 +170,46 @@ impl Run {
     /// The caps of the newest run, raised by what was allowed since.
     pub(crate) fn caps(&self) -> Caps {
         self.current.as_ref().map(|current| current.limits.caps).unwrap_or_default()
+    }
+
+    /// What the newest run and everything under it that has ended used.
+    pub(crate) fn spend(&self) -> Spend {
+        let Some(current) = &self.current else { return Spend::default() };
+        let unasked = self.working().is_some_and(|it| it.settled.is_none() && it.reply.is_none() && it.attempt == 0);
+        Spend {
+            tokens: (current.usage + current.spent).total(),
+            cost: super::plus(current.cost, current.spent_cost).unwrap_or_default(),
+            requests: u64::from(current.turns - u32::from(unasked && current.turns > 0))
+                .saturating_add(current.child_requests),
+            tool_calls: current.allowed.saturating_add(current.child_calls),
+        }
+    }
+
+    /// The same, as it is counted while an agent works.
+    pub(crate) fn tally(&self) -> Tally {
+        let Spend { requests, tool_calls, .. } = self.spend();
+        let (usage, cost) = self.current.as_ref().map_or_else(Default::default, |current| {
+            (current.usage + current.spent, super::plus(current.cost, current.spent_cost))
+        });
+        Tally { usage, cost, requests, tool_calls }
+    }
+
+    /// How long the newest run has been performed, in milliseconds: what passed while it was parked is free.
+    pub(crate) fn active_ms(&self) -> u64 {
+        self.current.as_ref().map(|current| current.active_ms).unwrap_or_default()
+    }
+
+    /// Whether a request of the open turn may be on its way.
+    pub(crate) fn is_asking(&self) -> bool {
+        self.working().is_some_and(|it| it.prepared && it.reply.is_none() && it.settled.is_none())
+    }
+
+    /// What the agents under this one were answered.
+    pub(crate) fn answers_of_others(&self) -> Vec<Answered> {
+        let asked = self.current.iter().flat_map(|current| &current.pauses);
+        let under = asked.filter(|it| Some(&it.pause.thread) != self.thread.as_ref());
+        let answered = under.filter_map(|it| Some((it.pause.id.clone(), it.answer.clone()?)));
+        answered.map(|(pause, answer)| Answered { pause, answer }).collect()
     }
 
     /// The limit that was reached, if one was.

@@ -31,7 +31,18 @@ impl Run {
         if self.thread.is_none() {
             self.thread = Some(stamped.thread.clone());
         }
+        self.pass_time(&stamped.record, stamped.at_ms);
         self.take(&stamped.record, stamped.at_ms).map_err(illegal)
+    }
+
+    /// Counts the time in which the run is performed: what passed before it was resumed is free.
+    fn pass_time(&mut self, record: &Record, at_ms: u64) {
+        let Some(current) = self.current.as_mut().filter(|current| current.outcome.is_none()) else { return };
+        let passed = at_ms.saturating_sub(current.heard_ms);
+        current.heard_ms = at_ms;
+        if !matches!(record, Record::Resumed { .. }) {
+            current.active_ms = current.active_ms.saturating_add(passed);
+        }
     }
 
     fn take(&mut self, record: &Record, at_ms: u64) -> Result<(), Why> {
@@ -65,9 +76,11 @@ impl Run {
             Record::Begun { call, key } => self.step(*call, key, StepState::Begun),
             Record::Noted { call, key, value } => self.step(*call, key, StepState::Noted(value.clone())),
             Record::Spent { usage, .. } => self.current_mut().map(|current| current.spend(*usage, None, &None)),
-            Record::ChildEnded { usage, cost, .. } => {
-                self.current_mut().map(|current| current.spend(*usage, *cost, &None))
-            }
+            Record::ChildEnded { usage, cost, requests, tool_calls, .. } => self.current_mut().map(|current| {
+                current.spend(*usage, *cost, &None);
+                current.child_requests = current.child_requests.saturating_add(*requests);
+                current.child_calls = current.child_calls.saturating_add(*tool_calls);
+            }),
             Record::Paused { pause } => self.paused(pause),
             Record::Unanswered { pause } => self.unanswered(pause),
             Record::Suspended { call, pauses } => self.suspended(*call, pauses),
@@ -131,7 +144,12 @@ impl Run {
             first_entry: self.history.len() as u64,
             began_ms: at_ms,
             ended_ms: at_ms,
+            active_ms: 0,
+            heard_ms: at_ms,
             turns: 0,
+            allowed: 0,
+            child_requests: 0,
+            child_calls: 0,
             usage: Usage::default(),
             spent: Usage::default(),
             cost: None,
@@ -280,6 +298,7 @@ impl Run {
                 let slot = self.slot_mut(call)?;
                 slot.admitted = Some(Admitted { args: Arc::clone(args), changed: *changed, replay: *replay });
                 slot.sequential = *sequential;
+                self.current_mut()?.allowed += 1;
                 Ok(())
             }
             Admission::Ask { pause, sequential } => {

@@ -85,7 +85,7 @@ impl Run {
             cost: plus(current.cost, current.spent_cost),
             turns: current.turns.saturating_sub(u32::from(asking)),
             calls: u32::try_from(current.calls.len()).unwrap_or(u32::MAX),
-            wall_ms: now_ms.saturating_sub(current.began_ms),
+            wall_ms: current.active_ms.saturating_add(now_ms.saturating_sub(current.heard_ms)),
             caps: current.limits.caps,
         }
     }

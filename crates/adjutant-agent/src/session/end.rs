@@ -15,7 +15,8 @@ use super::{
     stage::{Never, Stage},
 };
 use crate::{
-    CancelBy, DriveContext, Error, Event, EventKind, Failure, NextDrive, Outcome, Record, RunNo, RunResult, Stopper, TurnNo,
+    CancelBy, DriveContext, Error, Event, EventKind, Failure, NextDrive, Outcome, Record, RunNo, RunResult, Stopper,
+    TurnNo,
     error::chain,
     mailbox::Mailbox,
     middleware::{Judge, panicked},
@@ -180,7 +181,7 @@ impl Stage<'_> {
         self.core.log = match self.port {
             Some(mut port) => {
                 self.core.events = Some(port.take_events());
-                Some(port.into_log().await?)
+                Some(port.into_writer().await?)
             }
             None => self.log,
         };

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use adjutant_llm::{Entry, Transcript};
 
 use super::{Claim, Core, Session};
-use crate::{Error, LocalPort, Log, Record, Seq, commit, inbox::Inbox, mailbox::Mailbox, run::Tail, running::Start};
+use crate::{
+    Error, LocalPort, Record, Seq, commit, inbox::Inbox, mailbox::Mailbox, run::Tail, running::Start, writer::Writer,
+};
 
 impl Session {
     /// A session that begins with these entries, once its log is made.
@@ -44,8 +46,8 @@ pub(crate) async fn append(start: Start, claim: Claim, entries: Vec<Entry>) -> R
 
 impl Core {
     /// What the conversation begins with enters an empty log first.
-    pub(super) async fn seed(&mut self, log: Box<dyn Log>, start: &Start) -> Result<Box<dyn Log>, Error> {
-        if log.head().seq > Seq(0) || start.session.seed.is_empty() {
+    pub(super) async fn seed(&mut self, log: Writer, start: &Start) -> Result<Writer, Error> {
+        if self.run.seq() > Seq(0) || start.session.seed.is_empty() {
             return Ok(log);
         }
         self.record(start, log, Record::Seeded { entries: start.session.seed.clone() }).await
@@ -61,10 +63,10 @@ impl Core {
         }
     }
 
-    async fn record(&mut self, start: &Start, log: Box<dyn Log>, record: Record) -> Result<Box<dyn Log>, Error> {
+    async fn record(&mut self, start: &Start, log: Writer, record: Record) -> Result<Writer, Error> {
         let (mailbox, inbox) = (Arc::new(Mailbox::closed()), Arc::<Inbox>::default());
         let mut port = LocalPort::observed(Arc::clone(&start.setup), log, mailbox, inbox);
         commit(&mut self.run, &mut port, vec![record]).await?;
-        port.into_log().await
+        port.into_writer().await
     }
 }

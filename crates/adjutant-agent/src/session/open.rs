@@ -6,10 +6,12 @@ use futures_util::StreamExt;
 
 use super::{Claim, Core};
 use crate::{
-    CancelBy, Error, Events, LocalPort, Log, Record, Run, Seq, Setup, Stamped, commit, drive,
+    CancelBy, Error, Events, LocalPort, Record, Run, Seq, Setup, Stamped, commit, drive,
     inbox::Inbox,
     mailbox::Mailbox,
     running::{Begin, Start},
+    scope::Threads,
+    writer::Writer,
 };
 
 /// Reads the log of a session, if it was not read yet, and shows what it holds.
@@ -24,7 +26,7 @@ pub(crate) async fn look(start: Start, claim: Claim) -> Result<(), Error> {
 
 impl Core {
     /// The log, with its fold at hand. A fold that may be behind its log is made again.
-    pub(super) async fn open(&mut self, start: &Start) -> Result<Box<dyn Log>, Error> {
+    pub(super) async fn open(&mut self, start: &Start) -> Result<Writer, Error> {
         if let Some(log) = self.log.take() {
             return Ok(log);
         }
@@ -41,10 +43,11 @@ impl Core {
     }
 
     /// Takes the log over, folds all of it, and shows each record of the thread to `see`.
-    async fn fold(&mut self, start: &Start, mut see: impl FnMut(&Arc<Stamped>)) -> Result<Box<dyn Log>, Error> {
+    async fn fold(&mut self, start: &Start, mut see: impl FnMut(&Arc<Stamped>)) -> Result<Writer, Error> {
         let (id, journal) = (start.session.id(), start.session.journal());
         let log = journal.own(id).await?;
         self.run = Run::new();
+        let mut threads = Threads::default();
         let mut records = journal.read(id, Seq(0));
         while let Some(stamped) = records.next().await {
             let stamped = stamped?;
@@ -52,16 +55,17 @@ impl Core {
                 self.run.apply(&stamped)?;
                 see(&stamped);
             }
+            threads.fold(&stamped, &start.setup.who.thread)?;
         }
-        Ok(log)
+        Ok(Writer::new(log, id.clone(), threads))
     }
 
     /// Ends a run that the program before this one, or a dropped future, has left open.
-    async fn close(&mut self, log: Box<dyn Log>, setup: &Arc<Setup>) -> Result<Box<dyn Log>, Error> {
+    async fn close(&mut self, log: Writer, setup: &Arc<Setup>) -> Result<Writer, Error> {
         let mut port = LocalPort::observed(Arc::clone(setup), log, Arc::new(Mailbox::closed()), Arc::default());
         commit(&mut self.run, &mut port, vec![Record::CancelAsked { by: CancelBy::Shutdown }]).await?;
         drive(&mut self.run, &mut port).await?;
-        port.into_log().await
+        port.into_writer().await
     }
 
     /// A new port on the same log, for a drive that was left in its middle: what is in flight is dropped, and what was

@@ -11,11 +11,12 @@ use tracing::{Instrument, Span};
 
 use super::{Claim, Core, stage::Stage};
 use crate::{
-    Error, Log, Outcome, RunResult,
+    Error, Outcome, RunResult,
     inbox::Inbox,
     mailbox::Mailbox,
     middleware::panicked,
     running::{Begin, Start},
+    writer::Writer,
 };
 
 /// Performs one run of a session from its prompt to its end.
@@ -98,12 +99,14 @@ impl Core {
     }
 
     /// Whether the session can begin what is asked of it; the log is kept for later if it cannot.
-    fn check(&mut self, start: &Start, log: Box<dyn Log>) -> Result<Box<dyn Log>, Error> {
+    fn check(&mut self, start: &Start, log: Writer) -> Result<Writer, Error> {
         let waiting = || self.run.pauses().map(|pause| pause.id.clone()).collect::<Vec<_>>();
         let refused = match &start.begin {
             Begin::Run { .. } if self.run.is_open() => Some(Error::paused(waiting())),
             Begin::Run { prompts, .. } if prompts.is_empty() => self.nothing_to_answer(start),
             Begin::Run { .. } => None,
+            // What the agents under another one wait for was matched where it was answered.
+            Begin::Resume { .. } if start.setup.within.is_some() => None,
             Begin::Resume { answers } => self.run.mismatch(answers, start.setup.world.now_ms()).map(Error::answers),
             Begin::Cancel if !self.run.is_open() => Some(Error::answers("no run is open")),
             Begin::Cancel => None,

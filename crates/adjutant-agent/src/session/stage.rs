@@ -10,11 +10,12 @@ use adjutant_tool::Cancel;
 
 use super::Core;
 use crate::{
-    CancelBy, Error, EventKind, Failure, HookContext, LocalPort, Log, Outcome, Point, Record, RunNo, Setup, Verdict,
-    commit, drive,
+    CancelBy, Error, EventKind, Failure, HookContext, LocalPort, Outcome, Point, Record, RunNo, Setup, Verdict, commit,
+    drive,
     inbox::Inbox,
     mailbox::Mailbox,
     running::{Begin, Start},
+    writer::Writer,
 };
 
 /// One drive on its way.
@@ -26,7 +27,7 @@ pub(super) struct Stage<'s> {
     pub(super) mailbox: &'s Arc<Mailbox>,
     pub(super) inbox: &'s Arc<Inbox>,
     /// The log, until a port has it.
-    pub(super) log: Option<Box<dyn Log>>,
+    pub(super) log: Option<Writer>,
     pub(super) port: Option<LocalPort>,
     /// The run that the drive is about.
     pub(super) run: RunNo,
@@ -55,7 +56,7 @@ impl<'s> Stage<'s> {
     pub(super) fn new(
         core: &'s mut Core,
         start: &'s Start,
-        log: Box<dyn Log>,
+        log: Writer,
         mailbox: &'s Arc<Mailbox>,
         inbox: &'s Arc<Inbox>,
     ) -> Self {

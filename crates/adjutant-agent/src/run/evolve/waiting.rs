@@ -96,10 +96,13 @@ impl Run {
         let Some(asked) = self.asked_mut(id)? else { return Ok(()) };
         asked.answer = Some(answer.clone());
         let pause = Arc::clone(&asked.pause);
-        let is_own = self.is_own(&pause);
+        if !self.is_own(&pause) {
+            // It is a child's: the child's own thread says what it means.
+            return Ok(());
+        }
         let current = self.current_mut()?;
         match (pause.ask.kind, answer) {
-            (AskKind::Approval, Answer::Approve { for_run: true, .. }) if is_own && pause.key.is_none() => {
+            (AskKind::Approval, Answer::Approve { for_run: true, .. }) if pause.key.is_none() => {
                 current.approved.extend(pause.call.iter().map(|call| call.name.clone()));
             }
             (AskKind::Limit, Answer::Extend { by, .. }) => current.extend(&pause, *by),

@@ -1,0 +1,46 @@
+//! Agents under other agents: what is taken from a configuration, and an agent without a model of its own.
+
+use std::sync::Arc;
+
+use adjutant_llm::{Chunk, ChunkStream, Error, ErrorKind, Model, ModelInfo, Request};
+use futures_util::stream;
+
+use super::Agent;
+use crate::{Limits, LogId, MemoryJournal, Setup, session::Session};
+
+/// Stands for the model of whoever opens the agent.
+#[derive(Debug)]
+struct Inherited(ModelInfo);
+
+impl Agent {
+    /// An agent of this name that takes the model of whoever opens it.
+    ///
+    /// By itself it cannot run: its runs fail until it is given a model.
+    pub fn inheriting(name: impl Into<Arc<str>>) -> Self {
+        let agent = Self::new(Inherited(ModelInfo::new("inherited/model"))).name(name);
+        agent.with(|setup| Setup { inherits: true, ..setup })
+    }
+
+    /// What it performs with, and its limits.
+    pub(crate) fn into_config(self) -> (Setup, Limits) {
+        (Arc::unwrap_or_clone(self.setup), self.limits)
+    }
+
+    /// An agent of this configuration, in a session of its own.
+    pub(crate) fn of_config(setup: Setup, limits: Limits) -> Self {
+        let session = Arc::new(Session::new(LogId("".into()), Arc::new(MemoryJournal::new())));
+        Self { setup: Arc::new(setup), limits, journal: None, session }
+    }
+}
+
+impl Model for Inherited {
+    fn info(&self) -> &ModelInfo {
+        &self.0
+    }
+
+    fn stream(&self, _: Request) -> ChunkStream {
+        let message = "the agent has no model of its own, and nobody has opened it";
+        let failure: Result<Chunk, Error> = Err(Error::new(ErrorKind::Config, message));
+        Box::pin(stream::iter([failure]))
+    }
+}

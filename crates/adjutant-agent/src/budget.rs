@@ -1,0 +1,288 @@
+//! Budgets: a tree of what may be spent. A request reserves from its own node and all above before it is made.
+
+pub(crate) mod notice;
+mod tree;
+
+use std::{
+    fmt,
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll},
+};
+
+use adjutant_llm::NanoUsd;
+
+use crate::{Caps, Limit};
+use tree::{Decided, NodeId, Tree};
+
+/// What is spent, or held to be spent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Spend {
+    /// Tokens, input and output together.
+    pub tokens: u64,
+    /// Money.
+    pub cost: NanoUsd,
+    /// Requests to models.
+    pub requests: u64,
+    /// Calls of tools.
+    pub tool_calls: u64,
+}
+
+/// What a request needs: a fixed part, and output that may be cut to what is left.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Bid {
+    /// What it spends in any case.
+    pub fixed: Spend,
+    /// How many output tokens it needs at least.
+    pub least_output: u64,
+    /// How many output tokens it takes at most.
+    pub most_output: u64,
+    /// What a million output tokens cost.
+    pub output_price: NanoUsd,
+    /// Whether the caps of the node itself do not count, only those above: for a last word.
+    pub overdraws: bool,
+}
+
+/// A node of a tree of budgets: a run, under the run that opened its agent. Cheap to clone.
+///
+/// Invariant: in every node, what is spent and held is at most its cap, as long as what is settled is at most what was
+/// reserved. Dropping the last clone of a node removes it; what it spent stays spent above.
+#[derive(Clone)]
+pub struct Budget {
+    node: Arc<Node>,
+}
+
+/// A node's place, given back when it is dropped.
+struct Node {
+    tree: Arc<Mutex<Tree>>,
+    id: NodeId,
+    /// Keeps the places above.
+    _up: Option<Budget>,
+}
+
+/// Something held for a request until it is settled; dropped without that, it counts as spent.
+#[must_use = "what is not settled counts as spent"]
+pub struct Reservation {
+    budget: Budget,
+    held: Spend,
+    output: u64,
+    settled: bool,
+}
+
+/// A place among the agents that may run at a time, until it is dropped.
+#[must_use = "the place is given back when this is dropped"]
+pub struct Seat {
+    budget: Budget,
+}
+
+/// The future of [`Budget::reserve`].
+struct Reserving {
+    budget: Budget,
+    bid: Bid,
+    ticket: Option<u64>,
+}
+
+impl Spend {
+    /// So many tokens.
+    pub fn tokens(tokens: u64) -> Self {
+        Self { tokens, ..Self::default() }
+    }
+
+    /// Both together; saturates.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            tokens: self.tokens.saturating_add(other.tokens),
+            cost: self.cost + other.cost,
+            requests: self.requests.saturating_add(other.requests),
+            tool_calls: self.tool_calls.saturating_add(other.tool_calls),
+        }
+    }
+
+    /// This without the other; never below nothing.
+    #[must_use]
+    pub fn minus(self, other: Self) -> Self {
+        Self {
+            tokens: self.tokens.saturating_sub(other.tokens),
+            cost: NanoUsd(self.cost.0.saturating_sub(other.cost.0)),
+            requests: self.requests.saturating_sub(other.requests),
+            tool_calls: self.tool_calls.saturating_sub(other.tool_calls),
+        }
+    }
+}
+
+impl From<Spend> for Bid {
+    fn from(fixed: Spend) -> Self {
+        Self { fixed, ..Self::default() }
+    }
+}
+
+impl Budget {
+    /// The budget of a first run, of which something may be spent already.
+    pub fn root(caps: Caps, spent: Spend) -> Self {
+        let (tree, id) = Tree::new(caps, spent);
+        Self { node: Arc::new(Node { tree: Arc::new(Mutex::new(tree)), id, _up: None }) }
+    }
+
+    /// The budget of a run under this one; what it has spent already counts here and above too.
+    #[must_use]
+    pub fn child(&self, caps: Caps, spent: Spend) -> Self {
+        let id = self.tree().add(self.node.id, caps, spent);
+        Self { node: Arc::new(Node { tree: Arc::clone(&self.node.tree), id, _up: Some(self.clone()) }) }
+    }
+
+    /// Holds what a request needs. Waits in line while others hold what may be given back.
+    ///
+    /// Cancel: nothing is held.
+    ///
+    /// # Errors
+    /// The limit that leaves too little, whatever is given back.
+    pub fn reserve<B: Into<Bid>>(&self, bid: B) -> impl Future<Output = Result<Reservation, Limit>> + Send + use<B> {
+        Reserving { budget: self.clone(), bid: bid.into(), ticket: None }
+    }
+
+    /// Counts what was spent without having been held.
+    pub fn spend(&self, spent: Spend) {
+        self.tree().spend(self.node.id, spent);
+    }
+
+    /// Counts one call of a tool, if it is allowed.
+    ///
+    /// # Errors
+    /// `ToolCalls` if there may be no more, here or above.
+    pub fn take_call(&self) -> Result<(), Limit> {
+        self.tree().take_call(self.node.id)
+    }
+
+    /// Takes a place among the agents that may run at a time.
+    ///
+    /// # Errors
+    /// `Agents` if there is none, here or above.
+    pub fn take_seat(&self) -> Result<Seat, Limit> {
+        self.tree().take_seat(self.node.id)?;
+        Ok(Seat { budget: self.clone() })
+    }
+
+    /// Whether agents may stand one level below this one.
+    ///
+    /// # Errors
+    /// `Depth` if that is too deep, for this node or one above.
+    pub fn may_nest(&self) -> Result<(), Limit> {
+        self.tree().may_nest(self.node.id)
+    }
+
+    /// Changes what may be spent here.
+    pub fn set_caps(&self, caps: Caps) {
+        self.tree().set_caps(self.node.id, caps);
+    }
+
+    /// What was spent here and below.
+    pub fn spent(&self) -> Spend {
+        self.tree().spent(self.node.id)
+    }
+
+    /// What is held here and below.
+    pub fn held(&self) -> Spend {
+        self.tree().held(self.node.id)
+    }
+
+    /// The limit that leaves no further request, here or above.
+    pub fn exhausted(&self) -> Option<Limit> {
+        self.tree().exhausted(self.node.id)
+    }
+
+    /// The limit here or above that is used up most: how much of it, and what it is.
+    pub fn tightest(&self) -> Option<(Limit, u64, u64)> {
+        self.tree().tightest(self.node.id)
+    }
+
+    fn tree(&self) -> MutexGuard<'_, Tree> {
+        self.node.tree.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Reservation {
+    /// How many output tokens the request may ask for.
+    pub fn output(&self) -> u64 {
+        self.output
+    }
+
+    /// What is held.
+    pub fn held(&self) -> Spend {
+        self.held
+    }
+
+    /// Gives back what is held, and counts what was really spent.
+    pub fn settle(mut self, actual: Spend) {
+        self.settled = true;
+        self.budget.tree().settle(self.budget.node.id, self.held, actual);
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        if !self.settled {
+            self.budget.tree().settle(self.budget.node.id, self.held, self.held);
+        }
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.budget.tree().leave_seat(self.budget.node.id);
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        self.tree.lock().unwrap_or_else(PoisonError::into_inner).remove(self.id);
+    }
+}
+
+impl Future for Reserving {
+    type Output = Result<Reservation, Limit>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = &mut *self;
+        let mut tree = this.budget.tree();
+        let ticket = *this.ticket.get_or_insert_with(|| tree.enter(this.budget.node.id, this.bid));
+        let decided = match tree.look(ticket, cx.waker()) {
+            Some(decided) => decided,
+            None => return Poll::Pending,
+        };
+        drop(tree);
+        this.ticket = None;
+        Poll::Ready(match decided {
+            Decided::Held { held, output } => {
+                Ok(Reservation { budget: this.budget.clone(), held, output, settled: false })
+            }
+            Decided::Refused(limit) => Err(limit),
+        })
+    }
+}
+
+impl Drop for Reserving {
+    fn drop(&mut self) {
+        if let Some(ticket) = self.ticket {
+            self.budget.tree().leave(ticket);
+        }
+    }
+}
+
+impl fmt::Debug for Budget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Budget").field("spent", &self.spent()).field("held", &self.held()).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Reservation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reservation").field("held", &self.held).field("output", &self.output).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Seat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Seat").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,41 @@
+//! What the model is told when most of a budget is spent: once in a run, recorded like any other reminder.
+
+use std::time::Duration;
+
+use adjutant_llm::{Edit, NanoUsd};
+use serde_json::json;
+
+use super::Budget;
+use crate::{Action, Limit, Memo, Run};
+
+/// The key of the memo that says in which run it was told.
+const KEY: &str = "budget";
+/// From which share on it is told, in percent.
+const TELL_PERCENT: u128 = 80;
+
+/// The reminder that belongs into the next request, and the memo that keeps it from coming twice.
+///
+/// `active_ms` is how long the run has been performed.
+pub(crate) fn notice(run: &Run, budget: Option<&Budget>, active_ms: u64) -> Option<(Edit, Memo)> {
+    let time = run.caps().wall_ms.map(|cap| (Limit::Time, active_ms, cap));
+    let percent = |(_, spent, cap): &(Limit, u64, u64)| u128::from(*spent) * 100 / u128::from((*cap).max(1));
+    let uses = budget.and_then(Budget::tightest).into_iter().chain(time);
+    let (limit, spent, cap) = uses.max_by_key(percent)?;
+    let share = percent(&(limit.clone(), spent, cap));
+    let told = || run.memos().get(KEY).and_then(|memo| memo.get("run")?.as_u64()) == Some(run.run().0);
+    if share < TELL_PERCENT || run.is_last() || told() {
+        return None;
+    }
+    let amount = |amount: u64| match limit {
+        Limit::Money => NanoUsd(amount).to_string(),
+        Limit::Time => format!("{:?}", Duration::from_millis(amount)),
+        _ => amount.to_string(),
+    };
+    let text = format!(
+        "{share} % of the limit of {limit} is used: {} of {}. Finish what matters most and answer with what you have.",
+        amount(spent),
+        amount(cap),
+    );
+    let memo = Memo { key: KEY.into(), value: json!({ "run": run.run().0 }) };
+    Some((Action::reminder(KEY, text.into()), memo))
+}

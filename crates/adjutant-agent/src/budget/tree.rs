@@ -1,0 +1,291 @@
+//! The tree behind budgets: one lock, no waiting. Every operation walks up from a node, and the line from its front.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    task::Waker,
+};
+
+use adjutant_llm::NanoUsd;
+
+use super::{Bid, Spend};
+use crate::{Caps, Limit};
+
+/// The place of a node in its tree.
+pub(super) type NodeId = usize;
+
+/// The first node.
+const ROOT: NodeId = 0;
+
+/// All nodes of a tree, and who waits in line.
+#[derive(Debug)]
+pub(super) struct Tree {
+    nodes: Vec<Node>,
+    free: Vec<NodeId>,
+    /// Who waits, in the order of arrival.
+    line: BTreeMap<u64, Waiting>,
+    /// What was decided and not heard yet, with the node that asked.
+    decided: BTreeMap<u64, (NodeId, Decided)>,
+    tickets: u64,
+}
+
+#[derive(Debug)]
+struct Node {
+    up: Option<NodeId>,
+    caps: Caps,
+    spent: Spend,
+    held: Spend,
+    /// How many agents run below.
+    agents: u32,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    node: NodeId,
+    bid: Bid,
+    waker: Option<Waker>,
+}
+
+/// What became of a wish.
+#[derive(Debug)]
+pub(super) enum Decided {
+    /// It is held.
+    Held { held: Spend, output: u64 },
+    /// There will never be enough.
+    Refused(Limit),
+}
+
+/// Whether there is room for a bid.
+enum Room {
+    Fits(u64),
+    Full(NodeId),
+    Never(Limit),
+}
+
+impl Tree {
+    pub(super) fn new(caps: Caps, spent: Spend) -> (Self, NodeId) {
+        let root = Node { up: None, caps, spent, held: Spend::default(), agents: 0 };
+        let (line, decided) = (BTreeMap::new(), BTreeMap::new());
+        (Self { nodes: vec![root], free: Vec::new(), line, decided, tickets: 0 }, ROOT)
+    }
+
+    pub(super) fn add(&mut self, up: NodeId, caps: Caps, spent: Spend) -> NodeId {
+        let node = Node { up: Some(up), caps, spent: Spend::default(), held: Spend::default(), agents: 0 };
+        let id = match self.free.pop() {
+            Some(id) => {
+                self.nodes[id] = node;
+                id
+            }
+            None => {
+                self.nodes.push(node);
+                self.nodes.len() - 1
+            }
+        };
+        self.spend(id, spent);
+        id
+    }
+
+    /// A node that nobody holds: nothing is held in it and nobody waits for it.
+    pub(super) fn remove(&mut self, id: NodeId) {
+        if id != ROOT {
+            self.free.push(id);
+        }
+    }
+
+    pub(super) fn set_caps(&mut self, id: NodeId, caps: Caps) {
+        self.nodes[id].caps = caps;
+        self.serve();
+    }
+
+    pub(super) fn spent(&self, id: NodeId) -> Spend {
+        self.nodes[id].spent
+    }
+
+    pub(super) fn held(&self, id: NodeId) -> Spend {
+        self.nodes[id].held
+    }
+
+    pub(super) fn spend(&mut self, id: NodeId, spent: Spend) {
+        self.change(id, |node| node.spent = node.spent.plus(spent));
+        self.serve();
+    }
+
+    pub(super) fn settle(&mut self, id: NodeId, held: Spend, actual: Spend) {
+        self.change(id, |node| {
+            node.held = node.held.minus(held);
+            node.spent = node.spent.plus(actual);
+        });
+        self.serve();
+    }
+
+    pub(super) fn take_call(&mut self, id: NodeId) -> Result<(), Limit> {
+        let full = |node: &Node| node.caps.tool_calls.is_some_and(|cap| node.spent.tool_calls >= cap);
+        if self.path(id).any(|(_, node)| full(node)) {
+            return Err(Limit::ToolCalls);
+        }
+        self.change(id, |node| node.spent.tool_calls = node.spent.tool_calls.saturating_add(1));
+        Ok(())
+    }
+
+    pub(super) fn take_seat(&mut self, id: NodeId) -> Result<(), Limit> {
+        if self.path(id).any(|(_, node)| node.caps.agents.is_some_and(|cap| node.agents >= cap)) {
+            return Err(Limit::Agents);
+        }
+        self.change(id, |node| node.agents = node.agents.saturating_add(1));
+        Ok(())
+    }
+
+    pub(super) fn leave_seat(&mut self, id: NodeId) {
+        self.change(id, |node| node.agents = node.agents.saturating_sub(1));
+    }
+
+    pub(super) fn may_nest(&self, id: NodeId) -> Result<(), Limit> {
+        let deep = |(above, (_, node)): (u16, (NodeId, &Node))| node.caps.depth.is_some_and(|cap| above >= cap);
+        if (0_u16..).zip(self.path(id)).any(deep) { Err(Limit::Depth) } else { Ok(()) }
+    }
+
+    pub(super) fn exhausted(&self, id: NodeId) -> Option<Limit> {
+        self.path(id).find_map(|(_, node)| {
+            let full = |(_, spent, cap): &(Limit, u64, u64)| spent >= cap;
+            node.uses().find(full).map(|(limit, ..)| limit)
+        })
+    }
+
+    pub(super) fn tightest(&self, id: NodeId) -> Option<(Limit, u64, u64)> {
+        let share = |(_, spent, cap): &(Limit, u64, u64)| u128::from(*spent) * 1_000_000 / u128::from((*cap).max(1));
+        let calls = |node: &Node| Some((Limit::ToolCalls, node.spent.tool_calls, node.caps.tool_calls?));
+        self.path(id).flat_map(|(_, node)| node.uses().chain(calls(node))).max_by_key(share)
+    }
+
+    /// Joins the line; whoever can be served is served.
+    pub(super) fn enter(&mut self, node: NodeId, bid: Bid) -> u64 {
+        self.tickets += 1;
+        self.line.insert(self.tickets, Waiting { node, bid, waker: None });
+        let ticket = self.tickets;
+        self.serve();
+        ticket
+    }
+
+    /// What was decided; the waker is woken when it is.
+    pub(super) fn look(&mut self, ticket: u64, waker: &Waker) -> Option<Decided> {
+        if let Some(waiting) = self.line.get_mut(&ticket) {
+            waiting.waker = Some(waker.clone());
+        }
+        self.decided.remove(&ticket).map(|(_, decided)| decided)
+    }
+
+    /// Leaves the line; what was held is given back.
+    pub(super) fn leave(&mut self, ticket: u64) {
+        self.line.remove(&ticket);
+        if let Some((node, Decided::Held { held, .. })) = self.decided.remove(&ticket) {
+            self.change(node, |node| node.held = node.held.minus(held));
+        }
+        self.serve();
+    }
+
+    /// Serves the line from its front: nobody overtakes where someone before them waits.
+    fn serve(&mut self) {
+        let mut full: BTreeSet<NodeId> = BTreeSet::new();
+        let mut at = 0;
+        while let Some((&ticket, waiting)) = self.line.range(at..).next() {
+            at = ticket + 1;
+            let (node, bid) = (waiting.node, waiting.bid);
+            if !full.is_empty() && self.path(node).any(|(id, _)| full.contains(&id)) {
+                continue;
+            }
+            let decided = match self.room(node, &bid) {
+                Room::Full(ROOT) => return,
+                Room::Full(id) => {
+                    full.insert(id);
+                    continue;
+                }
+                Room::Never(limit) => Decided::Refused(limit),
+                Room::Fits(output) => {
+                    let held = bid.spend(output);
+                    self.change(node, |node| node.held = node.held.plus(held));
+                    Decided::Held { held, output }
+                }
+            };
+            let waiting = self.line.remove(&ticket);
+            self.decided.insert(ticket, (node, decided));
+            waiting.and_then(|waiting| waiting.waker).into_iter().for_each(Waker::wake);
+        }
+    }
+
+    fn room(&self, id: NodeId, bid: &Bid) -> Room {
+        let least = bid.spend(bid.least_output);
+        let (mut output, mut full) = (bid.most_output.max(bid.least_output), None);
+        for (at, node) in self.path(id) {
+            if bid.overdraws && at == id {
+                continue;
+            }
+            let needs = [
+                (Limit::Tokens, node.caps.tokens, node.spent.tokens, node.held.tokens, least.tokens),
+                (Limit::Money, node.caps.cost.map(|it| it.0), node.spent.cost.0, node.held.cost.0, least.cost.0),
+                (Limit::Requests, node.caps.requests, node.spent.requests, node.held.requests, least.requests),
+            ];
+            for (limit, cap, spent, held, need) in needs {
+                let Some(cap) = cap else { continue };
+                let left = cap.saturating_sub(spent);
+                if need > left {
+                    return Room::Never(limit);
+                }
+                let now = left.saturating_sub(held);
+                if need > now {
+                    full = full.or(Some(at));
+                    continue;
+                }
+                output = output.min(bid.output_within(&limit, now));
+            }
+        }
+        match full {
+            Some(id) => Room::Full(id),
+            None => Room::Fits(output),
+        }
+    }
+
+    /// A node and all above it.
+    fn path(&self, id: NodeId) -> impl Iterator<Item = (NodeId, &Node)> {
+        std::iter::successors(Some(id), |id| self.nodes[*id].up).map(|id| (id, &self.nodes[id]))
+    }
+
+    fn change(&mut self, id: NodeId, change: impl Fn(&mut Node)) {
+        let mut next = Some(id);
+        while let Some(id) = next {
+            let node = &mut self.nodes[id];
+            change(node);
+            next = node.up;
+        }
+    }
+}
+
+impl Node {
+    /// The caps on requests, with what was spent of them.
+    fn uses(&self) -> impl Iterator<Item = (Limit, u64, u64)> + use<> {
+        let Node { caps, spent, .. } = self;
+        let tokens = caps.tokens.map(|cap| (Limit::Tokens, spent.tokens, cap));
+        let cost = caps.cost.map(|cap| (Limit::Money, spent.cost.0, cap.0));
+        let requests = caps.requests.map(|cap| (Limit::Requests, spent.requests, cap));
+        [tokens, cost, requests].into_iter().flatten()
+    }
+}
+
+impl Bid {
+    /// What it spends with so much output.
+    fn spend(&self, output: u64) -> Spend {
+        let cost = u128::from(output) * u128::from(self.output_price.0);
+        let cost = NanoUsd(u64::try_from(cost.div_ceil(1_000_000)).unwrap_or(u64::MAX));
+        self.fixed.plus(Spend { tokens: output, cost, ..Spend::default() })
+    }
+
+    /// How much output fits, if so much of a limit is left.
+    fn output_within(&self, limit: &Limit, left: u64) -> u64 {
+        match limit {
+            Limit::Tokens => left.saturating_sub(self.fixed.tokens),
+            Limit::Money if self.output_price.0 > 0 => {
+                let left = u128::from(left.saturating_sub(self.fixed.cost.0)) * 1_000_000;
+                u64::try_from(left / u128::from(self.output_price.0)).unwrap_or(u64::MAX)
+            }
+            _ => u64::MAX,
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Where a port shows what happens: to its own reader first, then to the readers of every agent above.
+
+use std::{
+    collections::HashSet,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    task::{Context, Poll},
+};
+
+use adjutant_llm::Warning;
+use adjutant_tool::Cancel;
+
+use super::{Setup, early::Early};
+use crate::{Event, EventKind, Events, RunNo, Seq, Stamped, TurnNo, mailbox::Mailbox, snapshot::Seen};
+
+/// How many different warnings a run remembers having shown.
+const MAX_WARNINGS: usize = 256;
+
+/// Where in a conversation something happens.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Place {
+    pub(crate) run: RunNo,
+    pub(crate) turn: TurnNo,
+}
+
+/// Where acts show what happens, and what they perform with.
+#[derive(Debug)]
+pub(crate) struct Feed {
+    pub(crate) setup: Arc<Setup>,
+    mailbox: Arc<Mailbox>,
+    /// The boxes of the agents above, the nearest first.
+    above: Arc<[Arc<Mailbox>]>,
+    /// The place of this feed among those that wait for room in the first agent's box.
+    ticket: u64,
+    shown: Mutex<HashSet<Warning>>,
+    events: Mutex<Events>,
+    newest: Arc<AtomicU64>,
+    /// The wish to stop what the port performs.
+    pub(super) stop: Cancel,
+    pub(super) early: Early,
+    /// What can be seen of the conversation while it goes on.
+    pub(crate) seen: Arc<Seen>,
+}
+
+impl Feed {
+    pub(super) fn new(setup: Arc<Setup>, mailbox: Arc<Mailbox>, newest: Arc<AtomicU64>, seen: Arc<Seen>) -> Self {
+        let above = setup.within.as_ref().map_or_else(|| Arc::from([]), |within| Arc::clone(within.above()));
+        let ticket = above.last().map_or(0, |first| first.ticket());
+        let events = Mutex::new(Events::of(Arc::clone(&setup.who)));
+        let (stop, early) = (Cancel::new(), Early::default());
+        Self { setup, mailbox, above, ticket, shown: Mutex::default(), events, newest, stop, early, seen }
+    }
+
+    /// Whether anyone looks.
+    pub(crate) fn is_open(&self) -> bool {
+        self.mailbox.is_open() || self.above.iter().any(|above| above.is_open())
+    }
+
+    /// Whether what is recorded here comes too late.
+    pub(crate) fn is_fenced(&self) -> bool {
+        self.setup.within.as_ref().is_some_and(|within| within.is_fenced())
+    }
+
+    /// The boxes that an agent under this one shows to as well, the nearest first.
+    pub(crate) fn boxes(&self) -> Arc<[Arc<Mailbox>]> {
+        std::iter::once(&self.mailbox).chain(&*self.above).cloned().collect()
+    }
+
+    /// Shows the events of a record; called in the order of the log.
+    pub(crate) fn show_record(&self, stamped: &Stamped) {
+        let mut events = self.events();
+        if self.is_open() {
+            events.fold(stamped, |event| {
+                self.push(event);
+            });
+        } else {
+            events.learn(stamped);
+        }
+        drop(events);
+        // Afterwards: a reader goes on from the newest record it has seen.
+        self.newest.store(stamped.seq.0, Ordering::Release);
+    }
+
+    /// What the events of later records need to know.
+    pub(super) fn events(&self) -> MutexGuard<'_, Events> {
+        self.events.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The newest record that was shown.
+    pub(super) fn newest(&self) -> Seq {
+        Seq(self.newest.load(Ordering::Acquire))
+    }
+
+    /// Shows something; says whether the reader that counts has fallen behind.
+    pub(crate) fn show(&self, place: Place, at_ms: u64, kind: EventKind) -> bool {
+        self.push(self.event(place, at_ms, kind))
+    }
+
+    /// Shows progress of a call, from whatever task.
+    pub(crate) fn show_progress(&self, place: Place, at_ms: u64, kind: EventKind) {
+        let event = self.event(place, at_ms, kind);
+        let Some((first, between)) = self.above.split_last() else { return self.mailbox.push_progress(event) };
+        for nearer in std::iter::once(&self.mailbox).chain(between).filter(|nearer| nearer.is_open()) {
+            nearer.push_progress(event.clone());
+        }
+        first.push_progress(event);
+    }
+
+    /// Shows a warning, once.
+    pub(crate) fn warn(&self, place: Place, at_ms: u64, warning: &Warning) {
+        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        if shown.len() < MAX_WARNINGS && shown.insert(warning.clone()) {
+            drop(shown);
+            self.show(place, at_ms, EventKind::Warning { warning: warning.clone() });
+        }
+    }
+
+    /// Waits until there is room for another delta: in the box of the first agent, whoever reads the others.
+    pub(crate) fn poll_room(&self, cx: &Context<'_>) -> Poll<()> {
+        self.above.last().unwrap_or(&self.mailbox).poll_room(self.ticket, cx)
+    }
+
+    fn event(&self, place: Place, at_ms: u64, kind: EventKind) -> Event {
+        let who = Arc::clone(&self.setup.who);
+        // Not the newest record when the act began: a reader goes on from the newest one it has seen.
+        let seq = self.newest();
+        Event { seq, at_ms, run: place.run, turn: place.turn, who, kind }
+    }
+
+    fn push(&self, event: Event) -> bool {
+        let Some((first, between)) = self.above.split_last() else { return self.mailbox.push(event) };
+        for nearer in std::iter::once(&self.mailbox).chain(between).filter(|nearer| nearer.is_open()) {
+            nearer.push_from_afar(event.clone());
+        }
+        first.push_from_afar(event)
+    }
+}

@@ -1,0 +1,185 @@
+//! What requests and calls need of a budget: held before they begin, settled when they have ended.
+
+use std::sync::Arc;
+
+use adjutant_llm::{CallResult, Edit, Estimate, ModelInfo, NanoUsd, Price, Request, Status, TokenCounter, Usage};
+use adjutant_tool::Cancel;
+
+use super::{LocalPort, Performed};
+use crate::{
+    ActId, Admission, Bid, Budget, Limit, Memo, Record, Reservation, Run, Spend, TurnNo, budget::notice::notice,
+};
+
+/// How many output tokens a request needs at least; with less left, it is not made.
+const LEAST_OUTPUT: u64 = 256;
+/// How many output tokens the last turn of a run may have, beyond the run's own caps.
+const LAST_OUTPUT: u64 = 2_048;
+/// How many tokens a tool's declaration has besides its texts.
+const TOOL_FRAME: u64 = 8;
+
+/// The money behind a request.
+pub(super) struct Fund {
+    budget: Budget,
+    bid: Bid,
+    asked: u64,
+    /// Whether the run knows of a limit that was reached.
+    reached: bool,
+    last: bool,
+}
+
+/// Counts the calls that are let through.
+pub(super) struct Counter {
+    budget: Option<Budget>,
+    reached: bool,
+}
+
+impl LocalPort {
+    /// What a request needs, if anything is limited.
+    pub(super) fn fund(&self, run: &Run, request: &Request) -> Option<Fund> {
+        let budget = self.budget()?.clone();
+        let (bid, last) = (self.bid(run, request), run.is_last());
+        Some(Fund { budget, asked: bid.most_output, bid, reached: run.reached().is_some(), last })
+    }
+
+    pub(super) fn bid(&self, run: &Run, request: &Request) -> Bid {
+        let (model, _) = self.setup.chosen(run.chosen_model());
+        let info = model.info();
+        let input = run.context_tokens(overhead(request));
+        let asked = request.options.max_output_tokens.unwrap_or(info.max_output_tokens);
+        let most = if run.is_last() { asked.min(LAST_OUTPUT) } else { asked };
+        let (input_cost, output_price) = prices(info, input);
+        Bid {
+            fixed: Spend { tokens: input, cost: input_cost, requests: 1, tool_calls: 0 },
+            least_output: LEAST_OUTPUT.min(most),
+            most_output: most,
+            output_price,
+            overdraws: run.is_last(),
+        }
+    }
+
+    /// Counts the calls of this run.
+    pub(super) fn counter(&self, run: &Run) -> Counter {
+        Counter { budget: self.budget().cloned(), reached: run.reached().is_some() }
+    }
+
+    /// What the model is told about what is used up, if it is time.
+    pub(super) fn notice(&self, run: &Run) -> Option<(Edit, Memo)> {
+        self.purse.is_open().then(|| notice(run, self.budget(), self.active_ms()))?
+    }
+
+    pub(super) fn noticed(&self, run: &Run, performed: Performed) -> Performed {
+        notify(performed, self.notice(run))
+    }
+}
+
+/// Puts a reminder after everything that the next request shows.
+pub(super) fn notify(mut performed: Performed, notice: Option<(Edit, Memo)>) -> Performed {
+    if let (Some((edit, memo)), Some(Record::Prepared { edits, memos, .. })) = (notice, performed.records.last_mut()) {
+        edits.push(edit);
+        memos.push(memo);
+    }
+    performed
+}
+
+impl Fund {
+    /// Asks the model with what is left, and settles what it really used.
+    pub(super) async fn ask<Fut>(
+        self,
+        turn: TurnNo,
+        mut request: Request,
+        stop: Cancel,
+        ask: impl FnOnce(Request) -> Fut,
+    ) -> Performed
+    where
+        Fut: Future<Output = Performed>,
+    {
+        let act = ActId::Ask(turn);
+        let reserved = tokio::select! {
+            biased;
+            reserved = self.budget.reserve(self.bid) => reserved,
+            () = stop.cancelled() => return Performed::nothing(act),
+        };
+        let reservation = match reserved {
+            Ok(reservation) => reservation,
+            // The last turn cannot say anything: it is over.
+            Err(_) if self.last => return Performed::new(act, Record::settled(turn)),
+            Err(limit) => return Performed::new(act, Record::Exhausted { limit }),
+        };
+        if reservation.output() < self.asked || self.last {
+            Arc::make_mut(&mut request.options).max_output_tokens = Some(reservation.output());
+        }
+        let mut performed = ask(request).await;
+        self.settle(reservation, &mut performed.records);
+        performed
+    }
+
+    fn settle(&self, reservation: Reservation, records: &mut Vec<Record>) {
+        let mut actual = Spend { requests: 1, ..Spend::default() };
+        let mut said = false;
+        for record in &*records {
+            let (usage, cost) = match record {
+                Record::Retracted { usage, cost, .. } => (usage, cost),
+                Record::Replied { reply, cost, original, .. } => {
+                    said = true;
+                    (&original.as_ref().unwrap_or(reply).usage, cost)
+                }
+                _ => continue,
+            };
+            actual = actual.plus(Spend { tokens: usage.total(), cost: cost.unwrap_or_default(), ..Spend::default() });
+        }
+        if said && actual.tokens == 0 {
+            // Nobody counted; what was sent was sent all the same.
+            actual = actual.plus(Spend { requests: 0, ..self.bid.fixed });
+        }
+        reservation.settle(actual);
+        if !self.reached
+            && let Some(limit) = self.budget.exhausted()
+        {
+            records.push(Record::Exhausted { limit });
+        }
+    }
+}
+
+impl Counter {
+    /// Lets a call through, if there may be one more.
+    pub(super) fn count(&self, mut performed: Performed) -> Performed {
+        let Some(budget) = &self.budget else { return performed };
+        let Some(Record::Admitted { admission, .. }) = performed.records.last_mut() else { return performed };
+        if !matches!(admission, Admission::Allow { .. }) || budget.take_call().is_ok() {
+            return performed;
+        }
+        let message = format!("not executed: the run has reached its limit of {}", Limit::ToolCalls);
+        *admission = Admission::Refuse { result: Arc::new(CallResult::new(Status::OverLimit, message)) };
+        performed.args = None;
+        if !self.reached {
+            performed.records.push(Record::Exhausted { limit: Limit::ToolCalls });
+        }
+        performed
+    }
+}
+
+/// What system prompt and tools are estimated at.
+fn overhead(request: &Request) -> u64 {
+    let tool = |tool: &adjutant_llm::ToolDecl| {
+        TOOL_FRAME + Estimate.count(&tool.description) + Estimate.count(&tool.schema.to_string())
+    };
+    Estimate.count(&request.system) + request.tools.iter().map(tool).sum::<u64>()
+}
+
+/// What the input costs at most, and what a million output tokens cost.
+fn prices(info: &ModelInfo, input: u64) -> (NanoUsd, NanoUsd) {
+    let Some(price) = &info.price else { return Default::default() };
+    let whole = |usage: Usage| price.cost(&usage);
+    let classes = [
+        Usage { input_uncached: input, ..Usage::default() },
+        Usage { cache_write: input, ..Usage::default() },
+        Usage { cache_write: input, cache_write_1h: input, ..Usage::default() },
+    ];
+    let percent = price.long.filter(|long| input > long.above).map_or(100, |long| long.output_percent);
+    (classes.map(whole).into_iter().max().unwrap_or_default(), scaled(price, percent))
+}
+
+fn scaled(price: &Price, percent: u32) -> NanoUsd {
+    let scaled = u128::from(price.output.0) * u128::from(percent) / 100;
+    NanoUsd(u64::try_from(scaled).unwrap_or(u64::MAX))
+}

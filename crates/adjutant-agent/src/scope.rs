@@ -1,0 +1,63 @@
+//! Scopes: the agents that a call opens, which end before it does.
+
+mod call;
+mod child;
+mod delegate;
+mod factory;
+mod suspend;
+mod task;
+mod threads;
+mod within;
+
+use std::sync::Arc;
+
+use adjutant_llm::Transcript;
+use adjutant_tool::{Identity, ToolError, Toolset};
+use async_trait::async_trait;
+
+use crate::Agent;
+
+pub(crate) use call::{CallParts, CallScope};
+pub use child::{Child, ChildRun};
+pub use delegate::agent_tool;
+pub use factory::{AgentFactory, Member, MemberRun};
+pub(crate) use threads::Threads;
+pub(crate) use within::{Tally, Within};
+
+/// Opens agents under a call; a tool gets it from its context, with `cx.get::<dyn Spawn>()`.
+///
+/// A child lives in a thread of the same log, named after the call and the key: the same key is the same child, also
+/// when the call is entered again in another program. It is at work while it answers a prompt, and ends with the call
+/// at the latest. Of the given agent, only the configuration counts.
+#[async_trait]
+pub trait Spawn: Send + Sync {
+    /// Opens the child of a key: a new one, or the one that this call has opened before.
+    ///
+    /// # Errors
+    /// `Cancelled` if the call has ended, `InvalidArguments` if the key is empty, long or has a slash, `Denied` if the
+    /// limit of depth is reached, `Failed` if a child of this key is open.
+    async fn open(&self, key: &str, agent: Agent) -> Result<Child, ToolError>;
+
+    /// Opens a child whose conversation begins with these entries.
+    ///
+    /// # Errors
+    /// Like [`open`](Spawn::open).
+    async fn open_with(&self, key: &str, agent: Agent, history: Transcript) -> Result<Child, ToolError>;
+
+    /// What a child may be given of the agent that calls.
+    fn parent(&self) -> Parent;
+}
+
+/// What a child may be given of the agent that calls; nothing of it is inherited by itself.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Parent {
+    /// Who calls.
+    pub who: Arc<Identity>,
+    /// Its configuration, in a session of its own.
+    pub agent: Agent,
+    /// What was said before the turn of the call.
+    pub history: Transcript,
+    /// The tools of the turn.
+    pub tools: Toolset,
+}

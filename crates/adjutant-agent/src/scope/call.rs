@@ -1,0 +1,375 @@
+//! The scope of one call: opens its children, and ends them before the call has its result.
+
+use std::{
+    collections::BTreeMap,
+    mem,
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak},
+};
+
+use adjutant_llm::{CallId, ThreadId, Transcript};
+use adjutant_tool::{CallContextBuilder, Cancel, Identity, ToolError, ToolErrorKind, Toolset};
+use async_trait::async_trait;
+use tokio::{
+    sync::oneshot,
+    task::JoinHandle,
+    time::{Instant, timeout_at},
+};
+
+use super::{
+    Child, Parent, Spawn, Within,
+    child::Core,
+    suspend::Suspension,
+    task::{self, Ended},
+};
+use crate::{
+    Agent, Answered, Budget, CancelBy, Failure, HookContext, Hooks, Limit, Limits, Outcome, Pause, Record, Run, Setup,
+    inbox::{Inbox, Input},
+    port::{Feed, Place},
+    session::Session,
+    writer::Writer,
+};
+
+/// How many bytes a child's key may have.
+const MAX_KEY: usize = 200;
+
+/// The scope of one call.
+pub(crate) struct CallScope {
+    me: Weak<CallScope>,
+    pub(super) feed: Arc<Feed>,
+    pub(super) writer: Writer,
+    inbox: Arc<Inbox>,
+    pub(super) call: CallId,
+    place: Place,
+    pub(super) resumable: bool,
+    limits: Limits,
+    history: Transcript,
+    /// What agents under this one were answered.
+    pub(super) answers: Vec<Answered>,
+    budget: Option<Budget>,
+    tools: OnceLock<Toolset>,
+    cancel: OnceLock<Cancel>,
+    state: Mutex<State>,
+    /// Where the call gives way to what it waits for.
+    pub(crate) suspension: Suspension,
+}
+
+/// What a scope is made of.
+pub(crate) struct CallParts<'a> {
+    pub(crate) run: &'a Run,
+    pub(crate) feed: &'a Arc<Feed>,
+    pub(crate) writer: &'a Writer,
+    pub(crate) inbox: &'a Arc<Inbox>,
+    pub(crate) place: Place,
+    pub(crate) call: CallId,
+    pub(crate) resumable: bool,
+    pub(crate) budget: Option<Budget>,
+    pub(crate) tools: Option<Toolset>,
+}
+
+#[derive(Default)]
+struct State {
+    closed: bool,
+    /// How often each child was prompted since the body was entered.
+    prompted: BTreeMap<Arc<str>, usize>,
+    at_work: BTreeMap<u64, (Arc<Core>, JoinHandle<()>)>,
+    tasks: u64,
+    /// Children that wait for the outside, and who waits for them.
+    parked: Vec<(Arc<Core>, oneshot::Sender<Ended>)>,
+}
+
+/// Ends what is at work if the call is dropped.
+struct Dropped<'a>(&'a CallScope);
+
+impl CallScope {
+    pub(crate) fn new(parts: CallParts<'_>) -> Arc<Self> {
+        let CallParts { run, feed, writer, inbox, place, call, resumable, budget, tools } = parts;
+        Arc::new_cyclic(|me| Self {
+            me: Weak::clone(me),
+            feed: Arc::clone(feed),
+            writer: writer.clone(),
+            inbox: Arc::clone(inbox),
+            call,
+            place,
+            resumable,
+            limits: run.limits().cloned().unwrap_or_default(),
+            history: run.history().clone(),
+            answers: run.answers_of_others(),
+            budget,
+            tools: tools.map_or_else(OnceLock::new, OnceLock::from),
+            cancel: OnceLock::new(),
+            state: Mutex::default(),
+            suspension: Suspension::default(),
+        })
+    }
+
+    /// The tools of the turn, once they are known.
+    pub(crate) fn set_tools(&self, tools: Toolset) {
+        // Whoever was first knew the same.
+        let _ = self.tools.set(tools);
+    }
+
+    /// Puts the handles in that a body may ask for.
+    pub(crate) fn put(self: &Arc<Self>, builder: CallContextBuilder, cancel: &Cancel) -> CallContextBuilder {
+        // A body is entered once.
+        let _ = self.cancel.set(cancel.clone());
+        let builder = builder.put::<dyn Spawn>(Arc::clone(self) as Arc<dyn Spawn>);
+        match self.tools.get() {
+            Some(tools) => builder.put::<Toolset>(Arc::new(tools.clone())),
+            None => builder,
+        }
+    }
+
+    /// Runs a body. Its children end before this does; or all of them wait, and what they wait for is given.
+    pub(crate) async fn surround<T>(&self, body: impl Future<Output = T>) -> Result<T, Vec<Arc<Pause>>> {
+        let dropped = Dropped(self);
+        let ended = tokio::select! {
+            biased;
+            result = body => Ok(result),
+            pauses = self.suspension.wait() => Err(pauses),
+        };
+        match &ended {
+            Ok(_) => self.close().await,
+            Err(_) => self.state().closed = true,
+        }
+        drop(dropped);
+        ended
+    }
+
+    /// Cancels the children, waits for them for the grace period, and gives up those that go on.
+    async fn close(&self) {
+        let (at_work, parked) = {
+            let mut state = self.state();
+            state.closed = true;
+            if state.tasks == 0 {
+                return;
+            }
+            (mem::take(&mut state.at_work), mem::take(&mut state.parked))
+        };
+        self.cancel().cancel();
+        let until = Instant::now().checked_add(self.feed.setup.grace);
+        for (core, mut handle) in at_work.into_values() {
+            let ended = match until {
+                Some(until) => timeout_at(until, &mut handle).await.is_ok(),
+                None => {
+                    let _ = (&mut handle).await;
+                    true
+                }
+            };
+            if !ended {
+                core.within().fence();
+                handle.abort();
+                self.abandon(&core).await;
+            }
+        }
+        for (core, _) in parked {
+            self.told_end(&core, Outcome::Cancelled { by: CancelBy::Parent });
+        }
+    }
+
+    /// Tells of a child that did not end.
+    async fn abandon(&self, core: &Arc<Core>) {
+        let message = "the agent was abandoned: it did not end when its call did".into();
+        let failure = Failure::Act { act: crate::ActId::Call(self.call), message };
+        let outcome = Outcome::Failed { failure };
+        self.told_end(core, outcome.clone());
+        let stopped = task::stopped(self, core, Err(outcome));
+        let _ = tokio::time::timeout(self.feed.setup.grace, stopped).await;
+    }
+
+    fn told_end(&self, core: &Core, outcome: Outcome) {
+        self.writer.threads().tell(core.thread());
+        let tally = core.within().tally();
+        self.tell(Record::ChildEnded {
+            call: self.call,
+            thread: core.thread().clone(),
+            outcome,
+            usage: tally.usage,
+            cost: tally.cost,
+            requests: tally.requests,
+            tool_calls: tally.tool_calls,
+        });
+    }
+
+    /// Records something on the thread of the call.
+    pub(super) fn tell(&self, record: Record) {
+        self.inbox.push(Input::Note { call: self.call, record, done: None });
+    }
+
+    /// Records something on the thread of the call, and waits until it is durable.
+    pub(super) async fn note(&self, record: Record) -> Result<(), ToolError> {
+        let (done, durable) = oneshot::channel();
+        self.inbox.push(Input::Note { call: self.call, record, done: Some(done) });
+        durable.await.map_err(|_| too_late())
+    }
+
+    /// The wish that the call and its children should stop.
+    pub(super) fn cancel(&self) -> &Cancel {
+        self.cancel.get_or_init(Cancel::new)
+    }
+
+    pub(super) fn first(&self) -> &Arc<Inbox> {
+        self.feed.setup.within.as_ref().map_or(&self.inbox, |within| within.first())
+    }
+
+    pub(super) fn hooks(&self) -> (&Hooks, HookContext) {
+        let setup = &self.feed.setup;
+        let cx = HookContext {
+            who: Arc::new(setup.who.within(self.call)),
+            run: self.place.run,
+            turn: self.place.turn,
+            at_ms: setup.world.now_ms(),
+            cancel: self.cancel().clone(),
+        };
+        (&setup.hooks, cx)
+    }
+
+    pub(super) fn budget(&self) -> Option<&Budget> {
+        self.budget.as_ref()
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.state().closed
+    }
+
+    /// Begins to work for a child; fails once the body has returned.
+    pub(super) fn begin(
+        &self,
+        core: &Arc<Core>,
+        spawn: impl FnOnce(u64, usize) -> JoinHandle<()>,
+    ) -> Result<(), ToolError> {
+        let mut state = self.state();
+        if state.closed {
+            return Err(too_late());
+        }
+        let prompted = state.prompted.entry(Arc::clone(core.key())).or_default();
+        *prompted += 1;
+        let prompted = *prompted;
+        state.tasks += 1;
+        let task = state.tasks;
+        self.suspension.enter();
+        // The task cannot leave before it is listed: it needs this lock for that.
+        let handle = spawn(task, prompted);
+        state.at_work.insert(task, (Arc::clone(core), handle));
+        Ok(())
+    }
+
+    /// A task for a child has ended.
+    pub(super) fn leave(&self, task: u64) {
+        let gone = self.state().at_work.remove(&task);
+        drop(gone);
+        self.suspension.leave();
+    }
+
+    /// A child waits for the outside: whoever waits for it goes on waiting.
+    pub(super) fn park(&self, core: Arc<Core>, waits: oneshot::Sender<Ended>, pauses: Vec<Arc<Pause>>) {
+        self.state().parked.push((core, waits));
+        self.suspension.suspend(pauses);
+    }
+
+    fn open(&self, key: &str, agent: Agent, history: Option<Transcript>) -> Result<Child, ToolError> {
+        let Some(me) = self.me.upgrade().filter(|me| !me.is_closed()) else { return Err(too_late()) };
+        if key.is_empty() || key.len() > MAX_KEY || key.contains('/') {
+            let message = format!("a child's key has 1 to {MAX_KEY} bytes and no slash: {key:?}");
+            return Err(ToolError::new(ToolErrorKind::InvalidArguments, message));
+        }
+        if let Some(budget) = &self.budget {
+            budget.may_nest().map_err(|limit| over(&limit))?;
+        }
+        let parent = &self.feed.setup.who;
+        let thread = ThreadId::from(format!("{}/{}/{key}", parent.thread, self.call));
+        let (setup, limits) = agent.into_config();
+        let mut threads = self.writer.threads();
+        let known = threads.of(&thread);
+        if known.holder.upgrade().is_some_and(|core| !core.scope().is_closed()) {
+            return Err(ToolError::failed(format!("the child {key:?} of this call is open already")));
+        }
+        let who = known.who.get_or_insert_with(|| Arc::new(self.identity(&thread, &setup)));
+        let setup = self.furnish(setup, Arc::clone(who));
+        let session = known.session.get_or_insert_with(|| {
+            Arc::new(Session::of_child(self.writer.name().clone(), known.run.take().unwrap_or_default()))
+        });
+        let limits = Limits { unattended: limits.unattended || self.limits.unattended, ..limits };
+        let core = Arc::new(Core::new(me, key.into(), Arc::new(setup), limits, Arc::clone(session), history));
+        known.holder = Arc::downgrade(&core);
+        Ok(Child::new(core))
+    }
+
+    /// Who the child is.
+    fn identity(&self, thread: &ThreadId, setup: &Setup) -> Identity {
+        let parent = &self.feed.setup;
+        let id = format!("{:032x}", parent.world.id());
+        let mut who = Identity::root(thread.clone(), id, Arc::clone(&setup.who.name));
+        who.config_name = Arc::clone(&setup.who.config_name);
+        who.path = format!("{}/{}", parent.who.path, setup.who.name).into();
+        who.parent = Some(parent.who.thread.clone());
+        who.depth = parent.who.depth.saturating_add(1);
+        who.task.clone_from(&setup.who.task);
+        who.call = Some(self.call);
+        who.prefix = if setup.who.prefix.is_empty() { Arc::clone(&who.name) } else { Arc::clone(&setup.who.prefix) };
+        who
+    }
+
+    /// What a child performs with: its own, and what it takes from who opens it.
+    fn furnish(&self, mut setup: Setup, who: Arc<Identity>) -> Setup {
+        let parent = &self.feed.setup;
+        setup.who = who;
+        setup.world = Arc::clone(&parent.world);
+        if mem::take(&mut setup.inherits) {
+            setup.model = Arc::clone(&parent.model);
+            setup.models.extend(parent.models.iter().cloned());
+        }
+        setup.hooks = setup.hooks.within(&parent.hooks);
+        setup.responder = setup.responder.or_else(|| parent.responder.clone());
+        let within = Within::new(self.feed.boxes(), Arc::clone(self.first()), self.budget.clone());
+        setup.within = Some(Arc::new(within));
+        setup
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl Spawn for CallScope {
+    async fn open(&self, key: &str, agent: Agent) -> Result<Child, ToolError> {
+        self.open(key, agent, None)
+    }
+
+    async fn open_with(&self, key: &str, agent: Agent, history: Transcript) -> Result<Child, ToolError> {
+        self.open(key, agent, Some(history))
+    }
+
+    fn parent(&self) -> Parent {
+        let setup = Setup { hooks: Hooks::new(), within: None, ..Setup::clone(&self.feed.setup) };
+        let limits = Limits { deadline_ms: None, ..self.limits.clone() };
+        Parent {
+            who: Arc::new(self.feed.setup.who.within(self.call)),
+            agent: Agent::of_config(setup, limits),
+            history: self.history.clone(),
+            tools: self.tools.get().cloned().unwrap_or_default(),
+        }
+    }
+}
+
+impl Drop for Dropped<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.state();
+        state.closed = true;
+        let (at_work, parked) = (mem::take(&mut state.at_work), mem::take(&mut state.parked));
+        drop(state);
+        drop(parked);
+        for (core, handle) in at_work.into_values() {
+            core.within().fence();
+            handle.abort();
+        }
+    }
+}
+
+pub(super) fn too_late() -> ToolError {
+    ToolError::new(ToolErrorKind::Cancelled, "too late: the call that opens agents has ended")
+}
+
+pub(super) fn over(limit: &Limit) -> ToolError {
+    ToolError::new(ToolErrorKind::Denied, format!("no agent can be opened: the limit of {limit} is reached"))
+}

@@ -1,0 +1,275 @@
+//! A child: an agent under a call, and one answer of it at a time.
+
+use std::{
+    collections::VecDeque,
+    fmt,
+    pin::Pin,
+    sync::{Arc, Mutex, PoisonError},
+    task::{Context, Poll, ready},
+};
+
+use adjutant_llm::{Entry, ThreadId, Transcript};
+use adjutant_tool::{Identity, ToolError, ToolErrorKind};
+use futures_core::Stream;
+use futures_util::FutureExt;
+use tokio::{runtime::Handle, sync::oneshot};
+use tracing::Instrument;
+
+use super::{
+    CallScope, Within,
+    call::over,
+    task::{Ended, Task},
+};
+use crate::{
+    CancelBy, Event, Limits, Prompt, RunResult, Setup, Stopper, inbox::Inbox, mailbox::Mailbox, session::Session,
+};
+
+/// An agent under a call; see [`Spawn`](crate::Spawn).
+///
+/// Prompts go to it one after the other and continue one conversation. Dropping it does not stop it.
+pub struct Child {
+    core: Arc<Core>,
+}
+
+/// What a child is made of.
+pub(crate) struct Core {
+    scope: Arc<CallScope>,
+    key: Arc<str>,
+    setup: Arc<Setup>,
+    limits: Limits,
+    session: Arc<Session>,
+    /// What its conversation begins with.
+    seed: Mutex<Option<Vec<Entry>>>,
+    stopper: Mutex<Option<Stopper>>,
+}
+
+/// One answer of a child on its way: the stream of its own events, which ends after `RunFinished`.
+///
+/// The child works by itself, whether its events are read or not; unread ones are kept until this is dropped.
+/// Dropping it does not stop the child.
+#[must_use = "what the child comes to is heard from this"]
+pub struct ChildRun {
+    batch: VecDeque<Event>,
+    mailbox: Arc<Mailbox>,
+    stopper: Stopper,
+    ended: oneshot::Receiver<Ended>,
+    result: Option<Ended>,
+}
+
+/// Stops a child if nobody waits for it any more.
+struct Waiting {
+    run: ChildRun,
+    done: bool,
+}
+
+impl Child {
+    pub(super) fn new(core: Arc<Core>) -> Self {
+        Self { core }
+    }
+
+    /// The thread of its conversation.
+    pub fn thread(&self) -> &ThreadId {
+        self.core.thread()
+    }
+
+    /// Who it is.
+    pub fn identity(&self) -> &Identity {
+        &self.core.setup.who
+    }
+
+    /// Everything that was said to it and by it, as of its newest answer.
+    pub fn transcript(&self) -> Transcript {
+        self.core.session.history()
+    }
+
+    /// Prompts the child and waits for its answer.
+    ///
+    /// When the call is entered again, an answer that is in the log is given from there, and one that was on its way
+    /// goes on. If the child waits for the outside, the call gives way to that, and this never returns.
+    ///
+    /// Cancel: the child's run is cancelled.
+    ///
+    /// # Errors
+    /// `Failed` if the child failed or is at work, `Denied` if a hook or the limit of agents forbids it, `Cancelled` if
+    /// the call has ended, `Unattended` if it waits for the outside and the tool is not resumable, `InvalidArguments`
+    /// if the prompt is empty. Limits and cancels are outcomes, not errors.
+    pub async fn run(&self, prompt: impl Into<Prompt> + Send) -> Result<RunResult, ToolError> {
+        let run = self.stream(prompt)?;
+        run.mailbox.close();
+        let mut waiting = Waiting { run, done: false };
+        let result = std::future::poll_fn(|cx| waiting.run.poll_end(cx)).await;
+        waiting.done = true;
+        result
+    }
+
+    /// Prompts the child; its events can be read, and its answer waited for.
+    ///
+    /// # Errors
+    /// Like [`run`](Child::run), as far as they are known at once.
+    pub fn stream(&self, prompt: impl Into<Prompt>) -> Result<ChildRun, ToolError> {
+        let invalid = |error: crate::Error| ToolError::new(ToolErrorKind::InvalidArguments, error.to_string());
+        let prompts = prompt.into().checked().map_err(invalid)?;
+        let core = &self.core;
+        let runtime = Handle::try_current()
+            .map_err(|error| ToolError::failed("agents under a call need a tokio runtime").with_source(error))?;
+        let seat = core.scope.budget().map(|budget| budget.take_seat()).transpose().map_err(|limit| over(&limit))?;
+        let claim = core
+            .session
+            .claim()
+            .map_err(|_| ToolError::failed(format!("the child {:?} is at work already", core.key)))?;
+        let (mailbox, inbox) = (Arc::new(Mailbox::default()), Arc::new(Inbox::default()));
+        let (heard, ended) = oneshot::channel();
+        let stopper = Stopper { inbox: Arc::clone(&inbox) };
+        core.scope.begin(core, |number, ordinal| {
+            core.scope.first().admit(core.thread(), &inbox);
+            let mailbox = Arc::clone(&mailbox);
+            let task = Task { core: Arc::clone(core), number, ordinal, prompts, claim, mailbox, inbox, seat };
+            runtime.spawn(task.perform(heard).in_current_span())
+        })?;
+        *core.stopper.lock().unwrap_or_else(PoisonError::into_inner) = Some(stopper.clone());
+        Ok(ChildRun { batch: VecDeque::new(), mailbox, stopper, ended, result: None })
+    }
+
+    /// Wishes that the child stops what it is at.
+    pub fn cancel(&self) {
+        let stopper = self.core.stopper.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(stopper) = stopper {
+            stopper.stop(CancelBy::Parent);
+        }
+    }
+}
+
+impl Core {
+    pub(super) fn new(
+        scope: Arc<CallScope>,
+        key: Arc<str>,
+        setup: Arc<Setup>,
+        limits: Limits,
+        session: Arc<Session>,
+        history: Option<Transcript>,
+    ) -> Self {
+        let seed = history.map(|history| history.iter().map(|stored| stored.entry.clone()).collect());
+        Self { scope, key, setup, limits, session, seed: Mutex::new(seed), stopper: Mutex::default() }
+    }
+
+    pub(super) fn scope(&self) -> &Arc<CallScope> {
+        &self.scope
+    }
+
+    pub(super) fn key(&self) -> &Arc<str> {
+        &self.key
+    }
+
+    pub(super) fn thread(&self) -> &ThreadId {
+        &self.setup.who.thread
+    }
+
+    pub(super) fn setup(&self) -> &Arc<Setup> {
+        &self.setup
+    }
+
+    pub(super) fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    pub(super) fn session(&self) -> &Arc<Session> {
+        &self.session
+    }
+
+    pub(super) fn take_seed(&self) -> Option<Vec<Entry>> {
+        self.seed.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    pub(super) fn within(&self) -> &Within {
+        self.setup.within.as_deref().expect("a child is furnished with its place")
+    }
+}
+
+impl ChildRun {
+    /// The next event of the child; `None` after the last one.
+    ///
+    /// Cancel: nothing is lost.
+    pub async fn next(&mut self) -> Option<Event> {
+        std::future::poll_fn(|cx| self.poll_event(cx)).await
+    }
+
+    /// Waits for the answer without looking at further events.
+    ///
+    /// Cancel: the child goes on.
+    ///
+    /// # Errors
+    /// Like [`Child::run`].
+    pub async fn finish(mut self) -> Result<RunResult, ToolError> {
+        self.mailbox.close();
+        std::future::poll_fn(|cx| self.poll_end(cx)).await
+    }
+
+    /// Wishes that the child stops.
+    pub fn cancel(&self) {
+        self.stopper.stop(CancelBy::Parent);
+    }
+
+    fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<Ended> {
+        if let Some(result) = self.result.take() {
+            return Poll::Ready(result);
+        }
+        let ended = ready!(self.ended.poll_unpin(cx));
+        Poll::Ready(ended.unwrap_or_else(|_| Err(ToolError::failed("the child was lost: it panicked or was given up"))))
+    }
+
+    fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<Event>> {
+        loop {
+            if let Some(event) = self.batch.pop_front() {
+                return Poll::Ready(Some(event));
+            }
+            // Looked at first: what was shown before the end is taken afterwards.
+            let over = self.result.is_some();
+            self.mailbox.take(&mut self.batch);
+            if !self.batch.is_empty() {
+                continue;
+            }
+            if over {
+                return Poll::Ready(None);
+            }
+            match self.poll_end(cx) {
+                Poll::Ready(result) => self.result = Some(result),
+                Poll::Pending if self.mailbox.watch(cx) => {}
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+    }
+}
+
+impl Stream for ChildRun {
+    type Item = Event;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Event>> {
+        self.poll_event(cx)
+    }
+}
+
+impl Drop for ChildRun {
+    fn drop(&mut self) {
+        self.mailbox.close();
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if !self.done {
+            self.run.cancel();
+        }
+    }
+}
+
+impl fmt::Debug for Child {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Child").field("thread", self.thread()).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for ChildRun {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ChildRun").field("ended", &self.result.is_some()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,70 @@
+//! An agent as a tool: the model gives it a task, and is given its answer.
+
+use std::sync::Arc;
+
+use adjutant_llm::CallResult;
+use adjutant_tool::{CallContext, ErasedTool, Replay, ToolError, ToolErrorKind, ToolSpec, tool_fn};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::AgentFactory;
+use crate::{Agent, Outcome, RunResult};
+
+/// The key of the child in its call.
+const KEY: &str = "agent";
+
+/// What the model says.
+#[derive(Deserialize)]
+struct Order {
+    task: String,
+    #[serde(default)]
+    max_turns: Option<u32>,
+}
+
+/// A tool of this name that gives a task to an agent, each time to a new conversation of it, and gives its answer back.
+///
+/// The model may say how many requests the agent may make at most. A call that was cut off by a crash goes on where the
+/// agent was, and what the agent waits for is what the call waits for.
+pub fn agent_tool(name: &str, description: impl Into<Arc<str>>, agent: Agent) -> impl ErasedTool + 'static {
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "task": {
+                "type": "string",
+                "minLength": 1,
+                "description": "What to do, with everything that must be known for it; nothing else is known there.",
+            },
+            "max_turns": { "type": "integer", "minimum": 1, "description": "How many requests it may make at most." },
+        },
+        "required": ["task"],
+        "additionalProperties": false,
+    });
+    let spec = ToolSpec::new(name, description, schema).replay(Replay::Resumable);
+    tool_fn(spec, move |args: Value, cx: CallContext| {
+        let agent = agent.clone();
+        async move {
+            let order: Order = serde_json::from_value(args).map_err(|error| {
+                ToolError::new(ToolErrorKind::InvalidArguments, "this is no task").with_source(error)
+            })?;
+            if order.task.trim().is_empty() {
+                return Err(ToolError::new(ToolErrorKind::InvalidArguments, "`task` is blank: say what to do"));
+            }
+            let agent = order.max_turns.map_or(agent.clone(), |turns| agent.max_turns(turns));
+            let result = AgentFactory::of(&cx)?.create(KEY, agent).await?.run(order.task).await?;
+            answer(&result)
+        }
+    })
+}
+
+fn answer(result: &RunResult) -> Result<CallResult, ToolError> {
+    let ended = match &result.outcome {
+        Outcome::Finished { .. } => return Ok(CallResult::ok(result.text())),
+        Outcome::Limit { limit } => format!("the agent reached its limit of {limit}"),
+        Outcome::Cancelled { by } => format!("the agent was stopped by {by}"),
+        Outcome::Failed { failure } => format!("the agent failed: {failure}"),
+        Outcome::Paused { .. } => "the agent waits for the outside".to_owned(),
+    };
+    let text = result.text();
+    let said = if text.is_empty() { String::new() } else { format!("; it had said: {text}") };
+    Err(ToolError::failed(format!("{ended}{said}")))
+}

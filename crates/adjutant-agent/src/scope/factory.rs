@@ -1,0 +1,156 @@
+//! One way to open agents for code that does not know where it runs: as first ones, or under a call.
+
+use std::{
+    fmt,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use adjutant_tool::{CallContext, Identity, ToolError, ToolErrorKind};
+use futures_core::Stream;
+
+use super::{Child, ChildRun, Spawn};
+use crate::{Agent, CancelBy, Error, Event, Prompt, RunResult, Running};
+
+/// Opens agents: first ones, each in a session of its own, or children of a call.
+#[derive(Clone)]
+pub struct AgentFactory {
+    spawn: Option<Arc<dyn Spawn>>,
+}
+
+/// An agent that a factory has opened.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Member {
+    /// A first agent.
+    Root(Agent),
+    /// A child of a call.
+    Child(Child),
+}
+
+/// An answer of a [`Member`] on its way: the stream of its events.
+#[derive(Debug)]
+#[must_use = "a run may do nothing until its events are read"]
+#[non_exhaustive]
+pub enum MemberRun {
+    /// Of a first agent.
+    Root(Running),
+    /// Of a child.
+    Child(ChildRun),
+}
+
+impl AgentFactory {
+    /// Opens first agents.
+    pub fn root() -> Self {
+        Self { spawn: None }
+    }
+
+    /// Opens children of a call.
+    ///
+    /// # Errors
+    /// `Failed` if the context is not that of a call of a run.
+    pub fn of(cx: &CallContext) -> Result<Self, ToolError> {
+        let spawn = cx.get::<dyn Spawn>();
+        let spawn = spawn.ok_or_else(|| ToolError::failed("agents are opened only within a call of a run"))?;
+        Ok(Self { spawn: Some(spawn) })
+    }
+
+    /// Opens an agent; a child by this key, a first agent in a new session.
+    ///
+    /// # Errors
+    /// Like [`Spawn::open`]; a first agent is always opened.
+    pub async fn create(&self, key: &str, agent: Agent) -> Result<Member, ToolError> {
+        match &self.spawn {
+            Some(spawn) => Ok(Member::Child(spawn.open(key, agent).await?)),
+            None => Ok(Member::Root(agent.new_session())),
+        }
+    }
+}
+
+impl Member {
+    /// Who it is.
+    pub fn identity(&self) -> &Identity {
+        match self {
+            Self::Root(agent) => agent.identity(),
+            Self::Child(child) => child.identity(),
+        }
+    }
+
+    /// Prompts it and waits for its answer.
+    ///
+    /// Cancel: its run is cancelled.
+    ///
+    /// # Errors
+    /// Like [`Child::run`].
+    pub async fn run(&self, prompt: impl Into<Prompt> + Send) -> Result<RunResult, ToolError> {
+        match self {
+            Self::Root(agent) => agent.run(prompt).await.map_err(told),
+            Self::Child(child) => child.run(prompt).await,
+        }
+    }
+
+    /// Prompts it; its events can be read.
+    ///
+    /// # Errors
+    /// Like [`Child::stream`].
+    pub fn stream(&self, prompt: impl Into<Prompt>) -> Result<MemberRun, ToolError> {
+        match self {
+            Self::Root(agent) => Ok(MemberRun::Root(agent.stream(prompt).map_err(told)?)),
+            Self::Child(child) => Ok(MemberRun::Child(child.stream(prompt)?)),
+        }
+    }
+}
+
+impl MemberRun {
+    /// The next event; `None` after the last one.
+    ///
+    /// Cancel: nothing is lost.
+    pub async fn next(&mut self) -> Option<Event> {
+        std::future::poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
+    }
+
+    /// Waits for the answer without looking at further events.
+    ///
+    /// # Errors
+    /// Like [`Child::run`].
+    pub async fn finish(self) -> Result<RunResult, ToolError> {
+        match self {
+            Self::Root(running) => running.finish().await.map_err(told),
+            Self::Child(run) => run.finish().await,
+        }
+    }
+
+    /// Wishes that it stops.
+    pub fn cancel(&self) {
+        match self {
+            Self::Root(running) => running.stopper().stop(CancelBy::User),
+            Self::Child(run) => run.cancel(),
+        }
+    }
+}
+
+impl Stream for MemberRun {
+    type Item = Event;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Event>> {
+        match self.get_mut() {
+            Self::Root(running) => Pin::new(running).poll_next(cx),
+            Self::Child(run) => Pin::new(run).poll_next(cx),
+        }
+    }
+}
+
+fn told(error: Error) -> ToolError {
+    let kind = match error.kind() {
+        crate::ErrorKind::Prompt => ToolErrorKind::InvalidArguments,
+        _ => ToolErrorKind::Failed,
+    };
+    ToolError::new(kind, "the agent failed").with_source(error)
+}
+
+impl fmt::Debug for AgentFactory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AgentFactory").field("children", &self.spawn.is_some()).finish()
+    }
+}

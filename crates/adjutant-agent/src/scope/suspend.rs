@@ -1,0 +1,71 @@
+//! Suspension: a call gives way to what its body and its children wait for, once nothing of it goes on by itself.
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Poll, Waker},
+};
+
+use crate::Pause;
+
+/// What a call waits for, and how many of its children are at work.
+#[derive(Debug, Default)]
+pub(crate) struct Suspension {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    pauses: Vec<Arc<Pause>>,
+    at_work: usize,
+    waker: Option<Waker>,
+}
+
+impl Suspension {
+    /// The call waits for these; its body is dropped as soon as none of its children is at work.
+    pub(crate) fn suspend(&self, pauses: impl IntoIterator<Item = Arc<Pause>>) {
+        let mut state = self.state();
+        for pause in pauses {
+            if !state.pauses.iter().any(|known| known.id == pause.id) {
+                state.pauses.push(pause);
+            }
+        }
+        state.tell();
+    }
+
+    /// A child begins to work.
+    pub(super) fn enter(&self) {
+        self.state().at_work += 1;
+    }
+
+    /// A child has ended, or waits.
+    pub(super) fn leave(&self) {
+        let mut state = self.state();
+        state.at_work = state.at_work.saturating_sub(1);
+        state.tell();
+    }
+
+    /// Waits until only the outside can go on; gives what it is asked.
+    pub(super) async fn wait(&self) -> Vec<Arc<Pause>> {
+        std::future::poll_fn(|cx| {
+            let mut state = self.state();
+            if state.at_work == 0 && !state.pauses.is_empty() {
+                return Poll::Ready(std::mem::take(&mut state.pauses));
+            }
+            state.waker = Some(cx.waker().clone());
+            Poll::Pending
+        })
+        .await
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn tell(&mut self) {
+        if self.at_work == 0 && !self.pauses.is_empty() {
+            self.waker.take().into_iter().for_each(Waker::wake);
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! One answer of a child, on a task of its own: from the hook before it to the record of its end.
+
+use std::{pin::pin, sync::Arc};
+
+use adjutant_llm::Entry;
+use adjutant_tool::{ToolError, ToolErrorKind};
+use tokio::sync::oneshot;
+
+use super::{CallScope, child::Core};
+use crate::{
+    CancelBy, Error, Failure, Outcome, Pause, Record, RunResult, Seat, Stopper, Verdict,
+    inbox::Inbox,
+    mailbox::Mailbox,
+    points::{SubagentStarted, SubagentStopped},
+    running::{Begin, Start},
+    session::{Claim, perform},
+};
+
+/// What whoever waits for a child hears.
+pub(super) type Ended = Result<RunResult, ToolError>;
+
+/// One answer of a child.
+pub(super) struct Task {
+    pub(super) core: Arc<Core>,
+    pub(super) number: u64,
+    /// Which prompt of this key it is, counted from 1 since the body was entered.
+    pub(super) ordinal: usize,
+    pub(super) prompts: Vec<Entry>,
+    pub(super) claim: Claim,
+    pub(super) mailbox: Arc<Mailbox>,
+    pub(super) inbox: Arc<Inbox>,
+    pub(super) seat: Option<Seat>,
+}
+
+/// What is undone when the task ends, whichever way.
+struct AtWork {
+    core: Arc<Core>,
+    number: u64,
+    _seat: Option<Seat>,
+}
+
+/// What became of a drive.
+#[expect(clippy::large_enum_variant, reason = "made once for an answer, and taken apart at once")]
+enum Driven {
+    Ended(Ended),
+    /// It waits for the outside.
+    Parked(Vec<Arc<Pause>>),
+}
+
+impl Task {
+    pub(super) async fn perform(self, heard: oneshot::Sender<Ended>) {
+        let Self { core, number, ordinal, prompts, claim, mailbox, inbox, seat } = self;
+        let at_work = AtWork { core: Arc::clone(&core), number, _seat: seat };
+        let known = {
+            let mut threads = core.scope().writer.threads();
+            threads.of(core.thread()).results.get(ordinal - 1).cloned()
+        };
+        let driven = match known {
+            Some(result) => {
+                drop(claim);
+                tell_end(&core, ordinal, &result);
+                Driven::Ended(of_result(result))
+            }
+            None => drive(&core, prompts, claim, &mailbox, &inbox).await,
+        };
+        match driven {
+            Driven::Ended(ended) => {
+                // Before whoever waits hears of it: the child can be prompted again at once.
+                drop(at_work);
+                // Nobody may wait any more.
+                let _ = heard.send(ended);
+            }
+            Driven::Parked(pauses) => {
+                core.scope().park(Arc::clone(&core), heard, pauses);
+                drop(at_work);
+            }
+        }
+    }
+}
+
+impl Drop for AtWork {
+    fn drop(&mut self) {
+        self.core.session().take_back();
+        self.core.scope().first().dismiss(self.core.thread());
+        self.core.scope().leave(self.number);
+    }
+}
+
+async fn drive(
+    core: &Arc<Core>,
+    prompts: Vec<Entry>,
+    mut claim: Claim,
+    mailbox: &Arc<Mailbox>,
+    inbox: &Arc<Inbox>,
+) -> Driven {
+    let scope = core.scope();
+    let _share = scope.writer.share();
+    let answers = claim.answers(&scope.answers);
+    let again = answers.is_some();
+    if let Err(error) = begin(core, &mut claim, &prompts, again).await {
+        return Driven::Ended(Err(error));
+    }
+    core.within().set_tally(claim.tally());
+    let begin = match answers {
+        Some(answers) => Begin::Resume { answers },
+        None => Begin::Run { prompts, limits: core.limits().clone() },
+    };
+    let result = match go(core, claim, begin, mailbox, inbox).await {
+        Ok(result) => result,
+        Err(error) => return Driven::Ended(Err(failed(core, error).await)),
+    };
+    let Outcome::Paused { pauses } = &result.outcome else {
+        return Driven::Ended(finish(core, result).await);
+    };
+    if scope.resumable {
+        return Driven::Parked(pauses.clone());
+    }
+    let asked: Vec<&str> = pauses.iter().map(|pause| &*pause.id.0).collect();
+    let message = format!("nobody can be asked what the agent waits for: {}", asked.join(", "));
+    close(core, mailbox, inbox).await;
+    Driven::Ended(Err(ToolError::new(ToolErrorKind::Unattended, message)))
+}
+
+/// What is recorded and asked before a child begins.
+async fn begin(core: &Arc<Core>, claim: &mut Claim, prompts: &[Entry], again: bool) -> Result<(), ToolError> {
+    let scope = core.scope();
+    let cancelled = || ToolError::new(ToolErrorKind::Cancelled, "cancelled: the call was stopped");
+    if !again {
+        tokio::select! {
+            biased;
+            () = scope.cancel().cancelled() => return Err(cancelled()),
+            started = started(core, prompts) => started?,
+        }
+    }
+    let fresh = {
+        let mut threads = scope.writer.threads();
+        !std::mem::replace(&mut threads.of(core.thread()).opened, true)
+    };
+    if fresh {
+        let (call, key, thread) = (scope.call, Arc::clone(core.key()), core.thread().clone());
+        scope.note(Record::ChildOpened { call, key, thread, who: Arc::clone(&core.setup().who) }).await?;
+    }
+    if let Some(entries) = core.take_seed().filter(|entries| !entries.is_empty()) {
+        claim.seed(core.setup(), scope.writer.clone(), entries).await.map_err(|error| lost(&error))?;
+    }
+    claim.lend(scope.writer.clone());
+    Ok(())
+}
+
+async fn started(core: &Arc<Core>, prompts: &[Entry]) -> Result<(), ToolError> {
+    let (hooks, cx) = core.scope().hooks();
+    if !hooks.hears::<SubagentStarted>() {
+        return Ok(());
+    }
+    let point = SubagentStarted::new(Arc::clone(&core.setup().who), prompts.into());
+    match hooks.pass(&cx, point).await {
+        Verdict::Pass(_) => Ok(()),
+        Verdict::Deny(reason) => {
+            let call = Some(core.scope().call);
+            let message = format!("the agent may not begin: {reason}");
+            core.scope().tell(Record::Denied { point: "subagent_started".into(), reason, call });
+            Err(ToolError::new(ToolErrorKind::Denied, message))
+        }
+    }
+}
+
+/// Performs one drive; a wish to stop the call stops it.
+async fn go(
+    core: &Arc<Core>,
+    claim: Claim,
+    begin: Begin,
+    mailbox: &Arc<Mailbox>,
+    inbox: &Arc<Inbox>,
+) -> Result<RunResult, Error> {
+    let (setup, session) = (Arc::clone(core.setup()), Arc::clone(core.session()));
+    let start = Start { setup, session, begin, cancel: None };
+    let mut work = pin!(perform(start, claim, Arc::clone(mailbox), Arc::clone(inbox)));
+    let performed = tokio::select! {
+        biased;
+        performed = &mut work => performed,
+        () = core.scope().cancel().cancelled() => {
+            Stopper { inbox: Arc::clone(inbox) }.stop(CancelBy::Parent);
+            work.await
+        }
+    };
+    core.session().take_back();
+    performed
+}
+
+/// Ends a run that waits for the outside, because the call cannot wait with it.
+async fn close(core: &Arc<Core>, mailbox: &Arc<Mailbox>, inbox: &Arc<Inbox>) {
+    let Ok(mut claim) = core.session().claim() else { return };
+    claim.lend(core.scope().writer.clone());
+    Stopper { inbox: Arc::clone(inbox) }.stop(CancelBy::Parent);
+    let begin = Begin::Resume { answers: Vec::new() };
+    if let Ok(result) = go(core, claim, begin, mailbox, inbox).await {
+        // Its end is told; why, the caller hears.
+        let _ = finish(core, result).await;
+    }
+}
+
+/// What follows the end of a run: the hook after it, and its record.
+async fn finish(core: &Arc<Core>, result: RunResult) -> Ended {
+    stopped(core.scope(), core, Ok(&result)).await;
+    let ordinal = {
+        let mut threads = core.scope().writer.threads();
+        let results = &mut threads.of(core.thread()).results;
+        results.push(result.clone());
+        results.len()
+    };
+    tell_end(core, ordinal, &result);
+    of_result(result)
+}
+
+/// The log gave up under a run.
+async fn failed(core: &Arc<Core>, error: Error) -> ToolError {
+    let outcome = Outcome::Failed { failure: Failure::Log { message: error.to_string().into() } };
+    stopped(core.scope(), core, Err(outcome)).await;
+    lost(&error)
+}
+
+/// Tells observers that a child has stopped.
+pub(super) async fn stopped(scope: &CallScope, core: &Arc<Core>, result: Result<&RunResult, Outcome>) {
+    let (hooks, cx) = scope.hooks();
+    if hooks.hears::<SubagentStopped>() {
+        let who = &core.setup().who;
+        let result = match result {
+            Ok(result) => result.clone(),
+            Err(outcome) => RunResult { total_usage: core.within().tally().usage, ..RunResult::never(who, outcome) },
+        };
+        // An observer changes nothing.
+        let _ = hooks.pass(&cx, SubagentStopped::new(Arc::clone(who), Arc::new(result))).await;
+    }
+}
+
+/// Records the end of a run on the thread of the call, once.
+fn tell_end(core: &Core, ordinal: usize, result: &RunResult) {
+    let scope = core.scope();
+    {
+        let mut threads = scope.writer.threads();
+        let told = &mut threads.of(core.thread()).told;
+        if *told >= ordinal {
+            return;
+        }
+        *told = ordinal;
+    }
+    let tally = core.within().tally();
+    scope.tell(Record::ChildEnded {
+        call: scope.call,
+        thread: core.thread().clone(),
+        outcome: result.outcome.clone(),
+        usage: result.total_usage,
+        cost: result.total_cost,
+        requests: tally.requests,
+        tool_calls: tally.tool_calls,
+    });
+}
+
+fn of_result(result: RunResult) -> Ended {
+    Error::of_result(result).map_err(|error| ToolError::failed("the agent failed").with_source(error))
+}
+
+fn lost(error: &Error) -> ToolError {
+    ToolError::failed("the agent could not go on").with_source(error.clone())
+}

@@ -1,0 +1,144 @@
+//! What is known of the threads under calls that are open: kept until the call has its result.
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{Arc, Weak},
+};
+
+use adjutant_llm::{CallId, ThreadId};
+use adjutant_tool::Identity;
+
+use super::{Tally, child::Core};
+use crate::{CancelBy, Illegal, Outcome, Record, Run, RunResult, Stamped, session::Session};
+
+/// The threads of a log under its first one, by name.
+#[derive(Default)]
+pub(crate) struct Threads {
+    known: BTreeMap<ThreadId, Known>,
+}
+
+/// What is known of a thread.
+#[derive(Default)]
+pub(crate) struct Known {
+    /// Who speaks in it.
+    pub(crate) who: Option<Arc<Identity>>,
+    /// Whether the parent's thread tells of it.
+    pub(crate) opened: bool,
+    /// Its fold, as far as the log was read.
+    pub(crate) run: Option<Run>,
+    /// Its session, once it was opened here.
+    pub(crate) session: Option<Arc<Session>>,
+    /// What its runs came to, oldest first.
+    pub(crate) results: Vec<RunResult>,
+    /// How many of them the parent's thread tells.
+    pub(crate) told: usize,
+    /// Who holds the child.
+    pub(crate) holder: Weak<Core>,
+}
+
+impl Threads {
+    /// Folds a record of a log that is read; those of the first thread too.
+    ///
+    /// # Errors
+    /// If the record cannot follow what was folded of its thread before.
+    pub(crate) fn fold(&mut self, stamped: &Stamped, first: &ThreadId) -> Result<(), Illegal> {
+        match &stamped.record {
+            Record::ChildOpened { thread, who, .. } => {
+                let known = self.known.entry(thread.clone()).or_default();
+                (known.who, known.opened) = (Some(Arc::clone(who)), true);
+            }
+            Record::ChildEnded { thread, .. } => {
+                self.known.entry(thread.clone()).or_default().told += 1;
+            }
+            Record::Returned { call, .. } => self.forget(&stamped.thread, *call),
+            _ => {}
+        }
+        if stamped.thread == *first {
+            return Ok(());
+        }
+        let known = self.known.entry(stamped.thread.clone()).or_default();
+        let run = known.run.get_or_insert_with(Run::new);
+        run.apply(stamped)?;
+        let (who, ended) = (known.who.as_ref(), matches!(stamped.record, Record::Ended { .. }));
+        if let Some(result) = who.filter(|_| ended).and_then(|who| run.result(who)) {
+            known.results.push(result);
+        } else if let (Record::Overruled { outcome, .. }, Some(last)) = (&stamped.record, known.results.last_mut()) {
+            last.outcome = outcome.clone();
+        }
+        Ok(())
+    }
+
+    /// What is known of a thread; nothing yet if it is new.
+    pub(crate) fn of(&mut self, thread: &ThreadId) -> &mut Known {
+        self.known.entry(thread.clone()).or_default()
+    }
+
+    /// The children of a call that nobody told the end of: with how they ended, and what they and all below used.
+    pub(crate) fn orphans(&self, thread: &ThreadId, call: CallId) -> Vec<(ThreadId, Outcome, Tally)> {
+        if self.known.is_empty() {
+            return Vec::new();
+        }
+        let mut orphans: Vec<(ThreadId, Outcome, Tally)> = Vec::new();
+        let prefix = format!("{thread}/{call}/");
+        for (thread, known) in self.known.range(ThreadId::from(prefix.as_str())..) {
+            let Some(key) = thread.as_str().strip_prefix(&prefix) else { break };
+            let Some((outcome, tally)) = known.untold() else { continue };
+            // What is deeper belongs to the child above it, whose own end was not told either.
+            let child = ThreadId::from(format!("{prefix}{}", key.split('/').next().unwrap_or(key)));
+            match orphans.iter_mut().find(|(known, ..)| *known == child) {
+                Some((.., sum)) => sum.join(tally),
+                None => orphans.push((child, outcome, tally)),
+            }
+        }
+        orphans
+    }
+
+    /// The end of a child was told, whatever comes.
+    pub(crate) fn tell(&mut self, thread: &ThreadId) {
+        self.of(thread).told = usize::MAX;
+    }
+
+    /// The call has its result: nobody asks for its threads again, nor for those under them.
+    pub(crate) fn forget(&mut self, thread: &ThreadId, call: CallId) {
+        if self.known.is_empty() {
+            return;
+        }
+        let prefix = format!("{thread}/{call}/");
+        let under = self.known.range(ThreadId::from(prefix.as_str())..).map(|(thread, _)| thread);
+        let gone: Vec<ThreadId> = under.take_while(|it| it.as_str().starts_with(&prefix)).cloned().collect();
+        for thread in gone {
+            self.known.remove(&thread);
+        }
+    }
+}
+
+impl Known {
+    /// What nobody above was told of.
+    fn untold(&self) -> Option<(Outcome, Tally)> {
+        if self.told == usize::MAX {
+            return None;
+        }
+        let untold = self.results.get(self.told..).unwrap_or_default();
+        let open = match (&self.session, &self.run) {
+            (Some(session), _) => session.open_tally(),
+            (None, run) => run.as_ref().filter(|run| run.is_open()).map(Run::tally),
+        };
+        let outcome = match (open, untold.last()) {
+            (None, None) => return None,
+            (Some(_), _) => Outcome::Cancelled { by: CancelBy::Parent },
+            (None, Some(last)) => last.outcome.clone(),
+        };
+        let mut sum = open.unwrap_or_default();
+        for result in untold {
+            sum.join(Tally { usage: result.total_usage, cost: result.total_cost, ..Tally::default() });
+        }
+        Some((outcome, sum))
+    }
+}
+
+impl fmt::Debug for Threads {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Threads").field("known", &self.known.keys().collect::<Vec<_>>()).finish()
+    }
+}

@@ -1,0 +1,192 @@
+//! The writer of a session's log: one order over the records of all threads, shared by their ports.
+
+use std::{
+    fmt,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
+    task::Poll,
+};
+
+use tokio::sync::{Mutex as AsyncMutex, oneshot};
+
+use crate::{
+    Error, Flush, JournalError, JournalErrorKind, Log, LogId, Record, Seq, Stamped, port::Feed, scope::Threads,
+};
+
+/// How many records wait at most to be saved as a group.
+const MAX_UNSAVED: usize = 64;
+
+/// The writer of a session's log; clones write to the same log.
+#[derive(Clone)]
+pub(crate) struct Writer {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    name: LogId,
+    state: Arc<AsyncMutex<State>>,
+    /// The newest record that was shown.
+    newest: Arc<AtomicU64>,
+    /// How many agents under the first one write too.
+    sharers: AtomicUsize,
+    threads: Mutex<Threads>,
+}
+
+struct State {
+    log: Option<Box<dyn Log>>,
+    /// The number of the newest record, saved or not.
+    seq: Seq,
+    /// Records that need not be durable yet: saved with the next ones that must, or before a port waits.
+    unsaved: Vec<Arc<Stamped>>,
+    /// Whether an append failed or was cut off: the log may hold it or not.
+    broken: bool,
+}
+
+/// Records that belong together, of one thread.
+pub(crate) struct Batch {
+    pub(crate) records: Vec<Record>,
+    pub(crate) flush: Option<Flush>,
+    /// Who waits until these records are durable.
+    pub(crate) notes: Vec<oneshot::Sender<()>>,
+    pub(crate) feed: Arc<Feed>,
+}
+
+/// A share in a log: while there is one, appends are finished whoever is dropped.
+pub(crate) struct Share {
+    shared: Arc<Shared>,
+}
+
+impl Writer {
+    /// The writer of an owned log.
+    pub(crate) fn new(log: Box<dyn Log>, name: LogId, threads: Threads) -> Self {
+        let seq = log.head().seq;
+        let state = State { log: Some(log), seq, unsaved: Vec::new(), broken: false };
+        let shared = Shared {
+            name,
+            state: Arc::new(AsyncMutex::new(state)),
+            newest: Arc::new(AtomicU64::new(seq.0)),
+            sharers: AtomicUsize::new(0),
+            threads: Mutex::new(threads),
+        };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// The log's name.
+    pub(crate) fn name(&self) -> &LogId {
+        &self.shared.name
+    }
+
+    /// The newest record that was shown.
+    pub(crate) fn newest(&self) -> &Arc<AtomicU64> {
+        &self.shared.newest
+    }
+
+    /// What is known of the threads under open calls.
+    pub(crate) fn threads(&self) -> MutexGuard<'_, Threads> {
+        self.shared.threads.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Another agent writes to the log until the share is dropped.
+    pub(crate) fn share(&self) -> Share {
+        self.shared.sharers.fetch_add(1, Ordering::AcqRel);
+        Share { shared: Arc::clone(&self.shared) }
+    }
+
+    /// Numbers records, keeps them, and shows them, all in one order over the threads.
+    ///
+    /// Cancel: as long as the log is shared, the append is finished all the same; otherwise the log is of no use then.
+    pub(crate) async fn commit(&self, batch: Batch) -> Result<Vec<Arc<Stamped>>, Error> {
+        if !self.is_shared() {
+            return self.shared.state.lock().await.commit(batch).await;
+        }
+        let mut state = Arc::clone(&self.shared.state).lock_owned().await;
+        finish(async move { state.commit(batch).await }).await
+    }
+
+    /// Appends what is not in the log yet, as one group.
+    pub(crate) async fn save(&self, flush: Flush) -> Result<(), Error> {
+        if !self.is_shared() {
+            return self.shared.state.lock().await.save(flush).await;
+        }
+        let mut state = Arc::clone(&self.shared.state).lock_owned().await;
+        finish(async move { state.save(flush).await }).await
+    }
+
+    /// Saves everything and gives the log back; whoever writes later is fenced.
+    pub(crate) async fn into_log(self) -> Result<Box<dyn Log>, Error> {
+        let mut state = self.shared.state.lock().await;
+        state.save(Flush::Now).await?;
+        state.log.take().ok_or_else(|| fenced("the log was given back"))
+    }
+
+    fn is_shared(&self) -> bool {
+        self.shared.sharers.load(Ordering::Acquire) > 0
+    }
+}
+
+impl State {
+    async fn commit(&mut self, batch: Batch) -> Result<Vec<Arc<Stamped>>, Error> {
+        let Batch { records, flush, notes, feed } = batch;
+        if feed.is_fenced() {
+            return Err(fenced("the call that opened the agent has ended"));
+        }
+        let (first, at_ms, thread) = (self.seq.0 + 1, feed.setup.world.now_ms(), &feed.setup.who.thread);
+        let stamp = |(seq, record)| Arc::new(Stamped::new(Seq(seq), at_ms, thread.clone(), record));
+        let stamped: Vec<_> = (first..).zip(records).map(stamp).collect();
+        self.seq.0 += stamped.len() as u64;
+        self.unsaved.extend(stamped.iter().cloned());
+        if flush.is_some() || self.unsaved.len() >= MAX_UNSAVED {
+            self.save(flush.unwrap_or(Flush::Lazy)).await?;
+        }
+        for done in notes {
+            // Who noted may have been cancelled since; the note is in the log all the same.
+            let _ = done.send(());
+        }
+        // Whoever hears an event finds its record in a snapshot.
+        feed.seen.note(&stamped);
+        stamped.iter().for_each(|stamped| feed.show_record(stamped));
+        Ok(stamped)
+    }
+
+    async fn save(&mut self, flush: Flush) -> Result<(), Error> {
+        if self.unsaved.is_empty() {
+            return Ok(());
+        }
+        if self.broken {
+            return Err(fenced("an append before this one was cut off"));
+        }
+        let log = self.log.as_mut().ok_or_else(|| fenced("the log was given back"))?;
+        self.broken = true;
+        log.append(&self.unsaved, flush).await?;
+        self.broken = false;
+        self.unsaved.clear();
+        Ok(())
+    }
+}
+
+/// Finishes the work even if whoever waits for it is dropped: mostly at once, otherwise on a task of its own.
+async fn finish<T: Send + 'static>(work: impl Future<Output = Result<T, Error>> + Send + 'static) -> Result<T, Error> {
+    let mut work = Box::pin(work);
+    match std::future::poll_fn(|cx| Poll::Ready(work.as_mut().poll(cx))).await {
+        Poll::Ready(done) => done,
+        Poll::Pending => tokio::spawn(work).await.unwrap_or_else(|_| Err(fenced("the append was lost"))),
+    }
+}
+
+fn fenced(why: &str) -> Error {
+    JournalError::new(JournalErrorKind::Fenced, format!("nothing can be appended: {why}")).into()
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.shared.sharers.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl fmt::Debug for Writer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Writer").field("name", &self.shared.name).finish_non_exhaustive()
+    }
+}
