@@ -4,11 +4,7 @@ use std::sync::Arc;
 
 use adjutant::{
     Agent,
-    agent::{
-        HookContext, Verdict,
-        middleware::{InputGuardrail, Logger, OutputGuardrail},
-        points::BeforeTool,
-    },
+    agent::{HookContext, InputGuardrail, Logger, OutputGuardrail, Verdict, points::BeforeTool},
     llm::{Entry, Reply, Script, ScriptedModel},
     tool,
 };

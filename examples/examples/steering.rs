@@ -9,11 +9,13 @@ use serde_json::json;
 
 /// Reads a chapter.
 #[tool(replay = "pure")]
-fn read_chapter(number: u32) -> String {
+async fn read_chapter(number: u32) -> String {
+    // A real tool would wait for something here: meanwhile others see that it began.
+    tokio::task::yield_now().await;
     format!("chapter {number} is long")
 }
 
-#[tokio::main]
+#[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let script = [
         Script::new().call("read_chapter", json!({"number": 1})),

@@ -1,7 +1,7 @@
 //! A tree of agents under one budget: children work in parallel, and nobody spends more than the root allows.
 
 use adjutant::{
-    Agent, CallContext, EventKind, Limits, Replay, ToolError,
+    Agent, CallContext, EventKind, Limits, ToolError,
     agent::{Caps, Spawn},
     llm::{Script, ScriptedModel, Usage},
     tool,
@@ -44,16 +44,19 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let caps = Caps::new().tokens(100_000).depth(1).agents(8);
     let agent = Agent::new(ScriptedModel::new(script)).name("lead").tool(research).limits(Limits::new().caps(caps));
     let mut running = agent.stream("Compare insects.")?;
+    let mut said = Vec::new();
     while let Some(event) = running.next().await {
         if let EventKind::ReplyFinished { reply, .. } = &event.kind
             && event.who.depth > 0
         {
-            println!("{}: {}", event.who.path, reply.text());
+            said.push(format!("{}: {}", event.who.path, reply.text()));
         }
     }
+    // The children work at the same time: who is done first is not known.
+    said.sort();
+    said.iter().for_each(|line| println!("{line}"));
     let result = running.result().ok_or("it has ended")?.map_err(Clone::clone)?;
     println!("{}", result.text());
     println!("own {} tokens, all together {}", result.usage.total(), result.total_usage.total());
-    let _ = Replay::Resumable;
     Ok(())
 }

@@ -1,12 +1,19 @@
 //! The tables of docs/events.md, compared with the types: every event, its name, its fields.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use adjutant::{
-    Agent, CallContext, CancelBy, EventKind,
-    llm::{Error, ErrorKind, Script, ScriptedModel, Thinking, Warning, WarningKind},
+    Agent, CallContext, CancelBy, EventKind, Outcome, RunResult,
+    agent::{Lane, Limit, Pause, Seq},
+    llm::{
+        Call, CallId, Entry, Error, ErrorKind, Script, ScriptedModel, Thinking, ThreadId, UserMessage, Warning,
+        WarningKind,
+    },
     tool,
-    tools::Progress,
+    tools::{Answer, Ask, Progress},
 };
 use serde_json::json;
 
@@ -90,9 +97,40 @@ async fn shown() -> Vec<EventKind> {
     while let Some(event) = running.next().await {
         kinds.push(event.kind);
     }
+    let result = kinds.iter().find_map(|kind| match kind {
+        EventKind::RunFinished { result } => Some(Arc::clone(result)),
+        _ => None,
+    });
+    kinds.extend(around(result.expect("the run ended")));
     kinds.push(EventKind::CancelAsked { by: CancelBy::User });
     kinds.push(EventKind::App { kind: "note".into(), version: 1, data: Box::new(json!({"text": "seen"})) });
     kinds
+}
+
+/// What happens around a loop: queues, hooks, pauses, children, effects, limits.
+fn around(result: Arc<RunResult>) -> Vec<EventKind> {
+    let call = CallId { turn: 1, attempt: 0, block: 0 };
+    let (thread, child) = (ThreadId::from("main"), Arc::clone(&result.agent));
+    let pause = Arc::new(Pause::of_call(&thread, Call::new(call, "look", "{}"), None, Ask::approval("May it?"), 0));
+    let outcome = || Box::new(Outcome::Limit { limit: Limit::Turns });
+    let content = Arc::new(Entry::User(UserMessage::text("Wait.")));
+    vec![
+        EventKind::MessageQueued { item: 1, lane: Lane::Steering, content },
+        EventKind::MessageWithdrawn { item: 1 },
+        EventKind::MessagePlaced { item: 1 },
+        EventKind::Denied { point: "before_tool".into(), reason: "no".into(), call: Some(call) },
+        EventKind::Paused { pause: Arc::clone(&pause) },
+        EventKind::Answered { pause: pause.id.clone(), answer: Box::new(Answer::approve()) },
+        EventKind::ChildOpened { call, child },
+        EventKind::ChildEnded { call, thread, outcome: outcome(), usage: result.usage },
+        EventKind::Report { by: "compact".into(), data: Box::new(json!({})) },
+        EventKind::Overflowed,
+        EventKind::LimitReached { limit: Limit::Turns },
+        EventKind::Overruled { outcome: outcome(), by: "guard".into() },
+        EventKind::Lagged { after: Seq(1) },
+        EventKind::RunResumed,
+        EventKind::RunPaused { result },
+    ]
 }
 
 /// The rows of the first table under a heading, as cells.

@@ -4,12 +4,12 @@ use std::process::Command;
 
 #[track_caller]
 fn check(program: &str, argument: Option<&str>, expect: &str) {
-    assert_eq!(printed(program, argument), expect);
+    assert_eq!(printed(program, argument.as_slice()), expect);
 }
 
 #[track_caller]
-fn printed(program: &str, argument: Option<&str>) -> String {
-    let output = Command::new(program).args(argument).output().expect("the program starts");
+fn printed(program: &str, arguments: &[&str]) -> String {
+    let output = Command::new(program).args(arguments).output().expect("the program starts");
     assert_eq!((String::from_utf8_lossy(&output.stderr).as_ref(), output.status.code()), ("", Some(0)));
     String::from_utf8(output.stdout).expect("the program prints text")
 }
@@ -87,9 +87,72 @@ fn cassette_plays_what_was_recorded_when_it_is_asked_the_same() {
 }
 
 #[test]
+fn steering_reaches_the_agent_when_it_works() {
+    let expect = "asked: Sum up chapter one.\n\
+                  agent: \n\
+                  read_chapter runs; the user steers\n\
+                  withdrawn in time: true\n\
+                  steered: In German, please.\n\
+                  agent: Chapter one, in German: ...\n\
+                  followed up: Then find a title.\n\
+                  agent: And a title: Der lange Weg.\n";
+    check(env!("CARGO_BIN_EXE_example-steering"), None, expect);
+}
+
+#[test]
+fn approval_goes_on_from_its_file_when_the_process_is_another_one() {
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("approval-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    for (word, expect) in [
+        ("approve", "Ok: paid 40 to Ada\nThat is done.\n"),
+        ("deny", "Denied: not executed: a person refused the call: not this month\nThat is done.\n"),
+    ] {
+        let file = folder.join(word);
+        let file = file.to_str().expect("a path that is text");
+        let program = env!("CARGO_BIN_EXE_example-approval");
+        assert_eq!(printed(program, &[file]), "main/c1_0_0 waits: pay {\"amount\":40,\"to\":\"Ada\"}\n");
+        assert_eq!(printed(program, &[file, word]), expect);
+    }
+    std::fs::remove_dir_all(&folder).expect("the folder goes");
+}
+
+#[test]
+fn tree_stays_within_its_budget_when_children_work_together() {
+    let expect = "lead/scout-ants: all about ants\n\
+                  lead/scout-bees: all about bees\n\
+                  lead/scout-wasps: all about wasps\n\
+                  They all have six legs.\n\
+                  own 75 tokens, all together 3075\n";
+    check(env!("CARGO_BIN_EXE_example-tree"), None, expect);
+}
+
+#[test]
+fn guardrail_rejects_what_it_should_when_it_runs() {
+    let expect = "the run failed: rejected by no secrets: it asks for a password\n\
+                  Denied: not executed: the system stays as it is\n\
+                  I may not.\n\
+                  the run failed: rejected by no names: it names a customer\n";
+    check(env!("CARGO_BIN_EXE_example-guardrail"), None, expect);
+}
+
+#[test]
+fn compaction_keeps_a_long_run_in_a_small_window_when_it_runs() {
+    let text = printed(env!("CARGO_BIN_EXE_example-compaction"), &[]);
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(lines[0].starts_with("compact: {\"before\":16532,\"after\":4034,\"folded\":22,"), "{text}");
+    assert_eq!(
+        lines[1..],
+        [
+            "That was the whole book. after 61 turns, compacted 2 times",
+            "the history holds 62 entries, the next request shows 20",
+        ]
+    );
+}
+
+#[test]
 fn toolbox_names_the_crates_when_it_looks_into_this_workspace() {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
-    let text = printed(env!("CARGO_BIN_EXE_example-toolbox"), Some(root));
+    let text = printed(env!("CARGO_BIN_EXE_example-toolbox"), &[root]);
     assert!(text.starts_with("> list_files Ok\n"), "{text}");
     for name in ["adjutant-llm", "adjutant-tool", "adjutant-agent", "adjutant-providers", "adjutant-toolkit"] {
         assert!(text.contains(name), "{name} is missing in: {text}");

@@ -15,14 +15,13 @@ use tokio::sync::oneshot;
 use crate::{CancelBy, Record};
 
 /// Something from outside the loop.
-#[expect(clippy::large_enum_variant, reason = "few wait at a time, and most of them are notes")]
 pub(crate) enum Input {
     /// Someone wishes to stop.
     Cancel(CancelBy),
     /// Someone wishes to stop one call.
     StopCall(CallId),
     /// A call notes something; `done` hears when it is durable.
-    Note { call: CallId, record: Record, done: Option<oneshot::Sender<()>> },
+    Note { call: CallId, record: Box<Record>, done: Option<oneshot::Sender<()>> },
 }
 
 /// The queue of inputs of one port.

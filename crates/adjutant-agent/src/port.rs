@@ -225,7 +225,7 @@ impl LocalPort {
                 Input::Cancel(by) => records.extend(self.wish(by)),
                 Input::StopCall(call) => self.stop_call(call),
                 Input::Note { call, record, done } if self.busy.contains(&ActId::Call(call)) => {
-                    records.push(record);
+                    records.push(*record);
                     self.notes.extend(done);
                 }
                 // The call has ended: its late notes are fenced, and who waits hears that the sender is gone.

@@ -191,7 +191,7 @@ impl Queued {
     ///
     /// False too while nobody knows: a run that is dropped in the middle of an append may have placed it, or not, which
     /// the next run finds out.
-    #[expect(clippy::must_use_candidate, reason = "who only wants it gone need not look")]
+    #[must_use]
     pub fn withdraw(&self) -> bool {
         self.queues.change(|lanes| lanes.withdraw(self.lane, self.id))
     }

@@ -8,7 +8,9 @@ const FORBIDDEN: &[&str] = &["#[allow(", "#![allow(", "#[ignore"];
 /// Where forbidden attributes are text that is written into the code of others: path, reason.
 const WRITERS: &[(&str, &str)] =
     &[("crates/adjutant-macros/src/expand.rs", "`expect` would warn in code that happens to need no exception")];
-/// How many `expect` attributes the crates may have in all. It may only fall.
+/// How many `expect` attributes the sources of the crates may have in all. It may only fall.
+///
+/// Tests may have more: what several targets share, each uses in part.
 const EXPECTATIONS: usize = 2;
 
 pub(super) fn file_name(source: &Source) -> Vec<String> {
@@ -31,7 +33,8 @@ pub(super) fn attributes(source: &Source) -> Vec<String> {
 }
 
 pub(super) fn expectations(sources: &[Source]) -> Option<String> {
-    let crates = sources.iter().filter(|source| source.path.starts_with("crates/"));
+    let is_source = |source: &&Source| source.path.starts_with("crates/") && source.path.contains("/src/");
+    let crates = sources.iter().filter(is_source);
     let words = crates.flat_map(|source| source.scanned.code.match_indices("[expect("));
     let found = format!("{} expect attributes (limit {EXPECTATIONS})", words.clone().count());
     println!("tidy: crates have {found}");

@@ -57,7 +57,7 @@ impl Agent {
     }
 
     /// Takes a message back; false if it does not wait any more, or is of another session.
-    #[expect(clippy::must_use_candidate, reason = "who only wants it gone need not look")]
+    #[must_use]
     pub fn withdraw(&self, queued: &Queued) -> bool {
         queued.is_of(self.session.queues()) && queued.withdraw()
     }
@@ -75,19 +75,19 @@ impl Agent {
     }
 
     /// Takes back all steering that waits, and gives it, oldest first.
-    #[expect(clippy::must_use_candidate, reason = "who only wants it gone need not look")]
+    #[must_use]
     pub fn clear_steering(&self) -> Vec<Entry> {
         self.session.queues().clear(Lane::Steering)
     }
 
     /// Takes back all follow-ups that wait, and gives them, oldest first.
-    #[expect(clippy::must_use_candidate, reason = "who only wants it gone need not look")]
+    #[must_use]
     pub fn clear_follow_up(&self) -> Vec<Entry> {
         self.session.queues().clear(Lane::FollowUp)
     }
 
     /// Takes back everything that waits, and gives it: steering first, each oldest first.
-    #[expect(clippy::must_use_candidate, reason = "who only wants it gone need not look")]
+    #[must_use]
     pub fn clear_queues(&self) -> Vec<Entry> {
         let mut cleared = self.clear_steering();
         cleared.extend(self.clear_follow_up());

@@ -83,14 +83,14 @@ impl Agent {
     /// `Busy` if the session is running; nothing changes then.
     pub fn reset(&mut self) -> Result<(), Error> {
         let claim = self.session.claim()?;
-        self.clear_queues();
+        drop(self.clear_queues());
         self.session.give_back(claim);
         *self = self.new_session();
         Ok(())
     }
 
     /// Stops the run of the session, whoever reads it; says whether there was one.
-    #[expect(clippy::must_use_candidate, reason = "who only wants it ended need not look")]
+    #[must_use]
     pub fn abort(&self) -> bool {
         let live = self.session.live();
         live.inspect(|stopper| stopper.stop(CancelBy::User)).is_some()

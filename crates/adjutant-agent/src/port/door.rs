@@ -92,7 +92,7 @@ impl Door {
     async fn note(&self, record: Record) -> Result<(), ToolError> {
         self.admitted().await?;
         let (done, durable) = oneshot::channel();
-        self.links.inbox.push(Input::Note { call: self.call.id, record, done: Some(done) });
+        self.links.inbox.push(Input::Note { call: self.call.id, record: Box::new(record), done: Some(done) });
         durable.await.map_err(|_| ended())
     }
 
@@ -258,7 +258,7 @@ impl CallPort for Door {
             Phase::Early(kept) => kept.push(usage),
             Phase::Open => {
                 let record = Record::Spent { call: self.call.id, usage };
-                self.links.inbox.push(Input::Note { call: self.call.id, record, done: None });
+                self.links.inbox.push(Input::Note { call: self.call.id, record: Box::new(record), done: None });
             }
             Phase::Ended => {}
         }

@@ -192,13 +192,13 @@ impl CallScope {
 
     /// Records something on the thread of the call.
     pub(super) fn tell(&self, record: Record) {
-        self.inbox.push(Input::Note { call: self.call, record, done: None });
+        self.inbox.push(Input::Note { call: self.call, record: Box::new(record), done: None });
     }
 
     /// Records something on the thread of the call, and waits until it is durable.
     pub(super) async fn note(&self, record: Record) -> Result<(), ToolError> {
         let (done, durable) = oneshot::channel();
-        self.inbox.push(Input::Note { call: self.call, record, done: Some(done) });
+        self.inbox.push(Input::Note { call: self.call, record: Box::new(record), done: Some(done) });
         durable.await.map_err(|_| too_late())
     }
 

@@ -40,11 +40,16 @@ struct AtWork {
 }
 
 /// What became of a drive.
-#[expect(clippy::large_enum_variant, reason = "made once for an answer, and taken apart at once")]
 enum Driven {
-    Ended(Ended),
+    Ended(Box<Ended>),
     /// It waits for the outside.
     Parked(Vec<Arc<Pause>>),
+}
+
+impl Driven {
+    fn ended(ended: Ended) -> Self {
+        Driven::Ended(Box::new(ended))
+    }
 }
 
 impl Task {
@@ -59,7 +64,7 @@ impl Task {
             Some(result) => {
                 drop(claim);
                 tell_end(&core, ordinal, &result);
-                Driven::Ended(of_result(result))
+                Driven::ended(of_result(result))
             }
             None => drive(&core, prompts, claim, &mailbox, &inbox).await,
         };
@@ -68,7 +73,7 @@ impl Task {
                 // Before whoever waits hears of it: the child can be prompted again at once.
                 drop(at_work);
                 // Nobody may wait any more.
-                let _ = heard.send(ended);
+                let _ = heard.send(*ended);
             }
             Driven::Parked(pauses) => {
                 core.scope().park(Arc::clone(&core), heard, pauses);
@@ -98,7 +103,7 @@ async fn drive(
     let answers = claim.answers(&scope.answers);
     let again = answers.is_some();
     if let Err(error) = begin(core, &mut claim, &prompts, again).await {
-        return Driven::Ended(Err(error));
+        return Driven::ended(Err(error));
     }
     core.within().set_tally(claim.tally());
     let begin = match answers {
@@ -107,10 +112,10 @@ async fn drive(
     };
     let result = match go(core, claim, begin, mailbox, inbox).await {
         Ok(result) => result,
-        Err(error) => return Driven::Ended(Err(failed(core, error).await)),
+        Err(error) => return Driven::ended(Err(failed(core, error).await)),
     };
     let Outcome::Paused { pauses } = &result.outcome else {
-        return Driven::Ended(finish(core, result).await);
+        return Driven::ended(finish(core, result).await);
     };
     if scope.resumable {
         return Driven::Parked(pauses.clone());
@@ -118,7 +123,7 @@ async fn drive(
     let asked: Vec<&str> = pauses.iter().map(|pause| &*pause.id.0).collect();
     let message = format!("nobody can be asked what the agent waits for: {}", asked.join(", "));
     close(core, mailbox, inbox).await;
-    Driven::Ended(Err(ToolError::new(ToolErrorKind::Unattended, message)))
+    Driven::ended(Err(ToolError::new(ToolErrorKind::Unattended, message)))
 }
 
 /// What is recorded and asked before a child begins.

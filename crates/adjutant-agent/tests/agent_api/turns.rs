@@ -198,7 +198,7 @@ async fn turn_points_keep_their_order_when_a_run_has_them_all() {
     let handle = cancelled.clone();
     let (cancelled, seen) = told(cancelled.tool(tool("work", move |_, _| {
         handle.steer("waits").expect("there is room");
-        handle.abort();
+        assert!(handle.abort(), "a run is live");
         async { Ok(CallResult::ok("ok")) }
     })));
     let result = cancelled.run("Go.").await.expect("a cancel is no error");

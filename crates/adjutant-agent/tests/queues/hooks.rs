@@ -110,7 +110,7 @@ async fn message_waits_again_when_the_run_is_cancelled_while_a_hook_hangs() {
             hang();
             agent.stream("Go.").expect("the session is free")
         } else {
-            agent.clear_queues();
+            drop(agent.clear_queues());
             let running = agent.stream("Go.").expect("the session is free");
             agent.follow_up("hang").expect("there is room");
             running
