@@ -8,10 +8,10 @@ mod watch;
 use std::sync::{Arc, Mutex};
 
 use adjutant_agent::{
-    Agent, ErrorKind, HookContext, Journal, MemoryJournal, Outcome, RunNo, Seq, Verdict,
-    points::{BeforeTool, UserMessage},
+    Agent, ErrorKind, HookContext, Hooks, Journal, MemoryJournal, Outcome, RunNo, Seq, Verdict,
+    points::{AfterAgent, BeforeTool, UserMessage},
 };
-use adjutant_llm::{CallResult, Entry, Script, ScriptedModel, Status};
+use adjutant_llm::{Block, CallResult, Entry, Reply, Script, ScriptedModel, Status};
 use adjutant_tool::{Answer, AskKind, external_tool};
 use futures_util::StreamExt;
 use serde_json::json;
@@ -183,4 +183,48 @@ async fn external_call_fails_when_no_result_is_given() {
     let text = "not executed: the call was declined: the machine is off";
     assert_eq!(calls(&ended), [("one".into(), Status::Denied, text.into())]);
     assert!(matches!(ended.outcome, Outcome::Finished { .. }));
+}
+
+#[tokio::test]
+async fn append_is_refused_when_calls_wait_for_results() {
+    let (journal, (model, agent)) = (MemoryJournal::new(), agent(two()));
+    let agent = agent.journal(journal.clone()).external_tools();
+    let agent = agent.tool(external_tool(spec("one"))).tool(external_tool(spec("two")));
+    let parked = agent.run("Go.").await.expect("the run waits");
+    let (records, entries) = (journal.read(agent.session_id(), Seq(0)).count().await, agent.transcript().len());
+    let appended = agent.append(vec![Entry::User("Also.".into())]).await.expect_err("calls wait");
+    let run = agent.run("Also.").await.expect_err("calls wait");
+    let continued = agent.continue_run().await.expect_err("calls wait");
+    assert_eq!([appended.kind(), run.kind(), continued.kind()], [ErrorKind::Paused; 3]);
+    assert_eq!(journal.read(agent.session_id(), Seq(0)).count().await, records);
+    assert_eq!((agent.transcript().len(), model.requests().len()), (entries, 1));
+    let answers = names(&parked).iter().map(|name| answered(name, result("given"))).collect();
+    assert_eq!(agent.resume(answers).await.expect("it still waits for them").text(), "Done.");
+}
+
+#[tokio::test]
+async fn points_before_a_run_are_not_passed_again_when_it_goes_on() {
+    let told: Arc<Mutex<Vec<&str>>> = Arc::default();
+    let seen = Arc::clone(&told);
+    let (_, agent) = agent(two());
+    let agent = agent
+        .external_tools()
+        .tool(external_tool(spec("one")))
+        .tool(external_tool(spec("two")))
+        .hooks(Hooks::new().observe(move |it| seen.lock().expect("no panic inside").push(it.point)))
+        .on(|_: HookContext, mut point: AfterAgent| async move {
+            if let Some(reply) = &point.reply {
+                let mut changed = Reply::clone(reply);
+                changed.blocks = vec![Arc::new(Block::text("Changed."))];
+                point.reply = Some(Arc::new(changed));
+            }
+            Verdict::Pass(point)
+        });
+    let parked = agent.run("Go.").await.expect("the run waits");
+    told.lock().expect("no panic inside").clear();
+    let answers = names(&parked).iter().map(|name| answered(name, result("given"))).collect();
+    assert_eq!(agent.resume(answers).await.expect("the run finishes").text(), "Changed.");
+    let again = told.lock().expect("no panic inside").clone();
+    let of = |point: &str| again.iter().filter(|it| **it == point).count();
+    assert_eq!(["user_message", "before_agent", "after_agent", "after_run"].map(of), [0, 0, 1, 1], "{again:?}");
 }

@@ -64,7 +64,7 @@ impl Desk {
     fn results(&self) -> Vec<Status> {
         match self.run.history().iter().next_back().map(|stored| &stored.entry) {
             Some(Entry::Turn(turn)) => turn.results().iter().map(|result| result.status).collect(),
-            other => panic!("no turn at the end, but {other:?}"),
+            other => unreachable!("no turn at the end, but {other:?}"),
         }
     }
 }

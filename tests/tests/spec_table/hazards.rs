@@ -21,7 +21,7 @@ pub(crate) const ROWS: &[Row] = rows! { "g";
     "a panic in a tool"
         => Test("tests/tests/trace.rs::trace_is_as_drawn_when_runs_are_real"),
     "a panic in each hook"
-        => Test("crates/adjutant-agent/tests/hook_rules.rs::panic_of_any_hook_leaves_a_valid_session_when_it_happens"),
+        => Test("crates/adjutant-agent/tests/hook_rules_failures.rs::panic_of_any_hook_leaves_a_valid_session_when_it_happens"),
     "abort in mid-stream"
         => Test("tests/tests/trace.rs::trace_is_as_drawn_when_runs_are_real"),
     "abort in a parallel batch"
@@ -35,33 +35,33 @@ pub(crate) const ROWS: &[Row] = rows! { "g";
     "terminate by some results"
         => Test("crates/adjutant-agent/tests/loop_rules.rs::run_ends_when_results_terminate_it"),
     "steering at the start"
-        => Test("crates/adjutant-agent/tests/queues.rs::steer_is_placed_after_the_prompts_when_it_came_before_the_run"),
+        => Test("crates/adjutant-agent/tests/queues/polls.rs::steer_is_placed_after_the_prompts_when_it_came_before_the_run"),
     "steering between turns"
-        => Test("crates/adjutant-agent/tests/queues.rs::steer_is_placed_before_the_next_request_when_a_tool_is_at_work"),
+        => Test("crates/adjutant-agent/tests/queues/polls.rs::steer_is_placed_before_the_next_request_when_a_tool_is_at_work"),
     "steering after a plain answer"
-        => Test("crates/adjutant-agent/tests/queues.rs::steer_keeps_the_run_going_when_the_reply_was_an_answer"),
+        => Test("crates/adjutant-agent/tests/queues/polls.rs::steer_keeps_the_run_going_when_the_reply_was_an_answer"),
     "steering on a terminated batch"
-        => Test("crates/adjutant-agent/tests/queues.rs::steer_keeps_the_run_going_when_all_results_would_end_it"),
+        => Test("crates/adjutant-agent/tests/queues/polls.rs::steer_keeps_the_run_going_when_all_results_would_end_it"),
     "an unconditional end with filled queues"
-        => Test("crates/adjutant-agent/tests/queues.rs::queue_waits_when_a_result_ends_the_run_now"),
+        => Test("crates/adjutant-agent/tests/queues/polls.rs::queue_waits_when_a_result_ends_the_run_now"),
     "a chain of follow-ups"
-        => Test("crates/adjutant-agent/tests/queues.rs::follow_ups_chain_when_each_gets_an_answer"),
+        => Test("crates/adjutant-agent/tests/queues/polls.rs::follow_ups_chain_when_each_gets_an_answer"),
     "steering before follow-ups"
-        => Test("crates/adjutant-agent/tests/queues.rs::steering_goes_first_when_follow_ups_wait_too"),
+        => Test("crates/adjutant-agent/tests/queues/polls.rs::steering_goes_first_when_follow_ups_wait_too"),
     "a stop after the turn with filled queues"
-        => Test("crates/adjutant-agent/tests/queues.rs::queues_stay_when_stop_after_turn_ends_the_run"),
+        => Test("crates/adjutant-agent/tests/queues/kept.rs::queues_stay_when_stop_after_turn_ends_the_run"),
     "continue: empty transcript"
-        => Test("crates/adjutant-agent/tests/queues.rs::continue_fails_when_the_transcript_is_empty"),
+        => Test("crates/adjutant-agent/tests/queues/going_on.rs::continue_fails_when_the_transcript_is_empty"),
     "continue: user message at the tail"
-        => Test("crates/adjutant-agent/tests/queues.rs::continue_answers_when_the_tail_is_a_message_of_the_user"),
+        => Test("crates/adjutant-agent/tests/queues/going_on.rs::continue_answers_when_the_tail_is_a_message_of_the_user"),
     "continue: results at the tail"
-        => Test("crates/adjutant-agent/tests/queues.rs::continue_answers_when_the_tail_is_a_turn_with_results"),
+        => Test("crates/adjutant-agent/tests/queues/going_on.rs::continue_answers_when_the_tail_is_a_turn_with_results"),
     "continue: answer at the tail with queued messages"
-        => Test("crates/adjutant-agent/tests/queues.rs::continue_takes_one_steering_item_when_the_tail_is_an_answer"),
+        => Test("crates/adjutant-agent/tests/queues/going_on.rs::continue_takes_one_steering_item_when_the_tail_is_an_answer"),
     "continue: answer at the tail, nothing queued"
-        => Test("crates/adjutant-agent/tests/queues.rs::continue_fails_when_the_tail_is_an_answer_and_nothing_waits"),
+        => Test("crates/adjutant-agent/tests/queues/going_on.rs::continue_fails_when_the_tail_is_an_answer_and_nothing_waits"),
     "continue while running loses nothing"
-        => Test("crates/adjutant-agent/tests/queues.rs::continue_loses_nothing_when_the_session_is_busy"),
+        => Test("crates/adjutant-agent/tests/queues/going_on.rs::continue_loses_nothing_when_the_session_is_busy"),
     // Properties.
     "what a provider is sent has calls and results in pairs, after aborts and errors too"
         => Test("crates/adjutant-agent/tests/property.rs::session_is_one_log_when_anything_happens"),
@@ -78,7 +78,7 @@ pub(crate) const ROWS: &[Row] = rows! { "g";
     "the same holds when everything runs at once"
         => Test("crates/adjutant-agent/tests/threads.rs::promises_hold_when_everything_runs_at_once"),
     "queues lose nothing when everything runs at once"
-        => Test("crates/adjutant-agent/tests/queues.rs::queue_keeps_its_order_when_threads_fill_it"),
+        => Test("crates/adjutant-agent/tests/queues/polls.rs::queue_keeps_its_order_when_threads_fill_it"),
     // Truncated and repaired calls.
     "a truncated call never executes"
         => Test("crates/adjutant-agent/tests/loop_rules.rs::calls_never_run_when_the_reply_was_cut_off"),
@@ -94,7 +94,7 @@ pub(crate) const ROWS: &[Row] = rows! { "g";
     "monotone, no oscillation"
         => Test("crates/adjutant-agent/tests/effects_compact.rs::compact_does_not_oscillate_when_the_usage_falls_after_it"),
     "a breaker after failures or too little gain"
-        => Test("crates/adjutant-agent/tests/effects_compact.rs::compact_gives_up_when_it_fails_or_gains_too_little"),
+        => Test("crates/adjutant-agent/tests/effects_compact/failures.rs::compact_gives_up_when_it_fails_or_gains_too_little"),
     "one turn of the user with 200 tools compacts"
         => Test("crates/adjutant-agent/tests/effects_compact.rs::compact_acts_within_one_run_when_it_has_two_hundred_calls"),
     "below the threshold nothing happens"
@@ -104,11 +104,11 @@ pub(crate) const ROWS: &[Row] = rows! { "g";
     "folds at its threshold"
         => Test("crates/adjutant-agent/tests/effects_compact.rs::compact_folds_the_beginning_when_the_window_fills"),
     "a failed or empty summary wipes nothing"
-        => Test("crates/adjutant-agent/tests/effects_compact.rs::compact_keeps_all_when_the_summary_is_empty_or_fails"),
+        => Test("crates/adjutant-agent/tests/effects_compact/failures.rs::compact_keeps_all_when_the_summary_is_empty_or_fails"),
     "its own request has room"
         => Test("crates/adjutant-agent/tests/effects_compact.rs::compact_reserves_room_when_it_asks_for_the_summary"),
     "an overflow compacts once and tries again"
-        => Test("crates/adjutant-agent/tests/effects_compact.rs::compact_tries_the_turn_again_once_when_the_provider_says_it_does_not_fit"),
+        => Test("crates/adjutant-agent/tests/effects_compact/failures.rs::compact_tries_the_turn_again_once_when_the_provider_says_it_does_not_fit"),
     "it is metered and told"
         => Test("crates/adjutant-agent/tests/effects_compact.rs::compact_is_charged_and_reported_when_it_asks_a_model"),
     "several effects never act on one stale number"
@@ -123,7 +123,7 @@ pub(crate) const ROWS: &[Row] = rows! { "g";
     "armed again for each run"
         => Test("crates/adjutant-agent/tests/effects_budget.rs::budget_is_armed_again_when_the_next_run_begins"),
     "held with parallel children"
-        => Test("crates/adjutant-agent/tests/budgets.rs::budget_holds_when_children_spend_together"),
+        => Test("crates/adjutant-agent/tests/budgets/runs.rs::budget_holds_when_children_spend_together"),
     // Loops and stalls.
     "loops: form of the arguments does not matter"
         => Test("crates/adjutant-agent/tests/effects_loops.rs::loop_is_seen_when_arguments_differ_only_in_form"),
@@ -140,13 +140,13 @@ pub(crate) const ROWS: &[Row] = rows! { "g";
         => Test("crates/adjutant-agent/tests/subagents.rs::depth_is_bounded_for_the_tree_when_a_limit_is_set"),
     "delegation to oneself is refused" => Later("orchestration"),
     "one child is cancelled"
-        => Test("crates/adjutant-agent/tests/subagents.rs::child_is_cancelled_alone_when_it_is_stopped"),
+        => Test("crates/adjutant-agent/tests/subagents/ends.rs::child_is_cancelled_alone_when_it_is_stopped"),
     "a cancelled parent cancels all"
-        => Test("crates/adjutant-agent/tests/subagents.rs::children_are_cancelled_when_the_parent_is"),
+        => Test("crates/adjutant-agent/tests/subagents/ends.rs::children_are_cancelled_when_the_parent_is"),
     "a child's error stays apart"
-        => Test("crates/adjutant-agent/tests/subagents.rs::parent_goes_on_when_a_child_fails"),
+        => Test("crates/adjutant-agent/tests/subagents/ends.rs::parent_goes_on_when_a_child_fails"),
     "usage reaches the parent exactly once"
-        => Test("crates/adjutant-agent/tests/subagents.rs::usage_counts_once_for_every_ancestor_when_a_child_spends"),
+        => Test("crates/adjutant-agent/tests/subagents/spent.rs::usage_counts_once_for_every_ancestor_when_a_child_spends"),
     "completion told twice" => Later("orchestration"),
     "limit of a chain of transfers" => Later("orchestration"),
     "a transfer after a completion in one batch" => Later("orchestration"),
@@ -196,5 +196,5 @@ pub(crate) const ROWS: &[Row] = rows! { "g";
     "a session that was left anywhere loads and continues"
         => Test("crates/adjutant-agent/tests/crash.rs::session_goes_on_when_another_program_opens_its_log"),
     "queued messages are there again"
-        => Test("crates/adjutant-agent/tests/queues.rs::items_are_queued_again_when_a_log_is_opened"),
+        => Test("crates/adjutant-agent/tests/queues/kept.rs::items_are_queued_again_when_a_log_is_opened"),
 };

@@ -16,11 +16,11 @@ pub(crate) const ROWS: &[Row] = rows! { "hooks";
         => Test("crates/adjutant-tool/tests/tool_macro.rs::tool_takes_and_shows_types_of_the_user"),
     // Asking.
     "BuildContextMessages: what would be sent" => Deviation {
-        test: "crates/adjutant-agent/tests/agent_api.rs::preview_shows_the_next_request_when_nothing_is_recorded",
+        test: "crates/adjutant-agent/tests/preview.rs::preview_shows_the_next_request_when_nothing_is_recorded",
         why: "there is one preview, and it changes nothing",
     },
     "PeekContextMessages changes nothing"
-        => Test("crates/adjutant-agent/tests/agent_api.rs::preview_shows_the_next_request_when_nothing_is_recorded"),
+        => Test("crates/adjutant-agent/tests/preview.rs::preview_shows_the_next_request_when_nothing_is_recorded"),
     "Chat gives the response"
         => Test("crates/adjutant-agent/tests/basic.rs::run_answers_when_a_tool_is_called"),
     "Chat may end at another agent" => Later("orchestration"),
@@ -36,7 +36,7 @@ pub(crate) const ROWS: &[Row] = rows! { "hooks";
         why: "every session has a log, in memory at least, so there is nothing to require",
     },
     "Continue after the limit of turns was hit" => Deviation {
-        test: "crates/adjutant-agent/tests/pauses.rs::limit_is_extended_when_the_answer_says_so",
+        test: "crates/adjutant-agent/tests/pauses/limit.rs::limit_is_extended_when_the_answer_says_so",
         why: "the calls of the last turn are executed and closed at a limit; a limit that may be extended is a pause",
     },
     "Continue matches results with the calls"
@@ -74,7 +74,7 @@ pub(crate) const ROWS: &[Row] = rows! { "hooks";
         why: "a number of turns counts requests; the calls of the last reply are executed and closed",
     },
     "WithMaxTurns 0 is the agent's own" => Deviation {
-        test: "crates/adjutant-agent/tests/budgets.rs::limits_of_one_run_win_when_options_set_them",
+        test: "crates/adjutant-agent/tests/budgets/runs.rs::limits_of_one_run_win_when_options_set_them",
         why: "unset is the agent's own, 0 is none, unlimited is said in words: each can be expressed",
     },
     // What a chat gives back.
@@ -111,7 +111,7 @@ pub(crate) const ROWS: &[Row] = rows! { "hooks";
     "tools that always require it"
         => Test("crates/adjutant-agent/tests/approval.rs::request_tells_what_is_asked_when_a_call_wants_approval"),
     "tools that ask in the middle of a call"
-        => Test("crates/adjutant-agent/tests/approval.rs::tool_goes_on_when_its_own_question_is_granted"),
+        => Test("crates/adjutant-agent/tests/approval/own.rs::tool_goes_on_when_its_own_question_is_granted"),
     "streams show the request before the provider is asked"
         => Test("crates/adjutant-agent/tests/approval.rs::asking_is_shown_before_the_responder_when_a_stream_is_read"),
     "approve everything"
@@ -144,11 +144,11 @@ pub(crate) const ROWS: &[Row] = rows! { "hooks";
     "WithHooks run in order of registration"
         => Test("crates/adjutant-agent/tests/hook_rules.rs::hooks_run_in_their_order_when_several_are_registered"),
     "WithInstructionProvider makes the prompt at run time"
-        => Test("crates/adjutant-agent/tests/instructions.rs::provider_wins_when_a_text_is_set_too"),
+        => Test("crates/adjutant-agent/tests/instructions_of_runs.rs::provider_wins_when_a_text_is_set_too"),
     "WithInstructionProvider goes over the text"
-        => Test("crates/adjutant-agent/tests/instructions.rs::provider_wins_when_a_text_is_set_too"),
+        => Test("crates/adjutant-agent/tests/instructions_of_runs.rs::provider_wins_when_a_text_is_set_too"),
     "WithInstructionProvider gets context and state"
-        => Test("crates/adjutant-agent/tests/instructions.rs::provider_wins_when_a_text_is_set_too"),
+        => Test("crates/adjutant-agent/tests/instructions_of_runs.rs::provider_wins_when_a_text_is_set_too"),
     "WithMaxIterations bounds rounds of tools"
         => Test("crates/adjutant-agent/tests/loop_rules.rs::run_executes_the_last_calls_when_its_turns_are_spent"),
     "WithMaxIterations is 10 by default" => Deviation {
@@ -166,11 +166,11 @@ pub(crate) const ROWS: &[Row] = rows! { "hooks";
     "tools run together by default"
         => Test("crates/adjutant-agent/tests/loop_rules.rs::batch_runs_together_when_nothing_forbids_it"),
     "WithState fills a template"
-        => Test("crates/adjutant-agent/tests/instructions.rs::template_shows_the_state_when_it_is_given"),
+        => Test("crates/adjutant-agent/tests/instructions/template.rs::template_shows_the_state_when_it_is_given"),
     "templates have conditions, loops, nested data"
-        => Test("crates/adjutant-agent/tests/instructions.rs::template_shows_the_state_when_it_is_given"),
+        => Test("crates/adjutant-agent/tests/instructions/template.rs::template_shows_the_state_when_it_is_given"),
     "templates are those of Go" => Deviation {
-        test: "crates/adjutant-agent/tests/instructions.rs::template_has_filters_when_it_uses_them",
+        test: "crates/adjutant-agent/tests/instructions/template.rs::builtins_cover_what_other_template_languages_have",
         why: "templates are Jinja's, known beyond one language, and strict: a missing name is an error, not a text \
                in the prompt",
     },
@@ -185,19 +185,19 @@ pub(crate) const ROWS: &[Row] = rows! { "hooks";
     "WithToolsets: sets in sets"
         => Test("crates/adjutant-agent/tests/tools_loop.rs::toolbox_filters_by_context_when_its_predicate_says_so"),
     "WithSubAgents: children as tools"
-        => Test("crates/adjutant-agent/tests/subagents.rs::subagent_answers_as_a_tool_when_the_model_calls_it"),
+        => Test("crates/adjutant-agent/tests/subagents/delegates.rs::subagent_answers_as_a_tool_when_the_model_calls_it"),
     "WithSubAgents: a fresh context for each call"
-        => Test("crates/adjutant-agent/tests/subagents.rs::subagent_can_be_reused_when_it_is_called_again"),
+        => Test("crates/adjutant-agent/tests/subagents/delegates.rs::subagent_can_be_reused_when_it_is_called_again"),
     "WithSubAgents: no history, tools or prompt of the parent"
         => Test("crates/adjutant-agent/tests/subagents.rs::child_has_no_tools_when_none_are_handed_over"),
     "WithSubAgents: the parent's hooks go to children without own ones" => Deviation {
-        test: "crates/adjutant-agent/tests/hook_rules.rs::parents_hooks_stand_outside_when_a_child_has_its_own",
+        test: "crates/adjutant-agent/tests/subagents_more.rs::parents_hooks_stand_outside_when_a_child_has_its_own",
         why: "they stand outside the child's own, for every child, and nothing is copied into a shared agent",
     },
     "SubAgentConfig: name, description, agent"
-        => Test("crates/adjutant-agent/tests/subagents.rs::subagent_answers_as_a_tool_when_the_model_calls_it"),
+        => Test("crates/adjutant-agent/tests/subagents/delegates.rs::subagent_answers_as_a_tool_when_the_model_calls_it"),
     "sub-agents work apart and return their result"
-        => Test("crates/adjutant-agent/tests/subagents.rs::subagent_answers_as_a_tool_when_the_model_calls_it"),
+        => Test("crates/adjutant-agent/tests/subagents/delegates.rs::subagent_answers_as_a_tool_when_the_model_calls_it"),
     "sub-agents in the background" => Later("orchestration"),
     "tools to collect and stop tasks" => Later("orchestration"),
     "WithFanOut and its configuration" => Later("orchestration"),
@@ -211,115 +211,121 @@ pub(crate) const ROWS: &[Row] = rows! { "hooks";
     "TaskStatus: running, completed, failed, cancelled" => Later("orchestration"),
     // Hooks.
     "action: allow"
-        => Test("crates/adjutant-agent/tests/hook_rules.rs::run_is_the_same_when_no_hook_is_set"),
+        => Test("crates/adjutant-agent/tests/hook_rules_watched.rs::run_is_the_same_when_no_hook_is_set"),
     "action: deny"
         => Test("crates/adjutant-agent/tests/hook_rules.rs::deny_ends_the_chain_when_a_later_hook_would_pass"),
     "action: modify"
         => Test("crates/adjutant-agent/tests/hook_rules.rs::changes_feed_forward_when_several_hooks_change"),
     "one point is set alone"
-        => Test("crates/adjutant-agent/tests/hook_rules.rs::run_is_the_same_when_no_hook_is_set"),
+        => Test("crates/adjutant-agent/tests/hook_rules_watched.rs::run_is_the_same_when_no_hook_is_set"),
     "PreToolUse"
-        => Test("crates/adjutant-agent/tests/hooks.rs::call_is_denied_when_before_tool_says_so"),
+        => Test("crates/adjutant-agent/tests/hooks/tool_points.rs::call_is_denied_when_before_tool_says_so"),
     "PreToolUse: another input"
-        => Test("crates/adjutant-agent/tests/hooks.rs::arguments_are_changed_when_before_tool_says_so"),
+        => Test("crates/adjutant-agent/tests/hooks/tool_points.rs::arguments_are_changed_when_before_tool_says_so"),
     "PreToolUse: another input is validated again"
-        => Test("crates/adjutant-agent/tests/hooks.rs::changed_arguments_are_refused_when_they_do_not_fit"),
+        => Test("crates/adjutant-agent/tests/hooks/tool_points.rs::changed_arguments_are_refused_when_they_do_not_fit"),
     "PreToolUse: reason of a denial"
-        => Test("crates/adjutant-agent/tests/hooks.rs::denial_says_something_when_it_has_no_reason"),
+        => Test("crates/adjutant-agent/tests/hooks/tool_points.rs::denial_says_something_when_it_has_no_reason"),
     "PostToolUse: another output"
-        => Test("crates/adjutant-agent/tests/hooks.rs::after_tool_changes_each_field_alone_when_it_sets_it"),
+        => Test("crates/adjutant-agent/tests/hooks/tool_results.rs::after_tool_changes_each_field_alone_when_it_sets_it"),
     "PreModelCall: messages and tools"
-        => Test("crates/adjutant-agent/tests/hooks.rs::before_model_changes_one_request_when_it_edits"),
+        => Test("crates/adjutant-agent/tests/effects_engine/hook.rs::before_model_changes_one_request_when_it_edits"),
     "PreModelCall: both must be given" => Deviation {
-        test: "crates/adjutant-agent/tests/hooks.rs::before_model_may_change_entries_alone_when_it_leaves_the_tools",
+        test: "crates/adjutant-agent/tests/hook_rules_failures.rs::before_model_may_change_entries_alone_when_it_leaves_the_tools",
         why: "what is left as it is stays as it is",
     },
     "PostModelCall: another reply"
-        => Test("crates/adjutant-agent/tests/hooks.rs::after_model_changes_the_reply_when_it_says_so"),
-    "PostModelCall: duration and error"
-        => Test("crates/adjutant-agent/tests/hooks.rs::after_model_hears_of_the_error_when_the_model_fails"),
+        => Test("crates/adjutant-agent/tests/effects_engine/hook.rs::after_model_changes_the_reply_when_it_says_so"),
+    "PostModelCall: duration and error" => Deviation {
+        test: "crates/adjutant-agent/tests/agent_api/ends.rs::after_model_tells_the_duration_and_model_error_the_error",
+        why: "a reply passes after_model with its duration, a failure passes model_error with its error, and never both",
+    },
     "OnSubagentStart"
         => Test("crates/adjutant-agent/tests/subagents.rs::subagent_points_fire_once_when_a_child_starts_and_stops"),
     "OnSubagentStop"
         => Test("crates/adjutant-agent/tests/subagents.rs::subagent_points_fire_once_when_a_child_starts_and_stops"),
     "OnToolError: another output mends it"
-        => Test("crates/adjutant-agent/tests/hooks.rs::tool_error_mends_the_result_when_a_hook_says_so"),
+        => Test("crates/adjutant-agent/tests/hooks/tool_results.rs::tool_error_mends_the_result_when_a_hook_says_so"),
     "OnModelError: a reply mends it"
-        => Test("crates/adjutant-agent/tests/hooks.rs::model_error_is_mended_when_a_hook_gives_a_reply"),
+        => Test("crates/adjutant-agent/tests/effects_engine/hook.rs::model_error_is_mended_when_a_hook_gives_a_reply"),
     "BeforeAgent may answer"
-        => Test("crates/adjutant-agent/tests/hooks.rs::before_agent_answers_when_it_has_an_answer"),
+        => Test("crates/adjutant-agent/tests/hooks/run.rs::before_agent_answers_when_it_has_an_answer"),
     "AfterAgent may change the response"
-        => Test("crates/adjutant-agent/tests/hooks.rs::after_agent_changes_the_answer_when_it_says_so"),
+        => Test("crates/adjutant-agent/tests/hooks/run.rs::after_agent_changes_the_answer_when_it_says_so"),
     "BeforeRun and AfterRun observe"
-        => Test("crates/adjutant-agent/tests/hooks.rs::before_run_and_after_run_stand_around_a_run_when_both_observe"),
+        => Test("crates/adjutant-agent/tests/hooks/run.rs::before_run_and_after_run_stand_around_a_run_when_both_observe"),
     "OnUserMessage: another text"
-        => Test("crates/adjutant-agent/tests/hooks.rs::user_message_is_replaced_when_a_hook_changes_it"),
+        => Test("crates/adjutant-agent/tests/hooks/run.rs::user_message_is_replaced_when_a_hook_changes_it"),
     "OnUserMessage: a denial with its reason"
-        => Test("crates/adjutant-agent/tests/hooks.rs::run_fails_before_the_model_when_a_hook_denies_the_message"),
+        => Test("crates/adjutant-agent/tests/hooks/run.rs::run_fails_before_the_model_when_a_hook_denies_the_message"),
     "OnEvent hears of every point"
-        => Test("crates/adjutant-agent/tests/hooks.rs::observer_sees_each_point_once_when_a_run_has_them_all"),
+        => Test("crates/adjutant-agent/tests/hook_rules_watched.rs::observer_sees_each_point_once_when_a_run_has_them_all"),
     "OnTeammateJoin and the four other points of teams are declared"
-        => Test("crates/adjutant-agent/tests/hooks.rs::points_of_upper_crates_are_declared_when_their_names_are_asked"),
+        => Test("crates/adjutant-agent/tests/hook_rules_watched.rs::points_of_upper_crates_are_declared_when_their_names_are_asked"),
     "NewObservingHooks only looks"
-        => Test("crates/adjutant-agent/tests/hooks.rs::observer_changes_nothing_when_it_only_looks"),
+        => Test("crates/adjutant-agent/tests/hook_rules_watched.rs::observer_changes_nothing_when_it_only_looks"),
     // What hooks are told.
     "told: event kinds: tools and models, four"
-        => Test("crates/adjutant-agent/tests/hooks.rs::observer_sees_each_point_once_when_a_run_has_them_all"),
+        => Test("crates/adjutant-agent/tests/hook_rules_watched.rs::observer_sees_each_point_once_when_a_run_has_them_all"),
     "told: event kinds: tool_error, model_error"
-        => Test("crates/adjutant-agent/tests/hooks.rs::observer_sees_each_point_once_when_a_run_has_them_all"),
+        => Test("crates/adjutant-agent/tests/hook_rules_watched.rs::observer_sees_each_point_once_when_a_run_has_them_all"),
     "told: event kinds: agent and run, four"
-        => Test("crates/adjutant-agent/tests/hooks.rs::observer_sees_each_point_once_when_a_run_has_them_all"),
+        => Test("crates/adjutant-agent/tests/hook_rules_watched.rs::observer_sees_each_point_once_when_a_run_has_them_all"),
     "told: event kind: user_message"
-        => Test("crates/adjutant-agent/tests/hooks.rs::observer_sees_each_point_once_when_a_run_has_them_all"),
+        => Test("crates/adjutant-agent/tests/hook_rules_watched.rs::observer_sees_each_point_once_when_a_run_has_them_all"),
     "told: event kinds: subagent_start, subagent_stop"
         => Test("crates/adjutant-agent/tests/subagents.rs::subagent_points_fire_once_when_a_child_starts_and_stops"),
     "told: event kinds: teammates, five"
-        => Test("crates/adjutant-agent/tests/hooks.rs::points_of_upper_crates_are_declared_when_their_names_are_asked"),
+        => Test("crates/adjutant-agent/tests/hook_rules_watched.rs::points_of_upper_crates_are_declared_when_their_names_are_asked"),
     "told: Type and Timestamp"
-        => Test("crates/adjutant-agent/tests/hooks.rs::observer_sees_the_facts_when_a_point_fires"),
+        => Test("crates/adjutant-agent/tests/hook_rules_watched.rs::observer_sees_the_facts_when_a_point_fires"),
     "told: AgentName, TaskID, Branch"
-        => Test("crates/adjutant-agent/tests/hooks.rs::observer_sees_the_facts_when_a_point_fires"),
+        => Test("crates/adjutant-agent/tests/hook_rules_watched.rs::observer_sees_the_facts_when_a_point_fires"),
     "told: ToolCallID, ToolName, Input, Output, IsError"
-        => Test("crates/adjutant-agent/tests/hooks.rs::observer_sees_the_facts_when_a_point_fires"),
+        => Test("crates/adjutant-agent/tests/hook_rules_watched.rs::observer_sees_the_facts_when_a_point_fires"),
     "told: Duration and Usage"
-        => Test("crates/adjutant-agent/tests/hooks.rs::observer_sees_the_facts_when_a_point_fires"),
+        => Test("crates/adjutant-agent/tests/hook_rules_watched.rs::observer_sees_the_facts_when_a_point_fires"),
     "told: Error"
-        => Test("crates/adjutant-agent/tests/hooks.rs::observer_sees_the_facts_when_a_point_fires"),
+        => Test("crates/adjutant-agent/tests/hook_rules_watched.rs::observer_sees_the_facts_when_a_point_fires"),
     "told: LifecycleContext: agent, task, branch, input, response"
-        => Test("crates/adjutant-agent/tests/hooks.rs::observer_sees_the_facts_when_a_point_fires"),
+        => Test("crates/adjutant-agent/tests/hook_rules_watched.rs::observer_sees_the_facts_when_a_point_fires"),
     "told: LifecycleResult: action and response"
-        => Test("crates/adjutant-agent/tests/hooks.rs::before_agent_answers_when_it_has_an_answer"),
+        => Test("crates/adjutant-agent/tests/hooks/run.rs::before_agent_answers_when_it_has_an_answer"),
     "told: ModelCallContext: messages, tools, identity"
-        => Test("crates/adjutant-agent/tests/hooks.rs::before_model_changes_one_request_when_it_edits"),
+        => Test("crates/adjutant-agent/tests/effects_engine/hook.rs::before_model_changes_one_request_when_it_edits"),
     "told: ModelCallResult"
-        => Test("crates/adjutant-agent/tests/hooks.rs::before_model_changes_one_request_when_it_edits"),
-    "told: ModelErrorContext: messages, tools, error"
-        => Test("crates/adjutant-agent/tests/hooks.rs::model_error_is_mended_when_a_hook_gives_a_reply"),
+        => Test("crates/adjutant-agent/tests/effects_engine/hook.rs::before_model_changes_one_request_when_it_edits"),
+    "told: ModelErrorContext: messages, tools, error" => Deviation {
+        test: "crates/adjutant-agent/tests/hook_rules_watched.rs::observer_sees_the_facts_when_a_point_fires",
+        why: "the point tells the error and the reply that mends it; before_model has just told what the request shows",
+    },
     "told: ModelErrorResult needs a reply to mend"
-        => Test("crates/adjutant-agent/tests/hooks.rs::model_error_stays_when_no_hook_mends_it"),
+        => Test("crates/adjutant-agent/tests/effects_engine/hook.rs::model_error_stays_when_no_hook_mends_it"),
     "told: ModelResponseContext and ModelResponseResult"
-        => Test("crates/adjutant-agent/tests/hooks.rs::after_model_changes_the_reply_when_it_says_so"),
+        => Test("crates/adjutant-agent/tests/effects_engine/hook.rs::after_model_changes_the_reply_when_it_says_so"),
     "told: PostToolUseContext: output, error flag, duration"
-        => Test("crates/adjutant-agent/tests/hooks.rs::after_tool_sees_errors_when_a_tool_failed"),
+        => Test("crates/adjutant-agent/tests/hook_rules_watched.rs::observer_sees_the_facts_when_a_point_fires"),
     "told: PostToolUseResult"
-        => Test("crates/adjutant-agent/tests/hooks.rs::after_tool_changes_each_field_alone_when_it_sets_it"),
+        => Test("crates/adjutant-agent/tests/hooks/tool_results.rs::after_tool_changes_each_field_alone_when_it_sets_it"),
     "told: PreToolUseResult"
-        => Test("crates/adjutant-agent/tests/hooks.rs::arguments_are_changed_when_before_tool_says_so"),
+        => Test("crates/adjutant-agent/tests/hooks/tool_points.rs::arguments_are_changed_when_before_tool_says_so"),
     "told: RunContext: input, response, error, duration"
-        => Test("crates/adjutant-agent/tests/hooks.rs::before_run_and_after_run_stand_around_a_run_when_both_observe"),
+        => Test("crates/adjutant-agent/tests/hooks/run.rs::before_run_and_after_run_stand_around_a_run_when_both_observe"),
     "told: SubagentEventContext: task, branch, result, error, duration"
         => Test("crates/adjutant-agent/tests/subagents.rs::subagent_points_fire_once_when_a_child_starts_and_stops"),
     "told: TeamMessageContext and TeammateEventContext" => Later("orchestration"),
-    "told: ToolErrorContext: error, output, duration"
-        => Test("crates/adjutant-agent/tests/hooks.rs::tool_error_mends_the_result_when_a_hook_says_so"),
+    "told: ToolErrorContext: error, output, duration" => Deviation {
+        test: "crates/adjutant-agent/tests/hook_rules_watched.rs::observer_sees_the_facts_when_a_point_fires",
+        why: "the point tells arguments and failed result; after_tool, which follows, tells how long the call took",
+    },
     "told: ToolErrorResult"
-        => Test("crates/adjutant-agent/tests/hooks.rs::tool_error_mends_the_result_when_a_hook_says_so"),
+        => Test("crates/adjutant-agent/tests/hooks/tool_results.rs::tool_error_mends_the_result_when_a_hook_says_so"),
     "told: ToolUseContext: id, name, input, identity"
-        => Test("crates/adjutant-agent/tests/hooks.rs::observer_sees_the_facts_when_a_point_fires"),
+        => Test("crates/adjutant-agent/tests/hook_rules_watched.rs::observer_sees_the_facts_when_a_point_fires"),
     "told: UserMessageContext"
-        => Test("crates/adjutant-agent/tests/hooks.rs::user_message_is_replaced_when_a_hook_changes_it"),
+        => Test("crates/adjutant-agent/tests/hooks/run.rs::user_message_is_replaced_when_a_hook_changes_it"),
     "told: UserMessageResult"
-        => Test("crates/adjutant-agent/tests/hooks.rs::run_fails_before_the_model_when_a_hook_denies_the_message"),
+        => Test("crates/adjutant-agent/tests/hooks/run.rs::run_fails_before_the_model_when_a_hook_denies_the_message"),
     // Reports of tools.
     "report: ToolCallID matches the request"
         => Test("crates/adjutant-agent/tests/loop_rules.rs::results_keep_the_order_of_the_calls_when_tools_end_in_reverse"),

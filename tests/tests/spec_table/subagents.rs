@@ -15,11 +15,11 @@ pub(crate) const ROWS: &[Row] = rows! { "subagents";
     "NewAgent with model, prompt, tools"
         => Test("crates/adjutant-agent/tests/loop_runs.rs::instructions_are_the_whole_system_prompt_when_nothing_else_is_set"),
     "SessionID is unique"
-        => Test("crates/adjutant-agent/tests/agent_api.rs::session_id_is_unique_when_agents_are_made"),
+        => Test("crates/adjutant-agent/tests/agent_api/setters.rs::session_id_is_unique_when_agents_are_made"),
     "AddUserTurn adds without asking the model"
-        => Test("crates/adjutant-agent/tests/queues.rs::append_adds_entries_when_the_session_is_idle"),
+        => Test("crates/adjutant-agent/tests/queues/sessions.rs::append_adds_entries_when_the_session_is_idle"),
     "AddUserTurn is an error while running"
-        => Test("crates/adjutant-agent/tests/queues.rs::append_is_refused_when_the_session_runs"),
+        => Test("crates/adjutant-agent/tests/queues/sessions.rs::append_is_refused_when_the_session_runs"),
     "SendUserMessage gives a stream of events"
         => Test("crates/adjutant-agent/tests/basic.rs::stream_ends_with_run_finished_when_the_answer_is_text"),
     "the end of the stream follows the last event"
@@ -69,13 +69,13 @@ pub(crate) const ROWS: &[Row] = rows! { "subagents";
     "a tool gets the creator from its context"
         => Test("crates/adjutant-agent/tests/subagents.rs::child_is_made_only_within_a_call_when_it_is_asked_for"),
     "running children are cancelled when the call returns"
-        => Test("crates/adjutant-agent/tests/subagents.rs::children_end_before_their_call_when_it_returns"),
+        => Test("crates/adjutant-agent/tests/subagents/ends.rs::children_end_before_their_call_when_it_returns"),
     "a creator that is used too late panics" => Deviation {
         test: "crates/adjutant-agent/tests/subagents.rs::spawner_is_an_error_when_its_call_has_returned",
         why: "a typed error: libraries do not panic",
     },
     "a tool must wait for its children"
-        => Test("crates/adjutant-agent/tests/subagents.rs::children_end_before_their_call_when_it_returns"),
+        => Test("crates/adjutant-agent/tests/subagents/ends.rs::children_end_before_their_call_when_it_returns"),
     "later: a clone with prompt, tools and history"
         => Test("crates/adjutant-agent/tests/subagents.rs::child_knows_the_conversation_when_it_is_cloned_with_history"),
     "SubAgentDepth: 0 in a tool of the root, 1 below"
@@ -97,9 +97,9 @@ pub(crate) const ROWS: &[Row] = rows! { "subagents";
     "several at once within a call"
         => Test("crates/adjutant-agent/tests/subagents.rs::children_run_together_when_a_call_makes_several"),
     "usage of its own"
-        => Test("crates/adjutant-agent/tests/subagents.rs::usage_counts_once_for_every_ancestor_when_a_child_spends"),
+        => Test("crates/adjutant-agent/tests/subagents/spent.rs::usage_counts_once_for_every_ancestor_when_a_child_spends"),
     "usage is added to all ancestors"
-        => Test("crates/adjutant-agent/tests/subagents.rs::usage_counts_once_for_every_ancestor_when_a_child_spends"),
+        => Test("crates/adjutant-agent/tests/subagents/spent.rs::usage_counts_once_for_every_ancestor_when_a_child_spends"),
     "AgentCreator: one function for root and child"
         => Test("crates/adjutant-agent/tests/subagents.rs::factory_makes_a_root_or_a_child_when_it_is_one"),
     "NewAgentCreator makes roots"
@@ -116,7 +116,7 @@ pub(crate) const ROWS: &[Row] = rows! { "subagents";
     "stopping early is by the context"
         => Test("crates/adjutant-agent/tests/cancel.rs::model_is_not_asked_when_the_token_was_cancelled_before"),
     "all methods are safe from several threads"
-        => Test("crates/adjutant-agent/tests/agent_api.rs::snapshot_can_be_taken_when_the_run_is_on_another_task"),
+        => Test("crates/adjutant-agent/tests/snapshot.rs::snapshot_can_be_taken_when_the_run_is_on_another_task"),
     "one run at a time"
         => Test("crates/adjutant-agent/tests/loop_runs.rs::session_is_busy_when_it_runs"),
     "the second call fails on its own stream" => Deviation {
@@ -127,17 +127,17 @@ pub(crate) const ROWS: &[Row] = rows! { "subagents";
         => Test("crates/adjutant-tool/tests/tool_macro.rs::tool_takes_state_and_context_when_mixed_with_arguments"),
     // Asking an agent.
     "Status"
-        => Test("crates/adjutant-agent/tests/agent_api.rs::snapshot_shows_the_partial_reply_when_the_model_is_speaking"),
+        => Test("crates/adjutant-agent/tests/snapshot.rs::snapshot_shows_the_partial_reply_when_the_model_is_speaking"),
     "Turns while it runs"
-        => Test("crates/adjutant-agent/tests/agent_api.rs::snapshot_can_be_taken_when_the_run_is_on_another_task"),
+        => Test("crates/adjutant-agent/tests/snapshot.rs::snapshot_can_be_taken_when_the_run_is_on_another_task"),
     "TokenUsage, cumulative"
-        => Test("crates/adjutant-agent/tests/agent_api.rs::snapshot_tells_the_usage_when_runs_have_ended"),
+        => Test("crates/adjutant-agent/tests/snapshot.rs::snapshot_tells_the_usage_when_runs_have_ended"),
     "ContextUsagePercent is a whole number from 0 to 100"
-        => Test("crates/adjutant-agent/tests/agent_api.rs::context_follows_the_newest_reply_when_it_reports_usage"),
+        => Test("crates/adjutant-agent/tests/snapshot.rs::context_follows_the_newest_reply_when_it_reports_usage"),
     "0 is unused, 100 is full"
-        => Test("crates/adjutant-agent/tests/agent_api.rs::context_percent_stays_within_bounds_when_the_numbers_are_odd"),
+        => Test("crates/adjutant-agent/tests/snapshot.rs::context_percent_stays_within_bounds_when_the_numbers_are_odd"),
     "inactive: used and available tokens"
-        => Test("crates/adjutant-agent/tests/agent_api.rs::context_follows_the_newest_reply_when_it_reports_usage"),
+        => Test("crates/adjutant-agent/tests/snapshot.rs::context_follows_the_newest_reply_when_it_reports_usage"),
     // The whole.
     "stands on the streaming layer, without packages of others" => Deviation {
         test: "xtask/src/tidy/edges.rs::table_reports_an_edge_when_it_is_not_listed_or_wrongly_versioned",

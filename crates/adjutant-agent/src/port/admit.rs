@@ -125,7 +125,7 @@ impl Admit {
         };
         let cx = self.feed.hook_context(self.place);
         let point = BeforeTool::new(self.call.clone(), admitted.value.clone());
-        match self.feed.setup.hooks.pass(&cx, point).await {
+        match self.feed.pass(&cx, point).await {
             Verdict::Deny(reason) => {
                 let refused = performed(id, refuse(texts::denied(&reason)));
                 let denied = Record::Denied { point: BeforeTool::NAME.into(), reason, call: Some(id) };

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use adjutant_llm::{Call, CallResult, Status};
+use adjutant_llm::{Call, CallResult, Status, Warning};
 
 use super::{Feed, Place};
 use crate::{
@@ -63,7 +63,7 @@ impl Ran<'_> {
         };
         tokio::select! {
             biased;
-            verdict = self.feed.setup.hooks.pass(&cx, point) => Some(verdict),
+            verdict = self.feed.pass(&cx, point) => Some(verdict),
             () = given_up => None,
         }
     }
@@ -82,5 +82,12 @@ impl Feed {
     pub(super) fn hook_context(&self, place: Place) -> HookContext {
         let (who, at_ms) = (Arc::clone(&self.setup.who), self.setup.world.now_ms());
         HookContext { who, run: place.run, turn: place.turn, at_ms, cancel: self.stop.clone() }
+    }
+
+    /// Passes a point through its hooks; that one failed and was passed over is shown, once.
+    pub(crate) async fn pass<P: Point>(&self, cx: &HookContext, point: P) -> Verdict<P> {
+        let place = Place { run: cx.run, turn: cx.turn };
+        let warn = |warning: Warning| self.warn(place, self.setup.world.now_ms(), &warning);
+        self.setup.hooks.pass_with(cx, point, warn).await
     }
 }

@@ -101,7 +101,7 @@ impl Asking {
         if setup.hooks.hears::<Pausing>() {
             let point = Pausing::new(Arc::clone(&self.pause));
             // Observed only.
-            let _ = setup.hooks.pass(&self.feed.hook_context(self.place), point).await;
+            let _ = self.feed.pass(&self.feed.hook_context(self.place), point).await;
         }
         let Some(responder) = &setup.responder else { return self.unanswered(Vec::new()) };
         let left = self.pause.deadline_ms.map(|at| at.saturating_sub(setup.world.now_ms()));
@@ -151,12 +151,11 @@ impl Asking {
 
     /// The answer as hooks leave it; `None` if one of them denied it, or made it one that does not fit.
     async fn through_hooks(&self, answer: Answer, records: &mut Vec<Record>) -> Option<Answer> {
-        let hooks = &self.feed.setup.hooks;
-        if !hooks.hears::<PauseAnswered>() {
+        if !self.feed.setup.hooks.hears::<PauseAnswered>() {
             return Some(answer);
         }
         let point = PauseAnswered::new(Arc::clone(&self.pause), answer);
-        match hooks.pass(&self.feed.hook_context(self.place), point).await {
+        match self.feed.pass(&self.feed.hook_context(self.place), point).await {
             Verdict::Pass(point) => Some(point.answer).filter(|answer| self.fits(answer)),
             Verdict::Deny(reason) => {
                 let call = self.pause.call_id();

@@ -156,7 +156,7 @@ impl Preparing {
         let decls = tools.with(&Toolset::merge(&plan.offered));
         let shown = Shown::decls(&mut None, decls.decls(), &plan.hidden, self.sight.only.as_deref());
         let point = BeforeModel::new(plan.view.items().clone(), shown, Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        match hooks.pass(&self.feed.hook_context(self.place), point).await {
+        match self.feed.pass(&self.feed.hook_context(self.place), point).await {
             Verdict::Pass(point) => {
                 plan.hide(point.hidden);
                 plan.offered.extend(point.offered);

@@ -9,10 +9,9 @@ use std::{
 use adjutant_tool::Cancel;
 use futures_util::FutureExt;
 
-use super::{LocalPort, Performed, Place};
+use super::{Feed, LocalPort, Performed, Place};
 use crate::{
-    ActId, CancelBy, Failure, HookContext, Lane, Outcome, Point, Record, Revised, Run, RunNo, Setup, Stamped, TurnNo,
-    Verdict,
+    ActId, CancelBy, Failure, HookContext, Lane, Outcome, Point, Record, Revised, Run, RunNo, Stamped, TurnNo, Verdict,
     inbox::Input,
     points::{MessagePlaced, MessageQueued},
     queue::{Append, Queues, unfit},
@@ -32,7 +31,7 @@ pub(super) struct Listening {
 /// Takes messages out of the queues, on behalf of an act.
 pub(super) struct Poller {
     queues: Arc<Queues>,
-    setup: Arc<Setup>,
+    feed: Arc<Feed>,
     pub(super) cx: HookContext,
 }
 
@@ -99,11 +98,11 @@ impl LocalPort {
             return None;
         }
         let points: Vec<_> = news.iter().filter_map(queued).collect();
-        let (setup, cx) = (Arc::clone(&self.setup), self.feed.hook_context(place));
+        let (feed, cx) = (Arc::clone(&self.feed), self.feed.hook_context(place));
         Some(async move {
             for point in points {
                 // It is only told, so there is nothing that a verdict could change.
-                let _ = setup.hooks.pass(&cx, point).await;
+                let _ = feed.pass(&cx, point).await;
             }
         })
     }
@@ -169,7 +168,7 @@ impl LocalPort {
     pub(super) fn poller(&self, place: Place) -> Poller {
         Poller {
             queues: Arc::clone(&self.queue.queues),
-            setup: Arc::clone(&self.setup),
+            feed: Arc::clone(&self.feed),
             cx: self.feed.hook_context(place),
         }
     }
@@ -178,13 +177,13 @@ impl LocalPort {
 impl Poller {
     /// Whether a hook is asked before something is placed.
     pub(super) fn is_asked(&self) -> bool {
-        self.setup.hooks.hears::<MessagePlaced>() && self.queues.is_filled()
+        self.feed.setup.hooks.hears::<MessagePlaced>() && self.queues.is_filled()
     }
 
     /// Takes out what is to be placed now, and asks nobody.
     pub(super) fn poll_now(&self, ahead: Ahead) -> Vec<Record> {
         let take = |lane: &Lane| {
-            let held = self.queues.take(*lane, self.setup.drains.of(*lane));
+            let held = self.queues.take(*lane, self.feed.setup.drains.of(*lane));
             let items: Vec<u64> = held.iter().map(|held| held.item).collect();
             (!items.is_empty()).then(|| Record::Placed { items, revised: Vec::new() })
         };
@@ -210,12 +209,12 @@ impl Poller {
 
     /// Places what a lane gives; says whether everything was denied and the lane must be asked again.
     async fn place(&self, lane: Lane, records: &mut Vec<Record>) -> bool {
-        let held = self.queues.take(lane, self.setup.drains.of(lane));
+        let held = self.queues.take(lane, self.feed.setup.drains.of(lane));
         let (mut items, mut revised) = (Vec::new(), Vec::new());
         let any = !held.is_empty();
         for held in held {
             let point = MessagePlaced::new(held.item, lane, held.content.clone());
-            let reason = match self.setup.hooks.pass(&self.cx, point).await {
+            let reason = match self.feed.pass(&self.cx, point).await {
                 Verdict::Pass(point) => match unfit(&point.content) {
                     None => {
                         items.push(held.item);

@@ -55,17 +55,17 @@ impl Settling {
     }
 
     async fn ask(&self, mut closed: Closed) -> Result<(bool, Change), [Record; 2]> {
-        let (hooks, cx) = (&self.feed.setup.hooks, &self.poller.cx);
+        let cx = &self.poller.cx;
         let (reply, results) = (Arc::clone(&closed.reply), closed.results.clone());
         let next = NextTurn::new(reply, results, closed.view().clone(), Change::default());
-        let mut change = match hooks.pass(cx, next).await {
+        let mut change = match self.feed.pass(cx, next).await {
             Verdict::Pass(next) => next.change,
             Verdict::Deny(reason) => return Err(self.denied::<NextTurn>(reason)),
         };
         self.check(&mut closed, &mut change);
         let view = closed.view().clone();
         let after = AfterTurn::new(closed.reply, closed.results, view, closed.entries, false);
-        match hooks.pass(cx, after).await {
+        match self.feed.pass(cx, after).await {
             Verdict::Pass(after) => Ok((after.stop, change)),
             Verdict::Deny(reason) => Err(self.denied::<AfterTurn>(reason)),
         }

@@ -375,9 +375,9 @@ impl Run {
             return Err("a call of the turn has no result");
         }
         working.settled = Some(stop);
-        let asked = working.reply.is_some() || working.attempt > 0;
+        let (said, prepared) = (working.reply.is_some() || working.attempt > 0, working.prepared);
         let current = self.current_mut()?;
-        if !asked {
+        if !said && !(prepared && current.exhausted.is_none()) {
             // A turn that ended before its request was made.
             current.turns -= 1;
         }

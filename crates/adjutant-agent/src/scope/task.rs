@@ -158,7 +158,7 @@ async fn started(core: &Arc<Core>, prompts: &[Entry]) -> Result<(), ToolError> {
         return Ok(());
     }
     let point = SubagentStarted::new(Arc::clone(&core.setup().who), prompts.into());
-    match hooks.pass(&cx, point).await {
+    match core.scope().feed.pass(&cx, point).await {
         Verdict::Pass(_) => Ok(()),
         Verdict::Deny(reason) => {
             let call = Some(core.scope().call);
@@ -234,7 +234,7 @@ pub(super) async fn stopped(scope: &CallScope, core: &Arc<Core>, result: Result<
             Err(outcome) => RunResult { total_usage: core.within().tally().usage, ..RunResult::never(who, outcome) },
         };
         // An observer changes nothing.
-        let _ = hooks.pass(&cx, SubagentStopped::new(Arc::clone(who), Arc::new(result))).await;
+        let _ = scope.feed.pass(&cx, SubagentStopped::new(Arc::clone(who), Arc::new(result))).await;
     }
 }
 

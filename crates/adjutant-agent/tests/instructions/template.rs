@@ -31,6 +31,16 @@ async fn template_is_rendered_from_the_state_of_each_run() {
     }
 }
 
+#[test]
+fn template_shows_the_state_when_it_is_given() {
+    let template = "You are {{ role }}.{% if user.admin %} Root.{% else %} Guest.{% endif %}\
+        {% for tool in user.tools %} {{ loop.index }}:{{ tool.name }}{% endfor %}";
+    let state =
+        |admin: bool| json!({"role": "a scout", "user": {"admin": admin, "tools": [{"name": "ls"}, {"name": "cat"}]}});
+    check(template, state(true), "You are a scout. Root. 1:ls 2:cat");
+    check(template, state(false), "You are a scout. Guest. 1:ls 2:cat");
+}
+
 #[tokio::test]
 async fn template_error_names_variable_and_line_when_resolved() {
     let instructions = Instructions::from(compile("one\n{{ user.nick }}"));

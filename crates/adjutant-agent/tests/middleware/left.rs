@@ -60,7 +60,7 @@ impl Log for TrapLog {
                 reached.notify_one();
                 std::future::pending().await
             }
-            None => std::panic::panic_any("it burst"),
+            None => std::panic::resume_unwind(Box::new("it burst")),
         }
     }
 }

@@ -97,7 +97,7 @@ impl Asking {
         let cx = self.feed.hook_context(self.place);
         tokio::select! {
             biased;
-            verdict = self.feed.setup.hooks.pass(&cx, point) => Some(verdict),
+            verdict = self.feed.pass(&cx, point) => Some(verdict),
             () = stop.cancelled() => None,
         }
     }
