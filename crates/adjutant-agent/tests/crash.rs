@@ -2,6 +2,8 @@
 
 #[path = "crash/outside.rs"]
 mod outside;
+#[path = "crash/waiting.rs"]
+mod waiting;
 
 use std::{
     collections::BTreeMap,

@@ -2,6 +2,8 @@
 
 #[path = "property/check.rs"]
 mod check;
+#[path = "property/dripping.rs"]
+mod dripping;
 #[path = "property/plan.rs"]
 mod plan;
 
@@ -12,8 +14,9 @@ use adjutant_agent::{
 };
 use adjutant_llm::{FixedWorld, Script, ScriptedModel};
 use adjutant_tool::Cancel;
+use dripping::Dripping;
 use futures_util::StreamExt;
-use plan::{Cut, Dripping, Plan, Ran};
+use plan::{Cut, Plan, Ran};
 use proptest::{prelude::*, test_runner::Config};
 
 /// One run as it was seen: its events, and whether it was read to the end.

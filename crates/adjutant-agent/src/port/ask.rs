@@ -250,6 +250,9 @@ impl Asking {
         };
         // An interrupted attempt that said nothing and used nothing leaves no trace in the conversation.
         let said = said.filter(|it| it.stop != Stop::Interrupted || !it.blocks.is_empty() || it.usage.total() > 0);
+        if said.is_none() {
+            self.take_back();
+        }
         if let Some(reply) = said.filter(|it| !has_doubles(it)) {
             let cost = self.known_cost(&reply.usage);
             let replied = Record::replied(self.turn, reply, cost);
@@ -257,6 +260,16 @@ impl Asking {
             self.records.insert(at.unwrap_or(self.records.len()), replied);
         }
         Performed { act, records: self.records, tools: None, args: None }
+    }
+
+    /// Blocks that were shown while they began, of an attempt that leaves no trace, are void.
+    fn take_back(&self) {
+        if self.shown && !self.kinds.is_empty() {
+            let cause = Error::new(ErrorKind::Cancelled, "the reply ended before it said anything");
+            let kind = EventKind::ReplyRetracted { attempt: self.attempt, cause, usage: Usage::default() };
+            // Nothing of the reply follows that could wait for room.
+            let _full = self.feed.show(self.place, self.at_ms, kind);
+        }
     }
 
     /// Some servers never say what was used, and a cut stream may not have: nothing said is not nothing spent.

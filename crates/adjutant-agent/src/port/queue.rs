@@ -1,11 +1,13 @@
 //! The queues as a port sees them: it hears of what is queued, and takes out what is to be placed.
 
 use std::{
+    collections::BTreeMap,
     pin::pin,
     sync::Arc,
     task::{Context, Poll},
 };
 
+use adjutant_llm::Entry;
 use adjutant_tool::Cancel;
 use futures_util::FutureExt;
 
@@ -26,6 +28,19 @@ pub(super) struct Listening {
     pub(super) appending: bool,
     /// What was committed and may not be saved yet.
     unconfirmed: Vec<Arc<Stamped>>,
+}
+
+/// What a hook left of what was taken from a lane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Took {
+    /// The lane is empty.
+    Nothing,
+    /// Nothing of it.
+    Denied,
+    /// Only what no model sees.
+    Silent,
+    /// A message.
+    Said,
 }
 
 /// Takes messages out of the queues, on behalf of an act.
@@ -126,7 +141,7 @@ impl LocalPort {
         let (mut placed, wish) = self.unless_wished(work).await;
         self.queue.queues.hand_over(&placed);
         news.extend(self.queue.queues.hear());
-        if answered && wish.is_none() && !placed.iter().any(|record| matches!(record, Record::Placed { .. })) {
+        if answered && wish.is_none() && !is_anything_said(run, &news, &placed) {
             placed.push(nothing_to_say(number));
         }
         [first].into_iter().chain(news).chain(placed).chain(wish).collect()
@@ -182,12 +197,22 @@ impl Poller {
 
     /// Takes out what is to be placed now, and asks nobody.
     pub(super) fn poll_now(&self, ahead: Ahead) -> Vec<Record> {
-        let take = |lane: &Lane| {
-            let held = self.queues.take(*lane, self.feed.setup.drains.of(*lane));
-            let items: Vec<u64> = held.iter().map(|held| held.item).collect();
-            (!items.is_empty()).then(|| Record::Placed { items, revised: Vec::new() })
-        };
-        lanes(ahead).iter().find_map(take).into_iter().collect()
+        let mut records = Vec::new();
+        for lane in lanes(ahead) {
+            loop {
+                let held = self.queues.take(*lane, self.feed.setup.drains.of(*lane));
+                if held.is_empty() {
+                    break;
+                }
+                let says = ahead != Ahead::Stops || held.iter().any(|held| is_said(&held.content));
+                let items = held.iter().map(|held| held.item).collect();
+                records.push(Record::Placed { items, revised: Vec::new() });
+                if says {
+                    return records;
+                }
+            }
+        }
+        records
     }
 
     /// Takes out what is to be placed now, as hooks see it; what they deny is dropped, and what follows it is taken.
@@ -199,25 +224,33 @@ impl Poller {
         }
         let mut records = Vec::new();
         for lane in lanes(ahead) {
-            while self.place(*lane, &mut records).await {}
-            if records.iter().any(|record| matches!(record, Record::Placed { .. })) {
-                break;
+            loop {
+                match self.place(*lane, &mut records).await {
+                    Took::Nothing => break,
+                    Took::Denied => {}
+                    Took::Silent if ahead == Ahead::Stops => {}
+                    Took::Silent | Took::Said => return records,
+                }
             }
         }
         records
     }
 
     /// Places what a lane gives; says whether everything was denied and the lane must be asked again.
-    async fn place(&self, lane: Lane, records: &mut Vec<Record>) -> bool {
+    async fn place(&self, lane: Lane, records: &mut Vec<Record>) -> Took {
         let held = self.queues.take(lane, self.feed.setup.drains.of(lane));
         let (mut items, mut revised) = (Vec::new(), Vec::new());
-        let any = !held.is_empty();
+        if held.is_empty() {
+            return Took::Nothing;
+        }
+        let mut took = Took::Denied;
         for held in held {
             let point = MessagePlaced::new(held.item, lane, held.content.clone());
             let reason = match self.feed.pass(&self.cx, point).await {
                 Verdict::Pass(point) => match unfit(&point.content) {
                     None => {
                         items.push(held.item);
+                        took = if took == Took::Said || is_said(&point.content) { Took::Said } else { Took::Silent };
                         if point.content != held.content {
                             revised.push(Revised { item: held.item, content: point.content });
                         }
@@ -230,11 +263,10 @@ impl Poller {
             records.push(Record::Withdrawn { item: held.item });
             records.push(Record::Denied { point: MessagePlaced::NAME.into(), reason, call: None });
         }
-        let denied = any && items.is_empty();
         if !items.is_empty() {
             records.push(Record::Placed { items, revised });
         }
-        denied
+        took
     }
 }
 
@@ -252,6 +284,27 @@ fn queued(record: &Record) -> Option<MessageQueued> {
         Record::Queued { item, lane, content } => Some(MessageQueued::new(*item, *lane, content.clone())),
         _ => None,
     }
+}
+
+/// Whether a model sees an entry that was queued.
+fn is_said(content: &Entry) -> bool {
+    !matches!(content, Entry::Custom(_))
+}
+
+/// Whether a message is among what is placed; it was queued in the log, or in the news.
+fn is_anything_said(run: &Run, news: &[Record], placed: &[Record]) -> bool {
+    let mut queued: BTreeMap<u64, &Entry> = run.queued().map(|(item, _, content)| (item, content)).collect();
+    queued.extend(news.iter().filter_map(|record| match record {
+        Record::Queued { item, content, .. } => Some((*item, content)),
+        _ => None,
+    }));
+    placed.iter().any(|record| match record {
+        Record::Placed { items, revised } => {
+            queued.extend(revised.iter().map(|revised| (revised.item, &revised.content)));
+            items.iter().any(|item| queued.get(item).is_none_or(|content| is_said(content)))
+        }
+        _ => false,
+    })
 }
 
 /// What should have gone on from an answer has been taken back or denied.

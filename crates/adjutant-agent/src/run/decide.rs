@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use adjutant_llm::{CallId, CallResult, OpenTurn, Reply, Stop, Terminate, ThreadId};
 use adjutant_tool::Replay;
 
-use super::{Current, Run, Slot, Working, texts};
+use super::{Current, Run, Slot, Tail, Working, texts};
 use crate::{Act, ActId, AtLimit, Change, Failure, Limit, Next, Outcome, Record, TurnNo, Why};
 
 type Busy = BTreeSet<ActId>;
@@ -34,7 +34,9 @@ impl Run {
 
     /// The turn is settled: end, or go on.
     fn after(&self, current: &Current, working: &Working, stop: bool, busy: &Busy) -> Next {
-        match working.reply.as_ref().and_then(|reply| working.verdict(reply, stop)) {
+        // What no model sees leaves nothing to answer.
+        let placed = working.placed && self.tail() != Tail::Answer;
+        match working.reply.as_ref().and_then(|reply| working.verdict(reply, stop, placed)) {
             Some(outcome) => current.end(outcome),
             None => match &working.last {
                 Some(limit) => current.end(Outcome::Limit { limit: limit.clone() }),
@@ -178,7 +180,7 @@ impl Current {
 
 impl Working {
     /// How the run ends after this turn, whatever its limits are; `None` if it goes on.
-    fn verdict(&self, reply: &Arc<Reply>, stop: bool) -> Option<Outcome> {
+    fn verdict(&self, reply: &Arc<Reply>, stop: bool, placed: bool) -> Option<Outcome> {
         let finished = |why| Some(Outcome::Finished { reply: Arc::clone(reply), why });
         match reply.stop {
             Stop::Refused => return Some(failed(Failure::Refused { text: reply.text().into() })),
@@ -191,7 +193,7 @@ impl Working {
         if self.terminates == Terminate::Now {
             return finished(Why::Terminated);
         }
-        if self.placed || self.last.is_some() || !self.stops() {
+        if placed || self.last.is_some() || !self.stops() {
             return None;
         }
         finished(match (self.terminates, reply.stop) {

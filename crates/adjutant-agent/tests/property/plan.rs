@@ -1,18 +1,14 @@
 //! What the properties are tried with: scripts, tools and places to stop at, all chosen by chance.
 
 use std::{
-    pin::Pin,
     sync::{Arc, Mutex},
-    task::{Context, Poll},
     time::Duration,
 };
 
 use adjutant_llm::{
-    CallId, CallResult, Chunk, ChunkStream, Error, ErrorKind, Model, ModelInfo, Request, Script, ScriptedModel, Stop,
-    Terminate, Thinking, Usage, Warning, WarningKind,
+    CallId, CallResult, Error, ErrorKind, Script, ScriptedModel, Stop, Terminate, Thinking, Usage, Warning, WarningKind,
 };
 use adjutant_tool::{CallContext, ErasedTool, Progress, Replay, ToolError, ToolSpec, tool_fn};
-use futures_core::Stream;
 use proptest::{collection::vec, prelude::*, sample::select};
 use serde_json::{Value, json};
 
@@ -120,38 +116,6 @@ fn parts(parts: &[Part]) -> Script {
         Part::Opaque => script.opaque("scripted", json!({"a": 1})),
         Part::Call { tool, args } => script.call_raw(*tool, *args),
     })
-}
-
-/// A model whose stream is pending once before every chunk, so that a cut may fall anywhere.
-#[derive(Debug)]
-pub(crate) struct Dripping(pub(crate) Arc<ScriptedModel>);
-
-impl Model for Dripping {
-    fn info(&self) -> &ModelInfo {
-        self.0.info()
-    }
-
-    fn stream(&self, request: Request) -> ChunkStream {
-        Box::pin(Drip { stream: self.0.stream(request), ready: false })
-    }
-}
-
-struct Drip {
-    stream: ChunkStream,
-    ready: bool,
-}
-
-impl Stream for Drip {
-    type Item = Result<Chunk, Error>;
-
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        self.ready = !self.ready;
-        if self.ready {
-            cx.waker().wake_by_ref();
-            return Poll::Pending;
-        }
-        self.stream.as_mut().poll_next(cx)
-    }
 }
 
 /// Which calls were run, as often as they were.

@@ -1,0 +1,68 @@
+//! What the properties found once, as it should be.
+
+use std::sync::Arc;
+
+use adjutant_agent::{Agent, EventKind};
+use adjutant_llm::{Custom, Gate, Script, ScriptedModel};
+use serde_json::json;
+
+use crate::check;
+
+fn agent(scripts: impl IntoIterator<Item = Script>) -> (Arc<ScriptedModel>, Agent) {
+    let model = Arc::new(ScriptedModel::new(scripts));
+    (Arc::clone(&model), Agent::new(model))
+}
+
+fn mark() -> Custom {
+    Custom { kind: "mark".into(), value: json!(1) }
+}
+
+#[tokio::test]
+async fn model_is_not_asked_when_only_a_custom_entry_is_placed_after_its_answer() {
+    let (model, agent) = agent([Script::new().text("a"), Script::new().text("b")]);
+    agent.follow_up_entry(mark()).expect("there is room");
+    let result = agent.run("Go.").await.expect("the run finishes");
+    assert_eq!((result.text().as_str(), result.entries.len(), model.requests().len()), ("a", 3, 1));
+    assert!(!agent.has_queued());
+}
+
+#[tokio::test]
+async fn message_is_placed_when_a_custom_entry_waits_before_it() {
+    let (model, agent) = agent([Script::new().text("a"), Script::new().text("b")]);
+    agent.follow_up_entry(mark()).expect("there is room");
+    agent.follow_up("And then?").expect("there is room");
+    let result = agent.run("Go.").await.expect("the run finishes");
+    assert_eq!((result.text().as_str(), result.entries.len(), model.requests().len()), ("b", 5, 2));
+    model.requests().iter().for_each(check::request);
+}
+
+#[tokio::test]
+async fn continue_asks_nobody_when_only_a_custom_entry_waits() {
+    let (model, agent) = agent([Script::new().text("a"), Script::new().text("b")]);
+    agent.run("Go.").await.expect("the run finishes");
+    agent.steer_entry(mark()).expect("there is room");
+    agent.continue_run().await.expect_err("nothing follows the answer");
+    assert_eq!(model.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn block_that_began_is_taken_back_when_its_reply_leaves_no_trace() {
+    let gate = Gate::new();
+    let usage = adjutant_llm::Usage::default();
+    let (_, agent) = agent([Script::new().text("never").usage(usage).wait_at(0, &gate), Script::new().text("b")]);
+    let mut running = agent.stream("Go.").expect("the session is free");
+    let (mut told, mut interrupts) = (Vec::new(), true);
+    while let Some(event) = running.next().await {
+        if matches!(event.kind, EventKind::BlockStarted { .. }) && std::mem::take(&mut interrupts) {
+            running.interrupt("Stop.").expect("there is room");
+        }
+        told.push(match event.kind {
+            EventKind::ReplyStarted { .. } => "started",
+            EventKind::BlockStarted { .. } => "block",
+            EventKind::ReplyRetracted { .. } => "retracted",
+            EventKind::ReplyFinished { .. } => "finished",
+            _ => continue,
+        });
+    }
+    assert_eq!(told, ["started", "block", "retracted", "started", "block", "finished"]);
+}
