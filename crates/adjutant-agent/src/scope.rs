@@ -4,6 +4,7 @@ mod call;
 mod child;
 mod delegate;
 mod factory;
+mod standstill;
 mod suspend;
 mod task;
 mod threads;
@@ -21,6 +22,7 @@ pub(crate) use call::{CallParts, CallScope};
 pub use child::{Child, ChildRun};
 pub use delegate::agent_tool;
 pub use factory::{AgentFactory, Member, MemberRun};
+pub(crate) use standstill::Standstill;
 pub(crate) use threads::Threads;
 pub(crate) use within::{Tally, Within};
 

@@ -40,8 +40,8 @@ struct State {
     seq: Seq,
     /// Records that need not be durable yet: saved with the next ones that must, or before a port waits.
     unsaved: Vec<Arc<Stamped>>,
-    /// Whether an append failed or was cut off: the log may hold it or not.
-    broken: bool,
+    /// How an append failed or was cut off, if one was: the log may hold it or not.
+    broken: Option<JournalError>,
 }
 
 /// Records that belong together, of one thread.
@@ -62,7 +62,7 @@ impl Writer {
     /// The writer of an owned log.
     pub(crate) fn new(log: Box<dyn Log>, name: LogId, threads: Threads) -> Self {
         let seq = log.head().seq;
-        let state = State { log: Some(log), seq, unsaved: Vec::new(), broken: false };
+        let state = State { log: Some(log), seq, unsaved: Vec::new(), broken: None };
         let shared = Shared {
             name,
             state: Arc::new(AsyncMutex::new(state)),
@@ -154,13 +154,15 @@ impl State {
         if self.unsaved.is_empty() {
             return Ok(());
         }
-        if self.broken {
-            return Err(fenced("an append before this one was cut off"));
+        if let Some(error) = &self.broken {
+            return Err(error.clone().into());
         }
         let log = self.log.as_mut().ok_or_else(|| fenced("the log was given back"))?;
-        self.broken = true;
-        log.append(&self.unsaved, flush).await?;
-        self.broken = false;
+        self.broken = Some(cut_off());
+        self.broken = log.append(&self.unsaved, flush).await.err();
+        if let Some(error) = &self.broken {
+            return Err(error.clone().into());
+        }
         self.unsaved.clear();
         Ok(())
     }
@@ -173,6 +175,11 @@ async fn finish<T: Send + 'static>(work: impl Future<Output = Result<T, Error>> 
         Poll::Ready(done) => done,
         Poll::Pending => tokio::spawn(work).await.unwrap_or_else(|_| Err(fenced("the append was lost"))),
     }
+}
+
+fn cut_off() -> JournalError {
+    let why = "nothing can be appended: an append before this one was cut off";
+    JournalError::new(JournalErrorKind::Fenced, why)
 }
 
 fn fenced(why: &str) -> Error {

@@ -89,6 +89,8 @@ async fn heard(answers: Vec<(Asking, Answer)>) -> Vec<Record> {
 impl Asking {
     async fn run(self, stop: Cancel) -> Performed {
         let act = ActId::Answer(self.at);
+        // No time of the calls above passes meanwhile.
+        let _standing = self.feed.setup.within.as_ref().map(|within| within.standstill().stand());
         tokio::select! {
             biased;
             performed = self.ask() => performed,

@@ -52,16 +52,24 @@ impl LocalPort {
 
     pub(super) fn call(&mut self, run: &Run, id: CallId, replay: Replay) {
         let Some((call, text, changed)) = run.admitted(id) else { return };
-        let (door, body) = match self.feed.early.take(call, text) {
-            Some(Begun { door, body }) => (door, Some(body)),
-            None => (self.door(run, call, text, replay), None),
+        let (door, scope, body) = match self.feed.early.take(call, text) {
+            Some(Begun { door, body, scope, admitted }) => {
+                // The body may have ended already.
+                let _ = admitted.send(true);
+                (door, scope, Some(body))
+            }
+            None => {
+                let door = self.door(run, call, text, replay);
+                let scope = self.scope(run, id, replay, &door.standstill);
+                (door, scope, None)
+            }
         };
         self.running.push((id, door.stop.clone()));
         let job = Job {
             feed: Arc::clone(&self.feed),
             place: self.place,
             call: call.clone(),
-            scope: self.scope(run, id, replay),
+            scope,
             tools: self.tools.clone(),
             restore: self.restore(run),
             args: self.take_args(id).ok_or_else(|| Arc::clone(text)),
@@ -99,8 +107,8 @@ impl Job {
         self.door.open();
         let span = telemetry::tool_span(&self.call, contents);
         let began_ms = self.feed.setup.world.now_ms();
-        let scope = Arc::clone(&self.scope);
-        let result = scope.surround(self.result()).instrument(span.clone()).await;
+        let (scope, door) = (Arc::clone(&self.scope), Arc::clone(&self.door));
+        let result = scope.surround(self.result(), || door.at_rest()).instrument(span.clone()).await;
         self.door.shut();
         let result = match result {
             Ok(Ok(result)) => result,
@@ -173,7 +181,7 @@ impl Job {
             },
         };
         let who = Arc::new(self.feed.setup.who.within(self.call.id));
-        let body = contain::body(tool, args, who, &self.door, &self.conversation, Some(&self.scope));
+        let body = contain::body(tool, args, who, &self.door, &self.conversation, &self.scope);
         // Where there are other threads, a body that blocks must not keep this one from its limits.
         Ok(match Handle::try_current() {
             Ok(runtime) if self.spawn || runtime.runtime_flavor() != RuntimeFlavor::CurrentThread => {

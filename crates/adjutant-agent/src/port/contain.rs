@@ -46,15 +46,12 @@ pub(super) fn body(
     who: Arc<Identity>,
     door: &Arc<Door>,
     conversation: &Arc<Conversation>,
-    scope: Option<&Arc<CallScope>>,
+    scope: &Arc<CallScope>,
 ) -> impl Future<Output = Ended> + Send + use<> {
     let cancel = door.stop.clone();
     let port = Arc::clone(door) as Arc<dyn CallPort>;
     let builder = CallContextBuilder::new(who, cancel, port).put(Arc::clone(conversation));
-    let cx = match scope {
-        Some(scope) => scope.put(builder, &door.stop).build(),
-        None => builder.build(),
-    };
+    let cx = scope.put(builder, &door.stop).build();
     let contained = AssertUnwindSafe(async move { tool.call(args, cx).await }).catch_unwind();
     let contained = contained.instrument(Span::current());
     contained.map(|outcome| outcome.unwrap_or_else(|panic| Ok(panicked(&*panic))))
@@ -117,7 +114,7 @@ impl Contained<'_> {
         let limit = async {
             match self.timeout {
                 Some(timeout) => {
-                    self.door.elapsed(timeout).await;
+                    self.door.standstill.elapsed(timeout).await;
                     timeout
                 }
                 None => std::future::pending().await,

@@ -1,21 +1,12 @@
 //! The door from a call to this run: progress, usage, steps and pauses.
 
-use std::{
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::Duration,
-};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use adjutant_llm::{Call, Usage};
 use adjutant_tool::{Answer, Ask, CallPort, Cancel, Noted, Progress, ToolError, ToolErrorKind};
 use async_trait::async_trait;
 use serde_json::Value;
-use tokio::{
-    sync::{Notify, oneshot},
-    time::Instant,
-};
+use tokio::sync::{Notify, oneshot};
 
 use super::{
     Feed, Place,
@@ -25,6 +16,7 @@ use super::{
 use crate::{
     EventKind, Pause, Record,
     inbox::{Inbox, Input},
+    scope::Standstill,
 };
 
 /// How often a new step lets the other branches of its body come to what is noted, before it waits for them in time.
@@ -50,9 +42,10 @@ pub(super) struct Door {
     pub(super) stop: Cancel,
     pub(super) steps: Mutex<Steps>,
     pub(super) phase: Mutex<Phase>,
-    /// How many pauses the body waits for; `changed` tells of every change of it.
-    waiting: AtomicUsize,
+    /// Told of every change of the steps and the phase.
     changed: Notify,
+    /// Stands as long as somebody is asked.
+    pub(super) standstill: Arc<Standstill>,
     /// Told once the body waits for an answer that nobody here can give.
     pub(super) parked: Notify,
 }
@@ -72,6 +65,7 @@ pub(super) enum Phase {
 impl Door {
     /// The door of a call with the arguments that it runs with: open, without steps, and with nobody behind it.
     pub(super) fn new(feed: Arc<Feed>, place: Place, links: Links, call: Call, stop: Cancel) -> Self {
+        let standstill = Arc::new(Standstill::under(feed.setup.within.as_ref().map(|within| within.standstill())));
         Self {
             feed,
             place,
@@ -82,8 +76,8 @@ impl Door {
             stop,
             steps: Mutex::new(Steps::new(Vec::new(), false)),
             phase: Mutex::new(Phase::Open),
-            waiting: AtomicUsize::new(0),
             changed: Notify::new(),
+            standstill,
             parked: Notify::new(),
         }
     }
@@ -155,29 +149,6 @@ impl Door {
         }
     }
 
-    /// Waits for so much time of the body's own; while it waits for the outside, none passes.
-    pub(super) async fn elapsed(&self, mut left: Duration) {
-        loop {
-            self.until(|waiting| waiting == 0).await;
-            let began = Instant::now();
-            tokio::select! {
-                () = tokio::time::sleep(left) => return,
-                () = self.until(|waiting| waiting > 0) => left = left.saturating_sub(began.elapsed()),
-            }
-        }
-    }
-
-    async fn until(&self, is: impl Fn(usize) -> bool) {
-        loop {
-            let mut changed = std::pin::pin!(self.changed.notified());
-            changed.as_mut().enable();
-            if is(self.waiting.load(Ordering::Acquire)) {
-                return;
-            }
-            changed.await;
-        }
-    }
-
     fn check(&self) -> Result<(), ToolError> {
         if self.resumable {
             return Ok(());
@@ -214,7 +185,7 @@ impl Door {
 
     /// Waits for what comes of a pause.
     async fn told(&self, key: &str, pause: &Arc<Pause>, told: oneshot::Receiver<Told>) -> Result<Answer, ToolError> {
-        let _waits = Waits::new(self);
+        let _standing = self.standstill.stand();
         let told = tokio::select! {
             biased;
             told = told => told.map_err(|_| ended())?,
@@ -318,24 +289,6 @@ impl CallPort for Door {
             }
             Ok(Asked::Fresh) => Err(ended()),
         }
-    }
-}
-
-/// Counts a pause that the body waits for.
-struct Waits<'a>(&'a Door);
-
-impl<'a> Waits<'a> {
-    fn new(door: &'a Door) -> Self {
-        door.waiting.fetch_add(1, Ordering::AcqRel);
-        door.changed.notify_waiters();
-        Self(door)
-    }
-}
-
-impl Drop for Waits<'_> {
-    fn drop(&mut self) {
-        self.0.waiting.fetch_sub(1, Ordering::AcqRel);
-        self.0.changed.notify_waiters();
     }
 }
 

@@ -7,14 +7,19 @@ use std::{
 
 use adjutant_llm::{Block, Call, Chunk, Reply, ToolName};
 use adjutant_tool::{Cancel, Replay, Toolset};
-use tokio::runtime::Handle;
+use tokio::{runtime::Handle, sync::watch};
 
 use super::{
     Feed, LocalPort, Place,
     contain::{self, Spawned},
     door::{Door, Links, Phase},
 };
-use crate::{Conversation, Record, Run, points::BeforeTool};
+use crate::{
+    Budget, Conversation, Record, Run,
+    points::BeforeTool,
+    scope::{CallParts, CallScope},
+    writer::Writer,
+};
 
 /// Calls that have begun ahead of their admission.
 #[derive(Default)]
@@ -33,6 +38,9 @@ struct State {
 pub(super) struct Begun {
     pub(super) door: Arc<Door>,
     pub(super) body: Spawned,
+    pub(super) scope: Arc<CallScope>,
+    /// Told when the call is admitted: agents under it wait for that.
+    pub(super) admitted: watch::Sender<bool>,
 }
 
 /// What decides whether a call may begin, and what it begins with.
@@ -45,6 +53,9 @@ struct Rules {
     place: Place,
     links: Links,
     stop: Cancel,
+    run: Run,
+    writer: Writer,
+    budget: Option<Budget>,
     conversation: Arc<Conversation>,
 }
 
@@ -145,8 +156,26 @@ impl Rules {
         door.attended = self.attended;
         door.phase = Mutex::new(Phase::Early(Vec::new()));
         let door = Arc::new(door);
-        let body = contain::body(tool.clone(), admitted.value, who, &door, &self.conversation, None);
-        Some(Begun { door, body: Spawned(runtime.spawn(body)) })
+        let (admit, is_admitted) = watch::channel(false);
+        let scope = self.scope(feed, &door, is_admitted);
+        let body = contain::body(tool.clone(), admitted.value, who, &door, &self.conversation, &scope);
+        Some(Begun { door, body: Spawned(runtime.spawn(body)), scope, admitted: admit })
+    }
+
+    fn scope(&self, feed: &Arc<Feed>, door: &Door, admitted: watch::Receiver<bool>) -> Arc<CallScope> {
+        CallScope::new(CallParts {
+            run: &self.run,
+            feed,
+            writer: &self.writer,
+            inbox: &self.links.inbox,
+            place: self.place,
+            call: door.call.id,
+            resumable: false,
+            budget: self.budget.clone(),
+            tools: Some(self.tools.clone()),
+            standstill: &door.standstill,
+            admitted: Some(admitted),
+        })
     }
 }
 
@@ -169,6 +198,9 @@ impl LocalPort {
             place: self.place,
             links: self.links(),
             stop: self.stop.clone(),
+            run: run.clone(),
+            writer: self.writer.clone(),
+            budget: self.budget().cloned(),
             conversation: Arc::new(Conversation::new(run.history().clone())),
         };
         self.feed.early.state().rules = Some(rules);

@@ -8,7 +8,7 @@ use adjutant_tool::Replay;
 use super::LocalPort;
 use crate::{
     Outcome, Record, Run,
-    scope::{CallParts, CallScope, Tally},
+    scope::{CallParts, CallScope, Standstill, Tally},
 };
 
 impl LocalPort {
@@ -29,7 +29,13 @@ impl LocalPort {
     }
 
     /// The scope of a call that is about to run.
-    pub(super) fn scope(&self, run: &Run, call: CallId, replay: Replay) -> Arc<CallScope> {
+    pub(super) fn scope(
+        &self,
+        run: &Run,
+        call: CallId,
+        replay: Replay,
+        standstill: &Arc<Standstill>,
+    ) -> Arc<CallScope> {
         CallScope::new(CallParts {
             run,
             feed: &self.feed,
@@ -40,6 +46,8 @@ impl LocalPort {
             resumable: replay == Replay::Resumable,
             budget: self.budget().cloned(),
             tools: self.tools.clone(),
+            standstill,
+            admitted: None,
         })
     }
 }

@@ -59,7 +59,12 @@ impl Closed {
 impl Run {
     /// What the conversation ends with; what no model sees is passed over.
     pub(crate) fn tail(&self) -> Tail {
-        let seen = |entry: &&Entry| !matches!(entry, Entry::Custom(_));
+        let seen = |entry: &&Entry| match entry {
+            Entry::Custom(_) => false,
+            // A reply that was cut off before it said anything is there only for what it used.
+            Entry::Turn(turn) => turn.reply().stop != Stop::Interrupted || !turn.reply().blocks.is_empty(),
+            _ => true,
+        };
         match self.view.items().iter().rev().map(|stored| &stored.entry).find(seen) {
             None => Tail::Nothing,
             Some(Entry::Turn(turn)) if turn.results().is_empty() && turn.reply().stop != Stop::Paused => Tail::Answer,
@@ -204,11 +209,13 @@ impl Run {
         self.working().is_some_and(|it| it.prepared && it.reply.is_none() && it.settled.is_none())
     }
 
-    /// What the agents under this one were answered.
+    /// What the agents under this one were answered; if one asked again, only the newest answer counts.
     pub(crate) fn answers_of_others(&self) -> Vec<Answered> {
         let asked = self.current.iter().flat_map(|current| &current.pauses);
         let under = asked.filter(|it| Some(&it.pause.thread) != self.thread.as_ref());
-        let answered = under.filter_map(|it| Some((it.pause.id.clone(), it.answer.clone()?)));
+        let newest: BTreeMap<_, _> = under.clone().zip(0_usize..).map(|(it, at)| (&it.pause.id, at)).collect();
+        let newest = under.zip(0_usize..).filter(|(it, at)| newest.get(&it.pause.id) == Some(at));
+        let answered = newest.filter_map(|(it, _)| Some((it.pause.id.clone(), it.answer.clone()?)));
         answered.map(|(pause, answer)| Answered { pause, answer }).collect()
     }
 

@@ -10,13 +10,13 @@ use adjutant_llm::{CallId, ThreadId, Transcript};
 use adjutant_tool::{CallContextBuilder, Cancel, Identity, ToolError, ToolErrorKind, Toolset};
 use async_trait::async_trait;
 use tokio::{
-    sync::oneshot,
+    sync::{oneshot, watch},
     task::JoinHandle,
-    time::{Instant, timeout_at},
+    time::{Instant, timeout, timeout_at},
 };
 
 use super::{
-    Child, Parent, Spawn, Within,
+    Child, Parent, Spawn, Standstill, Within,
     child::Core,
     suspend::Suspension,
     task::{self, Ended},
@@ -46,8 +46,11 @@ pub(crate) struct CallScope {
     /// What agents under this one were answered.
     pub(super) answers: Vec<Answered>,
     budget: Option<Budget>,
+    standstill: Arc<Standstill>,
     tools: OnceLock<Toolset>,
     cancel: OnceLock<Cancel>,
+    /// Whether the call was admitted; none if it was before its body began.
+    admitted: Option<watch::Receiver<bool>>,
     state: Mutex<State>,
     /// Where the call gives way to what it waits for.
     pub(crate) suspension: Suspension,
@@ -64,6 +67,8 @@ pub(crate) struct CallParts<'a> {
     pub(crate) resumable: bool,
     pub(crate) budget: Option<Budget>,
     pub(crate) tools: Option<Toolset>,
+    pub(crate) standstill: &'a Arc<Standstill>,
+    pub(crate) admitted: Option<watch::Receiver<bool>>,
 }
 
 #[derive(Default)]
@@ -82,7 +87,7 @@ struct Dropped<'a>(&'a CallScope);
 
 impl CallScope {
     pub(crate) fn new(parts: CallParts<'_>) -> Arc<Self> {
-        let CallParts { run, feed, writer, inbox, place, call, resumable, budget, tools } = parts;
+        let CallParts { run, feed, writer, inbox, place, call, resumable, budget, tools, standstill, admitted } = parts;
         Arc::new_cyclic(|me| Self {
             me: Weak::clone(me),
             feed: Arc::clone(feed),
@@ -95,8 +100,10 @@ impl CallScope {
             history: run.history().clone(),
             answers: run.answers_of_others(),
             budget,
+            standstill: Arc::clone(standstill),
             tools: tools.map_or_else(OnceLock::new, OnceLock::from),
             cancel: OnceLock::new(),
+            admitted,
             state: Mutex::default(),
             suspension: Suspension::default(),
         })
@@ -120,12 +127,18 @@ impl CallScope {
     }
 
     /// Runs a body. Its children end before this does; or all of them wait, and what they wait for is given.
-    pub(crate) async fn surround<T>(&self, body: impl Future<Output = T>) -> Result<T, Vec<Arc<Pause>>> {
+    ///
+    /// The body is not dropped before it is at `rest`, unless that takes longer than the grace period.
+    pub(crate) async fn surround<T, Rest: Future<Output = ()>>(
+        &self,
+        body: impl Future<Output = T>,
+        rest: impl Fn() -> Rest,
+    ) -> Result<T, Vec<Arc<Pause>>> {
         let dropped = Dropped(self);
         let ended = tokio::select! {
             biased;
             result = body => Ok(result),
-            pauses = self.suspension.wait() => Err(pauses),
+            pauses = self.gives_way(rest) => Err(pauses),
         };
         match &ended {
             Ok(_) => self.close().await,
@@ -135,15 +148,31 @@ impl CallScope {
         ended
     }
 
+    /// Waits until the call may give way; gives what it waits for. A call that was stopped does not wait any more.
+    async fn gives_way<Rest: Future<Output = ()>>(&self, rest: impl Fn() -> Rest) -> Vec<Arc<Pause>> {
+        loop {
+            self.suspension.ready().await;
+            // Past the grace period nothing better comes of waiting: the step may itself wait for a child.
+            let _ = timeout(self.feed.setup.grace, rest()).await;
+            if self.cancel().is_cancelled() {
+                self.dismiss();
+                return std::future::pending().await;
+            }
+            if let Some(pauses) = self.suspension.take() {
+                return pauses;
+            }
+        }
+    }
+
     /// Cancels the children, waits for them for the grace period, and gives up those that go on.
     async fn close(&self) {
-        let (at_work, parked) = {
+        let at_work = {
             let mut state = self.state();
             state.closed = true;
             if state.tasks == 0 {
                 return;
             }
-            (mem::take(&mut state.at_work), mem::take(&mut state.parked))
+            mem::take(&mut state.at_work)
         };
         self.cancel().cancel();
         let until = Instant::now().checked_add(self.feed.setup.grace);
@@ -161,8 +190,17 @@ impl CallScope {
                 self.abandon(&core).await;
             }
         }
-        for (core, _) in parked {
+        self.dismiss();
+    }
+
+    /// Gives up the children that wait for the outside; whoever waits for them hears that.
+    fn dismiss(&self) {
+        let parked = mem::take(&mut self.state().parked);
+        for (core, waits) in parked {
             self.told_end(&core, Outcome::Cancelled { by: CancelBy::Parent });
+            let message = "cancelled: the call was stopped while the agent waited";
+            // Nobody may wait any more.
+            let _ = waits.send(Err(ToolError::new(ToolErrorKind::Cancelled, message)));
         }
     }
 
@@ -266,7 +304,15 @@ impl CallScope {
         self.suspension.suspend(pauses);
     }
 
-    fn open(&self, key: &str, agent: Agent, history: Option<Transcript>) -> Result<Child, ToolError> {
+    /// Opens an agent once the call may be heard.
+    async fn open(&self, key: &str, agent: Agent, history: Option<Transcript>) -> Result<Child, ToolError> {
+        if let Some(mut admitted) = self.admitted.clone() {
+            admitted.wait_for(|admitted| *admitted).await.map_err(|_| too_late())?;
+        }
+        self.open_now(key, agent, history)
+    }
+
+    fn open_now(&self, key: &str, agent: Agent, history: Option<Transcript>) -> Result<Child, ToolError> {
         let Some(me) = self.me.upgrade().filter(|me| !me.is_closed()) else { return Err(too_late()) };
         if key.is_empty() || key.len() > MAX_KEY || key.contains('/') {
             let message = format!("a child's key has 1 to {MAX_KEY} bytes and no slash: {key:?}");
@@ -320,7 +366,8 @@ impl CallScope {
         }
         setup.hooks = setup.hooks.within(&parent.hooks);
         setup.responder = setup.responder.or_else(|| parent.responder.clone());
-        let within = Within::new(self.feed.boxes(), Arc::clone(self.first()), self.budget.clone());
+        let within =
+            Within::new(self.feed.boxes(), Arc::clone(self.first()), self.budget.clone(), Arc::clone(&self.standstill));
         setup.within = Some(Arc::new(within));
         setup
     }
@@ -333,11 +380,11 @@ impl CallScope {
 #[async_trait]
 impl Spawn for CallScope {
     async fn open(&self, key: &str, agent: Agent) -> Result<Child, ToolError> {
-        self.open(key, agent, None)
+        CallScope::open(self, key, agent, None).await
     }
 
     async fn open_with(&self, key: &str, agent: Agent, history: Transcript) -> Result<Child, ToolError> {
-        self.open(key, agent, Some(history))
+        CallScope::open(self, key, agent, Some(history)).await
     }
 
     fn parent(&self) -> Parent {

@@ -44,12 +44,18 @@ impl Suspension {
         state.tell();
     }
 
-    /// Waits until only the outside can go on; gives what it is asked.
-    pub(super) async fn wait(&self) -> Vec<Arc<Pause>> {
+    /// What the call waits for, if only the outside can go on.
+    pub(super) fn take(&self) -> Option<Vec<Arc<Pause>>> {
+        let mut state = self.state();
+        state.is_ready().then(|| std::mem::take(&mut state.pauses))
+    }
+
+    /// Waits until only the outside can go on.
+    pub(super) async fn ready(&self) {
         std::future::poll_fn(|cx| {
             let mut state = self.state();
-            if state.at_work == 0 && !state.pauses.is_empty() {
-                return Poll::Ready(std::mem::take(&mut state.pauses));
+            if state.is_ready() {
+                return Poll::Ready(());
             }
             state.waker = Some(cx.waker().clone());
             Poll::Pending
@@ -63,8 +69,12 @@ impl Suspension {
 }
 
 impl State {
+    fn is_ready(&self) -> bool {
+        self.at_work == 0 && !self.pauses.is_empty()
+    }
+
     fn tell(&mut self) {
-        if self.at_work == 0 && !self.pauses.is_empty() {
+        if self.is_ready() {
             self.waker.take().into_iter().for_each(Waker::wake);
         }
     }

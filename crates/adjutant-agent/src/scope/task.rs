@@ -6,7 +6,7 @@ use adjutant_llm::Entry;
 use adjutant_tool::{ToolError, ToolErrorKind};
 use tokio::sync::oneshot;
 
-use super::{CallScope, child::Core};
+use super::{CallScope, Tally, child::Core};
 use crate::{
     CancelBy, Error, Failure, Outcome, Pause, Record, RunResult, Seat, Stopper, Verdict,
     inbox::Inbox,
@@ -61,9 +61,9 @@ impl Task {
             threads.of(core.thread()).results.get(ordinal - 1).cloned()
         };
         let driven = match known {
-            Some(result) => {
+            Some((result, tally)) => {
                 drop(claim);
-                tell_end(&core, ordinal, &result);
+                tell_end(&core, ordinal, &result, tally);
                 Driven::ended(of_result(result))
             }
             None => drive(&core, prompts, claim, &mailbox, &inbox).await,
@@ -207,13 +207,14 @@ async fn close(core: &Arc<Core>, mailbox: &Arc<Mailbox>, inbox: &Arc<Inbox>) {
 /// What follows the end of a run: the hook after it, and its record.
 async fn finish(core: &Arc<Core>, result: RunResult) -> Ended {
     stopped(core.scope(), core, Ok(&result)).await;
+    let tally = core.within().tally();
     let ordinal = {
         let mut threads = core.scope().writer.threads();
         let results = &mut threads.of(core.thread()).results;
-        results.push(result.clone());
+        results.push((result.clone(), tally));
         results.len()
     };
-    tell_end(core, ordinal, &result);
+    tell_end(core, ordinal, &result, tally);
     of_result(result)
 }
 
@@ -239,7 +240,7 @@ pub(super) async fn stopped(scope: &CallScope, core: &Arc<Core>, result: Result<
 }
 
 /// Records the end of a run on the thread of the call, once.
-fn tell_end(core: &Core, ordinal: usize, result: &RunResult) {
+fn tell_end(core: &Core, ordinal: usize, result: &RunResult, tally: Tally) {
     let scope = core.scope();
     {
         let mut threads = scope.writer.threads();
@@ -249,7 +250,6 @@ fn tell_end(core: &Core, ordinal: usize, result: &RunResult) {
         }
         *told = ordinal;
     }
-    let tally = core.within().tally();
     scope.tell(Record::ChildEnded {
         call: scope.call,
         thread: core.thread().clone(),

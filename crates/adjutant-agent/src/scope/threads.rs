@@ -29,8 +29,8 @@ pub(crate) struct Known {
     pub(crate) run: Option<Run>,
     /// Its session, once it was opened here.
     pub(crate) session: Option<Arc<Session>>,
-    /// What its runs came to, oldest first.
-    pub(crate) results: Vec<RunResult>,
+    /// What its runs came to, and what they and all below used, oldest first.
+    pub(crate) results: Vec<(RunResult, Tally)>,
     /// How many of them the parent's thread tells.
     pub(crate) told: usize,
     /// Who holds the child.
@@ -62,9 +62,9 @@ impl Threads {
         run.apply(stamped)?;
         let (who, ended) = (known.who.as_ref(), matches!(stamped.record, Record::Ended { .. }));
         if let Some(result) = who.filter(|_| ended).and_then(|who| run.result(who)) {
-            known.results.push(result);
+            known.results.push((result, run.tally()));
         } else if let (Record::Overruled { outcome, .. }, Some(last)) = (&stamped.record, known.results.last_mut()) {
-            last.outcome = outcome.clone();
+            last.0.outcome = outcome.clone();
         }
         Ok(())
     }
@@ -127,12 +127,10 @@ impl Known {
         let outcome = match (open, untold.last()) {
             (None, None) => return None,
             (Some(_), _) => Outcome::Cancelled { by: CancelBy::Parent },
-            (None, Some(last)) => last.outcome.clone(),
+            (None, Some((last, _))) => last.outcome.clone(),
         };
         let mut sum = open.unwrap_or_default();
-        for result in untold {
-            sum.join(Tally { usage: result.total_usage, cost: result.total_cost, ..Tally::default() });
-        }
+        untold.iter().for_each(|(_, tally)| sum.join(*tally));
         Some((outcome, sum))
     }
 }

@@ -10,6 +10,7 @@ use std::{
 
 use adjutant_llm::{NanoUsd, Usage};
 
+use super::Standstill;
 use crate::{Admission, Budget, Record, inbox::Inbox, mailbox::Mailbox, run::plus};
 
 /// Where an agent under another one stands.
@@ -19,6 +20,8 @@ pub(crate) struct Within {
     /// Where the threads of the session are found.
     first: Arc<Inbox>,
     budget: Option<Budget>,
+    /// Of the call that opened the agent.
+    standstill: Arc<Standstill>,
     fenced: AtomicBool,
     tally: Mutex<Tally>,
 }
@@ -33,8 +36,13 @@ pub(crate) struct Tally {
 }
 
 impl Within {
-    pub(super) fn new(above: Arc<[Arc<Mailbox>]>, first: Arc<Inbox>, budget: Option<Budget>) -> Self {
-        Self { above, first, budget, fenced: AtomicBool::new(false), tally: Mutex::default() }
+    pub(super) fn new(
+        above: Arc<[Arc<Mailbox>]>,
+        first: Arc<Inbox>,
+        budget: Option<Budget>,
+        standstill: Arc<Standstill>,
+    ) -> Self {
+        Self { above, first, budget, standstill, fenced: AtomicBool::new(false), tally: Mutex::default() }
     }
 
     pub(crate) fn above(&self) -> &Arc<[Arc<Mailbox>]> {
@@ -47,6 +55,10 @@ impl Within {
 
     pub(crate) fn budget(&self) -> Option<&Budget> {
         self.budget.as_ref()
+    }
+
+    pub(crate) fn standstill(&self) -> &Arc<Standstill> {
+        &self.standstill
     }
 
     pub(crate) fn is_fenced(&self) -> bool {

@@ -186,7 +186,7 @@ impl<'p> Session<'p> {
             }
             Poke::Abort => {
                 self.clean = false;
-                drop(self.agent.abort());
+                let _ = self.agent.abort();
             }
         }
     }

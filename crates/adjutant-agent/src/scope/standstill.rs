@@ -1,0 +1,73 @@
+//! Standstill: no time of a call passes while it, or an agent under it, waits for somebody's answer.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::{sync::Notify, time::Instant};
+
+/// How many answers a call and the agents under it wait for; those under other calls count above too.
+#[derive(Debug, Default)]
+pub(crate) struct Standstill {
+    waiting: AtomicUsize,
+    changed: Notify,
+    above: Option<Arc<Standstill>>,
+}
+
+/// Counts one answer that is waited for, until it is dropped.
+pub(crate) struct Standing(Arc<Standstill>);
+
+impl Standstill {
+    /// The standstill of a call of an agent that works under another call, or of the first one.
+    pub(crate) fn under(above: Option<&Arc<Self>>) -> Self {
+        Self { above: above.cloned(), ..Self::default() }
+    }
+
+    /// Somebody is asked.
+    pub(crate) fn stand(self: &Arc<Self>) -> Standing {
+        self.each(|it| it.waiting.fetch_add(1, Ordering::AcqRel));
+        Standing(Arc::clone(self))
+    }
+
+    /// Waits for so much time of the call's own.
+    pub(crate) async fn elapsed(&self, mut left: Duration) {
+        loop {
+            self.until(|waiting| waiting == 0).await;
+            let began = Instant::now();
+            tokio::select! {
+                () = tokio::time::sleep(left) => return,
+                () = self.until(|waiting| waiting > 0) => left = left.saturating_sub(began.elapsed()),
+            }
+        }
+    }
+
+    async fn until(&self, is: impl Fn(usize) -> bool) {
+        loop {
+            let mut changed = std::pin::pin!(self.changed.notified());
+            changed.as_mut().enable();
+            if is(self.waiting.load(Ordering::Acquire)) {
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    fn each(self: &Arc<Self>, count: impl Fn(&Self) -> usize) {
+        let mut next = Some(self);
+        while let Some(it) = next {
+            count(it);
+            it.changed.notify_waiters();
+            next = it.above.as_ref();
+        }
+    }
+}
+
+impl Drop for Standing {
+    fn drop(&mut self) {
+        self.0.each(|it| it.waiting.fetch_sub(1, Ordering::AcqRel));
+    }
+}
