@@ -196,6 +196,11 @@ impl Budget {
         self.tree().tightest(self.node.id)
     }
 
+    /// Whether money is limited, here or above.
+    pub(crate) fn caps_money(&self) -> bool {
+        self.tree().caps_money(self.node.id)
+    }
+
     fn tree(&self) -> MutexGuard<'_, Tree> {
         self.node.tree.lock().unwrap_or_else(PoisonError::into_inner)
     }

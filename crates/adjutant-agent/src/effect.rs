@@ -14,7 +14,7 @@ use async_trait::async_trait;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::{Caps, Limit, RunNo, TurnNo};
+use crate::{Budget, Caps, Limit, RunNo, Spend, TurnNo, port::fund};
 
 /// Looks at the context before each request, and says what should change.
 ///
@@ -117,10 +117,13 @@ pub struct EffectContext<'a> {
     pub(crate) ledger: &'a Ledger,
     pub(crate) system: &'a str,
     pub(crate) tools: &'a Toolset,
+    pub(crate) hidden: &'a [ToolName],
+    pub(crate) only: Option<&'a [ToolName]>,
     pub(crate) who: &'a Identity,
     pub(crate) model: &'a Arc<dyn Model>,
     pub(crate) world: &'a Arc<dyn World>,
     pub(crate) bill: &'a Bill,
+    pub(crate) budget: Option<&'a Budget>,
 }
 
 /// What effects spent on models in one turn.
@@ -199,6 +202,14 @@ impl<'a> EffectContext<'a> {
         self.tools
     }
 
+    /// Whether the model may call a tool of this turn: nothing before this effect has hidden it.
+    pub fn may_call(&self, name: &str) -> bool {
+        let is = |known: &ToolName| known.as_str() == name;
+        self.tools.get(name).is_some()
+            && !self.hidden.iter().any(is)
+            && self.only.is_none_or(|only| only.iter().any(is))
+    }
+
     /// The agent.
     pub fn who(&self) -> &'a Identity {
         self.who
@@ -219,7 +230,8 @@ impl<'a> EffectContext<'a> {
     /// Cancel: what the model has used by then is not known.
     ///
     /// # Errors
-    /// What the model fails with; `Cancelled` while someone only looks at the next request.
+    /// What the model fails with; `Cancelled` while someone only looks at the next request, and when what the run may
+    /// spend leaves no room for it.
     pub async fn complete(&self, model: &Arc<dyn Model>, request: Request) -> Result<Arc<Reply>, adjutant_llm::Error> {
         if self.phase == Phase::Preview {
             return Err(adjutant_llm::Error::new(
@@ -227,6 +239,17 @@ impl<'a> EffectContext<'a> {
                 "no model is asked while the next request is looked at",
             ));
         }
+        let Some(budget) = self.budget else { return self.ask(model, request).await };
+        let (held, request) = fund::hold(budget, model.info(), request).await.map_err(|limit| {
+            adjutant_llm::Error::new(ErrorKind::Cancelled, format!("the limit of {limit} leaves no room for it"))
+        })?;
+        let asked = self.ask(model, request).await;
+        // What it used is on the bill, and counts as spent when the turn is prepared.
+        held.settle(Spend::default());
+        asked
+    }
+
+    async fn ask(&self, model: &Arc<dyn Model>, request: Request) -> Result<Arc<Reply>, adjutant_llm::Error> {
         let mut stream = model.stream(request);
         let mut collector = Collector::new();
         let mut asked = model.info().id.clone();

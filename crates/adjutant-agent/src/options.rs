@@ -36,7 +36,7 @@ pub struct Limits {
     pub caps: Caps,
 }
 
-/// What happens when a limit of a run is reached.
+/// What happens when a limit of a run is reached. At the end of its time a run ends, whatever is said here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

@@ -12,7 +12,7 @@ mod drive;
 mod early;
 pub(crate) mod engine;
 mod feed;
-mod fund;
+pub(crate) mod fund;
 mod policy;
 pub(crate) mod prepare;
 mod purse;

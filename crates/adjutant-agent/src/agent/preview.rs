@@ -9,12 +9,14 @@ use crate::{
     ActId, Error, Failure, Ledger, Outcome, Phase, Prompt, RunResult, TurnNo,
     port::{
         engine::{Plan, Stage},
+        fund,
         prepare::{self, Known, Shown},
     },
 };
 
 impl Agent {
-    /// The next request, exactly as a run with this prompt would begin: with the tools and what effects change now.
+    /// The next request, exactly as a run with this prompt would begin: with the tools, the instructions and what effects
+    /// change now.
     ///
     /// Nothing is recorded, no model is asked, and hooks before the request are not run. Effects that need a model, and
     /// messages that wait in queues, are left out. While a run goes on, it begins from what its log holds.
@@ -22,12 +24,12 @@ impl Agent {
     /// Cancel: nothing is lost.
     ///
     /// # Errors
-    /// `Prompt` if the prompt is empty, `Journal` if the log cannot be read, `Failed` if a toolbox cannot be opened or
-    /// an effect fails.
+    /// `Prompt` if the prompt is empty, `Journal` if the log cannot be read, `Failed` if a toolbox cannot be opened, the
+    /// instructions cannot be made or an effect fails.
     pub async fn preview(&self, prompt: impl Into<Prompt>) -> Result<Request, Error> {
         let prompts = prompt.into().checked()?;
-        let setup = &*self.setup;
-        let run = self.session.look(&setup.who.thread).await?;
+        let run = self.session.look(&self.setup.who.thread).await?;
+        let setup = &*self.setup.instructed(run.next_run()).await.map_err(|failure| self.never(failure))?;
         let mut sight = run.sight(setup.world.now_ms()).with(prompts);
         // As in the first turn of the next run, also while one goes on.
         (sight.run, sight.turn) = (run.next_run(), TurnNo(run.turn().0 + 1));
@@ -37,16 +39,21 @@ impl Agent {
         let failed = |message| self.failed(message);
         let (_, tools) = prepare::resolve(setup, Known::default()).await.map_err(failed)?;
         let mut plan = Plan::new(&sight);
-        let stage = Stage { setup, sight: &sight, tools: &tools, model: &model, phase: Phase::Preview };
+        let stage = Stage { setup, sight: &sight, tools: &tools, model: &model, phase: Phase::Preview, budget: None };
         stage.act(&mut plan).await.map_err(failed)?;
         let (_, tools) = prepare::offer(Vec::new(), tools, std::mem::take(&mut plan.offered), Known::default());
         let decls = Shown::decls(&mut None, tools.decls(), &plan.hidden, None);
         let (entries, options) = (plan.view.items().fork(), Arc::clone(&setup.options));
-        Ok(prepare::compose(setup, decls, entries, options, (sight.turn, 0)))
+        let mut request = prepare::compose(setup, decls, entries, options, (sight.turn, 0));
+        fund::cut_first(&mut request, setup, model.info(), &sight);
+        Ok(request)
     }
 
     fn failed(&self, message: String) -> Error {
-        let failure = Failure::Act { act: ActId::Prepare(TurnNo(0)), message: message.into() };
+        self.never(Failure::Act { act: ActId::Prepare(TurnNo(0)), message: message.into() })
+    }
+
+    fn never(&self, failure: Failure) -> Error {
         Error::failed(RunResult::never(&self.setup.who, Outcome::Failed { failure: failure.clone() }), failure)
     }
 }

@@ -9,7 +9,7 @@ use super::Budget;
 use crate::{Action, Limit, Memo, Run};
 
 /// The key of the memo that says in which run it was told.
-const KEY: &str = "budget";
+pub(crate) const KEY: &str = "budget";
 /// From which share on it is told, in percent.
 const TELL_PERCENT: u128 = 80;
 

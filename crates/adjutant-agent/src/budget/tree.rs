@@ -143,6 +143,10 @@ impl Tree {
         if (0_u16..).zip(self.path(id)).any(deep) { Err(Limit::Depth) } else { Ok(()) }
     }
 
+    pub(super) fn caps_money(&self, id: NodeId) -> bool {
+        self.path(id).any(|(_, node)| node.caps.cost.is_some())
+    }
+
     pub(super) fn exhausted(&self, id: NodeId) -> Option<Limit> {
         self.path(id).find_map(|(_, node)| {
             let full = |(_, spent, cap): &(Limit, u64, u64)| spent >= cap;

@@ -51,7 +51,7 @@ impl Effect for ProgressNotes {
     async fn act(&self, cx: EffectContext<'_>) -> Result<Vec<Action>, EffectError> {
         let turns = cx.ledger().turns;
         let is_due = turns > 0 && turns.is_multiple_of(self.every);
-        if !is_due || !tail::may_speak(&cx) || cx.tools().get(self.tool.as_str()).is_none() {
+        if !is_due || !tail::may_speak(&cx) || !cx.may_call(self.tool.as_str()) {
             return Ok(Vec::new());
         }
         let text = format!(

@@ -111,6 +111,7 @@ impl SlidingWindow {
             Err(_) if overflows(cx) => cut.note(),
             Err(why) => return Err(why),
         };
+        let text = if overflows(cx) && cut.gain(&text, 1.0) == 0 { cut.note() } else { text };
         match cut.gain(&text, 1.0) {
             0 => Err("the summary is no shorter than what it stands for".into()),
             gain => Ok((cut.into_fold(text), gain)),
@@ -154,7 +155,11 @@ impl Effect for SlidingWindow {
         let may_fold = cx.phase() != Phase::Preview && (failed < MAX_FAILURES || overflows(&cx));
         let cut = if may_fold { Cut::before(items, medium, cx.window() / PINNED_PART) } else { None };
         if let Some(cut) = cut.filter(|cut| is_worth(unfolded(cut), share, cx.view().tokens())) {
-            match self.fold(&cx, cut).await {
+            let folded = self.fold(&cx, cut).await.and_then(|(edit, less)| match gain + less {
+                gains if is_worth(gains, share, cx.view().tokens()) => Ok((edit, less)),
+                _ => Err("the summary gains too little".into()),
+            });
+            match folded {
                 Ok((edit, less)) => {
                     actions.push(Action::Report(json!({ "folded": true, "tokens": less })));
                     edits.insert(0, edit);

@@ -9,7 +9,8 @@ use serde_json::Value;
 
 use super::{Setup, bound};
 use crate::{
-    Action, Effect, EffectContext, EffectError, Limit, Memo, Phase, Record, Report, TurnNo,
+    Action, Budget, Effect, EffectContext, EffectError, Limit, Memo, Phase, Record, Report, TurnNo,
+    budget::notice,
     effect::{Bill, overhead},
     run::Sight,
 };
@@ -22,6 +23,8 @@ pub(crate) struct Stage<'a> {
     pub(crate) tools: &'a Toolset,
     pub(crate) model: &'a Arc<dyn Model>,
     pub(crate) phase: Phase,
+    /// What the helpers of effects are paid from, if anything is limited.
+    pub(crate) budget: Option<&'a Budget>,
 }
 
 /// What becomes of a turn before its request.
@@ -55,6 +58,11 @@ impl Stage<'_> {
     /// # Errors
     /// Says which effect failed, panicked, or wants an edit that does not fit the view.
     pub(crate) async fn act(&self, plan: &mut Plan) -> Result<(), String> {
+        let acted = AssertUnwindSafe(self.act_in_order(plan)).catch_unwind().await;
+        acted.unwrap_or_else(|panic| Err(format!("what prepares a turn panicked: {}", bound::panic_text(&*panic))))
+    }
+
+    async fn act_in_order(&self, plan: &mut Plan) -> Result<(), String> {
         self.convert(plan)?;
         for (place, effect) in self.setup.effects.iter().enumerate() {
             let key = self.key(place, effect.kind());
@@ -75,9 +83,15 @@ impl Stage<'_> {
     }
 
     /// The key of an effect's memo: its kind, and a number if it is not the first of the kind.
+    ///
+    /// A kind that has the name of what the agent itself remembers always has a number.
     fn key<'k>(&self, place: usize, kind: &'k str) -> Cow<'k, str> {
         let before = self.setup.effects.iter().take(place).filter(|other| other.kind() == kind).count();
-        if before == 0 { Cow::Borrowed(kind) } else { Cow::Owned(format!("{kind}#{}", before + 1)) }
+        if before == 0 && kind != notice::KEY {
+            Cow::Borrowed(kind)
+        } else {
+            Cow::Owned(format!("{kind}#{}", before + 1))
+        }
     }
 
     fn context<'a>(&'a self, plan: &'a Plan, memo: &'a Value) -> EffectContext<'a> {
@@ -93,10 +107,13 @@ impl Stage<'_> {
             ledger: &self.sight.ledger,
             system: &self.setup.system,
             tools: self.tools,
+            hidden: &plan.hidden,
+            only: if self.sight.last { Some(&[]) } else { self.sight.only.as_deref() },
             who: &self.setup.who,
             model: self.model,
             world: &self.setup.world,
             bill: &plan.bill,
+            budget: self.budget,
         }
     }
 

@@ -2,12 +2,16 @@
 
 use std::sync::Arc;
 
-use adjutant_llm::{CallResult, Edit, Estimate, ModelInfo, NanoUsd, Price, Request, Status, TokenCounter, Usage};
+use adjutant_llm::{
+    CallResult, Edit, Estimate, ModelInfo, NanoUsd, Price, Request, Status, TokenCounter, Usage, Warning, WarningKind,
+};
 use adjutant_tool::Cancel;
+use futures_util::FutureExt;
 
-use super::{LocalPort, Performed};
+use super::{LocalPort, Performed, Setup};
 use crate::{
     ActId, Admission, Bid, Budget, Limit, Memo, Record, Reservation, Run, Spend, TurnNo, budget::notice::notice,
+    run::Sight,
 };
 
 /// How many output tokens a request needs at least; with less left, it is not made.
@@ -35,25 +39,25 @@ pub(super) struct Counter {
 
 impl LocalPort {
     /// What a request needs, if anything is limited.
-    pub(super) fn fund(&self, run: &Run, request: &Request) -> Option<Fund> {
+    pub(super) fn fund(&mut self, run: &Run, request: &Request) -> Option<Fund> {
         let budget = self.budget()?.clone();
+        self.warn_of_price(run, &budget);
         let (bid, last) = (self.bid(run, request), run.is_last());
         Some(Fund { budget, asked: bid.most_output, bid, reached: run.reached().is_some(), last })
     }
 
     pub(super) fn bid(&self, run: &Run, request: &Request) -> Bid {
         let (model, _) = self.setup.chosen(run.chosen_model());
-        let info = model.info();
-        let input = run.context_tokens(overhead(request));
-        let asked = request.options.max_output_tokens.unwrap_or(info.max_output_tokens);
-        let most = if run.is_last() { asked.min(LAST_OUTPUT) } else { asked };
-        let (input_cost, output_price) = prices(info, input);
-        Bid {
-            fixed: Spend { tokens: input, cost: input_cost, requests: 1, tool_calls: 0 },
-            least_output: LEAST_OUTPUT.min(most),
-            most_output: most,
-            output_price,
-            overdraws: run.is_last(),
+        bid_of(model.info(), request, run.context_tokens(overhead(request)), run.is_last())
+    }
+
+    /// What costs nobody knows what cannot be held to a cap on money, and whoever set it is told once a drive.
+    fn warn_of_price(&mut self, run: &Run, budget: &Budget) {
+        let (model, _) = self.setup.chosen(run.chosen_model());
+        if model.info().price.is_none() && budget.caps_money() && self.purse.tells_of_price() {
+            let message = format!("{} has no known price, so the limit of money does not hold it", model.info().id);
+            let warning = Warning::new(WarningKind::Degraded, message);
+            self.feed.warn(self.place, self.setup.world.now_ms(), &warning);
         }
     }
 
@@ -74,7 +78,9 @@ impl LocalPort {
 
 /// Puts a reminder after everything that the next request shows.
 pub(super) fn notify(mut performed: Performed, notice: Option<(Edit, Memo)>) -> Performed {
-    if let (Some((edit, memo)), Some(Record::Prepared { edits, memos, .. })) = (notice, performed.records.last_mut()) {
+    if let (Some((edit, memo)), Some(Record::Prepared { edits, memos, stop: None, .. })) =
+        (notice, performed.records.last_mut())
+    {
         edits.push(edit);
         memos.push(memo);
     }
@@ -156,6 +162,55 @@ impl Counter {
         }
         performed
     }
+}
+
+fn bid_of(info: &ModelInfo, request: &Request, input: u64, last: bool) -> Bid {
+    let asked = request.options.max_output_tokens.unwrap_or(info.max_output_tokens);
+    let most = if last { asked.min(LAST_OUTPUT) } else { asked };
+    let (input_cost, output_price) = prices(info, input);
+    Bid {
+        fixed: Spend { tokens: input, cost: input_cost, requests: 1, tool_calls: 0 },
+        least_output: LEAST_OUTPUT.min(most),
+        most_output: most,
+        output_price,
+        overdraws: last,
+    }
+}
+
+/// Cuts the output of the first request of a run to what its caps leave, as it would be when it is made.
+pub(crate) fn cut_first(request: &mut Request, setup: &Setup, info: &ModelInfo, sight: &Sight) {
+    let (caps, above) = (sight.ledger.caps, setup.within.as_ref().and_then(|within| within.budget()));
+    let budget = match above {
+        None if caps.is_none() => return,
+        None => Budget::root(caps, Spend::default()),
+        Some(above) => above.child(caps, Spend::default()),
+    };
+    let input = sight.estimate(request.entries.tokens(), overhead(request));
+    let bid = bid_of(info, request, input, false);
+    if let Some(Ok(held)) = budget.reserve(bid).now_or_never() {
+        if held.output() < bid.most_output {
+            Arc::make_mut(&mut request.options).max_output_tokens = Some(held.output());
+        }
+        held.settle(Spend::default());
+    }
+}
+
+/// Holds what a request of a helper needs, and cuts its output to what is left. It is no request of the run.
+///
+/// Cancel: nothing is held.
+pub(crate) async fn hold(
+    budget: &Budget,
+    info: &ModelInfo,
+    mut request: Request,
+) -> Result<(Reservation, Request), Limit> {
+    let input = request.entries.tokens().saturating_add(overhead(&request));
+    let mut bid = bid_of(info, &request, input, false);
+    bid.fixed.requests = 0;
+    let held = budget.reserve(bid).await?;
+    if held.output() < bid.most_output {
+        Arc::make_mut(&mut request.options).max_output_tokens = Some(held.output());
+    }
+    Ok((held, request))
 }
 
 /// What system prompt and tools are estimated at.

@@ -1,6 +1,6 @@
 //! Prepare: the tools of a turn, what effects and hooks change, and the request that they make with the view.
 
-use std::sync::Arc;
+use std::{panic::AssertUnwindSafe, sync::Arc};
 
 use adjutant_llm::{
     EditError, ErrorKind, Model, ModelId, Options, Request, ToolChoice, ToolDecl, ToolName, Transcript, Warning,
@@ -10,11 +10,11 @@ use adjutant_tool::Toolset;
 use futures_util::FutureExt;
 
 use super::{
-    Feed, LocalPort, Performed, Place, Setup,
+    Feed, LocalPort, Performed, Place, Setup, bound,
     engine::{Plan, Stage},
     fund,
 };
-use crate::{ActId, Failure, Phase, Point, Record, Run, TurnNo, Verdict, points::BeforeModel, run::Sight};
+use crate::{ActId, Budget, Failure, Phase, Point, Record, Run, TurnNo, Verdict, points::BeforeModel, run::Sight};
 
 /// The tools of the turn before: what each source gave, what effects offered, and what they make together.
 pub(crate) type Known = (Vec<Toolset>, Option<Toolset>);
@@ -35,6 +35,7 @@ pub(super) struct Preparing {
     turn: TurnNo,
     sight: Sight,
     model: Arc<dyn Model>,
+    budget: Option<Budget>,
 }
 
 impl LocalPort {
@@ -62,7 +63,8 @@ impl LocalPort {
             (false, _) => {
                 let sight = run.sight(self.setup.world.now_ms());
                 let known = (self.sources.clone(), self.tools.clone());
-                let preparing = Preparing { feed, place, turn, sight, model };
+                let budget = self.budget().cloned();
+                let preparing = Preparing { feed, place, turn, sight, model, budget };
                 let (work, notice) = (preparing.perform(known), self.notice(run));
                 self.perform_unless_stopped(ActId::Prepare(turn), work.map(|it| fund::notify(it, notice)));
             }
@@ -143,7 +145,8 @@ impl Preparing {
 
     fn stage<'a>(&'a self, tools: &'a Toolset) -> Stage<'a> {
         let phase = self.sight.overflow.map_or(Phase::Request, Phase::Overflow);
-        Stage { setup: &self.feed.setup, sight: &self.sight, tools, model: &self.model, phase }
+        let budget = self.budget.as_ref();
+        Stage { setup: &self.feed.setup, sight: &self.sight, tools, model: &self.model, phase, budget }
     }
 
     /// What the hooks before a request change.
@@ -229,7 +232,7 @@ impl Restore {
             return Ok((sources, tools));
         }
         let mut plan = Plan::new(&self.sight);
-        Stage { setup, sight: &self.sight, tools: &tools, model: &self.model, phase: Phase::Preview }
+        Stage { setup, sight: &self.sight, tools: &tools, model: &self.model, phase: Phase::Preview, budget: None }
             .act(&mut plan)
             .await?;
         Ok(offer(sources, tools, plan.offered, Known::default()))
@@ -245,7 +248,9 @@ impl Restore {
 pub(crate) async fn resolve(setup: &Setup, (known, merged): Known) -> Result<(Vec<Toolset>, Toolset), String> {
     let mut sources = vec![setup.tools.toolset().clone()];
     for toolbox in &setup.toolboxes {
-        let resolved = toolbox.resolve(&setup.who).await;
+        let resolved = AssertUnwindSafe(toolbox.resolve(&setup.who)).catch_unwind().await;
+        let resolved = resolved
+            .map_err(|panic| format!("toolbox {:?} panicked: {}", toolbox.name(), bound::panic_text(&*panic)))?;
         sources.push(resolved.map_err(|error| format!("toolbox {:?} could not be opened: {error}", toolbox.name()))?);
     }
     sources.retain(|set| !set.is_empty());

@@ -16,6 +16,8 @@ use crate::{Budget, Caps, Limit, Record, Run, Spend};
 pub(super) struct Purse {
     budget: Option<Budget>,
     known: Option<Known>,
+    /// Whether it was told that a price is not known.
+    told_of_price: bool,
 }
 
 /// What the purse was made with.
@@ -85,6 +87,11 @@ impl Purse {
     /// Whether anything is limited.
     pub(super) fn is_open(&self) -> bool {
         self.known.is_some()
+    }
+
+    /// Whether it is to be told that a price is not known: once.
+    pub(super) fn tells_of_price(&mut self) -> bool {
+        !std::mem::replace(&mut self.told_of_price, true)
     }
 
     /// Counts what calls and effects spent; requests and children settle for themselves.

@@ -34,6 +34,11 @@ impl Sight {
         Measured::scale(self.measured, view.tokens(), overhead)
     }
 
+    /// The same, of a view of this estimated size.
+    pub(crate) fn estimate(&self, view: u64, overhead: u64) -> u64 {
+        Measured::scale(self.measured, view, overhead)
+    }
+
     /// Whether a provider has counted a request of this conversation.
     pub(crate) fn is_measured(&self) -> bool {
         self.measured.is_some()

@@ -83,7 +83,8 @@ async fn run_ends_when_its_time_is_used_up() {
         Ok(CallResult::ok("stopped"))
     });
     let agent = Agent::new(ScriptedModel::new([calls(&["work"])])).tool(slow);
-    let agent = agent.limits(Limits::new().caps(Caps::new().wall(Duration::from_secs(30))));
+    let agent =
+        agent.world(FixedWorld::at_ms(1_000)).limits(Limits::new().caps(Caps::new().wall(Duration::from_secs(30))));
     let began = tokio::time::Instant::now();
     let result = agent.run("Go.").await.expect("a limit is no error");
     assert_eq!((result.outcome.clone(), results(&result)), (limited(Limit::Time), vec!["stopped".to_owned()]));

@@ -59,7 +59,7 @@ what is settled and no longer of use.";
 /// What a summary may take.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::effects) struct Ask {
-    /// How many tokens the model takes, request and reply together.
+    /// How many tokens the model takes, request and reply together; 0 if that is not known.
     pub(in crate::effects) window: u64,
     /// How many tokens the summary may have.
     pub(in crate::effects) max_tokens: u64,
@@ -76,8 +76,11 @@ impl Ask {
         cut: &Cut,
         ratio: f64,
     ) -> Result<Arc<Reply>, String> {
-        let output = self.max_tokens.min(model.info().max_output_tokens).min(self.window / 8).max(LEAST_SUMMARY);
-        let room = self.window.saturating_sub(output).saturating_sub(self.window / MARGIN_PART);
+        // What the asking model takes is the best guess for one that does not say.
+        let window = [self.window, cx.window(), u64::MAX].into_iter().find(|window| *window > 0).unwrap_or(u64::MAX);
+        let most = if model.info().max_output_tokens > 0 { model.info().max_output_tokens } else { u64::MAX };
+        let output = self.max_tokens.min(window / 8).max(LEAST_SUMMARY).min(most);
+        let room = window.saturating_sub(output).saturating_sub(window / MARGIN_PART);
         let instruction = if cut.previous().is_some() { AGAIN } else { FIRST };
         let fixed = scaled(Estimate.count(SYSTEM) + Estimate.count(instruction), ratio);
         let text = render(cut, unscaled(room.saturating_sub(fixed), ratio));
