@@ -13,6 +13,16 @@ impl LocalPort {
         self.save(Flush::Now).await
     }
 
+    /// Keeps warnings back until the first records of the drive are shown.
+    pub(crate) fn hold(&self) {
+        self.feed.hold();
+    }
+
+    /// Shows the warnings that were kept back.
+    pub(crate) fn release(&self) {
+        self.feed.release();
+    }
+
     /// The newest record that was shown.
     pub(crate) fn shown(&self) -> Seq {
         self.feed.newest()

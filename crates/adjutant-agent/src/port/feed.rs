@@ -25,6 +25,9 @@ pub(crate) struct Place {
     pub(crate) turn: TurnNo,
 }
 
+/// Warnings that are kept back, if they are.
+type Held = Option<Vec<(Place, u64, Warning)>>;
+
 /// Where acts show what happens, and what they perform with.
 #[derive(Debug)]
 pub(crate) struct Feed {
@@ -35,6 +38,7 @@ pub(crate) struct Feed {
     /// The place of this feed among those that wait for room in the first agent's box.
     ticket: u64,
     shown: Mutex<HashSet<Warning>>,
+    held: Mutex<Held>,
     events: Mutex<Events>,
     newest: Arc<AtomicU64>,
     /// The wish to stop what the port performs.
@@ -50,7 +54,19 @@ impl Feed {
         let ticket = above.last().map_or(0, |first| first.ticket());
         let events = Mutex::new(Events::of(Arc::clone(&setup.who)));
         let (stop, early) = (Cancel::new(), Early::default());
-        Self { setup, mailbox, above, ticket, shown: Mutex::default(), events, newest, stop, early, seen }
+        Self {
+            setup,
+            mailbox,
+            above,
+            ticket,
+            shown: Mutex::default(),
+            held: Mutex::default(),
+            events,
+            newest,
+            stop,
+            early,
+            seen,
+        }
     }
 
     /// Whether anyone looks.
@@ -113,8 +129,31 @@ impl Feed {
         let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
         if shown.len() < MAX_WARNINGS && shown.insert(warning.clone()) {
             drop(shown);
-            self.show(place, at_ms, EventKind::Warning { warning: warning.clone() });
+            let warning = warning.clone();
+            match &mut *self.held() {
+                Some(held) => held.push((place, at_ms, warning)),
+                None => {
+                    self.show(place, at_ms, EventKind::Warning { warning });
+                }
+            }
         }
+    }
+
+    /// Keeps warnings back until the drive has begun: its beginning is told first.
+    pub(super) fn hold(&self) {
+        self.held().get_or_insert_default();
+    }
+
+    /// Shows the warnings that were kept back.
+    pub(super) fn release(&self) {
+        let held = self.held().take();
+        for (place, at_ms, warning) in held.into_iter().flatten() {
+            self.show(place, at_ms, EventKind::Warning { warning });
+        }
+    }
+
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until there is room for another delta: in the box of the first agent, whoever reads the others.

@@ -109,6 +109,7 @@ impl<'s> Stage<'s> {
             self.port = Some(self.open_port()?);
         }
         let port = self.port.as_mut().ok_or_else(Error::stuck)?;
+        port.hold();
         let mut records = records.into_iter();
         Ok(match (&self.start.begin, records.next()) {
             (Begin::Resume { answers }, _) => port.hear_answers(&self.core.run, answers).await,
@@ -139,7 +140,9 @@ impl<'s> Stage<'s> {
             self.port = Some(self.open_port()?);
         }
         let port = self.port.as_mut().ok_or_else(Error::stuck)?;
-        commit(&mut self.core.run, port, records).await?;
+        let committed = commit(&mut self.core.run, port, records).await;
+        port.release();
+        committed?;
         for warning in self.untold.drain(..) {
             port.tell(EventKind::Warning { warning });
         }
