@@ -1,115 +1,102 @@
-//! What the agent core costs: building an agent, what stands around a turn and does nothing, children, compaction.
+//! What the agent core costs by itself, without a socket: building an agent, a turn early and late, many children of
+//! one parent, compaction. Everything with its limit, in one run.
+#![expect(clippy::print_stdout, clippy::panic, reason = "a benchmark")]
 
-use std::{hint::black_box, sync::Arc};
+#[path = "overhead/around.rs"]
+mod around;
+#[path = "core/caller.rs"]
+mod caller;
+#[path = "core/children.rs"]
+mod children;
+#[path = "core/compaction.rs"]
+mod compaction;
+#[path = "core/measure.rs"]
+mod measure;
+#[path = "core/turn.rs"]
+mod turn;
 
-use adjutant_agent::{
-    Action, Agent, DriveContext, Effect, EffectContext, EffectError, Failure, HookContext, Limits, Middleware,
-    NextDrive, RunResult, Verdict,
-    points::{AfterTool, BeforeModel, BeforeTool},
+use std::{
+    env,
+    process::{Command, Stdio},
 };
-use adjutant_llm::{Block, Call, CallId, Chunk, Model, ModelInfo, Reply, Request, Stop, model_fn};
-use adjutant_tool::tool;
-use async_trait::async_trait;
-use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use futures_util::stream;
+
 use tokio::runtime::{Builder, Runtime};
 
-/// How many turns one run of the loop has.
-const TURNS: u64 = 100;
+use measure::Report;
 
-/// Fetches a page.
-#[tool(replay = "pure")]
-fn fetch(
-    /// The number of the page.
-    n: u64,
-) -> String {
-    format!("page {n}")
-}
+/// What can be measured alone.
+const PARTS: [&str; 4] = ["build", "turn", "children", "compaction"];
+/// How many processes are asked about children; the median counts.
+const ROUNDS: usize = 5;
+/// How many children are few, and how many are many.
+const CHILDREN: [usize; 2] = [100, 1_000];
+/// By how much a child may cost more when there are many.
+const LINEAR: f64 = 1.2;
 
-/// An effect that looks and does nothing.
-struct Idle(&'static str);
-
-#[async_trait]
-impl Effect for Idle {
-    fn kind(&self) -> &str {
-        self.0
+fn main() {
+    let args: Vec<String> = env::args().skip(1).filter(|arg| arg != "--bench").collect();
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    if let ["child", together, n] = words[..] {
+        let Report { us, kb } = children::run(together == "together", n.parse().expect("a number"));
+        return println!("{us} {kb}");
     }
-
-    async fn act(&self, cx: EffectContext<'_>) -> Result<Vec<Action>, EffectError> {
-        black_box(cx.tokens());
-        Ok(Vec::new())
+    let chosen = words.iter().any(|word| PARTS.contains(word));
+    let wanted = |name: &str| !chosen || words.contains(&name);
+    if wanted("build") {
+        turn::build();
     }
-}
-
-/// A middleware that only goes on.
-struct Through;
-
-#[async_trait]
-impl Middleware for Through {
-    fn name(&self) -> &str {
-        "through"
+    if wanted("turn") {
+        turn::around();
+        turn::flat();
     }
-
-    async fn drive(&self, cx: DriveContext, next: NextDrive<'_>) -> Result<RunResult, Failure> {
-        next.run(cx).await
+    if wanted("children") {
+        ["one after the other", "together"].into_iter().for_each(children);
+    }
+    if wanted("compaction") {
+        compaction::compare();
     }
 }
 
-/// A model that calls the tool until its turns are over.
-fn caller(turns: u64) -> impl Model {
-    model_fn(ModelInfo::new("bench/caller"), move |request| {
-        let reply = Arc::new(reply(&request, turns));
-        let start = Chunk::Start {
-            attempt: request.attempt,
-            model: reply.model.clone(),
-            limits: Box::default(),
-            warnings: Vec::new(),
-        };
-        Box::pin(stream::iter([Ok(start), Ok(Chunk::Done(reply))]))
-    })
+/// Few children beside many, each time in a process of its own.
+fn children(how: &str) {
+    let once = |n: usize| {
+        let program = env::current_exe().expect("this program has a path");
+        let mut command = Command::new(program);
+        command.args(["child", how, &n.to_string()]).stdin(Stdio::null()).stderr(Stdio::inherit());
+        let output = command.output().expect("a child starts");
+        let line = String::from_utf8_lossy(&output.stdout);
+        Report::parse(line.trim()).unwrap_or_else(|| panic!("a report, not {line:?}"))
+    };
+    let (mut few, mut many) = (Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        few.push(once(CHILDREN[0]));
+        many.push(once(CHILDREN[1]));
+    }
+    for (what, unit, figure) in [("time", "us", time as fn(&Report) -> f64), ("memory", "KB", memory)] {
+        let of = |all: &[Report]| median(all.iter().map(figure).collect());
+        let (few, many) = (of(&few), of(&many));
+        println!(
+            "children {how}, {what}: {few:.1} {unit} each of {}, {many:.1} {unit} each of {}, ratio {:.2} (limit {LINEAR})",
+            CHILDREN[0],
+            CHILDREN[1],
+            many / few
+        );
+    }
 }
 
-fn reply(request: &Request, turns: u64) -> Reply {
-    let (turn, attempt) = (request.turn(), request.attempt);
-    let mut reply = Reply::new("bench/caller".into(), Stop::End);
-    if turn < turns {
-        let id = CallId { turn, attempt, block: 0 };
-        reply.blocks.push(Arc::new(Block::Call(Call::new(id, "fetch", format!("{{\"n\":{turn}}}")))));
-        reply.stop = Stop::Calls;
-    }
-    reply
+fn time(report: &Report) -> f64 {
+    report.us
+}
+
+fn memory(report: &Report) -> f64 {
+    report.kb
 }
 
 fn runtime() -> Runtime {
     Builder::new_current_thread().enable_all().build().expect("a runtime")
 }
 
-fn build(criterion: &mut Criterion) {
-    let model = Arc::new(caller(0));
-    criterion.bench_function("build/agent with one tool", |bench| {
-        bench.iter(|| black_box(Agent::new(Arc::clone(&model)).tool(fetch)));
-    });
+fn median(mut figures: Vec<f64>) -> f64 {
+    figures.sort_by(f64::total_cmp);
+    figures[figures.len() / 2]
 }
-
-fn around(criterion: &mut Criterion) {
-    let (runtime, bare) = (runtime(), Agent::new(caller(TURNS)).tool(fetch).limits(Limits::new().unlimited_turns()));
-    let loaded =
-        ["one", "two", "three", "four", "five"].into_iter().fold(bare.clone(), |it, kind| it.effect(Idle(kind)));
-    let loaded = loaded
-        .on(|_: HookContext, point: BeforeModel| async { Verdict::Pass(point) })
-        .on(|_: HookContext, point: BeforeTool| async { Verdict::Pass(point) })
-        .on(|_: HookContext, point: AfterTool| async { Verdict::Pass(point) })
-        .middleware(Through)
-        .middleware(Through);
-    let mut group = criterion.benchmark_group("turn");
-    group.throughput(Throughput::Elements(TURNS));
-    for (name, agent) in [("nothing around it", bare), ("5 effects, 3 hooks, 2 middlewares", loaded)] {
-        group.bench_function(name, |bench| {
-            bench.iter(|| runtime.block_on(agent.new_session().run("Go.")).expect("a run"));
-        });
-    }
-    group.finish();
-}
-
-criterion_group!(benches, build, around);
-criterion_main!(benches);

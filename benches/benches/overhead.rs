@@ -3,6 +3,8 @@
 
 #[path = "overhead/agent.rs"]
 mod agent;
+#[path = "overhead/around.rs"]
+mod around;
 #[path = "overhead/floor.rs"]
 mod floor;
 #[path = "overhead/measure.rs"]
@@ -19,7 +21,7 @@ use std::{
 /// How often a pair of floor and agent is measured; the median counts.
 const ROUNDS: usize = 7;
 /// What can be measured alone.
-const PARTS: [&str; 5] = ["turn", "turns", "deltas", "flat", "waiting"];
+const PARTS: [&str; 6] = ["turn", "loaded", "turns", "deltas", "flat", "waiting"];
 /// How many turns the long conversation has.
 const TURNS: usize = 800;
 /// How many deltas the long answer has.
@@ -58,6 +60,15 @@ fn compare(words: &[&str]) {
             agent - floor
         );
     }
+    if wanted("loaded") {
+        let per_turn = |report: &measure::Report| report.wall_us / (SHORT_TURNS * SHORT) as f64;
+        let (floor, agent) = compared("short", "loaded", SHORT, rounds, per_turn);
+        println!(
+            "one turn with 5 effects, 3 hooks, 2 middlewares: floor {floor:.1} us, agent {agent:.1} us, over the floor \
+             {:.1} us (limit 5)",
+            agent - floor
+        );
+    }
     if wanted("turns") {
         let (floor, agent) = pairs("turns", TURNS, rounds, |report| report.cpu_us / 1_000.0);
         println!(
@@ -82,13 +93,18 @@ fn compare(words: &[&str]) {
 
 /// The medians of a figure of floor and agent, measured in turns.
 fn pairs(kind: &str, n: usize, rounds: usize, figure: impl Fn(&measure::Report) -> f64) -> (f64, f64) {
+    compared(kind, kind, n, rounds, figure)
+}
+
+/// The same, where the agent has a kind of its own.
+fn compared(kind: &str, loaded: &str, n: usize, rounds: usize, figure: impl Fn(&measure::Report) -> f64) -> (f64, f64) {
     let server = Process::start(&["serve", kind, &n.to_string()]);
     let port = server.port.clone();
-    let once = |who: &str| figure(&Process::start(&[who, kind, &port, &n.to_string()]).report());
+    let once = |who: &str, kind: &str| figure(&Process::start(&[who, kind, &port, &n.to_string()]).report());
     let (mut floors, mut agents) = (Vec::new(), Vec::new());
     for _ in 0..rounds {
-        floors.push(once("floor"));
-        agents.push(once("agent"));
+        floors.push(once("floor", kind));
+        agents.push(once("agent", loaded));
     }
     (median(floors), median(agents))
 }

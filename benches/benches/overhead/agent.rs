@@ -14,6 +14,7 @@ use adjutant_tool::tool;
 use futures_util::stream;
 
 use crate::{
+    around::loaded,
     floor,
     measure::{Report, Watch, rss_kb},
 };
@@ -37,7 +38,8 @@ pub(crate) fn run(kind: &str, port: u16, n: usize) {
     let agent = agent(port);
     runtime.block_on(async {
         let report = match kind {
-            "short" => {
+            "short" | "loaded" => {
+                let agent = if kind == "loaded" { loaded(agent) } else { agent };
                 agent.new_session().run("Go.").await.expect("a run");
                 let watch = Watch::start();
                 for _ in 0..n {

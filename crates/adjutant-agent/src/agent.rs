@@ -39,12 +39,11 @@ pub struct Agent {
 impl Agent {
     /// An agent with this model, without tools and instructions, in a new session that lives in memory.
     pub fn new(model: impl Model + 'static) -> Self {
-        let setup = Setup::new(model);
+        let mut setup = Setup::new(model);
         let (id, journal) = (new_id(&*setup.world), Arc::new(MemoryJournal::new()));
-        let mut who = Identity::clone(&setup.who);
-        who.agent_id = Arc::clone(&id);
+        Arc::make_mut(&mut setup.who).agent_id = Arc::clone(&id);
         Self {
-            setup: Arc::new(setup.who(who)),
+            setup: Arc::new(setup),
             limits: Limits::new(),
             journal: None,
             session: Arc::new(Session::new(LogId(id), journal)),
@@ -91,8 +90,9 @@ impl Agent {
 
     /// Adds a tool; the first one of a name stays.
     #[must_use]
-    pub fn tool(self, tool: impl ErasedTool + 'static) -> Self {
-        self.with(|setup| setup.tool(tool))
+    pub fn tool(mut self, tool: impl ErasedTool + 'static) -> Self {
+        Arc::make_mut(&mut self.setup).add_tool(tool);
+        self
     }
 
     /// Adds a toolbox, after the single tools.
@@ -206,16 +206,17 @@ impl Agent {
     #[must_use]
     pub fn new_session(&self) -> Self {
         let id = new_id(&*self.setup.world);
-        let mut who = Identity::clone(&self.setup.who);
-        who.agent_id = Arc::clone(&id);
-        self.clone().with(|setup| setup.who(who)).session(LogId(id))
+        let mut setup = Setup::clone(&self.setup);
+        Arc::make_mut(&mut setup.who).agent_id = Arc::clone(&id);
+        let (limits, journal) = (self.limits.clone(), self.journal.clone());
+        let session = Arc::new(Session::new(LogId(id), self.journal_of_session()));
+        Self { setup: Arc::new(setup), limits, journal, session }
     }
 
     /// The same agent in the session of that log; what its journal holds is read when the first run begins.
     #[must_use]
     pub fn session(&self, log: LogId) -> Self {
-        let journal = self.journal.clone().unwrap_or_else(|| Arc::new(MemoryJournal::new()));
-        Self { session: Arc::new(Session::new(log, journal)), ..self.clone() }
+        Self { session: Arc::new(Session::new(log, self.journal_of_session())), ..self.clone() }
     }
 
     /// The log of the session.
@@ -290,6 +291,10 @@ impl Agent {
         Ok(Running::new(start, claim))
     }
 
+    fn journal_of_session(&self) -> Arc<dyn Journal> {
+        self.journal.clone().unwrap_or_else(|| Arc::new(MemoryJournal::new()))
+    }
+
     fn with(mut self, change: impl FnOnce(Setup) -> Setup) -> Self {
         self.setup = Arc::new(change(Arc::unwrap_or_clone(self.setup)));
         self
@@ -298,7 +303,10 @@ impl Agent {
 
 /// An id that no session had before, as 32 hexadecimal digits.
 fn new_id(world: &dyn World) -> Arc<str> {
-    format!("{:032x}", world.id()).into()
+    let id = world.id();
+    let digit = |at: u32| char::from_digit((id >> (124 - 4 * at)) as u32 & 15, 16).unwrap_or('0') as u8;
+    let digits: [u8; 32] = std::array::from_fn(|at| digit(at as u32));
+    std::str::from_utf8(&digits).unwrap_or_default().into()
 }
 
 impl fmt::Debug for Agent {

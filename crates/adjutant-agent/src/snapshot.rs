@@ -3,7 +3,7 @@
 use std::{
     fmt,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
 };
@@ -13,10 +13,12 @@ use adjutant_llm::{
 };
 use adjutant_tool::Toolset;
 
-use crate::{Outcome, Pause, Run, Setup, Stamped};
+use crate::{Outcome, Pause, Run, Seq, Setup, Stamped};
 
-/// How many records wait at most for someone to look, before they are folded anyway.
-const MAX_RECENT: usize = 256;
+/// How many records wait for someone to look, before the run itself is copied in their place.
+const MANY_RECENT: usize = 256;
+/// How many records wait at most within one turn, before they are folded anyway.
+const MAX_RECENT: usize = 65_536;
 
 /// What an agent is and does at one moment; it does not change when the agent goes on.
 #[derive(Debug, Clone, PartialEq)]
@@ -68,13 +70,15 @@ pub struct ContextUse {
 #[derive(Default)]
 pub(crate) struct Seen {
     state: Mutex<State>,
-    partial: Arc<Mutex<Collector>>,
+    /// Made with the first request: agents that never run are many.
+    partial: OnceLock<Arc<Mutex<Collector>>>,
     pub(crate) running: AtomicBool,
 }
 
 #[derive(Default)]
 struct State {
-    run: Run,
+    /// None before anything was folded: agents that never run are many.
+    run: Option<Box<Run>>,
     /// Records that follow what was folded.
     recent: Vec<Arc<Stamped>>,
     tools: Option<Toolset>,
@@ -91,13 +95,22 @@ impl Seen {
         }
     }
 
+    /// Stands where the run stands that folds the same records, if many wait: nobody should fold them twice.
+    ///
+    /// A copy costs something for each entry of the run, so the longer it is, the more records wait for one.
+    pub(crate) fn relieve(&self, run: &Run) {
+        let mut state = self.state();
+        let many = state.recent.len() >= MANY_RECENT.max(run.history().len());
+        if many && state.recent.last().is_some_and(|newest| newest.seq == run.seq()) {
+            state.stand(run);
+        }
+    }
+
     /// Stands where a run stands that was folded elsewhere.
     pub(crate) fn catch_up(&self, run: &Run) {
         let mut state = self.state();
-        let newest = state.recent.last().map_or(state.run.seq(), |stamped| stamped.seq);
-        if newest != run.seq() {
-            state.recent.clear();
-            state.run = run.clone();
+        if state.newest() != run.seq() {
+            state.stand(run);
         }
     }
 
@@ -113,8 +126,9 @@ impl Seen {
 
     /// Where the next reply is collected, for everyone who looks.
     pub(crate) fn listen(&self) -> Arc<Mutex<Collector>> {
-        *self.partial() = Collector::new();
-        Arc::clone(&self.partial)
+        let partial = self.partial.get_or_init(Arc::default);
+        *partial.lock().unwrap_or_else(PoisonError::into_inner) = Collector::new();
+        Arc::clone(partial)
     }
 
     /// What there is to see, by an agent with this setup.
@@ -122,10 +136,10 @@ impl Seen {
         let (run, tools, system) = {
             let mut state = self.state();
             state.fold();
-            (state.run.clone(), state.tools.clone(), state.system.clone())
+            (state.run().clone(), state.tools.clone(), state.system.clone())
         };
         // Looked at after the records, so that a reply never counts twice: once it is recorded it is not partial.
-        let partial = self.partial().so_far();
+        let partial = self.partial.get().and_then(|it| it.lock().unwrap_or_else(PoisonError::into_inner).so_far());
         let system = system.filter(|_| !setup.is_instructed()).unwrap_or_else(|| Arc::clone(&setup.system));
         let tools = tools.as_ref().filter(|_| !setup.toolboxes.is_empty()).unwrap_or(setup.tools.toolset());
         let (usage, total_usage) = run.usage();
@@ -150,17 +164,27 @@ impl Seen {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-
-    fn partial(&self) -> MutexGuard<'_, Collector> {
-        self.partial.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl State {
+    fn run(&mut self) -> &mut Run {
+        self.run.get_or_insert_default()
+    }
+
+    fn newest(&self) -> Seq {
+        let folded = || self.run.as_ref().map_or(Seq(0), |run| run.seq());
+        self.recent.last().map_or_else(folded, |stamped| stamped.seq)
+    }
+
+    fn stand(&mut self, run: &Run) {
+        self.recent.clear();
+        *self.run() = run.clone();
+    }
+
     fn fold(&mut self) {
-        for stamped in self.recent.drain(..) {
+        for stamped in std::mem::take(&mut self.recent) {
             // The run itself has folded it, or will fail to; there is nothing to tell here.
-            let _ = self.run.apply(&stamped);
+            let _ = self.run().apply(&stamped);
         }
     }
 }

@@ -4,7 +4,10 @@ mod encodings;
 mod turn;
 mod view;
 
-use std::{ops::Index, sync::Arc};
+use std::{
+    ops::Index,
+    sync::{Arc, LazyLock},
+};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::Value;
@@ -110,13 +113,26 @@ impl From<Custom> for Entry {
 /// a clone is alive. Ids grow and are never used twice.
 ///
 /// Shape: `{"version":1,"next":<id>,"entries":[{"id":…,"tokens":…,"entry":"user"|"turn"|…,…}]}`.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Transcript {
-    sealed: Arc<Vec<Arc<Vec<Arc<Stored>>>>>,
-    tail: Arc<Vec<Arc<Stored>>>,
+    sealed: Arc<Sealed>,
+    tail: Arc<Chunk>,
     next: u64,
     tokens: u64,
     encodings: Arc<Encodings>,
+}
+
+/// What an empty transcript consists of; shared, because most are empty when they are made.
+static NOTHING: LazyLock<(Arc<Sealed>, Arc<Chunk>)> = LazyLock::new(Default::default);
+
+type Chunk = Vec<Arc<Stored>>;
+type Sealed = Vec<Arc<Chunk>>;
+
+impl Default for Transcript {
+    fn default() -> Self {
+        let (sealed, tail) = (Arc::clone(&NOTHING.0), Arc::clone(&NOTHING.1));
+        Self { sealed, tail, next: 0, tokens: 0, encodings: Arc::default() }
+    }
 }
 
 impl Transcript {
@@ -141,7 +157,7 @@ impl Transcript {
         let tail = Arc::make_mut(&mut self.tail);
         tail.push(stored);
         if tail.len() == CHUNK {
-            let full = std::mem::take(&mut self.tail);
+            let full = std::mem::replace(&mut self.tail, Arc::clone(&NOTHING.1));
             Arc::make_mut(&mut self.sealed).push(full);
         }
     }

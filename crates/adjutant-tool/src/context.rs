@@ -2,7 +2,6 @@
 
 use std::{
     any::{Any, TypeId},
-    collections::HashMap,
     fmt,
     sync::Arc,
 };
@@ -22,7 +21,8 @@ pub struct CallContext {
     handles: Arc<Handles>,
 }
 
-type Handles = HashMap<TypeId, Box<dyn Any + Send + Sync>>;
+/// Few, so that looking at each is faster than a table; of one type, the newest counts.
+type Handles = Vec<(TypeId, Box<dyn Any + Send + Sync>)>;
 
 /// Builds a [`CallContext`]; only who runs tools needs it.
 pub struct CallContextBuilder {
@@ -66,7 +66,9 @@ impl CallContext {
 
     /// A handle that was put in by who drives the call.
     pub fn get<T: ?Sized + Send + Sync + 'static>(&self) -> Option<Arc<T>> {
-        self.handles.get(&TypeId::of::<T>())?.downcast_ref::<Arc<T>>().cloned()
+        let of = TypeId::of::<T>();
+        let (_, handle) = self.handles.iter().rev().find(|(known, _)| *known == of)?;
+        handle.downcast_ref::<Arc<T>>().cloned()
     }
 
     /// Runs `work` at most once for each key, over all entries into this call.
@@ -153,7 +155,7 @@ impl CallContextBuilder {
     /// Puts in a handle, for [`CallContext::get`].
     #[must_use]
     pub fn put<T: ?Sized + Send + Sync + 'static>(mut self, handle: Arc<T>) -> Self {
-        self.handles.insert(TypeId::of::<T>(), Box::new(handle));
+        self.handles.push((TypeId::of::<T>(), Box::new(handle)));
         self
     }
 

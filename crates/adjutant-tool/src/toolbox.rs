@@ -57,7 +57,10 @@ impl Tools {
     #[must_use]
     pub fn tool(mut self, tool: impl ErasedTool + 'static) -> Self {
         self.bound.push(Bound::new(tool));
-        self.set = Arc::default();
+        // A set that is shared, or made already, is that of fewer tools.
+        if Arc::get_mut(&mut self.set).is_none_or(|set| set.take().is_some()) {
+            self.set = Arc::default();
+        }
         self
     }
 

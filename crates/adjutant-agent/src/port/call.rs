@@ -119,7 +119,11 @@ impl Job {
             }
         };
         let after = after::Ran { feed: &self.feed, place: self.place, call: &self.call, args: &self.text, began_ms };
-        let (result, mut records) = after.pass(result).await;
+        // Boxed, so that a call without hooks stays small.
+        let (result, mut records) = match self.feed.setup.hooks.is_empty() {
+            true => (result, Vec::with_capacity(1)),
+            false => Box::pin(after.pass(result)).await,
+        };
         telemetry::record_result(&span, &result, contents);
         records.push(self.returned(result));
         Performed { records, ..Performed::nothing(ActId::Call(id)) }
@@ -196,7 +200,7 @@ impl Job {
         let Some(restore) = self.restore.take() else { return Ok(()) };
         let resolved = tokio::select! {
             biased;
-            resolved = restore.tools(&self.feed.setup) => resolved,
+            resolved = Box::pin(restore.tools(&self.feed.setup)) => resolved,
             () = self.door.stop.cancelled() => {
                 return Err(CallResult::new(Status::Cancelled, "cancelled: the call was stopped"));
             }

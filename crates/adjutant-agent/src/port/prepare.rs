@@ -41,6 +41,7 @@ pub(super) struct Preparing {
 impl LocalPort {
     /// Prepares a turn: at once if nobody is asked.
     pub(super) fn prepare(&mut self, run: &Run, turn: TurnNo) {
+        self.feed.seen.relieve(run);
         let (model, warning) = self.setup.chosen(run.chosen_model());
         if let Some(warning) = warning {
             self.feed.warn(self.place, self.setup.world.now_ms(), &warning);

@@ -18,6 +18,9 @@ impl LocalPort {
             return records;
         }
         let (threads, thread) = (self.writer.threads(), &self.setup.who.thread);
+        if threads.is_empty() {
+            return records;
+        }
         let mut all = Vec::with_capacity(records.len());
         for record in records {
             if let Record::Returned { call, .. } = &record {

@@ -1,6 +1,10 @@
 //! What a port performs with.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    sync::{Arc, LazyLock},
+    time::Duration,
+};
 
 use adjutant_llm::{Custom, Model, Options, SystemWorld, ThreadId, UserMessage, World, telemetry::Contents};
 use adjutant_tool::{ErasedTool, Identity, Toolbox, Tools};
@@ -55,6 +59,23 @@ pub struct Setup {
     pub(crate) within: Option<Arc<Within>>,
 }
 
+/// What every setup begins with. Shared, because programs build agents by the thousand.
+static BLANK: LazyLock<Blank> = LazyLock::new(|| Blank {
+    state: Arc::default(),
+    options: Arc::default(),
+    tools: Tools::new("tools"),
+    world: Arc::new(SystemWorld),
+    who: Arc::new(Identity::root(ThreadId::from("main"), "agent", "agent")),
+});
+
+struct Blank {
+    state: Arc<Map<String, Value>>,
+    options: Arc<Options>,
+    tools: Tools,
+    world: Arc<dyn World>,
+    who: Arc<Identity>,
+}
+
 pub(crate) type Convert = dyn Fn(&Custom) -> Option<UserMessage> + Send + Sync;
 
 impl Setup {
@@ -62,15 +83,15 @@ impl Setup {
     pub fn new(model: impl Model + 'static) -> Self {
         Self {
             model: Arc::new(model),
-            system: "".into(),
+            system: Arc::default(),
             instructions: Instructions::new(),
             sections: Sections::new(),
-            state: Arc::default(),
-            options: Arc::default(),
-            tools: Tools::new("tools"),
+            state: Arc::clone(&BLANK.state),
+            options: Arc::clone(&BLANK.options),
+            tools: BLANK.tools.clone(),
             toolboxes: Vec::new(),
-            world: Arc::new(SystemWorld),
-            who: Arc::new(Identity::root(ThreadId::from("main"), "agent", "agent")),
+            world: Arc::clone(&BLANK.world),
+            who: Arc::clone(&BLANK.who),
             tool_timeout: Some(TOOL_TIMEOUT),
             grace: GRACE,
             max_result_bytes: MAX_RESULT_BYTES,
@@ -104,8 +125,12 @@ impl Setup {
     /// Adds a tool.
     #[must_use]
     pub fn tool(mut self, tool: impl ErasedTool + 'static) -> Self {
-        self.tools = self.tools.tool(tool);
+        self.add_tool(tool);
         self
+    }
+
+    pub(crate) fn add_tool(&mut self, tool: impl ErasedTool + 'static) {
+        self.tools = std::mem::replace(&mut self.tools, BLANK.tools.clone()).tool(tool);
     }
 
     /// Adds a toolbox, after the single tools.

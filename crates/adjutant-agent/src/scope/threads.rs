@@ -69,6 +69,11 @@ impl Threads {
         Ok(())
     }
 
+    /// Whether no call that is open has threads under it.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.known.is_empty()
+    }
+
     /// What is known of a thread; nothing yet if it is new.
     pub(crate) fn of(&mut self, thread: &ThreadId) -> &mut Known {
         self.known.entry(thread.clone()).or_default()

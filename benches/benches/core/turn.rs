@@ -1,0 +1,97 @@
+//! Building an agent, and a turn with and without what stands around it, early and late in a conversation.
+
+use std::{
+    hint::black_box,
+    sync::{Arc, Mutex},
+};
+
+use adjutant_agent::{Agent, Limits};
+
+use crate::{
+    around::loaded,
+    caller::{Caller, fetch},
+    measure::cpu_us,
+    median,
+};
+
+/// How often a figure is measured; the median counts.
+const ROUNDS: usize = 41;
+/// How many agents one measurement builds.
+const AGENTS: usize = 500;
+/// How many turns a short run has.
+const TURNS: u64 = 100;
+/// From which turns on the cost of one is measured in a long run.
+const EARLY: u64 = 300;
+const LATE: u64 = 3_000;
+/// Over how many turns.
+const SPAN: u64 = 100;
+/// How often a long run is measured.
+const LONG_ROUNDS: usize = 9;
+/// By how much a late turn may cost more.
+const FLAT: f64 = 1.2;
+
+/// An agent with one tool: made, and made and dropped.
+pub(crate) fn build() {
+    let model = Arc::new(Caller::new("fetch", 1));
+    let (mut made, mut dropped) = (Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        let mut agents = Vec::with_capacity(AGENTS);
+        let began = cpu_us();
+        agents.extend((0..AGENTS).map(|_| Agent::new(Arc::clone(&model)).tool(fetch)));
+        made.push((cpu_us() - began) / AGENTS as f64);
+        drop(black_box(agents));
+        let began = cpu_us();
+        (0..AGENTS).for_each(|_| drop(black_box(Agent::new(Arc::clone(&model)).tool(fetch))));
+        dropped.push((cpu_us() - began) / AGENTS as f64);
+    }
+    let (made, dropped) = (median(made), median(dropped));
+    println!("an agent with one tool: built in {made:.2} us, built and dropped in {dropped:.2} us (limit 2)");
+}
+
+/// A turn of a short run.
+pub(crate) fn around() {
+    let runtime = crate::runtime();
+    let bare = agent(Caller::new("fetch", TURNS));
+    let loaded = loaded(bare.clone());
+    let once = |agent: &Agent| {
+        let agent = agent.new_session();
+        let began = cpu_us();
+        runtime.block_on(agent.run("Go.")).expect("a run");
+        (cpu_us() - began) / TURNS as f64
+    };
+    let (mut without, mut with) = (Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        without.push(once(&bare));
+        with.push(once(&loaded));
+    }
+    let (without, with) = (median(without), median(with));
+    println!(
+        "one turn of {TURNS}: {without:.1} us, with 5 effects, 3 hooks and 2 middlewares {with:.1} us, {:.1} us more",
+        with - without
+    );
+}
+
+/// A turn of a long run.
+pub(crate) fn flat() {
+    for (name, wrap) in [("bare", (|it| it) as fn(Agent) -> Agent), ("5 effects, 3 hooks, 2 middlewares", loaded)] {
+        let (early, late) = (0..LONG_ROUNDS).map(|_| long(wrap)).unzip();
+        let (early, late) = (median(early), median(late));
+        println!(
+            "one turn, {name}: {early:.1} us at turn {EARLY}, {late:.1} us at turn {LATE}, ratio {:.2} (limit {FLAT})",
+            late / early
+        );
+    }
+}
+
+fn long(wrap: fn(Agent) -> Agent) -> (f64, f64) {
+    let clock = Arc::new(Mutex::new(Vec::new()));
+    let agent = wrap(agent(Caller::new("fetch", LATE + SPAN + 1).clock(&clock)));
+    crate::runtime().block_on(agent.run("Go.")).expect("a run");
+    let at = clock.lock().expect("the run is over");
+    let per_turn = |from: u64| (at[(from + SPAN) as usize] - at[from as usize]) / SPAN as f64;
+    (per_turn(EARLY), per_turn(LATE))
+}
+
+fn agent(model: Caller) -> Agent {
+    Agent::new(model).tool(fetch).limits(Limits::new().unlimited_turns())
+}
