@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 
 /// Document, and the folder that its links start from.
-const DOCUMENTS: [(&str, &str); 7] = [
+const DOCUMENTS: [(&str, &str); 8] = [
     ("README.md", ""),
     ("ARCHITECTURE.md", ""),
     ("CHANGELOG.md", ""),
+    ("docs/agents.md", "docs"),
     ("docs/events.md", "docs"),
     ("docs/providers.md", "docs"),
     ("docs/models.md", "docs"),
