@@ -3,7 +3,7 @@
 //! This crate re-exports the others and holds no logic: [`llm`] has messages, decorators of models (retry, fallback, rate
 //! limits, time limits, recording), structured answers and embeddings. Features: `providers` (default) brings the wires to
 //! model providers and the offline model, `toolkit` ready tools, `otel` spans and metrics for OpenTelemetry, `tiktoken`
-//! exact token counts.
+//! exact token counts, `template` instructions that are templates.
 //!
 //! ```
 //! use adjutant::{Agent, tool};
