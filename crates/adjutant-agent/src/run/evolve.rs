@@ -377,7 +377,8 @@ impl Run {
         working.settled = Some(stop);
         let (said, prepared) = (working.reply.is_some() || working.attempt > 0, working.prepared);
         let current = self.current_mut()?;
-        if !said && !(prepared && current.exhausted.is_none()) {
+        let asked = said || (prepared && current.exhausted.is_none());
+        if !asked {
             // A turn that ended before its request was made.
             current.turns -= 1;
         }

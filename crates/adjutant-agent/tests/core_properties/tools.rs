@@ -14,6 +14,9 @@ use adjutant_llm::{CallId, CallResult, Terminate, Usage};
 use adjutant_tool::{Ask, CallContext, Progress, Replay, ToolError, ToolSpec, external_tool, tool_fn};
 use serde_json::{Value, json};
 
+/// How a spec is changed.
+type Change = fn(ToolSpec) -> ToolSpec;
+
 /// What a program that ends does not take with it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct World {
@@ -54,7 +57,7 @@ impl World {
     /// An agent with all tools.
     pub(crate) fn equip(&self, agent: Agent) -> Agent {
         let long = Duration::from_secs(30);
-        let change: [(&'static str, fn(ToolSpec) -> ToolSpec); 15] = [
+        let change: [(&'static str, Change); 15] = [
             ("echo", |spec| spec),
             ("write", ToolSpec::needs_approval),
             ("body", |spec| spec.replay(Replay::Resumable)),

@@ -19,13 +19,16 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::outside::SlowJournal;
 
+/// What a body was told: the call, the step, the words.
+type Heard = BTreeSet<(CallId, &'static str, String)>;
+
 /// What a crash does not touch.
 #[derive(Clone, Default)]
 struct World {
     journal: SlowJournal,
     done: Arc<Mutex<BTreeMap<(CallId, &'static str), u32>>>,
     /// What was answered to a body, by its call and key.
-    heard: Arc<Mutex<BTreeSet<(CallId, &'static str, String)>>>,
+    heard: Arc<Mutex<Heard>>,
 }
 
 /// A program that ends after so many polls, where nothing can close its turn.
