@@ -8,8 +8,20 @@ use serde_json::{Value, json};
 use crate::command::{Vendor, WIRES, adjutant, run, says, seen, serve, usage};
 
 /// What differs between two wires and between two runs.
-const VARYING: [&str; 11] =
-    ["at_ms", "duration", "agent_id", "thread", "model", "wire_id", "raw_usage", "raw_stop", "cost", "limits", "extra"];
+const VARYING: [&str; 11] = [
+    "at_ms",
+    "duration",
+    "agent_id",
+    "thread",
+    "model",
+    "wire_id",
+    "raw_usage",
+    "raw_stop",
+    "cost",
+    "total_cost",
+    "limits",
+    "extra",
+];
 
 fn scripts() -> [Script; 2] {
     [
