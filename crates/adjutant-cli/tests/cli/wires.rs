@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::command::{Vendor, WIRES, adjutant, run, says, seen, serve, usage};
 
 /// What differs between two wires and between two runs.
-const VARYING: [&str; 11] = [
+const VARYING: [&str; 12] = [
     "at_ms",
     "duration",
     "agent_id",
