@@ -231,8 +231,9 @@ fn told(agent: &Agent, result: &RunResult) -> String {
     let mut words = vec![ended(result)];
     for turn in turns {
         for (call, result) in turn.pairs() {
-            let cut = if result.text().contains("[output cut: ") { ", cut" } else { "" };
-            words.push(format!("{} {:?}{cut}", call.name, result.status));
+            // The history keeps what the model is not shown.
+            let whole = if result.text().len() > 100_000 { ", whole" } else { "" };
+            words.push(format!("{} {:?}{whole}", call.name, result.status));
         }
         let text = turn.reply().text();
         match text.as_str() {
