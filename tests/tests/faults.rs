@@ -69,7 +69,7 @@ const TABLE: &[(&str, [&str; 4])] = &[
         ],
     ),
     ("large result", ["finished answer · shout Ok, whole · said all"; 4]),
-    ("large result, whole", ["finished answer · shout Ok · said all"; 4]),
+    ("large result, whole", ["finished answer · shout Ok, whole · said all"; 4]),
     ("tool that never returns", ["finished answer · hang TimedOut · said all"; 4]),
 ];
 
