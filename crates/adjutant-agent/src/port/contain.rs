@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 use tracing::{Instrument, Span};
 
 use super::{bound, door::Door};
-use crate::{Conversation, scope::CallScope};
+use crate::{Conversation, error::chain, scope::CallScope};
 
 /// What a body ends in.
 pub(super) type Ended = Result<CallResult, ToolError>;
@@ -139,13 +139,7 @@ fn failed(error: &ToolError) -> CallResult {
         ToolErrorKind::OutcomeUnknown => Status::OutcomeUnknown,
         _ => Status::Failed,
     };
-    let mut message = error.to_string();
-    let mut source = std::error::Error::source(error);
-    while let Some(cause) = source {
-        message = format!("{message}: {cause}");
-        source = cause.source();
-    }
-    CallResult::new(status, message)
+    CallResult::new(status, chain(error))
 }
 
 fn panicked(panic: &(dyn std::any::Any + Send)) -> CallResult {

@@ -1,6 +1,6 @@
 //! The engine of effects: lets each look at the view that those before it left, and collects what they want as data.
 
-use std::{borrow::Cow, error::Error as _, panic::AssertUnwindSafe, sync::Arc};
+use std::{borrow::Cow, panic::AssertUnwindSafe, sync::Arc};
 
 use adjutant_llm::{Edit, EditError, Entry, Estimate, Model, ModelId, ToolName, Transcript, View};
 use adjutant_tool::Toolset;
@@ -12,6 +12,7 @@ use crate::{
     Action, Budget, Effect, EffectContext, EffectError, Limit, Memo, Phase, Record, Report, TurnNo,
     budget::notice,
     effect::{Bill, overhead},
+    error::chain,
     run::Sight,
 };
 
@@ -270,14 +271,4 @@ fn size(edit: &Edit) -> u64 {
         Edit::Append { entry } => Estimate::entry(entry),
         _ => 0,
     }
-}
-
-fn chain(error: &EffectError) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
-    text
 }

@@ -14,7 +14,9 @@ use super::{
     engine::{Plan, Stage},
     fund,
 };
-use crate::{ActId, Budget, Failure, Phase, Point, Record, Run, TurnNo, Verdict, points::BeforeModel, run::Sight};
+use crate::{
+    ActId, Budget, Failure, Phase, Point, Record, Run, TurnNo, Verdict, error::chain, points::BeforeModel, run::Sight,
+};
 
 /// The tools of the turn before: what each source gave, what effects offered, and what they make together.
 pub(crate) type Known = (Vec<Toolset>, Option<Toolset>);
@@ -252,7 +254,8 @@ pub(crate) async fn resolve(setup: &Setup, (known, merged): Known) -> Result<(Ve
         let resolved = AssertUnwindSafe(toolbox.resolve(&setup.who)).catch_unwind().await;
         let resolved = resolved
             .map_err(|panic| format!("toolbox {:?} panicked: {}", toolbox.name(), bound::panic_text(&*panic)))?;
-        sources.push(resolved.map_err(|error| format!("toolbox {:?} could not be opened: {error}", toolbox.name()))?);
+        let failed = |error| format!("toolbox {:?} could not be opened: {}", toolbox.name(), chain(&error));
+        sources.push(resolved.map_err(failed)?);
     }
     sources.retain(|set| !set.is_empty());
     let tools = match merged {
