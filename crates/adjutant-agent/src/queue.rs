@@ -189,6 +189,8 @@ impl Queues {
 impl Queued {
     /// Takes the message back; false if it does not wait any more.
     ///
+    /// The log tells so with the next run of this session: a program that opens the log before that may still place it.
+    ///
     /// False too while nobody knows: a run that is dropped in the middle of an append may have placed it, or not, which
     /// the next run finds out.
     #[must_use]

@@ -51,7 +51,7 @@ fn speaker(gate: &Gate) -> Agent {
     Agent::new(ScriptedModel::new([script])).name("speaker")
 }
 
-/// An agent whose reply calls the tool twice, and whose tool asks two children at once.
+/// An agent whose reply calls the tool twice; each call asks two children, and the second one waits for the first only.
 fn scene(gates: &Gates, journal: &MemoryJournal) -> Agent {
     let gates = Arc::clone(gates);
     let asks = tool("work", Replay::Once, move |cx: CallContext| {
@@ -60,8 +60,12 @@ fn scene(gates: &Gates, journal: &MemoryJournal) -> Agent {
             let at = cx.call().expect("a call of a run").block as usize;
             let (one, other) =
                 (open(&cx, "a", speaker(&gates[at][0])).await?, open(&cx, "b", speaker(&gates[at][1])).await?);
-            let (one, other) = tokio::join!(one.run("Speak."), other.run("Speak."));
-            one.and(other).map(|result| said(&result))
+            if at == 0 {
+                let (one, other) = tokio::join!(one.run("Speak."), other.run("Speak."));
+                return one.and(other).map(|result| said(&result));
+            }
+            let _left_at_work = other.stream("Speak.")?;
+            one.run("Speak.").await.map(|result| said(&result))
         }
     });
     let model = ScriptedModel::new([calls(&["work"; CALLS as usize]), says("Done.")]);
@@ -223,6 +227,7 @@ fn scene_calls_and_opens_as_many_as_it_says_when_nobody_stops_it() {
         gates.iter().flatten().for_each(Gate::open);
         scene(&gates, &MemoryJournal::new()).run("Go.").await.expect("it finishes")
     });
-    assert_eq!((result.calls.len(), result.total_usage.total()), (2, 6 * 110));
+    assert_eq!(result.calls.len(), 2);
+    assert!(result.total_usage.total() >= 5 * 110, "all but the child that was left behind");
     assert!(result.calls.iter().all(|call| call.result.text() == "I have something to say."));
 }

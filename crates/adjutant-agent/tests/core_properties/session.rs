@@ -37,6 +37,8 @@ pub(crate) struct Pushed {
     pub(crate) withdrawn: bool,
     /// Whether it was lost with a program that ended before any run heard of it.
     pub(crate) lost: bool,
+    /// Its handle is of a program that has given the log up.
+    pub(crate) stale: bool,
 }
 
 /// A session on its way.
@@ -130,6 +132,7 @@ impl<'p> Session<'p> {
         let pauses = self.agent.pauses();
         for pushed in &mut self.pushed {
             pushed.lost |= pushed.handle.is_queued() && pushed.handle.item().is_none();
+            pushed.stale = true;
         }
         let agent = Agent::new(Dripping(Arc::clone(&self.model))).world(FixedWorld::at_ms(2_000));
         self.agent = actors::equip(&self.plan.gear, &self.world, agent.journal(self.journal.clone())).session(log);
@@ -179,7 +182,7 @@ impl<'p> Session<'p> {
                 self.keep(text.clone(), self.agent.interrupt(text.as_str()));
             }
             Poke::Withdraw => {
-                if let Some(pushed) = self.pushed.iter_mut().rev().find(|pushed| pushed.handle.is_queued()) {
+                if let Some(pushed) = self.pushed.iter_mut().rev().find(|it| !it.stale && it.handle.is_queued()) {
                     pushed.withdrawn = pushed.handle.withdraw();
                     assert!(pushed.withdrawn, "a queued message could not be withdrawn");
                 }
@@ -204,7 +207,7 @@ impl<'p> Session<'p> {
 
     fn keep(&mut self, text: String, queued: Result<Queued, adjutant_agent::Error>) {
         let handle = queued.expect("there is room");
-        self.pushed.push(Pushed { text, handle, withdrawn: false, lost: false });
+        self.pushed.push(Pushed { text, handle, withdrawn: false, lost: false, stale: false });
     }
 
     /// The records of the session.
