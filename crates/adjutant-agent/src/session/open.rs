@@ -88,6 +88,8 @@ impl Core {
             })
             .await?;
         start.session.seen().catch_up(&self.run);
+        // What the drive had heard of the queues and not recorded is news again.
+        start.session.queues().restore(&self.run);
         let seen = Arc::clone(start.session.seen());
         let mut port = LocalPort::watched(Arc::clone(setup), log, Arc::clone(mailbox), Arc::clone(inbox), seen);
         port.go_on(Some(events), &self.run);

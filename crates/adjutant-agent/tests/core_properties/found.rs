@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
-use adjutant_agent::{Agent, EventKind};
+use adjutant_agent::{Agent, AtLimit, Drain, EventKind, Lane};
 use adjutant_llm::{Custom, Gate, Script, ScriptedModel};
 use serde_json::json;
 
-use crate::check;
+use crate::{
+    check,
+    plan::{Around, Cut, Gear, Plan, Say, Step},
+};
 
 fn agent(scripts: impl IntoIterator<Item = Script>) -> (Arc<ScriptedModel>, Agent) {
     let model = Arc::new(ScriptedModel::new(scripts));
@@ -65,4 +68,35 @@ async fn block_that_began_is_taken_back_when_its_reply_leaves_no_trace() {
         });
     }
     assert_eq!(told, ["started", "block", "retracted", "started", "block", "finished"]);
+}
+
+/// A drive that its middleware leaves at this poll, with a message in its queue.
+async fn left_at(polls: usize) {
+    let gear = Gear {
+        says: vec![Say::Pass],
+        deeds: Vec::new(),
+        around: vec![Around::Leaves(polls), Around::Prompts],
+        reactions: Vec::new(),
+        summaries: Vec::new(),
+        masks: false,
+        drains: (Drain::One, Drain::One),
+    };
+    let step = |queued| Step {
+        queued,
+        lines: Vec::new(),
+        cut: Cut::Never,
+        pokes: Vec::new(),
+        turns: 1,
+        parallel: 1,
+        at_limit: AtLimit::End,
+        afters: Vec::new(),
+    };
+    crate::property(&Plan { gear, steps: vec![step(vec![Lane::Steering]), step(Vec::new())] }).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn session_goes_on_when_its_drive_was_left_with_a_message_in_the_queue() {
+    for polls in 1..24 {
+        left_at(polls).await;
+    }
 }
