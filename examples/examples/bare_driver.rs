@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use adjutant::{
-    agent::{Exit, Journal, Limits, LocalPort, LogId, MemoryJournal, Record, Run, Seq, Setup, commit, drive},
+    agent::{Exit, Journal, Limits, LocalPort, LogId, MemoryJournal, Owner, Record, Run, Seq, Setup, commit, drive},
     llm::{Block, Entry, Reply, Script, ScriptedModel, Stop, Turn, UserMessage},
     tool,
 };
@@ -23,7 +23,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         Script::new().text("Twice your number is 42."),
     ]);
     let (journal, log) = (MemoryJournal::new(), LogId("numbers".into()));
-    let mut port = LocalPort::new(Setup::new(model).tool(double), journal.own(&log).await?);
+    let mut port = LocalPort::new(Setup::new(model).tool(double), journal.own(&log, &Owner::new()).await?);
 
     let mut run = Run::new();
     let prompts = vec![Entry::User(UserMessage::text("What is twice my number?"))];

@@ -16,8 +16,8 @@ use adjutant_tool::{ErasedTool, Identity, Toolbox};
 use serde_json::Value;
 
 use crate::{
-    Effect, Error, Hook, Hooks, Journal, Limits, LogId, MemoryJournal, Middleware, Point, Prompt, Responder,
-    RunOptions, RunResult, Running, Setup,
+    Durability, Effect, Error, Hook, Hooks, Journal, Limits, LogId, MemoryJournal, Middleware, Point, Prompt,
+    Responder, RunOptions, RunResult, Running, Setup,
     instructions::Instructions,
     running::{Begin, Start},
     sections::{Section, Sections},
@@ -202,6 +202,12 @@ impl Agent {
         self.new_session()
     }
 
+    /// Sets what the records of later runs survive; a crash of the machine without it.
+    #[must_use]
+    pub fn durability(self, durability: Durability) -> Self {
+        self.with(|setup| setup.durability(durability))
+    }
+
     /// The same agent in a new, empty session.
     #[must_use]
     pub fn new_session(&self) -> Self {
@@ -217,6 +223,15 @@ impl Agent {
     #[must_use]
     pub fn session(&self, log: LogId) -> Self {
         Self { session: Arc::new(Session::new(log, self.journal_of_session())), ..self.clone() }
+    }
+
+    /// The same agent in the same session, taking its log from whoever has it: another process, or another agent here.
+    ///
+    /// Whoever had it is fenced: nothing that it does is recorded any more.
+    #[must_use]
+    pub fn take_over(&self) -> Self {
+        let session = Session::new(self.session.id().clone(), Arc::clone(self.session.journal())).taking_over();
+        Self { session: Arc::new(session), ..self.clone() }
     }
 
     /// The log of the session.

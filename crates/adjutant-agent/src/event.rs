@@ -415,6 +415,10 @@ impl Events {
                 show(EventKind::App { kind: Arc::clone(kind), version: *version, data: Box::new(data.clone()) });
             }
             Record::Seeded { .. }
+            | Record::Configured { .. }
+            | Record::Heard { .. }
+            | Record::Billed { .. }
+            | Record::Heeded { .. }
             | Record::Admitted { .. }
             | Record::Retracted { .. }
             | Record::Begun { .. }

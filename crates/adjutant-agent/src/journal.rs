@@ -1,18 +1,31 @@
 //! Where a log is kept. A journal stores bytes by log and number; it knows nothing of what records mean.
 
+mod about;
+mod chain;
+mod error;
 mod memory;
+mod owner;
+mod post;
+mod stored;
 
-use std::{error, fmt, pin::Pin, sync::Arc, time::Duration};
+use std::{fmt, pin::Pin, sync::Arc};
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use futures_core::Stream;
 use serde::{Deserialize, Serialize};
 
+pub use about::{About, LogInfo, LogPage, LogQuery, MAX_ID_BYTES, PageMark};
+pub use chain::{Digest, NoDigest};
+pub use error::{JournalError, JournalErrorKind};
 pub use memory::MemoryJournal;
+pub use owner::Owner;
+pub use post::{Post, PostNo, PostStream, Posted};
+pub use stored::{Attachment, StoredRecord, StoredStream};
 
 use crate::{Seq, Stamped};
 
-/// Names a log: one session.
+/// Names a log: one session. Any text of at most [`MAX_ID_BYTES`] bytes that is not empty: it is data, never a path.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct LogId(pub Arc<str>);
@@ -34,54 +47,148 @@ pub struct Head {
 /// How soon an append must survive a crash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Flush {
-    /// Some time soon.
+    /// A crash of the program when the append returns, and of the machine some time soon.
     Lazy,
-    /// When the append returns.
+    /// A crash of the machine when the append returns.
     Now,
 }
 
-/// What went wrong with a journal.
-#[derive(Debug, Clone)]
-pub struct JournalError {
-    kind: JournalErrorKind,
-    message: Arc<str>,
-    source: Option<Arc<dyn error::Error + Send + Sync>>,
+/// A fold of the records up to a place, kept beside a log so that it opens fast: derived data, of no consequence if lost.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Folded {
+    /// The newest record in it.
+    pub seq: Seq,
+    /// What it is made of, by a name that changes whenever its shape does.
+    pub format: Arc<str>,
+    /// The fold.
+    pub bytes: Bytes,
 }
 
-/// What a caller can do about a journal's error.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum JournalErrorKind {
-    /// Another owner has taken the log over.
-    Fenced,
-    /// No log has that name.
-    Missing,
-    /// What is stored is not what was written.
-    Corrupt,
-    /// The storage failed.
-    Io,
+/// What a clean-up of attachments came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Swept {
+    /// How many attachments no log refers to any more, and are gone.
+    pub attachments: u64,
+    /// How many bytes they had.
+    pub bytes: u64,
 }
 
 /// Where logs are kept.
+///
+/// A journal needs [`own`](Journal::own) and [`read`](Journal::read) to keep sessions; the other methods serve those who
+/// look after sessions, and say `Unsupported` or nothing by themselves. `adjutant-testing` has the suite that shows
+/// whether a journal keeps its promises.
 #[async_trait]
 pub trait Journal: Send + Sync + fmt::Debug {
-    /// Takes a log over, and makes it if there is none; whoever owned it before is fenced.
+    /// Takes a log, and makes it if there is none.
+    ///
+    /// An owner has it until the value is dropped or its lease ends, whichever comes first; the same owner may take it
+    /// again at any time, and so may one that [takes over](Owner::taking_over). Whoever owned it before is fenced.
     ///
     /// # Errors
-    /// `Io` if the storage failed.
-    async fn own(&self, log: &LogId) -> Result<Box<dyn Log>, JournalError>;
+    /// `Owned` if another owner has it, `Invalid` if it cannot have that name, `Corrupt` and `Version` if its end cannot
+    /// be read, `Io` if the storage failed.
+    async fn own(&self, log: &LogId, owner: &Owner) -> Result<Box<dyn Log>, JournalError>;
 
-    /// The records after a place, oldest first.
+    /// The records after a place, oldest first; those that are appended meanwhile may be among them.
     ///
     /// # Errors
-    /// As the last item: `Missing`, `Corrupt`, `Io`.
+    /// As the last item: `Missing`, `Corrupt`, `Version`, `Io`.
     fn read(&self, log: &LogId, after: Seq) -> RecordStream;
+
+    /// The same records as they are stored.
+    ///
+    /// # Errors
+    /// As the last item: `Missing`, `Io`.
+    fn stored(&self, log: &LogId, after: Seq) -> StoredStream {
+        stored::of_records(self.read(log, Seq(0)), after)
+    }
+
+    /// Says something to a session, whoever owns its log; it hears it while a run of it goes on, or when the next begins.
+    ///
+    /// # Errors
+    /// `Missing`, `Invalid` if too many posts wait, `Unsupported`, `Io`.
+    async fn post(&self, log: &LogId, post: Post) -> Result<PostNo, JournalError> {
+        let _ = (log, post);
+        Err(JournalError::unsupported("take posts"))
+    }
+
+    /// The posts after a place, as they come; `None` if the journal takes none.
+    ///
+    /// # Errors
+    /// As an item, after which more may come: `Io`.
+    fn posts(&self, log: &LogId, after: PostNo) -> Option<PostStream> {
+        let _ = (log, after);
+        None
+    }
+
+    /// What is known of a log.
+    ///
+    /// # Errors
+    /// `Missing`, `Unsupported`, `Io`.
+    async fn info(&self, log: &LogId) -> Result<LogInfo, JournalError> {
+        let _ = log;
+        Err(JournalError::unsupported("tell of its logs"))
+    }
+
+    /// The logs, a page at a time, without reading them.
+    ///
+    /// # Errors
+    /// `Unsupported`, `Io`.
+    async fn list(&self, query: &LogQuery) -> Result<LogPage, JournalError> {
+        let _ = query;
+        Err(JournalError::unsupported("list its logs"))
+    }
+
+    /// Sets what is said of a log, in place of what was said before.
+    ///
+    /// # Errors
+    /// `Missing`, `Unsupported`, `Io`.
+    async fn describe(&self, log: &LogId, about: About) -> Result<(), JournalError> {
+        let _ = (log, about);
+        Err(JournalError::unsupported("describe its logs"))
+    }
+
+    /// Gives a log another name; logs that were forked from it follow.
+    ///
+    /// # Errors
+    /// `Missing`, `Exists`, `Owned`, `Invalid`, `Unsupported`, `Io`.
+    async fn rename(&self, from: &LogId, to: &LogId) -> Result<(), JournalError> {
+        let _ = (from, to);
+        Err(JournalError::unsupported("rename its logs"))
+    }
+
+    /// Deletes a log with all that belongs to it; logs that were forked from it stay whole.
+    ///
+    /// # Errors
+    /// `Missing`, `Owned`, `Unsupported`, `Io`.
+    async fn delete(&self, log: &LogId) -> Result<(), JournalError> {
+        let _ = log;
+        Err(JournalError::unsupported("delete its logs"))
+    }
+
+    /// Removes attachments that no log refers to any more.
+    ///
+    /// # Errors
+    /// `Io`.
+    async fn sweep(&self) -> Result<Swept, JournalError> {
+        Ok(Swept::default())
+    }
+
+    /// The fold that was kept beside a log last, if it still stands for the log's first records.
+    ///
+    /// # Errors
+    /// `Io`.
+    async fn folded(&self, log: &LogId) -> Result<Option<Folded>, JournalError> {
+        let _ = log;
+        Ok(None)
+    }
 }
 
 /// The records of a log, oldest first.
 pub type RecordStream = Pin<Box<dyn Stream<Item = Result<Arc<Stamped>, JournalError>> + Send>>;
 
-/// An owned log.
+/// An owned log; dropping it gives it up.
 #[async_trait]
 pub trait Log: Send + fmt::Debug {
     /// The end of the log.
@@ -92,47 +199,60 @@ pub trait Log: Send + fmt::Debug {
     /// Cancel: the log may hold them or not; own it again before using it.
     ///
     /// # Errors
-    /// `Fenced` if another owner has taken over, `Io` if the storage failed.
+    /// `Fenced` if another owner has taken over, `Corrupt` if the batch does not follow the head, `Invalid` if a record
+    /// is too large, `Io` if the storage failed: the log may hold the batch then or not, and must be owned again.
     async fn append(&mut self, batch: &[Arc<Stamped>], flush: Flush) -> Result<Head, JournalError>;
-}
 
-impl JournalError {
-    /// An error; `message` says what was attempted and with what.
-    pub fn new(kind: JournalErrorKind, message: impl Into<Arc<str>>) -> Self {
-        Self { kind, message: message.into(), source: None }
+    /// Keeps a fold of the first records beside the log, in place of the one before.
+    ///
+    /// # Errors
+    /// `Fenced`, `Io`; nothing is lost but time.
+    async fn keep(&mut self, folded: Folded) -> Result<(), JournalError> {
+        let _ = folded;
+        Ok(())
     }
 
-    /// Sets what caused it.
-    #[must_use]
-    pub fn with_source(mut self, source: impl error::Error + Send + Sync + 'static) -> Self {
-        self.source = Some(Arc::new(source));
-        self
-    }
-
-    /// What a caller can do about it.
-    pub fn kind(&self) -> JournalErrorKind {
-        self.kind
-    }
-
-    /// Whether the same attempt may succeed later.
-    pub fn is_retryable(&self) -> bool {
-        self.kind == JournalErrorKind::Io
-    }
-
-    /// How long to wait before trying again; a journal never says.
-    pub fn retry_after(&self) -> Option<Duration> {
-        None
+    /// The posts up to this one are in the log, and need not be kept.
+    ///
+    /// # Errors
+    /// `Io`; nothing is lost.
+    async fn heeded(&mut self, upto: PostNo) -> Result<(), JournalError> {
+        let _ = upto;
+        Ok(())
     }
 }
 
-impl fmt::Display for JournalError {
+impl LogId {
+    /// Checks the length of the name.
+    ///
+    /// # Errors
+    /// `Invalid` if it is empty or has more than [`MAX_ID_BYTES`] bytes.
+    pub fn check(&self) -> Result<(), JournalError> {
+        let why = match self.0.len() {
+            0 => "a log needs a name".to_owned(),
+            bytes if bytes > MAX_ID_BYTES => {
+                format!("the name of a log has {bytes} bytes; it may have {MAX_ID_BYTES}")
+            }
+            _ => return Ok(()),
+        };
+        Err(JournalError::new(JournalErrorKind::Invalid, why))
+    }
+}
+
+impl fmt::Display for LogId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
+        f.write_str(&self.0)
     }
 }
 
-impl error::Error for JournalError {
-    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
-        self.source.as_ref().map(|source| &**source as &(dyn error::Error + 'static))
+impl From<&str> for LogId {
+    fn from(name: &str) -> Self {
+        Self(name.into())
+    }
+}
+
+impl From<String> for LogId {
+    fn from(name: String) -> Self {
+        Self(name.into())
     }
 }

@@ -26,6 +26,7 @@ mod answer;
 mod budget;
 mod conversation;
 mod drive;
+mod durability;
 mod effect;
 pub mod effects;
 mod error;
@@ -36,6 +37,7 @@ pub mod instructions;
 mod journal;
 mod listener;
 mod mailbox;
+pub mod memory;
 mod middleware;
 mod number;
 mod options;
@@ -52,6 +54,7 @@ mod running;
 mod scope;
 pub mod sections;
 mod session;
+pub mod shelf;
 mod snapshot;
 mod writer;
 
@@ -61,15 +64,19 @@ pub use answer::collect_text;
 pub use budget::{Bid, Budget, Reservation, Seat, Spend};
 pub use conversation::Conversation;
 pub use drive::{Exit, Port, commit, drive};
+pub use durability::Durability;
 pub use effect::{Action, Effect, EffectContext, EffectError, Ledger, Phase};
 pub use error::{Error, ErrorKind};
 pub use event::{Event, EventKind, Events};
 pub use hooks::{Fail, Hook, HookContext, Hooks, IntoVerdict, Observed, Point, Verdict};
 pub use inbox::Stopper;
 pub use journal::{
-    Epoch, Flush, Head, Journal, JournalError, JournalErrorKind, Log, LogId, MemoryJournal, RecordStream,
+    About, Attachment, Digest, Epoch, Flush, Folded, Head, Journal, JournalError, JournalErrorKind, Log, LogId,
+    LogInfo, LogPage, LogQuery, MAX_ID_BYTES, MemoryJournal, NoDigest, Owner, PageMark, Post, PostNo, PostStream,
+    Posted, RecordStream, StoredRecord, StoredStream, Swept,
 };
 pub use listener::{PastEvents, Subscription};
+pub use memory::Memory;
 pub use middleware::{
     BoxDrive, DriveContext, FnMiddleware, InputGuardrail, Logger, Middleware, NextDrive, OutputGuardrail, Recovery,
     Timeout, middleware_fn,
@@ -81,9 +88,10 @@ pub use pause::{Answered, Pause, PauseId, Responder, responder_fn};
 pub use port::{LocalPort, Setup};
 pub use prompt::Prompt;
 pub use queue::{Drain, QueueItem, Queued};
-pub use record::{Admission, Change, Lane, Memo, Record, Report, Revised, Stamped};
+pub use record::{Admission, Change, Config, Difference, HeardPart, Lane, Memo, Record, Report, Revised, Stamped};
 pub use report::{CallReport, RunResult};
 pub use run::{Illegal, Run};
 pub use running::Running;
 pub use scope::{AgentFactory, Child, ChildRun, Member, MemberRun, Parent, Spawn, agent_tool};
+pub use shelf::Shelf;
 pub use snapshot::{ContextUse, Snapshot};

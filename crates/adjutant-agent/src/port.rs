@@ -179,7 +179,7 @@ impl LocalPort {
 
     /// Saves what is not in the log yet, and gives its writer back.
     pub(crate) async fn into_writer(mut self) -> Result<Writer, Error> {
-        self.save(Flush::Now).await?;
+        self.save(self.setup.durability.at_end()).await?;
         Ok(self.writer)
     }
 
@@ -340,8 +340,10 @@ impl Port for LocalPort {
     }
 
     async fn next(&mut self, until_ms: Option<u64>) -> Result<Vec<Record>, Error> {
-        if self.done.is_empty() {
-            self.save(Flush::Lazy).await?;
+        if self.done.is_empty()
+            && let Some(flush) = self.setup.durability.of(Flush::Lazy)
+        {
+            self.save(flush).await?;
         }
         let left = until_ms.map(|until| Duration::from_millis(until.saturating_sub(self.setup.world.now_ms())));
         let mut alarm = left.map(|left| Box::pin(tokio::time::sleep(left)));

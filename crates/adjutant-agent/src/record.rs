@@ -1,6 +1,8 @@
 //! What the log holds: closed facts and decisions. How a run decides may change; what a record means may not.
 
 mod admission;
+mod config;
+mod heard;
 mod make;
 mod parts;
 mod stamped;
@@ -13,16 +15,18 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use admission::Admission;
+pub use config::{Config, Difference};
+pub use heard::HeardPart;
 pub use parts::{Change, Lane, Memo, Report, Revised};
 pub use stamped::Stamped;
 
-use crate::{ActId, Answered, CancelBy, Failure, Limit, Limits, Outcome, Pause, PauseId, RunNo, TurnNo};
+use crate::{ActId, Answered, CancelBy, Failure, Limit, Limits, Outcome, Pause, PauseId, PostNo, RunNo, TurnNo};
 
 /// A fact or a decision.
 ///
 /// Invariant: a record means the same in every version of the program; new meanings are new records.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "record", rename_all = "snake_case")]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Record {
     /// A conversation that existed before the log.
@@ -74,6 +78,11 @@ pub enum Record {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         last: Option<Limit>,
     },
+    /// What requests are made with, from the next one on: the fingerprint that a later program is held against.
+    Configured {
+        /// The fingerprint.
+        config: Arc<Config>,
+    },
     /// A turn was prepared.
     Prepared {
         /// The turn.
@@ -110,6 +119,15 @@ pub enum Record {
         turn: TurnNo,
         /// By how much, as far as the provider said.
         overflow: Overflow,
+    },
+    /// A part of a reply was acknowledged while it was on its way: it counts if the reply itself never comes.
+    Heard {
+        /// The turn.
+        turn: TurnNo,
+        /// The attempt.
+        attempt: u32,
+        /// What was said since the last time, in order.
+        parts: Vec<HeardPart>,
     },
     /// An attempt at a reply was void.
     Retracted {
@@ -287,6 +305,21 @@ pub enum Record {
         run: RunNo,
         /// How.
         outcome: Outcome,
+    },
+    /// A helper spent something on models on behalf of the newest run, also after its end.
+    Billed {
+        /// The helper.
+        by: Arc<str>,
+        /// What.
+        usage: Usage,
+        /// What it cost, if the model has a price.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost: Option<NanoUsd>,
+    },
+    /// The posts of other processes up to this one were heeded; what came of them stands in the same batch.
+    Heeded {
+        /// The newest of them.
+        post: PostNo,
     },
     /// What surrounds the run judged its end otherwise.
     Overruled {

@@ -24,8 +24,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    Act, CallReport, CancelBy, Change, Failure, Lane, Limit, Limits, Outcome, Pause, Record, RunNo, RunResult, Seq,
-    TurnNo,
+    Act, CallReport, CancelBy, Change, Config, Failure, HeardPart, Lane, Limit, Limits, Outcome, Pause, PostNo, Record,
+    RunNo, RunResult, Seq, TurnNo,
 };
 
 pub(crate) use ahead::{Ahead, Closed, Tail};
@@ -50,6 +50,10 @@ pub struct Run {
     items: u64,
     memos: BTreeMap<Arc<str>, Value>,
     measured: Option<Measured>,
+    /// What requests are made with, as of the newest turn.
+    config: Option<Arc<Config>>,
+    /// The newest post that was heeded.
+    posts: PostNo,
     /// The entries before this one have been seen by the effects of an earlier turn.
     seen: EntryId,
     /// What the runs before the newest one used: the agent itself, and with everything under it.
@@ -127,6 +131,8 @@ struct Working {
     last: Option<Limit>,
     attempt: u32,
     prepared: bool,
+    /// What was acknowledged of the attempt at hand.
+    heard: Vec<HeardPart>,
     /// By how much the request did not fit, if the provider said that it does not.
     overflowed: Option<Overflow>,
     hidden: Vec<ToolName>,
@@ -265,6 +271,21 @@ impl Run {
         if let Some(current) = &mut self.current {
             current.outcome.get_or_insert(outcome);
         }
+    }
+
+    /// What requests are made with, as of the newest turn.
+    pub fn config(&self) -> Option<&Arc<Config>> {
+        self.config.as_ref()
+    }
+
+    /// The newest post of another process that was heeded.
+    pub fn heeded(&self) -> PostNo {
+        self.posts
+    }
+
+    /// What was acknowledged of the reply that is on its way, or was when the program before this one ended.
+    pub fn heard(&self) -> &[HeardPart] {
+        self.working().map(|working| &working.heard[..]).unwrap_or_default()
     }
 
     /// The records that must be durable before `acts` begin.

@@ -14,7 +14,7 @@ mod stage;
 use std::{
     pin::Pin,
     sync::{
-        Arc, Mutex, PoisonError, Weak,
+        Arc, Mutex, OnceLock, PoisonError, Weak,
         atomic::{AtomicBool, Ordering},
     },
     task::{Context, Poll, Waker},
@@ -29,8 +29,8 @@ pub(crate) use open::look;
 pub(crate) use perform::perform;
 
 use crate::{
-    Error, Events, Journal, JournalErrorKind, LogId, Pause, Run, Seq, Stopper, listener::Listeners, queue::Queues,
-    snapshot::Seen, writer::Writer,
+    Error, Events, Journal, JournalErrorKind, LogId, Owner, Pause, Run, Seq, Stopper, listener::Listeners,
+    queue::Queues, snapshot::Seen, writer::Writer,
 };
 
 /// One session; shared by the clones of an agent.
@@ -38,6 +38,9 @@ use crate::{
 pub(crate) struct Session {
     id: LogId,
     journal: Arc<dyn Journal>,
+    /// Made when the log is first owned: agents that never run are many.
+    owner: OnceLock<Owner>,
+    takes_over: bool,
     core: Arc<AsyncMutex<Core>>,
     leaving: AtomicBool,
     history: Mutex<Transcript>,
@@ -70,6 +73,8 @@ impl Session {
         Self {
             id,
             journal,
+            owner: OnceLock::new(),
+            takes_over: false,
             core: Arc::default(),
             leaving: AtomicBool::new(false),
             history: Mutex::default(),
@@ -88,6 +93,16 @@ impl Session {
 
     pub(crate) fn journal(&self) -> &Arc<dyn Journal> {
         &self.journal
+    }
+
+    /// The session, taking its log from whoever has it.
+    pub(crate) fn taking_over(mut self) -> Self {
+        self.takes_over = true;
+        self
+    }
+
+    fn owner(&self) -> &Owner {
+        self.owner.get_or_init(|| if self.takes_over { Owner::new().taking_over() } else { Owner::new() })
     }
 
     /// Who hears of everything that happens in the session.

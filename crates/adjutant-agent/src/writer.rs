@@ -12,11 +12,14 @@ use std::{
 use tokio::sync::{Mutex as AsyncMutex, oneshot};
 
 use crate::{
-    Error, Flush, JournalError, JournalErrorKind, Log, LogId, Record, Seq, Stamped, port::Feed, scope::Threads,
+    Durability, Error, Flush, JournalError, JournalErrorKind, Log, LogId, Record, Seq, Stamped, port::Feed,
+    scope::Threads,
 };
 
 /// How many records wait at most to be saved as a group.
 const MAX_UNSAVED: usize = 64;
+/// How many records wait at most for the end of a drive.
+const MAX_UNSAVED_TO_END: usize = 65_536;
 
 /// The writer of a session's log; clones write to the same log.
 #[derive(Clone)]
@@ -137,7 +140,10 @@ impl State {
         let stamped: Vec<_> = (first..).zip(records).map(stamp).collect();
         self.seq.0 += stamped.len() as u64;
         self.unsaved.extend(stamped.iter().cloned());
-        if flush.is_some() || self.unsaved.len() >= MAX_UNSAVED {
+        let durability = feed.setup.durability;
+        let flush = flush.and_then(|flush| durability.of(flush));
+        let most = if durability == Durability::OnExit { MAX_UNSAVED_TO_END } else { MAX_UNSAVED };
+        if flush.is_some() || self.unsaved.len() >= most {
             self.save(flush.unwrap_or(Flush::Lazy)).await?;
         }
         for done in notes {

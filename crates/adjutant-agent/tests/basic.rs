@@ -1,7 +1,7 @@
 //! The shortest runs, whole.
 
 use adjutant_agent::{
-    Agent, EventKind, Journal, LocalPort, LogId, MemoryJournal, Outcome, Record, Run, Seq, Setup, Why, commit,
+    Agent, EventKind, Journal, LocalPort, LogId, MemoryJournal, Outcome, Owner, Record, Run, Seq, Setup, Why, commit,
 };
 use adjutant_llm::{CallResult, Entry, Script, ScriptedModel};
 use adjutant_tool::{CallContext, ToolSpec, tool_fn};
@@ -57,7 +57,7 @@ async fn stream_ends_with_run_finished_when_the_answer_is_text() {
 #[tokio::test]
 async fn log_holds_what_was_committed_when_a_port_gives_it_back() {
     let (journal, id) = (MemoryJournal::new(), LogId("seeded".into()));
-    let log = journal.own(&id).await.expect("memory does not fail");
+    let log = journal.own(&id, &Owner::new().taking_over()).await.expect("memory does not fail");
     let mut port = LocalPort::new(Setup::new(ScriptedModel::new([])), log);
     let mut run = Run::new();
     let entries = vec![Entry::User("From before.".into())];

@@ -13,7 +13,8 @@ use std::{
 };
 
 use adjutant_agent::{
-    Agent, CancelBy, ErrorKind, Exit, Journal, LocalPort, LogId, Outcome, Record, Run, Seq, Setup, Stamped, drive,
+    Agent, CancelBy, ErrorKind, Exit, Journal, LocalPort, LogId, Outcome, Owner, Record, Run, Seq, Setup, Stamped,
+    drive,
 };
 use adjutant_llm::{CallId, CallResult, Entry, FnModel, Model, ModelInfo, Script, ScriptedModel, Status, model_fn};
 use adjutant_tool::{CallContext, ErasedTool, Replay, ToolSpec, tool_fn};
@@ -266,7 +267,11 @@ fn drive_finishes_a_run_when_it_was_dropped_at_any_poll() {
             return;
         }
         let outcome = cut.runtime.block_on(async {
-            let log = cut.journal.own(cut.agent.session_id()).await.expect("memory does not fail");
+            let log = cut
+                .journal
+                .own(cut.agent.session_id(), &Owner::new().taking_over())
+                .await
+                .expect("memory does not fail");
             let setup = Setup::new(model()).tool(tool("write", Replay::Once, &cut.done));
             let setup = setup.tool(tool("look", Replay::Pure, &cut.done));
             let setup = setup.tool(tool("steps", Replay::Resumable, &cut.done));

@@ -11,7 +11,7 @@ use std::{
 
 use adjutant_agent::{
     Agent, AtLimit, Event, EventKind, Journal, JournalError, JournalErrorKind, Limits, Log, LogId, MemoryJournal,
-    Outcome, RecordStream, Seq, Subscription,
+    Outcome, Owner, RecordStream, Seq, Subscription,
 };
 use adjutant_llm::{CallResult, FixedWorld, Gate, Script};
 use futures_util::{FutureExt, StreamExt, stream};
@@ -193,8 +193,8 @@ struct Closable {
 
 #[async_trait::async_trait]
 impl Journal for Closable {
-    async fn own(&self, log: &LogId) -> Result<Box<dyn Log>, JournalError> {
-        self.inner.own(log).await
+    async fn own(&self, log: &LogId, owner: &Owner) -> Result<Box<dyn Log>, JournalError> {
+        self.inner.own(log, owner).await
     }
 
     fn read(&self, log: &LogId, after: Seq) -> RecordStream {

@@ -10,7 +10,7 @@ use std::{
 
 use adjutant_agent::{
     ActId, Agent, CancelBy, ErrorKind, EventKind, Failure, Flush, Head, Journal, JournalError, JournalErrorKind, Log,
-    LogId, MemoryJournal, Outcome, RecordStream, RunOptions, Seq, Stamped, TurnNo,
+    LogId, MemoryJournal, Outcome, Owner, RecordStream, RunOptions, Seq, Stamped, TurnNo,
 };
 use adjutant_llm::{
     Block, BlockKind, Call, CallId, CallResult, Chunk, Entry, Error, FixedWorld, ModelInfo, Reply, Script,
@@ -342,8 +342,8 @@ struct Full(Box<dyn Log>, usize);
 
 #[async_trait::async_trait]
 impl Journal for Filling {
-    async fn own(&self, log: &LogId) -> Result<Box<dyn Log>, JournalError> {
-        Ok(Box::new(Full(self.0.own(log).await?, self.1)))
+    async fn own(&self, log: &LogId, owner: &Owner) -> Result<Box<dyn Log>, JournalError> {
+        Ok(Box::new(Full(self.0.own(log, owner).await?, self.1)))
     }
 
     fn read(&self, log: &LogId, after: Seq) -> RecordStream {

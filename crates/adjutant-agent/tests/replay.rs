@@ -11,7 +11,7 @@ use std::sync::{
 };
 
 use adjutant_agent::{
-    Agent, Answered, HookContext, Journal, LogId, MemoryJournal, Record, RunResult, Seq, Stamped, Verdict,
+    Agent, Answered, HookContext, Journal, LogId, MemoryJournal, Owner, Record, RunResult, Seq, Stamped, Verdict,
     points::{AfterTool, BeforeTool},
 };
 use adjutant_llm::{CallResult, FixedWorld, Script, ScriptedModel, Status};
@@ -29,7 +29,7 @@ pub(crate) async fn cut(journal: &MemoryJournal, id: &LogId, last: impl Fn(&Reco
     let all = records(journal, id).await;
     let end = all.iter().position(|stamped| last(&stamped.record)).expect("the log has such a record");
     let copy = MemoryJournal::new();
-    let mut log = copy.own(id).await.expect("memory does not fail");
+    let mut log = copy.own(id, &Owner::new().taking_over()).await.expect("memory does not fail");
     log.append(&all[..=end], adjutant_agent::Flush::Now).await.expect("memory does not fail");
     copy
 }

@@ -10,7 +10,7 @@ use std::sync::{
 };
 
 use adjutant_agent::{
-    Agent, Answered, AtLimit, Flush, Journal, Limits, LogId, MemoryJournal, Outcome, Record, RunResult, Stamped,
+    Agent, Answered, AtLimit, Flush, Journal, Limits, LogId, MemoryJournal, Outcome, Owner, Record, RunResult, Stamped,
 };
 use adjutant_llm::{CallResult, FixedWorld, Model, ScriptedModel, Status};
 use adjutant_tool::{Answer, Replay};
@@ -170,7 +170,7 @@ async fn deep_pauses_reach_the_first_agent_when_nobody_between_can_answer() {
 /// A journal that holds a copy of the first records of a log.
 async fn cut(log: &[Arc<Stamped>], at: usize) -> MemoryJournal {
     let journal = MemoryJournal::new();
-    let mut owned = journal.own(&LogId("log".into())).await.expect("memory does not fail");
+    let mut owned = journal.own(&LogId("log".into()), &Owner::new().taking_over()).await.expect("memory does not fail");
     owned.append(&log[..at], Flush::Now).await.expect("memory does not fail");
     journal
 }

@@ -18,8 +18,8 @@ use std::{
 };
 
 use adjutant_agent::{
-    Agent, EventKind, Flush, HookContext, Journal, Limits, LogId, MemoryJournal, Outcome, Record, RunNo, Seq, Stamped,
-    TurnNo, Verdict, points::BeforeTool,
+    Agent, EventKind, Flush, HookContext, Journal, Limits, LogId, MemoryJournal, Outcome, Owner, Record, RunNo, Seq,
+    Stamped, TurnNo, Verdict, points::BeforeTool,
 };
 use adjutant_llm::{
     Block, Call, CallId, CallResult, Entry, FixedWorld, Reply, Script, ScriptedModel, Status, Stop, Terminate,
@@ -100,7 +100,7 @@ async fn hidden_tool_is_refused_when_the_model_calls_it() {
     let (journal, id) = (MemoryJournal::new(), LogId("log".into()));
     let stamp = |(seq, record)| Arc::new(Stamped::new(Seq(seq), 0, "main".into(), record));
     let batch: Vec<_> = (1..).zip(records).map(stamp).collect();
-    let mut log = journal.own(&id).await.expect("memory does not fail");
+    let mut log = journal.own(&id, &Owner::new().taking_over()).await.expect("memory does not fail");
     log.append(&batch, Flush::Now).await.expect("memory does not fail");
     let ran = Ran::default();
     let agent = Agent::new(ScriptedModel::new([Script::new().text("Done.")])).journal(journal).session(id);

@@ -7,7 +7,9 @@ use std::{
     sync::Arc,
 };
 
-use adjutant::agent::{Flush, Head, Journal, JournalError, JournalErrorKind, Log, LogId, RecordStream, Seq, Stamped};
+use adjutant::agent::{
+    Flush, Head, Journal, JournalError, JournalErrorKind, Log, LogId, Owner, RecordStream, Seq, Stamped,
+};
 use async_trait::async_trait;
 use futures_util::stream;
 
@@ -39,7 +41,7 @@ impl FileJournal {
 
 #[async_trait]
 impl Journal for FileJournal {
-    async fn own(&self, _: &LogId) -> Result<Box<dyn Log>, JournalError> {
+    async fn own(&self, _: &LogId, _: &Owner) -> Result<Box<dyn Log>, JournalError> {
         let seq = Seq(self.records()?.len() as u64);
         let file = OpenOptions::new().create(true).append(true).open(&self.path).map_err(failed)?;
         Ok(Box::new(FileLog { file, head: Head { seq, ..Head::default() } }))
@@ -65,7 +67,7 @@ impl Log for FileLog {
     async fn append(&mut self, batch: &[Arc<Stamped>], flush: Flush) -> Result<Head, JournalError> {
         let mut lines = Vec::new();
         for stamped in batch {
-            lines.extend_from_slice(stamped.bytes().map_err(|error| failed(error.into()))?);
+            lines.extend_from_slice(stamped.bytes()?);
             lines.push(b'\n');
         }
         self.file.write_all(&lines).map_err(failed)?;

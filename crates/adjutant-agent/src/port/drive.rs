@@ -5,12 +5,12 @@ use std::sync::Arc;
 use adjutant_llm::ToolName;
 
 use super::{LocalPort, Place, Setup, prepare};
-use crate::{Error, Events, Flush, Run, Seq};
+use crate::{Error, Events, Run, Seq};
 
 impl LocalPort {
     /// Saves what is not in the log yet.
     pub(crate) async fn save_all(&mut self) -> Result<(), Error> {
-        self.save(Flush::Now).await
+        self.save(self.setup.durability.at_end()).await
     }
 
     /// Keeps warnings back until the first records of the drive are shown.

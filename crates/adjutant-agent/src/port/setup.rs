@@ -11,7 +11,7 @@ use adjutant_tool::{ErasedTool, Identity, Toolbox, Tools};
 use serde_json::{Map, Value};
 
 use crate::{
-    Effect, Hook, Hooks, Middleware, Point, Responder,
+    Durability, Effect, Hook, Hooks, Middleware, Point, Responder,
     instructions::Instructions,
     queue::Drains,
     scope::Within,
@@ -53,6 +53,7 @@ pub struct Setup {
     pub(crate) convert: Option<Arc<Convert>>,
     pub(crate) policy: super::Policy,
     pub(crate) drains: Drains,
+    pub(crate) durability: Durability,
     /// Whether the model is that of whoever opens the agent.
     pub(crate) inherits: bool,
     /// Where an agent under another one stands; none for the first.
@@ -104,6 +105,7 @@ impl Setup {
             convert: None,
             policy: super::Policy::default(),
             drains: Drains::default(),
+            durability: Durability::Sync,
             inherits: false,
             within: None,
         }
@@ -113,6 +115,13 @@ impl Setup {
     #[must_use]
     pub fn system(self, text: impl Into<Arc<str>>) -> Self {
         self.instructions(text.into())
+    }
+
+    /// Sets what the records survive; a crash of the machine without it.
+    #[must_use]
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.durability = durability;
+        self
     }
 
     /// Sets how the model should answer.

@@ -1,24 +1,31 @@
 //! A record at its place in the log, with the bytes that are stored.
 
+mod attach;
+mod migrate;
+
 use std::sync::OnceLock;
 
 use adjutant_llm::ThreadId;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
+use self::attach::Attached;
 use super::Record;
-use crate::Seq;
+use crate::{Attachment, JournalError, JournalErrorKind, Seq};
 
 /// The format that records are stored in.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
+
+/// How deep the JSON of a record may be: what is deeper could not be read again.
+const MAX_DEPTH: usize = 120;
 
 /// A record with its place.
 ///
-/// Shape: `{"v":1,"seq":…,"at_ms":…,"thread":"…","record":{"record":"began",…}}`. The bytes are made once, at most.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(try_from = "Raw")]
+/// Shape: `{"v":2,"seq":…,"at_ms":…,"thread":"…","record":{"began":{…}}}`. The bytes are made once, at most. Texts of
+/// more than 64 KiB are attachments: an empty text stands in their place, and `"attached":[{"at":"/…","digest":"…"}]`
+/// tells by JSON pointers from the record what belongs there.
+#[derive(Debug)]
 pub struct Stamped {
-    v: u32,
     /// Its place in the log.
     pub seq: Seq,
     /// When it was made, in milliseconds since 1970-01-01 UTC; one value for a batch.
@@ -27,35 +34,130 @@ pub struct Stamped {
     pub thread: ThreadId,
     /// The record.
     pub record: Record,
-    #[serde(skip)]
-    bytes: OnceLock<Bytes>,
+    encoded: OnceLock<Encoded>,
 }
 
-#[derive(Deserialize)]
-struct Raw {
+/// What is stored of a record.
+#[derive(Debug)]
+struct Encoded {
+    bytes: Bytes,
+    attachments: Vec<Attachment>,
+}
+
+/// A record as it is written; what may be anything is `R`.
+#[derive(Serialize, Deserialize)]
+struct Envelope<R> {
     v: u32,
     seq: Seq,
     at_ms: u64,
     thread: ThreadId,
-    record: Record,
+    record: R,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    attached: Vec<Attached>,
+}
+
+/// What of a record can be read whoever wrote it.
+#[derive(Deserialize)]
+struct Versioned {
+    v: u32,
+    #[serde(default)]
+    seq: Seq,
 }
 
 impl Stamped {
     /// A record at its place.
     pub fn new(seq: Seq, at_ms: u64, thread: ThreadId, record: Record) -> Self {
-        Self { v: VERSION, seq, at_ms, thread, record, bytes: OnceLock::new() }
+        Self { seq, at_ms, thread, record, encoded: OnceLock::new() }
+    }
+
+    /// Reads a record from its bytes, which are kept; also one that an older program wrote.
+    ///
+    /// # Errors
+    /// `Version` if a newer program wrote it, `Corrupt` if it is no record.
+    pub fn read(bytes: Bytes, attachments: Vec<Attachment>) -> Result<Self, JournalError> {
+        let envelope = match serde_json::from_slice::<Envelope<Record>>(&bytes) {
+            Ok(envelope) if envelope.v == VERSION && envelope.attached.is_empty() => envelope,
+            Ok(envelope) if envelope.v == VERSION => attach::read(&bytes, &attachments)?,
+            Ok(_) => older(&bytes, &attachments, None)?,
+            Err(error) => older(&bytes, &attachments, Some(error))?,
+        };
+        let Envelope { seq, at_ms, thread, record, .. } = envelope;
+        let encoded = OnceLock::from(Encoded { bytes, attachments });
+        Ok(Self { seq, at_ms, thread, record, encoded })
     }
 
     /// The record as it is stored: one JSON object, without a line feed.
     ///
     /// # Errors
-    /// If the record cannot be written as JSON; ours can.
-    pub fn bytes(&self) -> Result<&Bytes, serde_json::Error> {
-        if let Some(bytes) = self.bytes.get() {
-            return Ok(bytes);
+    /// `Invalid` if its JSON is deeper than 120 levels.
+    pub fn bytes(&self) -> Result<&Bytes, JournalError> {
+        Ok(&self.encoded()?.bytes)
+    }
+
+    /// What is stored beside it: texts of more than 64 KiB.
+    ///
+    /// # Errors
+    /// Like [`bytes`](Stamped::bytes).
+    pub fn attachments(&self) -> Result<&[Attachment], JournalError> {
+        Ok(&self.encoded()?.attachments)
+    }
+
+    fn encoded(&self) -> Result<&Encoded, JournalError> {
+        if let Some(encoded) = self.encoded.get() {
+            return Ok(encoded);
         }
-        let bytes = Bytes::from(serde_json::to_vec(self)?);
-        Ok(self.bytes.get_or_init(|| bytes))
+        let encoded = self.encode()?;
+        Ok(self.encoded.get_or_init(|| encoded))
+    }
+
+    fn encode(&self) -> Result<Encoded, JournalError> {
+        let envelope = self.envelope(&self.record, Vec::new());
+        let bytes = serde_json::to_vec(&envelope).map_err(|error| self.invalid(error))?;
+        if attach::depth(&bytes) > MAX_DEPTH {
+            let message = format!("record {} is nested deeper than {MAX_DEPTH} levels", self.seq);
+            return Err(JournalError::new(JournalErrorKind::Invalid, message));
+        }
+        if bytes.len() <= attach::LARGE {
+            return Ok(Encoded { bytes: bytes.into(), attachments: Vec::new() });
+        }
+        let (record, attached, attachments) = attach::detach(&self.record).map_err(|error| self.invalid(error))?;
+        if attachments.is_empty() {
+            return Ok(Encoded { bytes: bytes.into(), attachments });
+        }
+        let envelope = self.envelope(&record, attached);
+        let bytes = serde_json::to_vec(&envelope).map_err(|error| self.invalid(error))?;
+        Ok(Encoded { bytes: bytes.into(), attachments })
+    }
+
+    fn envelope<R>(&self, record: R, attached: Vec<Attached>) -> Envelope<R> {
+        let (seq, at_ms, thread) = (self.seq, self.at_ms, self.thread.clone());
+        Envelope { v: VERSION, seq, at_ms, thread, record, attached }
+    }
+
+    fn invalid(&self, error: serde_json::Error) -> JournalError {
+        let message = format!("record {} cannot be written as JSON", self.seq);
+        JournalError::new(JournalErrorKind::Invalid, message).with_source(error)
+    }
+}
+
+/// A record that this version of the program would not write; `error` is why it cannot be read as one.
+fn older(
+    bytes: &Bytes,
+    attachments: &[Attachment],
+    error: Option<serde_json::Error>,
+) -> Result<Envelope<Record>, JournalError> {
+    let corrupt = |seq: &str, error| {
+        JournalError::new(JournalErrorKind::Corrupt, format!("what is stored{seq} is no record")).with_source(error)
+    };
+    let known: Versioned = serde_json::from_slice(bytes).map_err(|error| corrupt("", error))?;
+    if known.v > VERSION {
+        let message = format!("record {} has version {}; this program reads up to {VERSION}", known.seq, known.v);
+        return Err(JournalError::new(JournalErrorKind::Version, message));
+    }
+    let at = format!(" as record {}", known.seq);
+    match error {
+        Some(error) if known.v == VERSION => Err(corrupt(&at, error)),
+        _ => migrate::read(bytes, attachments, known.v).map_err(|error| corrupt(&at, error)),
     }
 }
 
@@ -65,13 +167,16 @@ impl PartialEq for Stamped {
     }
 }
 
-impl TryFrom<Raw> for Stamped {
-    type Error = String;
+impl Serialize for Stamped {
+    /// The record whole, without attachments.
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.envelope(&self.record, Vec::new()).serialize(serializer)
+    }
+}
 
-    fn try_from(raw: Raw) -> Result<Self, String> {
-        if raw.v > VERSION {
-            return Err(format!("record {} has version {}; this program reads up to {VERSION}", raw.seq, raw.v));
-        }
-        Ok(Self::new(raw.seq, raw.at_ms, raw.thread, raw.record))
+impl<'de> Deserialize<'de> for Stamped {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = serde_json::Value::deserialize(deserializer)?;
+        Self::read(value.to_string().into(), Vec::new()).map_err(|error| serde::de::Error::custom(error.to_string()))
     }
 }

@@ -15,7 +15,8 @@ use serde_json::Value;
 
 use super::{Admitted, Current, Illegal, Measured, Run, Slot, StepState, Working, plus};
 use crate::{
-    Admission, CallReport, Change, Lane, Limit, Limits, Memo, Outcome, Record, Revised, RunNo, Stamped, TurnNo,
+    Admission, CallReport, Change, HeardPart, Lane, Limit, Limits, Memo, Outcome, Record, Revised, RunNo, Stamped,
+    TurnNo,
 };
 
 type Why = &'static str;
@@ -61,6 +62,16 @@ impl Run {
                 self.remember(memos);
                 self.current_mut()?.spend(*spent, *cost, stop);
                 self.prepared(*turn, edits)
+            }
+            Record::Configured { config } => {
+                self.config = Some(Arc::clone(config));
+                Ok(())
+            }
+            Record::Heard { turn, attempt, parts } => self.heard_more(*turn, *attempt, parts),
+            Record::Billed { usage, cost, by: _ } => self.billed(*usage, *cost),
+            Record::Heeded { post } => {
+                self.posts = self.posts.max(*post);
+                Ok(())
             }
             Record::Overflowed { turn, overflow } => self.overflowed(*turn, *overflow),
             Record::Retracted { turn, attempt, usage, cost } => self.retracted(*turn, *attempt, *usage, *cost),
@@ -208,6 +219,7 @@ impl Run {
         }
         current.turns += 1;
         current.turn = Some(Working {
+            heard: Vec::new(),
             no: turn,
             last: last.clone(),
             attempt: 0,
@@ -258,11 +270,37 @@ impl Run {
         }
         working.overflowed = Some(overflow);
         working.prepared = false;
+        working.heard.clear();
+        Ok(())
+    }
+
+    fn heard_more(&mut self, turn: TurnNo, attempt: u32, parts: &[HeardPart]) -> Result<(), Why> {
+        let working = self.turn_mut(turn)?;
+        if working.reply.is_some() {
+            return Err("the turn has its reply already");
+        }
+        if attempt < working.attempt {
+            return Err("the attempt is void");
+        }
+        if attempt > working.attempt {
+            // A model that tries again by itself counts its attempts on.
+            working.attempt = attempt;
+            working.heard.clear();
+        }
+        HeardPart::join(&mut working.heard, parts);
+        Ok(())
+    }
+
+    /// The newest run pays, whether it has ended or not.
+    fn billed(&mut self, usage: Usage, cost: Option<NanoUsd>) -> Result<(), Why> {
+        self.current.as_mut().ok_or("there was no run yet")?.spend(usage, cost, &None);
         Ok(())
     }
 
     fn retracted(&mut self, turn: TurnNo, attempt: u32, usage: Usage, cost: Option<NanoUsd>) -> Result<(), Why> {
-        self.turn_mut(turn)?.attempt = attempt.saturating_add(1);
+        let working = self.turn_mut(turn)?;
+        working.attempt = attempt.saturating_add(1);
+        working.heard.clear();
         self.current_mut().map(|current| current.bill(usage, cost))
     }
 
@@ -272,6 +310,7 @@ impl Run {
             return Err("the turn has its reply already");
         }
         working.reply = Some(Arc::clone(reply));
+        working.heard.clear();
         working.slots = reply.calls().map(|call| Slot::new(call.id)).collect();
         if has_doubles(&working.slots) {
             return Err("two calls of a reply have one id");

@@ -8,8 +8,8 @@ use futures_util::stream;
 
 use super::{Claim, Core, Session};
 use crate::{
-    Answered, Error, Journal, JournalError, JournalErrorKind, LocalPort, Log, LogId, Record, RecordStream, Run, Seq,
-    Setup, commit, mailbox::Mailbox, scope::Tally, writer::Writer,
+    Answered, Error, Journal, JournalError, JournalErrorKind, LocalPort, Log, LogId, Owner, Record, RecordStream, Run,
+    Seq, Setup, commit, mailbox::Mailbox, scope::Tally, writer::Writer,
 };
 
 /// The journal of who has none: the log belongs to the first agent.
@@ -82,7 +82,7 @@ impl Claim {
 
 #[async_trait]
 impl Journal for Lent {
-    async fn own(&self, log: &LogId) -> Result<Box<dyn Log>, JournalError> {
+    async fn own(&self, log: &LogId, _: &Owner) -> Result<Box<dyn Log>, JournalError> {
         Err(given_up(log))
     }
 

@@ -45,7 +45,7 @@ impl Core {
     /// Takes the log over, folds all of it, and shows each record of the thread to `see`.
     async fn fold(&mut self, start: &Start, mut see: impl FnMut(&Arc<Stamped>)) -> Result<Writer, Error> {
         let (id, journal) = (start.session.id(), start.session.journal());
-        let log = journal.own(id).await?;
+        let log = journal.own(id, start.session.owner()).await?;
         self.run = Run::new();
         let mut threads = Threads::default();
         let mut records = journal.read(id, Seq(0));

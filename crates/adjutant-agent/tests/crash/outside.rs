@@ -183,9 +183,13 @@ struct SlowLog(Box<dyn Log>);
 
 #[async_trait::async_trait]
 impl adjutant_agent::Journal for SlowJournal {
-    async fn own(&self, log: &adjutant_agent::LogId) -> Result<Box<dyn Log>, JournalError> {
+    async fn own(
+        &self,
+        log: &adjutant_agent::LogId,
+        owner: &adjutant_agent::Owner,
+    ) -> Result<Box<dyn Log>, JournalError> {
         tokio::task::yield_now().await;
-        Ok(Box::new(SlowLog(self.0.own(log).await?)))
+        Ok(Box::new(SlowLog(self.0.own(log, owner).await?)))
     }
 
     fn read(&self, log: &adjutant_agent::LogId, after: Seq) -> adjutant_agent::RecordStream {

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use adjutant_agent::{Agent, Flush, Journal, MemoryJournal, Outcome, Record, Run, Seq, Stamped, effects::Compact};
+use adjutant_agent::{
+    Agent, Flush, Journal, MemoryJournal, Outcome, Owner, Record, Run, Seq, Stamped, effects::Compact,
+};
 use adjutant_llm::{Entry, FixedWorld, Model, Request, Script, ScriptedModel, model_fn};
 use futures_util::StreamExt;
 use serde_json::json;
@@ -51,7 +53,7 @@ async fn run_ends_as_it_should_when_it_is_cut_around_a_compaction() {
     let id = first.session_id().clone();
     for cut in 1..all.len() {
         let copy = MemoryJournal::new();
-        let mut log = copy.own(&id).await.expect("it is free");
+        let mut log = copy.own(&id, &Owner::new().taking_over()).await.expect("it is free");
         log.append(&all[..cut], Flush::Now).await.expect("memory does not fail");
         drop(log);
         let later = agent().journal(copy.clone()).session(id.clone());

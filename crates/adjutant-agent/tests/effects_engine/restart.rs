@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use adjutant_agent::{
-    Action, Agent, AtLimit, Change, Flush, Journal, Limits, LogId, MemoryJournal, Record, Seq, Stamped,
+    Action, Agent, AtLimit, Change, Flush, Journal, Limits, LogId, MemoryJournal, Owner, Record, Seq, Stamped,
     effects::effect_fn,
 };
 use adjutant_llm::{Effort, ModelInfo, Request, Script, ScriptedModel, ToolChoice};
@@ -27,7 +27,7 @@ async fn copy(from: &MemoryJournal, id: &LogId, change: impl Fn(&Record) -> Opti
         break;
     }
     let copy = MemoryJournal::new();
-    let mut log = copy.own(id).await.expect("it is free");
+    let mut log = copy.own(id, &Owner::new().taking_over()).await.expect("it is free");
     log.append(&cut, Flush::Now).await.expect("memory does not fail");
     copy
 }

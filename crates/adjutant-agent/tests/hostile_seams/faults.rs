@@ -10,7 +10,7 @@ use std::{
 
 use adjutant_agent::{
     Agent, ErrorKind, Event, EventKind, Flush, Head, Journal, JournalError, JournalErrorKind, Log, LogId,
-    MemoryJournal, Outcome, Record, RecordStream, Seq, Stamped, responder_fn,
+    MemoryJournal, Outcome, Owner, Record, RecordStream, Seq, Stamped, responder_fn,
 };
 use adjutant_llm::{CallResult, Gate, Model, ModelInfo, Request, Script, ScriptedModel, ThreadId, model_fn};
 use adjutant_tool::{CallContext, ErasedTool, Replay};
@@ -54,8 +54,8 @@ struct FailingLog {
 
 #[async_trait]
 impl Journal for Failing {
-    async fn own(&self, log: &LogId) -> Result<Box<dyn Log>, JournalError> {
-        let inner = self.inner.own(log).await?;
+    async fn own(&self, log: &LogId, owner: &Owner) -> Result<Box<dyn Log>, JournalError> {
+        let inner = self.inner.own(log, owner).await?;
         Ok(Box::new(FailingLog { inner, left: Arc::clone(&self.left), fault: self.fault }))
     }
 

@@ -9,7 +9,7 @@ use std::{
 };
 
 use adjutant_agent::{
-    Agent, AgentFactory, ErrorKind, Flush, Journal, LogId, MemoryJournal, PauseId, Record, responder_fn,
+    Agent, AgentFactory, ErrorKind, Flush, Journal, LogId, MemoryJournal, Owner, PauseId, Record, responder_fn,
 };
 use adjutant_llm::{CallResult, Entry, Status};
 use adjutant_tool::{Answer, CallContext, Replay, tool_fn};
@@ -220,7 +220,7 @@ async fn requests_of_a_child_are_told_when_the_program_died_before_that() {
     let told = whole.iter().position(|it| matches!(it.record, Record::ChildEnded { .. })).expect("it is told");
     for again in [true, false] {
         let cut = MemoryJournal::new();
-        let mut owned = cut.own(&LogId(LOG.into())).await.expect("memory does not fail");
+        let mut owned = cut.own(&LogId(LOG.into()), &Owner::new().taking_over()).await.expect("memory does not fail");
         owned.append(&whole[..told], Flush::Now).await.expect("memory does not fail");
         let agent = boss(&cut, through(child));
         if again {

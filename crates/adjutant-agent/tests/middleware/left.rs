@@ -7,7 +7,7 @@ use std::sync::{
 
 use adjutant_agent::{
     Agent, DriveContext, EventKind, Flush, Head, Journal, JournalError, Log, LogId, MemoryJournal, NextDrive, Outcome,
-    Record, RecordStream, Seq, Stamped, middleware_fn,
+    Owner, Record, RecordStream, Seq, Stamped, middleware_fn,
 };
 use adjutant_llm::{CallResult, Script};
 use serde_json::json;
@@ -32,8 +32,8 @@ struct TrapLog {
 
 #[async_trait::async_trait]
 impl Journal for Trap {
-    async fn own(&self, log: &LogId) -> Result<Box<dyn Log>, JournalError> {
-        Ok(Box::new(TrapLog { inner: self.inner.own(log).await?, trap: self.clone() }))
+    async fn own(&self, log: &LogId, owner: &Owner) -> Result<Box<dyn Log>, JournalError> {
+        Ok(Box::new(TrapLog { inner: self.inner.own(log, owner).await?, trap: self.clone() }))
     }
 
     fn read(&self, log: &LogId, after: Seq) -> RecordStream {

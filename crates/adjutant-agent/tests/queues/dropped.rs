@@ -7,8 +7,8 @@ use std::{
 };
 
 use adjutant_agent::{
-    Agent, Flush, Head, HookContext, Journal, JournalError, Log, LogId, MemoryJournal, RecordStream, Seq, Stamped,
-    Verdict, points::MessagePlaced,
+    Agent, Flush, Head, HookContext, Journal, JournalError, Log, LogId, MemoryJournal, Owner, RecordStream, Seq,
+    Stamped, Verdict, points::MessagePlaced,
 };
 use adjutant_llm::ScriptedModel;
 use async_trait::async_trait;
@@ -24,8 +24,8 @@ struct SlowLog(Box<dyn Log>);
 
 #[async_trait]
 impl Journal for Slow {
-    async fn own(&self, log: &LogId) -> Result<Box<dyn Log>, JournalError> {
-        Ok(Box::new(SlowLog(self.0.own(log).await?)))
+    async fn own(&self, log: &LogId, owner: &Owner) -> Result<Box<dyn Log>, JournalError> {
+        Ok(Box::new(SlowLog(self.0.own(log, owner).await?)))
     }
 
     fn read(&self, log: &LogId, after: Seq) -> RecordStream {

@@ -7,7 +7,7 @@ use std::sync::{
 
 use adjutant_agent::{
     Agent, CancelBy, Epoch, ErrorKind, EventKind, Flush, Head, Journal, JournalError, JournalErrorKind, Log, LogId,
-    MemoryJournal, Outcome, Record, RecordStream, Seq, Stamped, Why,
+    MemoryJournal, Outcome, Owner, Record, RecordStream, Seq, Stamped, Why,
 };
 use adjutant_llm::{Error, ErrorKind as ModelErrorKind, Gate, ScriptedModel};
 use async_trait::async_trait;
@@ -85,8 +85,8 @@ struct FailingLog(Box<dyn Log>, Arc<AtomicBool>);
 
 #[async_trait]
 impl Journal for Failing {
-    async fn own(&self, log: &LogId) -> Result<Box<dyn Log>, JournalError> {
-        Ok(Box::new(FailingLog(self.inner.own(log).await?, Arc::clone(&self.fails))))
+    async fn own(&self, log: &LogId, owner: &Owner) -> Result<Box<dyn Log>, JournalError> {
+        Ok(Box::new(FailingLog(self.inner.own(log, owner).await?, Arc::clone(&self.fails))))
     }
 
     fn read(&self, log: &LogId, after: Seq) -> RecordStream {

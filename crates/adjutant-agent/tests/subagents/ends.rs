@@ -3,7 +3,7 @@
 use std::{future::pending, sync::Arc, time::Duration};
 
 use adjutant_agent::{
-    Agent, CancelBy, EventKind, Flush, Head, Journal, JournalError, Log, LogId, MemoryJournal, Outcome, Record,
+    Agent, CancelBy, EventKind, Flush, Head, Journal, JournalError, Log, LogId, MemoryJournal, Outcome, Owner, Record,
     RecordStream, Seq, Stamped,
 };
 use adjutant_llm::{CallResult, Gate, Script, ScriptedModel};
@@ -216,8 +216,8 @@ struct SlowLog(Box<dyn Log>);
 
 #[async_trait]
 impl Journal for Slow {
-    async fn own(&self, log: &LogId) -> Result<Box<dyn Log>, JournalError> {
-        Ok(Box::new(SlowLog(self.0.own(log).await?)))
+    async fn own(&self, log: &LogId, owner: &Owner) -> Result<Box<dyn Log>, JournalError> {
+        Ok(Box::new(SlowLog(self.0.own(log, owner).await?)))
     }
 
     fn read(&self, log: &LogId, after: Seq) -> RecordStream {

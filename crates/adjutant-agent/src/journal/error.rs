@@ -1,0 +1,106 @@
+//! The one error of journals.
+
+use std::{error, fmt, sync::Arc, time::Duration};
+
+use super::LogId;
+
+/// What went wrong with a journal.
+#[derive(Debug, Clone)]
+pub struct JournalError {
+    kind: JournalErrorKind,
+    message: Arc<str>,
+    retry_after: Option<Duration>,
+    source: Option<Arc<dyn error::Error + Send + Sync>>,
+}
+
+/// What a caller can do about a journal's error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum JournalErrorKind {
+    /// Another owner has taken the log over; what this one writes does not count any more.
+    Fenced,
+    /// Another owner has the log; wait until it is free, post to it, or take it over.
+    Owned,
+    /// No log has that name.
+    Missing,
+    /// A log of that name exists.
+    Exists,
+    /// What is stored is not what was written.
+    Corrupt,
+    /// What is stored was written by a newer program.
+    Version,
+    /// The request cannot be met: a name or a record that is too large.
+    Invalid,
+    /// The journal cannot do that.
+    Unsupported,
+    /// The storage failed: full, read-only, or gone.
+    Io,
+}
+
+impl JournalError {
+    /// An error; `message` says what was attempted and with what.
+    pub fn new(kind: JournalErrorKind, message: impl Into<Arc<str>>) -> Self {
+        Self { kind, message: message.into(), retry_after: None, source: None }
+    }
+
+    /// Another owner has the log, for as long as that at least, if it is known.
+    pub fn owned(log: &LogId, left: Option<Duration>) -> Self {
+        let message = format!("log {:?} belongs to another owner; hint: post to it, or take it over", log.0);
+        Self { retry_after: left, ..Self::new(JournalErrorKind::Owned, message) }
+    }
+
+    /// Another owner has taken the log over.
+    pub fn fenced(log: &LogId) -> Self {
+        let message = format!("log {:?} has been taken over by another owner", log.0);
+        Self::new(JournalErrorKind::Fenced, message)
+    }
+
+    /// No log has that name.
+    pub fn missing(log: &LogId) -> Self {
+        Self::new(JournalErrorKind::Missing, format!("no log is called {:?}", log.0))
+    }
+
+    /// A log of that name exists.
+    pub fn exists(log: &LogId) -> Self {
+        Self::new(JournalErrorKind::Exists, format!("a log is called {:?} already", log.0))
+    }
+
+    /// The journal cannot do that.
+    pub fn unsupported(what: &str) -> Self {
+        Self::new(JournalErrorKind::Unsupported, format!("this journal cannot {what}"))
+    }
+
+    /// Sets what caused it.
+    #[must_use]
+    pub fn with_source(mut self, source: impl error::Error + Send + Sync + 'static) -> Self {
+        self.source = Some(Arc::new(source));
+        self
+    }
+
+    /// What a caller can do about it.
+    pub fn kind(&self) -> JournalErrorKind {
+        self.kind
+    }
+
+    /// Whether the same attempt may succeed later.
+    pub fn is_retryable(&self) -> bool {
+        matches!(self.kind, JournalErrorKind::Io | JournalErrorKind::Owned)
+    }
+
+    /// How long to wait before trying again, if that is known.
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.retry_after
+    }
+}
+
+impl fmt::Display for JournalError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl error::Error for JournalError {
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+        self.source.as_ref().map(|source| &**source as &(dyn error::Error + 'static))
+    }
+}

@@ -1,0 +1,57 @@
+//! What others say to a session from another process: the owner of its log hears it.
+
+use std::{fmt, pin::Pin};
+
+use adjutant_llm::Entry;
+use adjutant_tool::Answer;
+use futures_core::Stream;
+use serde::{Deserialize, Serialize};
+
+use super::JournalError;
+use crate::{Lane, PauseId};
+
+/// The number of a post in the inbox of its log, counted from 1; 0 is before the first one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct PostNo(pub u64);
+
+/// What is said to a session from anywhere.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "post", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Post {
+    /// A message for the queue.
+    Message {
+        /// The queue.
+        lane: Lane,
+        /// The message.
+        content: Entry,
+    },
+    /// The answer to a pause.
+    Answer {
+        /// The pause.
+        pause: PauseId,
+        /// The answer.
+        answer: Answer,
+    },
+    /// A wish to stop the run that is open.
+    Cancel,
+}
+
+/// A post in the inbox of a log.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Posted {
+    /// Its number; grows with every post to the log.
+    pub no: PostNo,
+    /// What is said.
+    pub post: Post,
+}
+
+/// The posts to a log, oldest first, as they come; it never ends by itself.
+pub type PostStream = Pin<Box<dyn Stream<Item = Result<Posted, JournalError>> + Send>>;
+
+impl fmt::Display for PostNo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}

@@ -1,0 +1,72 @@
+//! The one error of memories.
+
+use std::{error, fmt, sync::Arc, time::Duration};
+
+/// What went wrong with a memory.
+#[derive(Debug, Clone)]
+pub struct MemoryError {
+    kind: MemoryErrorKind,
+    message: Arc<str>,
+    source: Option<Arc<dyn error::Error + Send + Sync>>,
+}
+
+/// What a caller can do about a memory's error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum MemoryErrorKind {
+    /// The owner has no such fact.
+    Missing,
+    /// The owner has a fact of that name.
+    Exists,
+    /// The owner has as many facts as may be.
+    Full,
+    /// The request cannot be met: a text that is empty or too large, an owner without a name.
+    Invalid,
+    /// The model or the embedder failed.
+    Model,
+    /// What is stored is not what was written.
+    Corrupt,
+    /// The storage failed: full, read-only, or gone.
+    Io,
+}
+
+impl MemoryError {
+    /// An error; `message` says what was attempted and with what.
+    pub fn new(kind: MemoryErrorKind, message: impl Into<Arc<str>>) -> Self {
+        Self { kind, message: message.into(), source: None }
+    }
+
+    /// Sets what caused it.
+    #[must_use]
+    pub fn with_source(mut self, source: impl error::Error + Send + Sync + 'static) -> Self {
+        self.source = Some(Arc::new(source));
+        self
+    }
+
+    /// What a caller can do about it.
+    pub fn kind(&self) -> MemoryErrorKind {
+        self.kind
+    }
+
+    /// Whether the same attempt may succeed later.
+    pub fn is_retryable(&self) -> bool {
+        matches!(self.kind, MemoryErrorKind::Io | MemoryErrorKind::Model)
+    }
+
+    /// How long to wait before trying again; a memory never says.
+    pub fn retry_after(&self) -> Option<Duration> {
+        None
+    }
+}
+
+impl fmt::Display for MemoryError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl error::Error for MemoryError {
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+        self.source.as_ref().map(|source| &**source as &(dyn error::Error + 'static))
+    }
+}

@@ -1,0 +1,1 @@
+//! Where sessions, boards, notes and memories are kept: JSON lines, SQLite, PostgreSQL.
