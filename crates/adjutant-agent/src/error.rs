@@ -126,15 +126,25 @@ impl Error {
         }
     }
 
+    /// The error of the journal, if that is what went wrong.
+    pub fn journal_error(&self) -> Option<&JournalError> {
+        match &*self.inner {
+            Inner::Journal(error) => Some(error),
+            _ => None,
+        }
+    }
+
     /// Whether the same run may succeed later.
     pub fn is_retryable(&self) -> bool {
         matches!(self.kind(), ErrorKind::Busy | ErrorKind::Full)
             || self.model_error().is_some_and(adjutant_llm::Error::is_retryable)
+            || self.journal_error().is_some_and(JournalError::is_retryable)
     }
 
-    /// How long a provider asked to wait, if it did.
+    /// How long a provider asked to wait, or another owner has the log, as far as that is known.
     pub fn retry_after(&self) -> Option<Duration> {
-        self.model_error()?.retry_after()
+        let log = self.journal_error().and_then(JournalError::retry_after);
+        log.or_else(|| self.model_error()?.retry_after())
     }
 }
 
