@@ -10,5 +10,8 @@ mod models;
 #[doc = include_str!("../../README.md")]
 mod readme;
 #[cfg(doctest)]
+#[doc = include_str!("../../docs/sessions.md")]
+mod sessions;
+#[cfg(doctest)]
 #[doc = include_str!("../../docs/testing.md")]
 mod testing;

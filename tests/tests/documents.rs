@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 /// Document, and the folder that its links start from.
-const DOCUMENTS: [(&str, &str); 8] = [
+const DOCUMENTS: [(&str, &str); 9] = [
     ("README.md", ""),
     ("ARCHITECTURE.md", ""),
     ("CHANGELOG.md", ""),
@@ -11,6 +11,7 @@ const DOCUMENTS: [(&str, &str); 8] = [
     ("docs/events.md", "docs"),
     ("docs/providers.md", "docs"),
     ("docs/models.md", "docs"),
+    ("docs/sessions.md", "docs"),
     ("docs/testing.md", "docs"),
 ];
 /// Where the paths between backticks begin that name a file in full.

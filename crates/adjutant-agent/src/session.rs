@@ -3,6 +3,7 @@
 mod after;
 mod before;
 mod child;
+mod describe;
 mod end;
 mod entries;
 mod instruct;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures_util::StreamExt;
 
-use super::{Claim, Core};
+use super::{Claim, Core, describe};
 use crate::{
     CancelBy, Error, Events, LocalPort, Record, Run, Seq, Setup, Stamped, commit, drive,
     inbox::Inbox,
@@ -46,6 +46,9 @@ impl Core {
     async fn fold(&mut self, start: &Start, mut see: impl FnMut(&Arc<Stamped>)) -> Result<Writer, Error> {
         let (id, journal) = (start.session.id(), start.session.journal());
         let log = journal.own(id, start.session.owner()).await?;
+        if log.head().seq == Seq(0) {
+            describe::agent(&**journal, id, &start.setup.who.name).await?;
+        }
         self.run = Run::new();
         let mut threads = Threads::default();
         let mut records = journal.read(id, Seq(0));

@@ -1,0 +1,1 @@
+//! The code blocks of `docs/sessions.md`, compiled by the doc tests.
