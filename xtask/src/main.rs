@@ -5,6 +5,7 @@ mod bench;
 mod cargo;
 mod check;
 mod conformance;
+mod crash;
 mod features;
 mod fuzz;
 mod metadata;
@@ -21,6 +22,7 @@ usage: cargo xtask <command>
   check               formatting, tidy, clippy, docs, doc tests, then all tests
   tidy                sizes, crate edges, file headers, the driver, attributes, documents
   conformance         every hazard over every wire, as a matrix
+  crash [--seed N]    the kill test, 200 times for each kind of storage
   features            every feature of every published crate builds alone
   bench [ARGS]        the benchmarks; ARGS go to the benchmark harness
   fuzz --smoke        every fuzz target for a minute; or one: fuzz <TARGET> [ARGS]
@@ -43,6 +45,7 @@ fn main() -> ExitCode {
         ["check"] => check::run(),
         ["tidy"] => tidy::run(),
         ["conformance"] => conformance::run(),
+        ["crash", rest @ ..] => crash::run(rest),
         ["features"] => features::run(),
         ["fuzz", rest @ ..] => fuzz::run(rest),
         ["bench", rest @ ..] => bench::run(rest),

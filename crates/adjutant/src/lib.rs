@@ -42,6 +42,8 @@ pub use adjutant_otel as otel;
 pub use adjutant_providers as providers;
 #[cfg(feature = "providers")]
 pub use adjutant_providers::model;
+#[cfg(any(feature = "jsonl", feature = "postgres", feature = "sqlite"))]
+pub use adjutant_store as store;
 pub use adjutant_tool as tools;
 pub use adjutant_tool::{CallContext, Cancel, Replay, Tool, ToolError, Toolbox, Tools};
 #[cfg(feature = "toolkit")]
