@@ -2,6 +2,8 @@
 
 mod calls;
 mod child;
+mod explain;
+mod post;
 mod preview;
 mod queue;
 mod resume;

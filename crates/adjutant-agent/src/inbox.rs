@@ -68,6 +68,15 @@ impl Inbox {
         std::mem::take(&mut self.queue().inputs)
     }
 
+    /// Someone wishes to stop, which the port has heard of.
+    pub(crate) fn wished(&self, by: CancelBy) {
+        let mut queue = self.queue();
+        queue.wish.get_or_insert(by);
+        let stop = queue.stop.clone();
+        drop(queue);
+        stop.iter().for_each(Cancel::cancel);
+    }
+
     /// Who wished to stop first, if anyone did.
     pub(crate) fn wish(&self) -> Option<CancelBy> {
         self.queue().wish

@@ -122,6 +122,17 @@ pub trait Journal: Send + Sync + fmt::Debug {
         None
     }
 
+    /// The posts after a place that are there now; none if the journal takes none.
+    ///
+    /// What is posted before this is asked for is among them. A journal whose [`posts`](Journal::posts) come at once needs
+    /// nothing else; others ask their storage.
+    ///
+    /// # Errors
+    /// `Missing`, `Io`.
+    async fn posted(&self, log: &LogId, after: PostNo) -> Result<Vec<Posted>, JournalError> {
+        self.posts(log, after).map_or_else(|| Ok(Vec::new()), post::at_once)
+    }
+
     /// What is known of a log.
     ///
     /// # Errors

@@ -12,8 +12,10 @@ mod drive;
 mod early;
 pub(crate) mod engine;
 mod feed;
+pub(crate) mod fingerprint;
 pub(crate) mod fund;
 mod policy;
+pub(crate) mod posts;
 pub(crate) mod prepare;
 mod purse;
 mod queue;
@@ -70,6 +72,8 @@ pub struct LocalPort {
     stopping: bool,
     outer: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     queue: Listening,
+    /// What other processes say, if the journal takes posts.
+    posts: Option<Box<posts::Posts>>,
     /// Observers of the queue that have not ended.
     asides: Vec<Pin<Box<dyn Future<Output = ()> + Send>>>,
     /// Ends the newest request, and nothing else.
@@ -80,6 +84,7 @@ pub struct LocalPort {
     tools: Option<Toolset>,
     sources: Vec<Toolset>,
     shown: Option<prepare::Shown>,
+    known: fingerprint::Known,
     args: Vec<(CallId, Value)>,
     notes: Vec<oneshot::Sender<()>>,
     waiters: Arc<Waiters>,
@@ -87,7 +92,7 @@ pub struct LocalPort {
     line: Arc<tokio::sync::Mutex<()>>,
     /// The calls that run, and the answers that are asked for on behalf of calls: how each is stopped.
     running: Vec<(CallId, Cancel)>,
-    asking: Vec<(CallId, Cancel)>,
+    asking: Vec<answer::Asked>,
     /// The calls of the open turn that should not begin.
     stopped: BTreeSet<CallId>,
     _ending: Ending,
@@ -138,6 +143,7 @@ impl LocalPort {
             stopping: false,
             outer: None,
             queue: Listening::default(),
+            posts: None,
             asides: Vec::new(),
             generating: None,
             busy: BTreeSet::new(),
@@ -147,6 +153,7 @@ impl LocalPort {
             tools: None,
             sources: Vec::new(),
             shown: None,
+            known: fingerprint::Known::default(),
             args: Vec::new(),
             notes: Vec::new(),
             waiters: Arc::default(),
@@ -238,16 +245,21 @@ impl LocalPort {
         }
         records.extend(self.purse.late(cx));
         let heard = !(records.is_empty() && self.done.is_empty());
-        for mut performed in self.done.drain(..) {
+        let mut done = std::mem::take(&mut self.done);
+        for mut performed in done.drain(..) {
             self.busy.remove(&performed.act);
             if let ActId::Call(ended) = performed.act {
                 self.running.retain(|(call, _)| *call != ended);
             }
             self.queue.end(performed.act, &mut performed.records, self.stopping);
+            if let Some(posts) = &mut self.posts {
+                posts.end(performed.act, &mut performed.records);
+            }
             if let Some((sources, tools)) = performed.tools {
                 self.feed.seen.offer(&tools);
                 (self.sources, self.tools) = (sources, Some(tools));
             }
+            self.configure(performed.act, &mut performed.records);
             self.args.extend(performed.args);
             if records.is_empty() {
                 records = performed.records;
@@ -255,6 +267,7 @@ impl LocalPort {
                 records.extend(performed.records);
             }
         }
+        self.done = done;
         heard.then_some(records)
     }
 
@@ -297,6 +310,9 @@ impl LocalPort {
             _ => {}
         }
         self.stop_asking(&stamped.record);
+        if let Some(posts) = &mut self.posts {
+            posts.follow(&self.setup.who.thread, &stamped.record);
+        }
         self.waiters.tell(&stamped.record);
         if self.setup.policy.is_early() {
             self.feed.early.tell(&stamped.record);
@@ -348,7 +364,8 @@ impl Port for LocalPort {
         let left = until_ms.map(|until| Duration::from_millis(until.saturating_sub(self.setup.world.now_ms())));
         let mut alarm = left.map(|left| Box::pin(tokio::time::sleep(left)));
         std::future::poll_fn(|cx| {
-            let heard = self.hear_all(cx);
+            // What others say is looked at when nothing else happens.
+            let heard = self.hear_all(cx).or_else(|| self.hear_posts(cx));
             // The deadline counts also when something is ready every time.
             if alarm.as_mut().is_some_and(|alarm| alarm.as_mut().poll(cx).is_ready()) {
                 let late = self.wish(CancelBy::Deadline);

@@ -19,7 +19,7 @@ use futures_util::task::AtomicWaker;
 pub(crate) use lanes::Held;
 use lanes::Lanes;
 
-use crate::{Error, Lane, Record, Run};
+use crate::{Error, Lane, PostNo, Record, Run};
 
 /// How many messages may wait in one lane.
 const MAX_QUEUED: usize = 1_000;
@@ -111,6 +111,14 @@ impl Queues {
         Ok(Queued { queues: Arc::clone(self), lane, id, number })
     }
 
+    /// Puts a message of another process at the end of a lane, unless it was put there before.
+    ///
+    /// Says whether it could be: a lane that is full takes it only if it must.
+    pub(crate) fn push_posted(&self, post: PostNo, lane: Lane, content: &Entry, must: bool) -> bool {
+        let max = if must { usize::MAX } else { MAX_QUEUED };
+        self.change(|lanes| lanes.push_posted(post, lane, of_lane(content.clone(), lane), max))
+    }
+
     /// Takes everything back that waits in a lane.
     pub(crate) fn clear(&self, lane: Lane) -> Vec<Entry> {
         self.change(|lanes| lanes.clear(lane))
@@ -170,7 +178,7 @@ impl Queues {
     /// The log was read: what it holds counts.
     pub(crate) fn restore(&self, run: &Run) {
         let logged = run.queued().map(|(item, lane, content)| (item, (lane, content.clone()))).collect();
-        self.lanes().restore(logged, run.next_item() - 1);
+        self.lanes().restore(logged, run.next_item() - 1, run.heeded());
         self.news.store(true, Ordering::Release);
     }
 

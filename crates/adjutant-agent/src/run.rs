@@ -3,6 +3,7 @@
 mod ahead;
 mod decide;
 mod evolve;
+mod explain;
 mod pauses;
 mod sight;
 mod texts;
@@ -29,6 +30,7 @@ use crate::{
 };
 
 pub(crate) use ahead::{Ahead, Closed, Tail};
+pub use explain::{Fate, Redo, Rerun};
 pub(crate) use pauses::{Known, KnownState};
 pub(crate) use sight::Sight;
 

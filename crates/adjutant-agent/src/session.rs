@@ -8,6 +8,7 @@ mod end;
 mod entries;
 mod instruct;
 mod live;
+mod mail;
 mod open;
 mod perform;
 mod stage;
@@ -30,7 +31,7 @@ pub(crate) use open::look;
 pub(crate) use perform::perform;
 
 use crate::{
-    Error, Events, Journal, JournalErrorKind, LogId, Owner, Pause, Run, Seq, Stopper, listener::Listeners,
+    Error, Events, Journal, JournalErrorKind, LogId, Owner, Pause, PostNo, Run, Seq, Stopper, listener::Listeners,
     queue::Queues, snapshot::Seen, writer::Writer,
 };
 
@@ -61,6 +62,8 @@ pub(crate) struct Core {
     log: Option<Writer>,
     /// What the events of a drive need to know of those before it.
     events: Option<Events>,
+    /// The newest post that the journal need not keep.
+    forgotten: PostNo,
 }
 
 /// The right to run in a session: at once, or when a run that was left behind has closed its turn.

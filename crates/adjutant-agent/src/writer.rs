@@ -12,7 +12,7 @@ use std::{
 use tokio::sync::{Mutex as AsyncMutex, oneshot};
 
 use crate::{
-    Durability, Error, Flush, JournalError, JournalErrorKind, Log, LogId, Record, Seq, Stamped, port::Feed,
+    Durability, Error, Flush, JournalError, JournalErrorKind, Log, LogId, PostNo, Record, Seq, Stamped, port::Feed,
     scope::Threads,
 };
 
@@ -115,6 +115,16 @@ impl Writer {
         }
         let mut state = Arc::clone(&self.shared.state).lock_owned().await;
         finish(async move { state.save(flush).await }).await
+    }
+
+    /// Lets the journal forget posts, if all that came of them is saved.
+    pub(crate) async fn heeded(&self, upto: PostNo) -> Result<(), JournalError> {
+        let mut state = self.shared.state.lock().await;
+        let saved = state.unsaved.is_empty() && state.broken.is_none();
+        match &mut state.log {
+            Some(log) if saved => log.heeded(upto).await,
+            _ => Ok(()),
+        }
     }
 
     /// Saves everything and gives the log back; whoever writes later is fenced.

@@ -134,6 +134,8 @@ pub enum WarningKind {
     FellBack,
     /// A hook, an observer or a listener of the application failed and was passed over.
     HookFailed,
+    /// A request is made with something else than was recorded of it.
+    Diverged,
 }
 
 /// The stream of a model.

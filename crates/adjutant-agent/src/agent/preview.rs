@@ -2,16 +2,17 @@
 
 use std::sync::Arc;
 
-use adjutant_llm::Request;
+use adjutant_llm::{Entry, Model, Request};
 
 use super::Agent;
 use crate::{
-    ActId, Error, Failure, Ledger, Outcome, Phase, Prompt, RunResult, TurnNo,
+    ActId, Config, Error, Failure, Ledger, Outcome, Phase, Prompt, RunResult, Setup, TurnNo,
     port::{
         engine::{Plan, Stage},
         fund,
         prepare::{self, Known, Shown},
     },
+    run::Sight,
 };
 
 impl Agent {
@@ -27,9 +28,29 @@ impl Agent {
     /// `Prompt` if the prompt is empty, `Journal` if the log cannot be read, `Failed` if a toolbox cannot be opened, the
     /// instructions cannot be made or an effect fails.
     pub async fn preview(&self, prompt: impl Into<Prompt>) -> Result<Request, Error> {
-        let prompts = prompt.into().checked()?;
+        let (setup, sight, model, mut request) = self.upcoming(prompt.into().checked()?).await?;
+        fund::cut_first(&mut request, &setup, model.info(), &sight);
+        Ok(request)
+    }
+
+    /// The fingerprint of the next request, as a run would begin now: what a log is held against.
+    ///
+    /// Like [`preview`](Agent::preview), it records nothing and asks no model.
+    ///
+    /// Cancel: nothing is lost.
+    ///
+    /// # Errors
+    /// Like [`preview`](Agent::preview).
+    pub async fn config(&self) -> Result<Arc<Config>, Error> {
+        let (setup, _, model, request) = self.upcoming(Vec::new()).await?;
+        Ok(setup.config_of(&model.info().id, &request))
+    }
+
+    /// The next request, and what it is made with.
+    async fn upcoming(&self, prompts: Vec<Entry>) -> Result<(Arc<Setup>, Sight, Arc<dyn Model>, Request), Error> {
         let run = self.session.look(&self.setup.who.thread).await?;
-        let setup = &*self.setup.instructed(run.next_run()).await.map_err(|failure| self.never(failure))?;
+        let instructed = self.setup.instructed(run.next_run()).await.map_err(|failure| self.never(failure))?;
+        let setup = &*instructed;
         let mut sight = run.sight(setup.world.now_ms()).with(prompts);
         // As in the first turn of the next run, also while one goes on.
         (sight.run, sight.turn) = (run.next_run(), TurnNo(run.turn().0 + 1));
@@ -44,9 +65,8 @@ impl Agent {
         let (_, tools) = prepare::offer(Vec::new(), tools, std::mem::take(&mut plan.offered), Known::default());
         let decls = Shown::decls(&mut None, tools.decls(), &plan.hidden, None);
         let (entries, options) = (plan.view.items().fork(), Arc::clone(&setup.options));
-        let mut request = prepare::compose(setup, decls, entries, options, (sight.turn, 0));
-        fund::cut_first(&mut request, setup, model.info(), &sight);
-        Ok(request)
+        let request = prepare::compose(setup, decls, entries, options, (sight.turn, 0));
+        Ok((instructed, sight, model, request))
     }
 
     fn failed(&self, message: String) -> Error {

@@ -13,7 +13,8 @@ impl Agent {
     /// Goes on with a run that waits for answers, or that the program before this one left open.
     ///
     /// Every pause that nobody here could answer needs its answer, except those that have run out of time. A run that
-    /// was left open without such a pause needs none.
+    /// was left open without such a pause needs none. Answers that were posted meanwhile count too, unless another one is
+    /// given here; if someone posted the wish to stop, the run ends instead.
     ///
     /// # Errors
     /// `Answers` if they are not exactly those that the run waits for, or if no run is open; nothing is lost then. And

@@ -169,6 +169,12 @@ impl Journal for MemoryJournal {
         Some(Box::pin(stream::unfold((kept, newest, after), next)))
     }
 
+    async fn posted(&self, log: &LogId, after: PostNo) -> Result<Vec<Posted>, JournalError> {
+        let kept = self.log(log)?;
+        let posted = lock(&kept).posts.iter().filter(|posted| posted.no > after).cloned().collect();
+        Ok(posted)
+    }
+
     async fn info(&self, log: &LogId) -> Result<LogInfo, JournalError> {
         let kept = self.log(log)?;
         let info = lock(&kept).info(log);

@@ -1,6 +1,10 @@
 //! What others say to a session from another process: the owner of its log hears it.
 
-use std::{fmt, pin::Pin};
+use std::{
+    fmt,
+    pin::Pin,
+    task::{Context, Poll, Waker},
+};
 
 use adjutant_llm::Entry;
 use adjutant_tool::Answer;
@@ -49,6 +53,22 @@ pub struct Posted {
 
 /// The posts to a log, oldest first, as they come; it never ends by itself.
 pub type PostStream = Pin<Box<dyn Stream<Item = Result<Posted, JournalError>> + Send>>;
+
+/// How many posts are taken at once.
+const MAX_AT_ONCE: usize = 10_000;
+
+/// What a stream of posts gives without waiting.
+pub(super) fn at_once(mut posts: PostStream) -> Result<Vec<Posted>, JournalError> {
+    let mut found = Vec::new();
+    let mut cx = Context::from_waker(Waker::noop());
+    while let Poll::Ready(Some(posted)) = posts.as_mut().poll_next(&mut cx) {
+        found.push(posted?);
+        if found.len() >= MAX_AT_ONCE {
+            break;
+        }
+    }
+    Ok(found)
+}
 
 impl fmt::Display for PostNo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

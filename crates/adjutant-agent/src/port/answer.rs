@@ -12,8 +12,15 @@ use crate::{
     points::{PauseAnswered, Pausing},
 };
 
+/// Someone who is asked: about which pause, for which call, and how that is stopped.
+pub(super) struct Asked {
+    pub(super) at: u32,
+    call: Option<CallId>,
+    pub(super) stop: Cancel,
+}
+
 /// A pause that is asked about.
-struct Asking {
+pub(super) struct Asking {
     feed: Arc<Feed>,
     place: Place,
     at: u32,
@@ -25,6 +32,9 @@ struct Asking {
 impl LocalPort {
     pub(super) fn answer(&mut self, run: &Run, at: u32) {
         let Some(pause) = run.pause(at).cloned() else { return };
+        if let Some(posts) = &mut self.posts {
+            posts.asked(at, &pause);
+        }
         let is_own = pause.thread == self.setup.who.thread;
         let call = pause.call_id().filter(|_| is_own);
         let ends = pause.key.is_some() && call.is_some_and(|call| !run.is_resumable(call));
@@ -38,7 +48,7 @@ impl LocalPort {
             return;
         }
         let stop = self.stop.child();
-        self.asking.extend(call.map(|call| (call, stop.clone())));
+        self.asking.push(Asked { at, call, stop: stop.clone() });
         self.perform(ActId::Answer(at), asking.run(stop));
     }
 
@@ -49,8 +59,8 @@ impl LocalPort {
             Record::Opened { .. } => true,
             _ => false,
         };
-        for (_, stop) in self.asking.extract_if(.., |(call, _)| is_over(call)) {
-            stop.cancel();
+        for asked in self.asking.extract_if(.., |it| it.call.as_ref().is_some_and(is_over)) {
+            asked.stop.cancel();
         }
     }
 
@@ -73,6 +83,17 @@ impl LocalPort {
             Poll::Pending => self.hear_all(cx).filter(|it| !it.is_empty()).map_or(Poll::Pending, Poll::Ready),
         })
         .await
+    }
+}
+
+impl Asking {
+    /// An answer that came by itself, while the run goes on.
+    pub(super) fn told(feed: Arc<Feed>, place: Place, pause: Arc<Pause>) -> Self {
+        Self { feed, place, at: 0, pause, ends: false }
+    }
+
+    pub(super) fn pause(&self) -> &Pause {
+        &self.pause
     }
 }
 
@@ -143,7 +164,7 @@ impl Asking {
     }
 
     /// Whether an answer is one to what was asked; a warning tells if it is not.
-    fn fits(&self, answer: &Answer) -> bool {
+    pub(super) fn fits(&self, answer: &Answer) -> bool {
         let fits = answer.fits(&self.pause.ask);
         if let Err(error) = &fits {
             self.warn(format!("an answer to {} is passed over: {error}", self.pause.id));
@@ -152,7 +173,7 @@ impl Asking {
     }
 
     /// The answer as hooks leave it; `None` if one of them denied it, or made it one that does not fit.
-    async fn through_hooks(&self, answer: Answer, records: &mut Vec<Record>) -> Option<Answer> {
+    pub(super) async fn through_hooks(&self, answer: Answer, records: &mut Vec<Record>) -> Option<Answer> {
         if !self.feed.setup.hooks.hears::<PauseAnswered>() {
             return Some(answer);
         }
@@ -167,7 +188,7 @@ impl Asking {
         }
     }
 
-    fn is_late(&self) -> bool {
+    pub(super) fn is_late(&self) -> bool {
         self.pause.is_late(self.feed.setup.world.now_ms())
     }
 

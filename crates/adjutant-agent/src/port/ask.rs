@@ -18,6 +18,7 @@ use futures_util::FutureExt;
 
 use super::{
     Feed, LocalPort, Performed, Place, bound,
+    fingerprint::Recorded,
     prepare::{Restore, Shown},
 };
 use crate::{
@@ -77,12 +78,12 @@ impl LocalPort {
         self.generating = Some(stop.clone());
         let asker = Asker { feed, place: self.place, model, stop, shrinks };
         let (fund, restore) = (self.fund(run, &request), self.restore(run));
-        let hidden = restore.as_ref().map(|_| run.hidden().to_vec()).unwrap_or_default();
+        let restore = restore.map(|restore| (restore, run.hidden().to_vec(), self.recorded(run)));
         let stop = asker.stop.clone();
         let ask = move |request: Request| async move {
             match restore {
                 None => asker.ask(request).await,
-                Some(restore) => asker.ask_later(request, restore, hidden).await,
+                Some((restore, hidden, recorded)) => asker.ask_later(request, restore, hidden, recorded).await,
             }
         };
         match fund {
@@ -94,7 +95,15 @@ impl LocalPort {
 
 impl Asker {
     /// Resolves the tools first: the turn was prepared by an earlier drive.
-    async fn ask_later(self, mut request: Request, restore: Restore, hidden: Vec<ToolName>) -> Performed {
+    ///
+    /// If the request is not what was recorded of it, that is recorded first: the model is asked when it is.
+    async fn ask_later(
+        self,
+        mut request: Request,
+        restore: Restore,
+        hidden: Vec<ToolName>,
+        recorded: Recorded,
+    ) -> Performed {
         let act = ActId::Ask(self.place.turn);
         let resolved = tokio::select! {
             biased;
@@ -104,7 +113,11 @@ impl Asker {
         match resolved {
             Ok((sources, tools)) => {
                 request.tools = Shown::decls(&mut None, tools.decls(), &hidden, restore.only());
-                Performed { tools: Some((sources, tools)), ..self.ask(request).await }
+                let performed = match recorded.check(&request, &self.feed, self.place) {
+                    Some(configured) => Performed::new(act, configured),
+                    None => self.ask(request).await,
+                };
+                Performed { tools: Some((sources, tools)), ..performed }
             }
             Err(message) => {
                 Performed::new(act, Record::Broke { act, failure: Failure::Act { act, message: message.into() } })

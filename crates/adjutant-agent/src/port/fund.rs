@@ -120,7 +120,9 @@ impl Fund {
     }
 
     fn settle(&self, reservation: Reservation, records: &mut Vec<Record>) {
-        let mut actual = Spend { requests: 1, ..Spend::default() };
+        // What is recorded before a request is no request.
+        let asked = !records.iter().any(|record| matches!(record, Record::Configured { .. }));
+        let mut actual = Spend { requests: u64::from(asked), ..Spend::default() };
         let mut said = false;
         for record in &*records {
             let (usage, cost) = match record {

@@ -44,6 +44,7 @@ impl LocalPort {
     /// Prepares a turn: at once if nobody is asked.
     pub(super) fn prepare(&mut self, run: &Run, turn: TurnNo) {
         self.feed.seen.relieve(run);
+        self.expect(run);
         let (model, warning) = self.setup.chosen(run.chosen_model());
         if let Some(warning) = warning {
             self.feed.warn(self.place, self.setup.world.now_ms(), &warning);
@@ -316,7 +317,7 @@ impl Setup {
     }
 
     /// How the model should answer in the open turn.
-    fn options_of(&self, run: &Run) -> Arc<Options> {
+    pub(super) fn options_of(&self, run: &Run) -> Arc<Options> {
         let thinking = run.chosen_thinking();
         if thinking.is_none() && !run.is_last() {
             return Arc::clone(&self.options);

@@ -57,6 +57,10 @@ impl Drop for Listening {
 }
 
 impl Listening {
+    pub(super) fn queues(&self) -> &Queues {
+        &self.queues
+    }
+
     pub(super) fn interrupts(&self) -> bool {
         self.queues.interrupts()
     }

@@ -10,6 +10,7 @@ use adjutant_llm::{Custom, Model, Options, SystemWorld, ThreadId, UserMessage, W
 use adjutant_tool::{ErasedTool, Identity, Toolbox, Tools};
 use serde_json::{Map, Value};
 
+use super::fingerprint::Prints;
 use crate::{
     Durability, Effect, Hook, Hooks, Middleware, Point, Responder,
     instructions::Instructions,
@@ -54,6 +55,8 @@ pub struct Setup {
     pub(crate) policy: super::Policy,
     pub(crate) drains: Drains,
     pub(crate) durability: Durability,
+    /// The newest fingerprint that was made; shared by all setups that come from this one.
+    pub(crate) prints: Arc<Prints>,
     /// Whether the model is that of whoever opens the agent.
     pub(crate) inherits: bool,
     /// Where an agent under another one stands; none for the first.
@@ -106,6 +109,7 @@ impl Setup {
             policy: super::Policy::default(),
             drains: Drains::default(),
             durability: Durability::Sync,
+            prints: Arc::default(),
             inherits: false,
             within: None,
         }

@@ -11,7 +11,7 @@ use std::{
 use adjutant_llm::Entry;
 
 use super::{Append, Drain, Manner, QueueItem};
-use crate::{Lane, Record};
+use crate::{Lane, PostNo, Record};
 
 const LANES: [Lane; 2] = [Lane::Steering, Lane::FollowUp];
 
@@ -23,6 +23,8 @@ pub(super) struct Lanes {
     /// The newest number that was given in the thread.
     numbered: u64,
     last_id: u64,
+    /// The newest post that is here, or was.
+    posted: PostNo,
     /// What no port has heard of, apart from items without a number.
     news: Vec<Record>,
     /// What was taken back and may still wait in the log.
@@ -38,6 +40,8 @@ struct Item {
     number: Arc<AtomicU64>,
     content: Entry,
     manner: Manner,
+    /// Whether it was posted: what the log has not heard of is posted still.
+    posted: bool,
     stage: Stage,
 }
 
@@ -101,9 +105,22 @@ impl Lanes {
     fn put(&mut self, lane: Lane, number: u64, content: Entry, manner: Manner) -> (u64, Arc<AtomicU64>) {
         self.last_id += 1;
         let (id, number) = (self.last_id, Arc::new(AtomicU64::new(number)));
-        let item = Item { id, number: Arc::clone(&number), content, manner, stage: Stage::Waits };
+        let item = Item { id, number: Arc::clone(&number), content, manner, posted: false, stage: Stage::Waits };
         self.lane_mut(lane).push_back(item);
         (id, number)
+    }
+
+    /// Puts a posted message at the end of a lane, once; says whether there was room.
+    pub(super) fn push_posted(&mut self, post: PostNo, lane: Lane, content: Entry, max: usize) -> bool {
+        if post <= self.posted {
+            return true;
+        }
+        if self.push(lane, content, Manner::Waits, max).is_none() {
+            return false;
+        }
+        self.posted = post;
+        self.lane_mut(lane).back_mut().into_iter().for_each(|item| item.posted = true);
+        true
     }
 
     pub(super) fn waits(&self, lane: Lane, id: u64) -> bool {
@@ -210,13 +227,16 @@ impl Lanes {
     }
 
     /// Makes the lanes what the log says, and keeps what the log does not know.
-    pub(super) fn restore(&mut self, mut logged: BTreeMap<u64, (Lane, Entry)>, numbered: u64) {
+    pub(super) fn restore(&mut self, mut logged: BTreeMap<u64, (Lane, Entry)>, numbered: u64, heeded: PostNo) {
+        self.posted = heeded;
         let mut known = BTreeMap::new();
         for lane in LANES {
             for mut item in std::mem::take(self.lane_mut(lane)) {
                 let number = item.number();
                 item.stage = Stage::Waits;
-                if number == 0 || number > numbered {
+                if (number == 0 || number > numbered) && item.posted {
+                    // It is posted still, or was heeded and is gone.
+                } else if number == 0 || number > numbered {
                     // The log never heard of it: it is recorded again.
                     item.number.store(0, Ordering::Release);
                     self.lane_mut(lane).push_back(item);
@@ -243,6 +263,7 @@ impl Lanes {
                     Some(item) if item.content == *content => self.lane_mut(lane).push_back(item),
                     other => {
                         // Another program gave the number to a message of its own.
+                        let other = other.filter(|item| !item.posted);
                         fresh.extend(other.inspect(|item| item.number.store(0, Ordering::Release)));
                         self.put(lane, *number, content.clone(), Manner::Waits);
                     }

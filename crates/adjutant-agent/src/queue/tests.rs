@@ -9,7 +9,7 @@ use shuttle::{
 };
 
 use super::{Append, Drain, Manner, lanes::Lanes};
-use crate::{Lane, Record};
+use crate::{Lane, PostNo, Record};
 
 fn message(text: &str) -> Entry {
     UserMessage::text(text).into()
@@ -66,7 +66,7 @@ fn port(lanes: &Mutex<Lanes>, log: &mut Log, rounds: usize, fails: impl Fn(usize
         if fails(round) {
             lock().put_back(Append::Failed);
             thread::yield_now();
-            lock().restore(log.queued.clone(), log.numbered);
+            lock().restore(log.queued.clone(), log.numbered, PostNo(0));
             continue;
         }
         records.iter().for_each(|record| log.append(record));
@@ -126,7 +126,7 @@ fn numbers_of_another_program_win_when_the_log_is_read() {
     let mut lanes = Lanes::default();
     lanes.push(Lane::Steering, message("mine"), Manner::Waits, 10).expect("there is room");
     assert_eq!(lanes.hear().len(), 1);
-    lanes.restore(BTreeMap::from([(1, (Lane::Steering, message("theirs")))]), 1);
+    lanes.restore(BTreeMap::from([(1, (Lane::Steering, message("theirs")))]), 1, PostNo(0));
     let waiting: Vec<_> = lanes.waiting().map(|it| (it.item, text(&it.content))).collect();
     assert_eq!(waiting, [(Some(1), "theirs".to_owned()), (None, "mine".to_owned())]);
     let queued = Record::Queued { item: 2, lane: Lane::Steering, content: message("mine") };
@@ -141,9 +141,9 @@ fn withdrawal_is_told_again_when_the_log_did_not_hear_of_it() {
     assert_eq!(lanes.hear().len(), 1);
     assert!(lanes.withdraw(Lane::FollowUp, id));
     assert_eq!(lanes.hear(), [Record::Withdrawn { item: 1 }]);
-    lanes.restore(logged, 1);
+    lanes.restore(logged, 1, PostNo(0));
     assert_eq!((lanes.hear(), lanes.waiting().count()), (vec![Record::Withdrawn { item: 1 }], 0));
     lanes.confirm(&Record::Withdrawn { item: 1 });
-    lanes.restore(BTreeMap::new(), 1);
+    lanes.restore(BTreeMap::new(), 1, PostNo(0));
     assert_eq!(lanes.hear(), []);
 }

@@ -61,7 +61,7 @@ impl Run {
 
 impl Current {
     /// How the run ends, if it must end now, whatever is open.
-    fn closing(&self) -> Option<Outcome> {
+    pub(super) fn closing(&self) -> Option<Outcome> {
         match (&self.cancel, &self.failure, &self.exhausted) {
             (Some(by), ..) => Some(Outcome::Cancelled { by: *by }),
             (None, Some(failure), _) => Some(Outcome::Failed { failure: failure.clone() }),

@@ -118,6 +118,7 @@ impl Stage<'_> {
         drop(port);
         let hands = (self.mailbox, self.inbox);
         self.port = Some(self.core.reopen(self.start, &self.setup, shown, hands).await?);
+        self.attend();
         Ok(())
     }
 
@@ -181,7 +182,9 @@ impl Stage<'_> {
         self.core.log = match self.port {
             Some(mut port) => {
                 self.core.events = Some(port.take_events());
-                Some(port.into_writer().await?)
+                let writer = port.into_writer().await?;
+                self.core.forget(&writer).await;
+                Some(writer)
             }
             None => self.log,
         };

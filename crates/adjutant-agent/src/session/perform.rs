@@ -9,7 +9,7 @@ use adjutant_llm::telemetry::{self, Contents};
 use futures_util::FutureExt;
 use tracing::{Instrument, Span};
 
-use super::{Claim, Core, stage::Stage};
+use super::{Claim, Core, mail::Mail, stage::Stage};
 use crate::{
     Error, Outcome, RunResult,
     inbox::Inbox,
@@ -77,13 +77,16 @@ fn tell(span: &Span, performed: &Result<RunResult, Error>, contents: Contents) {
 impl Core {
     async fn perform(&mut self, start: &Start, mailbox: &Arc<Mailbox>, inbox: &Arc<Inbox>) -> Result<RunResult, Error> {
         let opened = match self.open(start).await {
-            Ok(log) => self.check(start, log),
+            Ok(log) => {
+                let mail = self.mail(start).await;
+                self.check(start, &mail, log).map(|log| (log, mail))
+            }
             Err(error) => Err(error),
         };
         match opened {
-            Ok(log) => {
+            Ok((log, mail)) => {
                 start.session.seen().catch_up(&self.run);
-                let mut stage = Stage::new(self, start, log, mailbox, inbox);
+                let mut stage = Stage::new(self, start, log, mailbox, inbox).mail(mail);
                 let plain = start.setup.middleware.is_empty();
                 let left = if plain { stage.contained().await } else { Box::pin(stage.surrounded()).await };
                 if let Some(judged) = left {
@@ -99,7 +102,7 @@ impl Core {
     }
 
     /// Whether the session can begin what is asked of it; the log is kept for later if it cannot.
-    fn check(&mut self, start: &Start, log: Writer) -> Result<Writer, Error> {
+    fn check(&mut self, start: &Start, mail: &Mail, log: Writer) -> Result<Writer, Error> {
         let waiting = || self.run.pauses().map(|pause| pause.id.clone()).collect::<Vec<_>>();
         let refused = match &start.begin {
             Begin::Run { .. } if self.run.is_open() => Some(Error::paused(waiting())),
@@ -107,7 +110,8 @@ impl Core {
             Begin::Run { .. } => None,
             // What the agents under another one wait for was matched where it was answered.
             Begin::Resume { .. } if start.setup.within.is_some() => None,
-            Begin::Resume { answers } => self.run.mismatch(answers, start.setup.world.now_ms()).map(Error::answers),
+            Begin::Resume { .. } if mail.cancels => None,
+            Begin::Resume { .. } => self.run.mismatch(&mail.answers, start.setup.world.now_ms()).map(Error::answers),
             Begin::Cancel if !self.run.is_open() => Some(Error::answers("no run is open")),
             Begin::Cancel => None,
         };

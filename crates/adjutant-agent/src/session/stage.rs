@@ -8,7 +8,7 @@ use std::sync::{
 use adjutant_llm::{Entry, Warning};
 use adjutant_tool::Cancel;
 
-use super::Core;
+use super::{Core, mail::Mail};
 use crate::{
     CancelBy, Error, EventKind, Failure, HookContext, LocalPort, Outcome, Point, Record, RunNo, Setup, Verdict, commit,
     drive,
@@ -40,6 +40,8 @@ pub(super) struct Stage<'s> {
     pub(super) inside: Arc<AtomicBool>,
     /// What is told as soon as the run has begun.
     pub(super) untold: Vec<Warning>,
+    /// What was posted before.
+    pub(super) mail: Mail,
     /// What keeps the run from being recorded.
     pub(super) error: Option<Error>,
 }
@@ -76,8 +78,16 @@ impl<'s> Stage<'s> {
             hears_agent: resumes,
             inside: Arc::default(),
             untold: Vec::new(),
+            mail: Mail::default(),
             error: None,
         }
+    }
+
+    /// Takes what was posted before the drive.
+    pub(super) fn mail(mut self, mut mail: Mail) -> Self {
+        self.untold.append(&mut mail.warnings);
+        self.mail = mail;
+        self
     }
 
     /// The drive: its hooks, its instructions, and what the run decides.
@@ -108,11 +118,13 @@ impl<'s> Stage<'s> {
         if self.port.is_none() {
             self.port = Some(self.open_port()?);
         }
+        self.attend();
         let port = self.port.as_mut().ok_or_else(Error::stuck)?;
         port.hold();
         let mut records = records.into_iter();
-        Ok(match (&self.start.begin, records.next()) {
-            (Begin::Resume { answers }, _) => port.hear_answers(&self.core.run, answers).await,
+        let opening = match (&self.start.begin, records.next()) {
+            (Begin::Resume { .. }, _) if self.mail.cancels => vec![Record::CancelAsked { by: CancelBy::User }],
+            (Begin::Resume { .. }, _) => port.hear_answers(&self.core.run, &self.mail.answers).await,
             (Begin::Run { .. }, Some(began)) => {
                 let mut opening = port.opening(&self.core.run, began).await;
                 let ends = |record: &Record| matches!(record, Record::CancelAsked { .. } | Record::Ended { .. });
@@ -122,7 +134,8 @@ impl<'s> Stage<'s> {
                 opening
             }
             (_, first) => first.into_iter().chain(records).collect(),
-        })
+        };
+        Ok(self.with_mail(opening))
     }
 
     /// Whether nobody is asked before the run begins.

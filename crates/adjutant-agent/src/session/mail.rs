@@ -1,0 +1,122 @@
+//! What was posted to a session before a drive of it began: it enters the log with the drive's first records.
+
+use adjutant_llm::{Warning, WarningKind};
+
+use super::{Core, stage::Stage};
+use crate::{
+    Answered, JournalErrorKind, Post, PostNo, Posted, Record, Run,
+    error::chain,
+    port::posts::unheard,
+    queue::unfit,
+    running::{Begin, Start},
+    writer::Writer,
+};
+
+/// What was posted to a session before a drive of it began.
+#[derive(Debug, Default)]
+pub(super) struct Mail {
+    /// The newest post of it, if there is any.
+    pub(super) upto: Option<PostNo>,
+    /// The answers that the drive goes on with: those that were given, and those that were posted besides.
+    pub(super) answers: Vec<Answered>,
+    /// Whether the run that is open should end.
+    pub(super) cancels: bool,
+    /// What could not be heeded.
+    pub(super) warnings: Vec<Warning>,
+}
+
+impl Core {
+    /// What was posted since the newest post that was heeded; messages wait in the queues by then.
+    pub(super) async fn mail(&self, start: &Start) -> Mail {
+        let mut mail = Mail::default();
+        if let Begin::Resume { answers } = &start.begin {
+            mail.answers.clone_from(answers);
+        }
+        if start.setup.within.is_some() {
+            // The log is only lent: its owner hears what is posted.
+            return mail;
+        }
+        match start.session.journal().posted(start.session.id(), self.run.heeded()).await {
+            Ok(posted) => mail.take(start, &self.run, posted),
+            Err(error) if error.kind() == JournalErrorKind::Missing => {}
+            Err(error) => mail.warn(format!("posts to the session cannot be read: {}", chain(&error))),
+        }
+        mail
+    }
+
+    /// Lets the journal forget the posts that were heeded, once the log holds what came of them.
+    pub(super) async fn forget(&mut self, writer: &Writer) {
+        let heeded = self.run.heeded();
+        if heeded <= self.forgotten {
+            return;
+        }
+        match writer.heeded(heeded).await {
+            Ok(()) => self.forgotten = heeded,
+            Err(error) => tracing::warn!(%error, "the journal keeps posts that were heeded"),
+        }
+    }
+}
+
+impl Mail {
+    fn take(&mut self, start: &Start, run: &Run, posted: Vec<Posted>) {
+        let cancels = posted.iter().any(|posted| posted.post == Post::Cancel);
+        // When no run is open, nobody is left who could be stopped.
+        self.cancels = cancels && matches!(start.begin, Begin::Resume { .. }) && run.is_open();
+        for Posted { no, post } in posted {
+            match post {
+                Post::Message { lane, content } => match unfit(&content) {
+                    Some(why) => self.warn(format!("post {no} is passed over: {why}")),
+                    None if start.session.queues().push_posted(no, lane, &content, cancels) => {}
+                    // The lane is full: the rest is heard when it is not.
+                    None => return,
+                },
+                Post::Answer { pause, answer } => self.answer(start, run, Answered { pause, answer }),
+                Post::Cancel => {}
+            }
+            self.upto = Some(no);
+        }
+    }
+
+    /// An answer counts if the run waits for it, and nobody gave another one.
+    fn answer(&mut self, start: &Start, run: &Run, answered: Answered) {
+        if matches!(start.begin, Begin::Cancel) || self.cancels {
+            return;
+        }
+        let pause = run.pauses().find(|pause| pause.id == answered.pause);
+        let is_given = self.answers.iter().any(|given| given.pause == answered.pause);
+        match pause.filter(|_| matches!(start.begin, Begin::Resume { .. }) && !is_given) {
+            None => self.warn(unheard(&answered.pause)),
+            Some(pause) => match answered.answer.fits(&pause.ask) {
+                Ok(()) => self.answers.push(answered),
+                Err(error) => self.warn(format!("a posted answer to {} is passed over: {error}", pause.id)),
+            },
+        }
+    }
+
+    fn warn(&mut self, message: String) {
+        self.warnings.push(Warning::new(WarningKind::Degraded, message));
+    }
+}
+
+impl Stage<'_> {
+    /// The first records of the drive with what was posted, and the word that it was heeded.
+    pub(super) fn with_mail(&self, mut records: Vec<Record>) -> Vec<Record> {
+        if let Some(post) = self.mail.upto {
+            records.extend(self.start.session.queues().hear());
+            records.push(Record::Heeded { post });
+        }
+        records
+    }
+
+    /// Lets the port hear what is posted from now on.
+    pub(super) fn attend(&mut self) {
+        if self.start.setup.within.is_some() {
+            return;
+        }
+        let session = &self.start.session;
+        let heeded = self.core.run.heeded().max(self.mail.upto.unwrap_or_default());
+        if let Some(port) = &mut self.port {
+            port.attend(session.journal(), session.id(), heeded, &self.core.run);
+        }
+    }
+}
