@@ -223,7 +223,8 @@ pub trait Log: Send + fmt::Debug {
         Ok(())
     }
 
-    /// The posts up to this one are in the log, and need not be kept.
+    /// The posts up to this one are in the log, and need not be kept; the next one gets a higher number, also in a log
+    /// that was copied from another.
     ///
     /// # Errors
     /// `Io`; nothing is lost.

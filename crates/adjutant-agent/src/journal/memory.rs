@@ -256,7 +256,9 @@ impl Log for MemoryLog {
     }
 
     async fn heeded(&mut self, upto: PostNo) -> Result<(), JournalError> {
-        self.kept()?.posts.retain(|posted| posted.no > upto);
+        let mut kept = self.kept()?;
+        kept.posts.retain(|posted| posted.no > upto);
+        kept.newest_post.send_if_modified(|newest| std::mem::replace(newest, upto.max(*newest)) < upto);
         Ok(())
     }
 }
