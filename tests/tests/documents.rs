@@ -3,12 +3,13 @@
 use std::path::{Path, PathBuf};
 
 /// Document, and the folder that its links start from.
-const DOCUMENTS: [(&str, &str); 9] = [
+const DOCUMENTS: [(&str, &str); 10] = [
     ("README.md", ""),
     ("ARCHITECTURE.md", ""),
     ("CHANGELOG.md", ""),
     ("docs/agents.md", "docs"),
     ("docs/events.md", "docs"),
+    ("docs/memory.md", "docs"),
     ("docs/providers.md", "docs"),
     ("docs/models.md", "docs"),
     ("docs/sessions.md", "docs"),

@@ -150,6 +150,17 @@ fn compaction_keeps_a_long_run_in_a_small_window_when_it_runs() {
 }
 
 #[test]
+fn memory_serves_a_later_session_when_it_runs() {
+    let text = printed(env!("CARGO_BIN_EXE_example-memory"), &[]);
+    let lines: Vec<&str> = text.lines().collect();
+    let known = ["  * The user has a dog named Rex.", "  * The user lives in Lisbon, and lived in Graz before."];
+    let at = lines.iter().position(|line| *line == "after the second session:").expect("there was a second session");
+    assert_eq!(lines[at + 1..at + 3], known);
+    assert_eq!(lines[at + 3], "memory: 2 facts recalled");
+    assert_eq!(lines[lines.len() - 2..], ["forgotten: true", "spent on it: something"]);
+}
+
+#[test]
 fn toolbox_names_the_crates_when_it_looks_into_this_workspace() {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
     let text = printed(env!("CARGO_BIN_EXE_example-toolbox"), &[root]);

@@ -53,6 +53,7 @@ mod report;
 mod run;
 mod running;
 mod scope;
+pub mod search;
 pub mod sections;
 mod session;
 pub mod sessions;

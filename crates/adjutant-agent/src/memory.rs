@@ -1,6 +1,20 @@
 //! What was learned, kept beyond a session: facts of owners, which only their owner's agents see.
 
+mod background;
+mod check;
+mod decide;
 mod error;
+mod extract;
+mod fuse;
+mod ids;
+mod in_memory;
+mod learning;
+mod memories;
+mod meter;
+mod part;
+mod recall;
+mod tools;
+mod words;
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
@@ -9,7 +23,15 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use check::check_metadata;
 pub use error::{MemoryError, MemoryErrorKind};
+pub use extract::{Learned, MAX_LEARNED, MAX_LEARNED_BYTES};
+pub use fuse::Remembered;
+pub use in_memory::InMemory;
+pub use learning::{Extraction, Learning};
+pub use memories::{MAX_REMEMBERED, Memories};
+pub use meter::Spent;
+pub use recall::Recall;
 
 /// The most bytes that the text of a fact may have.
 pub const MAX_FACT_BYTES: usize = 16 * 1024;
@@ -152,6 +174,45 @@ pub trait Memory: Send + Sync + fmt::Debug {
     /// # Errors
     /// `Io`.
     async fn mark(&self, owner: &OwnerId, source: &str, from: u64, to: u64) -> Result<bool, MemoryError>;
+}
+
+#[async_trait]
+impl<M: Memory + ?Sized> Memory for Arc<M> {
+    async fn add(&self, owner: &OwnerId, facts: Vec<NewFact>) -> Result<(), MemoryError> {
+        (**self).add(owner, facts).await
+    }
+
+    async fn get(&self, owner: &OwnerId, id: &FactId) -> Result<Option<Fact>, MemoryError> {
+        (**self).get(owner, id).await
+    }
+
+    async fn update(&self, owner: &OwnerId, id: &FactId, change: FactChange) -> Result<Fact, MemoryError> {
+        (**self).update(owner, id, change).await
+    }
+
+    async fn delete(&self, owner: &OwnerId, id: &FactId) -> Result<(), MemoryError> {
+        (**self).delete(owner, id).await
+    }
+
+    async fn list(&self, owner: &OwnerId, after: Option<&FactId>, limit: usize) -> Result<Vec<Fact>, MemoryError> {
+        (**self).list(owner, after, limit).await
+    }
+
+    async fn by_words(&self, owner: &OwnerId, query: &str, limit: usize) -> Result<Vec<Found>, MemoryError> {
+        (**self).by_words(owner, query, limit).await
+    }
+
+    async fn by_vector(&self, owner: &OwnerId, vector: &Vector, limit: usize) -> Result<Vec<Found>, MemoryError> {
+        (**self).by_vector(owner, vector, limit).await
+    }
+
+    async fn marked(&self, owner: &OwnerId, source: &str) -> Result<u64, MemoryError> {
+        (**self).marked(owner, source).await
+    }
+
+    async fn mark(&self, owner: &OwnerId, source: &str, from: u64, to: u64) -> Result<bool, MemoryError> {
+        (**self).mark(owner, source, from, to).await
+    }
 }
 
 impl Fact {

@@ -1,5 +1,6 @@
 //! Middleware: wraps a drive, from the first hook of a run to its last.
 
+mod desk;
 mod function;
 mod input_guardrail;
 mod logger;
@@ -16,6 +17,7 @@ use adjutant_llm::Entry;
 use adjutant_tool::{Cancel, Identity};
 use async_trait::async_trait;
 
+pub(crate) use desk::Desk;
 pub use function::{BoxDrive, FnMiddleware, middleware_fn};
 pub use input_guardrail::InputGuardrail;
 pub use logger::Logger;
@@ -65,6 +67,7 @@ pub struct DriveContext {
     pub stopper: Stopper,
     /// The wish to stop the run.
     pub cancel: Cancel,
+    pub(crate) desk: Arc<Desk>,
 }
 
 /// The rest of the chain: the middleware inside, and the drive itself.

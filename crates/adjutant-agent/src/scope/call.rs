@@ -119,7 +119,8 @@ impl CallScope {
     pub(crate) fn put(self: &Arc<Self>, builder: CallContextBuilder, cancel: &Cancel) -> CallContextBuilder {
         // A body is entered once.
         let _ = self.cancel.set(cancel.clone());
-        let builder = builder.put::<dyn Spawn>(Arc::clone(self) as Arc<dyn Spawn>);
+        let builder =
+            builder.put::<dyn Spawn>(Arc::clone(self) as Arc<dyn Spawn>).put(Arc::new(self.writer.name().clone()));
         match self.tools.get() {
             Some(tools) => builder.put::<Toolset>(Arc::new(tools.clone())),
             None => builder,

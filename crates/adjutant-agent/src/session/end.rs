@@ -19,7 +19,7 @@ use crate::{
     TurnNo,
     error::chain,
     mailbox::Mailbox,
-    middleware::{Judge, panicked},
+    middleware::{Desk, Judge, panicked},
     running::{Begin, Start},
 };
 
@@ -31,18 +31,22 @@ impl Stage<'_> {
             Begin::Run { prompts, .. } => prompts.as_slice().into(),
             Begin::Resume { .. } | Begin::Cancel => Arc::from([]),
         };
+        let desk = Arc::new(Desk::new(&setup.model, self.core.run.history()));
+        self.desk = Some(Arc::clone(&desk));
         let cx = DriveContext {
             who: Arc::clone(&setup.who),
             log: self.start.session.id().clone(),
             prompts: Arc::clone(&prompts),
             stopper: Stopper { inbox: Arc::clone(self.inbox) },
             cancel: self.inbox.stop(),
+            desk: Arc::clone(&desk),
         };
         let (judge, impatience) = (Judge::default(), self.impatience());
         let last = Box::new(|cx: DriveContext| {
             let driven: crate::middleware::Last<'_> = Box::pin(async move {
                 self.prompts = Some(cx.prompts).filter(|given| !Arc::ptr_eq(given, &prompts));
                 self.perform().await;
+                desk.show(self.core.run.history());
                 self.result()
             });
             driven
@@ -141,6 +145,18 @@ impl Stage<'_> {
                 let by = self.wish().unwrap_or(CancelBy::Shutdown);
                 self.never(Never::Cancelled(by)).await
             }
+        }
+    }
+
+    /// Records and tells what the middleware has left.
+    pub(super) async fn clear_desk(&mut self) {
+        let (billed, warnings) = self.desk.take().map(|desk| desk.take()).unwrap_or_default();
+        if self.error.is_some() || !self.has_begun() {
+            return;
+        }
+        self.untold.extend(warnings);
+        if !billed.is_empty() || !self.untold.is_empty() {
+            self.error = self.commit(billed).await.err();
         }
     }
 

@@ -92,6 +92,9 @@ impl Core {
                 if let Some(judged) = left {
                     Box::pin(stage.overrule(judged)).await;
                 }
+                if stage.desk.is_some() {
+                    Box::pin(stage.clear_desk()).await;
+                }
                 stage.end().await
             }
             Err(error) => {

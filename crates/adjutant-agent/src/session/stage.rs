@@ -14,6 +14,7 @@ use crate::{
     drive,
     inbox::Inbox,
     mailbox::Mailbox,
+    middleware::Desk,
     running::{Begin, Start},
     writer::Writer,
 };
@@ -42,6 +43,8 @@ pub(super) struct Stage<'s> {
     pub(super) untold: Vec<Warning>,
     /// What was posted before.
     pub(super) mail: Mail,
+    /// What its middleware looks at and writes on, if there is any.
+    pub(super) desk: Option<Arc<Desk>>,
     /// What keeps the run from being recorded.
     pub(super) error: Option<Error>,
 }
@@ -79,6 +82,7 @@ impl<'s> Stage<'s> {
             inside: Arc::default(),
             untold: Vec::new(),
             mail: Mail::default(),
+            desk: None,
             error: None,
         }
     }

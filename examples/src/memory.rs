@@ -1,0 +1,1 @@
+//! The code blocks of `docs/memory.md`, compiled by the doc tests.
