@@ -1,1 +1,7 @@
 //! Where sessions, boards, notes and memories are kept: JSON lines, SQLite, PostgreSQL.
+
+#[cfg(feature = "sqlite")]
+mod sqlite;
+
+#[cfg(feature = "sqlite")]
+pub use sqlite::{Sqlite, SqliteJournal, SqliteMemory, SqliteShelf};

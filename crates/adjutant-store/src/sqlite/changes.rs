@@ -1,0 +1,170 @@
+//! Who is told of new posts and values: at once of those of this program, soon of those of others.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    thread,
+    time::Duration,
+};
+
+use rusqlite::Connection;
+use tokio::sync::watch;
+
+use super::{fault::Fault, schema};
+
+/// How long a change of another program goes unseen at most, about.
+pub(super) const POLL: Duration = Duration::from_millis(100);
+
+/// What can be watched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Topic {
+    Posts,
+    Shelves,
+}
+
+/// Tells of changes.
+#[derive(Debug)]
+pub(super) struct Changes {
+    posts: watch::Sender<()>,
+    shelves: watch::Sender<()>,
+    /// None in memory, where nobody else writes.
+    path: Option<PathBuf>,
+    watching: Mutex<Watching>,
+}
+
+/// Whether other programs are watched, and for how many.
+#[derive(Debug, Default)]
+struct Watching {
+    listeners: usize,
+    is_running: bool,
+}
+
+/// Hears of changes; others are watched as long as there is one.
+#[derive(Debug)]
+pub(super) struct Listener {
+    told: watch::Receiver<()>,
+    changes: Arc<Changes>,
+}
+
+/// How far others have come.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+struct Seen {
+    posts: i64,
+    shelves: i64,
+}
+
+impl Changes {
+    /// Changes of the database in this file.
+    pub(super) fn of(path: Option<PathBuf>) -> Self {
+        Self { posts: watch::Sender::new(()), shelves: watch::Sender::new(()), path, watching: Mutex::default() }
+    }
+
+    /// Something has changed.
+    pub(super) fn tell(&self, topic: Topic) {
+        self.topic(topic).send_replace(());
+    }
+
+    /// Hears of what changes from now on.
+    pub(super) fn listen(self: &Arc<Self>, topic: Topic) -> Listener {
+        let told = self.topic(topic).subscribe();
+        let mut watching = self.watching();
+        watching.listeners += 1;
+        if let Some(path) = self.path.clone().filter(|_| !watching.is_running) {
+            let changes = Arc::clone(self);
+            let started = thread::Builder::new().name("sqlite-watcher".into()).spawn(move || changes.watch(&path));
+            watching.is_running = started.is_ok();
+            if let Err(error) = started {
+                tracing::warn!(%error, "cannot watch a database for changes of other programs");
+            }
+        }
+        drop(watching);
+        Listener { told, changes: Arc::clone(self) }
+    }
+
+    /// Looks for what other programs change, until nobody listens.
+    fn watch(&self, path: &Path) {
+        let (mut db, mut seen, mut is_failing) = (None, None, false);
+        while self.goes_on() {
+            match look(&mut db, path) {
+                Ok(None) => {}
+                Ok(Some(now)) => {
+                    // Before the first look something may have happened that nobody was told of.
+                    let before: Option<Seen> = seen.replace(now);
+                    if before.is_none_or(|before| before.posts != now.posts) {
+                        self.tell(Topic::Posts);
+                    }
+                    if before.is_none_or(|before| before.shelves != now.shelves) {
+                        self.tell(Topic::Shelves);
+                    }
+                    is_failing = false;
+                }
+                Err(fault) => {
+                    if !is_failing {
+                        tracing::warn!(?fault, "cannot look for changes of other programs");
+                    }
+                    (db, is_failing) = (None, true);
+                }
+            }
+            thread::park_timeout(POLL);
+        }
+    }
+
+    fn goes_on(&self) -> bool {
+        let mut watching = self.watching();
+        watching.is_running = watching.listeners > 0;
+        watching.is_running
+    }
+
+    fn topic(&self, topic: Topic) -> &watch::Sender<()> {
+        match topic {
+            Topic::Posts => &self.posts,
+            Topic::Shelves => &self.shelves,
+        }
+    }
+
+    fn watching(&self) -> MutexGuard<'_, Watching> {
+        self.watching.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Listener {
+    /// What changes before this is known to who listens.
+    pub(super) fn looks(&mut self) {
+        self.told.mark_unchanged();
+    }
+
+    /// Waits for a change after the last look.
+    pub(super) async fn changed(&mut self) {
+        // The sender lives as long as the listener.
+        let _ = self.told.changed().await;
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.changes.watching().listeners -= 1;
+    }
+}
+
+/// How far things are, if anybody has committed since the last look.
+fn look(known: &mut Option<(Connection, i64)>, path: &Path) -> Result<Option<Seen>, Fault> {
+    let version = |db: &Connection| db.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get::<_, i64>(0));
+    if let Some((db, before)) = known {
+        let now = version(db)?;
+        if now == *before {
+            return Ok(None);
+        }
+        *before = now;
+        return Ok(Some(seen(db)?));
+    }
+    let db = schema::reader(path)?;
+    let (now, seen) = (version(&db)?, seen(&db)?);
+    *known = Some((db, now));
+    Ok(Some(seen))
+}
+
+fn seen(db: &Connection) -> rusqlite::Result<Seen> {
+    let sql = "SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'posts'), 0), \
+               (SELECT coalesce(sum(newest), 0) FROM shelves)";
+    db.prepare_cached(sql)?.query_row([], |row| Ok(Seen { posts: row.get(0)?, shelves: row.get(1)? }))
+}

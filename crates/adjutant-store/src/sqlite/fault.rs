@@ -1,0 +1,157 @@
+//! What goes wrong below the three traits, before it becomes the error of one of them.
+
+use std::{io, sync::Arc};
+
+use adjutant_agent::{
+    JournalError, JournalErrorKind,
+    memory::{MemoryError, MemoryErrorKind},
+    shelf::{ShelfError, ShelfErrorKind},
+};
+use rusqlite::ErrorCode;
+
+/// What went wrong.
+#[derive(Debug, Clone)]
+pub(super) enum Fault {
+    Sqlite(Arc<rusqlite::Error>),
+    File(Arc<io::Error>),
+    /// What is stored is not what was written.
+    Corrupt(String),
+    /// The request cannot be met.
+    Invalid(String),
+    /// A newer program wrote the database.
+    Version(String),
+    /// The thread that should have answered is gone.
+    Gone,
+    Journal(JournalError),
+    Shelf(ShelfError),
+    Memory(MemoryError),
+}
+
+/// What a caller can do about it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sort {
+    Corrupt,
+    Invalid,
+    Version,
+    Io,
+}
+
+impl Fault {
+    /// The error of a journal, which attempted this.
+    pub(super) fn journal(self, attempt: impl FnOnce() -> String) -> JournalError {
+        let kind = match self.sort() {
+            Sort::Corrupt => JournalErrorKind::Corrupt,
+            Sort::Invalid => JournalErrorKind::Invalid,
+            Sort::Version => JournalErrorKind::Version,
+            Sort::Io => JournalErrorKind::Io,
+        };
+        if let Self::Journal(error) = self {
+            return error;
+        }
+        let error = JournalError::new(kind, self.message(attempt));
+        match self {
+            Self::Sqlite(source) => error.with_source(source),
+            Self::File(source) => error.with_source(source),
+            _ => error,
+        }
+    }
+
+    /// The error of a shelf, which attempted this.
+    pub(super) fn shelf(self, attempt: impl FnOnce() -> String) -> ShelfError {
+        let kind = match self.sort() {
+            Sort::Corrupt | Sort::Version => ShelfErrorKind::Corrupt,
+            Sort::Invalid => ShelfErrorKind::Invalid,
+            Sort::Io => ShelfErrorKind::Io,
+        };
+        if let Self::Shelf(error) = self {
+            return error;
+        }
+        let error = ShelfError::new(kind, self.message(attempt));
+        match self {
+            Self::Sqlite(source) => error.with_source(source),
+            Self::File(source) => error.with_source(source),
+            _ => error,
+        }
+    }
+
+    /// The error of a memory, which attempted this.
+    pub(super) fn memory(self, attempt: impl FnOnce() -> String) -> MemoryError {
+        let kind = match self.sort() {
+            Sort::Corrupt | Sort::Version => MemoryErrorKind::Corrupt,
+            Sort::Invalid => MemoryErrorKind::Invalid,
+            Sort::Io => MemoryErrorKind::Io,
+        };
+        if let Self::Memory(error) = self {
+            return error;
+        }
+        let error = MemoryError::new(kind, self.message(attempt));
+        match self {
+            Self::Sqlite(source) => error.with_source(source),
+            Self::File(source) => error.with_source(source),
+            _ => error,
+        }
+    }
+
+    fn sort(&self) -> Sort {
+        match self {
+            Self::Sqlite(error) => sort(error),
+            Self::Corrupt(_) => Sort::Corrupt,
+            Self::Invalid(_) => Sort::Invalid,
+            Self::Version(_) => Sort::Version,
+            Self::File(_) | Self::Gone | Self::Journal(_) | Self::Shelf(_) | Self::Memory(_) => Sort::Io,
+        }
+    }
+
+    fn message(&self, attempt: impl FnOnce() -> String) -> String {
+        match self {
+            Self::Corrupt(why) | Self::Invalid(why) | Self::Version(why) => format!("{}: {why}", attempt()),
+            Self::Gone => format!("{}: the database is closed", attempt()),
+            _ => attempt(),
+        }
+    }
+}
+
+fn sort(error: &rusqlite::Error) -> Sort {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => return Sort::Corrupt,
+        Some(ErrorCode::TooBig) => return Sort::Invalid,
+        _ => {}
+    }
+    match error {
+        rusqlite::Error::FromSqlConversionFailure(..)
+        | rusqlite::Error::IntegralValueOutOfRange(..)
+        | rusqlite::Error::Utf8Error(..)
+        | rusqlite::Error::InvalidColumnType(..) => Sort::Corrupt,
+        _ => Sort::Io,
+    }
+}
+
+impl From<rusqlite::Error> for Fault {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sqlite(Arc::new(error))
+    }
+}
+
+impl From<io::Error> for Fault {
+    fn from(error: io::Error) -> Self {
+        Self::File(Arc::new(error))
+    }
+}
+
+impl From<JournalError> for Fault {
+    fn from(error: JournalError) -> Self {
+        Self::Journal(error)
+    }
+}
+
+impl From<ShelfError> for Fault {
+    fn from(error: ShelfError) -> Self {
+        Self::Shelf(error)
+    }
+}
+
+impl From<MemoryError> for Fault {
+    fn from(error: MemoryError) -> Self {
+        Self::Memory(error)
+    }
+}

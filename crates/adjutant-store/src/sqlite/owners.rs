@@ -1,0 +1,140 @@
+//! Which owners are alive. Each open database is an instance with a locked file; a lock goes with its program.
+
+use std::{
+    collections::{HashMap, HashSet},
+    fs::{self, File, OpenOptions, TryLockError},
+    io::ErrorKind,
+    path::{Path, PathBuf},
+    sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak},
+};
+
+use rusqlite::Connection;
+use uuid::Uuid;
+
+use super::fault::Fault;
+
+/// An ownership of a log: the key of the log, and the epoch.
+pub(super) type Tenure = (i64, i64);
+
+/// The ownerships whose values live.
+type Live = Mutex<HashSet<Tenure>>;
+
+/// The instances of this program: of them it is known at once which logs they have.
+static HERE: LazyLock<Mutex<HashMap<String, Weak<Live>>>> = LazyLock::new(Mutex::default);
+
+/// What one open database owns, and who else is alive.
+#[derive(Debug)]
+pub(super) struct Owners {
+    instance: String,
+    /// None in memory, where there are no others.
+    folder: Option<PathBuf>,
+    live: Arc<Live>,
+    /// Locked as long as the instance lives; there is none before it owns a log.
+    file: Mutex<Option<File>>,
+}
+
+impl Owners {
+    /// A new instance of the database in this file.
+    pub(super) fn beside(path: Option<&Path>) -> Self {
+        let folder = path.map(|path| {
+            let mut folder = path.as_os_str().to_owned();
+            folder.push("-owners");
+            PathBuf::from(folder)
+        });
+        let (instance, live) = (Uuid::new_v4().as_simple().to_string(), Arc::<Live>::default());
+        lock(&HERE).insert(instance.clone(), Arc::downgrade(&live));
+        Self { instance, folder, live, file: Mutex::default() }
+    }
+
+    /// The name of the instance.
+    pub(super) fn instance(&self) -> &str {
+        &self.instance
+    }
+
+    /// From now on the ownership counts as alive.
+    pub(super) fn hold(&self, tenure: Tenure) {
+        lock(&self.live).insert(tenure);
+    }
+
+    /// The ownership is over.
+    pub(super) fn let_go(&self, tenure: Tenure) {
+        lock(&self.live).remove(&tenure);
+    }
+
+    /// Whether an instance is there and has the log.
+    pub(super) fn is_alive(&self, instance: &str, tenure: Tenure) -> Result<bool, Fault> {
+        if let Some(live) = lock(&HERE).get(instance) {
+            return Ok(live.upgrade().is_some_and(|live| lock(&live).contains(&tenure)));
+        }
+        match &self.folder {
+            Some(folder) => Ok(is_locked(&file_of(folder, instance))?),
+            None => Ok(false),
+        }
+    }
+
+    /// Makes and locks the file of this instance, and clears away what dead ones left behind.
+    ///
+    /// Must be called in a transaction that writes: it keeps others out, so no file is taken for dead before it is locked.
+    pub(super) fn enroll(&self, db: &Connection) -> Result<(), Fault> {
+        let mut file = lock(&self.file);
+        let Some(folder) = self.folder.as_deref().filter(|_| file.is_none()) else { return Ok(()) };
+        fs::create_dir_all(folder)?;
+        bury(folder, db)?;
+        let own = OpenOptions::new().write(true).create_new(true).open(file_of(folder, &self.instance))?;
+        own.lock()?;
+        *file = Some(own);
+        Ok(())
+    }
+}
+
+impl Drop for Owners {
+    fn drop(&mut self) {
+        lock(&HERE).remove(&self.instance);
+        if let (Some(folder), Some(file)) = (&self.folder, lock(&self.file).take()) {
+            // What cannot be removed now is found dead by the next one.
+            let _ = fs::remove_file(file_of(folder, &self.instance));
+            drop(file);
+        }
+    }
+}
+
+fn file_of(folder: &Path, instance: &str) -> PathBuf {
+    folder.join(format!("{instance}.lock"))
+}
+
+/// Frees the logs of dead instances and removes their files.
+fn bury(folder: &Path, db: &Connection) -> Result<(), Fault> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        let is_lock = path.extension().is_some_and(|extension| extension == "lock");
+        let instance = path.file_stem().and_then(|stem| stem.to_str()).filter(|_| is_lock);
+        let Some(instance) = instance else { continue };
+        if is_locked(&path)? {
+            continue;
+        }
+        db.execute("UPDATE logs SET owner = NULL, instance = NULL WHERE instance = ?1", [instance])?;
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error.into()),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Whether a living program has the file. Those who ask share their lock, so they do not take each other for the owner.
+fn is_locked(path: &Path) -> std::io::Result<bool> {
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(error),
+    };
+    match file.try_lock_shared() {
+        Ok(()) => Ok(false),
+        Err(TryLockError::WouldBlock) => Ok(true),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

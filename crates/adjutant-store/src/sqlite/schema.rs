@@ -1,0 +1,121 @@
+//! Connections, and the tables that they find: an older database is brought up to date, a newer one refused.
+
+use std::{
+    path::{Path, PathBuf},
+    thread,
+    time::Duration,
+};
+
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+
+use super::fault::Fault;
+
+/// What makes each version of the tables of the one before.
+const STEPS: [&str; 1] = [include_str!("schema/1.sql")];
+/// Marks a database as ours: "ADJT".
+const APPLICATION: i64 = 0x4144_4a54;
+/// How long a connection waits for another program that writes.
+const BUSY: Duration = Duration::from_secs(10);
+/// To how many bytes the write-ahead log is cut when a large one has been copied.
+const MAX_WAL_BYTES: i64 = 64 * 1024 * 1024;
+/// How many statements a connection keeps ready.
+const STATEMENTS: usize = 128;
+
+/// Where a database is.
+#[derive(Debug)]
+pub(super) enum Place {
+    File(PathBuf),
+    Memory,
+}
+
+impl Place {
+    /// A file by any path; none is special.
+    pub(super) fn file(path: &Path) -> Result<Self, Fault> {
+        Ok(Self::File(std::path::absolute(path)?))
+    }
+}
+
+/// Opens a database to write, and brings it up to date.
+pub(super) fn open(place: &Place) -> Result<Connection, Fault> {
+    let mut db = match place {
+        Place::File(path) => {
+            let how = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
+            Connection::open_with_flags(path, how | OpenFlags::SQLITE_OPEN_NO_MUTEX)?
+        }
+        Place::Memory => Connection::open_in_memory()?,
+    };
+    prepare(&db)?;
+    check(&db)?;
+    if let Place::File(_) = place {
+        to_wal(&db)?;
+    }
+    // Where a flush of the system's own does not reach the disk, SQLite knows a stronger one.
+    db.pragma_update(None, "fullfsync", true)?;
+    db.pragma_update(None, "journal_size_limit", MAX_WAL_BYTES)?;
+    migrate(&mut db)?;
+    Ok(db)
+}
+
+/// Opens a database file to read.
+pub(super) fn reader(path: &Path) -> Result<Connection, Fault> {
+    let how = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let db = Connection::open_with_flags(path, how)?;
+    prepare(&db)?;
+    Ok(db)
+}
+
+fn prepare(db: &Connection) -> rusqlite::Result<()> {
+    db.busy_timeout(BUSY)?;
+    db.set_prepared_statement_cache_capacity(STATEMENTS);
+    Ok(())
+}
+
+/// Refuses what another program, or a newer one of ours, has made; its version.
+fn check(db: &Connection) -> Result<usize, Fault> {
+    let pragma = |name| db.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+    let (application, version) = (pragma("application_id")?, pragma("user_version")?);
+    let tables: i64 = db.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    if application != APPLICATION && tables + application + version != 0 {
+        return Err(Fault::Invalid("it is the database of another program".into()));
+    }
+    match usize::try_from(version) {
+        Ok(version) if version <= STEPS.len() => Ok(version),
+        _ => Err(Fault::Version(format!("it has version {version}; this program reads up to {}", STEPS.len()))),
+    }
+}
+
+/// Readers go on beside the writer from now on, whichever program they are in.
+fn to_wal(db: &Connection) -> Result<(), Fault> {
+    let set = || db.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get::<_, String>(0));
+    let mut mode = set();
+    // Of several programs that make one file only one can change the mode; SQLite tells the others at once.
+    for _ in 0..100 {
+        match &mode {
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => {
+                thread::sleep(Duration::from_millis(20));
+                mode = set();
+            }
+            _ => break,
+        }
+    }
+    match mode?.as_str() {
+        "wal" => Ok(()),
+        other => Err(Fault::Invalid(format!("its file system allows only the journal mode {other:?}"))),
+    }
+}
+
+fn migrate(db: &mut Connection) -> Result<(), Fault> {
+    if check(db)? == STEPS.len() {
+        return Ok(());
+    }
+    let transaction = db.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+    // Another program may have been faster.
+    let version = check(&transaction)?;
+    for step in STEPS.iter().skip(version) {
+        transaction.execute_batch(step)?;
+    }
+    transaction.pragma_update(None, "application_id", APPLICATION)?;
+    transaction.pragma_update(None, "user_version", STEPS.len() as i64)?;
+    transaction.commit()?;
+    Ok(())
+}

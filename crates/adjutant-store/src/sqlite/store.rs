@@ -1,0 +1,112 @@
+//! What journal, shelves and memory share: one writer, a few readers, the owners of logs, and who is told of changes.
+
+use std::{
+    fmt,
+    path::Path,
+    sync::{
+        Arc,
+        mpsc::{self, Sender},
+    },
+    thread,
+};
+
+use adjutant_agent::Flush;
+use rusqlite::Connection;
+use tokio::sync::oneshot;
+
+use super::{
+    changes::Changes,
+    fault::Fault,
+    owners::Owners,
+    readers::Readers,
+    schema::{self, Place},
+    writer::{Job, Order, Request, Writer},
+};
+
+/// An open database.
+pub(super) struct Store {
+    queue: Sender<Box<dyn Job>>,
+    /// None in memory, where the writer reads too.
+    readers: Option<Readers>,
+    pub(super) owners: Arc<Owners>,
+    pub(super) changes: Arc<Changes>,
+}
+
+impl Store {
+    /// Opens a database and starts its writer.
+    pub(super) fn open(place: Place) -> Result<Self, Fault> {
+        let db = schema::open(&place)?;
+        let path = match &place {
+            // Two names of one file must have one folder of owners.
+            Place::File(path) => Some(std::fs::canonicalize(path)?),
+            Place::Memory => None,
+        };
+        let owners = Arc::new(Owners::beside(path.as_deref()));
+        let changes = Arc::new(Changes::of(path.as_deref().map(Path::to_owned)));
+        let (queue, jobs) = mpsc::channel();
+        let writer = Writer { db, changes: Arc::clone(&changes), _owners: Arc::clone(&owners), flush: None };
+        thread::Builder::new().name("sqlite-writer".into()).spawn(move || writer.run(&jobs))?;
+        Ok(Self { queue, readers: path.map(Readers::of), owners, changes })
+    }
+
+    /// Does something in a transaction; all of it or nothing, as far as this work goes.
+    ///
+    /// The work may be done twice if the transaction was lost because of others; it is done though nobody waits any more.
+    pub(super) async fn write<T: Send + 'static>(
+        &self,
+        order: Order,
+        work: impl FnMut(&Connection) -> Result<T, Fault> + Send + 'static,
+    ) -> Result<T, Fault> {
+        self.write_then(order, work, |done| done).await
+    }
+
+    /// Does something in a transaction, and makes the answer of it once it is committed.
+    pub(super) async fn write_then<A: Send + 'static, T: Send + 'static>(
+        &self,
+        order: Order,
+        work: impl FnMut(&Connection) -> Result<A, Fault> + Send + 'static,
+        then: impl FnOnce(A) -> T + Send + 'static,
+    ) -> Result<T, Fault> {
+        let (reply, answer) = oneshot::channel();
+        let request = Request { order, work, done: None, then, reply };
+        self.queue.send(Box::new(request)).map_err(|_| Fault::Gone)?;
+        answer.await.unwrap_or(Err(Fault::Gone))
+    }
+
+    /// Does something some time soon; whether it succeeds is of no consequence.
+    pub(super) fn send(&self, work: impl FnMut(&Connection) -> Result<(), Fault> + Send + 'static) {
+        let (reply, _) = oneshot::channel();
+        let request = Request { order: Order::lazy(), work, done: None, then: |done| done, reply };
+        // Without a writer there is nobody left to whom it matters.
+        let _ = self.queue.send(Box::new(request));
+    }
+
+    /// Reads what is there at one moment.
+    pub(super) async fn read<T: Send + 'static>(
+        &self,
+        work: impl FnMut(&Connection) -> Result<T, Fault> + Send + 'static,
+    ) -> Result<T, Fault> {
+        match &self.readers {
+            Some(readers) => readers.read(work).await,
+            None => self.write(Order::lazy(), work).await,
+        }
+    }
+}
+
+impl Order {
+    /// What survives a crash of the program.
+    pub(super) fn lazy() -> Self {
+        Self { flush: Flush::Lazy, bytes: 0, topic: None }
+    }
+
+    /// What survives a crash of the machine.
+    pub(super) fn now() -> Self {
+        Self { flush: Flush::Now, ..Self::lazy() }
+    }
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Store").field("readers", &self.readers).field("owners", &self.owners).finish_non_exhaustive()
+    }
+}
