@@ -269,7 +269,7 @@ pub enum EventKind {
 /// The fold from records to events: the same for a live run and for a log that is read again.
 ///
 /// Deltas are not in the log, and `RunFinished` is the driver's to say.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Events {
     who: Arc<Identity>,
     run: RunNo,
@@ -310,7 +310,11 @@ impl Events {
     pub(crate) fn learn(&mut self, stamped: &Stamped) {
         self.note(&stamped.record, stamped.at_ms);
         match &stamped.record {
-            Record::Launched { calls } => self.started.extend(calls),
+            Record::Launched { calls } => calls.iter().for_each(|call| self.begin(call)),
+            Record::Returned { call, .. }
+            | Record::Admitted { call, admission: Admission::Refuse { .. } | Admission::Supplied { .. } } => {
+                self.begin(call);
+            }
             Record::Withdrawn { item } => {
                 self.queued.remove(item);
             }
@@ -318,6 +322,12 @@ impl Events {
                 self.queued.remove(item);
             }),
             _ => {}
+        }
+    }
+
+    fn begin(&mut self, call: &CallId) {
+        if self.calls.contains_key(call) {
+            self.started.insert(*call);
         }
     }
 

@@ -214,7 +214,17 @@ pub trait Log: Send + fmt::Debug {
     /// is too large, `Io` if the storage failed: the log may hold the batch then or not, and must be owned again.
     async fn append(&mut self, batch: &[Arc<Stamped>], flush: Flush) -> Result<Head, JournalError>;
 
+    /// How many records are worth a fold that is kept beside the log; `None` if a fold would save nothing.
+    ///
+    /// At least so many, and at least a quarter of the log, lie between two folds: they cost a log the same for each
+    /// record however long it is.
+    fn keeps(&self) -> Option<u64> {
+        None
+    }
+
     /// Keeps a fold of the first records beside the log, in place of the one before.
+    ///
+    /// It is asked for between two drives, and only as [`keeps`](Log::keeps) says; a fold has at most 64 MiB.
     ///
     /// # Errors
     /// `Fenced`, `Io`; nothing is lost but time.

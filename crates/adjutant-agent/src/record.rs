@@ -19,6 +19,7 @@ pub use config::{Config, Difference};
 pub use heard::HeardPart;
 pub use parts::{Change, Lane, Memo, Report, Revised};
 pub use stamped::Stamped;
+pub(crate) use stamped::depth;
 
 use crate::{ActId, Answered, CancelBy, Failure, Limit, Limits, Outcome, Pause, PauseId, PostNo, RunNo, TurnNo};
 

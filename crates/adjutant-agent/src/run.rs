@@ -4,6 +4,7 @@ mod ahead;
 mod decide;
 mod evolve;
 mod explain;
+mod frozen;
 mod pauses;
 mod sight;
 mod texts;
@@ -31,6 +32,7 @@ use crate::{
 
 pub(crate) use ahead::{Ahead, Closed, Tail};
 pub use explain::{Fate, Redo, Rerun};
+pub(crate) use frozen::Frozen;
 pub(crate) use pauses::{Known, KnownState};
 pub(crate) use sight::Sight;
 

@@ -23,7 +23,7 @@ pub use child::{Child, ChildRun};
 pub use delegate::agent_tool;
 pub use factory::{AgentFactory, Member, MemberRun};
 pub(crate) use standstill::Standstill;
-pub(crate) use threads::Threads;
+pub(crate) use threads::{Threads, Told};
 pub(crate) use within::{Tally, Within};
 
 /// Opens agents under a call; a tool gets it from its context, with `cx.get::<dyn Spawn>()`.

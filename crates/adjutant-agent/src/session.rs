@@ -6,6 +6,8 @@ mod child;
 mod describe;
 mod end;
 mod entries;
+mod fold;
+mod folded;
 mod instruct;
 mod live;
 mod mail;
@@ -22,17 +24,19 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use adjutant_llm::{Entry, ThreadId, Transcript};
-use futures_util::StreamExt;
+use adjutant_llm::{Entry, Transcript};
+use adjutant_tool::Identity;
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
 pub(crate) use entries::append;
 pub(crate) use open::look;
 pub(crate) use perform::perform;
 
+use fold::Fold;
+
 use crate::{
-    Error, Events, Journal, JournalErrorKind, LogId, Owner, Pause, PostNo, Run, Seq, Stopper, listener::Listeners,
-    queue::Queues, snapshot::Seen, writer::Writer,
+    Error, Events, Journal, JournalError, JournalErrorKind, LogId, Owner, Pause, PostNo, Run, Seq, Stopper,
+    listener::Listeners, queue::Queues, snapshot::Seen, writer::Writer,
 };
 
 /// One session; shared by the clones of an agent.
@@ -64,6 +68,8 @@ pub(crate) struct Core {
     events: Option<Events>,
     /// The newest post that the journal need not keep.
     forgotten: PostNo,
+    /// The newest record of the fold that is kept beside the log.
+    kept: Seq,
 }
 
 /// The right to run in a session: at once, or when a run that was left behind has closed its turn.
@@ -147,24 +153,18 @@ impl Session {
     ///
     /// # Errors
     /// `Journal` if the log cannot be read, `Defect` if it does not fold.
-    pub(crate) async fn look(&self, thread: &ThreadId) -> Result<Run, Error> {
+    pub(crate) async fn look(&self, who: &Arc<Identity>) -> Result<Run, Error> {
         if let Ok(core) = self.core.try_lock()
             && core.log.is_some()
         {
             return Ok(core.run.clone());
         }
-        let mut run = Run::new();
-        let mut records = self.journal.read(&self.id, Seq(0));
-        while let Some(stamped) = records.next().await {
-            match stamped {
-                Ok(stamped) if stamped.thread == *thread => run.apply(&stamped)?,
-                Ok(_) => {}
-                // A session that never ran has no log yet.
-                Err(error) if error.kind() == JournalErrorKind::Missing => break,
-                Err(error) => return Err(error.into()),
-            }
+        match Fold::of(self, who, Seq(u64::MAX), None).await {
+            Ok(fold) => Ok(fold.run),
+            // A session that never ran has no log yet.
+            Err(error) if is_missing(&error) => Ok(Run::new()),
+            Err(error) => Err(error),
         }
-        Ok(run)
     }
 
     /// What the session waits for, as of the newest drive that ended.
@@ -197,6 +197,11 @@ impl Claim {
             Claim::Soon(core) => core.await,
         }
     }
+}
+
+fn is_missing(error: &Error) -> bool {
+    let journal = std::error::Error::source(error).and_then(|source| source.downcast_ref::<JournalError>());
+    journal.is_some_and(|error| error.kind() == JournalErrorKind::Missing)
 }
 
 impl Drop for Session {

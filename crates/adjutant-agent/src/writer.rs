@@ -12,8 +12,8 @@ use std::{
 use tokio::sync::{Mutex as AsyncMutex, oneshot};
 
 use crate::{
-    Durability, Error, Flush, JournalError, JournalErrorKind, Log, LogId, PostNo, Record, Seq, Stamped, port::Feed,
-    scope::Threads,
+    Durability, Error, Flush, Folded, JournalError, JournalErrorKind, Log, LogId, PostNo, Record, Seq, Stamped,
+    port::Feed, scope::Threads,
 };
 
 /// How many records wait at most to be saved as a group.
@@ -124,6 +124,22 @@ impl Writer {
         match &mut state.log {
             Some(log) if saved => log.heeded(upto).await,
             _ => Ok(()),
+        }
+    }
+
+    /// The newest record, and how many records are worth a fold, if everything is in a log that keeps folds.
+    pub(crate) async fn keeps(&self) -> Option<(Seq, u64)> {
+        let state = self.shared.state.lock().await;
+        let log = state.log.as_ref().filter(|_| state.unsaved.is_empty() && state.broken.is_none())?;
+        Some((state.seq, log.keeps()?))
+    }
+
+    /// Keeps a fold of all that is in the log.
+    pub(crate) async fn keep(&self, folded: Folded) -> Result<(), JournalError> {
+        let mut state = self.shared.state.lock().await;
+        match state.log.as_mut() {
+            Some(log) => log.keep(folded).await,
+            None => Ok(()),
         }
     }
 

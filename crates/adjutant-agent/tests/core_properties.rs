@@ -12,6 +12,10 @@ mod dripping;
 mod fold;
 #[path = "core_properties/found.rs"]
 mod found;
+#[path = "core_properties/keeping.rs"]
+mod keeping;
+#[path = "core_properties/kept.rs"]
+mod kept;
 #[path = "core_properties/plan.rs"]
 mod plan;
 #[path = "core_properties/session.rs"]
@@ -23,6 +27,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use adjutant_agent::{Agent, Event, Events, Outcome, Stamped};
 use adjutant_llm::{Entry, ModelInfo, Script, ScriptedModel, Usage, model_fn};
+use keeping::Keeping;
 use plan::{Around, Plan};
 use proptest::{prelude::*, test_runner::Config};
 use session::Session;
@@ -131,8 +136,8 @@ fn run<T>(work: impl Future<Output = T>) -> T {
 }
 
 /// The bytes of a session: its records and its events.
-async fn bytes(plan: &Plan) -> (Vec<String>, Vec<Event>) {
-    let mut session = Session::new(plan);
+async fn bytes(plan: &Plan, journal: Keeping) -> (Vec<String>, Vec<Event>) {
+    let mut session = Session::on(plan, journal);
     session.play().await;
     let records = session.records().await;
     let text = |stamped: &Stamped| String::from_utf8(stamped.bytes().expect("a record is JSON").to_vec());
@@ -150,8 +155,20 @@ proptest! {
 
     #[test]
     fn session_is_byte_for_byte_the_same_when_it_is_played_again(plan in plan::plans()) {
-        let (first, second) = (run(bytes(&plan)), run(bytes(&plan)));
+        let (first, second) = (run(bytes(&plan, Keeping::default())), run(bytes(&plan, Keeping::default())));
         prop_assert_eq!(first.0, second.0);
         prop_assert_eq!(first.1, second.1);
+    }
+
+    #[test]
+    fn session_is_byte_for_byte_the_same_when_folds_of_it_are_kept(plan in plan::plans(), every in 1_u64..80) {
+        let (plain, kept) = (run(bytes(&plan, Keeping::default())), run(bytes(&plan, Keeping::every(every))));
+        prop_assert_eq!(plain.0, kept.0);
+        prop_assert_eq!(plain.1, kept.1);
+    }
+
+    #[test]
+    fn session_goes_on_the_same_when_it_is_opened_from_a_kept_fold(plan in plan::plans(), place in 0.0..1.0_f64, end in 0.0..1.0_f64) {
+        run(kept::property(&plan, place, end));
     }
 }

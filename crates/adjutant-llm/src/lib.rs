@@ -25,6 +25,7 @@ mod info;
 mod message;
 mod model;
 mod options;
+mod reading;
 mod request;
 mod schema;
 mod scripted;

@@ -1,6 +1,7 @@
 //! An append-only list of entries whose clones are cheap. What the next request shows of it is a `View`.
 
 mod encodings;
+mod stored;
 mod turn;
 mod view;
 
@@ -24,7 +25,7 @@ const CHUNK: usize = 64;
 const VERSION: u32 = 1;
 
 /// What a conversation is made of.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "entry", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Entry {
@@ -58,7 +59,7 @@ pub struct Custom {
 }
 
 /// An entry with its place.
-#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, PartialEq, Serialize)]
 pub struct Stored {
     /// The entry's id.
     pub id: EntryId,
@@ -160,6 +161,21 @@ impl Transcript {
             let full = std::mem::replace(&mut self.tail, Arc::clone(&NOTHING.1));
             Arc::make_mut(&mut self.sealed).push(full);
         }
+    }
+
+    /// The transcript of these entries, under the ids that they have; the next one gets `next`.
+    ///
+    /// `None` if the ids do not grow, or do not end before `next`.
+    pub fn restored(entries: impl IntoIterator<Item = Arc<Stored>>, next: EntryId) -> Option<Self> {
+        let mut transcript = Self::new();
+        for stored in entries {
+            if stored.id.0 < transcript.next || stored.id >= next {
+                return None;
+            }
+            transcript.push_stored(stored);
+        }
+        transcript.next = next.0;
+        Some(transcript)
     }
 
     /// How many entries there are.
@@ -281,14 +297,7 @@ impl<'de> Deserialize<'de> for Transcript {
                 raw.version
             )));
         }
-        let mut transcript = Transcript::new();
-        for stored in raw.entries {
-            if stored.id.0 < transcript.next || stored.id.0 >= raw.next {
-                return Err(de::Error::custom(format_args!("entry {} of a transcript is out of order", stored.id.0)));
-            }
-            transcript.push_stored(stored);
-        }
-        transcript.next = raw.next;
-        Ok(transcript)
+        Transcript::restored(raw.entries, EntryId(raw.next))
+            .ok_or_else(|| de::Error::custom("an entry of a transcript is out of order"))
     }
 }

@@ -48,7 +48,7 @@ impl Agent {
 
     /// The next request, and what it is made with.
     async fn upcoming(&self, prompts: Vec<Entry>) -> Result<(Arc<Setup>, Sight, Arc<dyn Model>, Request), Error> {
-        let run = self.session.look(&self.setup.who.thread).await?;
+        let run = self.session.look(&self.setup.who).await?;
         let instructed = self.setup.instructed(run.next_run()).await.map_err(|failure| self.never(failure))?;
         let setup = &*instructed;
         let mut sight = run.sight(setup.world.now_ms()).with(prompts);

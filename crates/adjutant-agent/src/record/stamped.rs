@@ -10,6 +10,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use self::attach::Attached;
+pub(crate) use self::attach::depth;
 use super::Record;
 use crate::{Attachment, JournalError, JournalErrorKind, Seq};
 

@@ -8,6 +8,7 @@ use std::{
 
 use adjutant_llm::{CallId, ThreadId};
 use adjutant_tool::Identity;
+use serde::{Deserialize, Serialize};
 
 use super::{Tally, child::Core};
 use crate::{CancelBy, Illegal, Outcome, Record, Run, RunResult, Stamped, session::Session};
@@ -115,6 +116,39 @@ impl Threads {
         for thread in gone {
             self.known.remove(&thread);
         }
+    }
+}
+
+/// What a log alone tells of a thread.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Told {
+    thread: ThreadId,
+    who: Option<Arc<Identity>>,
+    opened: bool,
+    run: Option<Run>,
+    results: Vec<(RunResult, Tally)>,
+    told: usize,
+}
+
+impl Threads {
+    /// What the log alone tells; `None` if a thread was at work here, so that the log tells it in other words.
+    pub(crate) fn told(&self) -> Option<Vec<Told>> {
+        let of = |(thread, known): (&ThreadId, &Known)| {
+            let Known { who, opened, run, session, results, told, holder } = known;
+            let is_read = session.is_none() && *told < usize::MAX && holder.strong_count() == 0;
+            let (who, run, results) = (who.clone(), run.clone(), results.clone());
+            is_read.then(|| Told { thread: thread.clone(), who, opened: *opened, run, results, told: *told })
+        };
+        self.known.iter().map(of).collect()
+    }
+
+    /// The same threads again.
+    pub(crate) fn of_told(told: Vec<Told>) -> Self {
+        let of = |it: Told| {
+            let Told { thread, who, opened, run, results, told } = it;
+            (thread, Known { who, opened, run, results, told, ..Known::default() })
+        };
+        Self { known: told.into_iter().map(of).collect() }
     }
 }
 

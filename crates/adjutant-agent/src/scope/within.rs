@@ -9,6 +9,7 @@ use std::{
 };
 
 use adjutant_llm::{NanoUsd, Usage};
+use serde::{Deserialize, Serialize};
 
 use super::Standstill;
 use crate::{Admission, Budget, Record, inbox::Inbox, mailbox::Mailbox, run::plus};
@@ -27,7 +28,7 @@ pub(crate) struct Within {
 }
 
 /// What an agent and everything under it used in one run.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Tally {
     pub(crate) usage: Usage,
     pub(crate) cost: Option<NanoUsd>,

@@ -204,6 +204,9 @@ impl Stage<'_> {
             }
             None => self.log,
         };
+        if let Some(log) = self.core.log.clone() {
+            self.core.keep(&log, &self.setup).await;
+        }
         Ok(result)
     }
 }

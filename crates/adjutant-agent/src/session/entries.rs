@@ -1,13 +1,9 @@
 //! What joins a conversation without a request: what it begins with, and what is appended while it rests.
 
-use std::sync::Arc;
-
 use adjutant_llm::{Entry, Transcript};
 
 use super::{Claim, Core, Session};
-use crate::{
-    Error, LocalPort, Record, Seq, commit, inbox::Inbox, mailbox::Mailbox, run::Tail, running::Start, writer::Writer,
-};
+use crate::{Error, Record, Seq, commit, run::Tail, running::Start, writer::Writer};
 
 impl Session {
     /// A session that begins with these entries, once its log is made.
@@ -64,9 +60,9 @@ impl Core {
     }
 
     async fn record(&mut self, start: &Start, log: Writer, record: Record) -> Result<Writer, Error> {
-        let (mailbox, inbox) = (Arc::new(Mailbox::closed()), Arc::<Inbox>::default());
-        let mut port = LocalPort::observed(Arc::clone(&start.setup), log, mailbox, inbox);
+        let mut port = self.quiet_port(&start.setup, log);
         commit(&mut self.run, &mut port, vec![record]).await?;
+        self.events = Some(port.take_events());
         port.into_writer().await
     }
 }

@@ -2,15 +2,12 @@
 
 use std::sync::Arc;
 
-use futures_util::StreamExt;
-
-use super::{Claim, Core, describe};
+use super::{Claim, Core, describe, fold::Fold};
 use crate::{
-    CancelBy, Error, Events, LocalPort, Record, Run, Seq, Setup, Stamped, commit, drive,
+    CancelBy, Error, Event, LocalPort, Record, Seq, Setup, commit, drive,
     inbox::Inbox,
     mailbox::Mailbox,
     running::{Begin, Start},
-    scope::Threads,
     writer::Writer,
 };
 
@@ -30,9 +27,8 @@ impl Core {
         if let Some(log) = self.log.take() {
             return Ok(log);
         }
-        let mut events = Events::of(Arc::clone(&start.setup.who));
-        let log = self.fold(start, |stamped| events.learn(stamped)).await?;
-        self.events = Some(events);
+        let (log, _) = self.fold(start, None).await?;
+        self.keep(&log, &start.setup).await;
         let log = self.seed(log, start).await?;
         start.session.queues().restore(&self.run);
         let left = self.run.is_open() && self.run.pauses().next().is_none();
@@ -42,33 +38,32 @@ impl Core {
         Ok(log)
     }
 
-    /// Takes the log over, folds all of it, and shows each record of the thread to `see`.
-    async fn fold(&mut self, start: &Start, mut see: impl FnMut(&Arc<Stamped>)) -> Result<Writer, Error> {
+    /// Takes the log over and folds it; gives the events that were not shown, if some were.
+    async fn fold(&mut self, start: &Start, shown: Option<Seq>) -> Result<(Writer, Vec<Event>), Error> {
         let (id, journal) = (start.session.id(), start.session.journal());
         let log = journal.own(id, start.session.owner()).await?;
         if log.head().seq == Seq(0) {
             describe::agent(&**journal, id, &start.setup.who.name).await?;
         }
-        self.run = Run::new();
-        let mut threads = Threads::default();
-        let mut records = journal.read(id, Seq(0));
-        while let Some(stamped) = records.next().await {
-            let stamped = stamped?;
-            if stamped.thread == start.setup.who.thread {
-                self.run.apply(&stamped)?;
-                see(&stamped);
-            }
-            threads.fold(&stamped, &start.setup.who.thread)?;
-        }
-        Ok(Writer::new(log, id.clone(), threads))
+        let fold = Fold::of(&start.session, &start.setup.who, log.head().seq, shown).await?;
+        (self.run, self.events, self.kept) = (fold.run, Some(fold.events), fold.kept);
+        Ok((Writer::new(log, id.clone(), fold.threads), fold.told))
     }
 
     /// Ends a run that the program before this one, or a dropped future, has left open.
     async fn close(&mut self, log: Writer, setup: &Arc<Setup>) -> Result<Writer, Error> {
-        let mut port = LocalPort::observed(Arc::clone(setup), log, Arc::new(Mailbox::closed()), Arc::default());
+        let mut port = self.quiet_port(setup, log);
         commit(&mut self.run, &mut port, vec![Record::CancelAsked { by: CancelBy::Shutdown }]).await?;
         drive(&mut self.run, &mut port).await?;
+        self.events = Some(port.take_events());
         port.into_writer().await
+    }
+
+    /// A port that nobody sees the events of.
+    pub(super) fn quiet_port(&mut self, setup: &Arc<Setup>, log: Writer) -> LocalPort {
+        let mut port = LocalPort::observed(Arc::clone(setup), log, Arc::new(Mailbox::closed()), Arc::default());
+        port.go_on(self.events.take(), &self.run);
+        port
     }
 
     /// A new port on the same log, for a drive that was left in its middle: what is in flight is dropped, and what was
@@ -80,22 +75,16 @@ impl Core {
         shown: Seq,
         (mailbox, inbox): (&Arc<Mailbox>, &Arc<Inbox>),
     ) -> Result<LocalPort, Error> {
-        let mut events = Events::of(Arc::clone(&setup.who));
-        let log = self
-            .fold(start, |stamped| {
-                events.fold(stamped, |event| {
-                    if event.seq > shown {
-                        mailbox.push(event);
-                    }
-                });
-            })
-            .await?;
+        let (log, told) = self.fold(start, Some(shown)).await?;
+        told.into_iter().for_each(|event| {
+            mailbox.push(event);
+        });
         start.session.seen().catch_up(&self.run);
         // What the drive had heard of the queues and not recorded is news again.
         start.session.queues().restore(&self.run);
         let seen = Arc::clone(start.session.seen());
         let mut port = LocalPort::watched(Arc::clone(setup), log, Arc::clone(mailbox), Arc::clone(inbox), seen);
-        port.go_on(Some(events), &self.run);
+        port.go_on(self.events.take(), &self.run);
         Ok(port)
     }
 }

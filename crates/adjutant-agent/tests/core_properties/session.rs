@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use adjutant_agent::{
-    Agent, Answered, Event, EventKind, Journal, Lane, LogId, MemoryJournal, Outcome, PauseId, Queued, RunNo,
-    RunOptions, RunResult, Running, Seq, Stamped,
+    Agent, Answered, Event, EventKind, Journal, Lane, LogId, Outcome, PauseId, Queued, RunNo, RunOptions, RunResult,
+    Running, Seq, Stamped,
 };
 use adjutant_llm::{Custom, FixedWorld, Request, Script, ScriptedModel, UserMessage};
 use adjutant_tool::{Answer, Cancel};
@@ -14,6 +14,7 @@ use serde_json::json;
 use crate::{
     actors,
     dripping::Dripping,
+    keeping::Keeping,
     plan::{After, Cut, How, Plan, Poke, Step},
     tools::World,
 };
@@ -45,7 +46,7 @@ pub(crate) struct Pushed {
 pub(crate) struct Session<'p> {
     plan: &'p Plan,
     pub(crate) world: World,
-    pub(crate) journal: MemoryJournal,
+    pub(crate) journal: Keeping,
     pub(crate) agent: Agent,
     model: Arc<ScriptedModel>,
     pub(crate) models: Vec<Arc<ScriptedModel>>,
@@ -57,7 +58,12 @@ pub(crate) struct Session<'p> {
 
 impl<'p> Session<'p> {
     pub(crate) fn new(plan: &'p Plan) -> Self {
-        let (world, journal, model) = (World::default(), MemoryJournal::new(), scripted(Vec::new()));
+        Self::on(plan, Keeping::default())
+    }
+
+    /// The same, with this journal.
+    pub(crate) fn on(plan: &'p Plan, journal: Keeping) -> Self {
+        let (world, model) = (World::default(), scripted(Vec::new()));
         let agent = Agent::new(Dripping(Arc::clone(&model))).world(FixedWorld::at_ms(1_000)).journal(journal.clone());
         let agent = actors::equip(&plan.gear, &world, agent);
         let (models, drives, pushed) = (Vec::new(), Vec::new(), Vec::new());

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
+
+use crate::reading::{self, Tagged};
 
 /// A piece of a user message or of a tool result.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Content {
@@ -70,6 +72,30 @@ impl Content {
             Content::Text { text } => Some(text),
             Content::Image(_) | Content::Document(_) => None,
         }
+    }
+}
+
+impl<'de> Tagged<'de> for Content {
+    const TAG: &'static str = "type";
+    const VARIANTS: &'static [&'static str] = &["text", "image", "document"];
+
+    fn read<D: Deserializer<'de>>(variant: &'static str, fields: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        struct Text {
+            #[serde(deserialize_with = "reading::text")]
+            text: Arc<str>,
+        }
+        match variant {
+            "text" => Text::deserialize(fields).map(|Text { text }| Content::Text { text }),
+            "image" => Image::deserialize(fields).map(Content::Image),
+            _ => Document::deserialize(fields).map(Content::Document),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Content {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        reading::tagged(deserializer)
     }
 }
 

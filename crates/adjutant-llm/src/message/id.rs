@@ -53,8 +53,19 @@ impl Serialize for CallId {
 
 impl<'de> Deserialize<'de> for CallId {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
-        text.parse().map_err(de::Error::custom)
+        struct Text;
+        impl de::Visitor<'_> for Text {
+            type Value = CallId;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a call id")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<CallId, E> {
+                text.parse().map_err(de::Error::custom)
+            }
+        }
+        deserializer.deserialize_str(Text)
     }
 }
 
@@ -68,7 +79,7 @@ macro_rules! text_id {
         $(#[$doc])*
         #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         #[serde(transparent)]
-        pub struct $name(pub Arc<str>);
+        pub struct $name(#[serde(deserialize_with = "crate::reading::text")] pub Arc<str>);
 
         impl $name {
             /// The id as text.

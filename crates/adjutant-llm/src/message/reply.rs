@@ -2,10 +2,13 @@
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
-use crate::{CallId, Extra, ModelId, ToolName, Usage};
+use crate::{
+    CallId, Extra, ModelId, ToolName, Usage,
+    reading::{self, Tagged},
+};
 
 /// A finished or interrupted message of a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -17,7 +20,7 @@ pub struct Reply {
     /// How it stopped.
     pub stop: Stop,
     /// The provider's own word for how it stopped, if it gave one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "reading::some_text")]
     pub raw_stop: Option<Arc<str>>,
     /// What it used, normalised.
     #[serde(default)]
@@ -26,12 +29,12 @@ pub struct Reply {
     #[serde(default, skip_serializing_if = "is_null")]
     pub raw_usage: Arc<Value>,
     /// The provider's id of the reply, if it gave one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "reading::some_text")]
     pub wire_id: Option<Arc<str>>,
 }
 
 /// A piece of a reply.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Block {
@@ -54,6 +57,7 @@ pub enum Block {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Text {
     /// The text.
+    #[serde(deserialize_with = "reading::text")]
     pub text: Arc<str>,
     /// What its provider keeps with it, for example citations.
     #[serde(default, skip_serializing_if = "Extra::is_empty")]
@@ -64,9 +68,10 @@ pub struct Text {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Thinking {
     /// The readable text; may be empty while the signature is not.
+    #[serde(deserialize_with = "reading::text")]
     pub text: Arc<str>,
     /// The provider's opaque proof, replayed unchanged to the same model.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "reading::some_text")]
     pub signature: Option<Arc<str>>,
     /// Whether the text was withheld and `signature` holds the encrypted whole.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -82,11 +87,12 @@ pub struct Call {
     /// Our id, unique in the thread.
     pub id: CallId,
     /// The provider's id, if it gave one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "reading::some_text")]
     pub wire_id: Option<Arc<str>>,
     /// The tool that is asked for.
     pub name: ToolName,
     /// The raw arguments exactly as the model wrote them; they need not be JSON.
+    #[serde(deserialize_with = "reading::text")]
     pub args: Arc<str>,
     /// What its provider keeps with it, for example a signature.
     #[serde(default, skip_serializing_if = "Extra::is_empty")]
@@ -153,6 +159,31 @@ impl Reply {
             Stop::End | Stop::Sequence | Stop::Calls | Stop::Paused => true,
             Stop::Length | Stop::Refused | Stop::Filtered | Stop::Interrupted => false,
         }
+    }
+}
+
+impl<'de> Tagged<'de> for Block {
+    const TAG: &'static str = "type";
+    const VARIANTS: &'static [&'static str] = &["text", "thinking", "call", "opaque"];
+
+    fn read<D: Deserializer<'de>>(variant: &'static str, fields: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        struct Opaque {
+            issuer: Arc<str>,
+            value: Value,
+        }
+        match variant {
+            "text" => Text::deserialize(fields).map(Block::Text),
+            "thinking" => Thinking::deserialize(fields).map(Block::Thinking),
+            "call" => Call::deserialize(fields).map(Block::Call),
+            _ => Opaque::deserialize(fields).map(|Opaque { issuer, value }| Block::Opaque { issuer, value }),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Block {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        reading::tagged(deserializer)
     }
 }
 

@@ -55,6 +55,11 @@ pub struct View {
 }
 
 impl View {
+    /// Shows these.
+    pub fn of(items: Transcript) -> Self {
+        Self { items }
+    }
+
     /// What is shown, oldest first.
     pub fn items(&self) -> &Transcript {
         &self.items

@@ -80,7 +80,7 @@ pub(super) fn read(bytes: &[u8], attachments: &[Attachment]) -> Result<Envelope<
 }
 
 /// How deep a JSON text is nested.
-pub(super) fn depth(json: &[u8]) -> usize {
+pub(crate) fn depth(json: &[u8]) -> usize {
     let (mut depth, mut deepest, mut quoted, mut escaped) = (0_usize, 0, false, false);
     for byte in json {
         match (quoted, byte) {
