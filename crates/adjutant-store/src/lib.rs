@@ -5,3 +5,8 @@ mod sqlite;
 
 #[cfg(feature = "sqlite")]
 pub use sqlite::{Sqlite, SqliteJournal, SqliteMemory, SqliteShelf};
+#[cfg(feature = "postgres")]
+mod postgres;
+
+#[cfg(feature = "postgres")]
+pub use postgres::{Connect, Postgres, PostgresJournal, PostgresMemory, PostgresShelf};

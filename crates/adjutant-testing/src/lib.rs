@@ -35,6 +35,8 @@ mod loopback;
 mod messages;
 mod node;
 mod plan;
+#[cfg(unix)]
+mod postgres;
 mod received;
 mod refusal;
 mod responses;
@@ -44,4 +46,6 @@ mod wire;
 pub use fault::{Fault, Place};
 pub use latch::Latch;
 pub use loopback::{Loopback, Order, Setup};
+#[cfg(unix)]
+pub use postgres::{PostgresServer, Unavailable};
 pub use received::Received;

@@ -1,0 +1,166 @@
+//! The leases of the logs that this program owns: kept up while their values live, given up when they are dropped.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    time::Duration,
+};
+
+use adjutant_agent::{Epoch, LogId};
+use tokio::{runtime::Handle, sync::watch, time};
+
+use crate::postgres::{database::Database, row::signed};
+
+/// How long a request waits for a log that this program is about to give up.
+const LEAVE: Duration = Duration::from_secs(5);
+
+/// Whether a log is owned: a lease that is longer than it can be was given before the server's clock went backwards. What
+/// is between it and the next renewal may be a clock that is slowed down.
+macro_rules! is_owned {
+    () => {
+        "(logs.owner is not null and logs.until > clock_timestamp() \
+         and logs.until <= clock_timestamp() + logs.lease + logs.lease / 3)"
+    };
+}
+pub(super) use is_owned;
+
+const RENEW: &str = "update logs set until = clock_timestamp() + lease \
+    from unnest($1::bigint[], $2::bigint[]) as held (id, epoch) \
+    where logs.id = held.id and logs.epoch = held.epoch and logs.owner is not null";
+
+const LEAVE_LOG: &str = "update logs set owner = null, until = null where id = $1 and epoch = $2";
+
+/// The leases of this program.
+#[derive(Default)]
+pub(in crate::postgres) struct Leases {
+    held: Mutex<Held>,
+    /// How many ownerships of each log are about to be given up.
+    leaving: watch::Sender<BTreeMap<LogId, usize>>,
+}
+
+#[derive(Default)]
+struct Held {
+    epochs: HashMap<i64, Epoch>,
+    is_renewing: bool,
+}
+
+/// An ownership of a log; dropping it gives it up.
+pub(super) struct Lease {
+    pub(super) database: Arc<Database>,
+    pub(super) log: LogId,
+    /// The number of the log's row.
+    pub(super) row: i64,
+    pub(super) epoch: Epoch,
+    runtime: Handle,
+}
+
+impl Leases {
+    /// Waits, but not for long, until this program has given a log up that it is about to give up.
+    pub(super) async fn left(&self, log: &LogId) {
+        let mut leaving = self.leaving.subscribe();
+        let left = leaving.wait_for(|leaving| !leaving.contains_key(log));
+        // Who waited for too long is told who owns the log.
+        let _ = time::timeout(LEAVE, left).await;
+    }
+
+    /// The logs that this program is about to give up.
+    pub(super) fn leaving(&self) -> BTreeSet<LogId> {
+        self.leaving.borrow().keys().cloned().collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Lease {
+    /// An ownership that the database has just given.
+    pub(super) fn new(database: &Arc<Database>, log: &LogId, row: i64, epoch: Epoch) -> Self {
+        let mut held = database.leases.lock();
+        held.epochs.insert(row, epoch);
+        if !held.is_renewing {
+            held.is_renewing = true;
+            tokio::spawn(renew(Arc::downgrade(database), Stopped(Arc::downgrade(database)), database.lease / 3));
+        }
+        drop(held);
+        Self { database: Arc::clone(database), log: log.clone(), row, epoch, runtime: Handle::current() }
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        let leases = &self.database.leases;
+        let mut held = leases.lock();
+        if held.epochs.get(&self.row) == Some(&self.epoch) {
+            held.epochs.remove(&self.row);
+        }
+        drop(held);
+        leases.leaving.send_modify(|leaving| *leaving.entry(self.log.clone()).or_default() += 1);
+        let left = Left { database: Arc::clone(&self.database), log: self.log.clone() };
+        let (row, epoch) = (self.row, signed(self.epoch.0));
+        // Where no runtime is left, nobody renews the lease either.
+        self.runtime.spawn(async move {
+            if let Err(error) = left.database.execute(LEAVE_LOG, &[&row, &epoch]).await {
+                tracing::warn!(%error, log = %left.log, "a log cannot be given up; it is free when its lease ends");
+            }
+        });
+    }
+}
+
+impl fmt::Debug for Lease {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lease").field("log", &self.log).field("epoch", &self.epoch).finish_non_exhaustive()
+    }
+}
+
+/// Says when a log has been given up, also if the runtime ends before.
+struct Left {
+    database: Arc<Database>,
+    log: LogId,
+}
+
+impl Drop for Left {
+    fn drop(&mut self) {
+        self.database.leases.leaving.send_modify(|leaving| {
+            if let Some(count) = leaving.get_mut(&self.log) {
+                *count -= 1;
+                if *count == 0 {
+                    leaving.remove(&self.log);
+                }
+            }
+        });
+    }
+}
+
+/// The next log that is owned makes another renewal, if the runtime of this one ended.
+struct Stopped(Weak<Database>);
+
+impl Drop for Stopped {
+    fn drop(&mut self) {
+        if let Some(database) = self.0.upgrade() {
+            database.leases.lock().is_renewing = false;
+        }
+    }
+}
+
+/// Renews all leases time and again while there are some.
+async fn renew(database: Weak<Database>, mut stopped: Stopped, every: Duration) {
+    loop {
+        time::sleep(every).await;
+        let Some(database) = database.upgrade() else { return };
+        let (rows, epochs): (Vec<i64>, Vec<i64>) = {
+            let mut held = database.leases.lock();
+            held.is_renewing = !held.epochs.is_empty();
+            held.epochs.iter().map(|(row, epoch)| (row, signed(epoch.0))).unzip()
+        };
+        if rows.is_empty() {
+            // It has said so already, and another one may have begun since.
+            stopped.0 = Weak::new();
+            return;
+        }
+        if let Err(error) = database.execute(RENEW, &[&rows, &epochs]).await {
+            tracing::warn!(%error, logs = rows.len(), "the leases of logs cannot be renewed");
+        }
+    }
+}

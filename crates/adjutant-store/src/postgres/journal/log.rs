@@ -1,0 +1,221 @@
+//! An owned log: each batch is one statement, which does all of it or nothing.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use adjutant_agent::{Digest, Flush, Folded, Head, JournalError, JournalErrorKind, Log, PostNo, Seq, Stamped};
+use async_trait::async_trait;
+
+use super::lease::Lease;
+use crate::postgres::{fault::Fault, row::signed};
+
+/// The most bytes that a batch may have, attachments included: the server takes no message of more than 1 GiB.
+const MAX_BATCH: usize = 512 * 1024 * 1024;
+
+/// The lock that is shared by those who refer to attachments, and is taken by who removes them.
+pub(super) const ATTACHMENTS: i64 = 0x6164_6a75_7461_7474;
+
+/// The head moves if it is where the batch begins and the epoch is the owner's; everything else hangs on that.
+macro_rules! append {
+    ($attached:literal) => {
+        concat!(
+            "with head as ( \
+                update logs set seq = $4, link = $5, updated_ms = greatest(updated_ms, $6), bytes = logs.bytes + $7, \
+                    until = clock_timestamp() + lease \
+                where id = $1 and epoch = $2 and seq = $3 returning id \
+            ), kept as ( \
+                insert into records (log, seq, link, bytes, attached) \
+                select head.id, new.seq, new.link, new.bytes, new.attached from head, \
+                    unnest($8::bigint[], $9::bytea[], $10::bytea[], $11::int[]) as new (seq, link, bytes, attached) \
+            )",
+            $attached,
+            " select (select count(*) from head), case \
+                when $12 then set_config('synchronous_commit', 'off', true) \
+                when current_setting('synchronous_commit') = 'off' then set_config('synchronous_commit', 'on', true) \
+            end"
+        )
+    };
+}
+
+const APPEND: &str = append!("");
+
+const APPEND_ATTACHED: &str = append!(
+    ", guard as materialized (select pg_advisory_xact_lock_shared($13) from head), \
+    large as ( \
+        insert into attachments (digest, bytes) select new.digest, new.bytes \
+        from guard, unnest($14::bytea[], $15::bytea[]) as new (digest, bytes) on conflict do nothing \
+    ), linked as ( \
+        insert into attached (log, seq, place, digest) select head.id, new.seq, new.place, new.digest \
+        from head, unnest($16::bigint[], $17::int[], $18::bytea[]) as new (seq, place, digest) \
+    )"
+);
+
+const STANDING: &str = "select 1 from logs where id = $1 and epoch = $2";
+
+const KEEP: &str = "insert into folds (log, seq, format, bytes) \
+    select id, $3, $4, $5 from logs where id = $1 and epoch = $2 for update \
+    on conflict (log) do update set seq = excluded.seq, format = excluded.format, bytes = excluded.bytes";
+
+const HEEDED: &str = "with head as ( \
+        update logs set heeded = greatest(heeded, least($3, posted)) where id = $1 and epoch = $2 returning id \
+    ), gone as (delete from posts using head where log = head.id and no <= $3) \
+    select 1 from head";
+
+/// An owned log.
+#[derive(Debug)]
+pub(super) struct PostgresLog {
+    pub(super) lease: Lease,
+    pub(super) seq: Seq,
+    /// The link of the newest record.
+    pub(super) link: Digest,
+    /// An append may have happened or not.
+    pub(super) is_broken: bool,
+}
+
+/// A batch as the database takes it.
+#[derive(Default)]
+struct Batch<'a> {
+    seqs: Vec<i64>,
+    links: Vec<Digest>,
+    records: Vec<&'a [u8]>,
+    counts: Vec<i32>,
+    size: usize,
+    large: BTreeMap<Digest, &'a [u8]>,
+    places: Vec<(i64, i32, Digest)>,
+}
+
+#[async_trait]
+impl Log for PostgresLog {
+    fn head(&self) -> Head {
+        Head { seq: self.seq, epoch: self.lease.epoch }
+    }
+
+    async fn append(&mut self, batch: &[Arc<Stamped>], flush: Flush) -> Result<Head, JournalError> {
+        if self.is_broken {
+            let message = format!("an append to log {:?} broke off; it must be owned again", self.lease.log.0);
+            return Err(JournalError::new(JournalErrorKind::Io, message));
+        }
+        let updated_ms = batch.last().map_or(0, |newest| signed(newest.at_ms));
+        let batch = self.batch(batch)?;
+        let link = batch.links.last().copied().unwrap_or(self.link);
+        let seq = Seq(self.seq.0 + batch.seqs.len() as u64);
+        self.is_broken = true;
+        let hit = self.put(&batch, seq, link, updated_ms, flush).await;
+        let hit = hit.map_err(|fault| fault.journal(self.doing("append to")))?;
+        self.is_broken = false;
+        if !hit {
+            return Err(self.misses().await);
+        }
+        (self.seq, self.link) = (seq, link);
+        Ok(self.head())
+    }
+
+    async fn keep(&mut self, folded: Folded) -> Result<(), JournalError> {
+        let (row, epoch) = (self.lease.row, signed(self.lease.epoch.0));
+        let values =
+            [&row as _, &epoch as _, &signed(folded.seq.0) as _, &folded.format.as_bytes() as _, &&*folded.bytes as _];
+        match self.lease.database.execute(KEEP, &values).await {
+            Ok(0) => Err(JournalError::fenced(&self.lease.log)),
+            Ok(_) => Ok(()),
+            Err(fault) => Err(fault.journal(self.doing("keep a fold of"))),
+        }
+    }
+
+    async fn heeded(&mut self, upto: PostNo) -> Result<(), JournalError> {
+        let (row, epoch) = (self.lease.row, signed(self.lease.epoch.0));
+        match self.lease.database.row(HEEDED, &[&row, &epoch, &signed(upto.0)]).await {
+            Ok(None) => Err(JournalError::fenced(&self.lease.log)),
+            Ok(Some(_)) => Ok(()),
+            Err(fault) => Err(fault.journal(self.doing("heed posts to"))),
+        }
+    }
+}
+
+impl PostgresLog {
+    fn batch<'a>(&self, records: &'a [Arc<Stamped>]) -> Result<Batch<'a>, JournalError> {
+        let mut batch = Batch::default();
+        let (mut seq, mut link) = (self.seq.0, self.link);
+        for stamped in records {
+            seq += 1;
+            if stamped.seq.0 != seq {
+                return Err(self.does_not_follow());
+            }
+            let bytes = stamped.bytes()?;
+            link = link.then(bytes);
+            batch.push(stamped, bytes, link)?;
+        }
+        if batch.size > MAX_BATCH {
+            let message = format!("records of {} bytes are too large to be appended at once: {MAX_BATCH}", batch.size);
+            return Err(JournalError::new(JournalErrorKind::Invalid, message));
+        }
+        Ok(batch)
+    }
+
+    /// Whether the head was where it was expected.
+    async fn put(
+        &self,
+        batch: &Batch<'_>,
+        seq: Seq,
+        link: Digest,
+        updated_ms: i64,
+        flush: Flush,
+    ) -> Result<bool, Fault> {
+        let links: Vec<&[u8]> = batch.links.iter().map(|link| &link.0[..]).collect();
+        let bytes = batch.records.iter().map(|bytes| bytes.len()).sum::<usize>() as i64;
+        let (epoch, before, seq) = (signed(self.lease.epoch.0), signed(self.seq.0), signed(seq.0));
+        let (link, is_lazy) = (&link.0[..], flush == Flush::Lazy);
+        let digests: Vec<&[u8]> = batch.large.keys().map(|digest| &digest.0[..]).collect();
+        let large: Vec<&[u8]> = batch.large.values().copied().collect();
+        let seqs: Vec<i64> = batch.places.iter().map(|(seq, ..)| *seq).collect();
+        let places: Vec<i32> = batch.places.iter().map(|(_, place, _)| *place).collect();
+        let linked: Vec<&[u8]> = batch.places.iter().map(|(.., digest)| &digest.0[..]).collect();
+        let mut values: Vec<&(dyn tokio_postgres::types::ToSql + Sync)> =
+            vec![&self.lease.row, &epoch, &before, &seq, &link, &updated_ms, &bytes];
+        values.extend_from_slice(&[&batch.seqs, &links, &batch.records, &batch.counts, &is_lazy]);
+        let sql = if linked.is_empty() {
+            APPEND
+        } else {
+            values.extend_from_slice(&[&ATTACHMENTS, &digests, &large, &seqs, &places, &linked]);
+            APPEND_ATTACHED
+        };
+        let row = self.lease.database.row(sql, &values).await?;
+        Ok(row.is_some_and(|row| row.get::<_, i64>(0) > 0))
+    }
+
+    /// Why the head was not where it was expected.
+    async fn misses(&self) -> JournalError {
+        let values = [&self.lease.row as _, &signed(self.lease.epoch.0) as _];
+        match self.lease.database.row(STANDING, &values).await {
+            Ok(None) => JournalError::fenced(&self.lease.log),
+            Ok(Some(_)) => self.does_not_follow(),
+            Err(fault) => fault.journal(self.doing("append to")),
+        }
+    }
+
+    fn does_not_follow(&self) -> JournalError {
+        let message = format!("a batch does not follow record {} of log {:?}", self.seq, self.lease.log.0);
+        JournalError::new(JournalErrorKind::Corrupt, message)
+    }
+
+    fn doing(&self, what: &str) -> String {
+        format!("{what} log {:?}", self.lease.log.0)
+    }
+}
+
+impl<'a> Batch<'a> {
+    fn push(&mut self, stamped: &'a Stamped, bytes: &'a [u8], link: Digest) -> Result<(), JournalError> {
+        let seq = signed(stamped.seq.0);
+        let attachments = stamped.attachments()?;
+        self.seqs.push(seq);
+        self.links.push(link);
+        self.records.push(bytes);
+        self.size += bytes.len();
+        self.counts.push(attachments.len() as i32);
+        for (place, attachment) in (0..).zip(attachments) {
+            self.places.push((seq, place, attachment.digest));
+            if self.large.insert(attachment.digest, &attachment.bytes).is_none() {
+                self.size += attachment.bytes.len();
+            }
+        }
+        Ok(())
+    }
+}

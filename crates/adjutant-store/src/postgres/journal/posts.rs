@@ -1,0 +1,115 @@
+//! The posts to a log, as they come from any process.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use adjutant_agent::{JournalError, JournalErrorKind, LogId, Post, PostNo, PostStream, Posted};
+use futures_util::stream;
+use tokio_postgres::Row;
+
+use crate::postgres::{
+    database::Database,
+    fault::Fault,
+    json,
+    row::{signed, unsigned},
+    wake::{self, Waiter},
+};
+
+/// How many posts may wait in one log.
+const MAX_POSTS: i64 = 10_000;
+
+/// The most bytes that a post may have.
+const MAX_POST: usize = 8 * 1024 * 1024;
+
+/// How many posts are fetched at once.
+const PAGE: i64 = 100;
+
+const POST: &str = "with head as ( \
+        update logs set posted = posted + 1 where name = $1 and posted - heeded < $3 returning id, posted \
+    ), kept as (insert into posts (log, no, post) select id, posted, $2 from head) \
+    select posted, pg_notify($4, $5) from head";
+
+const POSTS: &str = "select no, post from posts join logs on logs.id = posts.log \
+    where logs.name = $1 and no > $2 order by no limit $3";
+
+/// Puts a post into the inbox of a log.
+pub(super) async fn post(database: &Database, log: &LogId, post: &Post) -> Result<PostNo, JournalError> {
+    let bytes = json::bytes(post).filter(|bytes| bytes.len() <= MAX_POST);
+    let large = || format!("a post to log {:?} is nested too deeply, or larger than {MAX_POST} bytes", log.0);
+    let bytes = bytes.ok_or_else(|| JournalError::new(JournalErrorKind::Invalid, large()))?;
+    let failed = |fault: Fault| fault.journal(format_args!("post to log {:?}", log.0));
+    let name = log.0.as_bytes();
+    let (channel, topic) = (database.channel(), wake::posts(&log.0));
+    let row = database.row(POST, &[&name, &bytes, &MAX_POSTS, &channel, &topic]).await.map_err(failed)?;
+    if let Some(row) = row {
+        return unsigned(&row, 0).map(PostNo).map_err(failed);
+    }
+    let exists = database.row("select 1 from logs where name = $1", &[&name]).await.map_err(failed)?;
+    if exists.is_none() {
+        return Err(JournalError::missing(log));
+    }
+    let message = format!("log {:?} takes no more posts: {MAX_POSTS} wait", log.0);
+    Err(JournalError::new(JournalErrorKind::Invalid, message))
+}
+
+/// The posts after a place; those to a log that is not there yet come when it is.
+pub(super) fn posts(database: &Arc<Database>, log: &LogId, after: PostNo) -> PostStream {
+    let inbox = Inbox { database: Arc::clone(database), log: log.clone(), after, page: VecDeque::new(), waiter: None };
+    Box::pin(stream::unfold(inbox, async |mut inbox| Some((inbox.next().await, inbox))))
+}
+
+/// Where reading the posts has come to.
+struct Inbox {
+    database: Arc<Database>,
+    log: LogId,
+    after: PostNo,
+    page: VecDeque<Row>,
+    /// There once it has looked.
+    waiter: Option<Waiter>,
+}
+
+impl Inbox {
+    async fn next(&mut self) -> Result<Posted, JournalError> {
+        loop {
+            if let Some(row) = self.page.pop_front() {
+                return self.posted(&row);
+            }
+            match self.look().await {
+                Ok(()) => {}
+                Err(fault) => return Err(fault.journal(format_args!("look for posts to log {:?}", self.log.0))),
+            }
+        }
+    }
+
+    /// Fetches the next posts; waits first if there were none when it looked last, or it could not look.
+    async fn look(&mut self) -> Result<(), Fault> {
+        let waiter = match &mut self.waiter {
+            Some(waiter) => {
+                waiter.wait().await;
+                waiter
+            }
+            waiter => waiter.insert(Waiter::new(Arc::clone(&self.database), wake::posts(&self.log.0))),
+        };
+        waiter.looks();
+        let name = self.log.0.as_bytes();
+        let rows = self.database.rows(POSTS, &[&name, &signed(self.after.0), &PAGE]).await?;
+        if rows.len() as i64 == PAGE {
+            // There may be more of them.
+            self.waiter = None;
+        }
+        self.page = rows.into();
+        Ok(())
+    }
+
+    fn posted(&mut self, row: &Row) -> Result<Posted, JournalError> {
+        let failed = |fault: Fault| fault.journal(format_args!("read a post to log {:?}", self.log.0));
+        let no = unsigned(row, 0).map(PostNo).map_err(failed)?;
+        // What cannot be read is told once.
+        self.after = no;
+        let bytes: &[u8] = row.try_get(1).map_err(|error| failed(error.into()))?;
+        let post = serde_json::from_slice(bytes).map_err(|error| {
+            let message = format!("post {no} to log {:?} cannot be read", self.log.0);
+            JournalError::new(JournalErrorKind::Corrupt, message).with_source(error)
+        })?;
+        Ok(Posted { no, post })
+    }
+}

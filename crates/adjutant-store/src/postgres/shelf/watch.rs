@@ -1,0 +1,118 @@
+//! The changes of a shelf in the order of their versions.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use adjutant_agent::shelf::{ChangeStream, Changed, ShelfError, Version};
+use futures_util::stream;
+use tokio_postgres::Row;
+
+use super::item;
+use crate::postgres::{
+    database::Database,
+    fault::Fault,
+    row::{behind, signed, text, unsigned},
+    wake::{self, Waiter},
+};
+
+/// How many changes are fetched at once.
+const PAGE: i64 = 200;
+
+/// How many bytes are fetched at once, if there is more than one change.
+const PAGE_BYTES: i64 = 16 * 1024 * 1024;
+
+const CHANGES: &str = "with here as ( \
+        select id from shelves where name = $1 \
+    ), seen as ( \
+        (select key, value, text, version, changed_ms from items \
+            where shelf = (select id from here) and key >= $2 and ($3::bytea is null or key < $3) \
+            and (version > $4 or (version = $4 and key > $5)) order by version, key limit $6) \
+        union all \
+        (select key, null, null, version, 0 from removals \
+            where shelf = (select id from here) and key >= $2 and ($3::bytea is null or key < $3) \
+            and (version > $4 or (version = $4 and key > $5)) order by version, key limit $6) \
+    ), sized as ( \
+        select *, coalesce(sum(octet_length(value) + octet_length(text)) over before, 0) as before \
+        from (select * from seen order by version, key limit $6) as page \
+        window before as (order by version, key rows between unbounded preceding and 1 preceding) \
+    ) select key, value, text, version, changed_ms from sized where before < $7 order by version, key";
+
+/// The changes of keys with a prefix after a version.
+pub(super) fn watch(database: &Arc<Database>, shelf: &Arc<str>, prefix: &str, after: Version) -> ChangeStream {
+    let watch = Watch {
+        database: Arc::clone(database),
+        shelf: Arc::clone(shelf),
+        prefix: prefix.into(),
+        version: after,
+        key: None,
+        page: VecDeque::new(),
+        waiter: None,
+    };
+    Box::pin(stream::unfold(watch, async |mut watch| Some((watch.next().await, watch))))
+}
+
+/// Where a watch has come to.
+struct Watch {
+    database: Arc<Database>,
+    shelf: Arc<str>,
+    prefix: Box<str>,
+    version: Version,
+    /// The last key of the version that was told; none if all of them were.
+    key: Option<Arc<str>>,
+    page: VecDeque<Row>,
+    /// There once it has looked and found all.
+    waiter: Option<Waiter>,
+}
+
+impl Watch {
+    async fn next(&mut self) -> Result<Changed, ShelfError> {
+        loop {
+            let changed = match self.page.pop_front() {
+                Some(row) => self.changed(&row).map(Some),
+                None => self.look().await.map(|()| None),
+            };
+            match changed {
+                Ok(Some(changed)) => return Ok(changed),
+                Ok(None) => {}
+                Err(fault) => return Err(fault.shelf(format_args!("watch shelf {:?}", self.shelf))),
+            }
+        }
+    }
+
+    async fn look(&mut self) -> Result<(), Fault> {
+        let waiter = match &mut self.waiter {
+            Some(waiter) => {
+                waiter.wait().await;
+                waiter
+            }
+            waiter => waiter.insert(Waiter::new(Arc::clone(&self.database), wake::changes(&self.shelf))),
+        };
+        waiter.looks();
+        let (prefix, end) = (self.prefix.as_bytes(), behind(self.prefix.as_bytes()));
+        let (version, key) = (signed(self.version.0), self.key.as_ref().map(|key| key.as_bytes()));
+        let values = [
+            &self.shelf.as_bytes() as _,
+            &prefix as _,
+            &end as _,
+            &version as _,
+            &key as _,
+            &PAGE as _,
+            &PAGE_BYTES as _,
+        ];
+        let rows = self.database.rows(CHANGES, &values).await?;
+        if !rows.is_empty() {
+            // There may be more of them.
+            self.waiter = None;
+        }
+        self.page = rows.into();
+        Ok(())
+    }
+
+    fn changed(&mut self, row: &Row) -> Result<Changed, Fault> {
+        let (key, version) = (text(row, 0)?, Version(unsigned(row, 3)?));
+        // What cannot be read is told once.
+        (self.version, self.key) = (version, Some(Arc::clone(&key)));
+        let is_there = row.try_get::<_, Option<&[u8]>>(1)?.is_some();
+        let item = is_there.then(|| item(row)).transpose()?;
+        Ok(Changed::new(key, version, item))
+    }
+}
