@@ -1,5 +1,7 @@
 //! What reaches a run from outside its own loop: wishes to stop, and the notes of its calls.
 
+mod saves;
+
 use std::{
     collections::BTreeMap,
     fmt,
@@ -12,7 +14,9 @@ use adjutant_tool::Cancel;
 use futures_util::task::AtomicWaker;
 use tokio::sync::oneshot;
 
-use crate::{CancelBy, Record};
+use saves::Saves;
+
+use crate::{CancelBy, Error, Record};
 
 /// Something from outside the loop.
 pub(crate) enum Input {
@@ -31,6 +35,7 @@ pub(crate) struct Inbox {
     port: AtomicWaker,
     /// Of the first agent: the agents under it that are at work.
     threads: Mutex<BTreeMap<ThreadId, Arc<Inbox>>>,
+    saves: Saves,
 }
 
 #[derive(Default)]
@@ -103,7 +108,51 @@ impl Inbox {
 
     /// The agent of this thread is not at work any more.
     pub(crate) fn dismiss(&self, thread: &ThreadId) {
-        self.threads.lock().unwrap_or_else(PoisonError::into_inner).remove(thread);
+        let gone = self.threads.lock().unwrap_or_else(PoisonError::into_inner).remove(thread);
+        // What it has recorded is saved with what the first agent saves.
+        gone.iter().for_each(|inbox| inbox.end(Ok(())));
+    }
+
+    /// The inboxes of the agents under the first one that are at work, as far as they are asked for.
+    pub(crate) fn under(&self, is_asked: impl Fn(&ThreadId) -> bool) -> Vec<Arc<Inbox>> {
+        let threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        threads.iter().filter(|(thread, _)| is_asked(thread)).map(|(_, inbox)| Arc::clone(inbox)).collect()
+    }
+
+    /// Wishes that the port save everything that it has shown up to now; gives the number of the wish.
+    pub(crate) fn ask_to_save(&self) -> u64 {
+        let wish = self.saves.ask();
+        self.port.wake();
+        wish
+    }
+
+    /// Ends when everything is saved that the port has shown up to now.
+    ///
+    /// # Errors
+    /// What kept it from being saved.
+    pub(crate) async fn save(&self) -> Result<(), Error> {
+        let wish = self.ask_to_save();
+        std::future::poll_fn(|cx| self.saves.poll(wish, cx)).await
+    }
+
+    /// The newest wish to save.
+    pub(crate) fn asked_to_save(&self) -> u64 {
+        self.saves.asked()
+    }
+
+    /// The wishes to save up to this one are fulfilled.
+    pub(crate) fn saved(&self, upto: u64) {
+        self.saves.saved(upto);
+    }
+
+    /// Whether the port is no more.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.saves.has_ended()
+    }
+
+    /// The port is no more: whether all that it showed is saved.
+    pub(crate) fn end(&self, ended: Result<(), Error>) {
+        self.saves.end(ended);
     }
 }
 

@@ -207,6 +207,8 @@ pub trait Log: Send + fmt::Debug {
 
     /// Appends records that follow the head, all of them or none.
     ///
+    /// With [`Flush::Now`] everything that was appended before survives like the batch, also if the batch is empty.
+    ///
     /// Cancel: the log may hold them or not; own it again before using it.
     ///
     /// # Errors

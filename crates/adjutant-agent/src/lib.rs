@@ -52,6 +52,7 @@ mod replayed;
 mod report;
 mod run;
 mod running;
+mod saying;
 mod scope;
 pub mod search;
 pub mod sections;
@@ -78,7 +79,7 @@ pub use journal::{
     LogInfo, LogPage, LogQuery, MAX_ID_BYTES, MemoryJournal, NoDigest, Owner, PageMark, Post, PostNo, PostStream,
     Posted, RecordStream, StoredRecord, StoredStream, Swept,
 };
-pub use listener::{PastEvents, Subscription};
+pub use listener::{Attached, PastEvents, Subscription};
 pub use memory::Memory;
 pub use middleware::{
     BoxDrive, DriveContext, FnMiddleware, InputGuardrail, Logger, Middleware, NextDrive, OutputGuardrail, Recovery,

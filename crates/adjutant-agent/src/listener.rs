@@ -1,30 +1,49 @@
 //! Listeners: hear everything that happens in a session, in all its runs. Nobody ever waits for them.
 
+mod attached;
 mod outlet;
 mod past;
+mod speaking;
 
 use std::{
+    collections::BTreeMap,
     fmt,
     pin::Pin,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     task::{Context, Poll, ready},
 };
 
+use adjutant_llm::ThreadId;
 use adjutant_tool::Identity;
+pub use attached::Attached;
 use futures_core::Stream;
 use outlet::{Lag, Outlet, Taken};
 pub use past::PastEvents;
 
-use crate::{Event, EventKind, Journal, LogId};
+use crate::{
+    Event, EventKind, Journal, LogId, Seq,
+    saying::{Saying, lock},
+};
 
 /// Who listens to a session, in the order in which they came.
 #[derive(Default)]
 pub(crate) struct Listeners {
     list: Mutex<Arc<[Arc<Outlet>]>>,
     any: AtomicBool,
+    /// The newest record that was shown, whether anyone looked or not.
+    newest: AtomicU64,
+    /// The replies that are on their way.
+    sayings: Mutex<BTreeMap<ThreadId, Arc<Mutex<Saying>>>>,
+}
+
+/// A reply is on its way as long as this is held.
+#[derive(Debug)]
+pub(crate) struct Aloud {
+    listeners: Arc<Listeners>,
+    thread: ThreadId,
 }
 
 /// Everything that happens in a session, from the moment of subscription on; ends when nobody holds the session.
@@ -59,6 +78,46 @@ impl Listeners {
         }
     }
 
+    /// The reply of a thread is on its way, until what is given back is dropped.
+    pub(crate) fn hear_reply(self: &Arc<Self>, thread: &ThreadId, saying: &Arc<Mutex<Saying>>) -> Aloud {
+        self.sayings().insert(thread.clone(), Arc::clone(saying));
+        Aloud { listeners: Arc::clone(self), thread: thread.clone() }
+    }
+
+    /// Whether a reply of a thread is on its way.
+    pub(crate) fn is_saying(&self, thread: &ThreadId) -> bool {
+        self.sayings().contains_key(thread)
+    }
+
+    /// A record was shown.
+    pub(crate) fn shown(&self, seq: Seq) {
+        self.newest.fetch_max(seq.0, Ordering::AcqRel);
+    }
+
+    /// A drive is over, whichever way: whoever waits for its events looks once more.
+    pub(crate) fn nudge(&self) {
+        self.list().iter().for_each(|outlet| outlet.wake());
+    }
+
+    /// Somewhere to hear everything from now on: what comes follows the newest record, and these events after it, which
+    /// tell what was said so far of the replies that are on their way.
+    fn join(&self) -> (Arc<Outlet>, Seq, Vec<Event>) {
+        let sayings = self.sayings();
+        // As long as these are held, nothing more is said.
+        let mut said: Vec<_> = sayings.values().map(|saying| lock(saying)).collect();
+        let (outlet, newest) = (self.add(), Seq(self.newest.load(Ordering::Acquire)));
+        let partial = said.iter_mut().flat_map(|saying| {
+            saying.is_shown = true;
+            saying.events(newest)
+        });
+        let partial = partial.collect();
+        (outlet, newest, partial)
+    }
+
+    fn sayings(&self) -> MutexGuard<'_, BTreeMap<ThreadId, Arc<Mutex<Saying>>>> {
+        self.sayings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Nothing happens any more.
     pub(crate) fn close(&self) {
         self.list().iter().for_each(|outlet| outlet.close());
@@ -89,6 +148,17 @@ impl Subscription {
         Self { outlet, listeners, journal, log, who, refill: None }
     }
 
+    /// A subscription that goes on where the log and these events end.
+    fn joined(
+        listeners: Arc<Listeners>,
+        journal: Arc<dyn Journal>,
+        log: LogId,
+        who: Arc<Identity>,
+    ) -> (Self, Seq, Vec<Event>) {
+        let (outlet, newest, partial) = listeners.join();
+        (Self { outlet, listeners, journal, log, who, refill: None }, newest, partial)
+    }
+
     /// The next event; `None` when nobody holds the session any more.
     ///
     /// Cancel: nothing is lost.
@@ -108,7 +178,8 @@ impl Subscription {
                 Taken::Event(event) => return Poll::Ready(Some(event)),
                 Taken::Lag(lag) => {
                     let (journal, log) = (Arc::clone(&self.journal), self.log.clone());
-                    let past = PastEvents::new(journal, log, Arc::clone(&self.who), lag.after).until(lag.newest);
+                    let past =
+                        PastEvents::new(journal, log, Arc::clone(&self.who), lag.after).silent().until(lag.newest);
                     self.refill = Some(Refill { past, lag });
                 }
                 Taken::End => return Poll::Ready(None),
@@ -148,6 +219,12 @@ impl Stream for Subscription {
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Event>> {
         self.poll_event(cx)
+    }
+}
+
+impl Drop for Aloud {
+    fn drop(&mut self) {
+        self.listeners.sayings().remove(&self.thread);
     }
 }
 

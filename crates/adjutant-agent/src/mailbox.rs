@@ -45,6 +45,11 @@ impl Mailbox {
         Self { state: Mutex::default(), listeners }
     }
 
+    /// Who hears everything besides the reader.
+    pub(crate) fn listeners(&self) -> &Arc<Listeners> {
+        &self.listeners
+    }
+
     /// Whether anyone reads or listens.
     pub(crate) fn is_open(&self) -> bool {
         !self.listeners.is_empty() || !self.state().closed

@@ -14,6 +14,7 @@ pub(crate) mod engine;
 mod feed;
 pub(crate) mod fingerprint;
 pub(crate) mod fund;
+mod heard;
 mod policy;
 pub(crate) mod posts;
 pub(crate) mod prepare;
@@ -87,6 +88,8 @@ pub struct LocalPort {
     known: fingerprint::Known,
     args: Vec<(CallId, Value)>,
     notes: Vec<oneshot::Sender<()>>,
+    /// The wishes to save: the newest that was heard of, and the newest that is fulfilled.
+    wishes: (u64, u64),
     waiters: Arc<Waiters>,
     /// Where calls stand that pass through hooks.
     line: Arc<tokio::sync::Mutex<()>>,
@@ -156,6 +159,7 @@ impl LocalPort {
             known: fingerprint::Known::default(),
             args: Vec::new(),
             notes: Vec::new(),
+            wishes: (0, 0),
             waiters: Arc::default(),
             line: Arc::default(),
             running: Vec::new(),
@@ -244,7 +248,11 @@ impl LocalPort {
             records.extend(self.wish(CancelBy::User));
         }
         records.extend(self.purse.late(cx));
-        let heard = !(records.is_empty() && self.done.is_empty());
+        let is_wished = self.inbox.asked_to_save() > self.wishes.0;
+        if is_wished {
+            records.extend(self.acknowledge());
+        }
+        let heard = is_wished || !(records.is_empty() && self.done.is_empty());
         let mut done = std::mem::take(&mut self.done);
         for mut performed in done.drain(..) {
             self.busy.remove(&performed.act);
@@ -356,7 +364,9 @@ impl Port for LocalPort {
     }
 
     async fn next(&mut self, until_ms: Option<u64>) -> Result<Vec<Record>, Error> {
-        if self.done.is_empty()
+        if self.wishes.1 < self.wishes.0 {
+            self.grant().await?;
+        } else if self.done.is_empty()
             && let Some(flush) = self.setup.durability.of(Flush::Lazy)
         {
             self.save(flush).await?;

@@ -17,6 +17,7 @@ use serde_json::Value;
 pub use admission::Admission;
 pub use config::{Config, Difference};
 pub use heard::HeardPart;
+pub(crate) use heard::plain;
 pub use parts::{Change, Lane, Memo, Report, Revised};
 pub use stamped::Stamped;
 pub(crate) use stamped::depth;
@@ -127,6 +128,8 @@ pub enum Record {
         turn: TurnNo,
         /// The attempt.
         attempt: u32,
+        /// Who says it.
+        model: ModelId,
         /// What was said since the last time, in order.
         parts: Vec<HeardPart>,
     },

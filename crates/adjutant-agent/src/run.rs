@@ -18,8 +18,8 @@ use std::{
 };
 
 use adjutant_llm::{
-    Call, CallId, CallResult, Edit, Entry, EntryId, NanoUsd, OpenTurn, Overflow, Reply, Terminate, ThreadId, ToolName,
-    Transcript, Usage, View,
+    Call, CallId, CallResult, Edit, Entry, EntryId, ModelId, NanoUsd, OpenTurn, Overflow, Reply, Terminate, ThreadId,
+    ToolName, Transcript, Usage, View,
 };
 use adjutant_tool::{Answer, Identity, Replay};
 use serde::{Deserialize, Serialize};
@@ -137,6 +137,8 @@ struct Working {
     prepared: bool,
     /// What was acknowledged of the attempt at hand.
     heard: Vec<HeardPart>,
+    /// Who said what was acknowledged.
+    speaker: Option<ModelId>,
     /// By how much the request did not fit, if the provider said that it does not.
     overflowed: Option<Overflow>,
     hidden: Vec<ToolName>,

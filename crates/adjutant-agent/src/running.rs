@@ -3,7 +3,7 @@
 use std::{
     collections::VecDeque,
     fmt,
-    pin::Pin,
+    pin::{Pin, pin},
     sync::Arc,
     task::{Context, Poll, ready},
 };
@@ -63,7 +63,7 @@ impl Running {
         let (live, events) = (session.go_live(stopper.clone()), Arc::clone(&mailbox));
         let drive = async move {
             let performed = perform(start, claim, events, inbox).await;
-            drop(live);
+            live.end(&performed);
             performed
         };
         Self { batch: VecDeque::new(), mailbox, stopper, session, drive: Some(Box::pin(drive)), result: None }
@@ -115,6 +115,35 @@ impl Running {
     /// `Failed` if the run failed, `Unanswered` if it has no answer, and whatever kept it from being performed.
     pub async fn text(self) -> Result<String, Error> {
         crate::answer::of_result(Arc::new(self.finish().await?))
+    }
+
+    /// Makes everything durable that was shown up to now, the text of a reply on its way included; drives the run
+    /// while it waits.
+    ///
+    /// After a crash or a cancel the session holds at least what was acknowledged. How durable that is, the durability
+    /// of the agent says; one that waits for the end does not wait with this. After the run it returns at once.
+    ///
+    /// Cancel: what was shown may be durable or not.
+    ///
+    /// # Errors
+    /// `Journal` if the log could not be written.
+    pub async fn acknowledge(&mut self) -> Result<(), Error> {
+        let session = Arc::clone(&self.session);
+        let mut saving = pin!(session.acknowledge(&self.stopper.inbox));
+        let (drive, result) = (&mut self.drive, &mut self.result);
+        std::future::poll_fn(|cx| {
+            loop {
+                if let Poll::Ready(saved) = saving.as_mut().poll(cx) {
+                    return Poll::Ready(saved);
+                }
+                let Some(driven) = drive.as_mut() else { return Poll::Pending };
+                let Poll::Ready(performed) = driven.as_mut().poll(cx) else { break };
+                *result = Some(performed);
+                *drive = None;
+            }
+            saving.as_mut().poll(cx)
+        })
+        .await
     }
 
     /// What the run came to, once its last event was read.

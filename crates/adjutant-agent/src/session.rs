@@ -55,6 +55,8 @@ pub(crate) struct Session {
     /// What the conversation begins with, if its log is empty.
     seed: Vec<Entry>,
     live: Mutex<Weak<Stopper>>,
+    /// What kept the newest drive from saving what it showed.
+    lost: Mutex<Option<Error>>,
     listeners: Arc<Listeners>,
     seen: Arc<Seen>,
 }
@@ -92,6 +94,7 @@ impl Session {
             queues: Arc::default(),
             seed: Vec::new(),
             live: Mutex::default(),
+            lost: Mutex::default(),
             listeners: Arc::default(),
             seen: Arc::default(),
         }

@@ -8,12 +8,13 @@ use std::{
     },
 };
 
-use adjutant_llm::{
-    CallId, Collector, Effort, Estimate, ModelId, Reply, TokenCounter, ToolDecl, ToolName, Transcript, Usage,
-};
+use adjutant_llm::{CallId, Effort, Estimate, ModelId, Reply, TokenCounter, ToolDecl, ToolName, Transcript, Usage};
 use adjutant_tool::Toolset;
 
-use crate::{Outcome, Pause, Run, Seq, Setup, Stamped};
+use crate::{
+    Outcome, Pause, Run, Seq, Setup, Stamped,
+    saying::{Saying, lock},
+};
 
 /// How many records wait for someone to look, before the run itself is copied in their place.
 const MANY_RECENT: usize = 256;
@@ -71,7 +72,7 @@ pub struct ContextUse {
 pub(crate) struct Seen {
     state: Mutex<State>,
     /// Made with the first request: agents that never run are many.
-    partial: OnceLock<Arc<Mutex<Collector>>>,
+    partial: OnceLock<Arc<Mutex<Saying>>>,
     pub(crate) running: AtomicBool,
 }
 
@@ -124,11 +125,9 @@ impl Seen {
         self.state().system = Some(Arc::clone(system));
     }
 
-    /// Where the next reply is collected, for everyone who looks.
-    pub(crate) fn listen(&self) -> Arc<Mutex<Collector>> {
-        let partial = self.partial.get_or_init(Arc::default);
-        *partial.lock().unwrap_or_else(PoisonError::into_inner) = Collector::new();
-        Arc::clone(partial)
+    /// Where replies are collected, for everyone who looks.
+    pub(crate) fn saying(&self) -> &Arc<Mutex<Saying>> {
+        self.partial.get_or_init(Arc::default)
     }
 
     /// What there is to see, by an agent with this setup.
@@ -139,7 +138,7 @@ impl Seen {
             (state.run().clone(), state.tools.clone(), state.system.clone())
         };
         // Looked at after the records, so that a reply never counts twice: once it is recorded it is not partial.
-        let partial = self.partial.get().and_then(|it| it.lock().unwrap_or_else(PoisonError::into_inner).so_far());
+        let partial = self.partial.get().and_then(|it| lock(it).so_far());
         let system = system.filter(|_| !setup.is_instructed()).unwrap_or_else(|| Arc::clone(&setup.system));
         let tools = tools.as_ref().filter(|_| !setup.toolboxes.is_empty()).unwrap_or(setup.tools.toolset());
         let (usage, total_usage) = run.usage();

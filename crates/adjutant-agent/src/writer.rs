@@ -43,6 +43,8 @@ struct State {
     seq: Seq,
     /// Records that need not be durable yet: saved with the next ones that must, or before a port waits.
     unsaved: Vec<Arc<Stamped>>,
+    /// Whether something was saved that a crash of the machine may undo.
+    lazy: bool,
     /// How an append failed or was cut off, if one was: the log may hold it or not.
     broken: Option<JournalError>,
 }
@@ -65,7 +67,7 @@ impl Writer {
     /// The writer of an owned log.
     pub(crate) fn new(log: Box<dyn Log>, name: LogId, threads: Threads) -> Self {
         let seq = log.head().seq;
-        let state = State { log: Some(log), seq, unsaved: Vec::new(), broken: None };
+        let state = State { log: Some(log), seq, unsaved: Vec::new(), lazy: false, broken: None };
         let shared = Shared {
             name,
             state: Arc::new(AsyncMutex::new(state)),
@@ -183,7 +185,7 @@ impl State {
     }
 
     async fn save(&mut self, flush: Flush) -> Result<(), Error> {
-        if self.unsaved.is_empty() {
+        if self.unsaved.is_empty() && !(self.lazy && flush == Flush::Now) {
             return Ok(());
         }
         if let Some(error) = &self.broken {
@@ -196,6 +198,7 @@ impl State {
             return Err(error.clone().into());
         }
         self.unsaved.clear();
+        self.lazy = flush == Flush::Lazy;
         Ok(())
     }
 }

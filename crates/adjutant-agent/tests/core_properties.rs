@@ -42,7 +42,8 @@ async fn property(plan: &Plan) {
         check::request(&request);
         adjutant_llm::Model::stream(&ScriptedModel::new([Script::new().text("The end.")]), request)
     });
-    let last = Agent::new(last).journal(session.journal.clone()).session(session.agent.session_id().clone());
+    let last =
+        Agent::new(last).journal(session.journal.clone()).session(session.agent.session_id().clone()).take_over();
     last.open().await.expect("the log opens");
     assert!(last.pauses().is_empty());
     queues(&session, &logged, &last);

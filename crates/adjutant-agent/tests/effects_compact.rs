@@ -136,7 +136,7 @@ async fn compact_lasts_when_the_next_run_begins() {
     let agent = agent.world(FixedWorld::at_ms(1_000)).journal(journal.clone());
     agent.run("Read all pages.").await.expect("it answers");
     let later = Worker::of([Script::new().text("Hello.")]);
-    let reopened = later.agent(10).journal(journal).session(agent.session_id().clone());
+    let reopened = later.agent(10).journal(journal).session(agent.session_id().clone()).take_over();
     reopened.run("Are you there?").await.expect("it answers");
     let view = shown(&later.requests()[0]);
     assert_eq!(view[..2], ["Read all pages.".to_owned(), "[Notes 0.]".to_owned()]);

@@ -95,7 +95,7 @@ async fn loop_is_told_once_when_the_log_is_opened_again() {
     let first = first.journal(journal.clone()).effect(LoopDetect::new()).max_turns(3);
     first.run("Go.").await.expect("the run ends at its limit");
     let (model, second) = agent(128_000, [same(), same(), same(), done()]);
-    let second = second.journal(journal).effect(LoopDetect::new()).session(first.session_id().clone());
+    let second = second.journal(journal).effect(LoopDetect::new()).session(first.session_id().clone()).take_over();
     second.run("On.").await.expect("the run finishes");
     assert_eq!(nudges(&model), [(4, told(3))]);
 }

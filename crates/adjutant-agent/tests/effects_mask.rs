@@ -72,7 +72,7 @@ async fn mask_stays_when_the_log_is_opened_again() {
     let agent_1 = agent_1.journal(journal.clone()).effect(ObservationMask::new());
     agent_1.run("Go.").await.expect("the run finishes");
     let (second, agent_2) = agent(12_000, [done()]);
-    let agent_2 = agent_2.journal(journal).session(agent_1.session_id().clone());
+    let agent_2 = agent_2.journal(journal).session(agent_1.session_id().clone()).take_over();
     agent_2.run("On.").await.expect("the run finishes");
     let (before, after) = (shown(&first), shown(&second));
     let before = before.last().expect("there are requests");

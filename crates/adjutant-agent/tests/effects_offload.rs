@@ -47,7 +47,7 @@ async fn recall_gives_the_whole_text_when_a_result_was_taken_out() {
 
     // The next run, and another program.
     let (_, agent_2) = agent(30_000, [recall(json!({ "id": "c1_0_0" })), done()]);
-    let agent_2 = agent_2.journal(journal).effect(Offload::new()).session(agent_1.session_id().clone());
+    let agent_2 = agent_2.journal(journal).effect(Offload::new()).session(agent_1.session_id().clone()).take_over();
     let result = agent_2.run("Once more.").await.expect("the run finishes");
     assert_eq!(result.calls[0].result.text(), "é日🦀".repeat(1_000));
 }

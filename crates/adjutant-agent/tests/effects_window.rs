@@ -129,7 +129,8 @@ async fn window_stays_when_the_log_is_opened_again() {
     let agent_1 = agent_1.effect(SlidingWindow::new().model(writer([Script::new().text("What was.")])));
     agent_1.run("Go.").await.expect("the run finishes");
     let (second, agent_2) = agent(5_000, [done()]);
-    let agent_2 = agent_2.journal(journal).effect(SlidingWindow::new()).session(agent_1.session_id().clone());
+    let agent_2 =
+        agent_2.journal(journal).effect(SlidingWindow::new()).session(agent_1.session_id().clone()).take_over();
     agent_2.run("On.").await.expect("the run finishes");
     let before = shown(&first).pop().expect("there are requests");
     assert!(shown(&second)[0].starts_with(&before));

@@ -117,7 +117,7 @@ async fn external_results_go_on_in_another_program_when_the_log_is_opened() {
     let told: Arc<Mutex<Vec<&str>>> = Arc::default();
     let (messages, tools) = (Arc::clone(&told), Arc::clone(&told));
     let model = Arc::new(ScriptedModel::new([Script::new().text("Done.")]));
-    let other = start(Agent::new(Arc::clone(&model))).session(agent.session_id().clone());
+    let other = start(Agent::new(Arc::clone(&model))).session(agent.session_id().clone()).take_over();
     let other = other
         .on(move |_: HookContext, point: UserMessage| {
             messages.lock().expect("nobody panics inside").push("user_message");

@@ -62,9 +62,11 @@ async fn records(journal: &MemoryJournal) -> Vec<Record> {
 
 /// The names of records.
 fn names(records: &[Record]) -> Vec<String> {
-    let name =
-        |record: &Record| serde_json::to_value(record).expect("a record is JSON")["record"].as_str().map(String::from);
-    records.iter().filter_map(name).collect()
+    let name = |record: &Record| {
+        let value = serde_json::to_value(record).expect("a record is JSON");
+        value.as_object().and_then(|value| value.keys().next()).expect("a tag").to_owned()
+    };
+    records.iter().map(name).collect()
 }
 
 fn failure(message: &str) -> Failure {

@@ -95,7 +95,8 @@ async fn run_goes_on_when_its_pauses_are_answered() {
     let first = staged(agent(batch()).1, &ran).journal(journal.clone());
     first.run("Go.").await.expect("the run waits");
     let model = Arc::new(ScriptedModel::new([Script::new().text("Done.")]));
-    let second = staged(Agent::new(Arc::clone(&model)), &ran).journal(journal).session(first.session_id().clone());
+    let second =
+        staged(Agent::new(Arc::clone(&model)), &ran).journal(journal).session(first.session_id().clone()).take_over();
     let result = second.resume(answers()).await.expect("the run finishes");
     assert_eq!(
         (result.text().as_str(), shown(&model, 0), ran.args().len()),

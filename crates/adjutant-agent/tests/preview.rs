@@ -77,7 +77,7 @@ async fn preview_shows_the_next_request_when_nothing_is_recorded() {
 async fn preview_reads_the_log_when_the_session_was_not_opened_yet() {
     let (model, agent, _) = rich([Script::new().text("Yes."), Script::new().text("Still.")]);
     agent.run(prompt()).await.expect("it answers");
-    let later = agent.session(agent.session_id().clone());
+    let later = agent.session(agent.session_id().clone()).take_over();
     let seen = later.preview("On.").await.expect("it can be looked at");
     later.run("On.").await.expect("it answers");
     assert_eq!(model.requests()[1], seen);

@@ -42,7 +42,7 @@ pub(crate) async fn go_on(
     answers: Vec<Answered>,
 ) -> RunResult {
     let agent = Agent::new(ScriptedModel::new([Script::new().text("Done.")])).journal(journal.clone());
-    agent.session(id.clone()).tool(tool).resume(answers).await.expect("the run goes on")
+    agent.session(id.clone()).take_over().tool(tool).resume(answers).await.expect("the run goes on")
 }
 
 /// A tool of a class; counts how often its body takes effect, step by step if it may have steps.

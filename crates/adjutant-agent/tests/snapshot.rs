@@ -197,7 +197,7 @@ async fn snapshot_shows_the_log_when_a_run_of_another_agent_is_read() {
     let one = one.journal(journal.clone());
     one.run("Go.").await.expect("the run finishes");
     let (_, two) = stage::agent([Script::new().text("Two.").usage(used(1, 0, 1))]);
-    let two = two.journal(journal).session(one.session_id().clone());
+    let two = two.journal(journal).session(one.session_id().clone()).take_over();
     two.run("Go.").await.expect("the run finishes");
     let seen = two.snapshot();
     assert_eq!((seen.entries.len(), seen.usage), (4, used(2, 0, 2)));

@@ -63,7 +63,7 @@ impl Case {
             }
         });
         let agent = Agent::new(Arc::clone(&self.boss)).name("boss").tool(work).world(FixedWorld::at_ms(1_000));
-        agent.journal(self.journal.clone()).session(LogId("log".into()))
+        agent.journal(self.journal.clone()).session(LogId("log".into())).take_over()
     }
 
     async fn log(&self) -> Vec<Arc<Stamped>> {
@@ -227,7 +227,12 @@ async fn what_a_child_used_is_not_lost_when_the_program_died_and_nobody_enters_i
             Ok(said(&open(&cx, "middle", middle).await?.run("Go.").await?))
         });
         let boss = ScriptedModel::new([calls(&["work"]), says("Done.")]);
-        Agent::new(boss).tool(work).world(FixedWorld::at_ms(1_000)).journal(journal).session(LogId("log".into()))
+        Agent::new(boss)
+            .tool(work)
+            .world(FixedWorld::at_ms(1_000))
+            .journal(journal)
+            .session(LogId("log".into()))
+            .take_over()
     };
     agent(whole.clone()).run("Go.").await.expect("the run finishes");
     let log = records(&whole, &LogId("log".into())).await;

@@ -102,6 +102,7 @@ async fn hidden_tool_is_refused_when_the_model_calls_it() {
     let batch: Vec<_> = (1..).zip(records).map(stamp).collect();
     let mut log = journal.own(&id, &Owner::new().taking_over()).await.expect("memory does not fail");
     log.append(&batch, Flush::Now).await.expect("memory does not fail");
+    drop(log);
     let ran = Ran::default();
     let agent = Agent::new(ScriptedModel::new([Script::new().text("Done.")])).journal(journal).session(id);
     let agent = agent.tool(ran.tool(spec("hidden"))).tool(ran.tool(spec("look")));

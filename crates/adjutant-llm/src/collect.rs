@@ -26,7 +26,16 @@ pub struct Collector {
 enum Slot {
     Vacant,
     Open(BlockKind, String),
-    Closed(Arc<Block>),
+    Closed(BlockKind, Arc<Block>),
+}
+
+/// What was said in a block so far.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Said<'a> {
+    /// The deltas of an open block, joined.
+    Open(&'a str),
+    /// A finished block.
+    Closed(&'a Arc<Block>),
 }
 
 impl Collector {
@@ -47,10 +56,7 @@ impl Collector {
             Chunk::Start { model, .. } => self.start(model)?,
             Chunk::Open { block, kind } => self.open(*block, kind)?,
             Chunk::Delta { block, text } => self.delta(*block, text)?,
-            Chunk::Close { block, content } => match self.slot(*block) {
-                Some(slot @ Slot::Open(..)) => *slot = Slot::Closed(Arc::clone(content)),
-                _ => return Err(broken("the end of a block that is not open")),
-            },
+            Chunk::Close { block, content } => self.close(*block, content)?,
             Chunk::Usage { usage, raw } => {
                 self.started()?;
                 self.usage = *usage;
@@ -92,6 +98,20 @@ impl Collector {
         Some(reply)
     }
 
+    /// Who says it; `None` if no attempt is going on.
+    pub fn model(&self) -> Option<&ModelId> {
+        self.model.as_ref()
+    }
+
+    /// What was said in each block that has begun, by its place in the reply.
+    pub fn blocks(&self) -> impl Iterator<Item = (u32, &BlockKind, Said<'_>)> {
+        (0..).zip(&self.blocks).filter_map(|(block, slot)| match slot {
+            Slot::Vacant => None,
+            Slot::Open(kind, text) => Some((block, kind, Said::Open(text))),
+            Slot::Closed(kind, content) => Some((block, kind, Said::Closed(content))),
+        })
+    }
+
     /// What the attempt used so far.
     pub fn usage(&self) -> Usage {
         self.usage
@@ -123,7 +143,7 @@ impl Collector {
                 *slot = Slot::Open(kind.clone(), String::new());
                 Ok(())
             }
-            Slot::Open(..) | Slot::Closed(_) => Err(broken("a block that opens twice")),
+            Slot::Open(..) | Slot::Closed(..) => Err(broken("a block that opens twice")),
         }
     }
 
@@ -141,6 +161,15 @@ impl Collector {
         }
     }
 
+    fn close(&mut self, block: u32, content: &Arc<Block>) -> Result<(), Error> {
+        let slot = self.slot(block).filter(|slot| matches!(slot, Slot::Open(..)));
+        let slot = slot.ok_or_else(|| broken("the end of a block that is not open"))?;
+        if let Slot::Open(kind, _) = std::mem::replace(slot, Slot::Vacant) {
+            *slot = Slot::Closed(kind, Arc::clone(content));
+        }
+        Ok(())
+    }
+
     fn slot(&mut self, block: u32) -> Option<&mut Slot> {
         self.blocks.get_mut(block as usize)
     }
@@ -149,7 +178,7 @@ impl Collector {
 impl Slot {
     fn so_far(self) -> Option<Arc<Block>> {
         match self {
-            Slot::Closed(block) => Some(block),
+            Slot::Closed(_, block) => Some(block),
             Slot::Open(BlockKind::Text, text) if !text.is_empty() => Some(Arc::new(Block::text(text))),
             Slot::Open(BlockKind::Thinking, text) if !text.is_empty() => {
                 Some(Arc::new(Block::Thinking(Thinking::new(text))))
@@ -207,6 +236,8 @@ mod tests {
         ] {
             collector.push(&chunk).expect("the grammar holds");
         }
+        let said: Vec<_> = collector.blocks().map(|(block, _, said)| (block, said)).collect();
+        assert_eq!(said, [(0, Said::Open("half an ans")), (1, Said::Open("{\"a\":"))]);
         let reply = collector.interrupted().expect("an attempt was going on");
         assert_eq!((reply.text().as_str(), reply.calls().count(), reply.stop), ("half an ans", 0, Stop::Interrupted));
     }

@@ -7,7 +7,7 @@ use std::{
 
 use tokio::task::JoinHandle;
 
-use crate::{Agent, Event, PastEvents, Seq, Subscription};
+use crate::{Agent, Attached, Error, Event, PastEvents, Seq, Subscription};
 
 impl Agent {
     /// Hears everything that happens in the session from now on, in all its runs.
@@ -18,6 +18,36 @@ impl Agent {
         let session = &self.session;
         let journal = Arc::clone(session.journal());
         Subscription::new(Arc::clone(session.listeners()), journal, session.id().clone(), Arc::clone(&self.setup.who))
+    }
+
+    /// Makes everything durable that was shown up to now, the text of a reply on its way included: see
+    /// [`Running::acknowledge`](crate::Running::acknowledge). For those who do not drive the run: it waits until who does
+    /// comes to it.
+    ///
+    /// # Errors
+    /// `Journal` if the log could not be written.
+    pub async fn acknowledge(&self) -> Result<(), Error> {
+        match self.session.live() {
+            Some(live) => self.session.acknowledge(&live.inbox).await,
+            None => self.session.lost().map_or(Ok(()), Err),
+        }
+    }
+
+    /// Everything that happens in the session after a record: what is in the log, then what happens, until the run has
+    /// ended or waits for the outside.
+    ///
+    /// A reply that is on its way is told from its beginning, as far as it was said. A run of this session is heard as it
+    /// goes on, and must be driven by whoever has it; a run of another program, or of another agent here, is followed by
+    /// reading its log every 200 ms: the text of its reply is heard as far as someone acknowledged it. A run that nobody
+    /// performs any more is waited for.
+    ///
+    /// To attach again, give the newest [`Seq`] that was read.
+    pub fn attach(&self, after: Seq) -> Attached {
+        let session = &self.session;
+        let past = self.events_after(after);
+        let Some(live) = session.live() else { return Attached::following(past) };
+        let (listeners, journal) = (Arc::clone(session.listeners()), Arc::clone(session.journal()));
+        Attached::joined(past, &live, listeners, journal)
     }
 
     /// Calls a function with everything that happens in the session, on a task of the current tokio runtime.

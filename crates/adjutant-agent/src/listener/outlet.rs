@@ -59,6 +59,12 @@ impl Outlet {
         reader.into_iter().for_each(Waker::wake);
     }
 
+    /// Lets the reader look once more.
+    pub(super) fn wake(&self) {
+        let reader = self.pending().reader.take();
+        reader.into_iter().for_each(Waker::wake);
+    }
+
     pub(super) fn close(&self) {
         let mut pending = self.pending();
         pending.closed = true;

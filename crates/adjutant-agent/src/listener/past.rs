@@ -12,11 +12,15 @@ use adjutant_llm::ThreadId;
 use adjutant_tool::Identity;
 use futures_core::Stream;
 
-use crate::{Error, Event, EventKind, Events, Journal, LogId, Next, Outcome, Record, RecordStream, Run, Seq, Stamped};
+use super::speaking::Speaking;
+use crate::{
+    Error, Event, EventKind, Events, Journal, LogId, Next, Outcome, Record, RecordStream, Run, Seq, Stamped, TurnNo,
+};
 
 /// The events of a log after a record, those of agents under it included; ends with the log.
 ///
-/// Deltas, progress and warnings are not in a log. `RunFinished` and `RunPaused` are: they follow from what is.
+/// Deltas, progress and warnings are not in a log, except the text of a reply that was acknowledged and did not come
+/// whole. `RunFinished` and `RunPaused` are: they follow from what is.
 #[must_use = "a stream does nothing until it is read"]
 pub struct PastEvents {
     journal: Arc<dyn Journal>,
@@ -30,6 +34,8 @@ pub struct PastEvents {
     ready: VecDeque<Event>,
     /// The end of a run, until it is known whether it was overruled.
     ended: Option<Event>,
+    /// Whether replies that did not come are passed over.
+    silent: bool,
     over: bool,
 }
 
@@ -39,6 +45,9 @@ struct Thread {
     run: Run,
     who: Arc<Identity>,
     at_ms: u64,
+    speaking: Speaking,
+    /// An attempt at a reply that whoever listens knows.
+    known: Option<(TurnNo, u32)>,
 }
 
 impl PastEvents {
@@ -54,6 +63,7 @@ impl PastEvents {
             at: Seq(0),
             ready: VecDeque::new(),
             ended: None,
+            silent: false,
             over: false,
         }
     }
@@ -61,6 +71,12 @@ impl PastEvents {
     /// Ends with this record, if the log goes on behind it; the last end of a run is left to whoever asks.
     pub(super) fn until(mut self, until: Seq) -> Self {
         self.until = Some(until);
+        self
+    }
+
+    /// Passes over what was said of replies that did not come: whoever listens has heard it.
+    pub(super) fn silent(mut self) -> Self {
+        self.silent = true;
         self
     }
 
@@ -142,6 +158,12 @@ impl PastEvents {
         thread.run.apply(stamped)?;
         thread.at_ms = stamped.at_ms;
         let (after, ready) = (self.after, &mut self.ready);
+        let (seq, at_ms, who) = (stamped.seq, stamped.at_ms, Arc::clone(&thread.who));
+        let (run, turn) = (thread.run.run(), thread.run.turn());
+        let is_known = self.silent || seq <= after || thread.knows(&stamped.record);
+        thread.speaking.hear(&stamped.record, is_known, |kind| {
+            ready.push_back(Event { seq, at_ms, run, turn, who: Arc::clone(&who), kind });
+        });
         thread.events.fold(stamped, |event| {
             if event.seq > after {
                 ready.push_back(event);
@@ -154,9 +176,91 @@ impl PastEvents {
     }
 }
 
+/// What a log that is followed is asked besides.
+impl PastEvents {
+    /// The log, and whose it is.
+    pub(super) fn whose(&self) -> (LogId, Arc<Identity>) {
+        (self.log.clone(), Arc::clone(&self.who))
+    }
+
+    /// The newest record that was told or need not be.
+    pub(super) fn told(&self) -> Seq {
+        self.at.max(self.after)
+    }
+
+    /// Whether everything was told that was asked for.
+    pub(super) fn is_told(&self) -> bool {
+        self.is_done() && self.ready.is_empty()
+    }
+
+    /// An attempt at a reply was told otherwise, and so was that it is void.
+    pub(super) fn forget(&mut self, thread: &ThreadId, turn: TurnNo, attempt: u32) {
+        if let Some(thread) = self.threads.get_mut(thread) {
+            thread.known = Some((turn, attempt));
+        }
+    }
+
+    /// Reads on, up to this record.
+    pub(super) fn go_on_until(&mut self, until: Seq) {
+        if until > self.at {
+            self.until = Some(until);
+            self.again();
+        }
+    }
+
+    /// Reads on without a bound; what is before this record was told otherwise.
+    pub(super) fn go_on_after(&mut self, after: Seq) {
+        self.after = self.after.max(after);
+        (self.until, self.silent) = (None, false);
+        self.ended.take_if(|ended| ended.seq <= after);
+        self.again();
+    }
+
+    /// From here on, what is said is heard otherwise.
+    pub(super) fn hush(&mut self) {
+        self.silent = true;
+    }
+
+    /// The end of a run, until it is known whether it was overruled.
+    pub(super) fn take_end(&mut self) -> Option<Event> {
+        self.ended.take()
+    }
+
+    /// Whether the log ends with the end of a run.
+    pub(super) fn has_ended(&self) -> bool {
+        self.ended.is_some()
+    }
+
+    /// Whether a run is open that does not wait for the outside.
+    pub(super) fn is_at_work(&self) -> bool {
+        let first = self.threads.get(&self.who.thread);
+        first.is_some_and(|first| first.run.is_open() && first.parked().is_none())
+    }
+
+    /// Tells what was said of the replies that are on their way, as far as it was not told; says whether there is any.
+    pub(super) fn tell_said(&mut self) -> bool {
+        let (seq, ready) = (self.at, &mut self.ready);
+        for thread in self.threads.values_mut() {
+            let (at_ms, who, run, turn) = (thread.at_ms, &thread.who, thread.run.run(), thread.run.turn());
+            thread.speaking.tell(|kind| {
+                ready.push_back(Event { seq, at_ms, run, turn, who: Arc::clone(who), kind });
+            });
+        }
+        !self.ready.is_empty()
+    }
+
+    /// The last event, when the log has ended: of a run that ended or waits.
+    pub(super) fn take_last(&mut self) -> Option<Event> {
+        let after = self.after;
+        let parked = || self.threads.get(&self.who.thread).and_then(Thread::parked).filter(|event| event.seq > after);
+        self.ended.take().or_else(parked)
+    }
+}
+
 impl Thread {
     fn new(who: Arc<Identity>) -> Self {
-        Self { events: Events::of(Arc::clone(&who)), run: Run::new(), who, at_ms: 0 }
+        let (events, speaking) = (Events::of(Arc::clone(&who)), Speaking::default());
+        Self { events, run: Run::new(), who, at_ms: 0, speaking, known: None }
     }
 
     /// How the newest run ended, or waits.
@@ -168,6 +272,16 @@ impl Thread {
         };
         let (seq, who) = (self.run.seq(), Arc::clone(&self.who));
         Some(Event { seq, at_ms: self.at_ms, run: self.run.run(), turn: self.run.turn(), who, kind })
+    }
+
+    /// Whether whoever listens knows the attempt that a record is about.
+    fn knows(&self, record: &Record) -> bool {
+        match record {
+            Record::Heard { turn, attempt, .. } | Record::Retracted { turn, attempt, .. } => {
+                self.known == Some((*turn, *attempt))
+            }
+            _ => false,
+        }
     }
 
     /// That the newest run waits for the outside, if it does.
@@ -185,11 +299,11 @@ impl Stream for PastEvents {
             return Poll::Ready(next);
         }
         // The log ends here: so does the run, or it waits.
+        if self.tell_said() {
+            return Poll::Ready(self.ready.pop_front().map(Ok));
+        }
         self.over = true;
-        let after = self.after;
-        let parked = || self.threads.get(&self.who.thread).and_then(Thread::parked).filter(|event| event.seq > after);
-        let last = self.ended.clone().or_else(parked);
-        Poll::Ready(last.map(Ok))
+        Poll::Ready(self.take_last().map(Ok))
     }
 }
 

@@ -5,13 +5,12 @@ mod revise;
 use std::{
     panic::AssertUnwindSafe,
     pin::{Pin, pin},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     task::{Context, Poll},
 };
 
 use adjutant_llm::{
-    BlockKind, Chunk, ChunkStream, Collector, Error, ErrorKind, Model, ModelId, NanoUsd, Reply, Request, Stop,
-    ToolName, Usage,
+    BlockKind, Chunk, ChunkStream, Error, ErrorKind, Model, ModelId, NanoUsd, Reply, Request, Stop, ToolName, Usage,
 };
 use adjutant_tool::Cancel;
 use futures_util::FutureExt;
@@ -23,7 +22,9 @@ use super::{
 };
 use crate::{
     ActId, EventKind, Failure, Record, Run, TurnNo,
+    listener::Aloud,
     points::{AfterModel, ModelError},
+    saying::{Saying, lock},
 };
 
 /// How many chunks are taken in a row before others get their turn: the driver, the reader, a wish to stop.
@@ -37,7 +38,8 @@ struct Asking {
     asked: Arc<dyn Model>,
     stream: ChunkStream,
     /// Shared with whoever wants to see what was said so far.
-    collector: Arc<Mutex<Collector>>,
+    saying: Arc<Mutex<Saying>>,
+    _aloud: Aloud,
     kinds: Vec<Delta>,
     /// The model whose attempt is going on.
     model: Option<ModelId>,
@@ -129,15 +131,22 @@ impl Asker {
         let turn = self.place.turn;
         let attempt = request.attempt;
         let stream = self.model.stream(request);
+        let at_ms = self.feed.setup.world.now_ms();
+        let (saying, who) = (Arc::clone(self.feed.seen.saying()), &self.feed.setup.who);
+        lock(&saying).begin(who, self.place, at_ms, attempt);
+        let aloud = self.feed.listeners().hear_reply(&who.thread, &saying);
+        // Only now: whoever comes later finds the reply and says so itself.
+        lock(&saying).is_shown |= self.feed.is_open();
         let mut asking = Asking {
-            at_ms: self.feed.setup.world.now_ms(),
-            shown: self.feed.is_open(),
+            at_ms,
+            shown: false,
+            _aloud: aloud,
             feed: Arc::clone(&self.feed),
             place: self.place,
             turn,
             asked: self.model,
             stream,
-            collector: self.feed.seen.listen(),
+            saying,
             kinds: Vec::new(),
             model: None,
             attempt,
@@ -174,6 +183,7 @@ impl Asking {
         cx: &mut Context<'_>,
         mut stopped: Pin<&mut impl Future>,
     ) -> Poll<Option<Result<Arc<Reply>, Error>>> {
+        let saying = Arc::clone(&self.saying);
         for _ in 0..BURST {
             if self.full {
                 if self.feed.poll_room(cx).is_pending() {
@@ -194,12 +204,16 @@ impl Asking {
                     return stopped.as_mut().poll(cx).map(|_| None);
                 }
             };
-            let pushed = lock(&self.collector).push(&chunk);
-            match pushed {
-                Ok(Some(reply)) => return Poll::Ready(Some(Ok(reply))),
-                Ok(None) => self.take(chunk),
-                Err(error) => return Poll::Ready(Some(Err(error))),
+            let news = self.is_news(&chunk).then(|| chunk.clone());
+            {
+                let mut saying = lock(&saying);
+                match saying.push(&chunk) {
+                    Ok(Some(reply)) => return Poll::Ready(Some(Ok(reply))),
+                    Ok(None) => self.take(chunk, saying.is_shown),
+                    Err(error) => return Poll::Ready(Some(Err(error))),
+                }
             }
+            news.iter().for_each(|chunk| self.feed.early.see(chunk, &self.feed));
         }
         if stopped.as_mut().poll(cx).is_ready() {
             return Poll::Ready(None);
@@ -209,8 +223,13 @@ impl Asking {
         Poll::Pending
     }
 
-    fn take(&mut self, chunk: Chunk) {
-        self.feed.early.see(&chunk, &self.feed);
+    /// Whether calls may begin with this chunk, or end.
+    fn is_news(&self, chunk: &Chunk) -> bool {
+        self.feed.setup.policy.is_early() && matches!(chunk, Chunk::Close { .. } | Chunk::Retracted { .. })
+    }
+
+    fn take(&mut self, chunk: Chunk, is_shown: bool) {
+        self.shown |= is_shown;
         let kind = match chunk {
             Chunk::Start { attempt, model, limits, warnings } => {
                 self.kinds.clear();
@@ -247,7 +266,7 @@ impl Asking {
     /// The records of the whole stream: one for each void attempt, the reply, and what broke.
     fn end(mut self, outcome: Option<Result<Arc<Reply>, Error>>) -> Performed {
         let act = ActId::Ask(self.turn);
-        let collector = std::mem::take(&mut *lock(&self.collector));
+        let cut = lock(&self.saying).cut();
         let said = match outcome {
             Some(Ok(reply)) if has_doubles(&reply) => {
                 let error = Error::new(ErrorKind::Protocol, "two calls of a reply have one id");
@@ -257,9 +276,9 @@ impl Asking {
             Some(Ok(reply)) => Some(reply),
             Some(Err(error)) => {
                 self.broke(act, error);
-                collector.interrupted().map(Arc::new)
+                cut.map(Arc::new)
             }
-            None => collector.interrupted().map(Arc::new),
+            None => cut.map(Arc::new),
         };
         // An interrupted attempt that said nothing and used nothing leaves no trace in the conversation.
         let said = said.filter(|it| it.stop != Stop::Interrupted || !it.blocks.is_empty() || it.usage.total() > 0);
@@ -312,10 +331,6 @@ impl Delta {
             _ => Delta::Hidden,
         }
     }
-}
-
-fn lock(collector: &Mutex<Collector>) -> MutexGuard<'_, Collector> {
-    collector.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn has_doubles(reply: &Reply) -> bool {

@@ -13,7 +13,9 @@ use adjutant_llm::Warning;
 use adjutant_tool::Cancel;
 
 use super::{Setup, early::Early};
-use crate::{Event, EventKind, Events, RunNo, Seq, Stamped, TurnNo, mailbox::Mailbox, snapshot::Seen};
+use crate::{
+    Event, EventKind, Events, RunNo, Seq, Stamped, TurnNo, listener::Listeners, mailbox::Mailbox, snapshot::Seen,
+};
 
 /// How many different warnings a run remembers having shown.
 const MAX_WARNINGS: usize = 256;
@@ -97,6 +99,17 @@ impl Feed {
         drop(events);
         // Afterwards: a reader goes on from the newest record it has seen.
         self.newest.store(stamped.seq.0, Ordering::Release);
+        self.listeners().shown(stamped.seq);
+    }
+
+    /// Who listens to the first agent, and hears everything.
+    pub(super) fn listeners(&self) -> &Arc<Listeners> {
+        self.first().listeners()
+    }
+
+    /// The box of the first agent.
+    fn first(&self) -> &Arc<Mailbox> {
+        self.above.last().unwrap_or(&self.mailbox)
     }
 
     /// What the events of later records need to know.
@@ -158,7 +171,7 @@ impl Feed {
 
     /// Waits until there is room for another delta: in the box of the first agent, whoever reads the others.
     pub(crate) fn poll_room(&self, cx: &Context<'_>) -> Poll<()> {
-        self.above.last().unwrap_or(&self.mailbox).poll_room(self.ticket, cx)
+        self.first().poll_room(self.ticket, cx)
     }
 
     fn event(&self, place: Place, at_ms: u64, kind: EventKind) -> Event {

@@ -76,7 +76,9 @@ impl Run {
     pub(crate) fn closed(&self) -> Option<Closed> {
         let reply = self.reply().filter(|reply| !matches!(reply.stop, Stop::Refused | Stop::Filtered))?;
         let results = self.history.iter().rev().find_map(|stored| match &stored.entry {
-            Entry::Turn(turn) if Arc::ptr_eq(turn.reply(), reply) || turn.reply() == reply => Some(turn.results().to_vec()),
+            Entry::Turn(turn) if Arc::ptr_eq(turn.reply(), reply) || turn.reply() == reply => {
+                Some(turn.results().to_vec())
+            }
             _ => None,
         })?;
         let first = usize::try_from(self.current.as_ref()?.first_entry).unwrap_or(usize::MAX);

@@ -2,11 +2,11 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use adjutant_llm::{CallId, CallResult, OpenTurn, Reply, Stop, Terminate, ThreadId};
+use adjutant_llm::{CallId, CallResult, OpenTurn, Reply, Stop, Terminate, ThreadId, Usage};
 use adjutant_tool::Replay;
 
 use super::{Current, Run, Slot, Tail, Working, texts};
-use crate::{Act, ActId, AtLimit, Change, Failure, Limit, Next, Outcome, Record, TurnNo, Why};
+use crate::{Act, ActId, AtLimit, Change, Failure, HeardPart, Limit, Next, Outcome, Record, TurnNo, Why};
 
 type Busy = BTreeSet<ActId>;
 
@@ -70,10 +70,12 @@ impl Current {
         }
     }
 
-    /// The turn has no reply: prepare it, then ask the model.
+    /// The turn has no reply: prepare it, then ask the model. An attempt that was heard and is not going on is void.
     fn ask(&self, working: &Working, busy: &Busy) -> Next {
         let turn = working.no;
-        if working.prepared {
+        if working.is_half_heard() && !busy.contains(&ActId::Ask(turn)) {
+            Next::Decide(vec![working.retracted()])
+        } else if working.prepared {
             self.once(Act::Ask { turn, attempt: working.attempt }, busy)
         } else {
             self.once(Act::Prepare { turn }, busy)
@@ -153,6 +155,9 @@ impl Current {
         if !busy.is_empty() {
             return Next::Wait { until_ms: None, stop: busy.iter().copied().collect() };
         }
+        if let Some(working) = self.turn.as_ref().filter(|working| working.is_half_heard()) {
+            return Next::Decide(vec![working.cut_off()]);
+        }
         let open = self.turn.as_ref().and_then(|working| Some((working, working.open.as_ref()?)));
         if let Some((working, open)) = open {
             return close(open, |call| match working.slot(call) {
@@ -179,6 +184,22 @@ impl Current {
 }
 
 impl Working {
+    /// Whether a part of a reply was acknowledged that has not come.
+    fn is_half_heard(&self) -> bool {
+        self.reply.is_none() && self.settled.is_none() && !self.heard.is_empty()
+    }
+
+    /// What was acknowledged is the reply, interrupted.
+    fn cut_off(&self) -> Record {
+        let reply = self.speaker.as_ref().and_then(|model| HeardPart::reply(model, &self.heard));
+        reply.map_or_else(|| self.retracted(), |reply| Record::replied(self.no, Arc::new(reply), None))
+    }
+
+    /// What was acknowledged is void: another attempt says it again. Nobody knows what it used.
+    fn retracted(&self) -> Record {
+        Record::Retracted { turn: self.no, attempt: self.attempt, usage: Usage::default(), cost: None }
+    }
+
     /// How the run ends after this turn, whatever its limits are; `None` if it goes on.
     fn verdict(&self, reply: &Arc<Reply>, stop: bool, placed: bool) -> Option<Outcome> {
         let finished = |why| Some(Outcome::Finished { reply: Arc::clone(reply), why });

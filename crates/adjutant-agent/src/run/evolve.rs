@@ -1,5 +1,6 @@
 //! `apply`: what a record means. Frozen: an old log folds to the same state for ever.
 
+mod heard;
 mod waiting;
 
 use std::{
@@ -15,8 +16,7 @@ use serde_json::Value;
 
 use super::{Admitted, Current, Illegal, Measured, Run, Slot, StepState, Working, plus};
 use crate::{
-    Admission, CallReport, Change, HeardPart, Lane, Limit, Limits, Memo, Outcome, Record, Revised, RunNo, Stamped,
-    TurnNo,
+    Admission, CallReport, Change, Lane, Limit, Limits, Memo, Outcome, Record, Revised, RunNo, Stamped, TurnNo,
 };
 
 type Why = &'static str;
@@ -67,7 +67,7 @@ impl Run {
                 self.config = Some(Arc::clone(config));
                 Ok(())
             }
-            Record::Heard { turn, attempt, parts } => self.heard_more(*turn, *attempt, parts),
+            Record::Heard { turn, attempt, model, parts } => self.heard_more(*turn, *attempt, model, parts),
             Record::Billed { usage, cost, by: _ } => self.billed(*usage, *cost),
             Record::Heeded { post } => {
                 self.posts = self.posts.max(*post);
@@ -220,6 +220,7 @@ impl Run {
         current.turns += 1;
         current.turn = Some(Working {
             heard: Vec::new(),
+            speaker: None,
             no: turn,
             last: last.clone(),
             attempt: 0,
@@ -274,23 +275,6 @@ impl Run {
         Ok(())
     }
 
-    fn heard_more(&mut self, turn: TurnNo, attempt: u32, parts: &[HeardPart]) -> Result<(), Why> {
-        let working = self.turn_mut(turn)?;
-        if working.reply.is_some() {
-            return Err("the turn has its reply already");
-        }
-        if attempt < working.attempt {
-            return Err("the attempt is void");
-        }
-        if attempt > working.attempt {
-            // A model that tries again by itself counts its attempts on.
-            working.attempt = attempt;
-            working.heard.clear();
-        }
-        HeardPart::join(&mut working.heard, parts);
-        Ok(())
-    }
-
     /// The newest run pays, whether it has ended or not.
     fn billed(&mut self, usage: Usage, cost: Option<NanoUsd>) -> Result<(), Why> {
         self.current.as_mut().ok_or("there was no run yet")?.spend(usage, cost, &None);
@@ -299,8 +283,11 @@ impl Run {
 
     fn retracted(&mut self, turn: TurnNo, attempt: u32, usage: Usage, cost: Option<NanoUsd>) -> Result<(), Why> {
         let working = self.turn_mut(turn)?;
-        working.attempt = attempt.saturating_add(1);
-        working.heard.clear();
+        // What was heard since then belongs to a later attempt.
+        if working.heard.is_empty() || attempt >= working.attempt {
+            working.attempt = attempt.saturating_add(1);
+            working.heard.clear();
+        }
         self.current_mut().map(|current| current.bill(usage, cost))
     }
 

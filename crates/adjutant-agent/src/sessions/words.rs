@@ -49,7 +49,7 @@ fn turn(record: &Record) -> Option<String> {
             format!("turn {turn} prepared for {model}{edits}")
         }
         Record::Overflowed { turn, .. } => format!("turn {turn} did not fit"),
-        Record::Heard { turn, attempt, parts } => {
+        Record::Heard { turn, attempt, parts, .. } => {
             format!("heard of turn {turn}, attempt {attempt}: {}", short::line(&heard(parts), MAX_CHARS))
         }
         Record::Retracted { turn, attempt, .. } => format!("attempt {attempt} at turn {turn} was void"),

@@ -145,7 +145,8 @@ impl<'p> Session<'p> {
             pushed.stale = true;
         }
         let agent = Agent::new(Dripping(Arc::clone(&self.model))).world(FixedWorld::at_ms(2_000));
-        self.agent = actors::equip(&self.plan.gear, &self.world, agent.journal(self.journal.clone())).session(log);
+        self.agent =
+            actors::equip(&self.plan.gear, &self.world, agent.journal(self.journal.clone())).session(log).take_over();
         self.agent.open().await.expect("the log opens");
         assert_eq!(self.agent.pauses(), pauses, "another program waits for something else");
     }

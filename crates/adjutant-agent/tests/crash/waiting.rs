@@ -85,7 +85,7 @@ impl World {
         let compact = Compact::new().threshold(0.1).reserve_tokens(100).keep_recent_tokens(50).min_gain(0.01);
         let agent = Agent::new(model()).world(FixedWorld::at_ms(1_000)).journal(self.journal.clone());
         let agent = agent.effect(compact.model(summary)).tool(write).tool(body);
-        agent.tool(external_tool(spec("away"))).session(log())
+        agent.tool(external_tool(spec("away"))).session(log()).take_over()
     }
 
     async fn records(&self) -> Vec<Arc<Stamped>> {

@@ -167,8 +167,9 @@ async fn verdicts_are_not_asked_again_when_a_log_is_driven_on() {
     };
     let first = start(agent(script(&[("write", json!({"n": 1})), ("write", json!({"n": 2}))])).1);
     let parked = first.run("Go.").await.expect("the run waits");
-    let other =
-        start(Agent::new(ScriptedModel::new([Script::new().text("Done.")]))).session(first.session_id().clone());
+    let other = start(Agent::new(ScriptedModel::new([Script::new().text("Done.")])))
+        .session(first.session_id().clone())
+        .take_over();
     let answers = vec![answered(&names(&parked)[0], Answer::approve())];
     let result = other.resume(answers).await.expect("the run finishes");
     let statuses: Vec<Status> = result.calls.iter().map(|call| call.result.status).collect();

@@ -141,7 +141,7 @@ async fn run_ends_when_its_time_is_over_while_children_work() {
         for capped in [false, true] {
             let (journal, gate) = (MemoryJournal::new(), Gate::new());
             let agent = boss(&journal, both(way, &gate, Replay::Resumable)).world(Clock(tokio::time::Instant::now()));
-            let agent = agent.session(adjutant_agent::LogId(crate::stage::LOG.into()));
+            let agent = agent.session(adjutant_agent::LogId(crate::stage::LOG.into())).take_over();
             let five = Duration::from_secs(5);
             let result = if capped {
                 agent.clone().limits(Limits::new().caps(Caps::new().wall(five))).run("Go.").await

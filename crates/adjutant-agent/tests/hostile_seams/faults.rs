@@ -269,7 +269,8 @@ async fn resume_trial(way: Waits, fault: Fault, at: usize, cancels: bool) -> boo
     let what = format!("{way:?} {fault:?} {at} {cancels}");
     let (journal, left) = (MemoryJournal::new(), Arc::new(AtomicUsize::new(usize::MAX)));
     let failing = Failing { inner: journal.clone(), left: Arc::clone(&left), fault };
-    let agent = boss(&MemoryJournal::new(), busy(way, &Arc::default())).journal(failing).session(LogId(LOG.into()));
+    let agent =
+        boss(&MemoryJournal::new(), busy(way, &Arc::default())).journal(failing).session(LogId(LOG.into())).take_over();
     let paused = agent.run("Go.").await.expect("it waits");
     agent.follow_up("follow").expect("there is room");
     let answers: Vec<_> = pauses(&paused).iter().map(|it| answered(&it.id, way.answer())).collect();

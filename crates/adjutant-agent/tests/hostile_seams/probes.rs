@@ -70,7 +70,7 @@ async fn child_hears_that_time_is_up_when_nobody_answered_over_a_restart() {
                 });
                 Agent::new(by_entry(&["step"], "Stepped on.")).tool(asks)
             };
-            boss(&journal, through(child)).world(Clock(began)).session(LogId(LOG.into()))
+            boss(&journal, through(child)).world(Clock(began)).session(LogId(LOG.into())).take_over()
         };
         let agent = make();
         agent.run("Go.").await.expect("it waits");
@@ -163,7 +163,10 @@ async fn cut(way: Waits, resumes: bool, polls: usize) -> bool {
     let journal = MemoryJournal::new();
     let make = || {
         let agent = boss(&MemoryJournal::new(), deep(way)).journal(Failing::never(journal.clone()));
-        agent.session(LogId(LOG.into())).responder(responder_fn(move |_, _| async move { Some(way.answer()) }))
+        agent
+            .session(LogId(LOG.into()))
+            .take_over()
+            .responder(responder_fn(move |_, _| async move { Some(way.answer()) }))
     };
     let agent = make();
     let mut run: Pin<Box<dyn Future<Output = _> + Send>> = Box::pin({

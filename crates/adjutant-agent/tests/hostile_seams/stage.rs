@@ -83,7 +83,7 @@ pub(crate) fn through(child: impl Fn() -> Agent + Send + Sync + 'static) -> impl
 /// The first agent, over a journal.
 pub(crate) fn boss(journal: &MemoryJournal, work: impl ErasedTool + 'static) -> Agent {
     let agent = Agent::new(by_entry(&["work"], "Done.")).name("boss").tool(work).world(FixedWorld::at_ms(1_000));
-    agent.journal(journal.clone()).session(LogId(LOG.into()))
+    agent.journal(journal.clone()).session(LogId(LOG.into())).take_over()
 }
 
 pub(crate) fn pauses(result: &RunResult) -> Vec<Arc<Pause>> {

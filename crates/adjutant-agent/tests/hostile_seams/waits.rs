@@ -222,6 +222,7 @@ async fn requests_of_a_child_are_told_when_the_program_died_before_that() {
         let cut = MemoryJournal::new();
         let mut owned = cut.own(&LogId(LOG.into()), &Owner::new().taking_over()).await.expect("memory does not fail");
         owned.append(&whole[..told], Flush::Now).await.expect("memory does not fail");
+        drop(owned);
         let agent = boss(&cut, through(child));
         if again {
             agent.resume(Vec::new()).await.expect("the run finishes");

@@ -36,7 +36,7 @@ async fn append_is_recorded_when_the_log_is_opened_again() {
     let (journal, model) = (MemoryJournal::new(), Arc::new(ScriptedModel::new([says("0")])));
     let first = Agent::new(ScriptedModel::new([])).journal(journal.clone());
     first.append(vec![user("a")]).await.expect("the session is free");
-    let agent = Agent::new(Arc::clone(&model)).journal(journal.clone()).session(first.session_id().clone());
+    let agent = Agent::new(Arc::clone(&model)).journal(journal.clone()).session(first.session_id().clone()).take_over();
     agent.continue_run().await.expect("the run finishes");
     assert_eq!(requests(&model), [["a"]]);
 }
@@ -83,7 +83,7 @@ async fn run_begins_after_given_entries_when_a_session_starts_from_them() {
     assert_eq!((words(&agent.transcript()).join(" "), old.transcript().len()), ("a b".to_owned(), 0));
     let result = agent.run("Go.").await.expect("the run finishes");
     assert_eq!((requests(&model)[0].join(" "), result.entries.len()), ("a b Go.".to_owned(), 2));
-    let other = Agent::new(Arc::clone(&model)).journal(journal.clone()).session(agent.session_id().clone());
+    let other = Agent::new(Arc::clone(&model)).journal(journal.clone()).session(agent.session_id().clone()).take_over();
     other.run("Again.").await.expect("the run finishes");
     assert_eq!(requests(&model)[1].join(" "), "a b Go. =0 Again.");
     let seeded = journal.read(agent.session_id(), Seq(0));

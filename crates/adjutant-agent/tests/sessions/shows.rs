@@ -106,8 +106,8 @@ fn opened() -> Record {
 }
 
 fn heard(attempt: u32, text: &str) -> Record {
-    let part = HeardPart { block: 0, kind: BlockKind::Text, text: text.into(), closed: false };
-    Record::Heard { turn: TurnNo(1), attempt, parts: vec![part] }
+    let part = HeardPart { block: 0, kind: BlockKind::Text, text: text.into(), closed: false, content: None };
+    Record::Heard { turn: TurnNo(1), attempt, model: "test/model".into(), parts: vec![part] }
 }
 
 fn replied(text: &str, stop: Stop) -> Record {

@@ -1,15 +1,16 @@
 //! What becomes of a reply or a failure before it counts: hooks revise and mend, a request that is too large gives way.
 
-use std::{mem, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use adjutant_llm::{CallId, Error, ErrorKind, Reply};
 use adjutant_tool::Cancel;
 
-use super::{Asking, has_doubles, lock};
+use super::{Asking, has_doubles};
 use crate::{
     ActId, EventKind, Failure, Point, Record, Verdict,
     points::{AfterModel, ModelError},
     port::{Performed, prepare},
+    saying::lock,
 };
 
 impl Asking {
@@ -28,7 +29,7 @@ impl Asking {
 
     /// Takes back what was said in this attempt: it is billed all the same.
     fn retract(&mut self, cause: &Error) {
-        let Some(said) = mem::take(&mut *lock(&self.collector)).interrupted() else { return };
+        let Some(said) = lock(&self.saying).cut() else { return };
         if said.blocks.is_empty() && said.usage.total() == 0 {
             return;
         }
@@ -67,6 +68,7 @@ impl Asking {
                 self.records.extend(prepare::denied::<AfterModel>(act, reason));
             }
         }
+        lock(&self.saying).cut();
         Performed { act, records: self.records, tools: None, args: None }
     }
 

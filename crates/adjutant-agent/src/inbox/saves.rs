@@ -1,0 +1,83 @@
+//! Who waits until what was shown is saved.
+
+use std::{
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    task::{Context, Poll, Waker},
+};
+
+use crate::Error;
+
+/// The wishes to save of one port: each has a number, and is fulfilled with all before it.
+#[derive(Default)]
+pub(super) struct Saves {
+    asked: AtomicU64,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// The newest wish that is fulfilled.
+    saved: u64,
+    /// How the port ended: whether all that it showed is saved.
+    ended: Option<Result<(), Error>>,
+    waiting: Vec<Waker>,
+}
+
+impl Saves {
+    /// Wishes that everything be saved that was shown up to now; gives the number of the wish.
+    pub(super) fn ask(&self) -> u64 {
+        self.asked.fetch_add(1, Ordering::AcqRel) + 1
+    }
+
+    /// The newest wish.
+    pub(super) fn asked(&self) -> u64 {
+        self.asked.load(Ordering::Acquire)
+    }
+
+    /// Waits for the fulfilment of a wish, or for the end of the port.
+    pub(super) fn poll(&self, wish: u64, cx: &Context<'_>) -> Poll<Result<(), Error>> {
+        let mut state = self.state();
+        if state.saved >= wish {
+            return Poll::Ready(Ok(()));
+        }
+        if let Some(ended) = &state.ended {
+            return Poll::Ready(ended.clone());
+        }
+        if !state.waiting.iter().any(|known| known.will_wake(cx.waker())) {
+            state.waiting.push(cx.waker().clone());
+        }
+        Poll::Pending
+    }
+
+    /// The wishes up to this one are fulfilled.
+    pub(super) fn saved(&self, upto: u64) {
+        self.change(|state| state.saved = state.saved.max(upto));
+    }
+
+    /// The port has ended; the first word counts.
+    pub(super) fn end(&self, ended: Result<(), Error>) {
+        self.change(|state| {
+            state.ended.get_or_insert(ended);
+        });
+    }
+
+    /// Whether the port has ended.
+    pub(super) fn has_ended(&self) -> bool {
+        self.state().ended.is_some()
+    }
+
+    fn change(&self, change: impl FnOnce(&mut State)) {
+        let mut state = self.state();
+        change(&mut state);
+        let waiting = std::mem::take(&mut state.waiting);
+        drop(state);
+        waiting.into_iter().for_each(Waker::wake);
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

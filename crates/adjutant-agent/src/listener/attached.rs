@@ -1,0 +1,288 @@
+//! Attached: the log from a cursor on, and then what happens, without a gap and without doubles.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    fmt,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use adjutant_llm::{ThreadId, Usage};
+use futures_core::Stream;
+use tokio::time::Sleep;
+
+use super::{Listeners, PastEvents, Subscription, speaking::void};
+use crate::{Error, Event, EventKind, Journal, RunNo, Seq, Stopper, inbox::Inbox};
+
+/// How often a log is read on that another program writes.
+const FOLLOW_EVERY: Duration = Duration::from_millis(200);
+
+/// Everything that happens in a session after a record, until its run has ended or waits for the outside.
+///
+/// See [`Agent::attach`](crate::Agent::attach). Nothing waits for it, and it does not drive the run.
+///
+/// # Panics
+/// Outside a tokio runtime, when it must wait for a log.
+#[must_use = "a stream does nothing until it is read"]
+pub struct Attached {
+    past: PastEvents,
+    live: Option<Live>,
+    /// What is told before the log is read on.
+    void: VecDeque<Event>,
+    /// When the log is read on.
+    alarm: Option<Pin<Box<Sleep>>>,
+    cursor: Seq,
+    /// Whether the log was waited for, and may have been read in the middle of what ends a run.
+    has_waited: bool,
+    over: bool,
+}
+
+/// A run that this program performs.
+struct Live {
+    events: Subscription,
+    inbox: Arc<Inbox>,
+    /// What was said by the time of joining.
+    said: VecDeque<Event>,
+    /// What is told once the log was told up to it.
+    next: Option<Event>,
+    /// Whether the first record that was heard is told: everything after it is told as it is heard.
+    is_joined: bool,
+    /// The runs under the first one whose ends were told from the log.
+    ends: Vec<(ThreadId, RunNo)>,
+    /// The beginnings of the replies that were heard and have not ended, by thread.
+    open: BTreeMap<ThreadId, Event>,
+}
+
+impl Attached {
+    /// Follows a log that somebody else may write.
+    pub(crate) fn following(past: PastEvents) -> Self {
+        Self { past, live: None, void: VecDeque::new(), alarm: None, cursor: Seq(0), has_waited: false, over: false }
+    }
+
+    /// Reads the log up to where the run is now, and goes on with what is heard of it.
+    pub(crate) fn joined(
+        past: PastEvents,
+        run: &Stopper,
+        listeners: Arc<Listeners>,
+        journal: Arc<dyn Journal>,
+    ) -> Self {
+        let (log, who) = past.whose();
+        let (events, newest, said) = Subscription::joined(listeners, journal, log, who);
+        let inbox = Arc::clone(&run.inbox);
+        // What is told has to be in the log to be read from there.
+        inbox.ask_to_save();
+        let said = said.into();
+        let live = Live { events, inbox, said, next: None, is_joined: false, ends: Vec::new(), open: BTreeMap::new() };
+        Self { live: Some(live), ..Self::following(past.until(newest)) }
+    }
+
+    /// The newest record that was told of: where to attach again.
+    pub fn cursor(&self) -> Seq {
+        self.cursor
+    }
+
+    /// The next event; `None` when the run has ended or waits for the outside.
+    ///
+    /// Cancel: nothing is lost.
+    ///
+    /// # Errors
+    /// `Journal` if the log cannot be read, `Defect` if it does not fold; nothing follows then.
+    pub async fn next(&mut self) -> Option<Result<Event, Error>> {
+        std::future::poll_fn(|cx| self.poll_event(cx)).await
+    }
+
+    fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Event, Error>>> {
+        while !self.over {
+            let told = match self.live {
+                Some(_) => ready!(self.poll_live(cx)),
+                None => ready!(self.poll_log(cx)),
+            };
+            match told {
+                Some(Ok(event)) => {
+                    self.cursor = self.cursor.max(event.seq);
+                    self.live.iter_mut().for_each(|live| live.follow(&event));
+                    return Poll::Ready(Some(Ok(event)));
+                }
+                Some(Err(error)) => {
+                    self.over = true;
+                    return Poll::Ready(Some(Err(error)));
+                }
+                None => {}
+            }
+        }
+        Poll::Ready(None)
+    }
+
+    /// The next event of a run that is heard; `None` if something else comes first.
+    fn poll_live(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Event, Error>>> {
+        let Some(live) = &mut self.live else { return Poll::Ready(None) };
+        if !self.past.is_told() {
+            let told = match ready!(self.past.poll_event(cx)) {
+                None if self.past.is_done() => None,
+                None if live.inbox.has_ended() => {
+                    self.leave();
+                    None
+                }
+                None => {
+                    ready!(self.poll_alarm(cx));
+                    None
+                }
+                told => told,
+            };
+            if let (Some(Ok(event)), Some(live)) = (&told, &mut self.live) {
+                live.note(event);
+            }
+            return Poll::Ready(told);
+        }
+        self.past.hush();
+        if let Some(event) = live.said.pop_front() {
+            return Poll::Ready(Some(Ok(event)));
+        }
+        if let Some(event) = live.next.take() {
+            return Poll::Ready(self.pass(event).map(Ok));
+        }
+        match live.events.poll_event(cx) {
+            Poll::Ready(Some(event)) if live.is_joined => Poll::Ready(self.pass(event).map(Ok)),
+            Poll::Ready(Some(event)) => {
+                self.past.go_on_until(event.seq);
+                live.is_joined = !is_passing(&event.kind);
+                live.next = Some(event);
+                Poll::Ready(None)
+            }
+            Poll::Pending if !live.inbox.has_ended() => Poll::Pending,
+            Poll::Ready(None) | Poll::Pending => {
+                self.leave();
+                Poll::Ready(None)
+            }
+        }
+    }
+
+    /// An event that was heard, unless the log has told it.
+    fn pass(&mut self, event: Event) -> Option<Event> {
+        let live = self.live.as_mut()?;
+        let is_end = matches!(event.kind, EventKind::RunFinished { .. } | EventKind::RunPaused { .. });
+        let held = self.past.take_end();
+        if let Some(held) = held.filter(|held| !is_end || held.run != event.run || held.who.thread != event.who.thread)
+        {
+            // The end of a run before this one, or of an agent under it: nothing else tells it.
+            if held.who.parent.is_some() || held.run != event.run {
+                live.note(&held);
+                live.next = Some(event);
+                return Some(held);
+            }
+        }
+        if is_end && event.who.parent.is_none() {
+            self.over = true;
+            return Some(event);
+        }
+        let is_known = match is_end {
+            true => live.ends.contains(&(event.who.thread.clone(), event.run)),
+            false => !is_passing(&event.kind) && event.seq <= self.past.told(),
+        };
+        (!is_known).then_some(event)
+    }
+
+    /// The run is not heard any more: what becomes of it, the log tells. Replies that were heard in part are void.
+    fn leave(&mut self) {
+        let open = self.live.take().map(|live| live.open).unwrap_or_default();
+        for event in open.into_values() {
+            let EventKind::ReplyStarted { attempt, .. } = event.kind else { continue };
+            self.past.forget(&event.who.thread, event.turn, attempt);
+            let kind = EventKind::ReplyRetracted { attempt, cause: void(), usage: Usage::default() };
+            self.void.push_back(Event { seq: self.cursor, kind, ..event });
+        }
+        self.past.go_on_after(self.cursor);
+    }
+
+    /// The next event of a log that is followed; `None` if something else comes first.
+    fn poll_log(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Event, Error>>> {
+        if let Some(event) = self.void.pop_front() {
+            return Poll::Ready(Some(Ok(event)));
+        }
+        if self.alarm.is_some() {
+            ready!(self.poll_alarm(cx));
+        }
+        let told = ready!(self.past.poll_event(cx));
+        if told.is_some() {
+            return Poll::Ready(told);
+        }
+        if self.past.tell_said() {
+            return Poll::Ready(None);
+        }
+        // What surrounds a run may judge its end otherwise just after it.
+        let is_fresh = self.has_waited && self.past.has_ended();
+        if self.past.is_at_work() || is_fresh {
+            self.has_waited = !is_fresh;
+            ready!(self.poll_alarm(cx));
+            return Poll::Ready(None);
+        }
+        self.over = true;
+        Poll::Ready(self.past.take_last().map(Ok))
+    }
+
+    /// Waits a little, and reads the log on.
+    fn poll_alarm(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let alarm = self.alarm.get_or_insert_with(|| Box::pin(tokio::time::sleep(FOLLOW_EVERY)));
+        ready!(alarm.as_mut().poll(cx));
+        self.alarm = None;
+        self.past.again();
+        Poll::Ready(())
+    }
+}
+
+impl Live {
+    /// Knows which replies have begun and not ended.
+    fn follow(&mut self, event: &Event) {
+        match &event.kind {
+            EventKind::ReplyStarted { .. } => {
+                self.open.insert(event.who.thread.clone(), event.clone());
+            }
+            EventKind::ReplyFinished { .. } | EventKind::ReplyRetracted { .. } => {
+                self.open.remove(&event.who.thread);
+            }
+            _ => {}
+        }
+    }
+
+    /// What the log has told.
+    fn note(&mut self, event: &Event) {
+        if matches!(event.kind, EventKind::RunFinished { .. }) && event.who.parent.is_some() {
+            self.ends.push((event.who.thread.clone(), event.run));
+        }
+    }
+}
+
+/// Whether an event shows no record, so that no log tells it once more.
+fn is_passing(kind: &EventKind) -> bool {
+    matches!(
+        kind,
+        EventKind::Warning { .. }
+            | EventKind::ReplyStarted { .. }
+            | EventKind::BlockStarted { .. }
+            | EventKind::TextDelta { .. }
+            | EventKind::ThinkingDelta { .. }
+            | EventKind::ArgsDelta { .. }
+            | EventKind::BlockFinished { .. }
+            | EventKind::ReplyRetracted { .. }
+            | EventKind::ToolProgress { .. }
+            | EventKind::Lagged { .. }
+            | EventKind::RunPaused { .. }
+            | EventKind::RunFinished { .. }
+    )
+}
+
+impl Stream for Attached {
+    type Item = Result<Event, Error>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.poll_event(cx)
+    }
+}
+
+impl fmt::Debug for Attached {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Attached").field("cursor", &self.cursor).field("live", &self.live.is_some()).finish()
+    }
+}
