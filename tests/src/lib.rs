@@ -2,6 +2,8 @@
 //!
 //! The tests live in `tests/`.
 
+pub mod kill;
+
 mod history;
 mod reader;
 mod wires;

@@ -6,6 +6,7 @@ mod error;
 mod memory;
 mod owner;
 mod post;
+mod shared;
 mod stored;
 
 use std::{fmt, pin::Pin, sync::Arc};

@@ -1,6 +1,8 @@
 //! Shared values by name: versioned keys, compare-and-set, ordered scan, watch, text search. Boards and notes stand on it.
 
+mod check;
 mod error;
+mod in_memory;
 
 use std::{fmt, pin::Pin, sync::Arc};
 
@@ -9,7 +11,9 @@ use futures_core::Stream;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use check::{check_key, check_write};
 pub use error::{ShelfError, ShelfErrorKind};
+pub use in_memory::MemoryShelf;
 
 /// The most bytes that a key may have.
 pub const MAX_KEY_BYTES: usize = 1_024;

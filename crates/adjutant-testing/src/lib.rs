@@ -19,6 +19,9 @@
 //! ```
 
 pub mod conformance;
+pub mod journal_suite;
+pub mod memory_suite;
+pub mod shelf_suite;
 
 mod body;
 mod chat;
@@ -41,6 +44,7 @@ mod received;
 mod refusal;
 mod responses;
 mod strict;
+mod suite;
 mod wire;
 
 pub use fault::{Fault, Place};

@@ -9,6 +9,7 @@ mod memory;
 mod ownership;
 mod posts;
 mod shelf;
+mod suites;
 
 use std::sync::{
     Arc,

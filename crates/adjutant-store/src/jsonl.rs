@@ -1,0 +1,145 @@
+//! Sessions in files: a folder for each, its records in one file of JSON lines.
+//!
+//! A file is repaired by the next owner of its log, and by nobody else: what a crash left of a batch is cut off. Damage
+//! anywhere is told (`Corrupt`), and never cut off. Ownership holds between processes of one machine, by the file locks
+//! of its kernel: the folder must not be one that several machines share.
+
+mod blobs;
+mod fold;
+mod line;
+mod meta;
+mod name;
+mod owner;
+mod place;
+mod posts;
+mod reader;
+mod scan;
+mod tend;
+mod writer;
+
+use std::{path::Path, sync::Arc};
+
+use adjutant_agent::{
+    About, Folded, Journal, JournalError, JournalErrorKind, Log, LogId, LogInfo, LogPage, LogQuery, Owner, Post,
+    PostNo, PostStream, RecordStream, Seq, StoredStream, Swept,
+};
+use adjutant_llm::{SystemWorld, World};
+use async_trait::async_trait;
+
+use self::{
+    place::Place,
+    writer::{JsonlLog, Writer},
+};
+
+/// A journal in a folder: one file of JSON lines for each session. Clones share it.
+///
+/// ```
+/// # let folder = tempfile::tempdir().expect("a folder");
+/// # let folder = folder.path();
+/// let journal = adjutant_store::JsonlJournal::open(folder)?;
+/// // Agent::new(model).journal(journal)
+/// # Ok::<(), adjutant_agent::JournalError>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct JsonlJournal {
+    place: Place,
+    world: Arc<dyn World>,
+}
+
+impl JsonlJournal {
+    /// Opens the journal in this folder, which is made if there is none.
+    ///
+    /// # Errors
+    /// `Io` if there is no such folder and none can be made.
+    pub fn open(folder: impl AsRef<Path>) -> Result<Self, JournalError> {
+        let place = Place::new(folder.as_ref());
+        place::make_folder(folder.as_ref())?;
+        place.empty_trash();
+        Ok(Self { place, world: Arc::new(SystemWorld) })
+    }
+
+    /// Sets the clock that tells when a log was made.
+    #[must_use]
+    pub fn world(self, world: impl World + 'static) -> Self {
+        Self { world: Arc::new(world), ..self }
+    }
+
+    /// Does something with the files on a thread that may wait.
+    async fn with<T: Send + 'static>(
+        &self,
+        act: impl FnOnce(&Place) -> Result<T, JournalError> + Send + 'static,
+    ) -> Result<T, JournalError> {
+        let place = self.place.clone();
+        off_thread(move || act(&place)).await
+    }
+}
+
+/// Does what may wait for the disk on a thread of its own; it is done even if nobody waits for it.
+async fn off_thread<T: Send + 'static>(
+    act: impl FnOnce() -> Result<T, JournalError> + Send + 'static,
+) -> Result<T, JournalError> {
+    tokio::task::spawn_blocking(act).await.unwrap_or_else(|error| {
+        let message = "the thread that works on the files ended early";
+        Err(JournalError::new(JournalErrorKind::Io, message).with_source(error))
+    })
+}
+
+#[async_trait]
+impl Journal for JsonlJournal {
+    async fn own(&self, log: &LogId, owner: &Owner) -> Result<Box<dyn Log>, JournalError> {
+        let (log, owner, now_ms) = (log.clone(), owner.clone(), self.world.now_ms());
+        let writer = self.with(move |place| Writer::own(place, &log, &owner, now_ms)).await?;
+        Ok(Box::new(JsonlLog::new(writer)))
+    }
+
+    fn read(&self, log: &LogId, after: Seq) -> RecordStream {
+        reader::records(self.place.clone(), log.clone(), after)
+    }
+
+    fn stored(&self, log: &LogId, after: Seq) -> StoredStream {
+        reader::stored(self.place.clone(), log.clone(), after)
+    }
+
+    async fn post(&self, log: &LogId, post: Post) -> Result<PostNo, JournalError> {
+        let log = log.clone();
+        self.with(move |place| posts::post(place, &log, post)).await
+    }
+
+    fn posts(&self, log: &LogId, after: PostNo) -> Option<PostStream> {
+        Some(posts::watch(self.place.clone(), log.clone(), after))
+    }
+
+    async fn info(&self, log: &LogId) -> Result<LogInfo, JournalError> {
+        let log = log.clone();
+        self.with(move |place| meta::info(place, &log)).await
+    }
+
+    async fn list(&self, query: &LogQuery) -> Result<LogPage, JournalError> {
+        let query = query.clone();
+        self.with(move |place| meta::list(place, &query)).await
+    }
+
+    async fn describe(&self, log: &LogId, about: About) -> Result<(), JournalError> {
+        let log = log.clone();
+        self.with(move |place| meta::describe(place, &log, about)).await
+    }
+
+    async fn rename(&self, from: &LogId, to: &LogId) -> Result<(), JournalError> {
+        let (from, to) = (from.clone(), to.clone());
+        self.with(move |place| tend::rename(place, &from, &to)).await
+    }
+
+    async fn delete(&self, log: &LogId) -> Result<(), JournalError> {
+        let log = log.clone();
+        self.with(move |place| tend::delete(place, &log)).await
+    }
+
+    async fn sweep(&self) -> Result<Swept, JournalError> {
+        self.with(blobs::sweep).await
+    }
+
+    async fn folded(&self, log: &LogId) -> Result<Option<Folded>, JournalError> {
+        let log = log.clone();
+        self.with(move |place| fold::read(&place.log(&log))).await
+    }
+}

@@ -1,0 +1,107 @@
+//! Large texts, each in a file that is named by its digest.
+
+use std::{
+    collections::HashSet,
+    fs::{self, File},
+    io::{ErrorKind, Write},
+    path::Path,
+};
+
+use adjutant_agent::{Attachment, Digest, JournalError, JournalErrorKind, Stamped, Swept};
+use uuid::Uuid;
+
+use super::{
+    line::BEGINNING,
+    place::{Place, contents, failed, make_folder, sync_folder},
+    scan::Scan,
+};
+
+/// Writes the attachments of records that are not there yet; they survive a crash of the machine.
+pub(super) fn keep<'a>(place: &Place, records: impl Iterator<Item = &'a Stamped>) -> Result<(), JournalError> {
+    let folder = place.blobs();
+    let mut is_new = false;
+    for stamped in records {
+        for Attachment { digest, bytes } in stamped.attachments()? {
+            let path = folder.join(digest.to_string());
+            // What is there but damaged is written again.
+            if contents(&path).is_ok_and(|kept| kept.is_some_and(|kept| kept == **bytes)) {
+                continue;
+            }
+            make_folder(&folder)?;
+            write(&path, bytes)?;
+            is_new = true;
+        }
+    }
+    if is_new { sync_folder(&folder) } else { Ok(()) }
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<(), JournalError> {
+    let temporary = path.with_file_name(format!(".{}", Uuid::new_v4().simple()));
+    let written = File::create_new(&temporary)
+        .and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()))
+        .and_then(|()| fs::rename(&temporary, path));
+    written.map_err(|error| {
+        // Nobody looks for it.
+        let _ = fs::remove_file(&temporary);
+        failed("write", path, error)
+    })
+}
+
+/// The attachments with these digests.
+pub(super) fn read(place: &Place, digests: Vec<Digest>) -> Result<Vec<Attachment>, JournalError> {
+    let read = |digest: Digest| {
+        let path = place.blobs().join(digest.to_string());
+        let bytes = contents(&path)?.ok_or_else(|| {
+            JournalError::new(JournalErrorKind::Corrupt, format!("attachment {} is missing", path.display()))
+        })?;
+        Ok(Attachment { digest, bytes: bytes.into() })
+    };
+    digests.into_iter().map(read).collect()
+}
+
+/// Removes the attachments that no log has.
+///
+/// A log that cannot be read keeps all of them: nobody knows which are its own.
+pub(super) fn sweep(place: &Place) -> Result<Swept, JournalError> {
+    let _locked = place.sweep_blobs()?;
+    let mut needed = HashSet::new();
+    for folder in entries(&place.logs())? {
+        let mut scan = match Scan::open(&folder.path().join("records.jsonl"), BEGINNING, u64::MAX) {
+            Ok(scan) => scan,
+            // It was renamed or deleted a moment ago; what was renamed is not found by its new name for certain.
+            Err(_) if !folder.path().exists() => return Ok(Swept::default()),
+            Err(error) => return Err(error),
+        };
+        loop {
+            let batch = scan.batch()?;
+            if batch.is_empty() {
+                break;
+            }
+            needed.extend(batch.into_iter().flat_map(|kept| kept.attached).map(|digest| digest.to_string()));
+        }
+    }
+    let mut swept = Swept::default();
+    for blob in entries(&place.blobs())? {
+        let name = blob.file_name();
+        if name.to_str().is_some_and(|name| needed.contains(name)) {
+            continue;
+        }
+        let path = blob.path();
+        let bytes = blob.metadata().map_err(|error| failed("read", &path, error))?.len();
+        fs::remove_file(&path).map_err(|error| failed("remove", &path, error))?;
+        // A temporary file is one that a crash left: nobody else writes while this lock is held.
+        if name.to_str().is_some_and(|name| name.parse::<Digest>().is_ok()) {
+            swept.attachments += 1;
+            swept.bytes += bytes;
+        }
+    }
+    Ok(swept)
+}
+
+/// What is in a folder; nothing if there is none.
+pub(super) fn entries(folder: &Path) -> Result<Vec<fs::DirEntry>, JournalError> {
+    match fs::read_dir(folder).and_then(Iterator::collect) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+        entries => entries.map_err(|error| failed("list", folder, error)),
+    }
+}

@@ -1,0 +1,117 @@
+//! A line of a log.
+//!
+//! Shape: `{"seq":3,"rest":0,"changed_ms":9,"bytes":700,"attached":["<digest>"],"link":"<64 digits>","check":"<16 digits>","stored":<record>}`.
+//! `rest` tells how many lines of its batch follow; `changed_ms` and `bytes` are of all records up to here, so that the
+//! last line tells what is known of the log. `check` is of all that stands before it, and `link` of the record.
+
+use std::sync::Arc;
+
+use adjutant_agent::{Digest, JournalError, JournalErrorKind, Stamped};
+use serde::{Deserialize, Serialize};
+
+/// What stands before the record.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Header {
+    /// The number of the record.
+    pub(super) seq: u64,
+    /// How many lines of its batch follow.
+    pub(super) rest: u64,
+    /// The newest time of all records up to here.
+    pub(super) changed_ms: u64,
+    /// How many bytes all records up to here have.
+    pub(super) bytes: u64,
+    /// Its attachments, in the order of the record.
+    pub(super) attached: Vec<Digest>,
+    /// Its link.
+    pub(super) link: Digest,
+}
+
+/// A line that is whole: what it says is what was written, apart from the record, which only the link before tells.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Line<'a> {
+    pub(super) header: Header,
+    pub(super) stored: &'a [u8],
+}
+
+/// The end of a log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct End {
+    pub(super) seq: u64,
+    pub(super) changed_ms: u64,
+    pub(super) bytes: u64,
+    pub(super) link: Digest,
+    /// How long the file is up to there.
+    pub(super) length: u64,
+}
+
+const CHECK: &[u8] = b",\"check\":\"";
+const STORED: &[u8] = b"\",\"stored\":";
+
+/// The beginning of every log.
+pub(super) const BEGINNING: End = End { seq: 0, changed_ms: 0, bytes: 0, link: Digest::GENESIS, length: 0 };
+
+impl<'a> Line<'a> {
+    /// Reads a line, without its line feed.
+    pub(super) fn read(line: &'a [u8]) -> Option<Self> {
+        let at = line.windows(CHECK.len()).position(|window| window == CHECK)?;
+        let (head, rest) = line.split_at(at);
+        let (check, rest) = rest.get(CHECK.len()..)?.split_at_checked(16)?;
+        let stored = rest.strip_prefix(STORED)?.strip_suffix(b"}")?;
+        if check != check_of(head).as_bytes() {
+            return None;
+        }
+        let header = serde_json::from_slice(&[head, b"}"].concat()).ok()?;
+        Some(Self { header, stored })
+    }
+
+    /// Whether it is the line that follows, and its record is what was written.
+    pub(super) fn follows(&self, end: &End) -> bool {
+        self.header.seq == end.seq + 1 && end.link.then(self.stored) == self.header.link
+    }
+
+    /// The end of the log behind this line, which begins where the log ended before.
+    pub(super) fn end(&self, end: &End, line_length: usize) -> End {
+        let Header { seq, changed_ms, bytes, link, .. } = self.header;
+        End { seq, changed_ms, bytes, link, length: end.length + line_length as u64 + 1 }
+    }
+}
+
+fn check_of(head: &[u8]) -> String {
+    let mut digits = Digest::of(head).to_string();
+    digits.truncate(16);
+    digits
+}
+
+/// The lines of a batch behind an end, and the end behind them.
+pub(super) fn lines(mut end: End, batch: &[Arc<Stamped>]) -> Result<(Vec<u8>, End), JournalError> {
+    let mut text = Vec::new();
+    for (stamped, rest) in batch.iter().zip((0..batch.len() as u64).rev()) {
+        let stored = stamped.bytes()?;
+        if stored.contains(&b'\n') {
+            let message = format!("record {} has a line feed between its parts", stamped.seq);
+            return Err(JournalError::new(JournalErrorKind::Invalid, message));
+        }
+        let header = Header {
+            seq: end.seq + 1,
+            rest,
+            changed_ms: end.changed_ms.max(stamped.at_ms),
+            bytes: end.bytes + stored.len() as u64,
+            attached: stamped.attachments()?.iter().map(|attachment| attachment.digest).collect(),
+            link: end.link.then(stored),
+        };
+        let mut head = serde_json::to_vec(&header).map_err(|error| {
+            JournalError::new(JournalErrorKind::Invalid, "a line cannot be written as JSON").with_source(error)
+        })?;
+        // Without the brace: the rest of the line belongs to the same object.
+        head.pop();
+        let check = check_of(&head);
+        let before = text.len();
+        for part in [&head, CHECK, check.as_bytes(), STORED, stored, b"}\n"] {
+            text.extend_from_slice(part);
+        }
+        let Header { seq, changed_ms, bytes, link, .. } = header;
+        end = End { seq, changed_ms, bytes, link, length: end.length + (text.len() - before) as u64 };
+    }
+    Ok((text, end))
+}

@@ -1,0 +1,133 @@
+//! What is known of a log without reading it: a small file beside the records, and their last line.
+
+use std::fs::{self, File};
+
+use adjutant_agent::{About, JournalError, JournalErrorKind, LogId, LogInfo, LogPage, LogQuery, Seq};
+use serde::{Deserialize, Serialize};
+
+use super::{
+    blobs::entries,
+    name, owner,
+    place::{LogPlace, Place, failed, json, make_folder, replace_json, sync_folder},
+    scan,
+};
+
+/// The format that files are written in.
+const VERSION: u32 = 1;
+
+/// What is written beside the records.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Meta {
+    v: u32,
+    /// Its name; while it is renamed, both names: the true one is that of the folder.
+    names: Vec<LogId>,
+    created_ms: u64,
+    about: About,
+}
+
+#[derive(Deserialize)]
+struct Versioned {
+    v: u32,
+}
+
+impl Meta {
+    /// Reads what is written of a log; fails if there is none.
+    pub(super) fn read(log: &LogPlace) -> Result<Self, JournalError> {
+        check_version(log)?;
+        json(&log.file("meta.json"))?.ok_or_else(|| JournalError::missing(&log.log))
+    }
+
+    pub(super) fn write(&self, log: &LogPlace) -> Result<(), JournalError> {
+        replace_json(&log.file("meta.json"), self)?;
+        sync_folder(&log.folder)
+    }
+
+    pub(super) fn about(&mut self) -> &mut About {
+        &mut self.about
+    }
+
+    /// Sets the names, of which the folder tells the true one.
+    pub(super) fn named(&mut self, names: &[&LogId]) {
+        self.names = names.iter().map(|name| (*name).clone()).collect();
+    }
+
+    fn info(self, log: &LogPlace) -> Result<LogInfo, JournalError> {
+        let end = scan::tail(&log.records())?;
+        let mut info = LogInfo::new(log.log.clone(), self.created_ms);
+        info.updated_ms = self.created_ms.max(end.changed_ms);
+        (info.head, info.bytes) = (Seq(end.seq), end.bytes);
+        (info.is_owned, info.about) = (owner::is_owned(log)?, self.about);
+        Ok(info)
+    }
+}
+
+/// Fails if a newer program wrote the log.
+pub(super) fn check_version(log: &LogPlace) -> Result<(), JournalError> {
+    match json::<Versioned>(&log.file("meta.json"))? {
+        Some(Versioned { v }) if v > VERSION => {
+            let message = format!("log {:?} has version {v}; this program reads up to {VERSION}", log.log.0);
+            Err(JournalError::new(JournalErrorKind::Version, message))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Makes a log without records; after a crash there is the whole of it or nothing.
+pub(super) fn make(place: &Place, log: &LogPlace, now_ms: u64) -> Result<(), JournalError> {
+    let _kept = place.keep_trash()?;
+    let temporary = log.at(place.trash()?);
+    make_folder(&temporary.folder)?;
+    let records = temporary.records();
+    File::create_new(&records).and_then(|file| file.sync_all()).map_err(|error| failed("make", &records, error))?;
+    Meta { v: VERSION, names: vec![log.log.clone()], created_ms: now_ms, about: About::new() }.write(&temporary)?;
+    make_folder(&place.logs())?;
+    fs::rename(&temporary.folder, &log.folder).map_err(|error| failed("make", &log.folder, error))?;
+    sync_folder(&place.logs())
+}
+
+pub(super) fn info(place: &Place, log: &LogId) -> Result<LogInfo, JournalError> {
+    let log = place.log(log);
+    log.needed()?;
+    Meta::read(&log)?.info(&log)
+}
+
+pub(super) fn describe(place: &Place, log: &LogId, about: About) -> Result<(), JournalError> {
+    let log = place.log(log);
+    let _locked = log.lock()?;
+    log.needed()?;
+    let mut meta = Meta::read(&log)?;
+    meta.about = about;
+    meta.write(&log)
+}
+
+pub(super) fn list(place: &Place, query: &LogQuery) -> Result<LogPage, JournalError> {
+    let mut infos = Vec::new();
+    for log in logs(place)? {
+        match Meta::read(&log).and_then(|meta| meta.info(&log)) {
+            Ok(info) => infos.push(info),
+            // It went away meanwhile.
+            Err(_) if !log.exists()? => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(query.page(infos))
+}
+
+/// All logs. One whose name cannot be read is told to the operator, and does not keep the others from being listed.
+pub(super) fn logs(place: &Place) -> Result<Vec<LogPlace>, JournalError> {
+    let mut logs = Vec::new();
+    for folder in entries(&place.logs())? {
+        let path = folder.path().join("meta.json");
+        let names = match json::<Meta>(&path) {
+            Ok(Some(meta)) => meta.names,
+            Ok(None) => continue,
+            Err(error) => {
+                tracing::warn!(path = %path.display(), %error, "a log is not listed: what is known of it is damaged");
+                continue;
+            }
+        };
+        let is_true = |log: &&LogId| folder.file_name().to_str() == Some(&*name::folder(log));
+        logs.extend(names.iter().find(is_true).map(|log| place.log(log)));
+    }
+    Ok(logs)
+}

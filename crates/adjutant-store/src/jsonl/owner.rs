@@ -1,0 +1,109 @@
+//! Who owns a log: a file tells the ownership, and a lock of the kernel whether its owner lives.
+
+use std::{
+    fs::{self, File, OpenOptions, TryLockError},
+    io::ErrorKind,
+};
+
+use adjutant_agent::{JournalError, Owner};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::place::{LogPlace, failed, json, replace_json};
+
+/// The last ownership of a log. It changes only under the lock of the log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Owned {
+    pub(super) epoch: u64,
+    owner: String,
+    /// Given once: a log that was made anew counts its epochs from the beginning.
+    token: u128,
+}
+
+/// An ownership that lives; dropping it gives the log up, and so does the death of the process.
+#[derive(Debug)]
+pub(super) struct Held {
+    pub(super) owned: Owned,
+    _alive: File,
+}
+
+impl Owned {
+    /// The last ownership of a log, if it ever had an owner.
+    pub(super) fn read(place: &LogPlace) -> Result<Option<Self>, JournalError> {
+        json(&place.file("owner.json"))
+    }
+
+    fn held(&self) -> String {
+        format!("held-{}", self.epoch)
+    }
+
+    /// Whether its owner lives.
+    fn is_alive(&self, place: &LogPlace) -> Result<bool, JournalError> {
+        let path = place.file(&self.held());
+        let file = match File::open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(failed("open", &path, error)),
+        };
+        // Shared: two that ask at once do not take each other for the owner.
+        match file.try_lock_shared() {
+            Ok(()) => Ok(false),
+            Err(TryLockError::WouldBlock) => Ok(true),
+            Err(TryLockError::Error(error)) => Err(failed("lock", &path, error)),
+        }
+    }
+}
+
+/// Whether somebody has the log now.
+pub(super) fn is_owned(place: &LogPlace) -> Result<bool, JournalError> {
+    loop {
+        let Some(owned) = Owned::read(place)? else { return Ok(false) };
+        let is_alive = owned.is_alive(place)?;
+        // What was asked of an owner that another one followed meanwhile says nothing.
+        if is_alive || Owned::read(place)?.as_ref() == Some(&owned) {
+            return Ok(is_alive);
+        }
+    }
+}
+
+/// Fails if somebody has the log now.
+pub(super) fn needs_free(place: &LogPlace) -> Result<(), JournalError> {
+    if is_owned(place)? { Err(JournalError::owned(&place.log, None)) } else { Ok(()) }
+}
+
+/// The ownership before the one that is wished for; fails if its owner has the log still. Under the lock of the log.
+pub(super) fn before(place: &LogPlace, owner: &Owner) -> Result<Option<Owned>, JournalError> {
+    let before = Owned::read(place)?;
+    if let Some(before) = &before
+        && !owner.takes_over()
+        && before.owner != **owner.id()
+        && before.is_alive(place)?
+    {
+        return Err(JournalError::owned(&place.log, None));
+    }
+    Ok(before)
+}
+
+/// Takes a log; under its lock.
+pub(super) fn take(place: &LogPlace, owner: &Owner, before: Option<Owned>) -> Result<Held, JournalError> {
+    let epoch = before.as_ref().map_or(0, |before| before.epoch) + 1;
+    let owned = Owned { epoch, owner: owner.id().to_string(), token: Uuid::new_v4().as_u128() };
+    let path = place.file(&owned.held());
+    let alive = OpenOptions::new().create(true).truncate(false).write(true).open(&path);
+    let alive = alive.map_err(|error| failed("open", &path, error))?;
+    alive.try_lock().map_err(|error| failed("lock", &path, error.into()))?;
+    replace_json(&place.file("owner.json"), &owned)?;
+    if let Some(before) = before {
+        // It tells nobody anything any more.
+        let _ = fs::remove_file(place.file(&before.held()));
+    }
+    Ok(Held { owned, _alive: alive })
+}
+
+impl Held {
+    /// Fails if somebody has taken over; under the lock of the log.
+    pub(super) fn check(&self, place: &LogPlace) -> Result<(), JournalError> {
+        let is_last = Owned::read(place)?.as_ref() == Some(&self.owned);
+        if is_last { Ok(()) } else { Err(JournalError::fenced(&place.log)) }
+    }
+}

@@ -1,0 +1,92 @@
+//! Reading logs: on a thread that may wait for the disk, a few batches ahead of who listens.
+
+use adjutant_agent::{Digest, JournalError, LogId, RecordStream, Seq, StoredRecord, StoredStream};
+use futures_util::stream;
+use tokio::sync::mpsc;
+
+use super::{
+    blobs,
+    line::BEGINNING,
+    place::{LogPlace, Place},
+    scan::{Kept, Scan},
+};
+
+/// How many records wait for who listens.
+const AHEAD: usize = 256;
+
+/// The records of a log, each checked against the link before it.
+pub(super) fn records(place: Place, log: LogId, after: Seq) -> RecordStream {
+    streamed(move |send| each(&place, &log, after, |before, stored| send(stored.open(before))))
+}
+
+/// The records of a log as they are stored.
+pub(super) fn stored(place: Place, log: LogId, after: Seq) -> StoredStream {
+    streamed(move |send| each(&place, &log, after, |_, stored| send(Ok(stored))))
+}
+
+/// Tells each record after a place with the link before it, until somebody says that it is enough.
+fn each(
+    place: &Place,
+    log: &LogId,
+    after: Seq,
+    mut tell: impl FnMut(&Digest, StoredRecord) -> bool,
+) -> Result<(), JournalError> {
+    let at = place.log(log);
+    at.needed()?;
+    super::meta::check_version(&at)?;
+    let mut scan = Scan::open(&at.records(), BEGINNING, after.0)?;
+    let mut before = scan.end.link;
+    loop {
+        let batch = batch(&mut scan, &at, after)?;
+        if batch.is_empty() {
+            return Ok(());
+        }
+        for Kept { seq, bytes, link, attached } in batch {
+            let before = std::mem::replace(&mut before, link);
+            if seq <= after {
+                continue;
+            }
+            let attachments = blobs::read(place, attached)?;
+            if !tell(&before, StoredRecord { seq, bytes, link, attachments }) {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// The next batch. What looks damaged may be an owner who cuts off what was torn: then a look under the lock tells.
+fn batch(scan: &mut Scan, log: &LogPlace, after: Seq) -> Result<Vec<Kept>, JournalError> {
+    let end = scan.end.clone();
+    scan.batch().or_else(|error| {
+        let Ok(_locked) = log.lock() else { return Err(error) };
+        *scan = Scan::open(&log.records(), end, after.0)?;
+        scan.batch()
+    })
+}
+
+/// A stream of what a thread tells, the error that ends it included.
+fn streamed<T: Send + 'static>(
+    read: impl FnOnce(&mut dyn FnMut(Result<T, JournalError>) -> bool) -> Result<(), JournalError> + Send + 'static,
+) -> std::pin::Pin<Box<dyn futures_core::Stream<Item = Result<T, JournalError>> + Send>> {
+    let start = move || {
+        let (sender, receiver) = mpsc::channel(AHEAD);
+        tokio::task::spawn_blocking(move || {
+            let mut is_over = false;
+            let read = read(&mut |item| {
+                is_over = item.is_err();
+                sender.blocking_send(item).is_ok() && !is_over
+            });
+            if let Err(error) = read {
+                // Who does not listen any more need not know.
+                let _ = sender.blocking_send(Err(error));
+            }
+        });
+        receiver
+    };
+    // Nothing is read before somebody listens.
+    Box::pin(stream::unfold(Err(start), |state: Result<mpsc::Receiver<_>, _>| async move {
+        let mut receiver = state.unwrap_or_else(|start| start());
+        let item = receiver.recv().await?;
+        Some((item, Ok(receiver)))
+    }))
+}

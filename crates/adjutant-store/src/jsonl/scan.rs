@@ -1,0 +1,137 @@
+//! Reading a file of records: whole batches, and what is behind the last of them.
+
+use std::{
+    fs::File,
+    io::{BufRead, BufReader, ErrorKind, Read, Seek, SeekFrom},
+    path::{Path, PathBuf},
+};
+
+use adjutant_agent::{Digest, JournalError, JournalErrorKind, Seq};
+use bytes::Bytes;
+
+use super::{
+    line::{BEGINNING, End, Line},
+    place::failed,
+};
+
+/// How much is read at once from the end.
+const TAIL: u64 = 16 * 1024;
+
+/// A record as a file has it.
+#[derive(Debug)]
+pub(super) struct Kept {
+    pub(super) seq: Seq,
+    pub(super) bytes: Bytes,
+    pub(super) link: Digest,
+    pub(super) attached: Vec<Digest>,
+}
+
+/// The batches of a file, one after the other.
+#[derive(Debug)]
+pub(super) struct Scan {
+    file: BufReader<File>,
+    path: PathBuf,
+    /// The end of the last whole batch.
+    pub(super) end: End,
+    /// Up to this record, nobody looks at what is stored.
+    skip: u64,
+}
+
+/// What comes next in a file.
+enum Next {
+    /// A line; how long it is without its line feed.
+    Line(Kept, End, u64),
+    /// Nothing, or the beginning of a line.
+    End,
+}
+
+impl Scan {
+    /// Begins behind this end.
+    pub(super) fn open(path: &Path, end: End, skip: u64) -> Result<Self, JournalError> {
+        let mut file = File::open(path).map_err(|error| failed("open", path, error))?;
+        file.seek(SeekFrom::Start(end.length)).map_err(|error| failed("read", path, error))?;
+        Ok(Self { file: BufReader::with_capacity(64 * 1024, file), path: path.to_owned(), end, skip })
+    }
+
+    /// The next whole batch; empty at the end, whatever is torn there. After an error there is nothing more.
+    pub(super) fn batch(&mut self) -> Result<Vec<Kept>, JournalError> {
+        let (mut batch, mut end) = (Vec::new(), self.end.clone());
+        let mut expected = None;
+        loop {
+            let Next::Line(kept, next, rest) = self.line(&end)? else { return Ok(Vec::new()) };
+            if expected.is_some_and(|expected| expected != rest) {
+                return Err(self.corrupt(end.seq + 1));
+            }
+            batch.push(kept);
+            end = next;
+            if rest == 0 {
+                self.end = end;
+                return Ok(batch);
+            }
+            expected = Some(rest - 1);
+        }
+    }
+
+    fn line(&mut self, end: &End) -> Result<Next, JournalError> {
+        let mut text = Vec::new();
+        self.file.read_until(b'\n', &mut text).map_err(|error| failed("read", &self.path, error))?;
+        let is_whole = text.pop_if(|last| *last == b'\n').is_some();
+        if !is_whole {
+            // A byte that stands where the line feed was is damage: what is torn has no byte behind a whole line.
+            let is_damaged = text.pop().is_some() && Line::read(&text).is_some_and(|line| line.follows(end));
+            return if is_damaged { Err(self.corrupt(end.seq + 1)) } else { Ok(Next::End) };
+        }
+        let Some(line) = Line::read(&text) else { return Err(self.corrupt(end.seq + 1)) };
+        let is_next = line.header.seq == end.seq + 1;
+        if !is_next || (line.header.seq > self.skip && !line.follows(end)) {
+            return Err(self.corrupt(end.seq + 1));
+        }
+        let (next, rest) = (line.end(end, text.len()), line.header.rest);
+        let (seq, link) = (Seq(line.header.seq), line.header.link);
+        let start = text.len() - 1 - line.stored.len();
+        let attached = line.header.attached;
+        let bytes = Bytes::from(text);
+        let bytes = bytes.slice(start..bytes.len() - 1);
+        Ok(Next::Line(Kept { seq, bytes, link, attached }, next, rest))
+    }
+
+    fn corrupt(&self, seq: u64) -> JournalError {
+        let message = format!("record {seq} in {} is not what was written", self.path.display());
+        JournalError::new(JournalErrorKind::Corrupt, message)
+    }
+}
+
+/// The end of a file, by what its last lines say of themselves: the records are not read.
+pub(super) fn tail(path: &Path) -> Result<End, JournalError> {
+    let read = |error| failed("read", path, error);
+    let mut file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(BEGINNING),
+        Err(error) => return Err(failed("open", path, error)),
+    };
+    let length = file.metadata().map_err(read)?.len();
+    let mut from = length.saturating_sub(TAIL);
+    loop {
+        file.seek(SeekFrom::Start(from)).map_err(read)?;
+        let mut text = Vec::new();
+        Read::by_ref(&mut file).take(length - from).read_to_end(&mut text).map_err(read)?;
+        // The first line is whole only at the beginning of the file, the last one never.
+        let mut lines: Vec<&[u8]> = text.split(|byte| *byte == b'\n').collect();
+        let torn = lines.pop().map_or(0, <[u8]>::len);
+        let whole = if from == 0 { &lines[..] } else { lines.get(1..).unwrap_or_default() };
+        let mut behind = length - torn as u64;
+        for text in whole.iter().rev() {
+            if let Some(Line { header, .. }) = Line::read(text)
+                && header.rest == 0
+            {
+                let (changed_ms, bytes) = (header.changed_ms, header.bytes);
+                return Ok(End { seq: header.seq, changed_ms, bytes, link: header.link, length: behind });
+            }
+            behind -= text.len() as u64 + 1;
+        }
+        if from == 0 {
+            return Ok(BEGINNING);
+        }
+        from = from.saturating_sub((length - from).saturating_mul(3));
+    }
+}

@@ -1,0 +1,68 @@
+//! Other names for logs, and their end.
+
+use std::fs;
+
+use adjutant_agent::{JournalError, LogId};
+
+use super::{
+    meta::{self, Meta},
+    owner,
+    place::{LogPlace, Place, failed, sync_folder},
+};
+
+/// Gives a log another name, and tells the logs that were forked from it.
+pub(super) fn rename(place: &Place, from: &LogId, to: &LogId) -> Result<(), JournalError> {
+    to.check()?;
+    let (source, target) = (place.log(from), place.log(to));
+    {
+        let _locked = source.lock_both(&target)?;
+        source.needed()?;
+        owner::needs_free(&source)?;
+        if target.exists()? {
+            return Err(JournalError::exists(to));
+        }
+        let mut meta = Meta::read(&source)?;
+        meta.named(&[from, to]);
+        meta.write(&source)?;
+        fs::rename(&source.folder, &target.folder).map_err(|error| failed("rename", &source.folder, error))?;
+        sync_folder(&place.logs())?;
+        meta.named(&[to]);
+        meta.write(&target)?;
+    }
+    meta::logs(place)?.iter().try_for_each(|child| follow(child, from, to))
+}
+
+/// Tells a log that the one it was forked from has another name.
+fn follow(child: &LogPlace, from: &LogId, to: &LogId) -> Result<(), JournalError> {
+    let is_child = |meta: &mut Meta| meta.about().parent.as_ref().is_some_and(|(parent, _)| parent == from);
+    let meta = Meta::read(child);
+    if !meta.is_ok_and(|mut meta| is_child(&mut meta)) {
+        return Ok(());
+    }
+    let _locked = child.lock()?;
+    if !child.exists()? {
+        return Ok(());
+    }
+    let mut meta = Meta::read(child)?;
+    if let Some((parent, _)) = meta.about().parent.as_mut().filter(|(parent, _)| parent == from) {
+        *parent = to.clone();
+        meta.write(child)?;
+    }
+    Ok(())
+}
+
+/// Deletes a log: at once for everybody, and from the disk as soon as that goes.
+pub(super) fn delete(place: &Place, log: &LogId) -> Result<(), JournalError> {
+    let log = place.log(log);
+    let trash = place.trash()?;
+    {
+        let _locked = log.lock()?;
+        log.needed()?;
+        owner::needs_free(&log)?;
+        fs::rename(&log.folder, &trash).map_err(|error| failed("delete", &log.folder, error))?;
+        sync_folder(&place.logs())?;
+    }
+    // What stays is removed when the journal is opened next.
+    let _ = fs::remove_dir_all(trash);
+    Ok(())
+}

@@ -1,0 +1,183 @@
+//! An owned log: appending under the lock of the log, as long as nobody has taken over.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::Write,
+    path::Path,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use adjutant_agent::{
+    Epoch, Flush, Folded, Head, JournalError, JournalErrorKind, Log, LogId, Owner, PostNo, Seq, Stamped,
+};
+use async_trait::async_trait;
+
+use super::{
+    blobs, fold,
+    line::{self, BEGINNING, End},
+    meta, off_thread,
+    owner::{self, Held},
+    place::{LogPlace, Place, failed},
+    posts,
+    scan::Scan,
+};
+
+/// A log that is owned as long as this lives.
+#[derive(Debug)]
+pub(super) struct JsonlLog {
+    head: Head,
+    /// An append was dropped or failed: what the file holds is not known.
+    is_unknown: bool,
+    writer: Arc<Mutex<Writer>>,
+}
+
+#[derive(Debug)]
+pub(super) struct Writer {
+    place: Place,
+    log: LogPlace,
+    held: Held,
+    end: End,
+}
+
+impl Writer {
+    /// Takes a log, makes it if there is none, and cuts off what a crash left of a batch.
+    pub(super) fn own(place: &Place, log: &LogId, owner: &Owner, now_ms: u64) -> Result<Self, JournalError> {
+        log.check()?;
+        let at = place.log(log);
+        let _locked = at.lock()?;
+        if at.exists()? {
+            meta::check_version(&at)?;
+        } else {
+            meta::make(place, &at, now_ms)?;
+        }
+        let before = owner::before(&at, owner)?;
+        // Before it is taken: who cannot have it fences nobody.
+        let mut scan = Scan::open(&at.records(), BEGINNING, 0)?;
+        while !scan.batch()?.is_empty() {}
+        let end = scan.end;
+        let held = owner::take(&at, owner, before)?;
+        cut(&at.records(), end.length)?;
+        Ok(Self { place: place.clone(), log: at, held, end })
+    }
+
+    fn append(&mut self, batch: &[Arc<Stamped>], flush: Flush) -> Result<(), JournalError> {
+        // Makes the bytes before anybody has to wait, and takes the lock that keeps blobs before that of the log.
+        let large =
+            batch.iter().map(|stamped| Ok(stamped.attachments()?.len())).sum::<Result<usize, JournalError>>()?;
+        let _blobs = if large > 0 { Some(self.place.keep_blobs()?) } else { None };
+        let locked = self.log.lock()?;
+        self.held.check(&self.log)?;
+        let follows = (self.end.seq + 1..).zip(batch).all(|(seq, stamped)| stamped.seq.0 == seq);
+        if !follows {
+            let message = format!("a batch does not follow record {} of log {:?}", self.end.seq, self.log.log.0);
+            return Err(JournalError::new(JournalErrorKind::Corrupt, message));
+        }
+        let (text, end) = line::lines(self.end.clone(), batch)?;
+        blobs::keep(&self.place, batch.iter().map(|stamped| &**stamped))?;
+        let path = self.log.records();
+        let file = self.write(&path, &text)?;
+        self.end = end;
+        // Others need not wait for the disk.
+        drop(locked);
+        match flush {
+            Flush::Lazy => Ok(()),
+            Flush::Now => file.sync_data().map_err(|error| failed("flush", &path, error)),
+        }
+    }
+
+    /// Writes behind the end; what cannot be written whole is taken back.
+    fn write(&self, path: &Path, text: &[u8]) -> Result<File, JournalError> {
+        let file = OpenOptions::new().append(true).open(path);
+        let mut file = file.map_err(|error| failed("open", path, error))?;
+        let length = file.metadata().map_err(|error| failed("read", path, error))?.len();
+        if length != self.end.length {
+            let message = format!("{} has {length} bytes, not {}", path.display(), self.end.length);
+            return Err(JournalError::new(JournalErrorKind::Io, format!("{message}; hint: own the log again")));
+        }
+        if let Err(error) = file.write_all(text) {
+            // If this fails too, the next owner does it.
+            let _ = file.set_len(length);
+            return Err(failed("write", path, error));
+        }
+        Ok(file)
+    }
+
+    fn keep(&self, folded: &Folded) -> Result<(), JournalError> {
+        let _locked = self.log.lock()?;
+        self.held.check(&self.log)?;
+        fold::keep(&self.log, folded)
+    }
+
+    fn heeded(&self, upto: PostNo) -> Result<(), JournalError> {
+        let _locked = self.log.lock()?;
+        self.held.check(&self.log)?;
+        posts::forget(&self.log, upto)
+    }
+}
+
+/// Cuts a file to this length, if it is longer.
+fn cut(path: &Path, length: u64) -> Result<(), JournalError> {
+    let has = fs::metadata(path).map_err(|error| failed("read", path, error))?.len();
+    if has == length {
+        return Ok(());
+    }
+    tracing::warn!(path = %path.display(), bytes = has - length, "the end of a log was torn and is cut off");
+    let cut = OpenOptions::new().write(true).open(path).and_then(|file| {
+        file.set_len(length)?;
+        file.sync_all()
+    });
+    cut.map_err(|error| failed("cut", path, error))
+}
+
+impl JsonlLog {
+    pub(super) fn new(writer: Writer) -> Self {
+        let head = Head { seq: Seq(writer.end.seq), epoch: Epoch(writer.held.owned.epoch) };
+        Self { head, is_unknown: false, writer: Arc::new(Mutex::new(writer)) }
+    }
+
+    /// Does something with the file on a thread that may wait; it is done whole even if nobody waits for it.
+    async fn with<T: Send + 'static>(
+        &self,
+        act: impl FnOnce(&mut Writer) -> Result<T, JournalError> + Send + 'static,
+    ) -> Result<T, JournalError> {
+        let writer = Arc::clone(&self.writer);
+        off_thread(move || act(&mut writer.lock().unwrap_or_else(PoisonError::into_inner))).await
+    }
+}
+
+#[async_trait]
+impl Log for JsonlLog {
+    fn head(&self) -> Head {
+        self.head
+    }
+
+    async fn append(&mut self, batch: &[Arc<Stamped>], flush: Flush) -> Result<Head, JournalError> {
+        if self.is_unknown {
+            let message = "an append was dropped or failed, and what the log holds is not known; hint: own it again";
+            return Err(JournalError::new(JournalErrorKind::Io, message));
+        }
+        if batch.is_empty() {
+            return Ok(self.head);
+        }
+        let batch = batch.to_vec();
+        self.is_unknown = true;
+        let appended = self
+            .with(move |writer| {
+                writer.append(&batch, flush)?;
+                Ok(writer.end.seq)
+            })
+            .await;
+        // Fenced stays fenced, and a batch that does not follow has changed nothing.
+        self.is_unknown = appended.as_ref().is_err_and(|error| error.kind() == JournalErrorKind::Io);
+        self.head.seq = Seq(appended?);
+        Ok(self.head)
+    }
+
+    async fn keep(&mut self, folded: Folded) -> Result<(), JournalError> {
+        self.with(move |writer| writer.keep(&folded)).await
+    }
+
+    async fn heeded(&mut self, upto: PostNo) -> Result<(), JournalError> {
+        self.with(move |writer| writer.heeded(upto)).await
+    }
+}

@@ -1,0 +1,275 @@
+//! JSON lines that were cut, flipped, filled up or taken away: nothing half-written is believed.
+#![cfg(feature = "jsonl")]
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use adjutant_agent::{
+    Flush, Folded, Journal, JournalErrorKind, Log, LogId, LogQuery, Owner, Post, PostNo, Record, Seq, Stamped,
+};
+use adjutant_llm::{Entry, ThreadId, UserMessage};
+use adjutant_store::JsonlJournal;
+use futures_util::{StreamExt, TryStreamExt};
+use tempfile::TempDir;
+
+const LOG: &str = "a/b";
+/// The folder of the log.
+const FOLDER: &str = "logs/a%2fb";
+
+fn said(seq: u64, text: &str) -> Arc<Stamped> {
+    let record = Record::Appended { entries: vec![Entry::User(UserMessage::text(text))] };
+    Arc::new(Stamped::new(Seq(seq), 1_000 + seq, ThreadId::from("main"), record))
+}
+
+fn batch(from: u64, to: u64) -> Vec<Arc<Stamped>> {
+    (from..=to).map(|seq| said(seq, &seq.to_string())).collect()
+}
+
+fn folder() -> TempDir {
+    tempfile::tempdir().expect("a folder")
+}
+
+fn open(folder: &TempDir) -> (JsonlJournal, LogId) {
+    (JsonlJournal::open(folder.path()).expect("the folder is there"), LOG.into())
+}
+
+/// A file of the log.
+fn file(folder: &TempDir, name: &str) -> PathBuf {
+    folder.path().join(FOLDER).join(name)
+}
+
+async fn own(journal: &JsonlJournal, log: &LogId) -> Box<dyn Log> {
+    journal.own(log, &Owner::new()).await.expect("the log is free")
+}
+
+async fn read(journal: &JsonlJournal, log: &LogId) -> Result<Vec<Arc<Stamped>>, JournalErrorKind> {
+    journal.read(log, Seq(0)).try_collect().await.map_err(|error| error.kind())
+}
+
+async fn append(held: &mut dyn Log, batch: &[Arc<Stamped>]) {
+    held.append(batch, Flush::Now).await.expect("it is written");
+}
+
+/// A log of batches of 1, 2 and 1 records; its file.
+async fn small(folder: &TempDir) -> (PathBuf, Vec<u8>) {
+    let (journal, log) = open(folder);
+    let mut held = own(&journal, &log).await;
+    for (from, to) in [(1, 1), (2, 3), (4, 4)] {
+        append(&mut *held, &batch(from, to)).await;
+    }
+    let path = file(folder, "records.jsonl");
+    let bytes = fs::read(&path).expect("the file is there");
+    (path, bytes)
+}
+
+/// How many records the whole batches have in these first bytes of the small log.
+fn whole(bytes: &[u8]) -> u64 {
+    let lines = bytes.iter().filter(|byte| **byte == b'\n').count() as u64;
+    [0, 1, 3, 4].into_iter().rfind(|count| *count <= lines).expect("there are none at least")
+}
+
+#[tokio::test]
+async fn file_that_is_cut_anywhere_keeps_its_whole_batches() {
+    let folder = folder();
+    let (path, bytes) = small(&folder).await;
+    let (journal, log) = open(&folder);
+    for length in 0..=bytes.len() {
+        fs::write(&path, &bytes[..length]).expect("it is cut");
+        let there = whole(&bytes[..length]);
+        // Who reads repairs nothing.
+        assert_eq!(read(&journal, &log).await, Ok(batch(1, there)), "cut at {length}");
+        assert_eq!(journal.info(&log).await.expect("it is there").head, Seq(there), "cut at {length}");
+        assert_eq!(fs::read(&path).expect("the file is there").len(), length);
+        let mut held = own(&journal, &log).await;
+        assert_eq!(held.head().seq, Seq(there), "cut at {length}");
+        held.append(&batch(there + 1, there + 2), Flush::Lazy).await.expect("it is written");
+        assert_eq!(read(&journal, &log).await, Ok(batch(1, there + 2)), "cut at {length}");
+    }
+}
+
+#[tokio::test]
+async fn flipped_bit_is_found_anywhere_and_nothing_is_cut() {
+    let folder = folder();
+    let (path, bytes) = small(&folder).await;
+    let (journal, log) = open(&folder);
+    for at in 0..bytes.len() {
+        let mut flipped = bytes.clone();
+        flipped[at] ^= 1 << (at % 8);
+        fs::write(&path, &flipped).expect("it is flipped");
+        assert_eq!(read(&journal, &log).await, Err(JournalErrorKind::Corrupt), "flipped at {at}");
+        let owned = journal.own(&log, &Owner::new()).await.map(drop).map_err(|error| error.kind());
+        assert_eq!(owned, Err(JournalErrorKind::Corrupt), "flipped at {at}");
+        assert_eq!(fs::read(&path).expect("the file is there"), flipped, "flipped at {at}");
+    }
+    fs::write(&path, &bytes).expect("it is healed");
+    assert_eq!(read(&journal, &log).await, Ok(batch(1, 4)));
+}
+
+#[tokio::test]
+async fn lines_in_another_order_or_missing_are_found() {
+    let folder = folder();
+    let (path, bytes) = small(&folder).await;
+    let (journal, log) = open(&folder);
+    let lines: Vec<&[u8]> = bytes.split_inclusive(|byte| *byte == b'\n').collect();
+    let orders: [&[usize]; 5] = [&[1, 2, 3], &[0, 1, 3], &[0, 3], &[0, 0, 1, 2, 3], &[0, 2, 1, 3]];
+    for order in orders {
+        let text: Vec<u8> = order.iter().flat_map(|line| lines[*line]).copied().collect();
+        fs::write(&path, text).expect("it is written");
+        assert_eq!(read(&journal, &log).await, Err(JournalErrorKind::Corrupt), "{order:?}");
+    }
+}
+
+#[tokio::test]
+async fn flipped_bit_of_an_attachment_is_found() {
+    let folder = folder();
+    let (journal, log) = open(&folder);
+    let large = said(1, &"large ".repeat(20_000));
+    let mut held = own(&journal, &log).await;
+    append(&mut *held, &[Arc::clone(&large)]).await;
+    let blob = fs::read_dir(folder.path().join("blobs")).expect("the folder is there").next();
+    let blob = blob.expect("there is a blob").expect("it can be read").path();
+    let mut bytes = fs::read(&blob).expect("it can be read");
+    bytes[70_000] ^= 4;
+    fs::write(&blob, &bytes).expect("it is flipped");
+    assert_eq!(read(&journal, &log).await, Err(JournalErrorKind::Corrupt));
+    // The same text in another record heals it.
+    let again = Arc::new(Stamped::new(Seq(2), 5, ThreadId::from("main"), large.record.clone()));
+    append(&mut *held, &[Arc::clone(&again)]).await;
+    assert_eq!(read(&journal, &log).await, Ok(vec![large, again]));
+    fs::remove_file(&blob).expect("it is removed");
+    assert_eq!(read(&journal, &log).await, Err(JournalErrorKind::Corrupt));
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn full_disk_is_told_and_nothing_half_written_is_believed() {
+    let folder = folder();
+    let (journal, log) = open(&folder);
+    let (path, aside) = (file(&folder, "records.jsonl"), folder.path().join("aside"));
+    let mut held = own(&journal, &log).await;
+    fs::rename(&path, &aside).expect("it is moved");
+    std::os::unix::fs::symlink("/dev/full", &path).expect("it is linked");
+    let full = held.append(&batch(1, 3), Flush::Now).await.expect_err("nothing can be written");
+    assert_eq!(full.kind(), JournalErrorKind::Io);
+    let cause = std::error::Error::source(&full).map(ToString::to_string);
+    assert_eq!(cause.as_deref(), Some("No space left on device (os error 28)"));
+    let unknown = held.append(&batch(1, 3), Flush::Now).await.expect_err("it must be owned again");
+    assert_eq!(unknown.kind(), JournalErrorKind::Io);
+    drop(held);
+    fs::rename(&aside, &path).expect("it is moved back");
+    let mut held = own(&journal, &log).await;
+    append(&mut *held, &batch(1, 3)).await;
+    assert_eq!(read(&journal, &log).await, Ok(batch(1, 3)));
+}
+
+#[tokio::test]
+async fn folder_that_cannot_be_used_is_told() {
+    let folder = folder();
+    let file = folder.path().join("file");
+    fs::write(&file, "").expect("it is written");
+    for path in [file.clone(), file.join("below")] {
+        assert_eq!(JsonlJournal::open(path).expect_err("a file is no folder").kind(), JournalErrorKind::Io);
+    }
+    // What stands in the way of blobs keeps large texts from being written, and nothing else.
+    let (journal, log) = open(&folder);
+    let mut held = own(&journal, &log).await;
+    fs::write(folder.path().join("blobs"), "").expect("it is written");
+    let large = [said(1, &"large ".repeat(20_000))];
+    let error = held.append(&large, Flush::Lazy).await.expect_err("no blob can be written");
+    assert_eq!(error.kind(), JournalErrorKind::Io);
+    drop(held);
+    append(&mut *own(&journal, &log).await, &batch(1, 1)).await;
+    assert_eq!(read(&journal, &log).await, Ok(batch(1, 1)));
+}
+
+#[tokio::test]
+async fn log_of_a_newer_program_is_refused() {
+    let folder = folder();
+    small(&folder).await;
+    let (journal, log) = open(&folder);
+    let path = file(&folder, "meta.json");
+    let meta = fs::read_to_string(&path).expect("it is there").replace(r#""v":1"#, r#""v":2,"new":[]"#);
+    fs::write(&path, meta).expect("it is written");
+    assert_eq!(read(&journal, &log).await, Err(JournalErrorKind::Version));
+    let owned = journal.own(&log, &Owner::new()).await.expect_err("it is newer");
+    assert_eq!(owned.kind(), JournalErrorKind::Version);
+}
+
+#[tokio::test]
+async fn torn_post_is_cut_off_by_the_next_one() {
+    let folder = folder();
+    small(&folder).await;
+    let (journal, log) = open(&folder);
+    let path = file(&folder, "posts.jsonl");
+    assert_eq!(journal.post(&log, Post::Cancel).await.expect("it is posted"), PostNo(1));
+    let mut text = fs::read(&path).expect("it is there");
+    text.extend_from_slice(br#"{"no":2,"post":{"po"#);
+    fs::write(&path, text).expect("it is torn");
+    assert_eq!(journal.post(&log, Post::Cancel).await.expect("it is posted"), PostNo(2));
+    let posts = journal.posts(&log, PostNo(0)).expect("posts are told").take(2);
+    let numbers: Vec<u64> = posts.map(|posted| posted.expect("it can be read").no.0).collect().await;
+    assert_eq!(numbers, [1, 2]);
+}
+
+#[tokio::test]
+async fn damaged_fold_is_none() {
+    let folder = folder();
+    let (journal, log) = open(&folder);
+    let mut held = own(&journal, &log).await;
+    append(&mut *held, &batch(1, 2)).await;
+    let fold = Folded { seq: Seq(2), format: "x".into(), bytes: "0123456789".into() };
+    held.keep(fold.clone()).await.expect("it is kept");
+    assert_eq!(journal.folded(&log).await.expect("it can be read"), Some(fold));
+    let path = file(&folder, "fold");
+    let bytes = fs::read(&path).expect("it is there");
+    for length in 0..bytes.len() {
+        fs::write(&path, &bytes[..length]).expect("it is cut");
+        assert_eq!(journal.folded(&log).await.expect("it can be read"), None, "cut at {length}");
+    }
+    // A fold of records that are not there is of another log.
+    fs::write(&path, bytes).expect("it is healed");
+    fs::write(file(&folder, "records.jsonl"), "").expect("it is emptied");
+    assert_eq!(journal.folded(&log).await.expect("it can be read"), None);
+}
+
+#[tokio::test]
+async fn rename_that_was_cut_has_one_name() {
+    let folder = folder();
+    small(&folder).await;
+    let (journal, log) = open(&folder);
+    let path = file(&folder, "meta.json");
+    let meta = fs::read_to_string(&path).expect("it is there").replace(r#""names":["a/b"]"#, r#""names":["a/b","c"]"#);
+    assert!(meta.contains(r#"["a/b","c"]"#));
+    fs::write(&path, meta).expect("it is written");
+    let names = async || {
+        let page = journal.list(&LogQuery::new()).await.expect("they are listed");
+        page.logs.into_iter().map(|info| info.log.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(names().await, ["a/b"]);
+    fs::rename(folder.path().join(FOLDER), folder.path().join("logs/c")).expect("it is renamed");
+    assert_eq!(names().await, ["c"]);
+    assert_eq!(read(&journal, &"c".into()).await, Ok(batch(1, 4)));
+    assert_eq!(read(&journal, &log).await, Err(JournalErrorKind::Missing));
+}
+
+#[tokio::test]
+async fn names_never_leave_the_folder() {
+    let folder = folder();
+    let inside = folder.path().join("inside");
+    let journal = JsonlJournal::open(&inside).expect("it is made");
+    for name in ["../x", "/x", "..", ".", "a/../../x", "~", "x\0", "\\..\\x"] {
+        own(&journal, &name.into()).await;
+    }
+    let names = |path: &Path| {
+        let entries = fs::read_dir(path).expect("it is there");
+        let mut names: Vec<_> = entries.map(|entry| entry.expect("it can be read").file_name()).collect();
+        names.sort();
+        names
+    };
+    assert_eq!(names(folder.path()), ["inside"]);
+    assert_eq!(names(&inside), ["locks", "logs", "trash"]);
+    assert_eq!(names(&inside.join("logs")).len(), 8);
+}

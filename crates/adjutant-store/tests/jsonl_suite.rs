@@ -1,0 +1,12 @@
+//! The suite of journals against JSON lines.
+#![cfg(feature = "jsonl")]
+
+use adjutant_store::JsonlJournal;
+use adjutant_testing::journal_suite::{Lab, lab_fn};
+
+fn lab() -> impl Lab {
+    let folder = tempfile::tempdir().expect("a folder");
+    lab_fn(move || JsonlJournal::open(folder.path()).expect("the folder is there"))
+}
+
+adjutant_testing::journal_suite!(lab());

@@ -1,0 +1,83 @@
+//! The conformance suites over PostgreSQL: each test has a schema of its own, each handle a pool of its own.
+
+use std::{sync::Arc, time::Duration};
+
+use adjutant_agent::{Journal, Log, memory::Memory, shelf::Shelf};
+use adjutant_testing::{journal_suite, memory_suite, shelf_suite};
+use async_trait::async_trait;
+
+use crate::Place;
+
+/// How long a log belongs to a process that is gone.
+const LEASE: Duration = Duration::from_millis(400);
+/// How many connections each handle has.
+const CONNECTIONS: usize = 3;
+
+/// A schema, if there is a server.
+struct Lab(Option<Place>);
+
+impl Lab {
+    fn new() -> Self {
+        Self(Place::of("conformance suite over PostgreSQL"))
+    }
+
+    async fn store(&self) -> adjutant_store::Postgres {
+        let place = self.0.as_ref().expect("checks without a server are skipped");
+        place.connect().lease(LEASE).connections(CONNECTIONS).await.expect("the database opens")
+    }
+
+    fn why(&self) -> Option<String> {
+        self.0.is_none().then(|| "there is no PostgreSQL server".to_owned())
+    }
+}
+
+#[async_trait]
+impl journal_suite::Lab for Lab {
+    async fn open(&self) -> Arc<dyn Journal> {
+        Arc::new(self.store().await.journal())
+    }
+
+    async fn crash(&self, log: Box<dyn Log>) {
+        // Whoever is gone renews nothing; a drop frees the log a little later.
+        drop(log);
+        tokio::time::sleep(LEASE).await;
+    }
+
+    fn skips(&self, _: &str) -> Option<String> {
+        self.why()
+    }
+}
+
+#[async_trait]
+impl shelf_suite::Lab for Lab {
+    async fn open(&self) -> Arc<dyn Shelf> {
+        Arc::new(self.store().await.shelf("board"))
+    }
+
+    fn skips(&self, _: &str) -> Option<String> {
+        self.why()
+    }
+}
+
+#[async_trait]
+impl memory_suite::Lab for Lab {
+    async fn open(&self) -> Arc<dyn Memory> {
+        Arc::new(self.store().await.memory())
+    }
+
+    fn skips(&self, _: &str) -> Option<String> {
+        self.why()
+    }
+}
+
+mod journal {
+    adjutant_testing::journal_suite!(super::Lab::new());
+}
+
+mod shelf {
+    adjutant_testing::shelf_suite!(super::Lab::new());
+}
+
+mod memory {
+    adjutant_testing::memory_suite!(super::Lab::new());
+}

@@ -1,0 +1,109 @@
+//! Ownership: who has a log, who gets it, and when it is free.
+
+use adjutant_agent::{Flush, JournalErrorKind, Owner};
+
+use super::stage::{Stage, append, batch, is_log, own, refused, when_free};
+use crate::suite::{Verdict, equal, holds, joined, ok};
+
+pub(super) async fn second_owner_refused(stage: &Stage<'_>) -> Verdict {
+    let (journal, log) = (stage.open().await, stage.log("log"));
+    let mut held = own(&*journal, &log, &Owner::new()).await?;
+    refused("a second owner", journal.own(&log, &Owner::new()).await, JournalErrorKind::Owned)?;
+    refused("a second owner elsewhere", stage.open().await.own(&log, &Owner::new()).await, JournalErrorKind::Owned)?;
+    append(&mut *held, &batch(1, 2)).await?;
+    refused("a second owner", journal.own(&log, &Owner::named("second")).await, JournalErrorKind::Owned)?;
+    append(&mut *held, &batch(3, 3)).await?;
+    // Other logs are as free as before.
+    drop(own(&*journal, &stage.log("other"), &Owner::new()).await?);
+    is_log(&*journal, &log, &batch(1, 3)).await
+}
+
+pub(super) async fn same_owner_fences(stage: &Stage<'_>) -> Verdict {
+    let (journal, log) = (stage.open().await, stage.log("log"));
+    for handle in [journal.clone(), stage.open().await] {
+        let owner = Owner::new();
+        let mut before = own(&*journal, &log, &owner).await?;
+        let mut after = ok("owning once more", handle.own(&log, &owner).await)?;
+        let next = after.head().seq.0 + 1;
+        let late = before.append(&batch(next, next), Flush::Lazy).await;
+        refused("appending by the value from before", late, JournalErrorKind::Fenced)?;
+        append(&mut *after, &batch(next, next + 1)).await?;
+        let late = before.append(&batch(next, next), Flush::Now).await;
+        refused("appending by the value from before", late, JournalErrorKind::Fenced)?;
+        append(&mut *after, &batch(next + 2, next + 2)).await?;
+    }
+    is_log(&*journal, &log, &batch(1, 6)).await
+}
+
+pub(super) async fn drop_frees(stage: &Stage<'_>) -> Verdict {
+    let (journal, log) = (stage.open().await, stage.log("log"));
+    let other = stage.open().await;
+    for round in 0..4 {
+        let journal = if round % 2 == 0 { &journal } else { &other };
+        let mut held = own(&**journal, &log, &Owner::new()).await?;
+        append(&mut *held, &batch(round + 1, round + 1)).await?;
+    }
+    is_log(&*journal, &log, &batch(1, 4)).await
+}
+
+pub(super) async fn death_frees(stage: &Stage<'_>) -> Verdict {
+    let (journal, log) = (stage.open().await, stage.log("log"));
+    let mut held = own(&*journal, &log, &Owner::new()).await?;
+    append(&mut *held, &batch(1, 3)).await?;
+    stage.lab.crash(held).await;
+    let reopened = stage.open().await;
+    let mut held = own(&*reopened, &log, &Owner::new()).await?;
+    append(&mut *held, &batch(4, 4)).await?;
+    is_log(&*reopened, &log, &batch(1, 4)).await
+}
+
+pub(super) async fn epochs_grow(stage: &Stage<'_>) -> Verdict {
+    let (journal, log) = (stage.open().await, stage.log("log"));
+    let owner = Owner::named("one");
+    let mut epochs = Vec::new();
+    for _ in 0..2 {
+        let held = own(&*journal, &log, &owner).await?;
+        epochs.push(held.head().epoch);
+        let again = ok("owning once more", journal.own(&log, &owner).await)?;
+        epochs.push(again.head().epoch);
+        let taken = ok("taking over", journal.own(&log, &Owner::new().taking_over()).await)?;
+        epochs.push(taken.head().epoch);
+        drop((held, again, taken));
+        epochs.push(own(&*stage.open().await, &log, &Owner::new()).await?.head().epoch);
+    }
+    holds(&format!("epochs grow: {epochs:?}"), epochs.is_sorted_by(|one, next| one < next))
+}
+
+pub(super) async fn owned_is_told(stage: &Stage<'_>) -> Verdict {
+    let (journal, log) = (stage.open().await, stage.log("log"));
+    let held = own(&*journal, &log, &Owner::new()).await?;
+    for journal in [&journal, &stage.open().await] {
+        holds("a log that is owned says so", ok("info", journal.info(&log).await)?.is_owned)?;
+    }
+    drop(held);
+    when_free("telling that a log is free", async || {
+        let info = journal.info(&log).await?;
+        if info.is_owned { Err(adjutant_agent::JournalError::owned(&log, None)) } else { Ok(()) }
+    })
+    .await
+}
+
+pub(super) async fn one_of_many(stage: &Stage<'_>) -> Verdict {
+    let log = stage.log("log");
+    let mut asking = Vec::new();
+    for _ in 0..8 {
+        let (journal, log) = (stage.open().await, log.clone());
+        asking.push(tokio::spawn(async move { Ok(journal.own(&log, &Owner::new()).await) }));
+    }
+    let (mut held, mut refusals) = (Vec::new(), Vec::new());
+    for asking in asking {
+        match joined("an owner", asking).await? {
+            Ok(log) => held.push(log),
+            Err(error) => refusals.push(error.kind()),
+        }
+    }
+    equal("how many have the log", &held.len(), &1)?;
+    equal("what the others hear", &refusals, &vec![JournalErrorKind::Owned; 7])?;
+    append(&mut *held.remove(0), &batch(1, 1)).await?;
+    is_log(&*stage.open().await, &log, &batch(1, 1)).await
+}

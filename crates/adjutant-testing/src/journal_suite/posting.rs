@@ -1,0 +1,151 @@
+//! Posts: what others say to a session.
+
+use std::sync::Arc;
+
+use adjutant_agent::{Journal, JournalErrorKind, Lane, LogId, Owner, PauseId, Post, PostNo, PostStream, Posted};
+use adjutant_tool::Answer;
+use futures_util::StreamExt;
+
+use super::stage::{Stage, delete, entry, own, refused, when_free};
+use crate::suite::{Verdict, equal, holds, joined, ok, soon};
+
+fn message(text: &str) -> Post {
+    Post::Message { lane: Lane::Steering, content: entry(text) }
+}
+
+fn posts(journal: &dyn Journal, log: &LogId, after: PostNo) -> Result<PostStream, String> {
+    journal.posts(log, after).ok_or_else(|| "the journal takes posts, and tells none".to_owned())
+}
+
+async fn next(posts: &mut PostStream) -> Result<Posted, String> {
+    let posted = soon("a post", posts.next()).await?.ok_or("the stream of posts ended")?;
+    ok("reading a post", posted)
+}
+
+async fn post(journal: &dyn Journal, log: &LogId, text: &str) -> Result<Posted, String> {
+    let post = message(text);
+    Ok(Posted { no: ok("posting", journal.post(log, post.clone()).await)?, post })
+}
+
+async fn made(stage: &Stage<'_>, name: &str) -> Result<(Arc<dyn Journal>, LogId), String> {
+    stage.filled(name, 1).await
+}
+
+pub(super) async fn posts_in_order(stage: &Stage<'_>) -> Verdict {
+    let (journal, log) = made(stage, "log").await?;
+    let other = stage.open().await;
+    let mut sent = Vec::new();
+    for number in 0..6 {
+        let handle = if number % 2 == 0 { &journal } else { &other };
+        sent.push(post(&**handle, &log, &format!("post {number}\n\0")).await?);
+    }
+    holds("the first post has a number above 0", sent[0].no > PostNo(0))?;
+    holds("numbers grow", sent.is_sorted_by(|one, next| one.no < next.no))?;
+    for after in 0..6 {
+        let from = if after == 0 { PostNo(0) } else { sent[after - 1].no };
+        let mut told = posts(&*stage.open().await, &log, from)?;
+        for posted in &sent[after..] {
+            equal("the next post", &next(&mut told).await?, posted)?;
+        }
+    }
+    Ok(())
+}
+
+pub(super) async fn posts_of_all_kinds(stage: &Stage<'_>) -> Verdict {
+    let (journal, log) = made(stage, "log").await?;
+    let all = [
+        message("👩‍👩‍👧‍👦 \0 \n \u{2028}"),
+        Post::Message { lane: Lane::FollowUp, content: entry(&"long ".repeat(40_000)) },
+        Post::Answer { pause: PauseId("main/1/a/b".into()), answer: Answer::Approve { args: None, for_run: true } },
+        Post::Cancel,
+    ];
+    for post in &all {
+        ok("posting", journal.post(&log, post.clone()).await)?;
+    }
+    let mut told = posts(&*stage.open().await, &log, PostNo(0))?;
+    for post in &all {
+        equal("the next post", &next(&mut told).await?.post, post)?;
+    }
+    Ok(())
+}
+
+pub(super) async fn heeded_posts_forgotten(stage: &Stage<'_>) -> Verdict {
+    let (journal, log) = made(stage, "log").await?;
+    let (one, two) = (post(&*journal, &log, "one").await?, post(&*journal, &log, "two").await?);
+    let three = post(&*journal, &log, "three").await?;
+    let mut held = own(&*journal, &log, &Owner::new()).await?;
+    ok("heeding", held.heeded(two.no).await)?;
+    let other = stage.open().await;
+    equal("the first post that waits", &next(&mut posts(&*other, &log, PostNo(0))?).await?, &three)?;
+    // Not a step back: what was heeded stays so.
+    ok("heeding", held.heeded(one.no).await)?;
+    equal("the first post that waits", &next(&mut posts(&*other, &log, one.no)?).await?, &three)?;
+    ok("heeding", held.heeded(three.no).await)?;
+    drop(held);
+    let four = post(&*stage.open().await, &log, "four").await?;
+    holds("a number is not given again", four.no > three.no)?;
+    equal("the first post that waits", &next(&mut posts(&*journal, &log, PostNo(0))?).await?, &four)
+}
+
+pub(super) async fn waiting_is_woken(stage: &Stage<'_>) -> Verdict {
+    let (journal, log) = made(stage, "log").await?;
+    let mut told = posts(&*journal, &log, PostNo(0))?;
+    for text in ["one", "two"] {
+        let waiting = tokio::spawn(async move {
+            let posted = next(&mut told).await?;
+            Ok((posted, told))
+        });
+        tokio::task::yield_now().await;
+        let sent = post(&*stage.open().await, &log, text).await?;
+        let (posted, rest) = joined("who waits", waiting).await?;
+        equal("the post", &posted, &sent)?;
+        told = rest;
+    }
+    Ok(())
+}
+
+pub(super) async fn posts_need_a_log(stage: &Stage<'_>) -> Verdict {
+    let (journal, log) = (stage.open().await, stage.log("log"));
+    refused("posting to a log that is missing", journal.post(&log, Post::Cancel).await, JournalErrorKind::Missing)?;
+    refused("info of a log that was posted to", journal.info(&log).await, JournalErrorKind::Missing)
+}
+
+pub(super) async fn posts_at_once(stage: &Stage<'_>) -> Verdict {
+    let (_, log) = made(stage, "log").await?;
+    let mut posting = Vec::new();
+    for poster in 0..4 {
+        let (journal, log) = (stage.open().await, log.clone());
+        posting.push(tokio::spawn(async move {
+            let mut sent = Vec::new();
+            for number in 0..25 {
+                sent.push(post(&*journal, &log, &format!("{poster}: {number}")).await?);
+            }
+            Ok(sent)
+        }));
+    }
+    let mut sent = Vec::new();
+    for posting in posting {
+        let one = joined("who posts", posting).await?;
+        holds("the numbers of one that posts grow", one.is_sorted_by(|one, next| one.no < next.no))?;
+        sent.extend(one);
+    }
+    sent.sort_by_key(|posted| posted.no);
+    let mut told = posts(&*stage.open().await, &log, PostNo(0))?;
+    for posted in &sent {
+        equal("the next post", &next(&mut told).await?, posted)?;
+    }
+    Ok(())
+}
+
+pub(super) async fn posts_follow_the_log(stage: &Stage<'_>) -> Verdict {
+    let (journal, log) = made(stage, "log").await?;
+    let renamed = stage.log("renamed");
+    let one = post(&*journal, &log, "one").await?;
+    when_free("renaming", || journal.rename(&log, &renamed)).await?;
+    equal("the post", &next(&mut posts(&*journal, &renamed, PostNo(0))?).await?, &one)?;
+    refused("posting to the name before", journal.post(&log, Post::Cancel).await, JournalErrorKind::Missing)?;
+    delete(&*journal, &renamed).await?;
+    drop(own(&*journal, &renamed, &Owner::new()).await?);
+    let two = post(&*journal, &renamed, "two").await?;
+    equal("the post", &next(&mut posts(&*stage.open().await, &renamed, PostNo(0))?).await?, &two)
+}

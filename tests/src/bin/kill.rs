@@ -1,0 +1,134 @@
+//! The kill test as a program: `kill victim …` is the process that is killed, `kill trials …` kills it.
+//!
+//! `kill trials <sqlite|jsonl|postgres|all> [--times N] [--seconds S] [--seed N]`: trials of each kind until N are done or
+//! S seconds are over. Exit code 1 if a promise was broken.
+
+use std::{
+    path::Path,
+    process::ExitCode,
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
+
+use adjutant_testing::PostgresServer;
+use adjutant_tests::kill::{Place, Rng, Seen, Trial, victim};
+
+const USAGE: &str = "usage: kill trials <sqlite|jsonl|postgres|all> [--times N] [--seconds S] [--seed N]";
+
+/// What the command line asks for.
+struct Asked {
+    kinds: Vec<&'static str>,
+    times: u32,
+    seconds: Option<u64>,
+    seed: u64,
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let done = match arguments.as_slice() {
+        ["victim", place, session, address, files] => live(place, session, address, Path::new(files)),
+        ["trials", kind, options @ ..] => Asked::read(kind, options).and_then(|asked| trials(&asked)),
+        _ => Err(USAGE.to_owned()),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("kill: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn live(place: &str, session: &str, address: &str, files: &Path) -> Result<(), String> {
+    let answer = runtime()?.block_on(victim(&Place::parse(place), session, address, files));
+    answer.map(|answer| println!("{answer}")).map_err(|error| chain(&*error))
+}
+
+fn trials(asked: &Asked) -> Result<(), String> {
+    println!("kill: seed {}", asked.seed);
+    let root = tempfile::tempdir().map_err(|error| error.to_string())?;
+    for kind in &asked.kinds {
+        // One server for all trials of the kind; each has a database of its own log.
+        let server = match *kind {
+            "postgres" => match PostgresServer::start() {
+                Ok(server) => Some(server),
+                Err(why) => {
+                    println!("kill: skipped: postgres: {why}");
+                    continue;
+                }
+            },
+            _ => None,
+        };
+        kind_of(kind, asked, &root.path().join(kind), server.as_ref())?;
+    }
+    Ok(())
+}
+
+fn kind_of(kind: &str, asked: &Asked, root: &Path, server: Option<&PostgresServer>) -> Result<(), String> {
+    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    let (began, runtime) = (Instant::now(), runtime()?);
+    let mut rng = Rng::new(asked.seed);
+    let (mut all, mut times) = (Seen::default(), 0);
+    while times < asked.times && asked.seconds.is_none_or(|most| began.elapsed() < Duration::from_secs(most)) {
+        times += 1;
+        let files = Trial::directory(root, times).map_err(|error| error.to_string())?;
+        let place = match server {
+            Some(server) => Place::Postgres(server.url("postgres")),
+            None if kind == "sqlite" => Place::Sqlite(root.join("log.db")),
+            None => Place::Jsonl(root.join("logs")),
+        };
+        let trial = Trial { program: program.clone(), place, session: format!("trial {times}"), files };
+        let seen = runtime
+            .block_on(trial.run(&mut rng))
+            .map_err(|why| format!("{kind}, trial {times} of seed {}: {why}", asked.seed))?;
+        all.kills += seen.kills;
+        all.unknown += seen.unknown;
+        all.requests += seen.requests;
+    }
+    let Seen { kills, unknown, requests } = all;
+    let took = began.elapsed().as_secs_f32();
+    println!(
+        "kill: {kind}: {times} trials, {kills} kills, {unknown} unknown outcomes, {requests} requests, {took:.1} s: ok"
+    );
+    Ok(())
+}
+
+impl Asked {
+    fn read(kind: &str, options: &[&str]) -> Result<Self, String> {
+        let kinds = match kind {
+            "all" => vec!["sqlite", "jsonl", "postgres"],
+            "sqlite" => vec!["sqlite"],
+            "jsonl" => vec!["jsonl"],
+            "postgres" => vec!["postgres"],
+            _ => return Err(USAGE.to_owned()),
+        };
+        let chance = SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |since| u64::from(since.subsec_nanos()));
+        let mut asked = Self { kinds, times: u32::MAX, seconds: None, seed: chance };
+        for pair in options.chunks(2) {
+            let [name, value] = pair else { return Err(USAGE.to_owned()) };
+            let value: u64 = value.parse().map_err(|_| format!("{name} takes a number\n{USAGE}"))?;
+            match *name {
+                "--times" => asked.times = u32::try_from(value).unwrap_or(u32::MAX),
+                "--seconds" => asked.seconds = Some(value),
+                "--seed" => asked.seed = value,
+                _ => return Err(USAGE.to_owned()),
+            }
+        }
+        Ok(asked)
+    }
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime, String> {
+    let built = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    built.map_err(|error| error.to_string())
+}
+
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}
