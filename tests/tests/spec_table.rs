@@ -43,7 +43,7 @@ enum How {
 /// Rows of one source, each written `"item" => how`.
 macro_rules! rows {
     ($source:literal; $($item:literal => $how:expr,)*) => {
-        &[$($crate::Row { source: $source, item: $item, how: $how }),*]
+        &[$($crate::spec_table::Row { source: $source, item: $item, how: $how }),*]
     };
 }
 use rows;

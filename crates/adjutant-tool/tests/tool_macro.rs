@@ -116,7 +116,7 @@ async fn tool_shows_an_object_when_nothing_is_asked() {
 }
 
 #[derive(Default)]
-struct Db(Mutex<Vec<String>>);
+pub(crate) struct Db(Mutex<Vec<String>>);
 
 /// Notes a line.
 #[tool]

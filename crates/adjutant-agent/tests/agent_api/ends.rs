@@ -16,7 +16,7 @@ use adjutant_llm::{
 use futures_util::stream;
 use serde_json::json;
 
-use crate::stage::{agent, events, tool};
+use super::stage::{agent, events, tool};
 
 fn used(input_uncached: u64, output: u64) -> Usage {
     Usage { input_uncached, output, ..Usage::default() }

@@ -10,7 +10,7 @@ use adjutant_llm::{CallResult, Custom, Edit, Entry, Request, Script, UserMessage
 use futures_util::StreamExt;
 use serde_json::json;
 
-use crate::stage::{agent, events, tool};
+use super::stage::{agent, events, tool};
 
 fn note() -> Entry {
     Entry::Custom(Custom { kind: "note".into(), value: json!("Noted.") })

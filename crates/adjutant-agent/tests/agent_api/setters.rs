@@ -7,7 +7,7 @@ use adjutant_llm::{CallResult, Effort, Gate, Options, Request, Script, ScriptedM
 use adjutant_tool::Tools;
 use serde_json::json;
 
-use crate::stage::{agent, tool};
+use super::stage::{agent, tool};
 
 fn named(name: &str) -> impl adjutant_tool::ErasedTool + 'static {
     tool(name, |_, _| async { Ok(CallResult::ok("ok")) })

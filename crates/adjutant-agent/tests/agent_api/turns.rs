@@ -13,7 +13,7 @@ use adjutant_llm::{
 use futures_util::StreamExt;
 use serde_json::json;
 
-use crate::stage::{agent, calls, events, tool};
+use super::stage::{agent, calls, events, tool};
 
 fn work() -> impl adjutant_tool::ErasedTool + 'static {
     tool("work", |_, _| async { Ok(CallResult::ok("ok")) })

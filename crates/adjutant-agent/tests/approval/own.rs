@@ -5,7 +5,7 @@ use adjutant_llm::{CallResult, Status};
 use adjutant_tool::{Answer, CallContext, ErasedTool, Replay, tool_fn};
 use serde_json::{Value, json};
 
-use crate::stage::{agent, answered, calls, names, script, spec};
+use super::stage::{agent, answered, calls, names, script, spec};
 
 fn careful(replay: Replay) -> impl ErasedTool + 'static {
     tool_fn(spec("careful").replay(replay), |_: Value, cx: CallContext| async move {

@@ -11,7 +11,7 @@ use adjutant_llm::{
 use adjutant_tool::{Answer, Replay};
 use tokio::sync::Barrier;
 
-use crate::desk::{calls, events, open, parent, records, results, says, tool, usage, word, work};
+use super::desk::{calls, events, open, parent, records, results, says, tool, usage, word, work};
 
 fn step() -> impl adjutant_tool::ErasedTool + 'static {
     tool("work", Replay::Pure, |_| async { Ok(CallResult::ok("worked")) })
@@ -186,7 +186,7 @@ async fn budget_holds_when_children_spend_together() {
     let cap = 20_000;
     let agent = agent.limits(Limits::new().caps(Caps::new().tokens(cap)));
     let events = events(&agent).await;
-    let result = crate::desk::last(&events);
+    let result = super::desk::last(&events);
     assert!(result.total_usage.total() <= cap, "{} tokens", result.total_usage.total());
     assert!(
         results(&result)[0].contains("finished") && results(&result)[0].contains("limited"),

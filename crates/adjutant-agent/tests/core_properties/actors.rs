@@ -26,7 +26,7 @@ use adjutant_llm::{
 use adjutant_tool::{Answer, Ask, AskKind};
 use serde_json::json;
 
-use crate::{
+use super::{
     plan::{Around, Deed, Gear, Reaction, Say, Writing},
     tools::World,
 };

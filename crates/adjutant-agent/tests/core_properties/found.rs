@@ -6,7 +6,7 @@ use adjutant_agent::{Agent, AtLimit, Drain, EventKind, Lane};
 use adjutant_llm::{Custom, Gate, Script, ScriptedModel};
 use serde_json::json;
 
-use crate::{
+use super::{
     check,
     plan::{Around, Cut, Gear, Plan, Say, Step},
 };
@@ -91,7 +91,7 @@ async fn left_at(polls: usize) {
         at_limit: AtLimit::End,
         afters: Vec::new(),
     };
-    crate::property(&Plan { gear, steps: vec![step(vec![Lane::Steering]), step(Vec::new())] }).await;
+    super::property(&Plan { gear, steps: vec![step(vec![Lane::Steering]), step(Vec::new())] }).await;
 }
 
 #[tokio::test(start_paused = true)]

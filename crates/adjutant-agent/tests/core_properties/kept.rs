@@ -6,7 +6,7 @@ use adjutant_agent::{Agent, Answered, Event, Journal, LogId, RunResult, Seq, Sna
 use adjutant_llm::{FixedWorld, ModelInfo, Request, Script, ScriptedModel, model_fn};
 use futures_util::StreamExt;
 
-use crate::{actors, keeping::Keeping, plan::Plan, session::Session, tools::World};
+use super::{actors, keeping::Keeping, plan::Plan, session::Session, tools::World};
 
 /// All that can be seen of a log that is opened and goes on.
 #[derive(Debug, PartialEq)]

@@ -11,7 +11,7 @@ use adjutant_tool::{Answer, Cancel};
 use futures_util::StreamExt;
 use serde_json::json;
 
-use crate::{
+use super::{
     actors,
     dripping::Dripping,
     keeping::Keeping,
@@ -85,7 +85,7 @@ impl<'p> Session<'p> {
         for lane in &step.queued {
             self.push(*lane);
         }
-        self.model = scripted(step.lines.iter().map(crate::plan::Line::script).collect());
+        self.model = scripted(step.lines.iter().map(super::plan::Line::script).collect());
         self.models.push(Arc::clone(&self.model));
         let token = Cancel::new();
         self.agent = self.agent.clone().limits(step.limits()).model(Dripping(Arc::clone(&self.model)));

@@ -17,7 +17,7 @@ use futures_util::StreamExt;
 use serde_json::{Value, json};
 use tokio::runtime::{Builder, Runtime};
 
-use crate::outside::SlowJournal;
+use super::outside::SlowJournal;
 
 /// What a body was told: the call, the step, the words.
 type Heard = BTreeSet<(CallId, &'static str, String)>;

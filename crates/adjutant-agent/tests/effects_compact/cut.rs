@@ -9,7 +9,7 @@ use adjutant_llm::{Entry, FixedWorld, Model, Request, Script, ScriptedModel, mod
 use futures_util::StreamExt;
 use serde_json::json;
 
-use crate::{
+use super::{
     stage::{self, WINDOW, writer},
     summary,
 };

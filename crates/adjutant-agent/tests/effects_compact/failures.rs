@@ -6,7 +6,7 @@ use adjutant_agent::{CancelBy, EventKind, Outcome, effects::Compact};
 use adjutant_llm::{Error, ErrorKind, Gate, Overflow, Script, Usage};
 use serde_json::{Value, json};
 
-use crate::{
+use super::{
     stage::{WINDOW, Worker, reports, shown, summaries, writer},
     summary,
 };

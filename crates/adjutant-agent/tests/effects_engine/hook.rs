@@ -12,7 +12,7 @@ use adjutant_llm::{
 use adjutant_tool::{Bound, Toolset};
 use serde_json::json;
 
-use crate::{
+use super::{
     failure,
     stage::{self, agent, records, shown, step},
 };

@@ -11,7 +11,7 @@ use adjutant_tool::{Bound, Toolset};
 use futures_util::StreamExt;
 use serde_json::json;
 
-use crate::stage::{self, step};
+use super::stage::{self, step};
 
 /// A journal with the records of a log up to the one that is wanted, that one as `change` makes it.
 async fn copy(from: &MemoryJournal, id: &LogId, change: impl Fn(&Record) -> Option<Record>) -> MemoryJournal {

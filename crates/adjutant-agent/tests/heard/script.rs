@@ -9,7 +9,7 @@ use adjutant_llm::{
 };
 use serde_json::json;
 
-use crate::stage;
+use super::stage;
 
 #[path = "../property/dripping.rs"]
 mod dripping;

@@ -10,7 +10,7 @@ use adjutant_agent::{
 use adjutant_llm::{Block, Entry, Reply, Script, Stop};
 use futures_util::StreamExt;
 
-use crate::rules;
+use super::rules;
 
 type Lines = Arc<Mutex<Vec<String>>>;
 

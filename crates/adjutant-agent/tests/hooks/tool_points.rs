@@ -14,8 +14,8 @@ use adjutant_tool::{Answer, external_tool};
 use futures_util::StreamExt;
 use serde_json::json;
 
-use crate::stage::{agent, answered, calls, names, script, spec};
-use crate::watch::{Ran, shown, told};
+use super::stage::{agent, answered, calls, names, script, spec};
+use super::watch::{Ran, shown, told};
 
 type Seen = Arc<Mutex<Vec<String>>>;
 
@@ -89,7 +89,7 @@ async fn arguments_are_changed_when_before_tool_says_so() {
             async { Verdict::Pass(point) }
         });
     let parked = agent.run("Go.").await.expect("the run waits");
-    let asked = crate::stage::pauses(&parked)[0].call.as_ref().map(|call| call.args.to_string());
+    let asked = super::stage::pauses(&parked)[0].call.as_ref().map(|call| call.args.to_string());
     assert_eq!(asked.as_deref(), Some(r#"{"n":2}"#));
     let result = agent.resume(vec![answered(&names(&parked)[0], Answer::approve())]).await.expect("the run finishes");
     assert_eq!(*seen.lock().expect("nobody panics inside"), [r#"before {"n":"2"}"#, r#"after {"n":2}"#]);

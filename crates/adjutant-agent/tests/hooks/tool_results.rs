@@ -14,8 +14,8 @@ use adjutant_tool::{CallContext, ErasedTool, ToolError, tool_fn};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-use crate::stage::{agent, calls, script, spec};
-use crate::watch::{shown, told};
+use super::stage::{agent, calls, script, spec};
+use super::watch::{shown, told};
 
 type Seen = Arc<Mutex<Vec<String>>>;
 

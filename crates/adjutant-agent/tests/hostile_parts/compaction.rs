@@ -9,7 +9,7 @@ use adjutant_agent::{
 use adjutant_llm::{Error, ErrorKind, ModelInfo, Overflow, Script, ScriptedModel, UserMessage};
 use serde_json::{Value, json};
 
-use crate::stage::{agent, done, say, shown};
+use super::stage::{agent, done, say, shown};
 
 fn turns(count: usize) -> impl Iterator<Item = Script> {
     (0..count).map(|n| say(json!({ "text": format!("line {n:02} "), "times": 50 })))

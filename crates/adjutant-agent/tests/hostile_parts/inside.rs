@@ -18,7 +18,7 @@ use adjutant_llm::{CallResult, NanoUsd, Script, Status, Usage};
 use adjutant_tool::{Answer, Bound, Confirm, LimitOutput, Prefix, TimeOut, ToolSpec, Tools, Toolset, tool_fn};
 use serde_json::json;
 
-use crate::stage::{agent, done, say, shown};
+use super::stage::{agent, done, say, shown};
 
 const LONG: Duration = Duration::from_secs(600);
 

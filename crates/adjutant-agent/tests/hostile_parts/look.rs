@@ -10,7 +10,7 @@ use adjutant_llm::{FixedWorld, ModelInfo, Request, Script, ScriptedModel};
 use futures_util::StreamExt;
 use serde_json::json;
 
-use crate::stage::{agent, done, say};
+use super::stage::{agent, done, say};
 
 /// What a request says, but not which attempt it is.
 fn said(request: &Request) -> (String, Vec<String>, String, String) {

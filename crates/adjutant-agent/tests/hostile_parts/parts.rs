@@ -15,7 +15,7 @@ use adjutant_tool::{Answer, Bound, ToolSpec, Toolset, tool_fn};
 use async_trait::async_trait;
 use serde_json::json;
 
-use crate::stage::{agent, done, say, shown};
+use super::stage::{agent, done, say, shown};
 
 fn tool(name: &str, said: &'static str) -> impl adjutant_tool::ErasedTool + 'static {
     let spec = ToolSpec::new(name, "A tool.", json!({"type": "object"}));

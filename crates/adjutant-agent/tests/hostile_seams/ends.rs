@@ -17,7 +17,7 @@ use adjutant_llm::{CallResult, Entry, Gate, Model, ModelInfo, Request, Script, S
 use adjutant_tool::{Answer, CallContext, ErasedTool, Replay, tool_fn};
 use serde_json::{Value, json};
 
-use crate::{
+use super::{
     desk::{calls, open, results, said, says, tool, word},
     stage::{Clock, WAYS, Waits, answered, boss, by_entry, check, count, log, pauses, through},
 };
@@ -141,7 +141,7 @@ async fn run_ends_when_its_time_is_over_while_children_work() {
         for capped in [false, true] {
             let (journal, gate) = (MemoryJournal::new(), Gate::new());
             let agent = boss(&journal, both(way, &gate, Replay::Resumable)).world(Clock(tokio::time::Instant::now()));
-            let agent = agent.session(adjutant_agent::LogId(crate::stage::LOG.into())).take_over();
+            let agent = agent.session(adjutant_agent::LogId(super::stage::LOG.into())).take_over();
             let five = Duration::from_secs(5);
             let result = if capped {
                 agent.clone().limits(Limits::new().caps(Caps::new().wall(five))).run("Go.").await

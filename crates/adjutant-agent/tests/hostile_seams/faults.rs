@@ -16,7 +16,7 @@ use adjutant_llm::{CallResult, Gate, Model, ModelInfo, Request, Script, Scripted
 use adjutant_tool::{CallContext, ErasedTool, Replay};
 use async_trait::async_trait;
 
-use crate::{
+use super::{
     desk::{open, tool, word},
     stage::{LOG, WAYS, Waits, answered, boss, by_entry, check, log, pauses, through},
 };
@@ -300,7 +300,7 @@ async fn resume_trial(way: Waits, fault: Fault, at: usize, cancels: bool) -> boo
     assert_eq!(runs[&ThreadId::from("main")].history(), &agent.transcript(), "{what}: state = fold");
     let records = log(&journal).await;
     assert_eq!(placed(&records), BTreeMap::from([("follow".to_owned(), 1)]), "{what}");
-    let count = |word| crate::stage::count(&records, word);
+    let count = |word| super::stage::count(&records, word);
     assert_eq!((count("child_opened"), count("child_ended")), (2, 2), "{what}");
     true
 }

@@ -14,7 +14,7 @@ use adjutant_agent::{Agent, HookContext, LogId, MemoryJournal, Outcome, Verdict,
 use adjutant_llm::{CallResult, Model, ModelInfo, Request, Script, ScriptedModel, Status, model_fn};
 use adjutant_tool::{Answer, Ask, CallContext, ErasedTool, Replay, ToolError, ToolErrorKind};
 
-use crate::{
+use super::{
     desk::{open, results, tool, word},
     faults::Failing,
     stage::{Clock, LOG, WAYS, Waits, answered, boss, by_entry, check, count, log, pauses, through},

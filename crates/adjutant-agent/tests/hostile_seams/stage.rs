@@ -9,7 +9,7 @@ use adjutant_llm::{
 use adjutant_tool::{Answer, CallContext, ErasedTool, Replay, ToolSpec, external_tool};
 use serde_json::json;
 
-use crate::desk::{calls, open, records, said, says, tool};
+use super::desk::{calls, open, records, said, says, tool};
 
 pub(crate) const LOG: &str = "log";
 
@@ -121,7 +121,7 @@ pub(crate) async fn log(journal: &MemoryJournal) -> Vec<Arc<Stamped>> {
 }
 
 pub(crate) fn count(log: &[Arc<Stamped>], word: &str) -> usize {
-    log.iter().filter(|it| crate::desk::record(&it.record) == word).count()
+    log.iter().filter(|it| super::desk::record(&it.record) == word).count()
 }
 
 /// A world whose clock is that of the paused runtime.

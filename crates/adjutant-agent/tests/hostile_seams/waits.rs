@@ -15,7 +15,7 @@ use adjutant_llm::{CallResult, Entry, Status};
 use adjutant_tool::{Answer, CallContext, Replay, tool_fn};
 use serde_json::{Value, json};
 
-use crate::{
+use super::{
     desk::{open, results, said, tool},
     stage::{LOG, WAYS, Waits, answered, boss, by_entry, check, count, log, pauses, through},
 };

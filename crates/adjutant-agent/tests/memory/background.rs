@@ -8,7 +8,7 @@ use adjutant_agent::{
 };
 use adjutant_llm::{Error, ErrorKind, Gate, Script, ScriptedModel};
 
-use crate::{ada, finds, texts};
+use super::{ada, finds, texts};
 
 fn agent(memories: &Memories, answers: usize) -> Agent {
     let model = ScriptedModel::new((0..answers).map(|_| Script::new().text("Good.")));

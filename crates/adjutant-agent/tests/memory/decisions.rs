@@ -6,7 +6,7 @@ use adjutant_agent::memory::{Learned, MAX_LEARNED_BYTES, Memories};
 use adjutant_llm::{Error, ErrorKind, Script, ScriptedModel};
 use serde_json::{Value, json};
 
-use crate::{ada, add, decides, finds, of, said, texts};
+use super::{ada, add, decides, finds, of, said, texts};
 
 /// What is learned from one conversation, with these replies of the model.
 async fn learn(memories: &Memories, scripts: Vec<Script>) -> (Arc<ScriptedModel>, Learned) {

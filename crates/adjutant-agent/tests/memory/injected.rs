@@ -9,7 +9,7 @@ use adjutant_agent::{
 use adjutant_llm::{Content, Entry, HashEmbedder, Origin, Script, ScriptedModel, UserMessage};
 use serde_json::{Value, json};
 
-use crate::{ada, add};
+use super::{ada, add};
 
 /// The lines of the entries that a request shows: `person: …`, `memory: …` with the facts only, `agent: …`.
 fn shown(model: &ScriptedModel) -> Vec<Vec<String>> {

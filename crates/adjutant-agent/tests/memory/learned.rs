@@ -9,7 +9,7 @@ use adjutant_llm::{
 };
 use serde_json::{Value, json};
 
-use crate::{ada, add, finds, of, said, say, texts};
+use super::{ada, add, finds, of, said, say, texts};
 
 /// What a request shows of the conversation.
 fn shown(request: &Request) -> Value {

@@ -6,7 +6,7 @@ use adjutant_agent::memory::{FactId, MAX_FACT_BYTES, Memories, MemoryErrorKind, 
 use adjutant_llm::{EmbedderInfo, Embeddings, Error, ErrorKind, HashEmbedder, NanoUsd, Price, Usage, embedder_fn};
 use serde_json::json;
 
-use crate::{NOW, ada, add, of, texts};
+use super::{NOW, ada, add, of, texts};
 
 async fn found(memories: &Memories, query: &str) -> Vec<(String, f64)> {
     let found = memories.search(query).await.expect("the store works");

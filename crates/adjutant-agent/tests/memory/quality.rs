@@ -6,7 +6,7 @@ use adjutant_agent::memory::{Memories, Metadata};
 use adjutant_llm::{Embedder, EmbedderInfo, Embeddings, Error, HashEmbedder, Purpose};
 use async_trait::async_trait;
 
-use crate::{double::Double, of};
+use super::{double::Double, of};
 
 /// What is known.
 const FACTS: [&str; 30] = [

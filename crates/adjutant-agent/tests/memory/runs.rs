@@ -11,7 +11,7 @@ use adjutant_agent::{
 use adjutant_llm::{Error, ErrorKind, Gate, ModelInfo, NanoUsd, Price, Script, ScriptedModel, Usage};
 use futures_util::StreamExt;
 
-use crate::{ada, finds, texts};
+use super::{ada, finds, texts};
 
 fn used(input: u64) -> Usage {
     Usage { input_uncached: input, output: 1, ..Usage::default() }

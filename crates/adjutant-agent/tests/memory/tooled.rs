@@ -5,7 +5,7 @@ use adjutant_llm::{HashEmbedder, Script, ScriptedModel, Status};
 use adjutant_tool::{Identity, Replay, Toolbox};
 use serde_json::{Value, json};
 
-use crate::{ada, add, of, texts};
+use super::{ada, add, of, texts};
 
 /// What the results of these calls say, each in a turn of its own.
 async fn called(memories: &Memories, calls: &[(&str, Value)]) -> Vec<(Status, String)> {

@@ -13,7 +13,7 @@ use adjutant_llm::{CallResult, Script};
 use serde_json::json;
 use tokio::sync::Notify;
 
-use crate::{BoxDrive, all, failure, names, only_end, records, stage};
+use super::{BoxDrive, all, failure, names, only_end, records, stage};
 
 /// A journal that bursts or hangs when the first call is to be launched; the write may have happened or not.
 #[derive(Debug, Clone)]

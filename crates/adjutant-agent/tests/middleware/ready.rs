@@ -18,7 +18,7 @@ use tracing::{
     span,
 };
 
-use crate::{BoxDrive, Lines, all, only_end, stage, tell, told, told_by};
+use super::{BoxDrive, Lines, all, only_end, stage, tell, told, told_by};
 
 #[tokio::test(start_paused = true)]
 async fn timeout_ends_the_drive_when_it_takes_too_long() {

@@ -14,7 +14,7 @@ use adjutant_tool::{Answer, Ask, CallContext, Replay, ToolError, tool_fn};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
-use crate::stage::{agent, answered, calls, names, script, spec};
+use super::stage::{agent, answered, calls, names, script, spec};
 
 /// Asks two things at a time, and notes what it did after each.
 async fn two(cx: CallContext, done: Arc<AtomicUsize>) -> Result<CallResult, ToolError> {

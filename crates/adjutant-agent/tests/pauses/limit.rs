@@ -5,8 +5,8 @@ use adjutant_llm::{Entry, Origin, Script, UserMessage};
 use adjutant_tool::{Answer, AskKind};
 use serde_json::json;
 
-use crate::stage::{agent, answered, names, pauses, spec};
-use crate::watch::Ran;
+use super::stage::{agent, answered, names, pauses, spec};
+use super::watch::Ran;
 
 /// A run of three calls that may make two requests, and what it comes to with this answer.
 async fn answer(answer: Answer) -> (RunResult, Ran, usize) {

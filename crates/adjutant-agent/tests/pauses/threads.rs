@@ -10,7 +10,7 @@ use adjutant_llm::{CallResult, Status};
 use adjutant_tool::{Answer, CallContext, Replay, ToolError, tool_fn};
 use serde_json::{Value, json};
 
-use crate::stage::{agent, answered, script, spec};
+use super::stage::{agent, answered, script, spec};
 
 /// How many runs are tried.
 const ROUNDS: usize = 40;

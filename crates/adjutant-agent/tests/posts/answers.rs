@@ -11,7 +11,7 @@ use adjutant_tool::{Answer, CallContext, ErasedTool, Replay, ToolSpec, tool_fn};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
-use crate::{
+use super::{
     post, records, rest,
     stage::{answered, calls, names, script, spec},
     until, warnings,

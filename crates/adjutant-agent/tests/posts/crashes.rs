@@ -16,7 +16,7 @@ use adjutant_llm::{FixedWorld, Model, ModelInfo, Script, ScriptedModel, model_fn
 use futures_util::StreamExt;
 use tokio::runtime::{Builder, Runtime};
 
-use crate::{post, said, steer};
+use super::{post, said, steer};
 
 /// A journal whose appends take a while before and after they happen, and that tells where they end.
 #[derive(Debug, Clone, Default)]

@@ -13,7 +13,7 @@ use adjutant_agent::{
 use adjutant_llm::ScriptedModel;
 use async_trait::async_trait;
 
-use crate::seen::{says, waiting, words};
+use super::seen::{says, waiting, words};
 
 /// A journal whose appends take a while before and after they happen.
 #[derive(Debug, Clone, Default)]

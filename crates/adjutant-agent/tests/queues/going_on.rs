@@ -4,7 +4,7 @@ use adjutant_agent::{Agent, Error, ErrorKind, HookContext, Limit, Outcome, Verdi
 use adjutant_llm::{Custom, Entry, Gate, UserMessage};
 use serde_json::json;
 
-use crate::{
+use super::{
     seen::{calling, requests, says, waiting, words, work},
     stage::agent,
 };

@@ -4,7 +4,7 @@ use adjutant_agent::{Agent, ErrorKind, EventKind, Lane};
 use adjutant_llm::{Content, Custom, Entry, Gate, UserMessage};
 use serde_json::json;
 
-use crate::{
+use super::{
     seen::{is_queued, requests, says, until, waiting},
     stage::{agent, events},
 };
@@ -34,7 +34,7 @@ async fn handle_withdraws_nothing_when_its_item_was_placed() {
     let placed = agent.steer("placed").expect("there is room");
     agent.run("Go.").await.expect("the run finishes");
     assert_eq!((placed.withdraw(), placed.is_queued(), placed.item()), (false, false, Some(1)));
-    assert_eq!(crate::seen::words(&agent.transcript()), ["Go.", "placed", "=Well."]);
+    assert_eq!(super::seen::words(&agent.transcript()), ["Go.", "placed", "=Well."]);
 }
 
 #[tokio::test]
@@ -72,7 +72,7 @@ fn queue_is_empty_when_its_lane_was_cleared() {
         }
         assert_eq!(filled(&agent), (true, true));
         let cleared = clear(&agent);
-        assert_eq!(cleared.iter().map(crate::seen::word).collect::<Vec<_>>(), given);
+        assert_eq!(cleared.iter().map(super::seen::word).collect::<Vec<_>>(), given);
         assert_eq!(filled(&agent), left);
     }
 }
@@ -110,7 +110,7 @@ async fn message_is_refused_when_it_says_nothing_or_is_none() {
     check_refused(&agent, agent.steer_entry(turn), ErrorKind::Prompt);
     agent.steer_entry(Custom { kind: "mark".into(), value: json!(1) }).expect("custom entries may wait");
     agent.run("Again.").await.expect("the run finishes");
-    assert_eq!(crate::seen::words(&agent.transcript())[2..4], ["Again.", "#mark"]);
+    assert_eq!(super::seen::words(&agent.transcript())[2..4], ["Again.", "#mark"]);
 }
 
 #[test]

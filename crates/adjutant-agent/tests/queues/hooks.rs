@@ -8,7 +8,7 @@ use adjutant_agent::{
 };
 use adjutant_llm::{Entry, Gate, UserMessage};
 
-use crate::{
+use super::{
     seen::{is_delta, requests, says, until, waiting, word},
     stage::{agent, events},
 };
@@ -37,7 +37,7 @@ async fn hooks_are_told_when_a_message_is_queued_and_placed() {
     let mut running = agent.stream("Go.").expect("the session is free");
     until(&mut running, is_delta).await;
     running.steer("during").expect("there is room");
-    until(&mut running, crate::seen::is_queued).await;
+    until(&mut running, super::seen::is_queued).await;
     gate.open();
     running.finish().await.expect("the run finishes");
     let expected = ["queued before", "placed before", "queued during", "placed during"];

@@ -8,7 +8,7 @@ use adjutant_tool::Cancel;
 use futures_util::stream;
 use serde_json::json;
 
-use crate::{
+use super::{
     seen::{calling, is_delta, requests, says, until},
     stage::{agent, calls, events, tool},
 };

@@ -13,7 +13,7 @@ use adjutant_llm::{Error, ErrorKind as ModelErrorKind, Gate, ScriptedModel};
 use async_trait::async_trait;
 use futures_util::StreamExt;
 
-use crate::{
+use super::{
     seen::{calling, is_delta, is_queued, requests, says, until, waiting, work},
     stage::agent,
 };
@@ -134,7 +134,7 @@ async fn item_goes_back_when_its_record_cannot_be_committed() {
     journal.fails.store(false, Ordering::SeqCst);
     agent.run("Again.").await.expect("the run finishes");
     assert!(!agent.has_queued());
-    let placed: Vec<_> = crate::seen::words(&agent.transcript());
+    let placed: Vec<_> = super::seen::words(&agent.transcript());
     for text in ["first", "second"] {
         assert_eq!(placed.iter().filter(|it| *it == text).count(), 1, "{placed:?}");
     }

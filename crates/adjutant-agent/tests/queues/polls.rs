@@ -5,7 +5,7 @@ use std::sync::Arc;
 use adjutant_agent::{Agent, Drain, EventKind, Outcome, Why};
 use adjutant_llm::{Entry, Gate, Origin, Script, ScriptedModel, Terminate};
 
-use crate::{
+use super::{
     seen::{calling, ending, is_delta, is_queued, names, requests, says, until, waiting, work},
     stage::{agent, events},
 };
@@ -190,7 +190,7 @@ async fn queue_keeps_its_order_when_threads_fill_it() {
     if agent.has_queued() {
         agent.continue_run().await.expect("the run finishes");
     }
-    let placed: Vec<String> = crate::seen::words(&agent.transcript());
+    let placed: Vec<String> = super::seen::words(&agent.transcript());
     for lane in ["s", "f"] {
         for sender in 0..SENDERS {
             let own = format!("{lane} {sender} ");

@@ -5,7 +5,7 @@ use adjutant_llm::{CallResult, Entry, Request, Script, ScriptedModel, Terminate,
 use adjutant_tool::ErasedTool;
 use serde_json::json;
 
-use crate::stage::tool;
+use super::stage::tool;
 
 /// A conversation in words: messages as they are, answers after `=`, results after `>`.
 pub(crate) fn words(entries: &Transcript) -> Vec<String> {

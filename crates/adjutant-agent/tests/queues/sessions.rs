@@ -8,7 +8,7 @@ use adjutant_llm::{
 };
 use futures_util::StreamExt;
 
-use crate::{
+use super::{
     seen::{requests, says, words},
     stage::agent,
 };
@@ -97,7 +97,7 @@ async fn run_begins_after_given_entries_when_a_session_starts_from_them() {
 #[tokio::test]
 async fn reset_leaves_the_configuration_when_it_clears_the_session() {
     let (model, mut agent) = agent([says("0"), says("1")]);
-    agent = agent.instructions("Be kind.").tool(crate::seen::work(|| {}));
+    agent = agent.instructions("Be kind.").tool(super::seen::work(|| {}));
     agent.run("Go.").await.expect("the run finishes");
     let (steer, follow) = (agent.steer("a").expect("there is room"), agent.follow_up("b").expect("there is room"));
     let old = agent.session_id().clone();

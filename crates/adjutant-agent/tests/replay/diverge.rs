@@ -10,7 +10,7 @@ use adjutant_llm::{CallResult, Status};
 use adjutant_tool::{Answer, CallContext, ErasedTool, Replay, ToolError, tool_fn};
 use serde_json::{Value, json};
 
-use crate::{
+use super::{
     go_on,
     stage::{agent, answered, calls, names, script, spec},
 };

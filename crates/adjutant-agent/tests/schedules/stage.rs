@@ -19,7 +19,7 @@ use futures_util::StreamExt;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-use crate::check;
+use super::check;
 
 /// Something that happens to a run.
 #[derive(Debug, Clone, Copy, PartialEq)]

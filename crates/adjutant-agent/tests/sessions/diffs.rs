@@ -5,7 +5,7 @@ use std::sync::Arc;
 use adjutant_agent::{Agent, JournalErrorKind, MemoryJournal, Record, Seq, Stamped, sessions::Diff};
 use adjutant_llm::{Entry, FixedWorld, Script, ScriptedModel, ThreadId, UserMessage};
 
-use crate::stage::{id, kind, log, records, sessions, stamped, write};
+use super::stage::{id, kind, log, records, sessions, stamped, write};
 
 fn said(texts: &[&str]) -> Vec<Arc<Stamped>> {
     let entry = |text: &&str| Record::Appended { entries: vec![Entry::User(UserMessage::text(*text))] };

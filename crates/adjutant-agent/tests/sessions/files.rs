@@ -6,7 +6,7 @@ use adjutant_agent::{About, JournalErrorKind, LogId, MemoryJournal, Record, Sess
 use adjutant_llm::{Entry, UserMessage};
 use serde_json::Value;
 
-use crate::stage::{Full, all, id, kind, log, message, sessions, stamped, stored, write};
+use super::stage::{Full, all, id, kind, log, message, sessions, stamped, stored, write};
 
 async fn export(journal: &MemoryJournal, name: &str) -> Vec<u8> {
     let mut file = Vec::new();

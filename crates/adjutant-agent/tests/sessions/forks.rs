@@ -9,7 +9,7 @@ use adjutant_llm::{CallId, CallResult, Script, ScriptedModel};
 use adjutant_tool::Replay;
 use serde_json::json;
 
-use crate::stage::{Full, all, full, id, kind, log, message, records, sessions, spec, stamped, stored, tool, write};
+use super::stage::{Full, all, full, id, kind, log, message, records, sessions, spec, stamped, stored, tool, write};
 
 #[tokio::test]
 async fn fork_has_the_same_bytes_and_links_when_it_is_made_anywhere() {
@@ -86,7 +86,7 @@ async fn fork_is_made_when_a_crash_left_another_one_half_made() {
 #[tokio::test]
 async fn fork_is_made_when_another_owner_writes() {
     let journal = MemoryJournal::new();
-    let agent = crate::stage::agent(&journal).session(id("a"));
+    let agent = super::stage::agent(&journal).session(id("a"));
     agent.run("Go.").await.expect("the run waits");
     assert!(sessions(&journal).info(&id("a")).await.expect("it is there").is_owned);
     sessions(&journal).fork(&id("a"), &id("b")).await.expect("it forks");

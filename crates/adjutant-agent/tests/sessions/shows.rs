@@ -15,7 +15,7 @@ use adjutant_tool::Replay;
 use futures_util::StreamExt;
 use serde_json::json;
 
-use crate::stage::{id, kind, log, sessions, spec, stamped, tool, write};
+use super::stage::{id, kind, log, sessions, spec, stamped, tool, write};
 
 async fn shown(journal: &MemoryJournal, name: &str) -> Vec<Shown> {
     sessions(journal).show(&id(name)).map(|it| it.expect("memory does not fail")).collect().await

@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::stream;
 
-use crate::stage::{id, kind, log, message, sessions, stamped, stored, write};
+use super::stage::{id, kind, log, message, sessions, stamped, stored, write};
 
 /// How many flipped bytes are tried.
 const SAMPLES: u64 = 10_000;

@@ -7,7 +7,7 @@ use adjutant_llm::{CallResult, Script, ScriptedModel, Status};
 use adjutant_tool::Replay;
 use serde_json::{Value, json};
 
-use crate::desk::{calls, results, says, tool};
+use super::desk::{calls, results, says, tool};
 
 /// An agent that gives these orders to `research` and `write`, one reply each, and then is done.
 fn boss(orders: &[(&'static str, Value)], research: Agent, write: Agent) -> (Arc<ScriptedModel>, Agent) {

@@ -10,7 +10,7 @@ use adjutant_llm::{CallResult, Gate, Script, ScriptedModel};
 use adjutant_tool::{CallContext, Replay, ToolErrorKind};
 use async_trait::async_trait;
 
-use crate::desk::{calls, events, helper, last, open, parent, record, records, results, said, says, tool, work};
+use super::desk::{calls, events, helper, last, open, parent, record, records, results, said, says, tool, work};
 
 /// An agent that speaks until it is stopped.
 fn endless(gate: &Gate) -> Agent {

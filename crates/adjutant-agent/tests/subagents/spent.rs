@@ -4,7 +4,7 @@ use adjutant_agent::{Agent, MemoryJournal, Record};
 use adjutant_llm::{CallResult, Error, ErrorKind, ScriptedModel};
 use adjutant_tool::CallContext;
 
-use crate::desk::{helper, open, parent, records, results, said, says, usage, work};
+use super::desk::{helper, open, parent, records, results, said, says, usage, work};
 
 #[tokio::test]
 async fn usage_counts_once_for_every_ancestor_when_a_child_spends() {
@@ -63,10 +63,10 @@ async fn every_child_is_heard_when_a_call_has_a_thousand() {
         }
         Ok(CallResult::ok(answers.to_string()))
     }));
-    let events = crate::desk::events(&agent).await;
-    let result = crate::desk::last(&events);
+    let events = super::desk::events(&agent).await;
+    let result = super::desk::last(&events);
     assert_eq!(results(&result), ["1000"]);
     assert_eq!(result.total_usage.total(), 110 * 1_002);
-    let deltas = events.iter().filter(|it| crate::desk::word(it) == "text_delta" && it.who.depth == 1).count();
+    let deltas = events.iter().filter(|it| super::desk::word(it) == "text_delta" && it.who.depth == 1).count();
     assert_eq!(deltas, 1_000);
 }

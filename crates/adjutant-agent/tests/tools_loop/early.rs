@@ -6,8 +6,8 @@ use adjutant_tool::{Ask, CallContext, ErasedTool, Progress, Replay, ToolSpec, to
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use crate::stage::{agent, calls, spec};
-use crate::watch::told;
+use super::stage::{agent, calls, spec};
+use super::watch::told;
 
 /// Counts how often a body begins, ends and is dropped.
 #[derive(Clone)]

@@ -7,8 +7,8 @@ use adjutant_llm::{CallResult, Content, Document, Entry, Image, Script, Source, 
 use adjutant_tool::{CallContext, tool_fn};
 use serde_json::{Value, json};
 
-use crate::stage::{agent, calls, script, spec};
-use crate::watch::shown;
+use super::stage::{agent, calls, script, spec};
+use super::watch::shown;
 
 #[tokio::test]
 async fn result_reaches_the_model_with_its_pictures_when_a_tool_returns_some() {

@@ -1,0 +1,37 @@
+//! The whole system: every wire, the examples as programs, the documents, the tables of promises.
+//!
+//! Cargo links each target by itself, which takes longer than what is in most of them: so these files are modules.
+//! A new file beside this one is one too: it needs its line in one of the roots.
+
+#[path = "conformance.rs"]
+mod conformance;
+#[path = "contents.rs"]
+mod contents;
+#[path = "decorators.rs"]
+mod decorators;
+#[path = "documents.rs"]
+mod documents;
+#[path = "events_table.rs"]
+mod events_table;
+#[path = "examples.rs"]
+mod examples;
+#[path = "faults.rs"]
+mod faults;
+#[path = "hello.rs"]
+mod hello;
+#[path = "kill.rs"]
+mod kill;
+#[path = "prefix.rs"]
+mod prefix;
+#[path = "spec_table.rs"]
+mod spec_table;
+#[path = "structured.rs"]
+mod structured;
+#[path = "switch.rs"]
+mod switch;
+#[path = "targets.rs"]
+mod targets;
+#[path = "trace.rs"]
+mod trace;
+#[path = "usage.rs"]
+mod usage;
