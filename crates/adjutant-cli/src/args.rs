@@ -1,10 +1,18 @@
 //! What the command line may say.
 
-use std::{path::PathBuf, str::FromStr, time::Duration};
+mod memory;
+mod run;
+mod sessions;
 
-use adjutant::llm::Effort;
+use std::{str::FromStr, time::Duration};
+
 use clap::{Parser, Subcommand};
 
+pub(crate) use self::{
+    memory::{Forget, ListFacts, Memory, Search, Whose},
+    run::{At, How, Resume, Run},
+    sessions::{Delete, Diff, Export, Fork, Import, Label, List, Named, Rename, Replay, Sessions, Show, Tell, Verify},
+};
 use crate::exit;
 
 /// Runs agents that answer from what their tools return.
@@ -19,6 +27,14 @@ pub(crate) struct Args {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Run(Run),
+    Resume(Resume),
+    /// Looks after sessions: list, show, fork, compare, check, move and delete them.
+    #[command(subcommand)]
+    Sessions(Sessions),
+    Replay(Replay),
+    /// Looks after what is remembered of an owner: what `run --memory` has learned.
+    #[command(subcommand)]
+    Memory(Memory),
     /// Lists the known models with their limits and prices, and which keys are present.
     ///
     /// A key is never printed, only the name of its variable.
@@ -35,101 +51,6 @@ pub(crate) struct Models {
     /// Shows every provider, also those without a listed model and without a key.
     #[arg(long, conflicts_with = "provider")]
     pub(crate) all: bool,
-}
-
-/// Runs an agent with read-only file tools on a directory.
-///
-/// The answer is written to standard output as it comes; tool calls, warnings and a summary go to standard error. Ctrl-C
-/// ends the run and keeps what was said; a second Ctrl-C ends the command at once.
-///
-/// A request that fails is tried again, also after the answer broke off in the middle. What was written of it is void
-/// then: its line is ended, a line "[taken back: …]" follows on standard output unless that is a terminal, and the cause
-/// stands on standard error. Scripts take --final, --schema or --json, whose output holds nothing void unmarked.
-///
-/// The prompt is made of PROMPT and then the contents of the files of --file, in the order given, with an empty line
-/// between two parts. PROMPT `-` stands for what standard input holds. Without PROMPT and --file, standard input is the
-/// prompt unless it is a terminal.
-#[derive(Debug, clap::Args)]
-#[command(after_help = exit::TABLE)]
-pub(crate) struct Run {
-    /// What the agent is asked; `-` reads standard input.
-    pub(crate) prompt: Option<String>,
-
-    /// Adds the text of a file to the prompt, after PROMPT; may be given several times.
-    #[arg(short, long = "file", value_name = "FILE")]
-    pub(crate) files: Vec<PathBuf>,
-
-    /// The directory whose files the agent may list, read and search.
-    #[arg(long, value_name = "DIR", default_value = ".")]
-    pub(crate) root: PathBuf,
-
-    /// The model, as provider/name; after commas, those that are asked in its place when it fails.
-    ///
-    /// `adjutant models` lists the known ones. Without it: the variable ADJUTANT_MODEL, the default of the provider whose
-    /// key is present, a server on this machine (Ollama, llama.cpp, LM Studio), or offline/planner, which is no language
-    /// model. The variable ADJUTANT_PROVIDERS names a JSON file of more providers and models:
-    /// {"providers": [{"name", "base_url", "wire", "key_variables", …}], "models": [{"id", "context_window", …}]}.
-    #[arg(short, long = "model", value_name = "NAME[,NAME…]", value_delimiter = ',')]
-    pub(crate) models: Vec<String>,
-
-    /// How often a failed request is tried again, before another model is asked; 0 to 10.
-    #[arg(long, value_name = "N", default_value = "2", value_parser = clap::value_parser!(u32).range(0..=10))]
-    pub(crate) retries: u32,
-
-    /// How much the model thinks: off, minimal, low, medium, high or max; without it, as it does by itself.
-    ///
-    /// Of what a model does not have, the nearest that it has is taken, with a warning.
-    #[arg(long, value_name = "LEVEL")]
-    pub(crate) thinking: Option<Effort>,
-
-    /// The answer is JSON that fits the JSON schema of this file: one line on standard output, and nothing else.
-    ///
-    /// The agent works with its tools as always. An answer that does not fit is asked for again, up to three times
-    /// beside --max-turns; if none fits, nothing is written and the exit code is 4. With --json, the last line is
-    /// {"event":"answer","value":…,"requests":…,"usage":…,"cost":…}.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) schema: Option<PathBuf>,
-
-    /// Writes only the last reply to standard output, whole, when the run has finished; nothing if it did not finish.
-    #[arg(long = "final", conflicts_with_all = ["json", "schema"])]
-    pub(crate) last: bool,
-
-    /// Records what the model is asked and how it answers in a new file, a cassette.
-    ///
-    /// It holds the conversation as it was, and no keys. A file that exists is not overwritten.
-    #[arg(long, value_name = "CASSETTE")]
-    pub(crate) record: Option<PathBuf>,
-
-    /// Answers from a cassette, without a network and without keys.
-    ///
-    /// The prompt and the options must be those of the recorded run. The tools really run, so the directory must hold
-    /// what it held. Standard output is then that of the recorded run, byte for byte; with --json, all but the agent's id,
-    /// the times, for which the clock stands still at 0, and the order in which calls that run together end. --timeout and
-    /// --retries have no effect.
-    #[arg(long, value_name = "CASSETTE", conflicts_with = "models")]
-    pub(crate) replay: Option<PathBuf>,
-
-    /// How many requests the agent may make, at least 1, or `unlimited`.
-    #[arg(long, value_name = "N", default_value = "50")]
-    pub(crate) max_turns: MaxTurns,
-
-    /// Ends the run after so many seconds; decimals are fine.
-    #[arg(long, value_name = "SECS", value_parser = seconds)]
-    pub(crate) timeout: Option<Duration>,
-
-    /// Writes every event of the run to standard output, one JSON object a line, and nothing else.
-    ///
-    /// What the events of a reply told is void when `reply_retracted` follows them.
-    #[arg(long)]
-    pub(crate) json: bool,
-
-    /// Writes nothing to standard error but errors.
-    #[arg(short, long)]
-    pub(crate) quiet: bool,
-
-    /// Shows the model's reasoning on standard error.
-    #[arg(long, conflicts_with_all = ["quiet", "json"])]
-    pub(crate) show_thinking: bool,
 }
 
 /// How many requests a run may make.
@@ -152,7 +73,7 @@ impl FromStr for MaxTurns {
     }
 }
 
-fn seconds(text: &str) -> Result<Duration, &'static str> {
+pub(crate) fn seconds(text: &str) -> Result<Duration, &'static str> {
     let seconds = text.parse().map_err(|_| "not a number of seconds")?;
     match Duration::try_from_secs_f64(seconds) {
         Ok(limit) if limit.is_zero() => Err("a run needs more than no time"),

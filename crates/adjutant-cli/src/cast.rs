@@ -10,10 +10,10 @@ use std::{
 use adjutant::{
     Model,
     llm::{Error, ErrorKind, Fallback, ModelId, Recorder, Retry, RetryPolicy},
-    providers::{Chosen, Credential, How},
+    providers::{self, Chosen, Credential},
 };
 
-use crate::{args::Run, chooser, cure, exit::Exit, played::Played, problem::Problem};
+use crate::{args::How, chooser, cure, exit::Exit, played::Played, problem::Problem};
 
 /// Who answers in a run.
 #[derive(Debug)]
@@ -28,22 +28,42 @@ pub(crate) struct Cast {
     played: Option<Arc<Played>>,
 }
 
+/// The cassettes of a run.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Tape<'a> {
+    /// The new one that is written.
+    pub(crate) record: Option<&'a Path>,
+    /// The one that answers.
+    pub(crate) played: Option<&'a Path>,
+}
+
 impl Cast {
     /// Chooses the models, or opens the cassette; every name must be known, and every key there.
-    pub(crate) async fn new(args: &Run) -> Result<Self, Problem> {
-        let mut cast = match &args.replay {
+    pub(crate) async fn new(how: &How, tape: Tape<'_>) -> Result<Self, Problem> {
+        let mut cast = match tape.played {
             Some(path) => Self::played(path)?,
-            None => Self::live(args).await?,
+            None => Self::live(how).await?,
         };
-        if let Some(path) = &args.record {
+        if let Some(path) = tape.record {
             cast.model = Arc::new(Recorder::new(cast.model, create(path)?));
         }
         Ok(cast)
     }
 
+    /// A model that is asked nothing.
+    pub(crate) fn silent(model: Arc<dyn Model>) -> Self {
+        let last = model.info().id.clone();
+        Self { model, notice: None, last, credentials: Vec::new(), played: None }
+    }
+
     /// Whether a cassette answers.
     pub(crate) fn is_played(&self) -> bool {
         self.played.is_some()
+    }
+
+    /// Whether the planner answers, which is no language model.
+    pub(crate) fn is_planner(&self) -> bool {
+        is_planner(&self.model)
     }
 
     /// How many exchanges of the cassette were not played.
@@ -60,10 +80,10 @@ impl Cast {
         cure::cure(error, &self.last, &self.credentials)
     }
 
-    async fn live(args: &Run) -> Result<Self, Problem> {
+    async fn live(how: &How) -> Result<Self, Problem> {
         let chooser = chooser::chooser()?;
         let wrong = |error: Error| Problem::of(Exit::Usage, &error);
-        let (first, rest, notice) = match &args.models[..] {
+        let (first, rest, notice) = match &how.models[..] {
             [first, rest @ ..] if !rest.is_empty() => {
                 let rest = rest.iter().map(|name| chooser.model(name)).collect::<Result<Vec<_>, _>>();
                 (chooser.model(first).map_err(wrong)?, rest.map_err(wrong)?, None)
@@ -74,16 +94,16 @@ impl Cast {
                 (chosen.model, Vec::new(), notice)
             }
         };
-        if args.schema.is_some() && rest.iter().chain([&first]).any(is_planner) {
+        if how.schema.is_some() && rest.iter().chain([&first]).any(is_planner) {
             let problem = Problem::new(Exit::Usage, "the planner is no language model: it cannot answer by a schema");
             return Err(problem.hint("--model names a language model"));
         }
         let last = rest.last().unwrap_or(&first).info().id.clone();
-        let first = again(first, args.retries);
+        let first = again(first, how.retries);
         let model = if rest.is_empty() {
             first
         } else {
-            let rest = rest.into_iter().map(|model| again(model, args.retries));
+            let rest = rest.into_iter().map(|model| again(model, how.retries));
             Arc::new(rest.fold(Fallback::new(first).retract(), Fallback::or))
         };
         Ok(Self { model, notice, last, credentials: chooser.credentials(), played: None })
@@ -129,10 +149,10 @@ fn create(path: &Path) -> Result<File, Problem> {
 fn notice(chosen: &Chosen) -> Option<String> {
     let id = &chosen.model.info().id;
     match &chosen.how {
-        How::Asked => None,
-        How::Variable => Some(format!("model: {id} (ADJUTANT_MODEL names it)")),
-        How::Credential(variable) => Some(format!("model: {id} ({variable} is set)")),
-        How::Loopback { server, base_url } => Some(format!("model: {id} ({server} answers at {base_url})")),
+        providers::How::Asked => None,
+        providers::How::Variable => Some(format!("model: {id} (ADJUTANT_MODEL names it)")),
+        providers::How::Credential(variable) => Some(format!("model: {id} ({variable} is set)")),
+        providers::How::Loopback { server, base_url } => Some(format!("model: {id} ({server} answers at {base_url})")),
         _ => Some(format!(
             "model: {id} (no key and no server on this machine; ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY \
              would bring a language model)"

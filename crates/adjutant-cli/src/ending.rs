@@ -3,19 +3,22 @@
 use std::sync::Arc;
 
 use adjutant::{
-    CancelBy, Outcome, RunResult, Running,
-    llm::{Error, ErrorKind, Shaped, Violation},
+    CancelBy, ErrorKind, Outcome, RunResult, Running,
+    llm::{self, Shaped, Violation},
 };
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use crate::{
     answer::{Answer, Asked},
     exit::Exit,
+    job::Job,
     meter::{Meter, Spent},
     problem::Problem,
-    run::Job,
+    run,
     screen::{self, Screen},
     summary::Took,
+    trouble, waits,
 };
 
 /// Says how a run ended, gives the answer by a schema if one is wished, and says what everything took.
@@ -23,7 +26,7 @@ pub(crate) async fn end(running: Running, job: &Job<'_>, screen: &mut Screen) ->
     let result = match running.finish().await {
         Ok(result) => result,
         Err(error) => {
-            let exit = failed(job, error.model_error(), &error).report();
+            let exit = failed(job, &error).report();
             error.result().into_iter().for_each(|result| screen.tell(&Took::of(result).to_string()));
             return Ok(exit);
         }
@@ -42,10 +45,20 @@ pub(crate) async fn end(running: Running, job: &Job<'_>, screen: &mut Screen) ->
     Ok(exit)
 }
 
+/// The problem that an error of a run is.
+pub(crate) fn failed(job: &Job<'_>, error: &adjutant::Error) -> Problem {
+    match (error.kind(), error.journal_error(), &job.kept) {
+        (ErrorKind::Paused, _, Some(kept)) => run::waiting(kept),
+        (ErrorKind::Answers, ..) => Problem::of(Exit::Usage, error),
+        (_, Some(error), Some(kept)) => trouble::of_session(error, &kept.name.0),
+        _ => of_model(job, error.model_error(), error),
+    }
+}
+
 /// The problem that an error of a model is.
-fn failed(job: &Job<'_>, model: Option<&Error>, error: &dyn std::error::Error) -> Problem {
+fn of_model(job: &Job<'_>, model: Option<&llm::Error>, error: &dyn std::error::Error) -> Problem {
     // Wrong before anything was sent: a base URL or a key that cannot be used.
-    let configured = |error: &Error| error.kind() == ErrorKind::Config && error.status().is_none();
+    let configured = |error: &llm::Error| error.kind() == llm::ErrorKind::Config && error.status().is_none();
     let exit = if model.is_some_and(configured) { Exit::Usage } else { Exit::Failed };
     let problem = Problem::of(exit, error);
     match model.and_then(|error| job.cast.cure(error)) {
@@ -63,12 +76,13 @@ fn stopped(job: &Job<'_>, outcome: &Outcome, result: &RunResult, screen: &Screen
         }
         Outcome::Cancelled { by: CancelBy::Deadline } => late(job),
         Outcome::Cancelled { .. } => screen.tell("cancelled"),
+        Outcome::Paused { pauses } => waits::tell(pauses, job.kept.as_ref(), screen),
         _ => {}
     }
 }
 
 fn late(job: &Job<'_>) {
-    let within = job.args.timeout.unwrap_or_default();
+    let within = job.how.timeout.unwrap_or_default();
     let text = format!("the run did not end within {within:?}");
     Problem::new(Exit::Deadline, text).hint("--timeout sets the time").report();
 }
@@ -107,7 +121,7 @@ async fn answered(
 
 /// Why an answer did not come.
 enum Unanswered {
-    Model(Error),
+    Model(llm::Error),
     Cancelled,
     Late,
 }
@@ -119,25 +133,25 @@ async fn ask(job: &Job<'_>, answer: &Answer, meter: &Meter, wrong: &[Violation])
     tokio::select! {
         shaped = answer.ask(meter, asked, wrong) => shaped.map_err(Unanswered::Model),
         () = job.cancel.cancelled() => Err(Unanswered::Cancelled),
-        () = overdue(job) => Err(Unanswered::Late),
+        () = overdue(job.until) => Err(Unanswered::Late),
     }
 }
 
 /// Says why there is no answer.
-fn unfit(job: &Job<'_>, error: &Error) -> Exit {
+fn unfit(job: &Job<'_>, error: &llm::Error) -> Exit {
     match error.kind() {
-        ErrorKind::Protocol | ErrorKind::Invalid if job.cast.cure(error).is_none() => {
+        llm::ErrorKind::Protocol | llm::ErrorKind::Invalid if job.cast.cure(error).is_none() => {
             let problem = Problem::new(Exit::Unfit, "no answer fits the schema").cause(error);
             problem.hint("ask for less, take a simpler schema, or another model").report()
         }
-        _ => failed(job, Some(error), error).report(),
+        _ => of_model(job, Some(error), error).report(),
     }
 }
 
 /// Writes the answer as one line.
 fn write(job: &Job<'_>, value: &Value, spent: Spent, screen: &mut Screen) -> Result<Exit, Problem> {
     let Spent { requests, usage, cost } = spent;
-    let mut line = if job.args.json {
+    let mut line = if job.how.json {
         json!({"event": "answer", "value": value, "requests": requests, "usage": usage, "cost": cost}).to_string()
     } else {
         value.to_string()
@@ -149,8 +163,8 @@ fn write(job: &Job<'_>, value: &Value, spent: Spent, screen: &mut Screen) -> Res
 }
 
 /// Waits until the time of `--timeout` is up; for ever without it.
-async fn overdue(job: &Job<'_>) {
-    match job.until {
+pub(crate) async fn overdue(until: Option<Instant>) {
+    match until {
         Some(until) => tokio::time::sleep_until(until).await,
         None => std::future::pending().await,
     }

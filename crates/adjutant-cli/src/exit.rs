@@ -8,10 +8,11 @@ use adjutant::{CancelBy, Outcome};
 pub(crate) const TABLE: &str = "\
 Exit codes:
     0  the run finished, or the reader of standard output went away
-    1  the run failed: an error or a refusal of the model, or output that cannot be written
-    2  usage or configuration: a bad option or file, no such model, no key, no such directory, an empty prompt
+    1  the run failed: an error or a refusal of the model, output that cannot be written, a damaged session
+    2  usage or configuration: a bad option or file, no such model, no key, no such directory or session, an empty prompt
     3  a limit ended the run: --max-turns
     4  the run finished, but no answer fits --schema
+    5  the run waits for an answer: `adjutant resume` goes on
   124  the deadline of --timeout ended the run
   130  the user ended the run with Ctrl-C";
 
@@ -28,6 +29,8 @@ pub(crate) enum Exit {
     Limit = 3,
     /// No answer fits the schema.
     Unfit = 4,
+    /// The run waits for the outside.
+    Waits = 5,
     /// The deadline came; the number of `timeout(1)`.
     Deadline = 124,
     /// The user wished to stop; the number of a shell for SIGINT.
@@ -42,6 +45,7 @@ impl Exit {
             Outcome::Limit { .. } => Exit::Limit,
             Outcome::Cancelled { by: CancelBy::Deadline } => Exit::Deadline,
             Outcome::Cancelled { .. } => Exit::Cancelled,
+            Outcome::Paused { .. } => Exit::Waits,
             _ => Exit::Failed,
         }
     }
@@ -70,6 +74,7 @@ mod tests {
             (Outcome::Finished { reply, why: Why::Answer }, Exit::Finished, 0),
             (Outcome::Failed { failure: Failure::Refused { text: "no".into() } }, Exit::Failed, 1),
             (Outcome::Limit { limit: Limit::Turns }, Exit::Limit, 3),
+            (Outcome::Paused { pauses: Vec::new() }, Exit::Waits, 5),
             (Outcome::Cancelled { by: CancelBy::Deadline }, Exit::Deadline, 124),
             (Outcome::Cancelled { by: CancelBy::User }, Exit::Cancelled, 130),
             (Outcome::Cancelled { by: CancelBy::Shutdown }, Exit::Cancelled, 130),

@@ -1,14 +1,15 @@
-//! The `adjutant` command: runs an agent with file tools on a directory, and lists models.
+//! The `adjutant` command: runs an agent with file tools on a directory, keeps its sessions, and lists models.
 //!
 //! Answers go to standard output, everything else to standard error. A key is never printed.
 //!
 //! | exit code | meaning |
 //! |---|---|
 //! | 0 | the run finished, or the reader of standard output went away |
-//! | 1 | the run failed: an error or a refusal of the model, or output that cannot be written |
-//! | 2 | usage or configuration: a bad option or file, no such model, no key, no such directory, an empty prompt |
+//! | 1 | the run failed: an error or a refusal of the model, output that cannot be written, a damaged session |
+//! | 2 | usage or configuration: a bad option or file, no such model, no key, no such directory or session, an empty prompt |
 //! | 3 | a limit ended the run: `--max-turns` |
 //! | 4 | the run finished, but no answer fits `--schema` |
+//! | 5 | the run waits for an answer: `adjutant resume` goes on |
 //! | 124 | the deadline of `--timeout` ended the run |
 //! | 130 | the user ended the run with Ctrl-C |
 
@@ -20,18 +21,32 @@ mod chooser;
 mod cure;
 mod ending;
 mod exit;
+mod explain;
 mod file;
+mod follow;
 mod interrupt;
+mod job;
+mod memory;
 mod meter;
 mod models;
+mod named;
+mod near;
 mod plain;
 mod played;
 mod problem;
 mod prompt;
+mod replay;
+mod resume;
 mod run;
 mod screen;
+mod sessions;
 mod show;
+mod store;
 mod summary;
+mod trouble;
+mod waits;
+mod when;
+mod work;
 
 use std::process::ExitCode;
 
@@ -41,7 +56,11 @@ use args::{Args, Command};
 
 fn main() -> ExitCode {
     let ended = match Args::parse().command {
-        Command::Run(args) => run::run(args),
+        Command::Run(args) => run::run(&args),
+        Command::Resume(mut args) => resume::resume(&mut args),
+        Command::Sessions(command) => sessions::sessions(command),
+        Command::Replay(mut args) => replay::replay(&mut args),
+        Command::Memory(command) => memory::memory(command),
         Command::Models(args) => models::models(&args),
     };
     match ended {

@@ -24,6 +24,29 @@ pub(crate) fn stream(text: &str) -> Cow<'_, str> {
     if text.contains(harmful) { Cow::Owned(text.replace(harmful, "\u{fffd}")) } else { Cow::Borrowed(text) }
 }
 
+/// The text as one word of a shell's command, exactly, in one line.
+pub(crate) fn word(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+,=".contains(c);
+    if !text.is_empty() && text.chars().all(is_plain) {
+        return text.to_owned();
+    }
+    if !text.contains(is_steering) {
+        return format!("'{}'", text.replace('\'', "'\\''"));
+    }
+    let mut word = "$'".to_owned();
+    for character in text.chars() {
+        match character {
+            '\'' | '\\' => word.extend(['\\', character]),
+            _ if is_steering(character) => {
+                let bytes = character.to_string().into_bytes();
+                word.extend(bytes.iter().map(|byte| format!("\\x{byte:02x}")));
+            }
+            _ => word.push(character),
+        }
+    }
+    word + "'"
+}
+
 /// Control characters, and those that turn the direction of what follows.
 fn is_steering(character: char) -> bool {
     character.is_control() || matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
@@ -38,6 +61,14 @@ mod tests {
         assert_eq!(line(" a\r\n\tb\x1b[2Jc\u{202e}d "), "a b\u{fffd}[2Jc\u{fffd}d");
         assert_eq!(line(&"é".repeat(401)), format!("{}…", "é".repeat(400)));
         assert_eq!(line(&"é".repeat(400)), "é".repeat(400));
+    }
+
+    #[test]
+    fn word_is_quoted_when_a_shell_would_read_it_otherwise() {
+        assert_eq!(word("ada/first-2"), "ada/first-2");
+        assert_eq!(word("it's $HOME"), "'it'\\''s $HOME'");
+        assert_eq!(word(""), "''");
+        assert_eq!(word("it's\n\u{202e}\\"), r"$'it\'s\x0a\xe2\x80\xae\\'");
     }
 
     #[test]

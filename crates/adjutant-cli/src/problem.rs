@@ -52,6 +52,15 @@ impl Problem {
         self
     }
 
+    /// Adds an error of a library that caused it, with its sources. A cure that it names is taken out of its text.
+    pub(crate) fn cause_of(mut self, error: &dyn Error) -> Self {
+        let Self { message, causes, hint, .. } = Self::of(self.exit, error);
+        self.causes.push(message);
+        self.causes.extend(causes);
+        self.hint = self.hint.or(hint);
+        self
+    }
+
     /// Sets the cure, unless one is known already.
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint.get_or_insert(hint.into());

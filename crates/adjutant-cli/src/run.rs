@@ -1,70 +1,71 @@
-//! `adjutant run`: one prompt, one agent, one run.
+//! `adjutant run`: one prompt, one agent, one run, in a session or kept nowhere.
 
-use std::{io, sync::Arc};
+use std::path::Path;
 
 use adjutant::{
-    Agent, Cancel, Event, EventKind, Limits, RunOptions, Running,
-    llm::{FixedWorld, Options, ToolDecl},
-    toolkit::Files,
-    tools::Tools,
+    Cancel, Running,
+    agent::{About, Agent, JournalErrorKind, LogId, LogInfo, Seq, Sessions},
 };
-use tokio::time::Instant;
 
 use crate::{
-    answer::Answer,
-    args::{MaxTurns, Run},
-    cast::Cast,
+    args::{How, Run},
+    cast::{Cast, Tape},
     ending,
     exit::Exit,
+    follow::{Followed, Saving, follow},
     interrupt,
+    job::{self, Job, Kept, Kit},
+    named, plain,
     problem::Problem,
     prompt,
-    screen::{self, Chatter, Screen},
-    show::{self, Line, Said, Show},
+    screen::{Chatter, Screen},
+    store::Store,
+    trouble, waits, when,
+    work::work,
 };
 
-/// What the agent is told about itself.
-const INSTRUCTIONS: &str = "\
-You answer questions about the files of one directory. You can list, read and search them with your tools; you can \
-change nothing. Paths are relative to that directory.
-Look before you answer: use the tools, and answer from what they return, not from what such directories usually hold. \
-Name the files that you rely on. If the files do not hold the answer, say so.";
-
-/// A run in the making: what it is made of, and what is needed when it has ended.
-#[derive(Debug)]
-pub(crate) struct Job<'a> {
-    pub(crate) args: &'a Run,
-    pub(crate) cast: Cast,
-    pub(crate) answer: Option<Answer>,
-    pub(crate) system: Arc<str>,
-    pub(crate) tools: Arc<[ToolDecl]>,
-    pub(crate) options: Options,
-    pub(crate) agent: Agent,
-    pub(crate) cancel: Cancel,
-    /// When everything must have ended.
-    pub(crate) until: Option<Instant>,
+/// Runs an agent on a prompt.
+pub(crate) fn run(args: &Run) -> Result<Exit, Problem> {
+    let is_kept = args.session.is_some() || args.newest;
+    let unkept = [("--ask", !args.how.ask.is_empty()), ("--take-over", args.how.take_over)];
+    let unkept = unkept.into_iter().chain([("--durability", args.how.durability.is_some())]);
+    if let Some((option, _)) = unkept.into_iter().find(|(_, is_said)| *is_said && !is_kept) {
+        let problem = Problem::new(Exit::Usage, format!("{option} needs a session that is kept"));
+        return Err(problem.hint("say --session NAME or --continue"));
+    }
+    let root = args.how.root.as_deref().unwrap_or(Path::new("."));
+    let kit = Kit::new(&args.how, root)?;
+    let prompt = prompt::read(args.prompt.as_deref(), &args.files)?;
+    work(perform(args, prompt, root, kit))
 }
 
-/// Runs an agent on a prompt.
-pub(crate) fn run(args: Run) -> Result<Exit, Problem> {
-    let tools = Files::new(&args.root)
-        .map_err(|error| Problem::of(Exit::Usage, &error).hint("--root names the directory to work on"))?
-        .toolbox();
-    let answer = args.schema.as_deref().map(Answer::read).transpose()?;
-    let prompt = prompt::read(args.prompt.as_deref(), &args.files)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .map_err(|error| Problem::new(Exit::Failed, "cannot start the runtime").cause(&error))?;
-    let ended = runtime.block_on(perform(&args, prompt, tools, answer));
-    // A tool that is still reading a file must not hold up the end.
-    runtime.shutdown_background();
+async fn perform(args: &Run, prompt: String, root: &Path, kit: Kit) -> Result<Exit, Problem> {
+    let how = &args.how;
+    let (cancel, chatter) = begin(how)?;
+    let tape = Tape { record: args.record.as_deref(), played: args.replay.as_deref() };
+    let cast = tokio::select! {
+        cast = Cast::new(how, tape) => cast?,
+        () = cancel.cancelled() => return Ok(Exit::Cancelled),
+    };
+    let mut screen = Screen::new(chatter);
+    cast.notice.iter().for_each(|line| screen.tell(line));
+    let is_kept = args.session.is_some() || args.newest;
+    let store = if is_kept || how.memory.is_some() { Some(Store::open(&how.at).await?) } else { None };
+    let kept = match &store {
+        Some(store) if is_kept => Some(session(args, root, &kit, store, &screen).await?),
+        _ => None,
+    };
+    let job = Job::new(how, kit, cast, cancel).kept(kept).remembering(store.as_ref())?;
+    let running = job.agent.stream_with(prompt, job.run_options());
+    let running = running.map_err(|error| Problem::of(Exit::Usage, &error))?;
+    let ended = finish(running, &job, &mut screen).await;
+    job.close().await;
     ended
 }
 
-async fn perform(args: &Run, prompt: String, tools: Tools, answer: Option<Answer>) -> Result<Exit, Problem> {
-    let chatter = match (args.quiet, args.json) {
+/// Listens to Ctrl-C from now on, and says what is written beside the answer.
+pub(crate) fn begin(how: &How) -> Result<(Cancel, Chatter), Problem> {
+    let chatter = match (how.quiet, how.json) {
         (true, _) => Chatter::None,
         (false, true) => Chatter::Lines,
         (false, false) => Chatter::Spinner,
@@ -72,95 +73,99 @@ async fn perform(args: &Run, prompt: String, tools: Tools, answer: Option<Answer
     let cancel = Cancel::new();
     interrupt::listen(cancel.clone(), chatter)
         .map_err(|error| Problem::new(Exit::Failed, "cannot listen for Ctrl-C").cause(&error))?;
-    let cast = tokio::select! {
-        cast = Cast::new(args) => cast?,
-        () = cancel.cancelled() => return Ok(Exit::Cancelled),
-    };
-    let mut screen = Screen::new(chatter);
-    cast.notice.iter().for_each(|line| screen.tell(line));
-    let job = Job::new(args, cast, tools, answer, cancel);
-    let running = job.start(prompt)?;
-    let ended = follow(running, args, &mut screen).await;
+    Ok((cancel, chatter))
+}
+
+/// Follows a run to its end, and says how it ended.
+pub(crate) async fn finish(running: Running, job: &Job<'_>, screen: &mut Screen) -> Result<Exit, Problem> {
+    let saving = if job.kept.is_some() { Saving::Soon } else { Saving::Never };
+    let ended = follow(running, job.how, saving, screen).await;
     screen.rest();
     match ended? {
         Followed::Unread => Ok(Exit::Finished),
-        Followed::ToEnd(running) => ending::end(*running, &job, &mut screen).await,
+        Followed::ToEnd(running) => ending::end(*running, job, screen).await,
     }
 }
 
-impl<'a> Job<'a> {
-    fn new(args: &'a Run, cast: Cast, tools: Tools, answer: Option<Answer>, cancel: Cancel) -> Self {
-        let mut options = Options::new();
-        options.thinking = args.thinking;
-        let mut system = INSTRUCTIONS.to_owned();
-        if let Some(answer) = &answer {
-            options = answer.options(options, &*cast.model);
-            system = format!("{system}\n\n{}", answer.instructions());
-        }
-        let limits = match args.max_turns {
-            MaxTurns::AtMost(turns) => Limits::new().max_turns(turns),
-            MaxTurns::Unlimited => Limits::new().unlimited_turns(),
-        };
-        let (system, decls): (Arc<str>, _) = (system.into(), Arc::clone(tools.toolset().decls()));
-        let mut agent = Agent::new(Arc::clone(&cast.model)).instructions(Arc::clone(&system)).toolbox(tools);
-        agent = agent.options(options.clone()).limits(limits);
-        if cast.is_played() {
-            // So that two replays give the same events.
-            agent = agent.world(FixedWorld::at_ms(0));
-        }
-        // A clock that stands still knows no deadline.
-        let within = args.timeout.filter(|_| !cast.is_played());
-        let until = within.and_then(|within| Instant::now().checked_add(within));
-        Self { args, cast, answer, system, tools: decls, options, agent, cancel, until }
-    }
-
-    fn start(&self, prompt: String) -> Result<Running, Problem> {
-        let mut options = RunOptions::new().cancel(self.cancel.clone());
-        if let (Some(_), Some(within)) = (self.until, self.args.timeout) {
-            options = options.deadline(within);
-        }
-        self.agent.stream_with(prompt, options).map_err(|error| Problem::of(Exit::Usage, &error))
-    }
-}
-
-/// How far a run was followed.
-enum Followed {
-    /// To its last event.
-    ToEnd(Box<Running>),
-    /// Until nobody read what was written; the run is cancelled.
-    Unread,
-}
-
-/// Shows the events of a run as they come.
-async fn follow(mut running: Running, args: &Run, screen: &mut Screen) -> Result<Followed, Problem> {
-    let said = match (args.last, &args.schema) {
-        (true, _) => Said::Last,
-        (false, Some(_)) => Said::Nothing,
-        (false, None) => Said::Live,
+/// The session that a run goes on with, or begins.
+async fn session(args: &Run, root: &Path, kit: &Kit, store: &Store, screen: &Screen) -> Result<Kept, Problem> {
+    let sessions = store.sessions();
+    let name = match &args.session {
+        Some(name) => LogId::from(name.as_str()),
+        None => match named::newest(&sessions, root).await? {
+            Some(info) => info.log,
+            None => new_name(root),
+        },
     };
-    let mut show = Show::new(said);
-    if args.show_thinking {
-        show = show.with_thinking();
-    }
-    while let Some(event) = running.next().await {
-        let written = if args.json { write_json(&event, screen) } else { write_lines(&event, &mut show, screen) };
-        if !screen::is_read(written)? {
-            return Ok(Followed::Unread);
+    let kept = Kept { store: store.clone(), name };
+    let name = plain::line(&kept.name.0);
+    match sessions.info(&kept.name).await {
+        Ok(info) => {
+            if args.newest {
+                screen.tell(&format!("session: {name}"));
+            }
+            look(&sessions, &info, &kept, screen).await?;
+            if !info.is_owned || args.how.take_over {
+                ask(&sessions, &info, kit).await?;
+            }
         }
+        Err(error) if error.kind() == JournalErrorKind::Missing => {
+            let mut about = About::new();
+            about.agent = Some(job::NAME.into());
+            about.labels.insert(named::label(root)?.into());
+            about.labels.extend(kit.asked().iter().map(|tool| named::asking(tool).into()));
+            sessions.create(&kept.name, about).await.map_err(|error| trouble::of_session(&error, &name))?;
+            screen.tell(&format!("session: {name} (new)"));
+        }
+        Err(error) => return Err(trouble::of_journal(&error)),
     }
-    Ok(Followed::ToEnd(Box::new(running)))
+    Ok(kept)
 }
 
-fn write_lines(event: &Event, show: &mut Show, screen: &mut Screen) -> io::Result<()> {
-    show.event(&event.kind).iter().try_for_each(|line| screen.show(line))
+/// Looks at how the newest run of a session was left: one that waits for answers is not passed over.
+async fn look(sessions: &Sessions, info: &LogInfo, kept: &Kept, screen: &Screen) -> Result<(), Problem> {
+    if info.is_owned {
+        return Ok(());
+    }
+    let run = sessions.transcript(&kept.name, Seq(u64::MAX)).await.map_err(|error| trouble::of_journal(&error))?;
+    if !run.is_open() {
+        return Ok(());
+    }
+    if run.pauses().next().is_none() {
+        screen.tell("notice: the last run of the session was left in its middle, and is closed");
+        return Ok(());
+    }
+    waits::tell(run.pauses(), None, screen);
+    Err(waiting(kept))
 }
 
-fn write_json(event: &Event, screen: &mut Screen) -> io::Result<()> {
-    let mut line = serde_json::to_string(event)?;
-    line.push('\n');
-    screen.write(&line)?;
-    match &event.kind {
-        EventKind::Warning { warning } => screen.show(&Line::Told(show::of_warning(warning))),
-        _ => Ok(()),
+/// The problem that a run of the session waits for answers.
+pub(crate) fn waiting(kept: &Kept) -> Problem {
+    let problem = Problem::new(Exit::Usage, format!("a run of the session waits for an answer: {}", kept.name));
+    problem.hint(format!("adjutant resume {}{}", plain::word(&kept.name.0), kept.store.option()))
+}
+
+/// Keeps with the session which tools' calls wait for approval from now on.
+pub(crate) async fn ask(sessions: &Sessions, info: &LogInfo, kit: &Kit) -> Result<(), Problem> {
+    let (old, new) = (named::asked(info).map(str::to_owned), kit.asked());
+    let old: Vec<String> = old.filter(|tool| !new.contains(tool)).map(|tool| named::asking(&tool)).collect();
+    let new: Vec<String> = new.iter().map(|tool| named::asking(tool)).collect();
+    if old.is_empty() && new.iter().all(|label| info.about.labels.contains(label.as_str())) {
+        return Ok(());
     }
+    let [new, old] = [&new, &old].map(|labels| labels.iter().map(String::as_str).collect::<Vec<_>>());
+    sessions.label(&info.log, &new, &old).await.map_err(|error| trouble::of_journal(&error))
+}
+
+/// A name for a new session of a directory.
+fn new_name(root: &Path) -> LogId {
+    let root = root.canonicalize().unwrap_or_default();
+    let folder = root.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let is_plain = |c: &char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let folder: String = folder.chars().filter(is_plain).take(40).collect();
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    let day = when::day(u64::try_from(now.as_millis()).unwrap_or_default());
+    // Agents have ids that were never given before.
+    let id = Agent::new(adjutant::providers::offline::OfflineModel::new()).session_id().clone();
+    LogId::from(format!("{folder}-{day}-{}", id.0.get(..8).unwrap_or(&id.0)))
 }

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use adjutant::{
     EventKind, Why,
     agent::{Outcome, RunResult},
-    llm::{Block, BlockKind, CallId, CallResult, Warning, WarningKind},
+    llm::{Block, BlockKind, CallId, CallResult, Reply, Warning, WarningKind},
 };
 
 use crate::plain;
@@ -47,6 +47,8 @@ pub(crate) struct Show {
     midline: bool,
     /// How many bytes of each open text block were shown.
     texts: BTreeMap<u32, usize>,
+    /// Whether a reply began to come piece by piece; one that is read from a log comes whole.
+    coming: bool,
     /// The line of thinking that is not finished.
     thought: String,
     running: Vec<(CallId, String)>,
@@ -72,6 +74,7 @@ impl Show {
             EventKind::Warning { warning } => vec![Line::Told(of_warning(warning))],
             EventKind::ReplyStarted { .. } => {
                 self.texts.clear();
+                self.coming = true;
                 Vec::new()
             }
             EventKind::BlockStarted { block, kind: BlockKind::Text } => {
@@ -82,7 +85,8 @@ impl Show {
             EventKind::ThinkingDelta { text, .. } => self.think(text),
             EventKind::BlockFinished { block, content } => self.close(*block, content),
             EventKind::ReplyRetracted { cause, .. } => self.take_back(cause.message()),
-            EventKind::ReplyFinished { .. } => self.end_line(),
+            EventKind::ReplyFinished { reply, .. } => self.end_reply(reply),
+            EventKind::RunPaused { .. } => self.end_line(),
             EventKind::ToolStarted { call, name, args, .. } => self.start(*call, name.as_str(), args),
             EventKind::ToolFinished { call, name, result, duration } => {
                 self.finish(*call, name.as_str(), result, *duration)
@@ -123,6 +127,21 @@ impl Show {
             Block::Thinking(_) => self.end_thought(),
             _ => Vec::new(),
         }
+    }
+
+    fn end_reply(&mut self, reply: &Reply) -> Vec<Line> {
+        let mut lines = Vec::new();
+        if !std::mem::take(&mut self.coming) {
+            self.texts.clear();
+            for (block, content) in (0..).zip(&reply.blocks) {
+                if let Block::Thinking(thinking) = &**content {
+                    lines.extend(self.think(&thinking.text));
+                }
+                lines.extend(self.close(block, content));
+            }
+        }
+        lines.extend(self.end_line());
+        lines
     }
 
     fn end_thought(&mut self) -> Vec<Line> {

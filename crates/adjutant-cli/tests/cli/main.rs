@@ -8,6 +8,7 @@ mod offline;
 mod replay;
 mod schema;
 mod secrets;
+mod sessions;
 #[cfg(unix)]
 mod stopping;
 mod trying;

@@ -1,0 +1,72 @@
+//! What `adjutant memory` may be told.
+
+use clap::Subcommand;
+
+use super::At;
+
+/// What is done with what is remembered.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Memory {
+    List(ListFacts),
+    Search(Search),
+    Forget(Forget),
+}
+
+/// Whose memory it is.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Whose {
+    /// Whose memory it is.
+    #[arg(long, value_name = "OWNER")]
+    pub(crate) owner: String,
+
+    #[command(flatten)]
+    pub(crate) at: At,
+}
+
+/// Lists what is remembered, oldest first.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ListFacts {
+    /// How many at most.
+    #[arg(long, value_name = "N", default_value = "50", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) limit: u32,
+
+    /// Goes on behind this fact.
+    #[arg(long, value_name = "ID")]
+    pub(crate) after: Option<String>,
+
+    /// One JSON object a line.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) whose: Whose,
+}
+
+/// Finds what is remembered by its words, best first.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Search {
+    /// What is looked for.
+    pub(crate) query: String,
+
+    /// How many at most.
+    #[arg(long, value_name = "N", default_value = "10", value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub(crate) limit: u32,
+
+    /// One JSON object a line.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) whose: Whose,
+}
+
+/// Forgets facts.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Forget {
+    /// The facts.
+    #[arg(required = true, value_name = "ID")]
+    pub(crate) ids: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) whose: Whose,
+}

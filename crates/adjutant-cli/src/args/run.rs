@@ -1,0 +1,211 @@
+//! What `adjutant run` and `adjutant resume` may be told.
+
+use std::{path::PathBuf, time::Duration};
+
+use adjutant::{agent::Durability, llm::Effort};
+use clap::ValueEnum;
+
+use super::{MaxTurns, seconds};
+use crate::exit;
+
+/// Runs an agent with read-only file tools on a directory.
+///
+/// The answer is written to standard output as it comes; tool calls, warnings and a summary go to standard error. Ctrl-C
+/// ends the run and keeps what was said; a second Ctrl-C ends the command at once.
+///
+/// A request that fails is tried again, also after the answer broke off in the middle. What was written of it is void
+/// then: its line is ended, a line "[taken back: …]" follows on standard output unless that is a terminal, and the cause
+/// stands on standard error. Scripts take --final, --schema or --json, whose output holds nothing void unmarked.
+///
+/// The prompt is made of PROMPT and then the contents of the files of --file, in the order given, with an empty line
+/// between two parts. PROMPT `-` stands for what standard input holds. Without PROMPT and --file, standard input is the
+/// prompt unless it is a terminal.
+///
+/// With --session or --continue, the conversation is kept: a later run goes on with it, also after this command was
+/// killed at any moment.
+#[derive(Debug, clap::Args)]
+#[command(after_help = exit::TABLE)]
+pub(crate) struct Run {
+    /// What the agent is asked; `-` reads standard input.
+    pub(crate) prompt: Option<String>,
+
+    /// Adds the text of a file to the prompt, after PROMPT; may be given several times.
+    #[arg(short, long = "file", value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+
+    /// Goes on with the session of this name, and begins it if there is none.
+    #[arg(long, value_name = "NAME", conflicts_with = "newest")]
+    pub(crate) session: Option<String>,
+
+    /// Goes on with the session of this directory that changed last, and begins one if there is none.
+    #[arg(long = "continue")]
+    pub(crate) newest: bool,
+
+    #[command(flatten)]
+    pub(crate) how: How,
+
+    /// Records what the model is asked and how it answers in a new file, a cassette.
+    ///
+    /// It holds the conversation as it was, and no keys. A file that exists is not overwritten.
+    #[arg(long, value_name = "CASSETTE")]
+    pub(crate) record: Option<PathBuf>,
+
+    /// Answers from a cassette, without a network and without keys.
+    ///
+    /// The prompt and the options must be those of the recorded run. The tools really run, so the directory must hold
+    /// what it held. Standard output is then that of the recorded run, byte for byte; with --json, all but the agent's id,
+    /// the times, for which the clock stands still at 0, and the order in which calls that run together end. --timeout and
+    /// --retries have no effect.
+    #[arg(long, value_name = "CASSETTE", conflicts_with_all = ["models", "session", "newest", "memory"])]
+    pub(crate) replay: Option<PathBuf>,
+}
+
+/// Goes on with a run that waits for answers, or that was left when its command was killed.
+///
+/// Nothing is asked or done again without need: what stands in the log of the session is taken from there. Answers are
+/// given with --approve, --deny and --answer; if some are missing, what waits is listed, and the exit code is 5. The
+/// limits of the run stay those that it began with.
+#[derive(Debug, clap::Args)]
+#[command(after_help = exit::TABLE)]
+pub(crate) struct Resume {
+    /// The session; without it, that of the directory which changed last.
+    pub(crate) name: Option<String>,
+
+    /// Approves what waits under this id, or everything that needs approval.
+    #[arg(long, value_name = "ID", num_args = 0..=1, default_missing_value = "")]
+    pub(crate) approve: Vec<String>,
+
+    /// Denies what waits under this id, or everything that waits.
+    #[arg(long, value_name = "ID", num_args = 0..=1, default_missing_value = "")]
+    pub(crate) deny: Vec<String>,
+
+    /// Why it is denied, for the model.
+    #[arg(long, value_name = "TEXT", requires = "deny")]
+    pub(crate) why: Option<String>,
+
+    /// Answers what waits under an id: a question, a result, or by how much a limit is extended.
+    #[arg(long = "answer", value_name = "ID=TEXT")]
+    pub(crate) answers: Vec<String>,
+
+    /// Tells what would be done again and why, and what differs from the recorded requests; does nothing.
+    #[arg(long, conflicts_with_all = ["approve", "deny", "answers"])]
+    pub(crate) explain: bool,
+
+    #[command(flatten)]
+    pub(crate) how: How,
+}
+
+/// How an agent works.
+#[derive(Debug, clap::Args)]
+pub(crate) struct How {
+    /// The directory whose files the agent may list, read and search: that of the session that is resumed, else `.`.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) root: Option<PathBuf>,
+
+    /// The model, as provider/name; after commas, those that are asked in its place when it fails.
+    ///
+    /// `adjutant models` lists the known ones. Without it: the model of the run that is resumed, the variable
+    /// ADJUTANT_MODEL, the default of the provider whose key is present, a server on this machine (Ollama, llama.cpp, LM
+    /// Studio), or offline/planner, which is no language model. The variable ADJUTANT_PROVIDERS names a JSON file of more
+    /// providers and models:
+    /// {"providers": [{"name", "base_url", "wire", "key_variables", …}], "models": [{"id", "context_window", …}]}.
+    #[arg(short, long = "model", value_name = "NAME[,NAME…]", value_delimiter = ',')]
+    pub(crate) models: Vec<String>,
+
+    /// How often a failed request is tried again, before another model is asked; 0 to 10.
+    #[arg(long, value_name = "N", default_value = "2", value_parser = clap::value_parser!(u32).range(0..=10))]
+    pub(crate) retries: u32,
+
+    /// How much the model thinks: off, minimal, low, medium, high or max; without it, as it does by itself.
+    ///
+    /// Of what a model does not have, the nearest that it has is taken, with a warning.
+    #[arg(long, value_name = "LEVEL")]
+    pub(crate) thinking: Option<Effort>,
+
+    /// The answer is JSON that fits the JSON schema of this file: one line on standard output, and nothing else.
+    ///
+    /// The agent works with its tools as always. An answer that does not fit is asked for again, up to three times
+    /// beside --max-turns; if none fits, nothing is written and the exit code is 4. With --json, the last line is
+    /// {"event":"answer","value":…,"requests":…,"usage":…,"cost":…}.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) schema: Option<PathBuf>,
+
+    /// Writes only the last reply to standard output, whole, when the run has finished; nothing if it did not finish.
+    #[arg(long = "final", conflicts_with_all = ["json", "schema"])]
+    pub(crate) last: bool,
+
+    /// How many requests the agent may make, at least 1, or `unlimited`.
+    #[arg(long, value_name = "N", default_value = "50")]
+    pub(crate) max_turns: MaxTurns,
+
+    /// Ends the run after so many seconds; decimals are fine.
+    #[arg(long, value_name = "SECS", value_parser = seconds)]
+    pub(crate) timeout: Option<Duration>,
+
+    /// Calls of these tools wait for approval: the run stops there with exit code 5, and `adjutant resume` goes on.
+    ///
+    /// It holds for the session until a run names others or none.
+    #[arg(long, value_name = "TOOL[,TOOL…]", value_delimiter = ',')]
+    pub(crate) ask: Vec<String>,
+
+    /// What the session survives at every moment: a crash of the machine, of the program, or nothing before the end.
+    #[arg(long, value_name = "WHAT")]
+    pub(crate) durability: Option<Survives>,
+
+    /// Takes the session from whoever works in it, also from a process that still runs.
+    #[arg(long)]
+    pub(crate) take_over: bool,
+
+    /// Shows the model what is remembered of this owner, and remembers what is learned in the run.
+    #[arg(long, value_name = "OWNER")]
+    pub(crate) memory: Option<String>,
+
+    /// Writes every event of the run to standard output, one JSON object a line, and nothing else.
+    ///
+    /// What the events of a reply told is void when `reply_retracted` follows them.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Writes nothing to standard error but errors.
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+
+    /// Shows the model's reasoning on standard error.
+    #[arg(long, conflicts_with_all = ["quiet", "json"])]
+    pub(crate) show_thinking: bool,
+
+    #[command(flatten)]
+    pub(crate) at: At,
+}
+
+/// Where sessions are kept.
+#[derive(Debug, clap::Args)]
+pub(crate) struct At {
+    /// Where sessions are kept: an SQLite file, a directory (ends with `/`) of JSON lines, or postgres://….
+    ///
+    /// Without it, the variable ADJUTANT_STORE, else $XDG_DATA_HOME/adjutant/adjutant.db, else
+    /// $HOME/.local/share/adjutant/adjutant.db. A URL with a password belongs into the variable.
+    #[arg(long, value_name = "PLACE")]
+    pub(crate) store: Option<String>,
+}
+
+/// What a session survives at every moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Survives {
+    /// A crash of the machine.
+    Sync,
+    /// A crash of the program.
+    Async,
+    /// Nothing before the run ends or waits.
+    OnExit,
+}
+
+impl From<Survives> for Durability {
+    fn from(survives: Survives) -> Self {
+        match survives {
+            Survives::Sync => Durability::Sync,
+            Survives::Async => Durability::Async,
+            Survives::OnExit => Durability::OnExit,
+        }
+    }
+}

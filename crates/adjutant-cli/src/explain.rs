@@ -1,0 +1,69 @@
+//! What a session would do again, and what today's requests would be made with: told, and nothing done.
+
+use std::{fmt::Write as _, io::Write as _, sync::Arc};
+
+use adjutant::{
+    Cancel,
+    agent::Difference,
+    llm::{ChunkStream, Error, ErrorKind, ModelInfo, Request, model_fn},
+};
+use futures_util::stream;
+
+use crate::{
+    args::How,
+    cast::Cast,
+    chooser,
+    exit::Exit,
+    job::{Job, Kit},
+    plain,
+    problem::Problem,
+    resume::Left,
+    screen,
+};
+
+/// How many characters of a value are told.
+const MAX_VALUE: usize = 60;
+
+/// Tells what would be done again if the session went on.
+pub(crate) async fn explain(how: &How, kit: Kit, left: &Left) -> Result<Exit, Problem> {
+    let job = silent(how, kit)?.kept(Some(left.kept.clone()));
+    let reruns = job.agent.explain_resume().await.map_err(|error| Problem::of(Exit::Failed, &error))?;
+    let mut text = String::new();
+    if !left.run.is_open() {
+        text += "no run is open: nothing would be done again\n";
+    }
+    for rerun in reruns {
+        let _ = writeln!(text, "{}", plain::line(&rerun.to_string()));
+    }
+    if let Some(recorded) = left.run.config() {
+        let now = job.agent.config().await.map_err(|error| Problem::of(Exit::Failed, &error))?;
+        for difference in recorded.differences(&now) {
+            let _ = writeln!(text, "differs: {}", line(&difference));
+        }
+    }
+    let mut out = std::io::stdout().lock();
+    screen::is_read(out.write_all(text.as_bytes()).and_then(|()| out.flush()))?;
+    Ok(Exit::Finished)
+}
+
+/// A field that differs, in one line.
+pub(crate) fn line(difference: &Difference) -> String {
+    let value = |value: &Option<Arc<str>>| match value {
+        Some(value) => plain::line(&value.chars().take(MAX_VALUE).collect::<String>()),
+        None => "nothing".to_owned(),
+    };
+    format!("{}: was {}, is {}", plain::line(&difference.field), value(&difference.recorded), value(&difference.now))
+}
+
+/// A job that has a model by name alone: it asks nobody, and needs no key.
+pub(crate) fn silent<'a>(how: &'a How, kit: Kit) -> Result<Job<'a>, Problem> {
+    let name = how.models.first().map_or("offline/planner", String::as_str);
+    let chooser = chooser::chooser()?;
+    let known = chooser.models().find(|info| info.id.as_str() == name).cloned();
+    let info = known.unwrap_or_else(|| ModelInfo::new(name));
+    Ok(Job::new(how, kit, Cast::silent(Arc::new(model_fn(info, refuse))), Cancel::new()))
+}
+
+fn refuse(_: Request) -> ChunkStream {
+    Box::pin(stream::iter([Err(Error::new(ErrorKind::Config, "this model is only a name"))]))
+}

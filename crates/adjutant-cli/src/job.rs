@@ -1,0 +1,183 @@
+//! A run in the making: who answers, with which tools, and where it is kept.
+
+use std::{collections::BTreeSet, path::Path, sync::Arc};
+
+use adjutant::{
+    Agent, Cancel, Limits, RunOptions,
+    agent::{
+        LogId,
+        memory::{Extraction, Memories},
+    },
+    llm::{FixedWorld, Options, ToolDecl},
+    toolkit::Files,
+    tools::{Ask, Confirm, Tools},
+};
+use tokio::time::Instant;
+
+use crate::{
+    answer::Answer,
+    args::{How, MaxTurns},
+    cast::Cast,
+    exit::Exit,
+    problem::Problem,
+    store::Store,
+};
+
+/// What the agent is called.
+pub(crate) const NAME: &str = "adjutant";
+
+/// What the agent is told about itself.
+const INSTRUCTIONS: &str = "\
+You answer questions about the files of one directory. You can list, read and search them with your tools; you can \
+change nothing. Paths are relative to that directory.
+Look before you answer: use the tools, and answer from what they return, not from what such directories usually hold. \
+Name the files that you rely on. If the files do not hold the answer, say so.";
+
+/// What an agent works with, whoever answers.
+#[derive(Debug)]
+pub(crate) struct Kit {
+    tools: Tools,
+    answer: Option<Answer>,
+    asked: BTreeSet<String>,
+}
+
+/// A run in the making: what it is made of, and what is needed when it has ended.
+#[derive(Debug)]
+pub(crate) struct Job<'a> {
+    pub(crate) how: &'a How,
+    pub(crate) cast: Cast,
+    pub(crate) answer: Option<Answer>,
+    pub(crate) system: Arc<str>,
+    pub(crate) tools: Arc<[ToolDecl]>,
+    pub(crate) options: Options,
+    pub(crate) agent: Agent,
+    pub(crate) cancel: Cancel,
+    /// When everything must have ended.
+    pub(crate) until: Option<Instant>,
+    pub(crate) kept: Option<Kept>,
+}
+
+/// Where a run is kept.
+#[derive(Debug, Clone)]
+pub(crate) struct Kept {
+    pub(crate) store: Store,
+    pub(crate) name: LogId,
+}
+
+impl Kit {
+    /// The tools of a directory, and the schema of the answer.
+    pub(crate) fn new(how: &How, root: &Path) -> Result<Self, Problem> {
+        let files = Files::new(root);
+        let tools = files
+            .map_err(|error| Problem::of(Exit::Usage, &error).hint("--root names the directory to work on"))?
+            .toolbox();
+        let answer = how.schema.as_deref().map(Answer::read).transpose()?;
+        Self { tools, answer, asked: BTreeSet::new() }.asking(how.ask.iter().cloned())
+    }
+
+    /// Lets calls of these tools wait for approval too.
+    ///
+    /// # Errors
+    /// `Usage` if there is no such tool.
+    pub(crate) fn asking(mut self, names: impl IntoIterator<Item = String>) -> Result<Self, Problem> {
+        for name in names {
+            if self.tools.names().all(|known| known.as_str() != name) {
+                let known: Vec<&str> = self.tools.names().map(|known| known.as_str()).collect();
+                let problem = Problem::new(Exit::Usage, format!("no tool has this name: {name}"));
+                return Err(problem.hint(format!("the tools are {}", known.join(", "))));
+            }
+            self.asked.insert(name);
+        }
+        Ok(self)
+    }
+
+    /// The tools whose calls wait for approval.
+    pub(crate) fn asked(&self) -> &BTreeSet<String> {
+        &self.asked
+    }
+}
+
+impl<'a> Job<'a> {
+    pub(crate) fn new(how: &'a How, kit: Kit, cast: Cast, cancel: Cancel) -> Self {
+        let Kit { tools, answer, asked } = kit;
+        let mut options = Options::new();
+        options.thinking = how.thinking;
+        let mut system = INSTRUCTIONS.to_owned();
+        if let Some(answer) = &answer {
+            options = answer.options(options, &*cast.model);
+            system = format!("{system}\n\n{}", answer.instructions());
+        }
+        let (system, decls): (Arc<str>, _) = (system.into(), Arc::clone(tools.toolset().decls()));
+        let mut agent = Agent::new(Arc::clone(&cast.model)).name(NAME).instructions(Arc::clone(&system));
+        agent = with_tools(agent, tools, asked).options(options.clone()).limits(limits(how));
+        if cast.is_played() {
+            // So that two replays give the same events.
+            agent = agent.world(FixedWorld::at_ms(0));
+        }
+        // A clock that stands still knows no deadline.
+        let within = how.timeout.filter(|_| !cast.is_played());
+        let until = within.and_then(|within| Instant::now().checked_add(within));
+        Self { how, cast, answer, system, tools: decls, options, agent, cancel, until, kept: None }
+    }
+
+    /// Keeps the run in a session, if there is one.
+    pub(crate) fn kept(mut self, kept: Option<Kept>) -> Self {
+        if let Some(Kept { store, name }) = &kept {
+            let mut agent = store.keeps(self.agent).session(name.clone());
+            if let Some(survives) = self.how.durability {
+                agent = agent.durability(survives.into());
+            }
+            self.agent = if self.how.take_over { agent.take_over() } else { agent };
+        }
+        Self { kept, ..self }
+    }
+
+    /// Recalls what is remembered, and remembers what is learned.
+    ///
+    /// # Errors
+    /// `Usage` if the store has no memory, or if the model is no language model.
+    pub(crate) fn remembering(self, store: Option<&Store>) -> Result<Self, Problem> {
+        let (Some(owner), Some(store)) = (&self.how.memory, store) else { return Ok(self) };
+        if self.cast.is_planner() {
+            let problem = Problem::new(Exit::Usage, "the planner is no language model: it learns nothing");
+            return Err(problem.hint("--model names a language model; without one, leave --memory out"));
+        }
+        let memories = Memories::new(store.memory()?, owner.as_str()).model(Arc::clone(&self.cast.model));
+        let agent = self.agent.middleware(memories.extract(Extraction::Awaited)).effect(memories.recall());
+        Ok(Self { agent, ..self })
+    }
+
+    /// Lets go of the session.
+    pub(crate) async fn close(self) {
+        drop(self.agent);
+        if let Some(kept) = self.kept {
+            kept.store.settle(&kept.name).await;
+        }
+    }
+
+    /// The options of a run that begins now.
+    pub(crate) fn run_options(&self) -> RunOptions {
+        let options = RunOptions::new().cancel(self.cancel.clone());
+        match (self.until, self.how.timeout) {
+            (Some(_), Some(within)) => options.deadline(within),
+            _ => options,
+        }
+    }
+}
+
+fn with_tools(agent: Agent, tools: Tools, asked: BTreeSet<String>) -> Agent {
+    if asked.is_empty() {
+        return agent.toolbox(tools);
+    }
+    agent.toolbox(Confirm::new(tools).when(move |spec, _| {
+        let name = spec.name().as_str();
+        asked.contains(name).then(|| Ask::approval(format!("may {name} run?")))
+    }))
+}
+
+fn limits(how: &How) -> Limits {
+    match how.max_turns {
+        MaxTurns::AtMost(turns) => Limits::new().max_turns(turns),
+        MaxTurns::Unlimited => Limits::new().unlimited_turns(),
+    }
+}

@@ -1,0 +1,88 @@
+//! `adjutant memory`: what is remembered of an owner.
+
+use std::sync::Arc;
+
+use adjutant::agent::memory::{Fact, FactId, Memories};
+use serde_json::json;
+
+use crate::{
+    args::{self, Forget, ListFacts, Search, Whose},
+    exit::Exit,
+    plain,
+    problem::Problem,
+    sessions::{tell, write},
+    store::Store,
+    trouble, when,
+    work::work,
+};
+
+/// Looks after what is remembered.
+pub(crate) fn memory(command: args::Memory) -> Result<Exit, Problem> {
+    match command {
+        args::Memory::List(args) => work(list(args)),
+        args::Memory::Search(args) => work(search(args)),
+        args::Memory::Forget(args) => work(forget(args)),
+    }
+}
+
+async fn open(whose: &Whose) -> Result<(Memories, Store), Problem> {
+    let store = Store::open(&whose.at).await?;
+    Ok((Memories::new(store.memory()?, whose.owner.as_str()), store))
+}
+
+/// Lists facts, and tells how to go on.
+async fn list(args: ListFacts) -> Result<Exit, Problem> {
+    let (memories, store) = open(&args.whose).await?;
+    let after = args.after.as_deref().map(|id| FactId(id.into()));
+    let limit = args.limit as usize;
+    // One more, to know whether there are more.
+    let mut facts = memories.list(after.as_ref(), limit + 1).await.map_err(|error| trouble::of_memory(&error))?;
+    let is_more = facts.len() > limit;
+    facts.truncate(limit);
+    let text: String = facts.iter().map(|fact| text_of(fact, None, args.json)).collect();
+    if write(&text)?
+        && is_more
+        && let Some(last) = facts.last()
+    {
+        let (owner, after) = (plain::word(&args.whose.owner), plain::word(&last.id.0));
+        tell(&format!("more: adjutant memory list --owner {owner}{} --after {after}", store.option()));
+    }
+    Ok(Exit::Finished)
+}
+
+/// Finds facts by their words.
+async fn search(args: Search) -> Result<Exit, Problem> {
+    let (memories, _) = open(&args.whose).await?;
+    let found = memories.search_with(&args.query, args.limit as usize, 0.0).await;
+    let found = found.map_err(|error| trouble::of_memory(&error))?;
+    let text: String = found.iter().map(|it| text_of(&it.fact, Some(it.score), args.json)).collect();
+    write(&text)?;
+    Ok(Exit::Finished)
+}
+
+/// Forgets facts.
+async fn forget(args: Forget) -> Result<Exit, Problem> {
+    let (memories, _) = open(&args.whose).await?;
+    for id in &args.ids {
+        memories
+            .delete(&FactId(Arc::from(id.as_str())))
+            .await
+            .map_err(|error| trouble::of_memory(&error).hint("`adjutant memory list` shows the ids"))?;
+        write(&format!("forgot {}\n", plain::line(id)))?;
+    }
+    Ok(Exit::Finished)
+}
+
+/// A fact in one line.
+fn text_of(fact: &Fact, score: Option<f64>, json: bool) -> String {
+    if json {
+        let mut value = json!(fact);
+        if let Some(score) = score {
+            value["score"] = json!(score);
+        }
+        return format!("{value}\n");
+    }
+    let score = score.map(|score| format!("{score:.2}  ")).unwrap_or_default();
+    let (id, changed) = (plain::line(&fact.id.0), when::minute(fact.updated_ms));
+    format!("{id}  {changed}  {score}{}\n", plain::line(&fact.text))
+}

@@ -1,0 +1,83 @@
+//! Finding sessions: by their names, and by the directory that they are about.
+
+use std::path::Path;
+
+use adjutant::agent::{JournalErrorKind, LogId, LogInfo, LogQuery, Sessions};
+
+use crate::{exit::Exit, near, plain, problem::Problem, trouble};
+
+/// What the label of a directory begins with.
+const DIRECTORY: &str = "dir:";
+/// What the label of a tool begins with whose calls wait for approval.
+const ASKED: &str = "ask:";
+/// How many names are looked at for those that someone may have meant.
+const MAX_NAMES: usize = 1_000;
+
+/// What is known of a session.
+///
+/// # Errors
+/// `Usage` if there is none, with the names that are nearest.
+pub(crate) async fn find(sessions: &Sessions, name: &str) -> Result<LogInfo, Problem> {
+    match sessions.info(&LogId::from(name)).await {
+        Err(error) if error.kind() == JournalErrorKind::Missing => Err(missing(sessions, name).await),
+        info => info.map_err(|error| trouble::of_journal(&error)),
+    }
+}
+
+async fn missing(sessions: &Sessions, name: &str) -> Problem {
+    let problem = Problem::new(Exit::Usage, format!("no session has this name: {name}"));
+    let mut query = LogQuery::new();
+    query.limit = MAX_NAMES;
+    let names = sessions.list(&query).await.map(|page| page.logs).unwrap_or_default();
+    let near = near::near(name, names.iter().map(|info| &*info.log.0));
+    if near.is_empty() {
+        return problem.hint("`adjutant sessions list` shows them");
+    }
+    let near: Vec<String> = near.into_iter().map(plain::word).collect();
+    problem.hint(format!("the nearest are {}", near.join(", ")))
+}
+
+/// The session of a directory that changed last.
+pub(crate) async fn newest(sessions: &Sessions, root: &Path) -> Result<Option<LogInfo>, Problem> {
+    let mut query = LogQuery::new();
+    (query.limit, query.label) = (1, Some(label(root)?.into()));
+    loop {
+        let page = sessions.list(&query).await.map_err(|error| trouble::of_journal(&error))?;
+        let found = page.logs.into_iter().next();
+        if found.is_some() || page.next.is_none() {
+            return Ok(found);
+        }
+        query.after = page.next;
+    }
+}
+
+/// The label of the sessions of a directory.
+///
+/// # Errors
+/// `Usage` if there is no such directory, or its path is too long for a label.
+pub(crate) fn label(root: &Path) -> Result<String, Problem> {
+    let path = root.canonicalize().map_err(|error| {
+        let problem = Problem::new(Exit::Usage, format!("cannot open the directory: {}", root.display()));
+        problem.cause(&error).hint("--root names the directory to work on")
+    })?;
+    let label = format!("{DIRECTORY}{}", path.display());
+    if label.len() > adjutant::agent::sessions::MAX_LABEL_BYTES {
+        return Err(Problem::new(Exit::Usage, format!("the path is too long for sessions: {}", path.display())));
+    }
+    Ok(label)
+}
+
+/// The directory that a session is about.
+pub(crate) fn directory(info: &LogInfo) -> Option<&str> {
+    info.about.labels.iter().find_map(|label| label.strip_prefix(DIRECTORY))
+}
+
+/// The tools whose calls wait for approval in a session.
+pub(crate) fn asked(info: &LogInfo) -> impl Iterator<Item = &str> {
+    info.about.labels.iter().filter_map(|label| label.strip_prefix(ASKED))
+}
+
+/// The label that makes calls of a tool wait for approval in a session.
+pub(crate) fn asking(tool: &str) -> String {
+    format!("{ASKED}{tool}")
+}

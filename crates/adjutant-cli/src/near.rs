@@ -1,0 +1,58 @@
+//! Names that someone may have meant.
+
+/// How many names are given.
+const MAX_NEAR: usize = 3;
+
+/// How many bytes a name has at least that counts as a part of another one.
+const MIN_PART: usize = 3;
+
+/// Those of these names that are nearest to one that there is not.
+pub(crate) fn near<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let length = name.chars().count();
+    let far = (length * 2 / 3).min(length.div_ceil(3).max(2));
+    let rank = |other: &'a str| {
+        let steps = steps(name, other);
+        let is_long = name.len().min(other.len()) >= MIN_PART;
+        let is_part = is_long && (other.contains(name) || name.contains(other));
+        (is_part || steps <= far).then_some((steps, other))
+    };
+    let mut ranked: Vec<(usize, &str)> = names.filter_map(rank).collect();
+    ranked.sort_unstable();
+    ranked.into_iter().take(MAX_NEAR).map(|(_, name)| name).collect()
+}
+
+/// How many characters must be added, removed or replaced to make one of the other.
+fn steps(one: &str, other: &str) -> usize {
+    let other: Vec<char> = other.chars().collect();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (at, from) in one.chars().enumerate() {
+        let mut corner = row[0];
+        row[0] = at + 1;
+        for (to, left) in other.iter().zip(1..) {
+            let replaced = corner + usize::from(from != *to);
+            corner = row[left];
+            row[left] = replaced.min(corner + 1).min(row[left - 1] + 1);
+        }
+    }
+    row[other.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn near_gives_the_nearest_names_when_some_are_near() {
+        let names = ["heron", "herons/2", "kestrel", "hero", "xyz"];
+        assert_eq!(near("heron", names.into_iter()), ["heron", "hero", "herons/2"]);
+        assert_eq!(near("kestrle", names.into_iter()), ["kestrel"]);
+        assert_eq!(near("tow", ["two", "b"].into_iter()), ["two"]);
+        assert_eq!(near("x", ["b", "f"].into_iter()), [""; 0]);
+        assert_eq!(near("swallow", names.into_iter()), [""; 0]);
+    }
+
+    #[test]
+    fn steps_are_counted_when_texts_differ() {
+        assert_eq!([steps("", "abc"), steps("kitten", "sitting"), steps("über", "uber")], [3, 3, 1]);
+    }
+}

@@ -1,0 +1,114 @@
+//! `adjutant replay`: a session once more, from its log; and whether today's agent would have asked for the same.
+
+use std::{io::Write as _, path::PathBuf};
+
+use adjutant::{
+    Event, EventKind, Outcome,
+    agent::{Agent, LogInfo, Run, Seq},
+    llm::{Entry, Origin},
+    providers::offline::OfflineModel,
+};
+
+use futures_util::StreamExt;
+
+use crate::{
+    args::Replay,
+    exit::Exit,
+    explain, follow,
+    job::{self, Kept, Kit},
+    named, plain,
+    problem::Problem,
+    screen::{self, Chatter, Screen},
+    show::Show,
+    store::Store,
+    summary::Took,
+    trouble, waits,
+    work::work,
+};
+
+/// Shows a session once more, or holds it against today's agent.
+pub(crate) fn replay(args: &mut Replay) -> Result<Exit, Problem> {
+    work(perform(args))
+}
+
+async fn perform(args: &mut Replay) -> Result<Exit, Problem> {
+    let store = Store::open(&args.how.at).await?;
+    let sessions = store.sessions();
+    let info = named::find(&sessions, &args.name).await?;
+    let kept = Kept { store, name: info.log.clone() };
+    if args.check {
+        let run = sessions.transcript(&info.log, until(args)).await.map_err(|error| trouble::of_journal(&error))?;
+        return check(args, &info, &run, kept).await;
+    }
+    let agent = kept.store.keeps(Agent::new(OfflineModel::new()).name(job::NAME)).session(kept.name);
+    let chatter = if args.how.quiet { Chatter::None } else { Chatter::Lines };
+    let mut screen = Screen::new(chatter);
+    let mut show = follow::show_of(&args.how);
+    let mut events = agent.events_after(Seq(0));
+    while let Some(event) = events.next().await {
+        let event = event.map_err(|error| Problem::of(Exit::Failed, &error))?;
+        if event.seq > until(args) {
+            break;
+        }
+        if !screen::is_read(write(&event, args, &mut show, &mut screen))? {
+            break;
+        }
+    }
+    Ok(Exit::Finished)
+}
+
+fn until(args: &Replay) -> Seq {
+    Seq(args.until.unwrap_or(u64::MAX))
+}
+
+/// Shows an event as `run` would have, and the prompt before it.
+fn write(event: &Event, args: &Replay, show: &mut Show, screen: &mut Screen) -> std::io::Result<()> {
+    if args.how.json {
+        return follow::write_json(event, screen);
+    }
+    if let EventKind::EntryAdded { content } = &event.kind
+        && let Entry::User(message) = &**content
+        && !matches!(message.origin, Origin::Reminder { .. })
+    {
+        let texts: Vec<&str> = message.content.iter().filter_map(|content| content.as_text()).collect();
+        screen.tell(&format!("» {}", plain::line(&texts.join(" "))));
+    }
+    follow::write_lines(event, show, screen)?;
+    match &event.kind {
+        EventKind::RunPaused { result } => {
+            if let Outcome::Paused { pauses } = &result.outcome {
+                waits::tell(pauses, None, screen);
+            }
+        }
+        EventKind::RunFinished { result } => screen.tell(&Took::of(result).to_string()),
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Lists in what today's requests would differ from those of the log.
+async fn check(args: &mut Replay, info: &LogInfo, run: &Run, kept: Kept) -> Result<Exit, Problem> {
+    if args.how.models.is_empty() {
+        args.how.models.extend(run.config().map(|config| config.model.to_string()));
+    }
+    let root = args.how.root.clone().or_else(|| named::directory(info).map(PathBuf::from));
+    let kit = Kit::new(&args.how, &root.unwrap_or_else(|| PathBuf::from(".")))?;
+    let job = explain::silent(&args.how, kit)?.kept(Some(kept));
+    let replayed = job.agent.replay_until(until(args)).await.map_err(|error| Problem::of(Exit::Failed, &error))?;
+    let mut text = String::new();
+    for divergence in &replayed.divergences {
+        for difference in divergence.differences.iter() {
+            let at = format!("run {} turn {}", divergence.run, divergence.turn);
+            text += &format!("{at}: {}\n", explain::line(difference));
+        }
+    }
+    if !replayed.unrecorded.is_empty() {
+        text += &format!("{} turns were recorded without a fingerprint\n", replayed.unrecorded.len());
+    }
+    if text.is_empty() {
+        text = format!("records: {}, runs: {}, nothing differs\n", replayed.records, replayed.run.run());
+    }
+    let mut out = std::io::stdout().lock();
+    screen::is_read(out.write_all(text.as_bytes()).and_then(|()| out.flush()))?;
+    Ok(if replayed.divergences.is_empty() { Exit::Finished } else { Exit::Failed })
+}

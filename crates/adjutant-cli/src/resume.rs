@@ -1,0 +1,159 @@
+//! `adjutant resume`: goes on with a run that waits, or that was left in its middle.
+
+mod answers;
+
+use std::{path::PathBuf, sync::Arc, time::SystemTime};
+
+use adjutant::{
+    CancelBy,
+    agent::{JournalErrorKind, LogInfo, Pause, PauseId, Post, Run, Seq},
+};
+
+use crate::{
+    args::Resume,
+    cast::{Cast, Tape},
+    ending,
+    exit::Exit,
+    explain,
+    job::{Job, Kept, Kit},
+    named, plain,
+    problem::Problem,
+    run,
+    screen::Screen,
+    store::Store,
+    trouble, waits,
+    work::work,
+};
+
+/// Goes on with a run.
+pub(crate) fn resume(args: &mut Resume) -> Result<Exit, Problem> {
+    work(perform(args))
+}
+
+/// A session, and how its newest run was left.
+pub(crate) struct Left {
+    pub(crate) info: LogInfo,
+    pub(crate) run: Run,
+    pub(crate) kept: Kept,
+}
+
+async fn perform(args: &mut Resume) -> Result<Exit, Problem> {
+    let left = look(args).await?;
+    adopt(args, &left)?;
+    let root = args.how.root.clone().unwrap_or_else(|| PathBuf::from("."));
+    let kit = Kit::new(&args.how, &root)?.asking(named::asked(&left.info).map(str::to_owned))?;
+    if args.explain {
+        return explain::explain(&args.how, kit, &left).await;
+    }
+    if !left.run.is_open() {
+        return Err(closed(&left.kept));
+    }
+    let pauses: Vec<Arc<Pause>> = left.run.pauses().cloned().collect();
+    let given = answers::answers(args, &pauses)?;
+    let (cancel, chatter) = run::begin(&args.how)?;
+    let mut screen = Screen::new(chatter);
+    let heard = heard(&left).await?;
+    let is_answered = |pause: &Arc<Pause>| {
+        let given = given.iter().any(|it| it.pause == pause.id);
+        given || heard.contains(&pause.id) || pause.is_late(now_ms())
+    };
+    let open: Vec<&Arc<Pause>> = pauses.iter().filter(|pause| !is_answered(pause)).collect();
+    if !open.is_empty() {
+        waits::tell(open, Some(&left.kept), &screen);
+        return Ok(Exit::Waits);
+    }
+    let tape = Tape { record: None, played: None };
+    let cast = tokio::select! {
+        cast = Cast::new(&args.how, tape) => cast?,
+        () = cancel.cancelled() => return Ok(Exit::Cancelled),
+    };
+    let store = left.kept.store.clone();
+    if !left.info.is_owned || args.how.take_over {
+        run::ask(&store.sessions(), &left.info, &kit).await?;
+    }
+    let job = Job::new(&args.how, kit, cast, cancel).kept(Some(left.kept)).remembering(Some(&store))?;
+    take(&job, &screen).await?;
+    let running = job.agent.resume_stream(given).map_err(|error| Problem::of(Exit::Usage, &error))?;
+    // Options of a run are for those that begin: one that is resumed is stopped by its handle.
+    let (stopper, cancel, until) = (running.stopper(), job.cancel.clone(), job.until);
+    tokio::spawn(async move {
+        tokio::select! {
+            () = cancel.cancelled() => stopper.stop(CancelBy::User),
+            () = ending::overdue(until) => stopper.stop(CancelBy::Deadline),
+        }
+    });
+    let ended = run::finish(running, &job, &mut screen).await;
+    job.close().await;
+    ended
+}
+
+/// The session that is resumed, and how it was left.
+async fn look(args: &Resume) -> Result<Left, Problem> {
+    let store = Store::open(&args.how.at).await?;
+    let sessions = store.sessions();
+    let info = match &args.name {
+        Some(name) => named::find(&sessions, name).await?,
+        None => {
+            let root = args.how.root.clone().unwrap_or_else(|| PathBuf::from("."));
+            let none = || Problem::new(Exit::Usage, "this directory has no session").hint("`adjutant sessions list`");
+            named::newest(&sessions, &root).await?.ok_or_else(none)?
+        }
+    };
+    let run = sessions.transcript(&info.log, Seq(u64::MAX)).await.map_err(|error| trouble::of_journal(&error))?;
+    let kept = Kept { store, name: info.log.clone() };
+    Ok(Left { info, run, kept })
+}
+
+/// Takes from the session what was not said: the directory and the model.
+fn adopt(args: &mut Resume, left: &Left) -> Result<(), Problem> {
+    if args.how.root.is_none() {
+        let Some(root) = named::directory(&left.info) else {
+            let problem = Problem::new(Exit::Usage, format!("the session has no directory: {}", left.info.log));
+            return Err(problem.hint("--root names the directory to work on"));
+        };
+        args.how.root = Some(root.into());
+    }
+    if args.how.models.is_empty() {
+        args.how.models.extend(left.run.config().map(|config| config.model.to_string()));
+    }
+    Ok(())
+}
+
+/// What was answered by others since; everything, if someone wished that the run ends.
+async fn heard(left: &Left) -> Result<Vec<PauseId>, Problem> {
+    let posted = left.kept.store.journal().posted(&left.info.log, left.run.heeded()).await;
+    let posted = posted.map_err(|error| trouble::of_journal(&error))?;
+    if posted.iter().any(|posted| matches!(posted.post, Post::Cancel)) {
+        return Ok(left.run.pauses().map(|pause| pause.id.clone()).collect());
+    }
+    let answered = |post| match post {
+        Post::Answer { pause, .. } => Some(pause),
+        _ => None,
+    };
+    Ok(posted.into_iter().filter_map(|posted| answered(posted.post)).collect())
+}
+
+/// Takes the session; waits once for what a dead process has of it, where nobody but time can tell that it is dead.
+async fn take(job: &Job<'_>, screen: &Screen) -> Result<(), Problem> {
+    let Err(error) = job.agent.open().await else { return Ok(()) };
+    let owned = error.journal_error().filter(|error| error.kind() == JournalErrorKind::Owned);
+    let Some(wait) = owned.and_then(|error| error.retry_after()) else {
+        return Err(ending::failed(job, &error));
+    };
+    screen.tell(&format!("another process has the session; waiting {:.1} s for it to let go", wait.as_secs_f64()));
+    tokio::select! {
+        () = tokio::time::sleep(wait) => {}
+        () = job.cancel.cancelled() => return Err(ending::failed(job, &error)),
+    }
+    job.agent.open().await.map_err(|error| ending::failed(job, &error))
+}
+
+fn closed(kept: &Kept) -> Problem {
+    let problem = Problem::new(Exit::Usage, format!("no run of the session is open: {}", kept.name));
+    problem.hint(format!("adjutant run --session {}{} PROMPT", plain::word(&kept.name.0), kept.store.option()))
+}
+
+fn now_ms() -> u64 {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,168 @@
+//! What the command line answers to what waits.
+
+use std::sync::Arc;
+
+use adjutant::{
+    agent::{Answered, Pause},
+    llm::CallResult,
+    tools::{Answer, AskKind},
+};
+use serde_json::Value;
+
+use crate::{args::Resume, exit::Exit, plain, problem::Problem, waits};
+
+/// The answers that were given; not every pause needs one.
+///
+/// # Errors
+/// `Usage` if one is for nothing that waits, does not fit, or if one pause is answered twice.
+pub(crate) fn answers(args: &Resume, pauses: &[Arc<Pause>]) -> Result<Vec<Answered>, Problem> {
+    let mut given: Vec<Answered> = Vec::new();
+    for (pause, answer) in named(args, pauses)? {
+        if given.iter().any(|it| it.pause == pause.id) {
+            return Err(Problem::new(Exit::Usage, format!("there are two answers to {}", pause.id)));
+        }
+        given.push(Answered { pause: pause.id.clone(), answer });
+    }
+    let is_all = |ids: &[String]| ids.iter().any(String::is_empty);
+    let (approves, denies) = (is_all(&args.approve), is_all(&args.deny));
+    if approves && denies {
+        return Err(Problem::new(Exit::Usage, "everything cannot be approved and denied").hint("name an id with one"));
+    }
+    for pause in pauses {
+        if given.iter().any(|it| it.pause == pause.id) {
+            continue;
+        }
+        let answer = if denies { Some(denial(args, pause)) } else { None };
+        let answer = answer.or_else(|| (approves && waits::is_approval(pause)).then(Answer::approve));
+        given.extend(answer.map(|answer| Answered { pause: pause.id.clone(), answer }));
+    }
+    for Answered { pause: id, answer } in &given {
+        let pause = pauses.iter().find(|pause| pause.id == *id);
+        let unfit = |error| Problem::new(Exit::Usage, format!("the answer does not fit: {id}")).cause(&error);
+        pause.map_or(Ok(()), |pause| answer.fits(&pause.ask)).map_err(unfit)?;
+    }
+    Ok(given)
+}
+
+/// The answers to pauses that are named.
+fn named<'a>(args: &Resume, pauses: &'a [Arc<Pause>]) -> Result<Vec<(&'a Pause, Answer)>, Problem> {
+    let mut named = Vec::new();
+    for id in args.approve.iter().filter(|id| !id.is_empty()) {
+        named.push((find(id, pauses)?, Answer::approve()));
+    }
+    for id in args.deny.iter().filter(|id| !id.is_empty()) {
+        let pause = find(id, pauses)?;
+        named.push((pause, denial(args, pause)));
+    }
+    for answer in &args.answers {
+        let Some((id, text)) = answer.split_once('=') else {
+            let problem = Problem::new(Exit::Usage, format!("an answer names what it answers: {answer}"));
+            return Err(problem.hint("say --answer ID=TEXT"));
+        };
+        let pause = find(id, pauses)?;
+        named.push((pause, value(pause, text)?));
+    }
+    Ok(named)
+}
+
+/// The pause with this id, or the one whose id ends with it after a slash.
+fn find<'a>(id: &str, pauses: &'a [Arc<Pause>]) -> Result<&'a Pause, Problem> {
+    let ends = |pause: &&Arc<Pause>| pause.id.0.strip_suffix(id).is_some_and(|rest| rest.ends_with('/'));
+    let mut ending = pauses.iter().filter(ends);
+    let exact = pauses.iter().find(|pause| *pause.id.0 == *id);
+    match (exact, ending.next(), ending.next()) {
+        (Some(pause), ..) | (None, Some(pause), None) => Ok(pause),
+        _ => {
+            let problem = Problem::new(Exit::Usage, format!("nothing waits under this id: {id}"));
+            let ids: Vec<String> = pauses.iter().map(|pause| plain::word(&pause.id.0)).collect();
+            Err(match &ids[..] {
+                [] => problem.hint("nothing waits; `adjutant resume` without answers goes on"),
+                ids => problem.hint(format!("what waits is {}; the name of a session stands first", ids.join(", "))),
+            })
+        }
+    }
+}
+
+fn denial(args: &Resume, pause: &Pause) -> Answer {
+    let why = args.why.clone().unwrap_or_default();
+    if waits::is_approval(pause) {
+        return Answer::deny(why);
+    }
+    Answer::Decline { message: args.why.is_some().then(|| why.into()) }
+}
+
+/// What a text answers: a result, an extension, or a value, which is the text itself if that fits, else JSON.
+fn value(pause: &Pause, text: &str) -> Result<Answer, Problem> {
+    match pause.ask.kind {
+        AskKind::External => Ok(Answer::result(CallResult::ok(text))),
+        AskKind::Limit => match text.trim().parse() {
+            Ok(by) => Ok(Answer::extend(by)),
+            Err(error) => {
+                let problem = Problem::new(Exit::Usage, format!("by how much a limit is extended is a number: {text}"));
+                Err(problem.cause(&error))
+            }
+        },
+        _ => {
+            let itself = Answer::give(text);
+            let json = || serde_json::from_str::<Value>(text).map(Answer::give).ok();
+            Ok(match itself.fits(&pause.ask) {
+                Ok(()) => itself,
+                Err(_) => json().unwrap_or(itself),
+            })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use adjutant::{agent::PauseId, tools::Ask};
+    use clap::Parser;
+    use serde_json::json;
+
+    use super::*;
+    use crate::args::{Args, Command};
+
+    fn pause(id: &str, ask: Ask) -> Arc<Pause> {
+        let json = json!({"id": PauseId(id.into()), "ask": ask, "thread": "main"});
+        Arc::new(serde_json::from_value(json).expect("a pause"))
+    }
+
+    fn pauses() -> [Arc<Pause>; 3] {
+        let number = Ask::question("how many?").schema(json!({"type": "integer"}));
+        [pause("t/c1", Ask::approval("a?")), pause("t/c2", Ask::approval("b?")), pause("t/c3/n", number)]
+    }
+
+    #[track_caller]
+    fn check(args: &[&str], expect: Result<&[(&str, Answer)], &str>) {
+        let args = ["adjutant", "resume", "x"].iter().chain(args);
+        let Command::Resume(args) = Args::parse_from(args).command else { unreachable!("it is `resume`") };
+        let found = answers(&args, &pauses()).map_err(|problem| problem.to_string());
+        let expect = expect.map(|answers| {
+            let answered =
+                |(id, answer): &(&str, Answer)| Answered { pause: PauseId((*id).into()), answer: answer.clone() };
+            answers.iter().map(answered).collect::<Vec<_>>()
+        });
+        assert_eq!(found, expect.map_err(str::to_owned));
+    }
+
+    #[test]
+    fn answers_go_to_all_or_to_one_when_an_id_is_left_out_or_named() {
+        let yes = Answer::approve;
+        check(&[], Ok(&[]));
+        check(&["--approve"], Ok(&[("t/c1", yes()), ("t/c2", yes())]));
+        check(&["--approve", "c2"], Ok(&[("t/c2", yes())]));
+        check(&["--deny", "t/c1", "--why", "no", "--approve"], Ok(&[("t/c1", Answer::deny("no")), ("t/c2", yes())]));
+        check(&["--answer", "c3/n=7"], Ok(&[("t/c3/n", Answer::give(7))]));
+    }
+
+    #[test]
+    fn answers_are_refused_when_they_answer_nothing_or_twice() {
+        let twice = "error: there are two answers to t/c1\n";
+        check(&["--approve", "c1", "--deny", "t/c1"], Err(twice));
+        let unknown = "error: nothing waits under this id: c9\n\
+                       hint: what waits is t/c1, t/c2, t/c3/n; the name of a session stands first\n";
+        check(&["--approve", "c9"], Err(unknown));
+        let all = "error: everything cannot be approved and denied\nhint: name an id with one\n";
+        check(&["--approve", "--deny"], Err(all));
+    }
+}

@@ -1,0 +1,51 @@
+//! `adjutant sessions`: those who look after sessions.
+
+mod carry;
+mod diff;
+mod list;
+mod show;
+mod talk;
+mod tend;
+
+use std::io::{self, Write};
+
+use adjutant::agent::LogId;
+
+use crate::{args, exit::Exit, problem::Problem, screen, work::work};
+
+/// Looks after sessions.
+pub(crate) fn sessions(command: args::Sessions) -> Result<Exit, Problem> {
+    use args::Sessions as Do;
+    match command {
+        Do::List(args) => work(list::list(&args)),
+        Do::Show(args) => work(show::show(&args)),
+        Do::Fork(args) => work(tend::fork(&args)),
+        Do::Diff(args) => work(diff::diff(&args)),
+        Do::Export(args) => work(carry::export(&args)),
+        Do::Import(args) => work(carry::import(&args)),
+        Do::Verify(args) => work(tend::verify(&args)),
+        Do::Delete(args) => work(tend::delete(&args)),
+        Do::Rename(args) => work(tend::rename(&args)),
+        Do::Label(args) => work(tend::label(&args)),
+        Do::Tree(args) => work(list::tree(&args)),
+        Do::Sweep(at) => work(tend::sweep(&at)),
+        Do::Stop(args) => work(talk::stop(&args)),
+        Do::Tell(args) => work(talk::tell(&args)),
+    }
+}
+
+/// Writes to standard output, at once; says whether anyone reads it.
+pub(crate) fn write(text: &str) -> Result<bool, Problem> {
+    let mut out = io::stdout().lock();
+    screen::is_read(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
+}
+
+/// Tells something beside the output.
+pub(crate) fn tell(text: &str) {
+    // There is nobody to tell when standard error is closed.
+    let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
+fn id(name: &str) -> LogId {
+    LogId::from(name)
+}

@@ -1,0 +1,96 @@
+//! Sessions in files.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, BufReader, BufWriter, Write},
+    path::Path,
+};
+
+use adjutant::agent::{JournalErrorKind, LogId, Sessions, sessions::Exported};
+
+use super::{id, tell, write};
+use crate::{
+    amount::grouped,
+    args::{Export, Import},
+    exit::Exit,
+    named, plain,
+    problem::Problem,
+    store::Store,
+    trouble,
+};
+
+/// Writes a session into a file.
+pub(crate) async fn export(args: &Export) -> Result<Exit, Problem> {
+    let store = Store::open(&args.at).await?;
+    let sessions = store.sessions();
+    let log = named::find(&sessions, &args.name).await?.log;
+    let exported = if is_standard(&args.file) {
+        into(&sessions, &log, io::stdout()).await?
+    } else {
+        let file = create(&args.file)?;
+        let exported = into(&sessions, &log, file).await;
+        if exported.is_err() {
+            // A part of a session is of no use to anyone.
+            let _ = fs::remove_file(&args.file);
+        }
+        exported?
+    };
+    let [records, bytes] = [exported.records, exported.bytes].map(grouped);
+    tell(&format!("exported {}: {records} records, {bytes} bytes", plain::line(&args.name)));
+    Ok(Exit::Finished)
+}
+
+async fn into(sessions: &Sessions, log: &LogId, out: impl Write + Send) -> Result<Exported, Problem> {
+    let mut out = BufWriter::new(out);
+    sessions.export(log, &mut out).await.map_err(|error| trouble::of_journal(&error))
+}
+
+/// Reads a session from a file.
+pub(crate) async fn import(args: &Import) -> Result<Exit, Problem> {
+    let store = Store::open(&args.at).await?;
+    let sessions = store.sessions();
+    let info = if is_standard(&args.file) {
+        from(&sessions, args, io::stdin()).await?
+    } else {
+        let file = File::open(&args.file).map_err(|error| {
+            Problem::new(Exit::Usage, format!("cannot open the file: {}", args.file.display())).cause(&error)
+        })?;
+        from(&sessions, args, file).await?
+    };
+    store.settle(&info.log).await;
+    write(&format!("imported {}: {} records\n", plain::line(&info.log.0), grouped(info.head.0)))?;
+    Ok(Exit::Finished)
+}
+
+async fn from(
+    sessions: &Sessions,
+    args: &Import,
+    input: impl io::Read + Send,
+) -> Result<adjutant::agent::LogInfo, Problem> {
+    let input = BufReader::new(input);
+    let imported = match &args.name {
+        Some(name) => sessions.import_as(input, &id(name)).await,
+        None => sessions.import(input).await,
+    };
+    imported.map_err(|error| match error.kind() {
+        JournalErrorKind::Exists => trouble::of_journal(&error).hint("--as gives it another name"),
+        // The file is damaged, not a session.
+        JournalErrorKind::Corrupt => Problem::of(Exit::Failed, &error).hint("nothing was imported"),
+        _ => trouble::of_journal(&error),
+    })
+}
+
+fn is_standard(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+/// A new file, which nobody else may read.
+fn create(path: &Path) -> Result<File, Problem> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
+        .open(path)
+        .map_err(|error| Problem::new(Exit::Usage, format!("cannot create the file: {}", path.display())).cause(&error))
+}

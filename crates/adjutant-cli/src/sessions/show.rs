@@ -1,0 +1,75 @@
+//! What was said and done in a session, a page at a time, or as it comes.
+
+use std::time::Duration;
+
+use adjutant::agent::{
+    Seq, Sessions,
+    sessions::{Shown, ShownKind},
+};
+use futures_util::StreamExt;
+
+use super::{id, tell, write};
+use crate::{args::Show, exit::Exit, named, plain, problem::Problem, store::Store, trouble};
+
+/// How often a session is looked at that someone works in.
+const LOOK_EVERY: Duration = Duration::from_millis(300);
+
+/// Shows a session on standard output, and tells how to go on.
+pub(crate) async fn show(args: &Show) -> Result<Exit, Problem> {
+    let store = Store::open(&args.at).await?;
+    let sessions = store.sessions();
+    named::find(&sessions, &args.name).await?;
+    let after = Seq(args.from.saturating_sub(1));
+    if args.follow {
+        return follow(args, &sessions, after).await;
+    }
+    let page = sessions.show_page(&id(&args.name), after, args.limit as usize).await;
+    let page = page.map_err(|error| trouble::of_journal(&error))?;
+    let text: String = page.items.iter().map(|shown| text_of(args, shown)).collect();
+    if write(&text)?
+        && let Some(next) = page.next
+    {
+        let limit = if args.limit == 50 { String::new() } else { format!(" --limit {}", args.limit) };
+        let json = if args.json { " --json" } else { "" };
+        let (name, from) = (plain::word(&args.name), next.0 + 1);
+        tell(&format!("more: adjutant sessions show {name}{} --from {from}{limit}{json}", store.option()));
+    }
+    Ok(Exit::Finished)
+}
+
+/// Shows everything behind a record, then what comes, until nobody works in the session any more.
+async fn follow(args: &Show, sessions: &Sessions, mut after: Seq) -> Result<Exit, Problem> {
+    loop {
+        let info = named::find(sessions, &args.name).await?;
+        if info.head > after {
+            let mut shown = sessions.show(&info.log);
+            while let Some(shown) = shown.next().await {
+                let shown = shown.map_err(|error| trouble::of_journal(&error))?;
+                // What was heard so far of a reply is told as the reply, once that is there.
+                let is_partial = info.is_owned && shown.kind == ShownKind::Heard;
+                if shown.seq > after && shown.seq <= info.head && !is_partial && !write(&text_of(args, &shown))? {
+                    return Ok(Exit::Finished);
+                }
+            }
+            after = info.head;
+        }
+        if !info.is_owned {
+            return Ok(Exit::Finished);
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
+
+/// One thing, as lines.
+fn text_of(args: &Show, shown: &Shown) -> String {
+    if args.json {
+        return serde_json::to_string(shown).map(|line| line + "\n").unwrap_or_default();
+    }
+    let head = format!("{:>4} {}{:9}", shown.seq.0, "  ".repeat(usize::from(shown.depth)), shown.kind.as_str());
+    let margin = " ".repeat(head.chars().count() + 1);
+    let text = plain::stream(&shown.text);
+    let mut lines = text.lines();
+    let first = lines.next().unwrap_or_default();
+    let rest: String = lines.map(|line| format!("{}\n", format!("{margin}{line}").trim_end())).collect();
+    format!("{head} {}: {first}\n{rest}", plain::line(&shown.who))
+}

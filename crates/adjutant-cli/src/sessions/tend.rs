@@ -1,0 +1,170 @@
+//! Forking, checking, deleting, renaming and labelling sessions.
+
+use std::io::{self, IsTerminal, Write};
+
+use adjutant::agent::{JournalErrorKind, LogQuery, Seq, Sessions};
+
+use super::{id, tell, write};
+use crate::{
+    amount::grouped,
+    args::{At, Delete, Fork, Label, Rename, Verify},
+    exit::Exit,
+    named, plain,
+    problem::Problem,
+    store::Store,
+    trouble,
+};
+
+/// How many sessions are asked for together.
+const PAGE: usize = 500;
+
+/// Copies a session, or its first records.
+pub(crate) async fn fork(args: &Fork) -> Result<Exit, Problem> {
+    let store = Store::open(&args.at).await?;
+    let sessions = store.sessions();
+    let from = named::find(&sessions, &args.name).await?;
+    let to = id(&args.new);
+    let forked = match args.seq {
+        Some(seq) => sessions.fork_at(&from.log, Seq(seq), &to).await,
+        None => sessions.fork(&from.log, &to).await,
+    };
+    let info = forked.map_err(|error| trouble::of_session(&error, &args.new))?;
+    // What it is about, and which calls wait for approval, stays so.
+    let labels: Vec<&str> = from.about.labels.iter().map(|label| &**label).collect();
+    if !labels.is_empty() {
+        sessions.label(&to, &labels, &[]).await.map_err(|error| trouble::of_journal(&error))?;
+    }
+    store.settle(&to).await;
+    let [from, to] = [&from.log, &info.log].map(|log| plain::line(&log.0));
+    write(&format!("forked {from} at {} into {to}\n", info.head))?;
+    Ok(Exit::Finished)
+}
+
+/// Checks one session, or all of them.
+pub(crate) async fn verify(args: &Verify) -> Result<Exit, Problem> {
+    let store = Store::open(&args.at).await?;
+    let sessions = store.sessions();
+    if let Some(name) = &args.name {
+        named::find(&sessions, name).await?;
+        return check(&sessions, name).await;
+    }
+    let mut query = LogQuery::new();
+    query.limit = PAGE;
+    let mut worst = Exit::Finished;
+    loop {
+        let page = sessions.list(&query).await.map_err(|error| trouble::of_journal(&error))?;
+        for info in &page.logs {
+            let exit = check(&sessions, &info.log.0).await?;
+            if exit != Exit::Finished {
+                worst = exit;
+            }
+        }
+        match page.next {
+            Some(next) => query.after = Some(next),
+            None => return Ok(worst),
+        }
+    }
+}
+
+/// Checks a session, and tells what came of it; another one may be sound if this one is not.
+async fn check(sessions: &Sessions, name: &str) -> Result<Exit, Problem> {
+    let shown = plain::line(name);
+    match sessions.verify(&id(name)).await {
+        Ok(sound) => {
+            let [records, bytes] = [sound.records, sound.bytes].map(grouped);
+            write(&format!("sound: {shown}, {records} records, {bytes} bytes, {}\n", sound.link))?;
+            Ok(Exit::Finished)
+        }
+        // It was deleted since it was listed.
+        Err(error) if error.kind() == JournalErrorKind::Missing => Ok(Exit::Finished),
+        Err(error) => {
+            let what = if error.kind() == JournalErrorKind::Corrupt { "is damaged" } else { "cannot be checked" };
+            let problem = Problem::new(Exit::Failed, format!("the session {what}: {shown}")).cause_of(&error);
+            Ok(problem.report())
+        }
+    }
+}
+
+/// Deletes sessions, when someone has said yes.
+pub(crate) async fn delete(args: &Delete) -> Result<Exit, Problem> {
+    let store = Store::open(&args.at).await?;
+    let sessions = store.sessions();
+    let mut found = Vec::new();
+    for name in &args.names {
+        found.push(named::find(&sessions, name).await?);
+    }
+    if !args.yes {
+        let lines = found.iter().map(|info| format!("{}: {} records\n", plain::line(&info.log.0), info.head));
+        if !consents(&lines.collect::<String>())? {
+            return Ok(Exit::Finished);
+        }
+    }
+    for info in found {
+        let name = &info.log.0;
+        match sessions.delete(&info.log).await {
+            // It was named twice, or someone else has deleted it.
+            Err(error) if error.kind() == JournalErrorKind::Missing => {}
+            deleted => {
+                deleted.map_err(|error| trouble::of_session(&error, name))?;
+                write(&format!("deleted {}\n", plain::line(name)))?;
+            }
+        }
+    }
+    Ok(Exit::Finished)
+}
+
+/// Asks at the terminal whether these sessions shall be deleted.
+fn consents(lines: &str) -> Result<bool, Problem> {
+    if !io::stdin().is_terminal() {
+        let problem = Problem::new(Exit::Usage, "sessions are deleted only when someone says yes");
+        return Err(problem.hint("--yes says so"));
+    }
+    let mut answer = String::new();
+    let asked = write!(io::stderr().lock(), "{lines}Delete for ever? [y/N] ");
+    asked
+        .and_then(|()| io::stdin().read_line(&mut answer))
+        .map_err(|error| Problem::new(Exit::Failed, "cannot ask").cause(&error))?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+/// Gives a session another name.
+pub(crate) async fn rename(args: &Rename) -> Result<Exit, Problem> {
+    let store = Store::open(&args.at).await?;
+    let sessions = store.sessions();
+    let from = named::find(&sessions, &args.from).await?.log;
+    let renamed = sessions.rename(&from, &id(&args.to)).await;
+    renamed.map_err(|error| trouble::of_session(&error, &args.from))?;
+    Ok(Exit::Finished)
+}
+
+/// Adds and removes labels, and shows those that there are.
+pub(crate) async fn label(args: &Label) -> Result<Exit, Problem> {
+    let store = Store::open(&args.at).await?;
+    let sessions = store.sessions();
+    let log = named::find(&sessions, &args.name).await?.log;
+    let (mut add, mut remove) = (Vec::new(), Vec::new());
+    for change in &args.changes {
+        match (change.strip_prefix('+'), change.strip_prefix('-')) {
+            (Some(label), _) => add.push(label),
+            (_, Some(label)) => remove.push(label),
+            _ => {
+                let problem = Problem::new(Exit::Usage, format!("a change of a label begins with + or -: {change}"));
+                return Err(problem.hint(format!("say {} to add it", plain::word(&format!("+{change}")))));
+            }
+        }
+    }
+    if !args.changes.is_empty() {
+        sessions.label(&log, &add, &remove).await.map_err(|error| trouble::of_journal(&error))?;
+    }
+    let info = named::find(&sessions, &args.name).await?;
+    let labels = info.about.labels.iter().map(|label| format!("{}\n", plain::line(label)));
+    write(&labels.collect::<String>())?;
+    Ok(Exit::Finished)
+}
+
+/// Removes what nobody refers to any more.
+pub(crate) async fn sweep(at: &At) -> Result<Exit, Problem> {
+    let swept = Store::open(at).await?.sessions().sweep().await.map_err(|error| trouble::of_journal(&error))?;
+    tell(&format!("removed {} texts, {} bytes", grouped(swept.attachments), grouped(swept.bytes)));
+    Ok(Exit::Finished)
+}

@@ -1,0 +1,193 @@
+//! Where sessions and memories are kept: what the command line, the environment or the system's habit names.
+
+use std::{
+    env, fmt, fs, io,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use adjutant::{
+    Agent,
+    agent::{Journal, JournalError, LogId, Memory, Sessions},
+    store::{JsonlJournal, Postgres, Sqlite},
+};
+
+use crate::{args::At, exit::Exit, plain, problem::Problem};
+
+/// The variable that names a place.
+const VARIABLE: &str = "ADJUTANT_STORE";
+
+/// How long a server may take to hear that a session is free.
+const SETTLES_WITHIN: Duration = Duration::from_secs(2);
+/// How often it is asked whether it has.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+
+/// An open store.
+#[derive(Clone)]
+pub(crate) struct Store {
+    kind: Kind,
+    /// How other commands are told of it, with a space before it; empty if they find it by themselves.
+    option: String,
+}
+
+#[derive(Clone)]
+enum Kind {
+    Jsonl(JsonlJournal),
+    Sqlite(Sqlite),
+    /// With the place where it is.
+    Postgres(Postgres, String),
+}
+
+/// Where a store is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Place {
+    Folder(PathBuf),
+    File(PathBuf),
+    Server(String),
+}
+
+impl Store {
+    /// Opens the store, and makes it if there is none.
+    pub(crate) async fn open(at: &At) -> Result<Self, Problem> {
+        let place = match &at.store {
+            Some(text) => Place::of(text),
+            None => match env::var(VARIABLE).ok().filter(|text| !text.is_empty()) {
+                Some(text) => Place::of(&text),
+                None => Place::File(usual()?),
+            },
+        };
+        let wrong = |error: JournalError| {
+            let problem = Problem::new(Exit::Usage, format!("cannot open the store of sessions: {}", place.public()));
+            problem.cause_of(&error).hint(format!("--store or {VARIABLE} names the place"))
+        };
+        let kind = match &place {
+            Place::Folder(path) => Kind::Jsonl(JsonlJournal::open(path).map_err(wrong)?),
+            Place::File(path) => Kind::Sqlite(Sqlite::open(path).map_err(wrong)?),
+            Place::Server(url) => Kind::Postgres(Postgres::connect(url.as_str()).await.map_err(wrong)?, url.clone()),
+        };
+        let named = at.store.as_ref().filter(|_| !matches!(place, Place::Server(_)));
+        let option = named.map(|text| format!(" --store {}", plain::word(text))).unwrap_or_default();
+        Ok(Self { kind, option })
+    }
+
+    /// The sessions in it.
+    pub(crate) fn sessions(&self) -> Sessions {
+        Sessions::new(self.journal())
+    }
+
+    /// Its journal.
+    pub(crate) fn journal(&self) -> Arc<dyn Journal> {
+        match &self.kind {
+            Kind::Jsonl(journal) => Arc::new(journal.clone()),
+            Kind::Sqlite(store) => Arc::new(store.journal()),
+            Kind::Postgres(store, _) => Arc::new(store.journal()),
+        }
+    }
+
+    /// The agent, with its sessions kept here.
+    pub(crate) fn keeps(&self, agent: Agent) -> Agent {
+        match &self.kind {
+            Kind::Jsonl(journal) => agent.journal(journal.clone()),
+            Kind::Sqlite(store) => agent.journal(store.journal()),
+            Kind::Postgres(store, _) => agent.journal(store.journal()),
+        }
+    }
+
+    /// Its memory.
+    pub(crate) fn memory(&self) -> Result<Arc<dyn Memory>, Problem> {
+        match &self.kind {
+            Kind::Jsonl(_) => {
+                let problem = Problem::new(Exit::Usage, "a store of JSON lines keeps sessions and no memory");
+                Err(problem.hint(format!("--store or {VARIABLE} names an SQLite file or a PostgreSQL database")))
+            }
+            Kind::Sqlite(store) => Ok(Arc::new(store.memory())),
+            Kind::Postgres(store, _) => Ok(Arc::new(store.memory())),
+        }
+    }
+
+    /// Waits until a session that was worked in here is free for others; a server is told so, which takes a moment.
+    pub(crate) async fn settle(&self, name: &LogId) {
+        let Kind::Postgres(_, url) = &self.kind else { return };
+        let until = Instant::now() + SETTLES_WITHIN;
+        // As others see it: what is about to be free counts as free here. Nothing is lost if it cannot be told: the
+        // server finds out by itself.
+        let Ok(others) = Postgres::connect(url.as_str()).connections(2).await else { return };
+        let journal = others.journal();
+        while Instant::now() < until && journal.info(name).await.is_ok_and(|info| info.is_owned) {
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+
+    /// How other commands are told of it, with a space before it; empty if they find it by themselves.
+    pub(crate) fn option(&self) -> &str {
+        &self.option
+    }
+}
+
+impl fmt::Debug for Store {
+    /// Does not tell where it is: a URL may hold a password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Store").finish_non_exhaustive()
+    }
+}
+
+impl Place {
+    fn of(text: &str) -> Self {
+        if text.starts_with("postgres://") || text.starts_with("postgresql://") {
+            return Place::Server(text.to_owned());
+        }
+        let path = PathBuf::from(text);
+        if text.ends_with('/') || path.is_dir() { Place::Folder(path) } else { Place::File(path) }
+    }
+
+    /// The place without what may be secret in it.
+    fn public(&self) -> String {
+        match self {
+            Place::Folder(path) | Place::File(path) => path.display().to_string(),
+            Place::Server(_) => "the PostgreSQL database that was named".to_owned(),
+        }
+    }
+}
+
+/// Where sessions are kept if nothing is said; its folder is made, for the user alone.
+fn usual() -> Result<PathBuf, Problem> {
+    let of = |variable: &str| env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
+    let data = of("XDG_DATA_HOME").or_else(|| of("HOME").map(|home| home.join(".local/share")));
+    let Some(folder) = data.map(|data| data.join("adjutant")) else {
+        let problem =
+            Problem::new(Exit::Usage, "there is no place to keep sessions: neither XDG_DATA_HOME nor HOME is set");
+        return Err(problem.hint(format!("--store or {VARIABLE} names a place")));
+    };
+    make(&folder).map_err(|error| {
+        let text = format!("cannot make the folder of the sessions: {}", folder.display());
+        Problem::new(Exit::Usage, text).cause(&error).hint(format!("--store or {VARIABLE} names another place"))
+    })?;
+    Ok(folder.join("adjutant.db"))
+}
+
+/// Makes a folder that nobody else may read.
+fn make(folder: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn place_is_a_folder_a_file_or_a_server_when_its_text_says_so() {
+        let folder = tempfile::tempdir().expect("a temporary directory");
+        let path = folder.path().to_str().expect("temporary paths are UTF-8");
+        assert_eq!(Place::of(path), Place::Folder(path.into()));
+        assert_eq!(Place::of("sessions/"), Place::Folder("sessions/".into()));
+        assert_eq!(Place::of("sessions.db"), Place::File("sessions.db".into()));
+        let url = "postgresql://ada:secret@db.example/agents";
+        assert_eq!(Place::of(url), Place::Server(url.into()));
+        assert!(!Place::of(url).public().contains("secret"));
+    }
+}

@@ -1,0 +1,35 @@
+//! Errors of journals and memories, as problems of the command.
+
+use adjutant::agent::{
+    JournalError, JournalErrorKind,
+    memory::{MemoryError, MemoryErrorKind},
+};
+
+use crate::{exit::Exit, plain, problem::Problem};
+
+/// The problem that an error of a journal is.
+pub(crate) fn of_journal(error: &JournalError) -> Problem {
+    use JournalErrorKind::{Corrupt, Fenced, Io};
+    match error.kind() {
+        Corrupt => Problem::of(Exit::Failed, error).hint("`adjutant sessions verify` tells what is damaged"),
+        Fenced | Io => Problem::of(Exit::Failed, error),
+        _ => Problem::of(Exit::Usage, error),
+    }
+}
+
+/// The problem that an error of a journal is for who wishes to work in a session or to change it.
+pub(crate) fn of_session(error: &JournalError, name: &str) -> Problem {
+    if error.kind() != JournalErrorKind::Owned {
+        return of_journal(error);
+    }
+    let hint = format!("`adjutant sessions stop {}` asks it to end; runs may --take-over", plain::word(name));
+    Problem::new(Exit::Usage, format!("another process works in the session: {name}")).hint(hint)
+}
+
+/// The problem that an error of a memory is.
+pub(crate) fn of_memory(error: &MemoryError) -> Problem {
+    match error.kind() {
+        MemoryErrorKind::Missing | MemoryErrorKind::Invalid => Problem::of(Exit::Usage, error),
+        _ => Problem::of(Exit::Failed, error),
+    }
+}

@@ -1,0 +1,131 @@
+//! A conversation goes on in another process; who may work in it.
+
+use adjutant::llm::Gate;
+use serde_json::Value;
+
+use super::{Desk, START};
+use crate::command::{end, says, serve};
+
+/// How many messages a request showed.
+fn messages(request: &Value) -> usize {
+    request["messages"].as_array().map_or(0, Vec::len)
+}
+
+#[test]
+fn run_goes_on_when_its_session_has_a_name() {
+    for desk in Desk::each() {
+        let server = serve([says("Hello, Ada."), says("You are Ada."), says("Who?")]);
+        let first = desk.ask(&server, &["run", "I am Ada.", "--session", "a/first one"]);
+        assert_eq!((first.code, first.stdout.as_str()), (Some(0), "Hello, Ada.\n"), "{first:#?}");
+        assert!(first.stderr.contains("\nsession: a/first one (new)\n"), "{first:#?}");
+        let second = desk.ask(&server, &["run", "Who am I?", "--session", "a/first one", "-q"]);
+        second.check(0, "You are Ada.\n", "");
+        desk.ask(&server, &["run", "Who am I?", "--session", "another", "-q"]).check(0, "Who?\n", "");
+        let shown: Vec<usize> = server.requests().iter().map(|request| messages(&request.json())).collect();
+        assert_eq!(shown, [1, 3, 1]);
+    }
+}
+
+#[test]
+fn run_goes_on_when_its_session_is_on_a_server() {
+    let Some(desk) = Desk::on_server("run_goes_on_when_its_session_is_on_a_server") else { return };
+    let server = serve([says("Hello, Ada."), says("You are Ada.")]);
+    desk.ask(&server, &["run", "I am Ada.", "--session", "s", "-q"]).check(0, "Hello, Ada.\n", "");
+    desk.ask(&server, &["run", "Who am I?", "--continue", "-q"]).check(0, "You are Ada.\n", "");
+    assert_eq!(messages(&server.requests()[1].json()), 3);
+    assert_eq!(desk.out(&["memory", "list", "--owner", "ada"]), "");
+    desk.see(&["sessions", "delete", "s", "--yes"]).check(0, "deleted s\n", "");
+}
+
+#[test]
+fn run_goes_on_when_the_directory_has_a_session() {
+    for desk in Desk::each() {
+        let server = serve([says("One."), says("Two."), says("Three.")]);
+        for (prompt, reply) in [("1?", "One.\n"), ("2?", "Two.\n")] {
+            desk.ask(&server, &["run", prompt, "--continue", "-q"]).check(0, reply, "");
+        }
+        let elsewhere = desk.path(".");
+        desk.ask(&server, &["run", "3?", "--continue", "-q", "--root", &elsewhere]).check(0, "Three.\n", "");
+        let shown: Vec<usize> = server.requests().iter().map(|request| messages(&request.json())).collect();
+        assert_eq!(shown, [1, 3, 1]);
+        let list = desk.out(&["sessions", "list"]);
+        assert_eq!(list.lines().count(), 3, "{list}");
+        assert!(list.lines().last().is_some_and(|line| line.starts_with("work-20")), "{list}");
+    }
+}
+
+#[test]
+fn options_of_sessions_are_refused_when_nothing_is_kept() {
+    for option in [&["--ask", "list_files"][..], &["--take-over"], &["--durability", "async"]] {
+        let args = [&["run", "Hi", "-m", "offline/planner"], option].concat();
+        let error = format!("error: {} needs a session that is kept\n", option[0]);
+        Desk::new("store.db").see(&args).check(2, "", &(error + "hint: say --session NAME or --continue\n"));
+    }
+    let seen = Desk::new("store.db").see(&["run", "Hi", "-m", "offline/planner", "--session", "s", "--ask", "rm"]);
+    seen.check(2, "", "error: no tool has this name: rm\nhint: the tools are list_files, read_file, search_text\n");
+}
+
+#[test]
+fn second_process_is_refused_when_one_works_in_the_session() {
+    for desk in Desk::each() {
+        let gate = Gate::new();
+        let server = serve([says("So far so good").delta_chars(4).wait_at(1, &gate), says("Mine.")]);
+        let child = desk.start(&server);
+        let error = "error: another process works in the session: s\n\
+                     hint: `adjutant sessions stop s` asks it to end; runs may --take-over\n";
+        desk.ask(&server, &START).check(2, "", error);
+        desk.see(&["sessions", "delete", "s", "--yes"]).check(2, "", error);
+        desk.see(&["sessions", "rename", "s", "t"]).check(2, "", error);
+        assert!(desk.out(&["sessions", "list"]).contains("at work"));
+        gate.open();
+        end(child).check(0, "So far so good\n", "");
+        desk.ask(&server, &START).check(0, "Mine.\n", "");
+    }
+}
+
+#[test]
+fn session_is_taken_when_that_is_said() {
+    for desk in Desk::each() {
+        let gate = Gate::new();
+        let server = serve([says("Never heard").wait_at(0, &gate), says("Mine.")]);
+        let child = desk.start(&server);
+        let taking = [&START[..], &["--take-over"]].concat();
+        desk.ask(&server, &taking).check(0, "Mine.\n", "");
+        gate.open();
+        let fenced = end(child);
+        assert_eq!(fenced.code, Some(1), "{fenced:#?}");
+        assert!(fenced.stderr.contains("taken over"), "{fenced:#?}");
+        assert!(!desk.out(&["sessions", "show", "s"]).contains("Never heard"));
+    }
+}
+
+#[test]
+fn store_is_refused_when_it_cannot_be_opened() {
+    let desk = Desk::new("store.db");
+    let place = desk.path("work/notes.txt/store.db");
+    let seen = desk.see(&["sessions", "list", "--store", &place]);
+    assert_eq!((seen.code, seen.stdout.as_str()), (Some(2), ""), "{seen:#?}");
+    let start = format!("error: cannot open the store of sessions: {place}\ncaused by: ");
+    assert!(seen.stderr.starts_with(&start), "{seen:#?}");
+    assert!(seen.stderr.ends_with("\nhint: --store or ADJUTANT_STORE names the place\n"), "{seen:#?}");
+    let mut nowhere = crate::command::adjutant(&["sessions", "list"]);
+    nowhere.env_remove("ADJUTANT_STORE");
+    let error = "error: there is no place to keep sessions: neither XDG_DATA_HOME nor HOME is set\n\
+                 hint: --store or ADJUTANT_STORE names a place\n";
+    crate::command::seen(nowhere).check(2, "", error);
+}
+
+#[test]
+fn store_of_the_user_is_made_when_none_is_named() {
+    let desk = Desk::new("store.db");
+    let mut command = crate::command::adjutant(&["sessions", "list"]);
+    command.env("HOME", desk.path("home"));
+    crate::command::seen(command).check(0, "", "");
+    let folder = desk.path("home/.local/share/adjutant");
+    assert!(std::path::Path::new(&folder).join("adjutant.db").is_file());
+    #[cfg(unix)]
+    {
+        let mode = std::fs::metadata(&folder).expect("it was made");
+        assert_eq!(std::os::unix::fs::PermissionsExt::mode(&mode.permissions()) & 0o777, 0o700);
+    }
+}

@@ -1,0 +1,82 @@
+//! Sessions are forked, compared, carried in files, and checked.
+
+use std::fs;
+
+use super::{Desk, lists};
+use crate::command::{says, serve};
+
+/// A desk with a session `s` of one run.
+fn asked(desk: &Desk) {
+    let server = serve([lists(), says("One file: notes.txt.")]);
+    let seen = desk.ask(&server, &["run", "What is here?", "--session", "s", "-q"]);
+    seen.check(0, "Looking.\nOne file: notes.txt.\n", "");
+}
+
+#[test]
+fn fork_parts_from_its_parent_when_both_go_on() {
+    for desk in Desk::each() {
+        asked(&desk);
+        let out = desk.out(&["sessions", "fork", "s", "other"]);
+        assert!(out.starts_with("forked s at ") && out.ends_with(" into other\n"), "{out}");
+        let same = desk.out(&["sessions", "diff", "s", "other"]);
+        assert!(same.starts_with("both hold the same "), "{same}");
+        let server = serve([says("A cat."), says("A dog.")]);
+        for name in ["s", "other"] {
+            desk.ask(&server, &["run", "An animal?", "--session", name, "-q"]);
+        }
+        let diff = desk.out(&["sessions", "diff", "s", "other"]);
+        let field = "@ /record/replied/reply/blocks/0/text\n- \"A cat.\"\n+ \"A dog.\"\n";
+        assert!(diff.contains(field) && diff.contains("\ns has ") && diff.contains("\nother has "), "{diff}");
+        let tree = desk.out(&["sessions", "tree", "other"]);
+        let lines: Vec<&str> = tree.lines().collect();
+        assert!(lines[0].starts_with("s  ") && lines[1].starts_with("  other  at "), "{tree}");
+        assert!(lines[1].ends_with("← this one") && lines.len() == 2, "{tree}");
+        desk.out(&["sessions", "fork", "s", "early", "--at", "2"]);
+        assert!(desk.out(&["sessions", "show", "early"]).contains("user: What is here?"));
+        let exists = desk.see(&["sessions", "fork", "s", "other"]);
+        assert_eq!((exists.code, exists.stdout.as_str()), (Some(2), ""), "{exists:#?}");
+    }
+}
+
+#[test]
+fn session_is_the_same_when_it_was_carried_in_a_file() {
+    let [from, to] = Desk::each();
+    asked(&from);
+    let file = from.path("s.jsonl");
+    let exported = from.see(&["sessions", "export", "s", &file]);
+    assert!(exported.code == Some(0) && exported.stderr.starts_with("exported s: "), "{exported:#?}");
+    let again = from.see(&["sessions", "export", "s", &file]);
+    assert!(again.code == Some(2) && again.stderr.contains("cannot create the file"), "{again:#?}");
+    assert_eq!(fs::read_to_string(&file).expect("it is text"), from.out(&["sessions", "export", "s", "-"]));
+
+    let imported = to.out(&["sessions", "import", &file]);
+    assert!(imported.starts_with("imported s: "), "{imported}");
+    assert_eq!(to.out(&["sessions", "show", "s"]), from.out(&["sessions", "show", "s"]));
+    assert_eq!(to.out(&["sessions", "verify", "s"]), from.out(&["sessions", "verify", "s"]));
+    let taken = to.see(&["sessions", "import", &file]);
+    assert!(taken.code == Some(2) && taken.stderr.ends_with("hint: --as gives it another name\n"), "{taken:#?}");
+    to.out(&["sessions", "import", &file, "--as", "t"]);
+
+    let text = fs::read_to_string(&file).expect("it is text").replace("What is here?", "What is hero?");
+    fs::write(&file, text).expect("the file can be written");
+    let damaged = to.see(&["sessions", "import", &file, "--as", "u"]);
+    assert!(damaged.code == Some(1) && damaged.stderr.ends_with("hint: nothing was imported\n"), "{damaged:#?}");
+    assert!(!to.out(&["sessions", "list"]).contains("\nu "));
+}
+
+#[test]
+fn damage_is_found_when_a_byte_was_changed() {
+    let desk = Desk::new("store/");
+    asked(&desk);
+    desk.out(&["sessions", "fork", "s", "sound"]);
+    let records = desk.path("store/logs/s/records.jsonl");
+    let text = fs::read_to_string(&records).expect("records are text");
+    assert!(text.contains("notes.txt."), "{text}");
+    fs::write(&records, text.replace("notes.txt.", "notes.tXt.")).expect("the file can be written");
+    let damaged = desk.see(&["sessions", "verify", "s"]);
+    assert_eq!((damaged.code, damaged.stdout.as_str()), (Some(1), ""), "{damaged:#?}");
+    assert!(damaged.stderr.starts_with("error: the session is damaged: s\ncaused by: "), "{damaged:#?}");
+    let all = desk.see(&["sessions", "verify", "--all"]);
+    assert_eq!(all.code, Some(1), "{all:#?}");
+    assert!(all.stdout.starts_with("sound: sound, ") && all.stdout.lines().count() == 1, "{all:#?}");
+}

@@ -1,0 +1,101 @@
+//! Sessions are listed, renamed, labelled, deleted and swept.
+
+use super::Desk;
+use crate::command::{says, serve};
+
+/// Makes sessions of one run each.
+fn make(desk: &Desk, names: &[&str]) {
+    let server = serve(names.iter().map(|_| says("Yes.")));
+    for name in names {
+        desk.ask(&server, &["run", "Hi", "--session", name, "-q"]).check(0, "Yes.\n", "");
+    }
+}
+
+#[test]
+fn list_goes_on_when_there_are_more_than_one_page() {
+    for desk in Desk::each() {
+        make(&desk, &["one", "two of them", "three"]);
+        let (mut names, mut after) = (Vec::new(), None::<String>);
+        for page in 0..3 {
+            let mut args = vec!["sessions", "list", "--limit", "1", "--json"];
+            args.extend(after.iter().flat_map(|mark| ["--after", mark]));
+            let seen = desk.see(&args);
+            let [event] = &seen.events()[..] else { panic!("one session a page: {seen:#?}") };
+            names.push(event["name"].as_str().expect("a name").to_owned());
+            let more = seen.stderr.strip_prefix("more: adjutant sessions list --limit 1 --json --after ");
+            assert_eq!(more.is_some(), page < 2, "{seen:#?}");
+            after = more.map(|mark| mark.trim().to_owned());
+        }
+        names.sort();
+        assert_eq!(names, ["one", "three", "two of them"]);
+        let wrong = desk.see(&["sessions", "list", "--after", "soon"]);
+        assert_eq!((wrong.code, wrong.stdout.as_str()), (Some(2), ""), "{wrong:#?}");
+    }
+}
+
+#[test]
+fn list_holds_only_what_is_asked_for_when_it_has_labels() {
+    for desk in Desk::each() {
+        make(&desk, &["one", "two"]);
+        let labels = desk.out(&["sessions", "label", "one", "+kept", "+old"]);
+        assert!(labels.starts_with("dir:") && labels.ends_with("\nkept\nold\n"), "{labels}");
+        assert!(desk.out(&["sessions", "label", "one", "-old"]).ends_with("\nkept\n"));
+        let list = desk.out(&["sessions", "list", "--label", "kept"]);
+        assert!(list.lines().count() == 2 && list.contains("\none  "), "{list}");
+        assert_eq!(desk.out(&["sessions", "list", "--agent", "someone else"]), "");
+        assert_eq!(desk.out(&["sessions", "list", "--agent", "adjutant"]).lines().count(), 3);
+    }
+}
+
+#[test]
+fn show_goes_on_when_there_are_more_than_one_page() {
+    for desk in Desk::each() {
+        make(&desk, &["s"]);
+        let first = desk.see(&["sessions", "show", "s", "--limit", "1"]);
+        assert_eq!(first.code, Some(0), "{first:#?}");
+        assert!(first.stdout.ends_with(" prompt    user: Hi\n") && first.stdout.lines().count() == 1, "{first:#?}");
+        let command = first.stderr.strip_prefix("more: adjutant ").expect("there is more").trim().to_owned();
+        let next = desk.out(&command.split(' ').collect::<Vec<_>>());
+        assert!(next.contains(" reply     adjutant: Yes."), "{next}");
+        let json = desk.see(&["sessions", "show", "s", "--json"]).events();
+        assert_eq!((&json[0]["kind"], &json[0]["text"]), (&"prompt".into(), &"Hi".into()));
+    }
+}
+
+#[test]
+fn session_is_gone_when_it_was_deleted() {
+    for desk in Desk::each() {
+        make(&desk, &["one", "two", "three"]);
+        let asks = "error: sessions are deleted only when someone says yes\nhint: --yes says so\n";
+        desk.see(&["sessions", "delete", "one"]).check(2, "", asks);
+        let missing = "error: no session has this name: tow\nhint: the nearest are two\n";
+        desk.see(&["sessions", "delete", "one", "tow", "--yes"]).check(2, "", missing);
+        desk.see(&["sessions", "delete", "one", "three", "one", "--yes"]).check(0, "deleted one\ndeleted three\n", "");
+        assert_eq!(desk.out(&["sessions", "list"]).lines().count(), 2);
+        desk.see(&["sessions", "sweep"]).check(0, "", "removed 0 texts, 0 bytes\n");
+    }
+}
+
+#[test]
+fn session_has_another_name_when_it_was_renamed() {
+    for desk in Desk::each() {
+        make(&desk, &["one", "two"]);
+        desk.out(&["sessions", "rename", "one", "é/1"]);
+        assert!(desk.out(&["sessions", "show", "é/1"]).contains("user: Hi"));
+        let taken = desk.see(&["sessions", "rename", "é/1", "two"]);
+        assert_eq!((taken.code, taken.stdout.as_str()), (Some(2), ""), "{taken:#?}");
+    }
+}
+
+#[test]
+fn nearest_names_are_told_when_there_is_no_such_session() {
+    for desk in Desk::each() {
+        make(&desk, &["heron", "kestrel"]);
+        let near = "error: no session has this name: herron\nhint: the nearest are heron\n";
+        for command in [&["sessions", "show", "herron"][..], &["resume", "herron"], &["replay", "herron"]] {
+            desk.see(command).check(2, "", near);
+        }
+        let far = "error: no session has this name: swallow\nhint: `adjutant sessions list` shows them\n";
+        desk.see(&["sessions", "verify", "swallow"]).check(2, "", far);
+    }
+}
