@@ -1,7 +1,6 @@
 //! Provider-neutral language models: messages, transcript, streams, decorators, structured output, usage. No HTTP.
 //!
-//! A [`Model`] turns a [`Request`] into a stream of [`Chunk`]s that ends in one finished [`Reply`]. The transcript
-//! cannot be wrong: a [`Turn`] pairs every call with exactly one result, also through serde.
+//! A [`Model`] streams [`Chunk`]s that end in one [`Reply`]. A [`Turn`] pairs every call with exactly one result.
 //! ```
 //! use adjutant_llm::{complete, Request, Script, ScriptedModel};
 //!

@@ -103,20 +103,24 @@ impl fmt::Display for Report {
 }
 
 /// Runs a check as a test: on two threads, so that what happens at once does.
-#[expect(clippy::panic, reason = "this is how a test fails")]
 pub(crate) fn test(check: &str, playing: impl Future<Output = Option<Played>>) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-    let runtime = runtime.unwrap_or_else(|error| panic!("{check} needs a runtime: {error}"));
-    let played = runtime.block_on(playing);
-    // A storage that hangs must not keep the test from ending.
-    runtime.shutdown_timeout(Duration::from_secs(1));
-    match played {
-        Some(Played::Kept) => {}
-        // Not by a macro, whose output a test that passes does not show.
-        Some(Played::Skipped(why)) => drop(writeln!(std::io::stderr(), "skipped: {check}: {why}")),
-        Some(Played::Broken(why)) => panic!("{check} was broken: {why}"),
-        None => panic!("the suite has no check {check}"),
-    }
+    let played = runtime.map_err(|error| format!("{check} needs a runtime: {error}")).and_then(|runtime| {
+        let played = runtime.block_on(playing);
+        // A storage that hangs must not keep the test from ending.
+        runtime.shutdown_timeout(Duration::from_secs(1));
+        match played {
+            Some(Played::Kept) => Ok(()),
+            // Not by a macro, whose output a test that passes does not show.
+            Some(Played::Skipped(why)) => {
+                drop(writeln!(std::io::stderr(), "skipped: {check}: {why}"));
+                Ok(())
+            }
+            Some(Played::Broken(why)) => Err(format!("{check} was broken: {why}")),
+            None => Err(format!("the suite has no check {check}")),
+        }
+    });
+    assert_eq!(played.err(), None, "{check}");
 }
 
 /// What must be so.
