@@ -1,9 +1,15 @@
 //! What was promised, line by line, and the test that holds each line, or why ours is otherwise.
 
+#[path = "spec_table/context.rs"]
+mod context;
 #[path = "spec_table/hazards.rs"]
 mod hazards;
 #[path = "spec_table/hooks.rs"]
 mod hooks;
+#[path = "spec_table/memory.rs"]
+mod memory;
+#[path = "spec_table/sessions.rs"]
+mod sessions;
 #[path = "spec_table/steering.rs"]
 mod steering;
 #[path = "spec_table/subagents.rs"]
@@ -29,7 +35,8 @@ struct Row {
     how: How,
 }
 
-/// Who holds a requirement. A test is a file from the root of the workspace, and a function in it.
+/// Who holds a requirement. A test is a file from the root of the workspace, and a function in it, or a check of a
+/// conformance suite.
 #[derive(Debug)]
 enum How {
     /// This test.
@@ -48,10 +55,39 @@ macro_rules! rows {
 }
 use rows;
 
-const TABLES: [&[Row]; 6] =
-    [steering::ROWS, subagents::ROWS, hooks::ROWS, hazards::ROWS, suites::ROWS, suites_agent::ROWS];
+const TABLES: [&[Row]; 9] = [
+    steering::ROWS,
+    subagents::ROWS,
+    hooks::ROWS,
+    hazards::ROWS,
+    suites::ROWS,
+    suites_agent::ROWS,
+    sessions::ROWS,
+    memory::ROWS,
+    context::ROWS,
+];
 /// Every source, and how many lines it has at least.
-const SOURCES: [(&str, usize); 5] = [("e", 180), ("g", 90), ("hooks", 150), ("loop", 150), ("subagents", 55)];
+const SOURCES: [(&str, usize); 8] = [
+    ("context", 50),
+    ("e", 180),
+    ("g", 90),
+    ("hooks", 150),
+    ("loop", 150),
+    ("memory", 65),
+    ("sessions", 75),
+    ("subagents", 55),
+];
+/// Where each conformance suite is played; every check of it is a test there.
+const SUITES: [(&str, &[&str]); 3] = [
+    (
+        "journal_suite",
+        &["adjutant-testing/tests/journal_suite.rs", "adjutant-store/tests/jsonl_suite.rs", SQLITE, POSTGRES],
+    ),
+    ("shelf_suite", &["adjutant-testing/tests/shelf_suite.rs", SQLITE, POSTGRES]),
+    ("memory_suite", &["adjutant-testing/tests/memory_suite.rs", SQLITE, POSTGRES]),
+];
+const SQLITE: &str = "adjutant-store/tests/sqlite_suites.rs";
+const POSTGRES: &str = "adjutant-store/tests/postgres/suites.rs";
 /// What may come later.
 const LATER: [&str; 1] = ["orchestration"];
 
@@ -70,6 +106,17 @@ fn has_test(text: &str, name: &str) -> bool {
     })
 }
 
+/// Whether the list of a conformance suite has the check, of which each store's tests make a test.
+fn has_check(text: &str, name: &str) -> bool {
+    let list = text.split_once("\nchecks! {").map_or("", |(_, list)| list);
+    list.lines()
+        .any(|line| line.trim().split_once("::").is_some_and(|(_, rest)| rest.starts_with(&format!("{name}: \""))))
+}
+
+fn is_held(path: &str, text: &str, name: &str) -> bool {
+    if path.ends_with("_suite.rs") && path.contains("/src/") { has_check(text, name) } else { has_test(text, name) }
+}
+
 #[test]
 fn every_row_names_a_test_that_exists() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
@@ -79,12 +126,23 @@ fn every_row_names_a_test_that_exists() {
         let (How::Test(test) | How::Deviation { test, .. }) = row.how else { continue };
         let (path, name) = test.rsplit_once("::").unwrap_or((test, ""));
         let text = files.entry(path).or_insert_with(|| std::fs::read_to_string(root.join(path)).ok());
-        if !text.as_ref().is_some_and(|text| has_test(text, name)) {
+        if !text.as_ref().is_some_and(|text| is_held(path, text, name)) {
             missing.entry(path).or_default().insert(name);
         }
     }
     let count: usize = missing.values().map(BTreeSet::len).sum();
     assert!(missing.is_empty(), "{count} tests are missing: {missing:#?}");
+}
+
+#[test]
+fn suites_are_played_on_every_store() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates");
+    for (suite, places) in SUITES {
+        for place in places {
+            let text = std::fs::read_to_string(crates.join(place)).expect("the file is there");
+            assert!(text.contains(&format!("adjutant_testing::{suite}!(")), "{suite} is not played in {place}");
+        }
+    }
 }
 
 #[test]

@@ -7,6 +7,8 @@
 mod conformance;
 #[path = "contents.rs"]
 mod contents;
+#[path = "crash.rs"]
+mod crash;
 #[path = "decorators.rs"]
 mod decorators;
 #[path = "documents.rs"]
@@ -23,6 +25,8 @@ mod hello;
 mod kill;
 #[path = "prefix.rs"]
 mod prefix;
+#[path = "sessions.rs"]
+mod sessions;
 #[path = "spec_table.rs"]
 mod spec_table;
 #[path = "structured.rs"]

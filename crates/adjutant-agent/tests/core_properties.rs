@@ -26,7 +26,7 @@ mod tools;
 use std::{collections::BTreeMap, sync::Arc};
 
 use adjutant_agent::{Agent, Event, Events, Outcome, Stamped};
-use adjutant_llm::{Entry, ModelInfo, Script, ScriptedModel, Usage, model_fn};
+use adjutant_llm::{ModelInfo, Script, ScriptedModel, Usage, model_fn};
 use keeping::Keeping;
 use plan::{Around, Plan};
 use proptest::{prelude::*, test_runner::Config};
@@ -67,22 +67,19 @@ async fn property(plan: &Plan) {
 
 /// Every message that was queued was placed, was withdrawn, or waits; exactly one of them.
 fn queues(session: &Session<'_>, logged: &check::Queue, last: &Agent) {
-    let text = |entry: &Entry| match entry {
-        Entry::User(message) => message.content[0].as_text().unwrap_or_default().to_owned(),
-        Entry::Custom(custom) => format!("{custom:?}"),
-        other => unreachable!("no such entry is queued: {other:?}"),
-    };
-    let numbers: BTreeMap<String, u64> = logged.queued.iter().map(|(item, (_, entry))| (text(entry), *item)).collect();
+    let numbers: BTreeMap<String, u64> =
+        logged.queued.iter().map(|(item, (_, entry))| (check::text(entry), *item)).collect();
     assert_eq!(numbers.len(), logged.queued.len(), "a message was queued twice");
-    let waits = |agent: &Agent, wanted: &str| agent.queued().iter().any(|item| text(&item.content) == wanted);
+    let waits = |agent: &Agent, wanted: &str| agent.queued().iter().any(|item| check::text(&item.content) == wanted);
     for pushed in &session.pushed {
         let number = numbers.get(&pushed.text);
         let ended = number.is_some_and(|item| logged.has_ended(*item));
         let here = waits(&session.agent, &pushed.text);
-        let taken_back = pushed.withdrawn && !number.is_some_and(|item| logged.placed.contains(item));
-        assert!(!pushed.withdrawn || (taken_back && !here), "{} was withdrawn and placed", pushed.text);
+        let withdrawn = pushed.withdrawn_at.is_some();
+        let taken_back = withdrawn && !number.is_some_and(|item| logged.placed.contains(item));
+        assert!(!withdrawn || (taken_back && !here), "{} was withdrawn and placed", pushed.text);
         let count = u32::from(ended || taken_back) + u32::from(here) + u32::from(pushed.lost && !here);
-        assert_eq!(count, 1, "{}: ended {ended}, waits {here}, withdrawn {}", pushed.text, pushed.withdrawn);
+        assert_eq!(count, 1, "{}: ended {ended}, waits {here}, withdrawn {withdrawn}", pushed.text);
         // What a log holds waits for whoever opens it.
         let open = number.is_some_and(|item| !logged.has_ended(*item));
         assert_eq!(waits(last, &pushed.text), open, "{} in another program", pushed.text);

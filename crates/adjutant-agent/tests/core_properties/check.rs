@@ -110,7 +110,21 @@ pub(crate) fn queue(records: &[Stamped]) -> Queue {
     queue
 }
 
+/// What a queued message says.
+pub(crate) fn text(entry: &Entry) -> String {
+    match entry {
+        Entry::User(message) => message.content[0].as_text().unwrap_or_default().to_owned(),
+        Entry::Custom(custom) => format!("{custom:?}"),
+        other => unreachable!("no such entry is queued: {other:?}"),
+    }
+}
+
 impl Queue {
+    /// The number of the message that says this.
+    pub(crate) fn number(&self, says: &str) -> Option<u64> {
+        self.queued.iter().find(|(_, (_, entry))| text(entry) == says).map(|(item, _)| *item)
+    }
+
     /// Whether the message with this number ended.
     pub(crate) fn has_ended(&self, item: u64) -> bool {
         self.withdrawn.contains(&item) || self.placed.contains(&item)

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::{
     check,
-    plan::{Around, Cut, Gear, Plan, Say, Step},
+    plan::{After, Around, Cut, Gear, How, Line, Plan, Poke, Say, Step},
 };
 
 fn agent(scripts: impl IntoIterator<Item = Script>) -> (Arc<ScriptedModel>, Agent) {
@@ -70,18 +70,22 @@ async fn block_that_began_is_taken_back_when_its_reply_leaves_no_trace() {
     assert_eq!(told, ["started", "block", "retracted", "started", "block", "finished"]);
 }
 
-/// A drive that its middleware leaves at this poll, with a message in its queue.
-async fn left_at(polls: usize) {
-    let gear = Gear {
-        says: vec![Say::Pass],
+/// An agent with nothing around its model.
+fn bare() -> Gear {
+    Gear {
+        says: Vec::new(),
         deeds: Vec::new(),
-        around: vec![Around::Leaves(polls), Around::Prompts],
+        around: Vec::new(),
         reactions: Vec::new(),
         summaries: Vec::new(),
         masks: false,
         drains: (Drain::One, Drain::One),
-    };
-    let step = |queued| Step {
+    }
+}
+
+/// A run of one turn, with these messages in its queue.
+fn step(queued: Vec<Lane>) -> Step {
+    Step {
         queued,
         lines: Vec::new(),
         cut: Cut::Never,
@@ -90,7 +94,12 @@ async fn left_at(polls: usize) {
         parallel: 1,
         at_limit: AtLimit::End,
         afters: Vec::new(),
-    };
+    }
+}
+
+/// A drive that its middleware leaves at this poll, with a message in its queue.
+async fn left_at(polls: usize) {
+    let gear = Gear { says: vec![Say::Pass], around: vec![Around::Leaves(polls), Around::Prompts], ..bare() };
     super::property(&Plan { gear, steps: vec![step(vec![Lane::Steering]), step(Vec::new())] }).await;
 }
 
@@ -98,5 +107,25 @@ async fn left_at(polls: usize) {
 async fn session_goes_on_when_its_drive_was_left_with_a_message_in_the_queue() {
     for polls in 1..24 {
         left_at(polls).await;
+    }
+}
+
+/// A run that parks, a message that is taken back at this event, and another program that goes on.
+async fn withdrawn_at(event: usize) {
+    let after = After { how: How::Elsewhere, cut: Cut::Never, choice: 0 };
+    let parks = Step {
+        lines: vec![Line::calling("write")],
+        pokes: vec![(event, Poke::Withdraw)],
+        turns: 3,
+        afters: vec![after],
+        ..step(vec![Lane::FollowUp])
+    };
+    super::property(&Plan { gear: bare(), steps: vec![parks, step(Vec::new())] }).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn message_that_was_taken_back_while_its_run_parked_has_one_end_when_another_program_goes_on() {
+    for event in 0..16 {
+        withdrawn_at(event).await;
     }
 }

@@ -257,6 +257,11 @@ fn line() -> impl Strategy<Value = Line> {
 }
 
 impl Line {
+    /// A reply that calls one tool.
+    pub(crate) fn calling(tool: &'static str) -> Self {
+        Self { text: false, calls: vec![(tool, ARGS[0])], void: false, end: End::Said, used: 0 }
+    }
+
     pub(crate) fn script(&self) -> Script {
         let broken = || Error::new(ErrorKind::Network, "the connection broke");
         let usage = Usage { input_uncached: self.used, output: 7, ..Usage::default() };

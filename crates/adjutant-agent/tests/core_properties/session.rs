@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use adjutant_agent::{
-    Agent, Answered, Event, EventKind, Journal, Lane, LogId, Outcome, PauseId, Queued, RunNo, RunOptions, RunResult,
-    Running, Seq, Stamped,
+    Agent, Answered, Event, EventKind, Journal, Lane, LogId, Outcome, PauseId, Queued, Record, RunNo, RunOptions,
+    RunResult, Running, Seq, Stamped,
 };
 use adjutant_llm::{Custom, FixedWorld, Request, Script, ScriptedModel, UserMessage};
 use adjutant_tool::{Answer, Cancel};
@@ -12,7 +12,7 @@ use futures_util::StreamExt;
 use serde_json::json;
 
 use super::{
-    actors,
+    actors, check,
     dripping::Dripping,
     keeping::Keeping,
     plan::{After, Cut, How, Plan, Poke, Step},
@@ -34,8 +34,8 @@ pub(crate) struct Seen {
 pub(crate) struct Pushed {
     pub(crate) text: String,
     pub(crate) handle: Queued,
-    /// Whether it was taken back.
-    pub(crate) withdrawn: bool,
+    /// How many records there were when it was taken back, if it was.
+    pub(crate) withdrawn_at: Option<usize>,
     /// Whether it was lost with a program that ended before any run heard of it.
     pub(crate) lost: bool,
     /// Its handle is of a program that has given the log up.
@@ -140,7 +140,16 @@ impl<'p> Session<'p> {
     async fn move_on(&mut self) {
         let log: LogId = self.agent.session_id().clone();
         let pauses = self.agent.pauses();
-        for pushed in &mut self.pushed {
+        let records = self.records().await;
+        let logged = check::queue(&records);
+        for pushed in self.pushed.iter_mut().filter(|pushed| !pushed.stale) {
+            // What was taken back when its run had parked is known to the program that ends here, and to nobody else.
+            let open = logged.number(&pushed.text).is_some_and(|item| !logged.has_ended(item));
+            if let Some(place) = pushed.withdrawn_at.filter(|_| open) {
+                let went_on = records[place..].iter().any(|it| matches!(it.record, Record::Opened { .. }));
+                assert!(!went_on, "{} was taken back, and the run that went on did not tell", pushed.text);
+                pushed.withdrawn_at = None;
+            }
             pushed.lost |= pushed.handle.is_queued() && pushed.handle.item().is_none();
             pushed.stale = true;
         }
@@ -172,7 +181,7 @@ impl<'p> Session<'p> {
                 _ => {}
             }
             for (_, poke) in pokes.iter().filter(|(n, _)| *n == at) {
-                self.poke(*poke);
+                self.poke(*poke).await;
             }
         }
         let seen = ended(events, &running);
@@ -180,7 +189,7 @@ impl<'p> Session<'p> {
         self.drives.push(seen);
     }
 
-    fn poke(&mut self, poke: Poke) {
+    async fn poke(&mut self, poke: Poke) {
         match poke {
             Poke::Queue(lane) => self.push(lane),
             Poke::Custom => {
@@ -193,9 +202,10 @@ impl<'p> Session<'p> {
                 self.keep(text.clone(), self.agent.interrupt(text.as_str()));
             }
             Poke::Withdraw => {
+                let place = self.records().await.len();
                 if let Some(pushed) = self.pushed.iter_mut().rev().find(|it| !it.stale && it.handle.is_queued()) {
-                    pushed.withdrawn = pushed.handle.withdraw();
-                    assert!(pushed.withdrawn, "a queued message could not be withdrawn");
+                    assert!(pushed.handle.withdraw(), "a queued message could not be withdrawn");
+                    pushed.withdrawn_at = Some(place);
                 }
             }
             Poke::Abort => {
@@ -218,7 +228,7 @@ impl<'p> Session<'p> {
 
     fn keep(&mut self, text: String, queued: Result<Queued, adjutant_agent::Error>) {
         let handle = queued.expect("there is room");
-        self.pushed.push(Pushed { text, handle, withdrawn: false, lost: false, stale: false });
+        self.pushed.push(Pushed { text, handle, withdrawn_at: None, lost: false, stale: false });
     }
 
     /// The records of the session.
