@@ -21,7 +21,7 @@ use std::{path::Path, sync::Arc};
 
 use adjutant_agent::{
     About, Folded, Journal, JournalError, JournalErrorKind, Log, LogId, LogInfo, LogPage, LogQuery, Owner, Post,
-    PostNo, PostStream, RecordStream, Seq, StoredStream, Swept,
+    PostNo, PostStream, Posted, RecordStream, Seq, StoredStream, Swept,
 };
 use adjutant_llm::{SystemWorld, World};
 use async_trait::async_trait;
@@ -107,6 +107,11 @@ impl Journal for JsonlJournal {
 
     fn posts(&self, log: &LogId, after: PostNo) -> Option<PostStream> {
         Some(posts::watch(self.place.clone(), log.clone(), after))
+    }
+
+    async fn posted(&self, log: &LogId, after: PostNo) -> Result<Vec<Posted>, JournalError> {
+        let log = log.clone();
+        self.with(move |place| posts::posted(place, &log, after)).await
     }
 
     async fn info(&self, log: &LogId) -> Result<LogInfo, JournalError> {

@@ -25,6 +25,8 @@
 //! # }).expect("the runs finish");
 //! ```
 
+#[cfg(any(feature = "jsonl", feature = "postgres", feature = "sqlite"))]
+mod folds;
 #[cfg(feature = "jsonl")]
 mod jsonl;
 #[cfg(feature = "postgres")]

@@ -1,6 +1,9 @@
 //! JSON lines that were cut, flipped, filled up or taken away: nothing half-written is believed.
 #![cfg(feature = "jsonl")]
 
+#[path = "scratch/folder.rs"]
+mod scratch;
+
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -13,6 +16,7 @@ use adjutant_agent::{
 use adjutant_llm::{Entry, ThreadId, UserMessage};
 use adjutant_store::JsonlJournal;
 use futures_util::{StreamExt, TryStreamExt};
+use scratch::folder;
 use tempfile::TempDir;
 
 const LOG: &str = "a/b";
@@ -26,10 +30,6 @@ fn said(seq: u64, text: &str) -> Arc<Stamped> {
 
 fn batch(from: u64, to: u64) -> Vec<Arc<Stamped>> {
     (from..=to).map(|seq| said(seq, &seq.to_string())).collect()
-}
-
-fn folder() -> TempDir {
-    tempfile::tempdir().expect("a folder")
 }
 
 fn open(folder: &TempDir) -> (JsonlJournal, LogId) {
@@ -231,8 +231,18 @@ async fn damaged_fold_is_none() {
     }
     // A fold of records that are not there is of another log.
     fs::write(&path, bytes).expect("it is healed");
-    fs::write(file(&folder, "records.jsonl"), "").expect("it is emptied");
+    let records = file(&folder, "records.jsonl");
+    let kept = fs::read(&records).expect("they are there");
+    fs::write(&records, "").expect("they are cut off");
     assert_eq!(journal.folded(&log).await.expect("it can be read"), None);
+    // As many records of as many bytes, but others.
+    drop(held);
+    let mut held = own(&journal, &log).await;
+    append(&mut *held, &[said(1, "1"), said(2, "3")]).await;
+    assert_eq!(fs::read(&records).expect("they are there").len(), kept.len());
+    assert_eq!(journal.folded(&log).await.expect("it can be read"), None);
+    fs::write(&records, kept).expect("they are healed");
+    assert_eq!(journal.folded(&log).await.expect("it can be read").map(|fold| fold.seq), Some(Seq(2)));
 }
 
 #[tokio::test]

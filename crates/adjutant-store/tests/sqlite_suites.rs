@@ -1,6 +1,9 @@
 //! The conformance suites over one SQLite file, and in memory.
 #![cfg(feature = "sqlite")]
 
+#[path = "scratch/folder.rs"]
+mod scratch;
+
 use std::path::PathBuf;
 
 use adjutant_store::Sqlite;
@@ -8,7 +11,7 @@ use tempfile::TempDir;
 
 /// A file of its own, which goes with the lab.
 fn file() -> (TempDir, PathBuf) {
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = scratch::folder();
     let path = folder.path().join("db");
     (folder, path)
 }

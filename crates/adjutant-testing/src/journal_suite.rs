@@ -145,6 +145,8 @@ checks! {
     posting::posts_in_order: "posts are numbered and told in order, over two handles",
     posting::posts_of_all_kinds: "posts of every kind survive",
     posting::heeded_posts_forgotten: "posts that were heeded are told no more, and their numbers are not given again",
+    posting::heeded_in_a_copy: "the next post to a copy of a log has a number above those that were heeded in the log",
+    posting::posts_told_at_once: "what any handle has posted is told without waiting, and so is that there is nothing",
     posting::waiting_is_woken: "who waits for a post is woken by one from another handle",
     posting::posts_need_a_log: "nothing can be posted to a log that is missing",
     posting::posts_at_once: "posts from many at once are all told, each with a number of its own",

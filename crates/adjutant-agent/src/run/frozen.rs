@@ -97,17 +97,6 @@ impl Frozen {
             Some(CallReport { call, name, duration, result })
         };
         let calls: Vec<CallReport> = calls.into_iter().map(report).collect::<Option<_>>()?;
-        let newest = run.history.iter().next_back().and_then(|stored| match &stored.entry {
-            Entry::Turn(turn) => Some(Arc::clone(turn.reply())),
-            _ => None,
-        });
-        // A turn is known to be closed by its reply being the very one in the history.
-        let reply = run.current.as_mut().and_then(|current| current.turn.as_mut()?.reply.as_mut());
-        if let (Some(reply), Some(newest)) = (reply, newest) {
-            if *reply == newest {
-                *reply = newest;
-            }
-        }
         match &mut run.current {
             Some(current) => current.calls = calls,
             None if calls.is_empty() => {}

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::{
+    line::End,
     place::{LogPlace, contents, failed, replace},
     scan,
 };
@@ -16,27 +17,32 @@ use super::{
 #[derive(Serialize, Deserialize)]
 struct Header {
     seq: Seq,
+    /// The link of that record.
+    link: Digest,
+    /// How long the file of records is up to there.
+    length: u64,
     format: Arc<str>,
     digest: Digest,
 }
 
-/// Keeps a fold in place of the one before.
-pub(super) fn keep(log: &LogPlace, folded: &Folded) -> Result<(), JournalError> {
+/// Keeps a fold of the records up to this end in place of the one before.
+pub(super) fn keep(log: &LogPlace, End { link, length, .. }: &End, folded: &Folded) -> Result<(), JournalError> {
     let path = log.file("fold");
     let Folded { seq, format, bytes } = folded;
-    let header = Header { seq: *seq, format: Arc::clone(format), digest: Digest::of(bytes) };
+    let (format, digest) = (Arc::clone(format), Digest::of(bytes));
+    let header = Header { seq: *seq, link: *link, length: *length, format, digest };
     let mut text = serde_json::to_vec(&header).map_err(|error| failed("write", &path, error.into()))?;
     text.push(b'\n');
     text.extend_from_slice(bytes);
     replace(&path, &text)
 }
 
-/// The fold that was kept last; what is damaged, or ahead of the log, is none.
+/// The fold that was kept last; what is damaged, or of records that are not those of the log, is none.
 pub(super) fn read(log: &LogPlace) -> Result<Option<Folded>, JournalError> {
     let Some(text) = contents(&log.file("fold"))? else { return Ok(None) };
     let Some(at) = text.iter().position(|byte| *byte == b'\n') else { return Ok(None) };
-    let Ok(Header { seq, format, digest }) = serde_json::from_slice(&text[..at]) else { return Ok(None) };
+    let Ok(Header { seq, link, length, format, digest }) = serde_json::from_slice(&text[..at]) else { return Ok(None) };
     let bytes = Bytes::from(text).slice(at + 1..);
-    let stands = Digest::of(&bytes) == digest && scan::tail(&log.records())?.seq >= seq.0;
+    let stands = Digest::of(&bytes) == digest && scan::at(&log.records(), length)? == Some((seq.0, link));
     Ok(stands.then_some(Folded { seq, format, bytes }))
 }

@@ -91,12 +91,22 @@ pub(super) fn post(place: &Place, log: &LogId, post: Post) -> Result<PostNo, Jou
 /// Forgets the posts up to this one; under the lock of the log.
 pub(super) fn forget(log: &LogPlace, upto: PostNo) -> Result<(), JournalError> {
     let inbox = Inbox::read(log)?;
-    if inbox.posts.first().is_none_or(|posted| posted.no > upto) {
+    // Also without a post: in a log that was copied, posts to the first one were heeded.
+    if upto <= inbox.upto {
         return Ok(());
     }
-    let upto = upto.min(inbox.newest());
     let left = inbox.posts.iter().filter(|posted| posted.no > upto);
-    replace(&log.file("posts.jsonl"), &lines(upto, left)?)
+    replace(&log.file("posts.jsonl"), &lines(upto, left)?)?;
+    if inbox.length == 0 { sync_folder(&log.folder) } else { Ok(()) }
+}
+
+/// The posts after a place that are there now.
+pub(super) fn posted(place: &Place, log: &LogId, after: PostNo) -> Result<Vec<Posted>, JournalError> {
+    let log = place.log(log);
+    log.needed()?;
+    let mut posts = Inbox::read(&log)?.posts;
+    posts.retain(|posted| posted.no > after);
+    Ok(posts)
 }
 
 fn line(value: &impl Serialize) -> Result<Vec<u8>, JournalError> {

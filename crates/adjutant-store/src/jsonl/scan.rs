@@ -135,3 +135,43 @@ pub(super) fn tail(path: &Path) -> Result<End, JournalError> {
         from = from.saturating_sub((length - from).saturating_mul(3));
     }
 }
+
+/// The end behind a record, whether its batch ends there or not; `None` if there is no such record.
+pub(super) fn end_of(path: &Path, seq: u64) -> Result<Option<End>, JournalError> {
+    let mut scan = Scan::open(path, BEGINNING, u64::MAX)?;
+    let mut end = BEGINNING;
+    while end.seq < seq {
+        let Next::Line(_, next, _) = scan.line(&end)? else { return Ok(None) };
+        end = next;
+    }
+    Ok(Some(end))
+}
+
+/// The number and the link of the record that ends where the file has this length; `None` if none does.
+pub(super) fn at(path: &Path, length: u64) -> Result<Option<(u64, Digest)>, JournalError> {
+    let read = |error| failed("read", path, error);
+    let mut file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(failed("open", path, error)),
+    };
+    if file.metadata().map_err(read)?.len() < length {
+        return Ok(None);
+    }
+    let mut window = TAIL;
+    loop {
+        let from = length.saturating_sub(window);
+        file.seek(SeekFrom::Start(from)).map_err(read)?;
+        let mut text = Vec::new();
+        Read::by_ref(&mut file).take(length - from).read_to_end(&mut text).map_err(read)?;
+        if text.pop() != Some(b'\n') {
+            return Ok(None);
+        }
+        let before = text.iter().rposition(|byte| *byte == b'\n');
+        if before.is_some() || from == 0 {
+            let line = Line::read(&text[before.map_or(0, |before| before + 1)..]);
+            return Ok(line.map(|line| (line.header.seq, line.header.link)));
+        }
+        window = window.saturating_mul(4);
+    }
+}

@@ -12,6 +12,8 @@ use adjutant_agent::{
 };
 use async_trait::async_trait;
 
+use crate::folds::FOLD_EVERY;
+
 use super::{
     blobs, fold,
     line::{self, BEGINNING, End},
@@ -19,7 +21,7 @@ use super::{
     owner::{self, Held},
     place::{LogPlace, Place, failed},
     posts,
-    scan::Scan,
+    scan::{self, Scan},
 };
 
 /// A log that is owned as long as this lives.
@@ -105,7 +107,14 @@ impl Writer {
     fn keep(&self, folded: &Folded) -> Result<(), JournalError> {
         let _locked = self.log.lock()?;
         self.held.check(&self.log)?;
-        fold::keep(&self.log, folded)
+        if folded.seq.0 == self.end.seq {
+            return fold::keep(&self.log, &self.end, folded);
+        }
+        let end = scan::end_of(&self.log.records(), folded.seq.0)?.ok_or_else(|| {
+            let message = format!("log {:?} has no record {} that could be folded", self.log.log.0, folded.seq);
+            JournalError::new(JournalErrorKind::Invalid, message)
+        })?;
+        fold::keep(&self.log, &end, folded)
     }
 
     fn heeded(&self, upto: PostNo) -> Result<(), JournalError> {
@@ -171,6 +180,10 @@ impl Log for JsonlLog {
         self.is_unknown = appended.as_ref().is_err_and(|error| error.kind() == JournalErrorKind::Io);
         self.head.seq = Seq(appended?);
         Ok(self.head)
+    }
+
+    fn keeps(&self) -> Option<u64> {
+        Some(FOLD_EVERY)
     }
 
     async fn keep(&mut self, folded: Folded) -> Result<(), JournalError> {

@@ -10,7 +10,7 @@ use std::{pin::pin, sync::Arc};
 
 use adjutant_agent::{
     About, Digest, Epoch, Folded, Journal, JournalError, JournalErrorKind, Log, LogId, LogInfo, LogPage, LogQuery,
-    Owner, Post, PostNo, PostStream, RecordStream, Seq, StoredStream, Swept,
+    Owner, Post, PostNo, PostStream, Posted, RecordStream, Seq, StoredStream, Swept,
 };
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -40,6 +40,7 @@ const OWN: &str = concat!(
 const LEFT: &str = "select extract(epoch from until - clock_timestamp())::float8 from logs where name = $1";
 
 const FOLDED: &str = "select folds.seq, folds.format, folds.bytes from folds join logs on logs.id = folds.log \
+    join records on records.log = logs.id and records.seq = folds.seq and records.link = folds.link \
     where logs.name = $1 and folds.seq <= logs.seq";
 
 /// The logs of a [`Postgres`](super::Postgres) database; clones share its connections.
@@ -110,6 +111,10 @@ impl Journal for PostgresJournal {
 
     fn posts(&self, log: &LogId, after: PostNo) -> Option<PostStream> {
         Some(posts::posts(&self.database, log, after))
+    }
+
+    async fn posted(&self, log: &LogId, after: PostNo) -> Result<Vec<Posted>, JournalError> {
+        posts::posted(&self.database, log, after).await
     }
 
     async fn info(&self, log: &LogId) -> Result<LogInfo, JournalError> {

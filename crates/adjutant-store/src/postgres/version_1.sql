@@ -52,6 +52,8 @@ create index attached_digest on attached (digest);
 create table folds (
     log bigint primary key,
     seq bigint not null,
+    -- Of that record: a fold of other records is not believed.
+    link bytea not null,
     format bytea not null,
     bytes bytea not null
 );

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use adjutant_agent::{
     About, Folded, Journal, JournalError, Log, LogId, LogInfo, LogPage, LogQuery, Owner, Post, PostNo, PostStream,
-    RecordStream, Seq, StoredStream, Swept,
+    Posted, RecordStream, Seq, StoredStream, Swept,
 };
 use adjutant_llm::World;
 use async_trait::async_trait;
@@ -60,6 +60,12 @@ impl Journal for SqliteJournal {
 
     fn posts(&self, log: &LogId, after: PostNo) -> Option<PostStream> {
         Some(inbox::stream(Arc::clone(&self.store), log.clone(), after))
+    }
+
+    async fn posted(&self, log: &LogId, after: PostNo) -> Result<Vec<Posted>, JournalError> {
+        let id = log.clone();
+        let read = self.store.read(move |db| inbox::posted(db, &id, after)).await;
+        read.map_err(|fault| fault.journal(|| format!("cannot read the posts of log {:?}", log.0)))
     }
 
     async fn info(&self, log: &LogId) -> Result<LogInfo, JournalError> {

@@ -132,6 +132,14 @@ async fn fold_is_kept_beside_its_log() {
     folded.seq = Seq(5);
     log.keep(folded.clone()).await.expect("it is kept");
     assert_eq!(journal.folded(&id).await.expect("it is there"), Some(folded.clone()));
+    let ahead = Folded { seq: Seq(6), ..folded.clone() };
+    assert_eq!(log.keep(ahead).await.expect_err("there is no such record").kind(), JournalErrorKind::Invalid);
+    for (damage, healing) in [("link = 'x'", "link = records.link"), ("seq = 3", "seq = 5")] {
+        place.execute(&format!("update $.folds set {damage}"));
+        assert_eq!(journal.folded(&id).await.expect("it can be read"), None, "{damage}");
+        place.execute(&format!("update $.folds set {healing} from $.records where records.seq = 5"));
+        assert_eq!(journal.folded(&id).await.expect("it is there"), Some(folded.clone()));
+    }
     let _other = journal.own(&id, &Owner::new().taking_over()).await.expect("it is taken");
     assert_eq!(log.keep(folded).await.expect_err("it is fenced").kind(), JournalErrorKind::Fenced);
 }

@@ -9,6 +9,8 @@ mod memory;
 mod opening;
 mod owners;
 mod posts;
+#[path = "../scratch/folder.rs"]
+mod scratch;
 mod shelf;
 
 use std::{path::PathBuf, sync::Arc};
@@ -26,7 +28,7 @@ struct Place {
 
 impl Place {
     fn new() -> Self {
-        Self { folder: tempfile::tempdir().expect("a folder") }
+        Self { folder: scratch::folder() }
     }
 
     fn path(&self) -> PathBuf {

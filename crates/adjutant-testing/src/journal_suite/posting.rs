@@ -87,6 +87,48 @@ pub(super) async fn heeded_posts_forgotten(stage: &Stage<'_>) -> Verdict {
     equal("the first post that waits", &next(&mut posts(&*journal, &log, PostNo(0))?).await?, &four)
 }
 
+pub(super) async fn heeded_in_a_copy(stage: &Stage<'_>) -> Verdict {
+    let (journal, log) = made(stage, "copy").await?;
+    let mut held = own(&*journal, &log, &Owner::new()).await?;
+    // Its records say that posts to another log were heeded.
+    let upto = PostNo(41);
+    ok("heeding", held.heeded(upto).await)?;
+    let first = post(&*stage.open().await, &log, "first").await?;
+    holds(&format!("{} is above {upto}", first.no), first.no > upto)?;
+    ok("heeding", held.heeded(PostNo(7)).await)?;
+    drop(held);
+    let second = post(&*stage.open().await, &log, "second").await?;
+    holds("numbers grow", second.no > first.no)?;
+    let told = ok("posts that are there", stage.open().await.posted(&log, upto).await)?;
+    equal("the posts after those that were heeded", &told, &vec![first, second])
+}
+
+pub(super) async fn posts_told_at_once(stage: &Stage<'_>) -> Verdict {
+    let (journal, log) = made(stage, "log").await?;
+    let other = stage.open().await;
+    let told = async |journal: &dyn Journal, after: PostNo| {
+        let told = soon("the posts that are there", journal.posted(&log, after)).await?;
+        ok("the posts that are there", told)
+    };
+    equal("posts to a log without any", &told(&*journal, PostNo(0)).await?, &Vec::new())?;
+    let mut sent = Vec::new();
+    for number in 0..120 {
+        let (one, another) = if number % 2 == 0 { (&journal, &other) } else { (&other, &journal) };
+        sent.push(post(&**one, &log, &format!("post {number}")).await?);
+        if number < 4 || number == 119 {
+            equal("the posts that another handle tells", &told(&**another, PostNo(0)).await?, &sent)?;
+            equal("the posts that the same handle tells", &told(&**one, PostNo(0)).await?, &sent)?;
+        }
+    }
+    equal("the posts after a place", &told(&*other, sent[9].no).await?, &sent[10..].to_vec())?;
+    equal("the posts after the last", &told(&*other, sent[119].no).await?, &Vec::new())?;
+    let mut held = own(&*journal, &log, &Owner::new()).await?;
+    ok("heeding", held.heeded(sent[117].no).await)?;
+    equal("the posts that were not heeded", &told(&*other, PostNo(0)).await?, &sent[118..].to_vec())?;
+    let missing = other.posted(&stage.log("missing"), PostNo(0)).await;
+    refused("posts to a log that is missing", missing, JournalErrorKind::Missing)
+}
+
 pub(super) async fn waiting_is_woken(stage: &Stage<'_>) -> Verdict {
     let (journal, log) = made(stage, "log").await?;
     let mut told = posts(&*journal, &log, PostNo(0))?;

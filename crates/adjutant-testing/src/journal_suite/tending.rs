@@ -134,6 +134,7 @@ pub(super) async fn fold_kept(stage: &Stage<'_>) -> Verdict {
         ok("keeping a fold", held.keep(fold.clone()).await)?;
         equal("the fold", &ok("folded", stage.open().await.folded(&log).await)?, &Some(fold))?;
     }
+    holds("a fold is worth some records", held.keeps().is_none_or(|records| records > 0))?;
     append(&mut *held, &batch(5, 5)).await?;
     drop(held);
     holds("a fold stays", ok("folded", journal.folded(&log).await)?.is_some())?;

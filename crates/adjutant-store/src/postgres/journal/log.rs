@@ -6,7 +6,10 @@ use adjutant_agent::{Digest, Flush, Folded, Head, JournalError, JournalErrorKind
 use async_trait::async_trait;
 
 use super::lease::Lease;
-use crate::postgres::{fault::Fault, row::signed};
+use crate::{
+    folds::FOLD_EVERY,
+    postgres::{fault::Fault, row::signed},
+};
 
 /// The most bytes that a batch may have, attachments included: the server takes no message of more than 1 GiB.
 const MAX_BATCH: usize = 512 * 1024 * 1024;
@@ -51,12 +54,14 @@ const APPEND_ATTACHED: &str = append!(
 
 const STANDING: &str = "select 1 from logs where id = $1 and epoch = $2";
 
-const KEEP: &str = "insert into folds (log, seq, format, bytes) \
-    select id, $3, $4, $5 from logs where id = $1 and epoch = $2 for update \
-    on conflict (log) do update set seq = excluded.seq, format = excluded.format, bytes = excluded.bytes";
+const KEEP: &str = "insert into folds (log, seq, link, format, bytes) \
+    select logs.id, $3, records.link, $4, $5 from logs join records on records.log = logs.id and records.seq = $3 \
+    where logs.id = $1 and logs.epoch = $2 for update of logs on conflict (log) do update \
+    set seq = excluded.seq, link = excluded.link, format = excluded.format, bytes = excluded.bytes";
 
 const HEEDED: &str = "with head as ( \
-        update logs set heeded = greatest(heeded, least($3, posted)) where id = $1 and epoch = $2 returning id \
+        update logs set heeded = greatest(heeded, $3), posted = greatest(posted, $3) \
+        where id = $1 and epoch = $2 returning id \
     ), gone as (delete from posts using head where log = head.id and no <= $3) \
     select 1 from head";
 
@@ -95,7 +100,12 @@ impl Log for PostgresLog {
             return Err(JournalError::new(JournalErrorKind::Io, message));
         }
         let updated_ms = batch.last().map_or(0, |newest| signed(newest.at_ms));
-        let batch = self.batch(batch)?;
+        let batch = match self.batch(batch) {
+            Ok(batch) => batch,
+            // Who was fenced is told so, whatever else is wrong.
+            Err(error) if error.kind() == JournalErrorKind::Corrupt => return Err(self.misses(error).await),
+            Err(error) => return Err(error),
+        };
         let link = batch.links.last().copied().unwrap_or(self.link);
         let seq = Seq(self.seq.0 + batch.seqs.len() as u64);
         self.is_broken = true;
@@ -103,10 +113,14 @@ impl Log for PostgresLog {
         let hit = hit.map_err(|fault| fault.journal(self.doing("append to")))?;
         self.is_broken = false;
         if !hit {
-            return Err(self.misses().await);
+            return Err(self.misses(self.does_not_follow()).await);
         }
         (self.seq, self.link) = (seq, link);
         Ok(self.head())
+    }
+
+    fn keeps(&self) -> Option<u64> {
+        Some(FOLD_EVERY)
     }
 
     async fn keep(&mut self, folded: Folded) -> Result<(), JournalError> {
@@ -114,7 +128,10 @@ impl Log for PostgresLog {
         let values =
             [&row as _, &epoch as _, &signed(folded.seq.0) as _, &folded.format.as_bytes() as _, &&*folded.bytes as _];
         match self.lease.database.execute(KEEP, &values).await {
-            Ok(0) => Err(JournalError::fenced(&self.lease.log)),
+            Ok(0) => {
+                let message = format!("log {:?} has no record {} that could be folded", self.lease.log.0, folded.seq);
+                Err(self.misses(JournalError::new(JournalErrorKind::Invalid, message)).await)
+            }
             Ok(_) => Ok(()),
             Err(fault) => Err(fault.journal(self.doing("keep a fold of"))),
         }
@@ -181,13 +198,13 @@ impl PostgresLog {
         Ok(row.is_some_and(|row| row.get::<_, i64>(0) > 0))
     }
 
-    /// Why the head was not where it was expected.
-    async fn misses(&self) -> JournalError {
+    /// Why a statement found nothing to change: another owner has taken over, or `otherwise`.
+    async fn misses(&self, otherwise: JournalError) -> JournalError {
         let values = [&self.lease.row as _, &signed(self.lease.epoch.0) as _];
         match self.lease.database.row(STANDING, &values).await {
             Ok(None) => JournalError::fenced(&self.lease.log),
-            Ok(Some(_)) => self.does_not_follow(),
-            Err(fault) => fault.journal(self.doing("append to")),
+            Ok(Some(_)) => otherwise,
+            Err(fault) => fault.journal(self.doing("write to")),
         }
     }
 

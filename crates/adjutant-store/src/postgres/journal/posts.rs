@@ -31,6 +31,8 @@ const POST: &str = "with head as ( \
 const POSTS: &str = "select no, post from posts join logs on logs.id = posts.log \
     where logs.name = $1 and no > $2 order by no limit $3";
 
+const EXISTS: &str = "select 1 from logs where name = $1";
+
 /// Puts a post into the inbox of a log.
 pub(super) async fn post(database: &Database, log: &LogId, post: &Post) -> Result<PostNo, JournalError> {
     let bytes = json::bytes(post).filter(|bytes| bytes.len() <= MAX_POST);
@@ -43,7 +45,7 @@ pub(super) async fn post(database: &Database, log: &LogId, post: &Post) -> Resul
     if let Some(row) = row {
         return unsigned(&row, 0).map(PostNo).map_err(failed);
     }
-    let exists = database.row("select 1 from logs where name = $1", &[&name]).await.map_err(failed)?;
+    let exists = database.row(EXISTS, &[&name]).await.map_err(failed)?;
     if exists.is_none() {
         return Err(JournalError::missing(log));
     }
@@ -55,6 +57,17 @@ pub(super) async fn post(database: &Database, log: &LogId, post: &Post) -> Resul
 pub(super) fn posts(database: &Arc<Database>, log: &LogId, after: PostNo) -> PostStream {
     let inbox = Inbox { database: Arc::clone(database), log: log.clone(), after, page: VecDeque::new(), waiter: None };
     Box::pin(stream::unfold(inbox, async |mut inbox| Some((inbox.next().await, inbox))))
+}
+
+/// The posts after a place that are there now.
+pub(super) async fn posted(database: &Database, log: &LogId, after: PostNo) -> Result<Vec<Posted>, JournalError> {
+    let failed = |fault: Fault| fault.journal(format_args!("look for posts to log {:?}", log.0));
+    let name = log.0.as_bytes();
+    let rows = database.rows(POSTS, &[&name, &signed(after.0), &MAX_POSTS]).await.map_err(failed)?;
+    if rows.is_empty() && database.row(EXISTS, &[&name]).await.map_err(failed)?.is_none() {
+        return Err(JournalError::missing(log));
+    }
+    rows.iter().map(|row| number(log, row).and_then(|no| read(log, no, row))).collect()
 }
 
 /// Where reading the posts has come to.
@@ -101,15 +114,26 @@ impl Inbox {
     }
 
     fn posted(&mut self, row: &Row) -> Result<Posted, JournalError> {
-        let failed = |fault: Fault| fault.journal(format_args!("read a post to log {:?}", self.log.0));
-        let no = unsigned(row, 0).map(PostNo).map_err(failed)?;
+        let no = number(&self.log, row)?;
         // What cannot be read is told once.
         self.after = no;
-        let bytes: &[u8] = row.try_get(1).map_err(|error| failed(error.into()))?;
-        let post = serde_json::from_slice(bytes).map_err(|error| {
-            let message = format!("post {no} to log {:?} cannot be read", self.log.0);
-            JournalError::new(JournalErrorKind::Corrupt, message).with_source(error)
-        })?;
-        Ok(Posted { no, post })
+        read(&self.log, no, row)
     }
+}
+
+fn number(log: &LogId, row: &Row) -> Result<PostNo, JournalError> {
+    unsigned(row, 0).map(PostNo).map_err(|fault| unread(log, fault))
+}
+
+fn read(log: &LogId, no: PostNo, row: &Row) -> Result<Posted, JournalError> {
+    let bytes: &[u8] = row.try_get(1).map_err(|error| unread(log, Fault::from(error)))?;
+    let post = serde_json::from_slice(bytes).map_err(|error| {
+        let message = format!("post {no} to log {:?} cannot be read", log.0);
+        JournalError::new(JournalErrorKind::Corrupt, message).with_source(error)
+    })?;
+    Ok(Posted { no, post })
+}
+
+fn unread(log: &LogId, fault: Fault) -> JournalError {
+    fault.journal(format_args!("read a post to log {:?}", log.0))
 }

@@ -13,7 +13,7 @@ use super::{
         owners::Tenure,
         store::Store,
     },
-    Fault, append,
+    Fault, append, place,
 };
 
 /// How many posts may wait in one log.
@@ -40,6 +40,9 @@ pub(super) fn post(db: &Connection, log: &LogId, json: &str) -> Result<PostNo, F
 /// Removes posts that are in the log.
 pub(super) fn heeded(db: &Connection, log: &LogId, tenure: Tenure, upto: PostNo) -> Result<(), Fault> {
     append::check(db, log, tenure)?;
+    // In a log that was copied, posts to the first one were heeded.
+    let number = "UPDATE logs SET newest_post = ?2 WHERE key = ?1 AND newest_post < ?2";
+    db.prepare_cached(number)?.execute([tenure.0, number::kept(upto.0)])?;
     let mut delete = db.prepare_cached("DELETE FROM posts WHERE log = ?1 AND no <= ?2")?;
     delete.execute([tenure.0, number::kept(upto.0)])?;
     Ok(())
@@ -75,7 +78,7 @@ impl Inbox {
             }
             self.listener.looks();
             let (log, after) = (self.log.clone(), self.after);
-            match self.store.read(move |db| page(db, &log, after)).await {
+            match self.store.read(move |db| page(db, &log, after, PAGE)).await {
                 Ok(posts) if posts.is_empty() => self.listener.changed().await,
                 Ok(posts) => self.waiting = posts.into(),
                 Err(fault) => {
@@ -87,11 +90,17 @@ impl Inbox {
     }
 }
 
-fn page(db: &Connection, log: &LogId, after: PostNo) -> Result<Vec<Posted>, Fault> {
+/// The posts after a place that are there now.
+pub(super) fn posted(db: &Connection, log: &LogId, after: PostNo) -> Result<Vec<Posted>, Fault> {
+    place::key(db, log)?.ok_or_else(|| JournalError::missing(log))?;
+    page(db, log, after, MAX_POSTS)
+}
+
+fn page(db: &Connection, log: &LogId, after: PostNo, limit: i64) -> Result<Vec<Posted>, Fault> {
     let sql = "SELECT no, json FROM posts WHERE log = (SELECT key FROM logs WHERE id = ?1) AND no > ?2 \
                ORDER BY no LIMIT ?3";
     let mut select = db.prepare_cached(sql)?;
-    let mut rows = select.query(params![&*log.0, number::kept(after.0), PAGE])?;
+    let mut rows = select.query(params![&*log.0, number::kept(after.0), limit])?;
     let mut posts = Vec::new();
     while let Some(row) = rows.next()? {
         let (no, post): (i64, String) = (row.get(0)?, row.get(1)?);

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use adjutant_agent::{Digest, Flush, Folded, Head, JournalError, JournalErrorKind, Log, LogId, PostNo, Stamped};
 use async_trait::async_trait;
 
+use crate::folds::FOLD_EVERY;
+
 use super::{
     super::{owners::Tenure, store::Store, writer::Order},
     Fault, append, inbox,
@@ -75,6 +77,10 @@ impl Log for SqliteLog {
         done.map_err(|fault| fault.journal(|| format!("cannot append to log {:?}", self.id.0)))?;
         (self.head.seq, self.link) = (head, link);
         Ok(self.head)
+    }
+
+    fn keeps(&self) -> Option<u64> {
+        Some(FOLD_EVERY)
     }
 
     async fn keep(&mut self, folded: Folded) -> Result<(), JournalError> {

@@ -1,4 +1,4 @@
-//! Reading a log, a batch at a time: checked and parsed where it is read, while the batch before is being used.
+//! Reading a log, a part at a time: while one is read from the file, those before it are checked, parsed and used.
 
 use std::{pin::Pin, sync::Arc};
 
@@ -6,17 +6,22 @@ use adjutant_agent::{Attachment, Digest, Folded, JournalError, JournalErrorKind,
 use futures_core::Stream;
 use futures_util::{StreamExt, stream};
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use tokio::task::JoinHandle;
+use tokio::{
+    sync::mpsc::{self, Receiver},
+    task::{JoinHandle, spawn_blocking},
+};
 
 use super::{
     super::{number, store::Store},
     Fault, place,
 };
 
-/// How many records the first batch has, and the largest ones have.
-const BATCH: (i64, i64) = (32, 1024);
-/// How many bytes a batch has before it takes no more records.
-const BATCH_BYTES: usize = 2 * 1024 * 1024;
+/// How many records the first part has, and the largest ones have.
+const PART: (i64, i64) = (32, 1024);
+/// How many bytes a part has before it takes no more records.
+const PART_BYTES: usize = 1024 * 1024;
+/// How many parts wait for who listens, about.
+const AHEAD: usize = 2;
 
 /// Makes an item of a record and of the link before it.
 type Open<T> = fn(StoredRecord, &Digest) -> Result<T, JournalError>;
@@ -25,7 +30,7 @@ type Open<T> = fn(StoredRecord, &Digest) -> Result<T, JournalError>;
 #[derive(Debug, Clone)]
 struct Cursor {
     log: LogId,
-    /// Known from the first batch on, so that another log of the same name is not taken for this one.
+    /// Known from the first part on, so that another log of the same name is not taken for this one.
     key: Option<i64>,
     at: Seq,
     /// The link of the record there.
@@ -33,16 +38,23 @@ struct Cursor {
     limit: i64,
 }
 
-/// A part of a log, and where the next one begins.
-struct Batch<T> {
-    items: Vec<Result<T, JournalError>>,
+/// A part of a log as it is stored, and where the next one begins.
+struct Part {
+    /// The link of the record before it.
+    before: Digest,
+    records: Vec<StoredRecord>,
+    /// Why there is nothing behind it.
+    failed: Option<JournalError>,
     next: Option<Cursor>,
 }
 
+/// The items of a part.
+type Items<T> = Vec<Result<T, JournalError>>;
+
 /// What a reader does next.
 enum Next<T> {
-    Load(Cursor),
-    Await(JoinHandle<Batch<T>>),
+    Begin(Cursor),
+    GoOn(Receiver<JoinHandle<Items<T>>>),
 }
 
 /// The records of a log after a place, as `open` makes them.
@@ -52,31 +64,71 @@ pub(super) fn stream<T: Send + 'static>(
     after: Seq,
     open: Open<T>,
 ) -> Pin<Box<dyn Stream<Item = Result<T, JournalError>> + Send>> {
-    let first = Cursor { log: log.clone(), key: None, at: after, link: None, limit: BATCH.0 };
-    let batches = stream::unfold(Some(Next::Load(first)), move |next| {
+    let first = Cursor { log: log.clone(), key: None, at: after, link: None, limit: PART.0 };
+    let items = stream::unfold(Some(Next::Begin(first)), move |next| {
         let store = Arc::clone(&store);
         async move {
-            let batch = match next? {
-                Next::Load(cursor) => load(store.clone(), cursor, open).await,
-                Next::Await(batch) => batch.await.unwrap_or_else(|_| Batch::failed(gone())),
-            };
-            let ahead = |cursor| Next::Await(tokio::spawn(load(store, cursor, open)));
-            Some((stream::iter(batch.items), batch.next.map(ahead)))
+            match next? {
+                Next::Begin(cursor) => {
+                    // Most logs are short: they are not worth a task.
+                    let log = cursor.log.clone();
+                    let first = store.read(move |db| part(db, cursor.clone()).map(|part| part.open(open))).await;
+                    let (items, next) = first.unwrap_or_else(|fault| (vec![Err(cannot_read(fault, &log))], None));
+                    Some((stream::iter(items), next.map(|cursor| Next::GoOn(ahead(store, cursor, open)))))
+                }
+                Next::GoOn(mut parts) => {
+                    let items = parts.recv().await?.await.unwrap_or_else(|_| vec![Err(gone())]);
+                    // Nothing follows an error.
+                    let next = items.last().is_none_or(Result::is_ok).then_some(Next::GoOn(parts));
+                    Some((stream::iter(items), next))
+                }
+            }
         }
     });
-    Box::pin(batches.flatten())
+    Box::pin(items.flatten())
 }
 
-impl<T> Batch<T> {
+/// Reads on ahead of who listens: while one part is read from the file, those before it are checked and parsed.
+fn ahead<T: Send + 'static>(store: Arc<Store>, mut cursor: Cursor, open: Open<T>) -> Receiver<JoinHandle<Items<T>>> {
+    let (parts, opened) = mpsc::channel(AHEAD);
+    tokio::spawn(async move {
+        loop {
+            let from = cursor.clone();
+            let read = store.read(move |db| part(db, from.clone())).await;
+            let part = read.unwrap_or_else(|fault| Part::failed(cannot_read(fault, &cursor.log)));
+            let next = part.next.clone();
+            let opening = spawn_blocking(move || part.open(open).0);
+            // Without anybody who listens there is nothing more to read.
+            match (parts.send(opening).await, next) {
+                (Ok(()), Some(next)) => cursor = next,
+                _ => return,
+            }
+        }
+    });
+    opened
+}
+
+impl Part {
     fn failed(error: JournalError) -> Self {
-        Self { items: vec![Err(error)], next: None }
+        Self { before: Digest::GENESIS, records: Vec::new(), failed: Some(error), next: None }
     }
-}
 
-async fn load<T: Send + 'static>(store: Arc<Store>, cursor: Cursor, open: Open<T>) -> Batch<T> {
-    let log = cursor.log.clone();
-    let read = store.read(move |db| batch(db, cursor.clone(), open)).await;
-    read.unwrap_or_else(|fault| Batch::failed(fault.journal(|| format!("cannot read log {:?}", log.0))))
+    /// Checks and parses the records, up to the first one that is not what was written.
+    fn open<T>(self, open: Open<T>) -> (Items<T>, Option<Cursor>) {
+        let (mut items, mut before) = (Vec::with_capacity(self.records.len()), self.before);
+        for record in self.records {
+            let link = record.link;
+            let opened = open(record, &before);
+            let is_wrong = opened.is_err();
+            items.push(opened);
+            if is_wrong {
+                return (items, None);
+            }
+            before = link;
+        }
+        items.extend(self.failed.map(Err));
+        (items, self.next)
+    }
 }
 
 /// The end of a log.
@@ -92,14 +144,14 @@ fn end(db: &Connection, log: &LogId) -> Result<Option<End>, Fault> {
     Ok(db.prepare_cached("SELECT key, head, link FROM logs WHERE id = ?1")?.query_row([&*log.0], read).optional()?)
 }
 
-fn batch<T>(db: &Connection, mut cursor: Cursor, open: Open<T>) -> Result<Batch<T>, Fault> {
+fn part(db: &Connection, mut cursor: Cursor) -> Result<Part, Fault> {
     let known = end(db, &cursor.log)?.filter(|end| cursor.key.is_none_or(|key| key == end.key));
     let end = known.ok_or_else(|| JournalError::missing(&cursor.log))?;
     cursor.key = Some(end.key);
     if cursor.at >= end.head {
-        return Ok(Batch { items: Vec::new(), next: None });
+        return Ok(Part { before: Digest::GENESIS, records: Vec::new(), failed: None, next: None });
     }
-    let mut link = match cursor.link {
+    let before = match cursor.link {
         Some(link) => link,
         None => place::link(db, end.key, cursor.at)?.ok_or_else(|| lacks(&cursor.log, cursor.at))?,
     };
@@ -108,30 +160,28 @@ fn batch<T>(db: &Connection, mut cursor: Cursor, open: Open<T>) -> Result<Batch<
     let mut select = db.prepare_cached(sql)?;
     let (from, upto) = (place::of(end.key, cursor.at), place::of(end.key, end.head));
     let mut rows = select.query(params![from, upto, cursor.limit])?;
-    let (mut items, mut bytes) = (Vec::new(), 0);
-    while let Some(row) = rows.next()?.filter(|_| bytes < BATCH_BYTES) {
+    let mut part = Part { before, records: Vec::new(), failed: None, next: None };
+    let (mut link, mut bytes) = (before, 0);
+    while let Some(row) = rows.next()?.filter(|_| bytes < PART_BYTES) {
         let record = record(db, row)?;
-        bytes += record.bytes.len() + record.attachments.iter().map(|part| part.bytes.len()).sum::<usize>();
-        let (seq, after) = (record.seq, record.link);
         let due = Seq(cursor.at.0 + 1);
-        let opened = if seq == due { open(record, &link) } else { Err(lacks(&cursor.log, due)) };
-        let is_last = opened.is_err();
-        items.push(opened);
-        if is_last {
-            return Ok(Batch { items, next: None });
+        if record.seq != due {
+            part.failed = Some(lacks(&cursor.log, due));
+            return Ok(part);
         }
-        (cursor.at, link) = (seq, after);
+        bytes += record.bytes.len() + record.attachments.iter().map(|part| part.bytes.len()).sum::<usize>();
+        (cursor.at, link) = (record.seq, record.link);
+        part.records.push(record);
     }
-    if items.is_empty() {
-        items.push(Err(lacks(&cursor.log, Seq(cursor.at.0 + 1))));
-        return Ok(Batch { items, next: None });
+    if part.records.is_empty() {
+        part.failed = Some(lacks(&cursor.log, Seq(cursor.at.0 + 1)));
+    } else if cursor.at < end.head {
+        cursor.limit = (cursor.limit * 4).min(PART.1);
+        part.next = Some(Cursor { link: Some(link), ..cursor });
+    } else if link != end.link {
+        part.failed = Some(corrupt(format!("log {:?} does not end with what was written last", cursor.log.0)));
     }
-    if cursor.at == end.head && link != end.link {
-        items.push(Err(corrupt(format!("log {:?} does not end with what was written last", cursor.log.0))));
-    }
-    cursor.limit = (cursor.limit * 4).min(BATCH.1);
-    let next = (cursor.at < end.head).then_some(Cursor { link: Some(link), ..cursor });
-    Ok(Batch { items, next })
+    Ok(part)
 }
 
 fn record(db: &Connection, row: &Row<'_>) -> Result<StoredRecord, Fault> {
@@ -159,8 +209,8 @@ pub(super) fn check_end(db: &Connection, log: &LogId) -> Result<(), Fault> {
     let Some(end) = end(db, log)?.filter(|end| end.head.0 > 0) else { return Ok(()) };
     let before = Seq(end.head.0 - 1);
     let cursor = Cursor { log: log.clone(), key: Some(end.key), at: before, link: None, limit: 1 };
-    let last = batch(db, cursor, |record, before| record.open(before))?;
-    last.items.into_iter().try_for_each(|item| item.map(drop)).map_err(Fault::from)
+    let (last, _) = part(db, cursor)?.open(|record, before| record.open(before));
+    last.into_iter().try_for_each(|item| item.map(drop)).map_err(Fault::from)
 }
 
 /// The fold that was kept last, if it is whole and stands for the first records of the log.
@@ -186,6 +236,10 @@ fn lacks(log: &LogId, seq: Seq) -> JournalError {
 
 fn corrupt(why: String) -> JournalError {
     JournalError::new(JournalErrorKind::Corrupt, why)
+}
+
+fn cannot_read(fault: Fault, log: &LogId) -> JournalError {
+    fault.journal(|| format!("cannot read log {:?}", log.0))
 }
 
 fn gone() -> JournalError {
