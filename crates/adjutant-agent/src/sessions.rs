@@ -34,7 +34,7 @@ use crate::{About, Journal, JournalError, JournalErrorKind, LogId, LogInfo, LogP
 pub const MAX_LABELS: usize = 64;
 /// How many bytes a label may have.
 pub const MAX_LABEL_BYTES: usize = 256;
-/// How many bytes a title may have.
+/// How many bytes a title may have, and the name of an agent.
 pub const MAX_TITLE_BYTES: usize = 4096;
 
 /// The sessions of a journal.
@@ -186,6 +186,13 @@ fn check_about(about: &About) -> Result<(), JournalError> {
     let titled = about.title.as_ref().map_or(0, |title| title.len());
     if titled > MAX_TITLE_BYTES {
         return Err(invalid(format!("the title has {titled} bytes; it may have {MAX_TITLE_BYTES}")));
+    }
+    let named = about.agent.as_ref().map_or(0, |agent| agent.len());
+    if named > MAX_TITLE_BYTES {
+        return Err(invalid(format!("the name of the agent has {named} bytes; it may have {MAX_TITLE_BYTES}")));
+    }
+    if let Some((parent, _)) = &about.parent {
+        parent.check()?;
     }
     if about.labels.len() > MAX_LABELS {
         return Err(invalid(format!("there are {} labels; there may be {MAX_LABELS}", about.labels.len())));

@@ -283,3 +283,19 @@ async fn names_never_leave_the_folder() {
     assert_eq!(names(&inside), ["locks", "logs", "trash"]);
     assert_eq!(names(&inside.join("logs")).len(), 8);
 }
+
+#[tokio::test]
+async fn one_log_that_cannot_be_read_keeps_no_other_from_being_listed() {
+    for (name, contents) in
+        [("meta.json", r#"{"v":9,"names":["a/b"],"created_ms":1,"about":{"labels":[]}}"#), ("owner.json", "{")]
+    {
+        let folder = folder();
+        small(&folder).await;
+        let (journal, log) = open(&folder);
+        drop(own(&journal, &"other".into()).await);
+        fs::write(file(&folder, name), contents).expect("it is written");
+        let page = journal.list(&LogQuery::new()).await.expect("the others are listed");
+        assert_eq!(page.logs.iter().map(|info| &*info.log.0).collect::<Vec<_>>(), ["other"], "{name}");
+        assert!(journal.info(&log).await.is_err(), "the damage is told to who asks for it: {name}");
+    }
+}

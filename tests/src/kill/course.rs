@@ -1,4 +1,6 @@
-//! What the model of the kill test says: the same at the same place of the conversation, whoever asks.
+//! What the model of the kill test says: the same calls at the same place of the conversation, in words it never repeats.
+
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use adjutant::{
     Model,
@@ -17,11 +19,13 @@ const WORDS: usize = 40;
 #[derive(Debug)]
 pub struct Course {
     info: ModelInfo,
+    /// How often it was asked. What was acknowledged of one reply is in no other one, so it can be missed.
+    asked: AtomicU64,
 }
 
 impl Default for Course {
     fn default() -> Self {
-        Self { info: ModelInfo::new("loopback/course") }
+        Self { info: ModelInfo::new("loopback/course"), asked: AtomicU64::new(0) }
     }
 }
 
@@ -33,16 +37,16 @@ impl Model for Course {
     fn stream(&self, request: Request) -> ChunkStream {
         let is_step = |entry: &Entry| matches!(entry, Entry::Turn(turn) if !turn.results().is_empty());
         let done = request.entries.iter().filter(|stored| is_step(&stored.entry)).count();
-        ScriptedModel::new([said(done)]).stream(request)
+        ScriptedModel::new([said(done, self.asked.fetch_add(1, Ordering::Relaxed))]).stream(request)
     }
 }
 
-fn said(done: usize) -> Script {
+fn said(done: usize, asked: u64) -> Script {
     if done >= TURNS {
         return Script::new().text(ANSWER);
     }
     let step = done + 1;
-    let words: String = (0..WORDS).map(|word| format!("word{step}x{word} ")).collect();
+    let words: String = (0..WORDS).map(|word| format!("word{step}x{word}of{asked} ")).collect();
     let args = json!({"step": step});
     Script::new()
         .text(words)

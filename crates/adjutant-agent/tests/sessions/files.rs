@@ -4,7 +4,7 @@ use std::sync::{Arc, atomic::AtomicUsize};
 
 use adjutant_agent::{About, JournalErrorKind, LogId, MemoryJournal, Record, Sessions, Stamped};
 use adjutant_llm::{Entry, UserMessage};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::stage::{Full, all, id, kind, log, message, sessions, stamped, stored, write};
 
@@ -239,4 +239,17 @@ fn futures_may_move_between_threads_when_they_are_made() {
     is_send(&sessions.tree(&id));
     is_send(&sessions.verify(&id));
     is_send(&sessions.show_page(&id, adjutant_agent::Seq(0), 1));
+}
+
+#[tokio::test]
+async fn file_is_refused_when_it_says_too_much_of_a_session() {
+    let journal = MemoryJournal::new();
+    let huge = "x".repeat(10_000);
+    for about in [json!({"agent": huge, "labels": []}), json!({"parent": [huge, 1], "labels": []})] {
+        let header = json!({"format": "adjutant-session", "version": 1, "id": "a", "created_ms": 0, "about": about});
+        let file = format!("{header}\n");
+        let refused = sessions(&journal).import(file.as_bytes()).await.expect_err("it is too long");
+        assert_eq!(refused.kind(), JournalErrorKind::Invalid, "{refused}");
+    }
+    assert_eq!(journal.list(&LogQuery::new()).await.expect("memory lists").logs, []);
 }

@@ -2,7 +2,7 @@
 //!
 //! Shape: a JSON object in one line, then the bytes of the fold.
 
-use std::sync::Arc;
+use std::{fs::File, sync::Arc};
 
 use adjutant_agent::{Digest, Folded, JournalError, Seq};
 use bytes::Bytes;
@@ -25,7 +25,9 @@ struct Header {
     digest: Digest,
 }
 
-/// Keeps a fold of the records up to this end in place of the one before.
+/// Keeps a fold of the records up to this end in place of the one before; they are on the disk before it is.
+///
+/// A crash of the machine that took them would leave a fold that others could grow into.
 pub(super) fn keep(log: &LogPlace, End { link, length, .. }: &End, folded: &Folded) -> Result<(), JournalError> {
     let path = log.file("fold");
     let Folded { seq, format, bytes } = folded;
@@ -34,6 +36,8 @@ pub(super) fn keep(log: &LogPlace, End { link, length, .. }: &End, folded: &Fold
     let mut text = serde_json::to_vec(&header).map_err(|error| failed("write", &path, error.into()))?;
     text.push(b'\n');
     text.extend_from_slice(bytes);
+    let records = log.records();
+    File::open(&records).and_then(|file| file.sync_data()).map_err(|error| failed("flush", &records, error))?;
     replace(&path, &text)
 }
 

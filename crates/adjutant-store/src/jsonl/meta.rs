@@ -100,6 +100,7 @@ pub(super) fn describe(place: &Place, log: &LogId, about: About) -> Result<(), J
     meta.write(&log)
 }
 
+/// A page of logs. One that is damaged, or of a newer program, is told to the operator.
 pub(super) fn list(place: &Place, query: &LogQuery) -> Result<LogPage, JournalError> {
     let mut infos = Vec::new();
     for log in logs(place)? {
@@ -107,6 +108,10 @@ pub(super) fn list(place: &Place, query: &LogQuery) -> Result<LogPage, JournalEr
             Ok(info) => infos.push(info),
             // It went away meanwhile.
             Err(_) if !log.exists()? => {}
+            // Like one whose name cannot be read: the others are listed all the same.
+            Err(error) if matches!(error.kind(), JournalErrorKind::Corrupt | JournalErrorKind::Version) => {
+                tracing::warn!(path = %log.folder.display(), %error, "a log is not listed: it cannot be read");
+            }
             Err(error) => return Err(error),
         }
     }

@@ -89,7 +89,13 @@ impl Journal for PostgresJournal {
         log.check()?;
         self.database.leases.left(log).await;
         let failed = |fault: Fault| fault.journal(format_args!("own log {:?}", log.0));
-        let Some(owned) = self.take(log, owner).await.map_err(failed)? else {
+        let (journal, id, claim) = (self.clone(), log.clone(), owner.clone());
+        // On a task of its own: if nobody waits any more, the log that it takes is given up at once, not with its lease.
+        let taken = tokio::spawn(async move { journal.take(&id, &claim).await }).await.map_err(|error| {
+            let message = format!("cannot own log {:?}: the task that takes it ended early", log.0);
+            JournalError::new(JournalErrorKind::Io, message).with_source(error)
+        })?;
+        let Some(owned) = taken.map_err(failed)? else {
             let row = self.database.row(LEFT, &[&log.0.as_bytes()]).await.map_err(failed)?;
             return Err(JournalError::owned(log, row.and_then(|row| keeping::left(&row, 0))));
         };

@@ -198,3 +198,33 @@ async fn two_hundred_sessions_at_once_share_few_connections() {
         assert_eq!(read(&journal, &format!("{number}"), 0).await.expect("all"), records(0, 20));
     }
 }
+
+#[tokio::test]
+async fn log_is_free_at_once_when_nobody_waits_for_its_ownership_any_more() {
+    let place = place!("log_is_free_at_once_when_nobody_waits_for_its_ownership_any_more");
+    let database = place.connect().lease(Duration::from_secs(600)).await.expect("the database opens");
+    let journal = database.journal();
+    for polls in 1..8 {
+        let id = LogId::from(format!("log {polls}"));
+        let claim = Owner::new();
+        {
+            let mut owned = journal.own(&id, &claim);
+            for _ in 0..polls {
+                if future::poll_immediate(&mut owned).await.is_some() {
+                    break;
+                }
+                tokio::task::yield_now().await;
+            }
+        }
+        let again = async {
+            loop {
+                match journal.own(&id, &Owner::new()).await {
+                    Ok(_) => return,
+                    Err(error) => assert_eq!(error.kind(), JournalErrorKind::Owned),
+                }
+                tokio::task::yield_now().await;
+            }
+        };
+        time::timeout(Duration::from_secs(20), again).await.expect("long before the lease ends");
+    }
+}
