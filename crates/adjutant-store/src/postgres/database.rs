@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use adjutant_agent::{JournalError, JournalErrorKind};
 use adjutant_llm::World;
-use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
+use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod, Runtime};
 use tokio_postgres::{Config, NoTls, Row, config::SslMode, types::ToSql};
 
 use super::{fault::Fault, journal::Leases, wake::Wakes};
@@ -77,6 +77,16 @@ impl Database {
         let client = self.client().await?;
         let statement = client.prepare_cached(sql).await?;
         Ok(client.execute(&statement, values).await?)
+    }
+
+    /// The rows that a statement gives, fetched on a task of its own, by what `work` does with this database.
+    ///
+    /// For streams: one that nobody looks at must not keep a connection from those who work.
+    pub(super) async fn apart<F>(self: &Arc<Self>, work: impl FnOnce(Arc<Self>) -> F) -> Result<Vec<Row>, Fault>
+    where
+        F: Future<Output = Result<Vec<Row>, Fault>> + Send + 'static,
+    {
+        tokio::spawn(work(Arc::clone(self))).await.unwrap_or(Err(Fault::Pool(PoolError::Closed)))
     }
 
     /// What those who wait listen to.

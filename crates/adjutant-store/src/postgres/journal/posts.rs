@@ -103,8 +103,11 @@ impl Inbox {
             waiter => waiter.insert(Waiter::new(Arc::clone(&self.database), wake::posts(&self.log.0))),
         };
         waiter.looks();
-        let name = self.log.0.as_bytes();
-        let rows = self.database.rows(POSTS, &[&name, &signed(self.after.0), &PAGE]).await?;
+        let (log, after) = (self.log.clone(), signed(self.after.0));
+        let look = async move |database: Arc<Database>| {
+            database.rows(POSTS, &[&log.0.as_bytes() as _, &after as _, &PAGE as _]).await
+        };
+        let rows = self.database.apart(look).await?;
         if rows.len() as i64 == PAGE {
             // There may be more of them.
             self.waiter = None;

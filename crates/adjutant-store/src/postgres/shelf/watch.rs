@@ -87,18 +87,23 @@ impl Watch {
             waiter => waiter.insert(Waiter::new(Arc::clone(&self.database), wake::changes(&self.shelf))),
         };
         waiter.looks();
-        let (prefix, end) = (self.prefix.as_bytes(), behind(self.prefix.as_bytes()));
-        let (version, key) = (signed(self.version.0), self.key.as_ref().map(|key| key.as_bytes()));
-        let values = [
-            &self.shelf.as_bytes() as _,
-            &prefix as _,
-            &end as _,
-            &version as _,
-            &key as _,
-            &PAGE as _,
-            &PAGE_BYTES as _,
-        ];
-        let rows = self.database.rows(CHANGES, &values).await?;
+        let (shelf, prefix, key) = (Arc::clone(&self.shelf), self.prefix.clone(), self.key.clone());
+        let version = signed(self.version.0);
+        let look = async move |database: Arc<Database>| {
+            let (prefix, end) = (prefix.as_bytes(), behind(prefix.as_bytes()));
+            let key = key.as_ref().map(|key| key.as_bytes());
+            let values = [
+                &shelf.as_bytes() as _,
+                &prefix as _,
+                &end as _,
+                &version as _,
+                &key as _,
+                &PAGE as _,
+                &PAGE_BYTES as _,
+            ];
+            database.rows(CHANGES, &values).await
+        };
+        let rows = self.database.apart(look).await?;
         if !rows.is_empty() {
             // There may be more of them.
             self.waiter = None;
