@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, atomic::AtomicUsize};
 
-use adjutant_agent::{About, JournalErrorKind, LogId, MemoryJournal, Record, Sessions, Stamped};
+use adjutant_agent::{About, Journal, JournalErrorKind, LogId, LogQuery, MemoryJournal, Record, Sessions, Stamped};
 use adjutant_llm::{Entry, UserMessage};
 use serde_json::{Value, json};
 

@@ -18,7 +18,7 @@ pub(crate) fn folder() -> TempDir {
 /// Whether there is such a place; what a container gives may hold 64 MiB.
 fn is_roomy() -> bool {
     let mounts = fs::read_to_string("/proc/mounts").unwrap_or_default();
-    let options = mounts.lines().filter_map(|line| {
+    let mut options = mounts.lines().filter_map(|line| {
         let mut words = line.split(' ').skip(1);
         words.next().filter(|place| *place == MEMORY).and(words.nth(1))
     });
@@ -27,5 +27,5 @@ fn is_roomy() -> bool {
         // By itself, it is half of the machine's memory.
         size.is_none_or(|size: u64| size >= ROOM)
     };
-    options.last().is_some_and(size)
+    options.next_back().is_some_and(size)
 }
