@@ -39,7 +39,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut records = journal.read(&log, Seq(0));
     while let Some(stamped) = records.next().await {
         let stamped = stamped?;
-        println!("{} {}", stamped.seq, serde_json::to_value(&stamped.record)?["record"]);
+        let record = serde_json::to_value(&stamped.record)?;
+        let name = record.as_object().and_then(|named| named.keys().next());
+        println!("{} {}", stamped.seq, name.ok_or("a record has a name")?);
         again.apply(&stamped)?;
     }
     assert_eq!(again, run);

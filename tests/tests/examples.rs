@@ -33,20 +33,21 @@ fn scripted_passes_its_own_assertions_when_it_runs() {
 #[test]
 fn bare_driver_leaves_a_log_when_it_runs() {
     let expect = "5 entries, outcome \"finished\"\n\
-                  1 \"seeded\"\n\
-                  2 \"began\"\n\
-                  3 \"opened\"\n\
-                  4 \"prepared\"\n\
-                  5 \"replied\"\n\
-                  6 \"admitted\"\n\
-                  7 \"launched\"\n\
-                  8 \"returned\"\n\
-                  9 \"settled\"\n\
-                  10 \"opened\"\n\
-                  11 \"prepared\"\n\
-                  12 \"replied\"\n\
-                  13 \"settled\"\n\
-                  14 \"ended\"\n";
+                  1 seeded\n\
+                  2 began\n\
+                  3 opened\n\
+                  4 configured\n\
+                  5 prepared\n\
+                  6 replied\n\
+                  7 admitted\n\
+                  8 launched\n\
+                  9 returned\n\
+                  10 settled\n\
+                  11 opened\n\
+                  12 prepared\n\
+                  13 replied\n\
+                  14 settled\n\
+                  15 ended\n";
     check(env!("CARGO_BIN_EXE_example-bare-driver"), None, expect);
 }
 

@@ -165,17 +165,18 @@ impl Transcript {
 
     /// The transcript of these entries, under the ids that they have; the next one gets `next`.
     ///
-    /// `None` if the ids do not grow, or do not end before `next`.
-    pub fn restored(entries: impl IntoIterator<Item = Arc<Stored>>, next: EntryId) -> Option<Self> {
+    /// # Errors
+    /// The first id that does not grow, or does not stand before `next`.
+    pub fn restored(entries: impl IntoIterator<Item = Arc<Stored>>, next: EntryId) -> Result<Self, EntryId> {
         let mut transcript = Self::new();
         for stored in entries {
             if stored.id.0 < transcript.next || stored.id >= next {
-                return None;
+                return Err(stored.id);
             }
             transcript.push_stored(stored);
         }
         transcript.next = next.0;
-        Some(transcript)
+        Ok(transcript)
     }
 
     /// How many entries there are.
@@ -298,6 +299,6 @@ impl<'de> Deserialize<'de> for Transcript {
             )));
         }
         Transcript::restored(raw.entries, EntryId(raw.next))
-            .ok_or_else(|| de::Error::custom("an entry of a transcript is out of order"))
+            .map_err(|id| de::Error::custom(format_args!("entry {} of a transcript is out of order", id.0)))
     }
 }

@@ -67,8 +67,8 @@ async fn open(agent: &Agent) -> Result<(), Failure> {
 
 /// The answer, if the session has ended.
 fn ended(agent: &Agent) -> Option<String> {
-    let snapshot = agent.snapshot();
-    let last = snapshot.entries.last()?;
+    let transcript = agent.transcript();
+    let last = transcript.last()?;
     match &last.entry {
         adjutant::llm::Entry::Turn(turn) if turn.reply().text() == super::ANSWER => Some(turn.reply().text()),
         _ => None,

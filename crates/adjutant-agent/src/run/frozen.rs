@@ -79,7 +79,7 @@ impl Frozen {
     /// The run with the entries of its history; `None` if they are not those that it was parted from.
     pub(crate) fn with(self, entries: impl IntoIterator<Item = Arc<Stored>>) -> Option<Run> {
         let Self { mut run, next, view, view_next, calls } = self;
-        run.history = Transcript::restored(entries, next)?;
+        run.history = Transcript::restored(entries, next).ok()?;
         let mut shown = Vec::with_capacity(view.len());
         for part in view {
             match part {
@@ -90,7 +90,7 @@ impl Frozen {
                 Shown::Other(stored) => shown.push(stored),
             }
         }
-        run.view = View::of(Transcript::restored(shown, view_next)?);
+        run.view = View::of(Transcript::restored(shown, view_next).ok()?);
         let kept = run.results();
         let report = |Reported(call, name, duration, result)| {
             let result = result.or_else(|| kept.get(&call).copied().cloned())?;

@@ -70,8 +70,16 @@ fn prepare(db: &Connection) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Refuses what another program, or a newer one of ours, has made; its version.
+/// Refuses what another program, or a newer one of ours, has made; its version. All of it is looked at in one moment.
 fn check(db: &Connection) -> Result<usize, Fault> {
+    let moment = db.unchecked_transaction()?;
+    let version = look(&moment)?;
+    moment.finish()?;
+    Ok(version)
+}
+
+/// The same, within a transaction.
+fn look(db: &Connection) -> Result<usize, Fault> {
     let pragma = |name| db.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     let (application, version) = (pragma("application_id")?, pragma("user_version")?);
     let tables: i64 = db.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
@@ -110,7 +118,7 @@ fn migrate(db: &mut Connection) -> Result<(), Fault> {
     }
     let transaction = db.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
     // Another program may have been faster.
-    let version = check(&transaction)?;
+    let version = look(&transaction)?;
     for step in STEPS.iter().skip(version) {
         transaction.execute_batch(step)?;
     }
