@@ -42,6 +42,8 @@ pub(in crate::postgres) struct Leases {
 #[derive(Default)]
 struct Held {
     epochs: HashMap<i64, Epoch>,
+    /// The same by name: a log may be owned anew while an older ownership of it is still given up.
+    names: BTreeMap<LogId, Epoch>,
     is_renewing: bool,
 }
 
@@ -64,9 +66,10 @@ impl Leases {
         let _ = time::timeout(LEAVE, left).await;
     }
 
-    /// The logs that this program is about to give up.
+    /// The logs that this program is about to give up, and has not owned anew.
     pub(super) fn leaving(&self) -> BTreeSet<LogId> {
-        self.leaving.borrow().keys().cloned().collect()
+        let held = self.lock();
+        self.leaving.borrow().keys().filter(|log| !held.names.contains_key(*log)).cloned().collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, Held> {
@@ -79,6 +82,7 @@ impl Lease {
     pub(super) fn new(database: &Arc<Database>, log: &LogId, row: i64, epoch: Epoch) -> Self {
         let mut held = database.leases.lock();
         held.epochs.insert(row, epoch);
+        held.names.insert(log.clone(), epoch);
         if !held.is_renewing {
             held.is_renewing = true;
             tokio::spawn(renew(Arc::downgrade(database), Stopped(Arc::downgrade(database)), database.lease / 3));
@@ -94,6 +98,9 @@ impl Drop for Lease {
         let mut held = leases.lock();
         if held.epochs.get(&self.row) == Some(&self.epoch) {
             held.epochs.remove(&self.row);
+        }
+        if held.names.get(&self.log) == Some(&self.epoch) {
+            held.names.remove(&self.log);
         }
         drop(held);
         leases.leaving.send_modify(|leaving| *leaving.entry(self.log.clone()).or_default() += 1);
