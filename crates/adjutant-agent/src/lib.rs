@@ -35,6 +35,7 @@ mod hooks;
 mod inbox;
 pub mod instructions;
 mod journal;
+pub mod json;
 mod listener;
 mod mailbox;
 pub mod memory;

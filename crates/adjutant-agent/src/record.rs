@@ -20,7 +20,6 @@ pub use heard::HeardPart;
 pub(crate) use heard::plain;
 pub use parts::{Change, Lane, Memo, Report, Revised};
 pub use stamped::Stamped;
-pub(crate) use stamped::depth;
 
 use crate::{ActId, Answered, CancelBy, Failure, Limit, Limits, Outcome, Pause, PauseId, PostNo, RunNo, TurnNo};
 

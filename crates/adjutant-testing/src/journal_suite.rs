@@ -37,14 +37,14 @@ mod stage;
 mod taking;
 mod tending;
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
 use adjutant_agent::{Journal, Log};
 use async_trait::async_trait;
 
 use self::stage::Stage;
 use crate::suite::checks;
-pub use crate::suite::{Check, Played, Report, Row};
+pub use crate::suite::{Check, FnLab, Played, Report, Row};
 
 /// Where a journal is tried out: storage of its own, that nobody else uses.
 #[diagnostic::on_unimplemented(
@@ -72,39 +72,18 @@ pub trait Lab: Send + Sync {
 }
 
 /// A laboratory made of a function that opens the journal.
-pub fn lab_fn<J: Journal + 'static>(open: impl Fn() -> J + Send + Sync + 'static) -> FnLab {
-    FnLab { open: Box::new(move || Arc::new(open())), without: Vec::new() }
-}
-
-/// What [`lab_fn`] makes.
-pub struct FnLab {
-    open: Box<dyn Fn() -> Arc<dyn Journal> + Send + Sync>,
-    without: Vec<(&'static str, &'static str)>,
-}
-
-impl FnLab {
-    /// Skips a check that the journal does not claim to pass.
-    #[must_use]
-    pub fn without(mut self, check: &'static str, why: &'static str) -> Self {
-        self.without.push((check, why));
-        self
-    }
-}
-
-impl fmt::Debug for FnLab {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FnLab").field("without", &self.without).finish_non_exhaustive()
-    }
+pub fn lab_fn<J: Journal + 'static>(open: impl Fn() -> J + Send + Sync + 'static) -> FnLab<dyn Journal> {
+    FnLab::new(move || -> Arc<dyn Journal> { Arc::new(open()) })
 }
 
 #[async_trait]
-impl Lab for FnLab {
+impl Lab for FnLab<dyn Journal> {
     async fn open(&self) -> Arc<dyn Journal> {
-        (self.open)()
+        self.handle()
     }
 
     fn skips(&self, check: &str) -> Option<String> {
-        self.without.iter().find(|(name, _)| *name == check).map(|(_, why)| (*why).to_owned())
+        self.why(check)
     }
 }
 
@@ -144,6 +123,7 @@ checks! {
     large::attachments_swept: "a large text is removed with the last log that has it, and not before",
     posting::posts_in_order: "posts are numbered and told in order, over two handles",
     posting::posts_of_all_kinds: "posts of every kind survive",
+    posting::deep_post_hides_no_other: "a post that is nested too deep is refused or told, and hides no other",
     posting::heeded_posts_forgotten: "posts that were heeded are told no more, and their numbers are not given again",
     posting::heeded_in_a_copy: "the next post to a copy of a log has a number above those that were heeded in the log",
     posting::posts_told_at_once: "what any handle has posted is told without waiting, and so is that there is nothing",

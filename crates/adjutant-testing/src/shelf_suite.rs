@@ -21,14 +21,14 @@ mod searching;
 mod stage;
 mod watching;
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
 use adjutant_agent::Shelf;
 use async_trait::async_trait;
 
 use self::stage::Stage;
 use crate::suite::checks;
-pub use crate::suite::{Check, Played, Report, Row};
+pub use crate::suite::{Check, FnLab, Played, Report, Row};
 
 /// Where a shelf is tried out: storage of its own, that nobody else uses.
 #[diagnostic::on_unimplemented(
@@ -48,39 +48,18 @@ pub trait Lab: Send + Sync {
 }
 
 /// A laboratory made of a function that opens the shelf.
-pub fn lab_fn<S: Shelf + 'static>(open: impl Fn() -> S + Send + Sync + 'static) -> FnLab {
-    FnLab { open: Box::new(move || Arc::new(open())), without: Vec::new() }
-}
-
-/// What [`lab_fn`] makes.
-pub struct FnLab {
-    open: Box<dyn Fn() -> Arc<dyn Shelf> + Send + Sync>,
-    without: Vec<(&'static str, &'static str)>,
-}
-
-impl FnLab {
-    /// Skips a check that the shelf does not claim to pass.
-    #[must_use]
-    pub fn without(mut self, check: &'static str, why: &'static str) -> Self {
-        self.without.push((check, why));
-        self
-    }
-}
-
-impl fmt::Debug for FnLab {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FnLab").field("without", &self.without).finish_non_exhaustive()
-    }
+pub fn lab_fn<S: Shelf + 'static>(open: impl Fn() -> S + Send + Sync + 'static) -> FnLab<dyn Shelf> {
+    FnLab::new(move || -> Arc<dyn Shelf> { Arc::new(open()) })
 }
 
 #[async_trait]
-impl Lab for FnLab {
+impl Lab for FnLab<dyn Shelf> {
     async fn open(&self) -> Arc<dyn Shelf> {
-        (self.open)()
+        self.handle()
     }
 
     fn skips(&self, check: &str) -> Option<String> {
-        self.without.iter().find(|(name, _)| *name == check).map(|(_, why)| (*why).to_owned())
+        self.why(check)
     }
 }
 

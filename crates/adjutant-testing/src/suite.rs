@@ -7,6 +7,7 @@ use std::{
     io::Write,
     panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
+    sync::Arc,
     task::Poll,
     time::Duration,
 };
@@ -21,6 +22,41 @@ pub struct Check<L: ?Sized> {
     /// The promise.
     pub what: &'static str,
     pub(crate) play: fn(&L) -> Playing<'_>,
+}
+
+/// A laboratory made of a function that opens a storage, as `lab_fn` of each suite makes it.
+pub struct FnLab<T: ?Sized> {
+    open: Box<dyn Fn() -> Arc<T> + Send + Sync>,
+    without: Vec<(&'static str, &'static str)>,
+}
+
+impl<T: ?Sized> FnLab<T> {
+    pub(crate) fn new(open: impl Fn() -> Arc<T> + Send + Sync + 'static) -> Self {
+        Self { open: Box::new(open), without: Vec::new() }
+    }
+
+    /// Skips a check that the storage does not claim to pass.
+    #[must_use]
+    pub fn without(mut self, check: &'static str, why: &'static str) -> Self {
+        self.without.push((check, why));
+        self
+    }
+
+    /// A new handle on the storage.
+    pub(crate) fn handle(&self) -> Arc<T> {
+        (self.open)()
+    }
+
+    /// Why a check is skipped, if it is.
+    pub(crate) fn why(&self, check: &str) -> Option<String> {
+        self.without.iter().find(|(name, _)| *name == check).map(|(_, why)| (*why).to_owned())
+    }
+}
+
+impl<T: ?Sized> fmt::Debug for FnLab<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FnLab").field("without", &self.without).finish_non_exhaustive()
+    }
 }
 
 /// What came of a list of checks. `Display` shows a line for each that was not kept.

@@ -13,7 +13,7 @@ use adjutant::{
 use futures_util::StreamExt;
 use serde_json::Value;
 
-use super::{ANSWER, TURNS};
+use super::{ANSWER, TURNS, course::calls};
 
 /// Everything that was said in each attempt at a reply, as far as the log knows.
 type Heard = BTreeMap<(u64, u64), Vec<String>>;
@@ -53,7 +53,7 @@ async fn fold(journal: &Arc<dyn Journal>, session: &str) -> Result<(Run, Heard),
     Ok((run, heard))
 }
 
-/// The conversation is whole: a prompt, thirty turns with four results each, the answer.
+/// The conversation is whole: a prompt, thirty turns with a result for each call, the answer.
 fn transcript(run: &Run) -> Result<usize, String> {
     let entries: Vec<_> = run.history().iter().map(|stored| stored.entry.clone()).collect();
     let turns: Vec<_> =
@@ -64,7 +64,7 @@ fn transcript(run: &Run) -> Result<usize, String> {
     let mut unknown = 0;
     for (at, turn) in turns.iter().enumerate() {
         let names: Vec<&str> = turn.reply().calls().map(|call| call.name.as_str()).collect();
-        let expected: &[&str] = if at < TURNS { &["look", "set", "pay", "travel"] } else { &[] };
+        let expected = calls(at + 1);
         if names != expected || turn.results().len() != expected.len() {
             return Err(format!("turn {at} has the calls {names:?} and {} results", turn.results().len()));
         }

@@ -10,15 +10,14 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use self::attach::Attached;
-pub(crate) use self::attach::depth;
 use super::Record;
-use crate::{Attachment, JournalError, JournalErrorKind, Seq};
+use crate::{
+    Attachment, JournalError, JournalErrorKind, Seq,
+    json::{self, MAX_DEPTH},
+};
 
 /// The format that records are stored in.
 const VERSION: u32 = 2;
-
-/// How deep the JSON of a record may be: what is deeper could not be read again.
-const MAX_DEPTH: usize = 120;
 
 /// A record with its place.
 ///
@@ -114,7 +113,7 @@ impl Stamped {
     fn encode(&self) -> Result<Encoded, JournalError> {
         let envelope = self.envelope(&self.record, Vec::new());
         let bytes = serde_json::to_vec(&envelope).map_err(|error| self.invalid(error))?;
-        if attach::depth(&bytes) > MAX_DEPTH {
+        if json::depth(&bytes) > MAX_DEPTH {
             let message = format!("record {} is nested deeper than {MAX_DEPTH} levels", self.seq);
             return Err(JournalError::new(JournalErrorKind::Invalid, message));
         }

@@ -11,7 +11,7 @@ use tokio::{runtime::Handle, task::spawn_blocking};
 
 use super::fold::Fold;
 use crate::{
-    Digest, Events, Folded, Run,
+    Digest, Events, Folded, Run, json,
     run::Frozen,
     scope::{Threads, Told},
 };
@@ -23,8 +23,6 @@ pub(super) const FORMAT: &str = concat!("adjutant-agent ", env!("CARGO_PKG_VERSI
 const MAX_BYTES: usize = 64 * 1024 * 1024;
 /// About how many bytes of entries stand in one part.
 const PART: usize = 1024 * 1024;
-/// How deep the JSON of what is no entry may be: what is deeper could not be read again.
-const MAX_DEPTH: usize = 120;
 
 /// What is no entry of the history.
 #[derive(Serialize, Deserialize)]
@@ -70,7 +68,7 @@ pub(super) async fn write(
         let parts_of = lengths.into_iter().map(part).collect();
         let head = Head { thread, run: run.frozen(), events, threads, parts: parts_of };
         let head = serde_json::to_vec(&head).map_err(|_| "it is no JSON")?;
-        if crate::record::depth(&head) > MAX_DEPTH {
+        if json::depth(&head) > json::MAX_DEPTH {
             return Err("it is nested too deep");
         }
         if head.len() + parts.len() > MAX_BYTES {

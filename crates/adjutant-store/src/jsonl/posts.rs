@@ -9,7 +9,10 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use adjutant_agent::{JournalError, JournalErrorKind, LogId, Post, PostNo, PostStream, Posted};
+use adjutant_agent::{
+    JournalError, JournalErrorKind, LogId, Post, PostNo, PostStream, Posted,
+    json::{MAX_DEPTH, depth},
+};
 use futures_util::stream;
 use serde::{Deserialize, Serialize};
 
@@ -113,6 +116,10 @@ fn line(value: &impl Serialize) -> Result<Vec<u8>, JournalError> {
     let mut line = serde_json::to_vec(value).map_err(|error| {
         JournalError::new(JournalErrorKind::Invalid, "a post cannot be written as JSON").with_source(error)
     })?;
+    if depth(&line) > MAX_DEPTH {
+        let message = format!("a post is nested deeper than {MAX_DEPTH} levels");
+        return Err(JournalError::new(JournalErrorKind::Invalid, message));
+    }
     line.push(b'\n');
     Ok(line)
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use adjutant_agent::{Journal, JournalErrorKind, Lane, LogId, Owner, PauseId, Post, PostNo, PostStream, Posted};
 use adjutant_tool::Answer;
 use futures_util::StreamExt;
+use serde_json::Value;
 
 use super::stage::{Stage, delete, entry, own, refused, when_free};
 use crate::suite::{Verdict, equal, holds, joined, ok, soon};
@@ -67,6 +68,25 @@ pub(super) async fn posts_of_all_kinds(stage: &Stage<'_>) -> Verdict {
         equal("the next post", &next(&mut told).await?.post, post)?;
     }
     Ok(())
+}
+
+pub(super) async fn deep_post_hides_no_other(stage: &Stage<'_>) -> Verdict {
+    let (journal, log) = made(stage, "log").await?;
+    let first = post(&*journal, &log, "first").await?;
+    let value = (0..1_000).fold(Value::Null, |inner, _| Value::Array(vec![inner]));
+    let deep = Post::Answer { pause: PauseId("main/1".into()), answer: Answer::Give { value } };
+    let is_refused = match journal.post(&log, deep).await {
+        Ok(_) => false,
+        Err(error) if error.kind() == JournalErrorKind::Invalid => true,
+        Err(error) => return Err(format!("posting failed: {error}")),
+    };
+    let last = post(&*journal, &log, "last").await?;
+    let mut told = posts(&*stage.open().await, &log, PostNo(0))?;
+    equal("the post before", &next(&mut told).await?, &first)?;
+    if !is_refused {
+        next(&mut told).await?;
+    }
+    equal("the post behind", &next(&mut told).await?, &last)
 }
 
 pub(super) async fn heeded_posts_forgotten(stage: &Stage<'_>) -> Verdict {

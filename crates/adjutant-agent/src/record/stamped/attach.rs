@@ -78,22 +78,3 @@ pub(super) fn read(bytes: &[u8], attachments: &[Attachment]) -> Result<Envelope<
     let record = serde_json::from_value(envelope.record).map_err(unread)?;
     Ok(Envelope { v, seq, at_ms, thread, record, attached })
 }
-
-/// How deep a JSON text is nested.
-pub(crate) fn depth(json: &[u8]) -> usize {
-    let (mut depth, mut deepest, mut quoted, mut escaped) = (0_usize, 0, false, false);
-    for byte in json {
-        match (quoted, byte) {
-            (true, _) if escaped => escaped = false,
-            (true, b'\\') => escaped = true,
-            (_, b'"') => quoted = !quoted,
-            (false, b'{' | b'[') => {
-                depth += 1;
-                deepest = deepest.max(depth);
-            }
-            (false, b'}' | b']') => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-    }
-    deepest
-}
