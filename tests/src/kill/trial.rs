@@ -13,6 +13,8 @@ use super::{ANSWER, Course, Place, Rng, inspect::inspect};
 
 /// How long the process lives at most before it is killed; a whole run takes longer than that.
 const LIFE_MS: u64 = 260;
+/// The same with a server, where it first has to connect and to wait for the lease of the process before it.
+const LIFE_WITH_SERVER_MS: u64 = 450;
 /// How often a process is killed at most: after that it is left alone, and must come to its end.
 const MAX_KILLS: u32 = 60;
 
@@ -49,9 +51,10 @@ impl Trial {
         let server =
             Loopback::setup(Course::default()).delay(Duration::from_millis(1)).forget_requests().start_blocking();
         let server = server.map_err(|error| format!("the provider does not start: {error}"))?;
+        let most = if matches!(self.place, Place::Postgres(_)) { LIFE_WITH_SERVER_MS } else { LIFE_MS };
         let mut kills = 0;
         loop {
-            let life = if kills < MAX_KILLS { Some(Duration::from_millis(1 + rng.below(LIFE_MS))) } else { None };
+            let life = if kills < MAX_KILLS { Some(Duration::from_millis(1 + rng.below(most))) } else { None };
             if self.live(&server.anthropic_base_url(), life)? {
                 break;
             }
