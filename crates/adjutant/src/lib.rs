@@ -36,12 +36,16 @@ pub use adjutant_agent::{
 pub use adjutant_llm as llm;
 pub use adjutant_llm::Model;
 pub use adjutant_macros::tool_facade as tool;
+#[cfg(feature = "orchestration")]
+pub use adjutant_orchestration as orchestration;
 #[cfg(feature = "otel")]
 pub use adjutant_otel as otel;
 #[cfg(feature = "providers")]
 pub use adjutant_providers as providers;
 #[cfg(feature = "providers")]
 pub use adjutant_providers::model;
+#[cfg(feature = "skills")]
+pub use adjutant_skills as skills;
 #[cfg(any(feature = "jsonl", feature = "postgres", feature = "sqlite"))]
 pub use adjutant_store as store;
 pub use adjutant_tool as tools;

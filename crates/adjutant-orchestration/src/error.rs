@@ -1,0 +1,118 @@
+//! The one error of this crate. What a tool fails with is a `ToolError`, made of this one.
+
+use std::{error, fmt, sync::Arc, time::Duration};
+
+use adjutant_agent::shelf::{ShelfError, ShelfErrorKind};
+use adjutant_tool::{ToolError, ToolErrorKind};
+
+/// Why something of agents with other agents could not be done.
+#[derive(Debug, Clone)]
+pub struct Error {
+    kind: ErrorKind,
+    message: Arc<str>,
+    retry: bool,
+    retry_after: Option<Duration>,
+    source: Option<Arc<dyn error::Error + Send + Sync>>,
+}
+
+/// What a caller can do about an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// What was asked for cannot be: a name, a text or a plan is not as it must be.
+    Invalid,
+    /// There is no such thing.
+    Missing,
+    /// There is one of that name already.
+    Exists,
+    /// What is there is in a state that does not allow it: look again, and decide anew.
+    Conflict,
+    /// Someone else has it, and may lose it.
+    Taken,
+    /// A limit of number or size is reached.
+    Full,
+    /// It took longer than it may.
+    TimedOut,
+    /// Whoever should do it has ended.
+    Closed,
+    /// Where it is kept could not be used.
+    Store,
+    /// An agent failed.
+    Agent,
+}
+
+impl Error {
+    pub(crate) fn new(kind: ErrorKind, message: impl Into<Arc<str>>) -> Self {
+        Self { kind, message: message.into(), retry: false, retry_after: None, source: None }
+    }
+
+    pub(crate) fn with_source(mut self, source: impl error::Error + Send + Sync + 'static) -> Self {
+        self.source = Some(Arc::new(source));
+        self
+    }
+
+    /// What a caller can do about it.
+    pub fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+
+    /// What was attempted and with what.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// Whether the same attempt may succeed later without a change.
+    pub fn is_retryable(&self) -> bool {
+        match self.kind {
+            ErrorKind::Conflict | ErrorKind::Taken | ErrorKind::Full | ErrorKind::TimedOut => true,
+            ErrorKind::Store => self.retry,
+            ErrorKind::Invalid | ErrorKind::Missing | ErrorKind::Exists | ErrorKind::Closed | ErrorKind::Agent => false,
+        }
+    }
+
+    /// How long to wait before trying again, if that is known.
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.retry_after
+    }
+}
+
+impl From<ShelfError> for Error {
+    fn from(error: ShelfError) -> Self {
+        let kind = match error.kind() {
+            ShelfErrorKind::Conflict { .. } => ErrorKind::Conflict,
+            ShelfErrorKind::Invalid => ErrorKind::Invalid,
+            _ => ErrorKind::Store,
+        };
+        let retry = error.is_retryable();
+        Self { retry, ..Self::new(kind, "the shelf could not be used").with_source(error) }
+    }
+}
+
+impl From<ToolError> for Error {
+    fn from(error: ToolError) -> Self {
+        Self::new(ErrorKind::Agent, "an agent could not go on").with_source(error)
+    }
+}
+
+impl From<Error> for ToolError {
+    fn from(error: Error) -> Self {
+        let kind = match error.kind {
+            ErrorKind::Invalid | ErrorKind::Missing | ErrorKind::Exists => ToolErrorKind::InvalidArguments,
+            ErrorKind::TimedOut => ToolErrorKind::TimedOut,
+            _ => ToolErrorKind::Failed,
+        };
+        ToolError::new(kind, Arc::clone(&error.message)).with_source(error)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl error::Error for Error {
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+        self.source.as_ref().map(|source| &**source as &(dyn error::Error + 'static))
+    }
+}

@@ -1,0 +1,15 @@
+//! Agents that find, brief, supervise and learn from other agents, made of tools, scopes and records of the agent core.
+
+mod background;
+mod board;
+mod completion;
+mod delegation;
+mod error;
+mod fan_out;
+mod notes;
+mod reflection;
+mod registry;
+mod relay;
+mod team;
+
+pub use error::{Error, ErrorKind};

@@ -1,0 +1,20 @@
+//! Everything that agents do with other agents; one target, so that it is linked once.
+
+#[path = "background.rs"]
+mod background;
+#[path = "board.rs"]
+mod board;
+#[path = "delegation.rs"]
+mod delegation;
+#[path = "fan_out.rs"]
+mod fan_out;
+#[path = "notes.rs"]
+mod notes;
+#[path = "reflection.rs"]
+mod reflection;
+#[path = "registry.rs"]
+mod registry;
+#[path = "relay.rs"]
+mod relay;
+#[path = "team.rs"]
+mod team;

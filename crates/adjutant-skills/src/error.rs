@@ -1,0 +1,85 @@
+//! The one error of this crate. What a tool fails with is a `ToolError`, made of this one.
+
+use std::{error, fmt, sync::Arc, time::Duration};
+
+use adjutant_tool::{ToolError, ToolErrorKind};
+
+/// Why a skill could not be read or used.
+#[derive(Debug, Clone)]
+pub struct Error {
+    kind: ErrorKind,
+    message: Arc<str>,
+
+    retry_after: Option<Duration>,
+    source: Option<Arc<dyn error::Error + Send + Sync>>,
+}
+
+/// What a caller can do about an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// A skill, or its file, is not as it must be: mend it.
+    Invalid,
+    /// There is no such skill, file or folder.
+    Missing,
+    /// A limit of number or size is passed.
+    Limit,
+    /// A file or a folder could not be read.
+    Io,
+}
+
+impl Error {
+    pub(crate) fn new(kind: ErrorKind, message: impl Into<Arc<str>>) -> Self {
+        Self { kind, message: message.into(), retry_after: None, source: None }
+    }
+
+    pub(crate) fn with_source(mut self, source: impl error::Error + Send + Sync + 'static) -> Self {
+        self.source = Some(Arc::new(source));
+        self
+    }
+
+    /// What a caller can do about it.
+    pub fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+
+    /// What was attempted and with what.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// Whether the same attempt may succeed later without a change.
+    pub fn is_retryable(&self) -> bool {
+        match self.kind {
+            ErrorKind::Io => true,
+            ErrorKind::Invalid | ErrorKind::Missing | ErrorKind::Limit => false,
+        }
+    }
+
+    /// How long to wait before trying again, if that is known.
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.retry_after
+    }
+}
+
+impl From<Error> for ToolError {
+    fn from(error: Error) -> Self {
+        let kind = match error.kind {
+            ErrorKind::Invalid | ErrorKind::Missing => ToolErrorKind::InvalidArguments,
+            ErrorKind::Limit | ErrorKind::Io => ToolErrorKind::Failed,
+        };
+        ToolError::new(kind, Arc::clone(&error.message)).with_source(error)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl error::Error for Error {
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+        self.source.as_ref().map(|source| &**source as &(dyn error::Error + 'static))
+    }
+}
