@@ -236,6 +236,14 @@ impl Agent {
         Self { session: Arc::new(session), ..self.clone() }
     }
 
+    /// The same agent in the session of another one, whose conversation it continues with its own configuration.
+    ///
+    /// One of them runs at a time, and both see what the other has said.
+    #[must_use]
+    pub fn in_session_of(&self, other: &Agent) -> Self {
+        Self { session: Arc::clone(&other.session), journal: other.journal.clone(), ..self.clone() }
+    }
+
     /// The log of the session.
     pub fn session_id(&self) -> &LogId {
         self.session.id()

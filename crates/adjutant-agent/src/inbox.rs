@@ -26,6 +26,8 @@ pub(crate) enum Input {
     StopCall(CallId),
     /// A call notes something; `done` hears when it is durable.
     Note { call: CallId, record: Box<Record>, done: Option<oneshot::Sender<()>> },
+    /// Something that belongs to the run is noted; `done` hears when it is durable.
+    Kept { record: Box<Record>, done: Option<oneshot::Sender<()>> },
 }
 
 /// The queue of inputs of one port.
@@ -58,7 +60,7 @@ impl Inbox {
         let mut queue = self.queue();
         let wish = match &input {
             Input::Cancel(by) => Some(*queue.wish.get_or_insert(*by)),
-            Input::Note { .. } | Input::StopCall(_) => None,
+            Input::Note { .. } | Input::Kept { .. } | Input::StopCall(_) => None,
         };
         let stop = wish.and(queue.stop.clone());
         queue.inputs.push(input);

@@ -98,7 +98,7 @@ pub use replayed::{Divergence, Replayed, Rewind};
 pub use report::{CallReport, RunResult};
 pub use run::{Fate, Illegal, Redo, Rerun, Run};
 pub use running::Running;
-pub use scope::{AgentFactory, Child, ChildRun, Member, MemberRun, Parent, Spawn, agent_tool};
+pub use scope::{AgentFactory, Child, ChildRun, Member, MemberRun, Parent, RunLine, Spawn, agent_tool};
 pub use sessions::Sessions;
 pub use shelf::Shelf;
 pub use snapshot::{ContextUse, Snapshot};

@@ -239,6 +239,10 @@ impl LocalPort {
                     records.push(*record);
                     self.notes.extend(done);
                 }
+                Input::Kept { record, done } => {
+                    records.push(*record);
+                    self.notes.extend(done);
+                }
                 // The call has ended: its late notes are fenced, and who waits hears that the sender is gone.
                 Input::Note { .. } => {}
             }
@@ -315,6 +319,7 @@ impl LocalPort {
                 self.stopped.clear();
             }
             Record::Returned { call, .. } => self.writer.threads().forget(&self.setup.who.thread, *call),
+            Record::Ended { .. } => self.writer.threads().forget_kept(&self.setup.who.thread),
             _ => {}
         }
         self.stop_asking(&stamped.record);
@@ -392,6 +397,7 @@ impl Port for LocalPort {
 
     async fn commit(&mut self, records: Vec<Record>) -> Result<Vec<Arc<Stamped>>, Error> {
         let records = self.with_orphans(records);
+        let records = self.with_kept(records).await;
         let lasting = records.iter().any(must_last);
         let notes = std::mem::take(&mut self.notes);
         let flush = match (lasting, notes.is_empty()) {

@@ -4,6 +4,8 @@ mod call;
 mod child;
 mod delegate;
 mod factory;
+mod kept;
+mod line;
 mod standstill;
 mod suspend;
 mod task;
@@ -18,10 +20,12 @@ use async_trait::async_trait;
 
 use crate::Agent;
 
-pub(crate) use call::{CallParts, CallScope};
+pub(crate) use call::{CallParts, CallScope, KEPT};
 pub use child::{Child, ChildRun};
 pub use delegate::agent_tool;
 pub use factory::{AgentFactory, Member, MemberRun};
+pub(crate) use kept::Kept;
+pub use line::RunLine;
 pub(crate) use standstill::Standstill;
 pub(crate) use threads::{Threads, Told};
 pub(crate) use within::{Tally, Within};
@@ -48,6 +52,18 @@ pub trait Spawn: Send + Sync {
 
     /// What a child may be given of the agent that calls.
     fn parent(&self) -> Parent;
+
+    /// Opens a child that belongs to the run of the call: it goes on when the call has ended, and ends with the run.
+    ///
+    /// The same key in another call is another child. It is unattended: nobody outside is asked what it waits for.
+    /// While it is at work, a run does not park. After a crash it is open again only if its call is entered again.
+    ///
+    /// # Errors
+    /// Like [`open`](Spawn::open), and `Failed` where nothing outlives a call.
+    async fn keep(&self, key: &str, agent: Agent) -> Result<Child, ToolError> {
+        let _ = agent;
+        Err(ToolError::failed(format!("no agent outlives its call here: {key:?}")))
+    }
 }
 
 /// What a child may be given of the agent that calls; nothing of it is inherited by itself.

@@ -6,6 +6,8 @@ mod delegates;
 mod desk;
 #[path = "subagents/ends.rs"]
 mod ends;
+#[path = "subagents/kept.rs"]
+mod kept;
 #[path = "subagents/spent.rs"]
 mod spent;
 

@@ -210,6 +210,7 @@ impl LocalPort {
 impl Drop for Ending {
     fn drop(&mut self) {
         self.0.early.end();
+        self.0.kept.end();
     }
 }
 

@@ -3,7 +3,7 @@
 use std::{
     collections::HashSet,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
     task::{Context, Poll},
@@ -14,7 +14,8 @@ use adjutant_tool::Cancel;
 
 use super::{Setup, early::Early};
 use crate::{
-    Event, EventKind, Events, RunNo, Seq, Stamped, TurnNo, listener::Listeners, mailbox::Mailbox, snapshot::Seen,
+    Event, EventKind, Events, RunNo, Seq, Stamped, TurnNo, listener::Listeners, mailbox::Mailbox, queue::Queues,
+    scope::Kept, snapshot::Seen,
 };
 
 /// How many different warnings a run remembers having shown.
@@ -46,6 +47,9 @@ pub(crate) struct Feed {
     /// The wish to stop what the port performs.
     pub(super) stop: Cancel,
     pub(super) early: Early,
+    /// The children of the run.
+    pub(crate) kept: Kept,
+    queues: OnceLock<Arc<Queues>>,
     /// What can be seen of the conversation while it goes on.
     pub(crate) seen: Arc<Seen>,
 }
@@ -67,8 +71,26 @@ impl Feed {
             newest,
             stop,
             early,
+            kept: Kept::default(),
+            queues: OnceLock::new(),
             seen,
         }
+    }
+
+    /// The queues of the conversation.
+    pub(crate) fn queues(&self) -> Arc<Queues> {
+        Arc::clone(self.queues.get_or_init(Arc::default))
+    }
+
+    /// These are the queues of the conversation.
+    pub(super) fn listen(&self, queues: &Arc<Queues>) {
+        // A port listens once.
+        let _ = self.queues.set(Arc::clone(queues));
+    }
+
+    /// The wish to stop what the port performs.
+    pub(crate) fn wish_to_stop(&self) -> Cancel {
+        self.stop.clone()
     }
 
     /// Whether anyone looks.

@@ -91,6 +91,7 @@ impl Listening {
 impl LocalPort {
     /// Takes what is queued from here, and hears of what is.
     pub(crate) fn listen(&mut self, queues: Arc<Queues>) {
+        self.feed.listen(&queues);
         self.queue = Listening { queues, appending: false, unconfirmed: Vec::new() };
     }
 
@@ -157,7 +158,7 @@ impl LocalPort {
         std::future::poll_fn(|cx| {
             let mut by = self.inbox.take(cx).into_iter().find_map(|input| match input {
                 Input::Cancel(by) => Some(by),
-                Input::Note { .. } | Input::StopCall(_) => None,
+                Input::Note { .. } | Input::Kept { .. } | Input::StopCall(_) => None,
             });
             if self.outer.as_mut().is_some_and(|outer| outer.poll_unpin(cx).is_ready()) {
                 self.outer = None;

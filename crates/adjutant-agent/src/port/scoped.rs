@@ -1,14 +1,20 @@
 //! The scope of a call, made of what the port has at hand.
 
-use std::sync::Arc;
+use std::{
+    future::{Future, poll_fn},
+    pin::pin,
+    sync::Arc,
+    task::Poll,
+};
 
 use adjutant_llm::{CallId, ThreadId};
 use adjutant_tool::Replay;
 
-use super::LocalPort;
+use super::{Feed, LocalPort};
 use crate::{
     Outcome, Record, Run,
-    scope::{CallParts, CallScope, Standstill, Tally},
+    inbox::{Inbox, Input},
+    scope::{CallParts, CallScope, KEPT, Standstill, Tally},
 };
 
 impl LocalPort {
@@ -29,6 +35,41 @@ impl LocalPort {
             all.push(record);
         }
         all
+    }
+
+    /// Ends the children of the run before it ends, and puts their ends before its own.
+    pub(super) async fn with_kept(&mut self, mut records: Vec<Record>) -> Vec<Record> {
+        let Some(at) = records.iter().position(|record| matches!(record, Record::Ended { .. })) else { return records };
+        let (feed, inbox) = (Arc::clone(&self.feed), Arc::clone(&self.inbox));
+        let mut ends = if feed.kept.is_empty() { Vec::new() } else { Box::pin(close_kept(feed, inbox)).await };
+        let orphans = self.writer.threads().kept_orphans(&self.setup.who.thread);
+        ends.extend(orphans.into_iter().filter_map(|orphan| Some(ended(opener(&orphan.0)?, orphan))));
+        records.splice(at..at, ends);
+        records
+    }
+
+    /// Waits, while the run waits for the outside, for what the children of the run and other processes say.
+    ///
+    /// Gives nothing as soon as no child of the run is at work.
+    pub(crate) async fn rest(&mut self) -> Vec<Record> {
+        let feed = Arc::clone(&self.feed);
+        let mut rests = Box::pin(feed.kept.rests());
+        poll_fn(|cx| {
+            if let Some(heard) = self.hear_all(cx).or_else(|| self.hear_posts(cx)).filter(|it| !it.is_empty()) {
+                return Poll::Ready(heard);
+            }
+            if feed.kept.is_at_rest() {
+                return Poll::Ready(Vec::new());
+            }
+            while rests.as_mut().poll(cx).is_ready() {
+                rests = Box::pin(feed.kept.rests());
+                if feed.kept.is_at_rest() {
+                    return Poll::Ready(Vec::new());
+                }
+            }
+            Poll::Pending
+        })
+        .await
     }
 
     /// The scope of a call that is about to run.
@@ -53,6 +94,31 @@ impl LocalPort {
             admitted: None,
         })
     }
+}
+
+/// Ends the children of a run; gives what they note by the way.
+async fn close_kept(feed: Arc<Feed>, inbox: Arc<Inbox>) -> Vec<Record> {
+    let mut notes = Vec::new();
+    let mut closing = pin!(feed.kept.close());
+    poll_fn(|cx| {
+        let closed = closing.as_mut().poll(cx);
+        for input in inbox.take(cx) {
+            match input {
+                // Whoever waits for a note hears that it is too late.
+                Input::Kept { record, done: None } => notes.push(*record),
+                Input::Kept { .. } | Input::Note { .. } | Input::Cancel(_) | Input::StopCall(_) => {}
+            }
+        }
+        closed
+    })
+    .await;
+    notes
+}
+
+/// The call that opened a child of the run, as the name of its thread tells.
+fn opener(thread: &ThreadId) -> Option<CallId> {
+    let (opener, _key) = thread.as_str().rsplit_once('/')?;
+    opener.rsplit_once(KEPT)?.1.parse().ok()
 }
 
 fn ended(call: CallId, (thread, outcome, tally): (ThreadId, Outcome, Tally)) -> Record {

@@ -10,13 +10,13 @@ use adjutant_llm::{CallId, ThreadId, Transcript};
 use adjutant_tool::{CallContextBuilder, Cancel, Identity, ToolError, ToolErrorKind, Toolset};
 use async_trait::async_trait;
 use tokio::{
-    sync::{oneshot, watch},
+    sync::{Notify, oneshot, watch},
     task::JoinHandle,
     time::{Instant, timeout, timeout_at},
 };
 
 use super::{
-    Child, Parent, Spawn, Standstill, Within,
+    Child, Parent, RunLine, Spawn, Standstill, Within,
     child::Core,
     suspend::Suspension,
     task::{self, Ended},
@@ -31,6 +31,9 @@ use crate::{
 
 /// How many bytes a child's key may have.
 const MAX_KEY: usize = 200;
+
+/// What the names of threads begin with, under that of the parent, whose agents belong to the run.
+pub(crate) const KEPT: &str = "run.";
 
 /// The scope of one call.
 pub(crate) struct CallScope {
@@ -49,6 +52,8 @@ pub(crate) struct CallScope {
     standstill: Arc<Standstill>,
     tools: OnceLock<Toolset>,
     cancel: OnceLock<Cancel>,
+    /// How long its children live.
+    lasts: Lasts,
     /// Whether the call was admitted; none if it was before its body began.
     admitted: Option<watch::Receiver<bool>>,
     state: Mutex<State>,
@@ -78,8 +83,18 @@ struct State {
     prompted: BTreeMap<Arc<str>, usize>,
     at_work: BTreeMap<u64, (Arc<Core>, JoinHandle<()>)>,
     tasks: u64,
+    /// The scope of the children that this call opened and the run keeps.
+    kept: Option<Arc<CallScope>>,
     /// Children that wait for the outside, and who waits for them.
     parked: Vec<(Arc<Core>, oneshot::Sender<Ended>)>,
+}
+
+/// How long the children of a scope live.
+enum Lasts {
+    /// As long as the call.
+    Call,
+    /// As long as the run, which hears when one of them ends.
+    Run(Arc<Notify>),
 }
 
 /// Ends what is at work if the call is dropped.
@@ -104,9 +119,40 @@ impl CallScope {
             tools: tools.map_or_else(OnceLock::new, OnceLock::from),
             cancel: OnceLock::new(),
             admitted,
+            lasts: Lasts::Call,
             state: Mutex::default(),
             suspension: Suspension::default(),
         })
+    }
+
+    /// The scope of the children that this call opens and the run keeps.
+    fn of_run(&self, rested: Arc<Notify>) -> Arc<Self> {
+        let cancel = OnceLock::from(self.feed.wish_to_stop().child());
+        Arc::new_cyclic(|me| Self {
+            me: Weak::clone(me),
+            feed: Arc::clone(&self.feed),
+            writer: self.writer.clone(),
+            inbox: Arc::clone(&self.inbox),
+            call: self.call,
+            place: self.place,
+            resumable: false,
+            limits: Limits { unattended: true, ..self.limits.clone() },
+            history: self.history.clone(),
+            answers: Vec::new(),
+            budget: self.budget.clone(),
+            standstill: Arc::default(),
+            tools: OnceLock::new(),
+            cancel,
+            admitted: None,
+            lasts: Lasts::Run(rested),
+            state: Mutex::default(),
+            suspension: Suspension::default(),
+        })
+    }
+
+    /// A line to the run, for what happens when the call has ended.
+    pub(super) fn line(&self) -> RunLine {
+        RunLine::new(Arc::clone(&self.feed), Arc::clone(&self.inbox), self.call, self.place)
     }
 
     /// The tools of the turn, once they are known.
@@ -121,6 +167,7 @@ impl CallScope {
         let _ = self.cancel.set(cancel.clone());
         let builder =
             builder.put::<dyn Spawn>(Arc::clone(self) as Arc<dyn Spawn>).put(Arc::new(self.writer.name().clone()));
+        let builder = builder.put::<CallScope>(Arc::clone(self));
         match self.tools.get() {
             Some(tools) => builder.put::<Toolset>(Arc::new(tools.clone())),
             None => builder,
@@ -166,7 +213,7 @@ impl CallScope {
     }
 
     /// Cancels the children, waits for them for the grace period, and gives up those that go on.
-    async fn close(&self) {
+    pub(super) async fn close(&self) {
         let at_work = {
             let mut state = self.state();
             state.closed = true;
@@ -231,14 +278,22 @@ impl CallScope {
 
     /// Records something on the thread of the call.
     pub(super) fn tell(&self, record: Record) {
-        self.inbox.push(Input::Note { call: self.call, record: Box::new(record), done: None });
+        self.push(record, None);
     }
 
     /// Records something on the thread of the call, and waits until it is durable.
     pub(super) async fn note(&self, record: Record) -> Result<(), ToolError> {
         let (done, durable) = oneshot::channel();
-        self.inbox.push(Input::Note { call: self.call, record: Box::new(record), done: Some(done) });
+        self.push(record, Some(done));
         durable.await.map_err(|_| too_late())
+    }
+
+    fn push(&self, record: Record, done: Option<oneshot::Sender<()>>) {
+        let record = Box::new(record);
+        self.inbox.push(match self.lasts {
+            Lasts::Call => Input::Note { call: self.call, record, done },
+            Lasts::Run(_) => Input::Kept { record, done },
+        });
     }
 
     /// The wish that the call and its children should stop.
@@ -297,6 +352,27 @@ impl CallScope {
         let gone = self.state().at_work.remove(&task);
         drop(gone);
         self.suspension.leave();
+        if let Lasts::Run(rested) = &self.lasts {
+            rested.notify_one();
+        }
+    }
+
+    /// Whether a child is at work.
+    pub(super) fn is_at_work(&self) -> bool {
+        !self.state().at_work.is_empty()
+    }
+
+    /// Ends what is at work at once: nothing that it records counts any more.
+    pub(super) fn drop_children(&self) {
+        let mut state = self.state();
+        state.closed = true;
+        let (at_work, parked) = (mem::take(&mut state.at_work), mem::take(&mut state.parked));
+        drop(state);
+        drop(parked);
+        for (core, handle) in at_work.into_values() {
+            core.within().fence();
+            handle.abort();
+        }
     }
 
     /// A child waits for the outside: whoever waits for it goes on waiting.
@@ -307,10 +383,16 @@ impl CallScope {
 
     /// Opens an agent once the call may be heard.
     async fn open(&self, key: &str, agent: Agent, history: Option<Transcript>) -> Result<Child, ToolError> {
+        self.is_heard().await?;
+        self.open_now(key, agent, history)
+    }
+
+    /// Waits until the call is admitted.
+    async fn is_heard(&self) -> Result<(), ToolError> {
         if let Some(mut admitted) = self.admitted.clone() {
             admitted.wait_for(|admitted| *admitted).await.map_err(|_| too_late())?;
         }
-        self.open_now(key, agent, history)
+        Ok(())
     }
 
     fn open_now(&self, key: &str, agent: Agent, history: Option<Transcript>) -> Result<Child, ToolError> {
@@ -323,7 +405,11 @@ impl CallScope {
             budget.may_nest().map_err(|limit| over(&limit))?;
         }
         let parent = &self.feed.setup.who;
-        let thread = ThreadId::from(format!("{}/{}/{key}", parent.thread, self.call));
+        let kept = match self.lasts {
+            Lasts::Call => "",
+            Lasts::Run(_) => KEPT,
+        };
+        let thread = ThreadId::from(format!("{}/{kept}{}/{key}", parent.thread, self.call));
         let (setup, limits) = agent.into_config();
         let mut threads = self.writer.threads();
         let known = threads.of(&thread);
@@ -388,6 +474,22 @@ impl Spawn for CallScope {
         CallScope::open(self, key, agent, Some(history)).await
     }
 
+    async fn keep(&self, key: &str, agent: Agent) -> Result<Child, ToolError> {
+        self.is_heard().await?;
+        if self.is_closed() {
+            return Err(too_late());
+        }
+        let known = self.state().kept.clone();
+        let scope = match known {
+            Some(scope) => scope,
+            None => {
+                let kept = self.feed.kept.keep(|rested| self.of_run(rested)).ok_or_else(too_late)?;
+                self.state().kept.get_or_insert(kept).clone()
+            }
+        };
+        scope.open_now(key, agent, None)
+    }
+
     fn parent(&self) -> Parent {
         let setup = Setup { hooks: Hooks::new(), within: None, ..Setup::clone(&self.feed.setup) };
         let limits = Limits { deadline_ms: None, ..self.limits.clone() };
@@ -402,15 +504,7 @@ impl Spawn for CallScope {
 
 impl Drop for Dropped<'_> {
     fn drop(&mut self) {
-        let mut state = self.0.state();
-        state.closed = true;
-        let (at_work, parked) = (mem::take(&mut state.at_work), mem::take(&mut state.parked));
-        drop(state);
-        drop(parked);
-        for (core, handle) in at_work.into_values() {
-            core.within().fence();
-            handle.abort();
-        }
+        self.0.drop_children();
     }
 }
 

@@ -10,7 +10,7 @@ use adjutant_llm::{CallId, ThreadId};
 use adjutant_tool::Identity;
 use serde::{Deserialize, Serialize};
 
-use super::{Tally, child::Core};
+use super::{Tally, call::KEPT, child::Core};
 use crate::{CancelBy, Illegal, Outcome, Record, Run, RunResult, Stamped, session::Session};
 
 /// The threads of a log under its first one, by name.
@@ -85,13 +85,24 @@ impl Threads {
         if self.known.is_empty() {
             return Vec::new();
         }
+        self.untold(&format!("{thread}/{call}/"), 1)
+    }
+
+    /// The children of a run that nobody told the end of.
+    pub(crate) fn kept_orphans(&self, thread: &ThreadId) -> Vec<(ThreadId, Outcome, Tally)> {
+        // Under the prefix stands the call that opened them, then the key.
+        self.untold(&format!("{thread}/{KEPT}"), 2)
+    }
+
+    /// What nobody was told of under a prefix, by child: its name ends so many parts behind that.
+    fn untold(&self, prefix: &str, parts: usize) -> Vec<(ThreadId, Outcome, Tally)> {
         let mut orphans: Vec<(ThreadId, Outcome, Tally)> = Vec::new();
-        let prefix = format!("{thread}/{call}/");
-        for (thread, known) in self.known.range(ThreadId::from(prefix.as_str())..) {
-            let Some(key) = thread.as_str().strip_prefix(&prefix) else { break };
+        for (thread, known) in self.known.range(ThreadId::from(prefix)..) {
+            let Some(key) = thread.as_str().strip_prefix(prefix) else { break };
             let Some((outcome, tally)) = known.untold() else { continue };
             // What is deeper belongs to the child above it, whose own end was not told either.
-            let child = ThreadId::from(format!("{prefix}{}", key.split('/').next().unwrap_or(key)));
+            let ends = key.match_indices('/').nth(parts - 1).map_or(key.len(), |(at, _)| at);
+            let child = ThreadId::from(format!("{prefix}{}", &key[..ends]));
             match orphans.iter_mut().find(|(known, ..)| *known == child) {
                 Some((.., sum)) => sum.join(tally),
                 None => orphans.push((child, outcome, tally)),
@@ -107,12 +118,21 @@ impl Threads {
 
     /// The call has its result: nobody asks for its threads again, nor for those under them.
     pub(crate) fn forget(&mut self, thread: &ThreadId, call: CallId) {
-        if self.known.is_empty() {
-            return;
+        if !self.known.is_empty() {
+            self.forget_under(&format!("{thread}/{call}/"));
         }
-        let prefix = format!("{thread}/{call}/");
-        let under = self.known.range(ThreadId::from(prefix.as_str())..).map(|(thread, _)| thread);
-        let gone: Vec<ThreadId> = under.take_while(|it| it.as_str().starts_with(&prefix)).cloned().collect();
+    }
+
+    /// The run has ended, and with it its children.
+    pub(crate) fn forget_kept(&mut self, thread: &ThreadId) {
+        if !self.known.is_empty() {
+            self.forget_under(&format!("{thread}/{KEPT}"));
+        }
+    }
+
+    fn forget_under(&mut self, prefix: &str) {
+        let under = self.known.range(ThreadId::from(prefix)..).map(|(thread, _)| thread);
+        let gone: Vec<ThreadId> = under.take_while(|it| it.as_str().starts_with(prefix)).cloned().collect();
         for thread in gone {
             self.known.remove(&thread);
         }

@@ -10,8 +10,8 @@ use adjutant_tool::Cancel;
 
 use super::{Core, mail::Mail};
 use crate::{
-    CancelBy, Error, EventKind, Failure, HookContext, LocalPort, Outcome, Point, Record, RunNo, Setup, Verdict, commit,
-    drive,
+    CancelBy, Error, EventKind, Exit, Failure, HookContext, LocalPort, Outcome, Point, Record, RunNo, Setup, Verdict,
+    commit, drive,
     inbox::Inbox,
     mailbox::Mailbox,
     middleware::Desk,
@@ -181,7 +181,18 @@ impl<'s> Stage<'s> {
 
     pub(super) async fn drive(&mut self) -> Result<(), Error> {
         let port = self.port.as_mut().ok_or_else(Error::stuck)?;
-        drive(&mut self.core.run, port).await.map(|_| ())
+        loop {
+            let exit = drive(&mut self.core.run, port).await?;
+            if !matches!(exit, Exit::Parked(_)) {
+                return Ok(());
+            }
+            // Agents of the run go on while it waits for the outside; what is answered by then is heard.
+            let heard = port.rest().await;
+            if heard.is_empty() {
+                return Ok(());
+            }
+            commit(&mut self.core.run, port, heard).await?;
+        }
     }
 
     /// Passes a point through its hooks; `None` if they went on too long after someone wished to stop.

@@ -1,0 +1,79 @@
+//! The children of a run: they outlive the calls that opened them, and end before the run does.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures_util::future::join_all;
+use tokio::sync::Notify;
+
+use super::CallScope;
+
+/// The scopes whose children belong to the run.
+#[derive(Default)]
+pub(crate) struct Kept {
+    state: Mutex<State>,
+    rested: Arc<Notify>,
+}
+
+#[derive(Default)]
+struct State {
+    closed: bool,
+    scopes: Vec<Arc<CallScope>>,
+}
+
+impl Kept {
+    /// Keeps a scope until the run ends; `false` if it has ended.
+    pub(super) fn keep(&self, scope: impl FnOnce(Arc<Notify>) -> Arc<CallScope>) -> Option<Arc<CallScope>> {
+        let mut state = self.state();
+        if state.closed {
+            return None;
+        }
+        let scope = scope(Arc::clone(&self.rested));
+        state.scopes.push(Arc::clone(&scope));
+        Some(scope)
+    }
+
+    /// Whether there was ever a child of the run.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.state().scopes.is_empty()
+    }
+
+    /// Whether no child of the run is at work.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        self.state().scopes.iter().all(|scope| !scope.is_at_work())
+    }
+
+    /// Waits until a child of the run has ended, or one had since the last time.
+    pub(crate) async fn rests(&self) {
+        self.rested.notified().await;
+    }
+
+    /// Cancels the children, waits for them for the grace period, and gives up those that go on; none is opened after.
+    pub(crate) async fn close(&self) {
+        let scopes = {
+            let mut state = self.state();
+            state.closed = true;
+            state.scopes.clone()
+        };
+        join_all(scopes.iter().map(|scope| scope.close())).await;
+    }
+
+    /// The port is no more: what is at work is dropped.
+    pub(crate) fn end(&self) {
+        let scopes = {
+            let mut state = self.state();
+            state.closed = true;
+            std::mem::take(&mut state.scopes)
+        };
+        scopes.iter().for_each(|scope| scope.drop_children());
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl std::fmt::Debug for Kept {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Kept").field("scopes", &self.state().scopes.len()).finish()
+    }
+}

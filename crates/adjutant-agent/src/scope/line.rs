@@ -1,0 +1,115 @@
+//! A line from a call to its run, which stays when the call has ended.
+
+use std::{fmt, sync::Arc};
+
+use adjutant_llm::{CallId, Entry, UserMessage};
+use adjutant_tool::{CallContext, Identity, ToolError};
+use serde_json::Value;
+
+use super::CallScope;
+use crate::{
+    Error, HookContext, Lane, Point, Queued, Record, Verdict,
+    inbox::{Inbox, Input},
+    port::{Feed, Place},
+    queue::{Manner, Queues},
+};
+
+/// A line from a call to the run that made it: what happens later is told there. Cheap to clone.
+///
+/// It stays usable when the call has ended. When the run has ended too, messages wait for the next run of the session,
+/// and records are dropped.
+#[derive(Clone)]
+pub struct RunLine {
+    feed: Arc<Feed>,
+    inbox: Arc<Inbox>,
+    queues: Arc<Queues>,
+    call: CallId,
+    place: Place,
+}
+
+impl RunLine {
+    /// The line of a call.
+    ///
+    /// # Errors
+    /// `Failed` if the context is not that of a call of a run.
+    pub fn of(cx: &CallContext) -> Result<Self, ToolError> {
+        let scope = cx.get::<CallScope>();
+        let scope = scope.ok_or_else(|| ToolError::failed("only a call of a run has a line to one"))?;
+        Ok(scope.line())
+    }
+
+    pub(super) fn new(feed: Arc<Feed>, inbox: Arc<Inbox>, call: CallId, place: Place) -> Self {
+        let queues = feed.queues();
+        Self { feed, inbox, queues, call, place }
+    }
+
+    /// The agent that called.
+    pub fn who(&self) -> &Identity {
+        &self.feed.setup.who
+    }
+
+    /// The call.
+    pub fn call(&self) -> CallId {
+        self.call
+    }
+
+    /// Queues a message for the next request of the agent: see [`Agent::steer`](crate::Agent::steer).
+    ///
+    /// # Errors
+    /// `Prompt` if the message is empty, `Full` if 1,000 messages wait.
+    pub fn steer(&self, message: impl Into<UserMessage>) -> Result<Queued, Error> {
+        self.push(Lane::Steering, message.into().into())
+    }
+
+    /// Queues a message for when the run would end: see [`Agent::follow_up`](crate::Agent::follow_up).
+    ///
+    /// # Errors
+    /// Like [`steer`](RunLine::steer).
+    pub fn follow_up(&self, message: impl Into<UserMessage>) -> Result<Queued, Error> {
+        self.push(Lane::FollowUp, message.into().into())
+    }
+
+    /// Records something of the application in the agent's thread, which observers see as an event.
+    ///
+    /// The names of records say who makes them: `board.claimed`, for example.
+    pub fn app(&self, kind: impl Into<Arc<str>>, version: u32, data: Value) {
+        let record = Record::App { kind: kind.into(), version, data };
+        self.inbox.push(Input::Kept { record: Box::new(record), done: None });
+    }
+
+    /// Passes a point through the hooks of the agent.
+    pub async fn pass<P: Point>(&self, point: P) -> Verdict<P> {
+        let setup = &self.feed.setup;
+        if !setup.hooks.hears::<P>() {
+            return Verdict::Pass(point);
+        }
+        let cx = HookContext {
+            who: Arc::new(setup.who.within(self.call)),
+            run: self.place.run,
+            turn: self.place.turn,
+            at_ms: setup.world.now_ms(),
+            cancel: self.feed.wish_to_stop(),
+        };
+        let verdict = self.feed.pass(&cx, point).await;
+        if let Verdict::Deny(reason) = &verdict {
+            let record = Record::Denied { point: P::NAME.into(), reason: Arc::clone(reason), call: Some(self.call) };
+            self.inbox.push(Input::Kept { record: Box::new(record), done: None });
+        }
+        verdict
+    }
+
+    /// Whether a message of this agent waits to be placed.
+    pub fn has_queued(&self) -> bool {
+        self.queues.is_filled()
+    }
+
+    fn push(&self, lane: Lane, content: Entry) -> Result<Queued, Error> {
+        self.queues.push(lane, content, Manner::Waits)
+    }
+}
+
+impl fmt::Debug for RunLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunLine").field("who", &self.who().path).field("call", &self.call).finish_non_exhaustive()
+    }
+}
