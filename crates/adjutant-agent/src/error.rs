@@ -78,7 +78,11 @@ impl Error {
         Inner::Stuck.into()
     }
 
-    pub(crate) fn of_result(result: RunResult) -> Result<RunResult, Self> {
+    /// The result of a run; an error that holds it, if the run failed.
+    ///
+    /// # Errors
+    /// `Failed` if the run failed.
+    pub fn of_result(result: RunResult) -> Result<RunResult, Self> {
         match &result.outcome {
             Outcome::Failed { failure } => {
                 let failure = failure.clone();

@@ -170,6 +170,11 @@ impl Session {
         }
     }
 
+    /// Whether a run has not ended, as far as the log was read.
+    pub(crate) fn has_open_run(&self) -> bool {
+        self.core.try_lock().map_or(true, |core| core.run.is_open())
+    }
+
     /// What the session waits for, as of the newest drive that ended.
     pub(crate) fn pauses(&self) -> Vec<Arc<Pause>> {
         self.pauses.lock().unwrap_or_else(PoisonError::into_inner).clone()

@@ -13,3 +13,4 @@ mod relay;
 mod team;
 
 pub use error::{Error, ErrorKind};
+pub use relay::{Relay, RelayResult, RelayRun, Target};

@@ -46,6 +46,13 @@ impl Agent {
         self.session.pauses()
     }
 
+    /// Whether a run of the session has not ended: it is at work, it waits for answers, or a crash has cut it off.
+    ///
+    /// In a session that was begun elsewhere, it is known after [`open`](Agent::open).
+    pub fn has_open_run(&self) -> bool {
+        self.session.has_open_run()
+    }
+
     /// Takes over the log of the session and reads it, so that its transcript and its pauses are known; runs nothing.
     ///
     /// # Errors

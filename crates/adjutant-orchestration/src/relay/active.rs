@@ -1,0 +1,44 @@
+//! Who has a conversation: what was handed over stands in its history.
+
+use adjutant_llm::{CallResult, Entry, Origin, Status, Transcript};
+
+use super::Target;
+
+/// The field of a result's details that says that the conversation was handed over.
+pub(super) const FIELD: &str = "handoff";
+
+/// Whom a result hands the conversation to, if it does.
+pub(super) fn handed_to(result: &CallResult) -> Option<&str> {
+    if result.status != Status::Ok {
+        return None;
+    }
+    result.details.get(FIELD)?.get("to")?.as_str()
+}
+
+/// Who got the conversation last, if it was ever handed over to one of these.
+pub(super) fn target(history: &Transcript, targets: &[Target]) -> Option<usize> {
+    history.iter().rev().find_map(|stored| {
+        let to = of_entry(&stored.entry)?;
+        targets.iter().position(|target| &*target.name == to)
+    })
+}
+
+/// Whether the history ends with a handoff that nobody has answered.
+pub(super) fn is_handed_over(history: &Transcript) -> bool {
+    history.iter().next_back().is_some_and(|stored| of_entry(&stored.entry).is_some())
+}
+
+/// How often the conversation was handed over since someone said something from outside.
+pub(super) fn handoffs(history: &Transcript) -> usize {
+    let is_prompt = |entry: &Entry| matches!(entry, Entry::User(message) if message.origin == Origin::Person);
+    let since = history.iter().rev().take_while(|stored| !is_prompt(&stored.entry));
+    since.filter(|stored| of_entry(&stored.entry).is_some()).count()
+}
+
+/// Whom a turn hands the conversation to: of several, the first in the order of the calls counts.
+pub(super) fn of_entry(entry: &Entry) -> Option<&str> {
+    match entry {
+        Entry::Turn(turn) => turn.results().iter().find_map(|result| handed_to(result)),
+        _ => None,
+    }
+}
