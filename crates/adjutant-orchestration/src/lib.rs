@@ -11,6 +11,8 @@ mod reflection;
 mod registry;
 mod relay;
 mod team;
+mod tree;
 
 pub use error::{Error, ErrorKind};
 pub use relay::{Relay, RelayResult, RelayRun, Target};
+pub use tree::{AgentTree, NodeState, TreeNode};

@@ -18,3 +18,5 @@ mod registry;
 mod relay;
 #[path = "team.rs"]
 mod team;
+#[path = "tree.rs"]
+mod tree;

@@ -1,0 +1,266 @@
+//! The tree of agents as it works, folded from the one stream of events that shows all of them.
+
+use std::{collections::BTreeMap, fmt, sync::Arc};
+
+use adjutant_agent::{Event, EventKind, Outcome};
+use adjutant_llm::{Content, Entry, Origin, ThreadId, Usage};
+use adjutant_tool::Identity;
+
+/// How many agents are shown one by one; of further ones only their number is.
+const MAX_NODES: usize = 1_000;
+/// How much of a task or of what an agent is at is shown, in characters.
+const MAX_CHARS: usize = 80;
+
+/// The tree of agents of a run, as its events tell it.
+///
+/// Shown as text it has a line for each agent, those under another one indented below it, in the order in which they
+/// were opened. Counts are each agent's own; what agents under it used stands in their lines.
+#[derive(Debug, Clone, Default)]
+pub struct AgentTree {
+    nodes: Vec<TreeNode>,
+    /// The newest node of a thread.
+    newest: BTreeMap<ThreadId, usize>,
+    more: usize,
+}
+
+/// An agent in an [`AgentTree`].
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct TreeNode {
+    /// Who it is.
+    pub who: Arc<Identity>,
+    /// The place of the agent above it; none for a first one.
+    pub parent: Option<usize>,
+    /// What it does.
+    pub state: NodeState,
+    /// What it was asked, in one line; empty if that is not known.
+    pub task: String,
+    /// What it is at, in one line; empty if that is not known.
+    pub activity: String,
+    /// How many replies it has made.
+    pub turns: u32,
+    /// How many of its calls have ended.
+    pub calls: u32,
+    /// What its own replies used.
+    pub usage: Usage,
+    /// When it was first heard of, in milliseconds since 1970-01-01 UTC.
+    pub began_ms: u64,
+    /// When it was last heard of.
+    pub heard_ms: u64,
+}
+
+/// What an agent of a tree does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum NodeState {
+    /// It was opened and has not begun.
+    Opened,
+    /// It works.
+    Working,
+    /// It waits for the outside.
+    Waiting,
+    /// It has answered.
+    Finished,
+    /// It has reached a limit.
+    Limited,
+    /// It has failed.
+    Failed,
+    /// It was stopped.
+    Cancelled,
+}
+
+impl AgentTree {
+    /// A tree of nobody yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes in what happened; says whether a line of the text changed by more than what an agent says.
+    pub fn see(&mut self, event: &Event) -> bool {
+        if let EventKind::ChildOpened { child, .. } = &event.kind {
+            let parent = self.newest.get(&event.who.thread).copied();
+            return self.node(child, parent, event.at_ms).is_some();
+        }
+        let above = event.who.parent.as_ref().and_then(|parent| self.newest.get(parent)).copied();
+        let Some(node) = self.node(&event.who, above, event.at_ms) else { return false };
+        node.heard_ms = event.at_ms;
+        node.see(&event.kind)
+    }
+
+    /// The agents, in the order in which they were heard of.
+    pub fn nodes(&self) -> &[TreeNode] {
+        &self.nodes
+    }
+
+    /// The places of the agents under one, or of the first ones.
+    pub fn under(&self, parent: Option<usize>) -> impl Iterator<Item = usize> {
+        self.nodes.iter().enumerate().filter(move |(_, node)| node.parent == parent).map(|(at, _)| at)
+    }
+
+    /// How many agents are not shown one by one.
+    pub fn more(&self) -> usize {
+        self.more
+    }
+
+    /// What all agents that are shown used.
+    pub fn usage(&self) -> Usage {
+        self.nodes.iter().fold(Usage::default(), |mut sum, node| {
+            sum += node.usage;
+            sum
+        })
+    }
+
+    /// The node of an agent: the one of its thread, or a new one if another agent has the thread now.
+    fn node(&mut self, who: &Arc<Identity>, parent: Option<usize>, at_ms: u64) -> Option<&mut TreeNode> {
+        let known = self.newest.get(&who.thread).copied();
+        let known = known.filter(|at| self.nodes.get(*at).is_some_and(|node| node.who.name == who.name));
+        let at = match known {
+            Some(at) => at,
+            None if self.nodes.len() >= MAX_NODES => {
+                self.more += 1;
+                return None;
+            }
+            None => {
+                self.newest.insert(who.thread.clone(), self.nodes.len());
+                self.nodes.push(TreeNode::new(who, parent, at_ms));
+                self.nodes.len() - 1
+            }
+        };
+        self.nodes.get_mut(at)
+    }
+
+    fn write(&self, f: &mut fmt::Formatter<'_>, parent: Option<usize>, before: &str) -> fmt::Result {
+        let mut under = self.under(parent).peekable();
+        while let Some(at) = under.next() {
+            let is_last = under.peek().is_none();
+            let (branch, rest) = match (parent, is_last) {
+                (None, _) => ("", ""),
+                (Some(_), true) => ("└─ ", "   "),
+                (Some(_), false) => ("├─ ", "│  "),
+            };
+            if let Some(node) = self.nodes.get(at) {
+                writeln!(f, "{before}{branch}{node}")?;
+                self.write(f, Some(at), &format!("{before}{rest}"))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl TreeNode {
+    fn new(who: &Arc<Identity>, parent: Option<usize>, at_ms: u64) -> Self {
+        Self {
+            who: Arc::clone(who),
+            parent,
+            state: NodeState::Opened,
+            task: who.task.as_deref().map(line).unwrap_or_default(),
+            activity: String::new(),
+            turns: 0,
+            calls: 0,
+            usage: Usage::default(),
+            began_ms: at_ms,
+            heard_ms: at_ms,
+        }
+    }
+
+    fn see(&mut self, kind: &EventKind) -> bool {
+        match kind {
+            EventKind::RunStarted | EventKind::RunResumed => self.state = NodeState::Working,
+            EventKind::EntryAdded { content } if self.task.is_empty() || self.turns == 0 => self.hear(content),
+            EventKind::ReplyFinished { reply, .. } => {
+                self.turns += 1;
+                self.usage += reply.usage;
+                self.activity = line(&reply.text());
+            }
+            EventKind::ToolStarted { name, title, .. } => {
+                self.activity = title.as_deref().unwrap_or(name.as_str()).to_owned();
+            }
+            EventKind::ToolFinished { .. } => self.calls += 1,
+            EventKind::Paused { pause } => {
+                (self.state, self.activity) = (NodeState::Waiting, line(&pause.ask.prompt));
+            }
+            EventKind::Answered { .. } => self.state = NodeState::Working,
+            EventKind::RunPaused { .. } => self.state = NodeState::Waiting,
+            EventKind::RunFinished { result } => {
+                self.state = NodeState::of(&result.outcome);
+                self.activity.clear();
+            }
+            EventKind::TextDelta { text, .. } => {
+                let tail: String = format!("{}{text}", self.activity).replace(['\n', '\r'], " ");
+                let skip = tail.chars().count().saturating_sub(MAX_CHARS);
+                self.activity = tail.chars().skip(skip).collect();
+                return false;
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// What it is asked: the newest of the messages that it begins with.
+    fn hear(&mut self, entry: &Entry) {
+        if let Entry::User(message) = entry
+            && matches!(message.origin, Origin::Person | Origin::Task { .. } | Origin::Peer { .. })
+        {
+            let text = message.content.iter().find_map(|content| match content {
+                Content::Text { text } => Some(&**text),
+                _ => None,
+            });
+            self.task = text.map(line).unwrap_or_default();
+        }
+    }
+}
+
+impl NodeState {
+    fn of(outcome: &Outcome) -> Self {
+        match outcome {
+            Outcome::Finished { .. } => Self::Finished,
+            Outcome::Limit { .. } => Self::Limited,
+            Outcome::Failed { .. } => Self::Failed,
+            Outcome::Cancelled { .. } => Self::Cancelled,
+            Outcome::Paused { .. } => Self::Waiting,
+            _ => Self::Finished,
+        }
+    }
+
+    /// The state in one word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Opened => "opened",
+            Self::Working => "working",
+            Self::Waiting => "waiting",
+            Self::Finished => "finished",
+            Self::Limited => "limit reached",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+/// The first line of a text, and as much of it as is shown.
+fn line(text: &str) -> String {
+    let line = text.trim().lines().next().unwrap_or_default().trim_end();
+    let mut cut: String = line.chars().filter(|c| !c.is_control()).take(MAX_CHARS).collect();
+    if line.chars().nth(MAX_CHARS).is_some() {
+        cut.push('…');
+    }
+    cut
+}
+
+impl fmt::Display for TreeNode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let turns = if self.turns == 1 { "turn" } else { "turns" };
+        let (name, state) = (&self.who.name, self.state.word());
+        write!(f, "{name}: {state}, {} {turns}, {} tokens", self.turns, self.usage.total())?;
+        if self.calls > 0 {
+            write!(f, ", {} calls", self.calls)?;
+        }
+        if self.task.is_empty() { Ok(()) } else { write!(f, " ({})", self.task) }
+    }
+}
+
+impl fmt::Display for AgentTree {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write(f, None, "")?;
+        if self.more > 0 { writeln!(f, "and {} more", self.more) } else { Ok(()) }
+    }
+}
