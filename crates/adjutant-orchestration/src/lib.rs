@@ -3,6 +3,7 @@
 mod background;
 mod board;
 mod completion;
+mod definition;
 mod delegation;
 mod error;
 mod fan_out;
@@ -13,6 +14,7 @@ mod relay;
 mod team;
 mod tree;
 
+pub use definition::Definition;
 pub use error::{Error, ErrorKind};
 pub use relay::{Relay, RelayResult, RelayRun, Target};
 pub use tree::{AgentTree, NodeState, TreeNode};

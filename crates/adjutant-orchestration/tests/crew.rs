@@ -4,6 +4,8 @@
 mod background;
 #[path = "board.rs"]
 mod board;
+#[path = "definition.rs"]
+mod definition;
 #[path = "delegation.rs"]
 mod delegation;
 #[path = "fan_out.rs"]

@@ -1,0 +1,223 @@
+//! Agents described in files: Markdown with front matter, one agent a file; the text below it is its instructions.
+
+use std::{
+    fs,
+    io::Read,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use serde::Deserialize;
+
+use crate::{Error, ErrorKind};
+
+/// The most bytes that a file may have.
+const MAX_FILE_BYTES: u64 = 1 << 20;
+/// The most files that a folder may have.
+const MAX_FILES: usize = 256;
+
+/// An agent as a file describes it.
+///
+/// Shape: front matter in YAML between two lines `---`, then the instructions.
+/// ```text
+/// ---
+/// description: Finds out what a folder holds.
+/// toolboxes: [files]
+/// delegation: { depth: 1 }
+/// ---
+/// Answer from the files alone.
+/// ```
+/// The fields, all but `description` optional: `name` (that of the file without it), `description`, `model` (that of
+/// whoever gives the task without it), `toolboxes`, `skills`, `max_turns`, `delegation` with `depth` and `handoffs`,
+/// `expertise`, `estimated_cost`, `max_concurrency`, `prefix`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Definition {
+    /// What it is called: letters, digits, `_` and `-`, 64 at most.
+    pub name: Arc<str>,
+    /// What it is good for.
+    pub description: Arc<str>,
+    /// The model's name; none for that of whoever gives it a task.
+    pub model: Option<Arc<str>>,
+    /// The names of its toolboxes.
+    pub toolboxes: Vec<Arc<str>>,
+    /// The names of its skills.
+    pub skills: Vec<Arc<str>>,
+    /// How many requests it may make for a task.
+    pub max_turns: Option<u32>,
+    /// How many levels of agents it may have below it.
+    pub depth: u16,
+    /// How often its tasks may be handed to a peer.
+    pub handoffs: usize,
+    /// What it knows, in words that others choose it by.
+    pub expertise: Vec<Arc<str>>,
+    /// What a task costs, in words.
+    pub estimated_cost: Option<Arc<str>>,
+    /// How many of it may work at a time.
+    pub max_concurrency: Option<usize>,
+    /// A short mark before its lines.
+    pub prefix: Option<Arc<str>>,
+    /// What it is told to be.
+    pub instructions: Arc<str>,
+}
+
+/// The fields of the front matter.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Fields {
+    name: Option<Arc<str>>,
+    description: Option<Arc<str>>,
+    model: Option<Arc<str>>,
+    toolboxes: Vec<Arc<str>>,
+    skills: Vec<Arc<str>>,
+    max_turns: Option<u32>,
+    delegation: Rules,
+    expertise: Vec<Arc<str>>,
+    estimated_cost: Option<Arc<str>>,
+    max_concurrency: Option<usize>,
+    prefix: Option<Arc<str>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Rules {
+    depth: u16,
+    handoffs: usize,
+}
+
+impl Definition {
+    /// Reads an agent from the text of a file; the path names it in errors and gives the name if the text has none.
+    ///
+    /// # Errors
+    /// `Invalid`, with file, line and column, if it cannot be read, a field is unknown or a value cannot be.
+    pub fn parse(text: &str, path: &Path) -> Result<Self, Error> {
+        let shown = path.display();
+        let (front, instructions) = split(text).map_err(|why| invalid(format!("{shown}: {why}")))?;
+        let fields: Fields = read(&front).map_err(|(line, column, why)| {
+            let place = if line == 0 { String::new() } else { format!(":{line}:{column}") };
+            invalid(format!("{shown}{place}: {why}"))
+        })?;
+        let stem = || path.file_stem().map(|stem| stem.to_string_lossy().into());
+        let name: Arc<str> = fields.name.or_else(stem).unwrap_or_default();
+        if !is_name(&name) {
+            let message = format!("{shown}: a name has 1 to 64 letters, digits, `_` and `-`: {name:?}");
+            return Err(invalid(message));
+        }
+        let Some(description) = fields.description.filter(|text| !text.trim().is_empty()) else {
+            return Err(invalid(format!("{shown}: `description` is missing: others choose the agent by it")));
+        };
+        if fields.max_turns == Some(0) || fields.max_concurrency == Some(0) {
+            return Err(invalid(format!("{shown}: `max_turns` and `max_concurrency` are at least 1")));
+        }
+        Ok(Self {
+            name,
+            description,
+            model: fields.model,
+            toolboxes: fields.toolboxes,
+            skills: fields.skills,
+            max_turns: fields.max_turns,
+            depth: fields.delegation.depth,
+            handoffs: fields.delegation.handoffs,
+            expertise: fields.expertise,
+            estimated_cost: fields.estimated_cost,
+            max_concurrency: fields.max_concurrency,
+            prefix: fields.prefix,
+            instructions: instructions.trim().into(),
+        })
+    }
+
+    /// Reads the agents of a folder: its files `*.md`, in the order of their names. What cannot be read is told.
+    ///
+    /// # Errors
+    /// `Missing` if there is no such folder, `Invalid` if it has more than 256 of them.
+    pub fn folder(folder: &Path) -> Result<(Vec<Self>, Vec<Error>), Error> {
+        let entries = fs::read_dir(folder).map_err(|error| {
+            Error::new(ErrorKind::Missing, format!("the agents cannot be listed: {}", folder.display()))
+                .with_source(error)
+        })?;
+        let is_agent = |path: &PathBuf| path.extension().is_some_and(|it| it == "md");
+        let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).filter(is_agent).collect();
+        paths.sort_unstable();
+        if paths.len() > MAX_FILES {
+            let message =
+                format!("a folder has {MAX_FILES} agents at most, and not {}: {}", paths.len(), folder.display());
+            return Err(invalid(message));
+        }
+        let (mut read, mut problems): (Vec<Self>, Vec<Error>) = (Vec::new(), Vec::new());
+        for path in paths {
+            match file(&path).and_then(|text| Self::parse(&text, &path)) {
+                Ok(one) if read.iter().any(|known| known.name.eq_ignore_ascii_case(&one.name)) => {
+                    problems.push(invalid(format!("{}: there is another agent {:?}", path.display(), one.name)));
+                }
+                Ok(one) => read.push(one),
+                Err(error) => problems.push(error),
+            }
+        }
+        Ok((read, problems))
+    }
+}
+
+/// The text of a file; only of a regular one, so that nothing waits for a pipe.
+fn file(path: &Path) -> Result<String, Error> {
+    let cannot =
+        |error| Error::new(ErrorKind::Invalid, format!("{} cannot be read", path.display())).with_source(error);
+    let about = fs::metadata(path).map_err(cannot)?;
+    if !about.is_file() {
+        return Err(invalid(format!("{} is no file", path.display())));
+    }
+    let mut bytes = Vec::new();
+    fs::File::open(path).and_then(|file| file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)).map_err(cannot)?;
+    if bytes.len() as u64 > MAX_FILE_BYTES {
+        return Err(invalid(format!("{} has more than {MAX_FILE_BYTES} bytes", path.display())));
+    }
+    String::from_utf8(bytes).map_err(|error| invalid(format!("{} is no UTF-8: {error}", path.display())))
+}
+
+fn is_name(name: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    !name.is_empty() && name.len() <= 64 && name.chars().all(is_part)
+}
+
+fn invalid(message: String) -> Error {
+    Error::new(ErrorKind::Invalid, message)
+}
+
+/// The front matter, and the text below it. The front matter keeps its lines where they stand in the file.
+///
+/// # Errors
+/// Why there is none.
+fn split(text: &str) -> Result<(String, &str), &'static str> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mut lines = text.split_inclusive('\n');
+    let Some(first) = lines.next().filter(|line| line.trim_end() == "---") else {
+        return Err("it does not begin with front matter: a line `---`, the fields, a line `---`");
+    };
+    let (mut front, mut read) = (String::from("\n"), first.len());
+    for line in lines {
+        read += line.len();
+        if line.trim_end() == "---" {
+            return Ok((front, text.get(read..).unwrap_or_default()));
+        }
+        front.push_str(line);
+    }
+    Err("its front matter does not end: a line `---` is missing")
+}
+
+/// Reads fields, within the parser's budgets for depth, aliases and size.
+///
+/// # Errors
+/// Line, column, and what is wrong there; line 0 if that is not known.
+fn read(front: &str) -> Result<Fields, (u64, u64, String)> {
+    if front.trim().is_empty() {
+        return Ok(Fields::default());
+    }
+    let options = serde_saphyr::options! {
+        budget: serde_saphyr::budget! { max_depth: 8, max_events: 2_000, max_aliases: 0, max_anchors: 0 },
+    };
+    serde_saphyr::from_str_with_options(front, options).map_err(|error| {
+        let place = error.location().map(|at| (at.line(), at.column()));
+        let (line, column) = place.unwrap_or_default();
+        let why = error.without_snippet().to_string();
+        (line, column, why.lines().next().unwrap_or_default().to_owned())
+    })
+}
