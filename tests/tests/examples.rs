@@ -128,6 +128,18 @@ fn tree_stays_within_its_budget_when_children_work_together() {
 }
 
 #[test]
+fn handoff_goes_down_the_chain_when_it_runs() {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/adjutant-tool");
+    let text = printed(env!("CARGO_BIN_EXE_example-handoff"), &[root]);
+    let expect = "desk: finished, 1 turn, 100 tokens, 1 call (What is this crate?)\n\
+                  librarian: finished, 3 turns, 300 tokens, 3 calls\n\
+                  writer: finished, 1 turn, 100 tokens\n\
+                  It has ";
+    assert!(text.starts_with(expect), "{text}");
+    assert!(text.contains("Typed tools") && text.ends_with("the conversation stays with the writer\n"), "{text}");
+}
+
+#[test]
 fn guardrail_rejects_what_it_should_when_it_runs() {
     let expect = "the run failed: rejected by no secrets: it asks for a password\n\
                   Denied: not executed: the system stays as it is\n\

@@ -246,13 +246,18 @@ fn line(text: &str) -> String {
     cut
 }
 
+/// A number and what it counts.
+fn many(number: impl Into<u64>, noun: &str) -> String {
+    let number = number.into();
+    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
+}
+
 impl fmt::Display for TreeNode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let turns = if self.turns == 1 { "turn" } else { "turns" };
         let (name, state) = (&self.who.name, self.state.word());
-        write!(f, "{name}: {state}, {} {turns}, {} tokens", self.turns, self.usage.total())?;
+        write!(f, "{name}: {state}, {}, {}", many(self.turns, "turn"), many(self.usage.total(), "token"))?;
         if self.calls > 0 {
-            write!(f, ", {} calls", self.calls)?;
+            write!(f, ", {}", many(self.calls, "call"))?;
         }
         if self.task.is_empty() { Ok(()) } else { write!(f, " ({})", self.task) }
     }

@@ -31,7 +31,7 @@ async fn tree_shows_every_agent_below_the_one_that_opened_it() {
     let lead = lead.tool(agent_tool("scouts", "Looks.", scout)).tool(agent_tool("breaks", "Breaks.", broken));
     let tree = seen(&lead).await;
     let expect = "lead: finished, 2 turns, 10 tokens, 2 calls (Compare insects.)\n\
-                  ├─ scout: finished, 2 turns, 15 tokens, 1 calls (Look.)\n\
+                  ├─ scout: finished, 2 turns, 15 tokens, 1 call (Look.)\n\
                   │  └─ ant: finished, 1 turn, 10 tokens (Find ants.)\n\
                   └─ broken: failed, 1 turn, 0 tokens (Break.)\n";
     let shown = tree.to_string().replace("117 tokens", "0 tokens");
