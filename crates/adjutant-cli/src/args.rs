@@ -3,6 +3,7 @@
 mod memory;
 mod run;
 mod sessions;
+mod skills;
 
 use std::{str::FromStr, time::Duration};
 
@@ -12,6 +13,7 @@ pub(crate) use self::{
     memory::{Forget, ListFacts, Memory, Search, Whose},
     run::{At, How, Resume, Run},
     sessions::{Delete, Diff, Export, Fork, Import, Label, List, Named, Rename, Replay, Sessions, Show, Tell, Verify},
+    skills::{CheckSkills, ListSkills, OfSkills, ShowSkill, Skills, Taught},
 };
 use crate::exit;
 
@@ -35,6 +37,9 @@ pub(crate) enum Command {
     /// Looks after what is remembered of an owner: what `run --memory` has learned.
     #[command(subcommand)]
     Memory(Memory),
+    /// Looks after skills: list them, show one, check them against the specification.
+    #[command(subcommand)]
+    Skills(Skills),
     /// Lists the known models with their limits and prices, and which keys are present.
     ///
     /// A key is never printed, only the name of its variable.

@@ -128,7 +128,13 @@ enum Unanswered {
 
 /// Asks for the answer by itself, unless someone wishes to stop or the time is up.
 async fn ask(job: &Job<'_>, answer: &Answer, meter: &Meter, wrong: &[Violation]) -> Result<Shaped<Value>, Unanswered> {
-    let (system, tools, options) = (job.system.clone(), job.tools.clone(), job.options.clone());
+    let (mut system, mut tools, options) = (job.system.clone(), job.tools.clone(), job.options.clone());
+    if job.is_skilled
+        && let Ok(request) = job.agent.preview(adjutant::llm::UserMessage::text("What is the answer?")).await
+    {
+        // What skills add stands in every request of the run.
+        (system, tools) = (request.system, request.tools);
+    }
     let asked = Asked { system, tools, entries: job.agent.transcript(), options };
     tokio::select! {
         shaped = answer.ask(meter, asked, wrong) => shaped.map_err(Unanswered::Model),

@@ -9,6 +9,7 @@ use adjutant::{
         memory::{Extraction, Memories},
     },
     llm::{FixedWorld, Options, ToolDecl},
+    skills::Skills,
     toolkit::Files,
     tools::{Ask, Confirm, Tools},
 };
@@ -21,6 +22,7 @@ use crate::{
     exit::Exit,
     problem::Problem,
     store::Store,
+    taught,
 };
 
 /// What the agent is called.
@@ -39,6 +41,7 @@ pub(crate) struct Kit {
     tools: Tools,
     answer: Option<Answer>,
     asked: BTreeSet<String>,
+    skills: Skills,
 }
 
 /// A run in the making: what it is made of, and what is needed when it has ended.
@@ -55,6 +58,8 @@ pub(crate) struct Job<'a> {
     /// When everything must have ended.
     pub(crate) until: Option<Instant>,
     pub(crate) kept: Option<Kept>,
+    /// Whether skills add to the system prompt and to the tools.
+    pub(crate) is_skilled: bool,
 }
 
 /// Where a run is kept.
@@ -65,14 +70,15 @@ pub(crate) struct Kept {
 }
 
 impl Kit {
-    /// The tools of a directory, and the schema of the answer.
+    /// The tools of a directory, its skills, and the schema of the answer.
     pub(crate) fn new(how: &How, root: &Path) -> Result<Self, Problem> {
         let files = Files::new(root);
         let tools = files
             .map_err(|error| Problem::of(Exit::Usage, &error).hint("--root names the directory to work on"))?
             .toolbox();
         let answer = how.schema.as_deref().map(Answer::read).transpose()?;
-        Self { tools, answer, asked: BTreeSet::new() }.asking(how.ask.iter().cloned())
+        let skills = taught::find(&how.taught, root)?;
+        Self { tools, answer, asked: BTreeSet::new(), skills }.asking(how.ask.iter().cloned())
     }
 
     /// Lets calls of these tools wait for approval too.
@@ -91,6 +97,11 @@ impl Kit {
         Ok(self)
     }
 
+    /// The skills that the agent may have.
+    pub(crate) fn skills(&self) -> &Skills {
+        &self.skills
+    }
+
     /// The tools whose calls wait for approval.
     pub(crate) fn asked(&self) -> &BTreeSet<String> {
         &self.asked
@@ -99,7 +110,7 @@ impl Kit {
 
 impl<'a> Job<'a> {
     pub(crate) fn new(how: &'a How, kit: Kit, cast: Cast, cancel: Cancel) -> Self {
-        let Kit { tools, answer, asked } = kit;
+        let Kit { tools, answer, asked, skills } = kit;
         let mut options = Options::new();
         options.thinking = how.thinking;
         let mut system = INSTRUCTIONS.to_owned();
@@ -110,6 +121,7 @@ impl<'a> Job<'a> {
         let (system, decls): (Arc<str>, _) = (system.into(), Arc::clone(tools.toolset().decls()));
         let mut agent = Agent::new(Arc::clone(&cast.model)).name(NAME).instructions(Arc::clone(&system));
         agent = with_tools(agent, tools, asked).options(options.clone()).limits(limits(how));
+        agent = skills.install(agent);
         if cast.is_played() {
             // So that two replays give the same events.
             agent = agent.world(FixedWorld::at_ms(0));
@@ -117,7 +129,19 @@ impl<'a> Job<'a> {
         // A clock that stands still knows no deadline.
         let within = how.timeout.filter(|_| !cast.is_played());
         let until = within.and_then(|within| Instant::now().checked_add(within));
-        Self { how, cast, answer, system, tools: decls, options, agent, cancel, until, kept: None }
+        Self {
+            how,
+            cast,
+            answer,
+            system,
+            tools: decls,
+            options,
+            agent,
+            cancel,
+            until,
+            kept: None,
+            is_skilled: !skills.is_empty(),
+        }
     }
 
     /// Keeps the run in a session, if there is one.

@@ -5,7 +5,7 @@
 //! | exit code | meaning |
 //! |---|---|
 //! | 0 | the run finished, or the reader of standard output went away |
-//! | 1 | the run failed: an error or a refusal of the model, output that cannot be written, a damaged session |
+//! | 1 | the run failed: an error or a refusal of the model, output that cannot be written, a damaged session, a broken skill |
 //! | 2 | usage or configuration: a bad option or file, no such model, no key, no such directory or session, an empty prompt |
 //! | 3 | a limit ended the run: `--max-turns` |
 //! | 4 | the run finished, but no answer fits `--schema` |
@@ -41,8 +41,10 @@ mod run;
 mod screen;
 mod sessions;
 mod show;
+mod skills;
 mod store;
 mod summary;
+mod taught;
 mod trouble;
 mod waits;
 mod when;
@@ -61,6 +63,7 @@ fn main() -> ExitCode {
         Command::Sessions(command) => sessions::sessions(command),
         Command::Replay(mut args) => replay::replay(&mut args),
         Command::Memory(command) => memory::memory(command),
+        Command::Skills(command) => skills::skills(command),
         Command::Models(args) => models::models(&args),
     };
     match ended {

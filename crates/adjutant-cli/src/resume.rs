@@ -21,7 +21,7 @@ use crate::{
     run,
     screen::Screen,
     store::Store,
-    trouble, waits,
+    taught, trouble, waits,
     work::work,
 };
 
@@ -52,6 +52,7 @@ async fn perform(args: &mut Resume) -> Result<Exit, Problem> {
     let given = answers::answers(args, &pauses)?;
     let (cancel, chatter) = run::begin(&args.how)?;
     let mut screen = Screen::new(chatter);
+    taught::tell(kit.skills(), &screen);
     let heard = heard(&left).await?;
     let is_answered = |pause: &Arc<Pause>| {
         let given = given.iter().any(|it| it.pause == pause.id);

@@ -20,7 +20,7 @@ use crate::{
     prompt,
     screen::{Chatter, Screen},
     store::Store,
-    trouble, waits, when,
+    taught, trouble, waits, when,
     work::work,
 };
 
@@ -49,6 +49,7 @@ async fn perform(args: &Run, prompt: String, root: &Path, kit: Kit) -> Result<Ex
     };
     let mut screen = Screen::new(chatter);
     cast.notice.iter().for_each(|line| screen.tell(line));
+    taught::tell(kit.skills(), &screen);
     let is_kept = args.session.is_some() || args.newest;
     let store = if is_kept || how.memory.is_some() { Some(Store::open(&how.at).await?) } else { None };
     let kept = match &store {

@@ -5,7 +5,7 @@ use std::{path::PathBuf, time::Duration};
 use adjutant::{agent::Durability, llm::Effort};
 use clap::ValueEnum;
 
-use super::{MaxTurns, seconds};
+use super::{MaxTurns, Taught, seconds};
 use crate::exit;
 
 /// Runs an agent with read-only file tools on a directory.
@@ -159,6 +159,9 @@ pub(crate) struct How {
     /// Shows the model what is remembered of this owner, and remembers what is learned in the run.
     #[arg(long, value_name = "OWNER")]
     pub(crate) memory: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) taught: Taught,
 
     /// Writes every event of the run to standard output, one JSON object a line, and nothing else.
     ///

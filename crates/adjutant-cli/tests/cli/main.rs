@@ -9,6 +9,7 @@ mod replay;
 mod schema;
 mod secrets;
 mod sessions;
+mod skills;
 #[cfg(unix)]
 mod stopping;
 mod trying;

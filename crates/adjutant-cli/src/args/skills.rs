@@ -1,0 +1,79 @@
+//! What `adjutant skills` may be told, and how runs are told of skills.
+
+use std::path::PathBuf;
+
+use clap::Subcommand;
+
+/// What is done with skills.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Skills {
+    List(ListSkills),
+    Show(ShowSkill),
+    Check(CheckSkills),
+}
+
+/// Which skills an agent may have.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Taught {
+    /// Adds the skills of this folder, before those of the project and of the user; may be given several times.
+    ///
+    /// A skill is a folder with a SKILL.md. Without this option, skills are looked for in .adjutant/skills of the
+    /// directory, and in $XDG_CONFIG_HOME/adjutant/skills, else $HOME/.config/adjutant/skills.
+    #[arg(long = "skills", value_name = "DIR")]
+    pub(crate) folders: Vec<PathBuf>,
+
+    /// Uses the skills that came with the directory, in .adjutant/skills; without it they are only listed.
+    ///
+    /// They speak to the model with your voice: read them before you trust them.
+    #[arg(long)]
+    pub(crate) trust_skills: bool,
+}
+
+/// Lists the skills: name, whose they are, whether they are used, tokens, and where they are.
+///
+/// The tokens are those of its line in the prompt and, after a plus, of its text when it is loaded. A skill without a
+/// description is always in the prompt. What is wrong with a skill is told on standard error.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ListSkills {
+    #[command(flatten)]
+    pub(crate) whose: OfSkills,
+}
+
+/// Shows a skill: what it says about itself, the files beside it, and its text as the model is shown it.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ShowSkill {
+    /// The skill.
+    pub(crate) name: String,
+
+    #[command(flatten)]
+    pub(crate) whose: OfSkills,
+}
+
+/// Holds skills against the Agent Skills specification; every problem is told as file:line:column.
+///
+/// The exit code is 1 if one of them breaks it.
+#[derive(Debug, clap::Args)]
+pub(crate) struct CheckSkills {
+    /// A skill, its SKILL.md, or a folder of skills.
+    #[arg(required = true, value_name = "PATH")]
+    pub(crate) paths: Vec<PathBuf>,
+
+    /// One JSON object a line.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// OfSkills skills are looked at.
+#[derive(Debug, clap::Args)]
+pub(crate) struct OfSkills {
+    /// The directory whose .adjutant/skills is looked into.
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub(crate) root: PathBuf,
+
+    #[command(flatten)]
+    pub(crate) taught: Taught,
+
+    /// One JSON object a line.
+    #[arg(long)]
+    pub(crate) json: bool,
+}

@@ -1,0 +1,60 @@
+//! The skills of a run: where they are looked for, and what is told of them.
+
+use std::{
+    env,
+    path::{Path, PathBuf},
+};
+
+use adjutant::skills::{Error, ErrorKind, Finding, FindingKind, Root, Skills, Trust};
+
+use crate::{args::Taught, exit::Exit, plain, problem::Problem, screen::Screen};
+
+/// Where the skills of a directory are.
+const PROJECT: &str = ".adjutant/skills";
+/// How many findings a run tells.
+const MAX_TOLD: usize = 8;
+
+/// The skills that are found for a directory.
+///
+/// # Errors
+/// `Usage` if a folder that was named is none, or cannot be opened.
+pub(crate) fn find(taught: &Taught, directory: &Path) -> Result<Skills, Problem> {
+    let trust = if taught.trust_skills { Trust::Allowed } else { Trust::Denied };
+    let project = Root::project(directory.join(PROJECT)).within(directory).trust(trust);
+    let named = taught.folders.iter().map(Root::named);
+    let roots = named.chain([project]).chain(usual().map(Root::user));
+    Skills::load(roots).map_err(|error| of(&error))
+}
+
+/// The problem that an error of skills is.
+pub(crate) fn of(error: &Error) -> Problem {
+    match error.kind() {
+        ErrorKind::Io => Problem::of(Exit::Failed, error),
+        _ => Problem::of(Exit::Usage, error),
+    }
+}
+
+/// Tells what was found wrong or noteworthy, for whoever runs an agent.
+pub(crate) fn tell(skills: &Skills, screen: &Screen) {
+    let findings = skills.findings();
+    findings.iter().take(MAX_TOLD).for_each(|finding| screen.tell(&line(finding)));
+    if let Some(more) = findings.len().checked_sub(MAX_TOLD + 1) {
+        screen.tell(&format!("skills: {} more; `adjutant skills list` tells all", more + 1));
+    }
+}
+
+/// A finding, in one line.
+pub(crate) fn line(finding: &Finding) -> String {
+    let hint = match finding.kind {
+        FindingKind::Untrusted => "; hint: read them, then say --trust-skills",
+        _ => "",
+    };
+    format!("skills: {}{hint}", plain::line(&finding.to_string()))
+}
+
+/// Where the user's own skills are.
+fn usual() -> Option<PathBuf> {
+    let of = |variable: &str| env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
+    let settings = of("XDG_CONFIG_HOME").or_else(|| of("HOME").map(|home| home.join(".config")));
+    settings.map(|folder| folder.join("adjutant/skills"))
+}

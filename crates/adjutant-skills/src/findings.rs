@@ -1,0 +1,62 @@
+//! The findings of one load or check, bounded.
+
+use std::sync::Arc;
+
+use crate::{Finding, FindingKind, Place, Severity, limits::MAX_FINDINGS};
+
+/// Whether the specification counts, or use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Rules {
+    /// What can be used is.
+    Lenient,
+    /// What breaks the specification is an error.
+    Strict,
+}
+
+/// The findings so far.
+#[derive(Debug)]
+pub(crate) struct Findings {
+    rules: Rules,
+    list: Vec<Finding>,
+}
+
+impl Rules {
+    /// How bad it is to break the specification.
+    pub(crate) fn severity(self) -> Severity {
+        match self {
+            Rules::Lenient => Severity::Warning,
+            Rules::Strict => Severity::Error,
+        }
+    }
+}
+
+impl Findings {
+    pub(crate) fn new(rules: Rules) -> Self {
+        Self { rules, list: Vec::new() }
+    }
+
+    pub(crate) fn rules(&self) -> Rules {
+        self.rules
+    }
+
+    pub(crate) fn push(&mut self, severity: Severity, kind: FindingKind, place: Place, message: impl Into<Arc<str>>) {
+        if self.list.len() < MAX_FINDINGS {
+            self.list.push(Finding::new(severity, kind, place, message));
+        } else if self.list.len() == MAX_FINDINGS {
+            let message = "there are more findings; they are not told";
+            self.list.push(Finding::new(Severity::Warning, FindingKind::TooMany, place, message));
+        }
+    }
+
+    pub(crate) fn warn(&mut self, kind: FindingKind, place: Place, message: impl Into<Arc<str>>) {
+        self.push(Severity::Warning, kind, place, message);
+    }
+
+    pub(crate) fn refuse(&mut self, kind: FindingKind, place: Place, message: impl Into<Arc<str>>) {
+        self.push(Severity::Error, kind, place, message);
+    }
+
+    pub(crate) fn into_list(self) -> Vec<Finding> {
+        self.list
+    }
+}

@@ -1,0 +1,75 @@
+//! A `SKILL.md` as text: the front matter between its marks, and the body.
+
+mod yaml;
+
+pub(crate) use yaml::{Field, Node, read};
+
+/// The line that opens and closes front matter.
+const MARK: &str = "---";
+
+/// A file, in its parts.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Split<'a> {
+    /// There is no front matter: the whole file is the body.
+    None(&'a str),
+    /// The front matter has no end: the whole file is the body.
+    Unclosed(&'a str),
+    /// The YAML, which begins in line 2, and the body.
+    Front(&'a str, &'a str),
+}
+
+/// Takes a file apart; a mark of byte order is dropped.
+pub(crate) fn split(text: &str) -> Split<'_> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
+    if !is_mark(first) {
+        return Split::None(text);
+    }
+    let mut at = 0;
+    for line in rest.split_inclusive('\n') {
+        let end = at + line.len();
+        if is_mark(line) {
+            return Split::Front(rest.get(..at).unwrap_or_default(), rest.get(end..).unwrap_or_default());
+        }
+        at = end;
+    }
+    Split::Unclosed(text)
+}
+
+/// The body as the model is shown it: lines end with a line feed, and nothing blank stands around it.
+pub(crate) fn body(text: &str) -> String {
+    let text = text.replace("\r\n", "\n");
+    text.trim_matches(|c: char| c == '\n' || c == '\r').trim_end().to_owned()
+}
+
+fn is_mark(line: &str) -> bool {
+    line.trim_end() == MARK
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn split_finds_the_marks_when_lines_end_in_any_way() {
+        let cases = [
+            ("---\nname: a\n---\nBody\n", Split::Front("name: a\n", "Body\n")),
+            ("---\r\nname: a\r\n---\r\nBody", Split::Front("name: a\r\n", "Body")),
+            ("\u{feff}---\n---", Split::Front("", "")),
+            ("--- \nname: a\n---  \n", Split::Front("name: a\n", "")),
+            ("---\nname: a\nBody", Split::Unclosed("---\nname: a\nBody")),
+            ("---", Split::Unclosed("---")),
+            (" ---\nname: a\n---\n", Split::None(" ---\nname: a\n---\n")),
+            ("----\n---\n", Split::None("----\n---\n")),
+            ("", Split::None("")),
+        ];
+        for (text, expect) in cases {
+            assert_eq!(split(text), expect, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn body_has_line_feeds_alone_when_it_had_carriage_returns() {
+        assert_eq!(body("\r\n\r\n  a\r\nb\r\n\r\n"), "  a\nb");
+    }
+}

@@ -1,0 +1,77 @@
+//! Which skills a conversation shows: seen before each request, so that one that was compacted away can be loaded again.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use adjutant_agent::{Hook, HookContext, Verdict, points::BeforeModel};
+use adjutant_llm::{CallResult, Entry, Status, ThreadId, Transcript};
+use adjutant_tool::Identity;
+use async_trait::async_trait;
+
+/// The field of a result's details that names the skill it shows.
+pub(crate) const SHOWS: &str = "skill";
+/// How many conversations are remembered; they are looked at again when they were forgotten.
+const MAX_CONVERSATIONS: usize = 4_096;
+
+type Key = (Arc<str>, ThreadId);
+
+/// The skills that conversations show.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Loaded {
+    of: Arc<Mutex<HashMap<Key, BTreeSet<Arc<str>>>>>,
+}
+
+impl Loaded {
+    /// Notes that a skill is shown from now on; false if it is already.
+    pub(crate) fn add(&self, who: &Identity, name: &Arc<str>) -> bool {
+        self.with(|of| of.entry(key(who)).or_default().insert(Arc::clone(name)))
+    }
+
+    /// Looks at what the next request shows.
+    fn look(&self, who: &Identity, view: &Transcript) {
+        let key = key(who);
+        // Only a call adds a skill, and it notes that: where there was none there is none.
+        if self.with(|of| of.get(&key).is_some_and(BTreeSet::is_empty)) {
+            return;
+        }
+        let shown = shown(view);
+        self.with(|of| {
+            if of.len() >= MAX_CONVERSATIONS && !of.contains_key(&key) {
+                of.clear();
+            }
+            of.insert(key, shown)
+        });
+    }
+
+    fn with<T>(&self, work: impl FnOnce(&mut HashMap<Key, BTreeSet<Arc<str>>>) -> T) -> T {
+        work(&mut self.of.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+#[async_trait]
+impl Hook<BeforeModel> for Loaded {
+    async fn on(&self, cx: HookContext, point: BeforeModel) -> Verdict<BeforeModel> {
+        self.look(&cx.who, &point.view);
+        Verdict::Pass(point)
+    }
+}
+
+fn key(who: &Identity) -> Key {
+    (Arc::clone(&who.agent_id), who.thread.clone())
+}
+
+/// The skills that a view shows.
+fn shown(view: &Transcript) -> BTreeSet<Arc<str>> {
+    let turns = view.iter().filter_map(|stored| match &stored.entry {
+        Entry::Turn(turn) => Some(turn),
+        _ => None,
+    });
+    turns.flat_map(|turn| turn.results()).filter_map(|result| shows(result)).collect()
+}
+
+fn shows(result: &CallResult) -> Option<Arc<str>> {
+    let is_whole = result.pinned && result.status == Status::Ok;
+    result.details.get(SHOWS).and_then(|name| name.as_str()).filter(|_| is_whole).map(Arc::from)
+}

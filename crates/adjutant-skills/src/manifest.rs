@@ -1,0 +1,296 @@
+//! What a skill says about itself, read with leniency: what is wrong is told, and what can be used is.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use crate::{
+    FindingKind, Place, Severity,
+    findings::{Findings, Rules},
+    front::{Field, Node, Split, body, read, split},
+    limits::{
+        ADVISED_LINES, MAX_ALLOWED_TOOLS, MAX_BODY_BYTES, MAX_COMPATIBILITY_CHARS, MAX_DESCRIPTION_CHARS,
+        MAX_FRONT_BYTES, MAX_LICENSE_CHARS, MAX_METADATA, MAX_METADATA_CHARS,
+    },
+    name,
+};
+
+/// A `SKILL.md`, read.
+#[derive(Debug, Default)]
+pub(crate) struct Manifest {
+    pub(crate) name: Arc<str>,
+    pub(crate) description: Option<Arc<str>>,
+    pub(crate) license: Option<Arc<str>>,
+    pub(crate) compatibility: Option<Arc<str>>,
+    pub(crate) metadata: BTreeMap<Arc<str>, Arc<str>>,
+    pub(crate) allowed_tools: Vec<Arc<str>>,
+    pub(crate) body: Arc<str>,
+}
+
+/// Who reads: what the file is called, what its folder is, and where findings go.
+pub(crate) struct Reader<'a> {
+    pub(crate) file: &'a Place,
+    pub(crate) folder: &'a str,
+    pub(crate) findings: &'a mut Findings,
+}
+
+impl Reader<'_> {
+    /// Reads a file; `None` if it is refused, which is told.
+    pub(crate) fn read(&mut self, bytes: &[u8]) -> Option<Manifest> {
+        let text = self.text(bytes)?;
+        let (yaml, rest) = match split(text) {
+            Split::Front(yaml, rest) => (Some(yaml), rest),
+            Split::None(rest) => {
+                self.strict(
+                    FindingKind::NoFrontMatter,
+                    "there is no front matter: the file must begin with a line ---",
+                );
+                (None, rest)
+            }
+            Split::Unclosed(rest) => {
+                self.told(
+                    FindingKind::UnclosedFrontMatter,
+                    (1, 1),
+                    "the front matter has no end: a line --- is missing, so the whole file is the body",
+                );
+                (None, rest)
+            }
+        };
+        let mut manifest = Manifest::default();
+        let mut declared = None;
+        if let Some(yaml) = yaml {
+            declared = self.fields(yaml, &mut manifest)?;
+        }
+        manifest.name = self.named(declared, yaml.is_some())?;
+        if yaml.is_some() && manifest.description.is_none() {
+            self.strict(FindingKind::DescriptionMissing, "there is no description");
+        }
+        manifest.body = self.body(rest)?;
+        Some(manifest)
+    }
+
+    fn text<'b>(&mut self, bytes: &'b [u8]) -> Option<&'b str> {
+        let text = match std::str::from_utf8(bytes) {
+            Ok(text) => text,
+            Err(error) => {
+                let line = 1 + bytes.iter().take(error.valid_up_to()).filter(|byte| **byte == b'\n').count() as u64;
+                self.refused(FindingKind::NotText, (line, 0), "the file is not UTF-8 text");
+                return None;
+            }
+        };
+        if let Some(at) = text.find('\0') {
+            let line = 1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count() as u64;
+            self.refused(FindingKind::NotText, (line, 0), "the file holds a NUL, so it is no text");
+            return None;
+        }
+        if let Some(at) = text.find(name::is_invisible) {
+            let line = 1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count() as u64;
+            let message = "the file holds characters that do not show; look at its bytes before you trust it";
+            self.findings.warn(FindingKind::Invisible, self.file.at(line, 0), message);
+        }
+        Some(text)
+    }
+
+    /// Reads the fields; the name that is declared, and where.
+    fn fields(&mut self, yaml: &str, manifest: &mut Manifest) -> Option<Option<(String, (u64, u64))>> {
+        if yaml.len() > MAX_FRONT_BYTES {
+            let message = format!("the front matter is larger than {MAX_FRONT_BYTES} bytes");
+            self.refused(FindingKind::TooLarge, (2, 0), message);
+            return None;
+        }
+        let fields = match read(yaml) {
+            Ok(fields) => fields,
+            Err(wrong) => {
+                self.refused(FindingKind::Yaml, wrong.at, wrong.message);
+                return None;
+            }
+        };
+        let mut declared = None;
+        for field in &fields {
+            let at = field.at;
+            match field.key.as_str() {
+                "name" => declared = self.short(field, usize::MAX).map(|name| (name.to_string(), at)),
+                "description" => manifest.description = self.short(field, MAX_DESCRIPTION_CHARS),
+                "license" => manifest.license = self.short(field, MAX_LICENSE_CHARS),
+                "compatibility" => manifest.compatibility = self.short(field, MAX_COMPATIBILITY_CHARS),
+                "metadata" => manifest.metadata = self.metadata(field),
+                "allowed-tools" => manifest.allowed_tools = self.tools(field),
+                other => {
+                    let message = format!("the specification knows no field {}", name::quoted(other));
+                    self.told(FindingKind::UnknownField, field.key_at, message);
+                }
+            }
+        }
+        Some(declared)
+    }
+
+    /// A text; none if it is blank, or something else, which is told.
+    fn short(&mut self, field: &Field, most: usize) -> Option<Arc<str>> {
+        let Node::Text(text) = &field.value else {
+            if field.value != Node::Null {
+                self.told(FindingKind::FieldType, field.at, format!("{} must be a text", field.key));
+            }
+            return None;
+        };
+        let text = text.trim();
+        if text.is_empty() {
+            return None;
+        }
+        if text.chars().count() <= most {
+            return Some(text.into());
+        }
+        let message = format!("{} is longer than {most} characters, so it is cut", field.key);
+        self.told(FindingKind::TooLong, field.at, message);
+        Some(text.chars().take(most).collect::<String>().into())
+    }
+
+    fn metadata(&mut self, field: &Field) -> BTreeMap<Arc<str>, Arc<str>> {
+        let mut metadata = BTreeMap::new();
+        let fields = match &field.value {
+            Node::Map(fields) => fields,
+            Node::Null => return metadata,
+            _ => {
+                self.told(FindingKind::FieldType, field.at, "metadata must be a mapping of texts");
+                return metadata;
+            }
+        };
+        for entry in fields {
+            let key: String = entry.key.chars().take(MAX_METADATA_CHARS).collect();
+            match &entry.value {
+                Node::Text(text) if metadata.len() < MAX_METADATA => {
+                    let text: String = text.chars().take(MAX_METADATA_CHARS).collect();
+                    metadata.insert(key.into(), text.into());
+                }
+                Node::Text(_) => {
+                    let message = format!("metadata has more than {MAX_METADATA} entries; the rest is left out");
+                    self.told(FindingKind::TooLong, entry.key_at, message);
+                    break;
+                }
+                Node::Null => drop(metadata.insert(key.into(), "".into())),
+                _ => {
+                    let message = format!("metadata {} is no text, so it is left out", name::quoted(&key));
+                    self.told(FindingKind::FieldType, entry.at, message);
+                }
+            }
+        }
+        metadata
+    }
+
+    /// The tools that are named: separated by white space outside of parentheses, or a list.
+    fn tools(&mut self, field: &Field) -> Vec<Arc<str>> {
+        let mut tools: Vec<Arc<str>> = match &field.value {
+            Node::Text(text) => words(text),
+            Node::Null => Vec::new(),
+            Node::List(items) if items.iter().all(|item| matches!(item, Node::Text(_))) => {
+                let message = "allowed-tools is a list; the specification knows one text with spaces between";
+                self.told(FindingKind::FieldType, field.at, message);
+                let texts = items.iter().filter_map(|item| if let Node::Text(text) = item { Some(text) } else { None });
+                texts.map(|text| Arc::from(text.trim())).filter(|text: &Arc<str>| !text.is_empty()).collect()
+            }
+            _ => {
+                self.told(FindingKind::FieldType, field.at, "allowed-tools must be a text");
+                Vec::new()
+            }
+        };
+        if tools.len() > MAX_ALLOWED_TOOLS {
+            let message = format!("allowed-tools names more than {MAX_ALLOWED_TOOLS}; the rest is left out");
+            self.told(FindingKind::TooLong, field.at, message);
+            tools.truncate(MAX_ALLOWED_TOOLS);
+        }
+        tools
+    }
+
+    /// The name that counts: that of the folder, if it can be one.
+    fn named(&mut self, declared: Option<(String, (u64, u64))>, has_front: bool) -> Option<Arc<str>> {
+        if !name::is_tolerable(self.folder) {
+            let message = format!("the folder's name cannot be that of a skill: {}", name::quoted(self.folder));
+            self.refused(FindingKind::FolderName, (0, 0), message);
+            return None;
+        }
+        match declared {
+            Some((declared, at)) if let Err(why) = name::check(&declared) => {
+                let message =
+                    format!("not a name: {} ({why}); the folder's counts: {}", name::quoted(&declared), self.folder);
+                self.told(FindingKind::NameInvalid, at, message);
+            }
+            Some((declared, at)) if declared != self.folder => {
+                let message = format!("the name is {declared}, but the folder's counts: {}", self.folder);
+                self.told(FindingKind::NameMismatch, at, message);
+            }
+            Some(_) => {}
+            None if has_front => self.strict(FindingKind::NameMissing, "there is no name"),
+            None => {}
+        }
+        if let Err(why) = name::check(self.folder) {
+            let message = format!("the folder's name is no name by the specification: {why}");
+            self.told(FindingKind::FolderName, (0, 0), message);
+        }
+        Some(self.folder.into())
+    }
+
+    fn body(&mut self, text: &str) -> Option<Arc<str>> {
+        let body = body(text);
+        if body.len() > MAX_BODY_BYTES {
+            self.refused(FindingKind::TooLarge, (0, 0), format!("the body is larger than {MAX_BODY_BYTES} bytes"));
+            return None;
+        }
+        if body.is_empty() {
+            self.warned(FindingKind::BodyEmpty, "the body is empty");
+        }
+        let lines = body.lines().count();
+        if lines > ADVISED_LINES && self.findings.rules() == Rules::Strict {
+            let message = format!("the body has {lines} lines; at most {ADVISED_LINES} are advised");
+            self.warned(FindingKind::BodyLong, message);
+        }
+        Some(body.into())
+    }
+
+    /// Breaks the specification, but is read.
+    fn told(&mut self, kind: FindingKind, at: (u64, u64), message: impl Into<Arc<str>>) {
+        let severity = self.findings.rules().severity();
+        self.findings.push(severity, kind, self.file.at(at.0, at.1), message);
+    }
+
+    /// Breaks the specification, and is a way of use here: only told if the specification counts.
+    fn strict(&mut self, kind: FindingKind, message: impl Into<Arc<str>>) {
+        if self.findings.rules() == Rules::Strict {
+            self.findings.push(Severity::Error, kind, self.file.at(1, 0), message);
+        }
+    }
+
+    fn warned(&mut self, kind: FindingKind, message: impl Into<Arc<str>>) {
+        self.findings.push(Severity::Warning, kind, self.file.clone(), message);
+    }
+
+    fn refused(&mut self, kind: FindingKind, at: (u64, u64), message: impl Into<Arc<str>>) {
+        self.findings.push(Severity::Error, kind, self.file.at(at.0, at.1), message);
+    }
+}
+
+/// The words of a text; white space within parentheses is part of a word.
+fn words(text: &str) -> Vec<Arc<str>> {
+    let (mut words, mut word, mut open) = (Vec::new(), String::new(), 0_usize);
+    for c in text.chars() {
+        match c {
+            '(' => open += 1,
+            ')' => open = open.saturating_sub(1),
+            _ => {}
+        }
+        if !(open == 0 && c.is_whitespace()) {
+            word.push(c);
+        } else if !word.is_empty() {
+            words.push(Arc::from(std::mem::take(&mut word)));
+        }
+    }
+    words.extend((!word.is_empty()).then(|| Arc::from(word)));
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_keep_parentheses_together_when_they_hold_spaces() {
+        let expect: Vec<Arc<str>> = ["Bash(git add:*)", "Read", "Open("].map(Arc::from).into();
+        assert_eq!(words("  Bash(git add:*)\tRead\n Open("), expect);
+    }
+}

@@ -1,0 +1,159 @@
+//! Where skills are looked for, and whether those of a project are trusted.
+
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+/// A folder of skills.
+#[derive(Debug, Clone)]
+pub struct Root {
+    path: PathBuf,
+    /// The directory that no link may lead out of, if there is one.
+    within: Option<PathBuf>,
+    scope: Scope,
+    trust: Trust,
+    is_required: bool,
+}
+
+/// Whose skills they are; of one name, the greater scope counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Scope {
+    /// The user's own, for all projects.
+    User,
+    /// Those that came with a project: hostile until they are trusted.
+    Project,
+    /// Those of a folder that the user named for this use.
+    Named,
+}
+
+/// Whether skills are used that came with a project.
+///
+/// A repository that was just cloned is somebody else's text: its skills would speak to the model with the voice of the
+/// application.
+#[derive(Clone, Default)]
+#[non_exhaustive]
+pub enum Trust {
+    /// They are listed, and not used.
+    #[default]
+    Denied,
+    /// They are used.
+    Allowed,
+    /// Someone is asked, once for each root that has skills.
+    Ask(Arc<dyn Fn(&TrustAsk) -> bool + Send + Sync>),
+}
+
+/// What is asked before skills of a project are used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TrustAsk {
+    /// The folder.
+    pub path: PathBuf,
+    /// The names of the skills in it, sorted.
+    pub names: Vec<Arc<str>>,
+}
+
+impl Root {
+    /// The user's own skills, for all projects; it need not exist.
+    pub fn user(path: impl Into<PathBuf>) -> Self {
+        Self::new(path, Scope::User, Trust::Allowed)
+    }
+
+    /// The skills that came with a project; it need not exist, and is not trusted without a word.
+    pub fn project(path: impl Into<PathBuf>) -> Self {
+        Self::new(path, Scope::Project, Trust::Denied)
+    }
+
+    /// A folder that the user named: trusted, and it must exist.
+    pub fn named(path: impl Into<PathBuf>) -> Self {
+        Self::new(path, Scope::Named, Trust::Allowed).required()
+    }
+
+    /// Sets whether its skills are used.
+    #[must_use]
+    pub fn trust(self, trust: Trust) -> Self {
+        Self { trust, ..self }
+    }
+
+    /// Makes it an error if it does not exist.
+    #[must_use]
+    pub fn required(self) -> Self {
+        Self { is_required: true, ..self }
+    }
+
+    /// Passes the root over if a link leads out of this directory, which it lies in.
+    ///
+    /// A repository may make its folder of skills a link to anywhere.
+    #[must_use]
+    pub fn within(self, directory: impl Into<PathBuf>) -> Self {
+        Self { within: Some(directory.into()), ..self }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whose skills they are.
+    pub fn scope(&self) -> Scope {
+        self.scope
+    }
+
+    /// The directory that it lies in, and where; none if it may be anywhere.
+    pub(crate) fn place_within(&self) -> Option<(&Path, &Path)> {
+        let directory = self.within.as_deref()?;
+        // A root that does not lie there leads out by its path.
+        Some((directory, self.path.strip_prefix(directory).unwrap_or(&self.path)))
+    }
+
+    pub(crate) fn is_required(&self) -> bool {
+        self.is_required
+    }
+
+    /// Whether these skills of it are used.
+    pub(crate) fn is_trusted(&self, mut names: Vec<Arc<str>>) -> bool {
+        match &self.trust {
+            Trust::Denied => false,
+            Trust::Allowed => true,
+            Trust::Ask(_) if names.is_empty() => false,
+            Trust::Ask(ask) => {
+                names.sort();
+                ask(&TrustAsk { path: self.path.clone(), names })
+            }
+        }
+    }
+
+    fn new(path: impl Into<PathBuf>, scope: Scope, trust: Trust) -> Self {
+        Self { path: path.into(), within: None, scope, trust, is_required: false }
+    }
+}
+
+impl Trust {
+    /// Asks this function.
+    pub fn ask(ask: impl Fn(&TrustAsk) -> bool + Send + Sync + 'static) -> Self {
+        Trust::Ask(Arc::new(ask))
+    }
+}
+
+impl Scope {
+    /// What it is called, in lower case.
+    pub fn name(self) -> &'static str {
+        match self {
+            Scope::User => "user",
+            Scope::Project => "project",
+            Scope::Named => "named",
+        }
+    }
+}
+
+impl fmt::Debug for Trust {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Trust::Denied => "Denied",
+            Trust::Allowed => "Allowed",
+            Trust::Ask(_) => "Ask",
+        })
+    }
+}

@@ -1,0 +1,278 @@
+//! Finds the skills of one root: through handles only, sorted, bounded, following no link to a folder.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use cap_fs_ext::DirExt;
+use cap_std::{ambient_authority, fs::Dir};
+
+use crate::{
+    Error, ErrorKind, FindingKind, Place, Root, Skill, SkillFile, Status,
+    findings::Findings,
+    folder::{Folder, Refused, bytes},
+    limits::{
+        MAX_DEPTH, MAX_ENTRIES, MAX_FILE_BYTES, MAX_FOLDERS, MAX_LISTED_DEPTH, MAX_LISTED_FILES, MAX_SKILLS,
+        MAX_TOTAL_BYTES,
+    },
+    manifest::Reader,
+    name,
+    skill::Listed,
+};
+
+/// The file that makes a folder a skill.
+pub(crate) const FILE: &str = "SKILL.md";
+/// Folders that hold no skills, whatever stands in them.
+const SKIPPED: [&str; 2] = ["node_modules", "target"];
+
+/// The skills of one root.
+///
+/// # Errors
+/// Of a root that must exist: `Missing` and `Invalid` if it does not, or is no folder; `Io` if it cannot be opened.
+pub(crate) fn scan(root: &Root, findings: &mut Findings) -> Result<Vec<Skill>, Error> {
+    let dir = match open(root) {
+        Ok(dir) => Arc::new(dir),
+        // Noticed by the sandbox, not by the system, so there is no code of the system.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied && error.raw_os_error().is_none() => {
+            let message = "a link leads out of the directory, so the skills of this folder are not read";
+            findings.warn(FindingKind::Link, Place::whole(root.path().display().to_string()), message);
+            return Ok(Vec::new());
+        }
+        Err(error) if root.is_required() => return Err(unopened(root.path(), error)),
+        Err(error) => {
+            if error.kind() != io::ErrorKind::NotFound {
+                let message = format!("the folder of skills cannot be opened: {}", error.kind());
+                findings.warn(FindingKind::Unreadable, Place::whole(root.path().display().to_string()), message);
+            }
+            return Ok(Vec::new());
+        }
+    };
+    let mut scan = Scan {
+        root,
+        dir,
+        findings,
+        skills: Vec::new(),
+        folders: MAX_FOLDERS,
+        left: Left(MAX_ENTRIES),
+        bytes: MAX_TOTAL_BYTES,
+    };
+    match scan.dir.try_clone() {
+        Ok(dir) => scan.folder(&dir, Path::new(""), 0),
+        Err(error) => return Err(unopened(root.path(), error)),
+    }
+    Ok(scan.skills)
+}
+
+fn open(root: &Root) -> io::Result<Dir> {
+    match root.place_within() {
+        Some((directory, path)) => Dir::open_ambient_dir(directory, ambient_authority())?.open_dir(path),
+        None => Dir::open_ambient_dir(root.path(), ambient_authority()),
+    }
+}
+
+fn unopened(path: &Path, error: io::Error) -> Error {
+    let path = path.display();
+    match error.kind() {
+        io::ErrorKind::NotFound => Error::new(ErrorKind::Missing, format!("there is no folder of skills: {path}")),
+        io::ErrorKind::NotADirectory => Error::new(ErrorKind::Invalid, format!("not a folder of skills: {path}")),
+        _ => Error::new(ErrorKind::Io, format!("cannot open the folder of skills: {path}")).with_source(error),
+    }
+}
+
+struct Scan<'a> {
+    root: &'a Root,
+    dir: Arc<Dir>,
+    findings: &'a mut Findings,
+    skills: Vec<Skill>,
+    /// How many folders may still be looked at.
+    folders: usize,
+    left: Left,
+    /// How many bytes of bodies may still be kept.
+    bytes: usize,
+}
+
+impl Scan<'_> {
+    /// Takes a folder as a skill, or looks for skills in it.
+    fn folder(&mut self, dir: &Dir, at: &Path, depth: usize) {
+        if dir.symlink_metadata(FILE).is_ok() {
+            self.skill(at);
+            return;
+        }
+        let entries = match entries(dir, &mut self.left) {
+            Ok((entries, is_cut)) => {
+                if is_cut {
+                    let message = format!("more than {MAX_ENTRIES} entries; the rest is not looked at");
+                    self.findings.warn(FindingKind::TooMany, self.place(at), message);
+                }
+                entries
+            }
+            Err(error) => {
+                let message = format!("the folder cannot be read: {}", error.kind());
+                return self.findings.warn(FindingKind::Unreadable, self.place(at), message);
+            }
+        };
+        for entry in entries.iter().filter(|entry| !SKIPPED.contains(&entry.as_str())) {
+            let inner = at.join(entry);
+            let Ok(metadata) = dir.symlink_metadata(entry) else { continue };
+            if metadata.is_symlink() {
+                self.link(dir, entry, &inner);
+            } else if metadata.is_dir() && !self.enter(dir, entry, &inner, depth) {
+                return;
+            }
+        }
+    }
+
+    /// Goes into a folder; false if no more are looked at.
+    fn enter(&mut self, dir: &Dir, entry: &str, inner: &Path, depth: usize) -> bool {
+        if depth == MAX_DEPTH {
+            let message = format!("folders deeper than {MAX_DEPTH} below the root are not looked at");
+            self.findings.warn(FindingKind::TooMany, self.place(inner), message);
+            return false;
+        }
+        if self.folders == 0 {
+            let message = format!("more than {MAX_FOLDERS} folders; the rest is not looked at");
+            self.findings.warn(FindingKind::TooMany, self.place(inner), message);
+            return false;
+        }
+        self.folders -= 1;
+        match dir.open_dir_nofollow(entry) {
+            Ok(dir) => self.folder(&dir, inner, depth + 1),
+            Err(error) => {
+                let message = format!("the folder cannot be opened: {}", error.kind());
+                self.findings.warn(FindingKind::Unreadable, self.place(inner), message);
+            }
+        }
+        true
+    }
+
+    /// Tells of a link, unless it leads to a file within the root.
+    fn link(&mut self, dir: &Dir, entry: &str, inner: &Path) {
+        if dir.metadata(entry).is_ok_and(|metadata| !metadata.is_dir()) {
+            return;
+        }
+        let message = "a link is not followed to skills; name the folder that it leads to as a root of its own";
+        self.findings.warn(FindingKind::Link, self.place(inner), message);
+    }
+
+    /// Reads the skill of a folder.
+    fn skill(&mut self, at: &Path) {
+        let place = self.place(&at.join(FILE));
+        if self.skills.len() == MAX_SKILLS {
+            let message = format!("there are more than {MAX_SKILLS} skills; this one is not read");
+            return self.findings.refuse(FindingKind::TooMany, place, message);
+        }
+        let folder = Folder::new(Arc::clone(&self.dir), at);
+        let Some(bytes) = self.bytes(&folder, &place) else { return };
+        let called = self.called(at);
+        let manifest = Reader { file: &place, folder: &called, findings: self.findings }.read(&bytes);
+        let Some(manifest) = manifest else { return };
+        let Some(left) = self.bytes.checked_sub(manifest.body.len()) else {
+            let message = format!("all skills together are larger than {MAX_TOTAL_BYTES} bytes; this one is not read");
+            return self.findings.refuse(FindingKind::TooMany, place, message);
+        };
+        self.bytes = left;
+        let path = match shown(at) {
+            path if path.is_empty() => called,
+            path => path,
+        };
+        self.skills.push(Skill {
+            manifest: Arc::new(manifest),
+            scope: self.root.scope(),
+            status: Status::Used,
+            place,
+            path: path.into(),
+            files: Arc::new(listed(&folder, &mut self.left)),
+            folder,
+        });
+    }
+
+    fn bytes(&mut self, folder: &Folder, place: &Place) -> Option<Vec<u8>> {
+        let (kind, message) = match folder.file(FILE) {
+            Ok((_, size)) if size > MAX_FILE_BYTES => {
+                (FindingKind::TooLarge, format!("the file is larger than {MAX_FILE_BYTES} bytes"))
+            }
+            Ok((file, _)) => match bytes(file, MAX_FILE_BYTES + 1) {
+                Ok(bytes) if bytes.len() as u64 <= MAX_FILE_BYTES => return Some(bytes),
+                Ok(_) => (FindingKind::TooLarge, format!("the file is larger than {MAX_FILE_BYTES} bytes")),
+                Err(error) => (FindingKind::Unreadable, format!("the file cannot be read: {}", error.kind())),
+            },
+            Err(Refused::NotAFile | Refused::IsFolder) => (FindingKind::NotAFile, "it is no regular file".to_owned()),
+            Err(Refused::Outside) => (FindingKind::Link, "a link leads out of the skill's folder".to_owned()),
+            Err(Refused::Missing) => (FindingKind::Link, "a link leads nowhere".to_owned()),
+            Err(Refused::Io(error)) => {
+                (FindingKind::Unreadable, format!("the file cannot be opened: {}", error.kind()))
+            }
+        };
+        self.findings.refuse(kind, place.clone(), message);
+        None
+    }
+
+    /// What the folder of a skill is called.
+    fn called(&self, at: &Path) -> String {
+        let name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
+        let root = || self.root.path().canonicalize().ok().and_then(|path| name(&path));
+        name(at).or_else(root).unwrap_or_default()
+    }
+
+    fn place(&self, at: &Path) -> Place {
+        Place::whole(self.root.path().join(at).display().to_string())
+    }
+}
+
+/// How many entries may still be looked at.
+struct Left(usize);
+
+/// The names in a folder, sorted, without hidden ones, and whether some were left out.
+fn entries(dir: &Dir, left: &mut Left) -> io::Result<(Vec<String>, bool)> {
+    let (mut names, mut is_cut) = (Vec::new(), false);
+    for entry in dir.entries()? {
+        let Some(fewer) = left.0.checked_sub(1) else {
+            is_cut = true;
+            break;
+        };
+        left.0 = fewer;
+        // A name that is no UTF-8 cannot be that of a skill, and cannot be asked for.
+        if let Ok(name) = entry?.file_name().into_string()
+            && !name.starts_with('.')
+        {
+            names.push(name);
+        }
+    }
+    names.sort_unstable();
+    Ok((names, is_cut))
+}
+
+/// The regular files beside a `SKILL.md`, as far as they can be read.
+fn listed(folder: &Folder, left: &mut Left) -> Listed {
+    let mut listed = Listed::default();
+    let mut open = vec![PathBuf::new()];
+    while let Some(at) = open.pop() {
+        // One handle at a time, however many folders there are.
+        let Ok(dir) = folder.inner(&at) else { continue };
+        let Ok((names, is_cut)) = entries(&dir, left) else { continue };
+        listed.is_cut |= is_cut;
+        for name in names {
+            let Ok(metadata) = dir.symlink_metadata(&name) else { continue };
+            let path = at.join(&name);
+            if metadata.is_dir() && path.components().count() <= MAX_LISTED_DEPTH {
+                open.push(path);
+            } else if metadata.is_dir() {
+                listed.is_cut = true;
+            } else if metadata.is_file() && path != Path::new(FILE) {
+                listed.files.push(SkillFile { path: shown(&path).into(), size: metadata.len() });
+            }
+        }
+    }
+    listed.files.sort_by(|one, other| one.path.cmp(&other.path));
+    listed.is_cut |= listed.files.len() > MAX_LISTED_FILES;
+    listed.files.truncate(MAX_LISTED_FILES);
+    listed
+}
+
+/// A relative path with slashes, on one line.
+fn shown(path: &Path) -> String {
+    let parts: Vec<String> = path.components().map(|part| name::line(&part.as_os_str().to_string_lossy())).collect();
+    parts.join("/")
+}

@@ -1,0 +1,172 @@
+//! One skill, read whole.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use adjutant_llm::{Estimate, TokenCounter};
+
+use crate::{Place, Scope, folder::Folder, manifest::Manifest, name};
+
+/// A skill: what it says about itself, its body, and the files beside it.
+#[derive(Debug, Clone)]
+pub struct Skill {
+    pub(crate) manifest: Arc<Manifest>,
+    pub(crate) scope: Scope,
+    pub(crate) status: Status,
+    pub(crate) place: Place,
+    /// The folder relative to its root, with slashes.
+    pub(crate) path: Arc<str>,
+    pub(crate) folder: Folder,
+    pub(crate) files: Arc<Listed>,
+}
+
+/// Whether a skill is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Status {
+    /// It is.
+    Used,
+    /// It came with a project that nobody trusts.
+    Untrusted,
+    /// Another of its name counts.
+    Shadowed,
+    /// There was no room for it beside the others.
+    LeftOut,
+}
+
+/// The files beside a `SKILL.md`.
+#[derive(Debug, Default)]
+pub(crate) struct Listed {
+    pub(crate) files: Vec<SkillFile>,
+    /// Whether there are more.
+    pub(crate) is_cut: bool,
+}
+
+/// A file beside a `SKILL.md`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SkillFile {
+    /// Relative to the skill, with slashes.
+    pub path: Arc<str>,
+    /// In bytes.
+    pub size: u64,
+}
+
+impl Skill {
+    /// The name: that of the folder.
+    pub fn name(&self) -> &str {
+        &self.manifest.name
+    }
+
+    /// What it does and when to use it; without one it is always at hand.
+    pub fn description(&self) -> Option<&str> {
+        self.manifest.description.as_deref()
+    }
+
+    /// Whether it is always at hand, because it has no description to choose it by.
+    pub fn is_inline(&self) -> bool {
+        self.manifest.description.is_none()
+    }
+
+    /// The licence, as it was named.
+    pub fn license(&self) -> Option<&str> {
+        self.manifest.license.as_deref()
+    }
+
+    /// What it needs to work; told, not checked.
+    pub fn compatibility(&self) -> Option<&str> {
+        self.manifest.compatibility.as_deref()
+    }
+
+    /// What else it says about itself.
+    pub fn metadata(&self) -> &BTreeMap<Arc<str>, Arc<str>> {
+        &self.manifest.metadata
+    }
+
+    /// The tools that it wishes to use without approval. It gets nothing by that: who may do what, the application says.
+    pub fn allowed_tools(&self) -> &[Arc<str>] {
+        &self.manifest.allowed_tools
+    }
+
+    /// What it teaches, in Markdown.
+    pub fn body(&self) -> &str {
+        &self.manifest.body
+    }
+
+    /// Whose it is.
+    pub fn scope(&self) -> Scope {
+        self.scope
+    }
+
+    /// Whether it is used.
+    pub fn status(&self) -> Status {
+        self.status
+    }
+
+    /// Its `SKILL.md`, as its root was named; for people, never for a model.
+    pub fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// The files beside its `SKILL.md`, sorted; a bounded number of them.
+    pub fn files(&self) -> &[SkillFile] {
+        &self.files.files
+    }
+
+    /// About how many tokens it takes when it is at hand or loaded.
+    pub fn body_tokens(&self) -> u64 {
+        self.body_tokens_by(&Estimate)
+    }
+
+    /// About how many tokens its line in the list takes; none if it is always at hand.
+    pub fn listing_tokens(&self) -> u64 {
+        self.listing_tokens_by(&Estimate)
+    }
+
+    pub(crate) fn body_tokens_by(&self, counter: &dyn TokenCounter) -> u64 {
+        counter.count(&self.text())
+    }
+
+    pub(crate) fn listing_tokens_by(&self, counter: &dyn TokenCounter) -> u64 {
+        self.listing().map_or(0, |line| counter.count(&line))
+    }
+
+    /// Its line in the list of skills that can be loaded.
+    pub(crate) fn listing(&self) -> Option<String> {
+        let description = self.manifest.description.as_deref()?;
+        Some(format!("- {}: {}", self.name(), name::line(description)))
+    }
+
+    /// Everything that the model is shown of it: the body, and what stands beside it.
+    pub(crate) fn text(&self) -> String {
+        let mut text = self.body().to_owned();
+        if self.files().is_empty() {
+            return text;
+        }
+        let names: Vec<String> =
+            self.files().iter().map(|file| format!("{} ({})", name::line(&file.path), size(file.size))).collect();
+        let more = if self.files.is_cut { ", and more" } else { "" };
+        let (folder, names, name) = (&self.path, names.join(", "), self.name());
+        text += &format!(
+            "\n\n[Files in the skill's folder {folder}: {names}{more}. Paths in this skill are relative to that folder; \
+             read_skill_file with skill \"{name}\" shows them.]"
+        );
+        text
+    }
+}
+
+impl Status {
+    /// What it is called, in lower case.
+    pub fn name(self) -> &'static str {
+        match self {
+            Status::Used => "used",
+            Status::Untrusted => "untrusted",
+            Status::Shadowed => "shadowed",
+            Status::LeftOut => "left_out",
+        }
+    }
+}
+
+/// A size, for example `312 B` or `1.2 KB`; a kilobyte has 1,024 bytes.
+pub(crate) fn size(bytes: u64) -> String {
+    if bytes < 1_024 { format!("{bytes} B") } else { format!("{:.1} KB", bytes as f64 / 1_024.0) }
+}

@@ -1,0 +1,115 @@
+//! The part of a skill's file that one call shows, bounded, with where to read on.
+
+use adjutant_llm::CallResult;
+use adjutant_tool::{ToolError, ToolErrorKind};
+use serde_json::json;
+
+use crate::{
+    Skill,
+    folder::{Refused, bytes},
+    limits::{MAX_READ_BYTES, MAX_SHOWN_BYTES},
+    name,
+    skill::size,
+};
+
+/// What is shown of a text.
+struct Part {
+    shown: String,
+    lines: u64,
+    /// The line to read on with, if there is one.
+    next: Option<u64>,
+    /// Whether the line that is shown is longer than what is shown of it.
+    is_line_cut: bool,
+}
+
+/// Shows a file of a skill from a line on.
+pub(super) fn read(skill: &Skill, path: &str, first: u64) -> Result<CallResult, ToolError> {
+    let asked = name::quoted(path);
+    let (file, total) = skill.folder.file(path.trim()).map_err(|refused| told(&refused, &asked))?;
+    let bytes = bytes(file, MAX_READ_BYTES)
+        .map_err(|error| ToolError::failed(format!("cannot read {asked}: {}", error.kind())))?;
+    let is_whole = bytes.len() as u64 >= total;
+    let text = text(&bytes, is_whole)
+        .ok_or_else(|| ToolError::failed(format!("{asked} is a binary file of {}, not text", size(total))))?;
+    let first = first.max(1);
+    let part = Part::of(text, first);
+    if part.lines == 0 && first > 1 {
+        return Err(ToolError::failed(format!("{asked} has no line {first}")));
+    }
+    let (last, lines, is_cut) = (first + part.lines.saturating_sub(1), part.lines, part.next.is_some() || !is_whole);
+    let footer = match part.next {
+        Some(next) if part.is_line_cut => {
+            format!("[line {first} is cut: it is longer than {MAX_SHOWN_BYTES} bytes; read on with start_line={next}]")
+        }
+        Some(next) => format!("[cut after line {last}, of {}; read on with start_line={next}]", size(total)),
+        None if !is_whole => {
+            format!("[cut after line {last}: a file of {} is read up to {}]", size(total), size(MAX_READ_BYTES))
+        }
+        None => format!("[end of {asked}, {}]", size(total)),
+    };
+    let details = json!({"file": path, "of": skill.name(), "first_line": first, "lines": lines, "cut": is_cut});
+    Ok(CallResult::ok(part.shown + &footer).details(details))
+}
+
+impl Part {
+    /// The lines from the first on, as many as there is room for.
+    fn of(text: &str, first: u64) -> Self {
+        let mut part = Self { shown: String::new(), lines: 0, next: None, is_line_cut: false };
+        for (at, line) in (1_u64..).zip(text.split_inclusive('\n')).skip_while(|(at, _)| *at < first) {
+            if part.shown.len() + line.len() <= MAX_SHOWN_BYTES {
+                part.shown.push_str(line);
+                part.lines += 1;
+                continue;
+            }
+            part.next = Some(at);
+            if part.lines == 0 {
+                // One line alone is too long: its beginning is all that can be shown of it.
+                part.shown.push_str(floor(line, MAX_SHOWN_BYTES));
+                (part.lines, part.next, part.is_line_cut) = (1, Some(at + 1), true);
+            }
+            break;
+        }
+        if !part.shown.is_empty() && !part.shown.ends_with('\n') {
+            part.shown.push('\n');
+        }
+        part
+    }
+}
+
+/// The bytes as text; none if they are none. The last character may be cut if the file is.
+fn text(bytes: &[u8], is_whole: bool) -> Option<&str> {
+    if bytes.contains(&0) {
+        return None;
+    }
+    let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Some(text),
+        Err(error) if !is_whole && error.error_len().is_none() => {
+            bytes.get(..error.valid_up_to()).and_then(|bytes| std::str::from_utf8(bytes).ok())
+        }
+        Err(_) => None,
+    }
+}
+
+/// The beginning of a text, at most so many bytes.
+fn floor(text: &str, most: usize) -> &str {
+    let mut at = most.min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    text.get(..at).unwrap_or_default()
+}
+
+/// What the model is told; it names the path as it was asked for, never where the skill is.
+fn told(refused: &Refused, asked: &str) -> ToolError {
+    match refused {
+        Refused::Missing => ToolError::failed(format!("the skill has no file {asked}")),
+        Refused::Outside => {
+            let message = format!("{asked} is not in the skill's folder; paths are relative to it and stay inside");
+            ToolError::new(ToolErrorKind::Denied, message)
+        }
+        Refused::NotAFile => ToolError::failed(format!("{asked} is no regular file, so it is not opened")),
+        Refused::IsFolder => ToolError::failed(format!("{asked} is a folder; name a file in it")),
+        Refused::Io(error) => ToolError::failed(format!("cannot open {asked}: {}", error.kind())),
+    }
+}
