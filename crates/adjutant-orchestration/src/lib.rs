@@ -7,8 +7,8 @@ mod definition;
 mod delegation;
 mod error;
 mod fan_out;
-mod notes;
-mod reflection;
+pub mod notes;
+pub mod reflection;
 mod registry;
 mod relay;
 mod team;
@@ -16,5 +16,7 @@ mod tree;
 
 pub use definition::Definition;
 pub use error::{Error, ErrorKind};
+pub use notes::Notes;
+pub use reflection::Reflections;
 pub use relay::{Relay, RelayResult, RelayRun, Target};
 pub use tree::{AgentTree, NodeState, TreeNode};

@@ -1,1 +1,219 @@
-//! To be written.
+//! Reflections: notes on failures, found again before a similar task, and kept only as long as they help.
+
+mod directory;
+mod learning;
+mod markdown;
+mod name;
+mod on_shelf;
+mod rank;
+mod recalling;
+mod redact;
+mod reflections;
+mod render;
+mod secrets;
+pub(crate) mod text;
+
+use std::{fmt, sync::Arc};
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+
+pub use directory::{Directory, MAX_FILE_BYTES, MAX_LISTED};
+pub use learning::{Learning, judge};
+pub use on_shelf::OnShelf;
+pub(crate) use rank::telling;
+pub use recalling::Recalling;
+pub use redact::Redactor;
+pub use reflections::{
+    MAX_CAVEATS_BYTES, MAX_FILES, MAX_RECALLED, MAX_REFLECTIONS, MAX_RENDERED_BYTES, MAX_SUMMARY_BYTES, MAX_TASK_BYTES,
+    Reflections,
+};
+
+use crate::Error;
+
+/// How often a reflection must have been useless, at least, before it is dropped.
+pub const DROP_AFTER: u32 = 4;
+/// A reflection is dropped when its [`helpfulness`](Reflection::helpfulness) falls below this.
+pub const DROP_BELOW: f64 = 0.25;
+
+/// Names a reflection: `<agent>-<YYYYMMDD-HHMMSS>`, and a number if there are several of one second.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ReflectionId(pub Arc<str>);
+
+/// What is known of a run that failed.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Failed {
+    /// The name that the agent was configured under.
+    pub agent: Arc<str>,
+    /// What it was to do.
+    pub task: Arc<str>,
+    /// What happened.
+    pub summary: Arc<str>,
+    /// What to look out for.
+    pub caveats: Option<Arc<str>>,
+    /// The files that it changed.
+    pub files_modified: Vec<Arc<str>>,
+}
+
+/// A note on a failure, with how the runs ended that were shown it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Reflection {
+    /// Its name.
+    pub id: ReflectionId,
+    /// The agent that failed.
+    pub agent: Arc<str>,
+    /// What it was to do.
+    pub task: Arc<str>,
+    /// What happened.
+    pub summary: Arc<str>,
+    /// What to look out for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caveats: Option<Arc<str>>,
+    /// The files that it changed.
+    #[serde(default)]
+    pub files_modified: Vec<Arc<str>>,
+    /// When it was recorded, in milliseconds since 1970-01-01 UTC.
+    pub created_ms: u64,
+    /// How the runs ended that were shown it.
+    #[serde(default)]
+    pub tally: Tally,
+}
+
+/// How many runs that were shown a reflection ended in which way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct Tally {
+    /// Those that did what they should.
+    pub helped: u32,
+    /// Those that failed all the same.
+    pub useless: u32,
+    /// Those of which it is not known.
+    pub unknown: u32,
+}
+
+/// How a run ended that was shown reflections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Outcome {
+    /// It did what it should.
+    Helped,
+    /// It failed all the same.
+    Useless,
+    /// It is not known, or says nothing: it was cancelled, or its provider failed.
+    Unknown,
+}
+
+/// A change of a reflection that is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Change {
+    /// Counts a run that was shown it.
+    Count(Outcome),
+    /// Removes it.
+    Remove,
+}
+
+/// What is kept.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Listing {
+    /// The reflections, newest first; those that were dropped are among them.
+    pub reflections: Vec<Reflection>,
+    /// What was passed over, and why: files of others, files that cannot be read.
+    pub skipped: Vec<Arc<str>>,
+}
+
+/// Where reflections are kept. Several processes may use one place at a time.
+#[async_trait]
+pub trait ReflectionStore: Send + Sync + fmt::Debug {
+    /// Everything that is kept.
+    ///
+    /// # Errors
+    /// `Store`.
+    async fn all(&self) -> Result<Listing, Error>;
+
+    /// Keeps a reflection; if its name is taken, under that name with the first number from 2 on that is free.
+    ///
+    /// # Errors
+    /// `Invalid` if the name is none, `Full` if every number is taken, `TimedOut`, `Store`.
+    async fn add(&self, reflection: &Reflection) -> Result<ReflectionId, Error>;
+
+    /// Changes a reflection as it is now, whoever else changes it; `false` if there is none of that name.
+    ///
+    /// # Errors
+    /// `Conflict` if others were always faster, `TimedOut`, `Store`.
+    async fn change(&self, id: &ReflectionId, change: Change) -> Result<bool, Error>;
+}
+
+#[async_trait]
+impl<S: ReflectionStore + ?Sized> ReflectionStore for Arc<S> {
+    async fn all(&self) -> Result<Listing, Error> {
+        (**self).all().await
+    }
+
+    async fn add(&self, reflection: &Reflection) -> Result<ReflectionId, Error> {
+        (**self).add(reflection).await
+    }
+
+    async fn change(&self, id: &ReflectionId, change: Change) -> Result<bool, Error> {
+        (**self).change(id, change).await
+    }
+}
+
+impl Reflection {
+    /// A reflection that nobody was shown yet.
+    pub fn new(id: ReflectionId, failed: Failed, created_ms: u64) -> Self {
+        let Failed { agent, task, summary, caveats, files_modified } = failed;
+        Self { id, agent, task, summary, caveats, files_modified, created_ms, tally: Tally::default() }
+    }
+
+    /// How likely it is to help, from 0 to 1: `(helped + 1) / (helped + useless + 2)`.
+    ///
+    /// That is the mean of a Beta distribution that begins as Beta(1, 1): one half while nothing is known, and nearer to
+    /// the share of runs that it helped the more of them there are. Runs of unknown outcome change nothing.
+    pub fn helpfulness(&self) -> f64 {
+        let Tally { helped, useless, .. } = self.tally;
+        (f64::from(helped) + 1.0) / (f64::from(helped) + f64::from(useless) + 2.0)
+    }
+
+    /// Whether it has shown to be of no use, and is not recalled any more: it was useless [`DROP_AFTER`] times at least,
+    /// and its helpfulness is below [`DROP_BELOW`].
+    pub fn is_dropped(&self) -> bool {
+        self.tally.useless >= DROP_AFTER && self.helpfulness() < DROP_BELOW
+    }
+}
+
+impl Tally {
+    /// Counts a run.
+    pub(crate) fn count(&mut self, outcome: Outcome) {
+        let of = match outcome {
+            Outcome::Helped => &mut self.helped,
+            Outcome::Useless => &mut self.useless,
+            Outcome::Unknown => &mut self.unknown,
+        };
+        *of = of.saturating_add(1);
+    }
+}
+
+impl Listing {
+    /// These reflections, in any order, and what was passed over.
+    pub fn new(mut reflections: Vec<Reflection>, skipped: Vec<Arc<str>>) -> Self {
+        reflections.sort_by(|one, other| (other.created_ms, &other.id).cmp(&(one.created_ms, &one.id)));
+        Self { reflections, skipped }
+    }
+}
+
+impl fmt::Display for ReflectionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl From<&str> for ReflectionId {
+    fn from(id: &str) -> Self {
+        Self(id.into())
+    }
+}

@@ -1,1 +1,40 @@
-//! To be written.
+//! Notes: the same promises on every shelf, and what agents do with them.
+
+#[path = "notes/agents.rs"]
+mod agents;
+#[path = "notes/hostile.rs"]
+mod hostile;
+#[path = "notes/keeping.rs"]
+mod keeping;
+#[path = "notes/shelves.rs"]
+pub(super) mod shelves;
+
+use std::sync::Arc;
+
+use adjutant_agent::shelf::{MemoryShelf, Shelf};
+use adjutant_llm::FixedWorld;
+use adjutant_orchestration::notes::Notes;
+use adjutant_tool::Identity;
+
+/// 2000-02-29, midnight.
+const NOW_MS: u64 = 951_782_400_000;
+
+fn world() -> Arc<FixedWorld> {
+    Arc::new(FixedWorld::at_ms(NOW_MS))
+}
+
+fn notes() -> Notes {
+    on(Arc::new(MemoryShelf::new()))
+}
+
+fn on(shelf: Arc<dyn Shelf>) -> Notes {
+    Notes::new(shelf, world())
+}
+
+fn ada() -> Identity {
+    Identity::root("main".into(), "id-ada", "ada")
+}
+
+fn bob() -> Identity {
+    Identity::root("other".into(), "id-bob", "bob")
+}

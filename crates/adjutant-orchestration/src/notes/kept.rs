@@ -1,0 +1,92 @@
+//! How notes lie on a shelf: what is known of one apart from its body, so that a list reads no bodies; and a count.
+
+use std::sync::Arc;
+
+use adjutant_agent::shelf::{Change, Item, Version, When};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+use super::NoteInfo;
+use crate::{Error, ErrorKind};
+
+/// What the keys of infos begin with.
+pub(super) const INFOS: &str = "notes/info/";
+/// What the keys of bodies begin with.
+pub(super) const BODIES: &str = "notes/body/";
+/// The key of the count.
+pub(super) const COUNT: &str = "notes/count";
+/// How many keys of writings a note remembers.
+const MAX_KEYS: usize = 32;
+
+/// What is kept of a note besides its body.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Kept {
+    #[serde(flatten)]
+    pub(super) info: NoteInfo,
+    /// The keys of its newest writings, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    keys: Vec<Arc<str>>,
+}
+
+/// The body of a note.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Body {
+    pub(super) body: Arc<str>,
+}
+
+impl Kept {
+    pub(super) fn new(info: NoteInfo) -> Self {
+        Self { info, keys: Vec::new() }
+    }
+
+    /// What an item holds, with the version that it has.
+    pub(super) fn of(item: &Item) -> Result<Self, Error> {
+        let mut kept: Self = read(item)?;
+        kept.info.version = item.version;
+        Ok(kept)
+    }
+
+    pub(super) fn knows(&self, key: Option<&Arc<str>>) -> bool {
+        key.is_some_and(|key| self.keys.contains(key))
+    }
+
+    pub(super) fn remember(&mut self, key: Option<Arc<str>>) {
+        let Some(key) = key else { return };
+        let too_many = (self.keys.len() + 1).saturating_sub(MAX_KEYS);
+        self.keys.drain(..too_many);
+        self.keys.push(key);
+    }
+
+    /// What puts the note: its info, and the body that it is found by.
+    pub(super) fn changes(&self, body: Arc<str>, when: When) -> Result<Vec<Change>, Error> {
+        let name = &self.info.name;
+        let found_by = format!("{} {body}", name.replace(['_', '-'], " "));
+        // Both are written together, so that one condition is enough.
+        Ok(vec![
+            Change::put(format!("{INFOS}{name}"), written(self)?).when(when),
+            Change::put(format!("{BODIES}{name}"), written(&Body { body })?).text(found_by),
+        ])
+    }
+}
+
+/// What removes a note.
+pub(super) fn removal(name: &str, version: Version) -> Vec<Change> {
+    vec![Change::remove(format!("{INFOS}{name}")).when(When::Is(version)), Change::remove(format!("{BODIES}{name}"))]
+}
+
+/// What counts notes, if nobody else has counted since.
+pub(super) fn count(before: Option<&Item>, notes: u64) -> Result<Change, Error> {
+    let when = before.map_or(When::Absent, |item| When::Is(item.version));
+    Ok(Change::put(COUNT, written(&notes)?).when(when))
+}
+
+/// What an item holds.
+pub(super) fn read<T: DeserializeOwned>(item: &Item) -> Result<T, Error> {
+    serde_json::from_value(item.value.clone()).map_err(|error| {
+        Error::new(ErrorKind::Store, format!("key {:?} holds no part of a note", item.key)).with_source(error)
+    })
+}
+
+fn written<T: Serialize>(value: &T) -> Result<serde_json::Value, Error> {
+    serde_json::to_value(value)
+        .map_err(|error| Error::new(ErrorKind::Store, "a note cannot be written as JSON").with_source(error))
+}

@@ -1,0 +1,154 @@
+//! The middleware `reflections`: judges the runs that were shown reflections, and notes down those that failed.
+
+use std::{fmt, sync::Arc};
+
+use adjutant_agent::{DriveContext, Failure, Middleware, NextDrive, Outcome as Ended, RunResult, Why};
+use adjutant_llm::{Warning, WarningKind};
+use async_trait::async_trait;
+use serde::Deserialize;
+
+use super::{Failed, MAX_CAVEATS_BYTES, MAX_SUMMARY_BYTES, Outcome, Reflections, recalling, text};
+
+/// How many failed calls a note tells of.
+const MAX_CALLS: usize = 5;
+/// How many bytes of what a call said are in a note.
+const MAX_CALL_BYTES: usize = 400;
+/// The tool with which an agent says how its task ended.
+const COMPLETE: &str = "task_complete";
+
+type Judge = dyn Fn(&RunResult) -> Outcome + Send + Sync;
+
+/// Counts how runs ended that were shown reflections, and records those that failed.
+///
+/// It asks no model: a note holds how the run ended, the last words of the agent, and the calls that failed last. What
+/// cannot be counted or recorded is a warning, never the end of the run. A run that a middleware inside this one fails is
+/// left alone.
+#[derive(Clone)]
+pub struct Learning {
+    reflections: Reflections,
+    judge: Arc<Judge>,
+}
+
+/// What an agent said of its task when it ended it.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Said {
+    status: Arc<str>,
+    summary: Arc<str>,
+    caveats: Option<Arc<str>>,
+    files_modified: Vec<Arc<str>>,
+}
+
+/// What a run says of the reflections that it was shown.
+///
+/// `Useless` if it reached a limit, if a model refused or a guardrail rejected it, or if the agent called `task_complete`
+/// with the status `failed`; `Helped` if it finished otherwise; `Unknown` if it was cancelled, cut off, or failed for reasons
+/// that no reflection can change.
+pub fn judge(result: &RunResult) -> Outcome {
+    match &result.outcome {
+        _ if said(result).is_some_and(|said| &*said.status == "failed") => Outcome::Useless,
+        Ended::Finished { why: Why::Answer | Why::Terminated | Why::Stopped, .. } => Outcome::Helped,
+        Ended::Limit { .. } | Ended::Failed { failure: Failure::Refused { .. } | Failure::Guardrail { .. } } => {
+            Outcome::Useless
+        }
+        _ => Outcome::Unknown,
+    }
+}
+
+impl Learning {
+    pub(super) fn new(reflections: Reflections) -> Self {
+        Self { reflections, judge: Arc::new(judge) }
+    }
+
+    /// Sets what runs are judged by; [`judge`] without it.
+    #[must_use]
+    pub fn judged_by(self, judge: impl Fn(&RunResult) -> Outcome + Send + Sync + 'static) -> Self {
+        Self { judge: Arc::new(judge), ..self }
+    }
+}
+
+#[async_trait]
+impl Middleware for Learning {
+    fn name(&self) -> &str {
+        recalling::KIND
+    }
+
+    async fn drive(&self, cx: DriveContext, next: NextDrive<'_>) -> Result<RunResult, Failure> {
+        let given = next.run(cx.clone()).await;
+        match &given {
+            Ok(result) if !matches!(result.outcome, Ended::Paused { .. }) => self.learn(&cx, result).await,
+            _ => {}
+        }
+        given
+    }
+}
+
+impl Learning {
+    async fn learn(&self, cx: &DriveContext, result: &RunResult) {
+        let (outcome, shown) = ((self.judge)(result), Reflections::shown_in(&result.entries));
+        let counted = self.reflections.outcome(&shown, outcome).await;
+        let recorded = match outcome {
+            Outcome::Useless => self.record(result).await,
+            Outcome::Helped | Outcome::Unknown => Ok(()),
+        };
+        for error in [counted, recorded].into_iter().filter_map(Result::err) {
+            let message: Arc<str> = format!("nothing was learned from the run: {error}").into();
+            tracing::warn!(session = &*cx.log.0, "{message}");
+            cx.warn(Warning::new(WarningKind::HookFailed, message));
+        }
+    }
+
+    async fn record(&self, result: &RunResult) -> Result<(), crate::Error> {
+        let failed = describe(result);
+        if failed.task.is_empty() {
+            return Ok(());
+        }
+        self.reflections.record(&failed).await.map(drop)
+    }
+}
+
+/// What a note on a run says.
+fn describe(result: &RunResult) -> Failed {
+    let task = recalling::said(&result.entries);
+    let agent = Arc::clone(&result.agent.config_name);
+    if let Some(Said { summary, caveats, files_modified, .. }) = said(result).filter(|said| !said.summary.is_empty()) {
+        return Failed { agent, task: task.into(), summary, caveats, files_modified };
+    }
+    let how = match &result.outcome {
+        Ended::Limit { limit } => format!("The run reached its limit of {limit} after {} turns.", result.turns),
+        Ended::Failed { failure } => format!("The run failed: {failure}."),
+        other => format!("The run ended as {}, without what it should reach.", other.kind()),
+    };
+    let last = result.text();
+    let last = if last.trim().is_empty() { String::new() } else { format!("\nThe last words were: {}", last.trim()) };
+    Failed {
+        agent,
+        task: task.into(),
+        summary: text::clipped(&format!("{how}{last}"), MAX_SUMMARY_BYTES).into(),
+        caveats: failed_calls(result),
+        files_modified: Vec::new(),
+    }
+}
+
+/// The calls that failed last, if any did.
+fn failed_calls(result: &RunResult) -> Option<Arc<str>> {
+    let failed: Vec<_> = result.calls.iter().filter(|report| report.result.is_error()).collect();
+    let newest = failed.get(failed.len().saturating_sub(MAX_CALLS)..).unwrap_or_default();
+    let line = |report: &&adjutant_agent::CallReport| {
+        format!("- {} failed: {}", report.name.as_str(), text::line(&report.result.text(), MAX_CALL_BYTES))
+    };
+    let lines: Vec<String> = newest.iter().map(line).collect();
+    (!lines.is_empty()).then(|| text::clipped(&lines.join("\n"), MAX_CAVEATS_BYTES).into())
+}
+
+/// What the agent said of its task, if it did.
+fn said(result: &RunResult) -> Option<Said> {
+    let mut calls = result.calls.iter().filter(|report| report.name.as_str() == COMPLETE && !report.result.is_error());
+    calls.find_map(|report| Said::deserialize(&report.result.details).ok())
+}
+
+impl fmt::Debug for Learning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Learning").field("reflections", &self.reflections).finish_non_exhaustive()
+    }
+}

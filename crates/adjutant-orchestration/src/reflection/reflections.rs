@@ -1,0 +1,228 @@
+//! The reflections of a place: recorded without secrets, recalled by a search, judged by what came of them.
+
+use std::{path::PathBuf, sync::Arc};
+
+use adjutant_agent::{
+    Agent,
+    shelf::{MemoryShelf, Shelf},
+};
+use adjutant_llm::{Entry, SystemWorld, World};
+
+use super::{
+    Change, Directory, Failed, Learning, Listing, OnShelf, Outcome, Recalling, Redactor, Reflection, ReflectionId,
+    ReflectionStore, name, rank, recalling, render, text,
+};
+use crate::{Error, ErrorKind};
+
+/// How many reflections are recalled for a task at most.
+pub const MAX_RECALLED: usize = 5;
+/// How many bytes of reflections are shown at most, tags included.
+pub const MAX_RENDERED_BYTES: usize = 32 * 1024;
+/// How many reflections one place keeps; beyond, those that help least go.
+pub const MAX_REFLECTIONS: usize = 1_000;
+/// How many bytes of a task are kept.
+pub const MAX_TASK_BYTES: usize = 4 * 1024;
+/// How many bytes of a summary are kept.
+pub const MAX_SUMMARY_BYTES: usize = 8 * 1024;
+/// How many bytes of caveats are kept.
+pub const MAX_CAVEATS_BYTES: usize = 4 * 1024;
+/// How many names of files are kept.
+pub const MAX_FILES: usize = 50;
+/// How many bytes of the name of a file are kept.
+const MAX_PATH_BYTES: usize = 256;
+/// How many bytes of the name of an agent are kept.
+const MAX_AGENT_BYTES: usize = 128;
+
+/// The reflections of a place; cheap to clone.
+///
+/// # Example
+/// ```
+/// use adjutant_orchestration::reflection::{Failed, Outcome, Reflections};
+///
+/// # tokio::runtime::Builder::new_current_thread().build().expect("a runtime").block_on(async {
+/// let reflections = Reflections::in_memory();
+/// let failed = Failed {
+///     agent: "coder".into(),
+///     task: "Build the parser crate".into(),
+///     summary: "The build needs the nightly toolchain.".into(),
+///     ..Failed::default()
+/// };
+/// reflections.record(&failed).await?;
+/// let found = reflections.recall("build the parser again").await?;
+/// assert!(Reflections::render(&found).contains("nightly toolchain"));
+/// let ids: Vec<_> = found.into_iter().map(|it| it.id).collect();
+/// reflections.outcome(&ids, Outcome::Helped).await?;
+/// # Ok::<(), adjutant_orchestration::Error>(())
+/// # }).expect("memory does not fail");
+/// ```
+#[derive(Debug, Clone)]
+pub struct Reflections {
+    store: Arc<dyn ReflectionStore>,
+    world: Arc<dyn World>,
+    redactor: Redactor,
+}
+
+impl Reflections {
+    /// The reflections that this store keeps.
+    pub fn new(store: impl ReflectionStore + 'static) -> Self {
+        Self { store: Arc::new(store), world: Arc::new(SystemWorld), redactor: Redactor::new() }
+    }
+
+    /// The reflections in a directory, one markdown file each; it is made when the first one is recorded.
+    pub fn in_dir(path: impl Into<PathBuf>) -> Self {
+        Self::new(Directory::new(path))
+    }
+
+    /// The reflections on a shelf, which several processes may share.
+    pub fn on_shelf(shelf: Arc<dyn Shelf>) -> Self {
+        Self::new(OnShelf::new(shelf))
+    }
+
+    /// Reflections that live as long as the program.
+    pub fn in_memory() -> Self {
+        Self::on_shelf(Arc::new(MemoryShelf::new()))
+    }
+
+    /// Sets the clock.
+    #[must_use]
+    pub fn world(self, world: Arc<dyn World>) -> Self {
+        Self { world, ..self }
+    }
+
+    /// Adds texts that are never written, besides whatever looks like a secret.
+    #[must_use]
+    pub fn redact(self, values: impl IntoIterator<Item = impl Into<Arc<str>>>) -> Self {
+        Self { redactor: self.redactor.values(values), ..self }
+    }
+
+    /// The reflections that may help with a task, best first: [`MAX_RECALLED`] at most, [`MAX_RENDERED_BYTES`] in all.
+    ///
+    /// A reflection must share two telling words with the task. They are ranked by relevance (BM25) times
+    /// [`Reflection::helpfulness`]; of equal ones, the newest comes first.
+    ///
+    /// # Errors
+    /// `Store` if they cannot be read, `TimedOut`.
+    pub async fn recall(&self, task: &str) -> Result<Vec<Reflection>, Error> {
+        let listing = self.store.all().await?;
+        for skipped in &listing.skipped {
+            tracing::warn!("a reflection is passed over: {skipped}");
+        }
+        let best = rank::best(task, listing.reflections, MAX_RECALLED);
+        Ok(render::fitting(best, MAX_RENDERED_BYTES))
+    }
+
+    /// Keeps a note on a failure, without what looks like a secret in it, each part of bounded length.
+    ///
+    /// The same note of the same agent is kept once: it gives the name that it has.
+    ///
+    /// # Errors
+    /// `Invalid` if it names no task, `Store` if it cannot be written, `Full`, `TimedOut`.
+    pub async fn record(&self, failed: &Failed) -> Result<ReflectionId, Error> {
+        let failed = self.clean(failed);
+        if failed.task.is_empty() {
+            return Err(Error::new(ErrorKind::Invalid, "a reflection must say what was to be done"));
+        }
+        let known = self.store.all().await?.reflections;
+        let is_same = |it: &&Reflection| {
+            (&it.agent, &it.task, &it.summary, &it.caveats, &it.files_modified)
+                == (&failed.agent, &failed.task, &failed.summary, &failed.caveats, &failed.files_modified)
+        };
+        if let Some(same) = known.iter().find(is_same) {
+            return Ok(same.id.clone());
+        }
+        self.make_room(known).await?;
+        let now_ms = self.world.now_ms();
+        let id = name::first(&failed.agent, now_ms);
+        self.store.add(&Reflection::new(id, failed, now_ms)).await
+    }
+
+    /// Counts how a run ended that was shown these reflections, each once; those that are gone are passed over.
+    ///
+    /// # Errors
+    /// The first of `Conflict`, `TimedOut` and `Store`; the others are counted all the same.
+    pub async fn outcome(&self, ids: &[ReflectionId], outcome: Outcome) -> Result<(), Error> {
+        let mut failed = None;
+        for (at, id) in ids.iter().enumerate() {
+            if ids.iter().take(at).any(|before| before == id) {
+                continue;
+            }
+            if let Err(error) = self.store.change(id, Change::Count(outcome)).await {
+                failed.get_or_insert(error);
+            }
+        }
+        failed.map_or(Ok(()), Err)
+    }
+
+    /// Everything that is kept, newest first, what was dropped too; and what was passed over.
+    ///
+    /// # Errors
+    /// `Store` if they cannot be read, `TimedOut`.
+    pub async fn list(&self) -> Result<Listing, Error> {
+        self.store.all().await
+    }
+
+    /// Reflections as a model is shown them, in `<prior_reflections>`; empty if there are none.
+    ///
+    /// Never more than [`MAX_RENDERED_BYTES`]: what does not fit is left out or cut, and the text says so. What looks like
+    /// a tag of the framework is defused.
+    pub fn render(reflections: &[Reflection]) -> String {
+        render::all(reflections, MAX_RENDERED_BYTES)
+    }
+
+    /// The reflections that entries show, as [`recalling`](Reflections::recalling) placed them.
+    pub fn shown_in<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Vec<ReflectionId> {
+        render::shown_in(entries, recalling::KIND)
+    }
+
+    /// Lets an agent learn from its failures: what may help is shown beside each new message, and every run is judged.
+    ///
+    /// The same as adding [`recalling`](Reflections::recalling) and [`learning`](Reflections::learning). What fails with
+    /// reflections is a warning, never the end of a run.
+    pub fn install(&self, agent: Agent) -> Agent {
+        agent.effect(self.recalling()).middleware(self.learning())
+    }
+
+    /// The effect that shows reflections, as a recorded entry beside the message that they may help with.
+    pub fn recalling(&self) -> Recalling {
+        Recalling::new(self.clone())
+    }
+
+    /// The middleware that counts how runs ended that were shown reflections, and records those that failed.
+    pub fn learning(&self) -> Learning {
+        Learning::new(self.clone())
+    }
+
+    /// What may be written of a failure.
+    fn clean(&self, failed: &Failed) -> Failed {
+        let part = |part: &str, max: usize| -> Arc<str> {
+            // Redacted first: a secret that is cut in two does not look like one.
+            let clean = self.redactor.redact(part).replace("\r\n", "\n");
+            text::clipped(clean.trim(), max).into()
+        };
+        let caveats = failed.caveats.as_deref().map(|caveats| part(caveats, MAX_CAVEATS_BYTES));
+        let files = failed.files_modified.iter().map(|file| text::line(&self.redactor.redact(file), MAX_PATH_BYTES));
+        let files = files.filter(|file| !file.is_empty()).take(MAX_FILES);
+        Failed {
+            agent: text::line(&self.redactor.redact(&failed.agent), MAX_AGENT_BYTES).into(),
+            task: part(&failed.task, MAX_TASK_BYTES),
+            summary: part(&failed.summary, MAX_SUMMARY_BYTES),
+            caveats: caveats.filter(|caveats| !caveats.is_empty()),
+            files_modified: files.map(Arc::from).collect(),
+        }
+    }
+
+    /// Removes those that help least, and of equal ones the oldest, until one more may be kept.
+    async fn make_room(&self, mut known: Vec<Reflection>) -> Result<(), Error> {
+        let Some(too_many) = (known.len() + 1).checked_sub(MAX_REFLECTIONS) else { return Ok(()) };
+        let rank = |it: &Reflection| (!it.is_dropped(), it.helpfulness());
+        known.sort_by(|one, other| {
+            let ((kept, helps), (other_kept, other_helps)) = (rank(one), rank(other));
+            let by_use = kept.cmp(&other_kept).then(helps.total_cmp(&other_helps));
+            by_use.then(one.created_ms.cmp(&other.created_ms))
+        });
+        for it in known.iter().take(too_many) {
+            self.store.change(&it.id, Change::Remove).await?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,45 @@
+//! Every kind of place for reflections, empty; what cannot be had here is said.
+
+use std::{fmt, sync::Arc};
+
+use adjutant_llm::FixedWorld;
+use adjutant_orchestration::Reflections;
+use tempfile::TempDir;
+
+use super::{super::notes::shelves, NOW_MS};
+
+/// A place, as two processes have it.
+pub(super) struct Place {
+    kind: &'static str,
+    pub(super) mine: Reflections,
+    pub(super) theirs: Reflections,
+    pub(super) world: Arc<FixedWorld>,
+    _folder: Option<TempDir>,
+    _shelf: Option<shelves::Place>,
+}
+
+/// A place of each kind, for the test of this name.
+pub(super) async fn all(test: &str) -> Vec<Place> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("deep/reflections");
+    let of = |kind, mine: Reflections, theirs: Reflections| {
+        let world = Arc::new(FixedWorld::at_ms(NOW_MS));
+        let (mine, theirs) = (mine.world(world.clone()), theirs.world(world.clone()));
+        Place { kind, mine, theirs, world, _folder: None, _shelf: None }
+    };
+    let mut places = vec![of("directory", Reflections::in_dir(&path), Reflections::in_dir(&path))];
+    places[0]._folder = Some(folder);
+    for shelf in shelves::all(test).await {
+        let on = |shelf: &Arc<_>| Reflections::on_shelf(Arc::clone(shelf));
+        let mut place = of(shelf.kind, on(&shelf.shelf), on(&shelf.other));
+        place._shelf = Some(shelf);
+        places.push(place);
+    }
+    places
+}
+
+impl fmt::Debug for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.kind)
+    }
+}
