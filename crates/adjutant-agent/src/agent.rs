@@ -60,6 +60,14 @@ impl Agent {
         self.with(|setup| setup.who(who))
     }
 
+    /// Changes who the agent is: the names of an instance, its task, its prefix.
+    #[must_use]
+    pub fn identify(self, change: impl FnOnce(&mut Identity)) -> Self {
+        let mut who = Identity::clone(&self.setup.who);
+        change(&mut who);
+        self.with(|setup| setup.who(who))
+    }
+
     /// Sets the instructions: a text, which is the system prompt exactly, a template, or what a source says at each start.
     #[must_use]
     pub fn instructions(self, instructions: impl Into<Instructions>) -> Self {

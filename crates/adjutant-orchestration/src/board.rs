@@ -1,1 +1,165 @@
-//! To be written.
+//! A board of tasks on a shelf: whoever shares the shelf shares the board, in one process or in many.
+//!
+//! A worker claims a task for a time, its lease, says that it is alive before the lease runs out, and finishes it with
+//! evidence. When it dies, the lease runs out and another worker may have the task. Which action is possible in which
+//! status is told by one table, [`TaskStatus::after`].
+//!
+//! ```
+//! use std::{sync::Arc, time::Duration};
+//!
+//! use adjutant_agent::shelf::MemoryShelf;
+//! use adjutant_llm::SystemWorld;
+//! use adjutant_orchestration::board::{Board, Finish, NewTask, TaskStatus};
+//!
+//! # tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime").block_on(async {
+//! let board = Board::new(Arc::new(MemoryShelf::new()), Arc::new(SystemWorld));
+//! let dig = board.create(NewTask::new("Dig a hole")).await?;
+//! board.create(NewTask::new("Plant a tree").after(dig.id.clone())).await?;
+//!
+//! let mine = board.claim_next("gardener-1", Duration::from_secs(60)).await?.expect("one task is ready");
+//! board.finish(&mine.id, "gardener-1", Finish::completed("It is a metre deep.")).await?;
+//! let next = board.claim_next("gardener-2", Duration::from_secs(60)).await?.expect("now the other one is, too");
+//! assert_eq!((&*next.title, next.status), ("Plant a tree", TaskStatus::InProgress));
+//! # Ok::<(), adjutant_orchestration::Error>(())
+//! # }).expect("the tree is planted");
+//! ```
+
+mod bounds;
+mod claim;
+mod close;
+mod edit;
+mod graph;
+mod keys;
+mod lapse;
+mod list;
+mod new;
+mod show;
+mod table;
+mod task;
+mod tools;
+mod watch;
+mod window;
+
+use std::sync::Arc;
+
+use adjutant_agent::shelf::{Change, Shelf, ShelfError, ShelfErrorKind, Version};
+use adjutant_llm::World;
+
+use self::window::Shared;
+pub use self::{
+    bounds::{
+        MAX_AGENT_BYTES, MAX_CRITERIA, MAX_DEPENDENCIES, MAX_DESCRIPTION_BYTES, MAX_KEY_BYTES, MAX_METADATA_BYTES,
+        MAX_RESULT_BYTES, MAX_TEXT_BYTES, MAX_TITLE_BYTES,
+    },
+    list::{Blocker, Listed, MAX_PAGE, TaskPage, TaskQuery},
+    new::{Finish, NewTask, TaskEdit},
+    table::Action,
+    task::{Evidence, Lease, Task, TaskId, TaskStatus},
+    tools::BoardTools,
+    watch::{TaskChange, TaskChanges},
+};
+use crate::{Error, ErrorKind};
+
+/// The longest time that a task may be claimed for at once.
+pub const MAX_LEASE: std::time::Duration = std::time::Duration::from_secs(7 * 24 * 60 * 60);
+/// How many workers in a row may lose a task before it fails, unless a board is told otherwise.
+pub const MAX_LOST: u32 = 10;
+
+/// How often a change is tried again because someone else was faster.
+const MAX_TRIES: u32 = 1_000;
+
+/// A board of tasks; clones share what they know of it, and all boards on one shelf share their tasks.
+///
+/// The shelf holds nothing but the board. Times are those of the `World`: of several processes, the clocks should agree
+/// to within a small part of a lease.
+///
+/// Invariant: a task's place in an index (ready, claimed) is a function of its record and changes in the same write, which
+/// happens only if the record is still as it was read: no task is claimed twice, and none is lost between two states.
+#[derive(Debug, Clone)]
+pub struct Board {
+    shelf: Arc<dyn Shelf>,
+    world: Arc<dyn World>,
+    shared: Arc<Shared>,
+    max_lost: u32,
+}
+
+/// A task as it was read.
+#[derive(Debug, Clone)]
+struct Kept {
+    task: Task,
+    version: Version,
+}
+
+impl Board {
+    /// The board on a shelf.
+    pub fn new(shelf: Arc<dyn Shelf>, world: Arc<dyn World>) -> Self {
+        Self { shelf, world, shared: Arc::default(), max_lost: MAX_LOST }
+    }
+
+    /// Sets how many workers in a row may lose a task before it fails; at least 1, and [`MAX_LOST`] by itself.
+    #[must_use]
+    pub fn max_lost(self, max_lost: u32) -> Self {
+        Self { max_lost: max_lost.max(1), ..self }
+    }
+
+    /// A task.
+    ///
+    /// # Errors
+    /// `Missing`, `Store`.
+    pub async fn get(&self, id: &TaskId) -> Result<Task, Error> {
+        Ok(self.read(id).await?.task)
+    }
+
+    async fn read(&self, id: &TaskId) -> Result<Kept, Error> {
+        let missing = || Error::new(ErrorKind::Missing, format!("there is no task {}", id.shown()));
+        self.find(id).await?.ok_or_else(missing)
+    }
+
+    async fn find(&self, id: &TaskId) -> Result<Option<Kept>, Error> {
+        if !id.is_possible() {
+            return Ok(None);
+        }
+        let Some(item) = self.shelf.get(&keys::task(id)).await? else { return Ok(None) };
+        Ok(Some(Kept { task: task::decode(&item.value)?, version: item.version }))
+    }
+
+    /// Changes a task by looking at what it is now, again if someone else was faster; a change to nothing is none.
+    async fn change(
+        &self,
+        id: &TaskId,
+        edit: impl Fn(&mut Task, u64) -> Result<(), Error> + Send + Sync,
+    ) -> Result<Task, Error> {
+        for _ in 0..MAX_TRIES {
+            let kept = self.read(id).await?;
+            let mut task = kept.task.clone();
+            edit(&mut task, self.world.now_ms())?;
+            if task == kept.task || self.replace(&kept, &mut task).await? {
+                return Ok(task);
+            }
+        }
+        Err(busy(id))
+    }
+
+    /// Puts a task in place of what was read; says whether it was still the same.
+    async fn replace(&self, before: &Kept, after: &mut Task) -> Result<bool, Error> {
+        after.updated_ms = self.world.now_ms().max(before.task.updated_ms);
+        self.write(keys::replace(before, after)?).await
+    }
+
+    /// Writes; says whether what must be true was.
+    async fn write(&self, changes: Vec<Change>) -> Result<bool, Error> {
+        match self.shelf.write(changes).await {
+            Ok(_) => Ok(true),
+            Err(error) if is_conflict(&error) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+fn is_conflict(error: &ShelfError) -> bool {
+    matches!(error.kind(), ShelfErrorKind::Conflict { .. })
+}
+
+fn busy(id: &TaskId) -> Error {
+    Error::new(ErrorKind::Conflict, format!("task {id} is changed by others all the time"))
+}

@@ -1,1 +1,104 @@
-//! To be written.
+//! Completion: what an agent that was given a task says at its end. It is read from the run, so that a crash loses nothing.
+
+use adjutant_agent::RunResult;
+use serde::{Deserialize, Serialize};
+
+use crate::delegation::cut;
+
+/// The name of the tool that says it.
+pub(crate) const TASK_COMPLETE: &str = "task_complete";
+
+/// How many characters the summary and the caveats have at most, each.
+pub(crate) const MAX_SUMMARY_CHARS: usize = 2_000;
+/// How many files and tests are kept, each.
+const MAX_ITEMS: usize = 100;
+/// How many characters the name of one has.
+const MAX_ITEM_CHARS: usize = 300;
+
+/// What an agent that was given a task says at its end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Completion {
+    /// Whether the task is done.
+    pub status: CompletionStatus,
+    /// What was done, or why it could not be.
+    pub summary: String,
+    /// The files that were changed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files_modified: Vec<String>,
+    /// The tests that were run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tests_run: Vec<String>,
+    /// What whoever builds on it must know.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caveats: Option<String>,
+}
+
+/// Whether a task is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CompletionStatus {
+    /// It is.
+    Completed,
+    /// It is not, and the agent has given up.
+    Failed,
+}
+
+impl Completion {
+    /// A task that is done.
+    pub fn completed(summary: impl Into<String>) -> Self {
+        Self::new(CompletionStatus::Completed, summary)
+    }
+
+    /// A task that the agent has given up.
+    pub fn failed(summary: impl Into<String>) -> Self {
+        Self::new(CompletionStatus::Failed, summary)
+    }
+
+    /// What the agent said at the end of this run, with `task_complete`; the first one counts.
+    pub fn of(result: &RunResult) -> Option<Self> {
+        let said = result.calls.iter().filter(|call| call.name.as_str() == TASK_COMPLETE && !call.result.is_error());
+        said.into_iter().find_map(|call| serde_json::from_value(call.result.details.clone()).ok())
+    }
+
+    fn new(status: CompletionStatus, summary: impl Into<String>) -> Self {
+        let (files_modified, tests_run) = (Vec::new(), Vec::new());
+        Self { status, summary: summary.into(), files_modified, tests_run, caveats: None }
+    }
+
+    /// The same, no longer than what is put into a context may be.
+    pub(crate) fn bounded(self) -> Self {
+        Self {
+            status: self.status,
+            summary: cut(&self.summary, MAX_SUMMARY_CHARS).into_owned(),
+            files_modified: items(self.files_modified),
+            tests_run: items(self.tests_run),
+            caveats: self.caveats.map(|text| cut(&text, MAX_SUMMARY_CHARS).into_owned()),
+        }
+    }
+
+    /// What it comes to in one text.
+    pub(crate) fn text(&self) -> String {
+        if !self.summary.trim().is_empty() {
+            return self.summary.clone();
+        }
+        match self.caveats.as_deref().filter(|text| !text.trim().is_empty()) {
+            Some(caveats) => format!("{}: {caveats}", self.status.as_str()),
+            None => self.status.as_str().to_owned(),
+        }
+    }
+}
+
+impl CompletionStatus {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+fn items(items: Vec<String>) -> Vec<String> {
+    let left_out = items.len().saturating_sub(MAX_ITEMS);
+    let kept = items.into_iter().take(MAX_ITEMS).map(|item| cut(&item, MAX_ITEM_CHARS).into_owned());
+    kept.chain((left_out > 0).then(|| format!("and {left_out} more"))).collect()
+}

@@ -1,1 +1,176 @@
-//! To be written.
+//! Delegation: an agent gives tasks to agents of a registry, and is told what came of them.
+
+mod agents;
+mod board;
+mod brief;
+mod delegate;
+mod driver;
+mod errand;
+mod handoff;
+mod interactive;
+mod leg;
+mod plan;
+mod protocol;
+mod questions;
+mod reflections;
+mod report;
+#[cfg(test)]
+mod tests;
+
+use std::{fmt, sync::Arc};
+
+use adjutant_agent::Agent;
+
+pub(crate) use brief::cut;
+pub(crate) use driver::{Recall, Recalled, TaskDriver, TaskEnd};
+
+use crate::{
+    Profile, Registry,
+    registry::{Slot, Spawned},
+};
+
+/// What lets an agent give tasks to agents of a registry; see [`Delegation::install`].
+///
+/// An agent that is given a task has nothing of the one that gives it but this: the registry, and where tasks and
+/// reflections are kept. Its tools are its own.
+///
+/// # Example
+/// ```
+/// use adjutant_agent::Agent;
+/// use adjutant_llm::{Script, ScriptedModel};
+/// use adjutant_orchestration::{Delegation, Profile, Registry};
+/// use serde_json::json;
+///
+/// let registry = Registry::new();
+/// registry.register(Profile::new("coder", "Writes code."), || {
+///     let done = json!({ "status": "completed", "summary": "The parser is fixed." });
+///     Agent::new(ScriptedModel::new([Script::new().call("task_complete", done)]))
+/// });
+/// let tasks = json!({ "tasks": [{ "agent": "coder", "task": "Fix the parser.", "context": "It is in Rust." }] });
+/// let lead = ScriptedModel::new([Script::new().call("delegate", tasks), Script::new().text("All is done.")]);
+/// let lead = Delegation::new(registry).max_depth(1).install(Agent::new(lead).name("lead"));
+/// # tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime").block_on(async {
+/// let result = lead.run("Get the parser fixed.").await?;
+/// assert_eq!(result.calls[0].result.details[0]["agent"], "coder-fix-1");
+/// assert_eq!(result.calls[0].result.details[0]["result"], "The parser is fixed.");
+/// # Ok::<(), adjutant_agent::Error>(())
+/// # }).expect("the run finishes");
+/// ```
+#[derive(Clone)]
+pub struct Delegation {
+    shared: Arc<Shared>,
+    place: Place,
+}
+
+/// What all agents under one delegation share.
+#[derive(Clone)]
+pub(crate) struct Shared {
+    pub(crate) registry: Registry,
+    pub(crate) board: Option<Arc<dyn TaskDriver>>,
+    pub(crate) reflections: Option<Arc<dyn Recall>>,
+    /// Whether agents may ask those who gave them tasks.
+    is_interactive: bool,
+    pending: Arc<questions::Pending>,
+}
+
+/// Where an agent stands among those that delegate.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    /// How many levels of agents it may have under itself.
+    pub(crate) left: u16,
+    /// How often a task that it delegates may be handed on.
+    pub(crate) max_handoffs: u32,
+    /// Its place among those of its entry that may work at a time; none for the first agent.
+    pub(crate) slot: Option<Slot>,
+}
+
+impl Delegation {
+    /// Tasks for the agents of this registry; as long as no depth is set, nobody can delegate.
+    pub fn new(registry: Registry) -> Self {
+        let shared =
+            Shared { registry, board: None, reflections: None, is_interactive: false, pending: Arc::default() };
+        Self { shared: Arc::new(shared), place: Place { left: 0, max_handoffs: 0, slot: None } }
+    }
+
+    /// Sets how many levels of agents may stand under the one that it is installed in; 0 without it.
+    ///
+    /// An agent below may have as many under itself as its profile says, and fewer if fewer are left.
+    #[must_use]
+    pub fn max_depth(mut self, levels: u16) -> Self {
+        self.place.left = levels;
+        self
+    }
+
+    /// Sets how often a task may be handed on from one agent to a peer; 0 without it, and then it cannot be.
+    #[must_use]
+    pub fn max_handoffs(mut self, handoffs: u32) -> Self {
+        self.place.max_handoffs = handoffs;
+        self
+    }
+
+    /// Lets agents ask those who gave them tasks, where these say so: adds `answer_questions` and the `mode` of tasks.
+    ///
+    /// An agent that may ask belongs to the run that delegated to it, and nobody else can be asked by it. After a crash it goes on only if the call that
+    /// delegated had not ended; else its questions are gone, and its task can be delegated again.
+    #[must_use]
+    pub fn interactive(mut self) -> Self {
+        Arc::make_mut(&mut self.shared).is_interactive = true;
+        self
+    }
+
+    /// Adds `list_agents`, `delegate` and the section that lists the agents to an agent; nothing if no depth is left.
+    #[must_use]
+    pub fn install(&self, agent: Agent) -> Agent {
+        if self.place.left == 0 {
+            return agent;
+        }
+        let agent = agent
+            .tool(agents::tool(&self.shared.registry))
+            .tool(delegate::tool(&self.shared, &self.place))
+            .section(agents::section(&self.shared.registry));
+        match self.shared.is_interactive {
+            true => interactive::install(agent, &self.shared, &self.place),
+            false => agent,
+        }
+    }
+
+    /// Sets where tasks are kept.
+    pub(crate) fn driven_by(mut self, board: Arc<dyn TaskDriver>) -> Self {
+        Arc::make_mut(&mut self.shared).board = Some(board);
+        self
+    }
+
+    /// Sets where it is kept what was learned of failures.
+    pub(crate) fn learning_from(mut self, reflections: Arc<dyn Recall>) -> Self {
+        Arc::make_mut(&mut self.shared).reflections = Some(reflections);
+        self
+    }
+}
+
+impl Place {
+    /// How many levels of agents one of this profile may have under itself, below this place.
+    fn below(&self, profile: &Profile) -> u16 {
+        profile.max_depth.min(self.left.saturating_sub(1))
+    }
+}
+
+/// Equips an instance that is given a task: it can say that it is done, hand on, and delegate as far as depth is left.
+pub(crate) fn equip(spawned: &Spawned, shared: &Arc<Shared>, above: &Place, handoffs: u32) -> Agent {
+    let profile = &spawned.profile;
+    let mut agent = protocol::install(spawned.agent.clone());
+    if handoffs > 0 {
+        agent = handoff::install(agent, &shared.registry);
+    }
+    let place =
+        Place { left: above.below(profile), max_handoffs: profile.max_handoffs, slot: Some(spawned.slot.clone()) };
+    Delegation { shared: Arc::clone(shared), place }.install(agent)
+}
+
+impl fmt::Debug for Delegation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Delegation");
+        shown.field("registry", &self.shared.registry).field("place", &self.place);
+        shown.field("board", &self.shared.board.is_some()).field("reflections", &self.shared.reflections.is_some());
+        shown.finish()
+    }
+}

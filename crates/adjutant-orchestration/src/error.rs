@@ -51,6 +51,10 @@ impl Error {
         self
     }
 
+    pub(crate) fn with_retry_after(self, wait: Duration) -> Self {
+        Self { retry_after: Some(wait), ..self }
+    }
+
     /// What a caller can do about it.
     pub fn kind(&self) -> ErrorKind {
         self.kind

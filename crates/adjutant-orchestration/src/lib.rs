@@ -1,7 +1,7 @@
 //! Agents that find, brief, supervise and learn from other agents, made of tools, scopes and records of the agent core.
 
 mod background;
-mod board;
+pub mod board;
 mod completion;
 mod definition;
 mod delegation;
@@ -14,9 +14,12 @@ mod relay;
 mod team;
 mod tree;
 
+pub use completion::{Completion, CompletionStatus};
 pub use definition::Definition;
+pub use delegation::Delegation;
 pub use error::{Error, ErrorKind};
 pub use notes::Notes;
 pub use reflection::Reflections;
+pub use registry::{Occupied, Profile, Registry, Slot, Spawned};
 pub use relay::{Relay, RelayResult, RelayRun, Target};
 pub use tree::{AgentTree, NodeState, TreeNode};

@@ -1,1 +1,250 @@
-//! To be written.
+//! The registry: who can be given work, by name, and how a fresh instance of an entry comes to be.
+
+mod name;
+mod slot;
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock},
+};
+
+use adjutant_agent::Agent;
+use serde::{Deserialize, Serialize};
+use tokio::sync::Semaphore;
+
+use crate::{Error, ErrorKind};
+
+pub use slot::{Occupied, Slot};
+
+/// What is known of an agent that can be given work.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct Profile {
+    /// The name that it is asked for by.
+    pub name: Arc<str>,
+    /// What it is for.
+    #[serde(skip_serializing_if = "is_blank")]
+    pub description: Arc<str>,
+    /// What it can do, in a word each.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub skills: Vec<Arc<str>>,
+    /// What its work costs, in the application's own words.
+    #[serde(skip_serializing_if = "is_blank")]
+    pub estimated_cost: Arc<str>,
+    /// How many instances may work at a time; any number without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_concurrency: Option<u32>,
+    /// How many levels of agents an instance may have under itself; with 0 it cannot delegate.
+    #[serde(skip)]
+    pub max_depth: u16,
+    /// How often a task that an instance delegates may be handed on among its peers.
+    #[serde(skip)]
+    pub max_handoffs: u32,
+}
+
+/// Factories of agents by name; cheap to clone, and clones share the entries.
+#[derive(Clone, Default)]
+pub struct Registry {
+    inner: Arc<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    entries: RwLock<BTreeMap<Arc<str>, Arc<Entry>>>,
+    /// The newest number of each name.
+    numbers: Mutex<BTreeMap<Arc<str>, u64>>,
+    /// How many levels of agents those at work may have under themselves, whatever their factories say; by their ids.
+    bounds: Mutex<BTreeMap<Arc<str>, u16>>,
+}
+
+/// Holds the bound of an agent as long as it works.
+pub(crate) struct Bound {
+    inner: Arc<Inner>,
+    agent: Arc<str>,
+}
+
+struct Entry {
+    profile: Arc<Profile>,
+    factory: Box<dyn Fn() -> Agent + Send + Sync>,
+    /// What is left of the instances that may work at a time.
+    free: Option<Arc<Semaphore>>,
+}
+
+/// A fresh instance of an entry.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Spawned {
+    /// What is known of the entry.
+    pub profile: Arc<Profile>,
+    /// The instance, under its own name.
+    pub agent: Agent,
+    /// Its place among those of the entry that may work at a time; to be taken before it works.
+    pub slot: Slot,
+}
+
+impl Profile {
+    /// An agent of this name, which cannot delegate.
+    pub fn new(name: impl Into<Arc<str>>, description: impl Into<Arc<str>>) -> Self {
+        Self { name: name.into(), description: description.into(), ..Self::default() }
+    }
+
+    /// Adds something that it can do.
+    #[must_use]
+    pub fn skill(mut self, skill: impl Into<Arc<str>>) -> Self {
+        self.skills.push(skill.into());
+        self
+    }
+
+    /// Sets what its work costs, in the application's own words.
+    #[must_use]
+    pub fn estimated_cost(mut self, cost: impl Into<Arc<str>>) -> Self {
+        self.estimated_cost = cost.into();
+        self
+    }
+
+    /// Sets how many instances may work at a time; 0 counts as 1.
+    #[must_use]
+    pub fn max_concurrency(mut self, instances: u32) -> Self {
+        self.max_concurrency = Some(instances.max(1));
+        self
+    }
+
+    /// Sets how many levels of agents an instance may have under itself.
+    #[must_use]
+    pub fn max_depth(mut self, levels: u16) -> Self {
+        self.max_depth = levels;
+        self
+    }
+
+    /// Sets how often a task that an instance delegates may be handed on among its peers.
+    #[must_use]
+    pub fn max_handoffs(mut self, handoffs: u32) -> Self {
+        self.max_handoffs = handoffs;
+        self
+    }
+}
+
+impl Registry {
+    /// A registry without entries.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Puts an entry in, in place of one of the same name; instances of that one are not touched.
+    ///
+    /// The factory gives a new agent each time; it needs no delegation of its own: what it may delegate is in the profile.
+    pub fn register(&self, profile: Profile, factory: impl Fn() -> Agent + Send + Sync + 'static) {
+        let most = profile.max_concurrency.and_then(|most| usize::try_from(most).ok());
+        let free = most.map(|most| Arc::new(Semaphore::new(most.clamp(1, Semaphore::MAX_PERMITS))));
+        let entry = Entry { profile: Arc::new(profile), factory: Box::new(factory), free };
+        let name = Arc::clone(&entry.profile.name);
+        self.inner.entries.write().unwrap_or_else(PoisonError::into_inner).insert(name, Arc::new(entry));
+    }
+
+    /// What is known of the entry of this name.
+    pub fn get(&self, name: &str) -> Option<Arc<Profile>> {
+        self.entry(name).map(|entry| Arc::clone(&entry.profile))
+    }
+
+    /// What is known of each entry, by name.
+    pub fn list(&self) -> Vec<Arc<Profile>> {
+        let entries = self.inner.entries.read().unwrap_or_else(PoisonError::into_inner);
+        entries.values().map(|entry| Arc::clone(&entry.profile)).collect()
+    }
+
+    /// A fresh instance of the entry of this name, named after the task.
+    ///
+    /// # Errors
+    /// `Missing` if there is no such entry.
+    pub fn spawn(&self, name: &str, task: &str) -> Result<Spawned, Error> {
+        self.spawn_as(name, &self.instance_name(name, task))
+    }
+
+    /// A fresh instance of the entry of this name, under a name that it was given before.
+    ///
+    /// # Errors
+    /// `Missing` if there is no such entry.
+    pub fn spawn_as(&self, name: &str, instance: &str) -> Result<Spawned, Error> {
+        let entry = self.entry(name).ok_or_else(|| {
+            let message = format!("there is no agent of this name: {name:?}");
+            Error::new(ErrorKind::Missing, message)
+        })?;
+        self.seen(name, instance);
+        let agent = (entry.factory)().identify(|who| {
+            who.path = instance.into();
+            who.name = instance.into();
+            who.config_name = Arc::clone(&entry.profile.name);
+        });
+        Ok(Spawned { profile: Arc::clone(&entry.profile), agent, slot: Slot::new(entry.free.clone()) })
+    }
+
+    /// A name that no instance had yet: `<name>-<word of the task>-<number>`.
+    pub fn instance_name(&self, name: &str, task: &str) -> String {
+        name::instance(name, task, self.next_id(name))
+    }
+
+    /// The next number of a name, from 1; it never comes twice.
+    pub fn next_id(&self, name: &str) -> u64 {
+        let mut numbers = self.numbers();
+        let number = match numbers.get_mut(name) {
+            Some(number) => number,
+            None => numbers.entry(name.into()).or_default(),
+        };
+        *number = number.saturating_add(1);
+        *number
+    }
+
+    /// A name was given in another program: its number does not come again.
+    fn seen(&self, name: &str, instance: &str) {
+        let Some(seen) = name::number(instance) else { return };
+        let mut numbers = self.numbers();
+        match numbers.get_mut(name) {
+            Some(number) => *number = seen.max(*number),
+            None => drop(numbers.insert(name.into(), seen)),
+        }
+    }
+
+    /// Bounds how many levels of agents one may have under itself, until the bound is dropped.
+    pub(crate) fn bound(&self, agent: &Arc<str>, left: u16) -> Bound {
+        self.inner.bounds().insert(Arc::clone(agent), left);
+        Bound { inner: Arc::clone(&self.inner), agent: Arc::clone(agent) }
+    }
+
+    /// How many levels of agents one may have under itself; none if it was not given a task from here.
+    pub(crate) fn left(&self, agent: &str) -> Option<u16> {
+        self.inner.bounds().get(agent).copied()
+    }
+
+    fn entry(&self, name: &str) -> Option<Arc<Entry>> {
+        self.inner.entries.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+    }
+
+    fn numbers(&self) -> MutexGuard<'_, BTreeMap<Arc<str>, u64>> {
+        self.inner.numbers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    fn bounds(&self) -> MutexGuard<'_, BTreeMap<Arc<str>, u16>> {
+        self.bounds.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Bound {
+    fn drop(&mut self) {
+        self.inner.bounds().remove(&self.agent);
+    }
+}
+
+fn is_blank(text: &Arc<str>) -> bool {
+    text.trim().is_empty()
+}
+
+impl fmt::Debug for Registry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = self.list().iter().map(|profile| Arc::clone(&profile.name)).collect();
+        f.debug_struct("Registry").field("names", &names).finish()
+    }
+}

@@ -1,0 +1,94 @@
+//! What nobody does by itself: leases that ran out, and dependents that were not told because someone died in between.
+
+use adjutant_agent::shelf::{Change, Scan};
+
+use super::{Action, Board, Task, TaskId, claim::lost_by, keys, table::step};
+use crate::Error;
+
+/// How often leases are looked at while there are ready tasks, in milliseconds.
+const TEND_EVERY_MS: u64 = 1_000;
+/// How many keys are read at once.
+const PAGE: usize = 64;
+
+impl Board {
+    /// Looks after leases that ran out, if that was not done lately; says whether it was done.
+    pub(super) async fn tend_sometimes(&self) -> Result<bool, Error> {
+        let now = self.world.now_ms();
+        let is_due = self.shared.window().tended_ms.is_none_or(|last| now.abs_diff(last) >= TEND_EVERY_MS);
+        if is_due { self.tend().await.map(|()| true) } else { Ok(false) }
+    }
+
+    /// Looks after leases that ran out, unless that was done in this millisecond; says whether it was done.
+    pub(super) async fn tend_anew(&self) -> Result<bool, Error> {
+        if self.shared.window().tended_ms == Some(self.world.now_ms()) {
+            return Ok(false);
+        }
+        self.tend().await.map(|()| true)
+    }
+
+    /// Takes tasks from workers whose leases ran out, and tells the dependents of completed tasks that were not told.
+    ///
+    /// [`claim_next`](Board::claim_next) does so by itself; a supervisor may do so in addition.
+    ///
+    /// # Errors
+    /// `Store`.
+    pub async fn tend(&self) -> Result<(), Error> {
+        let now = self.world.now_ms();
+        self.shared.window().tended_ms = Some(now);
+        let settling = self.shelf.scan(&Scan::prefix(keys::SETTLING).limit(PAGE)).await?;
+        for item in settling {
+            self.settle(&keys::last(&item.key)).await?;
+        }
+        let mut scan = Scan::prefix(keys::LEASES).limit(PAGE);
+        loop {
+            let leases = self.shelf.scan(&scan).await?;
+            for lease in &leases {
+                if keys::end_of(&lease.key).is_some_and(|until| until > now) {
+                    return Ok(());
+                }
+                self.lapse(&keys::last(&lease.key), now).await?;
+            }
+            match leases.last() {
+                Some(last) if leases.len() == PAGE => scan = scan.after(last.key.as_ref()),
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    /// Takes a task from its worker, if its lease is still one that ran out.
+    async fn lapse(&self, id: &TaskId, now: u64) -> Result<(), Error> {
+        while let Some(kept) = self.find(id).await? {
+            if !kept.is_lapsed(now) {
+                break;
+            }
+            let mut task = kept.task.clone();
+            lose(&mut task, self.max_lost)?;
+            if self.replace(&kept, &mut task).await? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells the dependents of a completed task.
+    pub(super) async fn settle(&self, id: &TaskId) -> Result<(), Error> {
+        self.unblock_dependents(id).await?;
+        self.shelf.write(vec![Change::remove(keys::settling(id))]).await?;
+        Ok(())
+    }
+}
+
+/// Takes a task from its worker; one that was lost too often fails.
+fn lose(task: &mut Task, max_lost: u32) -> Result<(), Error> {
+    let why = task.lease.take().map(|lease| lost_by(&lease.holder));
+    task.lost = task.lost.saturating_add(1);
+    task.last_failure.clone_from(&why);
+    if task.lost < max_lost {
+        (task.status, task.assignee) = (step(task, Action::Lapse)?, None);
+    } else {
+        let why = why.unwrap_or_default();
+        task.status = step(task, Action::GiveUp)?;
+        task.result = Some(format!("{} workers in a row lost it; {why}", task.lost).into());
+    }
+    Ok(())
+}

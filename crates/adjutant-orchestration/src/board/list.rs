@@ -1,0 +1,176 @@
+//! Pages of tasks, oldest first, with what blocks them.
+
+use std::sync::Arc;
+
+use adjutant_agent::shelf::Scan;
+use serde::Serialize;
+
+use super::{Board, Task, TaskId, TaskStatus, keys};
+use crate::Error;
+
+/// The most tasks of one page.
+pub const MAX_PAGE: usize = 1_000;
+
+/// How many tasks are read at once.
+const CHUNK: usize = 256;
+
+/// Which tasks are listed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TaskQuery {
+    /// Only those that stand so.
+    pub status: Option<TaskStatus>,
+    /// Only those that this agent works on, worked on last, or that are reserved for it.
+    pub assignee: Option<Arc<str>>,
+    /// Only those that a dependency blocks, or only those that none does.
+    pub is_blocked: Option<bool>,
+    /// Only those behind this one.
+    pub after: Option<TaskId>,
+    /// How many at most; 1 to [`MAX_PAGE`], 50 by itself.
+    pub limit: usize,
+}
+
+/// Tasks, and how to go on.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct TaskPage {
+    /// The tasks, oldest first.
+    pub tasks: Vec<Listed>,
+    /// Where the next page begins, if there may be one.
+    pub next: Option<TaskId>,
+}
+
+/// A task with what blocks it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Listed {
+    /// The task.
+    #[serde(flatten)]
+    pub task: Task,
+    /// The dependencies that are not completed, if it is pending.
+    pub blocked_by: Vec<Blocker>,
+}
+
+/// A dependency that is not completed. One that failed or was cancelled blocks until it is retried.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Blocker {
+    /// The task.
+    pub id: TaskId,
+    /// Its title.
+    pub title: Arc<str>,
+    /// Where it stands.
+    pub status: TaskStatus,
+}
+
+impl TaskQuery {
+    /// All tasks.
+    pub fn new() -> Self {
+        Self { status: None, assignee: None, is_blocked: None, after: None, limit: 50 }
+    }
+
+    /// Only those that stand so.
+    #[must_use]
+    pub fn status(self, status: TaskStatus) -> Self {
+        Self { status: Some(status), ..self }
+    }
+
+    /// Only those of this agent.
+    #[must_use]
+    pub fn assignee(self, agent: impl Into<Arc<str>>) -> Self {
+        Self { assignee: Some(agent.into()), ..self }
+    }
+
+    /// Only those that a dependency blocks.
+    #[must_use]
+    pub fn blocked(self) -> Self {
+        Self { is_blocked: Some(true), ..self }
+    }
+
+    /// Only those that no dependency blocks.
+    #[must_use]
+    pub fn unblocked(self) -> Self {
+        Self { is_blocked: Some(false), ..self }
+    }
+
+    /// Only those behind this one.
+    #[must_use]
+    pub fn after(self, id: TaskId) -> Self {
+        Self { after: Some(id), ..self }
+    }
+
+    /// Sets how many there are at most.
+    #[must_use]
+    pub fn limit(self, limit: usize) -> Self {
+        Self { limit, ..self }
+    }
+
+    fn fits(&self, task: &Task) -> bool {
+        self.status.is_none_or(|status| status == task.status)
+            && self.assignee.as_ref().is_none_or(|agent| task.assignee.as_ref() == Some(agent))
+    }
+}
+
+impl Default for TaskQuery {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Blocker {
+    pub(super) fn of(task: Task) -> Self {
+        Self { id: task.id, title: task.title, status: task.status }
+    }
+}
+
+impl Board {
+    /// Tasks, oldest first, with what blocks them.
+    ///
+    /// # Errors
+    /// `Store`.
+    pub async fn list(&self, query: &TaskQuery) -> Result<TaskPage, Error> {
+        let limit = query.limit.clamp(1, MAX_PAGE);
+        let mut tasks = Vec::new();
+        let mut scan = Scan::prefix(keys::TASKS).limit(CHUNK);
+        if let Some(after) = &query.after {
+            scan = scan.after(keys::task(after));
+        }
+        loop {
+            let chunk = self.shelf.scan(&scan).await?;
+            for item in &chunk {
+                let task = keys::kept(item)?.task;
+                if !query.fits(&task) {
+                    continue;
+                }
+                let listed = self.listed(task).await?;
+                if query.is_blocked.is_some_and(|wanted| wanted == listed.blocked_by.is_empty()) {
+                    continue;
+                }
+                // One more than wanted: there is a next page.
+                if tasks.len() == limit {
+                    return Ok(TaskPage { next: tasks.last().map(|it: &Listed| it.task.id.clone()), tasks });
+                }
+                tasks.push(listed);
+            }
+            match chunk.last() {
+                Some(last) if chunk.len() == CHUNK => scan = scan.after(last.key.as_ref()),
+                _ => return Ok(TaskPage { tasks, next: None }),
+            }
+        }
+    }
+
+    /// A task with what blocks it.
+    ///
+    /// # Errors
+    /// `Missing`, `Store`.
+    pub async fn show(&self, id: &TaskId) -> Result<Listed, Error> {
+        let task = self.get(id).await?;
+        self.listed(task).await
+    }
+
+    async fn listed(&self, task: Task) -> Result<Listed, Error> {
+        let is_pending = task.status == TaskStatus::Pending;
+        let blocked_by = if is_pending { self.blockers(&task).await? } else { Vec::new() };
+        Ok(Listed { task, blocked_by })
+    }
+}

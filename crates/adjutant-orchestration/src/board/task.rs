@@ -1,0 +1,201 @@
+//! What a task is, and how it is kept.
+
+use std::{fmt, sync::Arc};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::{Error, ErrorKind};
+
+/// How many letters an id has.
+const ID_BYTES: usize = 32;
+/// How many letters of what is no id are told.
+const MAX_SHOWN: usize = 60;
+
+/// The id of a task; ids of later tasks come later in the order of texts.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct TaskId(pub Arc<str>);
+
+/// Where a task stands. Whether it is blocked is told by its dependencies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum TaskStatus {
+    /// Nobody works on it.
+    Pending,
+    /// Someone has claimed it.
+    InProgress,
+    /// It is done.
+    Completed,
+    /// It could not be done; it may be tried again.
+    Failed,
+    /// It should not be done; it may be taken up again.
+    Cancelled,
+}
+
+/// For how long a task belongs to a worker.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Lease {
+    /// The worker.
+    pub holder: Arc<str>,
+    /// Until when, in milliseconds since 1970-01-01 UTC.
+    pub until_ms: u64,
+}
+
+/// What shows that a criterion is met.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Evidence {
+    /// The criterion, as the task has it.
+    pub criterion: Arc<str>,
+    /// What shows it.
+    pub proof: Arc<str>,
+}
+
+/// A piece of work.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Task {
+    /// Its id.
+    pub id: TaskId,
+    /// What it is, in a line. Any text: it is data, whatever it looks like.
+    pub title: Arc<str>,
+    /// What there is to know about it.
+    #[serde(default)]
+    pub description: Arc<str>,
+    /// Where it stands.
+    pub status: TaskStatus,
+    /// The higher, the earlier it is claimed.
+    #[serde(default)]
+    pub priority: i32,
+    /// Who works on it, who it is reserved for, or who worked on it last.
+    #[serde(default)]
+    pub assignee: Option<Arc<str>>,
+    /// What must be completed before it can be claimed.
+    #[serde(default)]
+    pub dependencies: Vec<TaskId>,
+    /// What the application knows about it.
+    #[serde(default)]
+    pub metadata: Map<String, Value>,
+    /// What must be shown for it to be completed.
+    #[serde(default)]
+    pub acceptance_criteria: Vec<Arc<str>>,
+    /// What was shown.
+    #[serde(default)]
+    pub evidence: Vec<Evidence>,
+    /// What came of it, or why it failed.
+    #[serde(default)]
+    pub result: Option<Arc<str>>,
+    /// What is to be minded about the result.
+    #[serde(default)]
+    pub caveats: Option<Arc<str>>,
+    /// Why the attempt before this one came to nothing.
+    #[serde(default)]
+    pub last_failure: Option<Arc<str>>,
+    /// Who created it.
+    #[serde(default)]
+    pub created_by: Arc<str>,
+    /// When it was created, in milliseconds since 1970-01-01 UTC.
+    pub created_ms: u64,
+    /// When it was changed last, in milliseconds since 1970-01-01 UTC.
+    pub updated_ms: u64,
+    /// How often someone began to work on it.
+    #[serde(default)]
+    pub attempts: u32,
+    /// How many workers in a row lost it, because their leases ran out.
+    #[serde(default)]
+    pub lost: u32,
+    /// Who has it and for how long, while it is in progress.
+    #[serde(default)]
+    pub lease: Option<Lease>,
+    /// How many tasks depend on it.
+    #[serde(default)]
+    pub dependents: u32,
+    /// Whether a dependency was still to be completed when this was looked at last; never set once all are.
+    #[serde(default)]
+    pub(super) waits: bool,
+    /// By what name it was created at most once.
+    #[serde(default)]
+    pub(super) key: Option<Arc<str>>,
+}
+
+impl TaskId {
+    pub(super) fn of(number: u128) -> Self {
+        Self(format!("{number:032x}").into())
+    }
+
+    /// Whether a task can have this id; what cannot is never looked up.
+    pub(super) fn is_possible(&self) -> bool {
+        self.0.len() == ID_BYTES && self.0.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+    }
+
+    /// The id, or as much of it as may be told if it is none.
+    pub(super) fn shown(&self) -> String {
+        if self.is_possible() {
+            return self.to_string();
+        }
+        let cut: String = self.0.chars().take(MAX_SHOWN).collect();
+        format!("{cut:?}")
+    }
+}
+
+impl TaskStatus {
+    /// Every status.
+    pub const ALL: [Self; 5] = [Self::Pending, Self::InProgress, Self::Completed, Self::Failed, Self::Cancelled];
+
+    /// Its name, as it is written everywhere: `in_progress`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::InProgress => "in_progress",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    /// Whether nothing more happens unless someone asks for it.
+    pub fn is_terminal(self) -> bool {
+        matches!(self, Self::Completed | Self::Failed | Self::Cancelled)
+    }
+}
+
+impl Task {
+    /// Whether an agent holds it, be the lease over or not.
+    pub fn is_held_by(&self, agent: &str) -> bool {
+        self.lease.as_ref().is_some_and(|lease| &*lease.holder == agent)
+    }
+}
+
+/// A task as it is kept.
+pub(super) fn encode(task: &Task) -> Result<Value, Error> {
+    serde_json::to_value(task).map_err(|error| {
+        Error::new(ErrorKind::Invalid, format!("task {} cannot be written as JSON", task.id)).with_source(error)
+    })
+}
+
+/// A task that is kept.
+pub(super) fn decode(value: &Value) -> Result<Task, Error> {
+    Task::deserialize(value)
+        .map_err(|error| Error::new(ErrorKind::Store, "what the shelf has there is no task").with_source(error))
+}
+
+impl From<&str> for TaskId {
+    fn from(id: &str) -> Self {
+        Self(id.into())
+    }
+}
+
+impl fmt::Display for TaskId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Display for TaskStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}

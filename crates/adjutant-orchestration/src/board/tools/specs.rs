@@ -1,0 +1,136 @@
+//! What models are told of the tools of a board.
+
+use std::time::Duration;
+
+use adjutant_tool::{Replay, ToolSpec};
+use serde_json::{Value, json};
+
+use super::{
+    super::{MAX_CRITERIA, MAX_DEPENDENCIES, TaskStatus},
+    LISTED, MAX_LISTED, MAX_WAIT, WAIT,
+};
+
+/// How many bytes of a result are shown at most: a page, or a task with everything.
+const MAX_OUTPUT_BYTES: usize = 256 * 1024;
+/// How much longer than it waits a call of `wait_task` may take.
+const GRACE: Duration = Duration::from_secs(30);
+
+pub(super) fn create() -> ToolSpec {
+    let about = "Puts a task on the board. It is pending until an agent claims it, and blocked until the tasks that it \
+                 depends on are completed.";
+    spec("create_task", about, contents(), &["title"]).replay(Replay::Idempotent)
+}
+
+pub(super) fn list() -> ToolSpec {
+    let about = "Lists the tasks on the board, oldest first, with what blocks them.";
+    let fields = json!({
+        "status": { "type": "string", "enum": TaskStatus::ALL, "description": "Only tasks that stand so." },
+        "assignee": text("Only tasks of this agent."),
+        "blocked": { "type": "boolean", "description": "Only tasks that are blocked, or only those that are not." },
+        "after": text("Goes on behind this task: `more_after` of the page before."),
+        "limit": {
+            "type": "integer", "minimum": 1, "maximum": MAX_LISTED,
+            "description": format!("How many at most; {LISTED} if nothing is said."),
+        },
+    });
+    spec("list_tasks", about, fields, &[]).replay(Replay::Pure)
+}
+
+pub(super) fn get() -> ToolSpec {
+    let about = "Shows all there is to know about a task.";
+    spec("get_task", about, json!({ "task_id": id() }), &["task_id"]).replay(Replay::Pure)
+}
+
+pub(super) fn claim() -> ToolSpec {
+    let about = "Claims a pending task that is not blocked: from then on it is yours to do. Claim a task before you work \
+                 on it, and again or update it now and then while you do, or it may be given to another agent.";
+    spec("claim_task", about, json!({ "task_id": id() }), &["task_id"]).replay(Replay::Idempotent)
+}
+
+pub(super) fn update() -> ToolSpec {
+    let about = "Changes what a task says. What is not mentioned stays; dependencies and criteria are replaced, metadata \
+                 is added, and taken away by null.";
+    let mut fields = json!({ "task_id": id() });
+    if let (Value::Object(fields), Value::Object(contents)) = (&mut fields, contents()) {
+        fields.extend(contents);
+    }
+    spec("update_task", about, fields, &["task_id"]).replay(Replay::Idempotent)
+}
+
+pub(super) fn complete() -> ToolSpec {
+    let about = "Ends your work on a task that you claimed. To complete it, every acceptance criterion needs evidence; if \
+                 it cannot be done, say that it failed and why.";
+    let evidence = json!({
+        "type": "object",
+        "properties": {
+            "criterion": text("The criterion, by its text or its number, counted from 1."),
+            "proof": text("What shows that it is met: what was run, and what came of it."),
+        },
+        "required": ["criterion", "proof"],
+        "additionalProperties": false,
+    });
+    let fields = json!({
+        "task_id": id(),
+        "status": { "type": "string", "enum": ["completed", "failed"], "description": "How it ended." },
+        "result": text("What came of it, or why it failed."),
+        "caveats": text("What is to be minded about the result."),
+        "evidence": { "type": "array", "items": evidence, "maxItems": MAX_CRITERIA },
+    });
+    spec("complete_task", about, fields, &["task_id", "status", "result"]).replay(Replay::Idempotent)
+}
+
+pub(super) fn wait() -> ToolSpec {
+    let about = "Waits until a task has ended, and shows it. If it does not end in time, it is shown as it is.";
+    let fields = json!({
+        "task_id": id(),
+        "timeout_seconds": {
+            "type": "integer", "minimum": 1, "maximum": MAX_WAIT.as_secs(),
+            "description": format!("How long to wait at most; {} if nothing is said.", WAIT.as_secs()),
+        },
+    });
+    spec("wait_task", about, fields, &["task_id"]).replay(Replay::Pure).timeout(MAX_WAIT + GRACE)
+}
+
+pub(super) fn cancel() -> ToolSpec {
+    let about = "Cancels a task that has not ended; who works on it is told to stop.";
+    spec("cancel_task", about, json!({ "task_id": id() }), &["task_id"]).replay(Replay::Idempotent)
+}
+
+pub(super) fn retry() -> ToolSpec {
+    let about = "Makes a task that failed or was cancelled pending again, so that it can be claimed once more.";
+    // A second time, it could be another failure that is retried.
+    spec("retry_task", about, json!({ "task_id": id() }), &["task_id"]).replay(Replay::Once)
+}
+
+/// What a task says.
+fn contents() -> Value {
+    json!({
+        "title": { "type": "string", "minLength": 1, "description": "What is to be done, in one line." },
+        "description": text("All that must be known to do it."),
+        "priority": { "type": "integer", "description": "The higher, the earlier it is done; 0 is usual." },
+        "dependencies": {
+            "type": "array", "items": { "type": "string" }, "maxItems": MAX_DEPENDENCIES,
+            "description": "The ids of the tasks that must be completed before.",
+        },
+        "acceptance_criteria": {
+            "type": "array", "items": { "type": "string" }, "maxItems": MAX_CRITERIA,
+            "description": "What must be shown for it to be completed.",
+        },
+        "metadata": { "type": "object", "description": "Anything else that is to be kept with it." },
+    })
+}
+
+fn spec(name: &str, about: &str, fields: Value, required: &[&str]) -> ToolSpec {
+    let schema = json!({
+        "type": "object", "properties": fields, "required": required, "additionalProperties": false,
+    });
+    ToolSpec::new(name, about, schema).max_output(MAX_OUTPUT_BYTES)
+}
+
+fn text(about: &str) -> Value {
+    json!({ "type": "string", "description": about })
+}
+
+fn id() -> Value {
+    text("The id of the task, as list_tasks shows it.")
+}

@@ -1,0 +1,73 @@
+//! What the clones of a board know together: which tasks are ready, so that each is tried by one of them at a time.
+
+use std::{
+    collections::{HashSet, VecDeque},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use adjutant_agent::shelf::Version;
+
+/// What the clones of a board share.
+#[derive(Debug, Default)]
+pub(super) struct Shared {
+    window: Mutex<Window>,
+    /// Held by the one that looks for ready tasks.
+    pub(super) refill: tokio::sync::Mutex<()>,
+}
+
+/// The next ready tasks, as of a version of the queue. Others may have claimed them, but no new ones came.
+#[derive(Debug, Default)]
+pub(super) struct Window {
+    /// The version of the queue's key before the shelf was looked at.
+    queue: Option<Version>,
+    /// The keys of ready tasks, in order.
+    pub(super) ready: VecDeque<Arc<str>>,
+    /// Whether those were all.
+    pub(super) is_whole: bool,
+    /// The agents for which nothing is reserved.
+    pub(super) unreserved: HashSet<Arc<str>>,
+    /// When leases were looked at last.
+    pub(super) tended_ms: Option<u64>,
+}
+
+/// A ready task that one worker tries to claim. Unless it is told how that went, everything is looked at anew.
+#[derive(Debug)]
+pub(super) struct Tried<'a> {
+    shared: &'a Shared,
+    is_told: bool,
+}
+
+impl Shared {
+    pub(super) fn window(&self) -> MutexGuard<'_, Window> {
+        self.window.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn tries(&self) -> Tried<'_> {
+        Tried { shared: self, is_told: false }
+    }
+}
+
+impl Window {
+    /// Forgets what was known if the queue is a newer one; says whether the window is of this very queue.
+    pub(super) fn is_at(&mut self, queue: Version) -> bool {
+        if self.queue.is_none_or(|known| known < queue) {
+            *self = Self { queue: Some(queue), tended_ms: self.tended_ms, ..Self::default() };
+        }
+        self.queue == Some(queue)
+    }
+}
+
+impl Tried<'_> {
+    /// It was claimed, by this worker or by another.
+    pub(super) fn told(mut self) {
+        self.is_told = true;
+    }
+}
+
+impl Drop for Tried<'_> {
+    fn drop(&mut self) {
+        if !self.is_told {
+            self.shared.window().queue = None;
+        }
+    }
+}

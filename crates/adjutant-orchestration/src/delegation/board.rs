@@ -1,0 +1,121 @@
+//! A delegation on a board: tasks are claimed for those who are to do them, held while they work, and ended.
+
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+
+use super::{Delegation, TaskDriver, TaskEnd, driver::Lost};
+use crate::{
+    Completion, Error, ErrorKind,
+    board::{Board, Finish, Task, TaskId, TaskStatus},
+};
+
+/// For how long a task is claimed at once; while its agent works, that begins anew three times as often.
+const LEASE: Duration = Duration::from_secs(120);
+
+impl Delegation {
+    /// Sets the board whose tasks are delegated by their ids.
+    #[must_use]
+    pub fn board(self, board: Board) -> Self {
+        self.driven_by(Arc::new(board))
+    }
+}
+
+#[async_trait]
+impl TaskDriver for Board {
+    async fn claim(&self, task: &str, agent: &str, by: &str) -> Result<Vec<String>, Error> {
+        let id = TaskId(task.into());
+        let claimed = match Board::claim(self, &id, agent, LEASE).await {
+            Err(error) => known(self, &id, agent, by, error).await?,
+            Ok(claimed) => claimed,
+        };
+        Ok(claimed.acceptance_criteria.iter().map(|criterion| criterion.to_string()).collect())
+    }
+
+    async fn hand_on(&self, task: &str, to: &str) -> Result<(), Error> {
+        let id = TaskId(task.into());
+        match self.reassign(&id, to).await {
+            Err(error) if error.kind() == ErrorKind::Conflict && is_ended_by(self, &id, to).await => return Ok(()),
+            reassigned => reassigned.map(drop)?,
+        }
+        Board::claim(self, &id, to, LEASE).await.map(drop)
+    }
+
+    async fn end(&self, task: &str, agent: &str, end: TaskEnd) -> Result<(), Error> {
+        let id = TaskId(task.into());
+        let completion = match end {
+            TaskEnd::Failed(completion) => {
+                let reason = Finish::failed(completion.text());
+                return self.finish(&id, agent, with_caveats(reason, &completion)).await.map(drop);
+            }
+            TaskEnd::Completed(completion) => completion,
+        };
+        let finish = with_evidence(Finish::completed(completion.text()), &self.get(&id).await?, &completion);
+        match self.finish(&id, agent, with_caveats(finish, &completion)).await {
+            // It must not stay in progress; whoever looks at it sees why.
+            Err(error) if error.kind() == ErrorKind::Invalid => {
+                self.finish(&id, agent, Finish::failed(format!("reported as done, but {error}"))).await?;
+                Err(error)
+            }
+            ended => ended.map(drop),
+        }
+    }
+
+    async fn hold(&self, task: &str, agent: &str) -> Lost {
+        let id = TaskId(task.into());
+        let beats = async {
+            loop {
+                tokio::time::sleep(LEASE / 3).await;
+                match self.heartbeat(&id, agent, LEASE).await {
+                    Err(error) if matches!(error.kind(), ErrorKind::Conflict | ErrorKind::Missing) => break,
+                    // The shelf may be there again before the lease runs out.
+                    _ => {}
+                }
+            }
+            match self.get(&id).await {
+                Ok(task) if task.status != TaskStatus::Cancelled => Lost::Taken,
+                _ => Lost::Cancelled,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = self.cancelled(&id) => Lost::Cancelled,
+            lost = beats => lost,
+        }
+    }
+}
+
+/// A task that could not be claimed: it is one's own all the same if one has ended it, or if who delegates had it.
+async fn known(board: &Board, id: &TaskId, agent: &str, by: &str, error: Error) -> Result<Task, Error> {
+    match error.kind() {
+        ErrorKind::Conflict if is_ended_by(board, id, agent).await => board.get(id).await,
+        ErrorKind::Taken if board.get(id).await?.assignee.as_deref() == Some(by) => {
+            board.reassign(id, agent).await?;
+            board.claim(id, agent, LEASE).await
+        }
+        _ => Err(error),
+    }
+}
+
+async fn is_ended_by(board: &Board, id: &TaskId, agent: &str) -> bool {
+    let is_ended = |task: &Task| matches!(task.status, TaskStatus::Completed | TaskStatus::Failed);
+    board.get(id).await.is_ok_and(|task| is_ended(&task) && task.assignee.as_deref() == Some(agent))
+}
+
+/// What the agent says of each criterion: the first line of its tests that names it.
+fn with_evidence(finish: Finish, task: &Task, completion: &Completion) -> Finish {
+    task.acceptance_criteria.iter().fold(finish, |finish, criterion| {
+        let named = |line: &&String| line.to_lowercase().contains(&criterion.trim().to_lowercase());
+        match completion.tests_run.iter().find(named) {
+            Some(proof) => finish.evidence(Arc::clone(criterion), proof.as_str()),
+            None => finish,
+        }
+    })
+}
+
+fn with_caveats(finish: Finish, completion: &Completion) -> Finish {
+    match completion.caveats.as_deref().filter(|text| !text.trim().is_empty()) {
+        Some(caveats) => finish.caveats(caveats),
+        None => finish,
+    }
+}

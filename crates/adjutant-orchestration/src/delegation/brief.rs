@@ -1,0 +1,117 @@
+//! The brief: what an agent is told of a task, each part in tags that its text cannot leave, and none without a bound.
+
+use std::borrow::Cow;
+
+use adjutant_agent::sections::SectionKind;
+use adjutant_llm::{Origin, ThreadId, UserMessage};
+
+/// How many characters of a task, and of its context, an agent is given.
+pub(super) const MAX_CONTEXT_CHARS: usize = 16_000;
+
+/// The tags of a brief.
+const TAGS: [&str; 3] = [CONTEXT, HANDOFF, REFLECTIONS];
+const CONTEXT: &str = "delegation_context";
+const HANDOFF: &str = "handoff_context";
+const REFLECTIONS: &str = "prior_reflections";
+
+/// What precedes what must be shown for a task to be done.
+const CRITERIA: &str = "\
+The task is done when all of the following is shown. In `tests_run`, repeat each of these lines and add what shows it:";
+
+/// What an agent is told of a task.
+#[derive(Debug)]
+pub(super) struct Brief<'a> {
+    pub(super) from: &'a ThreadId,
+    pub(super) context: &'a str,
+    /// What a peer that had the task says, and its thread.
+    pub(super) handoff: Option<(&'a str, &'a ThreadId)>,
+    /// What was learned of failures, in its tags.
+    pub(super) reflections: &'a str,
+    pub(super) task: &'a str,
+    /// What must be shown for it to be done.
+    pub(super) criteria: &'a [String],
+}
+
+impl Brief<'_> {
+    /// The messages, in order; the task is last.
+    pub(super) fn messages(&self) -> Vec<UserMessage> {
+        let origin = || Origin::Task { from: self.from.clone() };
+        let mut messages = Vec::with_capacity(4);
+        if !self.context.trim().is_empty() {
+            messages.push(UserMessage::text(wrap(CONTEXT, self.context)).from_origin(origin()));
+        }
+        if let Some((said, peer)) = self.handoff {
+            let origin = Origin::Peer { from: peer.clone() };
+            messages.push(UserMessage::text(wrap(HANDOFF, said)).from_origin(origin));
+        }
+        if !self.reflections.trim().is_empty() {
+            messages.push(UserMessage::text(self.reflections.to_owned()).from_origin(origin()));
+        }
+        let mut task = defuse(&cut(self.task, MAX_CONTEXT_CHARS));
+        if !self.criteria.is_empty() {
+            let criteria = cut(&self.criteria.join("\n- "), MAX_CONTEXT_CHARS).into_owned();
+            task = format!("{task}\n\n{CRITERIA}\n- {}", defuse(&criteria));
+        }
+        messages.push(UserMessage::text(task).from_origin(origin()));
+        messages
+    }
+}
+
+/// The beginning of a text, with a mark if something is left out.
+pub(crate) fn cut(text: &str, chars: usize) -> Cow<'_, str> {
+    // No text has more characters than bytes.
+    if text.len() <= chars {
+        return Cow::Borrowed(text);
+    }
+    let Some((end, _)) = text.char_indices().nth(chars) else { return Cow::Borrowed(text) };
+    let (kept, rest) = text.split_at(end);
+    Cow::Owned(format!("{kept}\n[cut here: {} characters are left out]", rest.chars().count()))
+}
+
+/// A text in tags of that name, cut to what a brief may hold.
+fn wrap(tag: &str, text: &str) -> String {
+    format!("<{tag}>\n{}\n</{tag}>", defuse(cut(text, MAX_CONTEXT_CHARS).trim_end()))
+}
+
+/// A text in which whatever looks like a tag of a brief or of a prompt's section is none.
+fn defuse(text: &str) -> String {
+    let mut parts = text.split('<');
+    let mut defused = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        defused.push_str(if is_tag(part) { "&lt;" } else { "<" });
+        defused.push_str(part);
+    }
+    defused
+}
+
+/// Whether what follows a `<` makes it such a tag, as a lenient reader sees it.
+fn is_tag(part: &str) -> bool {
+    let is_blank = |c: char| {
+        c.is_whitespace()
+            || c.is_control()
+            || matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{2064}' | '\u{feff}')
+    };
+    let part = part.trim_start_matches(|c| c == '/' || is_blank(c));
+    let name = part.split(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '-'))).next().unwrap_or_default();
+    let is_named = |tag: &str| name.eq_ignore_ascii_case(tag);
+    TAGS.iter().any(|tag| is_named(tag)) || SectionKind::KNOWN.iter().any(|kind| is_named(kind.tag()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{cut, wrap};
+
+    #[test]
+    fn text_is_cut_at_a_character_when_it_is_too_long() {
+        assert_eq!(cut("äöü", 3), "äöü");
+        assert_eq!(cut("äöüß!", 3), "äöü\n[cut here: 2 characters are left out]");
+    }
+
+    #[test]
+    fn tags_are_defused_when_a_text_holds_them() {
+        let text = "a < b <i> </delegation_context> < / Identity> <prior_reflections x='1'>";
+        let expected = "<delegation_context>\na < b <i> &lt;/delegation_context> &lt; / Identity> \
+            &lt;prior_reflections x='1'>\n</delegation_context>";
+        assert_eq!(wrap("delegation_context", text), expected);
+    }
+}

@@ -1,0 +1,204 @@
+//! The tool `delegate`: several tasks at once, each to an agent of its own, results in the order of the tasks.
+
+use std::sync::Arc;
+
+use adjutant_agent::Spawn;
+use adjutant_llm::CallResult;
+use adjutant_tool::{CallContext, ErasedTool, Replay, ToolError, ToolErrorKind, ToolSpec, tool_fn};
+use futures_util::future::join_all;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{
+    Place, Shared,
+    agents::is_self,
+    errand::Errand,
+    interactive,
+    plan::{Planned, plan},
+    report::Report,
+};
+
+/// How many tasks one call may hold.
+pub(super) const MAX_TASKS: usize = 128;
+/// How many bytes of the results of one call the model is shown.
+pub(super) const MAX_SHOWN_BYTES: usize = 600_000;
+/// How long one call may take: agents have limits of their own.
+pub(super) const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(7 * 24 * 60 * 60);
+
+/// One task, as the model gives it.
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct Order {
+    pub(super) agent: String,
+    pub(super) task: String,
+    pub(super) context: String,
+    #[serde(default)]
+    pub(super) task_id: Option<String>,
+    #[serde(default)]
+    mode: Mode,
+}
+
+/// Whether an agent may ask.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Mode {
+    #[default]
+    Blocking,
+    Interactive,
+}
+
+#[derive(Deserialize)]
+struct Args {
+    tasks: Vec<Order>,
+}
+
+impl Order {
+    /// Whether its agent may ask.
+    pub(super) fn may_ask(&self) -> bool {
+        self.mode == Mode::Interactive
+    }
+}
+
+/// The tool `delegate`.
+pub(super) fn tool(shared: &Arc<Shared>, place: &Place) -> impl ErasedTool + 'static {
+    let (shared, place) = (Arc::clone(shared), place.clone());
+    tool_fn(spec(shared.is_interactive), move |args: Value, cx: CallContext| {
+        let (shared, mut place) = (Arc::clone(&shared), place.clone());
+        async move {
+            let orders = read(args, &cx)?;
+            // What a factory installed by itself is bound like everything else.
+            place.left = place.left.min(shared.registry.left(&cx.who().agent_id).unwrap_or(place.left));
+            if place.left == 0 {
+                let message = "no task was begun: the limit of depth is reached; do it yourself";
+                return Err(ToolError::new(ToolErrorKind::Denied, message));
+            }
+            if orders.is_empty() {
+                return Ok(CallResult::ok("[]").details(json!([])));
+            }
+            let reports = away(&place, &cx, delegate(&cx, &shared, &place, orders)).await?;
+            Ok(CallResult::ok(reports.to_string()).details(reports))
+        }
+    })
+}
+
+/// Waits for agents of one's own; another instance of one's entry may work meanwhile.
+pub(super) async fn away<T>(place: &Place, cx: &CallContext, waits: impl Future<Output = T>) -> T {
+    let away = place.slot.as_ref().map(|slot| slot.leave());
+    let done = waits.await;
+    if let Some(away) = away {
+        tokio::select! {
+            () = away.back() => {}
+            () = cx.cancel().cancelled() => {}
+        }
+    }
+    done
+}
+
+/// What the model says, if the call as a whole may be.
+fn read(args: Value, cx: &CallContext) -> Result<Vec<Order>, ToolError> {
+    let refuse = |message: String| Err(ToolError::new(ToolErrorKind::InvalidArguments, message));
+    let Args { mut tasks } = match serde_json::from_value(args) {
+        Ok(args) => args,
+        Err(error) => return refuse(format!("these are no tasks: {error}")),
+    };
+    let own = &cx.who().config_name;
+    if tasks.iter().any(|order| is_self(own, &order.agent)) {
+        return refuse(format!("no task was begun: an agent cannot delegate to itself, {own:?}"));
+    }
+    if tasks.len() > MAX_TASKS {
+        return refuse(format!("no task was begun: one call may hold {MAX_TASKS} tasks, not {}", tasks.len()));
+    }
+    for order in &mut tasks {
+        order.agent = order.agent.trim().to_owned();
+        order.task_id = order.task_id.take().map(|id| id.trim().to_owned()).filter(|id| !id.is_empty());
+    }
+    Ok(tasks)
+}
+
+async fn delegate(
+    cx: &CallContext,
+    shared: &Arc<Shared>,
+    place: &Place,
+    orders: Vec<Order>,
+) -> Result<Value, ToolError> {
+    let spawn = cx.get::<dyn Spawn>();
+    let spawn = spawn.ok_or_else(|| ToolError::failed("tasks are delegated only within a call of a run"))?;
+    let planned = plan(cx, shared, &orders).await?;
+    let errands: Vec<Errand> = orders
+        .into_iter()
+        .zip(&planned)
+        .enumerate()
+        .map(|(at, (order, planned))| Errand {
+            at,
+            cx: cx.clone(),
+            shared: Arc::clone(shared),
+            place: place.clone(),
+            spawn: Arc::clone(&spawn),
+            order,
+            planned: planned.clone(),
+            line: None,
+        })
+        .collect();
+    if shared.is_interactive && errands.iter().any(|errand| errand.order.may_ask()) {
+        return interactive::perform(cx, shared, errands).await;
+    }
+    let reports = join_all(errands.iter().map(Errand::perform)).await;
+    if shared.reflections.is_some() {
+        let learned = cx.once("learned", || async {
+            for (errand, report) in errands.iter().zip(&reports) {
+                learn(shared, errand, report).await;
+            }
+            Ok(())
+        });
+        if let Err(error) = learned.await {
+            tracing::warn!(%error, "what was learned may be written down in part only");
+        }
+    }
+    Ok(json!(reports))
+}
+
+/// Writes down what can be learned of a result.
+pub(super) async fn learn(shared: &Shared, errand: &Errand, report: &Report) {
+    let (Some(reflections), Some(Planned { prior, .. })) = (&shared.reflections, &errand.planned) else { return };
+    if let Some(failure) = report.failure() {
+        let recorded = reflections.record(&report.config, &errand.order.task, failure).await;
+        recorded.unwrap_or_else(|error| tracing::warn!(%error, "a failure could not be written down"));
+    }
+    if !prior.ids.is_empty() {
+        let noted = reflections.outcome(&prior.ids, report.helped()).await;
+        noted.unwrap_or_else(|error| tracing::warn!(%error, "what helped could not be written down"));
+    }
+}
+
+fn spec(is_interactive: bool) -> ToolSpec {
+    let text = |about: &str| json!({ "type": "string", "minLength": 1, "description": about });
+    let mut task = json!({
+        "type": "object",
+        "properties": {
+            "agent": text("The agent that is to do it."),
+            "task": text("What to do, and how one sees that it is done."),
+            "context": {
+                "type": "string",
+                "description": "What must be known for it: the agent knows nothing of this conversation.",
+            },
+            "task_id": { "type": "string", "description": "The task on the board that this is, if it is one." },
+        },
+        "required": ["agent", "task", "context"],
+        "additionalProperties": false,
+    });
+    if is_interactive {
+        task["properties"]["mode"] = json!({
+            "type": "string",
+            "enum": ["blocking", "interactive"],
+            "description": "Whether the agent may ask you while it works; `blocking` by default.",
+        });
+    }
+    let schema = json!({
+        "type": "object",
+        "properties": { "tasks": { "type": "array", "maxItems": MAX_TASKS, "items": task } },
+        "required": ["tasks"],
+        "additionalProperties": false,
+    });
+    let about = "Gives tasks to other agents, which work on them at the same time, and waits for all of them. The results \
+        are in the order of the tasks.";
+    ToolSpec::new("delegate", about, schema).replay(Replay::Resumable).timeout(TIMEOUT).max_output(MAX_SHOWN_BYTES)
+}

@@ -1,0 +1,103 @@
+//! What a delegation needs of a board and of reflections, so that it knows neither.
+
+use std::sync::Arc;
+
+use adjutant_tool::Cancel;
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use tokio::runtime::Handle;
+
+use crate::{Completion, Error};
+
+/// Where tasks are kept that a delegation works through.
+#[async_trait]
+pub(crate) trait TaskDriver: Send + Sync {
+    /// Takes a task for an instance, also from `by`, who delegates it; again for the same one is as once, also when that
+    /// one has ended it. Gives what must be shown for it to be done.
+    async fn claim(&self, task: &str, agent: &str, by: &str) -> Result<Vec<String>, Error>;
+
+    /// Gives a task that an instance has to a peer; again is as once, also when the peer has ended it.
+    async fn hand_on(&self, task: &str, to: &str) -> Result<(), Error>;
+
+    /// Writes down how a task ended; again is as once.
+    async fn end(&self, task: &str, agent: &str, end: TaskEnd) -> Result<(), Error>;
+
+    /// Holds a task for an instance, until that cannot go on; says why.
+    async fn hold(&self, task: &str, agent: &str) -> Lost;
+}
+
+/// How a task ended.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum TaskEnd {
+    Completed(Completion),
+    Failed(Completion),
+}
+
+/// Why an instance is not to go on with a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lost {
+    /// It was cancelled.
+    Cancelled,
+    /// Another worker has it.
+    Taken,
+    /// The instance asked, and was not answered in time.
+    Unanswered,
+}
+
+/// Where it is kept what was learned of failures.
+#[async_trait]
+pub(crate) trait Recall: Send + Sync {
+    /// What was learned of failures at tasks like this one.
+    async fn recall(&self, task: &str) -> Result<Recalled, Error>;
+
+    /// Writes down a failure.
+    async fn record(&self, agent: &str, task: &str, failure: &Completion) -> Result<(), Error>;
+
+    /// Writes down whether those that were told helped, if that is known.
+    async fn outcome(&self, ids: &[String], helped: Option<bool>) -> Result<(), Error>;
+}
+
+/// What was learned of failures at tasks like one.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Recalled {
+    pub(crate) ids: Vec<String>,
+    /// The message that tells them, in tags, bounded; empty if there are none.
+    pub(crate) text: String,
+}
+
+/// Ends a task as failed if its call is given up without a word.
+///
+/// A call that only gives way to what it waits for is entered again, and goes on with the task.
+pub(super) struct Guard {
+    pub(super) driver: Arc<dyn TaskDriver>,
+    pub(super) task: Arc<str>,
+    pub(super) agent: String,
+    pub(super) cancel: Cancel,
+    pub(super) is_over: bool,
+}
+
+impl Guard {
+    /// Writes down how the task ended.
+    pub(super) async fn end(&mut self, end: TaskEnd) -> Result<(), Error> {
+        let ended = self.driver.end(&self.task, &self.agent, end).await;
+        self.is_over = true;
+        ended
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        if self.is_over || !self.cancel.is_cancelled() {
+            return;
+        }
+        // Without a runtime, the lease of the task runs out.
+        let Ok(runtime) = Handle::try_current() else { return };
+        let (driver, task, agent) = (Arc::clone(&self.driver), Arc::clone(&self.task), self.agent.clone());
+        runtime.spawn(async move {
+            let end = TaskEnd::Failed(Completion::failed("the delegation was given up"));
+            if let Err(error) = driver.end(&task, &agent, end).await {
+                tracing::warn!(%task, %error, "a task whose delegation was given up could not be ended");
+            }
+        });
+    }
+}

@@ -1,0 +1,160 @@
+//! Interactive delegation: agents go on while who delegated answers their questions.
+
+use std::{panic::AssertUnwindSafe, sync::Arc};
+
+use adjutant_agent::{
+    Agent,
+    sections::{SectionKind, section_text},
+};
+use adjutant_llm::CallResult;
+use adjutant_tool::{CallContext, ErasedTool, Replay, ToolError, ToolErrorKind, ToolSpec, tool_fn};
+use futures_util::{FutureExt, future::join_all};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{
+    Place, Shared,
+    brief::MAX_CONTEXT_CHARS,
+    cut, delegate,
+    errand::Errand,
+    questions::{Line, Reply, Standing},
+    report::{MAX_RESULT_CHARS, Report},
+};
+use crate::registry::Slot;
+
+/// How many answers one call may hold.
+const MAX_ANSWERS: usize = 128;
+/// What the prompt of an agent says that may ask.
+const ASKING: &str = "\
+If you cannot go on without a decision or a fact that only the agent who gave you this task can know, call `ask_parent`. \
+Ask for all that you need at once, and only for what you cannot find out yourself: an answer may take a while.";
+/// What the prompt of an agent says that may be asked.
+const ANSWERING: &str = "\
+Tasks that are delegated with `mode` `interactive` may come back with questions instead of results. Answer them with \
+`answer_questions`, and soon: an agent that is not answered within five minutes is stopped.";
+
+#[derive(Deserialize)]
+struct Answers {
+    answers: Vec<Reply>,
+}
+
+/// Lets an agent answer the questions of those whom it gave tasks.
+pub(super) fn install(agent: Agent, shared: &Arc<Shared>, place: &Place) -> Agent {
+    let section = section_text(SectionKind::InteractiveDelegationProtocol, ANSWERING);
+    agent.tool(answers(shared, place)).section(section)
+}
+
+/// Lets an agent ask who gave it its task.
+pub(super) fn let_ask(agent: Agent, line: &Arc<Line>, slot: &Slot) -> Agent {
+    let (line, slot) = (Arc::clone(line), slot.clone());
+    let ask = tool_fn(asking(), move |args: Value, cx: CallContext| {
+        let (line, slot) = (Arc::clone(&line), slot.clone());
+        async move {
+            let question = args.get("question").and_then(Value::as_str).unwrap_or_default();
+            if question.trim().is_empty() {
+                return Err(ToolError::new(ToolErrorKind::InvalidArguments, "`question` is blank"));
+            }
+            let away = slot.leave();
+            let question = cut(question, MAX_RESULT_CHARS).into_owned();
+            let answer = tokio::select! {
+                answer = line.ask(&cx.who().name, question) => answer?,
+                () = cx.cancel().cancelled() => {
+                    return Err(ToolError::new(ToolErrorKind::Cancelled, "stopped before there was an answer"));
+                }
+            };
+            away.back().await;
+            Ok(CallResult::ok(answer))
+        }
+    });
+    agent.tool(ask).section(section_text(SectionKind::InteractionProtocol, ASKING))
+}
+
+/// Performs errands that belong to the run; each is over, or waits for an answer, when this returns.
+pub(super) async fn perform(cx: &CallContext, shared: &Arc<Shared>, errands: Vec<Errand>) -> Result<Value, ToolError> {
+    let mut lines = Vec::with_capacity(errands.len());
+    for mut errand in errands {
+        let line = shared.pending.open(cx.who());
+        lines.push(Arc::clone(&line));
+        errand.line = Some(Arc::clone(&line));
+        let shared = Arc::clone(shared);
+        tokio::spawn(async move {
+            let performed = AssertUnwindSafe(errand.perform()).catch_unwind().await;
+            let agent = &*errand.order.agent;
+            let report = performed.unwrap_or_else(|_| Report::error(agent, "the delegation panicked"));
+            delegate::learn(&shared, &errand, &report).await;
+            line.finish(report);
+        });
+    }
+    Ok(json!(settle(cx, shared, &lines).await?))
+}
+
+/// Waits until each is over or waits for an answer.
+async fn settle(cx: &CallContext, shared: &Shared, lines: &[Arc<Line>]) -> Result<Vec<Standing>, ToolError> {
+    let standings = tokio::select! {
+        standings = join_all(lines.iter().map(|line| line.settled())) => standings,
+        () = cx.cancel().cancelled() => {
+            let message = "stopped while agents were at work; they are stopped with the run";
+            return Err(ToolError::new(ToolErrorKind::Cancelled, message));
+        }
+    };
+    for (line, standing) in lines.iter().zip(&standings) {
+        if matches!(standing, Standing::Over(_)) {
+            shared.pending.close(cx.who(), line);
+        }
+    }
+    Ok(standings)
+}
+
+fn answers(shared: &Arc<Shared>, place: &Place) -> impl ErasedTool + 'static {
+    let (shared, place) = (Arc::clone(shared), place.clone());
+    tool_fn(answering(), move |args: Value, cx: CallContext| {
+        let (shared, place) = (Arc::clone(&shared), place.clone());
+        async move {
+            let invalid = |error| ToolError::new(ToolErrorKind::InvalidArguments, format!("no answers: {error}"));
+            let Answers { answers } = serde_json::from_value(args).map_err(invalid)?;
+            let lines = shared.pending.check(cx.who(), &answers)?;
+            for Reply { delegation_id, question_id, answer } in answers {
+                if let Some(line) = lines.iter().find(|line| line.id == delegation_id) {
+                    line.answer(&question_id, cut(&answer, MAX_CONTEXT_CHARS).into_owned());
+                }
+            }
+            let standings = delegate::away(&place, &cx, settle(&cx, &shared, &lines)).await?;
+            let standings = json!(standings);
+            Ok(CallResult::ok(standings.to_string()).details(standings))
+        }
+    })
+}
+
+fn asking() -> ToolSpec {
+    let about = "Asks the agent that gave you your task, and waits for its answer.";
+    let question = json!({ "type": "string", "minLength": 1, "description": "What you must know, and why." });
+    let schema = json!({
+        "type": "object", "properties": { "question": question }, "required": ["question"],
+        "additionalProperties": false,
+    });
+    // Asked anew after a crash; the wait has a limit of its own.
+    ToolSpec::new("ask_parent", about, schema).replay(Replay::Idempotent).timeout(delegate::TIMEOUT)
+}
+
+fn answering() -> ToolSpec {
+    let text = |about: &str| json!({ "type": "string", "description": about });
+    let answer = json!({
+        "type": "object",
+        "properties": {
+            "delegation_id": text("The delegation that asks."),
+            "question_id": text("The question."),
+            "answer": text("The answer."),
+        },
+        "required": ["delegation_id", "question_id", "answer"],
+        "additionalProperties": false,
+    });
+    let list = json!({ "type": "array", "minItems": 1, "maxItems": MAX_ANSWERS, "items": answer });
+    let schema = json!({
+        "type": "object", "properties": { "answers": list }, "required": ["answers"], "additionalProperties": false,
+    });
+    let about = "Answers questions of agents that you gave tasks, and waits until each of them is done or asks again.";
+    ToolSpec::new("answer_questions", about, schema)
+        .replay(Replay::Once)
+        .timeout(delegate::TIMEOUT)
+        .max_output(delegate::MAX_SHOWN_BYTES)
+}

@@ -1,0 +1,137 @@
+//! A leg of an errand: one agent works on the task, as long as the task is its own.
+
+use std::{future, panic::AssertUnwindSafe};
+
+use adjutant_agent::{Event, EventKind};
+use adjutant_llm::ThreadId;
+use adjutant_tool::{ToolError, ToolErrorKind};
+use futures_util::FutureExt;
+
+use super::{
+    Recalled,
+    brief::Brief,
+    cut,
+    driver::{Guard, Lost},
+    equip,
+    errand::{Ended, Errand, Turn},
+    interactive::let_ask,
+    questions::Line,
+};
+
+/// How many characters of a task are kept in what identifies an agent.
+const MAX_TASK_CHARS: usize = 200;
+
+/// One agent at work on an errand.
+pub(super) struct Leg<'a> {
+    pub(super) errand: &'a Errand,
+    pub(super) turn: &'a Turn,
+    /// What is told of earlier failures.
+    pub(super) prior: &'a Recalled,
+    /// What must be shown for the task to be done.
+    pub(super) criteria: &'a [String],
+}
+
+impl Leg<'_> {
+    /// Lets the agent work; how that ended, and its thread if it was opened.
+    pub(super) async fn run(&self, guard: Option<&Guard>) -> (Ended, Option<ThreadId>) {
+        let mut thread = None;
+        // The factory of the agent is the application's own.
+        let worked = AssertUnwindSafe(self.work(guard, &mut thread)).catch_unwind().await;
+        let ended = worked.unwrap_or_else(|_| Err(ToolError::failed("the agent could not be made: it panicked")));
+        (ended.unwrap_or_else(|error| Ended::Ran(Box::new(Err(error)))), thread)
+    }
+
+    async fn work(&self, guard: Option<&Guard>, thread: &mut Option<ThreadId>) -> Result<Ended, ToolError> {
+        let Errand { shared, place, order, .. } = self.errand;
+        let mut held = std::pin::pin!(hold(guard, self.errand.line.as_deref()));
+        let cancel = self.errand.cancel();
+        let mut spawned = shared.registry.spawn_as(&self.turn.config, &self.turn.instance)?;
+        let slot = spawned.slot.clone();
+        let _occupied = tokio::select! {
+            biased;
+            () = cancel.cancelled() => return Err(cancelled()),
+            lost = &mut held => return Ok(Ended::Lost(lost)),
+            occupied = slot.take() => occupied,
+        };
+        spawned.agent = spawned.agent.identify(|who| who.task = Some(cut(&order.task, MAX_TASK_CHARS).into()));
+        let agent = equip(&spawned, shared, place, place.max_handoffs.saturating_sub(self.turn.peers));
+        let (spawn, key) = (&self.errand.spawn, self.key());
+        let child = match &self.errand.line {
+            Some(line) if order.may_ask() => spawn.keep(&key, let_ask(agent, line, &slot)).await?,
+            Some(_) => spawn.keep(&key, agent).await?,
+            None => spawn.open(&key, agent).await?,
+        };
+        let left = place.below(&spawned.profile);
+        let _bound = shared.registry.bound(&child.identity().agent_id, left);
+        let thread = &*thread.insert(child.thread().clone());
+        let mut run = child.stream(self.brief().messages())?;
+        let mut lost = None;
+        loop {
+            tokio::select! {
+                event = run.next() => match event {
+                    Some(event) => self.heard(&event, thread),
+                    None => break,
+                },
+                why = &mut held, if lost.is_none() => {
+                    lost = Some(why);
+                    run.cancel();
+                }
+            }
+        }
+        let ran = run.finish().await;
+        Ok(lost.map_or_else(|| Ended::Ran(Box::new(ran)), Ended::Lost))
+    }
+
+    /// The key of the child: the place of the task, and how many had it before.
+    fn key(&self) -> String {
+        match self.turn.peers {
+            0 => self.errand.at.to_string(),
+            peers => format!("{}.{peers}", self.errand.at),
+        }
+    }
+
+    fn brief(&self) -> Brief<'_> {
+        Brief {
+            from: &self.errand.cx.who().thread,
+            context: &self.errand.order.context,
+            handoff: self.turn.handoff.as_ref().map(|(said, thread)| (said.as_str(), thread)),
+            reflections: &self.prior.text,
+            task: &self.errand.order.task,
+            criteria: self.criteria,
+        }
+    }
+
+    /// Shows what the agent itself says; its calls, and what is under it, show themselves.
+    fn heard(&self, event: &Event, thread: &ThreadId) {
+        let EventKind::ReplyFinished { reply, .. } = &event.kind else { return };
+        let text = reply.text();
+        if event.who.thread == *thread && !text.trim().is_empty() {
+            self.errand.show(&self.turn.instance, "progress", &text);
+        }
+    }
+}
+
+/// Holds the task on the board, and waits until the agent is not to go on with it.
+async fn hold(guard: Option<&Guard>, line: Option<&Line>) -> Lost {
+    let held = async {
+        match guard {
+            Some(guard) => guard.driver.hold(&guard.task, &guard.agent).await,
+            None => future::pending().await,
+        }
+    };
+    let unanswered = async {
+        match line {
+            Some(line) => line.expired().await,
+            None => future::pending().await,
+        }
+    };
+    tokio::select! {
+        biased;
+        lost = held => lost,
+        () = unanswered => Lost::Unanswered,
+    }
+}
+
+fn cancelled() -> ToolError {
+    ToolError::new(ToolErrorKind::Cancelled, "cancelled: the call was stopped before the agent began")
+}

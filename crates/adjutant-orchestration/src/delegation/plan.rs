@@ -1,0 +1,68 @@
+//! The plan of a delegate call: what is decided once, and is the same whenever the call is entered again.
+
+use std::sync::Arc;
+
+use adjutant_tool::{CallContext, ToolError, ToolErrorKind};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+use super::{Recalled, Shared, delegate::Order};
+
+/// How often a step is begun anew that a crash has torn.
+const MAX_TORN: usize = 100;
+
+/// What is decided for one task.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(super) struct Planned {
+    /// The name of the instance.
+    pub(super) instance: String,
+    /// What is told of earlier failures.
+    #[serde(default)]
+    pub(super) prior: Recalled,
+}
+
+/// Decides for each task; none for a task of an agent that is not known.
+pub(super) async fn plan(
+    cx: &CallContext,
+    shared: &Arc<Shared>,
+    orders: &[Order],
+) -> Result<Vec<Option<Planned>>, ToolError> {
+    settled(cx, "plan", || async {
+        let mut plan = Vec::with_capacity(orders.len());
+        for order in orders {
+            let is_known = shared.registry.get(&order.agent).is_some();
+            plan.push(if is_known { Some(planned(shared, order).await) } else { None });
+        }
+        Ok(plan)
+    })
+    .await
+}
+
+async fn planned(shared: &Shared, order: &Order) -> Planned {
+    let instance = shared.registry.instance_name(&order.agent, &order.task);
+    let prior = match &shared.reflections {
+        None => Recalled::default(),
+        Some(reflections) => reflections.recall(&order.task).await.unwrap_or_else(|error| {
+            tracing::warn!(%error, "what was learned of failures could not be looked up");
+            Recalled::default()
+        }),
+    };
+    Planned { instance, prior }
+}
+
+/// Runs `work` until the log knows what it came to; it must be harmless to run it again.
+pub(super) async fn settled<T, F, Fut>(cx: &CallContext, key: &str, work: F) -> Result<T, ToolError>
+where
+    T: Serialize + DeserializeOwned + Send,
+    F: Fn() -> Fut + Send + Sync,
+    Fut: Future<Output = Result<T, ToolError>> + Send,
+{
+    let mut last = None;
+    for torn in 0..MAX_TORN {
+        let key = if torn == 0 { key.to_owned() } else { format!("{key}.{torn}") };
+        match cx.once(&key, &work).await {
+            Err(error) if error.kind() == ToolErrorKind::OutcomeUnknown => last = Some(error),
+            settled => return settled,
+        }
+    }
+    Err(last.unwrap_or_else(|| ToolError::failed(format!("step {key:?} was never begun"))))
+}

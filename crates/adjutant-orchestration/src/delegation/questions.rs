@@ -1,0 +1,244 @@
+//! Questions: an agent that was given a task asks the one that gave it, which answers when it comes to it.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use adjutant_tool::{Identity, ToolError, ToolErrorKind};
+use serde::{Deserialize, Serialize};
+use tokio::sync::{oneshot, watch};
+
+use super::report::Report;
+
+/// How long a question waits for its answer.
+pub(super) const PATIENCE: Duration = Duration::from_secs(300);
+/// How many delegations of one agent are remembered; of those that are over, the oldest go first.
+const MAX_PENDING: usize = 256;
+/// How many agents are remembered that have nothing open.
+const MAX_OWNERS: usize = 1_000;
+/// How many questions of one agent may wait at a time.
+const MAX_QUESTIONS: usize = 16;
+
+/// The delegations that go on while those who delegated do something else.
+#[derive(Default)]
+pub(super) struct Pending {
+    of: Mutex<BTreeMap<Owner, Open>>,
+}
+
+/// Who has delegated: an agent in a session.
+type Owner = (Arc<str>, Arc<str>);
+
+#[derive(Default)]
+struct Open {
+    number: u64,
+    lines: Vec<Arc<Line>>,
+}
+
+/// The line between one delegated task and who delegated it.
+pub(super) struct Line {
+    /// What it is called: `d-1`.
+    pub(super) id: String,
+    state: Mutex<State>,
+    /// Counts what happens on it.
+    changed: watch::Sender<u64>,
+}
+
+#[derive(Default)]
+struct State {
+    agent: String,
+    number: u64,
+    questions: Vec<Waiting>,
+    report: Option<Report>,
+    is_expired: bool,
+}
+
+struct Waiting {
+    question: Question,
+    answer: oneshot::Sender<String>,
+}
+
+/// A question that waits for its answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Question {
+    pub(super) question_id: String,
+    pub(super) question: String,
+}
+
+/// An answer, as the model gives it.
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct Reply {
+    pub(super) delegation_id: String,
+    pub(super) question_id: String,
+    pub(super) answer: String,
+}
+
+/// Where a delegated task stands.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(super) enum Standing {
+    /// Its agent waits for answers.
+    Asks { delegation_id: String, agent: String, questions: Vec<Question> },
+    /// It is over.
+    Over(Report),
+}
+
+impl Pending {
+    /// A line for a new delegated task.
+    pub(super) fn open(&self, who: &Identity) -> Arc<Line> {
+        let mut of = self.of.lock().unwrap_or_else(PoisonError::into_inner);
+        if of.len() >= MAX_OWNERS {
+            of.retain(|_, open| open.lines.iter().any(|line| line.state().report.is_none()));
+        }
+        let open = of.entry(owner(who)).or_default();
+        if open.lines.len() >= MAX_PENDING
+            && let Some(at) = open.lines.iter().position(|line| line.state().report.is_some())
+        {
+            open.lines.remove(at);
+        }
+        open.number += 1;
+        let id = format!("d-{}", open.number);
+        let line = Arc::new(Line { id, state: Mutex::default(), changed: watch::Sender::new(0) });
+        open.lines.push(Arc::clone(&line));
+        line
+    }
+
+    /// The lines that these answers are for, each once, in order; nothing is sent if one of them cannot be.
+    pub(super) fn check(&self, who: &Identity, replies: &[Reply]) -> Result<Vec<Arc<Line>>, ToolError> {
+        let lines = {
+            let of = self.of.lock().unwrap_or_else(PoisonError::into_inner);
+            of.get(&owner(who)).map(|open| open.lines.clone()).unwrap_or_default()
+        };
+        let mut found: Vec<Arc<Line>> = Vec::new();
+        for (at, reply) in replies.iter().enumerate() {
+            let line = lines.iter().find(|line| line.id == reply.delegation_id);
+            let line = line.ok_or_else(|| unknown(&format!("delegation {:?}", reply.delegation_id)))?;
+            let twice = replies[..at]
+                .iter()
+                .any(|other| (&other.delegation_id, &other.question_id) == (&reply.delegation_id, &reply.question_id));
+            if twice || !line.may_answer(&reply.question_id) {
+                return Err(unknown(&format!("open question {:?} of {}", reply.question_id, reply.delegation_id)));
+            }
+            if !found.iter().any(|known| Arc::ptr_eq(known, line)) {
+                found.push(Arc::clone(line));
+            }
+        }
+        Ok(found)
+    }
+
+    /// A delegated task is over and was told.
+    pub(super) fn close(&self, who: &Identity, line: &Arc<Line>) {
+        let mut of = self.of.lock().unwrap_or_else(PoisonError::into_inner);
+        let owner = owner(who);
+        if let Some(open) = of.get_mut(&owner) {
+            open.lines.retain(|known| !Arc::ptr_eq(known, line));
+        }
+    }
+}
+
+impl Line {
+    /// Asks, and waits for the answer.
+    pub(super) async fn ask(&self, agent: &str, question: String) -> Result<String, ToolError> {
+        let (answer, answered) = oneshot::channel();
+        {
+            let mut state = self.state();
+            if state.questions.len() >= MAX_QUESTIONS {
+                let message = format!("{MAX_QUESTIONS} questions wait already: wait for their answers");
+                return Err(ToolError::failed(message));
+            }
+            state.number += 1;
+            state.agent = agent.to_owned();
+            let question = Question { question_id: format!("q-{}", state.number), question };
+            state.questions.push(Waiting { question, answer });
+        }
+        self.tell();
+        match tokio::time::timeout(PATIENCE, answered).await {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(_)) => Err(ToolError::new(ToolErrorKind::Cancelled, "nobody answers any more")),
+            Err(_) => {
+                self.state().is_expired = true;
+                self.tell();
+                Err(ToolError::new(ToolErrorKind::TimedOut, "nobody answered in time"))
+            }
+        }
+    }
+
+    /// Gives an answer; one to a task that is over is dropped.
+    pub(super) fn answer(&self, question: &str, answer: String) {
+        let waiting = {
+            let mut state = self.state();
+            let at = state.questions.iter().position(|waiting| waiting.question.question_id == question);
+            at.map(|at| state.questions.remove(at))
+        };
+        if let Some(waiting) = waiting {
+            // Who asked may have been stopped meanwhile.
+            let _ = waiting.answer.send(answer);
+        }
+    }
+
+    /// The task is over.
+    pub(super) fn finish(&self, report: Report) {
+        let mut state = self.state();
+        state.questions.clear();
+        state.report = Some(report);
+        drop(state);
+        self.tell();
+    }
+
+    /// Waits until nobody answered in time.
+    pub(super) async fn expired(&self) {
+        self.until(|state| state.is_expired.then_some(())).await;
+    }
+
+    /// Waits until the agent asks, or the task is over.
+    pub(super) async fn settled(&self) -> Standing {
+        self.until(|state| match &state.report {
+            Some(report) => Some(Standing::Over(report.clone())),
+            None if state.is_expired => None,
+            None => {
+                // Who asked may have been stopped meanwhile.
+                let waits = state.questions.iter().filter(|waiting| !waiting.answer.is_closed());
+                let questions: Vec<Question> = waits.map(|waiting| waiting.question.clone()).collect();
+                let (delegation_id, agent) = (self.id.clone(), state.agent.clone());
+                (!questions.is_empty()).then_some(Standing::Asks { delegation_id, agent, questions })
+            }
+        })
+        .await
+    }
+
+    /// Whether a question waits for an answer; of a task that is over, any may be answered, to hear what came of it.
+    fn may_answer(&self, question: &str) -> bool {
+        let state = self.state();
+        state.report.is_some()
+            || state.is_expired
+            || state.questions.iter().any(|waiting| waiting.question.question_id == question)
+    }
+
+    async fn until<T>(&self, look: impl Fn(&State) -> Option<T>) -> T {
+        let mut changed = self.changed.subscribe();
+        loop {
+            if let Some(found) = look(&self.state()) {
+                return found;
+            }
+            // The sender is in `self`, so that it cannot be gone.
+            let _ = changed.changed().await;
+        }
+    }
+
+    fn tell(&self) {
+        self.changed.send_modify(|count| *count = count.wrapping_add(1));
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn owner(who: &Identity) -> Owner {
+    (Arc::clone(&who.agent_id), who.thread.as_str().into())
+}
+
+fn unknown(what: &str) -> ToolError {
+    ToolError::new(ToolErrorKind::InvalidArguments, format!("nothing was answered: there is no {what}"))
+}

@@ -1,0 +1,112 @@
+//! What came of a delegated task, as the agent that delegated it is told.
+
+use std::error::Error as _;
+
+use adjutant_agent::{Outcome, RunResult, Why};
+use adjutant_tool::ToolError;
+use serde::{Deserialize, Serialize};
+
+use super::cut;
+use crate::{Completion, CompletionStatus};
+
+/// How many characters of a result are told.
+pub(super) const MAX_RESULT_CHARS: usize = 2_000;
+/// How many characters of an error are told.
+const MAX_ERROR_CHARS: usize = 1_000;
+
+/// What came of a delegated task.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Report {
+    /// The instance that answers for it; the name that was asked for if none did.
+    pub(super) agent: String,
+    /// The entry that it is of.
+    #[serde(skip)]
+    pub(super) config: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) result: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) completion: Option<Completion>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) error: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) warning: Option<String>,
+}
+
+impl Report {
+    /// A task that came to nothing.
+    pub(super) fn error(agent: impl Into<String>, error: impl AsRef<str>) -> Self {
+        let error = cut(error.as_ref(), MAX_ERROR_CHARS).into_owned();
+        Self { agent: agent.into(), error: Some(error), ..Self::default() }
+    }
+
+    /// What an instance came to.
+    pub(super) fn of(agent: &str, ended: Result<RunResult, ToolError>) -> Self {
+        let result = match ended {
+            Ok(result) => result,
+            Err(error) => return Self::error(agent, chain(&error)),
+        };
+        if let Some(completion) = Completion::of(&result) {
+            return Self::completed(agent, completion);
+        }
+        match &result.outcome {
+            Outcome::Finished { why, .. } => {
+                let warning = (*why == Why::Length).then(|| "the answer was cut off by the output limit".to_owned());
+                let text = cut(&result.text(), MAX_RESULT_CHARS).into_owned();
+                Self { agent: agent.into(), result: Some(text), warning, ..Self::default() }
+            }
+            Outcome::Limit { limit } => {
+                let said = result.text();
+                let said = if said.is_empty() { said } else { format!("; it had said last: {said}") };
+                let summary = format!("the agent reached its limit of {limit} before it was done{said}");
+                Self::completed(agent, Completion::failed(summary).bounded())
+            }
+            Outcome::Cancelled { by } => Self::error(agent, format!("the agent was stopped by {by}")),
+            Outcome::Failed { failure } => Self::error(agent, format!("the agent failed: {failure}")),
+            _ => Self::error(agent, "the agent did not come to an end"),
+        }
+    }
+
+    fn completed(agent: &str, completion: Completion) -> Self {
+        Self { agent: agent.into(), result: Some(completion.text()), completion: Some(completion), ..Self::default() }
+    }
+
+    /// Adds something that went wrong beside it.
+    pub(super) fn warn(&mut self, warning: String) {
+        let warning = cut(&warning, MAX_ERROR_CHARS).into_owned();
+        self.warning = Some(match self.warning.take() {
+            Some(known) => format!("{known}; {warning}"),
+            None => warning,
+        });
+    }
+
+    /// How the task counts as ended: without a word and without an error, it is done.
+    pub(super) fn end(&self) -> Completion {
+        match (&self.completion, &self.error) {
+            (_, Some(error)) => Completion::failed(error.as_str()),
+            (Some(completion), None) => completion.clone(),
+            (None, None) => Completion::completed(self.result.clone().unwrap_or_default()),
+        }
+    }
+
+    /// The failure that something can be learned from.
+    pub(super) fn failure(&self) -> Option<&Completion> {
+        let is_failed = |completion: &&Completion| completion.status == CompletionStatus::Failed;
+        self.completion.as_ref().filter(|_| self.error.is_none()).filter(is_failed)
+    }
+
+    /// Whether what was told before the task helped; unknown if the task was broken off.
+    pub(super) fn helped(&self) -> Option<bool> {
+        self.error.is_none().then(|| self.end().status == CompletionStatus::Completed)
+    }
+}
+
+/// An error with all that caused it.
+pub(super) fn chain(error: &ToolError) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}

@@ -1,0 +1,127 @@
+//! Slots: how many instances of an entry work at a time. Who waits for agents of its own does not work, and so nobody
+//! waits for a slot of one that waits for it.
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// The place of one instance among those of its entry that may work at a time; clones are one place.
+#[derive(Clone)]
+pub struct Slot {
+    inner: Arc<Inner>,
+}
+
+/// A slot that is taken, until this is dropped.
+#[derive(Debug)]
+#[must_use = "the slot is free again when this is dropped"]
+pub struct Occupied {
+    slot: Slot,
+}
+
+/// A slot is free while its instance waits for agents of its own.
+#[derive(Debug)]
+pub(crate) struct Away {
+    slot: Slot,
+    is_back: bool,
+}
+
+struct Inner {
+    free: Option<Arc<Semaphore>>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    is_occupied: bool,
+    permit: Option<OwnedSemaphorePermit>,
+    /// How many calls of the instance wait for agents of its own.
+    away: usize,
+}
+
+impl Slot {
+    pub(super) fn new(free: Option<Arc<Semaphore>>) -> Self {
+        Self { inner: Arc::new(Inner { free, state: Mutex::default() }) }
+    }
+
+    /// Waits until the instance may work; whoever asks first is first.
+    ///
+    /// Cancel: the place in the queue is lost.
+    pub async fn take(&self) -> Occupied {
+        let permit = self.permit().await;
+        let mut state = self.state();
+        (state.is_occupied, state.permit) = (true, permit);
+        drop(state);
+        Occupied { slot: self.clone() }
+    }
+
+    /// The instance waits for agents of its own: another one may work meanwhile.
+    pub(crate) fn leave(&self) -> Away {
+        let permit = {
+            let mut state = self.state();
+            state.away += 1;
+            state.permit.take()
+        };
+        drop(permit);
+        Away { slot: self.clone(), is_back: false }
+    }
+
+    async fn permit(&self) -> Option<OwnedSemaphorePermit> {
+        // The semaphore is never closed.
+        Arc::clone(self.inner.free.as_ref()?).acquire_owned().await.ok()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.inner.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Away {
+    /// Waits until the instance may work again.
+    pub(crate) async fn back(mut self) {
+        if !self.come() {
+            return;
+        }
+        let permit = self.slot.permit().await;
+        let mut state = self.slot.state();
+        if state.is_occupied && state.away == 0 && state.permit.is_none() {
+            state.permit = permit;
+        }
+    }
+
+    /// Whether no other call of the instance waits any more.
+    fn come(&mut self) -> bool {
+        if std::mem::replace(&mut self.is_back, true) {
+            return false;
+        }
+        let mut state = self.slot.state();
+        state.away = state.away.saturating_sub(1);
+        state.away == 0
+    }
+}
+
+impl Drop for Away {
+    fn drop(&mut self) {
+        self.come();
+    }
+}
+
+impl Drop for Occupied {
+    fn drop(&mut self) {
+        let permit = {
+            let mut state = self.slot.state();
+            state.is_occupied = false;
+            state.permit.take()
+        };
+        drop(permit);
+    }
+}
+
+impl fmt::Debug for Slot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.state();
+        f.debug_struct("Slot").field("is_occupied", &state.is_occupied).field("away", &state.away).finish()
+    }
+}
