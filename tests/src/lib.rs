@@ -2,6 +2,8 @@
 //!
 //! The tests live in `tests/`.
 
+pub mod asked;
+pub mod crew;
 pub mod kill;
 
 mod history;

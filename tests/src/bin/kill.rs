@@ -6,28 +6,25 @@
 use std::{
     path::Path,
     process::ExitCode,
-    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+    time::{Duration, Instant},
 };
 
 use adjutant_testing::PostgresServer;
-use adjutant_tests::kill::{Place, Rng, Seen, Trial, victim};
+use adjutant_tests::{
+    asked::{Asked, chain},
+    kill::{Place, Rng, Seen, Trial, victim},
+};
 
 const USAGE: &str = "usage: kill trials <sqlite|jsonl|postgres|all> [--times N] [--seconds S] [--seed N]";
-
-/// What the command line asks for.
-struct Asked {
-    kinds: Vec<&'static str>,
-    times: u32,
-    seconds: Option<u64>,
-    seed: u64,
-}
+/// The kinds of storage.
+const KINDS: [&str; 3] = ["sqlite", "jsonl", "postgres"];
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let done = match arguments.as_slice() {
         ["victim", place, session, address, files] => live(place, session, address, Path::new(files)),
-        ["trials", kind, options @ ..] => Asked::read(kind, options).and_then(|asked| trials(&asked)),
+        ["trials", kind, options @ ..] => Asked::read(&KINDS, kind, options, USAGE).and_then(|asked| trials(&asked)),
         _ => Err(USAGE.to_owned()),
     };
     match done {
@@ -93,42 +90,7 @@ fn kind_of(kind: &str, asked: &Asked, root: &Path, server: Option<&PostgresServe
     Ok(())
 }
 
-impl Asked {
-    fn read(kind: &str, options: &[&str]) -> Result<Self, String> {
-        let kinds = match kind {
-            "all" => vec!["sqlite", "jsonl", "postgres"],
-            "sqlite" => vec!["sqlite"],
-            "jsonl" => vec!["jsonl"],
-            "postgres" => vec!["postgres"],
-            _ => return Err(USAGE.to_owned()),
-        };
-        let chance = SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |since| u64::from(since.subsec_nanos()));
-        let mut asked = Self { kinds, times: u32::MAX, seconds: None, seed: chance };
-        for pair in options.chunks(2) {
-            let [name, value] = pair else { return Err(USAGE.to_owned()) };
-            let value: u64 = value.parse().map_err(|_| format!("{name} takes a number\n{USAGE}"))?;
-            match *name {
-                "--times" => asked.times = u32::try_from(value).unwrap_or(u32::MAX),
-                "--seconds" => asked.seconds = Some(value),
-                "--seed" => asked.seed = value,
-                _ => return Err(USAGE.to_owned()),
-            }
-        }
-        Ok(asked)
-    }
-}
-
 fn runtime() -> Result<tokio::runtime::Runtime, String> {
     let built = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     built.map_err(|error| error.to_string())
-}
-
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
-    text
 }

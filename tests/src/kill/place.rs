@@ -3,7 +3,7 @@
 use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
 use adjutant::{
-    agent::Journal,
+    agent::{Journal, shelf::Shelf},
     store::{JsonlJournal, Postgres, Sqlite},
 };
 
@@ -41,6 +41,28 @@ impl Place {
             Place::Jsonl(directory) => Arc::new(JsonlJournal::open(directory)?),
             Place::Postgres(url) => Arc::new(Postgres::connect(url.as_str()).lease(LEASE).await?.journal()),
         })
+    }
+}
+
+impl Place {
+    /// Opens the journal and the shelf there; JSON lines have no shelf.
+    ///
+    /// # Errors
+    /// Whatever keeps them from being opened.
+    pub async fn open_both(
+        &self,
+    ) -> Result<(Arc<dyn Journal>, Arc<dyn Shelf>), Box<dyn std::error::Error + Send + Sync>> {
+        match self {
+            Place::Sqlite(path) => {
+                let store = Sqlite::open(path)?;
+                Ok((Arc::new(store.journal()), Arc::new(store.shelf("board"))))
+            }
+            Place::Postgres(url) => {
+                let store = Postgres::connect(url.as_str()).lease(LEASE).await?;
+                Ok((Arc::new(store.journal()), Arc::new(store.shelf("board"))))
+            }
+            Place::Jsonl(_) => Err("there is no shelf in files of JSON lines".into()),
+        }
     }
 }
 
