@@ -1,5 +1,6 @@
 //! What the command line may say.
 
+mod board;
 mod memory;
 mod run;
 mod sessions;
@@ -10,6 +11,7 @@ use std::{str::FromStr, time::Duration};
 use clap::{Parser, Subcommand};
 
 pub(crate) use self::{
+    board::{Board, ListTasks, ShowTask, TheseTasks, Which},
     memory::{Forget, ListFacts, Memory, Search, Whose},
     run::{At, How, Resume, Run},
     sessions::{Delete, Diff, Export, Fork, Import, Label, List, Named, Rename, Replay, Sessions, Show, Tell, Verify},
@@ -40,6 +42,9 @@ pub(crate) enum Command {
     /// Looks after skills: list them, show one, check them against the specification.
     #[command(subcommand)]
     Skills(Skills),
+    /// Looks after a board of tasks: what is to be done, what blocks it, what failed.
+    #[command(subcommand)]
+    Board(Board),
     /// Lists the known models with their limits and prices, and which keys are present.
     ///
     /// A key is never printed, only the name of its variable.

@@ -16,6 +16,7 @@
 mod amount;
 mod answer;
 mod args;
+mod board;
 mod cast;
 mod chooser;
 mod cure;
@@ -64,6 +65,7 @@ fn main() -> ExitCode {
         Command::Replay(mut args) => replay::replay(&mut args),
         Command::Memory(command) => memory::memory(command),
         Command::Skills(command) => skills::skills(command),
+        Command::Board(command) => board::board(command),
         Command::Models(args) => models::models(&args),
     };
     match ended {

@@ -1,4 +1,4 @@
-//! Where sessions and memories are kept: what the command line, the environment or the system's habit names.
+//! Where sessions, memories and boards are kept: what the command line, the environment or the system's habit names.
 
 use std::{
     env, fmt, fs, io,
@@ -9,7 +9,7 @@ use std::{
 
 use adjutant::{
     Agent,
-    agent::{Journal, JournalError, LogId, Memory, Sessions},
+    agent::{Journal, JournalError, LogId, Memory, Sessions, Shelf},
     store::{JsonlJournal, Postgres, Sqlite},
 };
 
@@ -97,12 +97,18 @@ impl Store {
     /// Its memory.
     pub(crate) fn memory(&self) -> Result<Arc<dyn Memory>, Problem> {
         match &self.kind {
-            Kind::Jsonl(_) => {
-                let problem = Problem::new(Exit::Usage, "a store of JSON lines keeps sessions and no memory");
-                Err(problem.hint(format!("--store or {VARIABLE} names an SQLite file or a PostgreSQL database")))
-            }
+            Kind::Jsonl(_) => Err(only_sessions("memory")),
             Kind::Sqlite(store) => Ok(Arc::new(store.memory())),
             Kind::Postgres(store, _) => Ok(Arc::new(store.memory())),
+        }
+    }
+
+    /// One of its shelves, on which there is a board.
+    pub(crate) fn board(&self, name: &str) -> Result<Arc<dyn Shelf>, Problem> {
+        match &self.kind {
+            Kind::Jsonl(_) => Err(only_sessions("board")),
+            Kind::Sqlite(store) => Ok(Arc::new(store.shelf(name))),
+            Kind::Postgres(store, _) => Ok(Arc::new(store.shelf(name))),
         }
     }
 
@@ -148,6 +154,12 @@ impl Place {
             Place::Server(_) => "the PostgreSQL database that was named".to_owned(),
         }
     }
+}
+
+/// A store of JSON lines is asked for something else.
+fn only_sessions(wanted: &str) -> Problem {
+    let problem = Problem::new(Exit::Usage, format!("a store of JSON lines keeps sessions and no {wanted}"));
+    problem.hint(format!("--store or {VARIABLE} names an SQLite file or a PostgreSQL database"))
 }
 
 /// Where sessions are kept if nothing is said; its folder is made, for the user alone.

@@ -1,8 +1,11 @@
-//! Errors of journals and memories, as problems of the command.
+//! Errors of journals, memories and boards, as problems of the command.
 
-use adjutant::agent::{
-    JournalError, JournalErrorKind,
-    memory::{MemoryError, MemoryErrorKind},
+use adjutant::{
+    agent::{
+        JournalError, JournalErrorKind,
+        memory::{MemoryError, MemoryErrorKind},
+    },
+    orchestration,
 };
 
 use crate::{exit::Exit, plain, problem::Problem};
@@ -30,6 +33,16 @@ pub(crate) fn of_session(error: &JournalError, name: &str) -> Problem {
 pub(crate) fn of_memory(error: &MemoryError) -> Problem {
     match error.kind() {
         MemoryErrorKind::Missing | MemoryErrorKind::Invalid => Problem::of(Exit::Usage, error),
+        _ => Problem::of(Exit::Failed, error),
+    }
+}
+
+/// The problem that an error of a board is.
+pub(crate) fn of_board(error: &orchestration::Error) -> Problem {
+    use orchestration::ErrorKind::{Conflict, Invalid, Missing};
+    match error.kind() {
+        Missing => Problem::of(Exit::Usage, error).hint("`adjutant board list` shows the ids"),
+        Conflict | Invalid => Problem::of(Exit::Usage, error),
         _ => Problem::of(Exit::Failed, error),
     }
 }

@@ -1,0 +1,108 @@
+//! What a board costs: 10,000 tasks, 50 workers who claim and finish them, on each shelf. Nothing is claimed twice.
+//!
+//! A shelf joins by a line in `shelves`. With `--test`, there are few tasks; with names of shelves, only those are tried.
+#![expect(clippy::print_stdout, reason = "a benchmark")]
+
+use std::{
+    collections::HashSet,
+    env,
+    path::Path,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use adjutant_agent::{Shelf, shelf::MemoryShelf};
+use adjutant_llm::SystemWorld;
+use adjutant_orchestration::board::{Board, Finish, NewTask, TaskId};
+use adjutant_store::{Postgres, Sqlite};
+use adjutant_testing::PostgresServer;
+use tempfile::TempDir;
+use tokio::{
+    runtime::{Builder, Runtime},
+    task::JoinSet,
+};
+
+/// How many tasks there are.
+const TASKS: usize = 10_000;
+/// How many there are if it is only tried out.
+const FEW: usize = 300;
+/// How many workers there are.
+const WORKERS: usize = 50;
+/// How long a lease is: longer than everything takes.
+const LEASE: Duration = Duration::from_secs(3_600);
+
+/// Everything that a board can be on; on a disk, in this folder.
+fn shelves(folder: &Path, runtime: &Runtime) -> Vec<(&'static str, Arc<dyn Shelf>)> {
+    let sqlite = Sqlite::open(folder.join("db")).expect("a database").shelf("board");
+    let mut shelves: Vec<(&'static str, Arc<dyn Shelf>)> =
+        vec![("memory", Arc::new(MemoryShelf::new())), ("sqlite", Arc::new(sqlite))];
+    match PostgresServer::shared() {
+        Ok(server) => {
+            let url = server.database().expect("a database");
+            let connected = runtime.block_on(async { Postgres::connect(url).await }).expect("a connection");
+            shelves.push(("postgres", Arc::new(connected.shelf("board"))));
+        }
+        Err(why) => println!("postgres: skipped: {why}"),
+    }
+    shelves
+}
+
+fn main() {
+    let tasks = if env::args().any(|argument| argument == "--test") { FEW } else { TASKS };
+    // Beside what is built: temporary files of the system may be in memory.
+    let folder = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+    let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
+    let wanted: Vec<String> = env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    for (name, shelf) in shelves(folder.path(), &runtime) {
+        if !wanted.is_empty() && !wanted.iter().any(|wanted| wanted == name) {
+            continue;
+        }
+        runtime.block_on(drain(name, shelf, tasks));
+    }
+}
+
+/// Fills a board, and lets the workers empty it.
+async fn drain(name: &str, shelf: Arc<dyn Shelf>, tasks: usize) {
+    let board = Board::new(shelf, Arc::new(SystemWorld));
+    let begun = Instant::now();
+    let mut authors = JoinSet::new();
+    for author in 0..WORKERS {
+        authors.spawn(fill(board.clone(), (author..tasks).step_by(WORKERS)));
+    }
+    authors.join_all().await;
+    tell(name, "created", tasks, begun);
+
+    let begun = Instant::now();
+    let mut workers = JoinSet::new();
+    for worker in 0..WORKERS {
+        workers.spawn(work(board.clone(), format!("worker-{worker}")));
+    }
+    let claimed: Vec<TaskId> = workers.join_all().await.into_iter().flatten().collect();
+    tell(name, "claimed and finished", tasks, begun);
+    let once: HashSet<&TaskId> = claimed.iter().collect();
+    assert_eq!((claimed.len(), once.len()), (tasks, tasks), "{name}: a task was claimed twice, or never");
+}
+
+async fn fill(board: Board, numbers: impl Iterator<Item = usize>) {
+    for number in numbers {
+        let new = NewTask::new(format!("Task {number}")).priority((number % 5) as i32);
+        board.create(new.description("Something that has to be done.")).await.expect("a task");
+    }
+}
+
+/// Claims and finishes tasks until there is none; gives what it had.
+async fn work(board: Board, agent: String) -> Vec<TaskId> {
+    let mut had = Vec::new();
+    while let Some(task) = board.claim_next(&agent, LEASE).await.expect("a claim") {
+        assert_eq!(task.attempts, 1, "it was claimed before");
+        board.finish(&task.id, &agent, Finish::completed("done")).await.expect("nobody else has it");
+        had.push(task.id);
+    }
+    had
+}
+
+fn tell(name: &str, what: &str, tasks: usize, begun: Instant) {
+    let took = begun.elapsed();
+    let per_second = tasks as f64 / took.as_secs_f64();
+    println!("{name}: {tasks} tasks {what} by {WORKERS} at once in {took:.2?}, {per_second:.0} a second");
+}

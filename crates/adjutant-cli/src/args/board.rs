@@ -1,0 +1,88 @@
+//! What `adjutant board` may be told.
+
+use adjutant::orchestration::board::TaskStatus;
+use clap::{Subcommand, builder::PossibleValuesParser};
+
+use super::At;
+
+/// What is done with a board.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Board {
+    List(ListTasks),
+    Show(ShowTask),
+    /// Makes tasks that failed or were cancelled pending again.
+    Retry(TheseTasks),
+    /// Cancels tasks that have not ended; who works on them is told to stop.
+    Cancel(TheseTasks),
+}
+
+/// Which board it is.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Which {
+    /// The name of the board.
+    #[arg(long, value_name = "NAME", default_value = "board")]
+    pub(crate) board: String,
+
+    #[command(flatten)]
+    pub(crate) at: At,
+}
+
+/// Lists tasks, oldest first, with what blocks them.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ListTasks {
+    /// Only tasks that stand so.
+    #[arg(long, value_parser = PossibleValuesParser::new(TaskStatus::ALL.map(TaskStatus::name)))]
+    pub(crate) status: Option<String>,
+
+    /// Only tasks that this agent works on or worked on last.
+    #[arg(long, value_name = "AGENT")]
+    pub(crate) assignee: Option<String>,
+
+    /// Only tasks that a dependency blocks.
+    #[arg(long)]
+    pub(crate) blocked: bool,
+
+    /// How many at most.
+    #[arg(long, value_name = "N", default_value = "50", value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub(crate) limit: u32,
+
+    /// Goes on behind this task.
+    #[arg(long, value_name = "ID")]
+    pub(crate) after: Option<String>,
+
+    /// One JSON object a line.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) which: Which,
+}
+
+/// Shows all there is to know about a task.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ShowTask {
+    /// The task.
+    pub(crate) id: String,
+
+    /// One JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) which: Which,
+}
+
+/// Some tasks.
+#[derive(Debug, clap::Args)]
+pub(crate) struct TheseTasks {
+    /// The tasks.
+    #[arg(required = true, value_name = "ID")]
+    pub(crate) ids: Vec<String>,
+
+    /// One JSON object a line: the task as it is then.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) which: Which,
+}
