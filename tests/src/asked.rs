@@ -11,6 +11,8 @@ pub struct Asked {
     pub times: u32,
     /// How many seconds they may take, if that is limited.
     pub seconds: Option<u64>,
+    /// How many tasks a board has, if that is asked for.
+    pub tasks: Option<usize>,
     /// What chance begins with.
     pub seed: u64,
 }
@@ -26,13 +28,14 @@ impl Asked {
             return Err(usage.to_owned());
         }
         let chance = SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |since| u64::from(since.subsec_nanos()));
-        let mut asked = Self { kinds, times: u32::MAX, seconds: None, seed: chance };
+        let mut asked = Self { kinds, times: u32::MAX, seconds: None, tasks: None, seed: chance };
         for pair in options.chunks(2) {
             let [name, value] = pair else { return Err(usage.to_owned()) };
             let value: u64 = value.parse().map_err(|_| format!("{name} takes a number\n{usage}"))?;
             match *name {
                 "--times" => asked.times = u32::try_from(value).unwrap_or(u32::MAX),
                 "--seconds" => asked.seconds = Some(value),
+                "--tasks" => asked.tasks = usize::try_from(value).ok().filter(|tasks| *tasks > 0),
                 "--seed" => asked.seed = value,
                 _ => return Err(usage.to_owned()),
             }

@@ -9,6 +9,8 @@ mod conformance;
 mod contents;
 #[path = "crash.rs"]
 mod crash;
+#[path = "crew.rs"]
+mod crew;
 #[path = "decorators.rs"]
 mod decorators;
 #[path = "documents.rs"]

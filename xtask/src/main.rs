@@ -22,7 +22,7 @@ usage: cargo xtask <command>
   check               formatting, tidy, clippy, docs, doc tests, then all tests
   tidy                sizes, crate edges, file headers, the driver, attributes, documents
   conformance         every hazard over every wire, as a matrix
-  crash [--seed N]    the kill test, 200 times for each kind of storage
+  crash [--seed N]    the kill test and the crew drill, on every kind of storage
   features            every feature of every published crate builds alone
   bench [ARGS]        the benchmarks; ARGS go to the benchmark harness
   fuzz --smoke        every fuzz target for a minute; or one: fuzz <TARGET> [ARGS]

@@ -105,7 +105,28 @@ impl From<Error> for ToolError {
             ErrorKind::TimedOut => ToolErrorKind::TimedOut,
             _ => ToolErrorKind::Failed,
         };
-        ToolError::new(kind, Arc::clone(&error.message)).with_source(error)
+        // The message is the model's; what caused it goes along, not the same words again.
+        let told = ToolError::new(kind, error.message);
+        match error.source {
+            Some(source) => told.with_source(Cause(source)),
+            None => told,
+        }
+    }
+}
+
+/// What caused an error, shared.
+#[derive(Debug)]
+struct Cause(Arc<dyn error::Error + Send + Sync>);
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl error::Error for Cause {
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+        self.0.source()
     }
 }
 

@@ -1,6 +1,6 @@
 //! The crew drill as a program: `crew worker …` is a process that is killed, `crew drill …` kills them.
 //!
-//! `crew drill <sqlite|postgres|all> [--times N] [--seconds S] [--seed N]`: drills of each kind until N are done or S
+//! `crew drill <sqlite|postgres|all> [--times N] [--seconds S] [--tasks N] [--seed N]`: drills of each kind until N are done or S
 //! seconds are over. Exit code 1 if a promise was broken.
 
 use std::{
@@ -12,11 +12,11 @@ use std::{
 use adjutant_testing::PostgresServer;
 use adjutant_tests::{
     asked::Asked,
-    crew::{Drill, worker},
+    crew::{Drill, TASKS, worker},
     kill::{Place, Rng},
 };
 
-const USAGE: &str = "usage: crew drill <sqlite|postgres|all> [--times N] [--seconds S] [--seed N]";
+const USAGE: &str = "usage: crew drill <sqlite|postgres|all> [--times N] [--seconds S] [--tasks N] [--seed N]";
 /// The kinds of storage that several processes share a board on.
 const KINDS: [&str; 2] = ["sqlite", "postgres"];
 
@@ -73,7 +73,8 @@ fn kind_of(kind: &str, asked: &Asked, root: &Path) -> Result<(), String> {
             Some(server) => Place::Postgres(server.url("postgres")),
             None => Place::Sqlite(files.join("board.db")),
         };
-        let drill = Drill { program: program.clone(), place, files };
+        let tasks = asked.tasks.unwrap_or(TASKS);
+        let drill = Drill { program: program.clone(), place, files, tasks };
         let survived = runtime.block_on(drill.run(&mut rng));
         let survived = survived.map_err(|why| format!("{kind}, drill {times} of seed {}: {why}", asked.seed))?;
         println!("crew: {kind}: {survived:?}, {:.1} s: ok", began.elapsed().as_secs_f32());

@@ -10,8 +10,8 @@ use adjutant::{
 use futures_util::StreamExt;
 
 use super::{
-    Survived,
-    plan::{TASKS, USED, is_hopeless},
+    Drill, Survived,
+    plan::{USED, is_hopeless},
 };
 
 /// Holds board, logs and payments to what was promised.
@@ -21,12 +21,12 @@ use super::{
 pub(super) async fn check(
     journal: &Arc<dyn Journal>,
     shelf: &Arc<dyn Shelf>,
-    files: &Path,
+    drill: &Drill,
     kills: u32,
 ) -> Result<Survived, String> {
     let board = Board::new(Arc::clone(shelf), Arc::new(SystemWorld));
-    let page = board.list(&TaskQuery::new().limit(TASKS + 1)).await.map_err(|error| error.to_string())?;
-    if page.tasks.len() != TASKS {
+    let page = board.list(&TaskQuery::new().limit(drill.tasks + 1)).await.map_err(|error| error.to_string())?;
+    if page.tasks.len() != drill.tasks {
         return Err(format!("the board has {} tasks", page.tasks.len()));
     }
     let mut survived = Survived { kills, ..Survived::default() };
@@ -41,10 +41,10 @@ pub(super) async fn check(
         survived.again += usize::from(task.attempts > 1);
     }
     let replies = survived.tokens / USED.total();
-    if replies != 2 * TASKS as u64 || survived.tokens % USED.total() != 0 {
+    if replies != 2 * drill.tasks as u64 || survived.tokens % USED.total() != 0 {
         return Err(format!("the logs tell of {} tokens, which are not two replies for each task", survived.tokens));
     }
-    payments(files)?;
+    payments(&drill.files)?;
     Ok(survived)
 }
 

@@ -9,7 +9,7 @@ use std::{
 };
 
 use adjutant::{
-    agent::{Journal, shelf::Shelf},
+    agent::shelf::Shelf,
     llm::SystemWorld,
     orchestration::board::Board,
 };
@@ -17,7 +17,7 @@ use adjutant_testing::Loopback;
 
 use super::{
     check::check,
-    plan::{self, Payer, TASKS},
+    plan::{self, Payer},
 };
 use crate::kill::{Place, Rng};
 
@@ -25,8 +25,8 @@ use crate::kill::{Place, Rng};
 const WORKERS: usize = 3;
 /// How long it is between two kills at most.
 const BETWEEN_MS: u64 = 250;
-/// How often workers are killed at most: after that they are left alone.
-const MAX_KILLS: u32 = 40;
+/// For how many tasks a worker is killed, at most: after that they are left alone.
+const TASKS_PER_KILL: usize = 5;
 
 /// What is needed for a drill.
 #[derive(Debug)]
@@ -37,6 +37,8 @@ pub struct Drill {
     pub place: Place,
     /// A directory of its own.
     pub files: PathBuf,
+    /// How many tasks there are.
+    pub tasks: usize,
 }
 
 /// What came of a drill.
@@ -66,9 +68,9 @@ impl Drill {
         let server = Loopback::setup(Payer::default()).delay(Duration::from_millis(1)).forget_requests();
         let server = server.start_blocking().map_err(|error| format!("the provider does not start: {error}"))?;
         let (journal, shelf) = self.place.open_both().await.map_err(|error| format!("nothing opens: {error}"))?;
-        fill(&shelf).await.map_err(|error| format!("the board cannot be filled: {error}"))?;
+        fill(&shelf, self.tasks).await.map_err(|error| format!("the board cannot be filled: {error}"))?;
         let kills = self.survive(&server.anthropic_base_url(), rng)?;
-        check(&journal as &Arc<dyn Journal>, &shelf, &self.files, kills).await
+        check(&journal, &shelf, self, kills).await
     }
 
     /// Starts the workers, and kills one after the other until all have come to their end.
@@ -79,7 +81,7 @@ impl Drill {
             self.start(address, &format!("worker-{number}"))
         };
         let mut workers = (0..WORKERS).map(|_| start()).collect::<Result<Vec<_>, _>>()?;
-        let mut kills = 0;
+        let (mut kills, most) = (0, u32::try_from(self.tasks / TASKS_PER_KILL).unwrap_or(u32::MAX));
         while !workers.is_empty() {
             std::thread::sleep(Duration::from_millis(1 + rng.below(BETWEEN_MS)));
             let mut left = Vec::new();
@@ -87,7 +89,7 @@ impl Drill {
                 left.extend(worker.unless_done()?);
             }
             workers = left;
-            if kills < MAX_KILLS && !workers.is_empty() {
+            if kills < most && !workers.is_empty() {
                 let at = usize::try_from(rng.below(workers.len() as u64)).unwrap_or(0);
                 if workers.swap_remove(at).kill()? {
                     kills += 1;
@@ -152,10 +154,10 @@ impl Drop for Worker {
 }
 
 /// Puts the tasks on the board.
-async fn fill(shelf: &Arc<dyn Shelf>) -> Result<(), adjutant::orchestration::Error> {
+async fn fill(shelf: &Arc<dyn Shelf>, tasks: usize) -> Result<(), adjutant::orchestration::Error> {
     let board = Board::new(Arc::clone(shelf), Arc::new(SystemWorld));
     let mut last = None;
-    for number in 0..TASKS {
+    for number in 0..tasks {
         let task = match last.take().filter(|_| plan::waits(number)) {
             Some(before) => plan::task(number).after(before),
             None => plan::task(number),

@@ -7,7 +7,7 @@ use adjutant::{
 };
 use serde_json::json;
 
-/// How many tasks there are.
+/// How many tasks a whole drill has.
 pub const TASKS: usize = 200;
 /// What the agent says of a task that cannot be done.
 pub(super) const HOPELESS: &str = "It cannot be done.";

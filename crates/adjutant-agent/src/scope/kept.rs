@@ -1,6 +1,6 @@
 //! The children of a run: they outlive the calls that opened them, and end before the run does.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use futures_util::future::join_all;
 use tokio::sync::Notify;
@@ -17,7 +17,9 @@ pub(crate) struct Kept {
 #[derive(Default)]
 struct State {
     closed: bool,
-    scopes: Vec<Arc<CallScope>>,
+    any: bool,
+    /// Each lives as long as somebody holds a child of it, or one is at work.
+    scopes: Vec<Weak<CallScope>>,
 }
 
 impl Kept {
@@ -28,18 +30,21 @@ impl Kept {
             return None;
         }
         let scope = scope(Arc::clone(&self.rested));
-        state.scopes.push(Arc::clone(&scope));
+        state.any = true;
+        state.scopes.retain(|scope| scope.strong_count() > 0);
+        state.scopes.push(Arc::downgrade(&scope));
         Some(scope)
     }
 
     /// Whether there was ever a child of the run.
     pub(crate) fn is_empty(&self) -> bool {
-        self.state().scopes.is_empty()
+        !self.state().any
     }
 
     /// Whether no child of the run is at work.
     pub(crate) fn is_at_rest(&self) -> bool {
-        self.state().scopes.iter().all(|scope| !scope.is_at_work())
+        let scopes = self.state().held();
+        scopes.iter().all(|scope| !scope.is_at_work())
     }
 
     /// Waits until a child of the run has ended, or one had since the last time.
@@ -52,7 +57,7 @@ impl Kept {
         let scopes = {
             let mut state = self.state();
             state.closed = true;
-            state.scopes.clone()
+            state.held()
         };
         join_all(scopes.iter().map(|scope| scope.close())).await;
     }
@@ -62,13 +67,19 @@ impl Kept {
         let scopes = {
             let mut state = self.state();
             state.closed = true;
-            std::mem::take(&mut state.scopes)
+            state.held()
         };
         scopes.iter().for_each(|scope| scope.drop_children());
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn held(&self) -> Vec<Arc<CallScope>> {
+        self.scopes.iter().filter_map(Weak::upgrade).collect()
     }
 }
 
