@@ -182,3 +182,29 @@ fn toolbox_names_the_crates_when_it_looks_into_this_workspace() {
         assert!(text.contains(name), "{name} is missing in: {text}");
     }
 }
+
+#[test]
+fn fan_out_reads_every_file_when_it_looks_into_a_folder() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs");
+    let text = printed(env!("CARGO_BIN_EXE_example-fan-out"), &[folder]);
+    let files = std::fs::read_dir(folder).expect("the folder is there").count();
+    let of = |begin: &str| text.lines().filter(|line| line.starts_with(begin)).count();
+    assert_eq!((of("## Task "), of("  reader finished, 1000 tokens")), (files, files), "{text}");
+    assert_eq!(of(&format!("lead finished, {} tokens", 3_000 + 1_000 * files)), 1, "{text}");
+}
+
+#[test]
+fn background_research_is_told_when_the_lead_has_gone_on() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples");
+    let text = printed(env!("CARGO_BIN_EXE_example-background"), &[folder]);
+    let expect = [
+        "I have read the manifest. The research is still on its way.",
+        "background.ended: \"task-1\"",
+        "The background task task-1 (researcher) is completed:",
+        "Cargo.toml:1: [package]",
+    ];
+    let lines: Vec<_> = text.lines().collect();
+    let at = lines.iter().position(|line| *line == expect[0]).expect("it goes on");
+    assert_eq!(lines[at..at + 4], expect);
+    assert_eq!(lines[lines.len() - 2..], ["lead finished, 5540 tokens", "  researcher finished, 1080 tokens"]);
+}

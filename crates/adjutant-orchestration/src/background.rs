@@ -1,1 +1,209 @@
-//! To be written.
+//! Background tasks: agents that work while the agent that launched them goes on, and tell it when they have ended.
+
+mod desk;
+mod ear;
+mod follow;
+mod gone;
+mod hold;
+mod kept;
+mod launch;
+mod snapshot;
+mod task;
+mod tools;
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use adjutant_agent::{Agent, Journal, points::AfterTurn};
+use adjutant_tool::{ErasedTool, Toolbox};
+
+use desk::Desk;
+pub use snapshot::{TaskSnapshot, TaskState, TaskWatch};
+
+use crate::Error;
+
+/// How many tasks of one agent may run at a time, unless the options say otherwise.
+const DEFAULT_MAX_RUNNING: usize = 8;
+/// How many results of one agent may wait to be read, unless the options say otherwise.
+const DEFAULT_MAX_UNREAD: usize = 32;
+/// How many results that were read are kept, unless the options say otherwise.
+const DEFAULT_MAX_READ: usize = 32;
+
+/// Lets an agent launch others that work in the background; cheap to clone, and clones know the same tasks.
+///
+/// The tasks of each session are its own. They belong to the run that launched them and end with it; their results stay
+/// until they are read. When one has ended, its agent is told with a message after the turn at work, unless it has asked
+/// for the result by then. Events of the tasks are those of agents under the agent, and `background.launched` and
+/// `background.ended` of the application.
+#[derive(Debug, Clone)]
+pub struct Background {
+    desk: Arc<Desk>,
+    agents: Arc<BTreeMap<Arc<str>, Launchable>>,
+}
+
+/// How tasks work in the background.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct BackgroundOptions {
+    /// How many tasks of one agent may run at a time; 8 by default.
+    pub max_running: usize,
+    /// How many results of one agent may wait to be read; 32 by default. With more, nothing is launched.
+    pub max_unread: usize,
+    /// How many results that were read are kept, to be read again; 32 by default.
+    pub max_read: usize,
+    /// What becomes of tasks when the run would end.
+    pub at_end: AtEnd,
+}
+
+/// What becomes of running tasks when the run of their agent would end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum AtEnd {
+    /// They are cancelled with it, but for those that are kept.
+    #[default]
+    Cancel,
+    /// The run waits for them, and the agent is told what they came to.
+    ///
+    /// A run that ends for another reason than an answer (a limit, a wish to stop, a tool that ends it) does not wait.
+    Wait,
+}
+
+/// An agent that can be launched.
+#[derive(Debug, Clone)]
+struct Launchable {
+    description: Arc<str>,
+    agent: Agent,
+}
+
+impl Default for BackgroundOptions {
+    fn default() -> Self {
+        Self {
+            max_running: DEFAULT_MAX_RUNNING,
+            max_unread: DEFAULT_MAX_UNREAD,
+            max_read: DEFAULT_MAX_READ,
+            at_end: AtEnd::default(),
+        }
+    }
+}
+
+impl BackgroundOptions {
+    /// Eight tasks at a time, which end with their run.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets how many tasks of one agent may run at a time.
+    #[must_use]
+    pub fn max_running(mut self, tasks: usize) -> Self {
+        self.max_running = tasks;
+        self
+    }
+
+    /// Sets how many results of one agent may wait to be read.
+    #[must_use]
+    pub fn max_unread(mut self, results: usize) -> Self {
+        self.max_unread = results;
+        self
+    }
+
+    /// Sets how many results that were read are kept.
+    #[must_use]
+    pub fn max_read(mut self, results: usize) -> Self {
+        self.max_read = results;
+        self
+    }
+
+    /// Sets what becomes of tasks when the run would end.
+    #[must_use]
+    pub fn at_end(mut self, at_end: AtEnd) -> Self {
+        self.at_end = at_end;
+        self
+    }
+}
+
+impl Background {
+    /// Tasks in the background, without agents that could do them.
+    pub fn new(options: BackgroundOptions) -> Self {
+        Self { desk: Arc::new(Desk::new(options)), agents: Arc::default() }
+    }
+
+    /// Adds an agent that can be launched by this name; the newest one of a name counts.
+    ///
+    /// Of the agent, only the configuration counts: every task is a new conversation.
+    #[must_use]
+    pub fn agent(mut self, name: impl Into<Arc<str>>, description: impl Into<Arc<str>>, agent: Agent) -> Self {
+        let launchable = Launchable { description: description.into(), agent };
+        Arc::make_mut(&mut self.agents).insert(name.into(), launchable);
+        self
+    }
+
+    /// Sets where tasks are kept that go on when their run has ended: in logs of their own, next to their session's.
+    ///
+    /// The journal is that of the sessions; the first one that is set stays. The model says which tasks are kept, with
+    /// `keep`; without a journal that is refused. A kept task is a first agent: it has a budget of its own, its events
+    /// are not those of the run, and its end is told to the next run if there is none at work.
+    #[must_use]
+    pub fn keep_in(self, journal: impl Journal + 'static) -> Self {
+        self.desk.keep_in(Arc::new(journal));
+        self
+    }
+
+    /// Finds the kept tasks of a session again that an earlier program launched, and gives the tasks of the session.
+    ///
+    /// Those that were interrupted go on, and the next run of the session is told what they come to; those whose result
+    /// was read are left out. No other program may be at work in the session.
+    ///
+    /// # Errors
+    /// `Invalid` without a journal, `Agent` if the session or a task cannot be opened, `Store` if a log cannot be read.
+    pub async fn resume_kept(&self, session: &Agent) -> Result<Vec<TaskSnapshot>, Error> {
+        kept::resume(self, session).await
+    }
+
+    /// Gives an agent the tools `launch_task`, `get_task`, `list_tasks` and `stop_task`, and what belongs to them.
+    ///
+    /// Without agents that can be launched, there is no `launch_task`; see [`tool`](Background::tool).
+    #[must_use]
+    pub fn install(&self, agent: Agent) -> Agent {
+        let agent = agent.toolbox(self.toolbox()).effect(gone::Gone::new(&self.desk));
+        match self.desk.options().at_end {
+            AtEnd::Cancel => agent,
+            AtEnd::Wait => agent.on::<AfterTurn>(hold::Hold::new(&self.desk)),
+        }
+    }
+
+    /// The tools alone: a run does not wait for tasks then, and nobody is told of tasks that are lost.
+    pub fn toolbox(&self) -> impl Toolbox + 'static + use<> {
+        tools::toolbox(self)
+    }
+
+    /// An agent as a tool that the model may call in the background: it gives the task's id then, and not its answer.
+    ///
+    /// Otherwise it is like [`agent_tool`](adjutant_agent::agent_tool).
+    pub fn tool<D: Into<Arc<str>>>(
+        &self,
+        name: &str,
+        description: D,
+        agent: Agent,
+    ) -> impl ErasedTool + 'static + use<D> {
+        tools::agent_tool(&self.desk, name, description.into(), agent)
+    }
+
+    /// The tasks that are known, of all sessions, each session's in the order of their launch.
+    pub fn snapshot(&self) -> Vec<TaskSnapshot> {
+        self.desk.snapshot()
+    }
+
+    /// Shows the tasks whenever something about them changes.
+    pub fn watch(&self) -> TaskWatch {
+        TaskWatch::new(&self.desk)
+    }
+
+    /// Wishes that a task stops, and says whether it was running; its agent is told when it has ended.
+    pub fn stop(&self, task: &TaskSnapshot) -> bool {
+        self.desk.stop(task)
+    }
+
+    /// Forgets the tasks of a session that do not run, read or not: for when the session is not used any more.
+    pub fn forget(&self, session: &adjutant_agent::LogId) {
+        self.desk.forget(session);
+    }
+}

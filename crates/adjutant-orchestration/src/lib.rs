@@ -14,10 +14,12 @@ mod relay;
 mod team;
 mod tree;
 
+pub use background::{AtEnd, Background, BackgroundOptions, TaskSnapshot, TaskState, TaskWatch};
 pub use completion::{Completion, CompletionStatus};
 pub use definition::Definition;
 pub use delegation::Delegation;
 pub use error::{Error, ErrorKind};
+pub use fan_out::{AtFailure, FanOut, FanOutOptions, TaskResult, fan_out_tool};
 pub use notes::Notes;
 pub use reflection::Reflections;
 pub use registry::{Occupied, Profile, Registry, Slot, Spawned};

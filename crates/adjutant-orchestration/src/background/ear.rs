@@ -1,0 +1,33 @@
+//! Who hears of the end of a task: the run that launched it, or the session that it is kept for.
+
+use adjutant_agent::{Agent, Error, Queued, RunLine};
+use adjutant_llm::UserMessage;
+use serde_json::Value;
+
+/// Who hears of the end of a task.
+pub(super) enum Ear {
+    /// The run of the call that launched it; later, the next run of its session.
+    Run(RunLine),
+    /// The next run of a session.
+    Session(Agent),
+    /// It was told already.
+    Nobody,
+}
+
+impl Ear {
+    /// Queues the message that tells it; none if nobody need be told.
+    pub(super) fn steer(&self, message: UserMessage) -> Result<Option<Queued>, Error> {
+        match self {
+            Self::Run(line) => line.steer(message).map(Some),
+            Self::Session(agent) => agent.steer(message).map(Some),
+            Self::Nobody => Ok(None),
+        }
+    }
+
+    /// Records something, if there is a run that it belongs to.
+    pub(super) fn app(&self, kind: &str, version: u32, data: Value) {
+        if let Self::Run(line) = self {
+            line.app(kind, version, data);
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Looks after one task: notes what its agent does, ends it, and tells the agent that launched it.
+
+use std::sync::Arc;
+
+use adjutant_agent::{Event, EventKind, MemberRun};
+use adjutant_llm::{Origin, UserMessage};
+use serde_json::json;
+
+use super::{
+    TaskState,
+    desk::Desk,
+    ear::Ear,
+    launch::VERSION,
+    task::{Stopper, Task},
+};
+use crate::fan_out::{Ended, cut};
+
+/// How many bytes of a result the message holds that tells it.
+const MAX_TOLD_BYTES: usize = 4_000;
+/// How many bytes of a result are kept.
+const MAX_KEPT_BYTES: usize = 100_000;
+/// How many bytes a line of progress has.
+const MAX_LINE_BYTES: usize = 200;
+
+/// Looks after a task until it has ended.
+pub(super) async fn follow(desk: Arc<Desk>, task: Arc<Task>, mut run: MemberRun, ear: Ear) {
+    let mut asked = false;
+    loop {
+        tokio::select! {
+            biased;
+            event = run.next() => match event {
+                Some(event) => note(&desk, &task, &event),
+                None => break,
+            },
+            () = task.wish.cancelled(), if !asked => {
+                run.cancel();
+                asked = true;
+            }
+        }
+    }
+    let ended = Ended::of(&run.finish().await);
+    end(&desk, &task, &ear, ended);
+}
+
+fn note(desk: &Desk, task: &Task, event: &Event) {
+    // A kept task is a first agent.
+    let is_own = if task.kept { event.who.depth == 0 } else { event.who.thread == task.thread };
+    if !is_own {
+        return;
+    }
+    let shown = match &event.kind {
+        EventKind::ReplyFinished { reply, .. } => one_line(&reply.text()),
+        EventKind::ToolStarted { name, .. } => format!("calls {name}"),
+        _ => return,
+    };
+    if !shown.is_empty() {
+        task.progress(shown.into());
+        desk.tell();
+    }
+}
+
+/// Ends a task, and tells whoever should hear of it.
+pub(super) fn end(desk: &Desk, task: &Task, ear: &Ear, ended: Ended) {
+    let state = TaskState::from(ended.end);
+    // Of what its own wish or the end of its run stopped, the agent need not be told.
+    if state != TaskState::Cancelled || task.stopper() == Stopper::Application {
+        let (message, whole) = notice(task, state, &ended.text);
+        match ear.steer(message) {
+            Ok(queued) => task.tell(queued, whole),
+            // It can still be asked for.
+            Err(error) => tracing::warn!(task = &*task.id, "nobody is told that a task has ended: {error}"),
+        }
+    }
+    let (id, agent, thread) = (&task.id, &task.agent, &task.thread);
+    let data = json!({"task_id": id, "agent": agent, "thread": thread, "status": state, "usage": ended.usage});
+    ear.app("background.ended", VERSION, data);
+    settle(desk, task, ended);
+}
+
+/// Ends a task. Last of all: whoever waits for its end finds everything else done.
+pub(super) fn settle(desk: &Desk, task: &Task, ended: Ended) {
+    let text = cut(&ended.text, MAX_KEPT_BYTES).into();
+    task.end(ended.end.into(), text, ended.usage);
+    desk.tell();
+}
+
+/// The message that tells the end of a task, and whether it holds the whole text.
+fn notice(task: &Task, state: TaskState, text: &str) -> (UserMessage, bool) {
+    let (shown, whole) = (cut(text, MAX_TOLD_BYTES), text.len() <= MAX_TOLD_BYTES);
+    let mut said = format!("The background task {} ({}) is {}:\n{shown}", task.id, task.agent, state.word());
+    if !whole {
+        said.push_str(&format!("\n[{} bytes in all: get_task gives the rest]", text.len()));
+    }
+    (UserMessage::text(said).from_origin(Origin::Peer { from: task.thread.clone() }), whole)
+}
+
+/// The beginning of a text, in one line.
+pub(super) fn one_line(text: &str) -> String {
+    let head = cut(text, 4 * MAX_LINE_BYTES);
+    let line = head.split_whitespace().collect::<Vec<_>>().join(" ");
+    cut(&line, MAX_LINE_BYTES).into_owned()
+}

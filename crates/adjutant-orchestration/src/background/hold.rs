@@ -1,0 +1,63 @@
+//! Holds a run that would end until a task of it has ended, so that its agent hears what came of it.
+
+use std::sync::Arc;
+
+use adjutant_agent::{Hook, HookContext, Verdict, points::AfterTurn};
+use adjutant_llm::{Entry, Terminate};
+use async_trait::async_trait;
+use futures_util::future::select_all;
+
+use super::{desk::Desk, launch::Mark, task::Task};
+
+/// Holds a run while its tasks are at work.
+pub(super) struct Hold {
+    desk: Arc<Desk>,
+}
+
+impl Hold {
+    pub(super) fn new(desk: &Arc<Desk>) -> Self {
+        Self { desk: Arc::clone(desk) }
+    }
+
+    /// The tasks that were launched in the run, as far as they are known.
+    fn tasks(&self, cx: &HookContext, point: &AfterTurn) -> Vec<Arc<Task>> {
+        let turns = point.entries.iter().filter_map(|entry| match entry {
+            Entry::Turn(turn) => Some(turn),
+            _ => None,
+        });
+        let marks = turns.flat_map(|turn| turn.results()).filter_map(|result| Mark::of(&result.details));
+        let found = marks.filter_map(|mark| match mark {
+            Mark::Launched { task_id, session, .. } => self.desk.get(&session, &cx.who.thread, &task_id).ok(),
+            Mark::Settled { .. } => None,
+        });
+        found.collect()
+    }
+}
+
+#[async_trait]
+impl Hook<AfterTurn> for Hold {
+    async fn on(&self, cx: HookContext, point: AfterTurn) -> Verdict<AfterTurn> {
+        if !ends(&point) {
+            return Verdict::Pass(point);
+        }
+        let tasks = self.tasks(&cx, &point);
+        // A message makes the run go on: what still runs then is waited for the next time.
+        while !tasks.iter().any(|task| task.is_told()) {
+            let running: Vec<_> = tasks.iter().filter(|task| !task.kept && !task.state().is_ended()).collect();
+            if running.is_empty() {
+                break;
+            }
+            tokio::select! {
+                biased;
+                () = cx.cancel.cancelled() => break,
+                _ = select_all(running.iter().map(|task| Box::pin(task.ended()))) => {}
+            }
+        }
+        Verdict::Pass(point)
+    }
+}
+
+/// Whether the run would end after this turn if nothing were said, because its agent has answered.
+fn ends(point: &AfterTurn) -> bool {
+    !point.stop && point.results.iter().all(|result| result.terminate == Terminate::IfAll)
+}

@@ -1,0 +1,190 @@
+//! Tasks that are kept beyond their run: first agents, each in a log of its own, found again from the session's records.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use adjutant_agent::{Agent, Journal, JournalErrorKind, LogId, MemberRun, Outcome, Record, RecordStream, Seq, Stamped};
+use adjutant_llm::{Entry, Origin, ThreadId, Usage};
+use adjutant_tool::ToolError;
+use futures_util::StreamExt;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Background, TaskSnapshot,
+    desk::Desk,
+    ear::Ear,
+    follow,
+    task::{NewTask, Task},
+};
+use crate::{
+    Error, ErrorKind,
+    fan_out::{End, Ended},
+};
+
+/// What `background.launched` says of a kept task, so that it can be found again.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Launched {
+    pub(super) task_id: Arc<str>,
+    pub(super) number: u64,
+    pub(super) agent: Arc<str>,
+    pub(super) thread: ThreadId,
+    pub(super) task: Arc<str>,
+    /// The whole prompt.
+    pub(super) kept: Arc<str>,
+    #[serde(default)]
+    pub(super) max_turns: Option<u32>,
+}
+
+/// Where the log of a kept task stands.
+pub(super) enum Stands {
+    /// Nothing has begun.
+    Fresh,
+    /// It was left in the middle.
+    Open,
+    Ended(Ended),
+}
+
+/// The log of a kept task, by the session and the thread of its call.
+pub(super) fn log_of(session: &LogId, by: &ThreadId, call: adjutant_llm::CallId) -> Result<LogId, ToolError> {
+    let log = LogId(format!("{session}/{by}/{call}").into());
+    log.check().map_err(|error| ToolError::failed("the task cannot be kept").with_source(error))?;
+    Ok(log)
+}
+
+/// Begins a kept task, or goes on with it; one that has ended is ended.
+pub(super) fn begin(
+    desk: &Arc<Desk>,
+    task: &Arc<Task>,
+    stands: Stands,
+    agent: Agent,
+    prompt: &str,
+    ear: Ear,
+) -> Result<(), Error> {
+    let could_not = |error| Error::new(ErrorKind::Agent, format!("{} could not begin", task.id)).with_source(error);
+    let run = match stands {
+        Stands::Fresh => agent.stream(prompt).map_err(could_not)?,
+        Stands::Open => agent.resume_stream(Vec::new()).map_err(could_not)?,
+        Stands::Ended(ended) => {
+            follow::end(desk, task, &ear, ended);
+            return Ok(());
+        }
+    };
+    tokio::spawn(follow::follow(Arc::clone(desk), Arc::clone(task), MemberRun::Root(run), ear));
+    Ok(())
+}
+
+/// Goes on with the kept tasks of a session that this program does not know, and gives all that are known.
+pub(super) async fn resume(background: &Background, session: &Agent) -> Result<Vec<TaskSnapshot>, Error> {
+    let desk = &background.desk;
+    let no_journal = || Error::new(ErrorKind::Invalid, "no task is kept here: there is no journal for it");
+    let journal = desk.journal().ok_or_else(no_journal)?;
+    let could_not = |error| Error::new(ErrorKind::Agent, "the session could not be opened").with_source(error);
+    session.open().await.map_err(could_not)?;
+    let log = session.session_id();
+    let told = told(session);
+    for (by, launched) in unfinished(&*journal, log).await? {
+        if desk.get(log, &by, &launched.task_id).is_ok() {
+            continue;
+        }
+        // Nothing is waited for while it is listed and nobody looks after it.
+        let own = LogId(launched.thread.as_str().into());
+        let stands = stands(&*journal, &own).await?;
+        let task = desk.adopt(NewTask {
+            session: log.clone(),
+            by,
+            number: launched.number,
+            agent: Arc::clone(&launched.agent),
+            thread: launched.thread.clone(),
+            task: launched.task,
+            kept: true,
+        });
+        let Some(known) = background.agents.get(&launched.agent) else {
+            let text = format!("no agent {:?} can be launched any more", launched.agent);
+            follow::settle(desk, &task, Ended { end: End::Failed, text, usage: Usage::default() });
+            continue;
+        };
+        let agent = launched.max_turns.map_or(known.agent.clone(), |turns| known.agent.clone().max_turns(turns));
+        let ear = if told.contains(&launched.thread) { Ear::Nobody } else { Ear::Session(session.clone()) };
+        let agent = agent.journal(Arc::clone(&journal)).session(own);
+        begin(desk, &task, stands, agent, &launched.kept, ear).inspect_err(|_| desk.unlist(&task))?;
+    }
+    Ok(desk.snapshot().into_iter().filter(|task| task.session == *log).collect())
+}
+
+/// The tasks whose end the conversation tells already.
+fn told(session: &Agent) -> BTreeSet<ThreadId> {
+    let transcript = session.transcript();
+    let origins = transcript.iter().filter_map(|stored| match &stored.entry {
+        Entry::User(message) => Some(message.origin.clone()),
+        _ => None,
+    });
+    let from = origins.filter_map(|origin| match origin {
+        Origin::Peer { from } => Some(from),
+        _ => None,
+    });
+    from.collect()
+}
+
+/// The kept tasks of a session that nobody has read the result of, by thread of the agent that launched them.
+async fn unfinished(journal: &dyn Journal, log: &LogId) -> Result<Vec<(ThreadId, Launched)>, Error> {
+    let mut found: BTreeMap<(ThreadId, u64), Launched> = BTreeMap::new();
+    let mut records = journal.read(log, Seq(0));
+    while let Some(stamped) = read(&mut records, log).await? {
+        let Record::App { kind, data, .. } = &stamped.record else { continue };
+        match &**kind {
+            "background.launched" => {
+                // What is not kept has no prompt here.
+                if let Ok(launched) = Launched::deserialize(data) {
+                    found.insert((stamped.thread.clone(), launched.number), launched);
+                }
+            }
+            "background.read" => found.retain(|_, launched| data["task_id"] != *launched.task_id),
+            _ => {}
+        }
+    }
+    Ok(found.into_iter().map(|((by, _), launched)| (by, launched)).collect())
+}
+
+/// Reads where the log of a kept task stands.
+pub(super) async fn stands(journal: &dyn Journal, log: &LogId) -> Result<Stands, Error> {
+    let mut records = journal.read(log, Seq(0));
+    let (mut stands, mut usage) = (Stands::Fresh, Usage::default());
+    while let Some(stamped) = read(&mut records, log).await? {
+        if stamped.thread.as_str() != "main" {
+            continue;
+        }
+        match &stamped.record {
+            Record::Began { .. } => stands = Stands::Open,
+            Record::Replied { reply, .. } => usage += reply.usage,
+            Record::ChildEnded { usage: spent, .. } => usage += *spent,
+            Record::Ended { outcome, .. } => stands = Stands::Ended(ended(outcome, usage)),
+            _ => {}
+        }
+    }
+    Ok(stands)
+}
+
+fn ended(outcome: &Outcome, usage: Usage) -> Ended {
+    let (end, text) = match outcome {
+        Outcome::Finished { reply, .. } => (End::Completed, reply.text()),
+        Outcome::Cancelled { by } => (End::Cancelled, format!("the agent was stopped by {by}")),
+        Outcome::Limit { limit } => (End::Failed, format!("the agent reached its limit of {limit}")),
+        Outcome::Failed { failure } => (End::Failed, format!("the agent failed: {failure}")),
+        other => (End::Failed, format!("the agent ended: {}", other.kind())),
+    };
+    Ended { end, text, usage }
+}
+
+/// The next record of a log; a log that is not there has none.
+async fn read(records: &mut RecordStream, log: &LogId) -> Result<Option<Arc<Stamped>>, Error> {
+    match records.next().await {
+        Some(Err(error)) if error.kind() == JournalErrorKind::Missing => Ok(None),
+        next => next.transpose().map_err(|error| unread(log, error)),
+    }
+}
+
+fn unread(log: &LogId, error: adjutant_agent::JournalError) -> Error {
+    Error::new(ErrorKind::Store, format!("the log {log} could not be read")).with_source(error)
+}

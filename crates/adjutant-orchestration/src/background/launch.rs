@@ -1,0 +1,153 @@
+//! How a task is launched: its id, its agent as a child of the run, and who looks after it.
+
+use std::sync::Arc;
+
+use adjutant_agent::{Agent, LogId, MemberRun, RunLine, Spawn};
+use adjutant_llm::{CallId, CallResult, Entry, ThreadId, Transcript};
+use adjutant_tool::{CallContext, ToolError, ToolErrorKind};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::{
+    desk::Desk,
+    ear::Ear,
+    follow,
+    kept::{self, Launched},
+    task::{NewTask, Task},
+};
+use crate::fan_out::cut;
+
+/// The key of the child in its call.
+const KEY: &str = "task";
+/// How many bytes of a task are kept to be shown.
+const MAX_TASK_BYTES: usize = 500;
+/// The version of `background.launched` and `background.ended`.
+pub(super) const VERSION: u32 = 1;
+
+/// What is to be launched.
+pub(super) struct Order {
+    pub(super) name: Arc<str>,
+    pub(super) agent: Agent,
+    pub(super) task: String,
+    pub(super) max_turns: Option<u32>,
+    pub(super) keep: bool,
+}
+
+/// What results of calls say to the application about tasks; it is found again in the history.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Mark {
+    /// A task was launched.
+    Launched {
+        task_id: Arc<str>,
+        agent: Arc<str>,
+        thread: ThreadId,
+        session: LogId,
+        #[serde(default)]
+        kept: bool,
+    },
+    /// The model was told how a task ended.
+    Settled { task_id: Arc<str> },
+}
+
+impl Mark {
+    /// As the details of a result.
+    pub(super) fn details(&self) -> Value {
+        json!({ "background": self })
+    }
+
+    /// What the details of a result say.
+    pub(super) fn of(details: &Value) -> Option<Self> {
+        Self::deserialize(details.get("background")?).ok()
+    }
+}
+
+/// The session that a call belongs to.
+pub(super) fn session(cx: &CallContext) -> Result<LogId, ToolError> {
+    let log = cx.get::<LogId>();
+    log.map(|log| LogId::clone(&log)).ok_or_else(|| ToolError::failed("tasks are launched only within a call of a run"))
+}
+
+/// Launches a task, and says so to the model.
+pub(super) async fn launch(desk: &Arc<Desk>, cx: &CallContext, order: Order) -> Result<CallResult, ToolError> {
+    if order.task.trim().is_empty() {
+        return Err(ToolError::new(ToolErrorKind::InvalidArguments, "`task` is blank: say what to do"));
+    }
+    let (session, line) = (session(cx)?, RunLine::of(cx)?);
+    let outside = || ToolError::failed("tasks are launched only within a call of a run");
+    let spawn = cx.get::<dyn Spawn>().ok_or_else(outside)?;
+    let agent = order.max_turns.map_or(order.agent.clone(), |turns| order.agent.clone().max_turns(turns));
+    let (by, number) = (cx.who().thread.clone(), number(&spawn.parent().history, line.call()));
+    let new = |thread| NewTask {
+        session: session.clone(),
+        by: by.clone(),
+        number,
+        agent: Arc::clone(&order.name),
+        thread,
+        task: cut(&order.task, MAX_TASK_BYTES).into(),
+        kept: order.keep,
+    };
+    if order.keep {
+        let no_journal = || ToolError::failed("nothing can be kept here: there is no journal for it");
+        let journal = desk.journal().ok_or_else(no_journal)?;
+        let log = kept::log_of(&session, &by, line.call())?;
+        // Nothing is waited for while it is listed and nobody looks after it.
+        let stands = kept::stands(&*journal, &log).await?;
+        let task = desk.list(new(ThreadId::from(&*log.0)))?;
+        line.app("background.launched", VERSION, json!(found_again(&task, &order)));
+        let agent = agent.journal(journal).session(log);
+        let begun = kept::begin(desk, &task, stands, agent, &order.task, Ear::Run(line));
+        begun.inspect_err(|_| desk.unlist(&task))?;
+        return Ok(launched(&task));
+    }
+    let child = spawn.keep(KEY, agent).await?;
+    let task = desk.list(new(child.thread().clone()))?;
+    let run = child.stream(order.task).inspect_err(|_| desk.unlist(&task))?;
+    let data = json!({"task_id": task.id, "agent": task.agent, "thread": task.thread, "task": task.task});
+    line.app("background.launched", VERSION, data);
+    tokio::spawn(follow::follow(Arc::clone(desk), Arc::clone(&task), MemberRun::Child(run), Ear::Run(line)));
+    Ok(launched(&task))
+}
+
+fn launched(task: &Task) -> CallResult {
+    let said = json!({"task_id": task.id, "agent": task.agent, "status": "launched"});
+    let mark = Mark::Launched {
+        task_id: Arc::clone(&task.id),
+        agent: Arc::clone(&task.agent),
+        thread: task.thread.clone(),
+        session: task.session.clone(),
+        kept: task.kept,
+    };
+    CallResult::ok(said.to_string()).details(mark.details())
+}
+
+fn found_again(task: &Task, order: &Order) -> Launched {
+    Launched {
+        task_id: Arc::clone(&task.id),
+        number: task.number,
+        agent: Arc::clone(&task.agent),
+        thread: task.thread.clone(),
+        task: Arc::clone(&task.task),
+        kept: order.task.as_str().into(),
+        max_turns: order.max_turns,
+    }
+}
+
+/// The number of the task that a call launches: greater than all before it in the conversation.
+///
+/// It depends on nothing but the log, so that a call that is entered again gives the same one, and a program that begins
+/// again gives none twice. Calls of one turn differ in their blocks; numbers between them are left out.
+fn number(history: &Transcript, call: CallId) -> u64 {
+    let newest = history.iter().rev().find_map(|stored| match &stored.entry {
+        Entry::Turn(turn) => turn.results().iter().filter_map(|result| launched_number(&result.details)).max(),
+        _ => None,
+    });
+    newest.unwrap_or(0).saturating_add(1).saturating_add(u64::from(call.block))
+}
+
+fn launched_number(details: &Value) -> Option<u64> {
+    match Mark::of(details)? {
+        Mark::Launched { task_id, .. } => task_id.strip_prefix("task-")?.parse().ok(),
+        Mark::Settled { .. } => None,
+    }
+}

@@ -1,0 +1,178 @@
+//! One task: where it stands, who waits for it, and what its agent was told of it.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use adjutant_agent::{LogId, Queued};
+use adjutant_llm::{ThreadId, Usage};
+use adjutant_tool::Cancel;
+use tokio::sync::watch;
+
+use super::{TaskSnapshot, TaskState};
+
+/// One task.
+#[derive(Debug)]
+pub(super) struct Task {
+    pub(super) session: LogId,
+    pub(super) by: ThreadId,
+    pub(super) number: u64,
+    pub(super) id: Arc<str>,
+    pub(super) agent: Arc<str>,
+    pub(super) thread: ThreadId,
+    pub(super) task: Arc<str>,
+    /// Whether it outlives the run that launched it.
+    pub(super) kept: bool,
+    /// The wish that it stops.
+    pub(super) wish: Cancel,
+    state: watch::Sender<Standing>,
+    told: Mutex<Told>,
+}
+
+/// Where a task stands.
+#[derive(Debug, Clone)]
+pub(super) struct Standing {
+    pub(super) state: TaskState,
+    pub(super) progress: Arc<str>,
+    pub(super) text: Arc<str>,
+    pub(super) usage: Usage,
+}
+
+/// What the agent that launched a task knows of its end.
+#[derive(Debug, Default)]
+struct Told {
+    /// Who wished that it stops.
+    stopper: Stopper,
+    /// Whether a message that tells it was queued, and holds the whole text.
+    whole: bool,
+    /// That message, as long as it can be taken back.
+    notice: Option<Queued>,
+    read: bool,
+}
+
+/// Who wished that a task stops.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Stopper {
+    /// Nobody, or the run, which ended.
+    #[default]
+    Run,
+    /// The agent that launched it.
+    Model,
+    /// The application.
+    Application,
+}
+
+/// What a task is made of.
+pub(super) struct NewTask {
+    pub(super) session: LogId,
+    pub(super) by: ThreadId,
+    pub(super) number: u64,
+    pub(super) agent: Arc<str>,
+    pub(super) thread: ThreadId,
+    pub(super) task: Arc<str>,
+    pub(super) kept: bool,
+}
+
+impl Task {
+    pub(super) fn new(new: NewTask) -> Self {
+        let NewTask { session, by, number, agent, thread, task, kept } = new;
+        let standing = Standing {
+            state: TaskState::Running,
+            progress: Arc::default(),
+            text: Arc::default(),
+            usage: Usage::default(),
+        };
+        let (state, id) = (watch::Sender::new(standing), format!("task-{number}").into());
+        Self { session, by, number, id, agent, thread, task, kept, wish: Cancel::new(), state, told: Mutex::default() }
+    }
+
+    pub(super) fn standing(&self) -> Standing {
+        self.state.borrow().clone()
+    }
+
+    pub(super) fn state(&self) -> TaskState {
+        self.state.borrow().state
+    }
+
+    /// Waits until it has ended.
+    pub(super) async fn ended(&self) {
+        // The sender is this task's own.
+        let _ = self.state.subscribe().wait_for(|standing| standing.state.is_ended()).await;
+    }
+
+    pub(super) fn progress(&self, line: Arc<str>) {
+        self.state.send_modify(|standing| standing.progress = line);
+    }
+
+    /// Ends it, once.
+    pub(super) fn end(&self, state: TaskState, text: Arc<str>, usage: Usage) {
+        self.state.send_if_modified(|standing| {
+            let first = !standing.state.is_ended();
+            if first {
+                *standing = Standing { state, text, usage, progress: Arc::clone(&standing.progress) };
+            }
+            first
+        });
+    }
+
+    /// Wishes that it stops; says whether it was running.
+    pub(super) fn stop(&self, stopper: Stopper) -> bool {
+        if self.state().is_ended() {
+            return false;
+        }
+        self.told().stopper = stopper;
+        self.wish.cancel();
+        true
+    }
+
+    pub(super) fn stopper(&self) -> Stopper {
+        self.told().stopper
+    }
+
+    /// A message tells its end; none if one did so before.
+    pub(super) fn tell(&self, notice: Option<Queued>, whole: bool) {
+        let mut told = self.told();
+        (told.notice, told.whole) = (notice, whole);
+    }
+
+    /// Whether a message that tells its end waits to be placed.
+    pub(super) fn is_told(&self) -> bool {
+        self.told().notice.as_ref().is_some_and(Queued::is_queued)
+    }
+
+    /// The agent that launched it was given the text: the message that would tell it is not needed any more.
+    pub(super) fn read(&self) {
+        let mut told = self.told();
+        told.read = true;
+        if let Some(notice) = told.notice.take() {
+            // It may have been placed already.
+            let _ = notice.withdraw();
+        }
+    }
+
+    /// Whether the agent that launched it knows how it ended: it asked, it was told the whole, or nothing came of it.
+    pub(super) fn is_read(&self) -> bool {
+        let told = self.told();
+        let placed = told.whole && !told.notice.as_ref().is_some_and(Queued::is_queued);
+        told.read || placed || (told.notice.is_none() && self.state() == TaskState::Cancelled)
+    }
+
+    pub(super) fn snapshot(&self) -> TaskSnapshot {
+        let Standing { state, progress, text, usage } = self.standing();
+        TaskSnapshot {
+            session: self.session.clone(),
+            by: self.by.clone(),
+            id: Arc::clone(&self.id),
+            agent: Arc::clone(&self.agent),
+            thread: self.thread.clone(),
+            task: Arc::clone(&self.task),
+            state,
+            progress,
+            text,
+            usage,
+            read: state.is_ended() && self.is_read(),
+        }
+    }
+
+    fn told(&self) -> MutexGuard<'_, Told> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

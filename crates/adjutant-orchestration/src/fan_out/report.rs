@@ -1,0 +1,69 @@
+//! What the model and the application are shown of a fan-out.
+
+use std::fmt::Write;
+
+use adjutant_llm::{CallResult, Status};
+use adjutant_tool::Progress;
+use serde_json::{Value, json};
+
+use super::{End, Ended, TaskResult, cut};
+
+/// How many bytes the model is shown of all answers together.
+pub(super) const MAX_OUTPUT_BYTES: usize = 100_000;
+/// How many bytes of a task stand above its answer.
+const MAX_TITLE_BYTES: usize = 200;
+/// How many bytes a section has beside its title and its answer.
+const FRAME_BYTES: usize = 160;
+
+/// The result of the call: an error only if no task was completed.
+pub(super) fn result(tasks: &[String], results: &[TaskResult], max_result_bytes: usize) -> CallResult {
+    let share = MAX_OUTPUT_BYTES / tasks.len().max(1);
+    let share = share.saturating_sub(MAX_TITLE_BYTES.min(share / 4) + FRAME_BYTES);
+    let max_bytes = max_result_bytes.min(share);
+    let (mut text, mut details, mut completed) = (String::new(), Vec::new(), 0);
+    for (at, (task, result)) in tasks.iter().zip(results).enumerate() {
+        let ended = Ended::of(result);
+        completed += usize::from(ended.end == End::Completed);
+        section(&mut text, at + 1, task, &ended, max_bytes);
+        details.push(detail(task, &ended));
+    }
+    let status = if completed == 0 { Status::Failed } else { Status::Ok };
+    CallResult::new(status, text).details(Value::Array(details))
+}
+
+/// What observers are shown when a task has ended.
+pub(super) fn progress(done: usize, tasks: &[String], at: usize, result: &TaskResult) -> Progress {
+    let (ended, task) = (Ended::of(result), tasks.get(at).map_or("", String::as_str));
+    let of = tasks.len();
+    let text = format!("{done}/{of}: task {} {}: {}", at + 1, ended.end.word(), title(task));
+    let mut progress = Progress::text(text);
+    progress.details = json!({"done": done, "of": of, "task": at + 1, "status": ended.end.word()});
+    progress
+}
+
+fn section(text: &mut String, number: usize, task: &str, ended: &Ended, max_bytes: usize) {
+    let shown = cut(&ended.text, max_bytes);
+    let left_out = ended.text.len().saturating_sub(max_bytes);
+    // Writing to a string does not fail.
+    let _ = writeln!(text, "## Task {number}: {}", title(task));
+    let _ = match ended.end {
+        End::Completed => writeln!(text, "{shown}"),
+        End::Failed => writeln!(text, "**Error:** {shown}"),
+        End::Cancelled => writeln!(text, "**Cancelled:** {shown}"),
+    };
+    if left_out > 0 {
+        let _ = writeln!(text, "[{left_out} bytes more were left out]");
+    }
+    text.push('\n');
+}
+
+fn detail(task: &str, ended: &Ended) -> Value {
+    let key = if ended.end == End::Completed { "result" } else { "error" };
+    json!({"task": task, "status": ended.end.word(), key: ended.text, "usage": ended.usage})
+}
+
+/// A task in one line.
+fn title(task: &str) -> String {
+    let line = task.split_whitespace().collect::<Vec<_>>().join(" ");
+    cut(&line, MAX_TITLE_BYTES).into_owned()
+}
