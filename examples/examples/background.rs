@@ -2,15 +2,12 @@
 //!
 //! Run it with a folder: `cargo run -p adjutant-examples --example background -- examples`
 
-#[path = "fan_out/agents.rs"]
-mod agents;
-
 use std::error::Error;
 
 use adjutant::{
     Agent, EventKind,
     llm::{Entry, Gate, Request, Script, ScriptedModel, Usage},
-    orchestration::{AtEnd, Background, BackgroundOptions},
+    orchestration::{AgentTree, AtEnd, Background, BackgroundOptions},
     toolkit::Files,
 };
 use serde_json::json;
@@ -21,9 +18,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let files = Files::new(folder)?;
     // The researcher is slow here: it begins to answer when the lead has done something else.
     let slow = Gate::new();
+    let until = slow.clone();
     let research = [
         Script::new().call("search_text", json!({"pattern": "^\\[package\\]"})).usage(used(400, 30)),
-        Script::from_fn(|request| Script::new().text(newest(request)).usage(used(600, 50))).wait_at(0, &slow),
+        Script::from_fn(move |request| Script::new().text(newest(request)).usage(used(600, 50)).wait_at(0, &until)),
     ];
     let researcher = Agent::new(ScriptedModel::new(research)).name("researcher").toolbox(files.toolbox());
     let background = Background::new(BackgroundOptions::new().at_end(AtEnd::Wait));
@@ -39,9 +37,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let lead = Agent::new(ScriptedModel::new(script)).name("lead").toolbox(files.toolbox());
     let lead = background.install(lead);
 
-    let (mut running, mut agents) = (lead.stream("Look around.")?, agents::Agents::default());
+    let (mut running, mut tree) = (lead.stream("Look around.")?, AgentTree::new());
     while let Some(event) = running.next().await {
-        agents.note(&event);
+        tree.see(&event);
         match &event.kind {
             EventKind::ToolFinished { result, .. } if event.who.depth == 0 => {
                 println!("> {}", result.text().trim_end())
@@ -54,7 +52,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
             _ => {}
         }
     }
-    agents.print();
+    print!("{tree}");
     Ok(())
 }
 

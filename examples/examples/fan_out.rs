@@ -2,15 +2,12 @@
 //!
 //! Run it with a folder: `cargo run -p adjutant-examples --example fan_out -- examples/src`
 
-#[path = "fan_out/agents.rs"]
-mod agents;
-
 use std::{error::Error, fs, path::Path};
 
 use adjutant::{
     Agent,
     llm::{Entry, Request, Script, ScriptedModel, Usage},
-    orchestration::{FanOutOptions, fan_out_tool},
+    orchestration::{AgentTree, FanOutOptions, fan_out_tool},
     toolkit::Files,
 };
 use serde_json::json;
@@ -28,12 +25,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
     ];
     let lead = Agent::new(ScriptedModel::new(script)).name("lead").tool(summarise);
 
-    let (mut running, mut agents) = (lead.stream("What is in these files?")?, agents::Agents::default());
+    let (mut running, mut tree) = (lead.stream("What is in these files?")?, AgentTree::new());
     while let Some(event) = running.next().await {
-        agents.note(&event);
+        tree.see(&event);
     }
     println!("{}", running.result().ok_or("it has ended")?.map_err(Clone::clone)?.text());
-    agents.print();
+    print!("{tree}");
     Ok(())
 }
 
