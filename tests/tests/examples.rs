@@ -140,6 +140,25 @@ fn handoff_goes_down_the_chain_when_it_runs() {
 }
 
 #[test]
+fn team_talks_until_its_list_has_a_title() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/adjutant-skills");
+    let text = printed(env!("CARGO_BIN_EXE_example-team"), &[folder]);
+    let mut at = 0;
+    for expect in [
+        "lead: 2800 tokens with its team",
+        "├─ to writer: Call it: What is here",
+        "├─ reader",
+        "name = \"adjutant-skills\"",
+        "│  └─ ended with: I have told the writer.",
+        "│  ├─ to lead: What title shall it have?",
+        "└─ \"writer\" done: What is here",
+    ] {
+        let found = text[at..].find(expect);
+        at += found.unwrap_or_else(|| panic!("{expect:?} is missing behind {at} in: {text}"));
+    }
+}
+
+#[test]
 fn guardrail_rejects_what_it_should_when_it_runs() {
     let expect = "the run failed: rejected by no secrets: it asks for a password\n\
                   Denied: not executed: the system stays as it is\n\

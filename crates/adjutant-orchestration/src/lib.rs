@@ -11,7 +11,7 @@ pub mod notes;
 pub mod reflection;
 mod registry;
 mod relay;
-mod team;
+pub mod team;
 mod tree;
 
 pub use background::{AtEnd, Background, BackgroundOptions, TaskSnapshot, TaskState, TaskWatch};

@@ -1,0 +1,143 @@
+//! What agents of a team are told before a request: that messages wait, and what became of a team that was lost.
+
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Weak},
+};
+
+use adjutant_agent::{Action, Effect, EffectContext, EffectError, Phase, RunNo, Spend};
+use adjutant_llm::ToolName;
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::{
+    LEAD, Plan,
+    drive::Open,
+    roster::{Roster, State},
+    texts,
+};
+
+/// What the lead is told, and which tools it has.
+pub(super) struct Lead {
+    open: Arc<Open>,
+    /// The tools that stay; none if all do.
+    only: Option<BTreeSet<ToolName>>,
+}
+
+/// What a member is told, and what all members together may spend.
+pub(super) struct Mate {
+    roster: Weak<Roster>,
+    name: Arc<str>,
+    id: Arc<str>,
+}
+
+/// What the lead was told, and who was at work then.
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+struct Told {
+    run: RunNo,
+    room: Arc<str>,
+    /// The newest message of the note.
+    message: u64,
+    at_work: Vec<Arc<str>>,
+}
+
+impl Lead {
+    pub(super) fn new(plan: &Plan, open: &Arc<Open>, tools: BTreeSet<ToolName>) -> Self {
+        Self { open: Arc::clone(open), only: plan.coordinator.then_some(tools) }
+    }
+
+    fn hide(&self, cx: &EffectContext<'_>) -> Option<Action> {
+        let only = self.only.as_ref()?;
+        let names = cx.tools().iter().map(|tool| tool.spec().name());
+        let hidden: Vec<ToolName> = names.filter(|name| !only.contains(*name)).cloned().collect();
+        (!hidden.is_empty()).then_some(Action::Hide(hidden))
+    }
+
+    fn tell(&self, cx: &EffectContext<'_>, actions: &mut Vec<Action>) {
+        let Some(roster) = self.open.here() else { return };
+        let before: Told = cx.memo().unwrap_or_default();
+        let state = roster.state();
+        if before.run == cx.run() && before.room != roster.room && !before.at_work.is_empty() {
+            let lost = texts::names(&before.at_work);
+            let text = format!(
+                "The program was restarted, and your team was lost with its messages: {lost}. Spawn whom you need."
+            );
+            actions.push(Action::Remind(text.into()));
+        }
+        let heard = if before.room == roster.room { before.message } else { 0 };
+        let (message, note) = news(&state, LEAD, heard);
+        actions.extend(note.map(|note| Action::Remind(note.into())));
+        let at_work: Vec<Arc<str>> = state.active().map(|(name, _)| Arc::clone(name)).collect();
+        let mut told = Told { run: cx.run(), room: Arc::clone(&roster.room), message, at_work };
+        if told.at_work.is_empty() && message == 0 {
+            told = Told::default();
+        }
+        if told != before {
+            actions.push(Action::Remember(json!(told)));
+        }
+    }
+}
+
+#[async_trait]
+impl Effect for Lead {
+    fn kind(&self) -> &str {
+        "team_lead"
+    }
+
+    async fn act(&self, cx: EffectContext<'_>) -> Result<Vec<Action>, EffectError> {
+        if self.open.is_nested() {
+            return Ok(Vec::new());
+        }
+        let mut actions: Vec<Action> = self.hide(&cx).into_iter().collect();
+        if cx.phase() == Phase::Request {
+            self.tell(&cx, &mut actions);
+        }
+        Ok(actions)
+    }
+}
+
+impl Mate {
+    pub(super) fn new(roster: &Roster, name: &Arc<str>, id: &Arc<str>) -> Self {
+        Self { roster: roster.me(), name: Arc::clone(name), id: Arc::clone(id) }
+    }
+}
+
+#[async_trait]
+impl Effect for Mate {
+    fn kind(&self) -> &str {
+        "team_member"
+    }
+
+    async fn act(&self, cx: EffectContext<'_>) -> Result<Vec<Action>, EffectError> {
+        let Some(roster) = self.roster.upgrade().filter(|_| cx.phase() == Phase::Request) else {
+            return Ok(Vec::new());
+        };
+        let mut state = roster.state();
+        let Some(member) = state.members.get(&self.name).filter(|member| member.id == self.id) else {
+            return Ok(Vec::new());
+        };
+        let (work, ledger) = (member.work, cx.ledger());
+        let tokens = ledger.usage.total().saturating_add(ledger.spent.total());
+        state.spent.insert(work, Spend { cost: ledger.cost.unwrap_or_default(), ..Spend::tokens(tokens) });
+        if let Some(limit) = state.exhausted(&roster.plan.caps) {
+            return Ok(vec![Action::Stop(limit)]);
+        }
+        state.requests += 1;
+        let before: u64 = cx.memo().unwrap_or_default();
+        let (message, note) = news(&state, &self.name, before);
+        let mut actions: Vec<Action> = note.map(|note| Action::Remind(note.into())).into_iter().collect();
+        if message != before {
+            actions.push(Action::Remember(json!(message)));
+        }
+        Ok(actions)
+    }
+}
+
+/// The newest message that someone knows of, and a note if it is one that they did not know of.
+fn news(state: &State, name: &str, heard: u64) -> (u64, Option<String>) {
+    let newest = state.unread_of(name).next_back().map_or(heard, |header| header.number.max(heard));
+    let note = texts::unread(state, name).filter(|_| newest > heard);
+    (newest, note.map(|unread| format!("You have {unread}; read_messages gives them.")))
+}

@@ -1,0 +1,246 @@
+//! Members: how they are made, set to work, stopped, and what follows when they end.
+
+use std::{sync::Arc, time::Duration};
+
+use adjutant_agent::{
+    Child, RunLine, Spawn,
+    points::{TeammateJoined, TeammateLeft},
+};
+use adjutant_llm::{Origin, UserMessage};
+use adjutant_tool::{CallContext, ToolError, ToolErrorKind};
+use serde_json::json;
+
+use super::{
+    MemberStatus, effects,
+    post::{closed, unknown},
+    recipe::{NewMember, Recipe, check_name, check_text},
+    roster::{Member, Roster, State},
+    talk_tools, texts,
+};
+use crate::{Error, ErrorKind};
+
+/// How many members may be known in one run, those that have ended included.
+const MAX_KNOWN: usize = 1_000;
+/// How long a member that is stopped may take to end before the team goes on without it.
+pub(super) const GRACE: Duration = Duration::from_secs(5);
+
+/// Who works, and on the what-th task of the team.
+#[derive(Clone)]
+pub(super) struct Job {
+    pub(super) name: Arc<str>,
+    pub(super) work: u64,
+    /// The line to the run that it is for.
+    pub(super) line: Option<RunLine>,
+}
+
+/// A member that is to work again.
+struct Again {
+    job: Job,
+    child: Option<Arc<Child>>,
+    recipe: Recipe,
+    before: MemberStatus,
+}
+
+impl Roster {
+    /// Makes a new member and sets it to work.
+    pub(super) async fn spawn(self: &Arc<Self>, cx: &CallContext, new: NewMember) -> Result<Arc<str>, ToolError> {
+        check_name(&new.name)?;
+        check_text("task", &new.task)?;
+        let recipe = Recipe::of(&self.plan, &new)?;
+        self.settles(&new.name).await;
+        let (id, job) = self.enlist(&new, recipe.clone())?;
+        let begun = self.set_up(cx, &job, &recipe, &new.task).await;
+        if begun.is_err() {
+            let mut state = self.state();
+            state.members.remove(&new.name);
+            drop(state);
+            self.bump();
+        }
+        begun.map(|()| id)
+    }
+
+    /// Sets a member that has ended to work again, in the conversation that it had.
+    pub(super) async fn assign(
+        self: &Arc<Self>,
+        cx: &CallContext,
+        name: &str,
+        task: Arc<str>,
+    ) -> Result<(), ToolError> {
+        check_text("task", &task)?;
+        self.settles(name).await;
+        let Again { job, child, recipe, before } = self.enlist_again(name, &task)?;
+        let text = format!("Your lead has a new task for you:\n{task}");
+        let begun = match child {
+            Some(child) => self.start(&job, &child, text, recipe.timeout),
+            None => Err(ToolError::new(ToolErrorKind::Cancelled, "it was never opened")),
+        };
+        let begun = match begun {
+            // The run was interrupted, and with it the members ended: this one begins anew.
+            Err(error) if error.kind() == ToolErrorKind::Cancelled && !cx.cancel().is_cancelled() => {
+                self.set_up(cx, &job, &recipe, &task).await
+            }
+            begun => begun.inspect(|()| {
+                let Some(line) = self.line() else { return };
+                line.app(
+                    "team.assigned",
+                    1,
+                    json!({"team": self.plan.name, "name": job.name, "task": texts::shown(&task)}),
+                );
+            }),
+        };
+        if begun.is_err()
+            && let Some(member) = self.state().members.get_mut(name)
+        {
+            member.status = before;
+        }
+        begun
+    }
+
+    /// Wishes that a member stops, and waits a little until it has.
+    pub(super) async fn stop(&self, name: &str) -> Result<MemberStatus, Error> {
+        let (child, work) = {
+            let mut state = self.state();
+            let Some(member) = state.members.get_mut(name) else { return Err(unknown(&state, name)) };
+            if member.status != MemberStatus::Active {
+                return Ok(member.status);
+            }
+            member.stopping = true;
+            (member.child.clone(), member.work)
+        };
+        if let Some(child) = child {
+            child.cancel();
+        }
+        self.rests(name, work, GRACE.saturating_mul(2)).await;
+        Ok(self.state().members.get(name).map_or(MemberStatus::Stopped, |member| member.status))
+    }
+
+    /// Puts a new member on the list.
+    fn enlist(&self, new: &NewMember, recipe: Recipe) -> Result<(Arc<str>, Job), Error> {
+        let mut state = self.state();
+        self.has_room(&state)?;
+        if state.members.get(&new.name).is_some_and(|known| known.is_at_work()) {
+            let message = format!("{:?} is at work in the team already; hint: choose another name", &*new.name);
+            return Err(Error::new(ErrorKind::Exists, message));
+        }
+        if state.members.len() >= MAX_KNOWN {
+            return Err(Error::new(ErrorKind::Full, format!("the team knows {MAX_KNOWN} members already")));
+        }
+        state.joined += 1;
+        state.begun += 1;
+        let (id, work): (Arc<str>, _) = (format!("teammate-{}", state.joined).into(), state.begun);
+        // What the last one of this name left unread was told when it ended.
+        state.unread.remove(&new.name);
+        let member = Member {
+            id: Arc::clone(&id),
+            task: Arc::clone(&new.task),
+            status: MemberStatus::Active,
+            since_ms: self.now_ms(),
+            result: Arc::default(),
+            child: None,
+            work,
+            stopping: false,
+            ending: false,
+            recipe,
+        };
+        state.members.insert(Arc::clone(&new.name), member);
+        let line = state.line.clone();
+        drop(state);
+        self.plan.mailbox.open(&self.address(&id));
+        Ok((id, Job { name: Arc::clone(&new.name), work, line }))
+    }
+
+    fn enlist_again(&self, name: &str, task: &Arc<str>) -> Result<Again, Error> {
+        let mut state = self.state();
+        self.has_room(&state)?;
+        state.begun += 1;
+        let (work, since_ms) = (state.begun, self.now_ms());
+        let Some(member) = state.members.get_mut(name) else { return Err(unknown(&state, name)) };
+        if member.is_at_work() {
+            let message = format!("{name:?} is at work; hint: send it a message, or wait until it is done");
+            return Err(Error::new(ErrorKind::Conflict, message));
+        }
+        let before = std::mem::replace(&mut member.status, MemberStatus::Active);
+        (member.work, member.since_ms, member.stopping) = (work, since_ms, false);
+        (member.task, member.result) = (Arc::clone(task), Arc::default());
+        let (child, recipe) = (member.child.clone(), member.recipe.clone());
+        let job = Job { name: name.into(), work, line: state.line.clone() };
+        Ok(Again { job, child, recipe, before })
+    }
+
+    fn has_room(&self, state: &State) -> Result<(), Error> {
+        if state.closed {
+            return Err(closed());
+        }
+        match self.plan.max_size {
+            Some(max) if state.active().count() >= max => {
+                let message = format!("the team is full: {max} members are at work; hint: wait for one, or stop one");
+                Err(Error::new(ErrorKind::Full, message))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Opens the agent of a member, and sets it to work.
+    async fn set_up(
+        self: &Arc<Self>,
+        cx: &CallContext,
+        job: &Job,
+        recipe: &Recipe,
+        task: &Arc<str>,
+    ) -> Result<(), ToolError> {
+        let spawn = cx.get::<dyn Spawn>().ok_or_else(|| ToolError::failed("members are opened only within a run"))?;
+        let (id, text) = {
+            let state = self.state();
+            let id = state.members.get(&job.name).map(|member| Arc::clone(&member.id)).ok_or_else(closed)?;
+            (id, texts::briefing(&self.plan.name, &job.name, recipe.role.as_deref(), &state, task))
+        };
+        let mut agent = recipe.agent.clone().name(Arc::clone(&job.name));
+        agent =
+            agent.toolbox(talk_tools::of_member(self, &job.name, &id)).effect(effects::Mate::new(self, &job.name, &id));
+        if let Some(board) = &self.plan.board {
+            agent = agent.toolbox(board.clone());
+        }
+        let child = Arc::new(spawn.keep(&job.name, agent).await?);
+        let Some(line) = &job.line else { return self.start(job, &child, text, recipe.timeout) };
+        let (team, who) = (&self.plan.name, Arc::new(child.identity().clone()));
+        let joined = json!({
+            "team": team, "member_id": id, "name": job.name, "task": texts::shown(task), "role": recipe.role,
+        });
+        line.app("team.joined", 1, joined);
+        // They are only told.
+        let _ = line.pass(TeammateJoined::new(Arc::clone(team), Arc::clone(&who))).await;
+        let begun = self.start(job, &child, text, recipe.timeout);
+        if let Err(error) = &begun {
+            let left = json!({"team": team, "name": job.name, "status": MemberStatus::Failed, "text": error.message()});
+            line.app("team.left", 1, left);
+            let _ = line.pass(TeammateLeft::new(Arc::clone(team), who, error.message().into())).await;
+        }
+        begun
+    }
+
+    /// Prompts a member, and looks after it until it ends.
+    fn start(
+        self: &Arc<Self>,
+        job: &Job,
+        child: &Arc<Child>,
+        text: String,
+        limit: Option<Duration>,
+    ) -> Result<(), ToolError> {
+        let run = child.stream(UserMessage::text(text).from_origin(Origin::Task { from: self.lead.clone() }))?;
+        if let Some(member) = self.state().members.get_mut(&job.name) {
+            member.child = Some(Arc::clone(child));
+            if member.stopping {
+                run.cancel();
+            }
+        }
+        let (roster, job, child) = (Arc::clone(self), job.clone(), Arc::clone(child));
+        tokio::spawn(async move { roster.look_after(job, child, run, limit).await });
+        Ok(())
+    }
+}
+
+impl Member {
+    pub(super) fn is_at_work(&self) -> bool {
+        self.status == MemberStatus::Active
+    }
+}

@@ -1,0 +1,256 @@
+//! The roster of one run: who is in the team, who has unread messages, who waits. One lock, never held while waiting.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    panic::AssertUnwindSafe,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+};
+
+use adjutant_agent::{Caps, Child, Limit, Queued, RunLine, Spend};
+use adjutant_llm::{Reply, ThreadId};
+use tokio::sync::watch;
+
+use super::{Address, LEAD, MemberReport, MemberStatus, MessageKind, Plan, TeamReport, texts};
+
+/// The roster of one run of a lead.
+pub(super) struct Roster {
+    me: Weak<Roster>,
+    pub(super) plan: Arc<Plan>,
+    /// The room of its messages, unique for ever.
+    pub(super) room: Arc<str>,
+    /// The conversation of the lead.
+    pub(super) lead: ThreadId,
+    state: Mutex<State>,
+    /// Changes whenever something does that someone may wait for.
+    changed: watch::Sender<u64>,
+}
+
+/// What is known of a team.
+#[derive(Default)]
+pub(super) struct State {
+    pub(super) members: BTreeMap<Arc<str>, Member>,
+    /// How many members joined.
+    pub(super) joined: u64,
+    /// How often someone began to work.
+    pub(super) begun: u64,
+    /// How many messages were sent.
+    pub(super) sent: u64,
+    /// What each agent has not read, oldest first.
+    pub(super) unread: BTreeMap<Arc<str>, VecDeque<Header>>,
+    pub(super) waits: BTreeMap<u64, Waiter>,
+    pub(super) waited: u64,
+    /// What members spent on tasks, by the number of the task.
+    pub(super) spent: BTreeMap<u64, Spend>,
+    pub(super) requests: u64,
+    pub(super) rule: Rule,
+    pub(super) line: Option<RunLine>,
+    /// Nobody joins, works or writes any more.
+    pub(super) closed: bool,
+}
+
+/// A member.
+pub(super) struct Member {
+    pub(super) id: Arc<str>,
+    pub(super) task: Arc<str>,
+    pub(super) status: MemberStatus,
+    pub(super) since_ms: u64,
+    pub(super) result: Arc<str>,
+    /// None until it is opened.
+    pub(super) child: Option<Arc<Child>>,
+    /// The number of what it works on, or worked on last.
+    pub(super) work: u64,
+    /// Whether the lead wishes that it stops.
+    pub(super) stopping: bool,
+    /// Whether it has ended, and the lead is about to hear of it.
+    pub(super) ending: bool,
+    /// What it is made of, to be opened anew if the run was interrupted.
+    pub(super) recipe: super::recipe::Recipe,
+}
+
+/// What is known of a message that nobody has read.
+#[derive(Debug, Clone)]
+pub(super) struct Header {
+    pub(super) number: u64,
+    pub(super) from: Arc<str>,
+    pub(super) kind: MessageKind,
+}
+
+/// Someone who waits.
+#[derive(Debug)]
+pub(super) struct Waiter {
+    pub(super) who: Arc<str>,
+    pub(super) what: Wants,
+    /// Whether it was found that nothing will come.
+    pub(super) in_vain: bool,
+}
+
+/// What someone waits for.
+#[derive(Debug, Clone)]
+pub(super) enum Wants {
+    /// A message, of this sender or of any.
+    Message(Option<Arc<str>>),
+    /// Work that is going on.
+    Work,
+}
+
+/// What the rule of the end remembers.
+#[derive(Default)]
+pub(super) struct Rule {
+    /// The states that the lead was told of.
+    pub(super) told: BTreeSet<String>,
+    /// Whether it was told in the turn before.
+    pub(super) reminded: bool,
+    pub(super) reminder: Option<Queued>,
+    /// What it had answered when it was told, and whether it has called a tool since.
+    pub(super) answer: Option<(Arc<Reply>, bool)>,
+    pub(super) reported: bool,
+}
+
+impl Roster {
+    pub(super) fn new(plan: &Arc<Plan>, lead: ThreadId) -> Arc<Self> {
+        let room = format!("{:032x}", plan.world.id()).into();
+        Arc::new_cyclic(|me| Self {
+            me: Weak::clone(me),
+            plan: Arc::clone(plan),
+            room,
+            lead,
+            state: Mutex::default(),
+            changed: watch::Sender::new(0),
+        })
+    }
+
+    /// A drive of the run begins.
+    pub(super) fn begin(&self) {
+        self.state().closed = false;
+        self.plan.mailbox.open(&self.address(LEAD));
+    }
+
+    /// The run has ended: whoever waits is told, and what is left is reported.
+    pub(super) fn end(&self) {
+        let report = {
+            let mut state = self.state();
+            state.closed = true;
+            state.line = None;
+            if let Some(reminder) = state.rule.reminder.take() {
+                let _ = reminder.withdraw();
+            }
+            self.report_of(&state)
+        };
+        self.bump();
+        self.plan.mailbox.close(&self.room);
+        if let Some(told) = self.plan.reports.as_ref().filter(|_| !report.members.is_empty()) {
+            // The run has ended: nothing of it can fail any more.
+            let _ = std::panic::catch_unwind(AssertUnwindSafe(|| told(&report)));
+        }
+    }
+
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn me(&self) -> Weak<Self> {
+        Weak::clone(&self.me)
+    }
+
+    pub(super) fn now_ms(&self) -> u64 {
+        self.plan.world.now_ms()
+    }
+
+    /// Whoever waits looks again.
+    pub(super) fn bump(&self) {
+        self.changed.send_modify(|version| *version = version.wrapping_add(1));
+    }
+
+    pub(super) fn changes(&self) -> watch::Receiver<u64> {
+        self.changed.subscribe()
+    }
+
+    /// Where someone's messages wait. A name that is used again has a line of its own.
+    pub(super) fn address_of(&self, state: &State, name: &str) -> Address {
+        let id = state.members.get(name).map_or(name, |member| &member.id);
+        self.address(id)
+    }
+
+    pub(super) fn address(&self, id: &str) -> Address {
+        Address::new(Arc::clone(&self.room), id)
+    }
+
+    pub(super) fn line(&self) -> Option<RunLine> {
+        self.state().line.clone()
+    }
+
+    /// What became of everyone.
+    pub(super) fn report(&self) -> TeamReport {
+        self.report_of(&self.state())
+    }
+
+    pub(super) fn report_of(&self, state: &State) -> TeamReport {
+        let member = |(name, member): (&Arc<str>, &Member)| MemberReport {
+            id: Arc::clone(&member.id),
+            name: Arc::clone(name),
+            status: member.status,
+            task: texts::clip(&member.task, texts::MAX_TASK_SHOWN),
+            since_ms: member.since_ms,
+            waiting: state.waits.values().any(|wait| wait.who == *name),
+            result: texts::clip(&member.result, texts::MAX_RESULT_SHOWN),
+            unread: state.unread_ids(name),
+        };
+        let members = state.members.iter().map(member).collect();
+        TeamReport { team: Arc::clone(&self.plan.name), members, unread: state.unread_ids(LEAD) }
+    }
+}
+
+impl State {
+    pub(super) fn is_active(&self, name: &str) -> bool {
+        self.members.get(name).is_some_and(|member| member.is_at_work() && !member.ending)
+    }
+
+    /// Who works.
+    pub(super) fn active(&self) -> impl Iterator<Item = (&Arc<str>, &Member)> {
+        self.members.iter().filter(|(_, member)| member.is_at_work() && !member.ending)
+    }
+
+    pub(super) fn unread_of(&self, name: &str) -> impl DoubleEndedIterator<Item = &Header> {
+        self.unread.get(name).into_iter().flatten()
+    }
+
+    fn unread_ids(&self, name: &str) -> Vec<Arc<str>> {
+        self.unread_of(name).map(|header| texts::message_id(header.number)).collect()
+    }
+
+    /// Whether a message is there for someone who waits.
+    pub(super) fn is_served(&self, wait: &Waiter) -> bool {
+        match &wait.what {
+            Wants::Message(from) => {
+                self.unread_of(&wait.who).any(|header| from.as_ref().is_none_or(|from| *from == header.from))
+            }
+            Wants::Work => self.unread_of(&wait.who).any(|header| header.kind == MessageKind::Said),
+        }
+    }
+
+    /// If everyone waits and nothing will come, whoever waits is told.
+    pub(super) fn look_for_standstill(&mut self) {
+        let waits = |who: &str| self.waits.values().any(|wait| &*wait.who == who);
+        let all = waits(LEAD) && self.active().all(|(name, _)| waits(name));
+        let served = self.waits.values().any(|wait| self.is_served(wait));
+        // Who waits for work that nobody does is told so by itself.
+        let for_work = self.waits.values().all(|wait| matches!(wait.what, Wants::Work));
+        // The end of a member is a message to come.
+        let ending = self.members.values().any(|member| member.ending);
+        if all && !served && !for_work && !ending {
+            self.waits.values_mut().for_each(|wait| wait.in_vain = true);
+        }
+    }
+
+    /// The limit of all members together that leaves no further request.
+    pub(super) fn exhausted(&self, caps: &Caps) -> Option<Limit> {
+        let spent = self.spent.values().fold(Spend::default(), |sum, spent| sum.plus(*spent));
+        if caps.requests.is_some_and(|cap| self.requests >= cap) {
+            return Some(Limit::Requests);
+        }
+        if caps.tokens.is_some_and(|cap| spent.tokens >= cap) {
+            return Some(Limit::Tokens);
+        }
+        caps.cost.filter(|cap| spent.cost >= *cap).map(|_| Limit::Money)
+    }
+}
