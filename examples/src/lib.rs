@@ -10,11 +10,17 @@ mod memory;
 #[doc = include_str!("../../docs/models.md")]
 mod models;
 #[cfg(doctest)]
+#[doc = include_str!("../../docs/orchestration.md")]
+mod orchestration;
+#[cfg(doctest)]
 #[doc = include_str!("../../README.md")]
 mod readme;
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/sessions.md")]
 mod sessions;
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/skills.md")]
+mod skills;
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/testing.md")]
 mod testing;

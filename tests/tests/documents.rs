@@ -3,16 +3,18 @@
 use std::path::{Path, PathBuf};
 
 /// Document, and the folder that its links start from.
-const DOCUMENTS: [(&str, &str); 10] = [
+const DOCUMENTS: [(&str, &str); 12] = [
     ("README.md", ""),
     ("ARCHITECTURE.md", ""),
     ("CHANGELOG.md", ""),
     ("docs/agents.md", "docs"),
     ("docs/events.md", "docs"),
     ("docs/memory.md", "docs"),
+    ("docs/orchestration.md", "docs"),
     ("docs/providers.md", "docs"),
     ("docs/models.md", "docs"),
     ("docs/sessions.md", "docs"),
+    ("docs/skills.md", "docs"),
     ("docs/testing.md", "docs"),
 ];
 /// Where the paths between backticks begin that name a file in full.

@@ -1,0 +1,1 @@
+//! The code blocks of `docs/orchestration.md`, compiled by the doc tests.
