@@ -191,7 +191,7 @@ async fn events_of_all_follow_each_other_when_a_conversation_is_handed_over() {
     let mut seen = Vec::new();
     while let Some(event) = run.next().await {
         match event.kind {
-            EventKind::RunStarted { .. } => seen.push(format!("{} starts", event.who.name)),
+            EventKind::RunStarted => seen.push(format!("{} starts", event.who.name)),
             EventKind::RunFinished { .. } => seen.push(format!("{} ends", event.who.name)),
             EventKind::App { kind, data, .. } => seen.push(format!("{kind} {data}")),
             _ => {}

@@ -41,7 +41,7 @@ pub(super) async fn check(
         survived.again += usize::from(task.attempts > 1);
     }
     let replies = survived.tokens / USED.total();
-    if replies != 2 * drill.tasks as u64 || survived.tokens % USED.total() != 0 {
+    if replies != 2 * drill.tasks as u64 || !survived.tokens.is_multiple_of(USED.total()) {
         return Err(format!("the logs tell of {} tokens, which are not two replies for each task", survived.tokens));
     }
     payments(&drill.files)?;

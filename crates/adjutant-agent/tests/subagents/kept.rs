@@ -17,6 +17,9 @@ use tokio::sync::Notify;
 
 use super::desk::{calls, events, helper, last, parent, record, records, results, said, says, tool, work};
 
+/// What outlives a call.
+type Handles = (Arc<dyn Spawn>, RunLine);
+
 /// Opens a child of the run.
 async fn keep(cx: &CallContext, key: &str, agent: Agent) -> Result<Child, ToolError> {
     cx.get::<dyn Spawn>().expect("a call of a run").keep(key, agent).await
@@ -139,7 +142,7 @@ async fn kept_child_is_prompted_again_when_it_has_answered() {
 
 #[tokio::test(start_paused = true)]
 async fn nothing_is_kept_when_the_run_has_ended() {
-    let spawn: Arc<Mutex<Option<(Arc<dyn Spawn>, RunLine)>>> = Arc::default();
+    let spawn: Arc<Mutex<Option<Handles>>> = Arc::default();
     let made = Arc::clone(&spawn);
     let agent = parent(work(move |cx| {
         let both = (cx.get::<dyn Spawn>().expect("a call"), RunLine::of(&cx).expect("a call"));
