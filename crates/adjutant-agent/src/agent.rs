@@ -175,6 +175,13 @@ impl Agent {
         self
     }
 
+    /// Lowers how many requests one run may make; a number above what it may make already changes nothing.
+    #[must_use]
+    pub fn cap_turns(self, turns: u32) -> Self {
+        let most = self.limits.max_turns.map_or(turns, |most| most.min(turns));
+        self.max_turns(most)
+    }
+
     /// Sets how long one call may take, unless its tool says otherwise; 10 minutes without it.
     #[must_use]
     pub fn tool_timeout(self, timeout: Duration) -> Self {

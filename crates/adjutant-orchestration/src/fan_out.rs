@@ -9,7 +9,7 @@ use adjutant_agent::{Agent, AgentFactory, EventKind, Member, MemberRun, RunResul
 use adjutant_tool::{Cancel, ToolError, ToolErrorKind};
 use futures_util::{StreamExt, stream::FuturesUnordered};
 
-pub(crate) use ended::{End, Ended, cut};
+pub(crate) use ended::{End, Ended, MAX_TASK_BYTES, cut};
 use seats::Seats;
 pub use tool::fan_out_tool;
 
@@ -197,7 +197,8 @@ impl FanOut {
         if stop.is_cancelled() {
             return Err(not_begun());
         }
-        let member = factory.create(&(at + 1).to_string(), self.template.clone()).await?;
+        let agent = self.template.clone().identify(|who| who.task = Some(cut(task, MAX_TASK_BYTES).into()));
+        let member = factory.create(&(at + 1).to_string(), agent).await?;
         let Some(begun) = seats.begin(&member, task, stop).await else { return Err(not_begun()) };
         let (run, _seat) = begun?;
         let mut wanted = Wanted(Some(&member));

@@ -48,6 +48,8 @@ pub struct Profile {
 #[derive(Clone, Default)]
 pub struct Registry {
     inner: Arc<Inner>,
+    /// What the names of its instances hold, so that no other program gives the same ones.
+    worker: Arc<str>,
 }
 
 #[derive(Default)]
@@ -132,6 +134,15 @@ impl Registry {
         Self::default()
     }
 
+    /// Sets a word that the names of its instances hold. Needed where several programs delegate tasks of one board.
+    ///
+    /// A board takes two workers of one name for the same, and every program counts its instances from 1. Marks are
+    /// left out of the word, and only its first 12 characters are used. Clones made before are not changed.
+    #[must_use]
+    pub fn worker(self, name: &str) -> Self {
+        Self { worker: name::word(name).into(), ..self }
+    }
+
     /// Puts an entry in, in place of one of the same name; instances of that one are not touched.
     ///
     /// The factory gives a new agent each time; it needs no delegation of its own: what it may delegate is in the profile.
@@ -181,8 +192,10 @@ impl Registry {
     }
 
     /// A name that no instance had yet: `<name>-<word of the task>-<number>`.
+    ///
+    /// The word of the [`worker`](Registry::worker) stands before the number, if there is one.
     pub fn instance_name(&self, name: &str, task: &str) -> String {
-        name::instance(name, task, self.next_id(name))
+        name::instance(name, task, &self.worker, self.next_id(name))
     }
 
     /// The next number of a name, from 1; it never comes twice.

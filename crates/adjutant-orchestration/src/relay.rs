@@ -73,7 +73,11 @@ impl Relay {
             return Err(Error::new(ErrorKind::Invalid, "a relay needs an agent that begins"));
         };
         for target in &mut targets {
-            target.agent = target.agent.clone().name(Arc::clone(&target.name)).in_session_of(&first);
+            let name = &target.name;
+            let named = target.agent.clone().identify(|who| {
+                (who.name, who.path, who.config_name) = (Arc::clone(name), Arc::clone(name), Arc::clone(name));
+            });
+            target.agent = named.in_session_of(&first);
         }
         Ok(Self { targets: targets.into(), max_handoffs: MAX_HANDOFFS, active: Arc::default() })
     }

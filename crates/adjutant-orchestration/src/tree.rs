@@ -166,7 +166,12 @@ impl TreeNode {
     fn see(&mut self, kind: &EventKind) -> bool {
         match kind {
             EventKind::RunStarted | EventKind::RunResumed => self.state = NodeState::Working,
-            EventKind::EntryAdded { content } if self.task.is_empty() || self.turns == 0 => self.hear(content),
+            // What it is told first may say more than the task.
+            EventKind::EntryAdded { content }
+                if self.who.task.is_none() && (self.task.is_empty() || self.turns == 0) =>
+            {
+                self.hear(content);
+            }
             EventKind::ReplyFinished { reply, .. } => {
                 self.turns += 1;
                 self.usage += reply.usage;

@@ -158,6 +158,15 @@ async fn events_of_all_agents_are_in_one_stream_when_tasks_are_fanned_out() {
     assert_eq!((opened, ended, last(&events).text()), (2, 2, "Done.".to_owned()));
     let threads: std::collections::BTreeSet<_> = events.iter().map(|it| it.who.thread.to_string()).collect();
     assert_eq!(threads.len(), 3, "{threads:?}");
+    let mut tasks: Vec<_> = events
+        .iter()
+        .filter_map(|it| match &it.kind {
+            EventKind::ChildOpened { child, .. } => child.task.as_deref(),
+            _ => None,
+        })
+        .collect();
+    tasks.sort_unstable();
+    assert_eq!(tasks, ["a", "b"]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

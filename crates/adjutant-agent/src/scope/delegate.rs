@@ -23,7 +23,9 @@ struct Order {
 
 /// A tool of this name that gives a task to an agent, each time to a new conversation of it, and gives its answer back.
 ///
-/// The model may say how many requests the agent may make at most. A call that was cut off by a crash goes on where the
+/// The model may say how many requests the agent may make at most, within the agent's own limit.
+///
+/// A call that was cut off by a crash goes on where the
 /// agent was, and what the agent waits for is what the call waits for.
 pub fn agent_tool(name: &str, description: impl Into<Arc<str>>, agent: Agent) -> impl ErasedTool + 'static {
     let schema = json!({
@@ -49,7 +51,7 @@ pub fn agent_tool(name: &str, description: impl Into<Arc<str>>, agent: Agent) ->
             if order.task.trim().is_empty() {
                 return Err(ToolError::new(ToolErrorKind::InvalidArguments, "`task` is blank: say what to do"));
             }
-            let agent = order.max_turns.map_or(agent.clone(), |turns| agent.max_turns(turns));
+            let agent = order.max_turns.map_or(agent.clone(), |turns| agent.cap_turns(turns));
             let result = AgentFactory::of(&cx)?.create(KEY, agent).await?.run(order.task).await?;
             answer(&result)
         }

@@ -61,6 +61,18 @@ async fn subagent_keeps_to_its_turns_when_the_call_limits_them() {
 }
 
 #[tokio::test]
+async fn subagent_keeps_to_its_own_turns_when_the_call_allows_more() {
+    let step = tool("step", Replay::Pure, |_| async { Ok(CallResult::ok("stepped")) });
+    let model = Arc::new(ScriptedModel::new((0..9).map(|_| calls(&["step"]))));
+    let orders = [("research", json!({"task": "Find it.", "max_turns": 8}))];
+    let research = Agent::new(Arc::clone(&model)).tool(step).max_turns(2);
+    let (_, agent) = boss(&orders, research, Agent::inheriting("writer"));
+    let result = agent.run("Go.").await.expect("the run finishes");
+    assert_eq!(results(&result), ["the agent reached its limit of max turns"]);
+    assert_eq!(model.requests().len(), 2);
+}
+
+#[tokio::test]
 async fn subagent_can_be_reused_when_it_is_called_again() {
     let model = Arc::new(ScriptedModel::new([says("One."), says("Two.")]));
     let orders = ["First.", "Second."].map(|task| ("research", json!({ "task": task })));

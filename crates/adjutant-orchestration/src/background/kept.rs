@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     Error, ErrorKind,
-    fan_out::{End, Ended},
+    fan_out::{End, Ended, MAX_TASK_BYTES, cut},
 };
 
 /// What `background.launched` says of a kept task, so that it can be found again.
@@ -105,8 +105,9 @@ pub(super) async fn resume(background: &Background, session: &Agent) -> Result<V
             follow::settle(desk, &task, Ended { end: End::Failed, text, usage: Usage::default() });
             continue;
         };
-        let agent = launched.max_turns.map_or(known.agent.clone(), |turns| known.agent.clone().max_turns(turns));
+        let agent = launched.max_turns.map_or(known.agent.clone(), |turns| known.agent.clone().cap_turns(turns));
         let ear = if told.contains(&launched.thread) { Ear::Nobody } else { Ear::Session(session.clone()) };
+        let agent = agent.identify(|who| who.task = Some(cut(&launched.kept, MAX_TASK_BYTES).into()));
         let agent = agent.journal(Arc::clone(&journal)).session(own);
         begin(desk, &task, stands, agent, &launched.kept, ear).inspect_err(|_| desk.unlist(&task))?;
     }

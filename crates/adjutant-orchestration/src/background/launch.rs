@@ -15,7 +15,7 @@ use super::{
     kept::{self, Launched},
     task::{NewTask, Task},
 };
-use crate::fan_out::cut;
+use crate::fan_out::{self, cut};
 
 /// The key of the child in its call.
 const KEY: &str = "task";
@@ -76,7 +76,7 @@ pub(super) async fn launch(desk: &Arc<Desk>, cx: &CallContext, order: Order) -> 
     let (session, line) = (session(cx)?, RunLine::of(cx)?);
     let outside = || ToolError::failed("tasks are launched only within a call of a run");
     let spawn = cx.get::<dyn Spawn>().ok_or_else(outside)?;
-    let agent = order.max_turns.map_or(order.agent.clone(), |turns| order.agent.clone().max_turns(turns));
+    let agent = order.max_turns.map_or(order.agent.clone(), |turns| order.agent.clone().cap_turns(turns));
     let (by, number) = (cx.who().thread.clone(), number(&spawn.parent().history, line.call()));
     let new = |thread| NewTask {
         session: session.clone(),
@@ -87,6 +87,7 @@ pub(super) async fn launch(desk: &Arc<Desk>, cx: &CallContext, order: Order) -> 
         task: cut(&order.task, MAX_TASK_BYTES).into(),
         kept: order.keep,
     };
+    let agent = agent.identify(|who| who.task = Some(cut(&order.task, fan_out::MAX_TASK_BYTES).into()));
     if order.keep {
         let no_journal = || ToolError::failed("nothing can be kept here: there is no journal for it");
         let journal = desk.journal().ok_or_else(no_journal)?;

@@ -14,7 +14,11 @@ use crate::{
 const LEASE: Duration = Duration::from_secs(120);
 
 impl Delegation {
-    /// Sets the board whose tasks are delegated by their ids.
+    /// Sets the board whose tasks are delegated by their ids; they are claimed in the names of the instances.
+    ///
+    /// If several programs delegate tasks of the board, the registry of each needs a word of its own, set with
+    /// [`worker`](crate::Registry::worker): the board takes instances of one name for the same, and a task could be
+    /// done twice.
     #[must_use]
     pub fn board(self, board: Board) -> Self {
         self.driven_by(Arc::new(board))
@@ -57,6 +61,8 @@ impl TaskDriver for Board {
                 self.finish(&id, agent, Finish::failed(format!("reported as done, but {error}"))).await?;
                 Err(error)
             }
+            // The agent has said so by itself, in other words.
+            Err(error) if error.kind() == ErrorKind::Conflict && is_completed_by(self, &id, agent).await => Ok(()),
             ended => ended.map(drop),
         }
     }
@@ -67,14 +73,18 @@ impl TaskDriver for Board {
             loop {
                 tokio::time::sleep(LEASE / 3).await;
                 match self.heartbeat(&id, agent, LEASE).await {
-                    Err(error) if matches!(error.kind(), ErrorKind::Conflict | ErrorKind::Missing) => break,
+                    Err(error) if matches!(error.kind(), ErrorKind::Conflict | ErrorKind::Missing) => {}
                     // The shelf may be there again before the lease runs out.
-                    _ => {}
+                    _ => continue,
                 }
-            }
-            match self.get(&id).await {
-                Ok(task) if task.status != TaskStatus::Cancelled => Lost::Taken,
-                _ => Lost::Cancelled,
+                match self.get(&id).await {
+                    Ok(task) if task.status == TaskStatus::Cancelled => return Lost::Cancelled,
+                    // The agent may have ended it by itself, with tools of the board.
+                    Ok(task) if task.status.is_terminal() => {}
+                    Ok(_) => return Lost::Taken,
+                    Err(error) if error.kind() == ErrorKind::Missing => return Lost::Cancelled,
+                    Err(_) => {}
+                }
             }
         };
         tokio::select! {
@@ -95,6 +105,11 @@ async fn known(board: &Board, id: &TaskId, agent: &str, by: &str, error: Error) 
         }
         _ => Err(error),
     }
+}
+
+async fn is_completed_by(board: &Board, id: &TaskId, agent: &str) -> bool {
+    let task = board.get(id).await;
+    task.is_ok_and(|task| task.status == TaskStatus::Completed && task.assignee.as_deref() == Some(agent))
 }
 
 async fn is_ended_by(board: &Board, id: &TaskId, agent: &str) -> bool {

@@ -73,7 +73,7 @@ pub(super) fn let_ask(agent: Agent, line: &Arc<Line>, slot: &Slot) -> Agent {
 pub(super) async fn perform(cx: &CallContext, shared: &Arc<Shared>, errands: Vec<Errand>) -> Result<Value, ToolError> {
     let mut lines = Vec::with_capacity(errands.len());
     for mut errand in errands {
-        let line = shared.pending.open(cx.who());
+        let line = shared.pending.open(cx);
         lines.push(Arc::clone(&line));
         errand.line = Some(Arc::clone(&line));
         let shared = Arc::clone(shared);
@@ -99,7 +99,7 @@ async fn settle(cx: &CallContext, shared: &Shared, lines: &[Arc<Line>]) -> Resul
     };
     for (line, standing) in lines.iter().zip(&standings) {
         if matches!(standing, Standing::Over(_)) {
-            shared.pending.close(cx.who(), line);
+            shared.pending.close(cx, line);
         }
     }
     Ok(standings)
@@ -112,7 +112,7 @@ fn answers(shared: &Arc<Shared>, place: &Place) -> impl ErasedTool + 'static {
         async move {
             let invalid = |error| ToolError::new(ToolErrorKind::InvalidArguments, format!("no answers: {error}"));
             let Answers { answers } = serde_json::from_value(args).map_err(invalid)?;
-            let lines = shared.pending.check(cx.who(), &answers)?;
+            let lines = shared.pending.check(&cx, &answers)?;
             for Reply { delegation_id, question_id, answer } in answers {
                 if let Some(line) = lines.iter().find(|line| line.id == delegation_id) {
                     line.answer(&question_id, cut(&answer, MAX_CONTEXT_CHARS).into_owned());

@@ -6,7 +6,9 @@ use std::{
     time::Duration,
 };
 
-use adjutant_tool::{Identity, ToolError, ToolErrorKind};
+use adjutant_agent::LogId;
+use adjutant_llm::ThreadId;
+use adjutant_tool::{CallContext, ToolError, ToolErrorKind};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{oneshot, watch};
 
@@ -28,7 +30,7 @@ pub(super) struct Pending {
 }
 
 /// Who has delegated: an agent in a session.
-type Owner = (Arc<str>, Arc<str>);
+type Owner = (LogId, ThreadId);
 
 #[derive(Default)]
 struct Open {
@@ -86,12 +88,12 @@ pub(super) enum Standing {
 
 impl Pending {
     /// A line for a new delegated task.
-    pub(super) fn open(&self, who: &Identity) -> Arc<Line> {
+    pub(super) fn open(&self, cx: &CallContext) -> Arc<Line> {
         let mut of = self.of.lock().unwrap_or_else(PoisonError::into_inner);
         if of.len() >= MAX_OWNERS {
             of.retain(|_, open| open.lines.iter().any(|line| line.state().report.is_none()));
         }
-        let open = of.entry(owner(who)).or_default();
+        let open = of.entry(owner(cx)).or_default();
         if open.lines.len() >= MAX_PENDING
             && let Some(at) = open.lines.iter().position(|line| line.state().report.is_some())
         {
@@ -105,10 +107,10 @@ impl Pending {
     }
 
     /// The lines that these answers are for, each once, in order; nothing is sent if one of them cannot be.
-    pub(super) fn check(&self, who: &Identity, replies: &[Reply]) -> Result<Vec<Arc<Line>>, ToolError> {
+    pub(super) fn check(&self, cx: &CallContext, replies: &[Reply]) -> Result<Vec<Arc<Line>>, ToolError> {
         let lines = {
             let of = self.of.lock().unwrap_or_else(PoisonError::into_inner);
-            of.get(&owner(who)).map(|open| open.lines.clone()).unwrap_or_default()
+            of.get(&owner(cx)).map(|open| open.lines.clone()).unwrap_or_default()
         };
         let mut found: Vec<Arc<Line>> = Vec::new();
         for (at, reply) in replies.iter().enumerate() {
@@ -128,10 +130,9 @@ impl Pending {
     }
 
     /// A delegated task is over and was told.
-    pub(super) fn close(&self, who: &Identity, line: &Arc<Line>) {
+    pub(super) fn close(&self, cx: &CallContext, line: &Arc<Line>) {
         let mut of = self.of.lock().unwrap_or_else(PoisonError::into_inner);
-        let owner = owner(who);
-        if let Some(open) = of.get_mut(&owner) {
+        if let Some(open) = of.get_mut(&owner(cx)) {
             open.lines.retain(|known| !Arc::ptr_eq(known, line));
         }
     }
@@ -235,8 +236,10 @@ impl Line {
     }
 }
 
-fn owner(who: &Identity) -> Owner {
-    (Arc::clone(&who.agent_id), who.thread.as_str().into())
+fn owner(cx: &CallContext) -> Owner {
+    // The same agent may work in several sessions at a time; outside of a run, agents differ by their ids.
+    let log = cx.get::<LogId>().map(|log| LogId::clone(&log));
+    (log.unwrap_or_else(|| LogId(Arc::clone(&cx.who().agent_id))), cx.who().thread.clone())
 }
 
 fn unknown(what: &str) -> ToolError {

@@ -6,6 +6,8 @@ use adjutant_agent::{Outcome, RunResult};
 use adjutant_llm::Usage;
 use adjutant_tool::{ToolError, ToolErrorKind};
 
+/// How many bytes of a task are kept in what identifies an agent.
+pub(crate) const MAX_TASK_BYTES: usize = 200;
 /// How many bytes of an error are told.
 const MAX_ERROR_BYTES: usize = 2_000;
 

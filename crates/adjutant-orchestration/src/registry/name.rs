@@ -15,8 +15,14 @@ const STOP_WORDS: [&str; 32] = [
 ];
 
 /// The name of an instance.
-pub(super) fn instance(config: &str, task: &str, number: u64) -> String {
-    format!("{config}-{}-{number}", slug(task))
+pub(super) fn instance(config: &str, task: &str, worker: &str, number: u64) -> String {
+    let slug = slug(task);
+    if worker.is_empty() { format!("{config}-{slug}-{number}") } else { format!("{config}-{slug}-{worker}-{number}") }
+}
+
+/// A text as one word of a name.
+pub(super) fn word(text: &str) -> String {
+    plain(text).chars().take(MAX_SLUG_CHARS).collect()
 }
 
 /// The number at the end of an instance's name.

@@ -194,7 +194,11 @@ impl Roster {
             let id = state.members.get(&job.name).map(|member| Arc::clone(&member.id)).ok_or_else(closed)?;
             (id, texts::briefing(&self.plan.name, &job.name, recipe.role.as_deref(), &state, task))
         };
-        let mut agent = recipe.agent.clone().name(Arc::clone(&job.name));
+        let mut agent = recipe.agent.clone().identify(|who| {
+            (who.name, who.path) = (Arc::clone(&job.name), Arc::clone(&job.name));
+            who.config_name = Arc::clone(recipe.role.as_ref().unwrap_or(&job.name));
+            who.task = Some(texts::clip(task, texts::MAX_TASK_SHOWN));
+        });
         agent =
             agent.toolbox(talk_tools::of_member(self, &job.name, &id)).effect(effects::Mate::new(self, &job.name, &id));
         if let Some(board) = &self.plan.board {

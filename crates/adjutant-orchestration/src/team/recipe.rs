@@ -68,7 +68,7 @@ impl Recipe {
             }
         };
         let agent = match new.max_turns {
-            Some(turns) => agent.max_turns(turns.clamp(1, most.max(1))),
+            Some(turns) => agent.cap_turns(turns.clamp(1, most.max(1))),
             None => agent,
         };
         let timeout = match (new.timeout, plan.member_timeout) {

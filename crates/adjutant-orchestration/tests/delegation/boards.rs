@@ -6,11 +6,11 @@ use adjutant_agent::{Agent, shelf::MemoryShelf};
 use adjutant_llm::{FixedWorld, Gate, Script, ScriptedModel};
 use adjutant_orchestration::{
     Delegation, Profile, Reflections, Registry,
-    board::{Board, NewTask, Task, TaskId, TaskStatus},
+    board::{Board, BoardTools, NewTask, Task, TaskId, TaskStatus},
 };
 use serde_json::{Value, json};
 
-use super::desk::{Asked, boss_with, calls, delegates, register, reports, results, says, told};
+use super::desk::{Asked, boss_with, calls, delegates, register, register_as, reports, results, says, told};
 
 const LEASE: Duration = Duration::from_secs(60);
 
@@ -95,6 +95,20 @@ async fn agent_is_not_started_when_another_worker_has_its_task() {
     let (report, task) = delegated(&board, &registry, &id).await;
     assert!(report["error"].as_str().unwrap_or_default().starts_with("the task cannot be claimed: "), "{report}");
     assert_eq!((asked.instances(), task.assignee.as_deref()), (0, Some("other")));
+}
+
+#[tokio::test]
+async fn task_is_claimed_once_when_two_programs_delegate_it() {
+    let board = board();
+    let id = create(&board, NewTask::new("Fix it")).await;
+    let [one, two] = ["One!", "two"].map(|worker| Registry::new().worker(worker));
+    coder(&one, || reports("So."));
+    board.claim(&id, &one.instance_name("coder", "Fix it."), LEASE).await.expect("it is free");
+    let asked = coder(&two, || reports("So."));
+    let (report, task) = delegated(&board, &two, &id).await;
+    assert!(report["error"].as_str().unwrap_or_default().starts_with("the task cannot be claimed: "), "{report}");
+    assert_eq!((asked.instances(), task.assignee.as_deref()), (0, Some("coder-fix-one-1")));
+    assert_eq!(report["agent"], "coder-fix-two-1");
 }
 
 #[tokio::test]
@@ -184,4 +198,47 @@ async fn task_stays_the_agents_when_it_waits_for_a_person() {
     assert_eq!(results(&result)[0][0]["result"], "Deployed.");
     let task = board.get(&id).await.expect("it is there");
     assert_eq!((task.status, task.attempts), (TaskStatus::Completed, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn agent_goes_on_when_it_has_ended_its_task_by_itself() {
+    let (board, registry, gate) = (board(), Registry::new(), Gate::new());
+    let id = create(&board, NewTask::new("Fix it")).await;
+    let (tools, wait) = (board.tools(BoardTools::new()), gate.clone());
+    let args = json!({ "task_id": id, "status": "completed", "result": "Mine." });
+    let script = move |_| vec![calls("complete_task", args.clone()), says("Tidied up.").wait_at(0, &wait)];
+    register_as(&registry, Profile::new("coder", ""), script, move |agent| agent.toolbox(tools.clone()));
+    tokio::spawn(async move {
+        gate.reached().await;
+        tokio::time::sleep(Duration::from_secs(1_000)).await;
+        gate.open();
+    });
+    let (report, task) = delegated(&board, &registry, &id).await;
+    assert_eq!(report, json!({ "agent": "coder-fix-1", "result": "Tidied up." }));
+    assert_eq!((task.status, task.result.as_deref()), (TaskStatus::Completed, Some("Mine.")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn task_stays_the_agents_when_it_works_for_longer_than_a_lease() {
+    let (world, registry, gate) = (Arc::new(FixedWorld::at_ms(0)), Registry::new(), Gate::new());
+    let board = Board::new(Arc::new(MemoryShelf::new()), world.clone());
+    let id = create(&board, NewTask::new("Fix it")).await;
+    let wait = gate.clone();
+    coder(&registry, move || says("At last.").wait_at(0, &wait));
+    let (looks, of) = (board.clone(), id.clone());
+    let seen = tokio::spawn(async move {
+        gate.reached().await;
+        let first = looks.get(&of).await.expect("it is there").lease.expect("it is claimed").until_ms;
+        let mut stolen = 0;
+        for _ in 0..20 {
+            world.advance_ms(30_000);
+            tokio::time::sleep(Duration::from_secs(30)).await;
+            stolen += usize::from(looks.claim_next("other", LEASE).await.expect("memory does not fail").is_some());
+        }
+        gate.open();
+        (first, stolen)
+    });
+    let (report, task) = delegated(&board, &registry, &id).await;
+    assert_eq!((report["result"].as_str(), task.status, task.attempts), (Some("At last."), TaskStatus::Completed, 1));
+    assert_eq!(seen.await.expect("it does not panic"), (120_000, 0), "a lease is shorter than the work");
 }

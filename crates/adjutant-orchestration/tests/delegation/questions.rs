@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use adjutant_agent::{Agent, EventKind, shelf::MemoryShelf};
+use adjutant_agent::{Agent, EventKind, LogId, shelf::MemoryShelf};
 use adjutant_llm::{CallResult, FixedWorld, Script};
 use adjutant_orchestration::{
     Delegation, Profile, Registry,
@@ -185,4 +185,16 @@ async fn nobody_may_ask_when_the_delegation_is_not_interactive() {
     assert_eq!(tools(&model.requests()[0]), ["list_agents", "delegate"]);
     assert!(!model.requests()[0].tools[1].schema.to_string().contains("interactive"));
     assert_eq!(tools(&asked.requests()[0]), ["task_complete"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn questions_are_those_of_their_session_when_one_agent_delegates_in_two() {
+    let registry = Registry::new();
+    curious(&registry, Profile::new("painter", ""), 1);
+    let script =
+        [delegates([interactive("painter")]), says("Never mind."), answers(&[("d-1", "q-1", "Blue.")]), says("Done.")];
+    let agent = boss(&registry, script);
+    let [one, two] = ["one", "two"].map(|log| agent.session(LogId(log.into())));
+    assert_eq!(came_to(&one).await, [json!([question("d-1", "painter-fix-1", 1)])]);
+    assert_eq!(came_to(&two).await, ["nothing was answered: there is no delegation \"d-1\""]);
 }

@@ -293,6 +293,14 @@ async fn member_has_the_limits_of_the_team_when_it_is_made_from_a_prompt() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn member_keeps_to_the_turns_of_its_template_when_the_lead_allows_more() {
+    let busy = agent([read(), read(), says("Never.")]).max_turns(2);
+    let asked = call("spawn_teammate", json!({"name": "a", "task": "Work.", "max_turns": 40}));
+    let result = led(&team().template("a", busy), [asked, wait(), says("Done.")]).await;
+    assert!(results(&result)[1].contains("it reached its limit of max turns"), "{:?}", results(&result));
+}
+
+#[tokio::test(start_paused = true)]
 async fn member_does_not_join_when_the_run_allows_no_more_agents() {
     let crew = team().template("a", hanging()).template("b", agent([says("Yes.")]));
     let stop = call("stop_teammate", json!({"name": "a"}));

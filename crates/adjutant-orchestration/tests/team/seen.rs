@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use adjutant_agent::{
-    HookContext, Verdict,
+    EventKind, HookContext, Verdict,
     points::{TeamMessage, TeammateCompleted, TeammateFailed, TeammateJoined, TeammateLeft},
 };
 use adjutant_llm::{Error, ErrorKind, FixedWorld, Script};
@@ -67,6 +67,22 @@ async fn events_tell_of_members_and_messages() {
     let of_members = events.iter().filter(|event| event.who.depth == 1).count();
     assert!(of_members > 0, "the whole tree is in one stream");
     assert!(last(&events).is_finished());
+}
+
+#[tokio::test(start_paused = true)]
+async fn member_has_names_task_and_prefix_when_it_is_opened() {
+    let scout = agent([says("Yes.")]).identify(|who| who.prefix = "S".into());
+    let asked = call("spawn_teammate", json!({"name": "ada", "template": "scout", "task": "Look."}));
+    let crew = team().template("scout", scout);
+    let lead = lead(&crew, [asked, wait_team(), call("read_messages", json!({})), says("Done.")]);
+    let events = events(&lead).await;
+    let opened = events.iter().find_map(|event| match &event.kind {
+        EventKind::ChildOpened { child, .. } => Some(child),
+        _ => None,
+    });
+    let child = opened.expect("a member is opened");
+    let names = (&*child.name, &*child.config_name, &*child.path, &*child.prefix, child.task.as_deref());
+    assert_eq!(names, ("ada", "scout", "boss/ada", "S", Some("Look.")));
 }
 
 #[tokio::test(start_paused = true)]
