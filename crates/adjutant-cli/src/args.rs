@@ -1,5 +1,6 @@
 //! What the command line may say.
 
+mod agents;
 mod board;
 mod memory;
 mod run;
@@ -11,6 +12,7 @@ use std::{str::FromStr, time::Duration};
 use clap::{Parser, Subcommand};
 
 pub(crate) use self::{
+    agents::{Agents, CheckAgents, ListAgents, Staffed},
     board::{Board, ListTasks, ShowTask, TheseTasks, Which},
     memory::{Forget, ListFacts, Memory, Search, Whose},
     run::{At, How, Resume, Run},
@@ -42,6 +44,9 @@ pub(crate) enum Command {
     /// Looks after skills: list them, show one, check them against the specification.
     #[command(subcommand)]
     Skills(Skills),
+    /// Looks after agents: list them, check their files.
+    #[command(subcommand)]
+    Agents(Agents),
     /// Looks after a board of tasks: what is to be done, what blocks it, what failed.
     #[command(subcommand)]
     Board(Board),

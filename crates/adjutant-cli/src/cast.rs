@@ -10,7 +10,7 @@ use std::{
 use adjutant::{
     Model,
     llm::{Error, ErrorKind, Fallback, ModelId, Recorder, Retry, RetryPolicy},
-    providers::{self, Chosen, Credential},
+    providers::{self, Chooser, Chosen, Credential},
 };
 
 use crate::{args::How, chooser, cure, exit::Exit, played::Played, problem::Problem};
@@ -26,6 +26,18 @@ pub(crate) struct Cast {
     last: ModelId,
     credentials: Vec<Credential>,
     played: Option<Arc<Played>>,
+    others: Others,
+}
+
+/// Where the models of other agents come from.
+#[derive(Debug)]
+enum Others {
+    /// They are chosen, and tried again so often.
+    Chosen(Box<Chooser>, u32),
+    /// There is one model for all: a cassette, or one that is asked nothing.
+    Same,
+    /// They could not be written down.
+    Unrecorded,
 }
 
 /// The cassettes of a run.
@@ -39,13 +51,16 @@ pub(crate) struct Tape<'a> {
 
 impl Cast {
     /// Chooses the models, or opens the cassette; every name must be known, and every key there.
-    pub(crate) async fn new(how: &How, tape: Tape<'_>) -> Result<Self, Problem> {
+    ///
+    /// Without a name on the command line, `usual` is the model.
+    pub(crate) async fn new(how: &How, usual: Option<&str>, tape: Tape<'_>) -> Result<Self, Problem> {
         let mut cast = match tape.played {
             Some(path) => Self::played(path)?,
-            None => Self::live(how).await?,
+            None => Self::live(how, usual).await?,
         };
         if let Some(path) = tape.record {
             cast.model = Arc::new(Recorder::new(cast.model, create(path)?));
+            cast.others = Others::Unrecorded;
         }
         Ok(cast)
     }
@@ -53,7 +68,7 @@ impl Cast {
     /// A model that is asked nothing.
     pub(crate) fn silent(model: Arc<dyn Model>) -> Self {
         let last = model.info().id.clone();
-        Self { model, notice: None, last, credentials: Vec::new(), played: None }
+        Self { model, notice: None, last, credentials: Vec::new(), played: None, others: Others::Same }
     }
 
     /// Whether a cassette answers.
@@ -80,7 +95,25 @@ impl Cast {
         cure::cure(error, &self.last, &self.credentials)
     }
 
-    async fn live(how: &How) -> Result<Self, Problem> {
+    /// A model for another agent, by its name; none if all have the one of the run.
+    ///
+    /// # Errors
+    /// `Usage` if it is not known or has no key.
+    pub(crate) fn other(&self, name: &str) -> Result<Option<Arc<dyn Model>>, Problem> {
+        match &self.others {
+            Others::Same => Ok(None),
+            Others::Chosen(chooser, retries) => {
+                let model = chooser.model(name).map_err(|error| Problem::of(Exit::Usage, &error))?;
+                Ok(Some(again(model, *retries)))
+            }
+            Others::Unrecorded => {
+                let problem = Problem::new(Exit::Usage, "a cassette holds one model, and this agent has its own");
+                Err(problem.hint("leave `model` out of its file, or --record"))
+            }
+        }
+    }
+
+    async fn live(how: &How, usual: Option<&str>) -> Result<Self, Problem> {
         let chooser = chooser::chooser()?;
         let wrong = |error: Error| Problem::of(Exit::Usage, &error);
         let (first, rest, notice) = match &how.models[..] {
@@ -89,7 +122,7 @@ impl Cast {
                 (chooser.model(first).map_err(wrong)?, rest.map_err(wrong)?, None)
             }
             names => {
-                let chosen = chooser.choose(names.first().map(String::as_str)).await.map_err(wrong)?;
+                let chosen = chooser.choose(names.first().map(String::as_str).or(usual)).await.map_err(wrong)?;
                 let notice = notice(&chosen);
                 (chosen.model, Vec::new(), notice)
             }
@@ -106,13 +139,14 @@ impl Cast {
             let rest = rest.into_iter().map(|model| again(model, how.retries));
             Arc::new(rest.fold(Fallback::new(first).retract(), Fallback::or))
         };
-        Ok(Self { model, notice, last, credentials: chooser.credentials(), played: None })
+        let (credentials, others) = (chooser.credentials(), Others::Chosen(Box::new(chooser), how.retries));
+        Ok(Self { model, notice, last, credentials, played: None, others })
     }
 
     fn played(path: &Path) -> Result<Self, Problem> {
         let played = Arc::new(Played::open(path)?);
         let (model, last) = (Arc::clone(&played) as Arc<dyn Model>, played.info().id.clone());
-        Ok(Self { model, notice: None, last, credentials: Vec::new(), played: Some(played) })
+        Ok(Self { model, notice: None, last, credentials: Vec::new(), played: Some(played), others: Others::Same })
     }
 }
 

@@ -129,10 +129,10 @@ enum Unanswered {
 /// Asks for the answer by itself, unless someone wishes to stop or the time is up.
 async fn ask(job: &Job<'_>, answer: &Answer, meter: &Meter, wrong: &[Violation]) -> Result<Shaped<Value>, Unanswered> {
     let (mut system, mut tools, options) = (job.system.clone(), job.tools.clone(), job.options.clone());
-    if job.is_skilled
+    if job.is_extended
         && let Ok(request) = job.agent.preview(adjutant::llm::UserMessage::text("What is the answer?")).await
     {
-        // What skills add stands in every request of the run.
+        // What skills and agents add stands in every request of the run.
         (system, tools) = (request.system, request.tools);
     }
     let asked = Asked { system, tools, entries: job.agent.transcript(), options };

@@ -8,7 +8,7 @@ use adjutant::{CancelBy, Outcome};
 pub(crate) const TABLE: &str = "\
 Exit codes:
     0  the run finished, or the reader of standard output went away
-    1  the run failed: an error or a refusal of the model, output that cannot be written, a damaged session, a broken skill
+    1  the run failed: an error or a refusal of the model, output that cannot be written, a damaged session, a broken skill or agent
     2  usage or configuration: a bad option or file, no such model, no key, no such directory or session, an empty prompt
     3  a limit ended the run: --max-turns
     4  the run finished, but no answer fits --schema

@@ -26,7 +26,7 @@ const MAX_VALUE: usize = 60;
 
 /// Tells what would be done again if the session went on.
 pub(crate) async fn explain(how: &How, kit: Kit, left: &Left) -> Result<Exit, Problem> {
-    let job = silent(how, kit)?.kept(Some(left.kept.clone()));
+    let job = silent(how, kit)?.kept(Some(left.kept.clone())).crewed(Some(&left.kept.store))?;
     let reruns = job.agent.explain_resume().await.map_err(|error| Problem::of(Exit::Failed, &error))?;
     let mut text = String::new();
     if !left.run.is_open() {

@@ -10,6 +10,7 @@ use crate::{
     problem::Problem,
     screen::{self, Screen},
     show::{self, Line, Said, Show},
+    tree::{self, Tree},
 };
 
 /// How long a text may have been shown before the session holds it.
@@ -35,12 +36,23 @@ pub(crate) async fn follow(
     mut running: Running,
     how: &How,
     saving: Saving,
+    view: &mut View,
     screen: &mut Screen,
 ) -> Result<Followed, Problem> {
-    let mut show = show_of(how);
     let mut saver = Saver { saving, due: None };
-    while let Some(event) = saver.next(&mut running).await {
-        let written = if how.json { write_json(&event, screen) } else { write_lines(&event, &mut show, screen) };
+    loop {
+        let event = match view.due(screen).filter(|_| saver.due.is_none()) {
+            None => saver.next(&mut running).await,
+            Some(due) => match timeout_at(due, saver.next(&mut running)).await {
+                Ok(event) => event,
+                Err(_) => {
+                    screen::is_read(view.draw(screen))?;
+                    continue;
+                }
+            },
+        };
+        let Some(event) = event else { break };
+        let written = if how.json { view.write_json(&event, screen) } else { view.write_lines(&event, screen) };
         if !screen::is_read(written)? {
             if saving == Saving::Soon {
                 // So that the session is in order; how the run ends is of no interest any more.
@@ -49,41 +61,100 @@ pub(crate) async fn follow(
             }
             return Ok(Followed::Unread);
         }
-        saver.shown(&event.kind);
+        if event.who.depth == 0 {
+            saver.shown(&event.kind);
+        }
     }
     Ok(Followed::ToEnd(Box::new(running)))
 }
 
-/// How events are shown.
-pub(crate) fn show_of(how: &How) -> Show {
-    let said = match (how.last, &how.schema) {
-        (true, _) => Said::Last,
-        (false, Some(_)) => Said::Nothing,
-        (false, None) => Said::Live,
-    };
-    let show = Show::new(said);
-    if how.show_thinking { show.with_thinking() } else { show }
+/// What is shown of a run.
+#[derive(Debug)]
+pub(crate) struct View {
+    show: Show,
+    tree: Tree,
 }
 
-/// Shows an event to a person.
-///
-/// # Errors
-/// If standard output cannot be written to.
-pub(crate) fn write_lines(event: &Event, show: &mut Show, screen: &mut Screen) -> io::Result<()> {
-    show.event(&event.kind).iter().try_for_each(|line| screen.show(line))
-}
+impl View {
+    /// How events are shown.
+    pub(crate) fn of(how: &How) -> Self {
+        let said = match (how.last, &how.schema) {
+            (true, _) => Said::Last,
+            (false, Some(_)) => Said::Nothing,
+            (false, None) => Said::Live,
+        };
+        let show = Show::new(said);
+        Self { show: if how.show_thinking { show.with_thinking() } else { show }, tree: Tree::default() }
+    }
 
-/// Writes an event as a line of JSON.
-///
-/// # Errors
-/// If standard output cannot be written to.
-pub(crate) fn write_json(event: &Event, screen: &mut Screen) -> io::Result<()> {
-    let mut line = serde_json::to_string(event)?;
-    line.push('\n');
-    screen.write(&line)?;
-    match &event.kind {
-        EventKind::Warning { warning } => screen.show(&Line::Told(show::of_warning(warning))),
-        _ => Ok(()),
+    /// Shows an event to a person.
+    ///
+    /// # Errors
+    /// If standard output cannot be written to.
+    pub(crate) fn write_lines(&mut self, event: &Event, screen: &mut Screen) -> io::Result<()> {
+        self.tree.see(event);
+        let is_live = screen.is_live();
+        for line in self.lines(event, is_live) {
+            match &line {
+                Line::Busy(what) => {
+                    self.tree.at(what);
+                    if !(is_live && self.tree.is_busy()) {
+                        screen.show(&line)?;
+                    }
+                }
+                _ => screen.show(&line)?,
+            }
+        }
+        match self.due(screen) {
+            Some(due) if due <= Instant::now() => self.draw(screen),
+            _ => Ok(()),
+        }
+    }
+
+    /// When the agents that work are to be drawn next; never over an answer that stands in the middle of a line.
+    fn due(&self, screen: &Screen) -> Option<Instant> {
+        let may_draw = screen.is_live() && !self.show.is_midline();
+        self.tree.due(Instant::now()).filter(|_| may_draw)
+    }
+
+    /// What is shown of an event; where there is a tree, of agents under the first one only what went wrong.
+    fn lines(&mut self, event: &Event, is_live: bool) -> Vec<Line> {
+        let is_first = event.who.depth == 0;
+        let mut lines = if is_first { self.show.event(&event.kind) } else { self.tree.told(event) };
+        if let EventKind::ChildOpened { child, .. } = &event.kind {
+            lines.push(tree::opened(child));
+        }
+        let is_wrong = matches!(event.kind, EventKind::Warning { .. });
+        let is_tree = matches!(event.kind, EventKind::ChildOpened { .. }) || !is_first;
+        lines.retain(|_| !is_live || !is_tree || is_wrong);
+        lines
+    }
+
+    /// Draws the agents that work, if any do.
+    fn draw(&mut self, screen: &mut Screen) -> io::Result<()> {
+        let is_busy = self.tree.is_busy();
+        let lines = self.tree.draw(Instant::now());
+        if is_busy { screen.show(&Line::Agents(lines)) } else { Ok(()) }
+    }
+
+    /// Writes an event as a line of JSON.
+    ///
+    /// # Errors
+    /// If standard output cannot be written to.
+    pub(crate) fn write_json(&mut self, event: &Event, screen: &mut Screen) -> io::Result<()> {
+        self.tree.see(event);
+        let mut line = serde_json::to_string(event)?;
+        line.push('\n');
+        screen.write(&line)?;
+        match &event.kind {
+            EventKind::Warning { warning } => screen.show(&Line::Told(show::of_warning(warning))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Tells the whole tree, if there were agents under the first one.
+    pub(crate) fn tell_tree(&self, screen: &Screen) {
+        self.tree.text().iter().for_each(|text| screen.tell(text));
     }
 }
 

@@ -8,7 +8,8 @@ use adjutant::{
         LogId,
         memory::{Extraction, Memories},
     },
-    llm::{FixedWorld, Options, ToolDecl},
+    llm::{FixedWorld, Options, SystemWorld, ToolDecl},
+    orchestration::board::Board,
     skills::Skills,
     toolkit::Files,
     tools::{Ask, Confirm, Tools},
@@ -19,8 +20,11 @@ use crate::{
     answer::Answer,
     args::{How, MaxTurns},
     cast::Cast,
+    crew::{Crew, Gear},
     exit::Exit,
     problem::Problem,
+    screen::Screen,
+    staff::{self, Staff},
     store::Store,
     taught,
 };
@@ -42,6 +46,8 @@ pub(crate) struct Kit {
     answer: Option<Answer>,
     asked: BTreeSet<String>,
     skills: Skills,
+    staff: Staff,
+    crew: Crew,
 }
 
 /// A run in the making: what it is made of, and what is needed when it has ended.
@@ -58,8 +64,10 @@ pub(crate) struct Job<'a> {
     /// When everything must have ended.
     pub(crate) until: Option<Instant>,
     pub(crate) kept: Option<Kept>,
-    /// Whether skills add to the system prompt and to the tools.
-    pub(crate) is_skilled: bool,
+    /// Whether something adds to the system prompt and to the tools.
+    pub(crate) is_extended: bool,
+    crew: Crew,
+    gear: Gear,
 }
 
 /// Where a run is kept.
@@ -78,7 +86,9 @@ impl Kit {
             .toolbox();
         let answer = how.schema.as_deref().map(Answer::read).transpose()?;
         let skills = taught::find(&how.taught, root)?;
-        Self { tools, answer, asked: BTreeSet::new(), skills }.asking(how.ask.iter().cloned())
+        let staff = staff::find(&how.staffed, &how.taught, root)?;
+        let crew = Crew::new(&how.staffed, &staff, &skills)?;
+        Self { tools, answer, asked: BTreeSet::new(), skills, staff, crew }.asking(how.ask.iter().cloned())
     }
 
     /// Lets calls of these tools wait for approval too.
@@ -97,9 +107,15 @@ impl Kit {
         Ok(self)
     }
 
-    /// The skills that the agent may have.
-    pub(crate) fn skills(&self) -> &Skills {
-        &self.skills
+    /// Tells what is wrong or noteworthy with skills and agents.
+    pub(crate) fn tell(&self, screen: &Screen) {
+        taught::tell(&self.skills, screen);
+        self.staff.tell(screen);
+    }
+
+    /// The agents of the run.
+    pub(crate) fn crew(&self) -> &Crew {
+        &self.crew
     }
 
     /// The tools whose calls wait for approval.
@@ -110,17 +126,27 @@ impl Kit {
 
 impl<'a> Job<'a> {
     pub(crate) fn new(how: &'a How, kit: Kit, cast: Cast, cancel: Cancel) -> Self {
-        let Kit { tools, answer, asked, skills } = kit;
+        let Kit { tools, answer, asked, skills, crew, .. } = kit;
         let mut options = Options::new();
         options.thinking = how.thinking;
-        let mut system = INSTRUCTIONS.to_owned();
+        let gear = Gear { files: tools.clone(), asked: asked.clone(), options: options.clone() };
+        let lead = crew.lead.as_ref();
+        let (tools, skills) = match lead {
+            Some(lead) => (Some(tools).filter(|_| lead.has_files()), lead.skills.clone()),
+            None => (Some(tools), skills),
+        };
+        let mut system = lead.map_or(INSTRUCTIONS, |lead| &lead.definition.instructions).to_owned();
         if let Some(answer) = &answer {
             options = answer.options(options, &*cast.model);
             system = format!("{system}\n\n{}", answer.instructions());
         }
-        let (system, decls): (Arc<str>, _) = (system.into(), Arc::clone(tools.toolset().decls()));
-        let mut agent = Agent::new(Arc::clone(&cast.model)).name(NAME).instructions(Arc::clone(&system));
-        agent = with_tools(agent, tools, asked).options(options.clone()).limits(limits(how));
+        let system: Arc<str> = system.into();
+        let decls = tools.as_ref().map(|tools| Arc::clone(tools.toolset().decls())).unwrap_or_default();
+        let mut agent = Agent::new(Arc::clone(&cast.model)).name(crew.name()).instructions(Arc::clone(&system));
+        agent = agent.options(options.clone()).limits(limits(how, lead.and_then(|lead| lead.definition.max_turns)));
+        if let Some(tools) = tools {
+            agent = with_tools(agent, tools, asked);
+        }
         agent = skills.install(agent);
         if cast.is_played() {
             // So that two replays give the same events.
@@ -140,8 +166,23 @@ impl<'a> Job<'a> {
             cancel,
             until,
             kept: None,
-            is_skilled: !skills.is_empty(),
+            is_extended: !skills.is_empty() || !crew.is_alone(),
+            crew,
+            gear,
         }
+    }
+
+    /// Lets the agent give tasks to others, and work on a board; the store is where the board is.
+    ///
+    /// # Errors
+    /// `Usage` if the store has no board, or if the model of an agent cannot be used.
+    pub(crate) fn crewed(self, store: Option<&Store>) -> Result<Self, Problem> {
+        let board = match (self.crew.board(), store) {
+            (Some(name), Some(store)) => Some(Board::new(store.board(name)?, Arc::new(SystemWorld))),
+            _ => None,
+        };
+        let agent = self.crew.install(self.agent, board.as_ref(), &self.gear, &self.cast)?;
+        Ok(Self { agent, ..self })
     }
 
     /// Keeps the run in a session, if there is one.
@@ -189,7 +230,8 @@ impl<'a> Job<'a> {
     }
 }
 
-fn with_tools(agent: Agent, tools: Tools, asked: BTreeSet<String>) -> Agent {
+/// The agent with these tools; calls of those that are named wait for approval.
+pub(crate) fn with_tools(agent: Agent, tools: Tools, asked: BTreeSet<String>) -> Agent {
     if asked.is_empty() {
         return agent.toolbox(tools);
     }
@@ -199,9 +241,11 @@ fn with_tools(agent: Agent, tools: Tools, asked: BTreeSet<String>) -> Agent {
     }))
 }
 
-fn limits(how: &How) -> Limits {
-    match how.max_turns {
-        MaxTurns::AtMost(turns) => Limits::new().max_turns(turns),
-        MaxTurns::Unlimited => Limits::new().unlimited_turns(),
+/// The smaller of what the command line and the file of the agent say.
+fn limits(how: &How, own: Option<u32>) -> Limits {
+    match (how.max_turns, own) {
+        (MaxTurns::AtMost(turns), own) => Limits::new().max_turns(own.map_or(turns, |own| own.min(turns))),
+        (MaxTurns::Unlimited, Some(own)) => Limits::new().max_turns(own),
+        (MaxTurns::Unlimited, None) => Limits::new().unlimited_turns(),
     }
 }

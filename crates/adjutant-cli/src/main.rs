@@ -5,7 +5,7 @@
 //! | exit code | meaning |
 //! |---|---|
 //! | 0 | the run finished, or the reader of standard output went away |
-//! | 1 | the run failed: an error or a refusal of the model, output that cannot be written, a damaged session, a broken skill |
+//! | 1 | the run failed: an error or a refusal of the model, output that cannot be written, a damaged session, a broken skill or agent |
 //! | 2 | usage or configuration: a bad option or file, no such model, no key, no such directory or session, an empty prompt |
 //! | 3 | a limit ended the run: `--max-turns` |
 //! | 4 | the run finished, but no answer fits `--schema` |
@@ -13,12 +13,14 @@
 //! | 124 | the deadline of `--timeout` ended the run |
 //! | 130 | the user ended the run with Ctrl-C |
 
+mod agents;
 mod amount;
 mod answer;
 mod args;
 mod board;
 mod cast;
 mod chooser;
+mod crew;
 mod cure;
 mod ending;
 mod exit;
@@ -43,9 +45,11 @@ mod screen;
 mod sessions;
 mod show;
 mod skills;
+mod staff;
 mod store;
 mod summary;
 mod taught;
+mod tree;
 mod trouble;
 mod waits;
 mod when;
@@ -65,6 +69,7 @@ fn main() -> ExitCode {
         Command::Replay(mut args) => replay::replay(&mut args),
         Command::Memory(command) => memory::memory(command),
         Command::Skills(command) => skills::skills(command),
+        Command::Agents(command) => agents::agents(command),
         Command::Board(command) => board::board(command),
         Command::Models(args) => models::models(&args),
     };

@@ -46,6 +46,13 @@ impl Problem {
         problem
     }
 
+    /// Says in what it went wrong; what was said before caused it.
+    pub(crate) fn within(mut self, what: &str) -> Self {
+        let message = std::mem::replace(&mut self.message, format!("{what} cannot be made"));
+        self.causes.insert(0, message);
+        self
+    }
+
     /// Adds what caused it.
     pub(crate) fn cause(mut self, error: &dyn Error) -> Self {
         self.causes.push(error.to_string());
@@ -65,6 +72,12 @@ impl Problem {
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint.get_or_insert(hint.into());
         self
+    }
+
+    /// The problem in one line, without its causes.
+    pub(crate) fn line(&self) -> String {
+        let hint = self.hint.as_ref().map(|hint| format!("{HINT}{hint}")).unwrap_or_default();
+        plain::line(&format!("{}{hint}", self.message))
     }
 
     /// Tells it on standard error.

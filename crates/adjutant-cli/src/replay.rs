@@ -14,12 +14,12 @@ use futures_util::StreamExt;
 use crate::{
     args::Replay,
     exit::Exit,
-    explain, follow,
+    explain,
+    follow::View,
     job::{self, Kept, Kit},
     named, plain,
     problem::Problem,
     screen::{self, Chatter, Screen},
-    show::Show,
     store::Store,
     summary::Took,
     trouble, waits,
@@ -43,17 +43,18 @@ async fn perform(args: &mut Replay) -> Result<Exit, Problem> {
     let agent = kept.store.keeps(Agent::new(OfflineModel::new()).name(job::NAME)).session(kept.name);
     let chatter = if args.how.quiet { Chatter::None } else { Chatter::Lines };
     let mut screen = Screen::new(chatter);
-    let mut show = follow::show_of(&args.how);
+    let mut view = View::of(&args.how);
     let mut events = agent.events_after(Seq(0));
     while let Some(event) = events.next().await {
         let event = event.map_err(|error| Problem::of(Exit::Failed, &error))?;
         if event.seq > until(args) {
             break;
         }
-        if !screen::is_read(write(&event, args, &mut show, &mut screen))? {
+        if !screen::is_read(write(&event, args, &mut view, &mut screen))? {
             break;
         }
     }
+    view.tell_tree(&screen);
     Ok(Exit::Finished)
 }
 
@@ -62,18 +63,22 @@ fn until(args: &Replay) -> Seq {
 }
 
 /// Shows an event as `run` would have, and the prompt before it.
-fn write(event: &Event, args: &Replay, show: &mut Show, screen: &mut Screen) -> std::io::Result<()> {
+fn write(event: &Event, args: &Replay, view: &mut View, screen: &mut Screen) -> std::io::Result<()> {
     if args.how.json {
-        return follow::write_json(event, screen);
+        return view.write_json(event, screen);
     }
-    if let EventKind::EntryAdded { content } = &event.kind
+    if event.who.depth == 0
+        && let EventKind::EntryAdded { content } = &event.kind
         && let Entry::User(message) = &**content
         && !matches!(message.origin, Origin::Reminder { .. })
     {
         let texts: Vec<&str> = message.content.iter().filter_map(|content| content.as_text()).collect();
         screen.tell(&format!("» {}", plain::line(&texts.join(" "))));
     }
-    follow::write_lines(event, show, screen)?;
+    view.write_lines(event, screen)?;
+    if event.who.depth > 0 {
+        return Ok(());
+    }
     match &event.kind {
         EventKind::RunPaused { result } => {
             if let Outcome::Paused { pauses } = &result.outcome {
@@ -93,7 +98,8 @@ async fn check(args: &mut Replay, info: &LogInfo, run: &Run, kept: Kept) -> Resu
     }
     let root = args.how.root.clone().or_else(|| named::directory(info).map(PathBuf::from));
     let kit = Kit::new(&args.how, &root.unwrap_or_else(|| PathBuf::from(".")))?;
-    let job = explain::silent(&args.how, kit)?.kept(Some(kept));
+    let store = kept.store.clone();
+    let job = explain::silent(&args.how, kit)?.kept(Some(kept)).crewed(Some(&store))?;
     let replayed = job.agent.replay_until(until(args)).await.map_err(|error| Problem::of(Exit::Failed, &error))?;
     let mut text = String::new();
     for divergence in &replayed.divergences {

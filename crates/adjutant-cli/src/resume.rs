@@ -21,7 +21,7 @@ use crate::{
     run,
     screen::Screen,
     store::Store,
-    taught, trouble, waits,
+    trouble, waits,
     work::work,
 };
 
@@ -52,7 +52,7 @@ async fn perform(args: &mut Resume) -> Result<Exit, Problem> {
     let given = answers::answers(args, &pauses)?;
     let (cancel, chatter) = run::begin(&args.how)?;
     let mut screen = Screen::new(chatter);
-    taught::tell(kit.skills(), &screen);
+    kit.tell(&screen);
     let heard = heard(&left).await?;
     let is_answered = |pause: &Arc<Pause>| {
         let given = given.iter().any(|it| it.pause == pause.id);
@@ -65,14 +65,15 @@ async fn perform(args: &mut Resume) -> Result<Exit, Problem> {
     }
     let tape = Tape { record: None, played: None };
     let cast = tokio::select! {
-        cast = Cast::new(&args.how, tape) => cast?,
+        cast = Cast::new(&args.how, kit.crew().model(), tape) => cast?,
         () = cancel.cancelled() => return Ok(Exit::Cancelled),
     };
     let store = left.kept.store.clone();
     if !left.info.is_owned || args.how.take_over {
         run::ask(&store.sessions(), &left.info, &kit).await?;
     }
-    let job = Job::new(&args.how, kit, cast, cancel).kept(Some(left.kept)).remembering(Some(&store))?;
+    let job =
+        Job::new(&args.how, kit, cast, cancel).kept(Some(left.kept)).crewed(Some(&store))?.remembering(Some(&store))?;
     take(&job, &screen).await?;
     let running = job.agent.resume_stream(given).map_err(|error| Problem::of(Exit::Usage, &error))?;
     // Options of a run are for those that begin: one that is resumed is stopped by its handle.

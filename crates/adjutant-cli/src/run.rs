@@ -12,15 +12,15 @@ use crate::{
     cast::{Cast, Tape},
     ending,
     exit::Exit,
-    follow::{Followed, Saving, follow},
+    follow::{Followed, Saving, View, follow},
     interrupt,
-    job::{self, Job, Kept, Kit},
+    job::{Job, Kept, Kit},
     named, plain,
     problem::Problem,
     prompt,
     screen::{Chatter, Screen},
     store::Store,
-    taught, trouble, waits, when,
+    trouble, waits, when,
     work::work,
 };
 
@@ -44,19 +44,20 @@ async fn perform(args: &Run, prompt: String, root: &Path, kit: Kit) -> Result<Ex
     let (cancel, chatter) = begin(how)?;
     let tape = Tape { record: args.record.as_deref(), played: args.replay.as_deref() };
     let cast = tokio::select! {
-        cast = Cast::new(how, tape) => cast?,
+        cast = Cast::new(how, kit.crew().model(), tape) => cast?,
         () = cancel.cancelled() => return Ok(Exit::Cancelled),
     };
     let mut screen = Screen::new(chatter);
     cast.notice.iter().for_each(|line| screen.tell(line));
-    taught::tell(kit.skills(), &screen);
+    kit.tell(&screen);
     let is_kept = args.session.is_some() || args.newest;
-    let store = if is_kept || how.memory.is_some() { Some(Store::open(&how.at).await?) } else { None };
+    let needs_store = is_kept || how.memory.is_some() || how.staffed.board.is_some();
+    let store = if needs_store { Some(Store::open(&how.at).await?) } else { None };
     let kept = match &store {
         Some(store) if is_kept => Some(session(args, root, &kit, store, &screen).await?),
         _ => None,
     };
-    let job = Job::new(how, kit, cast, cancel).kept(kept).remembering(store.as_ref())?;
+    let job = Job::new(how, kit, cast, cancel).kept(kept).crewed(store.as_ref())?.remembering(store.as_ref())?;
     let running = job.agent.stream_with(prompt, job.run_options());
     let running = running.map_err(|error| Problem::of(Exit::Usage, &error))?;
     let ended = finish(running, &job, &mut screen).await;
@@ -80,8 +81,10 @@ pub(crate) fn begin(how: &How) -> Result<(Cancel, Chatter), Problem> {
 /// Follows a run to its end, and says how it ended.
 pub(crate) async fn finish(running: Running, job: &Job<'_>, screen: &mut Screen) -> Result<Exit, Problem> {
     let saving = if job.kept.is_some() { Saving::Soon } else { Saving::Never };
-    let ended = follow(running, job.how, saving, screen).await;
+    let mut view = View::of(job.how);
+    let ended = follow(running, job.how, saving, &mut view, screen).await;
     screen.rest();
+    view.tell_tree(screen);
     match ended? {
         Followed::Unread => Ok(Exit::Finished),
         Followed::ToEnd(running) => ending::end(*running, job, screen).await,
@@ -112,7 +115,7 @@ async fn session(args: &Run, root: &Path, kit: &Kit, store: &Store, screen: &Scr
         }
         Err(error) if error.kind() == JournalErrorKind::Missing => {
             let mut about = About::new();
-            about.agent = Some(job::NAME.into());
+            about.agent = Some(kit.crew().name().into());
             about.labels.insert(named::label(root)?.into());
             about.labels.extend(kit.asked().iter().map(|tool| named::asking(tool).into()));
             sessions.create(&kept.name, about).await.map_err(|error| trouble::of_session(&error, &name))?;

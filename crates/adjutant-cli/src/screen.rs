@@ -5,15 +5,20 @@ use std::{
     time::Duration,
 };
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::{exit::Exit, plain, problem::Problem, show::Line};
 
 /// How often the spinner turns.
 const TICK: Duration = Duration::from_millis(100);
 
+/// How often what changes is drawn in a second, at most.
+const DRAWS: u8 = 10;
+
 /// What the spinner looks like: it never takes more than one line.
 const SPINNER: &str = "{spinner} {wide_msg}";
+/// What the lines below it look like.
+const BELOW: &str = "  {wide_msg}";
 
 /// What follows a reply on standard output that is taken back.
 const VOID: &str = "[taken back: the reply so far is void and begins again]\n";
@@ -24,7 +29,14 @@ pub(crate) struct Screen {
     chatter: Chatter,
     /// Whether the answer goes to a terminal, which text of others must not steer.
     terminal: bool,
-    spinner: Option<ProgressBar>,
+    live: Option<Live>,
+}
+
+/// Lines that change, below everything else; the first one turns.
+#[derive(Debug)]
+struct Live {
+    all: MultiProgress,
+    lines: Vec<ProgressBar>,
 }
 
 /// What is written beside the answer.
@@ -54,7 +66,7 @@ impl Screen {
             Chatter::Spinner if !io::stderr().is_terminal() => Chatter::Lines,
             chatter => chatter,
         };
-        Self { chatter, terminal: io::stdout().is_terminal(), spinner: None }
+        Self { chatter, terminal: io::stdout().is_terminal(), live: None }
     }
 
     /// Shows a line.
@@ -74,6 +86,10 @@ impl Screen {
             Line::Void => self.write(VOID),
             Line::Busy(what) => {
                 self.wait(what);
+                Ok(())
+            }
+            Line::Agents(lines) => {
+                self.draw(lines);
                 Ok(())
             }
         }
@@ -97,32 +113,70 @@ impl Screen {
         }
         // An answer is worth having without what stands beside it.
         let write = || drop(writeln!(io::stderr().lock(), "{text}"));
-        match &self.spinner {
-            Some(spinner) => spinner.suspend(write),
+        match &self.live {
+            Some(live) => live.all.suspend(write),
             None => write(),
         }
     }
 
-    /// Takes the spinner away.
+    /// Takes the spinner away, and what stands below it.
     pub(crate) fn rest(&mut self) {
-        if let Some(spinner) = self.spinner.take() {
-            spinner.finish_and_clear();
+        if let Some(live) = self.live.take() {
+            live.lines.iter().rev().for_each(ProgressBar::finish_and_clear);
+            // What cannot be cleared is gone with the terminal.
+            let _ = live.all.clear();
         }
+    }
+
+    /// Whether there are lines that change.
+    pub(crate) fn is_live(&self) -> bool {
+        self.chatter == Chatter::Spinner
     }
 
     /// Turns the spinner while this is waited for, if there is one.
     pub(crate) fn wait(&mut self, what: &str) {
-        if self.chatter != Chatter::Spinner {
-            return;
-        }
-        let spinner = self.spinner.get_or_insert_with(|| {
-            let style = ProgressStyle::with_template(SPINNER).unwrap_or_else(|_| ProgressStyle::default_spinner());
-            let spinner = ProgressBar::new_spinner().with_style(style);
-            spinner.enable_steady_tick(TICK);
-            spinner
-        });
-        spinner.set_message(what.to_owned());
+        self.draw(&[what.to_owned()]);
     }
+
+    /// Draws these lines in place of those that were drawn last, with the spinner at the first, if there is one.
+    fn draw(&mut self, lines: &[String]) {
+        if self.is_live() {
+            self.live.get_or_insert_with(Live::new).set(lines);
+        }
+    }
+}
+
+impl Live {
+    fn new() -> Self {
+        Self { all: MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(DRAWS)), lines: Vec::new() }
+    }
+
+    fn set(&mut self, lines: &[String]) {
+        while self.lines.len() > lines.len()
+            && let Some(line) = self.lines.pop()
+        {
+            line.finish_and_clear();
+            self.all.remove(&line);
+        }
+        for (at, text) in lines.iter().enumerate() {
+            if at == self.lines.len() {
+                self.lines.push(self.all.add(bar(at == 0)));
+                if let [first] = &self.lines[..] {
+                    first.enable_steady_tick(TICK);
+                }
+            }
+            // What has not changed is not drawn anew.
+            if let Some(line) = self.lines.get(at).filter(|line| line.message() != *text) {
+                line.set_message(text.clone());
+            }
+        }
+    }
+}
+
+fn bar(turns: bool) -> ProgressBar {
+    let template = if turns { SPINNER } else { BELOW };
+    let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_spinner());
+    ProgressBar::new_spinner().with_style(style)
 }
 
 impl Drop for Screen {

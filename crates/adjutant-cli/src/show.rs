@@ -22,8 +22,20 @@ pub(crate) enum Line {
     Told(String),
     /// What is being waited for.
     Busy(String),
+    /// The agents at work, a line each.
+    Agents(Vec<String>),
     /// What was said of this reply is void.
     Void,
+}
+
+impl Line {
+    /// What is told of this of an agent under the first one, if anything.
+    pub(crate) fn within(self, name: &str) -> Option<Self> {
+        match self {
+            Line::Told(text) => Some(Line::Told(format!("{name} {text}"))),
+            Line::Said(_) | Line::Busy(_) | Line::Agents(_) | Line::Void => None,
+        }
+    }
 }
 
 /// What is shown of what the model says.
@@ -65,6 +77,11 @@ impl Show {
     pub(crate) fn with_thinking(mut self) -> Self {
         self.thinking = true;
         self
+    }
+
+    /// Whether the answer stands in the middle of a line.
+    pub(crate) fn is_midline(&self) -> bool {
+        self.midline
     }
 
     /// What an event is shown as.

@@ -23,7 +23,9 @@ impl Took {
     /// What a run took.
     pub(crate) fn of(result: &RunResult) -> Self {
         let (turns, calls) = (u64::from(result.turns), result.calls.len() as u64);
-        Self { turns, calls, usage: result.total_usage, cost: result.cost }
+        // Unknown, if already what the agent itself cost is.
+        let cost = result.cost.and(result.total_cost);
+        Self { turns, calls, usage: result.total_usage, cost }
     }
 
     /// Adds what an answer took beside the run.

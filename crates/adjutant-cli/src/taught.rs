@@ -19,7 +19,7 @@ const MAX_TOLD: usize = 8;
 /// # Errors
 /// `Usage` if a folder that was named is none, or cannot be opened.
 pub(crate) fn find(taught: &Taught, directory: &Path) -> Result<Skills, Problem> {
-    let trust = if taught.trust_skills { Trust::Allowed } else { Trust::Denied };
+    let trust = if taught.trust || taught.trust_skills { Trust::Allowed } else { Trust::Denied };
     let project = Root::project(directory.join(PROJECT)).within(directory).trust(trust);
     let named = taught.folders.iter().map(Root::named);
     let roots = named.chain([project]).chain(usual().map(Root::user));

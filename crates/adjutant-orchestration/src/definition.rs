@@ -9,7 +9,7 @@ use std::{
 
 use serde::Deserialize;
 
-use crate::{Error, ErrorKind};
+use crate::{Error, ErrorKind, Profile};
 
 /// The most bytes that a file may have.
 const MAX_FILE_BYTES: u64 = 1 << 20;
@@ -92,22 +92,26 @@ impl Definition {
     /// `Invalid`, with file, line and column, if it cannot be read, a field is unknown or a value cannot be.
     pub fn parse(text: &str, path: &Path) -> Result<Self, Error> {
         let shown = path.display();
-        let (front, instructions) = split(text).map_err(|why| invalid(format!("{shown}: {why}")))?;
+        let (front, instructions) = split(text).map_err(|why| invalid(format!("{shown}:1:1: {why}")))?;
         let fields: Fields = read(&front).map_err(|(line, column, why)| {
-            let place = if line == 0 { String::new() } else { format!(":{line}:{column}") };
-            invalid(format!("{shown}{place}: {why}"))
+            let at = if line == 0 { String::new() } else { format!(":{line}:{column}") };
+            invalid(format!("{shown}{at}: {why}"))
         })?;
         let stem = || path.file_stem().map(|stem| stem.to_string_lossy().into());
         let name: Arc<str> = fields.name.or_else(stem).unwrap_or_default();
         if !is_name(&name) {
-            let message = format!("{shown}: a name has 1 to 64 letters, digits, `_` and `-`: {name:?}");
+            let message =
+                format!("{shown}{}: a name has 1 to 64 letters, digits, `_` and `-`: {name:?}", place(&front, "name"));
             return Err(invalid(message));
         }
         let Some(description) = fields.description.filter(|text| !text.trim().is_empty()) else {
-            return Err(invalid(format!("{shown}: `description` is missing: others choose the agent by it")));
+            let at = place(&front, "description");
+            return Err(invalid(format!("{shown}{at}: `description` is missing: others choose the agent by it")));
         };
         if fields.max_turns == Some(0) || fields.max_concurrency == Some(0) {
-            return Err(invalid(format!("{shown}: `max_turns` and `max_concurrency` are at least 1")));
+            let field = if fields.max_turns == Some(0) { "max_turns" } else { "max_concurrency" };
+            let at = place(&front, field);
+            return Err(invalid(format!("{shown}{at}: `max_turns` and `max_concurrency` are at least 1")));
         }
         Ok(Self {
             name,
@@ -124,6 +128,15 @@ impl Definition {
             prefix: fields.prefix,
             instructions: instructions.trim().into(),
         })
+    }
+
+    /// What a registry tells of it.
+    pub fn profile(&self) -> Profile {
+        let mut profile = Profile::new(Arc::clone(&self.name), Arc::clone(&self.description));
+        profile.skills.clone_from(&self.expertise);
+        profile.estimated_cost = self.estimated_cost.clone().unwrap_or_default();
+        profile.max_concurrency = self.max_concurrency.map(|most| u32::try_from(most).unwrap_or(u32::MAX));
+        profile.max_depth(self.depth).max_handoffs(u32::try_from(self.handoffs).unwrap_or(u32::MAX))
     }
 
     /// Reads the agents of a folder: its files `*.md`, in the order of their names. What cannot be read is told.
@@ -176,6 +189,13 @@ fn file(path: &Path) -> Result<String, Error> {
 fn is_name(name: &str) -> bool {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     !name.is_empty() && name.len() <= 64 && name.chars().all(is_part)
+}
+
+/// Where a field stands in a file, as `:line:column`; where its front matter begins if it has none.
+fn place(front: &str, field: &str) -> String {
+    let is_it = |line: &str| line.strip_prefix(field).is_some_and(|rest| rest.trim_start().starts_with(':'));
+    let line = front.lines().position(is_it).map_or(1, |at| at + 1);
+    format!(":{line}:1")
 }
 
 fn invalid(message: String) -> Error {

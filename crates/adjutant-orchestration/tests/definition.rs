@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use adjutant_orchestration::{Definition, ErrorKind};
+use adjutant_orchestration::{Definition, ErrorKind, Profile};
 use proptest::prelude::*;
 
 fn parse(text: &str) -> Result<Definition, String> {
@@ -39,14 +39,14 @@ fn agent_has_the_name_of_its_file_when_it_names_none() {
 
 #[test]
 fn place_is_told_when_a_file_cannot_be_read() {
-    check("Look.", "agents/scout.md: it does not begin with front matter");
-    check("---\ndescription: Looks.\n", "agents/scout.md: its front matter does not end");
-    check("---\n---\n", "agents/scout.md: `description` is missing");
-    check("---\ndescription: ' '\n---\n", "agents/scout.md: `description` is missing");
-    check("---\ndescription: x\nname: a/b\n---\n", "agents/scout.md: a name has 1 to 64 letters");
+    check("Look.", "agents/scout.md:1:1: it does not begin with front matter");
+    check("---\ndescription: Looks.\n", "agents/scout.md:1:1: its front matter does not end");
+    check("---\n---\n", "agents/scout.md:1:1: `description` is missing");
+    check("---\ndescription: ' '\n---\n", "agents/scout.md:2:1: `description` is missing");
+    check("---\ndescription: x\nname: a/b\n---\n", "agents/scout.md:3:1: a name has 1 to 64 letters");
     check(
         "---\ndescription: x\nmax_turns: 0\n---\n",
-        "agents/scout.md: `max_turns` and `max_concurrency` are at least 1",
+        "agents/scout.md:3:1: `max_turns` and `max_concurrency` are at least 1",
     );
     check("---\ndescription: x\ntoolbox: files\n---\n", "agents/scout.md:3:1: ");
     check("---\ndescription: x\nmax_turns: many\n---\n", "agents/scout.md:3:12: ");
@@ -56,6 +56,16 @@ fn place_is_told_when_a_file_cannot_be_read() {
     check(&format!("---\ndescription: {}\n---\n", "[".repeat(100_000)), "agents/scout.md");
     let unknown = parse("---\ndescription: x\ntoolbox: files\n---\n").expect_err("it is unknown");
     assert!(unknown.contains("toolbox") && unknown.contains("toolboxes"), "{unknown}");
+}
+
+#[test]
+fn profile_tells_what_others_choose_by() {
+    let text = "---\ndescription: Looks.\nexpertise: [maps]\nestimated_cost: low\nmax_concurrency: 3\n\
+                delegation: { depth: 2, handoffs: 1 }\n---\n";
+    let profile = parse(text).expect("it is whole").profile();
+    let expect = Profile::new("scout", "Looks.").skill("maps").estimated_cost("low").max_concurrency(3);
+    assert_eq!(profile, expect.max_depth(2).max_handoffs(1));
+    assert_eq!(parse("---\ndescription: x\n---\n").expect("it is whole").profile(), Profile::new("scout", "x"));
 }
 
 #[test]

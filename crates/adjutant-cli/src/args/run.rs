@@ -5,7 +5,7 @@ use std::{path::PathBuf, time::Duration};
 use adjutant::{agent::Durability, llm::Effort};
 use clap::ValueEnum;
 
-use super::{MaxTurns, Taught, seconds};
+use super::{MaxTurns, Staffed, Taught, seconds};
 use crate::exit;
 
 /// Runs an agent with read-only file tools on a directory.
@@ -56,7 +56,7 @@ pub(crate) struct Run {
     /// what it held. Standard output is then that of the recorded run, byte for byte; with --json, all but the agent's id,
     /// the times, for which the clock stands still at 0, and the order in which calls that run together end. --timeout and
     /// --retries have no effect.
-    #[arg(long, value_name = "CASSETTE", conflicts_with_all = ["models", "session", "newest", "memory"])]
+    #[arg(long, value_name = "CASSETTE", conflicts_with_all = ["models", "session", "newest", "memory", "board"])]
     pub(crate) replay: Option<PathBuf>,
 }
 
@@ -162,6 +162,9 @@ pub(crate) struct How {
 
     #[command(flatten)]
     pub(crate) taught: Taught,
+
+    #[command(flatten)]
+    pub(crate) staffed: Staffed,
 
     /// Writes every event of the run to standard output, one JSON object a line, and nothing else.
     ///

@@ -22,9 +22,13 @@ pub(crate) struct Taught {
     #[arg(long = "skills", value_name = "DIR")]
     pub(crate) folders: Vec<PathBuf>,
 
-    /// Uses the skills that came with the directory, in .adjutant/skills; without it they are only listed.
+    /// Uses what came with the directory: the skills in .adjutant/skills and the agents in .adjutant/agents.
     ///
-    /// They speak to the model with your voice: read them before you trust them.
+    /// They speak to the model with your voice: read them before you trust them. Without it they are only listed.
+    #[arg(long)]
+    pub(crate) trust: bool,
+
+    /// Uses the skills that came with the directory, in .adjutant/skills, and not its agents.
     #[arg(long)]
     pub(crate) trust_skills: bool,
 }

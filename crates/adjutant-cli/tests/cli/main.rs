@@ -1,5 +1,6 @@
 //! The command from outside: what its user sees on both outputs, and the exit code.
 
+mod agents;
 mod board;
 mod command;
 mod failures;

@@ -1,0 +1,108 @@
+//! `adjutant agents`: which agents there are, and whether their files can be used.
+
+use std::path::Path;
+
+use adjutant::orchestration::Definition;
+use serde_json::{Value, json};
+
+use crate::{
+    args::{self, CheckAgents, ListAgents, Staffed},
+    crew,
+    exit::Exit,
+    file, plain,
+    problem::Problem,
+    sessions::{tell, write},
+    staff,
+};
+
+/// Looks after agents.
+pub(crate) fn agents(command: args::Agents) -> Result<Exit, Problem> {
+    match command {
+        args::Agents::List(args) => list(&args),
+        args::Agents::Check(args) => check(&args),
+    }
+}
+
+fn list(args: &ListAgents) -> Result<Exit, Problem> {
+    let staffed = Staffed { agents: args.agents.clone(), ..Staffed::default() };
+    let mut staff = staff::find(&staffed, &args.taught, &args.root)?;
+    let used = staff.used.iter().map(|it| (it, "used"));
+    let mut all: Vec<(&Definition, &str)> = used.chain(staff.untrusted.iter().map(|it| (it, "untrusted"))).collect();
+    all.sort_by(|(one, _), (other, _)| one.name.cmp(&other.name));
+    let wrong = all.iter().filter_map(|(it, _)| crew::unknown(it)).map(|problem| problem.line());
+    let wrong: Vec<String> = wrong.map(|line| format!("agents: {line}")).collect();
+    let text = if args.json { all.iter().map(|(it, status)| json_of(it, status)).collect() } else { table(&all) };
+    staff.findings.extend(wrong);
+    write(&text)?;
+    staff.findings.iter().for_each(|finding| tell(finding));
+    Ok(Exit::Finished)
+}
+
+fn table(all: &[(&Definition, &str)]) -> String {
+    let rows: Vec<[String; 6]> = all.iter().map(|(it, status)| row(it, status)).collect();
+    let width = |at: usize| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or_default();
+    let (name, status, model, boxes) = (width(0), width(1), width(2), width(3));
+    let line = |[a, b, c, d, depth, about]: &[String; 6]| {
+        format!("{a:name$}  {b:status$}  {c:model$}  {d:boxes$}  depth {depth}  {about}\n")
+    };
+    rows.iter().map(line).collect()
+}
+
+fn row(it: &Definition, status: &str) -> [String; 6] {
+    let boxes = if it.toolboxes.is_empty() { "-".to_owned() } else { it.toolboxes.join(",") };
+    let (model, about) = (it.model.as_deref().unwrap_or("-"), plain::line(&it.description));
+    [it.name.to_string(), status.to_owned(), plain::line(model), plain::line(&boxes), it.depth.to_string(), about]
+}
+
+/// Shape: one JSON object per line.
+fn json_of(it: &Definition, status: &str) -> String {
+    let value = json!({
+        "agent": &*it.name,
+        "status": status,
+        "description": &*it.description,
+        "model": it.model,
+        "toolboxes": it.toolboxes,
+        "skills": it.skills,
+        "max_turns": it.max_turns,
+        "depth": it.depth,
+        "handoffs": it.handoffs,
+        "expertise": it.expertise,
+        "estimated_cost": it.estimated_cost,
+        "max_concurrency": it.max_concurrency,
+        "prefix": it.prefix,
+    });
+    format!("{value}\n")
+}
+
+fn check(args: &CheckAgents) -> Result<Exit, Problem> {
+    let (mut text, mut count, mut errors) = (String::new(), 0_usize, 0_usize);
+    for path in &args.paths {
+        let (read, mut wrong) = read(path)?;
+        wrong.extend(read.iter().filter_map(crew::unknown).map(|problem| problem.line()));
+        (count, errors) = (count + read.len(), errors + wrong.len());
+        for line in wrong {
+            let object: Value = json!({"severity": "error", "message": line});
+            text += &if args.json { format!("{object}\n") } else { format!("{line}\n") };
+        }
+    }
+    if args.json {
+        text += &format!("{}\n", json!({"agents": count, "errors": errors}));
+    }
+    write(&text)?;
+    if !args.json {
+        tell(&format!("agents: {count}, errors: {errors}"));
+    }
+    Ok(if errors == 0 { Exit::Finished } else { Exit::Failed })
+}
+
+/// The agents of a path, and what is wrong with the others.
+fn read(path: &Path) -> Result<(Vec<Definition>, Vec<String>), Problem> {
+    if !path.is_file() {
+        let (read, problems) = Definition::folder(path).map_err(|error| Problem::of(Exit::Usage, &error))?;
+        return Ok((read, problems.iter().map(staff::line).collect()));
+    }
+    Ok(match Definition::parse(&file::text(path, "the agent")?, path) {
+        Ok(one) => (vec![one], Vec::new()),
+        Err(error) => (Vec::new(), vec![staff::line(&error)]),
+    })
+}

@@ -1,0 +1,76 @@
+//! What `adjutant agents` may be told, and how runs are told of agents.
+
+use std::path::PathBuf;
+
+use clap::Subcommand;
+
+use super::Taught;
+
+/// What is done with agents.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Agents {
+    List(ListAgents),
+    Check(CheckAgents),
+}
+
+/// Which agents there are beside the one that is asked, and what it may do with them.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct Staffed {
+    /// Takes the agents of this folder, in place of those of the directory; may be given several times.
+    ///
+    /// An agent is a file NAME.md: front matter between two lines `---`, then its instructions. Without this option,
+    /// agents are looked for in .adjutant/agents of the directory, and used with --trust.
+    #[arg(long = "agents", value_name = "DIR")]
+    pub(crate) agents: Vec<PathBuf>,
+
+    /// Lets this agent answer, with its instructions, tools, skills and model; the others are those it may give tasks to.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) agent: Option<String>,
+
+    /// How many levels of agents may stand under the one that is asked; 1 without it, and 0 for none.
+    ///
+    /// An agent below has as many under itself as its own file says, and fewer if fewer are left.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=32))]
+    pub(crate) depth: Option<u16>,
+
+    /// Works on a board of tasks in the store: the agent gets its tools, and what it delegates is claimed and ended there.
+    ///
+    /// The name of the board is `board` without another one; `adjutant board` looks after it.
+    #[arg(long, value_name = "NAME", num_args = 0..=1, require_equals = true, default_missing_value = "board")]
+    pub(crate) board: Option<String>,
+}
+
+/// Lists the agents: name, whether they are used, model, toolboxes, depth, and what they are for.
+///
+/// What is wrong with one is told on standard error.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ListAgents {
+    /// The directory whose .adjutant/agents is looked into.
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub(crate) root: PathBuf,
+
+    /// Lists the agents of this folder in place of those; may be given several times.
+    #[arg(long = "agents", value_name = "DIR")]
+    pub(crate) agents: Vec<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) taught: Taught,
+
+    /// One JSON object a line.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Reads agents as a run would; every problem is told as file:line:column.
+///
+/// The exit code is 1 if one of them cannot be used.
+#[derive(Debug, clap::Args)]
+pub(crate) struct CheckAgents {
+    /// A file of an agent, or a folder of them.
+    #[arg(required = true, value_name = "PATH")]
+    pub(crate) paths: Vec<PathBuf>,
+
+    /// One JSON object a line.
+    #[arg(long)]
+    pub(crate) json: bool,
+}

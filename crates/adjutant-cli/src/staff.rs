@@ -1,0 +1,116 @@
+//! The agents that a directory or the user has: where they are looked for, and what is told of them.
+
+use std::{
+    error::Error as _,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use adjutant::orchestration::{Definition, Error};
+
+use crate::{
+    args::{Staffed, Taught},
+    exit::Exit,
+    plain,
+    problem::Problem,
+    screen::Screen,
+};
+
+/// Where the agents of a directory are.
+const PROJECT: &str = ".adjutant/agents";
+/// How many findings a run tells.
+const MAX_TOLD: usize = 8;
+
+/// The agents that were found.
+#[derive(Debug, Default)]
+pub(crate) struct Staff {
+    /// Those that are used, in the order in which they were found.
+    pub(crate) used: Vec<Definition>,
+    /// Those that came with the directory, and that nobody trusts.
+    pub(crate) untrusted: Vec<Definition>,
+    /// What is wrong or noteworthy, one line each.
+    pub(crate) findings: Vec<String>,
+}
+
+/// The agents for a directory: those of the folders that are named, else its own.
+///
+/// # Errors
+/// `Usage` if a folder that was named is none, or holds too many.
+pub(crate) fn find(staffed: &Staffed, taught: &Taught, directory: &Path) -> Result<Staff, Problem> {
+    let mut staff = Staff::default();
+    for folder in &staffed.agents {
+        let read = Definition::folder(folder).map_err(|error| Problem::of(Exit::Usage, &error))?;
+        staff.take(folder, read);
+    }
+    if staffed.agents.is_empty() {
+        staff.look(directory, taught.trust);
+    }
+    Ok(staff)
+}
+
+/// What is wrong with an agent, in one line.
+pub(crate) fn line(error: &Error) -> String {
+    let source = error.source().map(|source| format!(": {source}")).unwrap_or_default();
+    plain::line(&format!("{error}{source}"))
+}
+
+impl Staff {
+    /// Tells what was found wrong or noteworthy, for whoever runs an agent.
+    pub(crate) fn tell(&self, screen: &Screen) {
+        self.findings.iter().take(MAX_TOLD).for_each(|finding| screen.tell(finding));
+        if let Some(more) = self.findings.len().checked_sub(MAX_TOLD + 1) {
+            screen.tell(&format!("agents: {} more; `adjutant agents list` tells all", more + 1));
+        }
+    }
+
+    /// The agents that came with a directory: somebody else's words, unless they are trusted.
+    fn look(&mut self, directory: &Path, is_trusted: bool) {
+        let folder = directory.join(PROJECT);
+        if folder.symlink_metadata().is_err() {
+            return;
+        }
+        let shown = plain::line(&folder.display().to_string());
+        if !is_within(&folder, directory) {
+            self.findings
+                .push(format!("agents: {shown}: warning: it or a link in it leads out of the directory: not used"));
+            return;
+        }
+        match Definition::folder(&folder) {
+            Err(error) => self.findings.push(format!("agents: {}", line(&error))),
+            Ok(read) if is_trusted => self.take(&folder, read),
+            Ok((read, problems)) => {
+                let count = read.len() + problems.len();
+                self.untrusted = read;
+                if count > 0 {
+                    self.findings.push(format!(
+                        "agents: {shown}: warning: nobody trusts the agents of this folder: {count} not used; hint: read \
+                         them, then say --trust"
+                    ));
+                }
+            }
+        }
+    }
+
+    fn take(&mut self, folder: &Path, (read, problems): (Vec<Definition>, Vec<Error>)) {
+        self.findings.extend(problems.iter().map(|error| format!("agents: {}", line(error))));
+        for one in read {
+            if self.used.iter().any(|known| known.name.eq_ignore_ascii_case(&one.name)) {
+                let folder = plain::line(&folder.display().to_string());
+                self.findings.push(format!("agents: {folder}: there is another agent {:?}", one.name));
+            } else {
+                self.used.push(one);
+            }
+        }
+    }
+}
+
+/// Whether a folder and what it holds lie in a directory: a repository may make them links to anywhere.
+fn is_within(folder: &Path, directory: &Path) -> bool {
+    let Ok(directory) = directory.canonicalize() else { return false };
+    let lies_there = |path: &Path| path.canonicalize().is_ok_and(|path| path.starts_with(&directory));
+    let links = |folder: &Path| -> Option<Vec<PathBuf>> {
+        let paths = fs::read_dir(folder).ok()?.filter_map(|entry| Some(entry.ok()?.path()));
+        Some(paths.filter(|path| path.is_symlink()).collect())
+    };
+    lies_there(folder) && links(folder).is_some_and(|links| links.iter().all(|path| lies_there(path)))
+}

@@ -1,0 +1,147 @@
+//! The agents of a run for a person: what those under the first one do, line by line or as a tree that changes.
+//!
+//! Pure: where it is written is the business of `screen.rs`.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use adjutant::{
+    Event, EventKind,
+    llm::ThreadId,
+    orchestration::{AgentTree, NodeState, TreeNode},
+    tools::Identity,
+};
+use tokio::time::Instant;
+
+use crate::{
+    amount::grouped,
+    plain,
+    show::{Line, Said, Show},
+};
+
+/// How often the tree is drawn at most.
+const DRAW_EVERY: Duration = Duration::from_millis(100);
+/// How many agents under the first one are drawn at a time.
+const MAX_DRAWN: usize = 6;
+
+/// The agents of a run, as far as it was followed.
+#[derive(Debug, Default)]
+pub(crate) struct Tree {
+    tree: AgentTree,
+    /// What was told of each agent under the first one that works.
+    shows: BTreeMap<ThreadId, Show>,
+    /// What the first one is at.
+    busy: String,
+    /// When it was drawn last, and whether it has changed since.
+    drawn: Option<Instant>,
+    is_changed: bool,
+}
+
+impl Tree {
+    /// Takes in what happened.
+    pub(crate) fn see(&mut self, event: &Event) {
+        self.tree.see(event);
+        self.is_changed |= self.tree.nodes().len() > 1;
+    }
+
+    /// What is told of an event of an agent under the first one.
+    pub(crate) fn told(&mut self, event: &Event) -> Vec<Line> {
+        let who = &event.who;
+        let name = label(who);
+        let show = self.shows.entry(who.thread.clone()).or_insert_with(|| Show::new(Said::Nothing));
+        let mut told: Vec<Line> = show.event(&event.kind).into_iter().filter_map(|line| line.within(&name)).collect();
+        if let EventKind::RunFinished { .. } = &event.kind {
+            self.shows.remove(&who.thread);
+            let state = self.tree.nodes().iter().rev().find(|node| node.who.thread == who.thread);
+            let state = state.map_or(NodeState::Finished, |node| node.state);
+            told.push(Line::Told(format!("■ {name}: {}", state.word())));
+        }
+        told
+    }
+
+    /// What the first agent is at.
+    pub(crate) fn at(&mut self, what: &str) {
+        what.clone_into(&mut self.busy);
+    }
+
+    /// Whether an agent under the first one works.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.tree.nodes().iter().any(is_under_way)
+    }
+
+    /// When it is to be drawn next, if it has changed.
+    pub(crate) fn due(&self, now: Instant) -> Option<Instant> {
+        let next = || self.drawn.map_or(now, |drawn| drawn + DRAW_EVERY);
+        self.is_changed.then(next)
+    }
+
+    /// The lines to draw: the first agent, those under it that work, and how many others there are.
+    pub(crate) fn draw(&mut self, now: Instant) -> Vec<String> {
+        (self.drawn, self.is_changed) = (Some(now), false);
+        let nodes = self.tree.nodes();
+        let mut lines: Vec<String> = nodes.first().map(|first| row(first, &self.busy)).into_iter().collect();
+        let under_way: Vec<&TreeNode> = self.in_order().into_iter().filter(|node| is_under_way(node)).collect();
+        for node in under_way.iter().take(MAX_DRAWN) {
+            let indent = "  ".repeat(usize::from(node.who.depth.clamp(1, 8)) - 1);
+            lines.push(format!("{indent}{}", row(node, &node.activity)));
+        }
+        let more = under_way.len().saturating_sub(MAX_DRAWN) + self.tree.more();
+        let ended = nodes.len().saturating_sub(1 + under_way.len());
+        let rest = [(more, "more"), (ended, "ended")].into_iter().filter(|(count, _)| *count > 0);
+        let rest: Vec<String> = rest.map(|(count, what)| format!("{count} {what}")).collect();
+        if !rest.is_empty() {
+            lines.push(format!("({})", rest.join(", ")));
+        }
+        lines
+    }
+
+    /// The whole tree, if there were agents under the first one.
+    pub(crate) fn text(&self) -> Option<String> {
+        (self.tree.nodes().len() > 1).then(|| plain::stream(self.tree.to_string().trim_end()).into_owned())
+    }
+
+    /// The agents, each before those under it.
+    fn in_order(&self) -> Vec<&TreeNode> {
+        let nodes = self.tree.nodes();
+        let mut under: BTreeMap<Option<usize>, Vec<usize>> = BTreeMap::new();
+        nodes.iter().enumerate().for_each(|(at, node)| under.entry(node.parent).or_default().push(at));
+        let mut order = Vec::with_capacity(nodes.len());
+        let mut next: Vec<usize> = under.remove(&None).unwrap_or_default();
+        next.reverse();
+        while let Some(at) = next.pop() {
+            order.extend(nodes.get(at));
+            next.extend(under.remove(&Some(at)).unwrap_or_default().into_iter().rev());
+        }
+        order
+    }
+}
+
+/// What is told of an agent that is opened.
+pub(crate) fn opened(child: &Identity) -> Line {
+    let task = child.task.as_deref().map(|task| format!(": {}", plain::line(task))).unwrap_or_default();
+    Line::Told(format!("▸ {}{task}", label(child)))
+}
+
+/// What stands before the lines of an agent.
+fn label(who: &Identity) -> String {
+    match who.prefix.trim() {
+        "" => plain::line(&who.name),
+        prefix if *prefix == *who.name => plain::line(prefix),
+        prefix => plain::line(&format!("{prefix} {}", who.name)),
+    }
+}
+
+/// Whether an agent under the first one is not at its end.
+fn is_under_way(node: &TreeNode) -> bool {
+    node.who.depth > 0 && matches!(node.state, NodeState::Opened | NodeState::Working | NodeState::Waiting)
+}
+
+/// An agent in one line: its name, its state, what it used, what it is at.
+fn row(node: &TreeNode, at: &str) -> String {
+    let tokens = grouped(node.usage.total());
+    let at = if at.is_empty() { &node.task } else { at };
+    let line = format!("{}: {}, {tokens} tokens", node.who.name, node.state.word());
+    plain::line(&if at.is_empty() { line } else { format!("{line} · {at}") })
+}
+
+#[cfg(test)]
+mod tests;
