@@ -12,6 +12,8 @@ mod delegation;
 mod fan_out;
 #[path = "notes.rs"]
 mod notes;
+#[path = "promises.rs"]
+mod promises;
 #[path = "reflection.rs"]
 mod reflection;
 #[path = "registry.rs"]

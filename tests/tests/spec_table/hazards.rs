@@ -138,7 +138,8 @@ pub(crate) const ROWS: &[Row] = rows! { "g";
         => Test("crates/adjutant-agent/tests/subagents.rs::children_run_together_when_a_call_makes_several"),
     "the bound of depth is global"
         => Test("crates/adjutant-agent/tests/subagents.rs::depth_is_bounded_for_the_tree_when_a_limit_is_set"),
-    "delegation to oneself is refused" => Later("orchestration"),
+    "delegation to oneself is refused"
+        => Test("crates/adjutant-orchestration/tests/delegation/tools.rs::delegation_to_oneself_refuses_the_whole_call_when_one_task_is_one"),
     "one child is cancelled"
         => Test("crates/adjutant-agent/tests/subagents/ends.rs::child_is_cancelled_alone_when_it_is_stopped"),
     "a cancelled parent cancels all"
@@ -147,9 +148,12 @@ pub(crate) const ROWS: &[Row] = rows! { "g";
         => Test("crates/adjutant-agent/tests/subagents/ends.rs::parent_goes_on_when_a_child_fails"),
     "usage reaches the parent exactly once"
         => Test("crates/adjutant-agent/tests/subagents/spent.rs::usage_counts_once_for_every_ancestor_when_a_child_spends"),
-    "completion told twice" => Later("orchestration"),
-    "limit of a chain of transfers" => Later("orchestration"),
-    "a transfer after a completion in one batch" => Later("orchestration"),
+    "completion told twice"
+        => Test("crates/adjutant-orchestration/tests/delegation/ends.rs::first_report_counts_when_there_are_two"),
+    "limit of a chain of transfers"
+        => Test("crates/adjutant-orchestration/tests/relay.rs::handoff_is_refused_when_the_conversation_goes_back_and_forth"),
+    "a transfer after a completion in one batch"
+        => Test("crates/adjutant-orchestration/tests/delegation/handoffs.rs::handoff_counts_when_the_agent_reports_in_the_same_turn"),
     // Providers.
     "there and back over three wires keeps pairs, with ids that each takes"
         => Test("tests/tests/switch.rs::conversation_is_taken_when_it_goes_over_three_wires_and_back"),

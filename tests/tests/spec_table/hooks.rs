@@ -23,10 +23,12 @@ pub(crate) const ROWS: &[Row] = rows! { "hooks";
         => Test("crates/adjutant-agent/tests/preview.rs::preview_shows_the_next_request_when_nothing_is_recorded"),
     "Chat gives the response"
         => Test("crates/adjutant-agent/tests/basic.rs::run_answers_when_a_tool_is_called"),
-    "Chat may end at another agent" => Later("orchestration"),
+    "Chat may end at another agent"
+        => Test("crates/adjutant-orchestration/tests/relay.rs::target_answers_with_its_own_prompt_and_tools_when_it_gets_the_conversation"),
     "ChatStream: deltas, calls, final response"
         => Test("tests/tests/trace.rs::trace_is_as_drawn_when_runs_are_real"),
-    "ChatStream tells of transfers" => Later("orchestration"),
+    "ChatStream tells of transfers"
+        => Test("crates/adjutant-orchestration/tests/relay.rs::events_of_all_follow_each_other_when_a_conversation_is_handed_over"),
     "ChatStream closes after response or error"
         => Test("crates/adjutant-agent/tests/property.rs::session_is_one_log_when_anything_happens"),
     "Continue with results from outside"
@@ -60,10 +62,12 @@ pub(crate) const ROWS: &[Row] = rows! { "hooks";
         => Test("crates/adjutant-agent/tests/basic.rs::stream_ends_with_run_finished_when_the_answer_is_text"),
     "event: Error at the end"
         => Test("crates/adjutant-agent/tests/property.rs::session_is_one_log_when_anything_happens"),
-    "event: AgentName at a transfer" => Later("orchestration"),
+    "event: AgentName at a transfer"
+        => Test("crates/adjutant-orchestration/tests/relay.rs::events_of_all_follow_each_other_when_a_conversation_is_handed_over"),
     "event: ConfirmationRequest"
         => Test("crates/adjutant-agent/tests/approval.rs::asking_is_shown_before_the_responder_when_a_stream_is_read"),
-    "event: TeamMessage" => Later("orchestration"),
+    "event: TeamMessage"
+        => Test("crates/adjutant-orchestration/tests/team/seen.rs::events_tell_of_members_and_messages"),
     // Options of one chat.
     "options count for one call"
         => Test("crates/adjutant-agent/tests/loop_runs.rs::options_count_for_one_run_when_they_are_set"),
@@ -90,7 +94,8 @@ pub(crate) const ROWS: &[Row] = rows! { "hooks";
         => Test("crates/adjutant-agent/tests/loop_rules.rs::run_finishes_by_length_when_a_text_was_cut_off"),
     "response: AgentName"
         => Test("crates/adjutant-agent/tests/loop_runs.rs::result_tells_everything_when_the_run_ends"),
-    "response: AgentName after a transfer" => Later("orchestration"),
+    "response: AgentName after a transfer"
+        => Test("crates/adjutant-orchestration/tests/relay.rs::target_answers_with_its_own_prompt_and_tools_when_it_gets_the_conversation"),
     "response: TotalToolCalls"
         => Test("crates/adjutant-agent/tests/loop_runs.rs::result_tells_everything_when_the_run_ends"),
     "response: TotalDuration"
@@ -198,17 +203,30 @@ pub(crate) const ROWS: &[Row] = rows! { "hooks";
         => Test("crates/adjutant-agent/tests/subagents/delegates.rs::subagent_answers_as_a_tool_when_the_model_calls_it"),
     "sub-agents work apart and return their result"
         => Test("crates/adjutant-agent/tests/subagents/delegates.rs::subagent_answers_as_a_tool_when_the_model_calls_it"),
-    "sub-agents in the background" => Later("orchestration"),
-    "tools to collect and stop tasks" => Later("orchestration"),
-    "WithFanOut and its configuration" => Later("orchestration"),
-    "WithHandoffs and their configuration" => Later("orchestration"),
-    "BackgroundTask" => Later("orchestration"),
-    "TaskManager: Launch" => Later("orchestration"),
-    "TaskManager: GetResult" => Later("orchestration"),
-    "TaskManager: Stop" => Later("orchestration"),
-    "TaskManager: ListAll" => Later("orchestration"),
-    "TaskManager: CancelAll and WaitAll" => Later("orchestration"),
-    "TaskStatus: running, completed, failed, cancelled" => Later("orchestration"),
+    "sub-agents in the background"
+        => Test("crates/adjutant-orchestration/tests/background.rs::agent_tool_answers_in_place_when_it_is_not_called_in_the_background"),
+    "tools to collect and stop tasks"
+        => Test("crates/adjutant-orchestration/tests/background.rs::tools_are_there_when_tasks_are_installed"),
+    "WithFanOut and its configuration"
+        => Test("crates/adjutant-orchestration/tests/fan_out.rs::agents_at_work_are_as_many_as_the_options_allow_when_there_are_more_tasks"),
+    "WithHandoffs and their configuration"
+        => Test("crates/adjutant-orchestration/tests/promises/handing.rs::tools_tell_when_to_hand_over_and_only_to_whom_one_may"),
+    "BackgroundTask"
+        => Test("crates/adjutant-orchestration/tests/background/told.rs::watcher_sees_each_state_when_tasks_come_and_go"),
+    "TaskManager: Launch"
+        => Test("crates/adjutant-orchestration/tests/background.rs::result_is_given_when_the_model_waits_for_it"),
+    "TaskManager: GetResult"
+        => Test("crates/adjutant-orchestration/tests/background.rs::status_is_running_when_the_model_does_not_wait_or_waits_too_short"),
+    "TaskManager: Stop"
+        => Test("crates/adjutant-orchestration/tests/background.rs::task_is_cancelled_when_the_model_stops_it"),
+    "TaskManager: ListAll"
+        => Test("crates/adjutant-orchestration/tests/background.rs::tasks_are_listed_in_the_order_of_their_launch_when_several_run"),
+    "TaskManager: CancelAll and WaitAll" => Deviation {
+        test: "crates/adjutant-orchestration/tests/background/ends.rs::run_goes_on_until_all_tasks_have_ended_when_the_options_say_so",
+        why: "the end of a run cancels all tasks, or waits for them if the options say so",
+    },
+    "TaskStatus: running, completed, failed, cancelled"
+        => Test("crates/adjutant-orchestration/tests/background/told.rs::agent_is_told_why_when_a_task_has_failed"),
     // Hooks.
     "action: allow"
         => Test("crates/adjutant-agent/tests/hook_rules_watched.rs::run_is_the_same_when_no_hook_is_set"),
@@ -313,7 +331,8 @@ pub(crate) const ROWS: &[Row] = rows! { "hooks";
         => Test("crates/adjutant-agent/tests/hooks/run.rs::before_run_and_after_run_stand_around_a_run_when_both_observe"),
     "told: SubagentEventContext: task, branch, result, error, duration"
         => Test("crates/adjutant-agent/tests/subagents.rs::subagent_points_fire_once_when_a_child_starts_and_stops"),
-    "told: TeamMessageContext and TeammateEventContext" => Later("orchestration"),
+    "told: TeamMessageContext and TeammateEventContext"
+        => Test("crates/adjutant-orchestration/tests/team/seen.rs::hooks_hear_of_members"),
     "told: ToolErrorContext: error, output, duration" => Deviation {
         test: "crates/adjutant-agent/tests/hook_rules_watched.rs::observer_sees_the_facts_when_a_point_fires",
         why: "the point tells arguments and failed result; after_tool, which follows, tells how long the call took",

@@ -20,7 +20,10 @@ pub(crate) const ROWS: &[Row] = rows! { "sessions";
         => Test("crates/adjutant-agent/tests/queues/sessions.rs::append_is_recorded_when_the_log_is_opened_again"),
     "Continue goes on from what is stored"
         => Test("crates/adjutant-agent/tests/external.rs::external_results_go_on_in_another_program_when_the_log_is_opened"),
-    "a template of a fan-out has no session of its own" => Later("orchestration"),
+    "a template of a fan-out has no session of its own" => Deviation {
+        test: "crates/adjutant-orchestration/tests/fan_out.rs::events_of_all_agents_are_in_one_stream_when_tasks_are_fanned_out",
+        why: "only its configuration counts: each task has a conversation of its own",
+    },
     // A session.
     "session: its id"
         => Test("crates/adjutant-agent/tests/agent_api/setters.rs::session_id_is_unique_when_agents_are_made"),

@@ -50,10 +50,34 @@ pub(crate) const ROWS: &[Row] = rows! { "e";
         => Test("crates/adjutant-agent/tests/loop_runs.rs::result_tells_everything_when_the_run_ends"),
     "the same numbers in a stream"
         => Test("crates/adjutant-agent/tests/property.rs::session_is_one_log_when_anything_happens"),
-    "background: launch, wait, poll, stop, list, clean-up, tools of tasks" => Later("orchestration"),
+    "background: a launch tells that it was launched"
+        => Test("crates/adjutant-orchestration/tests/background.rs::result_is_given_when_the_model_waits_for_it"),
+    "background: waiting gives the result"
+        => Test("crates/adjutant-orchestration/tests/background.rs::result_is_given_when_the_model_waits_for_it"),
+    "background: not waiting tells that it runs"
+        => Test("crates/adjutant-orchestration/tests/background.rs::status_is_running_when_the_model_does_not_wait_or_waits_too_short"),
+    "background: waiting too short tells that it runs"
+        => Test("crates/adjutant-orchestration/tests/background.rs::status_is_running_when_the_model_does_not_wait_or_waits_too_short"),
+    "background: stopping cancels"
+        => Test("crates/adjutant-orchestration/tests/background.rs::task_is_cancelled_when_the_model_stops_it"),
+    "background: several tasks"
+        => Test("crates/adjutant-orchestration/tests/background.rs::tasks_are_listed_in_the_order_of_their_launch_when_several_run"),
+    "background: in place it is as ever"
+        => Test("crates/adjutant-orchestration/tests/background.rs::agent_tool_answers_in_place_when_it_is_not_called_in_the_background"),
+    "background: an unknown id is an error"
+        => Test("crates/adjutant-orchestration/tests/background.rs::task_is_unknown_when_there_is_none_of_that_id"),
+    "background: tasks end before the run does"
+        => Test("crates/adjutant-orchestration/tests/background/ends.rs::tasks_are_cancelled_when_their_run_ends"),
+    "background: in a stream"
+        => Test("crates/adjutant-orchestration/tests/background/told.rs::events_tell_of_a_task_when_it_is_launched_and_when_it_has_ended"),
+    "background: the tools are there by themselves"
+        => Test("crates/adjutant-orchestration/tests/background.rs::tools_are_there_when_tasks_are_installed"),
+    "background: tasks can be listed"
+        => Test("crates/adjutant-orchestration/tests/background.rs::tasks_are_listed_in_the_order_of_their_launch_when_several_run"),
     "a limit of turns reaches a sub-agent"
         => Test("crates/adjutant-agent/tests/subagents/delegates.rs::subagent_keeps_to_its_turns_when_the_call_limits_them"),
-    "a limit of turns reaches a background task" => Later("orchestration"),
+    "a limit of turns reaches a background task"
+        => Test("crates/adjutant-orchestration/tests/background.rs::turns_are_limited_when_the_launch_says_so"),
     "options of one call directly"
         => Test("crates/adjutant-agent/tests/loop_runs.rs::options_count_for_one_run_when_they_are_set"),
     // Chains of hooks.
@@ -158,7 +182,8 @@ pub(crate) const ROWS: &[Row] = rows! { "e";
         => Test("crates/adjutant-agent/tests/subagents.rs::subagent_points_fire_once_when_a_child_starts_and_stops"),
     "sub-agents: start and stop on error"
         => Test("crates/adjutant-agent/tests/subagents.rs::subagent_points_fire_once_when_a_child_starts_and_stops"),
-    "background tasks: start and stop" => Later("orchestration"),
+    "background tasks: start and stop"
+        => Test("crates/adjutant-orchestration/tests/background/told.rs::hooks_hear_of_tasks_when_they_begin_and_when_they_end"),
     "hooks reach a child without hooks"
         => Test("crates/adjutant-agent/tests/subagents_more.rs::parents_hooks_stand_outside_when_a_child_has_its_own"),
     "hooks reach a child with hooks of its own"
@@ -227,7 +252,8 @@ pub(crate) const ROWS: &[Row] = rows! { "e";
         => Test("crates/adjutant-agent/tests/approval.rs::nobody_is_asked_when_a_hook_denies_the_call"),
     "parallel calls each ask"
         => Test("crates/adjutant-agent/tests/approval.rs::calls_are_asked_together_when_several_want_approval"),
-    "after a transfer the target's provider is asked" => Later("orchestration"),
+    "after a transfer the target's provider is asked"
+        => Test("crates/adjutant-orchestration/tests/promises/handing.rs::responder_of_the_target_is_asked_when_it_has_the_conversation"),
     "an error of the provider is an error result"
         => Test("crates/adjutant-agent/tests/approval.rs::call_is_refused_when_the_responder_fails"),
     "a set of tools that require it leaves its tools as they were"
@@ -255,6 +281,4 @@ pub(crate) const ROWS: &[Row] = rows! { "e";
         => Test("crates/adjutant-agent/tests/subagents/delegates.rs::subagent_answers_as_a_tool_when_the_model_calls_it"),
     "in a stream"
         => Test("crates/adjutant-agent/tests/subagent_events.rs::childs_events_are_mirrored_once_when_it_works"),
-    "transfers: basic, chains, events, history, prompt" => Later("orchestration"),
-    "fan-out: basic, empty, invalid, partial failure, width, format, stream" => Later("orchestration"),
 };
