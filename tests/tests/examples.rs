@@ -208,7 +208,15 @@ fn fan_out_reads_every_file_when_it_looks_into_a_folder() {
     let text = printed(env!("CARGO_BIN_EXE_example-fan-out"), &[folder]);
     let files = std::fs::read_dir(folder).expect("the folder is there").count();
     let of = |begin: &str| text.lines().filter(|line| line.starts_with(begin)).count();
-    assert_eq!((of("## Task "), of("├─ reader: finished, 2 turns, 1000 tokens, 1 call") + of("└─ reader: finished, 2 turns, 1000 tokens, 1 call")), (files, files), "{text}");
+    assert_eq!(
+        (
+            of("## Task "),
+            of("├─ reader: finished, 2 turns, 1000 tokens, 1 call")
+                + of("└─ reader: finished, 2 turns, 1000 tokens, 1 call")
+        ),
+        (files, files),
+        "{text}"
+    );
     assert_eq!(of("lead: finished, 2 turns, 3000 tokens, 1 call"), 1, "{text}");
 }
 
@@ -225,8 +233,11 @@ fn background_research_is_told_when_the_lead_has_gone_on() {
     let lines: Vec<_> = text.lines().collect();
     let at = lines.iter().position(|line| *line == expect[0]).expect("it goes on");
     assert_eq!(lines[at..at + 4], expect);
-    assert_eq!(lines[lines.len() - 2..], [
+    assert_eq!(
+        lines[lines.len() - 2..],
+        [
             "lead: finished, 4 turns, 4460 tokens, 2 calls (Look around.)",
             "└─ researcher: finished, 2 turns, 1080 tokens, 1 call (Where do packages begin?)"
-        ]);
+        ]
+    );
 }

@@ -58,12 +58,14 @@ async fn used(journal: &Arc<dyn Journal>, session: &str) -> Result<u64, String> 
             replies += reply.usage.total();
         }
         run.apply(&stamped).map_err(|error| format!("a log does not fold: {error}"))?;
-        who.get_or_insert_with(|| {
-            Arc::new(adjutant::tools::Identity::root(stamped.thread.clone(), session, "worker"))
-        });
+        who.get_or_insert_with(|| Arc::new(adjutant::tools::Identity::root(stamped.thread.clone(), session, "worker")));
     }
     let counted = who.and_then(|who| run.result(&who)).map(|result| result.total_usage.total());
-    if counted == Some(replies) && !run.is_open() { Ok(replies) } else { Err(format!("{session} counts {counted:?}, its replies {replies}")) }
+    if counted == Some(replies) && !run.is_open() {
+        Ok(replies)
+    } else {
+        Err(format!("{session} counts {counted:?}, its replies {replies}"))
+    }
 }
 
 /// What may happen once happened once at most.

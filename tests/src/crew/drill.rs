@@ -8,11 +8,7 @@ use std::{
     time::Duration,
 };
 
-use adjutant::{
-    agent::shelf::Shelf,
-    llm::SystemWorld,
-    orchestration::board::Board,
-};
+use adjutant::{agent::shelf::Shelf, llm::SystemWorld, orchestration::board::Board};
 use adjutant_testing::Loopback;
 
 use super::{

@@ -12,14 +12,8 @@ pub const TASKS: usize = 200;
 /// What the agent says of a task that cannot be done.
 pub(super) const HOPELESS: &str = "It cannot be done.";
 /// What each reply uses, by the provider's count.
-pub(super) const USED: Usage = Usage {
-    input_uncached: 90,
-    cache_read: 0,
-    cache_write: 0,
-    cache_write_1h: 0,
-    output: 10,
-    reasoning: 0,
-};
+pub(super) const USED: Usage =
+    Usage { input_uncached: 90, cache_read: 0, cache_write: 0, cache_write_1h: 0, output: 10, reasoning: 0 };
 
 /// Whether a task fails.
 pub(super) fn is_hopeless(number: usize) -> bool {
