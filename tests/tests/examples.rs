@@ -159,6 +159,23 @@ fn team_talks_until_its_list_has_a_title() {
 }
 
 #[test]
+fn lead_delegates_again_what_failed_when_it_runs() {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/adjutant-tool");
+    let text = printed(env!("CARGO_BIN_EXE_example-lead"), &[root]);
+    let expect = "lead: finished, 6 turns, 600 tokens, 7 calls (What is this crate?)\n\
+                  ├─ counter-count-1: finished, 2 turns, 200 tokens, 2 calls (Count the Rust files)\n\
+                  ├─ reader-read-1: finished, 2 turns, 200 tokens, 2 calls (Read what the crate says of itself)\n\
+                  ├─ finder-find-1: finished, 2 turns, 200 tokens, 2 calls (Find where the trait Toolbox is defined)\n\
+                  └─ finder-find-2: finished, 2 turns, 200 tokens, 2 calls (Find where the trait Toolbox is defined)\n\
+                  [completed, attempt 1] Count the Rust files: There are ";
+    assert!(text.starts_with(expect), "{text}");
+    let expect = "[completed, attempt 2] Find where the trait Toolbox is defined: It is in src/toolbox.rs\n\
+                  finder-find-2 was told: What happened: There is no src/traits.rs; search for \"pub trait Toolbox\" \
+                  instead of guessing.\n";
+    assert!(text.ends_with(expect) && text.contains("It says: \"Typed tools"), "{text}");
+}
+
+#[test]
 fn guardrail_rejects_what_it_should_when_it_runs() {
     let expect = "the run failed: rejected by no secrets: it asks for a password\n\
                   Denied: not executed: the system stays as it is\n\

@@ -24,3 +24,5 @@ mod relay;
 mod team;
 #[path = "tree.rs"]
 mod tree;
+#[path = "trees.rs"]
+mod trees;

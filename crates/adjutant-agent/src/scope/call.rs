@@ -325,6 +325,12 @@ impl CallScope {
         self.state().closed
     }
 
+    /// Whether the answer to the next prompt of a child is in the log.
+    pub(super) fn is_known(&self, core: &Core) -> bool {
+        let prompted = self.state().prompted.get(core.key()).copied().unwrap_or_default();
+        self.writer.threads().of(core.thread()).results.len() > prompted
+    }
+
     /// Begins to work for a child; fails once the body has returned.
     pub(super) fn begin(
         &self,
