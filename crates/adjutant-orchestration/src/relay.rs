@@ -9,7 +9,7 @@ mod transfer;
 use std::{
     collections::BTreeSet,
     fmt,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use adjutant_agent::{Agent, Answered, LogId, Prompt};
@@ -56,8 +56,14 @@ const MAX_TARGETS: usize = 64;
 pub struct Relay {
     targets: Arc<[Target]>,
     max_handoffs: usize,
-    /// Who has the conversation, as far as it was looked up.
-    active: Arc<Mutex<Option<usize>>>,
+    seen: Arc<Mutex<Option<Seen>>>,
+}
+
+/// Who has the conversation, as far as it was looked at.
+#[derive(Debug, Clone, Copy, Default)]
+struct Seen {
+    at: usize,
+    entries: usize,
 }
 
 impl Relay {
@@ -79,7 +85,7 @@ impl Relay {
             });
             target.agent = named.in_session_of(&first);
         }
-        Ok(Self { targets: targets.into(), max_handoffs: MAX_HANDOFFS, active: Arc::default() })
+        Ok(Self { targets: targets.into(), max_handoffs: MAX_HANDOFFS, seen: Arc::default() })
     }
 
     /// Sets how often the conversation may be handed over after one prompt; 8 without it, 0 for never.
@@ -97,7 +103,7 @@ impl Relay {
                 target.agent = target.agent.in_session_of(&first);
             }
         }
-        Self { targets: targets.into(), active: Arc::default(), ..self.clone() }
+        Self { targets: targets.into(), seen: Arc::default(), ..self.clone() }
     }
 
     /// Prompts whoever has the conversation, and follows it until one answers: a collect over [`stream`](Relay::stream).
@@ -159,14 +165,15 @@ impl Relay {
 
     /// Who has the conversation, by place.
     async fn find_active(&self) -> Result<usize, Error> {
-        let known = *self.active.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = known {
-            return Ok(known);
-        }
         let first = &self.target(0).agent;
-        first.open().await.map_err(told)?;
-        let at = active::target(&first.transcript(), &self.targets).unwrap_or(0);
-        self.set_active(at);
+        let known = *self.seen();
+        if known.is_none() {
+            first.open().await.map_err(told)?;
+        }
+        let (history, known) = (first.transcript(), known.unwrap_or_default());
+        // Only the history counts: a run that handed over may have been stopped or dropped before another one began.
+        let at = active::target(&history, known.entries, &self.targets).unwrap_or(known.at);
+        *self.seen() = Some(Seen { at, entries: history.len() });
         Ok(at)
     }
 
@@ -174,8 +181,8 @@ impl Relay {
         self.target(0).agent.has_open_run()
     }
 
-    fn set_active(&self, at: usize) {
-        *self.active.lock().unwrap_or_else(PoisonError::into_inner) = Some(at);
+    fn seen(&self) -> MutexGuard<'_, Option<Seen>> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A target, by a place that was found in the list.

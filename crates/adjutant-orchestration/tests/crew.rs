@@ -10,6 +10,8 @@ mod definition;
 mod delegation;
 #[path = "fan_out.rs"]
 mod fan_out;
+#[path = "hostile.rs"]
+mod hostile;
 #[path = "notes.rs"]
 mod notes;
 #[path = "promises.rs"]

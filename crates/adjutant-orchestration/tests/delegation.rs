@@ -9,7 +9,7 @@ mod briefs;
 #[path = "delegation/crash.rs"]
 mod crash;
 #[path = "delegation/desk.rs"]
-mod desk;
+pub(crate) mod desk;
 #[path = "delegation/ends.rs"]
 mod ends;
 #[path = "delegation/events.rs"]

@@ -1,7 +1,7 @@
 //! Teams: who is in them, how their agents write to each other, and that every run of a lead ends.
 
 #[path = "team/desk.rs"]
-mod desk;
+pub(crate) mod desk;
 #[path = "team/ends.rs"]
 mod ends;
 #[path = "team/mailbox.rs"]

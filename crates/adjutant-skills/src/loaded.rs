@@ -5,9 +5,9 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use adjutant_agent::{Hook, HookContext, Verdict, points::BeforeModel};
+use adjutant_agent::{Hook, HookContext, LogId, Spawn, Verdict, points::BeforeModel};
 use adjutant_llm::{CallResult, Entry, Status, ThreadId, Transcript};
-use adjutant_tool::Identity;
+use adjutant_tool::{CallContext, Identity};
 use async_trait::async_trait;
 
 /// The field of a result's details that names the skill it shows.
@@ -21,12 +21,35 @@ type Key = (Arc<str>, ThreadId);
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Loaded {
     of: Arc<Mutex<HashMap<Key, BTreeSet<Arc<str>>>>>,
+    /// What the newest turn with such a call has loaded, by session and thread.
+    turns: Arc<Mutex<HashMap<(LogId, ThreadId), InTurn>>>,
 }
+
+/// The skills that the calls of one turn load.
+type InTurn = (u64, BTreeSet<Arc<str>>);
 
 impl Loaded {
     /// Notes that a skill is shown from now on; false if it is already.
-    pub(crate) fn add(&self, who: &Identity, name: &Arc<str>) -> bool {
-        self.with(|of| of.entry(key(who)).or_default().insert(Arc::clone(name)))
+    pub(crate) fn add(&self, cx: &CallContext, name: &Arc<str>) -> bool {
+        let is_new = self.with(|of| of.entry(key(cx.who())).or_default().insert(Arc::clone(name)));
+        // An agent has one id in all of its sessions: what another one loaded at the same time does not stand here.
+        let is_first = self.is_first_of_turn(cx, name);
+        is_new || (is_first && !stands(cx, name))
+    }
+
+    /// Notes that a call loads a skill; false if another one of its turn did.
+    fn is_first_of_turn(&self, cx: &CallContext, name: &Arc<str>) -> bool {
+        let (Some(call), Some(log)) = (cx.call(), cx.get::<LogId>()) else { return false };
+        let turn = call.turn;
+        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        if turns.len() >= MAX_CONVERSATIONS {
+            turns.clear();
+        }
+        let (known, names) = turns.entry((LogId::clone(&log), cx.who().thread.clone())).or_default();
+        if *known != turn {
+            (*known, *names) = (turn, BTreeSet::new());
+        }
+        names.insert(Arc::clone(name))
     }
 
     /// Looks at what the next request shows.
@@ -60,6 +83,11 @@ impl Hook<BeforeModel> for Loaded {
 
 fn key(who: &Identity) -> Key {
     (Arc::clone(&who.agent_id), who.thread.clone())
+}
+
+/// Whether the conversation of a call has shown a skill before its turn.
+fn stands(cx: &CallContext, name: &Arc<str>) -> bool {
+    cx.get::<dyn Spawn>().is_none_or(|spawn| shown(&spawn.parent().history).contains(name))
 }
 
 /// The skills that a view shows.

@@ -49,14 +49,23 @@ impl Desk {
         self.journal.get().cloned()
     }
 
-    /// Lists a task of an earlier program.
-    pub(super) fn adopt(&self, new: NewTask) -> Arc<Task> {
+    /// Lists a task of an earlier program; `None` if it is known by now.
+    pub(super) fn adopt(&self, new: NewTask) -> Option<Arc<Task>> {
         let task = Arc::new(Task::new(new));
         let mut all = self.all();
-        insert(all.entry((task.session.clone(), task.by.clone())).or_default(), &task);
+        let tasks = all.entry((task.session.clone(), task.by.clone())).or_default();
+        if tasks.iter().any(|known| known.thread == task.thread) {
+            return None;
+        }
+        insert(tasks, &task);
         drop(all);
         self.tell();
-        task
+        Some(task)
+    }
+
+    /// The task of this thread, if it is known.
+    pub(super) fn find(&self, session: &LogId, by: &ThreadId, thread: &ThreadId) -> Option<Arc<Task>> {
+        self.of(session, by).into_iter().find(|task| task.thread == *thread)
     }
 
     /// Lists a new task as running, if there is room for one more.

@@ -91,7 +91,7 @@ pub(super) async fn resume(background: &Background, session: &Agent) -> Result<V
         // Nothing is waited for while it is listed and nobody looks after it.
         let own = LogId(launched.thread.as_str().into());
         let stands = stands(&*journal, &own).await?;
-        let task = desk.adopt(NewTask {
+        let found = desk.adopt(NewTask {
             session: log.clone(),
             by,
             number: launched.number,
@@ -100,6 +100,7 @@ pub(super) async fn resume(background: &Background, session: &Agent) -> Result<V
             task: launched.task,
             kept: true,
         });
+        let Some(task) = found else { continue };
         let Some(known) = background.agents.get(&launched.agent) else {
             let text = format!("no agent {:?} can be launched any more", launched.agent);
             follow::settle(desk, &task, Ended { end: End::Failed, text, usage: Usage::default() });

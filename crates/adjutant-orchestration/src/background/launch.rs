@@ -92,6 +92,11 @@ pub(super) async fn launch(desk: &Arc<Desk>, cx: &CallContext, order: Order) -> 
         let no_journal = || ToolError::failed("nothing can be kept here: there is no journal for it");
         let journal = desk.journal().ok_or_else(no_journal)?;
         let log = kept::log_of(&session, &by, line.call())?;
+        if let Some(task) = desk.find(&session, &by, &ThreadId::from(&*log.0)) {
+            // The call was entered again, and somebody looks after the task already.
+            line.app("background.launched", VERSION, json!(found_again(&task, &order)));
+            return Ok(launched(&task));
+        }
         // Nothing is waited for while it is listed and nobody looks after it.
         let stands = kept::stands(&*journal, &log).await?;
         let task = desk.list(new(ThreadId::from(&*log.0)))?;

@@ -11,6 +11,8 @@ use crate::{Completion, CompletionStatus};
 
 /// How many characters of a result are told.
 pub(super) const MAX_RESULT_CHARS: usize = 2_000;
+/// How many characters of the name of an agent are told, which need not be that of one.
+const MAX_NAME_CHARS: usize = 200;
 /// How many characters of an error are told.
 const MAX_ERROR_CHARS: usize = 1_000;
 
@@ -36,7 +38,8 @@ impl Report {
     /// A task that came to nothing.
     pub(super) fn error(agent: impl Into<String>, error: impl AsRef<str>) -> Self {
         let error = cut(error.as_ref(), MAX_ERROR_CHARS).into_owned();
-        Self { agent: agent.into(), error: Some(error), ..Self::default() }
+        let agent = cut(&agent.into(), MAX_NAME_CHARS).into_owned();
+        Self { agent, error: Some(error), ..Self::default() }
     }
 
     /// What an instance came to.

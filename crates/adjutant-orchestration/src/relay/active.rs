@@ -15,9 +15,9 @@ pub(super) fn handed_to(result: &CallResult) -> Option<&str> {
     result.details.get(FIELD)?.get("to")?.as_str()
 }
 
-/// Who got the conversation last, if it was ever handed over to one of these.
-pub(super) fn target(history: &Transcript, targets: &[Target]) -> Option<usize> {
-    history.iter().rev().find_map(|stored| {
+/// Who got the conversation last, if it was handed over to one of these after so many entries.
+pub(super) fn target(history: &Transcript, known: usize, targets: &[Target]) -> Option<usize> {
+    history.iter().rev().take(history.len().saturating_sub(known)).find_map(|stored| {
         let to = of_entry(&stored.entry)?;
         targets.iter().position(|target| &*target.name == to)
     })

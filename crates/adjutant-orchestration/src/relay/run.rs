@@ -3,7 +3,10 @@
 use std::{
     fmt,
     pin::Pin,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     task::{Context, Poll, ready},
 };
 
@@ -33,6 +36,8 @@ pub struct RelayRun {
     relay: Relay,
     state: State,
     legs: Vec<RunResult>,
+    /// Whether it was wished to stop: a run that ends then may still hand over.
+    is_cancelled: AtomicBool,
 }
 
 /// What a prompt came to.
@@ -57,7 +62,8 @@ impl RelayRun {
     pub(super) fn new(relay: Relay, begin: Begin) -> Self {
         let found = relay.clone();
         let finding = Box::pin(async move { found.find_active().await });
-        Self { relay, state: State::Finding(finding, Some(begin)), legs: Vec::new() }
+        let state = State::Finding(finding, Some(begin));
+        Self { relay, state, legs: Vec::new(), is_cancelled: AtomicBool::new(false) }
     }
 
     /// The next event; `None` after the last one.
@@ -84,8 +90,9 @@ impl RelayRun {
         Ok(RelayResult { last, handed_over: self.legs })
     }
 
-    /// Wishes to stop whoever is at work.
+    /// Wishes to stop whoever is at work; between two runs, whoever comes next.
     pub fn cancel(&self) {
+        self.is_cancelled.store(true, Ordering::Release);
         if let State::Running(running) = &self.state {
             running.cancel();
         }
@@ -121,6 +128,9 @@ impl RelayRun {
                 },
             };
             self.state = next.unwrap_or_else(|error| State::Ended(Some(error)));
+            if self.is_cancelled.load(Ordering::Acquire) {
+                self.cancel();
+            }
         }
     }
 
@@ -146,7 +156,6 @@ impl RelayRun {
         let to = to.and_then(|to| self.relay.targets.iter().position(|target| &*target.name == to));
         self.legs.push(result);
         let Some(to) = to else { return Ok(State::Ended(None)) };
-        self.relay.set_active(to);
         let handoffs = active::handoffs(&self.relay.transcript());
         let running = self.leg(to, handoffs).continue_stream().map_err(told)?;
         Ok(State::Running(Box::new(running)))

@@ -20,24 +20,34 @@ pub(super) struct Leg {
     taken: Mutex<Option<Arc<str>>>,
 }
 
+/// The conversation, granted to one; it is given back if the call does not come to its end.
+struct Granted<'a> {
+    leg: &'a Leg,
+    stays: bool,
+}
+
 impl Leg {
     pub(super) fn new(left: usize) -> Arc<Self> {
         Arc::new(Self { left, taken: Mutex::default() })
     }
 
-    /// Grants the conversation to one; fails if another one was first.
-    fn take(&self, to: &Arc<str>) -> Result<(), ToolError> {
+    /// Grants the conversation to one, for as long as that is held; fails if another one was first.
+    fn take(&self, to: &Arc<str>) -> Result<Granted<'_>, ToolError> {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(other) = &*taken {
             let message = format!("ignored: the conversation goes to {other} already");
             return Err(ToolError::failed(message));
         }
         *taken = Some(Arc::clone(to));
-        Ok(())
+        Ok(Granted { leg: self, stays: false })
     }
+}
 
-    fn give_back(&self) {
-        *self.taken.lock().unwrap_or_else(PoisonError::into_inner) = None;
+impl Drop for Granted<'_> {
+    fn drop(&mut self) {
+        if !self.stays {
+            *self.leg.taken.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        }
     }
 }
 
@@ -65,17 +75,17 @@ async fn transfer(args: &Value, cx: &CallContext, to: &Arc<str>, leg: &Leg) -> R
         return Err(ToolError::new(ToolErrorKind::Denied, message));
     }
     let line = RunLine::of(cx)?;
-    leg.take(to)?;
+    let mut granted = leg.take(to)?;
     let reason: String =
         args.get("reason").and_then(Value::as_str).unwrap_or_default().trim().chars().take(MAX_REASON).collect();
     let point = Handoff::new(Arc::new(cx.who().clone()), Arc::clone(to), reason.as_str().into());
     let reason = match line.pass(point).await {
         Verdict::Pass(point) => point.reason,
         Verdict::Deny(reason) => {
-            leg.give_back();
             return Err(ToolError::new(ToolErrorKind::Denied, format!("the conversation stays here: {reason}")));
         }
     };
+    granted.stays = true;
     let from = Arc::clone(&cx.who().name);
     let data = json!({"from": from, "to": to, "reason": reason});
     line.app(FIELD, 1, data.clone());

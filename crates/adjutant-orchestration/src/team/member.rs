@@ -38,7 +38,15 @@ struct Again {
     job: Job,
     child: Option<Arc<Child>>,
     recipe: Recipe,
-    before: MemberStatus,
+    before: Box<Member>,
+}
+
+/// A member that is on the list before it has begun: if it does not begin, everything is as it was before.
+struct Enlisted<'a> {
+    roster: &'a Roster,
+    job: &'a Job,
+    before: Option<Member>,
+    stays: bool,
 }
 
 impl Roster {
@@ -48,15 +56,11 @@ impl Roster {
         check_text("task", &new.task)?;
         let recipe = Recipe::of(&self.plan, &new)?;
         self.settles(&new.name).await;
-        let (id, job) = self.enlist(&new, recipe.clone())?;
-        let begun = self.set_up(cx, &job, &recipe, &new.task).await;
-        if begun.is_err() {
-            let mut state = self.state();
-            state.members.remove(&new.name);
-            drop(state);
-            self.bump();
-        }
-        begun.map(|()| id)
+        let (id, job, before) = self.enlist(&new, recipe.clone())?;
+        let mut enlisted = Enlisted { roster: self, job: &job, before, stays: false };
+        self.set_up(cx, &job, &recipe, &new.task).await?;
+        enlisted.stays = true;
+        Ok(id)
     }
 
     /// Sets a member that has ended to work again, in the conversation that it had.
@@ -69,6 +73,7 @@ impl Roster {
         check_text("task", &task)?;
         self.settles(name).await;
         let Again { job, child, recipe, before } = self.enlist_again(name, &task)?;
+        let mut enlisted = Enlisted { roster: self, job: &job, before: Some(*before), stays: false };
         let text = format!("Your lead has a new task for you:\n{task}");
         let begun = match child {
             Some(child) => self.start(&job, &child, text, recipe.timeout),
@@ -88,11 +93,7 @@ impl Roster {
                 );
             }),
         };
-        if begun.is_err()
-            && let Some(member) = self.state().members.get_mut(name)
-        {
-            member.status = before;
-        }
+        enlisted.stays = begun.is_ok();
         begun
     }
 
@@ -115,7 +116,7 @@ impl Roster {
     }
 
     /// Puts a new member on the list.
-    fn enlist(&self, new: &NewMember, recipe: Recipe) -> Result<(Arc<str>, Job), Error> {
+    fn enlist(&self, new: &NewMember, recipe: Recipe) -> Result<(Arc<str>, Job, Option<Member>), Error> {
         let mut state = self.state();
         self.has_room(&state)?;
         if state.members.get(&new.name).is_some_and(|known| known.is_at_work()) {
@@ -142,11 +143,11 @@ impl Roster {
             ending: false,
             recipe,
         };
-        state.members.insert(Arc::clone(&new.name), member);
+        let before = state.members.insert(Arc::clone(&new.name), member);
         let line = state.line.clone();
         drop(state);
         self.plan.mailbox.open(&self.address(&id));
-        Ok((id, Job { name: Arc::clone(&new.name), work, line }))
+        Ok((id, Job { name: Arc::clone(&new.name), work, line }, before))
     }
 
     fn enlist_again(&self, name: &str, task: &Arc<str>) -> Result<Again, Error> {
@@ -159,7 +160,8 @@ impl Roster {
             let message = format!("{name:?} is at work; hint: send it a message, or wait until it is done");
             return Err(Error::new(ErrorKind::Conflict, message));
         }
-        let before = std::mem::replace(&mut member.status, MemberStatus::Active);
+        let before = Box::new(member.clone());
+        member.status = MemberStatus::Active;
         (member.work, member.since_ms, member.stopping) = (work, since_ms, false);
         (member.task, member.result) = (Arc::clone(task), Arc::default());
         let (child, recipe) = (member.child.clone(), member.recipe.clone());
@@ -240,6 +242,24 @@ impl Roster {
         let (roster, job, child) = (Arc::clone(self), job.clone(), Arc::clone(child));
         tokio::spawn(async move { roster.look_after(job, child, run, limit).await });
         Ok(())
+    }
+}
+
+impl Drop for Enlisted<'_> {
+    fn drop(&mut self) {
+        if self.stays {
+            return;
+        }
+        let mut state = self.roster.state();
+        let name = &self.job.name;
+        if state.members.get(name).is_some_and(|member| member.work == self.job.work) {
+            state.members.remove(name);
+            if let Some(before) = self.before.take() {
+                state.members.insert(Arc::clone(name), before);
+            }
+        }
+        drop(state);
+        self.roster.bump();
     }
 }
 

@@ -49,6 +49,7 @@ pub(super) struct State {
 }
 
 /// A member.
+#[derive(Clone)]
 pub(super) struct Member {
     pub(super) id: Arc<str>,
     pub(super) task: Arc<str>,

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use adjutant_agent::{
-    Agent,
+    Agent, LogId,
     effects::{Compact, Strategy},
 };
-use adjutant_llm::{CallResult, Entry, ModelInfo, Request, Script, ScriptedModel, Status};
+use adjutant_llm::{CallResult, Entry, Gate, ModelInfo, Request, Script, ScriptedModel, Status};
 use adjutant_tool::{CallContext, ErasedTool, ToolSpec, tool_fn};
 use serde_json::{Value, json};
 
@@ -158,4 +158,28 @@ async fn skill_is_known_to_be_loaded_when_another_process_goes_on() {
     assert!(first.run("Go.").await.expect("it answers").calls[0].result.pinned);
     let later = one().session(first.session_id().clone()).take_over();
     assert!(!later.run("Again.").await.expect("it answers").calls[0].result.pinned);
+}
+
+#[tokio::test]
+async fn skill_is_loaded_in_each_session_when_two_of_one_agent_run_at_once() {
+    let den = den();
+    let (gate, loads) = (Gate::new(), || Script::new().call("load_skill", json!({"name": "kestrel"})));
+    let model = Arc::new(ScriptedModel::new([
+        loads().wait_at(0, &gate),
+        loads(),
+        Script::new().text("One."),
+        Script::new().text("Two."),
+    ]));
+    let agent = den.load().install(Agent::new(model));
+    let sessions = ["one", "two"].map(|log| agent.session(LogId(log.into())));
+    let two = tokio::spawn({
+        let two = sessions[1].clone();
+        async move { two.run("Go.").await }
+    });
+    gate.reached().await;
+    let one = sessions[0].run("Go.").await.expect("it answers");
+    gate.open();
+    let two = two.await.expect("no panic").expect("it answers");
+    let texts = [one, two].map(|result| result.calls[0].result.text());
+    assert_eq!(texts, ["<skill name=\"kestrel\">\nHover.\n</skill>"; 2]);
 }
