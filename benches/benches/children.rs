@@ -42,7 +42,7 @@ fn main() {
     if let [child, size] = &args[..]
         && child == "waiting"
     {
-        return waiting(size.parse().ok().expect("a number"));
+        return waiting(size.parse().expect("a number"));
     }
     let wanted = |part: &str| args.iter().all(|arg| arg.starts_with('-')) || args.iter().any(|arg| arg == part);
     let rounds = if args.iter().any(|arg| arg == "--test") { 2 } else { ROUNDS };

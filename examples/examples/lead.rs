@@ -36,13 +36,16 @@ fn thought(think: impl FnOnce(&Request) -> Script + Send + 'static) -> Script {
     Script::from_fn(move |request| think(request).usage(Usage { input_uncached: 80, output: 20, ..Usage::default() }))
 }
 
+/// The name of an agent, what it is for, and its model.
+type Specialist = (&'static str, &'static str, fn() -> ScriptedModel);
+
 /// The results of the newest calls.
 fn results(request: &Request) -> Vec<Arc<CallResult>> {
-    let turns = request.entries.iter().filter_map(|stored| match &stored.entry {
+    let mut turns = request.entries.iter().rev().filter_map(|stored| match &stored.entry {
         Entry::Turn(turn) => Some(turn.results().to_vec()),
         _ => None,
     });
-    turns.last().unwrap_or_default()
+    turns.next().unwrap_or_default()
 }
 
 fn text(request: &Request) -> String {
@@ -134,7 +137,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let notes = std::env::temp_dir().join(format!("adjutant-lead-{}", std::process::id()));
     let board = Board::new(Arc::new(MemoryShelf::new()), Arc::new(SystemWorld));
     let registry = Registry::new();
-    let specialists: [(&str, &str, fn() -> ScriptedModel); 3] = [
+    let specialists: [Specialist; 3] = [
         ("counter", "Counts files.", counter),
         ("reader", "Reads files.", reader),
         ("finder", "Finds definitions.", finder),

@@ -75,9 +75,6 @@ pub struct Seat {
     budget: Budget,
 }
 
-/// Keeps a place for an agent that waits for it.
-struct Wanted<'a>(&'a Budget);
-
 /// The future of [`Budget::reserve`].
 struct Reserving {
     budget: Budget,
@@ -166,22 +163,6 @@ impl Budget {
         Ok(Seat { budget: self.clone() })
     }
 
-    /// Takes a place for an agent that had one before a crash: it waits for it, before those that begin.
-    ///
-    /// Cancel: no place is taken.
-    pub(crate) async fn retake_seat(&self) -> Seat {
-        let _wanted = Wanted::new(self);
-        let freed = self.tree().freed();
-        loop {
-            let mut left = std::pin::pin!(freed.notified());
-            left.as_mut().enable();
-            if self.tree().retake_seat(self.node.id).is_ok() {
-                return Seat { budget: self.clone() };
-            }
-            left.await;
-        }
-    }
-
     /// Whether agents may stand one level below this one.
     ///
     /// # Errors
@@ -248,19 +229,6 @@ impl Drop for Reservation {
         if !self.settled {
             self.budget.tree().settle(self.budget.node.id, self.held, self.held);
         }
-    }
-}
-
-impl<'a> Wanted<'a> {
-    fn new(budget: &'a Budget) -> Self {
-        budget.tree().want_seat(true);
-        Self(budget)
-    }
-}
-
-impl Drop for Wanted<'_> {
-    fn drop(&mut self) {
-        self.0.tree().want_seat(false);
     }
 }
 

@@ -4,18 +4,22 @@ mod name;
 mod slot;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock},
 };
 
-use adjutant_agent::Agent;
+use adjutant_agent::{Agent, LogId};
+use adjutant_llm::ThreadId;
 use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 
 use crate::{Error, ErrorKind};
 
 pub use slot::{Occupied, Slot};
+
+/// Of how many conversations it is remembered that their names are known.
+const MAX_KNOWN: usize = 10_000;
 
 /// What is known of an agent that can be given work.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,6 +63,8 @@ struct Inner {
     numbers: Mutex<BTreeMap<Arc<str>, u64>>,
     /// How many levels of agents those at work may have under themselves, whatever their factories say; by their ids.
     bounds: Mutex<BTreeMap<Arc<str>, u16>>,
+    /// The conversations whose names are known.
+    known: Mutex<BTreeSet<(LogId, ThreadId)>>,
 }
 
 /// Holds the bound of an agent as long as it works.
@@ -216,6 +222,24 @@ impl Registry {
         match numbers.get_mut(name) {
             Some(number) => *number = seen.max(*number),
             None => drop(numbers.insert(name.into(), seen)),
+        }
+    }
+
+    /// Whether the names that were given in a conversation, maybe in another program, are still to be looked up.
+    pub(crate) fn is_new(&self, log: &LogId, thread: &ThreadId) -> bool {
+        let mut known = self.inner.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= MAX_KNOWN {
+            // Looking twice costs time and nothing else.
+            known.clear();
+        }
+        known.insert((log.clone(), thread.clone()))
+    }
+
+    /// An instance of this name was there before: its number does not come again for its entry.
+    pub(crate) fn was_there(&self, instance: &str) {
+        let is_of = |name: &str| instance.strip_prefix(name).is_some_and(|rest| rest.starts_with('-'));
+        for profile in self.list().iter().filter(|profile| is_of(&profile.name)) {
+            self.seen(&profile.name, instance);
         }
     }
 

@@ -2,12 +2,10 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::Arc,
     task::Waker,
 };
 
 use adjutant_llm::NanoUsd;
-use tokio::sync::Notify;
 
 use super::{Bid, Spend};
 use crate::{Caps, Limit};
@@ -28,9 +26,6 @@ pub(super) struct Tree {
     /// What was decided and not heard yet, with the node that asked.
     decided: BTreeMap<u64, (NodeId, Decided)>,
     tickets: u64,
-    /// How many agents want the place back that they had before a crash.
-    wanted: usize,
-    freed: Arc<Notify>,
 }
 
 #[derive(Debug)]
@@ -70,8 +65,7 @@ impl Tree {
     pub(super) fn new(caps: Caps, spent: Spend) -> (Self, NodeId) {
         let root = Node { up: None, caps, spent, held: Spend::default(), agents: 0 };
         let (line, decided) = (BTreeMap::new(), BTreeMap::new());
-        let freed = Arc::default();
-        (Self { nodes: vec![root], free: Vec::new(), line, decided, tickets: 0, wanted: 0, freed }, ROOT)
+        (Self { nodes: vec![root], free: Vec::new(), line, decided, tickets: 0 }, ROOT)
     }
 
     pub(super) fn add(&mut self, up: NodeId, caps: Caps, spent: Spend) -> NodeId {
@@ -132,26 +126,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Takes a place for an agent that begins; those that had one before a crash come first.
     pub(super) fn take_seat(&mut self, id: NodeId) -> Result<(), Limit> {
-        let is_capped = self.path(id).any(|(_, node)| node.caps.agents.is_some());
-        if is_capped && self.wanted > 0 {
-            return Err(Limit::Agents);
-        }
-        self.retake_seat(id)
-    }
-
-    /// An agent that had a place before a crash wants it back, or has it, or gives it up.
-    pub(super) fn want_seat(&mut self, wanted: bool) {
-        self.wanted = if wanted { self.wanted.saturating_add(1) } else { self.wanted.saturating_sub(1) };
-    }
-
-    /// Who waits for a place hears when one is left.
-    pub(super) fn freed(&self) -> Arc<Notify> {
-        Arc::clone(&self.freed)
-    }
-
-    pub(super) fn retake_seat(&mut self, id: NodeId) -> Result<(), Limit> {
         if self.path(id).any(|(_, node)| node.caps.agents.is_some_and(|cap| node.agents >= cap)) {
             return Err(Limit::Agents);
         }
@@ -161,7 +136,6 @@ impl Tree {
 
     pub(super) fn leave_seat(&mut self, id: NodeId) {
         self.change(id, |node| node.agents = node.agents.saturating_sub(1));
-        self.freed.notify_waiters();
     }
 
     pub(super) fn may_nest(&self, id: NodeId) -> Result<(), Limit> {

@@ -18,7 +18,7 @@ use tracing::Instrument;
 use super::{
     CallScope, Within,
     call::over,
-    task::{Ended, Place, Task},
+    task::{Ended, Task},
 };
 use crate::{
     CancelBy, Event, Limits, Prompt, RunResult, Setup, Stopper, inbox::Inbox, mailbox::Mailbox, session::Session,
@@ -112,13 +112,9 @@ impl Child {
         let core = &self.core;
         let runtime = Handle::try_current()
             .map_err(|error| ToolError::failed("agents under a call need a tokio runtime").with_source(error))?;
-        // An answer that is known needs no place, and who was at work before a crash waits for one.
-        let place = match core.scope.budget() {
-            Some(_) if core.scope.is_known(core) => Place::None,
-            Some(budget) if core.session.has_open_run() => Place::Wanted(budget.clone()),
-            Some(budget) => Place::Held(budget.take_seat().map_err(|limit| over(&limit))?),
-            None => Place::None,
-        };
+        // An answer that is in the log needs no place among those that work.
+        let budget = core.scope.budget().filter(|_| !core.scope.is_known(core));
+        let seat = budget.map(|budget| budget.take_seat()).transpose().map_err(|limit| over(&limit))?;
         let claim = core
             .session
             .claim()
@@ -129,7 +125,7 @@ impl Child {
         core.scope.begin(core, |number, ordinal| {
             core.scope.first().admit(core.thread(), &inbox);
             let mailbox = Arc::clone(&mailbox);
-            let task = Task { core: Arc::clone(core), number, ordinal, prompts, claim, mailbox, inbox, place };
+            let task = Task { core: Arc::clone(core), number, ordinal, prompts, claim, mailbox, inbox, seat };
             runtime.spawn(task.perform(heard).in_current_span())
         })?;
         *core.stopper.lock().unwrap_or_else(PoisonError::into_inner) = Some(stopper.clone());

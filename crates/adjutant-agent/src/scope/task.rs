@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 
 use super::{CallScope, Tally, child::Core};
 use crate::{
-    Budget, CancelBy, Error, Failure, Outcome, Pause, Record, RunResult, Seat, Stopper, Verdict,
+    CancelBy, Error, Failure, Outcome, Pause, Record, RunResult, Seat, Stopper, Verdict,
     inbox::Inbox,
     mailbox::Mailbox,
     points::{SubagentStarted, SubagentStopped},
@@ -29,23 +29,14 @@ pub(super) struct Task {
     pub(super) claim: Claim,
     pub(super) mailbox: Arc<Mailbox>,
     pub(super) inbox: Arc<Inbox>,
-    pub(super) place: Place,
-}
-
-/// The place of a child among the agents that may work at a time.
-pub(super) enum Place {
-    /// It needs none.
-    None,
-    Held(Seat),
-    /// It had one before a crash.
-    Wanted(Budget),
+    pub(super) seat: Option<Seat>,
 }
 
 /// What is undone when the task ends, whichever way.
 struct AtWork {
     core: Arc<Core>,
     number: u64,
-    seat: Option<Seat>,
+    _seat: Option<Seat>,
 }
 
 /// What became of a drive.
@@ -63,8 +54,8 @@ impl Driven {
 
 impl Task {
     pub(super) async fn perform(self, heard: oneshot::Sender<Ended>) {
-        let Self { core, number, ordinal, prompts, claim, mailbox, inbox, place } = self;
-        let mut at_work = AtWork { core: Arc::clone(&core), number, seat: None };
+        let Self { core, number, ordinal, prompts, claim, mailbox, inbox, seat } = self;
+        let at_work = AtWork { core: Arc::clone(&core), number, _seat: seat };
         let known = {
             let mut threads = core.scope().writer.threads();
             threads.of(core.thread()).results.get(ordinal - 1).cloned()
@@ -75,13 +66,7 @@ impl Task {
                 tell_end(&core, ordinal, &result, tally);
                 Driven::ended(of_result(result))
             }
-            None => match place.take(&core).await {
-                Ok(seat) => {
-                    at_work.seat = seat;
-                    drive(&core, prompts, claim, &mailbox, &inbox).await
-                }
-                Err(error) => Driven::ended(Err(error)),
-            },
+            None => drive(&core, prompts, claim, &mailbox, &inbox).await,
         };
         match driven {
             Driven::Ended(ended) => {
@@ -94,23 +79,6 @@ impl Task {
                 core.scope().park(Arc::clone(&core), heard, pauses);
                 drop(at_work);
             }
-        }
-    }
-}
-
-impl Place {
-    /// The place, as soon as there is one.
-    async fn take(self, core: &Core) -> Result<Option<Seat>, ToolError> {
-        match self {
-            Place::None => Ok(None),
-            Place::Held(seat) => Ok(Some(seat)),
-            Place::Wanted(budget) => tokio::select! {
-                biased;
-                seat = budget.retake_seat() => Ok(Some(seat)),
-                () = core.scope().cancel().cancelled() => {
-                    Err(ToolError::new(ToolErrorKind::Cancelled, "cancelled: the call was stopped"))
-                }
-            },
         }
     }
 }

@@ -184,6 +184,10 @@ impl Known {
             (None, run) => run.as_ref().filter(|run| run.is_open()).map(Run::tally),
         };
         let outcome = match (open, untold.last()) {
+            // It was opened, and a crash came before it began.
+            (None, None) if self.opened && self.told == 0 && self.results.is_empty() => {
+                Outcome::Cancelled { by: CancelBy::Parent }
+            }
             (None, None) => return None,
             (Some(_), _) => Outcome::Cancelled { by: CancelBy::Parent },
             (None, Some((last, _))) => last.outcome.clone(),

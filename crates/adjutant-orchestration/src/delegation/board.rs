@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 
-use super::{Delegation, TaskDriver, TaskEnd, driver::Lost};
+use super::{Delegation, TaskDriver, TaskEnd, driver::Lost, plan::Again};
 use crate::{
     Completion, Error, ErrorKind,
     board::{Board, Finish, Task, TaskId, TaskStatus},
@@ -27,10 +27,10 @@ impl Delegation {
 
 #[async_trait]
 impl TaskDriver for Board {
-    async fn claim(&self, task: &str, agent: &str, by: &str) -> Result<Vec<String>, Error> {
+    async fn claim(&self, task: &str, agent: &str, by: &str, again: Again) -> Result<Vec<String>, Error> {
         let id = TaskId(task.into());
         let claimed = match Board::claim(self, &id, agent, LEASE).await {
-            Err(error) => known(self, &id, agent, by, error).await?,
+            Err(error) => known(self, &id, agent, by, again, error).await?,
             Ok(claimed) => claimed,
         };
         Ok(claimed.acceptance_criteria.iter().map(|criterion| criterion.to_string()).collect())
@@ -95,10 +95,10 @@ impl TaskDriver for Board {
     }
 }
 
-/// A task that could not be claimed: it is one's own all the same if one has ended it, or if who delegates had it.
-async fn known(board: &Board, id: &TaskId, agent: &str, by: &str, error: Error) -> Result<Task, Error> {
+/// A task that could not be claimed: it is one's own all the same if one may have ended it before a crash, or if who delegates had it.
+async fn known(board: &Board, id: &TaskId, agent: &str, by: &str, again: Again, error: Error) -> Result<Task, Error> {
     match error.kind() {
-        ErrorKind::Conflict if is_ended_by(board, id, agent).await => board.get(id).await,
+        ErrorKind::Conflict if again == Again::Maybe && is_ended_by(board, id, agent).await => board.get(id).await,
         ErrorKind::Taken if board.get(id).await?.assignee.as_deref() == Some(by) => {
             board.reassign(id, agent).await?;
             board.claim(id, agent, LEASE).await

@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Handle;
 
+use super::plan::Again;
 use crate::{Completion, Error};
 
 /// Where tasks are kept that a delegation works through.
@@ -14,7 +15,7 @@ use crate::{Completion, Error};
 pub(crate) trait TaskDriver: Send + Sync {
     /// Takes a task for an instance, also from `by`, who delegates it; again for the same one is as once, also when that
     /// one has ended it. Gives what must be shown for it to be done.
-    async fn claim(&self, task: &str, agent: &str, by: &str) -> Result<Vec<String>, Error>;
+    async fn claim(&self, task: &str, agent: &str, by: &str, again: Again) -> Result<Vec<String>, Error>;
 
     /// Gives a task that an instance has to a peer; again is as once, also when the peer has ended it.
     async fn hand_on(&self, task: &str, to: &str) -> Result<(), Error>;

@@ -84,8 +84,8 @@ impl Errand {
     async fn claim(&self, instance: &str) -> Result<Option<(Guard, Vec<String>)>, String> {
         let (Some(driver), Some(task)) = (&self.shared.board, &self.order.task_id) else { return Ok(None) };
         let (key, by) = (format!("claim.{}", self.at), &*self.cx.who().name);
-        let claimed = settled(&self.cx, &key, || async {
-            Ok(driver.claim(task, instance, by).await.map_err(|error| error.to_string()))
+        let claimed = settled(&self.cx, &key, |again| async move {
+            Ok(driver.claim(task, instance, by, again).await.map_err(|error| error.to_string()))
         });
         let criteria = claimed.await.unwrap_or_else(|error| Err(error.to_string()))?;
         let guard = Guard {

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use adjutant_agent::{LogId, Spawn};
+use adjutant_llm::Entry;
 use adjutant_tool::{CallContext, ToolError, ToolErrorKind};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
@@ -9,6 +11,13 @@ use super::{Recalled, Shared, delegate::Order};
 
 /// How often a step is begun anew that a crash has torn.
 const MAX_TORN: usize = 100;
+
+/// Whether a step was begun before a crash that may have done its work already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Again {
+    No,
+    Maybe,
+}
 
 /// What is decided for one task.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -26,7 +35,8 @@ pub(super) async fn plan(
     shared: &Arc<Shared>,
     orders: &[Order],
 ) -> Result<Vec<Option<Planned>>, ToolError> {
-    settled(cx, "plan", || async {
+    remember(cx, shared);
+    settled(cx, "plan", |_| async {
         let mut plan = Vec::with_capacity(orders.len());
         for order in orders {
             let is_known = shared.registry.get(&order.agent).is_some();
@@ -35,6 +45,23 @@ pub(super) async fn plan(
         Ok(plan)
     })
     .await
+}
+
+/// Looks up the names that were given before in this conversation, once: in another program, the numbers begin anew.
+fn remember(cx: &CallContext, shared: &Shared) {
+    let (Some(log), Some(spawn)) = (cx.get::<LogId>(), cx.get::<dyn Spawn>()) else { return };
+    if !shared.registry.is_new(&log, &cx.who().thread) {
+        return;
+    }
+    let history = spawn.parent().history;
+    let results = history.iter().filter_map(|stored| match &stored.entry {
+        Entry::Turn(turn) => Some(turn.results()),
+        _ => None,
+    });
+    let reports = results.flatten().filter_map(|result| result.details.as_array());
+    for instance in reports.flatten().filter_map(|report| report.get("agent")?.as_str()) {
+        shared.registry.was_there(instance);
+    }
 }
 
 async fn planned(shared: &Shared, order: &Order) -> Planned {
@@ -49,17 +76,18 @@ async fn planned(shared: &Shared, order: &Order) -> Planned {
     Planned { instance, prior }
 }
 
-/// Runs `work` until the log knows what it came to; it must be harmless to run it again.
+/// Runs `work` until the log knows what it came to; it must be harmless to run it again, and hears if that is so.
 pub(super) async fn settled<T, F, Fut>(cx: &CallContext, key: &str, work: F) -> Result<T, ToolError>
 where
     T: Serialize + DeserializeOwned + Send,
-    F: Fn() -> Fut + Send + Sync,
+    F: Fn(Again) -> Fut + Send + Sync,
     Fut: Future<Output = Result<T, ToolError>> + Send,
 {
     let mut last = None;
     for torn in 0..MAX_TORN {
         let key = if torn == 0 { key.to_owned() } else { format!("{key}.{torn}") };
-        match cx.once(&key, &work).await {
+        let again = if torn == 0 { Again::No } else { Again::Maybe };
+        match cx.once(&key, || work(again)).await {
             Err(error) if error.kind() == ToolErrorKind::OutcomeUnknown => last = Some(error),
             settled => return settled,
         }

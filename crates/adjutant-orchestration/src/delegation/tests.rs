@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
+use super::plan::Again;
 use super::{Delegation, Recall, Recalled, TaskDriver, TaskEnd, driver::Lost};
 use crate::{Completion, Error, ErrorKind, Profile, Registry};
 
@@ -46,7 +47,7 @@ impl Notes {
 
 #[async_trait]
 impl TaskDriver for Notes {
-    async fn claim(&self, task: &str, agent: &str, by: &str) -> Result<Vec<String>, Error> {
+    async fn claim(&self, task: &str, agent: &str, by: &str, _: Again) -> Result<Vec<String>, Error> {
         assert_eq!(by, "boss");
         self.note("claim", format!("{task} {agent}")).map(|()| Vec::new())
     }

@@ -3,10 +3,11 @@
 
 use std::{
     fmt,
+    pin::pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 /// The place of one instance among those of its entry that may work at a time; clones are one place.
 #[derive(Clone)]
@@ -31,6 +32,8 @@ pub(crate) struct Away {
 struct Inner {
     free: Option<Arc<Semaphore>>,
     state: Mutex<State>,
+    /// Who waits for the instance's permit hears when it has one, or needs none any more.
+    changed: Notify,
 }
 
 #[derive(Default)]
@@ -43,7 +46,7 @@ struct State {
 
 impl Slot {
     pub(super) fn new(free: Option<Arc<Semaphore>>) -> Self {
-        Self { inner: Arc::new(Inner { free, state: Mutex::default() }) }
+        Self { inner: Arc::new(Inner { free, state: Mutex::default(), changed: Notify::new() }) }
     }
 
     /// Waits until the instance may work; whoever asks first is first.
@@ -65,6 +68,7 @@ impl Slot {
             state.permit.take()
         };
         drop(permit);
+        self.inner.changed.notify_waiters();
         Away { slot: self.clone(), is_back: false }
     }
 
@@ -78,17 +82,37 @@ impl Slot {
     }
 }
 
+impl State {
+    /// Whether the instance works and has no permit for it.
+    fn wants_permit(&self) -> bool {
+        self.is_occupied && self.away == 0 && self.permit.is_none()
+    }
+}
+
 impl Away {
     /// Waits until the instance may work again.
     pub(crate) async fn back(mut self) {
         if !self.come() {
             return;
         }
-        let permit = self.slot.permit().await;
+        let inner = &self.slot.inner;
+        let mut changed = pin!(inner.changed.notified());
+        changed.as_mut().enable();
+        if !self.slot.state().wants_permit() {
+            return;
+        }
+        // Several calls of the instance may come back one after the other: one permit is enough for all of them.
+        let permit = tokio::select! {
+            biased;
+            () = changed => return,
+            permit = self.slot.permit() => permit,
+        };
         let mut state = self.slot.state();
-        if state.is_occupied && state.away == 0 && state.permit.is_none() {
+        if state.wants_permit() {
             state.permit = permit;
         }
+        drop(state);
+        inner.changed.notify_waiters();
     }
 
     /// Whether no other call of the instance waits any more.

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use adjutant_agent::{Event, EventKind, Record, Run, RunResult, Stamped};
+use adjutant_agent::{CancelBy, Event, EventKind, Outcome, Record, Run, RunResult, Stamped};
 use adjutant_llm::{CallId, Entry, ThreadId};
 use adjutant_orchestration::board::{TaskId, TaskQuery, TaskStatus};
 use adjutant_tool::Identity;
@@ -61,9 +61,11 @@ pub(crate) fn log(records: &[Arc<Stamped>]) -> Tree {
                 assert!(before.is_none(), "{thread} was opened twice");
                 open.insert((call, thread.clone()));
             }
-            Record::ChildEnded { call, thread, .. } => {
+            Record::ChildEnded { call, thread, outcome, .. } => {
                 assert!(open.remove(&((by.clone(), *call), thread.clone())), "{thread} ended twice, or never opened");
-                assert!(!working.contains(thread), "{thread} works on");
+                // What a call does not open again after a crash is given up, as it is.
+                let is_given_up = matches!(outcome, Outcome::Cancelled { by: CancelBy::Parent });
+                assert!(is_given_up || !working.contains(thread), "{thread} works on");
             }
             Record::Returned { call, .. } => {
                 let call = (by.clone(), *call);

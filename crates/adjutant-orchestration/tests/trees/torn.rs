@@ -1,4 +1,4 @@
-//! A journal that breaks off after some records: whoever writes the next one waits for ever.
+//! A journal that breaks off after some records: whoever writes the batch with the next one waits for ever.
 
 use std::sync::Arc;
 
@@ -53,12 +53,11 @@ impl Log for TornLog {
     }
 
     async fn append(&mut self, batch: &[Arc<Stamped>], flush: Flush) -> Result<Head, JournalError> {
-        let kept = batch.iter().take_while(|stamped| stamped.seq.0 <= self.most).count();
-        let head = self.inner.append(&batch[..kept], flush).await?;
-        if kept < batch.len() {
+        // A batch is in the log whole or not at all.
+        if batch.iter().any(|stamped| stamped.seq.0 > self.most) {
             self.broken.notify_one();
             std::future::pending::<()>().await;
         }
-        Ok(head)
+        self.inner.append(batch, flush).await
     }
 }
