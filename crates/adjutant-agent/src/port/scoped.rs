@@ -53,6 +53,10 @@ impl LocalPort {
     /// Gives nothing as soon as no child of the run is at work.
     pub(crate) async fn rest(&mut self) -> Vec<Record> {
         let feed = Arc::clone(&self.feed);
+        // Without any, whatever comes is for the drive that goes on with the answers.
+        if feed.kept.is_at_rest() {
+            return Vec::new();
+        }
         let mut rests = Box::pin(feed.kept.rests());
         poll_fn(|cx| {
             if let Some(heard) = self.hear_all(cx).or_else(|| self.hear_posts(cx)).filter(|it| !it.is_empty()) {
