@@ -95,6 +95,10 @@ fn untold(log: &[Arc<Stamped>]) -> Vec<String> {
     let mut ends: BTreeMap<String, i64> = BTreeMap::new();
     for it in log {
         match &it.record {
+            // Who never began, because of a crash, is told all the same: once.
+            Record::ChildOpened { thread, .. } if !has_begun(log, thread.as_str()) => {
+                *ends.entry(thread.to_string()).or_default() -= 1;
+            }
             Record::Began { .. } if it.thread.as_str() != "main" => {
                 *ends.entry(it.thread.to_string()).or_default() -= 1;
             }
@@ -103,6 +107,11 @@ fn untold(log: &[Arc<Stamped>]) -> Vec<String> {
         }
     }
     ends.into_iter().filter(|(_, ends)| *ends != 0).map(|(thread, ends)| format!("{thread}: {ends}")).collect()
+}
+
+/// Whether a child has begun to work.
+fn has_begun(log: &[Arc<Stamped>], thread: &str) -> bool {
+    log.iter().any(|it| it.thread.as_str() == thread && matches!(it.record, Record::Began { .. }))
 }
 
 /// What is wrong with the order of events.
