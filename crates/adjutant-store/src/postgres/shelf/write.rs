@@ -20,9 +20,6 @@ use crate::postgres::{
 /// How many removals a watch can tell of.
 const KEPT_REMOVALS: i64 = 10_000;
 
-/// At which versions of a shelf the oldest removals are forgotten.
-const FORGET_EVERY: u64 = 512;
-
 /// The most bytes that the values of one write may have together: the server takes no message of more than 1 GiB.
 const MAX_BYTES: usize = 512 * 1024 * 1024;
 
@@ -71,8 +68,7 @@ pub(super) async fn write(database: &Database, name: &str, changes: &[Change]) -
         let stamp = signed(version.0);
         let Batch { keys, values, texts, words, removed } = &batch;
         change.query(&apply, &[&shelf, &stamp, removed, &now, keys, values, texts, words, &channel, &topic]).await?;
-        // Seldom: it walks over all that are kept.
-        if version.0 % FORGET_EVERY == 0 {
+        if !removed.is_empty() {
             let forget = change.prepare_cached(FORGET).await?;
             change.execute(&forget, &[&shelf, &KEPT_REMOVALS]).await?;
         }

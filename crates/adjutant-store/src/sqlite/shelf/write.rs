@@ -9,8 +9,6 @@ use super::super::{fault::Fault, number, words};
 
 /// How many removals of a shelf can still be told of.
 const MAX_REMOVED: i64 = 10_000;
-/// At which versions of a shelf the oldest removals are forgotten.
-const FORGET_EVERY: i64 = 512;
 
 /// A change of a key.
 #[derive(Debug)]
@@ -45,8 +43,7 @@ pub(super) fn write(db: &Connection, shelf: &str, rows: &[Row], now_ms: u64) -> 
     for row in rows {
         change(db, key, version, row, number::kept(now_ms))?;
     }
-    // Seldom: it walks over all that are kept.
-    if version % FORGET_EVERY == 0 {
+    if rows.iter().any(|row| row.put.is_none()) {
         forget(db, key)?;
     }
     Ok(Version(number::read(version)))
