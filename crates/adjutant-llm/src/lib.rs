@@ -57,4 +57,4 @@ pub use tokens::{Estimate, FnCounter, Meter, TokenCounter, counter_fn};
 pub use transcript::{Custom, Edit, EditError, Encodings, Entry, OpenTurn, Stored, Summary, Transcript, Turn};
 pub use transcript::{Unpaired, View};
 pub use usage::{LongPrice, NanoUsd, Price, Usage};
-pub use world::{FixedWorld, SystemWorld, World};
+pub use world::{FixedWorld, SystemWorld, Utc, World};

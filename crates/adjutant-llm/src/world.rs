@@ -20,6 +20,26 @@ pub trait World: Send + Sync + fmt::Debug {
     fn unit(&self) -> f64;
 }
 
+/// A day and a time of day, in UTC.
+///
+/// Shape: `2026-03-01T09:30:00Z`, in RFC 3339.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub struct Utc {
+    /// The year.
+    pub year: u64,
+    /// The month, from 1.
+    pub month: u64,
+    /// The day of the month, from 1.
+    pub day: u64,
+    /// The hour, from 0.
+    pub hour: u64,
+    /// The minute, from 0.
+    pub minute: u64,
+    /// The second, from 0.
+    pub second: u64,
+}
+
 /// The system's clock, and the system's randomness.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemWorld;
@@ -78,4 +98,45 @@ impl World for FixedWorld {
 /// Maps 53 bits to 0.0 up to but without 1.0.
 fn to_unit(bits: u64) -> f64 {
     bits as f64 / (1_u64 << 53) as f64
+}
+
+impl Utc {
+    /// The second in which a time lies that is given in milliseconds since 1970-01-01 UTC.
+    ///
+    /// Source: Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms", `civil_from_days`.
+    pub fn of_ms(ms: u64) -> Self {
+        let seconds = ms / 1_000;
+        // Years begin in March here, so that the day that is added in leap years is the last one.
+        let (days, rest) = (seconds / 86_400 + 719_468, seconds % 86_400);
+        let (era, day_of_era) = (days / 146_097, days % 146_097);
+        let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+        let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+        let march_month = (5 * day_of_year + 2) / 153;
+        let day = day_of_year - (153 * march_month + 2) / 5 + 1;
+        let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
+        let year = year_of_era + era * 400 + u64::from(month <= 2);
+        Self { year, month, day, hour: rest / 3_600, minute: rest / 60 % 60, second: rest % 60 }
+    }
+}
+
+impl fmt::Display for Utc {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { year, month, day, hour, minute, second } = self;
+        write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Utc;
+
+    #[test]
+    fn utc_is_right_when_days_are_leap_days_or_not() {
+        assert_eq!(Utc::of_ms(0).to_string(), "1970-01-01T00:00:00Z");
+        assert_eq!(Utc::of_ms(951_782_399_999).to_string(), "2000-02-28T23:59:59Z");
+        assert_eq!(Utc::of_ms(951_782_400_999).to_string(), "2000-02-29T00:00:00Z");
+        assert_eq!(Utc::of_ms(1_709_251_199_000).to_string(), "2024-02-29T23:59:59Z");
+        // The last second that a number of milliseconds can tell.
+        assert_eq!(Utc::of_ms(u64::MAX).to_string(), "584556019-04-03T14:25:51Z");
+    }
 }

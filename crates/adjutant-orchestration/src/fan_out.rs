@@ -9,11 +9,11 @@ use adjutant_agent::{Agent, AgentFactory, EventKind, Member, MemberRun, RunResul
 use adjutant_tool::{Cancel, ToolError, ToolErrorKind};
 use futures_util::{StreamExt, stream::FuturesUnordered};
 
-pub(crate) use ended::{End, Ended, MAX_TASK_BYTES, cut};
+pub(crate) use ended::{End, Ended, MAX_TASK_BYTES};
 use seats::Seats;
 pub use tool::fan_out_tool;
 
-use crate::{Error, ErrorKind};
+use crate::{Error, ErrorKind, text::ellipsed};
 
 /// How many tasks are worked on at a time, unless the options say otherwise.
 const DEFAULT_CONCURRENCY: usize = 8;
@@ -197,7 +197,7 @@ impl FanOut {
         if stop.is_cancelled() {
             return Err(not_begun());
         }
-        let agent = self.template.clone().identify(|who| who.task = Some(cut(task, MAX_TASK_BYTES).into()));
+        let agent = self.template.clone().identify(|who| who.task = Some(ellipsed(task, MAX_TASK_BYTES).into()));
         let member = factory.create(&(at + 1).to_string(), agent).await?;
         let Some(begun) = seats.begin(&member, task, stop).await else { return Err(not_begun()) };
         let (run, _seat) = begun?;

@@ -12,6 +12,7 @@ pub mod reflection;
 mod registry;
 mod relay;
 pub mod team;
+mod text;
 mod tree;
 
 pub use background::{AtEnd, Background, BackgroundOptions, TaskSnapshot, TaskState, TaskWatch};

@@ -17,7 +17,7 @@ use adjutant_llm::World;
 use adjutant_tool::Identity;
 use serde::{Deserialize, Serialize};
 
-use crate::reflection::text;
+use crate::text;
 
 /// How many bytes the name of a note may have.
 pub const MAX_NAME_BYTES: usize = 64;

@@ -11,7 +11,6 @@ mod redact;
 mod reflections;
 mod render;
 mod secrets;
-pub(crate) mod text;
 
 use std::{fmt, sync::Arc};
 

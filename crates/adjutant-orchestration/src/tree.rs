@@ -79,7 +79,9 @@ impl AgentTree {
     pub fn see(&mut self, event: &Event) -> bool {
         if let EventKind::ChildOpened { child, .. } = &event.kind {
             let parent = self.newest.get(&event.who.thread).copied();
-            return self.node(child, parent, event.at_ms).is_some();
+            let is_shown = self.node(child, parent, event.at_ms).is_some();
+            self.more += usize::from(!is_shown);
+            return is_shown;
         }
         let above = event.who.parent.as_ref().and_then(|parent| self.newest.get(parent)).copied();
         let Some(node) = self.node(&event.who, above, event.at_ms) else { return false };
@@ -116,10 +118,7 @@ impl AgentTree {
         let known = known.filter(|at| self.nodes.get(*at).is_some_and(|node| node.who.name == who.name));
         let at = match known {
             Some(at) => at,
-            None if self.nodes.len() >= MAX_NODES => {
-                self.more += 1;
-                return None;
-            }
+            None if self.nodes.len() >= MAX_NODES => return None,
             None => {
                 self.newest.insert(who.thread.clone(), self.nodes.len());
                 self.nodes.push(TreeNode::new(who, parent, at_ms));

@@ -23,7 +23,7 @@ struct State {
 }
 
 impl Kept {
-    /// Keeps a scope until the run ends; `false` if it has ended.
+    /// Keeps a scope until the run ends; none if it has ended.
     pub(super) fn keep(&self, scope: impl FnOnce(Arc<Notify>) -> Arc<CallScope>) -> Option<Arc<CallScope>> {
         let mut state = self.state();
         if state.closed {

@@ -117,7 +117,7 @@ impl Desk {
     pub(super) fn get(&self, session: &LogId, by: &ThreadId, id: &str) -> Result<Arc<Task>, Error> {
         let tasks = self.of(session, by);
         tasks.into_iter().find(|task| &*task.id == id).ok_or_else(|| {
-            let id = crate::fan_out::cut(id, 100);
+            let id = crate::text::ellipsed(id, 100);
             Error::new(ErrorKind::Missing, format!("no task {id:?}: list_tasks tells which there are"))
         })
     }

@@ -13,7 +13,7 @@ use super::{
     launch::VERSION,
     task::{Stopper, Task},
 };
-use crate::fan_out::{Ended, cut};
+use crate::{fan_out::Ended, text::ellipsed};
 
 /// How many bytes of a result the message holds that tells it.
 const MAX_TOLD_BYTES: usize = 4_000;
@@ -79,14 +79,14 @@ pub(super) fn end(desk: &Desk, task: &Task, ear: &Ear, ended: Ended) {
 
 /// Ends a task. Last of all: whoever waits for its end finds everything else done.
 pub(super) fn settle(desk: &Desk, task: &Task, ended: Ended) {
-    let text = cut(&ended.text, MAX_KEPT_BYTES).into();
+    let text = ellipsed(&ended.text, MAX_KEPT_BYTES).into();
     task.end(ended.end.into(), text, ended.usage);
     desk.tell();
 }
 
 /// The message that tells the end of a task, and whether it holds the whole text.
 fn notice(task: &Task, state: TaskState, text: &str) -> (UserMessage, bool) {
-    let (shown, whole) = (cut(text, MAX_TOLD_BYTES), text.len() <= MAX_TOLD_BYTES);
+    let (shown, whole) = (ellipsed(text, MAX_TOLD_BYTES), text.len() <= MAX_TOLD_BYTES);
     let mut said = format!("The background task {} ({}) is {}:\n{shown}", task.id, task.agent, state.word());
     if !whole {
         said.push_str(&format!("\n[{} bytes in all: get_task gives the rest]", text.len()));
@@ -96,7 +96,7 @@ fn notice(task: &Task, state: TaskState, text: &str) -> (UserMessage, bool) {
 
 /// The beginning of a text, in one line.
 pub(super) fn one_line(text: &str) -> String {
-    let head = cut(text, 4 * MAX_LINE_BYTES);
+    let head = ellipsed(text, 4 * MAX_LINE_BYTES);
     let line = head.split_whitespace().collect::<Vec<_>>().join(" ");
-    cut(&line, MAX_LINE_BYTES).into_owned()
+    ellipsed(&line, MAX_LINE_BYTES).into_owned()
 }

@@ -20,7 +20,8 @@ use super::{
 };
 use crate::{
     Error, ErrorKind,
-    fan_out::{End, Ended, MAX_TASK_BYTES, cut},
+    fan_out::{End, Ended, MAX_TASK_BYTES},
+    text::ellipsed,
 };
 
 /// What `background.launched` says of a kept task, so that it can be found again.
@@ -108,7 +109,7 @@ pub(super) async fn resume(background: &Background, session: &Agent) -> Result<V
         };
         let agent = launched.max_turns.map_or(known.agent.clone(), |turns| known.agent.clone().cap_turns(turns));
         let ear = if told.contains(&launched.thread) { Ear::Nobody } else { Ear::Session(session.clone()) };
-        let agent = agent.identify(|who| who.task = Some(cut(&launched.kept, MAX_TASK_BYTES).into()));
+        let agent = agent.identify(|who| who.task = Some(ellipsed(&launched.kept, MAX_TASK_BYTES).into()));
         let agent = agent.journal(Arc::clone(&journal)).session(own);
         begin(desk, &task, stands, agent, &launched.kept, ear).inspect_err(|_| desk.unlist(&task))?;
     }

@@ -15,7 +15,7 @@ use super::{
     kept::{self, Launched},
     task::{NewTask, Task},
 };
-use crate::fan_out::{self, cut};
+use crate::{fan_out, text::ellipsed};
 
 /// The key of the child in its call.
 const KEY: &str = "task";
@@ -84,10 +84,10 @@ pub(super) async fn launch(desk: &Arc<Desk>, cx: &CallContext, order: Order) -> 
         number,
         agent: Arc::clone(&order.name),
         thread,
-        task: cut(&order.task, MAX_TASK_BYTES).into(),
+        task: ellipsed(&order.task, MAX_TASK_BYTES).into(),
         kept: order.keep,
     };
-    let agent = agent.identify(|who| who.task = Some(cut(&order.task, fan_out::MAX_TASK_BYTES).into()));
+    let agent = agent.identify(|who| who.task = Some(ellipsed(&order.task, fan_out::MAX_TASK_BYTES).into()));
     if order.keep {
         let no_journal = || ToolError::failed("nothing can be kept here: there is no journal for it");
         let journal = desk.journal().ok_or_else(no_journal)?;

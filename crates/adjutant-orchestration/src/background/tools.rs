@@ -15,7 +15,7 @@ use super::{
     launch::{Mark, Order, VERSION, launch, session},
     task::{Stopper, Task},
 };
-use crate::{Error, ErrorKind, fan_out::cut};
+use crate::{Error, ErrorKind, text::ellipsed};
 
 /// How long `get_task` waits at most.
 const MAX_WAIT: Duration = Duration::from_secs(3_600);
@@ -127,7 +127,7 @@ async fn get(desk: Arc<Desk>, args: Args, cx: CallContext) -> Result<CallResult,
         return Ok(CallResult::ok(shown.to_string()));
     }
     let key = if standing.state == TaskState::Completed { "result" } else { "error" };
-    shown[key] = json!(cut(&standing.text, MAX_SHOWN_BYTES));
+    shown[key] = json!(ellipsed(&standing.text, MAX_SHOWN_BYTES));
     if standing.text.len() > MAX_SHOWN_BYTES {
         shown["bytes"] = json!(standing.text.len());
     }
@@ -174,7 +174,7 @@ fn settled(task: &Task) -> Value {
 }
 
 fn unknown(agent: &str) -> Error {
-    Error::new(ErrorKind::Missing, format!("no agent {:?} can be launched", cut(agent, 100)))
+    Error::new(ErrorKind::Missing, format!("no agent {:?} can be launched", ellipsed(agent, 100)))
 }
 
 fn launch_spec<'a>(agents: impl Iterator<Item = (&'a str, &'a Launchable)> + Clone) -> ToolSpec {

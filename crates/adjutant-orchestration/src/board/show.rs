@@ -5,6 +5,7 @@ use std::fmt::Write;
 use serde_json::{Map, Value, json};
 
 use super::{Listed, Task, TaskPage};
+use crate::text::counted;
 
 /// How many bytes of a description and of a result are shown.
 const MAX_SHOWN_BYTES: usize = 8_000;
@@ -29,7 +30,7 @@ pub(super) fn task(listed: &Listed) -> Value {
     let mut shown = line(listed);
     let mut put = |name: &str, text: Option<&str>, max: usize| {
         if let Some(text) = text.filter(|text| !text.is_empty()) {
-            shown.insert(name.to_owned(), json!(cut(text, max)));
+            shown.insert(name.to_owned(), json!(counted(text, max)));
         }
     };
     put("description", Some(description), MAX_SHOWN_BYTES);
@@ -37,12 +38,13 @@ pub(super) fn task(listed: &Listed) -> Value {
     put("caveats", caveats.as_deref(), MAX_TEXT_BYTES);
     put("last_failure", last_failure.as_deref(), MAX_TEXT_BYTES);
     if !acceptance_criteria.is_empty() {
-        let criteria: Vec<String> = acceptance_criteria.iter().map(|it| cut(it, MAX_TEXT_BYTES)).collect();
+        let criteria: Vec<String> =
+            acceptance_criteria.iter().map(|it| counted(it, MAX_TEXT_BYTES).into_owned()).collect();
         shown.insert("acceptance_criteria".to_owned(), json!(criteria));
     }
     if !evidence.is_empty() {
         let proofs = evidence.iter().map(
-            |it| json!({ "criterion": cut(&it.criterion, MAX_TEXT_BYTES), "proof": cut(&it.proof, MAX_TEXT_BYTES) }),
+            |it| json!({ "criterion": counted(&it.criterion, MAX_TEXT_BYTES), "proof": counted(&it.proof, MAX_TEXT_BYTES) }),
         );
         shown.insert("evidence".to_owned(), proofs.collect());
     }
@@ -105,13 +107,4 @@ fn is_active(character: char) -> bool {
                 | '\u{feff}'
                 | '\u{e0000}'..='\u{e007f}'
         )
-}
-
-/// The beginning of a text.
-fn cut(text: &str, max: usize) -> String {
-    if text.len() <= max {
-        return text.to_owned();
-    }
-    let end = (0..=max).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default();
-    format!("{}… ({} bytes in all)", text.get(..end).unwrap_or_default(), text.len())
 }

@@ -2,17 +2,16 @@
 
 use std::borrow::Cow;
 
-use adjutant_agent::sections::SectionKind;
 use adjutant_llm::{Origin, ThreadId, UserMessage};
+
+use crate::text::defused;
 
 /// How many characters of a task, and of its context, an agent is given.
 pub(super) const MAX_CONTEXT_CHARS: usize = 16_000;
 
-/// The tags of a brief.
-const TAGS: [&str; 3] = [CONTEXT, HANDOFF, REFLECTIONS];
+/// The tags of a brief; texts in them are kept from looking like one.
 const CONTEXT: &str = "delegation_context";
 const HANDOFF: &str = "handoff_context";
-const REFLECTIONS: &str = "prior_reflections";
 
 /// What precedes what must be shown for a task to be done.
 const CRITERIA: &str = "\
@@ -47,10 +46,10 @@ impl Brief<'_> {
         if !self.reflections.trim().is_empty() {
             messages.push(UserMessage::text(self.reflections.to_owned()).from_origin(origin()));
         }
-        let mut task = defuse(&cut(self.task, MAX_CONTEXT_CHARS));
+        let mut task = defused(&cut(self.task, MAX_CONTEXT_CHARS));
         if !self.criteria.is_empty() {
             let criteria = cut(&self.criteria.join("\n- "), MAX_CONTEXT_CHARS).into_owned();
-            task = format!("{task}\n\n{CRITERIA}\n- {}", defuse(&criteria));
+            task = format!("{task}\n\n{CRITERIA}\n- {}", defused(&criteria));
         }
         messages.push(UserMessage::text(task).from_origin(origin()));
         messages
@@ -70,31 +69,7 @@ pub(crate) fn cut(text: &str, chars: usize) -> Cow<'_, str> {
 
 /// A text in tags of that name, cut to what a brief may hold.
 fn wrap(tag: &str, text: &str) -> String {
-    format!("<{tag}>\n{}\n</{tag}>", defuse(cut(text, MAX_CONTEXT_CHARS).trim_end()))
-}
-
-/// A text in which whatever looks like a tag of a brief or of a prompt's section is none.
-fn defuse(text: &str) -> String {
-    let mut parts = text.split('<');
-    let mut defused = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        defused.push_str(if is_tag(part) { "&lt;" } else { "<" });
-        defused.push_str(part);
-    }
-    defused
-}
-
-/// Whether what follows a `<` makes it such a tag, as a lenient reader sees it.
-fn is_tag(part: &str) -> bool {
-    let is_blank = |c: char| {
-        c.is_whitespace()
-            || c.is_control()
-            || matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{2064}' | '\u{feff}')
-    };
-    let part = part.trim_start_matches(|c| c == '/' || is_blank(c));
-    let name = part.split(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '-'))).next().unwrap_or_default();
-    let is_named = |tag: &str| name.eq_ignore_ascii_case(tag);
-    TAGS.iter().any(|tag| is_named(tag)) || SectionKind::KNOWN.iter().any(|kind| is_named(kind.tag()))
+    format!("<{tag}>\n{}\n</{tag}>", defused(cut(text, MAX_CONTEXT_CHARS).trim_end()))
 }
 
 #[cfg(test)]

@@ -1,13 +1,11 @@
 //! What came of a delegated task, as the agent that delegated it is told.
 
-use std::error::Error as _;
-
 use adjutant_agent::{Outcome, RunResult, Why};
 use adjutant_tool::ToolError;
 use serde::{Deserialize, Serialize};
 
 use super::cut;
-use crate::{Completion, CompletionStatus};
+use crate::{Completion, CompletionStatus, text::chain};
 
 /// How many characters of a result are told.
 pub(super) const MAX_RESULT_CHARS: usize = 2_000;
@@ -101,15 +99,4 @@ impl Report {
     pub(super) fn helped(&self) -> Option<bool> {
         self.error.is_none().then(|| self.end().status == CompletionStatus::Completed)
     }
-}
-
-/// An error with all that caused it.
-pub(super) fn chain(error: &ToolError) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
-    text
 }

@@ -1,10 +1,10 @@
 //! How an agent under another one ended, in one word and in a text that a model can use.
 
-use std::error::Error;
-
 use adjutant_agent::{Outcome, RunResult};
 use adjutant_llm::Usage;
 use adjutant_tool::{ToolError, ToolErrorKind};
+
+use crate::text::{chain, ellipsed};
 
 /// How many bytes of a task are kept in what identifies an agent.
 pub(crate) const MAX_TASK_BYTES: usize = 200;
@@ -43,7 +43,11 @@ impl Ended {
             Ok(result) => result,
             Err(error) => {
                 let end = if error.kind() == ToolErrorKind::Cancelled { End::Cancelled } else { End::Failed };
-                return Self { end, text: told(error), usage: Usage::default() };
+                return Self {
+                    end,
+                    text: ellipsed(&chain(error), MAX_ERROR_BYTES).into_owned(),
+                    usage: Usage::default(),
+                };
             }
         };
         let (end, why) = match &result.outcome {
@@ -60,27 +64,4 @@ impl Ended {
         let text = if said.is_empty() { why } else { format!("{why}; it had said: {said}") };
         Self { end, text, usage: result.total_usage }
     }
-}
-
-/// An error with what caused it, each once.
-fn told(error: &ToolError) -> String {
-    let mut text = error.message().to_owned();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        if !text.contains(&cause_text) {
-            text = format!("{text}: {cause_text}");
-        }
-        source = cause.source();
-    }
-    cut(&text, MAX_ERROR_BYTES).into_owned()
-}
-
-/// The beginning of a text, cut between characters, with an ellipsis if it was longer.
-pub(crate) fn cut(text: &str, max_bytes: usize) -> std::borrow::Cow<'_, str> {
-    if text.len() <= max_bytes {
-        return text.into();
-    }
-    let end = text.floor_char_boundary(max_bytes);
-    format!("{}…", text.get(..end).unwrap_or_default()).into()
 }

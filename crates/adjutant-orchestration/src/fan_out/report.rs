@@ -6,7 +6,8 @@ use adjutant_llm::{CallResult, Status};
 use adjutant_tool::Progress;
 use serde_json::{Value, json};
 
-use super::{End, Ended, TaskResult, cut};
+use super::{End, Ended, TaskResult};
+use crate::text::ellipsed;
 
 /// How many bytes the model is shown of all answers together.
 pub(super) const MAX_OUTPUT_BYTES: usize = 100_000;
@@ -42,7 +43,7 @@ pub(super) fn progress(done: usize, tasks: &[String], at: usize, result: &TaskRe
 }
 
 fn section(text: &mut String, number: usize, task: &str, ended: &Ended, max_bytes: usize) {
-    let shown = cut(&ended.text, max_bytes);
+    let shown = ellipsed(&ended.text, max_bytes);
     let left_out = ended.text.len().saturating_sub(max_bytes);
     // Writing to a string does not fail.
     let _ = writeln!(text, "## Task {number}: {}", title(task));
@@ -65,5 +66,5 @@ fn detail(task: &str, ended: &Ended) -> Value {
 /// A task in one line.
 fn title(task: &str) -> String {
     let line = task.split_whitespace().collect::<Vec<_>>().join(" ");
-    cut(&line, MAX_TITLE_BYTES).into_owned()
+    ellipsed(&line, MAX_TITLE_BYTES).into_owned()
 }

@@ -1,7 +1,7 @@
 //! What a note may be called, and how much it may hold.
 
 use super::{MAX_BODY_BYTES, MAX_NAME_BYTES};
-use crate::{Error, ErrorKind, reflection::text};
+use crate::{Error, ErrorKind, text};
 
 /// How much of a refused name is shown.
 const MAX_SHOWN_BYTES: usize = 80;

@@ -6,19 +6,13 @@ use adjutant_agent::{
     LogId,
     shelf::{Version, When},
 };
-use adjutant_llm::CallResult;
+use adjutant_llm::{CallResult, Utc};
 use adjutant_tool::{CallContext, ErasedTool, Replay, ToolError, ToolErrorKind, ToolSpec, Toolbox, Tools, tool_fn};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{MAX_BODY_BYTES, MAX_FOUND, MAX_NAME_BYTES, MAX_PAGE, Mode, Note, NoteInfo, Notes, Writing};
-use crate::{
-    Error, ErrorKind,
-    reflection::{
-        telling,
-        text::{self, Date},
-    },
-};
+use crate::{Error, ErrorKind, reflection::telling, text};
 
 /// How many bytes of a body one call shows.
 const MAX_SHOWN_BYTES: usize = 32 * 1024;
@@ -151,7 +145,7 @@ impl Task {
 
 /// What is known of a note, on one line.
 fn line(info: &NoteInfo) -> String {
-    let (by, when) = (text::line(&info.changed_by.path, MAX_PATH_BYTES), Date::of(info.changed_ms).rfc3339());
+    let (by, when) = (text::line(&info.changed_by.path, MAX_PATH_BYTES), Utc::of_ms(info.changed_ms));
     format!("{} ({} bytes, version {}, by {by} at {when})", info.name, info.bytes, info.version)
 }
 

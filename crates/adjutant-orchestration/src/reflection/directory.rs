@@ -15,9 +15,8 @@ use async_trait::async_trait;
 use super::{
     Change, Listing, Reflection, ReflectionId, ReflectionStore, markdown, name,
     on_shelf::{full, no_name},
-    text,
 };
-use crate::{Error, ErrorKind};
+use crate::{Error, ErrorKind, text};
 
 /// How many bytes a file may have; larger ones are passed over.
 pub const MAX_FILE_BYTES: u64 = 64 * 1024;

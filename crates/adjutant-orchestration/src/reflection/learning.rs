@@ -7,7 +7,8 @@ use adjutant_llm::{Warning, WarningKind};
 use async_trait::async_trait;
 use serde::Deserialize;
 
-use super::{Failed, MAX_CAVEATS_BYTES, MAX_SUMMARY_BYTES, Outcome, Reflections, recalling, text};
+use super::{Failed, MAX_CAVEATS_BYTES, MAX_SUMMARY_BYTES, Outcome, Reflections, recalling};
+use crate::text;
 
 /// How many failed calls a note tells of.
 const MAX_CALLS: usize = 5;

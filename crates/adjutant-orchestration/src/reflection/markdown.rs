@@ -2,7 +2,8 @@
 
 use std::{fmt::Write, sync::Arc};
 
-use super::{Reflection, ReflectionId, Tally, text};
+use super::{Reflection, ReflectionId, Tally};
+use crate::text;
 
 /// How many bytes of the task stand in the front part.
 const MAX_TITLE_BYTES: usize = 200;

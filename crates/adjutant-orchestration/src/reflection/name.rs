@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{ReflectionId, text::Date};
+use adjutant_llm::Utc;
+
+use super::ReflectionId;
 
 /// How many bytes of the name of an agent are in the name of its reflections.
 const MAX_AGENT_BYTES: usize = 64;
@@ -13,7 +15,10 @@ const MAX_OF_ONE_NAME: u32 = 1_000;
 
 /// The first name for a reflection of this agent.
 pub(super) fn first(agent: &str, now_ms: u64) -> ReflectionId {
-    ReflectionId(format!("{}-{}", plain(agent), Date::of(now_ms).stamp()).into())
+    let Utc { year, month, day, hour, minute, second, .. } = Utc::of_ms(now_ms);
+    let year = year.min(9_999);
+    let stamp = format!("{year:04}{month:02}{day:02}-{hour:02}{minute:02}{second:02}");
+    ReflectionId(format!("{}-{stamp}", plain(agent)).into())
 }
 
 /// A name of an agent in letters, digits, `_` and `-` alone.

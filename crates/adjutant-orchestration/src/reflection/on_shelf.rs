@@ -108,7 +108,7 @@ fn read(item: &Item) -> Result<Reflection, Error> {
 }
 
 pub(super) fn no_name(id: &ReflectionId) -> Error {
-    Error::new(ErrorKind::Invalid, format!("this is no name for a reflection: {:?}", super::text::cut(&id.0, 100)))
+    Error::new(ErrorKind::Invalid, format!("this is no name for a reflection: {:?}", crate::text::cut(&id.0, 100)))
 }
 
 pub(super) fn full(id: &ReflectionId) -> Error {

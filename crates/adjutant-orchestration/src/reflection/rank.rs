@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use adjutant_agent::search;
 
-use super::{Reflection, text};
+use super::Reflection;
+use crate::text;
 
 /// Words that nearly every task has; they tell nothing.
 const COMMON: [&str; 83] = [

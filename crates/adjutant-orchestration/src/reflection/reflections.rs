@@ -10,9 +10,9 @@ use adjutant_llm::{Entry, SystemWorld, World};
 
 use super::{
     Change, Directory, Failed, Learning, Listing, OnShelf, Outcome, Recalling, Redactor, Reflection, ReflectionId,
-    ReflectionStore, name, rank, recalling, render, text,
+    ReflectionStore, name, rank, recalling, render,
 };
-use crate::{Error, ErrorKind};
+use crate::{Error, ErrorKind, text};
 
 /// How many reflections are recalled for a task at most.
 pub const MAX_RECALLED: usize = 5;

@@ -2,9 +2,10 @@
 
 use std::fmt::Write;
 
-use adjutant_llm::{Content, Entry, Origin, UserMessage};
+use adjutant_llm::{Content, Entry, Origin, UserMessage, Utc};
 
-use super::{Reflection, ReflectionId, name, text};
+use super::{Reflection, ReflectionId, name};
+use crate::text;
 
 /// How the tags begin, and what the model is told first.
 const HEAD: &str = "\
@@ -74,7 +75,7 @@ pub(super) fn shown_in<'a>(entries: impl IntoIterator<Item = &'a Entry>, by: &st
 
 fn one(it: &Reflection) -> String {
     let agent = name::plain(&it.agent);
-    let date = text::Date::of(it.created_ms).rfc3339();
+    let date = Utc::of_ms(it.created_ms);
     let id: String = it.id.0.chars().filter(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_')).collect();
     let (id, helped, useless) = (text::cut(&id, MAX_ID_BYTES), it.tally.helped, it.tally.useless);
     let mut shown =

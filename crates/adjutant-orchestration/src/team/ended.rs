@@ -1,6 +1,6 @@
 //! The end of a member's work: what it means, and who hears of it.
 
-use std::{error::Error as _, fmt::Write, pin::pin, sync::Arc, time::Duration};
+use std::{fmt::Write, pin::pin, sync::Arc, time::Duration};
 
 use adjutant_agent::{
     Child, ChildRun, Outcome, RunLine, RunResult, Spend,
@@ -17,6 +17,7 @@ use super::{
     roster::Roster,
     texts,
 };
+use crate::text;
 
 /// What a member came to, for its team.
 struct Ended {
@@ -162,20 +163,8 @@ impl Ended {
             (Err(_), None) if stopping => new(MemberStatus::Stopped, "the lead stopped it".to_owned(), None),
             (Err(error), None) => {
                 let left = error.kind() == ToolErrorKind::Cancelled;
-                new(if left { MemberStatus::Left } else { MemberStatus::Failed }, chain(&error), None)
+                new(if left { MemberStatus::Left } else { MemberStatus::Failed }, text::chain(&error), None)
             }
         }
     }
-}
-
-/// An error and what caused it, in one line.
-fn chain(error: &ToolError) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        // Writing to a string does not fail.
-        let _ = write!(text, ": {cause}");
-        source = cause.source();
-    }
-    text
 }

@@ -1,8 +1,9 @@
 //! What agents of a team are told, in words; bounded.
 
-use std::{fmt::Write, sync::Arc};
+use std::{borrow::Cow, fmt::Write, sync::Arc};
 
 use super::{LEAD, roster::State};
+use crate::text::counted;
 
 /// How many bytes of a task are shown to others.
 pub(super) const MAX_TASK_SHOWN: usize = 300;
@@ -15,11 +16,10 @@ const MAX_NAMED: usize = 20;
 
 /// The beginning of a text, with a mark if something was left out.
 pub(super) fn clip(text: &Arc<str>, max: usize) -> Arc<str> {
-    if text.len() <= max {
-        return Arc::clone(text);
+    match counted(text, max) {
+        Cow::Borrowed(_) => Arc::clone(text),
+        Cow::Owned(cut) => cut.into(),
     }
-    let cut = text.floor_char_boundary(max);
-    format!("{}… ({} bytes in all)", text.get(..cut).unwrap_or_default(), text.len()).into()
 }
 
 /// The beginning of a text, as far as events show it.

@@ -145,7 +145,9 @@ pub(super) fn make_folder(path: &Path) -> Result<(), JournalError> {
         return Ok(());
     }
     fs::create_dir_all(path).map_err(|error| failed("make", path, error))?;
-    path.parent().map_or(Ok(()), sync_folder)
+    // What is named without a folder stands in the one at hand.
+    let above = path.parent().map(|above| if above.as_os_str().is_empty() { Path::new(".") } else { above });
+    above.map_or(Ok(()), sync_folder)
 }
 
 /// Makes sure that the names in a folder survive a crash of the machine.

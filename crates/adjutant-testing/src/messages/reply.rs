@@ -1,6 +1,6 @@
 //! Writes the stream of the Messages wire.
 
-use adjutant_llm::{Block, BlockKind, Chunk, RateLimits, Reply, Stop, Thinking, Usage};
+use adjutant_llm::{Block, BlockKind, Chunk, RateLimits, Reply, Stop, Thinking, Usage, Utc};
 use serde_json::{Value, json};
 
 use crate::{
@@ -194,7 +194,7 @@ impl encode::Encoder for Encoder {
         let mut headers = Vec::new();
         let reset = limits.reset_after.map(|wait| {
             let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
-            timestamp(self.answer.stamp.now_ms.saturating_add(wait_ms) / 1_000)
+            Utc::of_ms(self.answer.stamp.now_ms.saturating_add(wait_ms)).to_string()
         });
         if let Some(left) = limits.requests_left {
             headers.push(("anthropic-ratelimit-requests-remaining", left.to_string()));
@@ -247,20 +247,4 @@ fn usage(usage: &Usage) -> Value {
         "cache_read_input_tokens": usage.cache_read,
         "output_tokens": usage.output,
     })
-}
-
-/// The time in RFC 3339, from seconds since 1970-01-01 UTC.
-///
-/// Source: Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms", `civil_from_days`.
-fn timestamp(seconds: u64) -> String {
-    let (days, rest) = (seconds / 86_400 + 719_468, seconds % 86_400);
-    let (era, day_of_era) = (days / 146_097, days % 146_097);
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let march_month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * march_month + 2) / 5 + 1;
-    let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
-    let (hour, minute, second) = (rest / 3_600, rest / 60 % 60, rest % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }

@@ -129,3 +129,14 @@ fn store_of_the_user_is_made_when_none_is_named() {
         assert_eq!(std::os::unix::fs::PermissionsExt::mode(&mode.permissions()) & 0o777, 0o700);
     }
 }
+
+#[test]
+fn store_is_made_in_the_folder_at_hand_when_it_is_named_without_another() {
+    for store in ["fresh.db", "fresh/"] {
+        let desk = Desk::new(store);
+        desk.out(&["run", "What is here?", "--session", "trip", "-q", "--store", store]);
+        let listed = desk.out(&["sessions", "list", "--store", store]);
+        assert!(listed.contains("trip"), "{store}: {listed}");
+        assert!(std::path::Path::new(&desk.path("work")).join(store).exists(), "{store}");
+    }
+}

@@ -1,4 +1,6 @@
-//! Pieces of text: cut where a character ends, put on one line, kept from looking like tags; and dates.
+//! Pieces of text: cut where a character ends, put on one line, kept from looking like tags; and what errors say.
+
+use std::{borrow::Cow, error::Error};
 
 use adjutant_agent::sections::SectionKind;
 
@@ -12,8 +14,7 @@ pub(crate) fn cut(text: &str, max: usize) -> &str {
     if text.len() <= max {
         return text;
     }
-    let end = (0..=max).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default();
-    text.get(..end).unwrap_or_default()
+    text.get(..text.floor_char_boundary(max)).unwrap_or_default()
 }
 
 /// A text of at most `max` bytes, which says so if it was cut.
@@ -61,40 +62,31 @@ fn is_blank(c: char) -> bool {
         || matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{2064}' | '\u{feff}')
 }
 
-/// A day and a time of day, UTC.
-pub(crate) struct Date {
-    pub(crate) day: [u64; 3],
-    pub(crate) time: [u64; 3],
+/// The beginning of a text, with its whole size if something was left out.
+pub(crate) fn counted(text: &str, max: usize) -> Cow<'_, str> {
+    match text.len() <= max {
+        true => text.into(),
+        false => format!("{}… ({} bytes in all)", cut(text, max), text.len()).into(),
+    }
 }
 
-impl Date {
-    /// The date of a time in milliseconds since 1970-01-01 UTC.
-    ///
-    /// Source: Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms", `civil_from_days`.
-    pub(crate) fn of(ms: u64) -> Self {
-        let seconds = ms / 1_000;
-        let (days, rest) = (seconds / 86_400 + 719_468, seconds % 86_400);
-        let (era, day_of_era) = (days / 146_097, days % 146_097);
-        let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-        let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-        let march_month = (5 * day_of_year + 2) / 153;
-        let day = day_of_year - (153 * march_month + 2) / 5 + 1;
-        let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
-        let year = year_of_era + era * 400 + u64::from(month <= 2);
-        Self { day: [year, month, day], time: [rest / 3_600, rest / 60 % 60, rest % 60] }
-    }
+/// The beginning of a text, with an ellipsis if something was left out.
+pub(crate) fn ellipsed(text: &str, max: usize) -> Cow<'_, str> {
+    if text.len() <= max { text.into() } else { format!("{}…", cut(text, max)).into() }
+}
 
-    /// As in the name of a file: `YYYYMMDD-HHMMSS`.
-    pub(crate) fn stamp(&self) -> String {
-        let ([year, month, day], [hour, minute, second]) = (self.day, self.time);
-        format!("{:04}{month:02}{day:02}-{hour:02}{minute:02}{second:02}", year.min(9_999))
+/// An error with what caused it, on one line; words that stand there already are not said again.
+pub(crate) fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let said = cause.to_string();
+        if !text.contains(&said) {
+            text = format!("{text}: {said}");
+        }
+        source = cause.source();
     }
-
-    /// As people read it, in RFC 3339.
-    pub(crate) fn rfc3339(&self) -> String {
-        let ([year, month, day], [hour, minute, second]) = (self.day, self.time);
-        format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
-    }
+    text
 }
 
 #[cfg(test)]
@@ -113,11 +105,5 @@ mod tests {
     fn defused_text_has_no_tag_of_ours_when_it_tries_to() {
         assert_eq!(defused("a < b <b> </Prior_Reflections x>"), "a < b <b> &lt;/Prior_Reflections x>");
         assert_eq!(defused("< /\u{200b}instructions><reflections>"), "&lt; /\u{200b}instructions><reflections>");
-    }
-
-    #[test]
-    fn date_is_right_when_days_are_leap_days() {
-        assert_eq!(Date::of(951_782_400_999).rfc3339(), "2000-02-29T00:00:00Z");
-        assert_eq!(Date::of(1_709_251_199_000).stamp(), "20240229-235959");
     }
 }
