@@ -44,6 +44,8 @@ pub use adjutant_otel as otel;
 pub use adjutant_providers as providers;
 #[cfg(feature = "providers")]
 pub use adjutant_providers::model;
+#[cfg(feature = "runtime")]
+pub use adjutant_runtime as runtime;
 #[cfg(feature = "skills")]
 pub use adjutant_skills as skills;
 #[cfg(any(feature = "jsonl", feature = "postgres", feature = "sqlite"))]

@@ -1,0 +1,56 @@
+//! Credentials: values of the environment that a model or a store needs. They are never printed, kept or passed to tools.
+
+use std::{collections::BTreeMap, fmt};
+
+use crate::{Error, ErrorKind, Resolved};
+
+/// Credentials, by the names of their variables.
+#[derive(Clone, Default)]
+pub struct Credentials {
+    values: BTreeMap<String, String>,
+}
+
+impl Credentials {
+    /// None.
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// Those that an agent needs and that the lookup has; what is missing is told by whoever needs it.
+    pub fn of(resolved: &Resolved, lookup: impl Fn(&str) -> Option<String>) -> Self {
+        let found = resolved.needs.iter().filter_map(|name| Some((name.clone(), lookup(name)?)));
+        Self { values: found.filter(|(_, value)| !value.trim().is_empty()).collect() }
+    }
+
+    /// Adds one.
+    #[must_use]
+    pub fn with(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.values.insert(name.into(), value.into());
+        self
+    }
+
+    /// The value of one.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.values.get(name).map(String::as_str)
+    }
+
+    /// The value of one that cannot be done without.
+    ///
+    /// # Errors
+    /// `Model` if it is missing; the message names the variable.
+    pub fn require(&self, name: &str) -> Result<&str, Error> {
+        self.get(name).ok_or_else(|| Error::new(ErrorKind::Model, format!("the variable {name} is not set")))
+    }
+
+    /// All of them, for the environment of the one process that needs them.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.values.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+}
+
+impl fmt::Debug for Credentials {
+    /// Tells the names alone.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.values.keys()).finish()
+    }
+}

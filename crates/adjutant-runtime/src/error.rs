@@ -1,0 +1,103 @@
+//! The one error of this crate.
+
+use std::{error, fmt, sync::Arc};
+
+/// Why something of an agent's life could not be done.
+#[derive(Debug, Clone)]
+pub struct Error {
+    kind: ErrorKind,
+    message: Arc<str>,
+    source: Option<Arc<dyn error::Error + Send + Sync>>,
+}
+
+/// What a caller can do about an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// A manifest is wrong: its message names file, line and column.
+    Manifest,
+    /// What was asked for cannot be: an argument is not as it must be.
+    Invalid,
+    /// There is no such thing.
+    Missing,
+    /// There is one of that name already.
+    Exists,
+    /// The agent is in a state that does not allow it.
+    Conflict,
+    /// Somebody else works on it: another operator, another process.
+    Busy,
+    /// A workspace could not be made.
+    Init,
+    /// An artifact is not what was pinned: a binary or a file was changed, or is not there.
+    Pull,
+    /// A model, or the key for it, cannot be had.
+    Model,
+    /// What runs would not be what is written down.
+    Config,
+    /// It did not become ready in time.
+    Readiness,
+    /// The process ended, and nobody had asked it to.
+    Crashed,
+    /// The token is wrong.
+    Denied,
+    /// It took longer than it may.
+    TimedOut,
+    /// It was stopped, or has ended.
+    Closed,
+    /// A limit of number or size is reached.
+    Full,
+    /// A file or a disk could not be used.
+    Storage,
+    /// A connection to the agent failed.
+    Connection,
+    /// The agent's run failed.
+    Agent,
+}
+
+impl Error {
+    pub(crate) fn new(kind: ErrorKind, message: impl Into<Arc<str>>) -> Self {
+        Self { kind, message: message.into(), source: None }
+    }
+
+    pub(crate) fn with_source(mut self, source: impl error::Error + Send + Sync + 'static) -> Self {
+        self.source = Some(Arc::new(source));
+        self
+    }
+
+    /// What a caller can do about it.
+    pub fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+
+    /// What was attempted and with what.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// Whether the same attempt may succeed later without a change of what was asked for.
+    pub fn is_retryable(&self) -> bool {
+        matches!(
+            self.kind,
+            ErrorKind::Busy
+                | ErrorKind::Init
+                | ErrorKind::Pull
+                | ErrorKind::Model
+                | ErrorKind::Readiness
+                | ErrorKind::TimedOut
+                | ErrorKind::Full
+                | ErrorKind::Connection
+        )
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl error::Error for Error {
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+        self.source.as_ref().map(|source| &**source as &(dyn error::Error + 'static))
+    }
+}

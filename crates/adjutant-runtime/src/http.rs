@@ -1,0 +1,1 @@
+//! The routes of an agent, and the client of them.

@@ -1,0 +1,85 @@
+//! The manifest: what an operator writes down about an agent, and the agents under it.
+
+mod access;
+mod agent;
+mod amount;
+mod model;
+mod place;
+mod resource;
+mod tool;
+
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+pub use access::{Access, Approval, ApprovalRule};
+pub use agent::{
+    AgentSpec, ContextSpec, DelegationSpec, EffectParams, Instructions, LimitEnd, LimitsSpec, NamedContext,
+    ReflectionSpec, TeamSpec,
+};
+pub use amount::{Bytes, Span};
+pub use model::{BudgetSpec, Effort, ModelChoice, ModelSpec, OptionsSpec};
+pub use place::{BoardSpec, Durability, MemorySpec, NotesSpec, SessionSpec, StoreKind, StoreSpec};
+pub use resource::{DataSpec, ImageSpec};
+pub use tool::{ProcessTool, ToolboxChoice, ToolboxSpec};
+
+/// One manifest, as it is meant: after `extends`, includes and variables.
+///
+/// In a file, the fields of an agent may stand beside those of the manifest when there is one agent; here it is the only one
+/// of `agents`. With several, `entry_agent` names the one that prompts go to.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[non_exhaustive]
+pub struct Manifest {
+    /// The version of this format: 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub adjutant: Option<u32>,
+    /// What the whole is called: letters, digits, `_` and `-`, 64 at most; with one agent, that agent too.
+    pub name: Arc<str>,
+    /// What it is good for.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub description: Arc<str>,
+    /// Words that an operator finds it by.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    /// The image that it was taken from, which is kept and compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub image: Option<ImageSpec>,
+    /// The agent that prompts go to; the only one if there is one.
+    pub entry_agent: Arc<str>,
+    /// The agents, each with a name of its own.
+    pub agents: Vec<AgentSpec>,
+    /// Providers of models beside those that are known, in the form of `docs/providers.md`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub providers: Vec<Value>,
+    /// Models beside those of the catalogue, in the form of `docs/models.md`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub models: Vec<Value>,
+    /// Tools that are programs. An agent has those that its `tools` name.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub process_tools: Vec<ProcessTool>,
+    /// Folders of skills, each with a `SKILL.md`, or folders of such folders. An agent has those that its `skills` name.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub skill_folders: Vec<PathBuf>,
+    /// Files that are laid into the working folder.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub data: Vec<DataSpec>,
+    /// Where sessions are kept.
+    pub sessions: SessionSpec,
+    /// What is remembered beyond a session, and for whom.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory: Option<MemorySpec>,
+    /// A board of tasks that the agents share.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub board: Option<BoardSpec>,
+    /// Notes that the agents share.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub notes: Option<NotesSpec>,
+    /// Variables of the environment of process tools. Never credentials: those are never part of a manifest.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub environment: BTreeMap<String, String>,
+    /// What a run and everything under it may use.
+    pub budget: BudgetSpec,
+}

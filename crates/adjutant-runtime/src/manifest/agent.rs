@@ -1,0 +1,214 @@
+//! One agent of a manifest.
+
+use std::{path::PathBuf, sync::Arc};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{Access, BudgetSpec, ModelChoice, OptionsSpec, Span, ToolboxChoice};
+
+/// An agent.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[non_exhaustive]
+pub struct AgentSpec {
+    /// What it is called: letters, digits, `_` and `-`, 64 at most.
+    pub name: Arc<str>,
+    /// What it is good for: others choose it by this.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub description: Arc<str>,
+    /// Its model. Without one: that of whoever gives it a task, or the one that the environment offers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<ModelChoice>,
+    /// How its model is asked.
+    pub options: OptionsSpec,
+    /// What it is told to be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<Instructions>,
+    /// Files that it is always told, in this order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub context: Vec<ContextSpec>,
+    /// Its toolboxes: `files`, `board`, `notes`, `memory`, `reflections`, `background`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub toolboxes: Vec<ToolboxChoice>,
+    /// The names of its process tools.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<Arc<str>>,
+    /// The names of its skills; `*` for all that the skill folders hold.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub skills: Vec<Arc<str>>,
+    /// What acts before each request: kinds and parameters, in this order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub effects: Vec<EffectParams>,
+    /// Which calls it may make by itself, which wait for a word, and which are denied.
+    pub access: Access,
+    /// Bounds of one run.
+    pub limits: LimitsSpec,
+    /// How many requests it may make for a task: `limits.max_turns` in short.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_turns: Option<u32>,
+    /// What a run of it and everything under it may use.
+    pub budget: BudgetSpec,
+    /// To whom it may give tasks.
+    pub delegation: DelegationSpec,
+    /// The agents of this manifest that it may hand the conversation to, for good.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub transfers: Vec<Arc<str>>,
+    /// The agents of this manifest that it may make a team of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub team: Option<TeamSpec>,
+    /// What it learns from tasks that failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reflections: Option<ReflectionSpec>,
+    /// What it knows, in words that others choose it by.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub expertise: Vec<Arc<str>>,
+    /// What a task costs, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub estimated_cost: Option<Arc<str>>,
+    /// How many of it may work at a time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_concurrency: Option<u32>,
+    /// A short mark before its lines.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prefix: Option<Arc<str>>,
+}
+
+/// What an agent is told to be.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Instructions {
+    /// The text itself.
+    Text(Arc<str>),
+    /// A file that holds it, relative to the manifest.
+    File {
+        /// The file.
+        file: PathBuf,
+    },
+}
+
+/// A file that an agent is always told.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum ContextSpec {
+    /// The file, relative to the manifest.
+    File(PathBuf),
+    /// The file, under a name of its own.
+    Named(NamedContext),
+}
+
+/// A file that an agent is told under a name of its own.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct NamedContext {
+    /// The file, relative to the manifest.
+    pub file: PathBuf,
+    /// The heading over its text; without one, the file's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<Arc<str>>,
+    /// Whether the agent runs without it, if there is no such file.
+    #[serde(default)]
+    pub optional: bool,
+}
+
+/// An effect, by its kind.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct EffectParams {
+    /// Its kind, as `compact`.
+    pub kind: Arc<str>,
+    /// Its parameters; what is left out has the kind's default.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub params: Value,
+}
+
+/// Bounds of one run of an agent.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[non_exhaustive]
+pub struct LimitsSpec {
+    /// How many requests it may make: 50 without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_turns: Option<u32>,
+    /// How many calls may run at a time: 8 without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_parallel_tools: Option<u32>,
+    /// Whether calls run one after the other.
+    pub sequential: bool,
+    /// How long a run may take.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<Span>,
+    /// How long a call of a tool may take, if its tool says nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_timeout: Option<Span>,
+    /// How long a call that was cancelled may take to end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub grace: Option<Span>,
+    /// The most bytes of a tool's result that a model sees.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_result: Option<super::Bytes>,
+    /// What happens when a limit is reached.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at_limit: Option<LimitEnd>,
+    /// Whether nobody is there to answer: what would wait is refused.
+    pub unattended: bool,
+}
+
+/// What happens when a limit is reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LimitEnd {
+    /// The run ends.
+    End,
+    /// It has one more turn without tools.
+    LastTurn,
+    /// It asks whether to go on.
+    Ask,
+}
+
+/// To whom an agent may give tasks.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[non_exhaustive]
+pub struct DelegationSpec {
+    /// The agents of this manifest that it may give tasks to; without it, all others when `depth` is over 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agents: Option<Vec<Arc<str>>>,
+    /// How many levels of agents may stand below it; 0 for none.
+    pub depth: u16,
+    /// How often one of its tasks may be handed from agent to agent.
+    pub handoffs: u32,
+}
+
+/// A team that an agent may lead.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[non_exhaustive]
+pub struct TeamSpec {
+    /// The agents of this manifest that members are made of.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub members: Vec<Arc<str>>,
+    /// How many members there may be at a time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub size: Option<u32>,
+    /// How long a member may work on a task.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub member_timeout: Option<Span>,
+    /// Whether the lead only coordinates: it keeps the tools of the team and loses its others.
+    pub coordinator: bool,
+    /// What one member may use.
+    pub member_budget: BudgetSpec,
+}
+
+/// What an agent learns from tasks that failed.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[non_exhaustive]
+pub struct ReflectionSpec {
+    /// The folder of the notes, relative to the workspace; without one, they are kept in the store.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub folder: Option<PathBuf>,
+}

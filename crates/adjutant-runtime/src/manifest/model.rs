@@ -1,0 +1,116 @@
+//! Models of a manifest, how they are asked, and what may be used.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::Span;
+
+/// The model of an agent: its name, or its name with what stands behind it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum ModelChoice {
+    /// Its name, as `anthropic/claude-sonnet-5` or `offline/planner`.
+    Name(Arc<str>),
+    /// A model, and those that are asked when it fails.
+    Spec(ModelSpec),
+}
+
+/// A model, and those that are asked when it fails.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct ModelSpec {
+    /// The model that is asked first.
+    pub name: Arc<str>,
+    /// Those that are asked one after the other when the one before them fails.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fallbacks: Vec<Arc<str>>,
+    /// How often a call that failed and may succeed is tried again, for each model. Without it, 2 times.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retries: Option<u32>,
+    /// How many requests a minute it may get at most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests_per_minute: Option<u32>,
+    /// How many tokens of input a minute it may get at most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_tokens_per_minute: Option<u64>,
+    /// How long a reply may take from the request to its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<Span>,
+}
+
+/// How a model is asked.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[non_exhaustive]
+pub struct OptionsSpec {
+    /// The most tokens that a reply may have.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_output_tokens: Option<u64>,
+    /// How varied replies are, from 0 to 2.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f64>,
+    /// Texts that end a reply.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub stop: Vec<Arc<str>>,
+    /// How much it is to think.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thinking: Option<Effort>,
+    /// Whether a reply may hold one call at most.
+    pub sequential_calls: bool,
+    /// Headers of every request. Not for credentials.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, String>,
+    /// Fields of the request's body that the provider knows and Adjutant does not.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub extra: Map<String, Value>,
+}
+
+/// How much a model is to think.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Effort {
+    /// Not at all.
+    Off,
+    /// As little as it can.
+    Minimal,
+    /// A little.
+    Low,
+    /// Some.
+    Medium,
+    /// Much.
+    High,
+    /// As much as it can.
+    Max,
+}
+
+/// What a run and everything under it may use; what is left out has no limit.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[non_exhaustive]
+pub struct BudgetSpec {
+    /// Tokens of input and output together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    /// Money, in US dollars.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<f64>,
+    /// Requests to models.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub requests: Option<u64>,
+    /// Calls of tools.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_calls: Option<u64>,
+    /// Time from the prompt to the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time: Option<Span>,
+    /// Levels of agents below the one that is spoken to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub depth: Option<u16>,
+    /// Agents that are at work at a time, the one that is spoken to included.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agents: Option<u32>,
+}

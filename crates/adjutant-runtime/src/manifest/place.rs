@@ -1,0 +1,96 @@
+//! Where a manifest keeps what lasts.
+
+use std::{path::PathBuf, sync::Arc};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Where sessions are kept.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[non_exhaustive]
+pub struct SessionSpec {
+    /// The store: an SQLite file in the workspace without it.
+    pub store: StoreSpec,
+    /// What is kept of a session when the machine, the program or nothing crashes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub durability: Option<Durability>,
+    /// The session of a prompt that names none: `main` without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub default_session: Option<Arc<str>>,
+}
+
+/// A store.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[non_exhaustive]
+pub struct StoreSpec {
+    /// What it is.
+    pub kind: StoreKind,
+    /// Where it is, for `sqlite` and `jsonl`: relative to the workspace's `state`; `agent.db` or `sessions` without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<PathBuf>,
+    /// The variable of the operator's environment that holds the address, for `postgres`. The address is never kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url_variable: Option<String>,
+}
+
+/// What a store is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StoreKind {
+    /// One file for sessions, memories, boards and notes.
+    #[default]
+    Sqlite,
+    /// A folder of JSON lines: sessions only.
+    Jsonl,
+    /// A PostgreSQL database.
+    Postgres,
+    /// Nothing lasts beyond the process.
+    Memory,
+}
+
+/// What the records of a session survive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Durability {
+    /// A crash of the machine.
+    Sync,
+    /// A crash of the program.
+    Async,
+    /// An orderly end.
+    OnExit,
+}
+
+/// What is remembered beyond a session.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct MemorySpec {
+    /// For whom: facts of one owner are never seen by another.
+    pub owner: Arc<str>,
+    /// Whether facts are drawn from each run by the model of the agent that is spoken to.
+    #[serde(default)]
+    pub extract: bool,
+    /// How many facts are recalled for a prompt: 5 without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u32>,
+}
+
+/// A board of tasks that the agents share.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct BoardSpec {
+    /// What it is called in the store.
+    pub name: Arc<str>,
+}
+
+/// Notes that the agents share.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct NotesSpec {
+    /// What they are called in the store.
+    pub name: Arc<str>,
+}

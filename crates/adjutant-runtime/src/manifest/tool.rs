@@ -1,0 +1,87 @@
+//! The tools of a manifest.
+
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{Bytes, Span};
+
+/// A toolbox of an agent: its name, or its name with what is changed about it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum ToolboxChoice {
+    /// Its name.
+    Name(Arc<str>),
+    /// Its name, with what is changed about it.
+    Spec(ToolboxSpec),
+}
+
+/// A toolbox of an agent, changed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct ToolboxSpec {
+    /// Its name.
+    pub name: Arc<str>,
+    /// The only tools of it that the agent has; a `*` stands for any letters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub only: Option<Vec<Arc<str>>>,
+    /// The tools of it that the agent has not; a `*` stands for any letters.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub except: Vec<Arc<str>>,
+    /// What stands before the names of its tools.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefix: Option<Arc<str>>,
+    /// How long one call may take.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<Span>,
+    /// The most bytes of one result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_output: Option<Bytes>,
+    /// The folder that it works in, for `files`: relative to the manifest, without it the agent's working folder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root: Option<PathBuf>,
+}
+
+/// A tool that is a program.
+///
+/// It is started without a shell, in the working folder, with `environment` and nothing else but `PATH`, `HOME`, `TMPDIR` and
+/// `LANG`. Its standard input is the call's arguments as one line of JSON; `args` may place single arguments in its
+/// command line. What it writes to standard output is the result; another exit code than 0 is an error.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct ProcessTool {
+    /// What it is called: letters, digits, `_` and `-`, 64 at most.
+    pub name: Arc<str>,
+    /// What it does, for the model.
+    pub description: Arc<str>,
+    /// The program: a path relative to the manifest, or a name that is looked for in `PATH`.
+    pub binary: PathBuf,
+    /// Its arguments. `{name}` is the argument `name` of the call, left out with its whole word if the call has none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub args: Vec<Arc<str>>,
+    /// The schema of the call's arguments: JSON Schema of an object. Without it, there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parameters: Option<Value>,
+    /// How long a call may take: `60s` without it. Then its whole group of processes is killed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<Span>,
+    /// The most bytes of its output that are kept: `64KiB` without it. More is read and dropped, and told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_output: Option<Bytes>,
+    /// Whether each call waits for a word.
+    #[serde(default)]
+    pub approval: bool,
+    /// What a call does if it is not known whether it happened: whether it may be made again.
+    #[serde(default)]
+    pub repeatable: bool,
+    /// Variables of its environment, over those of the manifest.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub environment: BTreeMap<String, String>,
+    /// The sha256 that its binary must have, in 64 hexadecimal digits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<Arc<str>>,
+}

@@ -1,0 +1,196 @@
+//! The prompt surface: what can be asked of a running agent, in this process or over HTTP.
+
+use std::{pin::Pin, sync::Arc};
+
+use adjutant_agent::{Answered, Event, RunResult};
+use async_trait::async_trait;
+use futures_core::Stream;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::Error;
+
+/// The events of one run, in order, the last one telling how it ended. Who reads slowly holds the run back.
+pub type EventStream = Pin<Box<dyn Stream<Item = Result<Event, Error>> + Send>>;
+
+/// What can be asked of a running agent: the same in this process and over HTTP.
+#[async_trait]
+pub trait Prompter: Send + Sync {
+    /// Runs on a prompt to its end, and gives the answer.
+    ///
+    /// Cancel: the run is cancelled too.
+    ///
+    /// # Errors
+    /// `Conflict` if a run of the session is at work or waits for an answer, `Agent` if the run failed, `Closed` if the agent
+    /// was stopped.
+    async fn prompt(&self, request: PromptRequest) -> Result<PromptReply, Error>;
+
+    /// Runs on a prompt, and gives its events as they happen. A stream that is dropped cancels its run.
+    ///
+    /// # Errors
+    /// As `prompt`, for what is known before the run begins.
+    async fn stream(&self, request: PromptRequest) -> Result<EventStream, Error>;
+
+    /// Goes on with a run that waits, with the answers.
+    ///
+    /// # Errors
+    /// `Conflict` if no run of the session waits, `Invalid` if the answers do not fit.
+    async fn resume(&self, request: ResumeRequest) -> Result<EventStream, Error>;
+
+    /// An object that fits a schema. It stands for itself: no session, no tools.
+    ///
+    /// # Errors
+    /// `Invalid` if the schema is missing or none, `Agent` if the model gave no object that fits.
+    async fn object(&self, request: ObjectRequest) -> Result<Value, Error>;
+
+    /// The newest messages of a session, or those before a mark, oldest first.
+    ///
+    /// # Errors
+    /// `Missing` if there is no such session.
+    async fn messages(&self, request: MessagesRequest) -> Result<MessagePage, Error>;
+
+    /// The sessions, the newest first.
+    async fn sessions(&self, request: SessionsRequest) -> Result<SessionPage, Error>;
+}
+
+/// A prompt.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct PromptRequest {
+    /// What is asked.
+    pub prompt: Arc<str>,
+    /// The session; without it, the manifest's default one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<Arc<str>>,
+    /// How long it may take, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+}
+
+/// An answer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct PromptReply {
+    /// The session.
+    pub session: Arc<str>,
+    /// The answer's text.
+    pub text: String,
+    /// How the run ended and what it came to.
+    pub result: Arc<RunResult>,
+}
+
+/// Answers to what a run waits for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct ResumeRequest {
+    /// The session; without it, the manifest's default one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<Arc<str>>,
+    /// The answers.
+    pub answers: Vec<Answered>,
+}
+
+/// What an object is asked for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct ObjectRequest {
+    /// What is asked.
+    pub prompt: Arc<str>,
+    /// The schema: JSON Schema, with a `type` at its top.
+    pub schema: Value,
+    /// What the object is called, for models that answer by a tool: `answer` without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schema_name: Option<Arc<str>>,
+    /// What the object is, for the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schema_description: Option<Arc<str>>,
+}
+
+/// Which messages are wanted.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct MessagesRequest {
+    /// The session; without it, the manifest's default one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<Arc<str>>,
+    /// How many, 1 to 1,000; 50 without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u32>,
+    /// The mark of an earlier page, for those before it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<u64>,
+}
+
+/// Messages of a session, oldest first.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct MessagePage {
+    /// The messages.
+    pub messages: Vec<SessionMessage>,
+    /// The mark for those before them; none if there are no more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<u64>,
+}
+
+/// A message of a session.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct SessionMessage {
+    /// Who said it: `user`, `assistant` or `tool`.
+    pub role: Arc<str>,
+    /// Its text.
+    pub text: String,
+    /// When, in milliseconds since 1970-01-01 UTC.
+    pub at_ms: u64,
+}
+
+/// Which sessions are wanted.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct SessionsRequest {
+    /// How many, 1 to 1,000; 50 without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u32>,
+    /// The mark of an earlier page, for those after it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
+}
+
+/// Sessions.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct SessionPage {
+    /// The sessions, the newest first.
+    pub sessions: Vec<SessionInfo>,
+    /// The mark for those after them; none if there are no more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
+}
+
+/// A session.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct SessionInfo {
+    /// Its name.
+    pub name: Arc<str>,
+    /// When it was last written to, in milliseconds since 1970-01-01 UTC.
+    pub changed_ms: u64,
+}
+
+impl PromptRequest {
+    /// A prompt for the default session.
+    pub fn new(prompt: impl Into<Arc<str>>) -> Self {
+        Self { prompt: prompt.into(), ..Self::default() }
+    }
+
+    /// Names the session.
+    #[must_use]
+    pub fn session(self, name: impl Into<Arc<str>>) -> Self {
+        Self { session: Some(name.into()), ..self }
+    }
+}

@@ -1,0 +1,1 @@
+//! Which bytes an agent runs.

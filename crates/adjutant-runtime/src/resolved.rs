@@ -1,0 +1,50 @@
+//! What will run: a manifest with everything decided.
+
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::Manifest;
+
+/// What will run. It can be printed: no credential is ever in it.
+///
+/// Paths in its manifest are absolute, but for those that mean the workspace: `data.to`, `sessions.store.path` and
+/// `reflections.folder`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Resolved {
+    /// The manifest, with the overrides.
+    pub manifest: Manifest,
+    /// The files that it was read from: the manifest, those that it extends, agents that it includes.
+    pub sources: Vec<PathBuf>,
+    /// What was changed by whoever created it.
+    #[serde(default)]
+    pub overrides: Overrides,
+    /// The names of the variables of the environment that its models and stores need, never their values.
+    #[serde(default)]
+    pub needs: Vec<String>,
+}
+
+/// What whoever creates an agent changes about its manifest.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[non_exhaustive]
+pub struct Overrides {
+    /// Another name for the whole.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<Arc<str>>,
+    /// Another model for the agent that is spoken to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<Arc<str>>,
+    /// Labels beside those of the manifest.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    /// Variables of process tools beside those of the manifest.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub environment: BTreeMap<String, String>,
+    /// Single fields, by their dotted path, as `agents.lead.max_turns` or `budget.tokens`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub set: BTreeMap<String, Value>,
+}

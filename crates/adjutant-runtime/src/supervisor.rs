@@ -1,0 +1,1 @@
+//! The supervisor: what should run does, and what should not does not.
