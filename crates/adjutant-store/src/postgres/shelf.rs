@@ -45,7 +45,7 @@ const SEARCH: &str = concat!(
 
 /// A shelf of a [`Postgres`](super::Postgres) database, which any number of processes write to.
 ///
-/// A watch tells of the newest 10,000 removals; a text is found by its first 30,000 words or so.
+/// A watch tells of the newest 10,000 removals, and of some before them; a text is found by its first 30,000 words or so.
 #[derive(Debug, Clone)]
 pub struct PostgresShelf {
     database: Arc<Database>,

@@ -20,6 +20,10 @@ use crate::postgres::{
 /// How many removals a watch can tell of.
 const KEPT_REMOVALS: i64 = 10_000;
 
+/// At every which version the oldest ones are forgotten, and how many at once are forgotten without waiting for it: to
+/// find the oldest, all that are kept are walked over.
+const FORGET_EVERY: u64 = 64;
+
 /// The most bytes that the values of one write may have together: the server takes no message of more than 1 GiB.
 const MAX_BYTES: usize = 512 * 1024 * 1024;
 
@@ -68,7 +72,7 @@ pub(super) async fn write(database: &Database, name: &str, changes: &[Change]) -
         let stamp = signed(version.0);
         let Batch { keys, values, texts, words, removed } = &batch;
         change.query(&apply, &[&shelf, &stamp, removed, &now, keys, values, texts, words, &channel, &topic]).await?;
-        if !removed.is_empty() {
+        if version.0 % FORGET_EVERY == 0 || removed.len() as u64 >= FORGET_EVERY {
             let forget = change.prepare_cached(FORGET).await?;
             change.execute(&forget, &[&shelf, &KEPT_REMOVALS]).await?;
         }

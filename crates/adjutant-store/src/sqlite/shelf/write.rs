@@ -9,6 +9,9 @@ use super::super::{fault::Fault, number, words};
 
 /// How many removals of a shelf can still be told of.
 const MAX_REMOVED: i64 = 10_000;
+/// At every which version the oldest ones are forgotten, and how many at once are forgotten without waiting for it: to
+/// find the oldest, all that are kept are walked over.
+const FORGET_EVERY: i64 = 64;
 
 /// A change of a key.
 #[derive(Debug)]
@@ -43,7 +46,8 @@ pub(super) fn write(db: &Connection, shelf: &str, rows: &[Row], now_ms: u64) -> 
     for row in rows {
         change(db, key, version, row, number::kept(now_ms))?;
     }
-    if rows.iter().any(|row| row.put.is_none()) {
+    let removed = rows.iter().filter(|row| row.put.is_none()).count();
+    if version % FORGET_EVERY == 0 || number::kept(removed as u64) >= FORGET_EVERY {
         forget(db, key)?;
     }
     Ok(Version(number::read(version)))
