@@ -3,6 +3,8 @@
 //! The tests live in `tests/`.
 
 pub mod asked;
+#[cfg(unix)]
+pub mod chaos;
 pub mod crew;
 pub mod kill;
 

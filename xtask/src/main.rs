@@ -3,6 +3,7 @@
 
 mod bench;
 mod cargo;
+mod chaos;
 mod check;
 mod conformance;
 mod crash;
@@ -23,6 +24,7 @@ usage: cargo xtask <command>
   tidy                sizes, crate edges, file headers, the driver, attributes, documents
   conformance         every hazard over every wire, as a matrix
   crash [--seed N]    the kill test and the crew drill, on every kind of storage
+  chaos [ARGS]        agents and their operator are killed for a minute; --agents N --seconds S --seed X; or: chaos measure
   features            every feature of every published crate builds alone
   bench [ARGS]        the benchmarks; ARGS go to the benchmark harness
   fuzz --smoke        every fuzz target for a minute; or one: fuzz <TARGET> [ARGS]
@@ -45,6 +47,7 @@ fn main() -> ExitCode {
         ["check"] => check::run(),
         ["tidy"] => tidy::run(),
         ["conformance"] => conformance::run(),
+        ["chaos", rest @ ..] => chaos::run(rest),
         ["crash", rest @ ..] => crash::run(rest),
         ["features"] => features::run(),
         ["fuzz", rest @ ..] => fuzz::run(rest),

@@ -74,6 +74,11 @@ impl Sessions {
         Self { journal, world: Arc::new(SystemWorld) }
     }
 
+    /// Where they are kept.
+    pub fn journal(&self) -> &Arc<dyn Journal> {
+        &self.journal
+    }
+
     /// Sets clock and ids.
     #[must_use]
     pub fn world(self, world: impl World + 'static) -> Self {

@@ -1,19 +1,22 @@
 //! What the command line may say.
 
+pub(crate) mod agent;
 mod agents;
 mod board;
+mod manifest;
 mod memory;
 mod run;
 mod sessions;
 mod skills;
 
-use std::{str::FromStr, time::Duration};
+use std::{path::PathBuf, str::FromStr, time::Duration};
 
 use clap::{Parser, Subcommand};
 
 pub(crate) use self::{
     agents::{Agents, CheckAgents, ListAgents, Staffed},
     board::{Board, ListTasks, ShowTask, TheseTasks, Which},
+    manifest::{CheckManifest, Init, Manifest, ShowManifest},
     memory::{Forget, ListFacts, Memory, Search, Whose},
     run::{At, How, Resume, Run},
     sessions::{Delete, Diff, Export, Fork, Import, Label, List, Named, Rename, Replay, Sessions, Show, Tell, Verify},
@@ -47,13 +50,32 @@ pub(crate) enum Command {
     /// Looks after agents: list them, check their files.
     #[command(subcommand)]
     Agents(Agents),
+    /// Looks after agents that live in folders of their own: makes, starts, watches, prompts, stops and removes them.
+    #[command(subcommand)]
+    Agent(agent::Agent),
+    Up(agent::Up),
     /// Looks after a board of tasks: what is to be done, what blocks it, what failed.
     #[command(subcommand)]
     Board(Board),
+    Init(Init),
+    /// Looks after manifests: check one, show what will run, print their schema.
+    #[command(subcommand)]
+    Manifest(Manifest),
     /// Lists the known models with their limits and prices, and which keys are present.
     ///
     /// A key is never printed, only the name of its variable.
     Models(Models),
+    /// Runs the agent of a workspace in this process: what other commands begin.
+    #[command(hide = true)]
+    AgentHost(AgentHost),
+}
+
+/// Whose agent is run.
+#[derive(Debug, clap::Args)]
+pub(crate) struct AgentHost {
+    /// The workspace.
+    #[arg(value_name = "WORKSPACE")]
+    pub(crate) workspace: PathBuf,
 }
 
 /// Which models are listed.

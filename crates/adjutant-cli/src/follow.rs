@@ -76,6 +76,11 @@ pub(crate) struct View {
 }
 
 impl View {
+    /// Shows what is said as it comes.
+    pub(crate) fn live() -> Self {
+        Self { show: Show::new(Said::Live), tree: Tree::default() }
+    }
+
     /// How events are shown.
     pub(crate) fn of(how: &How) -> Self {
         let said = match (how.last, &how.schema) {

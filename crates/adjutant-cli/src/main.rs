@@ -13,6 +13,8 @@
 //! | 124 | the deadline of `--timeout` ended the run |
 //! | 130 | the user ended the run with Ctrl-C |
 
+mod agent;
+mod agent_host;
 mod agents;
 mod amount;
 mod answer;
@@ -27,8 +29,10 @@ mod exit;
 mod explain;
 mod file;
 mod follow;
+mod init;
 mod interrupt;
 mod job;
+mod manifest;
 mod memory;
 mod meter;
 mod models;
@@ -51,6 +55,7 @@ mod summary;
 mod taught;
 mod tree;
 mod trouble;
+mod up;
 mod waits;
 mod when;
 mod work;
@@ -70,8 +75,13 @@ fn main() -> ExitCode {
         Command::Memory(command) => memory::memory(command),
         Command::Skills(command) => skills::skills(command),
         Command::Agents(command) => agents::agents(command),
+        Command::Agent(command) => agent::agent(command),
+        Command::Up(args) => up::up(&args),
         Command::Board(command) => board::board(command),
+        Command::Init(args) => init::init(&args),
+        Command::Manifest(command) => manifest::manifest(command),
         Command::Models(args) => models::models(&args),
+        Command::AgentHost(args) => agent_host::agent_host(&args.workspace),
     };
     match ended {
         Ok(exit) => exit.into(),

@@ -1,5 +1,161 @@
-//! The engine: from what is resolved to a running tree of agents.
+//! The engine: from what is resolved to a running tree of agents. It knows nothing of processes, status and HTTP.
 
-/// A running tree of agents.
-#[derive(Debug)]
-pub struct Engine {}
+mod access;
+mod agent;
+mod bounds;
+mod builder;
+mod crew;
+mod folder;
+mod kit;
+mod leads;
+mod member;
+mod models;
+mod pattern;
+mod reflecting;
+mod sections;
+mod shared_world;
+mod store;
+mod toolbox;
+
+use std::{fmt, path::Path, sync::Arc};
+
+use adjutant_agent::{Agent, Sessions};
+use adjutant_llm::{Model, Options};
+use adjutant_orchestration::Relay;
+
+pub use builder::EngineBuilder;
+use folder::Folder;
+use leads::Leads;
+
+use crate::{Credentials, Error, ErrorKind, Manifest, Overrides, Resolved, Workspace, prompt::Desk};
+
+/// The folder beside a manifest that its engine works in.
+const BESIDE: &str = ".adjutant";
+/// The session of a prompt that names none, if the manifest names none.
+const SESSION: &str = "main";
+
+/// A running tree of agents: what a manifest describes, at work in this process.
+///
+/// # Example
+/// ```no_run
+/// use adjutant_runtime::{Engine, Prompter, prompt::PromptRequest};
+///
+/// # async fn example() -> Result<(), adjutant_runtime::Error> {
+/// let engine = Engine::from_file("adjutant.yaml").await?;
+/// let reply = engine.prompt(PromptRequest::new("What is in this folder?")).await?;
+/// # drop(reply);
+/// # Ok(())
+/// # }
+/// ```
+pub struct Engine {
+    resolved: Arc<Resolved>,
+    workspace: Workspace,
+    model: Arc<dyn Model>,
+    options: Options,
+    sessions: Sessions,
+    default_session: Arc<str>,
+    leads: Leads,
+    /// What is at work.
+    desk: Arc<Desk>,
+    /// Removed when the engine is dropped, if it is its own.
+    _folder: Folder,
+}
+
+/// Who answers prompts.
+#[derive(Debug, Clone)]
+pub enum Lead {
+    /// One agent.
+    Agent(Agent),
+    /// Agents that hand the conversation to each other.
+    Relay(Relay),
+}
+
+impl Engine {
+    /// The engine of a manifest, with the credentials of the environment; it works in `.adjutant` beside the file.
+    ///
+    /// # Errors
+    /// `Manifest` if the file is wrong, and those of [`EngineBuilder::build`].
+    pub async fn from_file(path: impl AsRef<Path>) -> Result<Self, Error> {
+        let path = path.as_ref();
+        let resolved = folder::resolve(path, Overrides::default()).await?;
+        let beside = path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let beside = std::path::absolute(beside).map_err(|error| {
+            let message = format!("the folder of the manifest cannot be found: {}", beside.display());
+            Error::new(ErrorKind::Storage, message).with_source(error)
+        })?;
+        let workspace = Workspace::at(beside.join(BESIDE));
+        folder::lay(&resolved.manifest.data, &workspace)?;
+        let credentials = Credentials::of(&resolved, |name| std::env::var(name).ok());
+        Self::builder(resolved).workspace(workspace).credentials(credentials).build().await
+    }
+
+    /// An engine of what is resolved, without credentials, in a temporary folder.
+    pub fn builder(resolved: Resolved) -> EngineBuilder {
+        EngineBuilder::new(resolved)
+    }
+
+    /// What runs.
+    pub fn resolved(&self) -> &Arc<Resolved> {
+        &self.resolved
+    }
+
+    /// Where it runs.
+    pub fn workspace(&self) -> &Workspace {
+        &self.workspace
+    }
+
+    /// The agents of a session. While a session is at work, it is the same handle.
+    ///
+    /// # Errors
+    /// `Invalid` if the name is none.
+    pub fn lead(&self, session: &str) -> Result<Lead, Error> {
+        self.leads.of(session, &self.default_session)
+    }
+
+    /// The model of the agent that is spoken to, for objects by a schema.
+    pub fn model(&self) -> Arc<dyn Model> {
+        Arc::clone(&self.model)
+    }
+
+    /// How that model is asked.
+    pub fn options(&self) -> Options {
+        self.options.clone()
+    }
+
+    /// The sessions.
+    pub fn sessions(&self) -> Sessions {
+        self.sessions.clone()
+    }
+
+    /// What is at work.
+    pub(crate) fn desk(&self) -> &Arc<Desk> {
+        &self.desk
+    }
+
+    /// The session of a prompt that names none.
+    pub fn default_session(&self) -> &str {
+        &self.default_session
+    }
+}
+
+/// The agent that prompts go to.
+///
+/// # Errors
+/// `Config` if there is none of that name.
+fn entry(manifest: &Manifest) -> Result<&crate::manifest::AgentSpec, Error> {
+    let name = &manifest.entry_agent;
+    let found = match &manifest.agents[..] {
+        [only] if name.is_empty() => Some(only),
+        agents => agents.iter().find(|agent| agent.name == *name),
+    };
+    found.ok_or_else(|| Error::new(ErrorKind::Config, format!("there is no agent that prompts could go to: {name:?}")))
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engine")
+            .field("name", &self.resolved.manifest.name)
+            .field("workspace", &self.workspace)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,11 +1,30 @@
 //! The process of one agent: it builds the agent of a workspace, serves it on loopback, and ends when it is asked to.
 
-use std::net::SocketAddr;
+mod log;
+mod signals;
+
+use std::{fmt, net::SocketAddr, sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use uuid::Uuid;
 
+use self::{log::Log, signals::Signals};
+use crate::{
+    Credentials, Engine, Error, ErrorKind, Reason, Resolved, Status, Workspace,
+    http::{Server, ServerOptions},
+    prompt::LocalPrompter,
+    workspace::files::{self, Sync},
+};
+
+/// The file of a workspace that tells where its agent listens.
+const FILE: &str = "host.json";
+/// The variable that tells which start of the agent this is.
+const START_VARIABLE: &str = crate::processes::START_VARIABLE;
+
 /// What the process of an agent tells of itself, in `host.json` of its workspace, once it listens.
+///
+/// Only its owner can read it. It stays when the process has gone: its port is asked for again.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct HostFile {
@@ -17,4 +36,137 @@ pub struct HostFile {
     pub address: SocketAddr,
     /// What a caller must show.
     pub token: String,
+}
+
+/// How the process of an agent behaves.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct HostOptions {
+    /// How long runs have to end, once the agent is to stop.
+    pub grace: Duration,
+}
+
+impl HostOptions {
+    /// 10 seconds of grace.
+    pub fn new() -> Self {
+        Self { grace: Duration::from_secs(10) }
+    }
+
+    /// Sets how long runs have to end, once the agent is to stop.
+    #[must_use]
+    pub fn grace(self, grace: Duration) -> Self {
+        Self { grace }
+    }
+}
+
+impl Default for HostOptions {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl HostFile {
+    /// What the process of a workspace told of itself last.
+    ///
+    /// # Errors
+    /// `Missing` if none did, `Storage` if it cannot be read.
+    pub fn read(workspace: &Workspace) -> Result<Self, Error> {
+        files::read_json(&workspace.file(FILE))
+    }
+}
+
+/// Runs the agent of a workspace in this process, until `POST /v1/stop`, SIGTERM or SIGINT; SIGHUP is ignored.
+///
+/// It reads credentials from the variables that the agent needs, holds the workspace's lock, listens on the port of its
+/// `host.json` or another one, and writes that file anew. Notable events are told on standard error, one JSON object a
+/// line, never with a text of a prompt or an answer. How it ended is in `ended.json`.
+///
+/// # Errors
+/// `Busy` if another process runs the agent; else why it could not begin, which `ended.json` tells too.
+pub async fn run(workspace: Workspace, options: HostOptions) -> Result<(), Error> {
+    let (log, start) = (Log::new(), start_of_environment()?);
+    log.note_panics();
+    hide_memory();
+    let pid = std::process::id();
+    log.line("host_started", json!({ "pid": pid, "start": start, "version": env!("CARGO_PKG_VERSION") }));
+    let lock = workspace.lock_host().inspect_err(|error| log.failed(error))?;
+    let ended = live(&workspace, &options, start, &log).await;
+    let status = match &ended {
+        Ok(()) => Status::Stopped,
+        Err(error) => {
+            log.failed(error);
+            Status::failed(Reason::of(error), crate::http::line(error))
+        }
+    };
+    let told = workspace.tell_end(start, status);
+    log.line("host_ended", json!({ "pid": pid, "start": start }));
+    drop(lock);
+    ended.and(told)
+}
+
+async fn live(workspace: &Workspace, options: &HostOptions, start: Uuid, log: &Log) -> Result<(), Error> {
+    let mut signals = Signals::listen()?;
+    let serving = async {
+        let engine = engine_of(workspace).await?;
+        let agent = Arc::clone(&engine.resolved().manifest.name);
+        let prompter = LocalPrompter::over(Arc::new(engine));
+        let heard = log.clone();
+        prompter.observe(Arc::new(move |work| heard.work(work)));
+        let port = HostFile::read(workspace).map_or(0, |former| former.address.port());
+        let server = Server::bind(prompter, ServerOptions::new(agent).port(port).grace(options.grace)).await?;
+        let (address, token) = (server.address(), server.token().to_owned());
+        let file = HostFile { pid: std::process::id(), start, address, token };
+        files::write_json(&workspace.file(FILE), &file, Sync::Program)?;
+        log.line("host_ready", json!({ "address": address }));
+        Ok::<_, Error>(server)
+    };
+    let server = tokio::select! {
+        biased;
+        // Stopped before it was ready: nothing was served.
+        signal = signals.next() => {
+            log.line("host_stopping", json!({ "signal": signal }));
+            return Ok(());
+        }
+        server = serving => server?,
+    };
+    let stopped = async {
+        let signal = signals.next().await;
+        log.line("host_stopping", json!({ "signal": signal }));
+    };
+    server.serve(stopped).await;
+    Ok(())
+}
+
+async fn engine_of(workspace: &Workspace) -> Result<Engine, Error> {
+    let resolved: Resolved = workspace.prepared()?.resolved;
+    let credentials = Credentials::of(&resolved, |name| std::env::var(name).ok());
+    Engine::builder(resolved).workspace(workspace.clone()).credentials(credentials).build().await
+}
+
+/// Which start this is; a new one if whoever started the process does not care.
+fn start_of_environment() -> Result<Uuid, Error> {
+    let Some(value) = std::env::var_os(START_VARIABLE) else { return Ok(Uuid::new_v4()) };
+    let start = value.to_str().and_then(|value| value.parse().ok());
+    start.ok_or_else(|| Error::new(ErrorKind::Config, format!("{START_VARIABLE} is no id of a start: {value:?}")))
+}
+
+/// Other processes of the same user, the tools among them, can read neither memory nor environment of this one.
+fn hide_memory() {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+        // It only fails for values that the system does not know.
+        let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
+    }
+}
+
+impl fmt::Debug for HostFile {
+    /// The token is a secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HostFile")
+            .field("pid", &self.pid)
+            .field("start", &self.start)
+            .field("address", &self.address)
+            .finish_non_exhaustive()
+    }
 }

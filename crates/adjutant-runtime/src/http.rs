@@ -1,1 +1,28 @@
-//! The routes of an agent, and the client of them.
+//! The routes of an agent, and the client of them: the prompt surface, status and stop over HTTP on loopback.
+//!
+//! `docs/http.md` tells about them for people, [`OPENAPI`] for programs.
+
+mod client;
+mod error;
+mod frames;
+mod guard;
+mod news;
+mod report;
+mod routes;
+mod server;
+mod simple;
+mod sse;
+
+pub(crate) use self::error::{line, name_of};
+pub use self::{
+    client::{Client, StatusStream},
+    error::status_of,
+    report::Report,
+    server::{Server, ServerOptions},
+};
+
+/// The most bytes that a request may have.
+pub const MAX_REQUEST_BYTES: usize = 8 * 1024 * 1024;
+
+/// The description of the routes: OpenAPI 3.1.
+pub const OPENAPI: &str = include_str!("../openapi.json");

@@ -1,28 +1,34 @@
 //! The life of agents: described in a manifest, made, started, watched, prompted, stopped and removed.
 
 pub mod backend;
+pub mod bundle;
 mod credentials;
 mod engine;
 mod error;
+mod home;
 #[cfg(feature = "http")]
 pub mod host;
 #[cfg(feature = "http")]
 pub mod http;
 pub mod manifest;
 mod process_tool;
+mod processes;
 pub mod prompt;
 pub mod provenance;
 mod resolved;
 mod status;
-mod supervisor;
+pub mod supervisor;
 mod workspace;
 
-pub use backend::{Backend, Instance, Loaded};
+pub use backend::{Backend, Instance, Loaded, Logs};
 pub use credentials::Credentials;
-pub use engine::Engine;
+pub use engine::{Engine, EngineBuilder, Lead};
 pub use error::{Error, ErrorKind};
+pub use home::{Desired, Entries, Entry, Goal, Home, Operator};
 pub use manifest::Manifest;
 pub use prompt::Prompter;
+pub use provenance::Provenance;
 pub use resolved::{Overrides, Resolved};
 pub use status::{Reason, Status, StatusTracker, StatusWatch};
-pub use workspace::Workspace;
+pub use supervisor::Supervisor;
+pub use workspace::{AgentFile, EndFile, Lock, Prepared, StartFile, StatusFile, Workspace};

@@ -3,10 +3,28 @@
 mod access;
 mod agent;
 mod amount;
+mod check;
+mod either;
+mod file;
+mod include;
+mod load;
+mod merge;
 mod model;
+mod near;
+mod needs;
+mod node;
+mod path;
 mod place;
+mod problem;
+mod read;
 mod resource;
+mod schema;
+mod set;
+mod shape;
 mod tool;
+mod vars;
+mod write;
+mod yaml;
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
@@ -20,10 +38,18 @@ pub use agent::{
     ReflectionSpec, TeamSpec,
 };
 pub use amount::{Bytes, Span};
+pub use load::Loaded;
 pub use model::{BudgetSpec, Effort, ModelChoice, ModelSpec, OptionsSpec};
 pub use place::{BoardSpec, Durability, MemorySpec, NotesSpec, SessionSpec, StoreKind, StoreSpec};
+pub use problem::{Problem, Problems};
 pub use resource::{DataSpec, ImageSpec};
+pub use schema::schema;
 pub use tool::{ProcessTool, ToolboxChoice, ToolboxSpec};
+
+/// What the file of a manifest is called, unless something else is said.
+pub const FILE_NAME: &str = "adjutant.yaml";
+/// A manifest with comments that runs at once, without a key.
+pub const EXAMPLE: &str = include_str!("manifest/example.yaml");
 
 /// One manifest, as it is meant: after `extends`, includes and variables.
 ///
@@ -67,6 +93,7 @@ pub struct Manifest {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub data: Vec<DataSpec>,
     /// Where sessions are kept.
+    #[serde(skip_serializing_if = "is_default")]
     pub sessions: SessionSpec,
     /// What is remembered beyond a session, and for whom.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -81,5 +108,19 @@ pub struct Manifest {
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub environment: BTreeMap<String, String>,
     /// What a run and everything under it may use.
+    #[serde(skip_serializing_if = "is_default")]
     pub budget: BudgetSpec,
+}
+
+pub(crate) use write::yaml;
+
+/// Reads a value from a text of YAML.
+pub(crate) fn of_yaml<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, Problem> {
+    let source = node::Source { shown: "resolved".into(), folder: PathBuf::new() };
+    read::one(&yaml::read(text, &Arc::new(source))?)
+}
+
+/// Whether a field has its default, and is not written.
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }

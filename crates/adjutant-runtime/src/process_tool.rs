@@ -1,1 +1,142 @@
-//! Tools that are programs.
+//! Tools that are programs: started without a shell, with nothing of this process's environment, and never outliving a call.
+
+mod binary;
+mod child;
+mod output;
+mod words;
+
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
+
+use adjutant_llm::CallResult;
+use adjutant_tool::{Bound, CallContext, ErasedTool, Replay, ToolError, ToolErrorKind, ToolSpec};
+use async_trait::async_trait;
+use serde_json::{Value, json};
+
+use crate::{Error, ErrorKind, Workspace, manifest::ProcessTool};
+use binary::Binary;
+use child::{Ended, Started};
+use words::Words;
+
+/// How long a call may take, if its tool says nothing.
+const TIMEOUT: Duration = Duration::from_secs(60);
+/// How many bytes of output are kept, if its tool says nothing.
+const MAX_OUTPUT: usize = 64 << 10;
+/// The most bytes of output that any tool may keep.
+const MOST_OUTPUT: u64 = 64 << 20;
+/// How much longer than its time a call may take, until everything is killed.
+const KILLING: Duration = Duration::from_secs(5);
+/// How many bytes stand around the output: what was left out, how it ended.
+const AROUND: usize = 16 << 10;
+
+/// Where programs run, and what they are told.
+#[derive(Debug, Clone)]
+pub(crate) struct Surroundings {
+    /// Their working folder.
+    pub(crate) work: PathBuf,
+    /// What `HOME` is.
+    pub(crate) home: PathBuf,
+    /// What `TMPDIR` is.
+    pub(crate) tmp: PathBuf,
+    /// The variables of the manifest.
+    pub(crate) environment: BTreeMap<String, String>,
+}
+
+impl Surroundings {
+    /// Those of a workspace.
+    pub(crate) fn of(workspace: &Workspace, environment: &BTreeMap<String, String>) -> Self {
+        Self {
+            work: workspace.work(),
+            home: workspace.file("home"),
+            tmp: workspace.tmp(),
+            environment: environment.clone(),
+        }
+    }
+}
+
+/// A program as a tool.
+#[derive(Debug, Clone)]
+pub(crate) struct Program {
+    spec: ToolSpec,
+    plan: Arc<Plan>,
+}
+
+/// What every call of it has in common.
+#[derive(Debug)]
+struct Plan {
+    binary: Binary,
+    words: Words,
+    environment: BTreeMap<String, String>,
+    around: Surroundings,
+    timeout: Duration,
+    max_output: usize,
+}
+
+impl Program {
+    /// A tool of a manifest; its program must be there, and what was pinned.
+    ///
+    /// It reads the program if that is pinned, and blocks for that.
+    ///
+    /// # Errors
+    /// `Config` if the program is missing, cannot be executed or was changed, or if the schema is none.
+    pub(crate) fn new(tool: &ProcessTool, around: &Surroundings) -> Result<Self, Error> {
+        let of_tool = |error: Error| {
+            let message = format!("the tool {} cannot be used: {}", tool.name, error.message());
+            Error::new(error.kind(), message)
+        };
+        let binary = Binary::find(&tool.binary, tool.sha256.as_deref()).map_err(of_tool)?;
+        let nothing = || json!({ "type": "object", "properties": {}, "additionalProperties": false });
+        let parameters = tool.parameters.clone().unwrap_or_else(nothing);
+        let max_output = tool.max_output.map_or(MAX_OUTPUT, |size| size.0.min(MOST_OUTPUT) as usize);
+        let timeout = tool.timeout.map_or(TIMEOUT, |time| time.0);
+        let words = Words::new(&tool.args, &parameters);
+        let spec = ToolSpec::new(&*tool.name, Arc::clone(&tool.description), parameters)
+            .timeout(timeout.saturating_add(KILLING))
+            .max_output(max_output.saturating_add(AROUND));
+        let spec = if tool.approval { spec.needs_approval() } else { spec };
+        // Twice is as good as once: whoever wrote the manifest says so, and the key is the same.
+        let spec = spec.replay(if tool.repeatable { Replay::Idempotent } else { Replay::Once });
+        let (environment, around) = (tool.environment.clone(), around.clone());
+        let program = Self { spec, plan: Arc::new(Plan { binary, words, environment, around, timeout, max_output }) };
+        if let Err(error) = Bound::new(program.clone()).schema() {
+            let message = format!("the parameters of the tool {} are no schema", tool.name);
+            return Err(Error::new(ErrorKind::Config, message).with_source(error.clone()));
+        }
+        Ok(program)
+    }
+}
+
+#[async_trait]
+impl ErasedTool for Program {
+    fn spec(&self) -> ToolSpec {
+        self.spec.clone()
+    }
+
+    fn rewrites(&self) -> bool {
+        false
+    }
+
+    async fn call(&self, args: Value, cx: CallContext) -> Result<CallResult, ToolError> {
+        let plan = &self.plan;
+        let words = plan.words.with(&args)?;
+        let binary = Arc::clone(plan);
+        let checked = tokio::task::spawn_blocking(move || binary.binary.check()).await;
+        checked.map_err(|error| ToolError::failed("the program could not be looked at").with_source(error))??;
+        let mut line = args.to_string();
+        line.push('\n');
+        let started = Started::new(plan, &words).await?;
+        let done = started.finish(line.into_bytes(), plan.timeout, cx.cancel(), plan.max_output).await;
+        match done.ended {
+            Ended::Exit(status) if status.success() => Ok(CallResult::ok(done.output.text())),
+            Ended::Exit(status) => Err(ToolError::failed(done.failure(&child::told(status)))),
+            Ended::Lost(error) => Err(ToolError::failed("it is not known how the program ended").with_source(error)),
+            Ended::Late => {
+                let how =
+                    format!("the program took longer than {} and was killed", crate::manifest::Span(plan.timeout));
+                Err(ToolError::new(ToolErrorKind::TimedOut, done.failure(&how)))
+            }
+            Ended::Cancelled => {
+                Err(ToolError::new(ToolErrorKind::Cancelled, "the program was killed: it was cancelled"))
+            }
+        }
+    }
+}

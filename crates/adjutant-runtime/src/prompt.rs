@@ -1,6 +1,15 @@
 //! The prompt surface: what can be asked of a running agent, in this process or over HTTP.
 
-use std::{pin::Pin, sync::Arc};
+mod history;
+mod lead;
+mod local;
+mod object;
+mod session;
+mod surface;
+mod told;
+mod work;
+
+use std::{pin::Pin, sync::Arc, time::Duration};
 
 use adjutant_agent::{Answered, Event, RunResult};
 use async_trait::async_trait;
@@ -8,7 +17,21 @@ use futures_core::Stream;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use self::local::LocalPrompter;
+pub(crate) use self::{
+    lead::Leads,
+    work::{Desk, Work},
+};
 use crate::Error;
+
+/// The most bytes that a prompt may have.
+pub const MAX_PROMPT_BYTES: usize = 8 * 1024 * 1024;
+/// The most characters that the name of a session may have.
+pub const MAX_SESSION_CHARS: usize = 128;
+/// How many messages or sessions a page has, unless it is said otherwise.
+pub const PAGE: u32 = 50;
+/// How many messages or sessions a page may have.
+pub const MAX_PAGE: u32 = 1000;
 
 /// The events of one run, in order, the last one telling how it ended. Who reads slowly holds the run back.
 pub type EventStream = Pin<Box<dyn Stream<Item = Result<Event, Error>> + Send>>;
@@ -192,5 +215,94 @@ impl PromptRequest {
     #[must_use]
     pub fn session(self, name: impl Into<Arc<str>>) -> Self {
         Self { session: Some(name.into()), ..self }
+    }
+
+    /// Sets how long it may take: the run is cancelled then, and `prompt` fails with `TimedOut`.
+    #[must_use]
+    pub fn timeout(self, timeout: Duration) -> Self {
+        Self { timeout_ms: Some(u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)), ..self }
+    }
+}
+
+impl PromptReply {
+    /// What a run came to in this session.
+    pub fn new(session: impl Into<Arc<str>>, result: Arc<RunResult>) -> Self {
+        Self { session: session.into(), text: result.text(), result }
+    }
+}
+
+impl ResumeRequest {
+    /// Answers for the default session.
+    pub fn new(answers: Vec<Answered>) -> Self {
+        Self { session: None, answers }
+    }
+
+    /// Names the session.
+    #[must_use]
+    pub fn session(self, name: impl Into<Arc<str>>) -> Self {
+        Self { session: Some(name.into()), ..self }
+    }
+}
+
+impl ObjectRequest {
+    /// An object that fits this schema.
+    pub fn new(prompt: impl Into<Arc<str>>, schema: Value) -> Self {
+        Self { prompt: prompt.into(), schema, schema_name: None, schema_description: None }
+    }
+
+    /// Says what the object is called: 1 to 64 letters, digits, `_` and `-`.
+    #[must_use]
+    pub fn name(self, name: impl Into<Arc<str>>) -> Self {
+        Self { schema_name: Some(name.into()), ..self }
+    }
+
+    /// Says what the object is.
+    #[must_use]
+    pub fn description(self, text: impl Into<Arc<str>>) -> Self {
+        Self { schema_description: Some(text.into()), ..self }
+    }
+}
+
+impl MessagesRequest {
+    /// The newest messages of the default session.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Names the session.
+    #[must_use]
+    pub fn session(self, name: impl Into<Arc<str>>) -> Self {
+        Self { session: Some(name.into()), ..self }
+    }
+
+    /// Sets how many are wanted.
+    #[must_use]
+    pub fn limit(self, limit: u32) -> Self {
+        Self { limit: Some(limit), ..self }
+    }
+
+    /// Asks for those before a mark.
+    #[must_use]
+    pub fn before(self, mark: u64) -> Self {
+        Self { before: Some(mark), ..self }
+    }
+}
+
+impl SessionsRequest {
+    /// The newest sessions.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets how many are wanted.
+    #[must_use]
+    pub fn limit(self, limit: u32) -> Self {
+        Self { limit: Some(limit), ..self }
+    }
+
+    /// Asks for those after a mark.
+    #[must_use]
+    pub fn after(self, mark: impl Into<String>) -> Self {
+        Self { after: Some(mark.into()), ..self }
     }
 }

@@ -1,1 +1,201 @@
-//! Which bytes an agent runs.
+//! Provenance: which bytes an agent is made of, and whether they are still the same.
+
+mod digest;
+mod reference;
+
+use std::{
+    fmt, fs,
+    path::{Path, PathBuf},
+};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Error, ErrorKind, Prepared, Workspace};
+
+pub(crate) use digest::{digest_of, hex, pin_program};
+pub use reference::ImageReference;
+
+/// Which bytes an agent is made of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Provenance {
+    /// The image that it was taken from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<ImageReference>,
+    /// Every file: of the manifest, what the agents are told, data, skills, programs.
+    pub files: Vec<PinnedFile>,
+}
+
+/// A file, and what is in it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct PinnedFile {
+    /// What it is to the agent.
+    pub kind: FileKind,
+    /// Where it is: relative to the workspace for copies, else absolute.
+    pub path: PathBuf,
+    /// The sha256 of its bytes, in 64 hexadecimal digits.
+    pub sha256: String,
+    /// How many bytes it has.
+    pub bytes: u64,
+}
+
+/// What a file is to an agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum FileKind {
+    /// A file that the manifest was read from. It runs from what was made of it, so its change is told and no more.
+    Manifest,
+    /// A file that an agent is always told.
+    Context,
+    /// The instructions of an agent.
+    Instructions,
+    /// A file of the working folder, which the agent may change.
+    Data,
+    /// A file of a skill.
+    Skill,
+    /// The program of a tool.
+    Tool,
+    /// The program that the agent runs in.
+    Host,
+}
+
+/// What is not as it was pinned.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Finding {
+    /// What the file is to the agent; none for the image.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<FileKind>,
+    /// Where it is, as in its `PinnedFile`; the reference for the image.
+    pub path: PathBuf,
+    /// What is wrong.
+    pub what: Difference,
+}
+
+/// How something differs from what was pinned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Difference {
+    /// There are other bytes.
+    Changed,
+    /// It is not there, or is no regular file any more.
+    Missing,
+    /// It is there and was not.
+    Extra,
+    /// It can no longer be run.
+    NotExecutable,
+}
+
+impl Provenance {
+    pub(crate) fn new(image: Option<ImageReference>, files: Vec<PinnedFile>) -> Self {
+        Self { image, files }
+    }
+
+    /// What a workspace was made of.
+    ///
+    /// # Errors
+    /// `Missing` if it is not made, `Storage` if it cannot be read.
+    pub fn collect(workspace: &Workspace) -> Result<Self, Error> {
+        workspace.prepared().map(|prepared: Prepared| prepared.provenance)
+    }
+
+    /// What is not as it was pinned, in the order of the files; nothing if all is. It reads every file, and blocks.
+    pub fn verify(&self, workspace: &Workspace) -> Vec<Finding> {
+        let mut findings: Vec<Finding> = self.files.iter().filter_map(|file| file.verify(workspace)).collect();
+        for folder in ["context", "skills"] {
+            self.extra(workspace, Path::new(folder), &mut findings);
+        }
+        let now = workspace.prepared().map(|prepared| prepared.resolved.manifest.image);
+        let image = now.ok().flatten().and_then(|image| ImageReference::of(&image).ok());
+        if let Some(pinned) = self.image.as_ref().filter(|pinned| image.as_ref() != Some(*pinned)) {
+            let path = PathBuf::from(pinned.to_string());
+            findings.push(Finding { kind: None, path, what: Difference::Changed });
+        }
+        findings
+    }
+
+    /// Files of the copies that were not there, or cannot be looked at.
+    fn extra(&self, workspace: &Workspace, below: &Path, findings: &mut Vec<Finding>) {
+        for entry in fs::read_dir(workspace.file("").join(below)).into_iter().flatten().flatten() {
+            let path = below.join(entry.file_name());
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                self.extra(workspace, &path, findings);
+            } else if !self.files.iter().any(|file| file.path == path) {
+                let kind = if below.starts_with("skills") { FileKind::Skill } else { FileKind::Context };
+                findings.push(Finding { kind: Some(kind), path, what: Difference::Extra });
+            }
+        }
+    }
+
+    /// Takes another program for the one that the agent runs in.
+    pub(crate) fn replace_host(&mut self, host: PinnedFile) {
+        self.files.retain(|file| file.kind != FileKind::Host);
+        self.files.push(host);
+    }
+}
+
+impl PinnedFile {
+    pub(crate) fn copied(kind: FileKind, path: PathBuf, sha256: String, bytes: u64) -> Self {
+        Self { kind, path, sha256, bytes }
+    }
+
+    fn verify(&self, workspace: &Workspace) -> Option<Finding> {
+        let path = workspace.file("").join(&self.path);
+        let finding = |what| Some(Finding { kind: Some(self.kind), path: self.path.clone(), what });
+        let found = match self.kind {
+            FileKind::Tool | FileKind::Host => pin_program(self.kind, &path).map(|found| (found.sha256, found.bytes)),
+            FileKind::Manifest | FileKind::Context | FileKind::Instructions | FileKind::Data | FileKind::Skill => {
+                digest_of(&path)
+            }
+        };
+        match found {
+            Ok((sha256, bytes)) if sha256 == self.sha256 && bytes == self.bytes => None,
+            Ok(_) => finding(Difference::Changed),
+            Err(error) if error.kind() == ErrorKind::Config => finding(Difference::NotExecutable),
+            Err(_) => finding(Difference::Missing),
+        }
+    }
+}
+
+impl Finding {
+    /// Whether an agent is not started with it: what would run is not what was pinned.
+    ///
+    /// The manifest's own files were read already, and files of data are the agent's to change.
+    pub fn forbids_start(&self) -> bool {
+        !matches!(self.kind, Some(FileKind::Manifest | FileKind::Data))
+    }
+}
+
+impl FileKind {
+    /// Its one word, as in files and tables.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Manifest => "manifest",
+            Self::Context => "context",
+            Self::Instructions => "instructions",
+            Self::Data => "data",
+            Self::Skill => "skill",
+            Self::Tool => "tool",
+            Self::Host => "host",
+        }
+    }
+}
+
+impl fmt::Display for Finding {
+    /// `the tool /usr/bin/jq was changed`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = self.kind.map_or("image", FileKind::word);
+        let what = match self.what {
+            Difference::Changed => "was changed",
+            Difference::Missing => "is missing",
+            Difference::Extra => "was added",
+            Difference::NotExecutable => "cannot be executed",
+        };
+        write!(f, "the {kind} file {} {what}", self.path.display())
+    }
+}

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::Manifest;
+use crate::{Error, ErrorKind, Manifest, manifest};
 
 /// What will run. It can be printed: no credential is ever in it.
 ///
@@ -20,7 +20,7 @@ pub struct Resolved {
     /// The files that it was read from: the manifest, those that it extends, agents that it includes.
     pub sources: Vec<PathBuf>,
     /// What was changed by whoever created it.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Overrides::is_empty")]
     pub overrides: Overrides,
     /// The names of the variables of the environment that its models and stores need, never their values.
     #[serde(default)]
@@ -47,4 +47,32 @@ pub struct Overrides {
     /// Single fields, by their dotted path, as `agents.lead.max_turns` or `budget.tokens`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub set: BTreeMap<String, Value>,
+}
+
+impl Overrides {
+    /// Whether nothing is changed.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl Resolved {
+    /// As YAML, for people.
+    ///
+    /// # Errors
+    /// `Invalid` if a path in it is no UTF-8.
+    pub fn to_yaml(&self) -> Result<String, Error> {
+        let value = serde_json::to_value(self).map_err(|error| {
+            Error::new(ErrorKind::Invalid, "what was resolved cannot be written").with_source(error)
+        })?;
+        Ok(manifest::yaml(&value))
+    }
+
+    /// Reads what was written by [`Resolved::to_yaml`].
+    ///
+    /// # Errors
+    /// `Manifest` with line and column if it is not of that form.
+    pub fn from_yaml(text: &str) -> Result<Self, Error> {
+        manifest::of_yaml(text).map_err(|problem| manifest::Problems::from(problem).into())
+    }
 }

@@ -1,6 +1,25 @@
-//! The folder of one agent: what is where.
+//! The folder of one agent: what is where, and how it is made.
 
-use std::path::{Path, PathBuf};
+mod copying;
+pub(crate) mod files;
+mod lock;
+mod prepare;
+
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::{Error, ErrorKind, Resolved, Status, provenance::Provenance};
+use files::Sync;
+
+pub(crate) use copying::is_executable;
+pub use lock::Lock;
+pub(crate) use prepare::{clear, prepare};
 
 /// The folder of one agent.
 ///
@@ -9,8 +28,10 @@ use std::path::{Path, PathBuf};
 /// | `agent.json` | id, and what was resolved at its creation |
 /// | `prepared.json` | the same with paths of the copies below, and the provenance; there once the workspace is made |
 /// | `status.json`, `desired.json` | where it stands, and where it should |
+/// | `start.json`, `ended.json` | which start was the last one; how it ended, as its host told |
 /// | `host.json` | pid, address and token of the process that runs it; only its owner can read it |
 /// | `host.lock` | locked by the process that runs it, for as long as it lives |
+/// | `life.lock` | locked by whoever prepares, starts or removes it, meanwhile |
 /// | `context/`, `skills/` | copies of the files that the agents are told |
 /// | `work/` | the working folder, with the files of `data` |
 /// | `state/` | sessions, memories, boards, notes |
@@ -18,6 +39,75 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Workspace {
     root: PathBuf,
+}
+
+/// What runs in a workspace, and which bytes it is made of: `prepared.json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Prepared {
+    /// What runs. Its paths are those of the copies; in the file, they are relative to the workspace, so that it can be moved.
+    pub resolved: Resolved,
+    /// Which bytes it is made of.
+    pub provenance: Provenance,
+    /// When it was made, in milliseconds since 1970-01-01 UTC.
+    pub prepared_ms: u64,
+}
+
+/// What was written down when the agent was created: `agent.json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct AgentFile {
+    /// Its id, which names its folder too.
+    pub id: Uuid,
+    /// When it was created, in milliseconds since 1970-01-01 UTC.
+    pub created_ms: u64,
+    /// What was resolved.
+    pub resolved: Arc<Resolved>,
+}
+
+/// Where an agent stands, as its operator wrote it last: `status.json`.
+///
+/// Shape: `{"status":"ready","at_ms":1767225600000,"address":"127.0.0.1:40123"}`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct StatusFile {
+    /// Where it stands.
+    #[serde(flatten)]
+    pub status: Status,
+    /// Since when, in milliseconds since 1970-01-01 UTC.
+    pub at_ms: u64,
+    /// Where it listens, or listened last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<SocketAddr>,
+    /// Where it listened before, if its port had been taken by somebody else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub former_address: Option<SocketAddr>,
+}
+
+/// Which start was the last one: `start.json`. It is written before the process begins, and again with its pid.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct StartFile {
+    /// What `ADJUTANT_AGENT_START` holds in the process and all that it starts.
+    pub start: Uuid,
+    /// The process, which leads its group.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
+}
+
+/// How a start ended, as the process of the agent told before it went: `ended.json`.
+///
+/// Without one for the last start, the process was killed or crashed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct EndFile {
+    /// Which start.
+    pub start: Uuid,
+    /// `stopped`, or `failed` with its reason.
+    #[serde(flatten)]
+    pub status: Status,
 }
 
 impl Workspace {
@@ -64,5 +154,86 @@ impl Workspace {
     /// A file directly in the folder, as `agent.json`.
     pub fn file(&self, name: &str) -> PathBuf {
         self.root.join(name)
+    }
+
+    /// What was written down when the agent was created.
+    ///
+    /// # Errors
+    /// `Missing` if nothing was, `Storage` if it cannot be read.
+    pub fn agent(&self) -> Result<AgentFile, Error> {
+        files::read_json(&self.file("agent.json"))
+    }
+
+    /// Whether the workspace is made.
+    pub fn is_prepared(&self) -> bool {
+        self.file("prepared.json").is_file()
+    }
+
+    /// What runs here, with absolute paths.
+    ///
+    /// # Errors
+    /// `Missing` if the workspace is not made, `Storage` if it cannot be read.
+    pub fn prepared(&self) -> Result<Prepared, Error> {
+        let mut prepared: Prepared = files::read_json(&self.file("prepared.json"))?;
+        prepare::for_each_copy(&mut prepared.resolved.manifest, |path| *path = self.root.join(&*path));
+        Ok(prepared)
+    }
+
+    /// Writes another provenance of what runs here.
+    pub(crate) fn write_provenance(&self, provenance: &Provenance) -> Result<(), Error> {
+        let path = self.file("prepared.json");
+        let mut prepared: Prepared = files::read_json(&path)?;
+        prepared.provenance = provenance.clone();
+        files::write_json(&path, &prepared, Sync::Disk)
+    }
+
+    /// Where the agent stands, as its operator wrote it last.
+    ///
+    /// # Errors
+    /// `Missing` if nothing was written, `Storage` if it cannot be read or holds a word that is unknown.
+    pub fn status(&self) -> Result<StatusFile, Error> {
+        files::read_json(&self.file("status.json"))
+    }
+
+    /// Locks the workspace for the process that runs its agent.
+    ///
+    /// # Errors
+    /// `Busy` if another process runs it.
+    pub fn lock_host(&self) -> Result<Lock, Error> {
+        Lock::take(&self.file("host.lock"))
+    }
+
+    /// Whether a process runs its agent now.
+    ///
+    /// # Errors
+    /// `Storage` if that cannot be found out.
+    pub fn is_hosted(&self) -> Result<bool, Error> {
+        Lock::is_held(&self.file("host.lock"))
+    }
+
+    /// Which start was the last one, if any.
+    ///
+    /// # Errors
+    /// `Storage` if it cannot be read.
+    pub fn last_start(&self) -> Result<Option<StartFile>, Error> {
+        files::read_json_if_any(&self.file("start.json"))
+    }
+
+    /// Tells how a start ended. The process of the agent calls it right before it goes, whether it was asked to or could not
+    /// begin.
+    ///
+    /// # Errors
+    /// `Invalid` if the status is neither `stopped` nor `failed`, `Storage` if it cannot be written.
+    pub fn tell_end(&self, start: Uuid, status: Status) -> Result<(), Error> {
+        if !matches!(status, Status::Stopped | Status::Failed { .. }) {
+            return Err(Error::new(ErrorKind::Invalid, format!("{} is no end", status.word())));
+        }
+        files::write_json(&self.file("ended.json"), &EndFile { start, status }, Sync::Program)
+    }
+
+    /// How a start ended, if its process told.
+    pub(crate) fn end_of(&self, start: Uuid) -> Option<Status> {
+        let told: EndFile = files::read_json(&self.file("ended.json")).ok()?;
+        (told.start == start).then_some(told.status)
     }
 }

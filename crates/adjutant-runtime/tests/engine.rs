@@ -1,1 +1,22 @@
-//! Tests of the engine.
+//! The engine: every field of a manifest takes effect, and tools that are programs never outlive their calls.
+
+#[path = "engine/agents.rs"]
+mod agents;
+#[path = "engine/bounds.rs"]
+mod bounds;
+#[path = "engine/fields.rs"]
+mod fields;
+#[path = "engine/models.rs"]
+mod models;
+#[path = "engine/others.rs"]
+mod others;
+#[path = "engine/places.rs"]
+mod places;
+#[path = "engine/programs.rs"]
+mod programs;
+#[path = "engine/stage.rs"]
+mod stage;
+#[path = "engine/stubborn.rs"]
+mod stubborn;
+#[path = "engine/toolboxes.rs"]
+mod toolboxes;

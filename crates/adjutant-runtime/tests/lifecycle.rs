@@ -1,1 +1,21 @@
 //! Tests of the lifecycle.
+#![expect(clippy::panic, clippy::print_stdout, reason = "what helps tests fails loudly, and a host tells what it sees")]
+
+#[path = "lifecycle/adverse.rs"]
+mod adverse;
+#[path = "lifecycle/both.rs"]
+mod both;
+#[path = "lifecycle/desk.rs"]
+mod desk;
+#[path = "lifecycle/found.rs"]
+mod found;
+#[path = "lifecycle/host.rs"]
+mod host;
+#[path = "lifecycle/logs.rs"]
+mod logs;
+#[path = "lifecycle/provenance.rs"]
+mod provenance;
+#[path = "lifecycle/status.rs"]
+mod status;
+#[path = "lifecycle/workspace.rs"]
+mod workspace;

@@ -1,1 +1,24 @@
-//! Tests of the surface.
+//! Tests of the surface: the same checks in this process and over HTTP, and what is HTTP's alone.
+
+#[path = "surface/cancelling.rs"]
+mod cancelling;
+#[path = "surface/history.rs"]
+mod history;
+#[path = "surface/object.rs"]
+mod object;
+#[path = "surface/openapi.rs"]
+mod openapi;
+#[path = "surface/pausing.rs"]
+mod pausing;
+#[path = "surface/prompting.rs"]
+mod prompting;
+#[path = "surface/raw.rs"]
+mod raw;
+#[path = "surface/refusing.rs"]
+mod refusing;
+#[path = "surface/stage.rs"]
+mod stage;
+#[path = "surface/status.rs"]
+mod status;
+#[path = "surface/wire.rs"]
+mod wire;

@@ -1,10 +1,15 @@
 //! The command from outside: what its user sees on both outputs, and the exit code.
 
+mod agent;
+#[cfg(unix)]
+mod agent_host;
 mod agents;
 mod board;
 mod command;
 mod failures;
+mod init;
 mod input;
+mod manifest;
 mod models;
 mod offline;
 mod replay;
@@ -15,4 +20,6 @@ mod skills;
 #[cfg(unix)]
 mod stopping;
 mod trying;
+#[cfg(unix)]
+mod up;
 mod wires;

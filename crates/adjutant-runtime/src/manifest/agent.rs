@@ -22,6 +22,7 @@ pub struct AgentSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<ModelChoice>,
     /// How its model is asked.
+    #[serde(skip_serializing_if = "super::is_default")]
     pub options: OptionsSpec,
     /// What it is told to be.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -42,15 +43,19 @@ pub struct AgentSpec {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub effects: Vec<EffectParams>,
     /// Which calls it may make by itself, which wait for a word, and which are denied.
+    #[serde(skip_serializing_if = "super::is_default")]
     pub access: Access,
     /// Bounds of one run.
+    #[serde(skip_serializing_if = "super::is_default")]
     pub limits: LimitsSpec,
     /// How many requests it may make for a task: `limits.max_turns` in short.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_turns: Option<u32>,
     /// What a run of it and everything under it may use.
+    #[serde(skip_serializing_if = "super::is_default")]
     pub budget: BudgetSpec,
     /// To whom it may give tasks.
+    #[serde(skip_serializing_if = "super::is_default")]
     pub delegation: DelegationSpec,
     /// The agents of this manifest that it may hand the conversation to, for good.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -76,7 +81,7 @@ pub struct AgentSpec {
 }
 
 /// What an agent is told to be.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Instructions {
     /// The text itself.
@@ -89,7 +94,7 @@ pub enum Instructions {
 }
 
 /// A file that an agent is always told.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum ContextSpec {
     /// The file, relative to the manifest.
@@ -109,7 +114,7 @@ pub struct NamedContext {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<Arc<str>>,
     /// Whether the agent runs without it, if there is no such file.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "super::is_default")]
     pub optional: bool,
 }
 
@@ -137,6 +142,7 @@ pub struct LimitsSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_parallel_tools: Option<u32>,
     /// Whether calls run one after the other.
+    #[serde(skip_serializing_if = "super::is_default")]
     pub sequential: bool,
     /// How long a run may take.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -154,6 +160,7 @@ pub struct LimitsSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at_limit: Option<LimitEnd>,
     /// Whether nobody is there to answer: what would wait is refused.
+    #[serde(skip_serializing_if = "super::is_default")]
     pub unattended: bool,
 }
 
@@ -178,8 +185,10 @@ pub struct DelegationSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agents: Option<Vec<Arc<str>>>,
     /// How many levels of agents may stand below it; 0 for none.
+    #[serde(skip_serializing_if = "super::is_default")]
     pub depth: u16,
     /// How often one of its tasks may be handed from agent to agent.
+    #[serde(skip_serializing_if = "super::is_default")]
     pub handoffs: u32,
 }
 
@@ -198,8 +207,10 @@ pub struct TeamSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub member_timeout: Option<Span>,
     /// Whether the lead only coordinates: it keeps the tools of the team and loses its others.
+    #[serde(skip_serializing_if = "super::is_default")]
     pub coordinator: bool,
     /// What one member may use.
+    #[serde(skip_serializing_if = "super::is_default")]
     pub member_budget: BudgetSpec,
 }
 

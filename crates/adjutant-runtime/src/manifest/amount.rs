@@ -26,7 +26,7 @@ fn read(text: &str, units: &[(&str, u64)]) -> Option<u64> {
 
 /// Writes with the greatest unit that leaves a whole number.
 fn write(amount: u64, units: &[(&str, u64)], f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    let fits = |(_, factor): &&(&str, u64)| amount % factor == 0 && (amount > 0 || *factor == 1);
+    let fits = |(_, factor): &&(&str, u64)| amount.is_multiple_of(*factor) && (amount > 0 || *factor == 1);
     let (name, factor) = units.iter().rev().find(fits).copied().unwrap_or(("", 1));
     write!(f, "{}{name}", amount / factor)
 }
@@ -55,23 +55,36 @@ impl Serialize for Bytes {
     }
 }
 
+/// Reads an amount; a number alone is told that its unit is missing.
+struct Amount {
+    units: &'static [(&'static str, u64)],
+    expected: &'static str,
+}
+
+impl de::Visitor<'_> for Amount {
+    type Value = u64;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.expected)
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<u64, E> {
+        read(text, self.units).ok_or_else(|| E::invalid_value(de::Unexpected::Str(text), &self))
+    }
+}
+
 impl<'de> Deserialize<'de> for Span {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        let time = read(&text, &TIMES).map(|ms| Self(Duration::from_millis(ms)));
-        time.ok_or_else(|| {
-            de::Error::custom(format!("{text:?} is no time: a whole number with ms, s, m, h or d, as `30s`"))
-        })
+        let expected = "a time: a whole number with ms, s, m, h or d, as `30s`";
+        let milliseconds = deserializer.deserialize_any(Amount { units: &TIMES, expected })?;
+        Ok(Self(Duration::from_millis(milliseconds)))
     }
 }
 
 impl<'de> Deserialize<'de> for Bytes {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        let size = read(&text, &SIZES).map(Self);
-        size.ok_or_else(|| {
-            de::Error::custom(format!("{text:?} is no size: a whole number with B, KiB, MiB or GiB, as `64KiB`"))
-        })
+        let expected = "a size: a whole number with B, KiB, MiB or GiB, as `64KiB`";
+        deserializer.deserialize_any(Amount { units: &SIZES, expected }).map(Self)
     }
 }
 
@@ -81,7 +94,7 @@ impl JsonSchema for Span {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({"type": "string", "pattern": "^[0-9]+(ms|s|m|h|d)$", "description": "A time, as `30s`."})
+        json_schema!({"type": "string", "pattern": r"^[0-9]+(ms|s|m|h|d)$|\$\{", "description": "A time, as `30s`."})
     }
 }
 
@@ -91,7 +104,7 @@ impl JsonSchema for Bytes {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({"type": "string", "pattern": "^[0-9]+(B|KiB|MiB|GiB)$", "description": "A size, as `64KiB`."})
+        json_schema!({"type": "string", "pattern": r"^[0-9]+(B|KiB|MiB|GiB)$|\$\{", "description": "A size, as `64KiB`."})
     }
 }
 

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::Span;
 
 /// The model of an agent: its name, or its name with what stands behind it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum ModelChoice {
     /// Its name, as `anthropic/claude-sonnet-5` or `offline/planner`.
@@ -60,6 +60,7 @@ pub struct OptionsSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thinking: Option<Effort>,
     /// Whether a reply may hold one call at most.
+    #[serde(skip_serializing_if = "super::is_default")]
     pub sequential_calls: bool,
     /// Headers of every request. Not for credentials.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]

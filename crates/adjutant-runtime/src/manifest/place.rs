@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 #[non_exhaustive]
 pub struct SessionSpec {
     /// The store: an SQLite file in the workspace without it.
+    #[serde(skip_serializing_if = "super::is_default")]
     pub store: StoreSpec,
     /// What is kept of a session when the machine, the program or nothing crashes.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -70,7 +71,7 @@ pub struct MemorySpec {
     /// For whom: facts of one owner are never seen by another.
     pub owner: Arc<str>,
     /// Whether facts are drawn from each run by the model of the agent that is spoken to.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "super::is_default")]
     pub extract: bool,
     /// How many facts are recalled for a prompt: 5 without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{Bytes, Span};
 
 /// A toolbox of an agent: its name, or its name with what is changed about it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum ToolboxChoice {
     /// Its name.
@@ -73,10 +73,10 @@ pub struct ProcessTool {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_output: Option<Bytes>,
     /// Whether each call waits for a word.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "super::is_default")]
     pub approval: bool,
     /// What a call does if it is not known whether it happened: whether it may be made again.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "super::is_default")]
     pub repeatable: bool,
     /// Variables of its environment, over those of the manifest.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

@@ -1,0 +1,36 @@
+//! `adjutant agent`: agents that live in folders of their own, one at a time or some of them.
+
+mod ask;
+mod bytes;
+mod carry;
+pub(crate) mod create;
+mod list;
+mod logs;
+pub(crate) mod place;
+mod reach;
+mod standing;
+mod trouble;
+
+use crate::{args::agent::Agent, exit::Exit, problem::Problem, work::work};
+
+pub(crate) use trouble::of_runtime;
+
+/// Looks after agents.
+pub(crate) fn agent(command: Agent) -> Result<Exit, Problem> {
+    use reach::Wish;
+    match command {
+        Agent::Create(args) => work(create::create(&args)),
+        Agent::Start(args) => work(reach::reach(&args, Wish::Start)),
+        Agent::Stop(args) => work(reach::reach(&args, Wish::Stop)),
+        Agent::Restart(args) => work(reach::reach(&args, Wish::Restart)),
+        Agent::Rm(args) => work(reach::reach(&args, Wish::Remove)),
+        Agent::Ps(args) => work(list::ps(&args)),
+        Agent::Status(args) => work(list::status(&args)),
+        Agent::Logs(args) => work(logs::logs(&args)),
+        Agent::Prompt(args) => work(ask::prompt(&args)),
+        Agent::Object(args) => work(ask::object(&args)),
+        Agent::Provenance(args) => work(bytes::provenance(&args)),
+        Agent::Export(args) => work(carry::export(&args)),
+        Agent::Import(args) => work(carry::import(&args)),
+    }
+}

@@ -1,0 +1,158 @@
+//! Running agents that are asked something.
+
+use std::{path::Path, sync::Arc};
+
+use adjutant::{
+    Cancel, Event, EventKind, Outcome,
+    agent::Failure,
+    runtime::{
+        Entry, Prompter,
+        http::Client,
+        prompt::{EventStream, ObjectRequest, PromptRequest},
+    },
+};
+use futures_util::StreamExt;
+
+use super::{
+    of_runtime,
+    place::Place,
+    standing::{self, Standing},
+};
+use crate::{
+    args::agent::{Object, Prompt, This},
+    exit::Exit,
+    file,
+    follow::View,
+    interrupt, plain,
+    problem::Problem,
+    prompt,
+    screen::{self, Chatter, Screen},
+    sessions::write,
+    waits,
+};
+
+/// Prompts an agent, and writes its answer as it comes.
+pub(super) async fn prompt(args: &Prompt) -> Result<Exit, Problem> {
+    let text = prompt::read(args.text.as_deref(), &[])?;
+    let (entry, client) = connect(&args.this).await?;
+    let chatter = match (args.quiet, args.json) {
+        (true, _) => Chatter::None,
+        (false, true) => Chatter::Lines,
+        (false, false) => Chatter::Spinner,
+    };
+    let cancel = Cancel::new();
+    interrupt::listen(cancel.clone(), chatter)
+        .map_err(|error| Problem::new(Exit::Failed, "cannot listen for Ctrl-C").cause(&error))?;
+    let mut request = PromptRequest::new(text);
+    request.session = args.session.as_deref().map(Arc::from);
+    let events = tokio::select! {
+        events = client.stream(request) => events.map_err(|error| of_agent(&entry, &error))?,
+        () = cancel.cancelled() => return Ok(Exit::Cancelled),
+    };
+    let mut screen = Screen::new(chatter);
+    let ended = follow(&entry, events, args.json, &cancel, &mut screen).await;
+    screen.rest();
+    ended
+}
+
+async fn follow(
+    entry: &Entry,
+    mut events: EventStream,
+    is_json: bool,
+    cancel: &Cancel,
+    screen: &mut Screen,
+) -> Result<Exit, Problem> {
+    let (mut view, mut last) = (View::live(), None);
+    loop {
+        let event = tokio::select! {
+            event = events.next() => event,
+            // Whoever drops the stream cancels the run.
+            () = cancel.cancelled() => {
+                screen.rest();
+                screen.tell("cancelled");
+                return Ok(Exit::Cancelled);
+            }
+        };
+        let Some(event) = event else { break };
+        let event = event.map_err(|error| of_agent(entry, &error))?;
+        let written = if is_json { view.write_json(&event, screen) } else { view.write_lines(&event, screen) };
+        if !screen::is_read(written)? {
+            return Ok(Exit::Finished);
+        }
+        last = Some(event);
+    }
+    ended(last, screen)
+}
+
+/// Says how the run ended.
+fn ended(last: Option<Event>, screen: &mut Screen) -> Result<Exit, Problem> {
+    screen.rest();
+    let result = match last.map(|event| event.kind) {
+        Some(EventKind::RunFinished { result } | EventKind::RunPaused { result }) => result,
+        _ => return Err(Problem::new(Exit::Failed, "the connection ended before the answer")),
+    };
+    let exit = Exit::of(&result.outcome);
+    match &result.outcome {
+        Outcome::Failed { failure } => return Err(of_failure(exit, failure)),
+        Outcome::Limit { limit } => {
+            Problem::new(exit, format!("the run stopped at its limit: {limit} ({})", result.turns)).report();
+        }
+        Outcome::Paused { pauses } => waits::tell(pauses, None, screen),
+        Outcome::Cancelled { .. } => screen.tell("cancelled"),
+        _ => {}
+    }
+    Ok(exit)
+}
+
+fn of_failure(exit: Exit, failure: &Failure) -> Problem {
+    match failure {
+        Failure::Model { error } => Problem::of(exit, error),
+        Failure::Refused { text } => Problem::new(exit, format!("the model refused: {text}")),
+        other => Problem::new(exit, format!("the run failed: {other:?}")),
+    }
+}
+
+/// Asks an agent for an object that fits a schema.
+pub(super) async fn object(args: &Object) -> Result<Exit, Problem> {
+    let schema = file::text(&args.schema, "the schema")?;
+    let schema = serde_json::from_str(&schema).map_err(|error| {
+        Problem::new(Exit::Usage, format!("cannot use the schema: {}", args.schema.display())).cause(&error)
+    })?;
+    let text = prompt::read(args.text.as_deref(), &[])?;
+    let (entry, client) = connect(&args.this).await?;
+    let request = ObjectRequest::new(text, schema);
+    let value = client.object(request).await.map_err(|error| of_agent(&entry, &error))?;
+    write(&format!("{value}\n"))?;
+    Ok(Exit::Finished)
+}
+
+/// A client of the agent that is meant.
+///
+/// # Errors
+/// `Usage` if there is none, or it does not run.
+async fn connect(this: &This) -> Result<(Entry, Client), Problem> {
+    let place = Place::of(&this.homed, Path::new("."));
+    let entry = place.find(&this.name)?;
+    if !entry.workspace.is_hosted().map_err(|error| of_runtime(&error))? {
+        let standing = Standing::of(&place.home, &entry).await;
+        let stands = standing.map_or("removed".to_owned(), |it| it.line(super::reach::now_ms()));
+        let problem = Problem::new(Exit::Usage, format!("the agent {} does not run: it is {stands}", entry.name));
+        let command = place.command(&format!("agent start {}", plain::word(&entry.name)));
+        return Err(problem.hint(format!("`{command}` starts it")));
+    }
+    let client = standing::client(&entry)?;
+    Ok((entry, client))
+}
+
+/// An error of a running agent.
+fn of_agent(entry: &Entry, error: &adjutant::runtime::Error) -> Problem {
+    use adjutant::runtime::ErrorKind::{Agent, Connection};
+    match error.kind() {
+        Connection => {
+            let text = format!("the agent {} does not answer", entry.name);
+            Problem::new(Exit::Failed, text).cause_of(error).hint("`adjutant agent ps` tells where it stands")
+        }
+        Agent => Problem::of(Exit::Failed, error),
+        _ => of_runtime(error),
+    }
+}

@@ -1,0 +1,58 @@
+//! Which bytes an agent runs.
+
+use std::path::Path;
+
+use adjutant::runtime::provenance::{Finding, Provenance};
+use serde_json::json;
+
+use super::{of_runtime, place::Place};
+use crate::{
+    args::agent,
+    exit::Exit,
+    plain,
+    problem::Problem,
+    sessions::{tell, write},
+};
+
+/// Tells which bytes an agent runs, and compares them with what is there if that is wished.
+pub(super) async fn provenance(args: &agent::Provenance) -> Result<Exit, Problem> {
+    let place = Place::of(&args.this.homed, Path::new("."));
+    let entry = place.find(&args.this.name)?;
+    let workspace = entry.workspace.clone();
+    let provenance = Provenance::collect(&workspace).map_err(|error| {
+        let start = place.command(&format!("agent start {}", plain::word(&entry.name)));
+        of_runtime(&error).hint(format!("it is known once the agent was prepared: `{start}` does that"))
+    })?;
+    let (pinned, verify) = (provenance.clone(), args.verify);
+    let found = tokio::task::spawn_blocking(move || if verify { pinned.verify(&workspace) } else { Vec::new() }).await;
+    let found = found.map_err(|error| Problem::new(Exit::Failed, "the comparison broke off").cause(&error))?;
+    let text = if args.json { json_of(&entry.name, &provenance, &found, verify) } else { lines(&provenance) };
+    write(&text)?;
+    if !args.json {
+        found.iter().for_each(|finding| tell(&format!("changed: {}", plain::line(&finding.to_string()))));
+        if verify && found.is_empty() {
+            tell("all is as it was when the agent was prepared");
+        }
+    }
+    Ok(if found.iter().any(Finding::forbids_start) { Exit::Failed } else { Exit::Finished })
+}
+
+fn lines(provenance: &Provenance) -> String {
+    let line = |file: &adjutant::runtime::provenance::PinnedFile| {
+        let path = plain::line(&file.path.to_string_lossy());
+        format!("{}  {:12}  {path}\n", file.sha256, file.kind.word())
+    };
+    provenance.files.iter().map(line).collect()
+}
+
+fn json_of(name: &str, provenance: &Provenance, found: &[Finding], is_verified: bool) -> String {
+    let mut value = json!({"agent": name, "provenance": provenance});
+    if is_verified {
+        let told: Vec<_> = found
+            .iter()
+            .map(|it| json!({"path": it.path, "what": it.to_string(), "forbids_start": it.forbids_start()}))
+            .collect();
+        value["findings"] = told.into();
+    }
+    format!("{value}\n")
+}

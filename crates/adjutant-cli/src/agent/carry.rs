@@ -1,0 +1,71 @@
+//! Agents in files.
+
+use std::path::{Path, PathBuf};
+
+use adjutant::runtime::{ErrorKind, bundle};
+use serde_json::json;
+
+use super::{of_runtime, place::Place};
+use crate::{
+    amount::grouped,
+    args::agent::{Export, Import},
+    exit::Exit,
+    plain,
+    problem::Problem,
+    sessions::{tell, write},
+};
+
+/// Writes an agent into a file.
+pub(super) async fn export(args: &Export) -> Result<Exit, Problem> {
+    let place = Place::of(&args.this.homed, Path::new("."));
+    let entry = place.find(&args.this.name)?;
+    if !entry.workspace.is_prepared() {
+        prepare(&place, &entry).await?;
+    }
+    let file = args.file.clone().unwrap_or_else(|| PathBuf::from(format!("{}.adjutant-agent", entry.name)));
+    let to = file.clone();
+    let name = plain::line(&entry.name);
+    let exported = tokio::task::spawn_blocking(move || bundle::export(&entry, &to)).await;
+    let exported = exported.map_err(|error| Problem::new(Exit::Failed, "the export broke off").cause(&error))?;
+    let exported = exported.map_err(|error| match error.kind() {
+        ErrorKind::Conflict => {
+            of_runtime(&error).hint(format!("`{}` stops it", place.command(&format!("agent stop {name}"))))
+        }
+        _ => of_runtime(&error),
+    })?;
+    exported.skipped.iter().for_each(|path| tell(&format!("warning: stays behind: {}", plain::line(path))));
+    let text = if args.json {
+        json!({"agent": name, "file": file, "files": exported.files, "bytes": exported.bytes, "skipped": exported.skipped})
+            .to_string()
+    } else {
+        let [files, bytes] = [exported.files as u64, exported.bytes].map(grouped);
+        format!("exported {name} into {}: {files} files, {bytes} bytes", file.display())
+    };
+    write(&(text + "\n"))?;
+    Ok(Exit::Finished)
+}
+
+/// Makes its workspace, so that there is something to carry.
+async fn prepare(place: &Place, entry: &adjutant::runtime::Entry) -> Result<(), Problem> {
+    let _operator = place.home.operate().map_err(|error| {
+        of_runtime(&error).hint(format!("`{}` makes it ready to be exported", place.command("agent start")))
+    })?;
+    let loaded = place.backend()?.load().await.map_err(|error| of_runtime(&error))?;
+    match loaded.instances.iter().find(|it| it.id() == entry.id) {
+        Some(instance) => instance.prepare().await.map_err(|error| of_runtime(&error)),
+        None => Err(Problem::new(Exit::Failed, format!("the agent {} cannot be used", entry.name))),
+    }
+}
+
+/// Reads an agent from a file.
+pub(super) async fn import(args: &Import) -> Result<Exit, Problem> {
+    let place = Place::of(&args.homed, Path::new("."));
+    let (home, file, name) = (place.home.clone(), args.file.clone(), args.name.clone());
+    let imported = tokio::task::spawn_blocking(move || bundle::import(&home, &file, name.as_deref())).await;
+    let imported = imported.map_err(|error| Problem::new(Exit::Failed, "the import broke off").cause(&error))?;
+    let imported = imported.map_err(|error| of_runtime(&error))?;
+    let (name, id) = (plain::line(&imported.name), imported.id);
+    let text = if args.json { json!({"agent": name, "id": id}).to_string() } else { format!("imported {name}: {id}") };
+    write(&(text + "\n"))?;
+    Ok(Exit::Finished)
+}

@@ -1,0 +1,90 @@
+//! Agents made of manifests.
+
+use std::{collections::BTreeMap, path::Path, sync::Arc};
+
+use adjutant::runtime::{Backend, ErrorKind, Instance, Manifest, Overrides, Resolved, manifest};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::{of_runtime, place::Place};
+use crate::{
+    args::agent::{Changes, Create},
+    exit::Exit,
+    plain,
+    problem::Problem,
+    sessions::{tell, write},
+};
+
+/// The manifest of a directory.
+pub(crate) const MANIFEST: &str = "adjutant.yaml";
+
+/// Makes an agent of a manifest.
+pub(super) async fn create(args: &Create) -> Result<Exit, Problem> {
+    let place = Place::of(&args.homed, Path::new("."));
+    let file = args.file.as_deref().unwrap_or(Path::new(MANIFEST));
+    let resolved = resolve(file, overrides(&args.changes))?;
+    let instance = make(&*place.backend()?, resolved).await?;
+    place.home.touch().map_err(|error| of_runtime(&error))?;
+    let (name, id) = (instance.name(), instance.id());
+    let text = if args.json { json!({"agent": &*name, "id": id}).to_string() } else { id.to_string() };
+    write(&(text + "\n"))?;
+    if !args.json {
+        tell(&format!("created {name}; `{}` starts it", place.command(&format!("agent start {}", plain::word(&name)))));
+    }
+    Ok(Exit::Finished)
+}
+
+/// Reads a manifest with these changes.
+///
+/// # Errors
+/// `Usage` with all that is wrong with it.
+pub(crate) fn resolve(file: &Path, overrides: Overrides) -> Result<Resolved, Problem> {
+    let loaded = load(file)?;
+    loaded.warnings.iter().for_each(|warning| tell(&format!("warning: {}", plain::line(&warning.to_string()))));
+    loaded.resolve(overrides).map_err(|problems| wrong(&problems))
+}
+
+/// Reads a manifest.
+///
+/// # Errors
+/// `Usage` if there is none, with all that is wrong with it.
+pub(crate) fn load(file: &Path) -> Result<manifest::Loaded, Problem> {
+    if !file.exists() {
+        let problem = Problem::new(Exit::Usage, format!("there is no manifest here: {}", file.display()));
+        return Err(problem.hint("`adjutant init` writes one that runs at once"));
+    }
+    Manifest::load(file, |name| std::env::var(name).ok()).map_err(|problems| wrong(&problems))
+}
+
+/// Tells all but the first thing that is wrong; that one is the problem.
+fn wrong(problems: &manifest::Problems) -> Problem {
+    let mut lines = problems.iter().map(ToString::to_string);
+    let first = lines.next().unwrap_or_else(|| "the manifest is wrong".to_owned());
+    lines.for_each(|line| tell(&format!("error: {}", plain::line(&line))));
+    Problem::new(Exit::Usage, first)
+}
+
+/// Writes an agent down.
+pub(crate) async fn make(backend: &dyn Backend, resolved: Resolved) -> Result<Arc<dyn Instance>, Problem> {
+    backend.create(Uuid::now_v7(), resolved).await.map_err(|error| match error.kind() {
+        ErrorKind::Exists => of_runtime(&error).hint("--name gives it another name"),
+        _ => of_runtime(&error),
+    })
+}
+
+/// What the command line changes.
+fn overrides(changes: &Changes) -> Overrides {
+    let pairs = |pairs: &[(String, String)]| pairs.iter().cloned().collect::<BTreeMap<_, _>>();
+    let mut overrides = Overrides::default();
+    overrides.name = changes.name.as_deref().map(Arc::from);
+    overrides.model = changes.model.as_deref().map(Arc::from);
+    overrides.labels = pairs(&changes.labels);
+    overrides.environment = pairs(&changes.environment);
+    overrides.set = changes.set.iter().map(|(path, value)| (path.clone(), value_of(value))).collect();
+    overrides
+}
+
+/// JSON, or else the text itself.
+fn value_of(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|_| text.into())
+}

@@ -1,0 +1,124 @@
+//! Where agents stand: all of them in a table, one of them by itself.
+
+use std::{path::Path, time::Duration};
+
+use adjutant::runtime::Status;
+use futures_util::future::join_all;
+use tokio::time::sleep;
+
+use super::{
+    place::Place,
+    reach::now_ms,
+    standing::{Standing, model},
+};
+use crate::{
+    args::agent::{self, Ps},
+    exit::Exit,
+    plain,
+    problem::Problem,
+    sessions::{tell, write},
+};
+
+const HEADS: [&str; 6] = ["NAME", "STATUS", "MODEL", "ADDRESS", "RESTARTS", "AGE"];
+/// How many characters of a status are in the table; `status` tells all of it.
+const MAX_STATUS: usize = 60;
+/// How often one that is watched is looked at.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Lists agents.
+pub(super) async fn ps(args: &Ps) -> Result<Exit, Problem> {
+    let place = Place::of(&args.homed, Path::new("."));
+    let entries = place.entries()?;
+    let standings = join_all(entries.all.iter().map(|entry| Standing::of(&place.home, entry))).await;
+    let now = now_ms();
+    let (mut text, mut rows) = (String::new(), vec![HEADS.map(str::to_owned)]);
+    for (entry, standing) in entries.all.iter().zip(standings) {
+        // It was removed meanwhile.
+        let Some(standing) = standing else { continue };
+        if args.json {
+            text += &format!("{}\n", standing.json(entry));
+            continue;
+        }
+        rows.push([
+            entry.name.to_string(),
+            short(&plain::line(&standing.line(now))),
+            model(entry).map_or("-".to_owned(), |model| plain::line(&model)),
+            standing.address.map_or("-".to_owned(), |address| address.to_string()),
+            standing.course.restarts.to_string(),
+            age(now.saturating_sub(entry.created_ms)),
+        ]);
+    }
+    write(&if args.json { text } else { table(&rows) })?;
+    entries
+        .problems
+        .iter()
+        .for_each(|(id, error)| tell(&format!("warning: {id}: {}", plain::line(&error.to_string()))));
+    Ok(Exit::Finished)
+}
+
+/// Columns as wide as they must be.
+fn table(rows: &[[String; 6]]) -> String {
+    let width = |at: usize| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or_default();
+    let widths: [usize; 6] = std::array::from_fn(width);
+    let line = |row: &[String; 6]| {
+        let cells: Vec<String> = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}")).collect();
+        format!("{}\n", cells.join("  ").trim_end())
+    };
+    rows.iter().map(line).collect()
+}
+
+fn short(status: &str) -> String {
+    match status.char_indices().nth(MAX_STATUS) {
+        Some((at, _)) => format!("{}…", &status[..at]),
+        None => status.to_owned(),
+    }
+}
+
+/// A length of time in its largest unit.
+pub(crate) fn age(ms: u64) -> String {
+    let seconds = ms / 1_000;
+    match seconds {
+        0..60 => format!("{seconds} s"),
+        60..3_600 => format!("{} min", seconds / 60),
+        3_600..86_400 => format!("{} h", seconds / 3_600),
+        _ => format!("{} d", seconds / 86_400),
+    }
+}
+
+/// Tells where one agent stands, and each change if that is wished.
+pub(super) async fn status(args: &agent::Status) -> Result<Exit, Problem> {
+    let place = Place::of(&args.this.homed, Path::new("."));
+    let entry = place.find(&args.this.name)?;
+    let mut told = None;
+    loop {
+        let Some(standing) = Standing::of(&place.home, &entry).await else {
+            let value = serde_json::json!({"agent": &*entry.name, "id": entry.id, "status": "removed"});
+            write(&if args.json { format!("{value}\n") } else { format!("{}\n", Status::Removed) })?;
+            return Ok(Exit::Finished);
+        };
+        let line = if args.json { standing.json(&entry).to_string() } else { standing.line(now_ms()) };
+        // What is left of a pause is no change.
+        let key = (standing.status.clone(), standing.course.clone(), standing.address);
+        if told.as_ref() != Some(&key) {
+            told = Some(key);
+            if !write(&format!("{}\n", plain::stream(&line)))? {
+                return Ok(Exit::Finished);
+            }
+        }
+        if !args.watch {
+            return Ok(Exit::Finished);
+        }
+        sleep(LOOK).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn age_is_told_in_its_largest_unit() {
+        let told = [0, 59_999, 60_000, 3_599_999, 3_600_000, 86_400_000, 864_000_000].map(age);
+        assert_eq!(told, ["0 s", "59 s", "1 min", "59 min", "1 h", "1 d", "10 d"]);
+    }
+}

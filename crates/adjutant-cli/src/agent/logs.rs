@@ -1,0 +1,31 @@
+//! What an agent's process wrote.
+
+use std::{
+    io::{self, IsTerminal},
+    path::Path,
+};
+
+use adjutant::runtime::{Logs, backend::LogLimits};
+
+use super::{of_runtime, place::Place};
+use crate::{args::agent, exit::Exit, plain, problem::Problem, sessions::write};
+
+/// Shows the last lines of a log, and what is written from now on if that is wished.
+pub(super) async fn logs(args: &agent::Logs) -> Result<Exit, Problem> {
+    let entry = Place::of(&args.this.homed, Path::new(".")).find(&args.this.name)?;
+    let logs = Logs::of(&entry.workspace, LogLimits::default());
+    if !args.follow {
+        let lines = logs.tail(args.lines).map_err(|error| of_runtime(&error))?;
+        let text: String = lines.into_iter().map(|line| line + "\n").collect();
+        show(&text)?;
+        return Ok(Exit::Finished);
+    }
+    let mut lines = logs.follow(args.lines).map_err(|error| of_runtime(&error))?;
+    while show(&(lines.next().await.map_err(|error| of_runtime(&error))? + "\n"))? {}
+    Ok(Exit::Finished)
+}
+
+fn show(text: &str) -> Result<bool, Problem> {
+    // What others wrote must not steer the terminal.
+    if io::stdout().is_terminal() { write(&plain::stream(text)) } else { write(text) }
+}

@@ -1,0 +1,94 @@
+//! Where agents are kept, and which of them are meant.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use adjutant::runtime::{
+    Backend, Entries, Entry, ErrorKind, Home,
+    backend::{HostChange, Process, ProcessOptions},
+};
+
+use super::of_runtime;
+use crate::{args::agent::Homed, exit::Exit, near, plain, problem::Problem};
+
+/// The variable that names the folder of all agents.
+const VARIABLE: &str = "ADJUTANT_HOME";
+/// Where they are in a project.
+const FOLDER: &str = ".adjutant/run";
+
+/// A folder of agents.
+pub(crate) struct Place {
+    pub(crate) home: Home,
+    /// How the user named it, for commands in hints.
+    option: String,
+}
+
+impl Place {
+    /// The folder that is meant in a project.
+    pub(crate) fn of(homed: &Homed, project: &Path) -> Self {
+        let named = std::env::var_os(VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from);
+        let option = homed.home.as_ref().map(|path| format!(" --home {}", plain::word(&path.to_string_lossy())));
+        let path = homed.home.clone().or(named).unwrap_or_else(|| project.join(FOLDER));
+        // What is written down must mean the same in every folder.
+        let path = std::path::absolute(&path).unwrap_or(path);
+        Self { home: Home::at(path), option: option.unwrap_or_default() }
+    }
+
+    /// A command of this program about these agents.
+    pub(crate) fn command(&self, words: &str) -> String {
+        format!("adjutant {words}{}", self.option)
+    }
+
+    /// The agents that are there.
+    pub(crate) fn entries(&self) -> Result<Entries, Problem> {
+        self.home.entries().map_err(|error| of_runtime(&error))
+    }
+
+    /// The agent that is meant.
+    ///
+    /// # Errors
+    /// `Usage` if there is none; the hint names those that are near.
+    pub(crate) fn find(&self, word: &str) -> Result<Entry, Problem> {
+        let entries = self.entries()?;
+        entries.find(word).cloned().map_err(|error| match error.kind() {
+            ErrorKind::Missing => self.missing(word, &entries),
+            _ => of_runtime(&error),
+        })
+    }
+
+    fn missing(&self, word: &str, entries: &Entries) -> Problem {
+        let problem = Problem::new(Exit::Usage, format!("there is no agent {word} in {}", self.home.root().display()));
+        let names: Vec<&str> = entries.all.iter().map(|entry| &*entry.name).collect();
+        let near = near::near(word, names.iter().copied());
+        match (&near[..], &names[..]) {
+            ([], []) => problem.hint(format!("`{}` makes one of a manifest", self.command("agent create"))),
+            ([], _) => problem.hint(format!("the agents are {}", names.join(", "))),
+            (near, _) => problem.hint(format!("the nearest are {}", near.join(", "))),
+        }
+    }
+
+    /// The agents that are meant, each once.
+    pub(crate) fn chosen(&self, names: &[String], all: bool) -> Result<Vec<Entry>, Problem> {
+        if all {
+            return Ok(self.entries()?.all);
+        }
+        let mut chosen: Vec<Entry> = Vec::new();
+        for name in names {
+            let entry = self.find(name)?;
+            if chosen.iter().all(|other| other.id != entry.id) {
+                chosen.push(entry);
+            }
+        }
+        Ok(chosen)
+    }
+
+    /// What makes and runs agents: each in a process of its own, of this very program.
+    pub(crate) fn backend(&self) -> Result<Arc<dyn Backend>, Problem> {
+        // A newer program runs the agents that an older one made; which one runs them is told by their provenance.
+        let options = ProcessOptions::new().host_change(HostChange::Accept);
+        let backend = Process::new(self.home.root(), None, options).map_err(|error| of_runtime(&error))?;
+        Ok(Arc::new(backend))
+    }
+}

@@ -1,0 +1,205 @@
+//! Agents that are started, stopped and removed: by the operator that works on their folder, or by this command itself.
+
+use std::time::Duration;
+
+use adjutant::runtime::{Desired, Entry, Error, Goal, Home, Instance, Status};
+use futures_util::future::join_all;
+use serde_json::json;
+use tokio::time::{Instant, sleep};
+
+use super::{of_runtime, place::Place, standing::Standing};
+use crate::{
+    args::agent::These,
+    exit::Exit,
+    problem::Problem,
+    sessions::{tell, write},
+};
+
+/// How long an operator may take to do what it was asked for.
+const WITHIN: Duration = Duration::from_secs(90);
+/// How often it is looked whether it has.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Where agents should come to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wish {
+    Start,
+    Stop,
+    Restart,
+    Remove,
+}
+
+/// An agent on its way.
+struct Way {
+    entry: Entry,
+    desired: Desired,
+    ended: Option<Result<Ended, Problem>>,
+}
+
+/// Where a way ended.
+#[derive(Debug, Clone, PartialEq)]
+enum Ended {
+    At(Status),
+    /// It will run once another one ends.
+    Waits,
+}
+
+/// Brings agents where they should stand, and tells where they do.
+pub(super) async fn reach(args: &These, wish: Wish) -> Result<Exit, Problem> {
+    let place = Place::of(&args.homed, std::path::Path::new("."));
+    let entries = place.chosen(&args.names, args.all)?;
+    let mut ways = Vec::with_capacity(entries.len());
+    for entry in entries {
+        let desired = order(&place.home, &entry, wish).map_err(|error| of_runtime(&error))?;
+        ways.push(Way { entry, desired, ended: None });
+    }
+    let until = Instant::now() + WITHIN;
+    while ways.iter().any(|way| way.ended.is_none()) {
+        if act_alone(&place, &mut ways, wish).await? {
+            break;
+        }
+        for way in ways.iter_mut().filter(|way| way.ended.is_none()) {
+            way.ended = look(&place.home, way, wish).await;
+            if way.ended.is_none() && Instant::now() > until {
+                way.ended = Some(Err(late(&place.home, way).await));
+            }
+        }
+        sleep(LOOK).await;
+    }
+    report(&ways, args.json)
+}
+
+fn order(home: &Home, entry: &Entry, wish: Wish) -> Result<Desired, Error> {
+    match wish {
+        Wish::Start => home.desire(entry.id, Goal::Running),
+        Wish::Stop => home.desire(entry.id, Goal::Stopped),
+        Wish::Restart => home.desire_restart(entry.id),
+        Wish::Remove => home.desire(entry.id, Goal::Removed),
+    }
+}
+
+/// Does it, if no operator is at work; whether it did. Meanwhile, this command is the operator.
+async fn act_alone(place: &Place, ways: &mut [Way], wish: Wish) -> Result<bool, Problem> {
+    let home = &place.home;
+    if home.is_operated().map_err(|error| of_runtime(&error))? {
+        return Ok(false);
+    }
+    // Another one may have begun since.
+    let Ok(_operator) = home.operate() else { return Ok(false) };
+    let loaded = place.backend()?.load().await.map_err(|error| of_runtime(&error))?;
+    let problems: Vec<String> = loaded.problems.iter().map(ToString::to_string).collect();
+    problems.iter().for_each(|text| tell(&format!("warning: {text}")));
+    let acts = ways.iter_mut().filter(|way| way.ended.is_none()).map(|way| {
+        let instance = loaded.instances.iter().find(|it| it.id() == way.entry.id);
+        async move {
+            let done = match instance {
+                Some(instance) => act(&**instance, wish).await,
+                // It was removed meanwhile, or cannot be loaded: then that was told.
+                None if !way.entry.workspace.root().exists() => Ok(Status::Removed),
+                None => {
+                    let text = format!("the agent {} cannot be used", way.entry.name);
+                    way.ended = Some(Err(Problem::new(Exit::Failed, text)));
+                    return;
+                }
+            };
+            if wish != Wish::Remove {
+                // It holds all the same; an operator that begins later would only do it again.
+                let _ = home.carried_out(way.entry.id);
+            }
+            way.ended = Some(done.map(Ended::At).map_err(|error| of_runtime(&error)));
+        }
+    });
+    join_all(acts).await;
+    Ok(true)
+}
+
+async fn act(instance: &dyn Instance, wish: Wish) -> Result<Status, Error> {
+    match wish {
+        Wish::Start if instance.status().is_up() => {}
+        Wish::Start => instance.start().await?,
+        Wish::Stop => instance.stop().await?,
+        Wish::Restart => {
+            instance.stop().await?;
+            instance.start().await?;
+        }
+        Wish::Remove => instance.remove().await?,
+    }
+    Ok(instance.status())
+}
+
+/// Whether the operator has done it, or cannot.
+async fn look(home: &Home, way: &Way, wish: Wish) -> Option<Result<Ended, Problem>> {
+    let Some(standing) = Standing::of(home, &way.entry).await else {
+        return Some(match wish {
+            Wish::Remove => Ok(Ended::At(Status::Removed)),
+            _ => Err(Problem::new(Exit::Failed, format!("the agent {} was removed", way.entry.name))),
+        });
+    };
+    let Standing { status, course, .. } = &standing;
+    if course.order < way.desired.order {
+        return None;
+    }
+    let failed = |why: &str, hint: &str| {
+        let text = format!("the agent {} is not ready: {why}", way.entry.name);
+        Some(Err(Problem::new(Exit::Failed, text).hint(hint)))
+    };
+    match wish {
+        Wish::Remove => None,
+        Wish::Stop => (!status.is_active()).then(|| Ok(Ended::At(status.clone()))),
+        Wish::Start | Wish::Restart if course.is_restarting() => None,
+        Wish::Start | Wish::Restart if status.is_up() => Some(Ok(Ended::At(status.clone()))),
+        Wish::Start | Wish::Restart if course.is_waiting => Some(Ok(Ended::Waits)),
+        Wish::Start | Wish::Restart => match (&course.given_up, course.attempts) {
+            (Some(why), _) => failed(why, "it is not tried again before it is started again"),
+            (None, 0) => None,
+            (None, _) => failed(&status.to_string(), "the operator tries again; `adjutant agent status` tells"),
+        },
+    }
+}
+
+async fn late(home: &Home, way: &Way) -> Problem {
+    let standing = Standing::of(home, &way.entry).await;
+    let stands = standing.map_or("removed".to_owned(), |it| it.line(now_ms()));
+    let text =
+        format!("the operator did not do it within {} s; the agent {} is {stands}", WITHIN.as_secs(), way.entry.name);
+    Problem::new(Exit::Failed, text)
+}
+
+pub(super) fn now_ms() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Tells where each one stands; the exit code is that of the last one that went wrong.
+fn report(ways: &[Way], is_json: bool) -> Result<Exit, Problem> {
+    let mut exit = Exit::Finished;
+    for way in ways {
+        let (name, id) = (&*way.entry.name, way.entry.id);
+        let mut value = json!({"agent": name, "id": id});
+        match &way.ended {
+            Some(Ok(Ended::At(status))) if is_json => {
+                let status = serde_json::to_value(status).unwrap_or_default();
+                value
+                    .as_object_mut()
+                    .into_iter()
+                    .for_each(|it| it.extend(status.as_object().cloned().unwrap_or_default()));
+                write(&format!("{value}\n"))?;
+            }
+            Some(Ok(Ended::Waits)) if is_json => {
+                value["waiting"] = true.into();
+                write(&format!("{value}\n"))?;
+            }
+            Some(Ok(Ended::At(status))) => drop(write(&format!("{name}: {status}\n"))?),
+            Some(Ok(Ended::Waits)) => drop(write(&format!("{name}: waits for a place, since so many agents run\n"))?),
+            Some(Err(problem)) => {
+                exit = problem.report();
+                if is_json {
+                    value["error"] = problem.line().into();
+                    write(&format!("{value}\n"))?;
+                }
+            }
+            None => {}
+        }
+    }
+    Ok(exit)
+}

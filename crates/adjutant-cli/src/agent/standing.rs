@@ -1,0 +1,118 @@
+//! Where an agent stands, read from its folder and asked of its process; nothing is changed.
+
+use std::{fs, net::SocketAddr, time::Duration};
+
+use adjutant::runtime::{Entry, Goal, Home, Reason, Status, host::HostFile, http::Client, supervisor::Course};
+use serde_json::{Value, json};
+
+use super::of_runtime;
+use crate::{exit::Exit, problem::Problem};
+
+/// How long a process may take to tell where it stands.
+const WITHIN: Duration = Duration::from_secs(1);
+
+/// Where an agent stands.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Standing {
+    pub(crate) status: Status,
+    pub(crate) address: Option<SocketAddr>,
+    /// Since when, in milliseconds since 1970-01-01 UTC.
+    pub(crate) since_ms: Option<u64>,
+    pub(crate) goal: Goal,
+    pub(crate) course: Course,
+    /// Whether its process lives.
+    pub(crate) is_hosted: bool,
+}
+
+impl Standing {
+    /// Looks at an agent; none if it is there no more.
+    pub(crate) async fn of(home: &Home, entry: &Entry) -> Option<Self> {
+        let workspace = &entry.workspace;
+        if !workspace.root().is_dir() {
+            return None;
+        }
+        let written = workspace.status().ok();
+        let is_hosted = workspace.is_hosted().unwrap_or(false);
+        let mut standing = Self {
+            status: written.as_ref().map_or(Status::Created, |it| it.status.clone()),
+            address: written.as_ref().and_then(|it| it.address),
+            since_ms: written.as_ref().map(|it| it.at_ms),
+            goal: home.desired(entry.id).map_or(Goal::Stopped, |desired| desired.goal),
+            course: home.course(entry.id).unwrap_or_default(),
+            is_hosted,
+        };
+        if is_hosted {
+            if let Some(status) = asked(entry).await {
+                standing.status = status;
+            }
+        } else if standing.status.is_up() && !home.is_operated().unwrap_or(false) {
+            standing.status = Status::failed(Reason::Crashed, "its process has ended");
+        }
+        if !standing.status.is_active() {
+            standing.address = None;
+        }
+        Some(standing)
+    }
+
+    /// Where it stands in one line, with what its supervisor means to do.
+    pub(crate) fn line(&self, now_ms: u64) -> String {
+        let status = self.status.to_string();
+        let course = &self.course;
+        if self.status.is_active() {
+            return status;
+        }
+        match (&course.given_up, course.next_ms) {
+            (Some(why), _) if self.goal == Goal::Running => format!("{status}; given up: {why}"),
+            (None, Some(next)) if next > now_ms => {
+                format!("{status}; started again in {} s", (next - now_ms).div_ceil(1_000))
+            }
+            _ if course.is_waiting => format!("{status}; waits for a place"),
+            _ => status,
+        }
+    }
+
+    /// Shape: `{"agent":…,"id":…,"status":…,"goal":…,"model":…,"address":…,"restarts":…,"created_ms":…,"since_ms":…}`.
+    pub(crate) fn json(&self, entry: &Entry) -> Value {
+        let mut value = json!({"agent": &*entry.name, "id": entry.id});
+        let status = serde_json::to_value(&self.status).unwrap_or_default();
+        value.as_object_mut().into_iter().for_each(|it| it.extend(status.as_object().cloned().unwrap_or_default()));
+        value["goal"] = json!(self.goal);
+        value["model"] = json!(model(entry));
+        value["address"] = json!(self.address);
+        value["restarts"] = json!(self.course.restarts);
+        value["waiting"] = json!(self.course.is_waiting);
+        value["next_ms"] = json!(self.course.next_ms);
+        value["given_up"] = json!(self.course.given_up);
+        value["created_ms"] = json!(entry.created_ms);
+        value["since_ms"] = json!(self.since_ms);
+        value["labels"] = json!(entry.resolved.manifest.labels);
+        value
+    }
+}
+
+/// The model that an agent asks first.
+pub(crate) fn model(entry: &Entry) -> Option<String> {
+    let manifest = &entry.resolved.manifest;
+    let named = manifest.agents.iter().find(|agent| agent.name == manifest.entry_agent);
+    let choice = named.or(manifest.agents.first())?.model.as_ref()?;
+    choice.names().next().map(str::to_owned)
+}
+
+/// Where its process says that it stands.
+async fn asked(entry: &Entry) -> Option<Status> {
+    let client = client(entry).ok()?;
+    let report = tokio::time::timeout(WITHIN, client.status()).await.ok()?.ok()?;
+    Some(report.status)
+}
+
+/// A client of an agent's process.
+///
+/// # Errors
+/// `Usage` if it does not run.
+pub(crate) fn client(entry: &Entry) -> Result<Client, Problem> {
+    let problem = |why: &str| Problem::new(Exit::Usage, format!("the agent {} cannot be reached: {why}", entry.name));
+    let text = fs::read(entry.workspace.file("host.json")).map_err(|_| problem("it begins"))?;
+    let host: HostFile =
+        serde_json::from_slice(&text).map_err(|error| problem("its host.json is damaged").cause(&error))?;
+    Client::new(host.address, host.token).map_err(|error| of_runtime(&error))
+}

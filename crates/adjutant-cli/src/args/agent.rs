@@ -1,0 +1,286 @@
+//! What `adjutant agent` and `adjutant up` may be told.
+
+use std::path::PathBuf;
+
+use clap::Subcommand;
+
+/// What is done with an agent that lives in a folder of its own.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Agent {
+    Create(Create),
+    /// Starts agents, and waits until they are ready.
+    Start(These),
+    /// Stops agents: they are asked to end, and killed if they do not.
+    Stop(These),
+    /// Stops agents and starts them again, with credentials that are looked up anew.
+    Restart(These),
+    /// Stops agents, and deletes all that they left.
+    Rm(These),
+    Ps(Ps),
+    Status(Status),
+    Logs(Logs),
+    Prompt(Prompt),
+    Object(Object),
+    Provenance(Provenance),
+    Export(Export),
+    Import(Import),
+}
+
+/// Where agents are kept.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct Homed {
+    /// The folder of all agents; without it, that of ADJUTANT_HOME, else .adjutant/run.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) home: Option<PathBuf>,
+}
+
+/// Makes an agent of a manifest. It is not started.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Create {
+    /// The manifest; adjutant.yaml without it.
+    #[arg(value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) changes: Changes,
+
+    #[command(flatten)]
+    pub(crate) homed: Homed,
+
+    /// One JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What is changed about a manifest.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct Changes {
+    /// Another name.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
+
+    /// Another model for the agent that is spoken to.
+    #[arg(long, value_name = "PROVIDER/MODEL")]
+    pub(crate) model: Option<String>,
+
+    /// A label beside those of the manifest; may be given several times.
+    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = pair)]
+    pub(crate) labels: Vec<(String, String)>,
+
+    /// A variable of process tools beside those of the manifest; may be given several times. Not for credentials.
+    #[arg(long = "env", value_name = "KEY=VALUE", value_parser = pair)]
+    pub(crate) environment: Vec<(String, String)>,
+
+    /// A single field, as `budget.tokens=10000`; may be given several times. The value is JSON, or else a text.
+    #[arg(long = "set", value_name = "PATH=VALUE", value_parser = pair)]
+    pub(crate) set: Vec<(String, String)>,
+}
+
+/// Some agents.
+#[derive(Debug, clap::Args)]
+pub(crate) struct These {
+    /// Their names or ids, or the first letters of their ids.
+    #[arg(value_name = "NAME", required_unless_present = "all", conflicts_with = "all")]
+    pub(crate) names: Vec<String>,
+
+    /// All of them.
+    #[arg(long)]
+    pub(crate) all: bool,
+
+    #[command(flatten)]
+    pub(crate) homed: Homed,
+
+    /// One JSON object a line.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// One agent.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct This {
+    /// Its name or id, or the first letters of its id.
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+
+    #[command(flatten)]
+    pub(crate) homed: Homed,
+}
+
+/// Lists agents: name, status, model, address, how often they were started again, age.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Ps {
+    #[command(flatten)]
+    pub(crate) homed: Homed,
+
+    /// One JSON object a line.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Tells where an agent stands.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Status {
+    #[command(flatten)]
+    pub(crate) this: This,
+
+    /// Goes on telling each change, until the agent is removed.
+    #[arg(long)]
+    pub(crate) watch: bool,
+
+    /// One JSON object a line.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Shows what an agent's process wrote.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Logs {
+    #[command(flatten)]
+    pub(crate) this: This,
+
+    /// How many of the last lines.
+    #[arg(short = 'n', long, value_name = "N", default_value = "100")]
+    pub(crate) lines: usize,
+
+    /// Goes on with what is written from now on.
+    #[arg(short, long)]
+    pub(crate) follow: bool,
+}
+
+/// Prompts a running agent, and writes its answer as it comes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Prompt {
+    #[command(flatten)]
+    pub(crate) this: This,
+
+    /// What is asked; `-`, or nothing, reads it from standard input.
+    #[arg(value_name = "TEXT")]
+    pub(crate) text: Option<String>,
+
+    /// The session; without it, the default one of the agent.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) session: Option<String>,
+
+    /// One event a line, as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Nothing but the answer and errors.
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
+/// Asks a running agent for an object that fits a schema, without a session and without tools.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Object {
+    #[command(flatten)]
+    pub(crate) this: This,
+
+    /// What is asked; `-`, or nothing, reads it from standard input.
+    #[arg(value_name = "TEXT")]
+    pub(crate) text: Option<String>,
+
+    /// The file of the JSON schema.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) schema: PathBuf,
+}
+
+/// Tells which bytes an agent runs.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Provenance {
+    #[command(flatten)]
+    pub(crate) this: This,
+
+    /// Compares them with what is there now; the exit code is 1 if something that runs was changed.
+    #[arg(long)]
+    pub(crate) verify: bool,
+
+    /// One JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Writes a stopped agent with its sessions into one file, without secrets.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Export {
+    #[command(flatten)]
+    pub(crate) this: This,
+
+    /// The file; NAME.adjutant-agent without it.
+    #[arg(value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+
+    /// One JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Reads an agent from a file that `export` wrote. It gets a new id.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Import {
+    /// The file.
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+
+    /// Another name.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) homed: Homed,
+
+    /// One JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Makes the agents of a directory that are not there yet, and keeps all agents where they should stand, until Ctrl-C.
+///
+/// An agent is made of adjutant.yaml, and of each file *.agent.yaml; it is started. Those that were there before are kept
+/// as they were created. Ctrl-C stops all of them; where they should stand is kept for the next time.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Up {
+    /// The directory.
+    #[arg(value_name = "DIR", default_value = ".")]
+    pub(crate) directory: PathBuf,
+
+    #[command(flatten)]
+    pub(crate) homed: Homed,
+
+    /// How many agents run at a time; the others wait for a place. Without it, all run.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max: Option<u32>,
+
+    /// Removes agents whose manifest was changed, with their sessions, and makes them anew.
+    #[arg(long)]
+    pub(crate) recreate: bool,
+
+    /// One event a line, as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Nothing but errors.
+    #[arg(short, long, conflicts_with = "json")]
+    pub(crate) quiet: bool,
+}
+
+fn pair(text: &str) -> Result<(String, String), &'static str> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.trim().is_empty() => Ok((key.trim().to_owned(), value.to_owned())),
+        _ => Err("not of the form KEY=VALUE"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pair_is_split_at_the_first_sign_and_refused_without_a_key() {
+        assert_eq!(pair("a=b=c"), Ok(("a".to_owned(), "b=c".to_owned())));
+        assert_eq!(pair("a="), Ok(("a".to_owned(), String::new())));
+        for text in ["", "a", "=b", " =b"] {
+            assert_eq!(pair(text), Err("not of the form KEY=VALUE"), "{text}");
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! `adjutant init`: a manifest to begin with.
+
+use std::{
+    fs::{self, OpenOptions},
+    io::{self, ErrorKind, Write},
+    path::{Path, PathBuf},
+};
+
+use adjutant::runtime::manifest;
+
+use crate::{
+    args::Init,
+    exit::Exit,
+    problem::Problem,
+    sessions::{tell, write},
+};
+
+/// Writes a manifest.
+///
+/// # Errors
+/// `Usage` if there is one already, or it cannot be written.
+pub(crate) fn init(args: &Init) -> Result<Exit, Problem> {
+    let here = args.folder == Path::new(".");
+    let file = if here { PathBuf::from(manifest::FILE_NAME) } else { args.folder.join(manifest::FILE_NAME) };
+    let name = file.display();
+    let cannot =
+        |error: io::Error| Problem::new(Exit::Usage, format!("cannot write the manifest: {name}")).cause(&error);
+    fs::create_dir_all(&args.folder).map_err(cannot)?;
+    let made = if args.force { replace(&file) } else { create(&file) };
+    made.map_err(|error| match error.kind() {
+        ErrorKind::AlreadyExists => {
+            Problem::new(Exit::Usage, format!("there is a manifest already: {name}")).hint("--force replaces it")
+        }
+        _ => cannot(error),
+    })?;
+    write(&format!("{name}\n"))?;
+    tell("next: `adjutant up` runs it, `adjutant manifest check` checks it");
+    Ok(Exit::Finished)
+}
+
+/// Writes a file that is not there yet; a link that leads nowhere is there.
+fn create(file: &Path) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).open(file)?;
+    file.write_all(manifest::EXAMPLE.as_bytes())
+}
+
+/// Writes beside it and renames: the old one is there until the new one is whole.
+fn replace(file: &Path) -> io::Result<()> {
+    let beside = file.with_extension("yaml.new");
+    fs::write(&beside, manifest::EXAMPLE)?;
+    fs::rename(&beside, file).inspect_err(|_| {
+        // What is left beside it would be in the way of nobody.
+        let _ = fs::remove_file(&beside);
+    })
+}

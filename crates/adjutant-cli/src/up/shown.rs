@@ -1,0 +1,103 @@
+//! What a supervisor does, for people and programs: a table that changes on a terminal, lines otherwise, or JSON.
+
+use adjutant::runtime::{
+    Goal,
+    supervisor::{Notice, Notices, Row, Table},
+};
+
+use crate::{
+    plain,
+    problem::Problem,
+    screen::{self, Screen},
+    show::Line,
+};
+
+/// How many agents are drawn at a time.
+const MAX_DRAWN: usize = 20;
+
+/// Shows what happens until the supervisor has ended.
+///
+/// # Errors
+/// If standard output cannot be written to.
+pub(super) async fn show(
+    mut notices: Notices,
+    mut table: Table,
+    is_json: bool,
+    screen: &mut Screen,
+) -> Result<(), Problem> {
+    let is_live = screen.is_live() && !is_json;
+    loop {
+        tokio::select! {
+            biased;
+            notice = notices.next() => {
+                let Some(notice) = notice else { return Ok(()) };
+                if is_json {
+                    let line = serde_json::to_string(&notice).unwrap_or_default() + "\n";
+                    if !screen::is_read(screen.write(&line))? {
+                        return Err(Problem::new(crate::exit::Exit::Finished, "nobody reads what is told"));
+                    }
+                } else if let Some(line) = line(&notice, is_live) {
+                    screen.tell(&line);
+                }
+            }
+            changed = table.changed(), if is_live => {
+                if !changed {
+                    return Ok(());
+                }
+                // Nothing is written to standard output here.
+                let _ = screen.show(&Line::Agents(rows(&table.rows())));
+            }
+        }
+    }
+}
+
+/// What is told of a notice; beside a table, only what is not in it.
+fn line(notice: &Notice, is_live: bool) -> Option<String> {
+    let text = match notice {
+        Notice::Status { .. } | Notice::Waiting { .. } if is_live => return None,
+        Notice::Status { agent, status, .. } => format!("{agent}: {status}"),
+        Notice::Pause { agent, attempts, pause_ms, why, .. } => {
+            format!("{agent}: {why}; attempt {} in {} s", attempts + 1, pause_ms.div_ceil(1_000))
+        }
+        Notice::GivenUp { agent, why, .. } => {
+            format!("{agent}: given up: {why}; `adjutant agent start {agent}` begins anew")
+        }
+        Notice::Waiting { agent, max_running, .. } => format!("{agent}: waits for a place: {max_running} may run"),
+        Notice::Problem { agent: Some(agent), message } => format!("warning: {agent}: {message}"),
+        Notice::Problem { agent: None, message } => format!("warning: {message}"),
+        Notice::Lost { count } => format!("warning: {count} notices were lost"),
+        _ => return None,
+    };
+    Some(plain::line(&text))
+}
+
+/// The lines of the table: how many run, then those that matter most.
+fn rows(rows: &[Row]) -> Vec<String> {
+    let up = rows.iter().filter(|row| row.status.is_up()).count();
+    let mut lines = vec![format!("{up} of {} agents ready; Ctrl-C ends", rows.len())];
+    let mut drawn: Vec<&Row> = rows.iter().collect();
+    // What is wrong or on its way comes first.
+    drawn.sort_by_key(|row| (row.status.is_up(), row.goal != Goal::Running));
+    let width = drawn.iter().take(MAX_DRAWN).map(|row| row.agent.chars().count()).max().unwrap_or_default();
+    lines.extend(
+        drawn
+            .iter()
+            .take(MAX_DRAWN)
+            .map(|row| plain::line(&of_row(row)).replacen(&*row.agent, &format!("{:width$}", row.agent), 1)),
+    );
+    if rows.len() > MAX_DRAWN {
+        lines.push(format!("({} more)", rows.len() - MAX_DRAWN));
+    }
+    lines
+}
+
+fn of_row(row: &Row) -> String {
+    let restarts = if row.restarts == 0 { String::new() } else { format!(", started again {} times", row.restarts) };
+    let note = match (&row.given_up, row.is_waiting, row.next_ms.is_some()) {
+        (Some(_), ..) => ", given up",
+        (None, true, _) => ", waits for a place",
+        (None, false, true) => ", is started again",
+        _ => "",
+    };
+    format!("{}  {}{note}{restarts}", row.agent, row.status)
+}

@@ -1,0 +1,152 @@
+//! `adjutant up`: an operator in the foreground.
+
+use std::{
+    io::{BufRead, BufReader, Lines},
+    process::{Child, ChildStdout, Command},
+};
+
+use serde_json::Value;
+
+use crate::{agent::Project, command::adjutant};
+
+/// An operator at work; it is asked to end when it is dropped.
+struct Up {
+    child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Up {
+    fn start(project: &Project, args: &[&str]) -> Self {
+        let mut child = adjutant(&[&["up", "--json"], args].concat())
+            .current_dir(project.path())
+            .spawn()
+            .expect("the command starts");
+        let lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
+        Self { child, lines }
+    }
+
+    /// Waits until an agent stands so.
+    #[track_caller]
+    fn until(&mut self, agent: &str, status: &str) {
+        while let Some(line) = self.lines.next() {
+            let notice: Value = serde_json::from_str(&line.expect("it is text")).expect("every line is JSON");
+            if notice["agent"] == agent && notice["status"] == status {
+                return;
+            }
+        }
+        panic!("{agent} never was {status}");
+    }
+
+    fn signal(&self, name: &str) {
+        let status = Command::new("kill").args([name, &self.child.id().to_string()]).status();
+        assert!(status.expect("kill can be called").success());
+    }
+
+    /// Asks it to end: the last line, and the exit code.
+    fn end(mut self, signal: &str) -> (Value, Option<i32>) {
+        self.signal(signal);
+        let last = self.lines.by_ref().last().expect("it tells its end").expect("it is text");
+        let status = self.child.wait().expect("it ends");
+        (serde_json::from_str(&last).expect("it is JSON"), status.code())
+    }
+}
+
+impl Drop for Up {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn agents_are_made_supervised_and_stopped_when_an_operator_works() {
+    let project = Project::new();
+    std::fs::write(project.path().join("b.agent.yaml"), "name: bob\nmodel: offline/planner\n").expect("it is written");
+    let mut up = Up::start(&project, &[]);
+    up.until("ada", "ready");
+    up.until("bob", "ready");
+    assert!(project.done(&["agent", "prompt", "bob", "Hi", "-q"]).starts_with("I am offline"));
+    // Orders are obeyed by the operator.
+    assert_eq!(project.done(&["agent", "stop", "bob"]), "bob: stopped\n");
+    up.until("bob", "stopped");
+    assert_eq!(project.done(&["agent", "restart", "ada"]), "ada: ready\n");
+    up.until("ada", "stopped");
+    up.until("ada", "ready");
+    // One that is made meanwhile is found.
+    project.done(&["agent", "create", "--name", "carl"]);
+    assert_eq!(project.done(&["agent", "start", "carl"]), "carl: ready\n");
+    assert_eq!(project.done(&["agent", "rm", "bob"]), "bob: removed\n");
+    let (last, code) = up.end("-TERM");
+    assert_eq!((&last["notice"], code), (&"ended".into(), Some(0)));
+    let mut stopped: Vec<&str> = last["stopped"].as_array().expect("a list").iter().filter_map(Value::as_str).collect();
+    stopped.sort_unstable();
+    assert_eq!((stopped, &last["left"]), (vec!["ada", "carl"], &Value::Array(Vec::new())));
+}
+
+#[test]
+fn second_operator_is_refused_when_one_works() {
+    let project = Project::new();
+    let mut up = Up::start(&project, &[]);
+    up.until("ada", "ready");
+    let pid = up.child.id();
+    let busy = format!("error: another operator (process {pid}) works on DIR/.adjutant/run");
+    let hint = "hint: one operator works on a folder of agents; `adjutant agent ps` shows them";
+    project.refused(&["up"], 2, &[&busy, hint]);
+    let (_, code) = up.end("-INT");
+    assert_eq!(code, Some(130));
+}
+
+#[test]
+fn next_operator_adopts_agents_when_one_was_killed() {
+    let project = Project::new();
+    let mut up = Up::start(&project, &[]);
+    up.until("ada", "ready");
+    let address = |project: &Project| {
+        let listed: Value = serde_json::from_str(&project.done(&["agent", "ps", "--json"])).expect("it is JSON");
+        listed["address"].clone()
+    };
+    let before = address(&project);
+    drop(up);
+    let mut up = Up::start(&project, &[]);
+    up.until("ada", "ready");
+    assert_eq!(address(&project), before);
+    let (last, _) = up.end("-TERM");
+    assert_eq!(last["stopped"], serde_json::json!(["ada"]));
+}
+
+#[test]
+fn changed_manifest_is_told_and_used_when_it_is_wished() {
+    let project = Project::new();
+    let mut up = Up::start(&project, &[]);
+    up.until("ada", "ready");
+    up.end("-TERM");
+    let manifest = "name: ada\nmodel: offline/planner\ninstructions: Be brief.\n";
+    std::fs::write(project.path().join("adjutant.yaml"), manifest).expect("it is written");
+    let id = |project: &Project| {
+        let listed: Value = serde_json::from_str(&project.done(&["agent", "ps", "--json"])).expect("it is JSON");
+        listed["id"].clone()
+    };
+    let before = id(&project);
+    let mut up = Up::start(&project, &[]);
+    up.until("ada", "ready");
+    up.end("-TERM");
+    assert_eq!(id(&project), before);
+    let mut up = Up::start(&project, &["--recreate"]);
+    up.until("ada", "ready");
+    up.end("-TERM");
+    assert_ne!(id(&project), before);
+}
+
+#[test]
+fn cure_is_named_when_there_is_nothing_to_supervise() {
+    let project = Project::new();
+    std::fs::remove_file(project.path().join("adjutant.yaml")).expect("it is there");
+    let lines = [
+        "error: there is no manifest here, and no agent: .",
+        "hint: `adjutant init` writes a manifest that runs at once",
+    ];
+    project.refused(&["up"], 2, &lines);
+    let seen = project.run(&["up", "none"]);
+    assert!(seen.stderr.starts_with("error: cannot read the directory: none\n"), "{}", seen.stderr);
+}

@@ -1,0 +1,278 @@
+//! The folder of all agents of a backend: what is created there, found again, and deleted.
+
+use std::{
+    collections::HashMap,
+    fs,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex},
+};
+
+use adjutant_llm::World;
+use uuid::Uuid;
+
+use super::{
+    Instance, Loaded,
+    life::{Begin, Launcher, Life, blocking, locked},
+    member::Member,
+};
+use crate::{
+    AgentFile, Error, ErrorKind, Lock, Reason, Resolved, Status, StatusFile, Workspace,
+    workspace::{
+        self,
+        files::{self, Sync, storage},
+    },
+};
+
+/// What the name of a folder begins with whose agent is being created.
+const CREATING: &str = ".creating-";
+/// What the name of a folder begins with whose agent was removed.
+const REMOVED: &str = ".removed-";
+/// The longest name of an agent.
+const MAX_NAME: usize = 64;
+
+/// The agents of one folder.
+pub(super) struct Folder {
+    root: PathBuf,
+    launcher: Arc<dyn Launcher>,
+    world: Arc<dyn World>,
+    members: Mutex<HashMap<Uuid, Arc<Member>>>,
+}
+
+/// An agent that was found.
+struct Found {
+    workspace: Workspace,
+    agent: AgentFile,
+    status: StatusFile,
+    is_hosted: bool,
+}
+
+impl Folder {
+    pub(super) fn new(root: PathBuf, launcher: Arc<dyn Launcher>, world: Arc<dyn World>) -> Self {
+        // A host works in a folder of its own: what is relative here would be another place there.
+        let root = std::path::absolute(&root).unwrap_or(root);
+        Self { root, launcher, world, members: Mutex::default() }
+    }
+
+    pub(super) async fn create(&self, id: Uuid, resolved: Resolved) -> Result<Arc<dyn Instance>, Error> {
+        let name = Arc::clone(&resolved.manifest.name);
+        check_name(&name)?;
+        let agent = AgentFile { id, created_ms: self.world.now_ms(), resolved: Arc::new(resolved) };
+        let status = written(Status::Created, agent.created_ms);
+        let workspace = Workspace::at(self.root.join(id.to_string()));
+        let (root, at, file, first) = (self.root.clone(), workspace.clone(), agent.clone(), status.clone());
+        blocking(move || write_down(&root, &at, &file, &first)).await?;
+        let member = self.member(workspace, &agent, status);
+        Ok(member)
+    }
+
+    pub(super) async fn load(&self) -> Result<Loaded, Error> {
+        let known: Vec<Uuid> = locked(&self.members).keys().copied().collect();
+        let (root, launcher) = (self.root.clone(), Arc::clone(&self.launcher));
+        let (found, problems) = blocking(move || find(&root, &known, &*launcher)).await?;
+        let mut begun = Vec::new();
+        for Found { workspace, agent, status, is_hosted } in found {
+            let member = self.member(workspace, &agent, status);
+            if is_hosted {
+                begun.push(member.0.begin(Begin::Adopt).map(|current| (Arc::clone(&member), current)));
+            }
+        }
+        let mut loaded = Loaded { problems, ..Loaded::default() };
+        for begun in begun {
+            match begun {
+                Err(error) => loaded.problems.push(error),
+                Ok((member, mut current)) => {
+                    let mut watch = member.0.tracker.subscribe();
+                    tokio::select! {
+                        biased;
+                        _ready = watch.wait_for(Status::is_up) => {}
+                        ended = current.ended() => loaded.problems.extend(ended.err()),
+                    }
+                }
+            }
+        }
+        loaded.instances = self.instances();
+        Ok(loaded)
+    }
+
+    pub(super) async fn destroy(&self) -> Result<(), Error> {
+        let loaded = self.load().await?;
+        let mut problems = loaded.problems;
+        let removals =
+            loaded.instances.into_iter().map(|instance| tokio::spawn(async move { instance.remove().await }));
+        for removal in removals.collect::<Vec<_>>() {
+            match removal.await {
+                Ok(removed) => problems.extend(removed.err()),
+                Err(error) => problems.push(Error::new(ErrorKind::Crashed, format!("a removal broke off: {error}"))),
+            }
+        }
+        problems.into_iter().next().map_or(Ok(()), Err)
+    }
+
+    fn member(&self, workspace: Workspace, agent: &AgentFile, status: StatusFile) -> Arc<Member> {
+        let mut members = locked(&self.members);
+        let agent = (agent.id, Arc::clone(&agent.resolved));
+        let with = (Arc::clone(&self.launcher), Arc::clone(&self.world));
+        let make = || Arc::new(Member(Life::new(workspace, agent.clone(), with, status)));
+        Arc::clone(members.entry(agent.0).or_insert_with(make))
+    }
+
+    /// Those that are held, without those that were removed, by their names.
+    fn instances(&self) -> Vec<Arc<dyn Instance>> {
+        let mut members = locked(&self.members);
+        members.retain(|_, member| member.0.tracker.get() != Status::Removed);
+        let mut found: Vec<&Arc<Member>> = members.values().collect();
+        found.sort_by_key(|member| (Arc::clone(member.0.name()), member.0.id));
+        found.into_iter().map(|member| Arc::clone(member) as Arc<dyn Instance>).collect()
+    }
+}
+
+/// Deletes the folder of an agent: it is renamed first, so that it is there whole or not at all. Blocks.
+pub(super) fn bury(workspace: &Workspace) -> Result<(), Error> {
+    let root = workspace.root();
+    let (Some(folder), Some(name)) = (root.parent(), root.file_name()) else {
+        return Err(Error::new(ErrorKind::Invalid, format!("{} is no folder of an agent", root.display())));
+    };
+    let tombstone = folder.join(format!("{REMOVED}{}", name.display()));
+    if fs::symlink_metadata(root).is_ok() {
+        // One of the same id that could not be deleted.
+        files::remove_folder(&tombstone)?;
+        fs::rename(root, &tombstone).map_err(|error| storage("delete", root, error))?;
+        files::sync_folder(folder)?;
+    }
+    files::remove_folder(&tombstone)
+}
+
+fn written(status: Status, at_ms: u64) -> StatusFile {
+    StatusFile { status, at_ms, address: None, former_address: None }
+}
+
+fn check_name(name: &str) -> Result<(), Error> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    if !name.is_empty() && name.len() <= MAX_NAME && name.chars().all(fits) {
+        return Ok(());
+    }
+    let message =
+        format!("expected a name of letters, digits, _ and -, at most {MAX_NAME}, found: {}", name.escape_debug());
+    Err(Error::new(ErrorKind::Invalid, message))
+}
+
+/// Writes an agent down in a folder of its own, and moves that to its place; names are looked at under a lock.
+fn write_down(root: &Path, workspace: &Workspace, agent: &AgentFile, status: &StatusFile) -> Result<(), Error> {
+    files::make_folder(root)?;
+    let _names = Lock::wait(&root.join("names.lock"))?;
+    let exists = |what: String| Err(Error::new(ErrorKind::Exists, what));
+    if fs::symlink_metadata(workspace.root()).is_ok() {
+        return exists(format!("there is an agent {} already", agent.id));
+    }
+    let name = &agent.resolved.manifest.name;
+    for (_, other) in folders(root)? {
+        let Ok(other) = other.agent() else { continue };
+        if other.resolved.manifest.name == *name {
+            return exists(format!("there is an agent called {name} already: {}", other.id));
+        }
+    }
+    let creating = Workspace::at(root.join(format!("{CREATING}{}", agent.id)));
+    files::remove_folder(creating.root())?;
+    let write = || {
+        files::make_folder(creating.root())?;
+        files::write_json(&creating.file("agent.json"), agent, Sync::Disk)?;
+        files::write_json(&creating.file("status.json"), status, Sync::Disk)?;
+        fs::rename(creating.root(), workspace.root()).map_err(|error| storage("make", workspace.root(), error))?;
+        files::sync_folder(root)
+    };
+    write().inspect_err(|_| drop(files::remove_folder(creating.root())))
+}
+
+/// The folders of agents.
+fn folders(root: &Path) -> Result<Vec<(Uuid, Workspace)>, Error> {
+    let entries = fs::read_dir(root).map_err(|error| storage("read", root, error))?;
+    let folder = |entry: fs::DirEntry| {
+        let name = entry.file_name().into_string().ok()?;
+        let id = Uuid::try_parse(&name).ok().filter(|id| id.to_string() == name)?;
+        entry.file_type().ok()?.is_dir().then(|| (id, Workspace::at(entry.path())))
+    };
+    let mut found: Vec<_> = entries.flatten().filter_map(folder).collect();
+    found.sort_by_key(|(id, _)| *id);
+    Ok(found)
+}
+
+/// Finds agents that are not known, and cleans up what was interrupted.
+fn find(root: &Path, known: &[Uuid], launcher: &dyn Launcher) -> Result<(Vec<Found>, Vec<Error>), Error> {
+    if !root.exists() {
+        return Ok((Vec::new(), Vec::new()));
+    }
+    let (mut found, mut problems) = (Vec::new(), Vec::new());
+    {
+        // Nobody is creating one meanwhile.
+        let _names = Lock::wait(&root.join("names.lock"))?;
+        for entry in fs::read_dir(root).map_err(|error| storage("read", root, error))?.flatten() {
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            if name.starts_with(CREATING) || name.starts_with(REMOVED) {
+                problems.extend(files::remove_folder(&entry.path()).err());
+            }
+        }
+    }
+    for (id, workspace) in folders(root)? {
+        if known.contains(&id) {
+            continue;
+        }
+        match look_at(id, workspace, launcher) {
+            Ok(Some(one)) => found.push(one),
+            Ok(None) => {}
+            Err(error) => {
+                let message = format!("the agent {id}: {error}");
+                problems.push(Error::new(error.kind(), message).with_source(error));
+            }
+        }
+    }
+    Ok((found, problems))
+}
+
+/// Where an agent stands that nobody followed; none if its removal was finished.
+fn look_at(id: Uuid, workspace: Workspace, launcher: &dyn Launcher) -> Result<Option<Found>, Error> {
+    let agent = workspace.agent()?;
+    if agent.id != id {
+        return Err(Error::new(ErrorKind::Storage, format!("its agent.json tells of another one: {}", agent.id)));
+    }
+    // Whoever prepares, starts or removes it holds this, and will tell how that went.
+    let _life = Lock::take(&workspace.file("life.lock"))?;
+    let fresh = if workspace.is_prepared() { Status::Stopped } else { Status::Created };
+    let status = match workspace.status() {
+        Ok(status) => status,
+        Err(error) if error.kind() == ErrorKind::Missing => written(fresh.clone(), agent.created_ms),
+        Err(error) => return Err(error),
+    };
+    if status.status == Status::Removing {
+        launcher.clean_up(&workspace);
+        return bury(&workspace).map(|()| None);
+    }
+    let was_up = matches!(status.status, Status::Starting | Status::Ready | Status::Working);
+    if was_up && !workspace.is_hosted()? {
+        launcher.clean_up(&workspace);
+    }
+    // One that just began is not among those that were killed by now, but holds its lock.
+    if workspace.is_hosted()? {
+        let status = StatusFile { status: Status::Starting, ..status };
+        return Ok(Some(Found { workspace, agent, status, is_hosted: true }));
+    }
+    let now = match &status.status {
+        Status::Starting | Status::Ready | Status::Working => ended_alone(&workspace),
+        Status::Preparing => fresh,
+        other => other.clone(),
+    };
+    workspace::clear(&workspace)?;
+    let changed = now != status.status;
+    let status = StatusFile { status: now, ..status };
+    if changed {
+        files::write_json(&workspace.file("status.json"), &status, Sync::Disk)?;
+    }
+    Ok(Some(Found { workspace, agent, status, is_hosted: false }))
+}
+
+/// How an agent ended that nobody followed: as it told itself, or it crashed.
+fn ended_alone(workspace: &Workspace) -> Status {
+    let start = workspace.last_start().ok().flatten();
+    let told = start.and_then(|last| workspace.end_of(last.start));
+    told.unwrap_or_else(|| Status::failed(Reason::Crashed, "its process ended while nobody followed it"))
+}

@@ -1,0 +1,225 @@
+//! Agents in this process: each is a task, and ends with the program.
+
+use std::{
+    fmt,
+    future::Future,
+    path::{Path, PathBuf},
+    pin::Pin,
+    sync::Arc,
+    time::Duration,
+};
+
+use adjutant_llm::{SystemWorld, World};
+use async_trait::async_trait;
+use tokio::sync::watch;
+use uuid::Uuid;
+
+use super::{
+    Backend, GRACE, HostChange, Instance, Loaded, LogLimits, Logs, Lookup,
+    folder::Folder,
+    life::{Happening, Launch, Launcher, Live, blocking, stopped},
+};
+use crate::{
+    Credentials, Engine, Error, ErrorKind, Lock, Prepared, Prompter, Resolved, Status, Workspace, prompt::LocalPrompter,
+};
+
+/// An agent that is being built from what was prepared.
+type Building = Pin<Box<dyn Future<Output = Result<LocalPrompter, Error>> + Send>>;
+
+/// What builds an agent.
+type Build = Arc<dyn Fn(Arc<Prepared>, Workspace, Credentials) -> Building + Send + Sync>;
+
+/// Makes agents in this process.
+///
+/// They are written down in a folder as others are, so they are found again: those that ran when the program ended have
+/// failed with `crashed` then.
+pub struct InProcess {
+    folder: Folder,
+}
+
+/// How agents in this process are begun and ended.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct InProcessOptions {
+    credentials: Lookup,
+    world: Arc<dyn World>,
+    grace: Duration,
+    build: Build,
+    host_change: HostChange,
+}
+
+impl InProcessOptions {
+    /// Credentials of the environment, the system's clock, 10 s to end; a program that changed is accepted.
+    pub fn new() -> Self {
+        Self {
+            credentials: Arc::new(|name| std::env::var(name).ok()),
+            world: Arc::new(SystemWorld),
+            grace: GRACE,
+            build: Arc::new(|prepared, workspace, credentials| Box::pin(engine(prepared, workspace, credentials))),
+            host_change: HostChange::Accept,
+        }
+    }
+
+    /// Where credentials are looked up, anew at every start.
+    #[must_use]
+    pub fn credentials(self, lookup: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> Self {
+        Self { credentials: Arc::new(lookup), ..self }
+    }
+
+    /// Where time comes from.
+    #[must_use]
+    pub fn world(self, world: impl World + 'static) -> Self {
+        Self { world: Arc::new(world), ..self }
+    }
+
+    /// How long runs may take to end when the agent is stopped: 10 s without it.
+    #[must_use]
+    pub fn grace(self, grace: Duration) -> Self {
+        Self { grace, ..self }
+    }
+
+    /// What builds an agent, in place of the engine: a program may give one tools of its own.
+    #[must_use]
+    pub fn build<F>(self, build: impl Fn(Arc<Prepared>, Workspace, Credentials) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Result<LocalPrompter, Error>> + Send + 'static,
+    {
+        let build =
+            move |prepared, workspace, credentials| Box::pin(build(prepared, workspace, credentials)) as Building;
+        Self { build: Arc::new(build), ..self }
+    }
+
+    /// What it means that the program was changed since an agent was made.
+    #[must_use]
+    pub fn host_change(self, host_change: HostChange) -> Self {
+        Self { host_change, ..self }
+    }
+}
+
+impl Default for InProcessOptions {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for InProcessOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InProcessOptions")
+            .field("grace", &self.grace)
+            .field("host_change", &self.host_change)
+            .finish_non_exhaustive()
+    }
+}
+
+impl InProcess {
+    /// Keeps agents in this folder.
+    pub fn new(home: impl Into<PathBuf>, options: InProcessOptions) -> Self {
+        let world = Arc::clone(&options.world);
+        let program = std::env::current_exe().unwrap_or_default();
+        Self { folder: Folder::new(home.into(), Arc::new(Tasks { program, options }), world) }
+    }
+}
+
+impl fmt::Debug for InProcess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InProcess").finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl Backend for InProcess {
+    async fn create(&self, id: Uuid, resolved: Resolved) -> Result<Arc<dyn Instance>, Error> {
+        self.folder.create(id, resolved).await
+    }
+
+    async fn load(&self) -> Result<Loaded, Error> {
+        self.folder.load().await
+    }
+
+    async fn destroy(&self) -> Result<(), Error> {
+        self.folder.destroy().await
+    }
+}
+
+async fn engine(
+    prepared: Arc<Prepared>,
+    workspace: Workspace,
+    credentials: Credentials,
+) -> Result<LocalPrompter, Error> {
+    let builder = Engine::builder(prepared.resolved.clone()).workspace(workspace).credentials(credentials);
+    Ok(LocalPrompter::over(Arc::new(builder.build().await?)))
+}
+
+/// Begins agents as tasks.
+struct Tasks {
+    program: PathBuf,
+    options: InProcessOptions,
+}
+
+#[async_trait]
+impl Launcher for Tasks {
+    fn host(&self) -> &Path {
+        &self.program
+    }
+
+    fn host_change(&self) -> HostChange {
+        self.options.host_change
+    }
+
+    async fn launch(&self, launch: Launch) -> Result<Box<dyn Live>, Error> {
+        let Launch { workspace, prepared, cancel } = launch;
+        let host = workspace.clone();
+        let lock = blocking(move || host.lock_host()).await?;
+        let lookup = Arc::clone(&self.options.credentials);
+        let credentials = Credentials::of(&prepared.resolved, |name| lookup(name));
+        let prompter = tokio::select! {
+            biased;
+            () = cancel.cancelled() => return Err(stopped()),
+            built = (self.options.build)(prepared, workspace, credentials) => built?,
+        };
+        let runs = prompter.runs();
+        Ok(Box::new(Task { prompter, runs, grace: self.options.grace, _lock: lock }))
+    }
+
+    async fn adopt(&self, launch: Launch) -> Result<Box<dyn Live>, Error> {
+        let message = format!("another process runs the agent {}", launch.prepared.resolved.manifest.name);
+        Err(Error::new(ErrorKind::Busy, message))
+    }
+
+    fn clean_up(&self, _: &Workspace) {}
+
+    fn logs(&self, workspace: &Workspace) -> Logs {
+        Logs::of(workspace, LogLimits::default())
+    }
+}
+
+/// An agent that is a task.
+struct Task {
+    prompter: LocalPrompter,
+    runs: watch::Receiver<usize>,
+    grace: Duration,
+    _lock: Lock,
+}
+
+#[async_trait]
+impl Live for Task {
+    async fn next(&mut self) -> Happening {
+        // The sender is held by the prompter.
+        let _changed = self.runs.changed().await;
+        let runs = *self.runs.borrow_and_update();
+        Happening::Status(if runs == 0 { Status::Ready } else { Status::Working })
+    }
+
+    async fn stop(&mut self) -> Result<(), Error> {
+        self.prompter.close(self.grace).await;
+        Ok(())
+    }
+
+    fn prompter(&self) -> Arc<dyn Prompter> {
+        Arc::new(self.prompter.clone())
+    }
+
+    fn address(&self) -> Option<std::net::SocketAddr> {
+        None
+    }
+}

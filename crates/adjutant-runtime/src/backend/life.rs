@@ -1,0 +1,465 @@
+//! The life of one agent, the same for every backend: prepare, begin, follow, end. What begins is behind a launcher.
+
+use std::{
+    path::Path,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use adjutant_llm::World;
+use adjutant_tool::Cancel;
+use async_trait::async_trait;
+use tokio::sync::watch;
+use uuid::Uuid;
+
+use super::{HostChange, Logs};
+use crate::{
+    Error, ErrorKind, Lock, Prepared, Prompter, Reason, Resolved, Status, StatusFile, StatusTracker, Workspace,
+    provenance::{FileKind, Finding, pin_program},
+    workspace::{self, files},
+};
+
+/// Begins agents, each kind in its own way.
+#[async_trait]
+pub(super) trait Launcher: Send + Sync {
+    /// The program that agents run in.
+    fn host(&self) -> &Path;
+
+    /// What a host that was changed since an agent was made means.
+    fn host_change(&self) -> HostChange;
+
+    /// Begins an agent, and returns when it is ready. Who cancels gets an error, and nothing is left.
+    async fn launch(&self, launch: Launch) -> Result<Box<dyn Live>, Error>;
+
+    /// Goes on with an agent that somebody else began.
+    async fn adopt(&self, launch: Launch) -> Result<Box<dyn Live>, Error>;
+
+    /// Ends what a start left that nobody followed to its end. Blocks.
+    fn clean_up(&self, workspace: &Workspace);
+
+    /// What is written by an agent's process.
+    fn logs(&self, workspace: &Workspace) -> Logs;
+}
+
+/// What a launcher begins.
+pub(super) struct Launch {
+    pub(super) workspace: Workspace,
+    pub(super) prepared: Arc<Prepared>,
+    pub(super) cancel: Cancel,
+}
+
+/// An agent that is ready.
+#[async_trait]
+pub(super) trait Live: Send {
+    /// What happens next. Cancel: nothing is lost.
+    async fn next(&mut self) -> Happening;
+
+    /// Ends it: when this returns, nothing of it is left.
+    async fn stop(&mut self) -> Result<(), Error>;
+
+    /// What it can be asked.
+    fn prompter(&self) -> Arc<dyn Prompter>;
+
+    /// Where it listens.
+    fn address(&self) -> Option<std::net::SocketAddr>;
+}
+
+/// What happens to an agent that is ready.
+pub(super) enum Happening {
+    /// It works, or does no longer.
+    Status(Status),
+    /// It ended, by itself or by a word that was not ours.
+    Ended(Result<(), Error>),
+}
+
+/// How an agent begins.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Begin {
+    New,
+    Adopt,
+}
+
+/// One agent.
+pub(super) struct Life {
+    pub(super) id: Uuid,
+    pub(super) resolved: Arc<Resolved>,
+    pub(super) workspace: Workspace,
+    pub(super) tracker: StatusTracker,
+    pub(super) launcher: Arc<dyn Launcher>,
+    pub(super) world: Arc<dyn World>,
+    /// What the work that is done now is stopped by.
+    stop: Mutex<Cancel>,
+    /// What was made, once it was. Its lock is held while it is made.
+    prepared: tokio::sync::Mutex<Option<Arc<Prepared>>>,
+    current: Mutex<Option<Current>>,
+    prompter: Mutex<Option<Arc<dyn Prompter>>>,
+    /// What stands in `status.json`.
+    written: tokio::sync::Mutex<Option<StatusFile>>,
+    removal: tokio::sync::Mutex<()>,
+    /// Nobody holds the agent any more.
+    abandoned: Cancel,
+}
+
+/// A run of an agent: how it ended, once it did.
+#[derive(Clone)]
+pub(super) struct Current {
+    ended: watch::Receiver<Option<Result<(), Error>>>,
+}
+
+impl Life {
+    pub(super) fn new(
+        workspace: Workspace,
+        (id, resolved): (Uuid, Arc<Resolved>),
+        (launcher, world): (Arc<dyn Launcher>, Arc<dyn World>),
+        written: StatusFile,
+    ) -> Arc<Self> {
+        let tracker = StatusTracker::new(written.status.clone());
+        tracker.set_address(written.address);
+        Arc::new(Self {
+            id,
+            resolved,
+            workspace,
+            tracker,
+            launcher,
+            world,
+            stop: Mutex::default(),
+            prepared: tokio::sync::Mutex::default(),
+            current: Mutex::default(),
+            prompter: Mutex::default(),
+            written: tokio::sync::Mutex::new(Some(written)),
+            removal: tokio::sync::Mutex::default(),
+            abandoned: Cancel::new(),
+        })
+    }
+
+    /// Ends the work on it without ending what can live on.
+    pub(super) fn abandon(&self) {
+        self.abandoned.cancel();
+    }
+
+    pub(super) fn prompter(&self) -> Result<Arc<dyn Prompter>, Error> {
+        let status = self.tracker.get();
+        let prompter = locked(&self.prompter).clone();
+        prompter.ok_or_else(|| self.conflict(format!("cannot be prompted while it is {}", status.word())))
+    }
+
+    /// Makes the workspace. It is made to the end even if nobody waits for it.
+    pub(super) async fn prepare(self: &Arc<Self>) -> Result<(), Error> {
+        self.admit()?;
+        let (life, cancel) = (Arc::clone(self), locked(&self.stop).clone());
+        let made = tokio::spawn(async move { life.ensure_prepared(&cancel, Status::Stopped).await });
+        made.await.map_err(panicked)?.map(drop)
+    }
+
+    /// Begins, and tells when it has ended.
+    pub(super) fn begin(self: &Arc<Self>, how: Begin) -> Result<Current, Error> {
+        let mut current = locked(&self.current);
+        self.admit()?;
+        if current.as_ref().is_some_and(|current| current.ended.borrow().is_none()) {
+            return Err(self.conflict("runs already"));
+        }
+        let (sender, ended) = watch::channel(None);
+        let begun = Current { ended };
+        *current = Some(begun.clone());
+        drop(current);
+        let (life, cancel) = (Arc::clone(self), locked(&self.stop).clone());
+        tokio::spawn(async move {
+            let inner = tokio::spawn({
+                let life = Arc::clone(&life);
+                async move { life.live(how, &cancel).await }
+            });
+            let abort = inner.abort_handle();
+            let ended = tokio::select! {
+                ended = inner => ended.map_err(panicked).flatten(),
+                () = life.abandoned.cancelled() => {
+                    abort.abort();
+                    Err(Error::new(ErrorKind::Closed, "nobody holds the agent any more"))
+                }
+            };
+            life.settle(&ended).await;
+            sender.send_replace(Some(ended));
+        });
+        Ok(begun)
+    }
+
+    /// Begins, and returns when it is ready.
+    pub(super) async fn start(self: &Arc<Self>) -> Result<(), Error> {
+        let mut watch = self.tracker.subscribe();
+        let mut current = self.begin(Begin::New)?;
+        tokio::select! {
+            biased;
+            ended = current.ended() => ended.and_then(|()| {
+                Err(Error::new(ErrorKind::Closed, format!("the agent {} was stopped before it was ready", self.name())))
+            }),
+            ready = watch.wait_for(Status::is_up) => {
+                // Whoever reads the file when this has returned sees it too.
+                self.persist().await;
+                ready.map(drop)
+            }
+        }
+    }
+
+    /// Ends what is done now, and waits for that.
+    pub(super) async fn stop(&self) -> Result<(), Error> {
+        let cancel = std::mem::take(&mut *locked(&self.stop));
+        cancel.cancel();
+        let current = locked(&self.current).clone();
+        if let Some(mut current) = current {
+            // How it ended stands in its status.
+            let _told = current.ended().await;
+        }
+        drop(self.prepared.lock().await);
+        Ok(())
+    }
+
+    /// Stops it, and deletes all that it left: a rename first, so it is there or it is not.
+    pub(super) async fn remove(self: &Arc<Self>) -> Result<(), Error> {
+        let life = Arc::clone(self);
+        tokio::spawn(async move { life.remove_all().await }).await.map_err(panicked)?
+    }
+
+    async fn remove_all(&self) -> Result<(), Error> {
+        let _one = self.removal.lock().await;
+        if self.tracker.get() == Status::Removed {
+            return Ok(());
+        }
+        while self.tracker.get() != Status::Removing {
+            self.stop().await?;
+            // Somebody may have begun it again meanwhile.
+            let _current = locked(&self.current);
+            if !self.tracker.get().is_active() {
+                self.tracker.set(Status::Removing)?;
+            }
+        }
+        let lock = if self.workspace.root().is_dir() { Some(self.lock().await?) } else { None };
+        self.persist().await;
+        let (workspace, launcher) = (self.workspace.clone(), Arc::clone(&self.launcher));
+        blocking(move || {
+            launcher.clean_up(&workspace);
+            super::folder::bury(&workspace)
+        })
+        .await?;
+        drop(lock);
+        self.tracker.set(Status::Removed)
+    }
+
+    pub(super) fn name(&self) -> &Arc<str> {
+        &self.resolved.manifest.name
+    }
+
+    fn admit(&self) -> Result<(), Error> {
+        match self.tracker.get() {
+            status @ (Status::Removing | Status::Removed) => Err(self.conflict(format!("is {}", status.word()))),
+            Status::Created
+            | Status::Preparing
+            | Status::Starting
+            | Status::Ready
+            | Status::Working
+            | Status::Stopped
+            | Status::Failed { .. } => Ok(()),
+        }
+    }
+
+    fn conflict(&self, what: impl std::fmt::Display) -> Error {
+        Error::new(ErrorKind::Conflict, format!("the agent {} {what}", self.name()))
+    }
+
+    /// The lock that is held while it is prepared, started or removed, against other processes.
+    async fn lock(&self) -> Result<Lock, Error> {
+        let path = self.workspace.file("life.lock");
+        blocking(move || Lock::take(&path)).await
+    }
+
+    /// What was made; made now if it was not. `then` is where the agent stands after it was made.
+    async fn ensure_prepared(self: &Arc<Self>, cancel: &Cancel, then: Status) -> Result<Arc<Prepared>, Error> {
+        let mut held = tokio::select! {
+            held = self.prepared.lock() => held,
+            () = cancel.cancelled() => return Err(stopped()),
+        };
+        if let Some(prepared) = &*held {
+            return Ok(Arc::clone(prepared));
+        }
+        let workspace = self.workspace.clone();
+        let prepared = if workspace.is_prepared() {
+            blocking(move || workspace.prepared()).await?
+        } else {
+            let _lock = self.lock().await?;
+            self.set(Status::Preparing).await?;
+            let made = self.make(cancel).await;
+            match &made {
+                Ok(_) => self.set(then).await?,
+                Err(_) if cancel.is_cancelled() => self.set(Status::Stopped).await?,
+                Err(error) => self.set(failure(error)).await?,
+            }
+            made?
+        };
+        let prepared = Arc::new(prepared);
+        *held = Some(Arc::clone(&prepared));
+        Ok(prepared)
+    }
+
+    async fn make(self: &Arc<Self>, cancel: &Cancel) -> Result<Prepared, Error> {
+        let (life, cancel) = (Arc::clone(self), cancel.clone());
+        let (host, now) = (self.launcher.host().to_owned(), self.world.now_ms());
+        let made = blocking(move || workspace::prepare(&life.workspace, &life.resolved, &host, now, &cancel)).await;
+        made.map_err(|error| match error.kind() {
+            ErrorKind::Storage | ErrorKind::Missing => Error::new(ErrorKind::Init, error.message()).with_source(error),
+            _ => error,
+        })
+    }
+
+    /// From the beginning to the end.
+    async fn live(self: &Arc<Self>, how: Begin, cancel: &Cancel) -> Result<(), Error> {
+        let prepared = self.ensure_prepared(cancel, Status::Starting).await?;
+        let lock = if how == Begin::New { Some(self.lock().await?) } else { None };
+        self.set(Status::Starting).await?;
+        let launch = |prepared| Launch { workspace: self.workspace.clone(), prepared, cancel: cancel.clone() };
+        let mut live = if how == Begin::New {
+            let prepared = self.verify(prepared).await?;
+            if cancel.is_cancelled() {
+                return Err(stopped());
+            }
+            self.launcher.launch(launch(prepared)).await?
+        } else {
+            self.launcher.adopt(launch(prepared)).await?
+        };
+        drop(lock);
+        self.tracker.set_address(live.address());
+        *locked(&self.prompter) = Some(live.prompter());
+        self.set(Status::Ready).await?;
+        loop {
+            tokio::select! {
+                biased;
+                () = cancel.cancelled() => return live.stop().await,
+                happening = live.next() => match happening {
+                    Happening::Ended(ended) => return ended,
+                    Happening::Status(status) if status.is_up() => self.set(status).await?,
+                    // Its end is told by itself, not by its word.
+                    Happening::Status(_) => {}
+                },
+            }
+        }
+    }
+
+    /// Refuses to begin with other bytes than those that were pinned.
+    async fn verify(self: &Arc<Self>, prepared: Arc<Prepared>) -> Result<Arc<Prepared>, Error> {
+        let life = Arc::clone(self);
+        let accepted = blocking(move || life.verified(&prepared)).await?;
+        *self.prepared.lock().await = Some(Arc::clone(&accepted));
+        Ok(accepted)
+    }
+
+    fn verified(&self, prepared: &Arc<Prepared>) -> Result<Arc<Prepared>, Error> {
+        let host = self.launcher.host();
+        let accepts = self.launcher.host_change() == HostChange::Accept;
+        let is_host = |finding: &Finding| finding.kind == Some(FileKind::Host);
+        let mut findings = prepared.provenance.verify(&self.workspace);
+        findings.retain(|finding| finding.forbids_start() && !(accepts && is_host(finding)));
+        if !findings.is_empty() {
+            let told: Vec<String> = findings.iter().map(Finding::to_string).collect();
+            let message = format!("the agent {} is not what was made: {}", self.name(), told.join(", "));
+            return Err(Error::new(ErrorKind::Config, message));
+        }
+        let pinned = pin_program(FileKind::Host, host).map_err(|error| {
+            Error::new(ErrorKind::Config, format!("the host cannot run: {error}")).with_source(error)
+        })?;
+        let known = prepared.provenance.files.iter().find(|file| file.kind == FileKind::Host);
+        let same = known.is_some_and(|known| known.sha256 == pinned.sha256);
+        if same {
+            return Ok(Arc::clone(prepared));
+        }
+        if !accepts {
+            let message = format!("the host {} is not the one that the agent was made for", host.display());
+            return Err(Error::new(ErrorKind::Config, message));
+        }
+        let mut provenance = prepared.provenance.clone();
+        provenance.replace_host(pinned);
+        self.workspace.write_provenance(&provenance)?;
+        Ok(Arc::new(Prepared { provenance, ..Prepared::clone(prepared) }))
+    }
+
+    /// Writes down how it ended.
+    async fn settle(&self, ended: &Result<(), Error>) {
+        *locked(&self.prompter) = None;
+        if self.abandoned.is_cancelled() {
+            return;
+        }
+        let status = match ended {
+            Ok(()) => Status::Stopped,
+            Err(error) if error.kind() == ErrorKind::Closed => Status::Stopped,
+            Err(error) => failure(error),
+        };
+        // What failed or was stopped before it began has its status: only what is active ends.
+        if self.tracker.set_unless(status, |now| !now.is_active()) {
+            self.persist().await;
+        }
+    }
+
+    async fn set(&self, status: Status) -> Result<(), Error> {
+        self.tracker.set(status)?;
+        self.persist().await;
+        Ok(())
+    }
+
+    /// Writes where it stands. An agent goes on if that cannot be written.
+    async fn persist(&self) {
+        let mut written = self.written.lock().await;
+        let (status, address) = (self.tracker.get(), self.tracker.address());
+        let before = written.as_ref();
+        if status == Status::Removed
+            || before.is_some_and(|before| before.status == status && before.address == address)
+        {
+            return;
+        }
+        let moved = before.and_then(|before| before.address.filter(|was| Some(*was) != address));
+        let former_address = moved.or(before.and_then(|before| before.former_address));
+        let file = StatusFile { status, at_ms: self.world.now_ms(), address, former_address };
+        // After a crash of the machine nothing runs, whatever was written of it.
+        let sync = if file.status.is_active() { files::Sync::Program } else { files::Sync::Disk };
+        let path = self.workspace.file("status.json");
+        let text = file.clone();
+        match blocking(move || files::write_json(&path, &text, sync)).await {
+            Ok(()) => *written = Some(file),
+            Err(error) => tracing::warn!(agent = %self.id, %error, "the status of the agent was not written"),
+        }
+    }
+}
+
+impl Current {
+    /// How it ended, once it has.
+    pub(super) async fn ended(&mut self) -> Result<(), Error> {
+        match self.ended.wait_for(Option::is_some).await {
+            Ok(ended) => ended.clone().unwrap_or(Ok(())),
+            Err(_) => Err(Error::new(ErrorKind::Closed, "the agent's task ended with its runtime")),
+        }
+    }
+}
+
+/// How long a loop that looks at another process waits after a time, in all: it sees what it waits for a quarter late at most.
+pub(super) fn next_look(waited: Duration) -> Duration {
+    (waited / 4).clamp(Duration::from_millis(5), Duration::from_secs(1))
+}
+
+pub(super) fn failure(error: &Error) -> Status {
+    let line = error.message().lines().next().unwrap_or_default();
+    Status::failed(Reason::of(error), line)
+}
+
+pub(super) fn stopped() -> Error {
+    Error::new(ErrorKind::Closed, "the agent was stopped")
+}
+
+/// Runs what blocks on a thread of its own.
+pub(super) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
+    tokio::task::spawn_blocking(work).await.map_err(panicked)?
+}
+
+fn panicked(error: tokio::task::JoinError) -> Error {
+    Error::new(ErrorKind::Crashed, format!("a task of the agent broke off: {error}"))
+}
+
+pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,228 @@
+//! What an agent's process writes: kept in files up to a size, read from the end, followed.
+
+use std::{
+    collections::VecDeque,
+    fs::{self, File, OpenOptions},
+    io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write},
+    path::PathBuf,
+    time::Duration,
+};
+
+use crate::{
+    Error, Workspace,
+    workspace::files::{self, private, storage},
+};
+
+/// How much of logs is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LogLimits {
+    /// How many bytes a file may have before it is put aside: 1 MiB by default. One that was put aside has at most twice as
+    /// many, since it is looked at now and then only.
+    pub max_bytes: u64,
+    /// How many files are kept beside the one that is written to: 4 by default.
+    pub kept: u32,
+}
+
+impl Default for LogLimits {
+    fn default() -> Self {
+        Self { max_bytes: 1 << 20, kept: 4 }
+    }
+}
+
+/// How often a log that is followed is looked at. Another process writes it, so nobody tells.
+const LOOK: Duration = Duration::from_millis(100);
+/// The most bytes of one line; what is longer is told in pieces.
+const MAX_LINE: u64 = 64 << 10;
+/// The most lines that are told from the end.
+const MAX_TAIL: usize = 100_000;
+
+/// The logs of one agent: `logs/output.log`, and older ones as `logs/output.1.log`.
+///
+/// The process appends to the one file for as long as it lives, so what is put aside is copied and the file is emptied. What is
+/// written in the moment between may be lost.
+#[derive(Debug, Clone)]
+pub struct Logs {
+    folder: PathBuf,
+    limits: LogLimits,
+}
+
+/// The lines of a log, as they are written.
+#[derive(Debug)]
+pub struct LogLines {
+    path: PathBuf,
+    position: u64,
+    part: Vec<u8>,
+    ready: VecDeque<String>,
+}
+
+impl Logs {
+    /// The logs of a workspace.
+    pub fn of(workspace: &Workspace, limits: LogLimits) -> Self {
+        Self { folder: workspace.logs(), limits }
+    }
+
+    /// The file that is written to.
+    pub fn path(&self) -> PathBuf {
+        self.folder.join("output.log")
+    }
+
+    fn older(&self, number: u32) -> PathBuf {
+        self.folder.join(format!("output.{number}.log"))
+    }
+
+    /// Opens the file for whoever writes to it: each write goes to its end, wherever that is by then.
+    pub(super) fn writer(&self) -> Result<File, Error> {
+        files::make_folder(&self.folder)?;
+        let path = self.path();
+        private(OpenOptions::new().append(true).create(true)).open(&path).map_err(|error| storage("open", &path, error))
+    }
+
+    /// Writes a line of ours among those of the process.
+    pub(super) fn note(&self, line: &str) {
+        // A log that cannot be written holds nothing up.
+        if let Ok(mut file) = self.writer() {
+            let _written = writeln!(file, "{line}");
+        }
+    }
+
+    /// Puts the file aside if it is long enough, and forgets the oldest. Blocks; whoever supervises calls it now and then.
+    ///
+    /// # Errors
+    /// `Storage` if a file cannot be moved or written.
+    pub fn rotate(&self) -> Result<(), Error> {
+        let path = self.path();
+        let bytes = match fs::metadata(&path) {
+            Ok(found) => found.len(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(storage("read", &path, error)),
+        };
+        if bytes <= self.limits.max_bytes {
+            return Ok(());
+        }
+        for number in (1..self.limits.kept).rev() {
+            let (from, to) = (self.older(number), self.older(number + 1));
+            match fs::rename(&from, &to) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(storage("move", &from, error)),
+                Ok(()) | Err(_) => {}
+            }
+        }
+        if self.limits.kept > 0 {
+            self.put_aside(bytes).map_err(|error| storage("write", &self.older(1), error))?;
+        }
+        let empty = OpenOptions::new().write(true).open(&path).and_then(|file| file.set_len(0));
+        empty.map_err(|error| storage("empty", &path, error))
+    }
+
+    /// Copies the file: of one that is more than twice as long as it may be, the newest whole lines.
+    fn put_aside(&self, bytes: u64) -> io::Result<()> {
+        let most = self.limits.max_bytes.saturating_mul(2);
+        let mut from = BufReader::new(files::open_regular(&self.path()).map_err(io::Error::other)?);
+        let skipped = bytes.saturating_sub(most);
+        from.seek(SeekFrom::Start(skipped))?;
+        if skipped > 0 {
+            (&mut from).take(MAX_LINE).read_until(b'\n', &mut Vec::new())?;
+        }
+        let mut to = private(OpenOptions::new().write(true).create(true).truncate(true)).open(self.older(1))?;
+        io::copy(&mut from.take(most), &mut to)?;
+        Ok(())
+    }
+
+    /// The last lines, oldest first. Blocks.
+    ///
+    /// # Errors
+    /// `Storage` if a file cannot be read.
+    pub fn tail(&self, lines: usize) -> Result<Vec<String>, Error> {
+        self.tail_at(lines).map(|(lines, _)| lines)
+    }
+
+    /// The last lines, and then each one as it is written.
+    ///
+    /// # Errors
+    /// `Storage` if a file cannot be read.
+    pub fn follow(&self, lines: usize) -> Result<LogLines, Error> {
+        let (ready, position) = self.tail_at(lines)?;
+        Ok(LogLines { path: self.path(), position, part: Vec::new(), ready: ready.into() })
+    }
+
+    /// The last lines, and where the newest file was read to.
+    fn tail_at(&self, lines: usize) -> Result<(Vec<String>, u64), Error> {
+        let (lines, mut held, mut end) = (lines.min(MAX_TAIL), VecDeque::new(), 0);
+        let files = (1..=self.limits.kept).rev().map(|number| self.older(number)).chain([self.path()]);
+        for path in files {
+            let file = match File::open(&path) {
+                Ok(file) => file,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) => return Err(storage("read", &path, error)),
+            };
+            let mut reader = BufReader::new(file);
+            end = 0;
+            loop {
+                let mut line = Vec::new();
+                let read = (&mut reader).take(MAX_LINE).read_until(b'\n', &mut line);
+                let read = read.map_err(|error| storage("read", &path, error))?;
+                if read == 0 {
+                    break;
+                }
+                end += read as u64;
+                held.push_back(text_of(&line));
+                if held.len() > lines {
+                    held.pop_front();
+                }
+            }
+        }
+        Ok((held.into(), end))
+    }
+}
+
+impl LogLines {
+    /// The next line, once there is one.
+    ///
+    /// Cancel: nothing is lost.
+    ///
+    /// # Errors
+    /// `Storage` if the file cannot be read.
+    pub async fn next(&mut self) -> Result<String, Error> {
+        loop {
+            if let Some(line) = self.ready.pop_front() {
+                return Ok(line);
+            }
+            self.read()?;
+            if self.ready.is_empty() {
+                tokio::time::sleep(LOOK).await;
+            }
+        }
+    }
+
+    /// Reads what was written since.
+    fn read(&mut self) -> Result<(), Error> {
+        let failed = |error| storage("read", &self.path, error);
+        let mut file = match File::open(&self.path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(failed(error)),
+        };
+        let bytes = file.metadata().map_err(failed)?.len();
+        if bytes < self.position {
+            // It was put aside, and begins anew.
+            self.position = 0;
+        }
+        file.seek(SeekFrom::Start(self.position)).map_err(failed)?;
+        let mut chunk = Vec::new();
+        let read = file.take(MAX_LINE).read_to_end(&mut chunk).map_err(failed)?;
+        self.position += read as u64;
+        self.part.extend(chunk);
+        while let Some(end) = self.part.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = self.part.drain(..=end).collect();
+            self.ready.push_back(text_of(&line));
+        }
+        if self.part.len() as u64 >= MAX_LINE {
+            let line = std::mem::take(&mut self.part);
+            self.ready.push_back(text_of(&line));
+        }
+        Ok(())
+    }
+}
+
+fn text_of(line: &[u8]) -> String {
+    String::from_utf8_lossy(line).trim_end_matches(['\n', '\r']).to_owned()
+}

@@ -1,0 +1,151 @@
+//! Agents in processes of their own: each is a child that outlives its operator, and is found again.
+
+mod child;
+mod launch;
+
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use adjutant_llm::{SystemWorld, World};
+use async_trait::async_trait;
+use uuid::Uuid;
+
+use super::{Backend, GRACE, HostChange, Instance, Loaded, LogLimits, Lookup, folder::Folder};
+use crate::{Error, Resolved};
+use launch::Processes;
+
+/// How long a process may take to be ready, if nothing else is said.
+const READINESS: Duration = Duration::from_secs(60);
+
+/// Makes agents that run in processes of their own: `<host> agent-host <workspace>`.
+pub struct Process {
+    folder: Folder,
+    host: PathBuf,
+}
+
+/// How processes of agents are begun and ended.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct ProcessOptions {
+    pub(super) credentials: Lookup,
+    pub(super) world: Arc<dyn World>,
+    pub(super) grace: Duration,
+    pub(super) readiness: Duration,
+    pub(super) logs: LogLimits,
+    pub(super) host_change: HostChange,
+}
+
+impl ProcessOptions {
+    /// Credentials of the environment, the system's clock, 10 s to end, 60 s to be ready; a host that changed is refused.
+    pub fn new() -> Self {
+        Self {
+            credentials: Arc::new(|name| std::env::var(name).ok()),
+            world: Arc::new(SystemWorld),
+            grace: GRACE,
+            readiness: READINESS,
+            logs: LogLimits::default(),
+            host_change: HostChange::Refuse,
+        }
+    }
+
+    /// Where credentials are looked up, anew at every start.
+    #[must_use]
+    pub fn credentials(self, lookup: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> Self {
+        Self { credentials: Arc::new(lookup), ..self }
+    }
+
+    /// Where time and ids come from. Ids mark processes: they must differ from those of all others on the machine.
+    #[must_use]
+    pub fn world(self, world: impl World + 'static) -> Self {
+        Self { world: Arc::new(world), ..self }
+    }
+
+    /// How long a process that was asked to end may take before it is killed: 10 s without it.
+    #[must_use]
+    pub fn grace(self, grace: Duration) -> Self {
+        Self { grace, ..self }
+    }
+
+    /// How long a process may take to be ready: 60 s without it.
+    #[must_use]
+    pub fn readiness(self, readiness: Duration) -> Self {
+        Self { readiness, ..self }
+    }
+
+    /// How much of logs is kept: five files of 1 MiB without it.
+    #[must_use]
+    pub fn logs(self, logs: LogLimits) -> Self {
+        Self { logs, ..self }
+    }
+
+    /// What it means that the host was changed since an agent was made.
+    #[must_use]
+    pub fn host_change(self, host_change: HostChange) -> Self {
+        Self { host_change, ..self }
+    }
+}
+
+impl Default for ProcessOptions {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for ProcessOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ProcessOptions")
+            .field("grace", &self.grace)
+            .field("readiness", &self.readiness)
+            .field("logs", &self.logs)
+            .field("host_change", &self.host_change)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Process {
+    /// Keeps agents in this folder, with this program as their host; without one, the program that calls it.
+    ///
+    /// # Errors
+    /// `Storage` if the path of this program cannot be found.
+    pub fn new(home: impl Into<PathBuf>, host: Option<PathBuf>, options: ProcessOptions) -> Result<Self, Error> {
+        let host = match host {
+            Some(host) => std::path::absolute(&host).unwrap_or(host),
+            None => std::env::current_exe().map_err(|error| {
+                crate::workspace::files::storage("find the program that runs", Path::new("itself"), error)
+            })?,
+        };
+        let world = Arc::clone(&options.world);
+        let launcher = Arc::new(Processes { host: host.clone(), options });
+        Ok(Self { folder: Folder::new(home.into(), launcher, world), host })
+    }
+
+    /// The program that agents run in.
+    pub fn host(&self) -> &Path {
+        &self.host
+    }
+}
+
+impl fmt::Debug for Process {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Process").field("host", &self.host).finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl Backend for Process {
+    async fn create(&self, id: Uuid, resolved: Resolved) -> Result<Arc<dyn Instance>, Error> {
+        self.folder.create(id, resolved).await
+    }
+
+    async fn load(&self) -> Result<Loaded, Error> {
+        self.folder.load().await
+    }
+
+    async fn destroy(&self) -> Result<(), Error> {
+        self.folder.destroy().await
+    }
+}

@@ -1,0 +1,206 @@
+//! The process of an agent, ours or one that was found: begun, asked whether it lives, ended with all that it started.
+
+use std::{
+    fs::File,
+    io,
+    os::unix::process::ExitStatusExt,
+    path::Path,
+    process::{ExitStatus, Stdio},
+    time::Duration,
+};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::{process::Command, time::Instant};
+use uuid::Uuid;
+
+use crate::{
+    Credentials, Error, ErrorKind, StartFile, Workspace,
+    backend::life::blocking,
+    processes::{self, Mark},
+    workspace::files::{self, Sync},
+};
+
+/// How often the lock of a process is tried that is not our child.
+const LOOK: Duration = Duration::from_millis(100);
+/// How often a program that is busy is tried, and how long after a try the next one comes.
+const TRIES: u32 = 20;
+const PAUSE: Duration = Duration::from_millis(5);
+/// How long what was killed may take to be gone.
+const GONE: Duration = Duration::from_secs(5);
+
+/// The process of an agent.
+pub(super) struct Child {
+    /// Ours; none if somebody else began it.
+    own: Option<tokio::process::Child>,
+    pub(super) pid: u32,
+    pub(super) start: Uuid,
+    workspace: Workspace,
+}
+
+/// How a process ended.
+pub(super) enum Exit {
+    Known(ExitStatus),
+    /// It was not our child: nobody told us.
+    Unknown,
+}
+
+impl Child {
+    /// Begins the host of a workspace.
+    ///
+    /// Its environment is empty but for what it needs; credentials are nowhere else. It leads a group of its own.
+    pub(super) fn spawn(
+        host: &Path,
+        workspace: &Workspace,
+        credentials: &Credentials,
+        start: Uuid,
+        id: Uuid,
+        output: File,
+    ) -> Result<Self, Error> {
+        let start_file = workspace.file("start.json");
+        files::write_json(&start_file, &StartFile { start, pid: None }, Sync::Disk)?;
+        let errors = output.try_clone().map_err(|error| files::storage("open", host, error))?;
+        let mut command = Command::new(host);
+        command
+            .arg("agent-host")
+            .arg(workspace.root())
+            .env_clear()
+            .envs(credentials.iter())
+            .env("PATH", std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into()))
+            .env("HOME", workspace.work())
+            .env("TMPDIR", workspace.tmp())
+            .env("LANG", "C.UTF-8")
+            .env("ADJUTANT_AGENT", id.to_string())
+            .env(processes::START_VARIABLE, start.to_string())
+            .current_dir(workspace.work())
+            .process_group(0)
+            .stdin(Stdio::null())
+            .stdout(output)
+            .stderr(errors);
+        let own = spawned(&mut command).map_err(|error| {
+            let message = format!("cannot start the host {}: {error}", host.display());
+            Error::new(ErrorKind::Config, message).with_source(error)
+        })?;
+        let pid = own.id().unwrap_or_default();
+        let child = Self { own: Some(own), pid, start, workspace: workspace.clone() };
+        files::write_json(&start_file, &StartFile { start, pid: Some(pid) }, Sync::Program)?;
+        Ok(child)
+    }
+
+    /// One that somebody else began.
+    pub(super) fn found(workspace: &Workspace, pid: u32, start: Uuid) -> Self {
+        Self { own: None, pid, start, workspace: workspace.clone() }
+    }
+
+    /// Waits for its end. Cancel: nothing is lost.
+    pub(super) async fn wait(&mut self) -> Exit {
+        if let Some(own) = &mut self.own {
+            return own.wait().await.map_or(Exit::Unknown, Exit::Known);
+        }
+        loop {
+            let workspace = self.workspace.clone();
+            if let Ok(false) = blocking(move || workspace.is_hosted()).await {
+                return Exit::Unknown;
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    /// Asks it to end.
+    pub(super) fn ask(&self) {
+        self.signal(Signal::TERM);
+    }
+
+    /// Waits for its end for a time; tells whether it came.
+    pub(super) async fn ends_within(&mut self, time: Duration) -> bool {
+        tokio::time::timeout(time, self.wait()).await.is_ok()
+    }
+
+    /// Kills it with its whole group and all that it started, and waits until they are gone.
+    ///
+    /// # Errors
+    /// `TimedOut` if it does not go.
+    pub(super) async fn kill(&mut self) -> Result<(), Error> {
+        // Before anybody waits for it, its id cannot be another's.
+        if self.lives() {
+            processes::kill_group_now(self.pid);
+        }
+        let begun = Instant::now();
+        let gone = self.ends_within(GONE).await;
+        self.sweep().await?;
+        if !gone && !self.ends_within(GONE.saturating_sub(begun.elapsed())).await {
+            return Err(Error::new(
+                ErrorKind::TimedOut,
+                format!("the process {} was killed and is not gone", self.pid),
+            ));
+        }
+        Ok(())
+    }
+
+    /// Kills what it left after its end: members of its group, and all that carries its mark.
+    pub(super) async fn sweep(&self) -> Result<(), Error> {
+        let (pid, start) = (self.pid, self.start);
+        blocking(move || {
+            sweep(Some(pid), start);
+            Ok(())
+        })
+        .await
+    }
+
+    fn signal(&self, signal: Signal) {
+        let pid = i32::try_from(self.pid).ok().filter(|pid| *pid > 1).and_then(Pid::from_raw);
+        if let Some(pid) = pid.filter(|_| self.lives()) {
+            // That it is gone is what was wanted.
+            let _gone = kill_process(pid, signal);
+        }
+    }
+
+    /// Whether its id is still its own: nobody has waited for our child, or it holds its lock.
+    fn lives(&self) -> bool {
+        match &self.own {
+            Some(own) => own.id().is_some(),
+            None => self.workspace.is_hosted().unwrap_or(false),
+        }
+    }
+}
+
+impl Exit {
+    /// How it ended, in words.
+    pub(super) fn words(&self) -> String {
+        let Self::Known(status) = self else { return "its process ended".to_owned() };
+        match (status.code(), status.signal()) {
+            (Some(code), _) => format!("its process ended with the exit code {code}"),
+            (None, Some(signal)) => format!("its process was killed by the signal {signal}"),
+            (None, None) => "its process ended".to_owned(),
+        }
+    }
+
+    pub(super) fn is_success(&self) -> bool {
+        matches!(self, Self::Known(status) if status.success())
+    }
+}
+
+/// Spawns; a program that was written just now may be held open for a moment by a child of another thread.
+fn spawned(command: &mut Command) -> io::Result<tokio::process::Child> {
+    for _ in 0..TRIES {
+        match command.spawn() {
+            Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy => std::thread::sleep(PAUSE),
+            other => return other,
+        }
+    }
+    command.spawn()
+}
+
+/// Kills what a process left that has ended: members of its group, and all that carries the mark of its start. Blocks.
+pub(super) fn sweep(pid: Option<u32>, start: Uuid) {
+    processes::kill_marked(&Mark::start(start));
+    // A group whose leader is gone cannot be another's, for as long as it has members; one with a leader may be.
+    if let Some(pid) = pid.filter(|pid| !is_there(*pid)) {
+        processes::kill_group_now(pid);
+    }
+}
+
+/// Whether there is a process of this id now.
+fn is_there(pid: u32) -> bool {
+    let pid = i32::try_from(pid).ok().filter(|pid| *pid > 1).and_then(Pid::from_raw);
+    pid.is_some_and(|pid| rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH))
+}

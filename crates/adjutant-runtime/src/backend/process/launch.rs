@@ -1,0 +1,305 @@
+//! Begins processes of agents, finds those that live, and follows them over HTTP.
+
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use futures_util::StreamExt;
+use tokio::time::{Instant, Interval, MissedTickBehavior};
+use uuid::Uuid;
+
+use super::{
+    ProcessOptions,
+    child::{self, Child, Exit},
+};
+use crate::{
+    Credentials, Error, ErrorKind, Prompter, Status, Workspace,
+    backend::{
+        HostChange, Logs,
+        life::{Happening, Launch, Launcher, Live, blocking, next_look, stopped},
+    },
+    host::HostFile,
+    http::{Client, StatusStream},
+    workspace::files,
+};
+
+/// How often the size of logs is looked at.
+const ROTATION: Duration = Duration::from_secs(1);
+/// How long to wait before a status is asked for again that nobody told.
+const AGAIN: Duration = Duration::from_millis(50);
+/// How many lines of the log a failure tells.
+const TOLD_LINES: usize = 10;
+/// How many characters of each.
+const TOLD_CHARS: usize = 500;
+
+/// Begins processes.
+pub(super) struct Processes {
+    pub(super) host: PathBuf,
+    pub(super) options: ProcessOptions,
+}
+
+#[async_trait]
+impl Launcher for Processes {
+    fn host(&self) -> &Path {
+        &self.host
+    }
+
+    fn host_change(&self) -> HostChange {
+        self.options.host_change
+    }
+
+    async fn launch(&self, launch: Launch) -> Result<Box<dyn Live>, Error> {
+        let Launch { workspace, prepared, cancel } = launch;
+        let logs = self.logs(&workspace);
+        let lookup = Arc::clone(&self.options.credentials);
+        let credentials = Credentials::of(&prepared.resolved, |name| lookup(name));
+        let (start, host) = (Uuid::from_u128(self.options.world.id()), self.host.clone());
+        let (at, log) = (workspace.clone(), logs.clone());
+        let runtime = tokio::runtime::Handle::current();
+        let child = blocking(move || {
+            if at.is_hosted()? {
+                return Err(Error::new(ErrorKind::Busy, "another process runs the agent already"));
+            }
+            log.rotate()?;
+            let id = at.agent()?.id;
+            let _here = runtime.enter();
+            Child::spawn(&host, &at, &credentials, start, id, log.writer()?)
+        });
+        let mut child = child.await?;
+        let ready = tokio::select! {
+            biased;
+            () = cancel.cancelled() => Err(stopped()),
+            ready = self.ready(&workspace, &mut child) => ready,
+        };
+        match ready {
+            Ok((host, client)) => Ok(Box::new(self.follow(workspace, child, &host, client))),
+            Err(error) => {
+                if error.kind() == ErrorKind::Closed {
+                    self.end(&workspace, &mut child, None).await?;
+                } else {
+                    child.kill().await?;
+                }
+                Err(self.explain(error, &logs).await)
+            }
+        }
+    }
+
+    async fn adopt(&self, launch: Launch) -> Result<Box<dyn Live>, Error> {
+        let Launch { workspace, cancel, .. } = launch;
+        let at = workspace.clone();
+        let last = blocking(move || at.last_start()).await?;
+        let last = last.ok_or_else(|| {
+            Error::new(ErrorKind::Busy, format!("another program runs the agent in {}", workspace.root().display()))
+        })?;
+        // Whoever began it may have been killed before it wrote down its id: then the process told it itself.
+        let path = workspace.file("host.json");
+        let told: Option<HostFile> = blocking(move || files::read_json_if_any(&path)).await.ok().flatten();
+        let told = told.filter(|host| host.start == last.start).map(|host| host.pid);
+        let mut child = Child::found(&workspace, last.pid.or(told).unwrap_or_default(), last.start);
+        let ready = tokio::select! {
+            biased;
+            () = cancel.cancelled() => Err(stopped()),
+            ready = self.ready(&workspace, &mut child) => ready,
+        };
+        match ready {
+            Ok((host, client)) => {
+                child.pid = host.pid;
+                Ok(Box::new(self.follow(workspace, child, &host, client)))
+            }
+            Err(error) => {
+                child.kill().await?;
+                Err(self.explain(error, &self.logs(&workspace)).await)
+            }
+        }
+    }
+
+    fn clean_up(&self, workspace: &Workspace) {
+        if let Ok(Some(last)) = workspace.last_start() {
+            child::sweep(last.pid, last.start);
+        }
+    }
+
+    fn logs(&self, workspace: &Workspace) -> Logs {
+        Logs::of(workspace, self.options.logs)
+    }
+}
+
+impl Processes {
+    /// Waits until a process answers that it is ready, with its own start and its own token.
+    async fn ready(&self, workspace: &Workspace, child: &mut Child) -> Result<(HostFile, Client), Error> {
+        let begun = Instant::now();
+        loop {
+            let late = begun + self.options.readiness;
+            let look = Instant::now() + next_look(begun.elapsed());
+            tokio::select! {
+                biased;
+                exit = child.wait() => return Err(self.not_begun(workspace, child, &exit)),
+                () = tokio::time::sleep_until(look.min(late)) => {}
+            }
+            let tried = tokio::time::timeout_at(late, probe(workspace, child.start)).await;
+            if let Ok(Some(ready)) = tried {
+                return Ok(ready);
+            }
+            if Instant::now() >= late {
+                let message = format!("not ready after {} ms", self.options.readiness.as_millis());
+                return Err(Error::new(ErrorKind::Readiness, message));
+            }
+        }
+    }
+
+    /// Why a process ended before it was ready: what it told itself, or how it went.
+    fn not_begun(&self, workspace: &Workspace, child: &Child, exit: &Exit) -> Error {
+        match workspace.end_of(child.start) {
+            Some(Status::Failed { reason, message }) => Error::new(reason.kind(), message),
+            _ => Error::new(ErrorKind::Crashed, format!("{} before it was ready", exit.words())),
+        }
+    }
+
+    /// An error with the last lines of the log.
+    async fn explain(&self, error: Error, logs: &Logs) -> Error {
+        if error.kind() == ErrorKind::Closed {
+            return error;
+        }
+        let message = with_log(error.message(), logs.clone()).await;
+        Error::new(error.kind(), message)
+    }
+
+    fn follow(&self, workspace: Workspace, child: Child, host: &HostFile, client: Client) -> Host {
+        let mut rotation = tokio::time::interval(ROTATION);
+        rotation.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let (logs, address) = (self.logs(&workspace), host.address);
+        let grace = self.options.grace;
+        Host { workspace, child, client, address, statuses: None, rotation, logs, grace }
+    }
+
+    async fn end(&self, workspace: &Workspace, child: &mut Child, client: Option<&Client>) -> Result<(), Error> {
+        end(workspace, child, client, self.options.grace).await
+    }
+}
+
+/// Whether a process of this start is ready.
+async fn probe(workspace: &Workspace, start: Uuid) -> Option<(HostFile, Client)> {
+    let path = workspace.file("host.json");
+    let host: HostFile = blocking(move || files::read_json(&path)).await.ok()?;
+    if host.start != start {
+        return None;
+    }
+    let client = Client::new(host.address, host.token.as_str()).ok()?;
+    // Readiness needs no token: the status does, so it shows that it is the one that wrote the file.
+    let is_ready = client.ready().await.ok()? && client.status().await.is_ok();
+    is_ready.then_some((host, client))
+}
+
+/// Asks a process to end, over HTTP if it listens and then by a signal, gives it the grace, and kills what is left.
+async fn end(workspace: &Workspace, child: &mut Child, client: Option<&Client>, grace: Duration) -> Result<(), Error> {
+    let deadline = Instant::now() + grace;
+    let heard = match client {
+        None => false,
+        Some(client) => matches!(tokio::time::timeout(grace / 2, client.stop()).await, Ok(Ok(()))),
+    };
+    // Who has heard has half of the time before it is asked once more.
+    let ended = heard && child.ends_within(grace / 2).await;
+    if !ended {
+        child.ask();
+    }
+    let left = deadline.saturating_duration_since(Instant::now());
+    if !ended && !child.ends_within(left).await {
+        tracing::warn!(workspace = %workspace.root().display(), "the agent did not end in time: it is killed");
+        return child.kill().await;
+    }
+    child.sweep().await
+}
+
+/// A message with the last line of a log, and with more of them on lines of their own.
+async fn with_log(message: &str, logs: Logs) -> String {
+    let lines = blocking(move || logs.tail(TOLD_LINES)).await.unwrap_or_default();
+    let cut = |line: &String| line.chars().take(TOLD_CHARS).collect::<String>();
+    let lines: Vec<String> = lines.iter().filter(|line| !line.trim().is_empty()).map(cut).collect();
+    match &lines[..] {
+        [] => message.to_owned(),
+        [line] => format!("{message}: {line}"),
+        [.., last] => format!("{message}: {last}\nthe last lines of its log:\n{}", lines.join("\n")),
+    }
+}
+
+/// A process that is ready.
+struct Host {
+    workspace: Workspace,
+    child: Child,
+    client: Client,
+    address: SocketAddr,
+    statuses: Option<StatusStream>,
+    rotation: Interval,
+    logs: Logs,
+    grace: Duration,
+}
+
+#[async_trait]
+impl Live for Host {
+    async fn next(&mut self) -> Happening {
+        loop {
+            tokio::select! {
+                biased;
+                exit = self.child.wait() => return Happening::Ended(self.ended(&exit).await),
+                status = told(&self.client, &mut self.statuses) => return Happening::Status(status),
+                _ = self.rotation.tick() => {
+                    let logs = self.logs.clone();
+                    if let Err(error) = blocking(move || logs.rotate()).await {
+                        tracing::warn!(%error, "the log of an agent was not rotated");
+                    }
+                }
+            }
+        }
+    }
+
+    async fn stop(&mut self) -> Result<(), Error> {
+        end(&self.workspace, &mut self.child, Some(&self.client), self.grace).await
+    }
+
+    fn prompter(&self) -> Arc<dyn Prompter> {
+        Arc::new(self.client.clone())
+    }
+
+    fn address(&self) -> Option<SocketAddr> {
+        Some(self.address)
+    }
+}
+
+impl Host {
+    /// What the end of the process was: as it told itself, or a crash.
+    async fn ended(&mut self, exit: &Exit) -> Result<(), Error> {
+        self.child.sweep().await?;
+        let (workspace, start) = (self.workspace.clone(), self.child.start);
+        let told = blocking(move || Ok(workspace.end_of(start))).await?;
+        match told {
+            Some(Status::Stopped) => Ok(()),
+            Some(Status::Failed { reason, message }) => Err(Error::new(reason.kind(), message)),
+            _ if exit.is_success() => Ok(()),
+            _ => {
+                let words = exit.words();
+                self.logs.note(&format!("adjutant: {words}"));
+                Err(Error::new(ErrorKind::Crashed, with_log(&words, self.logs.clone()).await))
+            }
+        }
+    }
+}
+
+/// The next status that a process tells; a connection that was lost is made again. Cancel: nothing is lost.
+async fn told(client: &Client, statuses: &mut Option<StatusStream>) -> Status {
+    loop {
+        match statuses {
+            Some(stream) => match stream.next().await {
+                Some(Ok(report)) => return report.status,
+                Some(Err(_)) | None => *statuses = None,
+            },
+            None => match client.watch().await {
+                Ok(stream) => *statuses = Some(stream),
+                Err(_) => tokio::time::sleep(AGAIN).await,
+            },
+        }
+    }
+}

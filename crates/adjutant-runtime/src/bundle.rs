@@ -1,0 +1,61 @@
+//! An agent in one file: what it is made of and what it remembers, to be carried to another folder or machine. No secret,
+//! process, log or address is in it.
+//!
+//! | part | what it is |
+//! |---|---|
+//! | first line | `adjutant-agent 1`: the kind of the file and its version |
+//! | second line | JSON: the name and id of the agent, and path and size of each file, in order |
+//! | files | their bytes, one after the other, with nothing between them |
+//! | last line | `sha256 ` and the digest of all bytes before it, in hexadecimal digits |
+
+mod list;
+mod read;
+mod write;
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+pub use read::{Import, import};
+pub use write::{Exported, export};
+
+/// The version of the format that is written, and the newest that is read.
+const VERSION: u32 = 1;
+/// What files of the format begin with.
+const MAGIC: &str = "adjutant-agent ";
+/// What stands before the digest.
+const DIGEST: &str = "sha256 ";
+/// How long the last line is: the word, 64 digits, the end of the line.
+const DIGEST_LINE: u64 = 7 + 64 + 1;
+/// The longest list of files, in bytes, and how many it may name.
+const MAX_LIST: u64 = 32 << 20;
+const MAX_FILES: usize = 100_000;
+/// What an agent is made of, directly in its folder.
+const OWN_FILES: [&str; 2] = ["agent.json", "prepared.json"];
+/// The folders whose files go along.
+const FOLDERS: [&str; 4] = ["context", "skills", "state", "work"];
+
+/// The second line.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct List {
+    /// What the agent was called.
+    agent: Arc<str>,
+    /// Its id where it was exported.
+    id: Uuid,
+    files: Vec<Listed>,
+}
+
+/// A file of an agent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Listed {
+    /// Where it is in the folder, with `/` between the parts.
+    path: String,
+    /// How long it is, in bytes.
+    size: u64,
+    /// Whether it may be executed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    executable: bool,
+}

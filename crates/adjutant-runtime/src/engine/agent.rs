@@ -1,0 +1,198 @@
+//! An agent as it runs, made of what a manifest says about it.
+
+use std::sync::Arc;
+
+use adjutant_agent::{Agent, Caps, Timeout};
+use adjutant_orchestration::{Background, BackgroundOptions, team::Team};
+use adjutant_tool::Toolbox;
+
+use super::{
+    access, bounds,
+    crew::Crew,
+    member::Member,
+    shared_world::SharedWorld,
+    toolbox::{Piece, is_plain, wrap},
+};
+use crate::manifest::{Durability, TeamSpec, ToolboxSpec};
+
+/// How deep teams and background tasks may have their own, since those are made beforehand.
+const MAX_ABOVE: usize = 2;
+
+/// Where an agent stands.
+#[derive(Debug, Clone)]
+pub(super) struct Place<'a> {
+    /// How many levels of agents may stand below it; as many as it says itself without this.
+    pub(super) left: Option<u16>,
+    /// Whether it gets what it gives tasks with from here, and not from whoever gives it its own.
+    pub(super) delegates: bool,
+    /// The agents whose teams and background tasks it is made for.
+    pub(super) above: &'a [Arc<str>],
+    /// What a run of it may use beside what it says itself.
+    pub(super) caps: Caps,
+}
+
+impl Default for Place<'_> {
+    fn default() -> Self {
+        Self { left: None, delegates: true, above: &[], caps: Caps::new() }
+    }
+}
+
+impl Crew {
+    /// An agent that prompts go to: it has sessions, memories, and the budget of the whole.
+    pub(super) fn root(self: &Arc<Self>, member: &Arc<Member>, entry: &Arc<Member>) -> Agent {
+        let kit = &self.kit;
+        let place = Place { caps: bounds::caps(&kit.manifest.budget), ..Place::default() };
+        let mut agent = self.agent(member, &place);
+        if let (None, Some(model)) = (&member.model, &entry.model) {
+            agent = agent.model(Arc::clone(model)).name(Arc::clone(&member.spec.name));
+        }
+        agent = agent.world(SharedWorld(Arc::clone(&kit.world))).journal(kit.store.journal());
+        if let Some(durability) = kit.manifest.sessions.durability {
+            agent = agent.durability(lasting(durability));
+        }
+        if let Some(memories) = &kit.memories {
+            agent = agent.effect(memories.recall());
+            if let (Some(when), Some(model)) = (kit.extraction(), &entry.model) {
+                agent = agent.middleware(memories.clone().model(Arc::clone(model)).extract(when));
+            }
+        }
+        let crew = Arc::clone(self);
+        // The factories of agents below hold the crew weakly; whoever holds this agent keeps it.
+        agent.approve_when(move |_, _| {
+            let _keeps = &crew;
+            None
+        })
+    }
+
+    /// An agent with everything that its manifest says.
+    pub(super) fn agent(self: &Arc<Self>, member: &Arc<Member>, place: &Place<'_>) -> Agent {
+        let Member { spec, options, limits, .. } = &**member;
+        let mut agent = match &member.model {
+            Some(model) => Agent::new(Arc::clone(model)).name(Arc::clone(&spec.name)),
+            None => Agent::inheriting(Arc::clone(&spec.name)),
+        };
+        let caps = bounds::tighter(limits.caps, place.caps);
+        agent = agent.options(options.clone()).limits(limits.clone().caps(caps)).sections(&member.sections);
+        if let Some(text) = member.instructions.as_ref().filter(|text| !text.is_empty()) {
+            agent = agent.instructions(Arc::clone(text));
+        }
+        if let Some(prefix) = &spec.prefix {
+            agent = agent.identify(|who| who.prefix = Arc::clone(prefix));
+        }
+        agent = bounded(agent, member);
+        if let Some(tools) = &member.tools {
+            agent = agent.toolbox(tools.clone());
+        }
+        agent = member.skills.install(self.equipped(agent, member, place));
+        agent = member.effects.iter().fold(agent, |agent, effect| agent.effect(Arc::clone(effect)));
+        if let Some(reflections) = &member.reflections {
+            agent = reflections.install(agent);
+        }
+        agent = self.delegating(agent, member, place);
+        if let Some(team) = spec.team.as_ref().filter(|_| place.may_open(member)) {
+            agent = self.team(member, team, place).install(agent);
+        }
+        access::install(agent, &spec.name, &spec.access)
+    }
+
+    /// The agent with its toolboxes.
+    fn equipped(self: &Arc<Self>, mut agent: Agent, member: &Arc<Member>, place: &Place<'_>) -> Agent {
+        let is_coordinator = member.spec.team.as_ref().is_some_and(|team| team.coordinator) && place.may_open(member);
+        for piece in &member.toolboxes {
+            agent = match piece {
+                Piece::Toolbox(toolbox) => agent.toolbox(Arc::clone(toolbox)),
+                // The team gives it to the lead too.
+                Piece::Board(_) if is_coordinator => agent,
+                Piece::Board(toolbox) => agent.toolbox(Arc::clone(toolbox)),
+                Piece::Notes(notes) => notes.install(agent),
+                Piece::Background(spec) if place.may_open(member) => self.launching(agent, member, spec, place),
+                Piece::Background(_) => agent,
+            };
+        }
+        agent
+    }
+
+    /// The agent with the tools to launch others.
+    fn launching(self: &Arc<Self>, agent: Agent, member: &Member, spec: &ToolboxSpec, place: &Place<'_>) -> Agent {
+        let above = place.below(member);
+        let mut background = Background::new(BackgroundOptions::new());
+        for other in self.others(&member.spec).iter().filter_map(|name| self.member(name)) {
+            let made = self.agent(other, &Place { above: &above, ..Place::default() });
+            background = background.agent(Arc::clone(&other.spec.name), Arc::clone(&other.spec.description), made);
+        }
+        if is_plain(spec) {
+            return background.install(agent);
+        }
+        let tools: Arc<dyn Toolbox> = Arc::new(background.toolbox());
+        agent.toolbox(wrap(spec, tools))
+    }
+
+    /// The team that an agent may lead.
+    fn team(self: &Arc<Self>, member: &Member, spec: &TeamSpec, place: &Place<'_>) -> Team {
+        let (above, caps) = (place.below(member), bounds::caps(&spec.member_budget));
+        let mut team = Team::new(Arc::clone(&member.spec.name)).world(SharedWorld(Arc::clone(&self.kit.world)));
+        if let Some(size) = spec.size {
+            team = team.max_size(usize::try_from(size).unwrap_or(usize::MAX));
+        }
+        if let Some(timeout) = spec.member_timeout {
+            team = team.member_timeout(timeout.0);
+        }
+        for name in &spec.members {
+            let Some(template) = self.member(name) else { continue };
+            let place = Place { above: &above, caps, ..Place::default() };
+            team = team.template(Arc::clone(name), self.agent(template, &place));
+        }
+        team = if spec.members.is_empty() {
+            team.member_limits(adjutant_agent::Limits::new().caps(caps))
+        } else {
+            team.templates_only()
+        };
+        if !spec.coordinator {
+            return team;
+        }
+        let names_board = member.toolboxes.iter().any(|piece| matches!(piece, Piece::Board(_)));
+        let team = team.coordinator();
+        match self.kit.board.as_ref().filter(|_| names_board) {
+            Some(board) => team.board_tools(board.tools(adjutant_orchestration::board::BoardTools::new())),
+            None => team,
+        }
+    }
+}
+
+impl Place<'_> {
+    /// Whether an agent here may have a team and background tasks.
+    fn may_open(&self, member: &Member) -> bool {
+        self.above.len() < MAX_ABOVE && !self.above.contains(&member.spec.name)
+    }
+
+    /// The agents above those that this one opens.
+    fn below(&self, member: &Member) -> Vec<Arc<str>> {
+        self.above.iter().cloned().chain([Arc::clone(&member.spec.name)]).collect()
+    }
+}
+
+/// The agent with the times and sizes of its calls.
+fn bounded(mut agent: Agent, member: &Member) -> Agent {
+    let limits = &member.spec.limits;
+    if let Some(timeout) = member.timeout() {
+        agent = agent.middleware(Timeout::new(timeout));
+    }
+    if let Some(timeout) = limits.tool_timeout {
+        agent = agent.tool_timeout(timeout.0);
+    }
+    if let Some(grace) = limits.grace {
+        agent = agent.grace(grace.0);
+    }
+    match limits.max_result {
+        Some(size) => agent.max_result_bytes(usize::try_from(size.0).unwrap_or(usize::MAX)),
+        None => agent,
+    }
+}
+
+fn lasting(durability: Durability) -> adjutant_agent::Durability {
+    match durability {
+        Durability::Sync => adjutant_agent::Durability::Sync,
+        Durability::Async => adjutant_agent::Durability::Async,
+        Durability::OnExit => adjutant_agent::Durability::OnExit,
+    }
+}

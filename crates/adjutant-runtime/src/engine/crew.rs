@@ -1,0 +1,151 @@
+//! The agents of an engine, and who may give tasks to whom.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use adjutant_agent::Agent;
+use adjutant_orchestration::{Delegation, Registry, Relay, Target};
+
+use super::{
+    Lead,
+    agent::Place,
+    kit::{Kit, unknown},
+    member::Member,
+};
+use crate::{Error, ErrorKind, manifest::AgentSpec};
+
+/// The agents that one may give tasks to.
+type Set = BTreeSet<Arc<str>>;
+
+/// The agents of an engine.
+pub(super) struct Crew {
+    pub(super) kit: Kit,
+    members: BTreeMap<Arc<str>, Arc<Member>>,
+    /// Whether all that give tasks may give them to the same agents: then one registry knows how deep they stand.
+    is_uniform: bool,
+    /// By whom they hold, and how many levels may stand below whoever asks, if that must be known.
+    registries: Mutex<BTreeMap<(Set, Option<u16>), Registry>>,
+}
+
+impl Crew {
+    /// # Errors
+    /// `Config` if an agent names another one that there is not.
+    pub(super) fn new(kit: Kit, members: Vec<Member>) -> Result<Arc<Self>, Error> {
+        let members: BTreeMap<_, _> =
+            members.into_iter().map(|member| (Arc::clone(&member.spec.name), Arc::new(member))).collect();
+        check(&members)?;
+        let all: Set = members.keys().cloned().collect();
+        let giving = members.values().filter(|member| member.spec.delegation.depth > 0);
+        let sets: BTreeSet<Set> = giving.map(|member| set_of(&member.spec, &all)).collect();
+        Ok(Arc::new(Self { kit, members, is_uniform: sets.len() <= 1, registries: Mutex::default() }))
+    }
+
+    /// An agent, by its name.
+    pub(super) fn member(&self, name: &str) -> Option<&Arc<Member>> {
+        self.members.get(name)
+    }
+
+    /// The others that an agent may give tasks to, or launch.
+    pub(super) fn others(&self, spec: &AgentSpec) -> Set {
+        let mut set = set_of(spec, &self.members.keys().cloned().collect());
+        set.remove(&spec.name);
+        set
+    }
+
+    /// Who answers prompts.
+    ///
+    /// # Errors
+    /// `Config` if the agents cannot hand the conversation to each other.
+    pub(super) fn lead(self: &Arc<Self>, entry: &Arc<Member>) -> Result<Lead, Error> {
+        if entry.spec.transfers.is_empty() {
+            return Ok(Lead::Agent(self.root(entry, entry)));
+        }
+        let mut chain = vec![Arc::clone(entry)];
+        let mut at = 0;
+        while let Some(member) = chain.get(at).cloned() {
+            for name in &member.spec.transfers {
+                if let Some(next) = self.member(name).filter(|_| chain.iter().all(|it| it.spec.name != *name)) {
+                    chain.push(Arc::clone(next));
+                }
+            }
+            at += 1;
+        }
+        let targets = chain.iter().map(|member| {
+            let spec = &member.spec;
+            let agent = self.root(member, entry);
+            Target::new(Arc::clone(&spec.name), Arc::clone(&spec.description), agent).to(spec.transfers.iter().cloned())
+        });
+        Relay::new(targets)
+            .map(Lead::Relay)
+            .map_err(|error| Error::new(ErrorKind::Config, "the conversation cannot be handed over").with_source(error))
+    }
+
+    /// The agent with the tools to give tasks to others, as deep as it may.
+    pub(super) fn delegating(self: &Arc<Self>, agent: Agent, member: &Member, place: &Place<'_>) -> Agent {
+        let spec = &member.spec;
+        let depth = place.left.map_or(spec.delegation.depth, |left| left.min(spec.delegation.depth));
+        if depth == 0 || !place.delegates || self.others(spec).is_empty() {
+            return agent;
+        }
+        let registry = self.registry(spec, depth);
+        let mut delegation = Delegation::new(registry).max_depth(depth).max_handoffs(spec.delegation.handoffs);
+        if let Some(board) = &self.kit.board {
+            delegation = delegation.board(board.clone());
+        }
+        if let Some(reflections) = &member.reflections {
+            delegation = delegation.reflections(reflections.clone());
+        }
+        delegation.install(agent)
+    }
+
+    /// The registry of those that an agent may give tasks to.
+    fn registry(self: &Arc<Self>, spec: &AgentSpec, depth: u16) -> Registry {
+        let set = set_of(spec, &self.members.keys().cloned().collect());
+        let key = (set, (!self.is_uniform).then_some(depth));
+        let mut registries = self.registries.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = registries.get(&key) {
+            return known.clone();
+        }
+        let mut registry = Registry::new();
+        if self.kit.board.is_some() {
+            // A board takes workers of one name for the same, and other programs may work on it.
+            registry = registry.worker(&format!("{:06x}", self.kit.world.id() & 0xff_ffff));
+        }
+        for name in &key.0 {
+            let Some(member) = self.members.get(name) else { continue };
+            let own = if self.is_uniform { member.spec.delegation.depth } else { 0 };
+            // The agents hold their crew, so the crew holds nothing that holds it.
+            let (crew, member, uniform) = (Arc::downgrade(self), Arc::clone(member), self.is_uniform);
+            registry.register(member.profile(own), move || match crew.upgrade() {
+                Some(crew) => {
+                    let left = (!uniform).then(|| depth.saturating_sub(1));
+                    crew.agent(&member, &Place { left, delegates: !uniform, ..Place::default() })
+                }
+                None => Agent::inheriting(Arc::clone(&member.spec.name)),
+            });
+        }
+        registries.insert(key, registry.clone());
+        registry
+    }
+}
+
+/// The agents that one may give tasks to; itself may be among them, and never is given any.
+fn set_of(spec: &AgentSpec, all: &Set) -> Set {
+    spec.delegation.agents.as_ref().map_or_else(|| all.clone(), |named| named.iter().cloned().collect())
+}
+
+/// Holds the names that agents name against those that there are.
+fn check(members: &BTreeMap<Arc<str>, Arc<Member>>) -> Result<(), Error> {
+    let known: Vec<&str> = members.keys().map(|name| &**name).collect();
+    for member in members.values() {
+        let spec = &member.spec;
+        let team = spec.team.iter().flat_map(|team| &team.members);
+        let named = spec.delegation.agents.iter().flatten().chain(&spec.transfers).chain(team);
+        if let Some(wrong) = named.into_iter().find(|name| !members.contains_key(*name)) {
+            return Err(unknown(spec, "agent", wrong, &known));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,86 @@
+//! The folder that an engine works in, and what is laid into it when nobody has prepared it.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use uuid::Uuid;
+
+use super::store::place;
+use crate::{Error, ErrorKind, Overrides, Resolved, Workspace, manifest::DataSpec};
+
+/// A folder, which is removed when this is dropped if it was made for the engine alone.
+#[derive(Debug)]
+pub(super) struct Folder {
+    own: Option<PathBuf>,
+}
+
+impl Folder {
+    /// The folder that was given, or a temporary one; with all that must be in it.
+    ///
+    /// # Errors
+    /// `Storage` if it cannot be made.
+    pub(super) fn of(given: Option<Workspace>) -> Result<(Self, Workspace), Error> {
+        let (folder, workspace) = match given {
+            Some(workspace) => (Self { own: None }, workspace),
+            None => {
+                let path = std::env::temp_dir().join(format!("adjutant-{}", Uuid::new_v4()));
+                (Self { own: Some(path.clone()) }, Workspace::at(path))
+            }
+        };
+        for path in [workspace.work(), workspace.state(), workspace.tmp(), workspace.file("home")] {
+            make(&path)?;
+        }
+        Ok((folder, workspace))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if let Some(path) = &self.own {
+            // What cannot be removed is left to whoever tidies temporary folders.
+            let _ = fs::remove_dir_all(path);
+        }
+    }
+}
+
+/// What a manifest comes to.
+///
+/// It reads files.
+///
+/// # Errors
+/// `Manifest` if it is wrong.
+pub(super) async fn resolve(path: &Path, _: Overrides) -> Result<Resolved, Error> {
+    Err(Error::new(ErrorKind::Manifest, format!("manifests cannot be read yet: {}", path.display())))
+}
+
+/// Lays the data files of a manifest into the working folder, where they are not there yet.
+///
+/// # Errors
+/// `Storage` if one cannot be copied, `Config` if its place leads out of the folder.
+pub(super) fn lay(data: &[DataSpec], workspace: &Workspace) -> Result<(), Error> {
+    for one in data {
+        let name = one.file.file_name().map(Path::new).unwrap_or(Path::new("data"));
+        let to = place(&workspace.work(), one.to.as_deref().unwrap_or(name))?;
+        make(to.parent().unwrap_or(workspace.root()))?;
+        if to.exists() {
+            // The agents may have worked on it.
+            continue;
+        }
+        fs::copy(&one.file, &to).map_err(|error| cannot("a data file cannot be laid there", &to, error))?;
+    }
+    Ok(())
+}
+
+/// Makes a folder that nobody else may read.
+fn make(folder: &Path) -> Result<(), Error> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder).map_err(|error| cannot("a folder of the workspace cannot be made", folder, error))
+}
+
+fn cannot(what: &str, path: &Path, error: io::Error) -> Error {
+    Error::new(ErrorKind::Storage, format!("{what}: {}", path.display())).with_source(error)
+}

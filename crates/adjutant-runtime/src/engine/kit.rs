@@ -1,0 +1,148 @@
+//! What all agents of an engine share: the store and what stands on it, their programs, their toolboxes.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use adjutant_agent::{
+    effects::EffectRegistry,
+    memory::{Extraction, MAX_REMEMBERED, Memories, OwnerId},
+};
+use adjutant_llm::World;
+use adjutant_orchestration::{Notes, Reflections, board::Board};
+use adjutant_skills::{Root, Skill, Skills};
+use adjutant_tool::Toolbox;
+
+use super::{
+    shared_world::SharedWorld,
+    store::{Store, place},
+};
+use crate::{
+    Error, ErrorKind, Manifest, Workspace,
+    manifest::{AgentSpec, ReflectionSpec},
+    process_tool::{Program, Surroundings},
+};
+
+/// The shelf of reflections, if they have no folder.
+const REFLECTIONS: &str = "reflections";
+
+/// What all agents of an engine share.
+pub(super) struct Kit {
+    pub(super) manifest: Arc<Manifest>,
+    pub(super) workspace: Workspace,
+    pub(super) world: Arc<dyn World>,
+    pub(super) store: Store,
+    pub(super) board: Option<Board>,
+    pub(super) notes: Option<Notes>,
+    pub(super) memories: Option<Memories>,
+    pub(super) effects: EffectRegistry,
+    /// Toolboxes of the application, by their names.
+    pub(super) toolboxes: BTreeMap<Arc<str>, Arc<dyn Toolbox>>,
+    programs: BTreeMap<Arc<str>, Program>,
+    skills: Skills,
+    /// What is never written into notes on failures.
+    secrets: Vec<Arc<str>>,
+}
+
+/// What the application gives, beside the manifest.
+pub(super) struct Given {
+    pub(super) workspace: Workspace,
+    pub(super) world: Arc<dyn World>,
+    pub(super) effects: EffectRegistry,
+    pub(super) toolboxes: BTreeMap<Arc<str>, Arc<dyn Toolbox>>,
+    pub(super) secrets: Vec<Arc<str>>,
+}
+
+impl Kit {
+    /// It reads skills and programs, and blocks for that.
+    ///
+    /// # Errors
+    /// `Config` if something of the manifest cannot be had with this store, or is not there.
+    pub(super) fn new(manifest: &Manifest, store: Store, given: Given) -> Result<Self, Error> {
+        let Given { workspace, world, effects, toolboxes, secrets } = given;
+        let shared = || SharedWorld(Arc::clone(&world));
+        let board = manifest.board.as_ref().map(|board| store.shelf(&board.name, "board"));
+        let notes = manifest.notes.as_ref().map(|notes| store.shelf(&notes.name, "notes"));
+        let memories = manifest.memory.as_ref().map(|memory| {
+            let memories = Memories::new(store.memory()?, OwnerId(Arc::clone(&memory.owner))).world(shared());
+            Ok::<_, Error>(match memory.limit {
+                Some(limit) => memories.limit(usize::try_from(limit).unwrap_or(MAX_REMEMBERED)),
+                None => memories,
+            })
+        });
+        let around = Surroundings::of(&workspace, &manifest.environment);
+        let program = |tool| Program::new(tool, &around).map(|made| (Arc::clone(&tool.name), made));
+        let roots = manifest.skill_folders.iter().map(Root::named);
+        let skills = Skills::load(roots).map_err(|error| {
+            Error::new(ErrorKind::Config, format!("the skills cannot be read: {error}")).with_source(error)
+        })?;
+        Ok(Self {
+            manifest: Arc::new(manifest.clone()),
+            board: board.transpose()?.map(|shelf| Board::new(shelf, Arc::clone(&world))),
+            notes: notes.transpose()?.map(|shelf| Notes::new(shelf, Arc::clone(&world))),
+            memories: memories.transpose()?,
+            programs: manifest.process_tools.iter().map(program).collect::<Result<_, Error>>()?,
+            workspace,
+            world,
+            store,
+            effects,
+            toolboxes,
+            skills,
+            secrets,
+        })
+    }
+
+    /// When facts are drawn from runs, if they are.
+    pub(super) fn extraction(&self) -> Option<Extraction> {
+        self.manifest.memory.as_ref().filter(|memory| memory.extract).map(|_| Extraction::Awaited)
+    }
+
+    /// A program, by its name.
+    ///
+    /// # Errors
+    /// `Config` if there is none.
+    pub(super) fn program(&self, agent: &AgentSpec, name: &str) -> Result<Program, Error> {
+        let known = || self.programs.keys().map(|name| &**name).collect::<Vec<_>>();
+        self.programs.get(name).cloned().ok_or_else(|| unknown(agent, "process tool", name, &known()))
+    }
+
+    /// The skills that an agent names.
+    ///
+    /// # Errors
+    /// `Config` if one is none.
+    pub(super) fn skills(&self, agent: &AgentSpec) -> Result<Skills, Error> {
+        if agent.skills.iter().any(|name| &**name == "*") {
+            return Ok(self.skills.clone());
+        }
+        let mut roots = Vec::new();
+        for name in &agent.skills {
+            let known = || self.skills.iter().map(Skill::name).collect::<Vec<_>>();
+            let skill = self.skills.get(name).ok_or_else(|| unknown(agent, "skill", name, &known()))?;
+            roots.extend(std::path::Path::new(&*skill.place().file).parent().map(Root::named));
+        }
+        Skills::load(roots).map_err(|error| {
+            let message = format!("the skills of the agent {} cannot be read: {error}", agent.name);
+            Error::new(ErrorKind::Config, message).with_source(error)
+        })
+    }
+
+    /// Where an agent's reflections are kept.
+    ///
+    /// # Errors
+    /// `Config` if the folder leads out of the workspace, or if the store keeps none.
+    pub(super) fn reflections(&self, spec: &ReflectionSpec) -> Result<Reflections, Error> {
+        let reflections = match &spec.folder {
+            Some(folder) => Reflections::in_dir(place(self.workspace.root(), folder)?),
+            None => Reflections::on_shelf(self.store.shelf(REFLECTIONS, "reflections")?),
+        };
+        Ok(reflections.world(Arc::clone(&self.world)).redact(self.secrets.iter().cloned()))
+    }
+}
+
+/// An agent names something that there is not.
+pub(super) fn unknown(agent: &AgentSpec, what: &str, name: &str, known: &[&str]) -> Error {
+    let mut message = format!("the agent {} names a {what} that there is not: {name}", agent.name);
+    match known {
+        [] => message.push_str("; there is none"),
+        known => message.push_str(&format!("; hint: there are {}", known.join(", "))),
+    }
+    Error::new(ErrorKind::Config, message)
+}

@@ -1,0 +1,115 @@
+//! The agents of each session: one handle for a session while it is at work, and a bounded number of those that rest.
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use adjutant_agent::{Agent, LogId, MAX_ID_BYTES};
+
+use super::Lead;
+use crate::{Error, ErrorKind};
+
+/// How many sessions are kept at hand. Those that rest and were not used for longest are read again when they are needed.
+const MAX_KEPT: usize = 64;
+/// How much of a session's name is in the name of an agent that works on a board.
+const MAX_SHORT: usize = 24;
+
+/// The agents of each session.
+pub(super) struct Leads {
+    /// The agents in no session.
+    pattern: Lead,
+    /// The agent that prompts go to.
+    first: Arc<str>,
+    /// Whether agents of two sessions must have two names, because a board tells its workers apart by them.
+    is_named: bool,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Default)]
+struct Kept {
+    /// With the moment of the newest use.
+    leads: BTreeMap<Arc<str>, (Lead, u64)>,
+    now: u64,
+}
+
+impl Leads {
+    pub(super) fn new(pattern: Lead, first: Arc<str>, is_named: bool) -> Self {
+        Self { pattern, first, is_named, kept: Mutex::default() }
+    }
+
+    /// The agents of a session.
+    ///
+    /// # Errors
+    /// `Invalid` if the name is none.
+    pub(super) fn of(&self, session: &str, usual: &str) -> Result<Lead, Error> {
+        if session.is_empty() || session.len() > MAX_ID_BYTES || session.contains(char::is_control) {
+            let message =
+                format!("a session has a name of 1 to {MAX_ID_BYTES} bytes without control characters: {session:?}");
+            return Err(Error::new(ErrorKind::Invalid, message));
+        }
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.now += 1;
+        let now = kept.now;
+        if let Some((lead, used)) = kept.leads.get_mut(session) {
+            *used = now;
+            return Ok(lead.clone());
+        }
+        kept.make_room(&self.first);
+        let name = (self.is_named && session != usual).then(|| short(session));
+        let lead = self.pattern.session(LogId(session.into()), name);
+        kept.leads.insert(session.into(), (lead.clone(), now));
+        Ok(lead)
+    }
+}
+
+impl Kept {
+    /// Lets go of a session that rests, if there are too many.
+    fn make_room(&mut self, first: &str) {
+        if self.leads.len() < MAX_KEPT {
+            return;
+        }
+        let resting = self.leads.iter().filter(|(_, (lead, _))| !lead.is_at_work(first));
+        let oldest = resting.min_by_key(|(_, (_, used))| *used).map(|(name, _)| Arc::clone(name));
+        if let Some(name) = oldest {
+            self.leads.remove(&name);
+        }
+    }
+}
+
+impl Lead {
+    /// The same agents in a session; one that stands alone may be named after it.
+    fn session(&self, log: LogId, name: Option<String>) -> Self {
+        match (self, name) {
+            (Lead::Agent(agent), Some(short)) => {
+                let name = format!("{}-{short}", agent.identity().name);
+                Lead::Agent(agent.session(log).identify(|who| who.name = name.into()))
+            }
+            (Lead::Agent(agent), None) => Lead::Agent(agent.session(log)),
+            (Lead::Relay(relay), _) => Lead::Relay(relay.session(log)),
+        }
+    }
+
+    /// Whether the session is at work; `first` is the agent that prompts go to.
+    fn is_at_work(&self, first: &str) -> bool {
+        let is_busy = |agent: &Agent| agent.is_running() || agent.has_queued();
+        match self {
+            Lead::Agent(agent) => is_busy(agent),
+            // All of them share one session.
+            Lead::Relay(relay) => relay.agent(first).is_some_and(is_busy),
+        }
+    }
+}
+
+/// What tells one session from another, in a short word.
+fn short(session: &str) -> String {
+    let is_plain = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    session.chars().filter(is_plain).take(MAX_SHORT).collect()
+}
+
+impl fmt::Debug for Leads {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Leads").field("pattern", &self.pattern).finish_non_exhaustive()
+    }
+}

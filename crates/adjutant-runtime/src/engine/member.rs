@@ -1,0 +1,119 @@
+//! An agent of a manifest with everything that it needs at hand, so that instances of it can be made at any time.
+
+use std::{sync::Arc, time::Duration};
+
+use adjutant_agent::{Effect, Limits, effects::EffectSpec, sections::Sections};
+use adjutant_llm::{Effort, Model, Options};
+use adjutant_orchestration::{Profile, Reflections};
+use adjutant_skills::Skills;
+use adjutant_tool::Tools;
+
+use super::{
+    bounds,
+    kit::Kit,
+    models::Models,
+    sections,
+    toolbox::{self, Piece},
+};
+use crate::{
+    Error, ErrorKind,
+    manifest::{self, AgentSpec, OptionsSpec},
+};
+
+/// An agent of a manifest, ready to be made.
+pub(super) struct Member {
+    pub(super) spec: AgentSpec,
+    /// Its own model; without one, that of whoever opens it.
+    pub(super) model: Option<Arc<dyn Model>>,
+    pub(super) options: Options,
+    pub(super) instructions: Option<Arc<str>>,
+    pub(super) sections: Sections,
+    pub(super) tools: Option<Tools>,
+    pub(super) toolboxes: Vec<Piece>,
+    pub(super) skills: Skills,
+    pub(super) effects: Vec<Arc<dyn Effect>>,
+    pub(super) reflections: Option<Reflections>,
+    pub(super) limits: Limits,
+}
+
+impl Member {
+    /// # Errors
+    /// `Config` if something that it names is not there or wrong, `Model` if its model cannot be had.
+    pub(super) async fn new(spec: &AgentSpec, kit: &Kit, models: &mut Models) -> Result<Self, Error> {
+        let within = |error: Error| {
+            let message = format!("the agent {}: {}", spec.name, error.message());
+            Error::new(error.kind(), message).with_source(error)
+        };
+        let reflections = spec.reflections.as_ref().map(|spec| kit.reflections(spec)).transpose().map_err(within)?;
+        let mut toolboxes = Vec::new();
+        for choice in &spec.toolboxes {
+            toolboxes.push(toolbox::piece(kit, spec, choice, reflections.as_ref()).await?);
+        }
+        let mut tools = Tools::new("process");
+        for name in &spec.tools {
+            tools = tools.tool(kit.program(spec, name)?);
+        }
+        Ok(Self {
+            model: spec.model.as_ref().map(|choice| models.chosen(choice)).transpose().map_err(within)?,
+            options: options(&spec.options),
+            instructions: spec.instructions.as_ref().map(sections::instructions).transpose().map_err(within)?,
+            sections: sections::told(&spec.context, &kit.manifest.data).map_err(within)?,
+            tools: Some(tools).filter(|_| !spec.tools.is_empty()),
+            toolboxes,
+            skills: kit.skills(spec)?,
+            effects: effects(spec, kit)?,
+            reflections,
+            limits: bounds::limits(spec),
+            spec: spec.clone(),
+        })
+    }
+
+    /// How long a run of it may take.
+    pub(super) fn timeout(&self) -> Option<Duration> {
+        self.spec.limits.timeout.map(|time| time.0)
+    }
+
+    /// What others choose it by. It may delegate as deep as this says.
+    pub(super) fn profile(&self, depth: u16) -> Profile {
+        let spec = &self.spec;
+        let mut profile = Profile::new(Arc::clone(&spec.name), Arc::clone(&spec.description));
+        profile.skills.clone_from(&spec.expertise);
+        profile.estimated_cost = spec.estimated_cost.clone().unwrap_or_default();
+        profile.max_concurrency = spec.max_concurrency;
+        profile.max_depth(depth).max_handoffs(spec.delegation.handoffs)
+    }
+}
+
+fn effects(spec: &AgentSpec, kit: &Kit) -> Result<Vec<Arc<dyn Effect>>, Error> {
+    let made = spec.effects.iter().map(|effect| {
+        let named = EffectSpec { kind: Arc::clone(&effect.kind), params: effect.params.clone() };
+        kit.effects.make(&named).map_err(|error| {
+            let message = format!("the agent {} cannot have the effect {}: {error}", spec.name, effect.kind);
+            Error::new(ErrorKind::Config, message).with_source(error)
+        })
+    });
+    made.collect()
+}
+
+fn options(spec: &OptionsSpec) -> Options {
+    let mut options = Options::new();
+    options.max_output_tokens = spec.max_output_tokens;
+    options.temperature = spec.temperature;
+    options.stop.clone_from(&spec.stop);
+    options.thinking = spec.thinking.map(effort);
+    options.sequential_calls = spec.sequential_calls;
+    options.headers.clone_from(&spec.headers);
+    options.extra.clone_from(&spec.extra);
+    options
+}
+
+fn effort(effort: manifest::Effort) -> Effort {
+    match effort {
+        manifest::Effort::Off => Effort::Off,
+        manifest::Effort::Minimal => Effort::Minimal,
+        manifest::Effort::Low => Effort::Low,
+        manifest::Effort::Medium => Effort::Medium,
+        manifest::Effort::High => Effort::High,
+        manifest::Effort::Max => Effort::Max,
+    }
+}

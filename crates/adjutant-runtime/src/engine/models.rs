@@ -1,0 +1,158 @@
+//! The models of a manifest: chosen by their names, each made once, with what stands around them.
+
+use std::{collections::BTreeMap, fmt, sync::Arc};
+
+use adjutant_llm::{Fallback, Limiter, Model, PerMinute, RateLimit, Retry, RetryPolicy, Timeout, World};
+use adjutant_providers::{Chooser, Provider};
+use serde_json::json;
+
+use crate::{
+    Credentials, Error, ErrorKind, Manifest,
+    manifest::{ModelChoice, ModelSpec},
+};
+
+/// How often a call is tried again that failed, if nothing is said.
+const RETRIES: u32 = 2;
+
+/// A model's name, and how many requests and tokens of input a minute it may get.
+type Limits = (Arc<str>, Option<u32>, Option<u64>);
+
+/// What makes models.
+pub(super) struct Models {
+    chooser: Chooser,
+    /// Those that the application gave, in the place of what their names mean.
+    given: BTreeMap<Arc<str>, Arc<dyn Model>>,
+    /// Those that were made, without anything around them.
+    bare: BTreeMap<Arc<str>, Arc<dyn Model>>,
+    /// Those that were made, with what stands around them.
+    made: Vec<(ModelSpec, Arc<dyn Model>)>,
+    /// A limit holds for all agents that say the same about a model.
+    limiters: BTreeMap<Limits, Limiter>,
+    world: Arc<dyn World>,
+}
+
+impl Models {
+    /// The models of a manifest, with these credentials.
+    ///
+    /// # Errors
+    /// `Config` if a provider or a model of the manifest contradicts itself.
+    pub(super) fn new(
+        manifest: &Manifest,
+        credentials: &Credentials,
+        providers: Vec<Provider>,
+        world: &Arc<dyn World>,
+    ) -> Result<Self, Error> {
+        let credentials = credentials.clone();
+        let chooser = Chooser::new(move |name| credentials.get(name).map(str::to_owned));
+        let own = json!({ "providers": manifest.providers, "models": manifest.models });
+        let chooser = chooser.configuration(&own.to_string()).map_err(|error| {
+            Error::new(ErrorKind::Config, format!("the providers and models of the manifest are wrong: {error}"))
+                .with_source(error)
+        })?;
+        let chooser = providers.into_iter().fold(chooser, Chooser::provider);
+        let (given, bare, limiters) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        Ok(Self { chooser, given, bare, made: Vec::new(), limiters, world: Arc::clone(world) })
+    }
+
+    /// Takes these models in the place of those that have their names.
+    pub(super) fn given(self, given: BTreeMap<Arc<str>, Arc<dyn Model>>) -> Self {
+        Self { given, ..self }
+    }
+
+    /// The model that an agent chose.
+    ///
+    /// # Errors
+    /// `Model` if there is none of a name, or no key for it.
+    pub(super) fn chosen(&mut self, choice: &ModelChoice) -> Result<Arc<dyn Model>, Error> {
+        match choice {
+            ModelChoice::Name(name) => self.made(&plain(Arc::clone(name))),
+            ModelChoice::Spec(spec) => self.made(spec),
+        }
+    }
+
+    /// The model that the environment offers.
+    ///
+    /// # Errors
+    /// `Model` if the one that a variable names cannot be had.
+    pub(super) async fn usual(&mut self) -> Result<Arc<dyn Model>, Error> {
+        let chosen = self.chooser.choose(None).await;
+        let chosen = chosen.map_err(|error| wrong("the model that the environment offers", error))?;
+        let name: Arc<str> = chosen.model.info().id.as_str().into();
+        self.bare.entry(Arc::clone(&name)).or_insert(chosen.model);
+        self.made(&plain(name))
+    }
+
+    /// Within `Timeout(Fallback(Retry(RateLimit(model)), …))` each attempt waits for its turn, a model is tried again
+    /// before another one is asked, and the whole has an end.
+    fn made(&mut self, spec: &ModelSpec) -> Result<Arc<dyn Model>, Error> {
+        if let Some((_, made)) = self.made.iter().find(|(known, _)| known == spec) {
+            return Ok(Arc::clone(made));
+        }
+        let mut model = self.tried(spec, &spec.name)?;
+        if !spec.fallbacks.is_empty() {
+            let mut chain = Fallback::new(model).retract();
+            for name in &spec.fallbacks {
+                chain = chain.or(self.tried(spec, name)?);
+            }
+            model = Arc::new(chain);
+        }
+        if let Some(limit) = spec.timeout {
+            model = Arc::new(Timeout::new(model).total(limit.0));
+        }
+        self.made.push((spec.clone(), Arc::clone(&model)));
+        Ok(model)
+    }
+
+    /// One model of a chain, which waits for its turn and is tried again.
+    fn tried(&mut self, spec: &ModelSpec, name: &Arc<str>) -> Result<Arc<dyn Model>, Error> {
+        let mut model = self.bare(name)?;
+        if spec.requests_per_minute.is_some() || spec.input_tokens_per_minute.is_some() {
+            let key = (Arc::clone(name), spec.requests_per_minute, spec.input_tokens_per_minute);
+            let limiter = self.limiters.entry(key).or_insert_with(|| Limiter::new(per_minute(spec)));
+            model = Arc::new(RateLimit::new(model, limiter.clone()));
+        }
+        let policy = RetryPolicy::new().max_retries(spec.retries.unwrap_or(RETRIES));
+        Ok(Arc::new(Retry::new(model).policy(policy).retract().world(Arc::clone(&self.world))))
+    }
+
+    fn bare(&mut self, name: &Arc<str>) -> Result<Arc<dyn Model>, Error> {
+        if let Some(known) = self.given.get(name).or_else(|| self.bare.get(name)) {
+            return Ok(Arc::clone(known));
+        }
+        let model = self.chooser.model(name).map_err(|error| wrong(&format!("the model {name}"), error))?;
+        self.bare.insert(Arc::clone(name), Arc::clone(&model));
+        Ok(model)
+    }
+}
+
+fn plain(name: Arc<str>) -> ModelSpec {
+    ModelSpec {
+        name,
+        fallbacks: Vec::new(),
+        retries: None,
+        requests_per_minute: None,
+        input_tokens_per_minute: None,
+        timeout: None,
+    }
+}
+
+fn per_minute(spec: &ModelSpec) -> PerMinute {
+    let mut limits = PerMinute::new();
+    if let Some(requests) = spec.requests_per_minute {
+        limits = limits.requests(requests.into());
+    }
+    if let Some(tokens) = spec.input_tokens_per_minute {
+        limits = limits.input_tokens(tokens);
+    }
+    limits
+}
+
+fn wrong(what: &str, error: adjutant_llm::Error) -> Error {
+    Error::new(ErrorKind::Model, format!("{what} cannot be had: {error}")).with_source(error)
+}
+
+impl fmt::Debug for Models {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Models").field("made", &self.bare.keys()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,172 @@
+//! The store of a manifest: sessions, and what else lasts.
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    path::{Component, Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use adjutant_agent::{Journal, JournalError, Memory, MemoryJournal, Shelf, memory::InMemory, shelf::MemoryShelf};
+use adjutant_llm::World;
+#[cfg(feature = "postgres")]
+use adjutant_store::Postgres;
+use adjutant_store::{JsonlJournal, Sqlite};
+
+use super::shared_world::SharedWorld;
+use crate::{
+    Credentials, Error, ErrorKind, Workspace,
+    manifest::{StoreKind, StoreSpec},
+};
+
+/// An open store.
+#[derive(Clone)]
+pub(super) enum Store {
+    Sqlite(Sqlite),
+    Jsonl(JsonlJournal),
+    /// Nothing lasts beyond the process, and no thread is needed.
+    Memory(Volatile),
+    #[cfg(feature = "postgres")]
+    Postgres(Postgres),
+}
+
+/// Shelves, by their names.
+type Shelves = BTreeMap<Arc<str>, Arc<dyn Shelf>>;
+
+/// A store in memory.
+#[derive(Clone)]
+pub(super) struct Volatile {
+    journal: Arc<MemoryJournal>,
+    memory: Arc<InMemory>,
+    shelves: Arc<Mutex<Shelves>>,
+    world: SharedWorld,
+}
+
+impl Store {
+    /// Opens the store of a workspace, and makes it if there is none.
+    ///
+    /// # Errors
+    /// `Storage` if it cannot be opened or a variable is missing, `Config` if it is described wrongly.
+    pub(super) async fn open(
+        spec: &StoreSpec,
+        workspace: &Workspace,
+        credentials: &Credentials,
+        world: &Arc<dyn World>,
+    ) -> Result<Self, Error> {
+        let world = SharedWorld(Arc::clone(world));
+        let path = |usual: &str| place(&workspace.state(), spec.path.as_deref().unwrap_or(Path::new(usual)));
+        match spec.kind {
+            StoreKind::Sqlite => {
+                let path = path("agent.db")?;
+                Ok(Self::Sqlite(Sqlite::open(&path).map_err(|error| cannot(&path, error))?.world(world)))
+            }
+            StoreKind::Jsonl => {
+                let path = path("sessions")?;
+                Ok(Self::Jsonl(JsonlJournal::open(&path).map_err(|error| cannot(&path, error))?.world(world)))
+            }
+            StoreKind::Memory => Ok(Self::Memory(Volatile {
+                journal: Arc::new(MemoryJournal::new().world(world.clone())),
+                memory: Arc::new(InMemory::new()),
+                shelves: Arc::default(),
+                world,
+            })),
+            StoreKind::Postgres => postgres(spec, credentials, world).await,
+        }
+    }
+
+    /// Its sessions.
+    pub(super) fn journal(&self) -> Arc<dyn Journal> {
+        match self {
+            Self::Sqlite(store) => Arc::new(store.journal()),
+            Self::Jsonl(journal) => Arc::new(journal.clone()),
+            Self::Memory(store) => Arc::clone(&store.journal) as Arc<dyn Journal>,
+            #[cfg(feature = "postgres")]
+            Self::Postgres(store) => Arc::new(store.journal()),
+        }
+    }
+
+    /// Its facts.
+    ///
+    /// # Errors
+    /// `Config` if it has none.
+    pub(super) fn memory(&self) -> Result<Arc<dyn Memory>, Error> {
+        match self {
+            Self::Sqlite(store) => Ok(Arc::new(store.memory())),
+            Self::Jsonl(_) => Err(only_sessions("memory")),
+            Self::Memory(store) => Ok(Arc::clone(&store.memory) as Arc<dyn Memory>),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(store) => Ok(Arc::new(store.memory())),
+        }
+    }
+
+    /// One of its shelves.
+    ///
+    /// # Errors
+    /// `Config` if it has none.
+    pub(super) fn shelf(&self, name: &str, what: &str) -> Result<Arc<dyn Shelf>, Error> {
+        match self {
+            Self::Sqlite(store) => Ok(Arc::new(store.shelf(name))),
+            Self::Jsonl(_) => Err(only_sessions(what)),
+            Self::Memory(store) => {
+                let mut shelves = store.shelves.lock().unwrap_or_else(PoisonError::into_inner);
+                let shelf = shelves
+                    .entry(name.into())
+                    .or_insert_with(|| Arc::new(MemoryShelf::new().world(store.world.clone())));
+                Ok(Arc::clone(shelf))
+            }
+            #[cfg(feature = "postgres")]
+            Self::Postgres(store) => Ok(Arc::new(store.shelf(name))),
+        }
+    }
+}
+
+/// A path within a folder: what would lead out of it is refused.
+///
+/// # Errors
+/// `Config` if it leads out.
+pub(super) fn place(folder: &Path, path: &Path) -> Result<PathBuf, Error> {
+    let is_plain = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
+    if path.components().all(is_plain) && path.components().any(|part| matches!(part, Component::Normal(_))) {
+        return Ok(folder.join(path));
+    }
+    Err(Error::new(ErrorKind::Config, format!("a path leads out of the workspace: {}", path.display())))
+}
+
+#[cfg(feature = "postgres")]
+async fn postgres(spec: &StoreSpec, credentials: &Credentials, world: SharedWorld) -> Result<Store, Error> {
+    let Some(variable) = &spec.url_variable else {
+        return Err(Error::new(ErrorKind::Config, "`sessions.store` is postgres, and `url_variable` is missing"));
+    };
+    let url = credentials.get(variable).ok_or_else(|| {
+        Error::new(ErrorKind::Storage, format!("the variable {variable} is not set: it holds the store's address"))
+    })?;
+    match Postgres::connect(url).world(world).await {
+        Ok(store) => Ok(Store::Postgres(store)),
+        // What the server says may hold what the address does.
+        Err(error) => {
+            let message = format!("the PostgreSQL database that {variable} names cannot be used: {:?}", error.kind());
+            Err(Error::new(ErrorKind::Storage, message))
+        }
+    }
+}
+
+#[cfg(not(feature = "postgres"))]
+async fn postgres(_: &StoreSpec, _: &Credentials, _: SharedWorld) -> Result<Store, Error> {
+    Err(Error::new(ErrorKind::Config, "`sessions.store` is postgres, which this program was built without"))
+}
+
+fn cannot(path: &Path, error: JournalError) -> Error {
+    Error::new(ErrorKind::Storage, format!("the store cannot be opened: {}", path.display())).with_source(error)
+}
+
+fn only_sessions(wanted: &str) -> Error {
+    let message = format!("a store of JSON lines keeps sessions and no {wanted}; hint: take `sqlite` for it");
+    Error::new(ErrorKind::Config, message)
+}
+
+impl fmt::Debug for Store {
+    /// Does not tell where it is: an address may hold a password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Store").finish_non_exhaustive()
+    }
+}

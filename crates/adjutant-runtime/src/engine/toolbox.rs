@@ -1,0 +1,151 @@
+//! The toolboxes of an agent, by their names, and what a manifest changes about them.
+
+use std::sync::Arc;
+
+use adjutant_llm::ThreadId;
+use adjutant_orchestration::{Notes, Reflections, board::BoardTools};
+use adjutant_tool::{Filter, Identity, LimitOutput, Prefix, TimeOut, Toolbox};
+use adjutant_toolkit::Files;
+
+use super::{
+    kit::{Kit, unknown},
+    pattern::any_fits,
+    reflecting,
+};
+use crate::{
+    Error, ErrorKind,
+    manifest::{AgentSpec, ToolboxChoice, ToolboxSpec},
+};
+
+/// The toolboxes that there are, beside those of the application.
+const KNOWN: [&str; 6] = ["files", "board", "notes", "memory", "reflections", "background"];
+
+/// What an agent gets of a toolbox.
+#[derive(Clone)]
+pub(super) enum Piece {
+    /// Its tools.
+    Toolbox(Arc<dyn Toolbox>),
+    /// The tools of the board: whoever coordinates a team keeps them.
+    Board(Arc<dyn Toolbox>),
+    /// Tools and what the agent is told of them.
+    Notes(Notes),
+    /// Tools that are made with the agents that they launch.
+    Background(ToolboxSpec),
+}
+
+/// A toolbox that an agent names.
+///
+/// # Errors
+/// `Config` if there is none, if it lacks what it stands on, or if nothing fits what is said of it.
+pub(super) async fn piece(
+    kit: &Kit,
+    agent: &AgentSpec,
+    choice: &ToolboxChoice,
+    reflections: Option<&Reflections>,
+) -> Result<Piece, Error> {
+    let spec = match choice {
+        ToolboxChoice::Name(name) => named(name),
+        ToolboxChoice::Spec(spec) => spec.clone(),
+    };
+    if spec.root.is_some() && &*spec.name != "files" {
+        let message =
+            format!("the agent {} gives the toolbox {} a `root`, which only `files` has", agent.name, spec.name);
+        return Err(Error::new(ErrorKind::Config, message));
+    }
+    let lacks = |what: &str| {
+        let message = format!("the agent {} has the toolbox {}, and the manifest has no {what}", agent.name, spec.name);
+        Error::new(ErrorKind::Config, message)
+    };
+    let toolbox: Arc<dyn Toolbox> = match (kit.toolboxes.get(&spec.name), &*spec.name) {
+        (Some(given), _) => Arc::clone(given),
+        (None, "files") => files(kit, agent, &spec)?,
+        (None, "board") => {
+            let board = kit.board.as_ref().ok_or_else(|| lacks("`board`"))?;
+            let tools: Arc<dyn Toolbox> = Arc::new(board.tools(BoardTools::new()));
+            return Ok(Piece::Board(changed(agent, &spec, tools).await?));
+        }
+        (None, "notes") => {
+            let notes = kit.notes.as_ref().ok_or_else(|| lacks("`notes`"))?;
+            if is_plain(&spec) {
+                return Ok(Piece::Notes(notes.clone()));
+            }
+            Arc::new(notes.toolbox())
+        }
+        (None, "memory") => Arc::new(kit.memories.as_ref().ok_or_else(|| lacks("`memory`"))?.toolbox()),
+        (None, "reflections") => Arc::new(match reflections {
+            Some(own) => reflecting::toolbox(own),
+            None => reflecting::toolbox(&kit.reflections(&crate::manifest::ReflectionSpec::default())?),
+        }),
+        (None, "background") => return Ok(Piece::Background(spec)),
+        _ => {
+            let known: Vec<&str> = KNOWN.into_iter().chain(kit.toolboxes.keys().map(|name| &**name)).collect();
+            return Err(unknown(agent, "toolbox", &spec.name, &known));
+        }
+    };
+    Ok(Piece::Toolbox(changed(agent, &spec, toolbox).await?))
+}
+
+/// A toolbox with the changes of a manifest, if they fit any of its tools.
+async fn changed(agent: &AgentSpec, spec: &ToolboxSpec, toolbox: Arc<dyn Toolbox>) -> Result<Arc<dyn Toolbox>, Error> {
+    let patterns = || spec.only.iter().flatten().chain(&spec.except);
+    if patterns().next().is_some() {
+        let who = Identity::root(ThreadId("".into()), "", Arc::clone(&agent.name));
+        // A source that cannot answer now may answer when it is needed.
+        if let Ok(set) = toolbox.resolve(&who).await {
+            let names: Vec<&str> = set.iter().map(|tool| tool.spec().name().as_str()).collect();
+            let fits_none = |pattern: &&Arc<str>| !names.iter().any(|name| super::pattern::fits(pattern, name));
+            if let Some(wrong) = patterns().find(fits_none) {
+                return Err(unknown(agent, &format!("tool of the toolbox {}", spec.name), wrong, &names));
+            }
+        }
+    }
+    Ok(wrap(spec, toolbox))
+}
+
+/// A toolbox with the changes of a manifest: first which tools, then how, at last under which names.
+pub(super) fn wrap(spec: &ToolboxSpec, toolbox: Arc<dyn Toolbox>) -> Arc<dyn Toolbox> {
+    let mut toolbox = toolbox;
+    if spec.only.is_some() || !spec.except.is_empty() {
+        let (only, except) = (spec.only.clone(), spec.except.clone());
+        toolbox = Arc::new(Filter::new(toolbox, move |_, tool| {
+            let name = tool.name().as_str();
+            only.as_ref().is_none_or(|only| any_fits(only, name)) && !any_fits(&except, name)
+        }));
+    }
+    if let Some(limit) = spec.timeout {
+        toolbox = Arc::new(TimeOut::new(toolbox, limit.0));
+    }
+    if let Some(size) = spec.max_output {
+        toolbox = Arc::new(LimitOutput::new(toolbox, usize::try_from(size.0).unwrap_or(usize::MAX)));
+    }
+    match &spec.prefix {
+        Some(prefix) => Arc::new(Prefix::new(toolbox, Arc::clone(prefix))),
+        None => toolbox,
+    }
+}
+
+/// Whether nothing is changed about a toolbox.
+pub(super) fn is_plain(spec: &ToolboxSpec) -> bool {
+    *spec == named(&spec.name)
+}
+
+fn named(name: &Arc<str>) -> ToolboxSpec {
+    ToolboxSpec {
+        name: Arc::clone(name),
+        only: None,
+        except: Vec::new(),
+        prefix: None,
+        timeout: None,
+        max_output: None,
+        root: None,
+    }
+}
+
+fn files(kit: &Kit, agent: &AgentSpec, spec: &ToolboxSpec) -> Result<Arc<dyn Toolbox>, Error> {
+    let root = spec.root.clone().unwrap_or_else(|| kit.workspace.work());
+    let files = Files::new(&root).map_err(|error| {
+        let message = format!("the agent {} cannot have the files of {}", agent.name, root.display());
+        Error::new(ErrorKind::Config, message).with_source(error)
+    })?;
+    Ok(Arc::new(files.toolbox()))
+}

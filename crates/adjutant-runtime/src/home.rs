@@ -1,0 +1,73 @@
+//! The folder of all agents of an operator: who works on it, which agents there are, and where each of them should stand.
+
+mod desired;
+mod entry;
+mod operator;
+
+use std::path::{Path, PathBuf};
+
+use uuid::Uuid;
+
+pub use desired::{Desired, Goal};
+pub use entry::{Entries, Entry};
+pub use operator::Operator;
+
+use crate::{
+    Error, Workspace,
+    workspace::files::{Sync, make_folder, write_bytes},
+};
+
+/// The file that is touched when something was asked for.
+const CHANGED: &str = "changed";
+
+/// The folder of all agents of an operator.
+///
+/// | path | what it is |
+/// |---|---|
+/// | `<id>/` | the folder of one agent |
+/// | `operator.lock` | locked by the one operator that works on it, whose process it names |
+/// | `desired.lock` | locked while somebody writes down where an agent should stand |
+/// | `changed` | touched when something was asked for, so that an operator looks |
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Home {
+    root: PathBuf,
+}
+
+impl Home {
+    /// The agents of this folder. It need not be there yet.
+    pub fn at(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into() }
+    }
+
+    /// The folder.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The folder of one agent.
+    pub fn workspace(&self, id: Uuid) -> Workspace {
+        Workspace::at(self.root.join(id.to_string()))
+    }
+
+    /// Makes the folder, for its owner alone.
+    ///
+    /// # Errors
+    /// `Storage` if it cannot be made.
+    pub fn make(&self) -> Result<(), Error> {
+        make_folder(&self.root)
+    }
+
+    /// Tells an operator that something was asked for, or made.
+    ///
+    /// # Errors
+    /// `Storage` if the file cannot be written.
+    pub fn touch(&self) -> Result<(), Error> {
+        let mark = Uuid::now_v7().to_string();
+        write_bytes(&self.root.join(CHANGED), mark.as_bytes(), Sync::Program)
+    }
+
+    /// What the file that is touched holds: it differs each time.
+    pub(crate) fn mark(&self) -> Option<Vec<u8>> {
+        std::fs::read(self.root.join(CHANGED)).ok()
+    }
+}

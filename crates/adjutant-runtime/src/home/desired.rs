@@ -1,0 +1,109 @@
+//! Where an agent should stand: written down durably, so that no crash of whoever asked or obeys loses it.
+
+use std::{fs::File, time::Duration};
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::Home;
+use crate::{
+    Error, ErrorKind,
+    workspace::files::{Sync, make_folder, private, read_json_if_any, storage, write_json},
+};
+
+/// The file of an agent that holds it.
+const FILE: &str = "desired.json";
+/// How long another writer may hold the lock: it writes one small file.
+const LOCK_TRIES: u32 = 500;
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
+
+/// Where an agent should stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Goal {
+    /// It runs.
+    Running,
+    /// It does not.
+    Stopped,
+    /// Nothing of it is left.
+    Removed,
+}
+
+/// Where an agent should stand, and how often that was asked for.
+///
+/// Shape: `{"goal":"running","order":3}`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Desired {
+    /// Where it should stand.
+    pub goal: Goal,
+    /// Which order this is, from 1: a newer one begins anew with attempts to start.
+    pub order: u64,
+    /// Whether it is to be stopped first, if it runs.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub restart: bool,
+}
+
+impl Desired {
+    /// What holds for an agent of which nothing was asked: it does not run.
+    pub const NOTHING: Self = Self { goal: Goal::Stopped, order: 0, restart: false };
+}
+
+impl Home {
+    /// Where an agent should stand. If nothing was asked, it should not run.
+    ///
+    /// # Errors
+    /// `Storage` if it cannot be read.
+    pub fn desired(&self, id: Uuid) -> Result<Desired, Error> {
+        Ok(read_json_if_any(&self.workspace(id).file(FILE))?.unwrap_or(Desired::NOTHING))
+    }
+
+    /// Writes down where an agent should stand, and tells an operator. It is on the disk when this returns.
+    ///
+    /// # Errors
+    /// `Missing` if there is no such agent, `Storage` if it cannot be written.
+    pub fn desire(&self, id: Uuid, goal: Goal) -> Result<Desired, Error> {
+        self.order(id, goal, false)
+    }
+
+    /// Writes down that an agent should run, and be stopped first if it does.
+    ///
+    /// # Errors
+    /// As [`Home::desire`].
+    pub fn desire_restart(&self, id: Uuid) -> Result<Desired, Error> {
+        self.order(id, Goal::Running, true)
+    }
+
+    fn order(&self, id: Uuid, goal: Goal, restart: bool) -> Result<Desired, Error> {
+        let workspace = self.workspace(id);
+        if !workspace.root().is_dir() {
+            return Err(Error::new(ErrorKind::Missing, format!("there is no agent {id}")));
+        }
+        let lock = self.lock_orders()?;
+        // What cannot be understood is replaced: an order must be possible at any time.
+        let before = self.desired(id).unwrap_or(Desired::NOTHING);
+        let desired = Desired { goal, order: before.order + 1, restart };
+        write_json(&workspace.file(FILE), &desired, Sync::Disk)?;
+        drop(lock);
+        self.touch()?;
+        Ok(desired)
+    }
+
+    fn lock_orders(&self) -> Result<File, Error> {
+        make_folder(self.root())?;
+        let path = self.root().join("desired.lock");
+        let file = private(File::options().create(true).append(true)).open(&path);
+        let file = file.map_err(|error| storage("open", &path, error))?;
+        for _ in 0..LOCK_TRIES {
+            match file.try_lock() {
+                Ok(()) => return Ok(file),
+                Err(std::fs::TryLockError::WouldBlock) => std::thread::sleep(LOCK_PAUSE),
+                Err(std::fs::TryLockError::Error(error)) => {
+                    return Err(storage("lock", &path, error));
+                }
+            }
+        }
+        Err(Error::new(ErrorKind::Busy, format!("somebody holds {}", path.display())))
+    }
+}

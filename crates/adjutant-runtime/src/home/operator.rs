@@ -1,0 +1,87 @@
+//! The one operator of a folder of agents: a lock that the kernel keeps, for as long as its process lives.
+
+use std::{
+    fs::{self, File, TryLockError},
+    io::{Seek, Write},
+    time::Duration,
+};
+
+use super::Home;
+use crate::{
+    Error, ErrorKind, Lock,
+    workspace::files::{make_folder, private, storage},
+};
+
+const FILE: &str = "operator.lock";
+/// Whoever only looks holds the lock for a moment: so it is tried more than once.
+const TRIES: u32 = 10;
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// The right to work on a folder of agents, until it is dropped or the process ends.
+#[derive(Debug)]
+pub struct Operator {
+    home: Home,
+    file: File,
+}
+
+impl Home {
+    /// Takes the right to work on the agents.
+    ///
+    /// # Errors
+    /// `Busy` if another operator has it; the message names its process. `Storage` if the folder cannot be used.
+    pub fn operate(&self) -> Result<Operator, Error> {
+        make_folder(self.root())?;
+        let mut file = self.open_lock()?;
+        for attempt in 1..=TRIES {
+            match file.try_lock() {
+                Ok(()) => {
+                    let named = file.set_len(0).and_then(|()| file.rewind());
+                    let named = named.and_then(|()| write!(file, "{}", std::process::id()));
+                    named.map_err(|error| storage("write", &self.root().join(FILE), error))?;
+                    return Ok(Operator { home: self.clone(), file });
+                }
+                Err(TryLockError::WouldBlock) if attempt < TRIES => std::thread::sleep(PAUSE),
+                Err(TryLockError::WouldBlock) => break,
+                Err(TryLockError::Error(error)) => {
+                    return Err(storage("lock", &self.root().join(FILE), error));
+                }
+            }
+        }
+        let who = self.holder().map(|pid| format!(" (process {pid})")).unwrap_or_default();
+        let text = format!("another operator{who} works on {}", self.root().display());
+        Err(Error::new(ErrorKind::Busy, text))
+    }
+
+    /// Whether an operator is at work.
+    ///
+    /// # Errors
+    /// `Storage` if that cannot be told.
+    pub fn is_operated(&self) -> Result<bool, Error> {
+        Lock::is_held(&self.root().join(FILE))
+    }
+
+    /// The process that has the right, as far as it is told.
+    pub fn holder(&self) -> Option<u32> {
+        fs::read_to_string(self.root().join(FILE)).ok()?.trim().parse().ok()
+    }
+
+    fn open_lock(&self) -> Result<File, Error> {
+        let path = self.root().join(FILE);
+        let file = private(File::options().create(true).read(true).write(true).truncate(false)).open(&path);
+        file.map_err(|error| storage("open", &path, error))
+    }
+}
+
+impl Operator {
+    /// The folder of agents.
+    pub fn home(&self) -> &Home {
+        &self.home
+    }
+}
+
+impl Drop for Operator {
+    fn drop(&mut self) {
+        // Only so that nobody reads of a process that works here no more.
+        let _ = self.file.set_len(0);
+    }
+}

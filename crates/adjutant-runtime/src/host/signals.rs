@@ -1,0 +1,67 @@
+//! The signals that end a process as it should, and the one that it ignores.
+
+use std::io;
+
+use crate::{Error, ErrorKind};
+
+/// Hears signals from the moment that it is made.
+#[cfg(unix)]
+pub(super) struct Signals {
+    terminate: tokio::signal::unix::Signal,
+    interrupt: tokio::signal::unix::Signal,
+    /// A terminal that goes away ends nothing.
+    hangup: tokio::signal::unix::Signal,
+}
+
+#[cfg(unix)]
+impl Signals {
+    pub(super) fn listen() -> Result<Self, Error> {
+        use tokio::signal::unix::{SignalKind, signal};
+        let hear = |kind| signal(kind).map_err(unheard);
+        Ok(Self {
+            terminate: hear(SignalKind::terminate())?,
+            interrupt: hear(SignalKind::interrupt())?,
+            hangup: hear(SignalKind::hangup())?,
+        })
+    }
+
+    /// The name of the next signal that asks to end.
+    pub(super) async fn next(&mut self) -> &'static str {
+        loop {
+            tokio::select! {
+                Some(()) = self.terminate.recv() => return "SIGTERM",
+                Some(()) = self.interrupt.recv() => return "SIGINT",
+                Some(()) = self.hangup.recv() => {}
+                else => std::future::pending().await,
+            }
+        }
+    }
+}
+
+/// Hears the end that a console asks for.
+#[cfg(windows)]
+pub(super) struct Signals {
+    interrupt: tokio::signal::windows::CtrlC,
+    close: tokio::signal::windows::CtrlBreak,
+}
+
+#[cfg(windows)]
+impl Signals {
+    pub(super) fn listen() -> Result<Self, Error> {
+        use tokio::signal::windows::{ctrl_break, ctrl_c};
+        Ok(Self { interrupt: ctrl_c().map_err(unheard)?, close: ctrl_break().map_err(unheard)? })
+    }
+
+    /// The name of the next signal that asks to end.
+    pub(super) async fn next(&mut self) -> &'static str {
+        tokio::select! {
+            Some(()) = self.interrupt.recv() => "CTRL-C",
+            Some(()) = self.close.recv() => "CTRL-BREAK",
+            else => std::future::pending().await,
+        }
+    }
+}
+
+fn unheard(error: io::Error) -> Error {
+    Error::new(ErrorKind::Init, "could not listen for signals").with_source(error)
+}

@@ -1,0 +1,246 @@
+//! The client of an agent's routes: the prompt surface from another process.
+
+use std::{fmt, net::SocketAddr, pin::Pin, sync::Arc, time::Duration};
+
+use adjutant_agent::Event;
+use async_trait::async_trait;
+use futures_core::Stream;
+use futures_util::{StreamExt, stream};
+use reqwest::{Method, RequestBuilder, Response, StatusCode, Url, header};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::Value;
+
+use super::{
+    MAX_REQUEST_BYTES,
+    error::Wire,
+    frames::Frames,
+    report::Report,
+    sse::{END, ERROR},
+};
+use crate::{
+    Error, ErrorKind, Prompter,
+    prompt::{
+        EventStream, MessagePage, MessagesRequest, ObjectRequest, PromptReply, PromptRequest, ResumeRequest,
+        SessionPage, SessionsRequest,
+    },
+};
+
+/// How long a connection may take to be made.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long an answer may take that needs no model.
+const QUICK: Duration = Duration::from_secs(10);
+/// How long a connection is kept for the next request; the server keeps it longer.
+const IDLE: Duration = Duration::from_secs(10);
+
+/// Where an agent stands, now and at each change; ends after `stopped`.
+pub type StatusStream = Pin<Box<dyn Stream<Item = Result<Report, Error>> + Send>>;
+
+/// What can be asked of an agent in another process. Cheap to clone.
+#[derive(Clone)]
+pub struct Client {
+    http: reqwest::Client,
+    address: SocketAddr,
+    token: Arc<str>,
+}
+
+impl Client {
+    /// A client of the agent that listens there. Nothing is asked yet.
+    ///
+    /// # Errors
+    /// `Config` if no client can be made.
+    pub fn new(address: SocketAddr, token: impl Into<Arc<str>>) -> Result<Self, Error> {
+        // An error means that the program has chosen another provider already, which is fine.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let builder = reqwest::Client::builder()
+            .http1_only()
+            .no_proxy()
+            // It never leaves this machine: the certificates of the system are not read.
+            .tls_certs_only([])
+            .tcp_nodelay(true)
+            .connect_timeout(CONNECT_TIMEOUT)
+            .pool_idle_timeout(IDLE)
+            .redirect(reqwest::redirect::Policy::none())
+            .retry(reqwest::retry::never());
+        let failed = |error| Error::new(ErrorKind::Config, "could not build the HTTP client").with_source(error);
+        Ok(Self { http: builder.build().map_err(failed)?, address, token: token.into() })
+    }
+
+    /// Where the agent listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Whether the agent takes prompts. Needs no token.
+    ///
+    /// # Errors
+    /// `Connection` if nobody answers.
+    pub async fn ready(&self) -> Result<bool, Error> {
+        let asked = self.http.get(self.url("/v1/ready")?).timeout(QUICK);
+        let answer = asked.send().await.map_err(unanswered)?;
+        match answer.status() {
+            StatusCode::OK => Ok(true),
+            StatusCode::SERVICE_UNAVAILABLE => Ok(false),
+            _ => Err(refused(answer).await),
+        }
+    }
+
+    /// Where the agent stands.
+    ///
+    /// # Errors
+    /// `Denied` if the token is wrong, `Connection` if nobody answers.
+    pub async fn status(&self) -> Result<Report, Error> {
+        self.get("/v1/status", &[]).await
+    }
+
+    /// Where the agent stands, now and at each change. A stream that ends before `stopped` was told ends with an error.
+    ///
+    /// # Errors
+    /// As [`status`](Client::status).
+    pub async fn watch(&self) -> Result<StatusStream, Error> {
+        let asked = self.ask(Method::GET, "/v1/status")?.header(header::ACCEPT, "text/event-stream");
+        let answer = accepted(asked.send().await.map_err(unanswered)?).await?;
+        Ok(Box::pin(items(answer)))
+    }
+
+    /// Asks the agent to end. It has heard when this returns; that it has ended, [`watch`](Client::watch) tells.
+    ///
+    /// # Errors
+    /// As [`status`](Client::status).
+    pub async fn stop(&self) -> Result<(), Error> {
+        let asked = self.ask(Method::POST, "/v1/stop")?.timeout(QUICK);
+        accepted(asked.send().await.map_err(unanswered)?).await.map(drop)
+    }
+
+    async fn get<T: DeserializeOwned>(&self, path: &str, query: &[(&str, String)]) -> Result<T, Error> {
+        let mut url = self.url(path)?;
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
+        }
+        let asked = self.http.get(url).bearer_auth(&self.token).timeout(QUICK);
+        json_of(accepted(asked.send().await.map_err(unanswered)?).await?).await
+    }
+
+    async fn post(&self, path: &str, request: &impl Serialize) -> Result<Response, Error> {
+        let unwritable = |error| Error::new(ErrorKind::Invalid, "the request cannot be written").with_source(error);
+        let body = serde_json::to_vec(request).map_err(unwritable)?;
+        if body.len() > MAX_REQUEST_BYTES {
+            let message = format!("the request has {} bytes; it may have {MAX_REQUEST_BYTES}", body.len());
+            return Err(Error::new(ErrorKind::Full, message));
+        }
+        let asked = self.ask(Method::POST, path)?.header(header::CONTENT_TYPE, "application/json").body(body);
+        accepted(asked.send().await.map_err(unanswered)?).await
+    }
+
+    fn ask(&self, method: Method, path: &str) -> Result<RequestBuilder, Error> {
+        Ok(self.http.request(method, self.url(path)?).bearer_auth(&self.token))
+    }
+
+    fn url(&self, path: &str) -> Result<Url, Error> {
+        let wrong = |_| Error::new(ErrorKind::Invalid, format!("not an address: {}", self.address));
+        Url::parse(&format!("http://{}{path}", self.address)).map_err(wrong)
+    }
+}
+
+#[async_trait]
+impl Prompter for Client {
+    async fn prompt(&self, request: PromptRequest) -> Result<PromptReply, Error> {
+        json_of(self.post("/v1/prompt", &request).await?).await
+    }
+
+    async fn stream(&self, request: PromptRequest) -> Result<EventStream, Error> {
+        Ok(Box::pin(items::<Event>(self.post("/v1/prompt/stream", &request).await?)))
+    }
+
+    async fn resume(&self, request: ResumeRequest) -> Result<EventStream, Error> {
+        Ok(Box::pin(items::<Event>(self.post("/v1/resume", &request).await?)))
+    }
+
+    async fn object(&self, request: ObjectRequest) -> Result<Value, Error> {
+        json_of(self.post("/v1/object", &request).await?).await
+    }
+
+    async fn messages(&self, request: MessagesRequest) -> Result<MessagePage, Error> {
+        let MessagesRequest { session, limit, before } = request;
+        let session = session.map(|name| ("session", name.to_string()));
+        let limit = limit.map(|limit| ("limit", limit.to_string()));
+        let query: Vec<_> =
+            session.into_iter().chain(limit).chain(before.map(|mark| ("before", mark.to_string()))).collect();
+        self.get("/v1/messages", &query).await
+    }
+
+    async fn sessions(&self, request: SessionsRequest) -> Result<SessionPage, Error> {
+        let limit = request.limit.map(|limit| ("limit", limit.to_string()));
+        let query: Vec<_> = limit.into_iter().chain(request.after.map(|mark| ("after", mark))).collect();
+        self.get("/v1/sessions", &query).await
+    }
+}
+
+/// What the frames of an answer hold. The frame `end` must be the last one; `error` ends them too.
+fn items<T: DeserializeOwned + Send + 'static>(answer: Response) -> impl Stream<Item = Result<T, Error>> + Send {
+    let bytes = Box::pin(answer.bytes_stream());
+    stream::unfold(Some((bytes, Frames::default())), |state| async move {
+        let (mut bytes, mut frames) = state?;
+        let frame = loop {
+            if let Some(frame) = frames.next() {
+                break frame;
+            }
+            let pushed = match bytes.next().await {
+                Some(Ok(part)) => frames.push(&part).map_err(|_| unreadable()),
+                Some(Err(error)) => Err(cut_off().with_source(error.without_url())),
+                None => Err(cut_off()),
+            };
+            if let Err(error) = pushed {
+                return Some((Err(error), None));
+            }
+        };
+        match frame.event.as_str() {
+            END => None,
+            ERROR => {
+                let error = serde_json::from_slice(&frame.data).map_or_else(|_| unreadable(), Wire::error);
+                Some((Err(error), None))
+            }
+            _ => match serde_json::from_slice(&frame.data) {
+                Ok(item) => Some((Ok(item), Some((bytes, frames)))),
+                Err(error) => Some((Err(unreadable().with_source(error)), None)),
+            },
+        }
+    })
+}
+
+async fn json_of<T: DeserializeOwned>(answer: Response) -> Result<T, Error> {
+    let bytes = answer.bytes().await.map_err(unanswered)?;
+    serde_json::from_slice(&bytes).map_err(|error| unreadable().with_source(error))
+}
+
+async fn accepted(answer: Response) -> Result<Response, Error> {
+    if answer.status().is_success() { Ok(answer) } else { Err(refused(answer).await) }
+}
+
+/// The error that an answer tells of.
+async fn refused(answer: Response) -> Error {
+    let status = answer.status();
+    let told = answer.bytes().await.ok().and_then(|bytes| serde_json::from_slice::<Wire>(&bytes).ok());
+    match told {
+        Some(told) => told.error(),
+        None => Error::new(ErrorKind::Connection, format!("the agent answered {status} without saying why")),
+    }
+}
+
+fn unanswered(error: reqwest::Error) -> Error {
+    let message = if error.is_connect() { "could not connect to the agent" } else { "the agent did not answer" };
+    Error::new(ErrorKind::Connection, message).with_source(error.without_url())
+}
+
+fn cut_off() -> Error {
+    Error::new(ErrorKind::Connection, "the stream of the agent was cut off")
+}
+
+fn unreadable() -> Error {
+    Error::new(ErrorKind::Connection, "the agent answered what cannot be read")
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client").field("address", &self.address).finish_non_exhaustive()
+    }
+}

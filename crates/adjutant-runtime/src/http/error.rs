@@ -1,0 +1,126 @@
+//! Errors on their way over HTTP: they keep their kinds.
+
+use std::error::Error as _;
+
+use axum::{
+    Json,
+    http::StatusCode,
+    response::{IntoResponse, Response},
+};
+use serde::{Deserialize, Serialize};
+
+use crate::{Error, ErrorKind};
+
+/// How many causes are told.
+const MAX_CAUSES: usize = 8;
+/// How many characters of a message are told.
+const MAX_MESSAGE: usize = 8000;
+
+/// Every kind with its name and its status.
+const KINDS: [(ErrorKind, &str, u16); 19] = [
+    (ErrorKind::Manifest, "manifest", 422),
+    (ErrorKind::Invalid, "invalid", 400),
+    (ErrorKind::Missing, "missing", 404),
+    (ErrorKind::Exists, "exists", 409),
+    (ErrorKind::Conflict, "conflict", 409),
+    (ErrorKind::Busy, "busy", 423),
+    (ErrorKind::Init, "init", 500),
+    (ErrorKind::Pull, "pull", 500),
+    (ErrorKind::Model, "model", 502),
+    (ErrorKind::Config, "config", 500),
+    (ErrorKind::Readiness, "readiness", 503),
+    (ErrorKind::Crashed, "crashed", 500),
+    (ErrorKind::Denied, "denied", 401),
+    (ErrorKind::TimedOut, "timed_out", 504),
+    (ErrorKind::Closed, "closed", 503),
+    (ErrorKind::Full, "full", 413),
+    (ErrorKind::Storage, "storage", 500),
+    (ErrorKind::Connection, "connection", 502),
+    (ErrorKind::Agent, "agent", 500),
+];
+
+/// Shape: `{"error":{"kind":"conflict","message":"…","is_retryable":false}}`.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Wire {
+    error: Told,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Told {
+    kind: String,
+    message: String,
+    #[serde(default)]
+    is_retryable: bool,
+}
+
+/// An error on its way out, with a status of its own if the kind's does not say it.
+#[derive(Debug)]
+pub(super) struct Problem {
+    pub(super) error: Error,
+    pub(super) status: StatusCode,
+}
+
+/// The status of an answer that tells of an error of this kind.
+pub fn status_of(kind: ErrorKind) -> u16 {
+    row(kind).map_or(500, |(_, _, status)| *status)
+}
+
+/// The name of a kind in JSON.
+pub(crate) fn name_of(kind: ErrorKind) -> &'static str {
+    row(kind).map_or("agent", |(_, name, _)| *name)
+}
+
+fn row(kind: ErrorKind) -> Option<&'static (ErrorKind, &'static str, u16)> {
+    KINDS.iter().find(|(known, _, _)| *known == kind)
+}
+
+/// What an error and its causes say, in one line.
+pub(crate) fn line(error: &Error) -> String {
+    let mut line = error.to_string();
+    let mut source = error.source();
+    for _ in 0..MAX_CAUSES {
+        let Some(cause) = source else { break };
+        let told = cause.to_string();
+        if !line.contains(&told) {
+            line = format!("{line}: {told}");
+        }
+        source = cause.source();
+    }
+    match line.char_indices().nth(MAX_MESSAGE) {
+        Some((at, _)) => format!("{}…", line.get(..at).unwrap_or_default()),
+        None => line,
+    }
+}
+
+impl Wire {
+    pub(super) fn of(error: &Error) -> Self {
+        let kind = name_of(error.kind()).to_owned();
+        Self { error: Told { kind, message: line(error), is_retryable: error.is_retryable() } }
+    }
+
+    /// The error that it tells of; one of a kind that is not known here is the agent's.
+    pub(super) fn error(self) -> Error {
+        let known = KINDS.iter().find(|(_, name, _)| *name == self.error.kind);
+        Error::new(known.map_or(ErrorKind::Agent, |(kind, _, _)| *kind), self.error.message)
+    }
+}
+
+impl From<Error> for Problem {
+    fn from(error: Error) -> Self {
+        let status = StatusCode::from_u16(status_of(error.kind())).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        Self { error, status }
+    }
+}
+
+impl Problem {
+    /// A problem of a request, which has a status of its own.
+    pub(super) fn new(status: StatusCode, kind: ErrorKind, message: &str) -> Self {
+        Self { error: Error::new(kind, message), status }
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        (self.status, Json(Wire::of(&self.error))).into_response()
+    }
+}

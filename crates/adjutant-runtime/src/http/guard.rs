@@ -1,0 +1,50 @@
+//! Who may ask: the token, and the name that the request was sent to.
+
+use std::sync::Arc;
+
+use axum::{
+    extract::{Request, State},
+    http::{HeaderMap, StatusCode, header},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+
+use super::{error::Problem, routes::Site};
+use crate::ErrorKind;
+
+/// The one route that needs no token.
+pub(super) const READY: &str = "/v1/ready";
+
+/// Lets a request through if it was meant for this agent and shows its token.
+pub(super) async fn guard(State(site): State<Arc<Site>>, request: Request, next: Next) -> Response {
+    if !is_own(request.headers(), site.port) {
+        // A page in a browser whose name leads here is not a caller that holds the token.
+        return Problem::new(StatusCode::FORBIDDEN, ErrorKind::Denied, "the request is for another host")
+            .into_response();
+    }
+    if request.uri().path() != READY && !shows(request.headers(), &site.token) {
+        let problem = Problem::new(StatusCode::UNAUTHORIZED, ErrorKind::Denied, "the token is missing or wrong");
+        return ([(header::WWW_AUTHENTICATE, "Bearer")], problem).into_response();
+    }
+    next.run(request).await
+}
+
+/// Whether the request names this address, by one of the names of loopback.
+fn is_own(headers: &HeaderMap, port: u16) -> bool {
+    let mut hosts = headers.get_all(header::HOST).iter();
+    let (Some(host), None) = (hosts.next(), hosts.next()) else { return false };
+    let names = ["127.0.0.1", "localhost", "[::1]"];
+    names.iter().any(|name| host.as_bytes().eq_ignore_ascii_case(format!("{name}:{port}").as_bytes()))
+}
+
+fn shows(headers: &HeaderMap, token: &str) -> bool {
+    let shown = headers.get(header::AUTHORIZATION).map(|value| value.as_bytes());
+    let shown = shown.and_then(|value| value.split_at_checked("Bearer ".len()));
+    shown.is_some_and(|(scheme, shown)| scheme.eq_ignore_ascii_case(b"bearer ") && is_same(shown, token.as_bytes()))
+}
+
+/// Compares in a time that does not tell how much of it is right; how long a token is, is no secret.
+fn is_same(one: &[u8], other: &[u8]) -> bool {
+    let differs = one.iter().zip(other).fold(0_u8, |differs, (one, other)| differs | (one ^ other));
+    one.len() == other.len() && std::hint::black_box(differs) == 0
+}

@@ -1,0 +1,66 @@
+//! The status of an agent as it changes: what is now at once, then each change, the last one always.
+
+use std::{convert::Infallible, sync::Arc};
+
+use axum::response::sse::Event;
+use futures_core::Stream;
+use futures_util::stream;
+use tokio::sync::watch;
+
+use super::{
+    report::Report,
+    routes::{Phase, Site},
+    sse::{self, END},
+};
+
+/// What the stream of one watcher goes on from.
+struct Watching {
+    site: Arc<Site>,
+    runs: watch::Receiver<usize>,
+    phase: watch::Receiver<Phase>,
+    told: Option<Report>,
+    is_over: bool,
+}
+
+/// Tells where the agent stands, now and at each change, until it has stopped.
+///
+/// Who reads slowly may miss changes in between, never the last one.
+pub(super) fn follow(site: Arc<Site>) -> impl Stream<Item = Result<Event, Infallible>> + Send {
+    let (runs, phase) = (site.prompter.runs(), site.phase.subscribe());
+    let watching = Watching { site, runs, phase, told: None, is_over: false };
+    stream::unfold(watching, |mut watching| async move {
+        if watching.is_over {
+            return None;
+        }
+        match watching.next().await {
+            Some(report) => Some((Ok(sse::frame("status", &report)), watching)),
+            None => {
+                watching.is_over = true;
+                Some((Ok(Event::default().event(END).data("{}")), watching))
+            }
+        }
+    })
+}
+
+impl Watching {
+    /// The next change; `None` once the agent has stopped and that was told.
+    async fn next(&mut self) -> Option<Report> {
+        loop {
+            let phase = *self.phase.borrow_and_update();
+            self.runs.mark_unchanged();
+            let report = self.site.report();
+            if self.told.as_ref() != Some(&report) {
+                self.told = Some(report.clone());
+                return Some(report);
+            }
+            if phase == Phase::Stopped {
+                return None;
+            }
+            // Both senders are held by the site.
+            tokio::select! {
+                _ = self.runs.changed() => {}
+                _ = self.phase.changed() => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! What a process tells of its agent.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Status;
+
+/// What a process tells of its agent.
+///
+/// Shape: `{"status":"working","agent":"reviewer","runs":1,"session":"main"}`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Report {
+    /// Where it stands: `ready`, `working`, and at the end `stopped`.
+    #[serde(flatten)]
+    pub status: Status,
+    /// What it is called.
+    pub agent: Arc<str>,
+    /// How many runs are at work.
+    pub runs: u64,
+    /// The session of prompts that name none.
+    pub session: Arc<str>,
+}
+
+impl Report {
+    pub(super) fn new(status: Status, agent: Arc<str>, runs: usize, session: Arc<str>) -> Self {
+        Self { status, agent, runs: runs as u64, session }
+    }
+}

@@ -1,0 +1,233 @@
+//! The routes: what is asked, handed to the prompt surface, and what it answers.
+
+use std::{sync::Arc, time::Duration};
+
+use axum::{
+    Json, Router,
+    body::Body,
+    extract::{Path, Query, State, rejection::QueryRejection},
+    http::{HeaderMap, StatusCode, header},
+    middleware,
+    response::{IntoResponse, Response},
+    routing::{get, post},
+};
+use bytes::{Bytes, BytesMut};
+use futures_util::StreamExt;
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::json;
+use tokio::{sync::watch, time::timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::{MAX_REQUEST_BYTES, OPENAPI, error::Problem, guard, news, report::Report, sse};
+use crate::{
+    Error, ErrorKind, Prompter, Status,
+    prompt::{LocalPrompter, MessagePage, MessagesRequest, PromptReply, SessionPage, SessionsRequest},
+};
+
+/// How long the body of a request may take to arrive.
+const BODY_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// What the routes stand on.
+pub(super) struct Site {
+    pub(super) prompter: LocalPrompter,
+    pub(super) agent: Arc<str>,
+    pub(super) token: Arc<str>,
+    pub(super) port: u16,
+    pub(super) phase: watch::Sender<Phase>,
+    /// Cancelled when somebody asks the agent to stop.
+    pub(super) stop: CancellationToken,
+}
+
+/// Where the server stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    Serving,
+    Stopping,
+    Stopped,
+}
+
+impl Site {
+    pub(super) fn new(prompter: LocalPrompter, agent: Arc<str>, token: Arc<str>, port: u16) -> Self {
+        let phase = watch::Sender::new(Phase::Serving);
+        Self { prompter, agent, token, port, phase, stop: CancellationToken::new() }
+    }
+
+    pub(super) fn go_to(&self, phase: Phase) {
+        self.phase.send_replace(phase);
+    }
+
+    /// What there is to tell now.
+    pub(super) fn report(&self) -> Report {
+        let (phase, runs) = (*self.phase.borrow(), *self.prompter.runs().borrow());
+        let status = match phase {
+            Phase::Stopped => Status::Stopped,
+            Phase::Serving | Phase::Stopping if runs > 0 => Status::Working,
+            Phase::Serving | Phase::Stopping => Status::Ready,
+        };
+        Report::new(status, Arc::clone(&self.agent), runs, self.prompter.session_of(None))
+    }
+}
+
+pub(super) fn router(site: &Arc<Site>) -> Router {
+    Router::new()
+        .route("/v1/ready", get(ready))
+        .route("/v1/status", get(status))
+        .route("/v1/prompt", post(prompt))
+        .route("/v1/prompt/stream", post(stream))
+        .route("/v1/resume", post(resume))
+        .route("/v1/object", post(object))
+        .route("/v1/sessions", get(sessions))
+        .route("/v1/sessions/{name}/messages", get(messages_of))
+        .route("/v1/messages", get(messages))
+        .route("/v1/stop", post(stop))
+        .route("/v1/openapi.json", get(openapi))
+        .fallback(async || Problem::new(StatusCode::NOT_FOUND, ErrorKind::Missing, "there is no such route"))
+        .method_not_allowed_fallback(async || {
+            Problem::new(StatusCode::METHOD_NOT_ALLOWED, ErrorKind::Invalid, "the route does not take this method")
+        })
+        .layer(middleware::from_fn_with_state(Arc::clone(site), guard::guard))
+        .with_state(Arc::clone(site))
+}
+
+async fn ready(State(site): State<Arc<Site>>) -> Response {
+    let is_ready = *site.phase.borrow() == Phase::Serving;
+    let status = if is_ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    (status, Json(json!({ "ready": is_ready }))).into_response()
+}
+
+async fn status(State(site): State<Arc<Site>>, headers: HeaderMap) -> Response {
+    let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    if accept.contains("text/event-stream") {
+        return sse::respond(news::follow(site));
+    }
+    Json(site.report()).into_response()
+}
+
+async fn prompt(State(site): State<Arc<Site>>, headers: HeaderMap, body: Body) -> Result<Json<PromptReply>, Problem> {
+    Ok(Json(site.prompter.prompt(read(&headers, body).await?).await?))
+}
+
+/// How the events of a run are told.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Told {
+    #[serde(default)]
+    events: Detail,
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Detail {
+    #[default]
+    All,
+    Simple,
+}
+
+async fn stream(
+    State(site): State<Arc<Site>>,
+    query: Result<Query<Told>, QueryRejection>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    let detail = asked(query)?.events;
+    let events = site.prompter.stream(read(&headers, body).await?).await?;
+    Ok(if detail == Detail::Simple { sse::respond(sse::simple(events)) } else { sse::respond(sse::all(events)) })
+}
+
+async fn resume(
+    State(site): State<Arc<Site>>,
+    query: Result<Query<Told>, QueryRejection>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    let detail = asked(query)?.events;
+    let events = site.prompter.resume(read(&headers, body).await?).await?;
+    Ok(if detail == Detail::Simple { sse::respond(sse::simple(events)) } else { sse::respond(sse::all(events)) })
+}
+
+async fn object(State(site): State<Arc<Site>>, headers: HeaderMap, body: Body) -> Result<Response, Problem> {
+    Ok(Json(site.prompter.object(read(&headers, body).await?).await?).into_response())
+}
+
+async fn sessions(
+    State(site): State<Arc<Site>>,
+    query: Result<Query<SessionsRequest>, QueryRejection>,
+) -> Result<Json<SessionPage>, Problem> {
+    Ok(Json(site.prompter.sessions(asked(query)?).await?))
+}
+
+async fn messages(
+    State(site): State<Arc<Site>>,
+    query: Result<Query<MessagesRequest>, QueryRejection>,
+) -> Result<Json<MessagePage>, Problem> {
+    Ok(Json(site.prompter.messages(asked(query)?).await?))
+}
+
+/// A page of a session whose name stands in the path.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Page {
+    #[serde(default)]
+    limit: Option<u32>,
+    #[serde(default)]
+    before: Option<u64>,
+}
+
+async fn messages_of(
+    State(site): State<Arc<Site>>,
+    Path(name): Path<String>,
+    query: Result<Query<Page>, QueryRejection>,
+) -> Result<Json<MessagePage>, Problem> {
+    let Page { limit, before } = asked(query)?;
+    let request = MessagesRequest { session: Some(name.into()), limit, before };
+    Ok(Json(site.prompter.messages(request).await?))
+}
+
+async fn stop(State(site): State<Arc<Site>>) -> Response {
+    site.stop.cancel();
+    (StatusCode::ACCEPTED, Json(json!({ "stopping": true }))).into_response()
+}
+
+async fn openapi() -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], OPENAPI).into_response()
+}
+
+fn asked<T>(query: Result<Query<T>, QueryRejection>) -> Result<T, Error> {
+    let Query(asked) = query.map_err(|error| wrong(&error.body_text()))?;
+    Ok(asked)
+}
+
+/// What a request asks for, as JSON.
+async fn read<T: DeserializeOwned>(headers: &HeaderMap, body: Body) -> Result<T, Problem> {
+    let media = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let media = media.split(';').next().unwrap_or_default().trim();
+    if !media.eq_ignore_ascii_case("application/json") {
+        let message = "the request must be application/json";
+        return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, ErrorKind::Invalid, message));
+    }
+    let bytes = match timeout(BODY_TIMEOUT, collect(body)).await {
+        Ok(bytes) => bytes?,
+        Err(_) => {
+            let message = "the request took too long to arrive";
+            return Err(Problem::new(StatusCode::REQUEST_TIMEOUT, ErrorKind::TimedOut, message));
+        }
+    };
+    serde_json::from_slice(&bytes).map_err(|error| Problem::from(wrong(&error.to_string())))
+}
+
+async fn collect(body: Body) -> Result<Bytes, Error> {
+    let (mut body, mut bytes) = (body.into_data_stream(), BytesMut::new());
+    while let Some(part) = body.next().await {
+        let part = part.map_err(|error| Error::new(ErrorKind::Invalid, "the request broke off").with_source(error))?;
+        if bytes.len() + part.len() > MAX_REQUEST_BYTES {
+            let message = format!("the request has more than {MAX_REQUEST_BYTES} bytes");
+            return Err(Error::new(ErrorKind::Full, message));
+        }
+        bytes.extend_from_slice(&part);
+    }
+    Ok(bytes.freeze())
+}
+
+fn wrong(why: &str) -> Error {
+    Error::new(ErrorKind::Invalid, format!("the request is not as it must be: {why}"))
+}

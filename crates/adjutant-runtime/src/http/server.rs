@@ -1,0 +1,183 @@
+//! The server of one agent: it listens on loopback, and ends when it is asked to.
+
+use std::{
+    fmt, io,
+    net::{Ipv4Addr, SocketAddr},
+    pin::pin,
+    sync::Arc,
+    time::Duration,
+};
+
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::{
+    rt::{TokioIo, TokioTimer},
+    service::TowerToHyperService,
+};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    task::JoinSet,
+    time::{sleep, timeout},
+};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use super::routes::{self, Phase, Site};
+use crate::{Error, ErrorKind, prompt::LocalPrompter};
+
+/// How many connections there may be at a time; others wait until one of them ends.
+const MAX_CONNECTIONS: usize = 256;
+/// How long the head of a request may take, and how long a connection may lie idle.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long answers may take to be read once everything is over.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+/// How long to wait when no connection can be taken, because there are too many files for example.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// How an agent is served.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct ServerOptions {
+    /// What the agent is called.
+    pub agent: Arc<str>,
+    /// The port that is asked for first; if it is taken or 0, any other one.
+    pub port: u16,
+    /// What a caller must show; without one, a new one is made.
+    pub token: Option<Arc<str>>,
+    /// How long runs have to end, once the agent is to stop.
+    pub grace: Duration,
+}
+
+/// A server of one agent that listens on loopback.
+pub struct Server {
+    listener: TcpListener,
+    address: SocketAddr,
+    site: Arc<Site>,
+    grace: Duration,
+}
+
+impl ServerOptions {
+    /// Any port, a new token, 10 seconds of grace.
+    pub fn new(agent: impl Into<Arc<str>>) -> Self {
+        Self { agent: agent.into(), port: 0, token: None, grace: Duration::from_secs(10) }
+    }
+
+    /// Sets the port that is asked for first.
+    #[must_use]
+    pub fn port(self, port: u16) -> Self {
+        Self { port, ..self }
+    }
+
+    /// Sets what a caller must show.
+    #[must_use]
+    pub fn token(self, token: impl Into<Arc<str>>) -> Self {
+        Self { token: Some(token.into()), ..self }
+    }
+
+    /// Sets how long runs have to end.
+    #[must_use]
+    pub fn grace(self, grace: Duration) -> Self {
+        Self { grace, ..self }
+    }
+}
+
+impl Server {
+    /// Listens; nothing is answered before [`serve`](Server::serve).
+    ///
+    /// # Errors
+    /// `Init` if no port can be had.
+    pub async fn bind(prompter: LocalPrompter, options: ServerOptions) -> Result<Self, Error> {
+        let failed = |error: io::Error| Error::new(ErrorKind::Init, "could not listen on 127.0.0.1").with_source(error);
+        let listener = match TcpListener::bind((Ipv4Addr::LOCALHOST, options.port)).await {
+            Ok(listener) => listener,
+            Err(_) if options.port != 0 => TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(failed)?,
+            Err(error) => return Err(failed(error)),
+        };
+        let address = listener.local_addr().map_err(failed)?;
+        let token = options.token.unwrap_or_else(new_token);
+        let site = Arc::new(Site::new(prompter, options.agent, token, address.port()));
+        Ok(Self { listener, address, site, grace: options.grace })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// What a caller must show.
+    pub fn token(&self) -> &str {
+        &self.site.token
+    }
+
+    /// Serves until this ends or somebody asks it to stop; then takes no more prompts, wishes the runs to stop, and
+    /// returns when they have, after the grace period at the latest.
+    pub async fn serve(self, ended: impl Future<Output = ()> + Send) {
+        let Self { listener, site, grace, .. } = self;
+        let (router, closing, mut connections) = (routes::router(&site), CancellationToken::new(), JoinSet::new());
+        let mut stopped = pin!(async {
+            tokio::select! {
+                () = ended => {}
+                () = site.stop.cancelled() => {}
+            }
+            site.go_to(Phase::Stopping);
+            site.prompter.close(grace).await;
+            site.go_to(Phase::Stopped);
+        });
+        loop {
+            tokio::select! {
+                () = &mut stopped => break,
+                Some(_) = connections.join_next() => {}
+                accepted = listener.accept(), if connections.len() < MAX_CONNECTIONS => match accepted {
+                    Ok((stream, _)) => drop(connections.spawn(converse(stream, router.clone(), closing.clone()))),
+                    Err(_) => sleep(PAUSE).await,
+                },
+            }
+        }
+        drop(listener);
+        closing.cancel();
+        let drained = timeout(LAST_WORDS, async { while connections.join_next().await.is_some() {} });
+        if drained.await.is_err() {
+            connections.shutdown().await;
+        }
+    }
+}
+
+/// Answers the requests of one connection. What it answers with is dropped when the other side goes away.
+async fn converse(stream: TcpStream, router: Router, closing: CancellationToken) {
+    // A delta is sent at once, or it is not; both are right.
+    let _ = stream.set_nodelay(true);
+    let service = TowerToHyperService::new(router);
+    let mut builder = http1::Builder::new();
+    builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT);
+    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
+    tokio::select! {
+        // How a connection ended concerns nobody: whoever is there has been answered.
+        _ = connection.as_mut() => return,
+        () = closing.cancelled() => {}
+    }
+    connection.as_mut().graceful_shutdown();
+    let _ = connection.await;
+}
+
+/// 256 bits, 12 of which are not random.
+fn new_token() -> Arc<str> {
+    format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple()).into()
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for ServerOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let token = self.token.as_ref().map(|_| "…");
+        f.debug_struct("ServerOptions")
+            .field("agent", &self.agent)
+            .field("port", &self.port)
+            .field("token", &token)
+            .field("grace", &self.grace)
+            .finish()
+    }
+}

@@ -1,0 +1,77 @@
+//! A run under seven names, for readers that want no more: what the agent that was prompted does, and its answer.
+//!
+//! | name | made of | data |
+//! |---|---|---|
+//! | `step.start` | `turn_started` | `turn` |
+//! | `text.delta` | `text_delta` | `turn`, `text` |
+//! | `tool.call` | `tool_started` | `turn`, `call`, `name`, `args` |
+//! | `tool.result` | `tool_finished` | `turn`, `call`, `name`, `text`, `is_error`, `duration_ms` |
+//! | `step.finish` | `turn_finished` | `turn` |
+//! | `message.create` | the last `run_finished`, if the run has an answer or reached a limit | `text`, `outcome` |
+//! | `error` | the last `run_finished` or `run_paused` otherwise, or what broke the stream off | `error` |
+
+use adjutant_agent::{Event, EventKind, Outcome, RunResult};
+use serde_json::{Value, json};
+
+use super::error::Wire;
+use crate::{Error, ErrorKind};
+
+/// What was told so far.
+#[derive(Default)]
+pub(super) struct Simple {
+    /// What is told last.
+    last: Option<(&'static str, Value)>,
+}
+
+impl Simple {
+    /// What an event is told as, if it is.
+    pub(super) fn tell(&mut self, event: &Event) -> Option<(&'static str, Value)> {
+        if event.who.depth > 0 {
+            return None;
+        }
+        let turn = event.turn.0;
+        match &event.kind {
+            EventKind::TurnStarted => Some(("step.start", json!({ "turn": turn }))),
+            EventKind::TextDelta { text, .. } => Some(("text.delta", json!({ "turn": turn, "text": text }))),
+            EventKind::ToolStarted { call, name, args, .. } => {
+                Some(("tool.call", json!({ "turn": turn, "call": call, "name": name, "args": args })))
+            }
+            EventKind::ToolFinished { call, name, result, duration } => {
+                let (text, duration_ms) = (result.text(), duration.as_millis() as u64);
+                let is_error = result.is_error();
+                let data = json!({
+                    "turn": turn, "call": call, "name": name, "text": text, "is_error": is_error,
+                    "duration_ms": duration_ms,
+                });
+                Some(("tool.result", data))
+            }
+            EventKind::TurnFinished => Some(("step.finish", json!({ "turn": turn }))),
+            EventKind::RunFinished { result } | EventKind::RunPaused { result } => {
+                self.last = Some(last(result));
+                None
+            }
+            _ => None,
+        }
+    }
+
+    /// What is told last.
+    pub(super) fn end(self) -> (&'static str, Value) {
+        self.last.unwrap_or_else(|| of_error(ErrorKind::Agent, "the run ended without a result"))
+    }
+}
+
+fn last(result: &RunResult) -> (&'static str, Value) {
+    match &result.outcome {
+        Outcome::Finished { .. } | Outcome::Limit { .. } => {
+            ("message.create", json!({ "text": result.text(), "outcome": result.outcome.kind() }))
+        }
+        Outcome::Failed { failure } => of_error(ErrorKind::Agent, &failure.to_string()),
+        Outcome::Cancelled { by } => of_error(ErrorKind::Closed, &format!("the run was cancelled by {by}")),
+        Outcome::Paused { .. } => of_error(ErrorKind::Conflict, "the run waits for an answer: see /v1/resume"),
+        _ => of_error(ErrorKind::Agent, "the run has no answer"),
+    }
+}
+
+fn of_error(kind: ErrorKind, message: &str) -> (&'static str, Value) {
+    (super::sse::ERROR, serde_json::to_value(Wire::of(&Error::new(kind, message))).unwrap_or_default())
+}

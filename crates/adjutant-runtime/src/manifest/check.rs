@@ -1,0 +1,160 @@
+//! Whether a manifest means something: names, ranges, and what fits together. Paths become absolute on the way.
+
+mod agent;
+mod crew;
+mod form;
+mod model;
+mod place;
+mod skill;
+mod tool;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+};
+
+use adjutant_agent::effects::EffectRegistry;
+use adjutant_providers::{Chooser, Provider};
+
+use super::{
+    Manifest, near,
+    node::{At, Mark, Node},
+    path::{self, Kind},
+    problem::{Problem, Problems, quoted},
+    vars::Lookup,
+};
+
+/// What of the surroundings decides whether a manifest is right.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Around {
+    /// The variables of addresses that are set: behind an address of one's own, any model may be.
+    addresses: BTreeSet<String>,
+    /// Where programs are looked for.
+    path: Option<String>,
+}
+
+/// What a check knows, and what it finds.
+struct Check<'a> {
+    around: &'a Around,
+    problems: &'a mut Problems,
+    warnings: &'a mut Problems,
+    effects: EffectRegistry,
+    /// None if the providers or models of the manifest are wrong.
+    chooser: Option<Chooser>,
+    skills: Option<skill::Found>,
+}
+
+/// Checks a manifest against the tree that it was read from, and makes its paths absolute.
+pub(super) fn check(
+    manifest: &mut Manifest,
+    tree: &Node,
+    around: &Around,
+    problems: &mut Problems,
+    warnings: &mut Problems,
+) {
+    let at = At::root(tree);
+    let mut check = Check { around, problems, warnings, effects: EffectRegistry::new(), chooser: None, skills: None };
+    if manifest.adjutant.is_some_and(|version| version != 1) {
+        check.tell(at.key("adjutant"), "this version of the format is not known: it is 1");
+    }
+    check.name(&manifest.name, at, "name");
+    check.chooser = model::chooser(&mut check, manifest, at);
+    check.skills = skill::find(&mut check, manifest, at);
+    place::secrets(&mut check, tree);
+    place::check(&mut check, manifest, at);
+    tool::check(&mut check, manifest, at);
+    agent::check(&mut check, manifest, at);
+    crew::check(&mut check, manifest, at);
+}
+
+impl Around {
+    /// What these providers, and those that are known, depend on.
+    pub(super) fn new(manifest: &Manifest, lookup: Lookup<'_>) -> Self {
+        let own = manifest.providers.iter().filter_map(|it| Some(it.get("base_url_variable")?.as_str()?.to_owned()));
+        let names = Provider::known().map(|it| it.base_url_variable).chain(own);
+        let is_set = |name: &String| !name.is_empty() && lookup(name).is_some_and(|it| !it.trim().is_empty());
+        Self { addresses: names.filter(is_set).collect(), path: lookup("PATH") }
+    }
+}
+
+impl Check<'_> {
+    fn tell(&mut self, at: At<'_>, message: impl Into<String>) {
+        self.problems.tell(at.mark, message);
+    }
+
+    fn tell_hint(&mut self, at: At<'_>, message: impl Into<String>, hint: impl Into<Option<String>>) {
+        self.problems.push(Problem::new(at.mark, message).hint(hint));
+    }
+
+    fn warn(&mut self, mark: &Mark, message: impl Into<String>) {
+        self.warnings.tell(mark, message);
+    }
+
+    /// Tells what is wrong unless it holds.
+    fn must(&mut self, holds: bool, at: At<'_>, message: impl Into<String>) {
+        if !holds {
+            self.tell(at, message);
+        }
+    }
+
+    /// A name that must be there.
+    fn name(&mut self, name: &str, at: At<'_>, field: &str) {
+        if name.is_empty() && at.node().and_then(|node| node.as_map()?.get(field)).is_none() {
+            if !at.is_spoiled(field) {
+                self.tell(at, format!("`{field}` is missing"));
+            }
+        } else if !form::is_name(name) {
+            let message = format!("a name has 1 to 64 letters, digits, `_` and `-`, and not {}", quoted(name));
+            self.tell(at.key(field), message);
+        }
+    }
+
+    /// One of these names must be meant; `what` says of what they are names.
+    fn known<'n>(&mut self, name: &str, names: impl IntoIterator<Item = &'n str>, at: At<'_>, what: &str) -> bool {
+        let names: Vec<&str> = names.into_iter().collect();
+        if names.contains(&name) {
+            return true;
+        }
+        self.tell_hint(at, format!("there is no {what} {}", quoted(name)), near::hint(name, &names));
+        false
+    }
+
+    /// Names that must differ, also in more than the case of their letters.
+    fn differ<'n>(&mut self, names: impl Iterator<Item = (&'n str, At<'n>)>, what: &str) {
+        let mut seen: BTreeMap<String, &Mark> = BTreeMap::new();
+        for (name, at) in names.filter(|(name, _)| !name.is_empty()) {
+            match seen.get(&name.to_lowercase()) {
+                Some(first) => {
+                    let place = if first.source == at.mark.source {
+                        format!("line {}", first.line)
+                    } else {
+                        format!("{}:{}", first.source.shown, first.line)
+                    };
+                    self.tell(at, format!("{} is {what} already: in {place}", quoted(name)));
+                }
+                None => {
+                    seen.insert(name.to_lowercase(), at.mark);
+                }
+            }
+        }
+    }
+
+    /// A path to something in the manifest's folder; it becomes absolute.
+    fn contained(&mut self, path: &mut std::path::PathBuf, at: At<'_>, kind: Kind) {
+        match path::contained(&at.mark.source.folder, path, kind) {
+            Ok(real) => *path = real,
+            Err(message) => self.tell(at, format!("{}: {message}", shown(path))),
+        }
+    }
+
+    /// A path that stays in a folder of the workspace.
+    fn within(&mut self, path: &Path, at: At<'_>) {
+        if let Err(message) = path::within(path) {
+            self.tell(at, format!("{}: {message}", shown(path)));
+        }
+    }
+}
+
+fn shown(path: &Path) -> String {
+    quoted(&path.display().to_string())
+}

@@ -1,0 +1,217 @@
+//! What belongs to the whole: labels, the image, stores, what is kept, data and the environment.
+
+use std::{collections::BTreeMap, path::Path};
+
+use adjutant_agent::LogId;
+use adjutant_orchestration::reflection::Redactor;
+
+use super::{Check, form, model, shown};
+use crate::manifest::{
+    ImageSpec, Manifest, SessionSpec, StoreKind,
+    node::{At, Content, Node},
+    path::Kind,
+    problem::quoted,
+    vars,
+};
+
+/// How many labels, and how many variables, there may be.
+const MAX_ENTRIES: usize = 128;
+/// How many characters the value of a label may have.
+const MAX_LABEL: usize = 256;
+/// How many bytes the value of a variable may have.
+const MAX_VALUE: usize = 32 << 10;
+/// How many files may be laid into the working folder.
+const MAX_DATA: usize = 256;
+/// Variables that the runtime sets itself.
+const RESERVED: [&str; 4] = ["PATH", "HOME", "TMPDIR", "LANG"];
+
+pub(super) fn check(check: &mut Check<'_>, manifest: &mut Manifest, at: At<'_>) {
+    labels(check, &manifest.labels, at.key("labels"));
+    if let Some(spec) = &manifest.image {
+        image(check, spec, at.key("image"));
+    }
+    sessions(check, &manifest.sessions, at.key("sessions"));
+    kept(check, manifest, at);
+    data(check, manifest, at.key("data"));
+    environment(check, &manifest.environment, at.key("environment"));
+    model::budget(check, &manifest.budget, at.key("budget"));
+}
+
+fn labels(check: &mut Check<'_>, labels: &BTreeMap<String, String>, at: At<'_>) {
+    check.must(labels.len() <= MAX_ENTRIES, at, format!("there are more than {MAX_ENTRIES} labels"));
+    for (key, value) in labels {
+        let message =
+            format!("the key of a label has 1 to 63 letters, digits, `_`, `-`, `.` and `/`, and not {}", quoted(key));
+        if !form::is_label(key) {
+            check.problems.tell(at.name_of(key), message);
+        }
+        let is_value = value.is_empty() || form::is_line(value, MAX_LABEL);
+        check.must(
+            is_value,
+            at.key(key),
+            format!("the value of a label is one line of {MAX_LABEL} characters at most"),
+        );
+        secret(check, value, at.key(key));
+    }
+}
+
+fn image(check: &mut Check<'_>, image: &ImageSpec, at: At<'_>) {
+    let reference = &*image.reference;
+    let is_reference =
+        form::is_line(reference, 512) && !reference.contains(char::is_whitespace) && !reference.starts_with('-');
+    check.must(is_reference, at.key("reference"), format!("no image is called {}", quoted(reference)));
+    let pinned = reference.split_once('@').map(|(_, digest)| digest);
+    let form = "a digest is `sha256:` and 64 lowercase hexadecimal digits";
+    check.must(pinned.is_none_or(form::is_digest), at.key("reference"), form);
+    let Some(digest) = &image.digest else { return };
+    check.must(form::is_digest(digest), at.key("digest"), form);
+    if pinned.is_some_and(|pinned| form::is_digest(pinned) && form::is_digest(digest) && pinned != &**digest) {
+        check.tell(at.key("digest"), "the digest is not the one in `reference`");
+    }
+}
+
+fn sessions(check: &mut Check<'_>, sessions: &SessionSpec, at: At<'_>) {
+    if let Some(name) = &sessions.default_session {
+        let is_name = form::is_line(name, usize::MAX) && LogId::from(&**name).check().is_ok();
+        check.must(is_name, at.key("default_session"), format!("no session can be called {}", quoted(name)));
+    }
+    let (store, at) = (&sessions.store, at.key("store"));
+    if let Some(path) = &store.path {
+        match store.kind {
+            StoreKind::Sqlite | StoreKind::Jsonl => check.within(path, at.key("path")),
+            StoreKind::Postgres => {
+                check.tell(at.key("path"), "a PostgreSQL database has a `url_variable` and no `path`")
+            }
+            StoreKind::Memory => check.tell(at.key("path"), "what is kept in memory has no `path`"),
+        }
+    }
+    match (&store.url_variable, store.kind) {
+        (None, StoreKind::Postgres) => {
+            let hint = "it names the variable of the environment that holds the address".to_owned();
+            check.tell_hint(at, "`url_variable` is missing: a store of kind `postgres` needs it", hint);
+        }
+        (Some(name), StoreKind::Postgres) => {
+            let message = format!("no variable can be called {}", quoted(name));
+            check.must(vars::is_variable(name), at.key("url_variable"), message);
+        }
+        (Some(_), _) => check.tell(at.key("url_variable"), "only a store of kind `postgres` has a `url_variable`"),
+        (None, _) => {}
+    }
+}
+
+/// Memories, boards, notes and reflections need a store that has more than sessions.
+fn kept(check: &mut Check<'_>, manifest: &Manifest, at: At<'_>) {
+    if let Some(memory) = &manifest.memory {
+        let at = at.key("memory");
+        check.must(form::is_line(&memory.owner, 128), at.key("owner"), "`owner` is one line of 1 to 128 characters");
+        model::at_least_one(check, memory.limit.map(u64::from), at, "limit");
+    }
+    for (field, name) in
+        [("board", manifest.board.as_ref().map(|it| &it.name)), ("notes", manifest.notes.as_ref().map(|it| &it.name))]
+    {
+        name.into_iter().for_each(|name| check.name(name, at.key(field), "name"));
+    }
+    let reflects = |(n, agent): (usize, &crate::manifest::AgentSpec)| {
+        let on_shelf = agent.reflections.as_ref().is_some_and(|it| it.folder.is_none());
+        on_shelf.then(|| at.key("agents").item(n).name_of("reflections"))
+    };
+    let fields = [
+        ("memory", manifest.memory.is_some()),
+        ("board", manifest.board.is_some()),
+        ("notes", manifest.notes.is_some()),
+    ];
+    let mut needs: Vec<_> =
+        fields.iter().filter(|(_, has)| *has).map(|(field, _)| (*field, at.name_of(field))).collect();
+    needs.extend(manifest.agents.iter().enumerate().filter_map(reflects).map(|mark| ("reflections", mark)));
+    for (field, mark) in needs {
+        match manifest.sessions.store.kind {
+            StoreKind::Jsonl => {
+                let message =
+                    format!("a store of kind `jsonl` keeps sessions and no {field}: `sqlite` and `postgres` do");
+                check.problems.tell(mark, message);
+            }
+            StoreKind::Memory => {
+                let message = format!("`{field}` is lost when the process ends: the store is of kind `memory`");
+                check.warn(mark, message);
+            }
+            StoreKind::Sqlite | StoreKind::Postgres => {}
+        }
+    }
+}
+
+fn data(check: &mut Check<'_>, manifest: &mut Manifest, at: At<'_>) {
+    check.must(manifest.data.len() <= MAX_DATA, at, format!("there are more than {MAX_DATA} files"));
+    let mut places = Vec::new();
+    for (n, data) in manifest.data.iter_mut().enumerate() {
+        let at = at.item(n);
+        match &data.to {
+            Some(to) => check.within(to, at.key("to")),
+            // It keeps the name that it was given here, also if it is a link.
+            None => data.to = data.file.file_name().map(Into::into),
+        }
+        check.contained(&mut data.file, at.key("file"), Kind::Data);
+        if let Some(description) = &data.description {
+            check.must(form::is_line(description, 1_024), at.key("description"), "`description` is one line");
+        }
+        let to: std::path::PathBuf = data.to.iter().flat_map(|to| to.components()).filter(is_named).collect();
+        places.push((to, at));
+    }
+    for (n, (to, at)) in places.iter().enumerate() {
+        let clash = places.iter().take(n).find(|(other, _)| other.starts_with(to) || to.starts_with(other));
+        if let Some((other, _)) = clash.filter(|_| !to.as_os_str().is_empty()) {
+            let message = match other == to {
+                true => format!("a file is laid at {} already", shown(to)),
+                false => format!("{} and {} are laid over each other", shown(other), shown(to)),
+            };
+            check.tell(*at, message);
+        }
+    }
+}
+
+fn is_named(component: &std::path::Component<'_>) -> bool {
+    AsRef::<Path>::as_ref(component) != Path::new(".")
+}
+
+/// Variables of tools: none that the runtime sets, and none that is called as a credential.
+pub(super) fn environment(check: &mut Check<'_>, variables: &BTreeMap<String, String>, at: At<'_>) {
+    check.must(variables.len() <= MAX_ENTRIES, at, format!("there are more than {MAX_ENTRIES} variables"));
+    for (name, value) in variables {
+        let mark = at.name_of(name);
+        if !vars::is_variable(name) {
+            check.problems.tell(mark, format!("no variable can be called {}", quoted(name)));
+        } else if RESERVED.contains(&name.as_str()) || name.starts_with("ADJUTANT_") {
+            check.problems.tell(mark, format!("the variable {name} is set by the runtime"));
+        } else if vars::is_credential(name) {
+            let message = format!("tools get no credentials, and the variable {name} is called as one");
+            check.problems.tell(mark, message);
+        }
+        let is_value = value.len() <= MAX_VALUE && !value.contains('\0');
+        check.must(
+            is_value,
+            at.key(name),
+            format!("the value of a variable has {MAX_VALUE} bytes at most and no zero byte"),
+        );
+        secret(check, value, at.key(name));
+    }
+}
+
+/// Warns of texts anywhere that look like credentials; in prose, they may be something else.
+pub(super) fn secrets(check: &mut Check<'_>, node: &Node) {
+    match &node.content {
+        Content::Scalar(scalar) => {
+            if Redactor::new().redact(&scalar.text) != scalar.text {
+                check.warn(&node.mark, "this looks like a credential, and a manifest is printed, copied and kept");
+            }
+        }
+        Content::List(items) => items.iter().for_each(|item| secrets(check, item)),
+        Content::Map(map) => map.entries.iter().for_each(|(_, value)| secrets(check, value)),
+    }
+}
+
+/// A value that looks like a key or a token is refused: a manifest is printed, copied and kept.
+pub(super) fn secret(check: &mut Check<'_>, value: &str, at: At<'_>) {
+    if Redactor::new().redact(value) != value {
+        let hint = "name a variable of the environment instead".to_owned();
+        check.tell_hint(at, "this looks like a credential, and a manifest holds none", hint);
+    }
+}

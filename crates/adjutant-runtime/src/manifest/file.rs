@@ -1,0 +1,151 @@
+//! Reads a manifest and those that it extends; parents are merged once each, from the oldest on.
+
+use std::{
+    fs,
+    io::{self, Read},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use super::{
+    merge,
+    node::{Mark, Node, Source},
+    problem::{Problem, Problems, quoted},
+    vars::{self, Lookup},
+    yaml,
+};
+
+/// How many bytes a manifest may have.
+pub(super) const MAX_BYTES: u64 = 1 << 20;
+/// How many manifests may extend one another.
+const MAX_PARENTS: usize = 10;
+
+/// A manifest and all that it extends.
+pub(super) struct Tree {
+    pub(super) root: Node,
+    /// The files, without links: the manifest first.
+    pub(super) sources: Vec<PathBuf>,
+}
+
+/// Reads a manifest; a text that is given stands for that of the file.
+pub(super) fn load(path: &Path, text: Option<&str>, lookup: Lookup<'_>, problems: &mut Problems) -> Option<Tree> {
+    let mut reading = Reading { lookup, problems, sources: Vec::new() };
+    let root = reading.file(path, text, None)?;
+    Some(Tree { root, sources: reading.sources })
+}
+
+struct Reading<'a> {
+    lookup: Lookup<'a>,
+    problems: &'a mut Problems,
+    sources: Vec<PathBuf>,
+}
+
+impl Reading<'_> {
+    /// A file with everything that it extends; `by` is where it is named.
+    fn file(&mut self, path: &Path, text: Option<&str>, by: Option<&Mark>) -> Option<Node> {
+        let shown: Arc<str> = path.display().to_string().into();
+        let wrong = |message: String| match by {
+            Some(mark) => Problem::new(mark, format!("{}: {message}", quoted(&shown))),
+            None => Problem::of_file(Arc::clone(&shown), message),
+        };
+        let (real, folder) = match place(path, text) {
+            Ok(it) => it,
+            Err(message) => return self.fail(wrong(message)),
+        };
+        if self.sources.contains(&real) {
+            return self.fail(wrong("a manifest cannot extend itself, not by way of others either".to_owned()));
+        }
+        if self.sources.len() > MAX_PARENTS {
+            let message = format!("more than {MAX_PARENTS} manifests extend one another");
+            return self.fail(wrong(message));
+        }
+        let read = match text {
+            Some(text) if text.len() as u64 > MAX_BYTES => Err(format!("it has more than {MAX_BYTES} bytes")),
+            Some(text) => Ok(text.to_owned()),
+            None => self::text(&real, MAX_BYTES),
+        };
+        self.sources.push(real);
+        let text = match read {
+            Ok(text) => text,
+            Err(message) => return self.fail(wrong(message)),
+        };
+        let source = Arc::new(Source { shown: Arc::clone(&shown), folder });
+        let mut node = match yaml::read(&text, &source) {
+            Ok(node) => node,
+            Err(problem) => return self.fail(problem),
+        };
+        vars::expand(&mut node, self.lookup, self.problems);
+        self.extended(node, path)
+    }
+
+    /// Takes over what the manifest extends.
+    fn extended(&mut self, mut node: Node, path: &Path) -> Option<Node> {
+        let Some((_, extends)) = node.as_map_mut()?.take("extends").filter(|(_, node)| !node.is_null()) else {
+            return Some(node);
+        };
+        let Some(parent) = extends.as_text().filter(|text| !text.trim().is_empty() && !text.contains('\0')) else {
+            return self.fail(Problem::new(&extends.mark, "expected the file of another manifest"));
+        };
+        let parent = path.parent().unwrap_or(Path::new("")).join(parent);
+        let parent = self.file(&parent, None, Some(&extends.mark))?;
+        Some(merge::over(parent, node))
+    }
+
+    fn fail<T>(&mut self, problem: Problem) -> Option<T> {
+        self.problems.push(problem);
+        None
+    }
+}
+
+/// A file without links, and its folder.
+fn place(path: &Path, text: Option<&str>) -> Result<(PathBuf, PathBuf), String> {
+    let told = |error: io::Error| reason(&error);
+    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let (real, folder) = match text {
+        // There need not be such a file yet.
+        Some(_) => {
+            let folder = folder.canonicalize().map_err(told)?;
+            (folder.join(path.file_name().unwrap_or_default()), folder)
+        }
+        None => {
+            let real = path.canonicalize().map_err(told)?;
+            let folder = real.parent().unwrap_or(Path::new("/")).to_owned();
+            (real, folder)
+        }
+    };
+    if real.to_str().is_none() {
+        return Err("its path is no UTF-8".to_owned());
+    }
+    Ok((real, folder))
+}
+
+/// The text of a regular file: nothing waits for a pipe, or reads a device.
+///
+/// # Errors
+/// Why it cannot be read.
+pub(super) fn text(path: &Path, most: u64) -> Result<String, String> {
+    let about = fs::metadata(path).map_err(|error| reason(&error))?;
+    if !about.is_file() {
+        return Err("it is no file".to_owned());
+    }
+    if about.len() > most {
+        return Err(format!("it has more than {most} bytes"));
+    }
+    let mut bytes = Vec::new();
+    let file = fs::File::open(path).map_err(|error| reason(&error))?;
+    file.take(most + 1).read_to_end(&mut bytes).map_err(|error| reason(&error))?;
+    if bytes.len() as u64 > most {
+        return Err(format!("it has more than {most} bytes"));
+    }
+    String::from_utf8(bytes).map_err(|_| "it is no UTF-8".to_owned())
+}
+
+/// Why a file cannot be used, without what differs from system to system.
+pub(super) fn reason(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "there is no such file".to_owned(),
+        io::ErrorKind::PermissionDenied => "it may not be read".to_owned(),
+        io::ErrorKind::NotADirectory => "it stands in what is no folder".to_owned(),
+        _ => format!("it cannot be read: {error}"),
+    }
+}

@@ -1,0 +1,114 @@
+//! From a file to a manifest that means something, and from there to what will run.
+
+use std::path::{Path, PathBuf};
+
+use super::{
+    Manifest, ModelChoice, check,
+    check::Around,
+    file, needs,
+    node::Node,
+    problem::{Problem, Problems},
+    read, set, shape,
+    vars::Lookup,
+};
+use crate::{Overrides, Resolved};
+
+/// A manifest that was read and found right.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Loaded {
+    /// The manifest: after `extends`, includes and variables, with absolute paths.
+    pub manifest: Manifest,
+    /// The files that it was read from, without links: itself first, then those that it extends, then agents.
+    pub sources: Vec<PathBuf>,
+    /// What is noteworthy, and not wrong.
+    pub warnings: Vec<Problem>,
+    tree: Node,
+    around: Around,
+}
+
+impl Manifest {
+    /// Reads a manifest with everything that it extends and includes.
+    ///
+    /// `lookup` gives the values of variables: those that the manifest names as `${NAME}`, `PATH`, and the addresses of
+    /// providers. It reads files, so that asynchronous code calls it on a thread that may block.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it, with file, line and column, at most fifty.
+    pub fn load(path: impl AsRef<Path>, lookup: impl Fn(&str) -> Option<String>) -> Result<Loaded, Problems> {
+        load(path.as_ref(), None, &lookup)
+    }
+
+    /// Reads a manifest from a text that is, or will be, that of this file.
+    ///
+    /// # Errors
+    /// As [`Manifest::load`].
+    pub fn parse(
+        text: &str,
+        path: impl AsRef<Path>,
+        lookup: impl Fn(&str) -> Option<String>,
+    ) -> Result<Loaded, Problems> {
+        load(path.as_ref(), Some(text), &lookup)
+    }
+
+    /// The agent that prompts go to.
+    pub fn entry(&self) -> Option<&super::AgentSpec> {
+        self.agents.iter().find(|agent| agent.name == self.entry_agent)
+    }
+}
+
+fn load(path: &Path, text: Option<&str>, lookup: Lookup<'_>) -> Result<Loaded, Problems> {
+    let mut problems = Problems::default();
+    let Some(file::Tree { mut root, mut sources }) = file::load(path, text, lookup, &mut problems) else {
+        return Err(problems.sorted());
+    };
+    shape::normalise(&mut root, &mut sources, &mut problems);
+    let around = |manifest: &Manifest| Around::new(manifest, lookup);
+    let (manifest, around, warnings) = meant(root.clone(), around, problems)?;
+    Ok(Loaded { manifest, sources, warnings: warnings.sorted().into_list(), tree: root, around })
+}
+
+/// Reads a manifest from its tree, and checks it as far as it could be read.
+fn meant(
+    mut root: Node,
+    around: impl FnOnce(&Manifest) -> Around,
+    mut problems: Problems,
+) -> Result<(Manifest, Around, Problems), Problems> {
+    let mut warnings = Problems::default();
+    let Some(found) = read::all::<Manifest>(&mut root, &shape::fields(), &mut problems) else {
+        return Err(problems.sorted());
+    };
+    let mut manifest = found.value;
+    let around = around(&manifest);
+    // What was left out would be missed wherever it is named.
+    if found.is_whole {
+        check::check(&mut manifest, &root, &around, &mut problems, &mut warnings);
+    }
+    if problems.is_empty() { Ok((manifest, around, warnings)) } else { Err(problems.sorted()) }
+}
+
+impl Loaded {
+    /// What will run: the manifest with these overrides.
+    ///
+    /// # Errors
+    /// Everything that is wrong with the manifest once they are in it. Their place is `override` and a name.
+    pub fn resolve(&self, overrides: Overrides) -> Result<Resolved, Problems> {
+        let mut problems = Problems::default();
+        let mut root = self.tree.clone();
+        set::overrides(&mut root, &overrides, &mut problems);
+        let (manifest, _, _) = meant(root, |_| self.around.clone(), problems)?;
+        let needs = needs::of(&manifest);
+        Ok(Resolved { manifest, sources: self.sources.clone(), overrides, needs })
+    }
+}
+
+impl ModelChoice {
+    /// The models that may be asked, the first one first.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        let (first, rest) = match self {
+            Self::Name(name) => (name, &[][..]),
+            Self::Spec(spec) => (&spec.name, spec.fallbacks.as_slice()),
+        };
+        [first].into_iter().chain(rest).map(|name| &**name)
+    }
+}

@@ -1,0 +1,35 @@
+//! Which variables of the environment models and stores need: names, never values.
+
+use std::collections::BTreeSet;
+
+use adjutant_providers::Provider;
+
+use super::Manifest;
+
+/// The variable that names the model that is taken when none is named.
+const USUAL: &str = "ADJUTANT_MODEL";
+
+/// The names of the variables that may hold what a manifest needs, sorted.
+pub(super) fn of(manifest: &Manifest) -> Vec<String> {
+    // What is wrong with a provider was told before.
+    let own = manifest.providers.iter().filter_map(|it| serde_json::from_value::<Provider>(it.clone()).ok());
+    let own: Vec<Provider> = own.collect();
+    let known = Provider::known().filter(|it| own.iter().all(|mine| mine.name != it.name));
+    let providers: Vec<Provider> = known.chain(own.iter().cloned()).collect();
+    let mut names: BTreeSet<String> = BTreeSet::new();
+    let mut take = |provider: &Provider| {
+        names.extend(provider.key_variables.iter().cloned());
+        names.extend(Some(&provider.base_url_variable).filter(|it| !it.is_empty()).cloned());
+    };
+    let models = manifest.agents.iter().filter_map(|agent| agent.model.as_ref()).flat_map(|it| it.names());
+    for prefix in models.filter_map(|name| Some(name.trim().split_once('/')?.0)) {
+        providers.iter().filter(|it| it.name == prefix).for_each(&mut take);
+    }
+    // An agent that prompts go to without a model of its own has the one that the environment offers.
+    if manifest.entry().is_some_and(|agent| agent.model.is_none()) {
+        providers.iter().for_each(&mut take);
+        names.insert(USUAL.to_owned());
+    }
+    names.extend(manifest.sessions.store.url_variable.clone());
+    names.into_iter().collect()
+}

@@ -1,0 +1,123 @@
+//! Paths in manifests: what they may name, and where it is.
+
+use std::{
+    fs,
+    path::{Component, Path, PathBuf},
+};
+
+use super::file::{MAX_BYTES, reason};
+
+/// How many bytes a file of `data` may have.
+const MAX_DATA_BYTES: u64 = 256 << 20;
+/// How many bytes a path may have.
+const MAX_PATH_BYTES: usize = 1_024;
+
+/// What a path must name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A file of text, at most 1 MiB.
+    Text,
+    /// A file of any content, at most 256 MiB.
+    Data,
+    Folder,
+}
+
+/// A file or a folder that lies in the manifest's folder, without links.
+///
+/// # Errors
+/// Why it cannot be used.
+pub(super) fn contained(folder: &Path, written: &Path, kind: Kind) -> Result<PathBuf, String> {
+    within(written)?;
+    let real = folder.join(written).canonicalize().map_err(|error| match kind {
+        Kind::Folder if error.kind() == std::io::ErrorKind::NotFound => "there is no such folder".to_owned(),
+        _ => reason(&error),
+    })?;
+    if !real.starts_with(folder) {
+        return Err("a link leads out of the manifest's folder".to_owned());
+    }
+    if real.to_str().is_none() {
+        return Err("its path is no UTF-8".to_owned());
+    }
+    let about = fs::metadata(&real).map_err(|error| reason(&error))?;
+    let most = match kind {
+        Kind::Folder if about.is_dir() => return Ok(real),
+        Kind::Folder => return Err("it is no folder".to_owned()),
+        Kind::Text => MAX_BYTES,
+        Kind::Data => MAX_DATA_BYTES,
+    };
+    if !about.is_file() {
+        return Err("it is no file".to_owned());
+    }
+    if about.len() > most {
+        return Err(format!("it has more than {most} bytes"));
+    }
+    Ok(real)
+}
+
+/// Whether a path stays in the folder that it is relative to, as far as it tells itself.
+///
+/// # Errors
+/// Why it does not.
+pub(super) fn within(written: &Path) -> Result<(), String> {
+    let text = written.to_str().unwrap_or_default();
+    if text.trim().is_empty() {
+        return Err("it is empty".to_owned());
+    }
+    if text.len() > MAX_PATH_BYTES || text.contains(|c: char| c.is_control()) {
+        return Err(format!("a path has at most {MAX_PATH_BYTES} bytes and no control characters"));
+    }
+    for component in written.components() {
+        match component {
+            Component::Normal(_) | Component::CurDir => {}
+            Component::ParentDir => return Err("`..` leads out of the folder".to_owned()),
+            Component::RootDir | Component::Prefix(_) => {
+                return Err("it is absolute; it must be relative and stay in the folder".to_owned());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A program: an absolute path, one relative to the manifest, or a name without a slash, which stays as it is.
+///
+/// # Errors
+/// Why it cannot be used.
+pub(super) fn program(folder: &Path, written: &Path) -> Result<PathBuf, String> {
+    let text = written.to_str().unwrap_or_default();
+    if text.trim().is_empty() || text.len() > MAX_PATH_BYTES || text.contains(|c: char| c.is_control()) {
+        return Err("it is no path of a program".to_owned());
+    }
+    if !text.contains(std::path::is_separator) {
+        return Ok(written.to_owned());
+    }
+    // Links stay: some programs go by the name that they are called by.
+    let real: PathBuf = folder.join(written).components().collect();
+    let about = fs::metadata(&real).map_err(|error| reason(&error))?;
+    if !about.is_file() {
+        return Err("it is no file".to_owned());
+    }
+    if !is_executable(&about) {
+        return Err("it may not be executed".to_owned());
+    }
+    if real.to_str().is_none() {
+        return Err("its path is no UTF-8".to_owned());
+    }
+    Ok(real)
+}
+
+/// Whether a program of this name stands in one of these folders.
+pub(super) fn is_in(folders: &str, name: &Path) -> bool {
+    std::env::split_paths(folders)
+        .any(|folder| fs::metadata(folder.join(name)).is_ok_and(|about| about.is_file() && is_executable(&about)))
+}
+
+#[cfg(unix)]
+fn is_executable(about: &fs::Metadata) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    about.permissions().mode() & 0o111 != 0
+}
+
+#[cfg(not(unix))]
+fn is_executable(_: &fs::Metadata) -> bool {
+    true
+}

@@ -1,0 +1,137 @@
+//! What is wrong with a manifest, and where.
+
+use std::{fmt, sync::Arc};
+
+use super::node::Mark;
+use crate::{Error, ErrorKind};
+
+/// How many problems are told at once.
+const MAX_PROBLEMS: usize = 50;
+/// How many characters of a text are repeated in a message.
+const MAX_REPEATED: usize = 80;
+
+/// One thing that is wrong with a manifest, or noteworthy about it.
+///
+/// Shape: `file:line:column: message; hint: hint`, in one line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Problem {
+    /// The file that it stands in, as it was named.
+    pub file: Arc<str>,
+    /// The line, from 1; 0 if it is about the whole file.
+    pub line: u32,
+    /// The column, from 1, in characters; 0 if it is about the whole file.
+    pub column: u32,
+    /// What is wrong.
+    pub message: String,
+    /// What may have been meant, or what helps.
+    pub hint: Option<String>,
+}
+
+/// Everything that is wrong with a manifest, by file, line and column.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Problems {
+    list: Vec<Problem>,
+    untold: usize,
+}
+
+impl Problem {
+    pub(super) fn new(mark: &Mark, message: impl Into<String>) -> Self {
+        let file = Arc::clone(&mark.source.shown);
+        Self { file, line: mark.line, column: mark.column, message: message.into(), hint: None }
+    }
+
+    pub(super) fn of_file(file: impl Into<Arc<str>>, message: impl Into<String>) -> Self {
+        Self { file: file.into(), line: 0, column: 0, message: message.into(), hint: None }
+    }
+
+    #[must_use]
+    pub(super) fn hint(mut self, hint: impl Into<Option<String>>) -> Self {
+        self.hint = self.hint.or(hint.into());
+        self
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.file)?;
+        if self.line > 0 {
+            write!(f, ":{}:{}", self.line, self.column)?;
+        }
+        write!(f, ": {}", self.message)?;
+        self.hint.as_ref().map_or(Ok(()), |hint| write!(f, "; hint: {hint}"))
+    }
+}
+
+impl Problems {
+    /// The problems, at most fifty.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Problem> {
+        self.list.iter()
+    }
+
+    /// How many there are beside those that are told.
+    pub fn untold(&self) -> usize {
+        self.untold
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.list.len() >= MAX_PROBLEMS
+    }
+
+    pub(super) fn push(&mut self, problem: Problem) {
+        if self.is_full() {
+            self.untold += 1;
+        } else if !self.list.contains(&problem) {
+            self.list.push(problem);
+        }
+    }
+
+    /// Tells what is wrong at a place.
+    pub(super) fn tell(&mut self, mark: &Mark, message: impl Into<String>) {
+        self.push(Problem::new(mark, message));
+    }
+
+    /// Those that were found, in the order of their places.
+    pub(super) fn sorted(mut self) -> Self {
+        self.list.sort_by(|one, other| (&one.file, one.line, one.column).cmp(&(&other.file, other.line, other.column)));
+        self
+    }
+
+    pub(super) fn into_list(self) -> Vec<Problem> {
+        self.list
+    }
+}
+
+impl From<Problem> for Problems {
+    fn from(problem: Problem) -> Self {
+        Self { list: vec![problem], untold: 0 }
+    }
+}
+
+impl fmt::Display for Problems {
+    /// One problem a line.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lines: Vec<String> = self.list.iter().map(Problem::to_string).collect();
+        f.write_str(&lines.join("\n"))?;
+        if self.untold > 0 { write!(f, "\nand {} more", self.untold) } else { Ok(()) }
+    }
+}
+
+impl std::error::Error for Problems {}
+
+impl From<Problems> for Error {
+    fn from(problems: Problems) -> Self {
+        Self::new(ErrorKind::Manifest, problems.to_string())
+    }
+}
+
+/// A text as it is repeated in a message: quoted, in one line, cut.
+pub(super) fn quoted(text: &str) -> String {
+    let cut: String = text.chars().take(MAX_REPEATED).collect();
+    let more = if cut.len() < text.len() { "…" } else { "" };
+    format!("{:?}{more}", cut)
+}

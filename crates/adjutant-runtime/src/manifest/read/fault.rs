@@ -1,0 +1,150 @@
+//! What could not be read: the place, what was expected, and the nearest word.
+
+use std::fmt;
+
+use serde::de::{self, Expected, Unexpected};
+
+use crate::manifest::{
+    near,
+    node::Mark,
+    problem::{Problem, quoted},
+};
+
+/// What could not be read.
+#[derive(Debug)]
+pub(in crate::manifest) struct Fault(pub(super) Box<Inner>);
+
+#[derive(Debug, Default)]
+pub(super) struct Inner {
+    pub(super) message: String,
+    pub(super) hint: Option<String>,
+    pub(super) mark: Option<Mark>,
+    /// From the fault up to the root.
+    pub(super) path: Vec<Step>,
+    pub(super) what: What,
+}
+
+/// What a fault is about.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) enum What {
+    #[default]
+    Value,
+    /// A field that is missing.
+    Missing(&'static str),
+    /// A field that there is not.
+    Unknown(String),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    Key(usize),
+    Item(usize),
+}
+
+impl Fault {
+    pub(super) fn new(message: impl Into<String>) -> Self {
+        Self(Box::new(Inner { message: message.into(), ..Inner::default() }))
+    }
+
+    pub(super) fn hint(mut self, hint: impl Into<Option<String>>) -> Self {
+        self.0.hint = hint.into();
+        self
+    }
+
+    /// Adds where it is, if that is not known.
+    pub(super) fn at(mut self, mark: &Mark) -> Self {
+        self.0.mark.get_or_insert_with(|| mark.clone());
+        self
+    }
+
+    pub(super) fn below(mut self, step: Step) -> Self {
+        self.0.path.push(step);
+        self
+    }
+
+    pub(super) fn problem(&self, whole: &Mark) -> Problem {
+        Problem::new(self.0.mark.as_ref().unwrap_or(whole), self.0.message.clone()).hint(self.0.hint.clone())
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.message)
+    }
+}
+
+impl std::error::Error for Fault {}
+
+impl de::Error for Fault {
+    fn custom<T: fmt::Display>(message: T) -> Self {
+        Self::new(message.to_string())
+    }
+
+    fn invalid_type(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        Self::new(format!("expected {}, found {}", told(expected), shown(found)))
+    }
+
+    fn invalid_value(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        Self::invalid_type(found, expected)
+    }
+
+    fn invalid_length(length: usize, expected: &dyn Expected) -> Self {
+        Self::new(format!("expected {}, found {length} values", told(expected)))
+    }
+
+    fn unknown_variant(found: &str, known: &'static [&'static str]) -> Self {
+        let hint = near::nearest(found, known.iter().copied()).map(|near| format!("the nearest is `{near}`"));
+        Self::new(format!("{} is none of {}", quoted(found), near::list(known))).hint(hint)
+    }
+
+    fn unknown_field(found: &str, known: &'static [&'static str]) -> Self {
+        let mut fault = Self::new(format!("there is no field `{found}` here")).hint(near::hint(found, known));
+        fault.0.what = What::Unknown(found.to_owned());
+        fault
+    }
+
+    fn missing_field(field: &'static str) -> Self {
+        let mut fault = Self::new(format!("`{field}` is missing"));
+        fault.0.what = What::Missing(field);
+        fault
+    }
+
+    fn duplicate_field(field: &'static str) -> Self {
+        Self::new(format!("`{field}` stands here twice"))
+    }
+}
+
+/// What was expected, in words for people.
+fn told(expected: &dyn Expected) -> String {
+    let text = expected.to_string();
+    let whole = |most: u64| format!("a whole number from 0 to {most}");
+    match text.as_str() {
+        "u8" => whole(u8::MAX.into()),
+        "u16" => whole(u16::MAX.into()),
+        "u32" => whole(u32::MAX.into()),
+        "u64" | "usize" => whole(u64::MAX),
+        "i64" | "i32" => "a whole number".to_owned(),
+        "f64" | "f32" => "a number".to_owned(),
+        "a boolean" => "true or false".to_owned(),
+        "a string" | "a borrowed string" | "path string" => "a text".to_owned(),
+        "a sequence" => "a list".to_owned(),
+        "a map" => "a mapping".to_owned(),
+        _ if text.starts_with("struct ") => "a mapping".to_owned(),
+        _ if text.starts_with("enum ") => "a word".to_owned(),
+        _ => text,
+    }
+}
+
+fn shown(found: Unexpected<'_>) -> String {
+    match found {
+        Unexpected::Bool(it) => it.to_string(),
+        Unexpected::Unsigned(it) => it.to_string(),
+        Unexpected::Signed(it) => it.to_string(),
+        Unexpected::Float(it) => it.to_string(),
+        Unexpected::Str(it) => quoted(it),
+        Unexpected::Unit | Unexpected::Option => "nothing".to_owned(),
+        Unexpected::Seq => "a list".to_owned(),
+        Unexpected::Map => "a mapping".to_owned(),
+        other => other.to_string(),
+    }
+}

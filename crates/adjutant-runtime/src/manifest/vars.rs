@@ -1,0 +1,126 @@
+//! Variables in texts: `${NAME}`, `${NAME:-default}`, and `$$` for a dollar sign.
+
+use super::{
+    node::{Content, Form, Map, Mark, Node, Scalar},
+    problem::{Problem, Problems, quoted},
+};
+
+/// Where values of variables come from.
+pub(super) type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// Puts variables into every text of a tree; keys stay as they are. What cannot be is taken out.
+pub(super) fn expand(node: &mut Node, lookup: Lookup<'_>, problems: &mut Problems) {
+    // The root is a mapping.
+    let _ = fill(node, lookup, problems);
+}
+
+/// Whether the node stays.
+fn fill(node: &mut Node, lookup: Lookup<'_>, problems: &mut Problems) -> bool {
+    let mark = node.mark.clone();
+    match &mut node.content {
+        Content::Scalar(scalar) if scalar.text.contains('$') => match expanded(&scalar.text, lookup) {
+            Ok(text) => {
+                let form = if scalar.form == Form::Plain { Form::Expanded } else { Form::Filled };
+                *scalar = Scalar { text, form };
+            }
+            Err(Wrong { at, message, hint }) => {
+                problems.push(Problem::new(&inside(&mark, scalar, at), message).hint(hint));
+                return false;
+            }
+        },
+        Content::Scalar(_) => {}
+        Content::List(items) => items.retain_mut(|item| fill(item, lookup, problems)),
+        Content::Map(Map { entries, spoiled }) => entries.retain_mut(|(key, value)| {
+            let stays = fill(value, lookup, problems);
+            spoiled.extend((!stays).then(|| key.text.clone()));
+            stays
+        }),
+    }
+    true
+}
+
+/// Whether a variable of this name holds a credential, as far as its name tells.
+pub(crate) fn is_credential(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    let name = name.strip_suffix('S').unwrap_or(&name);
+    let ends = ["KEY", "TOKEN", "SECRET"]
+        .iter()
+        .any(|word| name.strip_suffix(word).is_some_and(|rest| rest.is_empty() || rest.ends_with('_')));
+    ends || ["APIKEY", "PASSWORD", "PASSWD", "CREDENTIAL"].iter().any(|part| name.contains(part))
+}
+
+/// Whether a variable of the environment may have this name.
+pub(crate) fn is_variable(name: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    !name.is_empty()
+        && name.len() <= 128
+        && name.chars().all(is_part)
+        && !name.starts_with(|c: char| c.is_ascii_digit())
+}
+
+/// What is wrong, and before how many bytes of the text.
+struct Wrong {
+    at: usize,
+    message: String,
+    hint: Option<String>,
+}
+
+fn expanded(text: &str, lookup: Lookup<'_>) -> Result<String, Wrong> {
+    let (mut out, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some((before, after)) = rest.split_once('$') {
+        let at = text.len() - rest.len() + before.len();
+        out.push_str(before);
+        if let Some(after) = after.strip_prefix('$') {
+            out.push('$');
+            rest = after;
+        } else if let Some(inner) = after.strip_prefix('{') {
+            let Some((inner, after)) = inner.split_once('}') else {
+                let hint = Some("`$$` stands for a dollar sign".to_owned());
+                return Err(Wrong { at, message: "a variable does not end: `}` is missing".to_owned(), hint });
+            };
+            out.push_str(&value(inner, lookup).map_err(|(message, hint)| Wrong { at, message, hint })?);
+            rest = after;
+        } else {
+            out.push('$');
+            rest = after;
+        }
+    }
+    out.push_str(rest);
+    Ok(out)
+}
+
+/// The value of what stands between the braces.
+fn value(inner: &str, lookup: Lookup<'_>) -> Result<String, (String, Option<String>)> {
+    let (name, default) = match inner.split_once(":-") {
+        Some((name, default)) => (name, Some(default)),
+        None => (inner, None),
+    };
+    if !is_variable(name) {
+        let hint = "the forms are `${NAME}` and `${NAME:-default}`; `$$` stands for a dollar sign".to_owned();
+        return Err((format!("no variable can be called {}", quoted(name)), Some(hint)));
+    }
+    if is_credential(name) {
+        let hint = "name the variable in `key_variables` of a provider, or as `url_variable` of a store".to_owned();
+        return Err((format!("a manifest holds no credentials, and the variable {name} is called as one"), Some(hint)));
+    }
+    // As in a shell, a variable without text counts as one that is not set where there is a default.
+    match (lookup(name), default) {
+        (Some(value), None) => Ok(value),
+        (Some(value), Some(_)) if !value.is_empty() => Ok(value),
+        (_, Some(default)) => Ok(default.to_owned()),
+        (None, None) => {
+            let hint = format!("set it, or give a default: `${{{name}:-…}}`");
+            Err((format!("the variable {name} is not set"), Some(hint)))
+        }
+    }
+}
+
+/// The place of a byte in a text; in a block, the line that it stands in.
+fn inside(mark: &Mark, scalar: &Scalar, at: usize) -> Mark {
+    if scalar.form != Form::Block {
+        return mark.clone();
+    }
+    let lines = scalar.text.get(..at).unwrap_or_default().matches('\n').count();
+    let line = mark.line.saturating_add(1).saturating_add(u32::try_from(lines).unwrap_or(u32::MAX));
+    Mark { line, column: 1, ..mark.clone() }
+}

@@ -1,0 +1,143 @@
+//! The program of a tool: where it is, that it can be executed, and that it is still the one that was pinned.
+
+use std::{
+    fs::{self, File, Metadata},
+    io::{self, Read},
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
+};
+
+use adjutant_tool::ToolError;
+use sha2::{Digest, Sha256};
+
+use crate::{Error, ErrorKind};
+
+/// How many bytes are hashed at a time.
+const CHUNK: usize = 256 << 10;
+
+/// A program.
+#[derive(Debug)]
+pub(super) struct Binary {
+    path: PathBuf,
+    pin: Option<Pin>,
+}
+
+/// What it must be.
+#[derive(Debug)]
+struct Pin {
+    sha256: String,
+    /// What it looked like when it was read: it is only read again if that is different.
+    seen: Mutex<Stamp>,
+}
+
+/// What a file looks like without reading it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Stamp {
+    device: u64,
+    inode: u64,
+    size: u64,
+    /// Seconds and nanoseconds of the last change of content and of anything.
+    changed: [i64; 4],
+}
+
+impl Binary {
+    /// Finds it: at its place, or by its bare name in `PATH`.
+    ///
+    /// # Errors
+    /// `Config` if it is missing, cannot be executed, or is not what was pinned.
+    pub(super) fn find(binary: &Path, sha256: Option<&str>) -> Result<Self, Error> {
+        let path = if is_bare(binary) { in_path(binary)? } else { binary.to_owned() };
+        let about = look(&path).map_err(wrong)?;
+        let pin = sha256.map(|sha256| {
+            let pin = Pin { sha256: sha256.to_ascii_lowercase(), seen: Mutex::new(Stamp::of(&about)) };
+            pin.verify(&path).map(|()| pin)
+        });
+        Ok(Self { pin: pin.transpose().map_err(wrong)?, path })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Looks whether it is still there and still the same. It may read it, and blocks for that.
+    ///
+    /// # Errors
+    /// `Failed`, for the model.
+    pub(super) fn check(&self) -> Result<(), ToolError> {
+        let about = look(&self.path).map_err(ToolError::failed)?;
+        let Some(pin) = &self.pin else { return Ok(()) };
+        let now = Stamp::of(&about);
+        let is_seen = *pin.seen.lock().unwrap_or_else(PoisonError::into_inner) == now;
+        if !is_seen {
+            pin.verify(&self.path).map_err(ToolError::failed)?;
+            *pin.seen.lock().unwrap_or_else(PoisonError::into_inner) = now;
+        }
+        Ok(())
+    }
+}
+
+impl Pin {
+    fn verify(&self, path: &Path) -> Result<(), String> {
+        let is = digest(path).map_err(|error| format!("the program cannot be read: {}: {error}", path.display()))?;
+        if is == self.sha256 {
+            return Ok(());
+        }
+        let (pinned, shown) = (&self.sha256, path.display());
+        Err(format!("the program is not the one that was pinned: {shown} has sha256 {is}, and not {pinned}"))
+    }
+}
+
+impl Stamp {
+    fn of(about: &Metadata) -> Self {
+        Self {
+            device: about.dev(),
+            inode: about.ino(),
+            size: about.size(),
+            changed: [about.mtime(), about.mtime_nsec(), about.ctime(), about.ctime_nsec()],
+        }
+    }
+}
+
+/// A regular file that somebody may execute.
+fn look(path: &Path) -> Result<Metadata, String> {
+    let shown = path.display();
+    let about = fs::metadata(path).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => format!("the program is not there: {shown}"),
+        _ => format!("the program cannot be looked at: {shown}: {error}"),
+    })?;
+    match (about.is_file(), about.mode() & 0o111) {
+        (false, _) => Err(format!("the program is no file: {shown}")),
+        (true, 0) => Err(format!("the program may not be executed: {shown}; hint: chmod +x")),
+        (true, _) => Ok(about),
+    }
+}
+
+fn is_bare(path: &Path) -> bool {
+    path.components().count() == 1 && !path.as_os_str().as_encoded_bytes().contains(&b'/')
+}
+
+fn in_path(name: &Path) -> Result<PathBuf, Error> {
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    let mut found = std::env::split_paths(&folders).filter(|it| it.is_absolute()).map(|folder| folder.join(name));
+    found
+        .find(|path| look(path).is_ok())
+        .ok_or_else(|| wrong(format!("no folder of PATH has a program of this name: {}", name.display())))
+}
+
+/// The sha256 of a file, in hexadecimal digits.
+fn digest(path: &Path) -> io::Result<String> {
+    let (mut file, mut hash, mut chunk) = (File::open(path)?, Sha256::new(), vec![0; CHUNK]);
+    loop {
+        let read = file.read(&mut chunk)?;
+        match chunk.get(..read) {
+            Some(bytes) if !bytes.is_empty() => hash.update(bytes),
+            _ => break,
+        }
+    }
+    Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+fn wrong(message: String) -> Error {
+    Error::new(ErrorKind::Config, message)
+}

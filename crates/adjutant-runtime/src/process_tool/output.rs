@@ -1,0 +1,150 @@
+//! What a program writes: read to its end, kept in part, and told how much was dropped.
+
+use std::collections::VecDeque;
+
+use tokio::io::{AsyncRead, AsyncReadExt};
+
+/// How many bytes are read at a time.
+const CHUNK: usize = 64 << 10;
+
+/// The beginning and the end of an output.
+#[derive(Debug)]
+pub(super) struct Kept {
+    head: Vec<u8>,
+    tail: VecDeque<u8>,
+    max_head: usize,
+    max_tail: usize,
+    /// How many bytes there were in all.
+    total: u64,
+}
+
+impl Kept {
+    /// Keeps as much of the beginning as of the end.
+    pub(super) fn both(bytes: usize) -> Self {
+        Self::new(bytes / 2, bytes - bytes / 2)
+    }
+
+    /// Keeps the end.
+    pub(super) fn end(bytes: usize) -> Self {
+        Self::new(0, bytes)
+    }
+
+    fn new(max_head: usize, max_tail: usize) -> Self {
+        Self { head: Vec::new(), tail: VecDeque::new(), max_head, max_tail, total: 0 }
+    }
+
+    /// Reads to the end. What cannot be read any more ends it.
+    pub(super) async fn read(&mut self, mut from: impl AsyncRead + Unpin) {
+        let mut chunk = vec![0; CHUNK];
+        while let Ok(read) = from.read(&mut chunk).await {
+            match chunk.get(..read) {
+                Some(bytes) if !bytes.is_empty() => self.add(bytes),
+                _ => break,
+            }
+        }
+    }
+
+    fn add(&mut self, bytes: &[u8]) {
+        self.total += bytes.len() as u64;
+        let (head, rest) = bytes.split_at(bytes.len().min(self.max_head - self.head.len()));
+        self.head.extend_from_slice(head);
+        let rest = rest.get(rest.len().saturating_sub(self.max_tail)..).unwrap_or_default();
+        let over = (self.tail.len() + rest.len()).saturating_sub(self.max_tail);
+        self.tail.drain(..over);
+        self.tail.extend(rest);
+    }
+
+    /// Whether nothing was written.
+    pub(super) fn is_empty(&self) -> bool {
+        self.total == 0
+    }
+
+    /// What was kept, as text; what was dropped and what was no UTF-8 is told.
+    pub(super) fn text(&self) -> String {
+        let tail: Vec<u8> = self.tail.iter().copied().collect();
+        let dropped = self.total - self.head.len() as u64 - tail.len() as u64;
+        let (text, is_exact) = match dropped {
+            0 => lossy(&[&self.head[..], &tail[..]].concat()),
+            _ => {
+                // A character that was cut is dropped whole.
+                let (head, tail) = (without_cut_end(&self.head), without_cut_start(&tail));
+                let dropped = self.total - head.len() as u64 - tail.len() as u64;
+                let ((head, one), (tail, other)) = (lossy(head), lossy(tail));
+                let gap = if head.is_empty() { "" } else { "\n" };
+                (format!("{head}{gap}[{dropped} bytes left out]\n{tail}"), one && other)
+            }
+        };
+        if is_exact {
+            text
+        } else {
+            format!("{text}\n[it was not all UTF-8: \u{fffd} stands for what could not be read]")
+        }
+    }
+}
+
+/// The text, and whether it is exact.
+fn lossy(bytes: &[u8]) -> (String, bool) {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => (text.to_owned(), true),
+        Err(_) => (String::from_utf8_lossy(bytes).into_owned(), false),
+    }
+}
+
+fn without_cut_end(bytes: &[u8]) -> &[u8] {
+    match std::str::from_utf8(bytes) {
+        // No length of an error means that the text ends within a character.
+        Err(error) if error.error_len().is_none() => bytes.get(..error.valid_up_to()).unwrap_or(bytes),
+        _ => bytes,
+    }
+}
+
+fn without_cut_start(bytes: &[u8]) -> &[u8] {
+    let is_inner = |byte: &&u8| **byte & 0b1100_0000 == 0b1000_0000;
+    let inner = bytes.iter().take(3).take_while(is_inner).count();
+    bytes.get(inner..).unwrap_or(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(mut kept: Kept, parts: &[&[u8]], expect: &str) {
+        for part in parts {
+            kept.add(part);
+        }
+        assert_eq!(kept.text(), expect);
+    }
+
+    #[test]
+    fn output_is_whole_when_it_fits() {
+        check(Kept::both(8), &[b"abcd", b"efgh"], "abcdefgh");
+        check(Kept::both(8), &["äöüß".as_bytes()], "äöüß");
+        check(Kept::both(7), &["aäöü".as_bytes()], "aäöü");
+        check(Kept::both(8), &[], "");
+    }
+
+    #[test]
+    fn output_keeps_beginning_and_end_and_tells_what_was_dropped() {
+        check(Kept::both(8), &[b"abcdefghijkl"], "abcd\n[4 bytes left out]\nijkl");
+        check(Kept::both(8), &[b"a", b"bcdefg", b"hijklmnopqrstuv", b"wxyz"], "abcd\n[18 bytes left out]\nwxyz");
+        check(Kept::end(3), &[b"abc", b"defg"], "[4 bytes left out]\nefg");
+    }
+
+    #[test]
+    fn character_that_was_cut_is_dropped_whole() {
+        check(Kept::both(6), &["aäöüß".as_bytes()], "aä\n[4 bytes left out]\nß");
+        check(Kept::both(7), &["äöüäöü".as_bytes()], "ä\n[8 bytes left out]\nöü");
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_shown_and_told() {
+        let note = "\n[it was not all UTF-8: \u{fffd} stands for what could not be read]";
+        check(Kept::both(8), &[b"a\xffb"], &format!("a\u{fffd}b{note}"));
+        check(
+            Kept::both(4),
+            &[b"\xff\xfe\xfdabc\xff"],
+            &format!("\u{fffd}\u{fffd}\n[3 bytes left out]\nc\u{fffd}{note}"),
+        );
+    }
+}

@@ -1,0 +1,226 @@
+//! Ends processes that were started: a whole group, and on Linux those that left it, by a mark in their environment.
+
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
+use uuid::Uuid;
+
+/// The variable that tells which start of an agent a process belongs to.
+pub(crate) const START_VARIABLE: &str = "ADJUTANT_AGENT_START";
+/// The variable that tells which call of a tool a process belongs to.
+pub(crate) const CALL_VARIABLE: &str = "ADJUTANT_CALL";
+
+/// How often a group is looked at while it has its grace.
+const LOOK: Duration = Duration::from_millis(5);
+/// How often processes are looked for again, because those that were killed may have started others meanwhile.
+#[cfg(target_os = "linux")]
+const ROUNDS: usize = 200;
+/// The most bytes of an environment that are read.
+#[cfg(target_os = "linux")]
+const ENVIRONMENT: u64 = 4 << 20;
+
+/// A variable and its value, which processes inherit: what they are found by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Mark(String);
+
+impl Mark {
+    /// Of everything that one start of an agent brought forth, its host included.
+    pub(crate) fn start(start: Uuid) -> Self {
+        Self(format!("{START_VARIABLE}={start}"))
+    }
+
+    /// Of everything that one call of a tool brought forth.
+    pub(crate) fn call(call: Uuid) -> Self {
+        Self(format!("{CALL_VARIABLE}={call}"))
+    }
+}
+
+/// Whether a group has members that are at work. Elsewhere than on Linux, one that ended and was not waited for counts too.
+pub(crate) fn group_lives(group: u32) -> bool {
+    let Some(id) = pid(group) else { return false };
+    #[cfg(target_os = "linux")]
+    return test_kill_process_group(id).is_ok() && linux::has_members(id);
+    #[cfg(not(target_os = "linux"))]
+    return test_kill_process_group(id).is_ok();
+}
+
+/// Kills every member of a group at once. That nobody is left is no error.
+pub(crate) fn kill_group_now(group: u32) {
+    signal(group, Signal::KILL);
+}
+
+/// Asks every member of a group to end.
+pub(crate) fn ask_group(group: u32) {
+    signal(group, Signal::TERM);
+}
+
+/// Asks a group to end, gives it the grace, and kills what is left.
+///
+/// Cancel: the group was asked; whoever drops this kills it.
+pub(crate) async fn kill_group(group: u32, grace: Duration) {
+    ask_group(group);
+    let end = tokio::time::Instant::now() + grace;
+    while group_lives(group) && tokio::time::Instant::now() < end {
+        tokio::time::sleep(LOOK).await;
+    }
+    kill_group_now(group);
+}
+
+/// Kills every process that has the mark in its environment, until there is none, and gives their number. It never kills the
+/// process that asks. Elsewhere than on Linux it finds none.
+///
+/// It reads `/proc` and blocks for some milliseconds.
+#[cfg(target_os = "linux")]
+pub(crate) fn kill_marked(mark: &Mark) -> usize {
+    let mut killed = std::collections::BTreeSet::new();
+    for _ in 0..ROUNDS {
+        let found = linux::kill_once(mark);
+        if found.is_empty() {
+            break;
+        }
+        killed.extend(found.iter().map(|id| id.as_raw_nonzero()));
+        // Those that were killed need a moment to be gone.
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    killed.len()
+}
+
+/// Kills every process that has the mark in its environment. Here there is no way to find them.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn kill_marked(_: &Mark) -> usize {
+    0
+}
+
+fn signal(group: u32, signal: Signal) {
+    if let Some(group) = pid(group) {
+        // That there is no such group is what was wanted.
+        let _ = kill_process_group(group, signal);
+    }
+}
+
+/// The id as the kernel's type. 0 and 1 are never groups of ours: 0 would be our own, 1 everybody.
+fn pid(id: u32) -> Option<Pid> {
+    i32::try_from(id).ok().filter(|id| *id > 1).and_then(Pid::from_raw)
+}
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use std::{fs::File, io::Read};
+
+    use rustix::process::{Pid, PidfdFlags, Signal, getpid, pidfd_open, pidfd_send_signal};
+
+    use super::{ENVIRONMENT, Mark};
+
+    /// Kills those that have the mark now, and names them.
+    pub(super) fn kill_once(mark: &Mark) -> Vec<Pid> {
+        all().filter(|id| *id != getpid() && kill(*id, mark)).collect()
+    }
+
+    /// Whether a group has members that have not ended.
+    ///
+    /// Source: proc_pid_stat(5): after the name in parentheses stand the state, the parent, and the group.
+    pub(super) fn has_members(group: Pid) -> bool {
+        let group = group.as_raw_nonzero().to_string();
+        all().any(|id| {
+            let stat = std::fs::read_to_string(format!("/proc/{}/stat", id.as_raw_nonzero())).unwrap_or_default();
+            let mut fields = stat.rsplit(')').next().unwrap_or_default().split_ascii_whitespace();
+            let has_ended = fields.next().is_none_or(|state| matches!(state, "Z" | "X" | "x"));
+            !has_ended && fields.nth(1) == Some(&group)
+        })
+    }
+
+    /// All processes.
+    fn all() -> impl Iterator<Item = Pid> {
+        let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+        entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter_map(Pid::from_raw)
+    }
+
+    /// Kills a process that has the mark. It is held before it is looked at: so its id cannot be another's by then.
+    fn kill(id: Pid, mark: &Mark) -> bool {
+        let Ok(held) = pidfd_open(id, PidfdFlags::empty()) else { return false };
+        has(id, mark) && pidfd_send_signal(held, Signal::KILL).is_ok()
+    }
+
+    fn has(id: Pid, mark: &Mark) -> bool {
+        let mut environment = Vec::new();
+        let Ok(file) = File::open(format!("/proc/{}/environ", id.as_raw_nonzero())) else { return false };
+        // What could be read before an error is looked at all the same.
+        let _ = file.take(ENVIRONMENT).read_to_end(&mut environment);
+        environment.split(|byte| *byte == 0).any(|entry| entry == mark.0.as_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        os::unix::process::CommandExt,
+        process::{Child, Command, Stdio},
+    };
+
+    use super::*;
+
+    /// A shell in a group of its own that has said a line, so it has come as far as its script says.
+    fn shell(script: &str, mark: Uuid) -> (Child, String) {
+        use std::io::BufRead;
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", script]).env(CALL_VARIABLE, mark.to_string());
+        let mut child =
+            command.stdin(Stdio::null()).stdout(Stdio::piped()).process_group(0).spawn().expect("a shell is there");
+        let mut line = String::new();
+        std::io::BufReader::new(child.stdout.take().expect("it was asked for")).read_line(&mut line).expect("a line");
+        (child, line.trim().to_owned())
+    }
+
+    /// Whether a process is there and has not ended.
+    fn lives(id: &str) -> bool {
+        let status = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+        status.rsplit(')').next().is_some_and(|rest| !rest.trim().is_empty() && !rest.trim().starts_with(['Z', 'X']))
+    }
+
+    #[tokio::test]
+    async fn group_that_ends_when_asked_is_not_killed() {
+        use std::os::unix::process::ExitStatusExt;
+        let (mut child, _) = shell("trap 'exit 7' TERM; echo up; while :; do sleep 0.01; done", Uuid::nil());
+        ask_group(child.id());
+        let status = child.wait().expect("it ends");
+        assert_eq!((status.code(), status.signal()), (Some(7), None));
+    }
+
+    #[tokio::test]
+    async fn group_that_ignores_the_word_is_killed_with_its_children() {
+        use std::os::unix::process::ExitStatusExt;
+        let script =
+            "trap '' TERM; (trap '' TERM; while :; do sleep 0.05; done) & echo $!; while :; do sleep 0.05; done";
+        let (mut child, grandchild) = shell(script, Uuid::nil());
+        kill_group(child.id(), Duration::from_millis(20)).await;
+        assert_eq!(child.wait().expect("it ends").signal(), Some(9));
+        while lives(&grandchild) {
+            tokio::task::yield_now().await;
+        }
+        assert!(!group_lives(child.id()));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn process_that_left_its_group_is_found_by_its_mark() {
+        let mark = Uuid::new_v4();
+        let (mut child, straggler) = shell("setsid sh -c 'echo $$; exec sleep 600' & wait", mark);
+        kill_group_now(child.id());
+        child.wait().expect("it ends");
+        assert!(lives(&straggler), "it left the group");
+        assert_eq!(kill_marked(&Mark::call(Uuid::new_v4())), 0, "another mark");
+        assert_eq!(kill_marked(&Mark::call(mark)), 1);
+        assert!(!lives(&straggler));
+    }
+
+    #[test]
+    fn own_group_and_everybody_are_never_a_group() {
+        assert!(!group_lives(0) && !group_lives(1) && !group_lives(u32::MAX));
+    }
+
+    #[test]
+    fn marks_are_whole_entries_of_an_environment() {
+        assert_eq!(Mark::start(Uuid::nil()).0, "ADJUTANT_AGENT_START=00000000-0000-0000-0000-000000000000");
+        assert_eq!(Mark::call(Uuid::nil()).0, "ADJUTANT_CALL=00000000-0000-0000-0000-000000000000");
+    }
+}

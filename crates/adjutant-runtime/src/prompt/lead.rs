@@ -1,0 +1,158 @@
+//! Whoever prompts go to: one agent, or agents that hand the conversation over; and one run of them.
+
+use std::{
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use adjutant_agent::{Agent, Answered, CancelBy, Event, EventKind, RunResult, Running, Sessions};
+use adjutant_llm::{Model, Options};
+use adjutant_orchestration::RelayRun;
+use futures_core::Stream;
+use futures_util::FutureExt;
+
+use super::{Desk, told};
+use crate::{Error, ErrorKind, engine::Lead};
+
+/// Knows the agents that prompts go to.
+pub(crate) trait Leads: Send + Sync {
+    /// Whoever leads in a session, which is made if there is none. Its name has been checked.
+    fn lead(&self, session: &str) -> Result<Lead, Error>;
+
+    /// The model that is asked for objects.
+    fn model(&self) -> Arc<dyn Model>;
+
+    /// How it is asked.
+    fn options(&self) -> Options;
+
+    /// Where sessions are kept.
+    fn sessions(&self) -> Sessions;
+
+    /// The session of prompts that name none.
+    fn default_session(&self) -> &str;
+
+    /// Who works in which session now.
+    fn desk(&self) -> &Arc<Desk>;
+}
+
+/// One run of whoever leads: its events, and what came of it.
+pub(super) struct LeadRun {
+    run: Kind,
+    /// What the newest run of an agent came to; a relay may have several.
+    result: Option<Arc<RunResult>>,
+    /// Why it ended without a last event.
+    failure: Option<Error>,
+}
+
+enum Kind {
+    Agent(Box<Running>),
+    Relay(Box<RelayRun>),
+    Ended,
+}
+
+impl Lead {
+    /// Begins a run on a prompt.
+    pub(super) fn prompt(&self, prompt: &str) -> Result<LeadRun, Error> {
+        Ok(LeadRun::new(match self {
+            Lead::Agent(agent) => Kind::Agent(Box::new(agent.stream(prompt).map_err(told::of_agent)?)),
+            Lead::Relay(relay) => Kind::Relay(Box::new(relay.stream(prompt))),
+        }))
+    }
+
+    /// Goes on with the run that waits.
+    pub(super) async fn resume(&self, answers: Vec<Answered>) -> Result<LeadRun, Error> {
+        if !self.waits(&answers).await? {
+            return Err(Error::new(ErrorKind::Conflict, "no run of the session waits for an answer"));
+        }
+        Ok(LeadRun::new(match self {
+            Lead::Agent(agent) => Kind::Agent(Box::new(agent.resume_stream(answers).map_err(told::of_agent)?)),
+            Lead::Relay(relay) => Kind::Relay(Box::new(relay.resume_stream(answers))),
+        }))
+    }
+
+    /// Whether there is a run to go on with: one that waits, or one that a crash has cut off.
+    async fn waits(&self, answers: &[Answered]) -> Result<bool, Error> {
+        match self {
+            Lead::Agent(agent) => opened(agent).await,
+            Lead::Relay(relay) => {
+                let active = relay.active().await.map_err(told::of_relay)?;
+                // Without answers it may be that a crash came between two agents, of which none has an open run.
+                match relay.agent(&active) {
+                    Some(agent) => Ok(answers.is_empty() || opened(agent).await?),
+                    None => Ok(true),
+                }
+            }
+        }
+    }
+}
+
+/// Whether a run of the session has not ended.
+async fn opened(agent: &Agent) -> Result<bool, Error> {
+    agent.open().await.map_err(told::of_agent)?;
+    Ok(agent.has_open_run())
+}
+
+impl LeadRun {
+    fn new(run: Kind) -> Self {
+        Self { run, result: None, failure: None }
+    }
+
+    /// Wishes to stop it; the events tell.
+    pub(super) fn stop(&self, by: CancelBy) {
+        match &self.run {
+            Kind::Agent(running) => running.stopper().stop(by),
+            Kind::Relay(relay) => {
+                if let Some(running) = relay.running() {
+                    running.stopper().stop(by);
+                }
+                // Whoever would come next does not begin.
+                relay.cancel();
+            }
+            Kind::Ended => {}
+        }
+    }
+
+    /// The next event; `None` after the last one.
+    pub(super) fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<Event>> {
+        let next = match &mut self.run {
+            Kind::Agent(running) => Pin::new(&mut **running).poll_next(cx),
+            Kind::Relay(relay) => Pin::new(&mut **relay).poll_next(cx),
+            Kind::Ended => Poll::Ready(None),
+        };
+        match &next {
+            Poll::Ready(Some(event)) => self.note(event),
+            Poll::Ready(None) => self.end(),
+            Poll::Pending => {}
+        }
+        next
+    }
+
+    /// What it came to; an error if it ended before it began, or without an end in its log.
+    pub(super) fn ended(&self) -> Result<Arc<RunResult>, Error> {
+        match (&self.failure, &self.result) {
+            (Some(error), _) => Err(error.clone()),
+            (None, Some(result)) => Ok(Arc::clone(result)),
+            (None, None) => Err(Error::new(ErrorKind::Agent, "the run ended without a result")),
+        }
+    }
+
+    fn note(&mut self, event: &Event) {
+        match &event.kind {
+            EventKind::RunFinished { result } | EventKind::RunPaused { result } if event.who.depth == 0 => {
+                self.result = Some(Arc::clone(result));
+            }
+            EventKind::RunStarted | EventKind::RunResumed if event.who.depth == 0 => self.result = None,
+            _ => {}
+        }
+    }
+
+    /// How a run failed, its last event tells; what is an error here is that it never began, or that its log is lost.
+    fn end(&mut self) {
+        self.failure = match std::mem::replace(&mut self.run, Kind::Ended) {
+            Kind::Agent(running) => running.result().and_then(Result::err).cloned().map(told::of_agent),
+            Kind::Relay(relay) => relay.finish().now_or_never().and_then(Result::err).and_then(told::of_unfinished),
+            Kind::Ended => self.failure.take(),
+        };
+    }
+}

@@ -1,0 +1,89 @@
+//! What a prompt surface does, whoever has it: checks, takes the session, runs.
+
+use std::{sync::Arc, time::Duration};
+
+use serde_json::Value;
+
+use super::{
+    EventStream, Leads, MAX_PROMPT_BYTES, MessagePage, MessagesRequest, ObjectRequest, PromptReply, PromptRequest,
+    ResumeRequest, SessionPage, SessionsRequest, history, object, session, told,
+    work::{RunStream, Seat},
+};
+use crate::{Error, ErrorKind, engine::Lead};
+
+/// A prompt surface over those who lead.
+pub(super) struct Surface<'a>(pub(super) &'a dyn Leads);
+
+impl Surface<'_> {
+    pub(super) async fn prompt(&self, request: PromptRequest) -> Result<PromptReply, Error> {
+        let session = self.session_of(request.session.as_ref());
+        let result = self.begin(&request, &session).await?.finish().await?;
+        told::of_outcome(&result.outcome)?;
+        match adjutant_agent::Error::of_result((*result).clone()) {
+            Ok(_) => Ok(PromptReply::new(session, result)),
+            Err(error) => Err(told::of_agent(error)),
+        }
+    }
+
+    pub(super) async fn stream(&self, request: PromptRequest) -> Result<EventStream, Error> {
+        let session = self.session_of(request.session.as_ref());
+        Ok(Box::pin(self.begin(&request, &session).await?))
+    }
+
+    pub(super) async fn resume(&self, request: ResumeRequest) -> Result<EventStream, Error> {
+        let session = self.session_of(request.session.as_ref());
+        let (mut seat, lead) = self.sit(&session)?;
+        let run = lead.resume(request.answers).await.inspect_err(|error| seat.end(Err(error.clone())))?;
+        Ok(Box::pin(RunStream::begin(run, seat, None).await?))
+    }
+
+    pub(super) async fn object(&self, request: ObjectRequest) -> Result<Value, Error> {
+        check_prompt(&request.prompt)?;
+        let desk = self.0.desk();
+        let mut seat = desk.sit(None)?;
+        let model = self.0.model();
+        let asked = object::object(&*model, self.0.options(), request);
+        let answer = tokio::select! {
+            biased;
+            () = desk.stopping.cancelled() => Err(told::stopped()),
+            answer = asked => answer,
+        };
+        answer.inspect_err(|error| seat.end(Err(error.clone())))
+    }
+
+    pub(super) async fn messages(&self, request: MessagesRequest) -> Result<MessagePage, Error> {
+        let log = session::check(&self.session_of(request.session.as_ref()))?;
+        history::messages(&**self.0.sessions().journal(), &log, &request).await
+    }
+
+    pub(super) async fn sessions(&self, request: SessionsRequest) -> Result<SessionPage, Error> {
+        history::sessions(&self.0.sessions(), &request).await
+    }
+
+    /// The session that is meant.
+    pub(super) fn session_of(&self, name: Option<&Arc<str>>) -> Arc<str> {
+        name.cloned().unwrap_or_else(|| self.0.default_session().into())
+    }
+
+    async fn begin(&self, request: &PromptRequest, session: &Arc<str>) -> Result<RunStream, Error> {
+        check_prompt(&request.prompt)?;
+        let (mut seat, lead) = self.sit(session)?;
+        let run = lead.prompt(&request.prompt).inspect_err(|error| seat.end(Err(error.clone())))?;
+        RunStream::begin(run, seat, request.timeout_ms.map(Duration::from_millis)).await
+    }
+
+    fn sit(&self, session: &Arc<str>) -> Result<(Seat, Lead), Error> {
+        session::check(session)?;
+        let mut seat = self.0.desk().sit(Some(session))?;
+        let lead = seat.lead(|name| self.0.lead(name)).inspect_err(|error| seat.end(Err(error.clone())))?;
+        Ok((seat, lead))
+    }
+}
+
+fn check_prompt(prompt: &str) -> Result<(), Error> {
+    if prompt.len() > MAX_PROMPT_BYTES {
+        let message = format!("the prompt has {} bytes; it may have {MAX_PROMPT_BYTES}", prompt.len());
+        return Err(Error::new(ErrorKind::Full, message));
+    }
+    Ok(())
+}

@@ -1,0 +1,84 @@
+//! Errors of the crates below, as those who prompt are told of them.
+
+use std::error::Error as _;
+
+use adjutant_agent::{CancelBy, JournalError, JournalErrorKind, Outcome};
+
+use crate::{Error, ErrorKind};
+
+/// An error of an agent.
+pub(super) fn of_agent(error: adjutant_agent::Error) -> Error {
+    use adjutant_agent::ErrorKind as Kind;
+    let kind = match error.kind() {
+        Kind::Busy | Kind::Paused => ErrorKind::Conflict,
+        Kind::Full => ErrorKind::Full,
+        Kind::Prompt | Kind::Answers => ErrorKind::Invalid,
+        Kind::Journal => error.journal_error().map_or(ErrorKind::Storage, of_journal_kind),
+        _ => ErrorKind::Agent,
+    };
+    Error::new(kind, error.to_string()).with_source_of(error)
+}
+
+/// An error of a relay, which is mostly one of its agents.
+pub(super) fn of_relay(error: adjutant_orchestration::Error) -> Error {
+    match agent_of(&error) {
+        Some(agent) => of_agent(agent.clone()),
+        None => Error::new(ErrorKind::Agent, error.to_string()).with_source(error),
+    }
+}
+
+/// The same, unless a run of one of its agents failed, as its last event has told.
+pub(super) fn of_unfinished(error: adjutant_orchestration::Error) -> Option<Error> {
+    let is_told = agent_of(&error).is_some_and(|agent| agent.result().is_some());
+    (!is_told).then(|| of_relay(error))
+}
+
+fn agent_of(error: &adjutant_orchestration::Error) -> Option<&adjutant_agent::Error> {
+    error.source().and_then(|source| source.downcast_ref())
+}
+
+/// An error of a journal.
+pub(super) fn of_journal(error: JournalError) -> Error {
+    Error::new(of_journal_kind(&error), error.to_string()).with_source(error)
+}
+
+/// An error of a model that was asked for an object.
+pub(super) fn of_object(error: adjutant_llm::Error) -> Error {
+    Error::new(ErrorKind::Agent, format!("no object: {error}")).with_source(error)
+}
+
+/// Why a run that ended has no answer, if that is so: it was stopped with the agent, or its time was over.
+pub(super) fn of_outcome(outcome: &Outcome) -> Result<(), Error> {
+    match outcome {
+        Outcome::Cancelled { by: CancelBy::Shutdown } => Err(stopped()),
+        Outcome::Cancelled { by: CancelBy::Deadline } => {
+            Err(Error::new(ErrorKind::TimedOut, "the run took longer than it may"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The agent does not run any more.
+pub(super) fn stopped() -> Error {
+    Error::new(ErrorKind::Closed, "the agent was stopped")
+}
+
+fn of_journal_kind(error: &JournalError) -> ErrorKind {
+    match error.kind() {
+        JournalErrorKind::Missing => ErrorKind::Missing,
+        JournalErrorKind::Owned => ErrorKind::Busy,
+        JournalErrorKind::Invalid => ErrorKind::Invalid,
+        _ => ErrorKind::Storage,
+    }
+}
+
+impl Error {
+    /// Keeps what an error of an agent came from, beside its own text.
+    fn with_source_of(self, error: adjutant_agent::Error) -> Self {
+        match (error.model_error(), error.journal_error()) {
+            (Some(source), _) => self.with_source(source.clone()),
+            (None, Some(source)) => self.with_source(source.clone()),
+            (None, None) => self,
+        }
+    }
+}

@@ -1,0 +1,296 @@
+//! One run at work: a stream of its events that counts as work until it is dropped.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    fmt,
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use adjutant_agent::{CancelBy, Event, EventKind, RunResult};
+use futures_core::Stream;
+use futures_util::StreamExt;
+use tokio::{sync::watch, time::Sleep};
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
+
+use super::{lead::LeadRun, told};
+use crate::{Error, ErrorKind, engine::Lead};
+
+/// How many sessions that nobody works in are kept open.
+const MAX_IDLE: usize = 16;
+
+/// What whoever watches the work is told. Texts of prompts and answers are never part of it.
+#[derive(Debug)]
+pub(crate) enum Work<'a> {
+    /// A run began.
+    Began {
+        /// Its session; none for an object.
+        session: Option<&'a str>,
+    },
+    /// A run ended, or was left.
+    Ended {
+        /// Its session; none for an object.
+        session: Option<&'a str>,
+        /// What it came to; none if it was left before its end, or never began.
+        result: Option<&'a RunResult>,
+        /// Why it has no result.
+        error: Option<&'a Error>,
+    },
+}
+
+/// Hears of the work.
+pub(crate) type Observer = Arc<dyn Fn(&Work<'_>) + Send + Sync>;
+
+/// Who works in which session, and how many do.
+pub(crate) struct Desk {
+    sessions: Mutex<Sessions>,
+    runs: watch::Sender<usize>,
+    observer: Mutex<Option<Observer>>,
+    /// Everything that works is wished to stop, and nothing new begins.
+    pub(super) stopping: CancellationToken,
+    /// Everything that still works is left.
+    pub(super) leaving: CancellationToken,
+}
+
+#[derive(Default)]
+struct Sessions {
+    open: BTreeMap<Arc<str>, Open>,
+    /// Counts the uses.
+    uses: u64,
+}
+
+#[derive(Default)]
+struct Open {
+    lead: Option<Lead>,
+    at_work: bool,
+    used: u64,
+}
+
+/// Somebody works: in a session of which nobody else works meanwhile, or on an object.
+pub(super) struct Seat {
+    desk: Arc<Desk>,
+    session: Option<Arc<str>>,
+    ended: Option<Result<Arc<RunResult>, Error>>,
+}
+
+/// The events of one run, the last one telling how it ended.
+pub(super) struct RunStream {
+    run: Option<LeadRun>,
+    /// The first events, which were waited for.
+    first: VecDeque<Event>,
+    seat: Seat,
+    stopping: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
+    leaving: Pin<Box<WaitForCancellationFutureOwned>>,
+    deadline: Option<Pin<Box<Sleep>>>,
+}
+
+impl Desk {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Self {
+            sessions: Mutex::default(),
+            runs: watch::Sender::new(0),
+            observer: Mutex::default(),
+            stopping: CancellationToken::new(),
+            leaving: CancellationToken::new(),
+        })
+    }
+
+    /// How many work now, and how many at each change.
+    pub(super) fn runs(&self) -> watch::Receiver<usize> {
+        self.runs.subscribe()
+    }
+
+    /// Takes nobody any more, wishes everybody to stop, and waits until they have; then leaves those that work on.
+    pub(super) async fn close(&self, grace: Duration) {
+        self.stopping.cancel();
+        let mut runs = self.runs();
+        // The sender is held by the desk itself.
+        let ended = tokio::time::timeout(grace, runs.wait_for(|runs| *runs == 0)).await;
+        if ended.is_err() {
+            self.leaving.cancel();
+        }
+    }
+
+    pub(super) fn observe(&self, observer: Observer) {
+        *self.observer.lock().unwrap_or_else(PoisonError::into_inner) = Some(observer);
+    }
+
+    /// Takes a session, or a seat without one.
+    ///
+    /// # Errors
+    /// `Conflict` if a run of the session is at work, `Closed` if the agent was stopped.
+    pub(super) fn sit(self: &Arc<Self>, session: Option<&Arc<str>>) -> Result<Seat, Error> {
+        if self.stopping.is_cancelled() {
+            return Err(told::stopped());
+        }
+        if let Some(name) = session {
+            let mut sessions = self.sessions();
+            sessions.uses += 1;
+            let used = sessions.uses;
+            let open = sessions.open.entry(Arc::clone(name)).or_default();
+            if open.at_work {
+                let message =
+                    format!("a run of the session {name:?} is at work; hint: wait for it, or name another session");
+                return Err(Error::new(ErrorKind::Conflict, message));
+            }
+            (open.at_work, open.used) = (true, used);
+        }
+        self.runs.send_modify(|runs| *runs += 1);
+        self.tell(&Work::Began { session: session.map(|name| &**name) });
+        Ok(Seat { desk: Arc::clone(self), session: session.cloned(), ended: None })
+    }
+
+    /// Closes the sessions that nobody works in, but for those that were used last.
+    fn tidy(sessions: &mut Sessions) {
+        let idle = sessions.open.iter().filter(|(_, open)| !open.at_work);
+        let mut idle: Vec<(u64, Arc<str>)> = idle.map(|(name, open)| (open.used, Arc::clone(name))).collect();
+        idle.sort();
+        let many = idle.len().saturating_sub(MAX_IDLE);
+        for (_, name) in idle.into_iter().take(many) {
+            sessions.open.remove(&name);
+        }
+    }
+
+    fn tell(&self, work: &Work<'_>) {
+        let observer = self.observer.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        observer.iter().for_each(|observer| observer(work));
+    }
+
+    fn sessions(&self) -> MutexGuard<'_, Sessions> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Seat {
+    /// Whoever leads in the session: as it was kept, or made anew.
+    pub(super) fn lead(&self, make: impl FnOnce(&str) -> Result<Lead, Error>) -> Result<Lead, Error> {
+        let Some(name) = &self.session else { return Err(Error::new(ErrorKind::Invalid, "no session is named")) };
+        let kept = self.desk.sessions().open.get(name).and_then(|open| open.lead.clone());
+        if let Some(lead) = kept {
+            return Ok(lead);
+        }
+        let lead = make(name)?;
+        if let Some(open) = self.desk.sessions().open.get_mut(name) {
+            open.lead = Some(lead.clone());
+        }
+        Ok(lead)
+    }
+
+    /// Says what came of the work.
+    pub(super) fn end(&mut self, ended: Result<Arc<RunResult>, Error>) {
+        self.ended = Some(ended);
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let (result, error) = match &self.ended {
+            Some(Ok(result)) => (Some(&**result), None),
+            Some(Err(error)) => (None, Some(error)),
+            None => (None, None),
+        };
+        self.desk.tell(&Work::Ended { session: self.session.as_deref(), result, error });
+        if let Some(name) = &self.session {
+            let mut sessions = self.desk.sessions();
+            if let Some(open) = sessions.open.get_mut(name) {
+                open.at_work = false;
+            }
+            Desk::tidy(&mut sessions);
+        }
+        self.desk.runs.send_modify(|runs| *runs = runs.saturating_sub(1));
+    }
+}
+
+impl RunStream {
+    /// Performs a run up to its first event.
+    ///
+    /// # Errors
+    /// Why it could not begin.
+    pub(super) async fn begin(run: LeadRun, seat: Seat, timeout: Option<Duration>) -> Result<Self, Error> {
+        let (stopping, leaving) = (seat.desk.stopping.clone(), seat.desk.leaving.clone());
+        let mut stream = Self {
+            run: Some(run),
+            first: VecDeque::new(),
+            seat,
+            stopping: Some(Box::pin(stopping.cancelled_owned())),
+            leaving: Box::pin(leaving.cancelled_owned()),
+            deadline: timeout.map(|timeout| Box::pin(tokio::time::sleep(timeout))),
+        };
+        let first = stream.next().await.transpose()?;
+        // A run that cannot begin says so by its end, and then why.
+        let is_over = first.as_ref().is_some_and(is_end);
+        let second = if is_over { stream.next().await.transpose()? } else { None };
+        if first.is_none() {
+            return Err(Error::new(ErrorKind::Agent, "the run ended without a result"));
+        }
+        stream.first.extend(first.into_iter().chain(second));
+        Ok(stream)
+    }
+
+    /// Performs the run to its end.
+    pub(super) async fn finish(mut self) -> Result<Arc<RunResult>, Error> {
+        while let Some(item) = self.next().await {
+            item?;
+        }
+        match self.seat.ended.clone() {
+            Some(ended) => ended,
+            None => Err(Error::new(ErrorKind::Agent, "the run ended without a result")),
+        }
+    }
+
+    fn poll_item(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Event, Error>>> {
+        if let Some(first) = self.first.pop_front() {
+            return Poll::Ready(Some(Ok(first)));
+        }
+        let Some(run) = &mut self.run else { return Poll::Ready(None) };
+        if self.leaving.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(Some(Err(self.fail(told::stopped()))));
+        }
+        if self.stopping.as_mut().is_some_and(|stopping| stopping.as_mut().poll(cx).is_ready()) {
+            self.stopping = None;
+            run.stop(CancelBy::Shutdown);
+        }
+        if self.deadline.as_mut().is_some_and(|deadline| deadline.as_mut().poll(cx).is_ready()) {
+            self.deadline = None;
+            run.stop(CancelBy::Deadline);
+        }
+        match run.poll_event(cx) {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(Some(event)) => Poll::Ready(Some(Ok(event))),
+            Poll::Ready(None) => match run.ended() {
+                Ok(result) => {
+                    self.run = None;
+                    self.seat.end(Ok(result));
+                    Poll::Ready(None)
+                }
+                Err(error) => Poll::Ready(Some(Err(self.fail(error)))),
+            },
+        }
+    }
+
+    fn fail(&mut self, error: Error) -> Error {
+        self.run = None;
+        self.seat.end(Err(error.clone()));
+        error
+    }
+}
+
+impl Stream for RunStream {
+    type Item = Result<Event, Error>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.poll_item(cx)
+    }
+}
+
+fn is_end(event: &Event) -> bool {
+    matches!(event.kind, EventKind::RunFinished { .. } | EventKind::RunPaused { .. })
+}
+
+impl fmt::Debug for Desk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Desk").field("runs", &*self.runs.borrow()).finish_non_exhaustive()
+    }
+}

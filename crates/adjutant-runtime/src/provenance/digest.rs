@@ -1,0 +1,134 @@
+//! Digests of files, read in pieces; those of programs are remembered for as long as the file stays as it is.
+
+use std::{
+    collections::HashMap,
+    fs::{self, File},
+    io::Read,
+    path::{Path, PathBuf},
+    sync::{LazyLock, Mutex, PoisonError},
+};
+
+use sha2::{Digest, Sha256};
+
+use super::{FileKind, PinnedFile};
+use crate::{
+    Error, ErrorKind,
+    workspace::{
+        files::{open_regular, storage},
+        is_executable,
+    },
+};
+
+/// How many bytes are read at a time.
+const CHUNK: usize = 256 << 10;
+/// The most digests that are remembered.
+const MAX_REMEMBERED: usize = 1_024;
+
+/// The sha256 of a regular file, and how many bytes it has.
+pub(crate) fn digest_of(path: &Path) -> Result<(String, u64), Error> {
+    digest(open_regular(path)?, path)
+}
+
+fn digest(mut file: File, path: &Path) -> Result<(String, u64), Error> {
+    let (mut hash, mut bytes, mut chunk) = (Sha256::new(), 0, vec![0; CHUNK]);
+    loop {
+        let read = file.read(&mut chunk).map_err(|error| storage("read", path, error))?;
+        let Some(part) = chunk.get(..read).filter(|part| !part.is_empty()) else { break };
+        hash.update(part);
+        bytes += part.len() as u64;
+    }
+    Ok((hex(&hash.finalize()), bytes))
+}
+
+/// Pins a program. A bare name is looked for in `PATH`; links are followed, as whoever starts it does.
+///
+/// # Errors
+/// `Pull` if there is none, `Config` if it cannot be executed.
+pub(crate) fn pin_program(kind: FileKind, path: &Path) -> Result<PinnedFile, Error> {
+    let path = find_program(path);
+    let gone = |error: Error| Error::new(ErrorKind::Pull, error.message()).with_source(error);
+    let real = fs::canonicalize(&path).map_err(|error| gone(storage("find", &path, error)))?;
+    let file = open_regular(&real).map_err(gone)?;
+    if !is_executable(&file) {
+        return Err(Error::new(ErrorKind::Config, format!("{} cannot be executed", path.display())));
+    }
+    let (sha256, bytes) = remembered(file, &real)?;
+    Ok(PinnedFile { kind, path, sha256, bytes })
+}
+
+fn find_program(path: &Path) -> PathBuf {
+    if path.components().count() > 1 || path.is_absolute() {
+        return path.to_owned();
+    }
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&folders).map(|folder| folder.join(path)).find(|file| file.is_file());
+    found.unwrap_or_else(|| path.to_owned())
+}
+
+/// Which bytes a file held, as far as the system tells: it changes with each write.
+#[derive(PartialEq, Eq, Clone, Copy)]
+struct Stamp {
+    device: u64,
+    inode: u64,
+    bytes: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+static REMEMBERED: LazyLock<Mutex<HashMap<PathBuf, (Stamp, String)>>> = LazyLock::new(Mutex::default);
+
+/// The digest of a program. It is remembered if the file was last touched long enough ago for its stamp to tell of each write
+/// since: hosts are large, and many agents start with the same one.
+fn remembered(file: File, path: &Path) -> Result<(String, u64), Error> {
+    let stamp = stamp(&file);
+    let held = || REMEMBERED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(stamp) = stamp
+        && let Some((_, sha256)) = held().get(path).filter(|(known, _)| *known == stamp)
+    {
+        return Ok((sha256.clone(), stamp.bytes));
+    }
+    let (sha256, bytes) = digest(file, path)?;
+    if let Some(stamp) = stamp.filter(Stamp::is_settled) {
+        let mut held = held();
+        if held.len() >= MAX_REMEMBERED {
+            held.clear();
+        }
+        held.insert(path.to_owned(), (stamp, sha256.clone()));
+    }
+    Ok((sha256, bytes))
+}
+
+impl Stamp {
+    fn is_settled(&self) -> bool {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        i64::try_from(now.as_secs()).is_ok_and(|now| self.changed.0 + 2 < now)
+    }
+}
+
+#[cfg(unix)]
+fn stamp(file: &File) -> Option<Stamp> {
+    use std::os::unix::fs::MetadataExt;
+    let found = file.metadata().ok()?;
+    Some(Stamp {
+        device: found.dev(),
+        inode: found.ino(),
+        bytes: found.size(),
+        modified: (found.mtime(), found.mtime_nsec()),
+        changed: (found.ctime(), found.ctime_nsec()),
+    })
+}
+
+#[cfg(not(unix))]
+fn stamp(_: &File) -> Option<Stamp> {
+    None
+}
+
+/// Bytes in hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        // Writing to a string does not fail.
+        let _written = write!(text, "{byte:02x}");
+        text
+    })
+}

@@ -1,0 +1,170 @@
+//! Holds where an agent stands, and tells those who watch: the newest status is never lost, those between may be.
+
+use std::{net::SocketAddr, time::Duration};
+
+use tokio::sync::watch;
+
+use super::Status;
+use crate::{Error, ErrorKind};
+
+/// Holds where an agent stands.
+///
+/// Invariant: what it holds changes by [`Status::may_become`] alone, and each change is told in the order it happened.
+#[derive(Debug)]
+pub struct StatusTracker {
+    sender: watch::Sender<Held>,
+}
+
+/// Sees where an agent stands.
+///
+/// A slow watcher misses what was between, never the newest. It costs nothing to drop one.
+#[derive(Debug, Clone)]
+pub struct StatusWatch {
+    receiver: watch::Receiver<Held>,
+    over: bool,
+}
+
+#[derive(Debug)]
+struct Held {
+    status: Status,
+    address: Option<SocketAddr>,
+}
+
+impl StatusTracker {
+    /// Begins at a status.
+    pub fn new(status: Status) -> Self {
+        Self { sender: watch::Sender::new(Held { status, address: None }) }
+    }
+
+    /// Where it stands now.
+    pub fn get(&self) -> Status {
+        self.sender.borrow().status.clone()
+    }
+
+    /// Where it listens, or listened last.
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.sender.borrow().address
+    }
+
+    /// Moves on, and tells all who watch. The status that it has already is no change.
+    ///
+    /// # Errors
+    /// `Conflict` if the status may not follow the one that it has, which stays.
+    pub fn set(&self, status: Status) -> Result<(), Error> {
+        let mut refused = None;
+        self.sender.send_if_modified(|held| {
+            if held.status == status {
+                return false;
+            }
+            if !held.status.may_become(&status) {
+                refused = Some(held.status.word());
+                return false;
+            }
+            held.status = status.clone();
+            true
+        });
+        match refused {
+            None => Ok(()),
+            Some(word) => Err(Error::new(ErrorKind::Conflict, format!("{word} cannot become {}", status.word()))),
+        }
+    }
+
+    /// Moves on unless the guard holds for where it stands or the table forbids it; tells whether it stands there now.
+    ///
+    /// Guard and change are one step, so nothing comes between.
+    pub fn set_unless(&self, status: Status, guard: impl FnOnce(&Status) -> bool) -> bool {
+        let mut stands = false;
+        self.sender.send_if_modified(|held| {
+            stands = held.status == status;
+            if stands || guard(&held.status) || !held.status.may_become(&status) {
+                return false;
+            }
+            held.status = status;
+            stands = true;
+            true
+        });
+        stands
+    }
+
+    /// Tells where it listens. Those who watch see it as a change with the status that it has.
+    pub fn set_address(&self, address: Option<SocketAddr>) {
+        self.sender.send_if_modified(|held| {
+            let changed = held.address != address;
+            held.address = address;
+            changed
+        });
+    }
+
+    /// Watches: the first change that it tells of is one after this call.
+    pub fn subscribe(&self) -> StatusWatch {
+        StatusWatch { receiver: self.sender.subscribe(), over: false }
+    }
+
+    /// How many watch.
+    pub fn watches(&self) -> usize {
+        self.sender.receiver_count()
+    }
+}
+
+impl StatusWatch {
+    /// Where it stands now.
+    pub fn current(&self) -> Status {
+        self.receiver.borrow().status.clone()
+    }
+
+    /// Where it listens, or listened last.
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.receiver.borrow().address
+    }
+
+    /// The newest status after the one that was told last, when there is one; none once `removed` was told or nobody holds the
+    /// agent any more. The same status again means that its address changed.
+    ///
+    /// Cancel: nothing is lost.
+    pub async fn changed(&mut self) -> Option<Status> {
+        if self.over || self.receiver.changed().await.is_err() {
+            self.over = true;
+            return None;
+        }
+        let status = self.receiver.borrow_and_update().status.clone();
+        self.over = status == Status::Removed;
+        Some(status)
+    }
+
+    /// Waits until the status fits; the one that it has now is looked at first.
+    ///
+    /// Cancel: nothing is lost.
+    ///
+    /// # Errors
+    /// `Closed` if it never will: it was removed, or nobody holds the agent any more.
+    pub async fn wait_for(&mut self, fits: impl Fn(&Status) -> bool) -> Result<Status, Error> {
+        loop {
+            let status = self.receiver.borrow_and_update().status.clone();
+            if fits(&status) {
+                return Ok(status);
+            }
+            if status == Status::Removed || self.receiver.changed().await.is_err() {
+                let word = self.current();
+                return Err(Error::new(
+                    ErrorKind::Closed,
+                    format!("the agent will not get there: it is {}", word.word()),
+                ));
+            }
+        }
+    }
+
+    /// Waits as `wait_for`, for a time.
+    ///
+    /// # Errors
+    /// `TimedOut` if the time is over, and as `wait_for`.
+    pub async fn wait_for_within(&mut self, time: Duration, fits: impl Fn(&Status) -> bool) -> Result<Status, Error> {
+        let watch = self.clone();
+        tokio::time::timeout(time, self.wait_for(fits)).await.unwrap_or_else(|_| {
+            let word = watch.current();
+            Err(Error::new(
+                ErrorKind::TimedOut,
+                format!("waited {} ms, and the agent is {}", time.as_millis(), word.word()),
+            ))
+        })
+    }
+}

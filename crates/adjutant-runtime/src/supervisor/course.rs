@@ -1,0 +1,242 @@
+//! What is to be done for one agent: pure decisions over where it should stand, where it stands, and what happened before.
+
+use std::{collections::VecDeque, sync::Arc, time::Duration};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Desired, ErrorKind, Goal, Reason, Status};
+
+/// The first pause before an attempt; each one after it is twice as long.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+/// The longest pause.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// How many crashes are too many, within how long.
+const CRASHES: usize = 5;
+const CRASHES_WITHIN: Duration = Duration::from_secs(5 * 60);
+/// How long an agent must have been ready for what was before to be forgotten.
+const SETTLED: Duration = Duration::from_secs(60);
+
+/// What happened to one agent since it was last ordered to run. It is kept beside the agent, so that an operator that
+/// begins again goes on where the last one was.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct Course {
+    /// The newest order that was taken up.
+    pub order: u64,
+    /// How often it failed in a row.
+    pub attempts: u32,
+    /// How often it was started again by itself, since it was ordered to run.
+    pub restarts: u64,
+    /// When it is started again, in milliseconds since 1970-01-01 UTC.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_ms: Option<u64>,
+    /// Why it is not started again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub given_up: Option<Arc<str>>,
+    /// Whether it waits for a place, since so many agents run already.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_waiting: bool,
+    /// When it crashed, in milliseconds since 1970-01-01 UTC.
+    #[serde(skip_serializing_if = "VecDeque::is_empty")]
+    pub(super) crashes: VecDeque<u64>,
+    /// Since when it runs, if it does.
+    #[serde(skip)]
+    up_since: Option<u64>,
+    /// Whether it is to be stopped before it goes on.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(super) restart: bool,
+}
+
+/// What is under way for an agent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Flight {
+    /// It is being started.
+    pub(super) starting: bool,
+    /// It is being stopped or removed.
+    pub(super) ending: bool,
+}
+
+/// What is to be done now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Nothing.
+    Rest,
+    /// Begin.
+    Start,
+    /// End.
+    Stop,
+    /// Delete.
+    Remove,
+    /// Nothing until then, in milliseconds since 1970-01-01 UTC.
+    Pause { until_ms: u64 },
+    /// Nothing until another agent ends.
+    Queue,
+}
+
+/// Why an agent is not up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// A pause may heal it.
+    Heals,
+    /// The same, but it counts towards the limit of crashes.
+    Crash,
+    /// Only whoever wrote its configuration can heal it.
+    Stays,
+}
+
+impl Course {
+    /// Whether it is to be stopped before it is started, and was not yet.
+    pub fn is_restarting(&self) -> bool {
+        self.restart
+    }
+
+    /// Takes up an order, if it is a new one: what happened before is forgotten.
+    pub(super) fn take(&mut self, desired: &Desired) -> bool {
+        if desired.order <= self.order {
+            return false;
+        }
+        let restart = desired.restart || (self.restart && desired.goal == Goal::Running);
+        *self = Self { order: desired.order, up_since: self.up_since, restart, ..Self::default() };
+        true
+    }
+
+    /// Sees where the agent stands, while nothing is under way for it. Whether that is a failure that was not known.
+    ///
+    /// `unit` gives a number from 0.0 up to but without 1.0.
+    pub(super) fn see(&mut self, status: &Status, now_ms: u64, unit: impl FnOnce() -> f64) -> bool {
+        match (self.up_since, status) {
+            (None, Status::Ready | Status::Working) => {
+                self.up_since = Some(now_ms);
+                self.is_waiting = false;
+                self.next_ms = None;
+                false
+            }
+            (Some(since), Status::Ready | Status::Working) => {
+                if is_over(since, now_ms, SETTLED) {
+                    (self.attempts, self.crashes) = (0, VecDeque::new());
+                }
+                false
+            }
+            (Some(_), Status::Failed { reason, message }) => {
+                self.fail(Fault::of(*reason), message, now_ms, unit());
+                true
+            }
+            (Some(_), Status::Stopped) => {
+                self.fail(Fault::Crash, "it ended by itself", now_ms, unit());
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// It could not be started, or came to an end that nobody had asked for.
+    pub(super) fn fail(&mut self, fault: Fault, message: &str, now_ms: u64, unit: f64) {
+        if self.up_since.take().is_some_and(|since| is_over(since, now_ms, SETTLED)) {
+            (self.attempts, self.crashes) = (0, VecDeque::new());
+        }
+        self.attempts = self.attempts.saturating_add(1);
+        self.next_ms = Some(now_ms.saturating_add(millis(pause(self.attempts, unit))));
+        match fault {
+            Fault::Heals => {}
+            Fault::Stays => self.give_up(message.to_owned()),
+            Fault::Crash => {
+                self.crashes.push_back(now_ms);
+                self.crashes.retain(|at| !is_over(*at, now_ms, CRASHES_WITHIN));
+                if self.crashes.len() >= CRASHES {
+                    self.give_up(format!("it crashed {CRASHES} times within 5 minutes, the last time so: {message}"));
+                }
+            }
+        }
+    }
+
+    fn give_up(&mut self, why: String) {
+        (self.given_up, self.next_ms) = (Some(why.into()), None);
+    }
+
+    /// It is being started: again, if it had failed before.
+    pub(super) fn starts(&mut self) {
+        self.restarts += u64::from(self.attempts > 0);
+        (self.next_ms, self.is_waiting, self.restart) = (None, false, false);
+    }
+
+    /// It was stopped, as was asked for.
+    pub(super) fn stopped(&mut self) {
+        (self.up_since, self.restart) = (None, false);
+    }
+
+    /// It could not be stopped or removed: that is tried again after a pause.
+    pub(super) fn hindered(&mut self, now_ms: u64, unit: f64) {
+        self.attempts = self.attempts.saturating_add(1);
+        self.next_ms = Some(now_ms.saturating_add(millis(pause(self.attempts, unit))));
+    }
+
+    /// What is to be done now.
+    pub(super) fn step(&self, goal: Goal, status: &Status, flight: Flight, has_place: bool, now_ms: u64) -> Step {
+        if flight.ending {
+            return Step::Rest;
+        }
+        let is_up = flight.starting || is_up(status);
+        // One that begins while nobody waits for it is waited for: a start that finds it so does that.
+        let is_begun = flight.starting || matches!(status, Status::Ready | Status::Working);
+        let wanted = match goal {
+            _ if matches!(status, Status::Removed) => Step::Rest,
+            // What was begun is finished, whatever is asked for now.
+            _ if matches!(status, Status::Removing) => Step::Remove,
+            Goal::Removed => Step::Remove,
+            Goal::Stopped if is_up => Step::Stop,
+            Goal::Stopped => Step::Rest,
+            Goal::Running if is_up && self.restart => Step::Stop,
+            Goal::Running if is_begun || self.given_up.is_some() => Step::Rest,
+            Goal::Running => Step::Start,
+        };
+        match (wanted, self.next_ms.filter(|next| *next > now_ms)) {
+            (Step::Rest, _) => Step::Rest,
+            (_, Some(until_ms)) => Step::Pause { until_ms },
+            (Step::Start, None) if !has_place => Step::Queue,
+            (wanted, None) => wanted,
+        }
+    }
+}
+
+impl Fault {
+    /// What a failure of this kind is.
+    pub(super) fn of(reason: Reason) -> Self {
+        match reason {
+            Reason::Init | Reason::Pull | Reason::Model | Reason::Readiness => Fault::Heals,
+            Reason::Config => Fault::Stays,
+            Reason::Crashed => Fault::Crash,
+        }
+    }
+
+    /// What an error at a start is.
+    pub(super) fn of_kind(kind: ErrorKind) -> Self {
+        match kind {
+            ErrorKind::Crashed => Fault::Crash,
+            ErrorKind::Config | ErrorKind::Manifest | ErrorKind::Invalid => Fault::Stays,
+            _ => Fault::Heals,
+        }
+    }
+}
+
+/// Whether an agent of this status runs, or is about to.
+pub(super) fn is_up(status: &Status) -> bool {
+    matches!(status, Status::Preparing | Status::Starting | Status::Ready | Status::Working)
+}
+
+/// The pause after so many failures in a row: 1 s, twice as long each time, at most 30 s, and up to a quarter less or more.
+fn pause(attempts: u32, unit: f64) -> Duration {
+    let doubled = FIRST_PAUSE.saturating_mul(1_u32.checked_shl(attempts.saturating_sub(1)).unwrap_or(u32::MAX));
+    doubled.min(LONGEST_PAUSE).mul_f64(0.75 + 0.5 * unit.clamp(0.0, 1.0)).min(LONGEST_PAUSE)
+}
+
+fn is_over(since_ms: u64, now_ms: u64, time: Duration) -> bool {
+    now_ms.saturating_sub(since_ms) >= millis(time)
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,144 @@
+//! What a supervisor tells: events, and a table of all agents.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use tokio::sync::{broadcast, watch};
+use uuid::Uuid;
+
+use crate::{Goal, Status};
+
+/// Something that a supervisor did or found.
+///
+/// Shape: `{"notice":"status","agent":"…","id":"…","status":"ready"}`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "notice", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Notice {
+    /// Where an agent stands has changed, or was found.
+    Status {
+        /// Its name.
+        agent: Arc<str>,
+        /// Its id.
+        id: Uuid,
+        /// Where it stands.
+        #[serde(flatten)]
+        status: Status,
+    },
+    /// An agent failed, and is started again after a pause.
+    Pause {
+        /// Its name.
+        agent: Arc<str>,
+        /// Its id.
+        id: Uuid,
+        /// How often it failed in a row.
+        attempts: u32,
+        /// The pause, in milliseconds.
+        pause_ms: u64,
+        /// Why it failed.
+        why: Arc<str>,
+    },
+    /// An agent failed, and is not started again before it is ordered to.
+    GivenUp {
+        /// Its name.
+        agent: Arc<str>,
+        /// Its id.
+        id: Uuid,
+        /// Why.
+        why: Arc<str>,
+    },
+    /// An agent waits until another one ends, since so many run already.
+    Waiting {
+        /// Its name.
+        agent: Arc<str>,
+        /// Its id.
+        id: Uuid,
+        /// How many may run.
+        max_running: usize,
+    },
+    /// Something is wrong that is no failure of an agent.
+    Problem {
+        /// The agent that it is about, if it is about one.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        agent: Option<Arc<str>>,
+        /// What is wrong.
+        message: Arc<str>,
+    },
+    /// So many notices were not read in time.
+    Lost {
+        /// How many.
+        count: u64,
+    },
+}
+
+/// Reads what a supervisor tells.
+#[derive(Debug)]
+pub struct Notices {
+    from: broadcast::Receiver<Notice>,
+}
+
+/// Sees where all agents of a supervisor stand.
+#[derive(Debug, Clone)]
+pub struct Table {
+    from: watch::Receiver<Arc<[Row]>>,
+}
+
+/// An agent of a supervisor.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Row {
+    /// Its name.
+    pub agent: Arc<str>,
+    /// Its id.
+    pub id: Uuid,
+    /// Where it stands.
+    #[serde(flatten)]
+    pub status: Status,
+    /// Where it should stand.
+    pub goal: Goal,
+    /// How often it was started again by itself, since it was ordered to run.
+    pub restarts: u64,
+    /// Whether it waits for a place, since so many agents run already.
+    pub is_waiting: bool,
+    /// When it is started again, in milliseconds since 1970-01-01 UTC.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_ms: Option<u64>,
+    /// Why it is not started again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub given_up: Option<Arc<str>>,
+}
+
+impl Notices {
+    pub(super) fn of(from: broadcast::Receiver<Notice>) -> Self {
+        Self { from }
+    }
+
+    /// The next one; none when the supervisor has ended.
+    ///
+    /// Cancel: nothing is lost.
+    pub async fn next(&mut self) -> Option<Notice> {
+        match self.from.recv().await {
+            Ok(notice) => Some(notice),
+            Err(broadcast::error::RecvError::Lagged(count)) => Some(Notice::Lost { count }),
+            Err(broadcast::error::RecvError::Closed) => None,
+        }
+    }
+}
+
+impl Table {
+    pub(super) fn of(from: watch::Receiver<Arc<[Row]>>) -> Self {
+        Self { from }
+    }
+
+    /// The agents, sorted by their names.
+    pub fn rows(&self) -> Arc<[Row]> {
+        Arc::clone(&self.from.borrow())
+    }
+
+    /// Waits until it has changed; whether it did, or the supervisor has ended.
+    ///
+    /// Cancel: nothing is lost.
+    pub async fn changed(&mut self) -> bool {
+        self.from.changed().await.is_ok()
+    }
+}

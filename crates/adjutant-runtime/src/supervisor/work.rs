@@ -1,0 +1,102 @@
+//! What is done for agents beside the supervisor: each in a task of its own, which tells how it came out.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::{sync::mpsc, task::JoinError, time};
+use uuid::Uuid;
+
+use crate::{Backend, Error, ErrorKind, Instance, Loaded, Status, prompt::SessionsRequest};
+
+/// How often one that begins already is looked at.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// How something came out.
+pub(super) enum Done {
+    Started(Uuid, Result<(), Error>),
+    /// With why, if it was not asked for.
+    Stopped(Uuid, Result<(), Error>, Option<Arc<str>>),
+    Removed(Uuid, Result<(), Error>),
+    /// Whether it answered.
+    Probed(Uuid, bool),
+    Loaded(Result<Loaded, Error>),
+    Rotated(Vec<(Uuid, Error)>),
+}
+
+/// Where it is told.
+pub(super) type Told = mpsc::UnboundedSender<Done>;
+
+pub(super) fn start(instance: Arc<dyn Instance>, within: Duration, told: Told) {
+    tokio::spawn(async move {
+        let id = instance.id();
+        // Nobody is told when the supervisor has ended.
+        let _ = told.send(Done::Started(id, started(instance, within).await));
+    });
+}
+
+async fn started(instance: Arc<dyn Instance>, within: Duration) -> Result<(), Error> {
+    let begun = Arc::clone(&instance);
+    let mut starting = tokio::spawn(async move { begin(&*begun).await });
+    match time::timeout(within, &mut starting).await {
+        Ok(ended) => ended.unwrap_or_else(|error| Err(broken(&error))),
+        Err(_) => {
+            instance.stop().await?;
+            // It returns, since what it waited for was stopped; if it does not, it is of no interest any more.
+            starting.abort();
+            let text = format!("it did not become ready within {} s", within.as_secs_f32());
+            Err(Error::new(ErrorKind::Readiness, text))
+        }
+    }
+}
+
+/// Starts it, or waits for it if it begins already.
+async fn begin(instance: &dyn Instance) -> Result<(), Error> {
+    while matches!(instance.status(), Status::Preparing | Status::Starting) {
+        time::sleep(LOOK).await;
+    }
+    match instance.status() {
+        Status::Ready | Status::Working => Ok(()),
+        _ => instance.start().await,
+    }
+}
+
+pub(super) fn stop(instance: Arc<dyn Instance>, why: Option<Arc<str>>, told: Told) {
+    tokio::spawn(async move {
+        let id = instance.id();
+        let ended = tokio::spawn(async move { instance.stop().await }).await;
+        let _ = told.send(Done::Stopped(id, ended.unwrap_or_else(|error| Err(broken(&error))), why));
+    });
+}
+
+pub(super) fn remove(instance: Arc<dyn Instance>, told: Told) {
+    tokio::spawn(async move {
+        let id = instance.id();
+        let ended = tokio::spawn(async move { instance.remove().await }).await;
+        let _ = told.send(Done::Removed(id, ended.unwrap_or_else(|error| Err(broken(&error)))));
+    });
+}
+
+/// Asks it something that costs nothing. Any answer is one; silence and a lost connection are none.
+pub(super) fn probe(instance: Arc<dyn Instance>, within: Duration, told: Told) {
+    tokio::spawn(async move {
+        let asked = async {
+            let prompter = instance.prompter().await?;
+            prompter.sessions(SessionsRequest { limit: Some(1), after: None }).await
+        };
+        let answered = match time::timeout(within, asked).await {
+            Ok(Err(error)) => !matches!(error.kind(), ErrorKind::Connection | ErrorKind::TimedOut),
+            Ok(Ok(_)) => true,
+            Err(_) => false,
+        };
+        let _ = told.send(Done::Probed(instance.id(), answered));
+    });
+}
+
+pub(super) fn load(backend: Arc<dyn Backend>, told: Told) {
+    tokio::spawn(async move {
+        let _ = told.send(Done::Loaded(backend.load().await));
+    });
+}
+
+fn broken(error: &JoinError) -> Error {
+    Error::new(ErrorKind::Init, format!("the backend broke off: {error}"))
+}

@@ -1,0 +1,177 @@
+//! Copies of files that an agent is told: regular files within a folder, up to a size, with the digest of what was copied.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, Read, Write},
+    path::{Path, PathBuf},
+};
+
+use adjutant_tool::Cancel;
+use sha2::{Digest, Sha256};
+
+use super::files::{self, storage};
+use crate::{Error, ErrorKind, provenance::hex};
+
+/// The most bytes of one context or instruction file.
+pub(crate) const MAX_CONTEXT: u64 = 8 << 20;
+/// The most bytes of one file of data.
+pub(crate) const MAX_DATA: u64 = 256 << 20;
+/// The most bytes of one file of a skill.
+pub(crate) const MAX_SKILL: u64 = 32 << 20;
+/// The most files of one skill folder.
+pub(crate) const MAX_SKILL_FILES: usize = 4_096;
+/// The most folders within folders of a skill folder.
+pub(crate) const MAX_SKILL_DEPTH: usize = 16;
+
+/// How many bytes are read at a time.
+const CHUNK: usize = 64 << 10;
+
+/// Copies files while nobody asks to stop.
+pub(super) struct Copier<'a> {
+    /// The folders that files must lie in, without links in their paths. None: anywhere.
+    pub(super) within: &'a [PathBuf],
+    pub(super) cancel: &'a Cancel,
+}
+
+/// What was copied.
+#[derive(Debug, PartialEq)]
+pub(super) struct Copied {
+    pub(super) sha256: String,
+    pub(super) bytes: u64,
+}
+
+impl Copier<'_> {
+    /// Copies a regular file. Its path is freed of links, must then lie in a folder that is allowed, and is opened without
+    /// following one that was laid meanwhile.
+    pub(super) fn file(&self, from: &Path, to: &Path, cap: u64) -> Result<Copied, Error> {
+        let real = self.real(from)?;
+        let source = files::open_regular(&real).map_err(pull)?;
+        self.opened_within(&source, from)?;
+        let executable = is_executable(&source);
+        self.copy(source, from, to, cap, executable)
+    }
+
+    /// Copies a folder with all in it, and gives the paths of the copies relative to `to`, in order.
+    pub(super) fn folder(&self, from: &Path, to: &Path) -> Result<Vec<(PathBuf, Copied)>, Error> {
+        let real = self.real(from)?;
+        if !real.is_dir() {
+            return Err(Error::new(ErrorKind::Pull, format!("{} is no folder", from.display())));
+        }
+        let mut found = Vec::new();
+        list(&real, Path::new(""), 0, &mut found)?;
+        found.sort();
+        let copy = |path: PathBuf| {
+            let copied = self.file(&real.join(&path), &to.join(&path), MAX_SKILL)?;
+            Ok((path, copied))
+        };
+        files::make_folder(to)?;
+        found.into_iter().map(copy).collect()
+    }
+
+    /// Fails if somebody asked to stop.
+    pub(super) fn go_on(&self) -> Result<(), Error> {
+        if self.cancel.is_cancelled() {
+            return Err(Error::new(ErrorKind::Closed, "stopped while its workspace was made"));
+        }
+        Ok(())
+    }
+
+    fn real(&self, path: &Path) -> Result<PathBuf, Error> {
+        let real = fs::canonicalize(path).map_err(|error| pull(storage("find", path, error)))?;
+        self.is_within(&real, path)?;
+        Ok(real)
+    }
+
+    fn is_within(&self, real: &Path, path: &Path) -> Result<(), Error> {
+        if self.within.is_empty() || self.within.iter().any(|folder| real.starts_with(folder)) {
+            return Ok(());
+        }
+        Err(Error::new(ErrorKind::Pull, format!("{} lies outside the folder of its manifest", path.display())))
+    }
+
+    /// Looks where an opened file lies: a folder above it may have become a link since its path was freed of them.
+    #[cfg(target_os = "linux")]
+    fn opened_within(&self, file: &File, path: &Path) -> Result<(), Error> {
+        use std::os::fd::AsRawFd;
+        match fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())) {
+            Ok(real) => self.is_within(&real, path),
+            Err(_) => Ok(()),
+        }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn opened_within(&self, _: &File, path: &Path) -> Result<(), Error> {
+        self.real(path).map(drop)
+    }
+
+    fn copy(&self, mut source: File, from: &Path, to: &Path, cap: u64, executable: bool) -> Result<Copied, Error> {
+        if let Some(folder) = to.parent() {
+            files::make_folder(folder)?;
+        }
+        let failed = |error: io::Error| storage("write", to, error);
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, if executable { 0o700 } else { 0o600 });
+        let mut target = options.open(to).map_err(failed)?;
+        let (mut hash, mut bytes, mut chunk) = (Sha256::new(), 0, vec![0; CHUNK]);
+        loop {
+            self.go_on()?;
+            let read = source.read(&mut chunk).map_err(|error| storage("read", from, error))?;
+            let Some(part) = chunk.get(..read).filter(|part| !part.is_empty()) else { break };
+            bytes += part.len() as u64;
+            if bytes > cap {
+                return Err(Error::new(ErrorKind::Pull, format!("{} is longer than {cap} bytes", from.display())));
+            }
+            hash.update(part);
+            target.write_all(part).map_err(failed)?;
+        }
+        target.sync_all().map_err(failed)?;
+        Ok(Copied { sha256: hex(&hash.finalize()), bytes })
+    }
+}
+
+/// The files of a folder, relative to it. A link or a device within is refused, not passed over: it would be missed.
+fn list(root: &Path, below: &Path, depth: usize, found: &mut Vec<PathBuf>) -> Result<(), Error> {
+    let folder = root.join(below);
+    let refuse = |what: String| Err(Error::new(ErrorKind::Pull, what));
+    if depth > MAX_SKILL_DEPTH {
+        return refuse(format!("{} lies more than {MAX_SKILL_DEPTH} folders deep", folder.display()));
+    }
+    for entry in fs::read_dir(&folder).map_err(|error| pull(storage("read", &folder, error)))? {
+        let entry = entry.map_err(|error| storage("read", &folder, error))?;
+        let kind = entry.file_type().map_err(|error| storage("read", &entry.path(), error))?;
+        let path = below.join(entry.file_name());
+        if kind.is_dir() {
+            list(root, &path, depth + 1, found)?;
+        } else if kind.is_file() {
+            found.push(path);
+        } else {
+            return refuse(format!("{} is not a regular file", root.join(path).display()));
+        }
+        if found.len() > MAX_SKILL_FILES {
+            return refuse(format!("{} holds more than {MAX_SKILL_FILES} files", root.display()));
+        }
+    }
+    Ok(())
+}
+
+/// Whether its owner may run a file.
+#[cfg(unix)]
+pub(crate) fn is_executable(file: &File) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    file.metadata().is_ok_and(|found| found.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(not(unix))]
+pub(crate) fn is_executable(_: &File) -> bool {
+    true
+}
+
+/// A source that is missing, or is not what it should be, could not be pulled.
+pub(super) fn pull(error: Error) -> Error {
+    match error.kind() {
+        ErrorKind::Missing | ErrorKind::Invalid => Error::new(ErrorKind::Pull, error.message()).with_source(error),
+        _ => error,
+    }
+}

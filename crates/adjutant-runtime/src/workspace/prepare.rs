@@ -1,0 +1,238 @@
+//! Makes a workspace: copies of all that its agents are told, and the digest of every byte that will run.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Component, Path, PathBuf},
+};
+
+use adjutant_tool::Cancel;
+
+use super::{
+    Prepared, Workspace,
+    copying::{Copied, Copier, MAX_CONTEXT, MAX_DATA, pull},
+    files::{self, Sync, storage},
+};
+use crate::{
+    Error, ErrorKind, Manifest, Resolved,
+    manifest::{ContextSpec, DataSpec, Instructions, NamedContext},
+    provenance::{FileKind, ImageReference, PinnedFile, Provenance, digest_of, pin_program},
+};
+
+/// Where everything is made, before it is moved to its place.
+const MAKING: &str = ".preparing";
+/// What is moved to its place.
+const MADE: [&str; 3] = ["context", "skills", "work"];
+
+/// Makes a workspace. Blocks.
+///
+/// All is made in a folder of its own and moved to its place; `prepared.json`, written last, tells that it is whole. What an
+/// attempt before it left is deleted first.
+pub(crate) fn prepare(
+    workspace: &Workspace,
+    resolved: &Resolved,
+    host: &Path,
+    now_ms: u64,
+    cancel: &Cancel,
+) -> Result<Prepared, Error> {
+    let made = make(workspace, resolved, host, now_ms, cancel);
+    if made.is_err() {
+        let _left = clear(workspace);
+    }
+    made
+}
+
+/// Deletes what an attempt that did not succeed left.
+pub(crate) fn clear(workspace: &Workspace) -> Result<(), Error> {
+    files::remove_folder(&workspace.file(MAKING))?;
+    if workspace.is_prepared() {
+        return Ok(());
+    }
+    MADE.iter().try_for_each(|name| files::remove_folder(&workspace.file(name)))
+}
+
+fn make(
+    workspace: &Workspace,
+    resolved: &Resolved,
+    host: &Path,
+    now_ms: u64,
+    cancel: &Cancel,
+) -> Result<Prepared, Error> {
+    clear(workspace)?;
+    let making = Workspace::at(workspace.file(MAKING));
+    for folder in
+        [workspace.state(), workspace.tmp(), workspace.logs(), making.context(), making.skills(), making.work()]
+    {
+        files::make_folder(&folder)?;
+    }
+    let within = folders_of(&resolved.sources)?;
+    let copier = Copier { within: &within, cancel };
+    let mut making = Making { copier, into: making, files: Vec::new(), copies: BTreeMap::new() };
+    let mut resolved = resolved.clone();
+    making.sources(&resolved.sources)?;
+    making.told(&mut resolved.manifest)?;
+    making.skills(&mut resolved.manifest)?;
+    making.data(&mut resolved.manifest.data)?;
+    making.programs(&resolved.manifest, host)?;
+    let image = resolved.manifest.image.as_ref().map(ImageReference::of).transpose()?;
+    let provenance = Provenance::new(image, making.files);
+    making.copier.go_on()?;
+    for name in MADE {
+        let (from, to) = (making.into.file(name), workspace.file(name));
+        fs::rename(&from, &to).map_err(|error| storage("make", &to, error))?;
+    }
+    let mut prepared = Prepared { resolved, provenance, prepared_ms: now_ms };
+    files::write_json(&workspace.file("prepared.json"), &prepared, Sync::Disk)?;
+    files::remove_folder(making.into.root())?;
+    for_each_copy(&mut prepared.resolved.manifest, |path| *path = workspace.file("").join(&*path));
+    Ok(prepared)
+}
+
+/// The folders of the files that a manifest was read from, without links.
+fn folders_of(sources: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
+    let folder = |source: &PathBuf| {
+        let folder = source.parent().unwrap_or(Path::new("/"));
+        fs::canonicalize(folder).map_err(|error| pull(storage("find", folder, error)))
+    };
+    sources.iter().map(folder).collect()
+}
+
+/// Calls with every path of a manifest that means a copy in the workspace.
+pub(crate) fn for_each_copy(manifest: &mut Manifest, mut change: impl FnMut(&mut PathBuf)) {
+    for agent in &mut manifest.agents {
+        if let Some(Instructions::File { file }) = &mut agent.instructions {
+            change(file);
+        }
+        for context in &mut agent.context {
+            match context {
+                ContextSpec::File(file) => change(file),
+                ContextSpec::Named(named) => change(&mut named.file),
+            }
+        }
+    }
+    manifest.skill_folders.iter_mut().for_each(&mut change);
+    manifest.data.iter_mut().for_each(|data| change(&mut data.file));
+}
+
+/// A workspace that is being made.
+struct Making<'a> {
+    copier: Copier<'a>,
+    into: Workspace,
+    files: Vec<PinnedFile>,
+    /// Where files were copied to: one that several agents are told is copied once.
+    copies: BTreeMap<PathBuf, PathBuf>,
+}
+
+impl Making<'_> {
+    /// Pins the files of the manifest, which stay where they are.
+    fn sources(&mut self, sources: &[PathBuf]) -> Result<(), Error> {
+        for source in sources {
+            self.copier.go_on()?;
+            let (sha256, bytes) = digest_of(source).map_err(pull)?;
+            self.files.push(PinnedFile { kind: FileKind::Manifest, path: source.clone(), sha256, bytes });
+        }
+        Ok(())
+    }
+
+    /// Copies what the agents are told. A context file that may be missing and is, is no longer part of what runs.
+    fn told(&mut self, manifest: &mut Manifest) -> Result<(), Error> {
+        for agent in &mut manifest.agents {
+            if let Some(Instructions::File { file }) = &mut agent.instructions {
+                *file = self.tell(FileKind::Instructions, file)?;
+            }
+            for context in std::mem::take(&mut agent.context) {
+                let (file, name, optional) = match context {
+                    ContextSpec::File(file) => (file, None, false),
+                    ContextSpec::Named(NamedContext { file, name, optional }) => (file, name, optional),
+                };
+                if optional
+                    && fs::symlink_metadata(&file).is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
+                {
+                    continue;
+                }
+                let file = self.tell(FileKind::Context, &file)?;
+                let told = match name {
+                    None => ContextSpec::File(file),
+                    name => ContextSpec::Named(NamedContext { file, name, optional: false }),
+                };
+                agent.context.push(told);
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies one file under its own name, into a numbered folder.
+    fn tell(&mut self, kind: FileKind, from: &Path) -> Result<PathBuf, Error> {
+        if let Some(copy) = self.copies.get(from) {
+            return Ok(copy.clone());
+        }
+        let copy = Path::new("context").join(self.copies.len().to_string()).join(name_of(from)?);
+        let copied = self.copier.file(from, &self.into.file("").join(&copy), MAX_CONTEXT)?;
+        self.pin(kind, copy.clone(), copied);
+        self.copies.insert(from.to_owned(), copy.clone());
+        Ok(copy)
+    }
+
+    /// Copies folders of skills, each under its own name, which is part of a skill.
+    fn skills(&mut self, manifest: &mut Manifest) -> Result<(), Error> {
+        for (number, folder) in manifest.skill_folders.iter_mut().enumerate() {
+            let copy = Path::new("skills").join(number.to_string()).join(name_of(folder)?);
+            let copied = self.copier.folder(folder, &self.into.file("").join(&copy))?;
+            for (path, copied) in copied {
+                self.files.push(PinnedFile::copied(FileKind::Skill, copy.join(path), copied.sha256, copied.bytes));
+            }
+            *folder = copy;
+        }
+        Ok(())
+    }
+
+    /// Lays files of data into the working folder.
+    fn data(&mut self, data: &mut [DataSpec]) -> Result<(), Error> {
+        for data in data {
+            let to = match &data.to {
+                Some(to) => to.clone(),
+                None => PathBuf::from(name_of(&data.file)?),
+            };
+            if to.components().any(|part| !matches!(part, Component::Normal(_) | Component::CurDir)) {
+                let message = format!("{} would lie outside the working folder", to.display());
+                return Err(Error::new(ErrorKind::Config, message));
+            }
+            let copy = Path::new("work").join(&to);
+            let target = self.into.file("").join(&copy);
+            if fs::symlink_metadata(&target).is_ok() {
+                return Err(Error::new(ErrorKind::Config, format!("two files of data are laid to {}", to.display())));
+            }
+            let copied = self.copier.file(&data.file, &target, MAX_DATA)?;
+            self.pin(FileKind::Data, copy.clone(), copied);
+            (data.file, data.to) = (copy, Some(to));
+        }
+        Ok(())
+    }
+
+    /// Pins the programs, which stay where they are: they need what lies beside them.
+    fn programs(&mut self, manifest: &Manifest, host: &Path) -> Result<(), Error> {
+        for tool in &manifest.process_tools {
+            self.copier.go_on()?;
+            let pinned = pin_program(FileKind::Tool, &tool.binary)?;
+            if let Some(wanted) = tool.sha256.as_deref().filter(|wanted| !wanted.eq_ignore_ascii_case(&pinned.sha256)) {
+                let path = tool.binary.display();
+                let message = format!("{path} is not what was pinned for the tool {}: {wanted}", tool.name);
+                return Err(Error::new(ErrorKind::Pull, message));
+            }
+            if !self.files.contains(&pinned) {
+                self.files.push(pinned);
+            }
+        }
+        self.copier.go_on()?;
+        self.files.push(pin_program(FileKind::Host, host)?);
+        Ok(())
+    }
+
+    fn pin(&mut self, kind: FileKind, path: PathBuf, copied: Copied) {
+        self.files.push(PinnedFile::copied(kind, path, copied.sha256, copied.bytes));
+    }
+}
+
+fn name_of(path: &Path) -> Result<&std::ffi::OsStr, Error> {
+    path.file_name().ok_or_else(|| Error::new(ErrorKind::Invalid, format!("{} names no file", path.display())))
+}

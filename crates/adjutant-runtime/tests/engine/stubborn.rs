@@ -1,0 +1,199 @@
+//! Programs that do not want to end: whatever they try, nothing of them is left when their call is over.
+
+use std::{
+    future::pending,
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use adjutant_agent::RunOptions;
+use adjutant_llm::Status;
+use adjutant_tool::Cancel;
+use serde_json::{Value, json};
+
+use crate::{
+    programs::program,
+    stage::{Stage, calls, lead, result, text},
+};
+
+/// What a script does that ignores every word, with a child that does too.
+const DEAF: &str = "trap '' TERM INT HUP; (trap '' TERM INT HUP; echo child >&2; while :; do sleep 1; done) & echo $! >> pids; \
+                    echo $$ >> pids; touch up; while :; do sleep 1; done";
+
+/// A process that left its group and its session, and does not know its parent any more.
+const FORKED: &str = "setsid sh -c '(trap \"\" TERM HUP; echo $$ > pids; echo up > up; exec sleep 600) & exit' >/dev/null 2>&1 </dev/null; \
+                      while [ ! -e up ]; do sleep 0.01; done;";
+
+/// Whether a process is there and has not ended.
+fn lives(id: &str) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+    stat.rsplit(')').next().is_some_and(|rest| !rest.trim().is_empty() && !rest.trim().starts_with(['Z', 'X']))
+}
+
+/// Waits until a file is there: another process makes it.
+async fn there(path: &Path) {
+    while !path.exists() {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
+/// Nothing of the processes is left that the script has noted.
+#[track_caller]
+fn nothing_left(stage: &Stage) {
+    let noted = text(&stage.work("pids"));
+    let left: Vec<&str> = noted.split_whitespace().filter(|id| lives(id)).collect();
+    assert!(left.is_empty(), "{left:?} of {noted:?}");
+}
+
+async fn called(stage: &Stage, script: &str, fields: Value) -> (String, Status) {
+    let engine = stage.engine(program(stage, script, fields)).await;
+    let ran = lead(&engine).run("Hello.").await.expect("the run finishes");
+    (result(&ran, 0), ran.calls[0].result.status)
+}
+
+#[tokio::test]
+async fn program_that_takes_too_long_is_killed_with_its_children() {
+    let stage = Stage::new(calls("tool", json!({})));
+    let (text, status) = called(&stage, DEAF, json!({ "timeout": "300ms" })).await;
+    assert_ne!(status, Status::Ok);
+    assert_eq!(text, "the program took longer than 300ms and was killed\nstandard error:\nchild");
+    nothing_left(&stage);
+}
+
+#[tokio::test]
+async fn program_that_ends_when_it_is_asked_has_the_time_to() {
+    let stage = Stage::new(calls("tool", json!({})));
+    let script = "trap 'echo tidied > tidied; exit 0' TERM; echo $$ > pids; while :; do sleep 0.01; done";
+    let began = Instant::now();
+    let (text, status) = called(&stage, script, json!({ "timeout": "200ms" })).await;
+    assert_ne!(status, Status::Ok, "{text}");
+    assert!(stage.work("tidied").exists());
+    assert!(began.elapsed() < Duration::from_secs(20));
+    nothing_left(&stage);
+}
+
+#[tokio::test]
+async fn program_is_killed_when_its_run_is_cancelled() {
+    let stage = Stage::new(calls("tool", json!({})));
+    let engine = stage.engine(program(&stage, DEAF, json!({}))).await;
+    let (cancel, up) = (Cancel::new(), stage.work("up"));
+    let options = RunOptions::new().cancel(cancel.clone());
+    let agent = lead(&engine);
+    let run = agent.run_with("Hello.", options);
+    let (ran, ()) = tokio::join!(run, async {
+        there(&up).await;
+        cancel.cancel()
+    });
+    drop(ran);
+    nothing_left(&stage);
+}
+
+#[tokio::test]
+async fn program_is_killed_when_its_run_is_dropped() {
+    let stage = Stage::new(calls("tool", json!({})));
+    let engine = stage.engine(program(&stage, &format!("{FORKED} rm up; {DEAF}"), json!({}))).await;
+    let up = stage.work("up");
+    {
+        let agent = lead(&engine);
+        let run = agent.run("Hello.");
+        tokio::select! {
+            _ = run => panic!("it does not end"),
+            () = async { there(&up).await; } => {}
+        }
+    }
+    // The turn of a run that was dropped is closed in the background.
+    let noted = text(&stage.work("pids"));
+    while noted.split_whitespace().any(lives) {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test]
+async fn program_is_killed_when_the_runtime_ends() {
+    let stage = Stage::new(calls("tool", json!({})));
+    let manifest = program(&stage, DEAF, json!({}));
+    let up = stage.work("up");
+    let (builder, gone) = (stage.builder(manifest), stage.work("pids"));
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+        runtime.block_on(async {
+            let engine = builder.build().await.expect("it is right");
+            tokio::spawn(async move { lead(&engine).run("Hello.").await });
+            tokio::time::timeout(Duration::from_secs(20), there(&up)).await.expect("it is up");
+        });
+    })
+    .join()
+    .expect("it ends");
+    assert!(gone.exists());
+    nothing_left(&stage);
+}
+
+#[tokio::test]
+async fn process_that_left_the_group_is_killed_when_its_call_ends() {
+    let stage = Stage::new(calls("tool", json!({})));
+    let (text, status) = called(&stage, &format!("{FORKED} echo done"), json!({})).await;
+    assert_eq!((text.as_str(), status), ("done\n", Status::Ok));
+    nothing_left(&stage);
+}
+
+#[tokio::test]
+async fn process_in_the_background_that_holds_the_pipe_does_not_hold_the_call() {
+    let stage = Stage::new(calls("tool", json!({})));
+    let began = Instant::now();
+    let (text, status) = called(&stage, "(sleep 600) & echo $! > pids; echo done", json!({})).await;
+    assert_eq!((text.as_str(), status), ("done\n", Status::Ok));
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    nothing_left(&stage);
+}
+
+#[tokio::test]
+async fn process_outside_the_group_that_holds_the_pipe_does_not_hold_the_call() {
+    let stage = Stage::new(calls("tool", json!({})));
+    let script = "setsid sh -c 'echo $$ > pids; exec sleep 600' & while [ ! -s pids ]; do sleep 0.01; done; echo done";
+    let began = Instant::now();
+    let (text, _) = called(&stage, script, json!({})).await;
+    assert_eq!(text, "done\n");
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    nothing_left(&stage);
+}
+
+#[tokio::test]
+async fn program_that_floods_without_end_is_killed_in_its_time() {
+    let stage = Stage::new(calls("tool", json!({})));
+    let script = "echo $$ > pids; trap '' TERM; while :; do echo flood; echo flood >&2; done";
+    let (text, status) = called(&stage, script, json!({ "timeout": "300ms" })).await;
+    assert_ne!(status, Status::Ok);
+    assert!(text.contains("bytes left out]") || text.contains("flood"), "{text}");
+    assert!(text.len() < 100_000);
+    nothing_left(&stage);
+}
+
+#[tokio::test]
+async fn program_that_forks_without_end_is_killed() {
+    let stage = Stage::new(calls("tool", json!({})));
+    // Each makes another one in a session of its own and goes away; there are never many.
+    let script = "cat > next.sh <<'END'\n#!/bin/sh\ntrap '' TERM\nsleep 0.02\necho $$ >> pids\n[ -e stop ] && exit\nexec setsid sh ./next.sh\nEND\n\
+                  setsid sh ./next.sh >/dev/null 2>&1 </dev/null &\nwhile [ ! -s pids ]; do sleep 0.01; done; echo done";
+    let (text, _) = called(&stage, script, json!({})).await;
+    assert_eq!(text, "done\n");
+    nothing_left(&stage);
+    let before = crate::stage::text(&stage.work("pids"));
+    tokio::select! {
+        () = pending::<()>() => {}
+        () = tokio::time::sleep(Duration::from_millis(100)) => {}
+    }
+    assert_eq!(crate::stage::text(&stage.work("pids")), before);
+    stage.file("agent/work/stop", "");
+}
+
+#[tokio::test]
+async fn calls_at_the_same_time_do_not_kill_each_other() {
+    let script = adjutant_llm::Script::new().call("tool", json!({})).call("tool", json!({})).call("tool", json!({}));
+    let stage = Stage::new([script, adjutant_llm::Script::new().text("Done.")]);
+    let engine =
+        stage.engine(program(&stage, "mkdir first 2>/dev/null && exit 0; sleep 0.3; echo done", json!({}))).await;
+    let ran = lead(&engine).run("Hello.").await.expect("the run finishes");
+    let mut texts: Vec<String> = (0..3).map(|at| result(&ran, at)).collect();
+    texts.sort_unstable();
+    assert_eq!(texts, ["", "done\n", "done\n"]);
+}

@@ -1,0 +1,206 @@
+//! Agents that are found again: by the next operator, after a crash, half made, half removed.
+
+use std::{fs, sync::Arc};
+
+use adjutant_runtime::{
+    Backend, ErrorKind, Instance, Reason, Status, Workspace,
+    prompt::{MessagesRequest, PromptRequest},
+};
+use uuid::Uuid;
+
+use super::desk::{GOOD, Manner, both, created, kill, marked, options, pid, place, process, process_with, until};
+
+/// The only agent that is found, and no problem.
+async fn only(backend: &dyn Backend) -> Arc<dyn Instance> {
+    let mut loaded = backend.load().await.expect("it can be read");
+    assert_eq!(loaded.problems.iter().map(ToString::to_string).collect::<Vec<_>>(), Vec::<String>::new());
+    assert_eq!(loaded.instances.len(), 1);
+    loaded.instances.remove(0)
+}
+
+#[tokio::test]
+async fn agent_outlives_its_operator_and_is_adopted() {
+    let (_folder, host, home) = place(&GOOD);
+    let backend = process(&home, &host);
+    let agent = created(&backend, "clerk").await;
+    agent.start().await.expect("it begins");
+    let (id, address, process_id) = (agent.id(), agent.address(), pid(&agent.workspace()));
+    let prompter = agent.prompter().await.expect("it can be asked");
+    prompter.prompt(PromptRequest::new("One?")).await.expect("it answers");
+    drop((agent, backend, prompter));
+    let backend = process(&home, &host);
+    let agent = only(&backend).await;
+    assert_eq!((agent.id(), agent.status(), agent.address()), (id, Status::Ready, address));
+    assert_eq!(pid(&agent.workspace()), process_id, "it is the same process");
+    let prompter = agent.prompter().await.expect("it can be asked");
+    assert_eq!(prompter.prompt(PromptRequest::new("Two?")).await.expect("it answers").text, "Yes again.");
+    let page = prompter.messages(MessagesRequest::default()).await.expect("there is a session");
+    assert_eq!(page.messages.len(), 4);
+    assert_eq!(agent.start().await.expect_err("it runs").kind(), ErrorKind::Conflict);
+    assert!(Arc::ptr_eq(&agent, &only(&backend).await), "found again, it is the same");
+    agent.stop().await.expect("it ends");
+    assert_eq!((agent.status(), marked(id)), (Status::Stopped, Vec::new()));
+    agent.start().await.expect("it begins again");
+    agent.remove().await.expect("it goes");
+}
+
+#[tokio::test]
+async fn adopted_agent_that_is_killed_has_crashed() {
+    let (_folder, host, home) = place(&Manner { before: "setsid sleep 600 &", does: "serve" });
+    let backend = process(&home, &host);
+    let agent = created(&backend, "clerk").await;
+    agent.start().await.expect("it begins");
+    drop((agent, backend));
+    let backend = process(&home, &host);
+    let agent = only(&backend).await;
+    assert_eq!(agent.status(), Status::Ready);
+    kill(pid(&agent.workspace()));
+    let status = agent.watch().wait_for(|status| !status.is_active()).await.expect("it falls");
+    assert_eq!(status.reason(), Some(Reason::Crashed));
+    assert_eq!(marked(agent.id()), Vec::<u32>::new());
+}
+
+#[tokio::test]
+async fn adopted_agent_that_is_deaf_is_killed() {
+    let (_folder, host, home) = place(&Manner { before: "trap '' TERM; sleep 600 &", does: "serve_on" });
+    let backend = process(&home, &host);
+    let agent = created(&backend, "clerk").await;
+    agent.start().await.expect("it begins");
+    drop((agent, backend));
+    let grace = std::time::Duration::from_millis(300);
+    let backend = process_with(&home, &host, options().grace(grace));
+    let agent = only(&backend).await;
+    agent.stop().await.expect("it is killed");
+    assert_eq!((agent.status(), marked(agent.id())), (Status::Stopped, Vec::new()));
+}
+
+#[tokio::test]
+async fn agent_that_died_unseen_has_crashed_and_what_it_left_is_killed() {
+    let (_folder, host, home) = place(&Manner { before: "setsid sleep 600 &", does: "serve" });
+    let backend = process(&home, &host);
+    let agent = created(&backend, "clerk").await;
+    agent.start().await.expect("it begins");
+    let (id, workspace) = (agent.id(), agent.workspace());
+    drop((agent, backend));
+    kill(pid(&workspace));
+    until("it lets go of its lock", || !workspace.is_hosted().expect("it can be found out")).await;
+    assert!(!marked(id).is_empty(), "what it started is there");
+    let backend = process(&home, &host);
+    let agent = only(&backend).await;
+    assert_eq!(agent.status(), Status::failed(Reason::Crashed, "its process ended while nobody followed it"));
+    assert_eq!(marked(id), Vec::<u32>::new());
+    assert_eq!(workspace.status().expect("it can be read").status, agent.status());
+    agent.start().await.expect("it begins again");
+    agent.remove().await.expect("it goes");
+}
+
+#[tokio::test]
+async fn agent_that_is_being_started_by_another_process_is_left_alone() {
+    for (_folder, home, backend) in both() {
+        let agent = created(&*backend, "clerk").await;
+        agent.prepare().await.expect("it is made");
+        let workspace = agent.workspace();
+        fs::write(workspace.file("status.json"), r#"{"status":"starting","at_ms":1}"#).expect("it can be written");
+        let lock = adjutant_runtime::Lock::take(&workspace.file("life.lock")).expect("nobody holds it");
+        let other = super::desk::in_process(&home);
+        let loaded = other.load().await.expect("it can be read");
+        assert_eq!(loaded.instances.len(), 0);
+        assert_eq!(loaded.problems.iter().map(adjutant_runtime::Error::kind).collect::<Vec<_>>(), [ErrorKind::Busy]);
+        assert_eq!(workspace.status().expect("it can be read").status, Status::Starting);
+        assert_eq!(agent.start().await.expect_err("another one starts it").kind(), ErrorKind::Busy);
+        drop(lock);
+        agent.start().await.expect("nobody else does");
+        agent.remove().await.expect("it goes");
+    }
+}
+
+#[tokio::test]
+async fn agents_that_cannot_be_read_are_told_beside_the_others() {
+    for (_folder, home, backend) in both() {
+        let good = created(&*backend, "good").await;
+        let broken: Vec<Uuid> = (0..4).map(|_| Uuid::new_v4()).collect();
+        let folder = |number: usize| home.join(broken[number].to_string());
+        for number in 0..4 {
+            fs::create_dir(folder(number)).expect("it can be made");
+        }
+        fs::write(folder(1).join("agent.json"), "{").expect("it can be written");
+        // The agent of another folder.
+        fs::copy(good.workspace().file("agent.json"), folder(2).join("agent.json")).expect("it can be copied");
+        let text = fs::read_to_string(good.workspace().file("agent.json")).expect("it can be read");
+        let text = text.replace(&good.id().to_string(), &broken[3].to_string());
+        fs::write(folder(3).join("agent.json"), text).expect("it can be written");
+        fs::write(folder(3).join("status.json"), r#"{"status":"dreaming","at_ms":1}"#).expect("it can be written");
+        fs::write(home.join("notes.txt"), "not an agent").expect("it can be written");
+        let other = super::desk::in_process(&home);
+        let loaded = other.load().await.expect("it can be read");
+        assert_eq!(loaded.instances.iter().map(|agent| agent.id()).collect::<Vec<_>>(), [good.id()]);
+        let mut kinds = Vec::new();
+        for id in &broken {
+            let told = loaded.problems.iter().find(|problem| problem.message().contains(&id.to_string()));
+            kinds.push(told.expect("it is told").kind());
+        }
+        assert_eq!(kinds, [ErrorKind::Missing, ErrorKind::Storage, ErrorKind::Storage, ErrorKind::Storage]);
+    }
+}
+
+#[tokio::test]
+async fn what_was_half_made_or_half_removed_is_finished() {
+    for (_folder, home, backend) in both() {
+        let (made, going) = (created(&*backend, "made").await, created(&*backend, "going").await);
+        going.prepare().await.expect("it is made");
+        let (making, gone) = (made.workspace(), going.workspace());
+        // Killed while it prepared, while it removed, after it had renamed, and while it created.
+        fs::write(making.file("status.json"), r#"{"status":"preparing","at_ms":1}"#).expect("it can be written");
+        fs::create_dir_all(making.file(".preparing").join("context")).expect("it can be made");
+        fs::create_dir_all(making.work().join("half")).expect("it can be made");
+        fs::write(gone.file("status.json"), r#"{"status":"removing","at_ms":1}"#).expect("it can be written");
+        fs::create_dir_all(home.join(format!(".removed-{}", Uuid::new_v4())).join("state")).expect("it can be made");
+        fs::create_dir_all(home.join(format!(".creating-{}", Uuid::new_v4()))).expect("it can be made");
+        let other = super::desk::in_process(&home);
+        let agent = only(&other).await;
+        assert_eq!((agent.id(), agent.status()), (made.id(), Status::Created));
+        assert!(!making.file(".preparing").exists() && !making.work().exists());
+        assert!(!gone.root().exists());
+        let mut left: Vec<_> = fs::read_dir(&home).expect("it is there").flatten().map(|it| it.file_name()).collect();
+        left.sort();
+        assert_eq!(left, [made.id().to_string().as_str(), "names.lock"]);
+        agent.start().await.expect("it begins");
+        agent.remove().await.expect("it goes");
+    }
+}
+
+#[tokio::test]
+async fn removal_that_could_not_be_done_is_done_when_asked_again() {
+    for (_folder, home, backend) in both() {
+        let agent = created(&*backend, "clerk").await;
+        agent.prepare().await.expect("it is made");
+        let workspace: Workspace = agent.workspace();
+        // Somebody renamed it already, and was killed then.
+        fs::rename(workspace.root(), home.join(format!(".removed-{}", agent.id()))).expect("it can be moved");
+        agent.remove().await.expect("it goes");
+        assert_eq!(agent.status(), Status::Removed);
+        assert!(!home.join(format!(".removed-{}", agent.id())).exists());
+    }
+}
+
+#[tokio::test]
+async fn workspace_is_found_again_where_it_was_moved() {
+    let (folder, host, home) = place(&GOOD);
+    let backend = process(&home, &host);
+    let guide = folder.path().join("guide.md");
+    fs::write(&guide, "Be brief.").expect("it can be written");
+    let agent = serde_json::json!({"name": "clerk", "context": [guide]});
+    let manifest = serde_json::json!({"name": "clerk", "entry_agent": "clerk", "agents": [agent]});
+    let agent = backend.create(Uuid::new_v4(), super::desk::resolved(manifest, &[])).await.expect("it is created");
+    agent.prepare().await.expect("it is made");
+    drop((agent, backend));
+    let elsewhere = folder.path().join("elsewhere");
+    fs::rename(&home, &elsewhere).expect("it can be moved");
+    let backend = process(&elsewhere, &host);
+    let agent = only(&backend).await;
+    let prepared = agent.workspace().prepared().expect("it is made");
+    let context = serde_json::to_value(&prepared.resolved.manifest.agents[0].context).expect("JSON");
+    assert_eq!(context, serde_json::json!([agent.workspace().context().join("0/guide.md")]));
+    agent.start().await.expect("it begins");
+    agent.remove().await.expect("it goes");
+}

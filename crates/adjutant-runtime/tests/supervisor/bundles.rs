@@ -1,0 +1,309 @@
+//! Agents that are carried from one folder to another, and files that only look like one.
+
+use std::{fs, path::PathBuf};
+
+use adjutant_runtime::{
+    Entry, Error, ErrorKind, Home, Lock,
+    bundle::{export, import},
+};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use uuid::Uuid;
+
+use super::fake::{resolved, write_agent};
+
+/// A folder of agents with one that is prepared.
+struct Setting {
+    folder: tempfile::TempDir,
+    home: Home,
+    entry: Entry,
+}
+
+impl Setting {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let home = Home::at(folder.path().join("run"));
+        let id = Uuid::now_v7();
+        write_agent(&home, id, "ada");
+        let prepared = json!({"resolved": resolved("ada"), "provenance": {}, "prepared_ms": 1});
+        let files = [
+            ("prepared.json", prepared.to_string()),
+            ("host.json", "TOKEN".to_owned()),
+            ("status.json", "{}".to_owned()),
+            ("desired.json", "{}".to_owned()),
+            ("logs/output.log", "LOG".to_owned()),
+            ("tmp/x", "TMP".to_owned()),
+            ("context/0-facts.md", "Facts.".to_owned()),
+            ("skills/greet/run.sh", "#!/bin/sh".to_owned()),
+            ("work/data/table.csv", "a,b\n".to_owned()),
+            ("work/empty", String::new()),
+            ("state/agent.db", "SQLite format 3\0…".to_owned()),
+            ("state/agent.db-wal", "log".to_owned()),
+            ("state/agent.db-shm", "shared".to_owned()),
+            ("state/agent.db-owners/1", "lock".to_owned()),
+        ];
+        for (name, text) in files {
+            let path = home.workspace(id).file(name);
+            fs::create_dir_all(path.parent().expect("it has a folder")).expect("it is made");
+            fs::write(path, text).expect("it is written");
+        }
+        let entry = home.entries().expect("it can be read").find("ada").expect("it is there").clone();
+        Self { folder, home, entry }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// The exported agent, as bytes.
+    fn exported(&self) -> Vec<u8> {
+        let to = self.path("exported");
+        export(&self.entry, &to).expect("it is exported");
+        let bytes = fs::read(&to).expect("it is there");
+        fs::remove_file(to).expect("it can be deleted");
+        bytes
+    }
+
+    /// What an import of these bytes comes to; nothing must be left of one that is refused.
+    fn import(&self, bytes: &[u8]) -> Result<Home, Error> {
+        let from = self.path("bundle");
+        fs::write(&from, bytes).expect("it is written");
+        let home = Home::at(self.path("other"));
+        let done = import(&home, &from, None).map(|_| home.clone());
+        if done.is_err() && home.root().exists() {
+            let left =
+                fs::read_dir(home.root()).expect("it is there").map(|it| it.expect("it can be read").file_name());
+            let left: Vec<_> = left.filter(|name| name != "import.lock").collect();
+            assert!(left.is_empty(), "{left:?}");
+        }
+        assert!(!self.path("evil").exists());
+        done
+    }
+}
+
+/// A file of this list and these bytes, with the right digest.
+fn forged(first: &str, list: &str, bytes: &[u8]) -> Vec<u8> {
+    let mut all = format!("{first}\n{list}\n").into_bytes();
+    all.extend(bytes);
+    sealed(all)
+}
+
+fn sealed(mut all: Vec<u8>) -> Vec<u8> {
+    let hex: String = Sha256::digest(&all).iter().map(|byte| format!("{byte:02x}")).collect();
+    all.extend(format!("sha256 {hex}\n").into_bytes());
+    all
+}
+
+/// A file with these files beside what every agent has.
+fn with_files(files: &[(&str, &str)], manifest: &Value) -> Vec<u8> {
+    let mut resolved = serde_json::to_value(resolved("ada")).expect("it is JSON");
+    for (name, value) in manifest.as_object().expect("it is an object") {
+        resolved["manifest"][name] = value.clone();
+    }
+    let agent = json!({"id": Uuid::nil(), "created_ms": 1, "resolved": resolved}).to_string();
+    let prepared = json!({"resolved": resolved, "provenance": {}, "prepared_ms": 1}).to_string();
+    let mut all = vec![("agent.json", agent.as_str()), ("prepared.json", prepared.as_str())];
+    all.extend(files);
+    let list: Vec<Value> = all.iter().map(|(path, text)| json!({"path": path, "size": text.len()})).collect();
+    let list = json!({"agent": "ada", "id": Uuid::nil(), "files": list}).to_string();
+    let bytes: String = all.iter().map(|(_, text)| *text).collect();
+    forged("adjutant-agent 1", &list, bytes.as_bytes())
+}
+
+#[test]
+fn agent_is_the_same_when_it_was_exported_and_imported() {
+    let setting = Setting::new();
+    let bytes = setting.exported();
+    let text = String::from_utf8_lossy(&bytes);
+    for secret in ["TOKEN", "LOG", "TMP", "shared"] {
+        assert!(!text.contains(secret), "{secret}");
+    }
+    let home = setting.import(&bytes).expect("it is imported");
+    let entries = home.entries().expect("it can be read");
+    let [entry] = &entries.all[..] else { panic!("there is one: {entries:?}") };
+    assert_ne!(entry.id, setting.entry.id);
+    assert_eq!((&entry.name, &entry.resolved), (&setting.entry.name, &setting.entry.resolved));
+    let read = |name: &str| fs::read_to_string(entry.workspace.file(name)).ok();
+    assert_eq!(read("context/0-facts.md").as_deref(), Some("Facts."));
+    assert_eq!(read("work/data/table.csv").as_deref(), Some("a,b\n"));
+    assert_eq!(read("work/empty").as_deref(), Some(""));
+    assert_eq!(read("state/agent.db").as_deref(), Some("SQLite format 3\0…"));
+    assert_eq!(read("state/agent.db-wal").as_deref(), Some("log"));
+    for name in
+        ["state/agent.db-shm", "state/agent.db-owners/1", "host.json", "status.json", "desired.json", "logs/output.log"]
+    {
+        assert_eq!(read(name), None, "{name}");
+    }
+    let prepared: Value = serde_json::from_str(&read("prepared.json").expect("it is there")).expect("it is JSON");
+    assert_eq!(prepared["resolved"]["manifest"]["name"], "ada");
+}
+
+#[test]
+fn import_gives_another_name_when_it_is_told_to_and_refuses_one_that_is_taken() {
+    let setting = Setting::new();
+    let from = setting.path("ada.agent");
+    export(&setting.entry, &from).expect("it is exported");
+    let error = import(&setting.home, &from, None).expect_err("the name is taken");
+    assert_eq!(error.kind(), ErrorKind::Exists);
+    let imported = import(&setting.home, &from, Some("grace")).expect("it is imported");
+    assert_eq!(&*imported.name, "grace");
+    let entries = setting.home.entries().expect("it can be read");
+    assert_eq!(entries.find("grace").map(|entry| entry.id).ok(), Some(imported.id));
+    let error = import(&setting.home, &from, Some("../grace")).expect_err("it is no name");
+    assert_eq!(error.kind(), ErrorKind::Invalid);
+}
+
+#[cfg(unix)]
+#[test]
+fn links_and_pipes_stay_and_programs_stay_programs_when_an_agent_is_exported() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let setting = Setting::new();
+    let file = |name: &str| setting.entry.workspace.file(name);
+    symlink("/etc/passwd", file("work/link")).expect("it is made");
+    symlink("/etc", file("context/folder")).expect("it is made");
+    let mode = fs::Permissions::from_mode(0o755);
+    fs::set_permissions(file("skills/greet/run.sh"), mode).expect("it is changed");
+    let to = setting.path("ada.agent");
+    let exported = export(&setting.entry, &to).expect("it is exported");
+    assert_eq!((exported.files, exported.skipped), (8, vec!["context/folder".to_owned(), "work/link".to_owned()]));
+    let mode = fs::metadata(&to).expect("it is there").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let home = setting.import(&fs::read(to).expect("it is there")).expect("it is imported");
+    let entry = home.entries().expect("it can be read").all.remove(0);
+    let mode = |name: &str| fs::metadata(entry.workspace.file(name)).expect("it is there").permissions().mode() & 0o777;
+    assert_eq!([mode("skills/greet/run.sh"), mode("work/empty")], [0o700, 0o600]);
+}
+
+#[test]
+fn export_is_refused_when_it_runs_is_not_prepared_or_the_file_is_there() {
+    let setting = Setting::new();
+    let to = setting.path("ada.agent");
+    let lock = Lock::take(&setting.entry.workspace.file("host.lock")).expect("nobody holds it");
+    let error = export(&setting.entry, &to).expect_err("it runs");
+    assert_eq!(
+        (error.kind(), error.to_string().as_str()),
+        (ErrorKind::Conflict, "the agent ada runs; hint: stop it first")
+    );
+    drop(lock);
+    fs::write(&to, "mine").expect("it is written");
+    assert_eq!(export(&setting.entry, &to).expect_err("it is there").kind(), ErrorKind::Exists);
+    assert_eq!(fs::read_to_string(&to).ok().as_deref(), Some("mine"));
+    fs::remove_file(setting.entry.workspace.file("prepared.json")).expect("it is deleted");
+    assert_eq!(export(&setting.entry, &setting.path("b")).expect_err("it is not prepared").kind(), ErrorKind::Conflict);
+}
+
+#[test]
+fn import_is_refused_when_any_byte_is_another_or_missing() {
+    let setting = Setting::new();
+    let whole = setting.exported();
+    for at in (0..whole.len()).step_by(7) {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 1;
+        assert_eq!(setting.import(&bytes).expect_err("a byte is another").kind(), ErrorKind::Invalid, "{at}");
+        assert_eq!(setting.import(&whole[..at]).expect_err("it is cut").kind(), ErrorKind::Invalid, "{at}");
+    }
+    let more = [&whole[..], b"\n"].concat();
+    assert_eq!(setting.import(&more).expect_err("it is longer").kind(), ErrorKind::Invalid);
+}
+
+/// What an import of this says; it must be refused.
+#[track_caller]
+fn check(bytes: &[u8], expect: &str) {
+    let setting = Setting::new();
+    let error = setting.import(bytes).expect_err("it is hostile");
+    assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
+    let text = error.to_string().replace(&*setting.path("bundle").to_string_lossy(), "FILE");
+    assert_eq!(text, expect);
+}
+
+#[test]
+fn import_is_refused_when_a_file_would_lie_elsewhere() {
+    let refused =
+        |path: &str, why: &str| format!("FILE cannot be imported: a file may not be unpacked: {path:?}: {why}");
+    for path in ["../evil", "work/../../evil", "/etc/evil", "work/./x", "work//x"] {
+        check(&with_files(&[(path, "x")], &json!({})), &refused(path, "it would lie elsewhere"));
+    }
+    for path in ["host.json", "status.json", "evil", "logs/x", "tmp/x"] {
+        check(&with_files(&[(path, "x")], &json!({})), &refused(path, "an agent has no such file"));
+    }
+    let twice = with_files(&[("work/a", "x"), ("work/A", "y")], &json!({}));
+    check(&twice, &refused("work/A", "it is named twice"));
+}
+
+#[test]
+fn import_is_refused_when_a_file_is_a_folder_too() {
+    let setting = Setting::new();
+    let error =
+        setting.import(&with_files(&[("work/a", "x"), ("work/a/b", "y")], &json!({}))).expect_err("it cannot be");
+    assert!(matches!(error.kind(), ErrorKind::Storage | ErrorKind::Missing), "{error:?}");
+}
+
+#[test]
+fn import_is_refused_when_its_list_lies_about_sizes() {
+    let lengths = "FILE is damaged: its files are not as long as they should be";
+    let list = |size: u64| json!({"agent": "a", "id": Uuid::nil(), "files": [{"path": "agent.json", "size": size}]});
+    check(&forged("adjutant-agent 1", &list(9).to_string(), b"{}"), lengths);
+    check(&forged("adjutant-agent 1", &list(u64::MAX).to_string(), b"{}"), lengths);
+    check(&forged("adjutant-agent 1", &list(1).to_string(), b"{}"), lengths);
+    check(
+        &forged("adjutant-agent 1", &list(2).to_string(), b"{}"),
+        "FILE cannot be imported: it holds no prepared.json",
+    );
+}
+
+#[test]
+fn import_is_refused_when_it_is_of_another_kind_or_a_newer_version() {
+    let newer = "FILE is of version 2, and this program reads 1; hint: a newer program reads it";
+    check(&forged("adjutant-agent 2", "{}", b""), newer);
+    for first in
+        ["adjutant-agent 0", "adjutant-agent x", "adjutant-agent", "#!/bin/sh", "", "adjutant-agent 99999999999"]
+    {
+        check(&forged(first, "{}", b""), "FILE is no exported agent");
+    }
+    check(b"", "FILE is no exported agent");
+    check(&forged("adjutant-agent 1", "{\"files\":[]", b""), "FILE has a list of files that cannot be read");
+    let unknown = json!({"agent": "a", "id": Uuid::nil(), "files": [], "links": []}).to_string();
+    check(&forged("adjutant-agent 1", &unknown, b""), "FILE has a list of files that cannot be read");
+    let link = json!({"agent": "a", "id": Uuid::nil(), "files": [{"path": "work/a", "size": 0, "link": "/etc"}]});
+    check(&forged("adjutant-agent 1", &link.to_string(), b""), "FILE has a list of files that cannot be read");
+}
+
+#[test]
+fn import_is_refused_when_its_manifest_points_out_of_the_folder() {
+    let cases = [
+        (json!({"skill_folders": ["/root/.ssh"]}), "/root/.ssh"),
+        (json!({"data": [{"file": "../../other/state/agent.db"}]}), "../../other/state/agent.db"),
+        (json!({"sessions": {"store": {"kind": "sqlite", "path": "/var/x.db"}}}), "/var/x.db"),
+        (json!({"agents": [{"name": "ada", "context": ["/etc/shadow"]}]}), "/etc/shadow"),
+        (json!({"agents": [{"name": "ada", "instructions": {"file": "../x"}}]}), "../x"),
+        (json!({"agents": [{"name": "ada", "reflections": {"folder": "/x"}}]}), "/x"),
+    ];
+    for (manifest, path) in cases {
+        let expect = format!("FILE cannot be imported: prepared.json points out of the agent's folder: {path}");
+        check(&with_files(&[], &manifest), &expect);
+    }
+    let wrong = with_files(&[], &json!({"agents": 1}));
+    check(&wrong, "FILE cannot be imported: prepared.json holds no manifest that can be read");
+}
+
+#[cfg(unix)]
+#[test]
+fn import_is_refused_when_the_file_is_a_link_a_folder_or_missing() {
+    let setting = Setting::new();
+    let link = setting.path("link");
+    std::os::unix::fs::symlink(setting.path("x"), &link).expect("it is made");
+    let kind = |path: &PathBuf| import(&setting.home, path, None).expect_err("it is no file").kind();
+    assert_eq!(
+        [kind(&link), kind(&setting.path("run")), kind(&setting.path("none"))].map(|it| it == ErrorKind::Missing),
+        [false, false, true]
+    );
+}
+
+#[test]
+fn next_import_clears_away_what_an_interrupted_one_left() {
+    let setting = Setting::new();
+    let part = setting.path("other").join(".import-1");
+    fs::create_dir_all(part.join("work")).expect("it is made");
+    setting.import(&setting.exported()).expect("it is imported");
+    assert!(!part.exists());
+}

@@ -1,0 +1,198 @@
+//! The description of the routes: it names every route, and what is really said fits its schemas.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use adjutant_llm::{Schema, Script};
+use adjutant_runtime::http::OPENAPI;
+use serde_json::{Value, json};
+
+use crate::{
+    raw::{Asked, ask, frames},
+    stage::{Over, Stage, TOKEN, stage},
+};
+
+/// The source of the routes: what it holds is what is served.
+const ROUTES: &str = include_str!("../../src/http/routes.rs");
+const METHODS: [&str; 5] = ["get", "post", "put", "delete", "patch"];
+
+struct Described {
+    document: Value,
+    schema: Schema,
+}
+
+fn described() -> Described {
+    let document: Value = serde_json::from_str(OPENAPI).expect("it is JSON");
+    let schema = Schema::compile(Arc::new(document.clone())).expect("its schemas can be used");
+    Described { document, schema }
+}
+
+impl Described {
+    /// Holds a value against the schema at a place.
+    #[track_caller]
+    fn fits(&self, pointer: &str, value: &Value) {
+        assert!(self.document.pointer(pointer).is_some(), "nothing is described at {pointer}");
+        let schema = self.schema.part(pointer).expect("a schema");
+        assert_eq!(schema.validate(value), Ok(()), "{pointer}: {value}");
+    }
+
+    /// Asks a route, and holds request and answer against what is said of them.
+    async fn exchange(&self, stage: &Stage, method: &str, route: &str, path: &str, body: Option<Value>) -> Value {
+        self.exchange_as(stage, Asked::new(method, path), route, body).await
+    }
+
+    async fn exchange_as(&self, stage: &Stage, asked: Asked<'_>, route: &str, body: Option<Value>) -> Value {
+        let method = asked.method.to_lowercase();
+        let place = format!("/paths/{}/{method}", route.replace('~', "~0").replace('/', "~1"));
+        let simple = asked.path.contains("simple");
+        let asked = match &body {
+            Some(body) => asked.json(body.clone()),
+            None => asked,
+        };
+        let answer = ask(stage, asked).await;
+        if answer.status < 300
+            && let Some(body) = &body
+        {
+            self.fits(&format!("{place}/requestBody/content/application~1json/schema"), body);
+        }
+        let status = answer.status;
+        let said = format!("{place}/responses/{status}/content");
+        if answer.head.contains("text/event-stream") {
+            let schema = if simple {
+                "/components/schemas/SimpleEvent".to_owned()
+            } else {
+                format!("{said}/text~1event-stream/schema")
+            };
+            for (name, data) in frames(&answer.body) {
+                match name.as_str() {
+                    "end" => assert_eq!(data, json!({})),
+                    "error" => self.fits("/components/schemas/Error", &data),
+                    _ => self.fits(&schema, &data),
+                }
+            }
+            return json!(frames(&answer.body).last().map(|(name, _)| name.clone()));
+        }
+        let told = answer.json();
+        self.fits(&format!("{said}/application~1json/schema"), &told);
+        told
+    }
+}
+
+#[test]
+fn openapi_names_every_route_and_method_and_no_other() {
+    let document = described().document;
+    let paths = document.get("paths").and_then(Value::as_object).expect("paths");
+    let described: BTreeSet<String> = paths
+        .iter()
+        .flat_map(|(path, item)| {
+            let methods = METHODS.iter().filter(|method| item.get(**method).is_some());
+            methods.map(move |method| format!("{method} {path}"))
+        })
+        .collect();
+    let served: BTreeSet<String> = ROUTES
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix(".route(\""))
+        .map(|line| {
+            let (path, method) = line.split_once("\", ").expect("a path and a method");
+            format!("{} {path}", method.split('(').next().expect("a method"))
+        })
+        .collect();
+    assert_eq!(described, served);
+    assert!(served.len() >= 11);
+}
+
+#[tokio::test]
+async fn openapi_is_served_and_every_route_answers_as_it_says() {
+    let described = described();
+    let stage = stage(Over::Http, []).await;
+    let told = ask(&stage, Asked::new("GET", "/v1/openapi.json")).await;
+    assert_eq!(told.json(), described.document);
+    let paths = described.document.get("paths").and_then(Value::as_object).expect("paths");
+    for (path, item) in paths {
+        let asked = path.replace("{name}", "nobody");
+        for method in METHODS {
+            if path == "/v1/stop" && method == "post" {
+                continue;
+            }
+            let answer = ask(&stage, Asked::new(&method.to_uppercase(), &asked).json(json!({}))).await;
+            assert_eq!(answer.status == 405, item.get(method).is_none(), "{method} {path}: {}", answer.status);
+        }
+    }
+}
+
+#[tokio::test]
+async fn requests_and_answers_fit_their_schemas() {
+    let described = described();
+    let scripts = [
+        Script::new().call("add", json!({"a": 2, "b": 3})),
+        Script::new().text("Five."),
+        Script::new().call("add", json!({"a": 2, "b": 3})),
+        Script::new().text("Five."),
+        Script::new().call("add", json!({"a": 2, "b": 3})),
+        Script::new().text("Five."),
+        Script::new().call("delete", json!({"what": "it"})),
+        Script::new().text("Done."),
+        Script::new().text(r#"{"name": "Ada"}"#),
+    ];
+    let stage = stage(Over::Http, scripts).await;
+    let on = async |method: &str, route: &str, body: Option<Value>| {
+        described.exchange(&stage, method, route, route, body).await
+    };
+    on("GET", "/v1/ready", None).await;
+    on("GET", "/v1/status", None).await;
+    on("POST", "/v1/prompt", Some(json!({"prompt": "Go.", "session": "a", "timeout_ms": 60000}))).await;
+    let all = json!({"prompt": "Go.", "session": "b"});
+    assert_eq!(on("POST", "/v1/prompt/stream", Some(all)).await, json!("end"));
+    let (route, path) = ("/v1/prompt/stream", "/v1/prompt/stream?events=simple");
+    let told = described.exchange(&stage, "POST", route, path, Some(json!({"prompt": "Go.", "session": "c"}))).await;
+    assert_eq!(told, json!("message.create"));
+    let waits = on("POST", "/v1/prompt", Some(json!({"prompt": "Delete it.", "session": "d"}))).await;
+    let pause = waits.pointer("/result/outcome/pauses/0/id").expect("it waits").clone();
+    let answers = json!({"session": "d", "answers": [{"pause": pause, "answer": {"answer": "approve"}}]});
+    assert_eq!(on("POST", "/v1/resume", Some(answers)).await, json!("end"));
+    let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}});
+    let object =
+        json!({"prompt": "Who?", "schema": schema, "schema_name": "person", "schema_description": "Somebody."});
+    on("POST", "/v1/object", Some(object)).await;
+    let sessions = on("GET", "/v1/sessions", None).await;
+    assert_eq!(sessions.pointer("/sessions").and_then(Value::as_array).map(Vec::len), Some(4));
+    let (route, path) = ("/v1/sessions", "/v1/sessions?limit=1");
+    assert!(described.exchange(&stage, "GET", route, path, None).await.get("after").is_some());
+    let (route, path) = ("/v1/sessions/{name}/messages", "/v1/sessions/a/messages?limit=2");
+    assert!(described.exchange(&stage, "GET", route, path, None).await.get("before").is_some());
+    described.exchange(&stage, "GET", "/v1/messages", "/v1/messages?session=b", None).await;
+    stage.model.assert_done();
+}
+
+#[tokio::test]
+async fn refusals_fit_their_schemas() {
+    let described = described();
+    let stage = stage(Over::Http, []).await;
+    let bad = Some(json!({}));
+    for route in ["/v1/prompt", "/v1/prompt/stream", "/v1/resume", "/v1/object"] {
+        described.exchange(&stage, "POST", route, route, bad.clone()).await;
+        let media = Asked { media: "text/plain", ..Asked::new("POST", route) };
+        described.exchange_as(&stage, media, route, bad.clone()).await;
+    }
+    let none = json!({"answers": []});
+    described.exchange(&stage, "POST", "/v1/resume", "/v1/resume", Some(none)).await;
+    described.exchange(&stage, "GET", "/v1/messages", "/v1/messages", None).await;
+    described.exchange(&stage, "GET", "/v1/sessions", "/v1/sessions?limit=0", None).await;
+    for route in ["/v1/status", "/v1/sessions", "/v1/openapi.json"] {
+        let wrong = Asked { token: Some("wrong"), ..Asked::new("GET", route) };
+        assert_ne!(TOKEN, "wrong");
+        described.exchange_as(&stage, wrong, route, None).await;
+        let host = Asked { host: Some("evil.example".into()), ..Asked::new("GET", route) };
+        described.exchange_as(&stage, host, route, None).await;
+    }
+}
+
+#[tokio::test]
+async fn status_and_stop_fit_their_schemas() {
+    let described = described();
+    let stage = stage(Over::Http, []).await;
+    let watch = Asked { accept: "text/event-stream", ..Asked::new("GET", "/v1/status") };
+    let stop = described.exchange(&stage, "POST", "/v1/stop", "/v1/stop", None);
+    let (told, stopping) = tokio::join!(described.exchange_as(&stage, watch, "/v1/status", None), stop);
+    assert_eq!((told, stopping), (json!("end"), json!({"stopping": true})));
+    stage.server.await.expect("it ends");
+}
