@@ -258,3 +258,17 @@ fn background_research_is_told_when_the_lead_has_gone_on() {
         ]
     );
 }
+
+#[test]
+fn manifest_is_answered_from_its_files_when_it_runs() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).expect("a file");
+        path.to_str().expect("temporary paths are UTF-8").to_owned()
+    };
+    file("prices.txt", "apple 3\n");
+    let manifest = "name: clerk\nmodel: offline/planner\ntoolboxes: [files]\ndata: [{ file: prices.txt }]\n";
+    let printed = printed(env!("CARGO_BIN_EXE_example-manifest"), &[&file("adjutant.yaml", manifest)]);
+    assert!(printed.contains("prices.txt:1"), "{printed}");
+}

@@ -6,6 +6,8 @@ mod agents;
 mod bounds;
 #[path = "engine/fields.rs"]
 mod fields;
+#[path = "engine/file.rs"]
+mod file;
 #[path = "engine/models.rs"]
 mod models;
 #[path = "engine/others.rs"]

@@ -13,6 +13,8 @@ use crate::{agent::Project, command::adjutant};
 struct Up {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
+    /// What was read and not waited for yet.
+    unseen: Vec<Value>,
 }
 
 impl Up {
@@ -22,19 +24,21 @@ impl Up {
             .spawn()
             .expect("the command starts");
         let lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
-        Self { child, lines }
+        Self { child, lines, unseen: Vec::new() }
     }
 
-    /// Waits until an agent stands so.
+    /// Waits until an agent stands so, after what was waited for of it before.
     #[track_caller]
     fn until(&mut self, agent: &str, status: &str) {
-        while let Some(line) = self.lines.next() {
-            let notice: Value = serde_json::from_str(&line.expect("it is text")).expect("every line is JSON");
-            if notice["agent"] == agent && notice["status"] == status {
+        loop {
+            if let Some(at) = self.unseen.iter().position(|it| it["agent"] == agent && it["status"] == status) {
+                let mut before = 0..=at;
+                self.unseen.retain(|it| before.next().is_none() || it["agent"] != agent);
                 return;
             }
+            let line = self.lines.next().unwrap_or_else(|| unreachable!("{agent} never was {status}"));
+            self.unseen.push(serde_json::from_str(&line.expect("it is text")).expect("every line is JSON"));
         }
-        panic!("{agent} never was {status}");
     }
 
     fn signal(&self, name: &str) {

@@ -156,7 +156,9 @@ mod tests {
             refused(path, None);
         }
         let elsewhere = ["/etc/passwd", "../x", "work/../../x", "work//x", "work/./x", "work/", "", ".", "work/.."];
-        elsewhere.map(|path| refused(path, Some("it would lie elsewhere")));
+        for path in elsewhere {
+            refused(path, Some("it would lie elsewhere"));
+        }
         for path in
             ["host.json", "status.json", "desired.json", "work", "logs/output.log", "tmp/x", "AGENT.JSON", "x/y"]
         {

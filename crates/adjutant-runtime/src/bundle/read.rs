@@ -11,7 +11,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use super::{DIGEST, DIGEST_LINE, List, Listed, MAGIC, MAX_LIST, VERSION, list};
+use super::{DIGEST, DIGEST_LINE, FOLDERS, List, Listed, MAGIC, MAX_LIST, VERSION, list};
 use crate::{
     Error, ErrorKind, Home, Lock, Manifest,
     manifest::{ContextSpec, Instructions},
@@ -22,6 +22,8 @@ use crate::{
 
 /// The greatest file that is read: 16 GiB.
 const MAX_BYTES: u64 = 16 << 30;
+/// Folders that every agent has, beside those that go along.
+const MADE: [&str; 2] = ["logs", "tmp"];
 /// What folders are called that are not whole yet.
 const PART: &str = ".import-";
 
@@ -121,6 +123,10 @@ impl Bundle {
     /// Unpacks all files into a new folder.
     fn unpack(&mut self, folder: &Path) -> Result<(), Error> {
         make_folder(folder)?;
+        // Folders without files are not in the list, and an agent works in them all the same.
+        for name in FOLDERS.iter().chain(&MADE) {
+            make_folder(&folder.join(name))?;
+        }
         for listed in &self.list.files {
             let to = folder.join(&listed.path);
             make_folder(to.parent().unwrap_or(folder))?;

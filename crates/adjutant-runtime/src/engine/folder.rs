@@ -8,7 +8,7 @@ use std::{
 use uuid::Uuid;
 
 use super::store::place;
-use crate::{Error, ErrorKind, Overrides, Resolved, Workspace, manifest::DataSpec};
+use crate::{Error, ErrorKind, Manifest, Overrides, Resolved, Workspace, manifest::DataSpec};
 
 /// A folder, which is removed when this is dropped if it was made for the engine alone.
 #[derive(Debug)]
@@ -51,8 +51,16 @@ impl Drop for Folder {
 ///
 /// # Errors
 /// `Manifest` if it is wrong.
-pub(super) async fn resolve(path: &Path, _: Overrides) -> Result<Resolved, Error> {
-    Err(Error::new(ErrorKind::Manifest, format!("manifests cannot be read yet: {}", path.display())))
+pub(super) async fn resolve(path: &Path, overrides: Overrides) -> Result<Resolved, Error> {
+    let path = path.to_owned();
+    let read = tokio::task::spawn_blocking(move || {
+        let loaded = Manifest::load(path, |name| std::env::var(name).ok())?;
+        loaded.resolve(overrides)
+    });
+    let read = read
+        .await
+        .map_err(|error| Error::new(ErrorKind::Init, "the manifest could not be read to its end").with_source(error))?;
+    Ok(read?)
 }
 
 /// Lays the data files of a manifest into the working folder, where they are not there yet.

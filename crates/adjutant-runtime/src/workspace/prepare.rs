@@ -73,7 +73,7 @@ fn make(
     making.told(&mut resolved.manifest)?;
     making.skills(&mut resolved.manifest)?;
     making.data(&mut resolved.manifest.data)?;
-    making.programs(&resolved.manifest, host)?;
+    making.programs(&mut resolved.manifest, host)?;
     let image = resolved.manifest.image.as_ref().map(ImageReference::of).transpose()?;
     let provenance = Provenance::new(image, making.files);
     making.copier.go_on()?;
@@ -210,8 +210,8 @@ impl Making<'_> {
     }
 
     /// Pins the programs, which stay where they are: they need what lies beside them.
-    fn programs(&mut self, manifest: &Manifest, host: &Path) -> Result<(), Error> {
-        for tool in &manifest.process_tools {
+    fn programs(&mut self, manifest: &mut Manifest, host: &Path) -> Result<(), Error> {
+        for tool in &mut manifest.process_tools {
             self.copier.go_on()?;
             let pinned = pin_program(FileKind::Tool, &tool.binary)?;
             if let Some(wanted) = tool.sha256.as_deref().filter(|wanted| !wanted.eq_ignore_ascii_case(&pinned.sha256)) {
@@ -219,6 +219,8 @@ impl Making<'_> {
                 let message = format!("{path} is not what was pinned for the tool {}: {wanted}", tool.name);
                 return Err(Error::new(ErrorKind::Pull, message));
             }
+            // So whoever calls it holds it to the same bytes.
+            tool.sha256 = Some(pinned.sha256.as_str().into());
             if !self.files.contains(&pinned) {
                 self.files.push(pinned);
             }

@@ -134,6 +134,9 @@ fn agent_is_the_same_when_it_was_exported_and_imported() {
     {
         assert_eq!(read(name), None, "{name}");
     }
+    for folder in ["context", "logs", "skills", "state", "tmp", "work"] {
+        assert!(entry.workspace.file(folder).is_dir(), "{folder}");
+    }
     let prepared: Value = serde_json::from_str(&read("prepared.json").expect("it is there")).expect("it is JSON");
     assert_eq!(prepared["resolved"]["manifest"]["name"], "ada");
 }

@@ -280,7 +280,7 @@ impl Instance for Fake {
                 self.stopped.notified().await;
                 Err(Self::error(ErrorKind::Closed))
             }
-            Begin::Panics => panic!("the backend breaks"),
+            Begin::Panics => unreachable!("the backend breaks"),
         }
     }
 
