@@ -194,10 +194,10 @@ mod tests {
         let (mut child, grandchild) = shell(script, Uuid::nil());
         kill_group(child.id(), Duration::from_millis(20)).await;
         assert_eq!(child.wait().expect("it ends").signal(), Some(9));
-        while lives(&grandchild) {
+        // Whoever inherits the grandchild takes notice of its end in a moment; until then it counts as one of the group.
+        while lives(&grandchild) || group_lives(child.id()) {
             tokio::task::yield_now().await;
         }
-        assert!(!group_lives(child.id()));
     }
 
     #[cfg(target_os = "linux")]

@@ -398,8 +398,10 @@ impl Drive {
                 () = time::sleep_until(until) => break,
                 _ = tick.tick() => {}
                 Some(done) = self.done.recv() => match done {
-                    Done::Stopped(id, Ok(()), _) | Done::Removed(id, Ok(())) => {
-                        report.stopped.extend(ending.remove(&id));
+                    Done::Stopped(id, Ok(()), _) => report.stopped.extend(ending.remove(&id)),
+                    Done::Removed(id, Ok(())) => {
+                        ending.remove(&id);
+                        self.removed(id, Ok(()));
                     }
                     Done::Stopped(id, Err(error), _) | Done::Removed(id, Err(error)) => {
                         report.left.extend(ending.remove(&id).map(|name| (name, chain(&error).into())));
