@@ -10,6 +10,10 @@ mod handoffs;
 mod hazards;
 #[path = "spec_table/hooks.rs"]
 mod hooks;
+#[path = "spec_table/lifecycle.rs"]
+mod lifecycle;
+#[path = "spec_table/lifecycle_parts.rs"]
+mod lifecycle_parts;
 #[path = "spec_table/memory.rs"]
 mod memory;
 #[path = "spec_table/react.rs"]
@@ -61,7 +65,7 @@ macro_rules! rows {
 }
 use rows;
 
-const TABLES: [&[Row]; 13] = [
+const TABLES: [&[Row]; 15] = [
     steering::ROWS,
     subagents::ROWS,
     hooks::ROWS,
@@ -75,15 +79,19 @@ const TABLES: [&[Row]; 13] = [
     delegation::ROWS,
     handoffs::ROWS,
     teams::ROWS,
+    lifecycle::ROWS,
+    lifecycle_parts::ROWS,
 ];
 /// Every source, and how many lines it has at least.
-const SOURCES: [(&str, usize); 12] = [
+const SOURCES: [(&str, usize); 14] = [
     ("context", 50),
     ("delegation", 130),
     ("e", 180),
     ("g", 90),
     ("handoffs", 130),
     ("hooks", 150),
+    ("lifecycle", 130),
+    ("lifecycle parts", 225),
     ("loop", 150),
     ("memory", 65),
     ("react", 115),
@@ -118,6 +126,12 @@ fn has_test(text: &str, name: &str) -> bool {
     })
 }
 
+/// Whether it is a check of the prompt surface, of which a test is made for each way of asking.
+fn has_both(text: &str, name: &str) -> bool {
+    let list = text.split_once("\nstage::both!(").and_then(|(_, rest)| rest.split_once(");"));
+    list.is_some_and(|(list, _)| list.split(',').any(|check| check.trim() == name))
+}
+
 /// Whether the list of a suite has the check, of which the tests of each store make a test.
 fn has_check(text: &str, name: &str) -> bool {
     let heads = ["\nchecks! {", "\nboard_suite! {"];
@@ -135,7 +149,7 @@ fn every_row_names_a_test_that_exists() {
         let (How::Test(test) | How::Deviation { test, .. }) = row.how;
         let (path, name) = test.rsplit_once("::").unwrap_or((test, ""));
         let text = files.entry(path).or_insert_with(|| std::fs::read_to_string(root.join(path)).ok());
-        if !text.as_ref().is_some_and(|text| has_check(text, name) || has_test(text, name)) {
+        if !text.as_ref().is_some_and(|text| has_check(text, name) || has_test(text, name) || has_both(text, name)) {
             missing.entry(path).or_default().insert(name);
         }
     }

@@ -29,6 +29,8 @@ mod hello;
 mod kill;
 #[path = "prefix.rs"]
 mod prefix;
+#[path = "secrets.rs"]
+mod secrets;
 #[path = "sessions.rs"]
 mod sessions;
 #[path = "spec_table.rs"]

@@ -67,7 +67,12 @@ use clap::Parser;
 use args::{Args, Command};
 
 fn main() -> ExitCode {
-    let ended = match Args::parse().command {
+    let command = Args::parse().command;
+    if matches!(command, Command::Agent(_) | Command::Up(_)) {
+        // Tools of agents run meanwhile: they are not to read the environment of whoever starts them.
+        adjutant::runtime::host::hide_memory();
+    }
+    let ended = match command {
         Command::Run(args) => run::run(&args),
         Command::Resume(mut args) => resume::resume(&mut args),
         Command::Sessions(command) => sessions::sessions(command),

@@ -150,8 +150,14 @@ fn start_of_environment() -> Result<Uuid, Error> {
     start.ok_or_else(|| Error::new(ErrorKind::Config, format!("{START_VARIABLE} is no id of a start: {value:?}")))
 }
 
-/// Other processes of the same user, the tools among them, can read neither memory nor environment of this one.
-fn hide_memory() {
+/// Hides memory and environment of this process from other processes of the same user, the tools among them; nothing of it
+/// goes into a core dump.
+///
+/// Whoever runs agents in a program of its own calls it first. It has an effect on Linux alone, and none for processes that
+/// may look into any other, as those of an almighty root may.
+///
+/// Source: ptrace(2), section on access mode checking, 2026-01-04.
+pub fn hide_memory() {
     #[cfg(target_os = "linux")]
     {
         use rustix::process::{DumpableBehavior, set_dumpable_behavior};

@@ -14,7 +14,7 @@ mod show;
 mod walk;
 mod work;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use adjutant_tool::Tools;
 
@@ -28,10 +28,13 @@ use search::SearchText;
 ///
 /// Every path is opened beneath a handle of the folder: `..`, absolute paths and links that lead out are refused, also
 /// when a link is swapped in while a tool works. Links that stay inside are followed when named, never while walking.
-/// What `.gitignore` and `.ignore` name is left out of lists and searches, hidden files too; `.git` is never shown.
+/// What `.gitignore` and `.ignore` name is left out of lists and searches, hidden files too; `.git` is never shown,
+/// and neither is `.adjutant/run`, where agents are kept with what lets their callers in.
 #[derive(Debug, Clone)]
 pub struct Files {
     root: Root,
+    /// The folder, without links.
+    path: PathBuf,
 }
 
 impl Files {
@@ -41,11 +44,32 @@ impl Files {
     /// `Root` if it is no directory, or cannot be opened.
     pub fn new(root: impl Into<PathBuf>) -> Result<Self, Error> {
         let path = root.into();
-        let root = Root::open(&path).map_err(|error| {
+        let opened = path.canonicalize().and_then(|path| Ok((Root::open(&path)?, path)));
+        let (root, path) = opened.map_err(|error| {
             let message = format!("cannot open the folder for files: {}", path.display());
             Error::new(ErrorKind::Root, message).with_source(error)
         })?;
-        Ok(Self { root })
+        Ok(Self { root, path })
+    }
+
+    /// Does not show this folder and what is below it; nothing changes if it is not below the root.
+    ///
+    /// # Errors
+    /// `Root` if it cannot be found, or if the root is in it: nothing would be left.
+    pub fn without(self, folder: impl AsRef<Path>) -> Result<Self, Error> {
+        let folder = folder.as_ref();
+        let found = folder.canonicalize().map_err(|error| {
+            let message = format!("cannot find the folder that is not to be shown: {}", folder.display());
+            Error::new(ErrorKind::Root, message).with_source(error)
+        })?;
+        if self.path.starts_with(&found) {
+            let message = format!("the folder for files is in one that is not to be shown: {}", folder.display());
+            return Err(Error::new(ErrorKind::Root, message));
+        }
+        Ok(match found.strip_prefix(&self.path) {
+            Ok(below) => Self { root: self.root.close(below.to_owned()), ..self },
+            Err(_) => self,
+        })
     }
 
     /// The toolbox `files`: `list_files`, `read_file` and `search_text`, all of them pure.

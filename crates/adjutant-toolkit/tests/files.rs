@@ -19,7 +19,11 @@ fn folder(files: &[(&str, &[u8])]) -> TempDir {
 }
 
 fn call_in(root: &Path, tool: &str, args: Value, cx: CallContext) -> Result<CallResult, ToolError> {
-    let tools = Files::new(root).expect("a folder").toolbox();
+    call_of(&Files::new(root).expect("a folder"), tool, args, cx)
+}
+
+fn call_of(files: &Files, tool: &str, args: Value, cx: CallContext) -> Result<CallResult, ToolError> {
+    let tools = files.toolbox();
     let tool = tools.toolset().get(tool).expect("the toolbox holds the tool").clone();
     tool.schema().expect("a schema").validate(&args).expect("the arguments fit");
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
@@ -271,5 +275,45 @@ fn tools_stop_when_they_are_cancelled() {
         let cx = CallContextBuilder::new(who.into(), cancel, std::sync::Arc::new(Detached)).build();
         let error = call_in(folder.path(), tool, args, cx).expect_err("it was cancelled");
         assert_eq!(error.kind(), ToolErrorKind::Cancelled, "{tool}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn agents_are_not_shown_wherever_they_are_kept() {
+    let folder = folder(&[
+        (".adjutant/agents/scout.md", b"You look."),
+        (".adjutant/run/1/host.json", b"the token"),
+        ("sub/.Adjutant/RUN/1/host.json", b"the token"),
+        ("kept/1/host.json", b"the token"),
+        ("keep.txt", b"x"),
+    ]);
+    std::os::unix::fs::symlink("kept/1/host.json", folder.path().join("door")).expect("a link");
+    let files = Files::new(folder.path()).expect("it is there").without(folder.path().join("kept")).expect("it is too");
+    let shown = |tool, args| call_of(&files, tool, args, CallContext::detached());
+    let list = shown("list_files", json!({"depth": 9})).expect("a list");
+    assert_eq!(list.text(), "door  link\nkeep.txt  1 B\nsub/\n[2 files, 1 directory]");
+    let paths = [".adjutant/run", ".adjutant/run/1/host.json", "sub/.Adjutant/RUN/1/host.json", "kept", "door"];
+    for path in paths {
+        for tool in ["list_files", "read_file"] {
+            let error = shown(tool, json!({"path": path})).expect_err("it is closed");
+            assert!(error.message().ends_with("is not shown: agents are kept there"), "{path}: {error}");
+        }
+    }
+    for path in ["", ".adjutant", "sub/.Adjutant"] {
+        let found = shown("search_text", json!({"pattern": "token", "path": path})).expect("it searches");
+        assert!(found.text().starts_with("[no match"), "{path}: {}", found.text());
+    }
+    assert!(shown("read_file", json!({"path": ".adjutant/agents/scout.md"})).is_ok());
+}
+
+#[test]
+fn nothing_is_left_out_when_the_folder_is_elsewhere_and_nothing_is_left_when_it_is_above() {
+    let folder = folder(&[("a/b/c.txt", b"x"), ("d/e.txt", b"y")]);
+    let files = || Files::new(folder.path().join("a")).expect("it is there");
+    let beside = files().without(folder.path().join("d")).expect("it is elsewhere");
+    assert!(call_of(&beside, "read_file", json!({"path": "b/c.txt"}), CallContext::detached()).is_ok());
+    for above in [folder.path().to_owned(), folder.path().join("a"), folder.path().join("none")] {
+        assert_eq!(files().without(above).expect_err("nothing is left").kind(), ErrorKind::Root);
     }
 }

@@ -1,6 +1,6 @@
 //! The toolboxes of an agent, by their names, and what a manifest changes about them.
 
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
 
 use adjutant_llm::ThreadId;
 use adjutant_orchestration::{Notes, Reflections, board::BoardTools};
@@ -143,9 +143,34 @@ fn named(name: &Arc<str>) -> ToolboxSpec {
 
 fn files(kit: &Kit, agent: &AgentSpec, spec: &ToolboxSpec) -> Result<Arc<dyn Toolbox>, Error> {
     let root = spec.root.clone().unwrap_or_else(|| kit.workspace.work());
-    let files = Files::new(&root).map_err(|error| {
+    let files = Files::new(&root).and_then(|files| match is_own(kit, &root) {
+        true => Ok(files),
+        false => files.without(kept(kit)),
+    });
+    let files = files.map_err(|error| {
         let message = format!("the agent {} cannot have the files of {}", agent.name, root.display());
         Error::new(ErrorKind::Config, message).with_source(error)
     })?;
     Ok(Arc::new(files.toolbox()))
+}
+
+/// Whether a folder is in the working folder; or in the workspace, if nobody is let into an agent by what lies there.
+fn is_own(kit: &Kit, root: &Path) -> bool {
+    let own = if is_made(kit) { kit.workspace.work() } else { kit.workspace.root().to_owned() };
+    let real = |path: &Path| path.canonicalize().ok();
+    real(root).zip(real(&own)).is_some_and(|(root, own)| root.starts_with(own))
+}
+
+/// Whether a backend made the workspace, in a folder of agents.
+fn is_made(kit: &Kit) -> bool {
+    kit.workspace.file("agent.json").is_file()
+}
+
+/// Where this agent is kept, with all others of its folder: whoever can read there can ask each of them anything.
+fn kept(kit: &Kit) -> &Path {
+    let own = kit.workspace.root();
+    match own.parent() {
+        Some(home) if is_made(kit) => home,
+        _ => own,
+    }
 }

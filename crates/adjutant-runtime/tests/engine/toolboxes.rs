@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use adjutant_llm::CallResult;
+use adjutant_runtime::ErrorKind;
 use adjutant_tool::{CallContext, ToolSpec, Tools, tool_fn};
 use serde_json::{Value, json};
 
@@ -111,4 +112,30 @@ async fn changed_toolboxes_keep_their_names_apart() {
     let stage = Stage::new([]);
     let engine = stage.engine(manifest).await;
     assert_eq!(tools(&preview(&engine).await), ["create_task", "wall_list_notes", "store_memory", "bg_list_tasks"]);
+}
+
+#[tokio::test]
+async fn workspace_is_not_among_the_files_of_a_root_above_it() {
+    let stage = Stage::new(calls("read_file", json!({ "path": "agent/host.json" })));
+    stage.file("agent/host.json", "the token");
+    let toolbox = json!({ "name": "files", "root": stage.folder.path() });
+    let ran = run(&stage.engine(one(json!({ "toolboxes": [toolbox] }))).await).await;
+    assert_eq!(result(&ran, 0), "`agent/host.json` is not shown: agents are kept there");
+}
+
+#[tokio::test]
+async fn root_among_the_agents_of_a_folder_is_refused() {
+    let stage = Stage::new(calls("list_files", json!({})));
+    // A backend wrote it down: what stands beside it are agents too.
+    stage.file("agent/agent.json", "{}");
+    stage.file("other/host.json", "the token");
+    for root in ["", "agent", "agent/state", "other"] {
+        let toolbox = json!({ "name": "files", "root": stage.folder.path().join(root) });
+        let error = stage.wrong(one(json!({ "toolboxes": [toolbox] }))).await;
+        assert_eq!(error.kind(), ErrorKind::Config, "{root}: {error}");
+    }
+    stage.file("agent/work/part/here.txt", "x");
+    let toolbox = json!({ "name": "files", "root": stage.work("part") });
+    let ran = run(&stage.engine(one(json!({ "toolboxes": [toolbox] }))).await).await;
+    assert!(result(&ran, 0).contains("here.txt"), "{}", result(&ran, 0));
 }

@@ -253,3 +253,70 @@ async fn agent_in_this_process_ends_when_nobody_holds_it() {
     assert_eq!(agent.status().to_string(), "failed (crashed): its process ended while nobody followed it");
     Instance::start(&**agent).await.expect("it begins again");
 }
+
+#[tokio::test]
+async fn agent_goes_on_when_nobody_waits_for_its_run() {
+    for (_folder, _home, backend) in both() {
+        let agent = created(&*backend, "clerk").await;
+        let running = tokio::spawn({
+            let agent = Arc::clone(&agent);
+            async move { agent.run().await }
+        });
+        agent.watch().wait_for(Status::is_up).await.expect("it begins");
+        running.abort();
+        assert!(running.await.expect_err("it was dropped").is_cancelled());
+        let prompter = agent.prompter().await.expect("it can be asked");
+        assert_eq!(prompter.prompt(PromptRequest::new("Is it so?")).await.expect("it answers").text, "Yes.");
+        agent.stop().await.expect("it ends");
+        assert_eq!(agent.status(), Status::Stopped);
+    }
+}
+
+#[tokio::test]
+async fn stopped_agents_are_found_again_as_they_were() {
+    for (folder, home, backend) in both() {
+        let agent = created(&*backend, "clerk").await;
+        created(&*backend, "blank").await;
+        agent.start().await.expect("it begins");
+        agent.stop().await.expect("it ends");
+        let (id, address, workspace) = (agent.id(), agent.address(), agent.workspace());
+        let written = agent.logs().tail(1_000).expect("it can be read");
+        let again: Arc<dyn Backend> = match folder.path().join("host") {
+            host if host.exists() => Arc::new(process(&home, &host)),
+            _ => Arc::new(in_process(&home)),
+        };
+        drop((agent, backend));
+        let loaded = again.load().await.expect("they can be read");
+        assert!(loaded.problems.is_empty(), "{:?}", loaded.problems);
+        let [blank, agent] = &loaded.instances[..] else { panic!("two agents: {loaded:?}") };
+        assert_eq!((&*blank.name(), blank.status()), ("blank", Status::Created));
+        assert_eq!((agent.id(), &*agent.name(), agent.status()), (id, "clerk", Status::Stopped));
+        assert_eq!((agent.address(), agent.workspace(), &*agent.resolved()), (address, workspace, &clerk("clerk")));
+        assert_eq!(agent.logs().tail(1_000).expect("it can be read"), written);
+        agent.start().await.expect("it begins again");
+        assert_eq!(agent.address(), address, "it has its port again");
+        again.destroy().await.expect("all goes");
+    }
+}
+
+#[tokio::test]
+async fn missing_key_is_a_failure_of_the_model_and_is_looked_up_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let key = Arc::new(std::sync::Mutex::new(None));
+    let lookup = {
+        let key = Arc::clone(&key);
+        move |name: &str| (name == "ANTHROPIC_API_KEY").then(|| key.lock().expect("not poisoned").clone()).flatten()
+    };
+    let backend = InProcess::new(folder.path().join("home"), InProcessOptions::new().credentials(lookup));
+    let agent = json!({"name": "clerk", "model": "anthropic/claude-sonnet-5"});
+    let mut resolved = resolved(json!({"name": "clerk", "entry_agent": "clerk", "agents": [agent]}), &[]);
+    resolved.needs = vec!["ANTHROPIC_API_KEY".to_owned()];
+    let agent = backend.create(Uuid::new_v4(), resolved).await.expect("it is created");
+    let error = agent.start().await.expect_err("there is no key");
+    assert_eq!(error.kind(), ErrorKind::Model, "{error}");
+    let Status::Failed { reason, message } = agent.status() else { panic!("{}", agent.status()) };
+    assert_eq!((reason.word(), message.contains("ANTHROPIC_API_KEY")), ("model", true), "{message}");
+    *key.lock().expect("not poisoned") = Some("a-key".to_owned());
+    agent.start().await.expect("there is one now");
+    agent.remove().await.expect("it goes");
+}

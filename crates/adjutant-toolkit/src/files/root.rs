@@ -1,6 +1,7 @@
 //! The one place where paths are opened: always beneath the root, and only regular files and directories.
 
 use std::{
+    ffi::OsStr,
     fmt, io,
     path::{Component, Path, PathBuf},
     sync::Arc,
@@ -15,10 +16,15 @@ use cap_std::{
 
 use super::show;
 
+/// Where the agents of a project are kept, with what lets their callers in.
+const AGENTS: [&str; 2] = [".adjutant", "run"];
+
 /// A handle of the folder that no path leads out of.
 #[derive(Clone)]
 pub(super) struct Root {
     dir: Arc<Dir>,
+    /// Folders below it that are not shown, relative to it, without links.
+    closed: Arc<[PathBuf]>,
 }
 
 /// What a path led to.
@@ -40,7 +46,24 @@ pub(super) struct Opened {
 
 impl Root {
     pub(super) fn open(path: &Path) -> io::Result<Self> {
-        Ok(Self { dir: Arc::new(Dir::open_ambient_dir(path, ambient_authority())?) })
+        Ok(Self { dir: Arc::new(Dir::open_ambient_dir(path, ambient_authority())?), closed: Arc::new([]) })
+    }
+
+    /// The same, with one folder more that is not shown.
+    pub(super) fn close(self, folder: PathBuf) -> Self {
+        let closed = self.closed.iter().cloned().chain([folder]).collect();
+        Self { closed, ..self }
+    }
+
+    /// Why a path is not shown, if it is not.
+    pub(super) fn closes(&self, path: &Path) -> Option<&'static str> {
+        let parts: Vec<_> = path.components().map(Component::as_os_str).collect();
+        if parts.iter().any(|part| part.eq_ignore_ascii_case(".git")) {
+            return Some("it belongs to git itself");
+        }
+        let is_home = |pair: &[&OsStr]| pair.iter().zip(AGENTS).all(|(part, name)| part.eq_ignore_ascii_case(name));
+        let is_kept = parts.windows(AGENTS.len()).any(is_home) || self.closed.iter().any(|it| path.starts_with(it));
+        is_kept.then_some("agents are kept there")
     }
 
     /// The handle of the folder.
@@ -52,8 +75,8 @@ impl Root {
     pub(super) fn target(&self, asked: &str) -> Result<Opened, ToolError> {
         let asked = asked.trim();
         let path = self.resolve(asked).map_err(|error| refused(asked, &error))?;
-        if path.components().any(is_git) {
-            return Err(ToolError::failed(format!("{} is not shown: it belongs to git itself", show::quoted(asked))));
+        if let Some(why) = self.closes(&path) {
+            return Err(ToolError::failed(format!("{} is not shown: {why}", show::quoted(asked))));
         }
         let target = self.enter(&path).map_err(|error| refused(asked, &error))?;
         match target {
@@ -99,10 +122,6 @@ pub(super) fn open_regular(dir: &Dir, path: &Path) -> io::Result<Option<(File, u
     let file = dir.open_with(path, &options)?;
     let metadata = file.metadata()?;
     Ok(metadata.is_file().then(|| (file, metadata.len())))
-}
-
-fn is_git(part: Component<'_>) -> bool {
-    part.as_os_str().eq_ignore_ascii_case(".git")
 }
 
 /// What the model is told; it names the path as it was asked for, never where the root is.

@@ -25,6 +25,7 @@ const MAX_ENTRIES: usize = 200_000;
 /// A walk, depth first.
 #[derive(Debug)]
 pub(super) struct Walk {
+    root: Root,
     levels: Vec<Level>,
     max_depth: usize,
     left: usize,
@@ -66,7 +67,14 @@ impl Walk {
     pub(super) fn below(root: &Root, dir: Dir, at: &Path, asked: &str, max_depth: usize) -> Result<Self, ToolError> {
         let above = Ignored::above(root.dir(), at);
         let max_depth = max_depth.clamp(1, MAX_DEPTH);
-        let mut walk = Self { levels: Vec::new(), max_depth, left: MAX_ENTRIES, incomplete: false, unreadable: 0 };
+        let mut walk = Self {
+            root: root.clone(),
+            levels: Vec::new(),
+            max_depth,
+            left: MAX_ENTRIES,
+            incomplete: false,
+            unreadable: 0,
+        };
         let entered = walk.descend(dir, at.to_owned(), &above);
         entered.map_err(|error| ToolError::failed(format!("cannot list {}: {}", show::quoted(asked), error.kind())))?;
         Ok(walk)
@@ -131,6 +139,9 @@ impl Iterator for Walk {
                 continue;
             };
             let Some(found) = level.look(&name, &entry, depth) else { continue };
+            if self.root.closes(&found.path).is_some() {
+                continue;
+            }
             if found.kind == Kind::Dir && depth < self.max_depth {
                 self.enter(&found);
             }
