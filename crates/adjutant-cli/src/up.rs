@@ -5,7 +5,10 @@ mod shown;
 
 use adjutant::{
     Cancel,
-    runtime::supervisor::{Report, Settings, Supervisor},
+    runtime::{
+        ErrorKind,
+        supervisor::{Report, Settings, Supervisor},
+    },
 };
 
 use crate::{
@@ -40,8 +43,11 @@ async fn perform(args: &Up) -> Result<Exit, Problem> {
     interrupt::listen(end.clone(), chatter)
         .map_err(|error| Problem::new(Exit::Failed, "cannot listen for Ctrl-C").cause(&error))?;
     let asked = asked_to_end(end.clone())?;
-    let operator = place.home.operate().map_err(|error| {
-        of_runtime(&error).hint("one operator works on a folder of agents; `adjutant agent ps` shows them")
+    let operator = place.home.operate().map_err(|error| match error.kind() {
+        ErrorKind::Busy => {
+            of_runtime(&error).hint("one operator works on a folder of agents; `adjutant agent ps` shows them")
+        }
+        _ => of_runtime(&error),
     })?;
     let backend = place.backend()?;
     let mut screen = Screen::new(chatter);

@@ -49,12 +49,14 @@ impl Home {
         Workspace::at(self.root.join(id.to_string()))
     }
 
-    /// Makes the folder, for its owner alone.
+    /// Makes the folder, for its owner alone; version control is told to leave it out, with its tokens and sessions.
     ///
     /// # Errors
     /// `Storage` if it cannot be made.
     pub fn make(&self) -> Result<(), Error> {
-        make_folder(&self.root)
+        make_folder(&self.root)?;
+        let ignored = self.root.join(".gitignore");
+        if ignored.symlink_metadata().is_ok() { Ok(()) } else { write_bytes(&ignored, b"*\n", Sync::Program) }
     }
 
     /// Tells an operator that something was asked for, or made.

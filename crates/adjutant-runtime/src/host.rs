@@ -86,10 +86,11 @@ impl HostFile {
 pub async fn run(workspace: Workspace, options: HostOptions) -> Result<(), Error> {
     let (log, start) = (Log::new(), start_of_environment()?);
     log.note_panics();
-    hide_memory();
     let pid = std::process::id();
     log.line("host_started", json!({ "pid": pid, "start": start, "version": env!("CARGO_PKG_VERSION") }));
     let lock = workspace.lock_host().inspect_err(|error| log.failed(error))?;
+    // Until it is known by its lock, it is found by its environment; there is nobody yet who should not read that.
+    hide_memory();
     let ended = live(&workspace, &options, start, &log).await;
     let status = match &ended {
         Ok(()) => Status::Stopped,

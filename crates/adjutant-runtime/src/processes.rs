@@ -1,6 +1,6 @@
 //! Ends processes that were started: a whole group, and on Linux those that left it, by a mark in their environment.
 
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 use uuid::Uuid;
@@ -15,7 +15,7 @@ const LOOK: Duration = Duration::from_millis(5);
 /// How often processes are looked for again, because those that were killed may have started others meanwhile.
 #[cfg(target_os = "linux")]
 const ROUNDS: usize = 200;
-/// The most bytes of an environment that are read.
+/// The most bytes of an environment or a command line that are read.
 #[cfg(target_os = "linux")]
 const ENVIRONMENT: u64 = 4 << 20;
 
@@ -47,6 +47,21 @@ pub(crate) fn group_lives(group: u32) -> bool {
 /// Kills every member of a group at once. That nobody is left is no error.
 pub(crate) fn kill_group_now(group: u32) {
     signal(group, Signal::KILL);
+}
+
+/// Whether a process is the host of this folder: by its mark, or, since a host hides its memory, by its command line.
+///
+/// A number alone says nothing: after a restart of the machine it may be anybody's. Elsewhere than on Linux that cannot be told,
+/// and it is taken for the host.
+#[cfg(target_os = "linux")]
+pub(crate) fn is_host(id: u32, mark: &Mark, folder: &Path) -> bool {
+    pid(id).is_some_and(|id| linux::has(id, mark) || linux::serves(id, folder))
+}
+
+/// Whether a process is the host of this folder. Here there is no way to find out.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn is_host(id: u32, _: &Mark, _: &Path) -> bool {
+    pid(id).is_some()
 }
 
 /// Asks every member of a group to end.
@@ -105,7 +120,7 @@ fn pid(id: u32) -> Option<Pid> {
 
 #[cfg(target_os = "linux")]
 mod linux {
-    use std::{fs::File, io::Read};
+    use std::{fs::File, io::Read, path::Path};
 
     use rustix::process::{Pid, PidfdFlags, Signal, getpid, pidfd_open, pidfd_send_signal};
 
@@ -141,12 +156,26 @@ mod linux {
         has(id, mark) && pidfd_send_signal(held, Signal::KILL).is_ok()
     }
 
-    fn has(id: Pid, mark: &Mark) -> bool {
-        let mut environment = Vec::new();
-        let Ok(file) = File::open(format!("/proc/{}/environ", id.as_raw_nonzero())) else { return false };
-        // What could be read before an error is looked at all the same.
-        let _ = file.take(ENVIRONMENT).read_to_end(&mut environment);
-        environment.split(|byte| *byte == 0).any(|entry| entry == mark.0.as_bytes())
+    /// Whether it has the mark in its environment.
+    pub(super) fn has(id: Pid, mark: &Mark) -> bool {
+        words(id, "environ").split(|byte| *byte == 0).any(|entry| entry == mark.0.as_bytes())
+    }
+
+    /// Whether its command line is that of the host of a folder, by whichever program.
+    pub(super) fn serves(id: Pid, folder: &Path) -> bool {
+        let line = words(id, "cmdline");
+        let words: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();
+        words.windows(2).any(|pair| pair == [b"agent-host".as_slice(), folder.as_os_str().as_encoded_bytes()])
+    }
+
+    /// What a file of a process holds, up to a cap.
+    fn words(id: Pid, file: &str) -> Vec<u8> {
+        let mut words = Vec::new();
+        if let Ok(file) = File::open(format!("/proc/{}/{file}", id.as_raw_nonzero())) {
+            // What could be read before an error is looked at all the same.
+            let _ = file.take(ENVIRONMENT).read_to_end(&mut words);
+        }
+        words
     }
 }
 
@@ -211,6 +240,23 @@ mod tests {
         assert_eq!(kill_marked(&Mark::call(Uuid::new_v4())), 0, "another mark");
         assert_eq!(kill_marked(&Mark::call(mark)), 1);
         assert!(!lives(&straggler));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn host_is_known_by_its_mark_or_its_command_line_and_never_by_its_number() {
+        let (mark, folder) = (Uuid::new_v4(), Path::new("/agents/one"));
+        let (mut marked, _) = shell("echo up; sleep 600; :", mark);
+        let told = [mark, Uuid::nil()].map(|mark| is_host(marked.id(), &Mark::call(mark), folder));
+        let mut host = Command::new("/bin/sh");
+        host.args(["-c", "sleep 600; :", "agent-host", "/agents/one"]).process_group(0);
+        let mut host = host.spawn().expect("a shell is there");
+        let served = ["/agents/one", "/agents"].map(|at| is_host(host.id(), &Mark::call(mark), Path::new(at)));
+        for child in [&mut marked, &mut host] {
+            kill_group_now(child.id());
+            child.wait().expect("it ends");
+        }
+        assert_eq!((told, served), ([true, false], [true, false]));
     }
 
     #[test]

@@ -231,6 +231,11 @@ impl Workspace {
         files::write_json(&self.file("ended.json"), &EndFile { start, status }, Sync::Program)
     }
 
+    /// How the last start ended, if its process told: one that was killed did not.
+    pub fn last_end(&self) -> Option<Status> {
+        self.end_of(self.last_start().ok().flatten()?.start)
+    }
+
     /// How a start ended, if its process told.
     pub(crate) fn end_of(&self, start: Uuid) -> Option<Status> {
         let told: EndFile = files::read_json(&self.file("ended.json")).ok()?;

@@ -56,12 +56,12 @@ pub(crate) fn load(file: &Path) -> Result<manifest::Loaded, Problem> {
     Manifest::load(file, |name| std::env::var(name).ok()).map_err(|problems| wrong(&problems))
 }
 
-/// Tells all but the first thing that is wrong; that one is the problem.
+/// Tells all but the last thing that is wrong, in their order; that one is the problem.
 fn wrong(problems: &manifest::Problems) -> Problem {
-    let mut lines = problems.iter().map(ToString::to_string);
-    let first = lines.next().unwrap_or_else(|| "the manifest is wrong".to_owned());
-    lines.for_each(|line| tell(&format!("error: {}", plain::line(&line))));
-    Problem::new(Exit::Usage, first)
+    let mut lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    let last = lines.pop().unwrap_or_else(|| "the manifest is wrong".to_owned());
+    lines.iter().for_each(|line| tell(&format!("error: {}", plain::line(line))));
+    Problem::new(Exit::Usage, last)
 }
 
 /// Writes an agent down.

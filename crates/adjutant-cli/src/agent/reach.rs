@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use adjutant::runtime::{Desired, Entry, Error, Goal, Home, Instance, Status};
+use adjutant::runtime::{Desired, Entry, Error, ErrorKind, Goal, Home, Instance, Status};
 use futures_util::future::join_all;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
@@ -50,7 +50,9 @@ pub(super) async fn reach(args: &These, wish: Wish) -> Result<Exit, Problem> {
     let entries = place.chosen(&args.names, args.all)?;
     let mut ways = Vec::with_capacity(entries.len());
     for entry in entries {
-        let desired = order(&place.home, &entry, wish).map_err(|error| of_runtime(&error))?;
+        let desired = order(&place.home, &entry, wish)
+            .or_else(|error| unwritten(&place.home, &entry, wish, error))
+            .map_err(|error| of_runtime(&error))?;
         ways.push(Way { entry, desired, ended: None });
     }
     let until = Instant::now() + WITHIN;
@@ -76,6 +78,17 @@ fn order(home: &Home, entry: &Entry, wish: Wish) -> Result<Desired, Error> {
         Wish::Restart => home.desire_restart(entry.id),
         Wish::Remove => home.desire(entry.id, Goal::Removed),
     }
+}
+
+/// What holds if an order cannot be written. On a full disk, an agent can be stopped and removed all the same, as long as nobody
+/// else must be told.
+fn unwritten(home: &Home, entry: &Entry, wish: Wish, error: Error) -> Result<Desired, Error> {
+    let is_possible = matches!(wish, Wish::Stop | Wish::Remove) && error.kind() == ErrorKind::Storage;
+    if !is_possible || home.is_operated()? {
+        return Err(error);
+    }
+    tell(&format!("warning: {error}: it is done now, and not remembered"));
+    Ok(home.desired(entry.id).unwrap_or(Desired::NOTHING))
 }
 
 /// Does it, if no operator is at work; whether it did. Meanwhile, this command is the operator.

@@ -46,7 +46,8 @@ impl Standing {
                 standing.status = status;
             }
         } else if standing.status.is_up() && !home.is_operated().unwrap_or(false) {
-            standing.status = Status::failed(Reason::Crashed, "its process has ended");
+            let crashed = || Status::failed(Reason::Crashed, "its process has ended");
+            standing.status = workspace.last_end().unwrap_or_else(crashed);
         }
         if !standing.status.is_active() {
             standing.address = None;

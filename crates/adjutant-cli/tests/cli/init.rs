@@ -22,6 +22,18 @@ fn init_writes_a_manifest_that_is_right() {
 }
 
 #[test]
+fn init_calls_the_agent_as_the_readme_does() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    run(folder.path(), &["init"]);
+    let seen = run(folder.path(), &["manifest", "show"]);
+    let name = seen.stdout.lines().find_map(|line| line.trim().strip_prefix("name: ")).expect("it has one").to_owned();
+    let command = format!("adjutant agent prompt {name} \"");
+    for text in [include_str!("../../../../README.md"), include_str!("../../../../docs/lifecycle.md")] {
+        assert!(text.contains(&command), "{command}");
+    }
+}
+
+#[test]
 fn init_keeps_what_is_there_unless_it_is_forced() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let file = folder.path().join("adjutant.yaml");

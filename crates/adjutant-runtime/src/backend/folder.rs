@@ -16,7 +16,7 @@ use super::{
     member::Member,
 };
 use crate::{
-    AgentFile, Error, ErrorKind, Lock, Reason, Resolved, Status, StatusFile, Workspace,
+    AgentFile, Error, ErrorKind, Home, Lock, Reason, Resolved, Status, StatusFile, Workspace,
     workspace::{
         self,
         files::{self, Sync, storage},
@@ -158,7 +158,7 @@ fn check_name(name: &str) -> Result<(), Error> {
 
 /// Writes an agent down in a folder of its own, and moves that to its place; names are looked at under a lock.
 fn write_down(root: &Path, workspace: &Workspace, agent: &AgentFile, status: &StatusFile) -> Result<(), Error> {
-    files::make_folder(root)?;
+    Home::at(root).make()?;
     let _names = Lock::wait(&root.join("names.lock"))?;
     let exists = |what: String| Err(Error::new(ErrorKind::Exists, what));
     if fs::symlink_metadata(workspace.root()).is_ok() {
@@ -248,7 +248,9 @@ fn look_at(id: Uuid, workspace: Workspace, launcher: &dyn Launcher) -> Result<Op
         return bury(&workspace).map(|()| None);
     }
     let was_up = matches!(status.status, Status::Starting | Status::Ready | Status::Working);
-    if was_up && !workspace.is_hosted()? {
+    // On a full disk, its status may have stayed what it was before its last start.
+    let is_untold = || matches!(workspace.last_start(), Ok(Some(_))) && workspace.last_end().is_none();
+    if (was_up || is_untold()) && !workspace.is_hosted()? {
         launcher.clean_up(&workspace);
     }
     // One that just began is not among those that were killed by now, but holds its lock.
@@ -264,15 +266,15 @@ fn look_at(id: Uuid, workspace: Workspace, launcher: &dyn Launcher) -> Result<Op
     workspace::clear(&workspace)?;
     let changed = now != status.status;
     let status = StatusFile { status: now, ..status };
-    if changed {
-        files::write_json(&workspace.file("status.json"), &status, Sync::Disk)?;
+    if changed && let Err(error) = files::write_json(&workspace.file("status.json"), &status, Sync::Disk) {
+        // Whoever looks next finds the same. On a full disk, it must be possible to remove an agent.
+        tracing::warn!(agent = %id, %error, "the status of the agent was not written");
     }
     Ok(Some(Found { workspace, agent, status, is_hosted: false }))
 }
 
 /// How an agent ended that nobody followed: as it told itself, or it crashed.
 fn ended_alone(workspace: &Workspace) -> Status {
-    let start = workspace.last_start().ok().flatten();
-    let told = start.and_then(|last| workspace.end_of(last.start));
+    let told = workspace.last_end();
     told.unwrap_or_else(|| Status::failed(Reason::Crashed, "its process ended while nobody followed it"))
 }

@@ -83,7 +83,9 @@ impl Home {
         let lock = self.lock_orders()?;
         // What cannot be understood is replaced: an order must be possible at any time.
         let before = self.desired(id).unwrap_or(Desired::NOTHING);
-        let desired = Desired { goal, order: before.order + 1, restart };
+        // If it was, the supervisor knows of later ones than that.
+        let last = before.order.max(self.course(id).unwrap_or_default().order);
+        let desired = Desired { goal, order: last.saturating_add(1), restart };
         write_json(&workspace.file(FILE), &desired, Sync::Disk)?;
         drop(lock);
         self.touch()?;

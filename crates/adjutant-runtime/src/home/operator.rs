@@ -36,8 +36,8 @@ impl Home {
             match file.try_lock() {
                 Ok(()) => {
                     let named = file.set_len(0).and_then(|()| file.rewind());
-                    let named = named.and_then(|()| write!(file, "{}", std::process::id()));
-                    named.map_err(|error| storage("write", &self.root().join(FILE), error))?;
+                    // The name is for messages alone: on a full disk, agents must be stopped and removed all the same.
+                    let _ = named.and_then(|()| write!(file, "{}", std::process::id()));
                     return Ok(Operator { home: self.clone(), file });
                 }
                 Err(TryLockError::WouldBlock) if attempt < TRIES => std::thread::sleep(PAUSE),

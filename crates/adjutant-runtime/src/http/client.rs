@@ -9,6 +9,7 @@ use futures_util::{StreamExt, stream};
 use reqwest::{Method, RequestBuilder, Response, StatusCode, Url, header};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
+use tokio::time::timeout;
 
 use super::{
     MAX_REQUEST_BYTES,
@@ -29,6 +30,8 @@ use crate::{
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long an answer may take that needs no model.
 const QUICK: Duration = Duration::from_secs(10);
+/// How long a stream may be silent: comments come four times as often.
+const SILENCE: Duration = Duration::from_secs(60);
 /// How long a connection is kept for the next request; the server keeps it longer.
 const IDLE: Duration = Duration::from_secs(10);
 
@@ -148,11 +151,13 @@ impl Prompter for Client {
     }
 
     async fn stream(&self, request: PromptRequest) -> Result<EventStream, Error> {
-        Ok(Box::pin(items::<Event>(self.post("/v1/prompt/stream", &request).await?)))
+        let answer = timeout(SILENCE, self.post("/v1/prompt/stream", &request)).await;
+        Ok(Box::pin(items::<Event>(answer.unwrap_or_else(|_| Err(silent()))?)))
     }
 
     async fn resume(&self, request: ResumeRequest) -> Result<EventStream, Error> {
-        Ok(Box::pin(items::<Event>(self.post("/v1/resume", &request).await?)))
+        let answer = timeout(SILENCE, self.post("/v1/resume", &request)).await;
+        Ok(Box::pin(items::<Event>(answer.unwrap_or_else(|_| Err(silent()))?)))
     }
 
     async fn object(&self, request: ObjectRequest) -> Result<Value, Error> {
@@ -184,7 +189,9 @@ fn items<T: DeserializeOwned + Send + 'static>(answer: Response) -> impl Stream<
             if let Some(frame) = frames.next() {
                 break frame;
             }
-            let pushed = match bytes.next().await {
+            let next = timeout(SILENCE, bytes.next()).await;
+            let Ok(next) = next else { return Some((Err(silent()), None)) };
+            let pushed = match next {
                 Some(Ok(part)) => frames.push(&part).map_err(|_| unreadable()),
                 Some(Err(error)) => Err(cut_off().with_source(error.without_url())),
                 None => Err(cut_off()),
@@ -229,6 +236,10 @@ async fn refused(answer: Response) -> Error {
 fn unanswered(error: reqwest::Error) -> Error {
     let message = if error.is_connect() { "could not connect to the agent" } else { "the agent did not answer" };
     Error::new(ErrorKind::Connection, message).with_source(error.without_url())
+}
+
+fn silent() -> Error {
+    Error::new(ErrorKind::Connection, format!("the agent said nothing for {} s", SILENCE.as_secs()))
 }
 
 fn cut_off() -> Error {

@@ -1,6 +1,9 @@
 //! Who may ask: the token, and the name that the request was sent to.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
 
 use axum::{
     extract::{Request, State},
@@ -15,6 +18,17 @@ use crate::ErrorKind;
 /// The one route that needs no token.
 pub(super) const READY: &str = "/v1/ready";
 
+/// Whether a connection has shown the token.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Seat(Arc<AtomicBool>);
+
+impl Seat {
+    /// Whether it has.
+    pub(super) fn is_known(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
 /// Lets a request through if it was meant for this agent and shows its token.
 pub(super) async fn guard(State(site): State<Arc<Site>>, request: Request, next: Next) -> Response {
     if !is_own(request.headers(), site.port) {
@@ -25,6 +39,11 @@ pub(super) async fn guard(State(site): State<Arc<Site>>, request: Request, next:
     if request.uri().path() != READY && !shows(request.headers(), &site.token) {
         let problem = Problem::new(StatusCode::UNAUTHORIZED, ErrorKind::Denied, "the token is missing or wrong");
         return ([(header::WWW_AUTHENTICATE, "Bearer")], problem).into_response();
+    }
+    if let Some(seat) = request.extensions().get::<Seat>()
+        && shows(request.headers(), &site.token)
+    {
+        seat.0.store(true, Ordering::Relaxed);
     }
     next.run(request).await
 }

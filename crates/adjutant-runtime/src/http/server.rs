@@ -1,6 +1,7 @@
 //! The server of one agent: it listens on loopback, and ends when it is asked to.
 
 use std::{
+    collections::VecDeque,
     fmt, io,
     net::{Ipv4Addr, SocketAddr},
     pin::pin,
@@ -8,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use axum::Router;
+use axum::{Extension, Router};
 use hyper::server::conn::http1;
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
@@ -16,16 +17,20 @@ use hyper_util::{
 };
 use tokio::{
     net::{TcpListener, TcpStream},
-    task::JoinSet,
+    task::{AbortHandle, JoinSet},
     time::{sleep, timeout},
 };
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::routes::{self, Phase, Site};
+use super::{
+    guard::Seat,
+    routes::{self, Phase, Site},
+};
 use crate::{Error, ErrorKind, prompt::LocalPrompter};
 
-/// How many connections there may be at a time; others wait until one of them ends.
+/// How many connections there may be at a time. Beyond that, a new one takes the place of the oldest that has not shown the
+/// token; if all have, it waits until one of them ends.
 const MAX_CONNECTIONS: usize = 256;
 /// How long the head of a request may take, and how long a connection may lie idle.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
@@ -113,7 +118,7 @@ impl Server {
     /// returns when they have, after the grace period at the latest.
     pub async fn serve(self, ended: impl Future<Output = ()> + Send) {
         let Self { listener, site, grace, .. } = self;
-        let (router, closing, mut connections) = (routes::router(&site), CancellationToken::new(), JoinSet::new());
+        let (router, closing, mut seats) = (routes::router(&site), CancellationToken::new(), Seats::default());
         let mut stopped = pin!(async {
             tokio::select! {
                 () = ended => {}
@@ -126,20 +131,55 @@ impl Server {
         loop {
             tokio::select! {
                 () = &mut stopped => break,
-                Some(_) = connections.join_next() => {}
-                accepted = listener.accept(), if connections.len() < MAX_CONNECTIONS => match accepted {
-                    Ok((stream, _)) => drop(connections.spawn(converse(stream, router.clone(), closing.clone()))),
+                Some(_) = seats.connections.join_next() => {}
+                accepted = listener.accept(), if seats.have_place() => match accepted {
+                    Ok((stream, _)) => seats.take(|seat| converse(stream, router.clone().layer(seat), closing.clone())),
                     Err(_) => sleep(PAUSE).await,
                 },
             }
         }
         drop(listener);
         closing.cancel();
+        let connections = &mut seats.connections;
         let drained = timeout(LAST_WORDS, async { while connections.join_next().await.is_some() {} });
         if drained.await.is_err() {
             connections.shutdown().await;
         }
     }
+}
+
+/// The connections that are served.
+///
+/// Anybody on the machine can connect: who shows no token must not keep out those who hold it.
+#[derive(Default)]
+struct Seats {
+    connections: JoinSet<()>,
+    /// Those that may be there still, the oldest first.
+    all: VecDeque<(AbortHandle, Seat)>,
+}
+
+impl Seats {
+    /// Whether there is a place, or one that can be had.
+    fn have_place(&self) -> bool {
+        self.connections.len() < MAX_CONNECTIONS || self.all.iter().any(|(task, seat)| is_stranger(task, seat))
+    }
+
+    /// Serves one more.
+    fn take<F: Future<Output = ()> + Send + 'static>(&mut self, serve: impl FnOnce(Extension<Seat>) -> F) {
+        if self.connections.len() >= MAX_CONNECTIONS
+            && let Some((task, _)) = self.all.iter().find(|(task, seat)| is_stranger(task, seat))
+        {
+            task.abort();
+        }
+        self.all.retain(|(task, _)| !task.is_finished());
+        let seat = Seat::default();
+        let task = self.connections.spawn(serve(Extension(seat.clone())));
+        self.all.push_back((task, seat));
+    }
+}
+
+fn is_stranger(task: &AbortHandle, seat: &Seat) -> bool {
+    !task.is_finished() && !seat.is_known()
 }
 
 /// Answers the requests of one connection. What it answers with is dropped when the other side goes away.

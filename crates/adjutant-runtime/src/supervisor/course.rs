@@ -142,7 +142,9 @@ impl Course {
             Fault::Stays => self.give_up(message.to_owned()),
             Fault::Crash => {
                 self.crashes.push_back(now_ms);
-                self.crashes.retain(|at| !is_over(*at, now_ms, CRASHES_WITHIN));
+                // One that lies ahead was before the clock was set back: when, nobody knows.
+                self.crashes.retain(|at| *at <= now_ms && !is_over(*at, now_ms, CRASHES_WITHIN));
+                self.crashes.drain(..self.crashes.len().saturating_sub(CRASHES));
                 if self.crashes.len() >= CRASHES {
                     self.give_up(format!("it crashed {CRASHES} times within 5 minutes, the last time so: {message}"));
                 }
@@ -190,7 +192,9 @@ impl Course {
             Goal::Running if is_begun || self.given_up.is_some() => Step::Rest,
             Goal::Running => Step::Start,
         };
-        match (wanted, self.next_ms.filter(|next| *next > now_ms)) {
+        // A pause that is longer than any can be was begun before the clock was set back: it is over.
+        let next_ms = self.next_ms.filter(|next| *next > now_ms && *next - now_ms <= millis(LONGEST_PAUSE));
+        match (wanted, next_ms) {
             (Step::Rest, _) => Step::Rest,
             (_, Some(until_ms)) => Step::Pause { until_ms },
             (Step::Start, None) if !has_place => Step::Queue,

@@ -17,6 +17,8 @@ use crate::{Desired, Error, Goal, Instance, Loaded, Logs, Status};
 const LOOK: Duration = Duration::from_millis(100);
 /// How often logs are looked at, in such looks.
 const LOGS_EVERY: u64 = 10;
+/// How often it is tried again to read where an agent should stand, in such looks.
+const UNREAD_EVERY: u64 = 10;
 /// How many probes an agent may leave without an answer.
 const MISSES: u32 = 3;
 
@@ -38,6 +40,8 @@ pub(super) struct Drive {
 struct Cared {
     instance: Arc<dyn Instance>,
     desired: Desired,
+    /// Whether that could not be read: nothing is done for it until it can.
+    is_unread: bool,
     course: Course,
     /// What of its course is written down.
     kept: Option<Course>,
@@ -93,6 +97,7 @@ impl Drive {
             let mut cared = Cared {
                 instance,
                 desired: Desired::NOTHING,
+                is_unread: false,
                 course,
                 kept,
                 flight: Flight::default(),
@@ -116,12 +121,18 @@ impl Drive {
     fn read_desired(&self, id: Uuid, cared: &mut Cared) {
         match self.by.operator.home().desired(id) {
             Ok(desired) => {
-                cared.desired = desired;
+                (cared.desired, cared.is_unread) = (desired, false);
                 if cared.course.take(&desired) {
                     cared.queued = None;
                 }
             }
-            Err(error) => self.problem(Some(cared.instance.name()), &chain(&error)),
+            Err(error) => {
+                // What was read before holds; of one that was never read, nobody knows whether it should run. Told once.
+                if !cared.is_unread {
+                    self.problem(Some(cared.instance.name()), &chain(&error));
+                }
+                cared.is_unread = true;
+            }
         }
     }
 
@@ -131,16 +142,24 @@ impl Drive {
         let mark = self.by.operator.home().mark();
         if mark != self.mark && !self.is_loading {
             (self.mark, self.is_loading) = (mark, true);
-            let mut agents = std::mem::take(&mut self.agents);
-            agents.iter_mut().for_each(|(id, cared)| self.read_desired(*id, cared));
-            self.agents = agents;
+            self.read_all(|_| true);
             work::load(Arc::clone(&self.by.backend), self.told.clone());
         }
         if self.looks.is_multiple_of(LOGS_EVERY) && !self.is_rotating {
             self.is_rotating = true;
             self.rotate();
         }
+        if self.looks.is_multiple_of(UNREAD_EVERY) {
+            self.read_all(|cared| cared.is_unread);
+        }
         self.probe();
+    }
+
+    /// Reads where those should stand that fit.
+    fn read_all(&mut self, fits: impl Fn(&Cared) -> bool) {
+        let mut agents = std::mem::take(&mut self.agents);
+        agents.iter_mut().filter(|(_, cared)| fits(cared)).for_each(|(id, cared)| self.read_desired(*id, cared));
+        self.agents = agents;
     }
 
     fn rotate(&self) {
@@ -286,7 +305,10 @@ impl Drive {
         if cared.flight == Flight::default() && cared.course.see(&status, now, || self.by.world.unit()) {
             failed = Some(message(&status));
         }
-        let step = cared.course.step(cared.desired.goal, &status, cared.flight, *places != Some(0), now);
+        let step = match cared.is_unread {
+            true => Step::Rest,
+            false => cared.course.step(cared.desired.goal, &status, cared.flight, *places != Some(0), now),
+        };
         let (instance, told) = (Arc::clone(&cared.instance), self.told.clone());
         let mut waits = None;
         match step {

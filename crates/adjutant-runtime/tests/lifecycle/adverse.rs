@@ -44,7 +44,7 @@ async fn host_that_tells_why_it_cannot_begin_is_believed() {
     assert_eq!(agent.start().await.expect_err("no key").kind(), ErrorKind::Model);
     let (reason, message) = failure(&*agent);
     assert_eq!(reason, Reason::Model);
-    assert!(message.starts_with("the variable NO_KEY is not set"), "{message}");
+    assert_eq!(message, "the variable NO_KEY is not set", "and nothing of its log");
 }
 
 #[tokio::test]
@@ -125,11 +125,25 @@ async fn crash_is_told_with_the_signal_and_is_no_stop() {
     let (reason, message) = failure(&*agent);
     assert_eq!(reason, Reason::Crashed);
     assert!(message.starts_with("its process was killed by the signal 9"), "{message}");
+    assert_eq!(message.matches("signal 9").count(), 1, "{message}");
     assert_eq!(agent.workspace().status().expect("it can be read").status, agent.status());
     agent.stop().await.expect("there is nothing to do");
     assert_eq!(failure(&*agent).0, Reason::Crashed, "a stop makes no crash undone");
     agent.start().await.expect("it begins again");
     agent.remove().await.expect("it goes");
+}
+
+#[tokio::test]
+async fn working_folder_that_was_deleted_is_made_again() {
+    let (_folder, host, home) = place(&GOOD);
+    let backend = process(&home, &host);
+    let agent = created(&backend, "clerk").await;
+    agent.prepare().await.expect("it is made");
+    for folder in [agent.workspace().work(), agent.workspace().tmp()] {
+        fs::remove_dir_all(folder).expect("it is there");
+    }
+    agent.start().await.expect("it begins");
+    agent.stop().await.expect("it ends");
 }
 
 #[tokio::test]

@@ -204,3 +204,87 @@ async fn workspace_is_found_again_where_it_was_moved() {
     agent.start().await.expect("it begins");
     agent.remove().await.expect("it goes");
 }
+
+/// Somebody else's processes, killed with the test.
+struct Innocents(Vec<std::process::Child>);
+
+impl Innocents {
+    fn shell(script: &str) -> (Self, u32, String) {
+        use std::{io::BufRead, os::unix::process::CommandExt, process::Stdio};
+        let mut command = std::process::Command::new("/bin/sh");
+        command.args(["-c", script]).stdout(Stdio::piped()).process_group(0);
+        let mut child = command.spawn().expect("a shell is there");
+        let (group, mut line) = (child.id(), String::new());
+        let output = child.stdout.take().expect("it was asked for");
+        std::io::BufReader::new(output).read_line(&mut line).expect("it says a line");
+        (Self(vec![child]), group, line.trim().to_owned())
+    }
+}
+
+impl Drop for Innocents {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            if let Some(group) = rustix::process::Pid::from_raw(child.id().cast_signed()) {
+                let _gone = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+            }
+            let _told = child.wait();
+        }
+    }
+}
+
+fn lives(id: &str) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+    stat.rsplit(')').next().is_some_and(|rest| !rest.trim().is_empty() && !rest.trim().starts_with(['Z', 'X']))
+}
+
+/// Writes another process down as the last one of an agent that was up, as files of a machine that was switched off tell.
+fn written_down(workspace: &Workspace, pid: u32) {
+    for name in ["start.json", "host.json"] {
+        let text = fs::read(workspace.file(name)).expect("there is one");
+        let mut value: serde_json::Value = serde_json::from_slice(&text).expect("JSON");
+        value["pid"] = pid.into();
+        fs::write(workspace.file(name), value.to_string()).expect("it can be written");
+    }
+    fs::write(workspace.file("status.json"), r#"{"status":"ready","at_ms":1}"#).expect("it can be written");
+}
+
+/// An agent that ran once and does not now.
+async fn stopped_once(home: &std::path::Path, host: &std::path::Path) -> Workspace {
+    let backend = process(home, host);
+    let agent = created(&backend, "clerk").await;
+    agent.start().await.expect("it begins");
+    agent.stop().await.expect("it ends");
+    agent.workspace()
+}
+
+#[tokio::test]
+async fn group_that_has_the_number_of_an_old_start_is_left_alone() {
+    let (_folder, host, home) = place(&GOOD);
+    let workspace = stopped_once(&home, &host).await;
+    // Its leader ends: then only the group has the number.
+    let (mut innocents, group, member) = Innocents::shell("sleep 600 >/dev/null & echo $!");
+    innocents.0[0].wait().expect("it ends");
+    written_down(&workspace, group);
+    // It did not end by itself, as far as anybody can tell.
+    let _none = fs::remove_file(workspace.file("ended.json"));
+    assert_eq!(only(&process(&home, &host)).await.status().reason(), Some(Reason::Crashed));
+    let was_left = lives(&member);
+    kill(member.parse().expect("an id"));
+    assert!(was_left);
+}
+
+#[tokio::test]
+async fn process_that_has_the_number_of_an_old_start_is_left_alone_when_a_stranger_holds_the_lock() {
+    let (_folder, host, home) = place(&GOOD);
+    let workspace = stopped_once(&home, &host).await;
+    let (_innocents, group, _) = Innocents::shell("echo up; sleep 600; :");
+    written_down(&workspace, group);
+    let lock = workspace.lock_host().expect("nobody holds it");
+    let backend = process_with(&home, &host, options().readiness(std::time::Duration::from_millis(50)));
+    let loaded = backend.load().await.expect("it can be read");
+    let told: Vec<String> = loaded.problems.iter().map(ToString::to_string).collect();
+    assert!(lives(&group.to_string()), "{told:?}");
+    let expect = format!("a program that nobody here started holds {}", workspace.file("host.lock").display());
+    assert_eq!(told, [expect]);
+    drop(lock);
+}

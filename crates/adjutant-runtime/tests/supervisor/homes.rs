@@ -2,15 +2,26 @@
 
 use std::{fs, thread};
 
-use adjutant_runtime::{Desired, ErrorKind, Goal, Home};
+use adjutant_runtime::{Desired, ErrorKind, Goal, Home, Instance, Status, supervisor::Settings};
 use uuid::Uuid;
 
-use super::fake::write_agent;
+use super::fake::{Place, write_agent};
 
 fn home() -> (tempfile::TempDir, Home) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let home = Home::at(folder.path().join("run"));
     (folder, home)
+}
+
+#[test]
+fn version_control_leaves_the_folder_out_when_nobody_says_otherwise() {
+    let (_folder, home) = home();
+    home.make().expect("it is made");
+    let ignored = home.root().join(".gitignore");
+    assert_eq!(fs::read_to_string(&ignored).expect("it is there"), "*\n");
+    fs::write(&ignored, "").expect("it is written");
+    home.make().expect("it is there");
+    assert_eq!(fs::read_to_string(&ignored).expect("it is there"), "");
 }
 
 #[test]
@@ -111,4 +122,19 @@ fn others_are_found_when_one_is_damaged() {
     let names: Vec<&str> = entries.all.iter().map(|entry| &*entry.name).collect();
     let wrong: Vec<Uuid> = entries.problems.iter().map(|(id, _)| *id).collect();
     assert_eq!((names, wrong), (vec!["well"], vec![ids[1], ids[2]]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn order_is_a_new_one_when_the_one_before_cannot_be_read() {
+    let place = Place::new();
+    let agent = place.running("a", []);
+    for _ in 0..3 {
+        place.home.desire(agent.id(), Goal::Running).expect("it is written");
+    }
+    let mut working = place.supervise(Settings::new());
+    working.until_status("a", &Status::Ready).await;
+    working.report().await;
+    fs::write(place.home.workspace(agent.id()).file("desired.json"), "{").expect("it is written");
+    let desired = place.home.desire(agent.id(), Goal::Stopped).expect("it is replaced");
+    assert_eq!((desired.goal, desired.order), (Goal::Stopped, 5));
 }

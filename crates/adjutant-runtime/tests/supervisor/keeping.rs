@@ -221,3 +221,23 @@ async fn others_go_on_when_the_backend_breaks_for_one() {
     assert_eq!(other.status(), Status::Ready);
     working.report().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn agent_is_left_as_it_is_when_nobody_can_tell_where_it_should_stand() {
+    let place = Place::new();
+    let agent = place.running("a", []);
+    [Status::Preparing, Status::Starting, Status::Ready].into_iter().for_each(|status| agent.force(status));
+    let file = place.home.workspace(agent.id()).file("desired.json");
+    let (aside, link) = (file.with_extension("aside"), std::os::unix::fs::symlink::<&std::path::Path, _>);
+    std::fs::rename(&file, &aside).expect("it is there");
+    link(&aside, &file).expect("a link");
+    let mut working = place.supervise(Settings::new());
+    working.until(|notice| matches!(notice, Notice::Problem { .. })).await;
+    sleep(Duration::from_secs(60)).await;
+    assert_eq!((agent.status(), agent.stops.load(Ordering::Relaxed)), (Status::Ready, 0));
+    // It is obeyed once it can be read, without anybody asking anew.
+    std::fs::write(&aside, r#"{"goal":"stopped","order":2}"#).expect("it is written");
+    std::fs::rename(&aside, &file).expect("it takes the link's place");
+    working.until_status("a", &Status::Stopped).await;
+    working.report().await;
+}

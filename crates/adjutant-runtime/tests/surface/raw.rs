@@ -300,3 +300,19 @@ async fn client_that_goes_away_cancels_its_run() {
     drop(stream);
     stage.idle().await;
 }
+
+#[tokio::test]
+async fn strangers_keep_nobody_out_when_they_hold_every_connection() {
+    let stage = stage(Over::Http, [Script::new().text("Yes.")]).await;
+    let address = stage.client.address();
+    let mut strangers = Vec::new();
+    for _ in 0..300 {
+        strangers.push(TcpStream::connect(address).await.expect("it listens"));
+    }
+    let answer = ask(&stage, Asked::new("GET", "/v1/status")).await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    // The oldest had to go; the youngest are there still.
+    let mut byte = [0];
+    assert_eq!(strangers[0].read(&mut byte).await.expect("it was closed in order"), 0);
+    assert!(strangers[299].try_read(&mut byte).is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock));
+}

@@ -93,3 +93,34 @@ fn other_agents_are_started_when_one_cannot_be() {
     let seen = project.run(&["agent", "start", "broken", "ada"]);
     assert_eq!((seen.code, seen.stdout.as_str()), (Some(2), "ada: ready\n"), "{}", seen.stderr);
 }
+
+#[test]
+fn agent_is_stopped_and_removed_when_that_cannot_be_written_down() {
+    let project = Project::new();
+    project.done(&["agent", "create"]);
+    project.done(&["agent", "start", "ada"]);
+    let lock = project.path().join(".adjutant/run/desired.lock");
+    std::fs::remove_file(&lock).expect("it is there");
+    std::fs::create_dir(&lock).expect("it can be made");
+    assert_eq!(project.run(&["agent", "start", "ada"]).code, Some(1));
+    let stopped = project.run(&["agent", "stop", "ada"]);
+    assert_eq!((stopped.code, &*stopped.stdout), (Some(0), "ada: stopped\n"), "{stopped:#?}");
+    assert!(stopped.stderr.contains(": it is done now, and not remembered\n"), "{stopped:#?}");
+    assert_eq!(project.done(&["agent", "rm", "ada"]), "ada: removed\n");
+}
+
+#[test]
+fn agent_that_ended_as_it_should_has_not_crashed_when_nobody_followed_it() {
+    let project = Project::new();
+    let id = project.done(&["agent", "create"]);
+    project.done(&["agent", "start", "ada"]);
+    let file = project.path().join(".adjutant/run").join(id.trim()).join("host.json");
+    let host: Value = serde_json::from_slice(&std::fs::read(file).expect("it is there")).expect("it is JSON");
+    let kill = std::process::Command::new("kill").arg(host["pid"].to_string()).status().expect("kill can be called");
+    assert!(kill.success());
+    let mut told = project.done(&["agent", "status", "ada"]);
+    while told == "ready\n" {
+        told = project.done(&["agent", "status", "ada"]);
+    }
+    assert_eq!(told, "stopped\n");
+}

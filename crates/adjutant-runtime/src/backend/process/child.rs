@@ -35,6 +35,8 @@ pub(super) struct Child {
     pub(super) pid: u32,
     pub(super) start: Uuid,
     workspace: Workspace,
+    /// Whether it has shown that its id is its own: it told it, and holds the token that it told.
+    is_known: bool,
 }
 
 /// How a process ended.
@@ -56,6 +58,8 @@ impl Child {
         id: Uuid,
         output: File,
     ) -> Result<Self, Error> {
+        // A tool may have deleted the folder that it works in.
+        [workspace.work(), workspace.tmp()].iter().try_for_each(|folder| files::make_folder(folder))?;
         let start_file = workspace.file("start.json");
         files::write_json(&start_file, &StartFile { start, pid: None }, Sync::Disk)?;
         let errors = output.try_clone().map_err(|error| files::storage("open", host, error))?;
@@ -81,14 +85,19 @@ impl Child {
             Error::new(ErrorKind::Config, message).with_source(error)
         })?;
         let pid = own.id().unwrap_or_default();
-        let child = Self { own: Some(own), pid, start, workspace: workspace.clone() };
+        let child = Self { own: Some(own), pid, start, workspace: workspace.clone(), is_known: true };
         files::write_json(&start_file, &StartFile { start, pid: Some(pid) }, Sync::Program)?;
         Ok(child)
     }
 
     /// One that somebody else began.
     pub(super) fn found(workspace: &Workspace, pid: u32, start: Uuid) -> Self {
-        Self { own: None, pid, start, workspace: workspace.clone() }
+        Self { own: None, pid, start, workspace: workspace.clone(), is_known: false }
+    }
+
+    /// It has answered with the token that stands beside this id.
+    pub(super) fn is_at(&mut self, pid: u32) {
+        (self.pid, self.is_known) = (pid, true);
     }
 
     /// Waits for its end. Cancel: nothing is lost.
@@ -118,16 +127,22 @@ impl Child {
     /// Kills it with its whole group and all that it started, and waits until they are gone.
     ///
     /// # Errors
-    /// `TimedOut` if it does not go.
+    /// `TimedOut` if it does not go, `Busy` if another program than it holds its lock: that one is left alone.
     pub(super) async fn kill(&mut self) -> Result<(), Error> {
         // Before anybody waits for it, its id cannot be another's.
-        if self.lives() {
+        let is_ours = self.lives();
+        if is_ours {
             processes::kill_group_now(self.pid);
         }
         let begun = Instant::now();
         let gone = self.ends_within(GONE).await;
         self.sweep().await?;
         if !gone && !self.ends_within(GONE.saturating_sub(begun.elapsed())).await {
+            if !is_ours {
+                let lock = self.workspace.file("host.lock");
+                let message = format!("a program that nobody here started holds {}", lock.display());
+                return Err(Error::new(ErrorKind::Busy, message));
+            }
             return Err(Error::new(
                 ErrorKind::TimedOut,
                 format!("the process {} was killed and is not gone", self.pid),
@@ -138,12 +153,16 @@ impl Child {
 
     /// Kills what it left after its end: members of its group, and all that carries its mark.
     pub(super) async fn sweep(&self) -> Result<(), Error> {
-        let (pid, start) = (self.pid, self.start);
+        let (pid, start) = (self.own.is_some().then_some(self.pid), self.start);
         blocking(move || {
-            sweep(Some(pid), start);
+            sweep(pid, start);
             Ok(())
         })
         .await
+    }
+
+    fn is_host(&self) -> bool {
+        processes::is_host(self.pid, &Mark::start(self.start), self.workspace.root())
     }
 
     fn signal(&self, signal: Signal) {
@@ -154,11 +173,11 @@ impl Child {
         }
     }
 
-    /// Whether its id is still its own: nobody has waited for our child, or it holds its lock.
+    /// Whether its id is still its own: nobody has waited for our child, or its lock is held and it is its host.
     fn lives(&self) -> bool {
         match &self.own {
             Some(own) => own.id().is_some(),
-            None => self.workspace.is_hosted().unwrap_or(false),
+            None => self.workspace.is_hosted().unwrap_or(false) && (self.is_known || self.is_host()),
         }
     }
 }
@@ -190,11 +209,12 @@ fn spawned(command: &mut Command) -> io::Result<tokio::process::Child> {
     command.spawn()
 }
 
-/// Kills what a process left that has ended: members of its group, and all that carries the mark of its start. Blocks.
-pub(super) fn sweep(pid: Option<u32>, start: Uuid) {
+/// Kills what a process left that has ended: all that carries the mark of its start, and members of the group of a child that
+/// was just waited for. Blocks.
+pub(super) fn sweep(child: Option<u32>, start: Uuid) {
     processes::kill_marked(&Mark::start(start));
-    // A group whose leader is gone cannot be another's, for as long as it has members; one with a leader may be.
-    if let Some(pid) = pid.filter(|pid| !is_there(*pid)) {
+    // The group of one that was only written down may be anybody's by now, also without a leader: marks find its members.
+    if let Some(pid) = child.filter(|pid| !is_there(*pid)) {
         processes::kill_group_now(pid);
     }
 }

@@ -107,7 +107,7 @@ impl Launcher for Processes {
         };
         match ready {
             Ok((host, client)) => {
-                child.pid = host.pid;
+                child.is_at(host.pid);
                 Ok(Box::new(self.follow(workspace, child, &host, client)))
             }
             Err(error) => {
@@ -119,7 +119,7 @@ impl Launcher for Processes {
 
     fn clean_up(&self, workspace: &Workspace) {
         if let Ok(Some(last)) = workspace.last_start() {
-            child::sweep(last.pid, last.start);
+            child::sweep(None, last.start);
         }
     }
 
@@ -159,9 +159,9 @@ impl Processes {
         }
     }
 
-    /// An error with the last lines of the log.
+    /// An error with the last lines of the log, unless it is what the process told itself, or that it was stopped.
     async fn explain(&self, error: Error, logs: &Logs) -> Error {
-        if error.kind() == ErrorKind::Closed {
+        if !matches!(error.kind(), ErrorKind::Crashed | ErrorKind::Readiness | ErrorKind::TimedOut) {
             return error;
         }
         let message = with_log(error.message(), logs.clone()).await;
@@ -281,8 +281,10 @@ impl Host {
             _ if exit.is_success() => Ok(()),
             _ => {
                 let words = exit.words();
+                // Its last words first: what is noted now is no word of its own.
+                let message = with_log(&words, self.logs.clone()).await;
                 self.logs.note(&format!("adjutant: {words}"));
-                Err(Error::new(ErrorKind::Crashed, with_log(&words, self.logs.clone()).await))
+                Err(Error::new(ErrorKind::Crashed, message))
             }
         }
     }

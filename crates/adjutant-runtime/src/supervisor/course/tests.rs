@@ -59,6 +59,20 @@ fn step_is_that_of_the_table_when_nothing_happened_before() {
 }
 
 #[test]
+fn pause_is_over_when_the_clock_was_set_back() {
+    let (year, mut course) = (365 * 24 * 3_600_000, Course::default());
+    course.take(&RUN);
+    course.see(&Status::Ready, year, || 0.5);
+    course.see(&failed(Reason::Crashed), year, || 0.5);
+    let step = |course: &Course, now| course.step(Goal::Running, &failed(Reason::Crashed), rests(), true, now);
+    assert_eq!(step(&course, year), Step::Pause { until_ms: year + 1_000 });
+    assert_eq!(step(&course, 1_000), Step::Start);
+    course.starts();
+    course.fail(Fault::Crash, "again", 1_000, 0.5);
+    assert_eq!(course.crashes, [1_000], "what lies ahead is forgotten");
+}
+
+#[test]
 fn pauses_double_to_thirty_seconds_when_it_fails_again_and_again() {
     let pauses: Vec<u64> = (1..=7).map(|attempt| millis(pause(attempt, 0.5))).collect();
     assert_eq!(pauses, [1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000]);
