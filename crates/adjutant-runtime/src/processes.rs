@@ -88,9 +88,12 @@ pub(crate) async fn kill_group(group: u32, grace: Duration) {
 #[cfg(target_os = "linux")]
 pub(crate) fn kill_marked(mark: &Mark) -> usize {
     let mut killed = std::collections::BTreeSet::new();
+    let mut empty = 0;
     for _ in 0..ROUNDS {
         let found = linux::kill_once(mark);
-        if found.is_empty() {
+        empty = if found.is_empty() { empty + 1 } else { 0 };
+        // One look proves nothing: a process may have made another one, and gone, while its neighbours were looked at.
+        if empty >= if killed.is_empty() { 2 } else { 4 } {
             break;
         }
         killed.extend(found.iter().map(|id| id.as_raw_nonzero()));
@@ -249,8 +252,11 @@ mod tests {
         let (mut marked, _) = shell("echo up; sleep 600; :", mark);
         let told = [mark, Uuid::nil()].map(|mark| is_host(marked.id(), &Mark::call(mark), folder));
         let mut host = Command::new("/bin/sh");
-        host.args(["-c", "sleep 600; :", "agent-host", "/agents/one"]).process_group(0);
-        let mut host = host.spawn().expect("a shell is there");
+        host.args(["-c", "echo up; sleep 600; :", "agent-host", "/agents/one"]).process_group(0);
+        let mut host = host.stdout(Stdio::piped()).spawn().expect("a shell is there");
+        // What its command line holds is told a moment after it began.
+        let mut up = [0; 3];
+        std::io::Read::read_exact(&mut host.stdout.take().expect("it is piped"), &mut up).expect("it says so");
         let served = ["/agents/one", "/agents"].map(|at| is_host(host.id(), &Mark::call(mark), Path::new(at)));
         for child in [&mut marked, &mut host] {
             kill_group_now(child.id());

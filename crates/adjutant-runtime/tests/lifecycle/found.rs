@@ -163,7 +163,7 @@ async fn what_was_half_made_or_half_removed_is_finished() {
         assert!(!gone.root().exists());
         let mut left: Vec<_> = fs::read_dir(&home).expect("it is there").flatten().map(|it| it.file_name()).collect();
         left.sort();
-        assert_eq!(left, [made.id().to_string().as_str(), "names.lock"]);
+        assert_eq!(left, [".gitignore", made.id().to_string().as_str(), "names.lock"]);
         agent.start().await.expect("it begins");
         agent.remove().await.expect("it goes");
     }

@@ -73,7 +73,7 @@ impl Setting {
         if done.is_err() && home.root().exists() {
             let left =
                 fs::read_dir(home.root()).expect("it is there").map(|it| it.expect("it can be read").file_name());
-            let left: Vec<_> = left.filter(|name| name != "import.lock").collect();
+            let left: Vec<_> = left.filter(|name| name != "import.lock" && name != ".gitignore").collect();
             assert!(left.is_empty(), "{left:?}");
         }
         assert!(!self.path("evil").exists());
