@@ -16,8 +16,11 @@ use crate::postgres::{
 /// The most bytes that may be said of a log.
 const MAX_ABOUT: usize = 1024 * 1024;
 
-const FIELDS: &str =
-    concat!("select name, created_ms, updated_ms, seq, bytes, about, parent, parent_seq, ", is_owned!(), " from logs ");
+const FIELDS: &str = concat!(
+    "select name, created_ms, updated_ms, seq, bytes, about, parent, parent_seq, ",
+    is_owned!(),
+    ", id, epoch from logs "
+);
 
 const LISTED: &str = "where ($1::bytea is null or agent = $1) and ($2::bytea is null or $2 = any(labels)) \
     and ($3::bytea is null or parent = $3) and ($4::bigint is null or updated_ms >= $4) \
@@ -168,7 +171,7 @@ pub(super) fn left(row: &Row, column: usize) -> Option<Duration> {
 }
 
 /// What a row says; a log that this program was about to give up before the row was read is not owned any more.
-fn known(row: &Row, leaving: &BTreeSet<LogId>) -> Result<LogInfo, Fault> {
+fn known(row: &Row, leaving: &BTreeSet<(i64, i64)>) -> Result<LogInfo, Fault> {
     let log = LogId(text(row, 0)?);
     let about: &[u8] = row.try_get(5)?;
     let mut about: About = serde_json::from_slice(about).map_err(|_| Fault::Stored("what is said of a log"))?;
@@ -181,7 +184,7 @@ fn known(row: &Row, leaving: &BTreeSet<LogId>) -> Result<LogInfo, Fault> {
     info.updated_ms = unsigned(row, 2)?;
     info.head = Seq(unsigned(row, 3)?);
     info.bytes = unsigned(row, 4)?;
-    info.is_owned = row.try_get(8)? && !leaving.contains(&info.log);
+    info.is_owned = row.try_get(8)? && !leaving.contains(&(row.try_get(9)?, row.try_get(10)?));
     info.about = about;
     Ok(info)
 }

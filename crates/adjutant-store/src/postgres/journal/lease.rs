@@ -35,15 +35,13 @@ const LEAVE_LOG: &str = "update logs set owner = null, until = null where id = $
 #[derive(Default)]
 pub(in crate::postgres) struct Leases {
     held: Mutex<Held>,
-    /// How many ownerships of each log are about to be given up.
-    leaving: watch::Sender<BTreeMap<LogId, usize>>,
+    /// The ownerships that are about to be given up: row and epoch, and what the log was called.
+    leaving: watch::Sender<BTreeMap<(i64, i64), LogId>>,
 }
 
 #[derive(Default)]
 struct Held {
     epochs: HashMap<i64, Epoch>,
-    /// The same by name: a log may be owned anew while an older ownership of it is still given up.
-    names: BTreeMap<LogId, Epoch>,
     is_renewing: bool,
 }
 
@@ -61,15 +59,15 @@ impl Leases {
     /// Waits, but not for long, until this program has given a log up that it is about to give up.
     pub(super) async fn left(&self, log: &LogId) {
         let mut leaving = self.leaving.subscribe();
-        let left = leaving.wait_for(|leaving| !leaving.contains_key(log));
+        let left = leaving.wait_for(|leaving| leaving.values().all(|leaving| leaving != log));
         // Who waited for too long is told who owns the log.
         let _ = time::timeout(LEAVE, left).await;
     }
 
-    /// The logs that this program is about to give up, and has not owned anew.
-    pub(super) fn leaving(&self) -> BTreeSet<LogId> {
-        let held = self.lock();
-        self.leaving.borrow().keys().filter(|log| !held.names.contains_key(*log)).cloned().collect()
+    /// The ownerships that this program is about to give up: row and epoch. Names would not do: a log may be renamed, and
+    /// be owned anew, meanwhile.
+    pub(super) fn leaving(&self) -> BTreeSet<(i64, i64)> {
+        self.leaving.borrow().keys().copied().collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, Held> {
@@ -82,7 +80,6 @@ impl Lease {
     pub(super) fn new(database: &Arc<Database>, log: &LogId, row: i64, epoch: Epoch) -> Self {
         let mut held = database.leases.lock();
         held.epochs.insert(row, epoch);
-        held.names.insert(log.clone(), epoch);
         if !held.is_renewing {
             held.is_renewing = true;
             tokio::spawn(renew(Arc::downgrade(database), Stopped(Arc::downgrade(database)), database.lease / 3));
@@ -99,17 +96,17 @@ impl Drop for Lease {
         if held.epochs.get(&self.row) == Some(&self.epoch) {
             held.epochs.remove(&self.row);
         }
-        if held.names.get(&self.log) == Some(&self.epoch) {
-            held.names.remove(&self.log);
-        }
         drop(held);
-        leases.leaving.send_modify(|leaving| *leaving.entry(self.log.clone()).or_default() += 1);
-        let left = Left { database: Arc::clone(&self.database), log: self.log.clone() };
         let (row, epoch) = (self.row, signed(self.epoch.0));
+        leases.leaving.send_modify(|leaving| {
+            leaving.insert((row, epoch), self.log.clone());
+        });
+        let (database, log) = (Arc::clone(&self.database), self.log.clone());
+        let left = Left { database, ownership: (row, epoch) };
         // Where no runtime is left, nobody renews the lease either.
         self.runtime.spawn(async move {
             if let Err(error) = left.database.execute(LEAVE_LOG, &[&row, &epoch]).await {
-                tracing::warn!(%error, log = %left.log, "a log cannot be given up; it is free when its lease ends");
+                tracing::warn!(%error, %log, "a log cannot be given up; it is free when its lease ends");
             }
         });
     }
@@ -124,18 +121,13 @@ impl fmt::Debug for Lease {
 /// Says when a log has been given up, also if the runtime ends before.
 struct Left {
     database: Arc<Database>,
-    log: LogId,
+    ownership: (i64, i64),
 }
 
 impl Drop for Left {
     fn drop(&mut self) {
         self.database.leases.leaving.send_modify(|leaving| {
-            if let Some(count) = leaving.get_mut(&self.log) {
-                *count -= 1;
-                if *count == 0 {
-                    leaving.remove(&self.log);
-                }
-            }
+            leaving.remove(&self.ownership);
         });
     }
 }
