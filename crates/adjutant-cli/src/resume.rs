@@ -50,7 +50,7 @@ async fn perform(args: &mut Resume) -> Result<Exit, Problem> {
     }
     let pauses: Vec<Arc<Pause>> = left.run.pauses().cloned().collect();
     let given = answers::answers(args, &pauses)?;
-    let (cancel, chatter) = run::begin(&args.how)?;
+    let (cancel, chatter) = run::begin(args.how.quiet, args.how.json)?;
     let mut screen = Screen::new(chatter);
     kit.tell(&screen);
     let heard = heard(&left).await?;

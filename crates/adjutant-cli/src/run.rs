@@ -8,7 +8,7 @@ use adjutant::{
 };
 
 use crate::{
-    args::{How, Run},
+    args::Run,
     cast::{Cast, Tape},
     ending,
     exit::Exit,
@@ -41,7 +41,7 @@ pub(crate) fn run(args: &Run) -> Result<Exit, Problem> {
 
 async fn perform(args: &Run, prompt: String, root: &Path, kit: Kit) -> Result<Exit, Problem> {
     let how = &args.how;
-    let (cancel, chatter) = begin(how)?;
+    let (cancel, chatter) = begin(how.quiet, how.json)?;
     let tape = Tape { record: args.record.as_deref(), played: args.replay.as_deref() };
     let cast = tokio::select! {
         cast = Cast::new(how, kit.crew().model(), tape) => cast?,
@@ -66,8 +66,8 @@ async fn perform(args: &Run, prompt: String, root: &Path, kit: Kit) -> Result<Ex
 }
 
 /// Listens to Ctrl-C from now on, and says what is written beside the answer.
-pub(crate) fn begin(how: &How) -> Result<(Cancel, Chatter), Problem> {
-    let chatter = match (how.quiet, how.json) {
+pub(crate) fn begin(is_quiet: bool, is_json: bool) -> Result<(Cancel, Chatter), Problem> {
+    let chatter = match (is_quiet, is_json) {
         (true, _) => Chatter::None,
         (false, true) => Chatter::Lines,
         (false, false) => Chatter::Spinner,

@@ -23,10 +23,11 @@ use crate::{
     exit::Exit,
     file,
     follow::View,
-    interrupt, plain,
+    plain,
     problem::Problem,
     prompt,
-    screen::{self, Chatter, Screen},
+    run::begin,
+    screen::{self, Screen},
     sessions::write,
     waits,
 };
@@ -35,14 +36,7 @@ use crate::{
 pub(super) async fn prompt(args: &Prompt) -> Result<Exit, Problem> {
     let text = prompt::read(args.text.as_deref(), &[])?;
     let (entry, client) = connect(&args.this).await?;
-    let chatter = match (args.quiet, args.json) {
-        (true, _) => Chatter::None,
-        (false, true) => Chatter::Lines,
-        (false, false) => Chatter::Spinner,
-    };
-    let cancel = Cancel::new();
-    interrupt::listen(cancel.clone(), chatter)
-        .map_err(|error| Problem::new(Exit::Failed, "cannot listen for Ctrl-C").cause(&error))?;
+    let (cancel, chatter) = begin(args.quiet, args.json)?;
     let mut request = PromptRequest::new(text);
     request.session = args.session.as_deref().map(Arc::from);
     let events = tokio::select! {

@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use super::{MAX_REQUEST_BYTES, OPENAPI, error::Problem, guard, news, report::Report, sse};
 use crate::{
     Error, ErrorKind, Prompter, Status,
-    prompt::{LocalPrompter, MessagePage, MessagesRequest, PromptReply, SessionPage, SessionsRequest},
+    prompt::{EventStream, LocalPrompter, MessagePage, MessagesRequest, PromptReply, SessionPage, SessionsRequest},
 };
 
 /// How long the body of a request may take to arrive.
@@ -123,6 +123,16 @@ enum Detail {
     Simple,
 }
 
+impl Detail {
+    /// The events of a run, told so.
+    fn respond(self, events: EventStream) -> Response {
+        match self {
+            Self::All => sse::respond(sse::all(events)),
+            Self::Simple => sse::respond(sse::simple(events)),
+        }
+    }
+}
+
 async fn stream(
     State(site): State<Arc<Site>>,
     query: Result<Query<Told>, QueryRejection>,
@@ -131,7 +141,7 @@ async fn stream(
 ) -> Result<Response, Problem> {
     let detail = asked(query)?.events;
     let events = site.prompter.stream(read(&headers, body).await?).await?;
-    Ok(if detail == Detail::Simple { sse::respond(sse::simple(events)) } else { sse::respond(sse::all(events)) })
+    Ok(detail.respond(events))
 }
 
 async fn resume(
@@ -142,7 +152,7 @@ async fn resume(
 ) -> Result<Response, Problem> {
     let detail = asked(query)?.events;
     let events = site.prompter.resume(read(&headers, body).await?).await?;
-    Ok(if detail == Detail::Simple { sse::respond(sse::simple(events)) } else { sse::respond(sse::all(events)) })
+    Ok(detail.respond(events))
 }
 
 async fn object(State(site): State<Arc<Site>>, headers: HeaderMap, body: Body) -> Result<Response, Problem> {
