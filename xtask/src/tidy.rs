@@ -1,6 +1,7 @@
 //! `tidy`: the rules of the project that neither the compiler nor clippy knows. Each check returns what it found,
 //! one message a line; all of them are printed.
 
+mod build_code;
 mod documents;
 mod driver;
 mod edges;
@@ -70,6 +71,7 @@ pub(crate) fn run() -> Result<(), Failure> {
     messages.extend(edges::table(&packages));
     messages.extend(edges::published(&packages));
     messages.extend(weight::facade()?);
+    messages.extend(build_code::listed()?);
     messages.iter().for_each(|message| eprintln!("{message}"));
     match messages.len() {
         0 => Ok(()),
