@@ -26,6 +26,8 @@ use adjutant_agent::{
 use adjutant_llm::{SystemWorld, World};
 use async_trait::async_trait;
 
+use crate::Exposed;
+
 use self::{
     place::Place,
     writer::{JsonlLog, Writer},
@@ -44,10 +46,11 @@ use self::{
 pub struct JsonlJournal {
     place: Place,
     world: Arc<dyn World>,
+    exposed: Option<Arc<Exposed>>,
 }
 
 impl JsonlJournal {
-    /// Opens the journal in this folder, which is made if there is none.
+    /// Opens the journal in this folder, which is made if there is none. What is made is its owner's alone.
     ///
     /// # Errors
     /// `Io` if there is no such folder and none can be made.
@@ -55,7 +58,13 @@ impl JsonlJournal {
         let place = Place::new(folder.as_ref());
         place::make_folder(folder.as_ref())?;
         place.empty_trash();
-        Ok(Self { place, world: Arc::new(SystemWorld) })
+        let exposed = Exposed::among([folder.as_ref().to_owned()]).map(Arc::new);
+        Ok(Self { place, world: Arc::new(SystemWorld), exposed })
+    }
+
+    /// Whether others on the machine may enter the folder, which was there before.
+    pub fn exposed(&self) -> Option<&Exposed> {
+        self.exposed.as_deref()
     }
 
     /// Sets the clock that tells when a log was made.

@@ -1,6 +1,6 @@
 //! What is known of a log without reading it: a small file beside the records, and their last line.
 
-use std::fs::{self, File};
+use std::fs;
 
 use adjutant_agent::{About, JournalError, JournalErrorKind, LogId, LogInfo, LogPage, LogQuery, Seq};
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     blobs::entries,
     name, owner,
-    place::{LogPlace, Place, failed, json, make_folder, replace_json, sync_folder},
+    place::{LogPlace, Place, failed, json, make_folder, new_file, replace_json, sync_folder},
     scan,
 };
 
@@ -78,7 +78,7 @@ pub(super) fn make(place: &Place, log: &LogPlace, now_ms: u64) -> Result<(), Jou
     let temporary = log.at(place.trash()?);
     make_folder(&temporary.folder)?;
     let records = temporary.records();
-    File::create_new(&records).and_then(|file| file.sync_all()).map_err(|error| failed("make", &records, error))?;
+    new_file(&records).and_then(|file| file.sync_all()).map_err(|error| failed("make", &records, error))?;
     Meta { v: VERSION, names: vec![log.log.clone()], created_ms: now_ms, about: About::new() }.write(&temporary)?;
     make_folder(&place.logs())?;
     fs::rename(&temporary.folder, &log.folder).map_err(|error| failed("make", &log.folder, error))?;
