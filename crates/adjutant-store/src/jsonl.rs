@@ -1,10 +1,12 @@
 //! Sessions in files: a folder for each, its records in one file of JSON lines.
 //!
 //! A file is repaired by the next owner of its log, and by nobody else: what a crash left of a batch is cut off. Damage
-//! anywhere is told (`Corrupt`), and never cut off. Ownership holds between processes of one machine, by the file locks
+//! anywhere is told (`Corrupt`), and never cut off: a log that is shorter than what was flushed of it can be read up to
+//! there, and is not gone on with. Ownership holds between processes of one machine, by the file locks
 //! of its kernel: the folder must not be one that several machines share.
 
 mod blobs;
+mod flushed;
 mod fold;
 mod line;
 mod meta;

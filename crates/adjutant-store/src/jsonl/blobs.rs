@@ -1,11 +1,6 @@
 //! Large texts, each in a file that is named by its digest.
 
-use std::{
-    collections::HashSet,
-    fs,
-    io::ErrorKind,
-    path::Path,
-};
+use std::{collections::HashSet, fs, io::ErrorKind, path::Path};
 
 use adjutant_agent::{Attachment, Digest, JournalError, JournalErrorKind, Stamped, Swept};
 

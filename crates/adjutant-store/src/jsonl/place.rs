@@ -1,7 +1,7 @@
 //! Where things stand on the disk, and how a file is changed whole.
 //!
 //! ```text
-//! logs/<folder of the log>/  records.jsonl  meta.json  owner.json  held-<epoch>  posts.jsonl  fold
+//! logs/<folder of the log>/  records.jsonl  head  meta.json  owner.json  held-<epoch>  posts.jsonl  fold
 //! blobs/<digest>             large texts
 //! locks/<two digits>         held for a moment by who changes a log; locks/blobs by who writes or sweeps blobs
 //! trash/                     what is being deleted

@@ -82,7 +82,8 @@ impl Owners {
             return Err(Fault::Invalid(why));
         }
         bury(folder, db)?;
-        let own = private::file(OpenOptions::new().write(true).create_new(true)).open(file_of(folder, &self.instance))?;
+        let own =
+            private::file(OpenOptions::new().write(true).create_new(true)).open(file_of(folder, &self.instance))?;
         own.lock()?;
         *file = Some(own);
         Ok(())
