@@ -9,7 +9,7 @@ use std::{
 
 use adjutant::{
     Model,
-    llm::{Error, ErrorKind, Fallback, ModelId, Recorder, Retry, RetryPolicy},
+    llm::{Error, ErrorKind, Fallback, ModelId, Recorder, Retry, RetryPolicy, private},
     providers::{self, Chooser, Chosen, Credential},
 };
 
@@ -164,11 +164,7 @@ fn is_planner(model: &Arc<dyn Model>) -> bool {
 
 /// A new file for a cassette, which nobody else may read.
 fn create(path: &Path) -> Result<File, Problem> {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path).map_err(|error| {
+    private::file(OpenOptions::new().write(true).create_new(true)).open(path).map_err(|error| {
         let problem = Problem::new(Exit::Usage, format!("cannot create the cassette: {}", path.display()));
         match error.kind() {
             io::ErrorKind::AlreadyExists => {

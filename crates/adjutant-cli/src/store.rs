@@ -1,8 +1,9 @@
 //! Where sessions, memories and boards are kept: what the command line, the environment or the system's habit names.
 
 use std::{
-    env, fmt, fs, io,
-    path::{Path, PathBuf},
+    env, fmt,
+    io::{self, Write},
+    path::PathBuf,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -10,6 +11,7 @@ use std::{
 use adjutant::{
     Agent,
     agent::{Journal, JournalError, LogId, Memory, Sessions, Shelf},
+    llm::private,
     store::{JsonlJournal, Postgres, Sqlite},
 };
 
@@ -68,6 +70,15 @@ impl Store {
         };
         let named = at.store.as_ref().filter(|_| !matches!(place, Place::Server(_)));
         let option = named.map(|text| format!(" --store {}", plain::word(text))).unwrap_or_default();
+        let exposed = match &kind {
+            Kind::Jsonl(journal) => journal.exposed(),
+            Kind::Sqlite(store) => store.exposed(),
+            Kind::Postgres(..) => None,
+        };
+        if let Some(exposed) = exposed {
+            // There is nobody to tell when standard error is closed.
+            let _ = writeln!(io::stderr().lock(), "warning: {}", plain::line(&exposed.to_string()));
+        }
         Ok(Self { kind, option })
     }
 
@@ -171,20 +182,11 @@ fn usual() -> Result<PathBuf, Problem> {
             Problem::new(Exit::Usage, "there is no place to keep sessions: neither XDG_DATA_HOME nor HOME is set");
         return Err(problem.hint(format!("--store or {VARIABLE} names a place")));
     };
-    make(&folder).map_err(|error| {
+    private::folder(&folder).map_err(|error| {
         let text = format!("cannot make the folder of the sessions: {}", folder.display());
         Problem::new(Exit::Usage, text).cause(&error).hint(format!("--store or {VARIABLE} names another place"))
     })?;
     Ok(folder.join("adjutant.db"))
-}
-
-/// Makes a folder that nobody else may read.
-fn make(folder: &Path) -> io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder)
 }
 
 #[cfg(test)]

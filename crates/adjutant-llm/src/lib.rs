@@ -24,6 +24,7 @@ mod info;
 mod message;
 mod model;
 mod options;
+pub mod private;
 mod reading;
 mod request;
 mod schema;

@@ -10,7 +10,7 @@ mod traced;
 
 use serde::{Deserialize, Serialize};
 
-pub use metrics::METRICS_TARGET;
+pub use metrics::{METRICS_TARGET, unit_of};
 pub use spans::{agent_span, record_error, record_result, record_usage, tool_span};
 pub use traced::Traced;
 

@@ -2,10 +2,14 @@
 
 use std::{collections::HashMap, fmt, thread, time::Duration};
 
-use adjutant_llm::telemetry::METRICS_TARGET;
+use adjutant_llm::telemetry::{METRICS_TARGET, unit_of};
 use opentelemetry::{KeyValue, trace::TracerProvider};
 use opentelemetry_otlp::{MetricExporter, SpanExporter, WithExportConfig, WithHttpConfig};
-use opentelemetry_sdk::{Resource, metrics::SdkMeterProvider, trace::SdkTracerProvider};
+use opentelemetry_sdk::{
+    Resource,
+    metrics::{Instrument, SdkMeterProvider, Stream},
+    trace::SdkTracerProvider,
+};
 use reqwest::blocking::Client;
 use tracing::{Level, Metadata, Subscriber};
 use tracing_opentelemetry::MetricsLayer;
@@ -150,7 +154,11 @@ impl Otel {
             .build();
         Ok(Providers {
             spans: SdkTracerProvider::builder().with_resource(about.clone()).with_batch_exporter(Lists(spans)).build(),
-            metrics: SdkMeterProvider::builder().with_resource(about).with_periodic_exporter(metrics).build(),
+            metrics: SdkMeterProvider::builder()
+                .with_resource(about)
+                .with_periodic_exporter(metrics)
+                .with_view(|metric: &Instrument| Stream::builder().with_unit(unit_of(metric.name())?).build().ok())
+                .build(),
         })
     }
 }

@@ -143,6 +143,8 @@ async fn shutdown_sends_span_and_metrics_when_a_traced_model_was_asked() {
     let mut sums = BTreeMap::new();
     let mut others = Vec::new();
     for metric in &of_scope.metrics {
+        let unit = if metric.name.contains(".usage.") { "{token}" } else { "s" };
+        assert_eq!(metric.unit, unit, "{}", metric.name);
         match metric.data.as_ref().expect("data") {
             metric::Data::Sum(sum) => {
                 let point = &sum.data_points[0];

@@ -3,13 +3,13 @@
 use std::{
     collections::BTreeMap,
     fmt,
-    fs::{self, File},
+    fs::{self, OpenOptions},
     io::{self, Write},
     path::{Path, PathBuf},
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use adjutant_llm::Error;
+use adjutant_llm::{Error, private};
 
 use crate::{Exchange, Observe, Outgoing, Rewrite};
 
@@ -53,7 +53,7 @@ impl Tape {
     /// If the folder cannot be made or read.
     pub fn new(folder: impl AsRef<Path>) -> io::Result<Self> {
         let folder = folder.as_ref().to_owned();
-        fs::create_dir_all(&folder)?;
+        private::folder(&folder)?;
         let mut next = 0;
         for file in fs::read_dir(&folder)? {
             let name = file?.file_name();
@@ -75,7 +75,8 @@ impl Tape {
     /// Writes a request under the first number from this one on that nobody has, and gives that number.
     fn write_request(&self, first: u64, body: &[u8]) -> io::Result<u64> {
         for number in (first..u64::MAX).take(MAX_TRIES as usize) {
-            match File::create_new(self.folder.join(format!("{number}.request.json"))) {
+            let path = self.folder.join(format!("{number}.request.json"));
+            match private::file(OpenOptions::new().write(true).create_new(true)).open(path) {
                 Ok(mut file) => return file.write_all(body).map(|()| number),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),
@@ -139,7 +140,9 @@ impl Observe for Tape {
                 running.answer.push('\n');
             }
         }
-        if fs::write(self.folder.join(format!("{}.sse", running.number)), &running.answer).is_err() {
+        let path = self.folder.join(format!("{}.sse", running.number));
+        let file = private::file(OpenOptions::new().write(true).create(true).truncate(true)).open(path);
+        if file.and_then(|mut file| file.write_all(running.answer.as_bytes())).is_err() {
             self.state().lost += 1;
         }
     }

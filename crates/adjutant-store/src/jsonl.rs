@@ -1,10 +1,12 @@
 //! Sessions in files: a folder for each, its records in one file of JSON lines.
 //!
 //! A file is repaired by the next owner of its log, and by nobody else: what a crash left of a batch is cut off. Damage
-//! anywhere is told (`Corrupt`), and never cut off. Ownership holds between processes of one machine, by the file locks
+//! anywhere is told (`Corrupt`), and never cut off: a log that is shorter than what was flushed of it can be read up to
+//! there, and is not gone on with. Ownership holds between processes of one machine, by the file locks
 //! of its kernel: the folder must not be one that several machines share.
 
 mod blobs;
+mod flushed;
 mod fold;
 mod line;
 mod meta;
@@ -26,6 +28,8 @@ use adjutant_agent::{
 use adjutant_llm::{SystemWorld, World};
 use async_trait::async_trait;
 
+use crate::Exposed;
+
 use self::{
     place::Place,
     writer::{JsonlLog, Writer},
@@ -44,10 +48,11 @@ use self::{
 pub struct JsonlJournal {
     place: Place,
     world: Arc<dyn World>,
+    exposed: Option<Arc<Exposed>>,
 }
 
 impl JsonlJournal {
-    /// Opens the journal in this folder, which is made if there is none.
+    /// Opens the journal in this folder, which is made if there is none. What is made is its owner's alone.
     ///
     /// # Errors
     /// `Io` if there is no such folder and none can be made.
@@ -55,7 +60,13 @@ impl JsonlJournal {
         let place = Place::new(folder.as_ref());
         place::make_folder(folder.as_ref())?;
         place.empty_trash();
-        Ok(Self { place, world: Arc::new(SystemWorld) })
+        let exposed = Exposed::among([folder.as_ref().to_owned()]).map(Arc::new);
+        Ok(Self { place, world: Arc::new(SystemWorld), exposed })
+    }
+
+    /// Whether others on the machine may enter the folder, which was there before.
+    pub fn exposed(&self) -> Option<&Exposed> {
+        self.exposed.as_deref()
     }
 
     /// Sets the clock that tells when a log was made.

@@ -25,6 +25,8 @@
 //! # }).expect("the runs finish");
 //! ```
 
+#[cfg(any(feature = "jsonl", feature = "sqlite"))]
+mod exposed;
 #[cfg(any(feature = "jsonl", feature = "postgres", feature = "sqlite"))]
 mod folds;
 #[cfg(feature = "jsonl")]
@@ -34,6 +36,8 @@ mod postgres;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 
+#[cfg(any(feature = "jsonl", feature = "sqlite"))]
+pub use exposed::Exposed;
 #[cfg(feature = "jsonl")]
 pub use jsonl::JsonlJournal;
 #[cfg(feature = "postgres")]

@@ -23,6 +23,7 @@ use adjutant_llm::{SystemWorld, World};
 
 pub use self::{journal::SqliteJournal, memory::SqliteMemory, shelf::SqliteShelf};
 use self::{schema::Place, store::Store};
+use crate::Exposed;
 
 /// A database of sessions, shelves and memory; clones share its one writer and its few readers.
 ///
@@ -38,10 +39,12 @@ use self::{schema::Place, store::Store};
 pub struct Sqlite {
     store: Arc<Store>,
     world: Arc<dyn World>,
+    exposed: Option<Arc<Exposed>>,
 }
 
 impl Sqlite {
-    /// Opens a database file, makes it if there is none, and brings an older one up to date.
+    /// Opens a database file, makes it if there is none, and brings an older one up to date. What is made is its owner's
+    /// alone.
     ///
     /// Blocks for as long as that takes: milliseconds for a file of this version.
     ///
@@ -52,7 +55,8 @@ impl Sqlite {
         let path = path.as_ref();
         let opened = Place::file(path).and_then(Store::open);
         let store = opened.map_err(|fault| fault.journal(|| format!("cannot open database {path:?}")))?;
-        Ok(Self::of(store))
+        let beside = ["", "-wal", "-shm", "-owners"].map(|end| schema::beside(path, end));
+        Ok(Self { exposed: Exposed::among(beside).map(Arc::new), ..Self::of(store) })
     }
 
     /// A database that lives as long as its handles.
@@ -71,6 +75,11 @@ impl Sqlite {
         Self { world: Arc::new(world), ..self }
     }
 
+    /// Whether others on the machine may enter its files, which were there before.
+    pub fn exposed(&self) -> Option<&Exposed> {
+        self.exposed.as_deref()
+    }
+
     /// Its sessions.
     pub fn journal(&self) -> SqliteJournal {
         SqliteJournal { store: Arc::clone(&self.store), world: Arc::clone(&self.world) }
@@ -87,6 +96,6 @@ impl Sqlite {
     }
 
     fn of(store: Store) -> Self {
-        Self { store: Arc::new(store), world: Arc::new(SystemWorld) }
+        Self { store: Arc::new(store), world: Arc::new(SystemWorld), exposed: None }
     }
 }

@@ -11,7 +11,8 @@ use std::{
 };
 
 use adjutant_agent::{
-    Flush, Folded, Journal, JournalErrorKind, Log, LogId, LogQuery, Owner, Post, PostNo, Record, Seq, Stamped,
+    Digest, Flush, Folded, Journal, JournalErrorKind, Log, LogId, LogQuery, Owner, Post, PostNo, Record, Seq, Stamped,
+    sessions::Sessions,
 };
 use adjutant_llm::{Entry, ThreadId, UserMessage};
 use adjutant_store::JsonlJournal;
@@ -72,11 +73,19 @@ fn whole(bytes: &[u8]) -> u64 {
 }
 
 #[tokio::test]
-async fn file_that_is_cut_anywhere_keeps_its_whole_batches() {
+async fn file_that_is_torn_behind_what_was_flushed_keeps_its_whole_batches() {
     let folder = folder();
     let (path, bytes) = small(&folder).await;
     let (journal, log) = open(&folder);
-    for length in 0..=bytes.len() {
+    let (head, flushed) = (file(&folder, "head"), fs::read(file(&folder, "head")).expect("it is there"));
+    let first = bytes.iter().position(|byte| *byte == b'\n').expect("there is a line") + 1;
+    let (link, digits) = (&bytes[..first], 64);
+    let at = link.windows(7).position(|window| window == br#""link":"#).expect("it has a link") + 8;
+    let link = std::str::from_utf8(&link[at..at + digits]).expect("it is text");
+    for length in first..=bytes.len() {
+        // What a crash leaves that came after the first batch had been flushed.
+        let text = format!("{{\"seq\":1,\"length\":{first},\"link\":\"{link}\"}}");
+        fs::write(&head, format!("{text:159}\n")).expect("it is older");
         fs::write(&path, &bytes[..length]).expect("it is cut");
         let there = whole(&bytes[..length]);
         // Who reads repairs nothing.
@@ -87,7 +96,77 @@ async fn file_that_is_cut_anywhere_keeps_its_whole_batches() {
         assert_eq!(held.head().seq, Seq(there), "cut at {length}");
         held.append(&batch(there + 1, there + 2), Flush::Lazy).await.expect("it is written");
         assert_eq!(read(&journal, &log).await, Ok(batch(1, there + 2)), "cut at {length}");
+        // Nothing more was flushed than what its next owner found.
+        let now = fs::read(&head).expect("it is there");
+        assert_eq!(now.len(), flushed.len());
+        assert!(now.starts_with(format!("{{\"seq\":{there},").as_bytes()), "cut at {length}");
     }
+}
+
+#[tokio::test]
+async fn tail_that_was_cut_off_is_found_at_every_byte() {
+    for flush in [Flush::Now, Flush::Lazy] {
+        let folder = folder();
+        let (path, bytes) = small(&folder).await;
+        let (journal, log) = open(&folder);
+        let mut held = own(&journal, &log).await;
+        // What was never flushed may be lost with the machine; an empty batch flushes it.
+        held.append(&batch(5, 5), flush).await.expect("it is written");
+        if flush == Flush::Lazy {
+            held.append(&[], Flush::Now).await.expect("it is flushed");
+        }
+        drop(held);
+        let all = fs::read(&path).expect("the file is there");
+        assert!(all.len() > bytes.len());
+        for length in 0..all.len() {
+            fs::write(&path, &all[..length]).expect("it is cut");
+            let there = whole(&bytes[..length.min(bytes.len())]);
+            assert_eq!(journal.info(&log).await.expect("it is there").head, Seq(5), "cut at {length}");
+            let sound = Sessions::new(Arc::new(journal.clone())).verify(&log).await.expect_err("it is found");
+            assert_eq!(sound.kind(), JournalErrorKind::Corrupt, "cut at {length}");
+            let gone = format!("record {} in ", there + 1);
+            assert!(sound.to_string().starts_with(&gone), "cut at {length}: {sound}");
+            // What is left can be read up to there, and is not gone on with.
+            let mut left: Vec<_> = journal.read(&log, Seq(0)).collect().await;
+            assert_eq!(left.pop().map(|last| last.map_err(|error| error.kind())), Some(Err(JournalErrorKind::Corrupt)));
+            let left: Result<Vec<_>, _> = left.into_iter().collect();
+            assert_eq!(left.expect("only the last item fails"), batch(1, there), "cut at {length}");
+            let owned = journal.own(&log, &Owner::new()).await.expect_err("it is not gone on with");
+            assert_eq!(owned.kind(), JournalErrorKind::Corrupt, "cut at {length}");
+            assert_eq!(fs::read(&path).expect("the file is there").len(), length, "nothing is changed");
+        }
+        // All but the last record are left; that is what the error tells to do.
+        let sessions = Sessions::new(Arc::new(journal.clone()));
+        sessions.fork_at(&log, Seq(4), &"left".into()).await.expect("it is forked");
+        assert_eq!(sessions.verify(&"left".into()).await.expect("it is sound").records, 4);
+        fs::write(&path, &all).expect("it is healed");
+        assert_eq!(own(&journal, &log).await.head().seq, Seq(5));
+    }
+}
+
+#[tokio::test]
+async fn head_that_is_gone_damaged_or_of_another_log_is_found_and_an_older_log_gets_one() {
+    let folder = folder();
+    let (path, bytes) = small(&folder).await;
+    let (journal, log) = open(&folder);
+    let (head, meta) = (file(&folder, "head"), file(&folder, "meta.json"));
+    let kept = fs::read_to_string(&head).expect("it is there");
+    for wrong in
+        [kept.replacen("4", "3", 1), kept.replacen("\"link\":\"", "\"link\":\"0", 1), String::new(), "{".into()]
+    {
+        fs::write(&head, wrong).expect("it is damaged");
+        assert_eq!(read(&journal, &log).await, Err(JournalErrorKind::Corrupt));
+    }
+    fs::remove_file(&head).expect("it is removed");
+    assert_eq!(read(&journal, &log).await, Err(JournalErrorKind::Corrupt));
+    // Logs had no head once: such a one is read as it is, and gets it from its next owner.
+    let older = fs::read_to_string(&meta).expect("it is there").replace(",\"has_head\":true", "");
+    fs::write(&meta, older).expect("it is older");
+    assert_eq!(read(&journal, &log).await, Ok(batch(1, 4)));
+    drop(own(&journal, &log).await);
+    assert_eq!(fs::read_to_string(&head).expect("it is there"), kept);
+    fs::write(&path, &bytes[..bytes.len() - 1]).expect("it is cut");
+    assert_eq!(read(&journal, &log).await, Err(JournalErrorKind::Corrupt));
 }
 
 #[tokio::test]
@@ -237,6 +316,9 @@ async fn damaged_fold_is_none() {
     assert_eq!(journal.folded(&log).await.expect("it can be read"), None);
     // As many records of as many bytes, but others.
     drop(held);
+    let none = Digest::GENESIS;
+    fs::write(file(&folder, "head"), format!(r#"{{"seq":0,"length":0,"link":"{none}"}}"#))
+        .expect("nothing was flushed");
     let mut held = own(&journal, &log).await;
     append(&mut *held, &[said(1, "1"), said(2, "3")]).await;
     assert_eq!(fs::read(&records).expect("they are there").len(), kept.len());

@@ -6,7 +6,10 @@ use std::{
     path::Path,
 };
 
-use adjutant::agent::{JournalErrorKind, LogId, Sessions, sessions::Exported};
+use adjutant::{
+    agent::{JournalErrorKind, LogId, Sessions, sessions::Exported},
+    llm::private,
+};
 
 use super::{id, tell, write};
 use crate::{
@@ -86,11 +89,7 @@ fn is_standard(path: &Path) -> bool {
 
 /// A new file, which nobody else may read.
 fn create(path: &Path) -> Result<File, Problem> {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options
+    private::file(OpenOptions::new().write(true).create_new(true))
         .open(path)
         .map_err(|error| Problem::new(Exit::Usage, format!("cannot create the file: {}", path.display())).cause(&error))
 }

@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeSet,
-    fs::{self, DirBuilder, File, OpenOptions, TryLockError},
+    fs::{self, File, OpenOptions, TryLockError},
     io::{self, ErrorKind as IoErrorKind, Read, Write},
     path::{Path, PathBuf},
     sync::Arc,
@@ -10,6 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use adjutant_llm::private;
 use async_trait::async_trait;
 
 use super::{
@@ -194,8 +195,9 @@ impl Directory {
 
     /// Waits until nobody else changes anything here. The file system frees the lock when the file is closed.
     fn lock(&self) -> Result<File, Error> {
-        let file =
-            make_dir(&self.path).and_then(|()| private().create(true).truncate(false).open(self.path.join(LOCK)));
+        let mut options = OpenOptions::new();
+        let options = private::file(options.write(true).create(true).truncate(false));
+        let file = private::folder(&self.path).and_then(|()| options.open(self.path.join(LOCK)));
         let file = file.map_err(|error| self.failed("write to", error))?;
         let begun = Instant::now();
         loop {
@@ -227,24 +229,7 @@ fn write_beside(path: &Path, text: &str) -> io::Result<()> {
         Err(error) if error.kind() != IoErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    let mut file = private().create_new(true).open(path)?;
+    let mut file = private::file(OpenOptions::new().write(true).create_new(true)).open(path)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()
-}
-
-/// Opens files that only their owner may use.
-fn private() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options.write(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options
-}
-
-fn make_dir(path: &Path) -> io::Result<()> {
-    let mut builder = DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(path)
 }

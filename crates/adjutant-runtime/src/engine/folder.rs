@@ -83,10 +83,8 @@ pub(super) fn lay(data: &[DataSpec], workspace: &Workspace) -> Result<(), Error>
 
 /// Makes a folder that nobody else may read.
 fn make(folder: &Path) -> Result<(), Error> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder).map_err(|error| cannot("a folder of the workspace cannot be made", folder, error))
+    adjutant_llm::private::folder(folder)
+        .map_err(|error| cannot("a folder of the workspace cannot be made", folder, error))
 }
 
 fn cannot(what: &str, path: &Path, error: io::Error) -> Error {

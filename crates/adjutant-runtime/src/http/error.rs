@@ -4,11 +4,12 @@ use std::error::Error as _;
 
 use axum::{
     Json,
-    http::StatusCode,
+    http::{StatusCode, header},
     response::{IntoResponse, Response},
 };
 use serde::{Deserialize, Serialize};
 
+use super::MAX_REQUEST_BYTES;
 use crate::{Error, ErrorKind};
 
 /// How many causes are told.
@@ -119,8 +120,20 @@ impl Problem {
     }
 }
 
+/// A request has more bytes than it may have.
+pub(super) fn too_long() -> Error {
+    Error::new(ErrorKind::Full, format!("the request has more than {MAX_REQUEST_BYTES} bytes"))
+}
+
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        (self.status, Json(Wire::of(&self.error))).into_response()
+        let told = (self.status, Json(Wire::of(&self.error)));
+        // Whoever is to ask again leaves its place to others meanwhile.
+        match (self.status, self.error.kind()) {
+            (StatusCode::SERVICE_UNAVAILABLE, ErrorKind::Busy) => {
+                ([(header::RETRY_AFTER, "1"), (header::CONNECTION, "close")], told).into_response()
+            }
+            _ => told.into_response(),
+        }
     }
 }

@@ -7,12 +7,16 @@ use std::sync::{
 
 use axum::{
     extract::{Request, State},
-    http::{HeaderMap, StatusCode, header},
+    http::{HeaderMap, HeaderValue, StatusCode, header},
     middleware::Next,
     response::{IntoResponse, Response},
 };
 
-use super::{error::Problem, routes::Site};
+use super::{
+    MAX_REQUEST_BYTES,
+    error::{Problem, too_long},
+    routes::Site,
+};
 use crate::ErrorKind;
 
 /// The one route that needs no token.
@@ -31,12 +35,18 @@ impl Seat {
 
 /// Lets a request through if it was meant for this agent and shows its token.
 pub(super) async fn guard(State(site): State<Arc<Site>>, request: Request, next: Next) -> Response {
-    if !is_own(request.headers(), site.port) {
+    let headers = request.headers();
+    if !is_own(headers, site.port) {
         // A page in a browser whose name leads here is not a caller that holds the token.
         return Problem::new(StatusCode::FORBIDDEN, ErrorKind::Denied, "the request is for another host")
             .into_response();
     }
-    if request.uri().path() != READY && !shows(request.headers(), &site.token) {
+    if !headers.get_all(header::ORIGIN).iter().all(|origin| is_own_origin(origin, site.port)) {
+        // It may hold the token; the page that sends it may not be one of ours.
+        return Problem::new(StatusCode::FORBIDDEN, ErrorKind::Denied, "the request is from a page of another origin")
+            .into_response();
+    }
+    if request.uri().path() != READY && !shows(headers, &site.token) {
         let problem = Problem::new(StatusCode::UNAUTHORIZED, ErrorKind::Denied, "the token is missing or wrong");
         return ([(header::WWW_AUTHENTICATE, "Bearer")], problem).into_response();
     }
@@ -45,6 +55,11 @@ pub(super) async fn guard(State(site): State<Arc<Site>>, request: Request, next:
     {
         seat.0.store(true, Ordering::Relaxed);
     }
+    // Before a byte of it is read.
+    let length = request.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+    if length.is_some_and(|length: u64| length > MAX_REQUEST_BYTES as u64) {
+        return Problem::from(too_long()).into_response();
+    }
     next.run(request).await
 }
 
@@ -52,8 +67,17 @@ pub(super) async fn guard(State(site): State<Arc<Site>>, request: Request, next:
 fn is_own(headers: &HeaderMap, port: u16) -> bool {
     let mut hosts = headers.get_all(header::HOST).iter();
     let (Some(host), None) = (hosts.next(), hosts.next()) else { return false };
+    is_name(host.as_bytes(), port)
+}
+
+/// Whether the page that asks came from this address.
+fn is_own_origin(origin: &HeaderValue, port: u16) -> bool {
+    origin.as_bytes().strip_prefix(b"http://").is_some_and(|host| is_name(host, port))
+}
+
+fn is_name(host: &[u8], port: u16) -> bool {
     let names = ["127.0.0.1", "localhost", "[::1]"];
-    names.iter().any(|name| host.as_bytes().eq_ignore_ascii_case(format!("{name}:{port}").as_bytes()))
+    names.iter().any(|name| host.eq_ignore_ascii_case(format!("{name}:{port}").as_bytes()))
 }
 
 fn shows(headers: &HeaderMap, token: &str) -> bool {

@@ -15,15 +15,26 @@ use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::json;
-use tokio::{sync::watch, time::timeout};
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore, watch},
+    time::timeout,
+};
 use tokio_util::sync::CancellationToken;
 
-use super::{MAX_REQUEST_BYTES, OPENAPI, error::Problem, guard, news, report::Report, sse};
+use super::{
+    MAX_REQUEST_BYTES, OPENAPI,
+    error::{Problem, too_long},
+    guard, news,
+    report::Report,
+    sse,
+};
 use crate::{
     Error, ErrorKind, Prompter, Status,
     prompt::{EventStream, LocalPrompter, MessagePage, MessagesRequest, PromptReply, SessionPage, SessionsRequest},
 };
 
+/// How many prompts are at work at a time: fewer than there may be connections, so that status and stop are heard.
+const MAX_PROMPTS: usize = 192;
 /// How long the body of a request may take to arrive.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -36,6 +47,7 @@ pub(super) struct Site {
     pub(super) phase: watch::Sender<Phase>,
     /// Cancelled when somebody asks the agent to stop.
     pub(super) stop: CancellationToken,
+    prompts: Arc<Semaphore>,
 }
 
 /// Where the server stands.
@@ -49,7 +61,16 @@ pub(super) enum Phase {
 impl Site {
     pub(super) fn new(prompter: LocalPrompter, agent: Arc<str>, token: Arc<str>, port: u16) -> Self {
         let phase = watch::Sender::new(Phase::Serving);
-        Self { prompter, agent, token, port, phase, stop: CancellationToken::new() }
+        let prompts = Arc::new(Semaphore::new(MAX_PROMPTS));
+        Self { prompter, agent, token, port, phase, stop: CancellationToken::new(), prompts }
+    }
+
+    /// A place among the prompts at work.
+    fn place(&self) -> Result<OwnedSemaphorePermit, Problem> {
+        Arc::clone(&self.prompts).try_acquire_owned().map_err(|_| {
+            let message = format!("{MAX_PROMPTS} prompts are at work; hint: ask again later");
+            Problem::new(StatusCode::SERVICE_UNAVAILABLE, ErrorKind::Busy, &message)
+        })
     }
 
     pub(super) fn go_to(&self, phase: Phase) {
@@ -104,6 +125,7 @@ async fn status(State(site): State<Arc<Site>>, headers: HeaderMap) -> Response {
 }
 
 async fn prompt(State(site): State<Arc<Site>>, headers: HeaderMap, body: Body) -> Result<Json<PromptReply>, Problem> {
+    let _place = site.place()?;
     Ok(Json(site.prompter.prompt(read(&headers, body).await?).await?))
 }
 
@@ -124,8 +146,11 @@ enum Detail {
 }
 
 impl Detail {
-    /// The events of a run, told so.
-    fn respond(self, events: EventStream) -> Response {
+    /// The events of a run, told so; it has its place until they end.
+    fn respond(self, events: EventStream, place: OwnedSemaphorePermit) -> Response {
+        let events: EventStream = Box::pin(events.inspect(move |_| {
+            let _ = &place;
+        }));
         match self {
             Self::All => sse::respond(sse::all(events)),
             Self::Simple => sse::respond(sse::simple(events)),
@@ -140,8 +165,9 @@ async fn stream(
     body: Body,
 ) -> Result<Response, Problem> {
     let detail = asked(query)?.events;
+    let place = site.place()?;
     let events = site.prompter.stream(read(&headers, body).await?).await?;
-    Ok(detail.respond(events))
+    Ok(detail.respond(events, place))
 }
 
 async fn resume(
@@ -151,11 +177,13 @@ async fn resume(
     body: Body,
 ) -> Result<Response, Problem> {
     let detail = asked(query)?.events;
+    let place = site.place()?;
     let events = site.prompter.resume(read(&headers, body).await?).await?;
-    Ok(detail.respond(events))
+    Ok(detail.respond(events, place))
 }
 
 async fn object(State(site): State<Arc<Site>>, headers: HeaderMap, body: Body) -> Result<Response, Problem> {
+    let _place = site.place()?;
     Ok(Json(site.prompter.object(read(&headers, body).await?).await?).into_response())
 }
 
@@ -230,8 +258,7 @@ async fn collect(body: Body) -> Result<Bytes, Error> {
     while let Some(part) = body.next().await {
         let part = part.map_err(|error| Error::new(ErrorKind::Invalid, "the request broke off").with_source(error))?;
         if bytes.len() + part.len() > MAX_REQUEST_BYTES {
-            let message = format!("the request has more than {MAX_REQUEST_BYTES} bytes");
-            return Err(Error::new(ErrorKind::Full, message));
+            return Err(too_long());
         }
         bytes.extend_from_slice(&part);
     }

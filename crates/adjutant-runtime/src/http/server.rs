@@ -18,7 +18,7 @@ use hyper_util::{
 use tokio::{
     net::{TcpListener, TcpStream},
     task::{AbortHandle, JoinSet},
-    time::{sleep, timeout},
+    time::{Instant, sleep, sleep_until, timeout},
 };
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -30,8 +30,10 @@ use super::{
 use crate::{Error, ErrorKind, prompt::LocalPrompter};
 
 /// How many connections there may be at a time. Beyond that, a new one takes the place of the oldest that has not shown the
-/// token; if all have, it waits until one of them ends.
+/// token within [`PATIENCE`]; until there is one, or another connection ends, it waits.
 const MAX_CONNECTIONS: usize = 256;
+/// How long a connection keeps its place without the token: whoever asks at once is never cut off.
+const PATIENCE: Duration = Duration::from_secs(1);
 /// How long the head of a request may take, and how long a connection may lie idle.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long answers may take to be read once everything is over.
@@ -129,10 +131,11 @@ impl Server {
             site.go_to(Phase::Stopped);
         });
         loop {
+            let place = seats.place();
             tokio::select! {
                 () = &mut stopped => break,
                 Some(_) = seats.connections.join_next() => {}
-                accepted = listener.accept(), if seats.have_place() => match accepted {
+                accepted = accept(&listener, place), if place.is_some() => match accepted {
                     Ok((stream, _)) => seats.take(|seat| converse(stream, router.clone().layer(seat), closing.clone())),
                     Err(_) => sleep(PAUSE).await,
                 },
@@ -148,6 +151,14 @@ impl Server {
     }
 }
 
+/// Takes a connection, once there is a place for it.
+async fn accept(listener: &TcpListener, place: Option<Instant>) -> io::Result<(TcpStream, SocketAddr)> {
+    if let Some(at) = place {
+        sleep_until(at).await;
+    }
+    listener.accept().await
+}
+
 /// The connections that are served.
 ///
 /// Anybody on the machine can connect: who shows no token must not keep out those who hold it.
@@ -155,31 +166,36 @@ impl Server {
 struct Seats {
     connections: JoinSet<()>,
     /// Those that may be there still, the oldest first.
-    all: VecDeque<(AbortHandle, Seat)>,
+    all: VecDeque<(AbortHandle, Seat, Instant)>,
 }
 
 impl Seats {
-    /// Whether there is a place, or one that can be had.
-    fn have_place(&self) -> bool {
-        self.connections.len() < MAX_CONNECTIONS || self.all.iter().any(|(task, seat)| is_stranger(task, seat))
+    /// When there is a place, or one that can be had; `None` if all connections have shown the token.
+    fn place(&self) -> Option<Instant> {
+        if self.connections.len() < MAX_CONNECTIONS {
+            return Some(Instant::now());
+        }
+        self.stranger().map(|(_, since)| since + PATIENCE)
+    }
+
+    /// The oldest connection that has not shown the token.
+    fn stranger(&self) -> Option<(&AbortHandle, Instant)> {
+        let mut strangers = self.all.iter().filter(|(task, seat, _)| !task.is_finished() && !seat.is_known());
+        strangers.next().map(|(task, _, since)| (task, *since))
     }
 
     /// Serves one more.
     fn take<F: Future<Output = ()> + Send + 'static>(&mut self, serve: impl FnOnce(Extension<Seat>) -> F) {
         if self.connections.len() >= MAX_CONNECTIONS
-            && let Some((task, _)) = self.all.iter().find(|(task, seat)| is_stranger(task, seat))
+            && let Some((task, _)) = self.stranger()
         {
             task.abort();
         }
-        self.all.retain(|(task, _)| !task.is_finished());
+        self.all.retain(|(task, ..)| !task.is_finished());
         let seat = Seat::default();
         let task = self.connections.spawn(serve(Extension(seat.clone())));
-        self.all.push_back((task, seat));
+        self.all.push_back((task, seat, Instant::now()));
     }
-}
-
-fn is_stranger(task: &AbortHandle, seat: &Seat) -> bool {
-    !task.is_finished() && !seat.is_known()
 }
 
 /// Answers the requests of one connection. What it answers with is dropped when the other side goes away.

@@ -1,11 +1,13 @@
 //! Files of a workspace: written whole or not at all, read up to a cap, private to their owner.
 
 use std::{
-    fs::{self, DirBuilder, File, OpenOptions},
+    fs::{self, File, OpenOptions},
     io::{self, Read, Write},
     path::Path,
 };
 
+/// Files that it makes can only be read by their owner.
+pub(crate) use adjutant_llm::private::file as private;
 use serde::{Serialize, de::DeserializeOwned};
 use uuid::Uuid;
 
@@ -25,11 +27,7 @@ pub(crate) enum Sync {
 
 /// Makes a folder and those above it that only their owner can enter.
 pub(crate) fn make_folder(path: &Path) -> Result<(), Error> {
-    let mut builder = DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(path).map_err(|error| storage("make the folder", path, error))
+    adjutant_llm::private::folder(path).map_err(|error| storage("make the folder", path, error))
 }
 
 /// Writes JSON: into a file beside it that only its owner can read, then by a rename, so that a reader sees the old or the new.
@@ -57,13 +55,6 @@ fn write_new(path: &Path, bytes: &[u8], sync: Sync) -> io::Result<()> {
     let mut file = private(OpenOptions::new().write(true).create_new(true)).open(path)?;
     file.write_all(bytes)?;
     if sync == Sync::Disk { file.sync_all() } else { Ok(()) }
-}
-
-/// Files that it makes can only be read by their owner.
-pub(crate) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
-    options
 }
 
 /// Makes the names in a folder survive a crash of the machine.

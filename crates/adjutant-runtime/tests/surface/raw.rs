@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use adjutant_llm::{Gate, Script};
 use adjutant_runtime::http::MAX_REQUEST_BYTES;
+use futures_util::{StreamExt, stream::FuturesUnordered};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -139,6 +140,69 @@ async fn host_must_be_a_name_of_loopback() {
     let two =
         Asked { host: Some(format!("localhost:{port}\r\nhost: localhost:{port}")), ..Asked::new("GET", "/v1/ready") };
     assert_ne!(ask(&stage, two).await.status, 200);
+}
+
+#[tokio::test]
+async fn page_of_another_origin_is_refused_with_the_token_too() {
+    let stage = stage(Over::Http, []).await;
+    let port = stage.client.address().port();
+    // A header more, in the line of the media type.
+    let asked = |path, origin: &str| {
+        let media = format!("application/json\r\norigin: {origin}");
+        (path, media)
+    };
+    let foreign = ["http://evil.example", "null", "", "https://localhost", "http://localhost", "http://localhost:1"];
+    let near =
+        [format!("http://evil.example:{port}"), format!("https://127.0.0.1:{port}"), format!("localhost:{port}")];
+    let two = format!("http://localhost:{port}\r\norigin: http://evil.example");
+    for origin in foreign.into_iter().chain(near.iter().map(String::as_str)).chain([&*two]) {
+        for (path, media) in [asked("/v1/status", origin), asked("/v1/ready", origin), asked("/v1/stop", origin)] {
+            let method = if path == "/v1/stop" { "POST" } else { "GET" };
+            ask(&stage, Asked { media: &media, ..Asked::new(method, path) }).await.is(403, "denied");
+        }
+    }
+    for name in ["127.0.0.1", "localhost", "[::1]"] {
+        let (path, media) = asked("/v1/status", &format!("http://{name}:{port}"));
+        assert_eq!(ask(&stage, Asked { media: &media, ..Asked::new("GET", path) }).await.status, 200, "{name}");
+    }
+    assert!(!stage.server.is_finished());
+}
+
+#[tokio::test]
+async fn announced_length_above_the_limit_is_refused_before_the_body_comes() {
+    let stage = stage(Over::Http, []).await;
+    let address = stage.client.address();
+    for (path, long) in [("/v1/prompt", MAX_REQUEST_BYTES as u64 + 1), ("/v1/object", 1 << 40), ("/v1/none", 1 << 62)] {
+        let mut stream = TcpStream::connect(address).await.expect("it listens");
+        let text = Asked::new("POST", path).text(address);
+        let text = text.replace("content-length: 0", &format!("content-length: {long}\r\nexpect: 100-continue"));
+        stream.write_all(text.as_bytes()).await.expect("the head is sent");
+        let mut head = [0; 12];
+        stream.read_exact(&mut head).await.expect("an answer");
+        assert_eq!(&head, b"HTTP/1.1 413", "{path}");
+    }
+}
+
+#[tokio::test]
+async fn more_prompts_than_can_be_at_work_are_told_when_to_ask_again() {
+    const ASKED: usize = 400;
+    const AT_WORK: usize = 192;
+    let gate = Gate::new();
+    let stage = stage(Over::Http, (0..ASKED).map(|_| Script::new().text("Yes.").wait_at(0, &gate))).await;
+    let prompt = |number: usize| {
+        let path = if number % 2 == 0 { "/v1/prompt" } else { "/v1/prompt/stream" };
+        ask(&stage, Asked::new("POST", path).json(json!({"prompt": "Hi.", "session": format!("s{number}")})))
+    };
+    // All at once: none is reset, whatever the order in which they come.
+    let mut answers: FuturesUnordered<_> = (0..ASKED).map(prompt).collect();
+    for answer in answers.by_ref().take(ASKED - AT_WORK).collect::<Vec<_>>().await {
+        answer.is(503, "busy");
+        assert!(answer.head.contains("retry-after: 1"), "{}", answer.head);
+    }
+    assert_eq!(stage.client.status().await.expect("there is room for it").runs, AT_WORK as u64);
+    gate.open();
+    assert!(answers.all(async |answer| answer.status == 200).await);
+    assert_eq!(stage.prompt("later", "Hi.").await.expect("there is a place again").text, "Yes.");
 }
 
 #[tokio::test]

@@ -1,18 +1,12 @@
 //! Large texts, each in a file that is named by its digest.
 
-use std::{
-    collections::HashSet,
-    fs::{self, File},
-    io::{ErrorKind, Write},
-    path::Path,
-};
+use std::{collections::HashSet, fs, io::ErrorKind, path::Path};
 
 use adjutant_agent::{Attachment, Digest, JournalError, JournalErrorKind, Stamped, Swept};
-use uuid::Uuid;
 
 use super::{
     line::BEGINNING,
-    place::{Place, contents, failed, make_folder, sync_folder},
+    place::{Place, contents, failed, make_folder, replace, sync_folder},
     scan::Scan,
 };
 
@@ -28,23 +22,11 @@ pub(super) fn keep<'a>(place: &Place, records: impl Iterator<Item = &'a Stamped>
                 continue;
             }
             make_folder(&folder)?;
-            write(&path, bytes)?;
+            replace(&path, bytes)?;
             is_new = true;
         }
     }
     if is_new { sync_folder(&folder) } else { Ok(()) }
-}
-
-fn write(path: &Path, bytes: &[u8]) -> Result<(), JournalError> {
-    let temporary = path.with_file_name(format!(".{}", Uuid::new_v4().simple()));
-    let written = File::create_new(&temporary)
-        .and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()))
-        .and_then(|()| fs::rename(&temporary, path));
-    written.map_err(|error| {
-        // Nobody looks for it.
-        let _ = fs::remove_file(&temporary);
-        failed("write", path, error)
-    })
 }
 
 /// The attachments with these digests.

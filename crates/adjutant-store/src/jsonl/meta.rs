@@ -1,14 +1,16 @@
 //! What is known of a log without reading it: a small file beside the records, and their last line.
 
-use std::fs::{self, File};
+use std::fs;
 
 use adjutant_agent::{About, JournalError, JournalErrorKind, LogId, LogInfo, LogPage, LogQuery, Seq};
 use serde::{Deserialize, Serialize};
 
 use super::{
     blobs::entries,
+    flushed::{self, Flushed},
+    line::BEGINNING,
     name, owner,
-    place::{LogPlace, Place, failed, json, make_folder, replace_json, sync_folder},
+    place::{LogPlace, Place, failed, json, make_folder, new_file, replace_json, sync_folder},
     scan,
 };
 
@@ -23,11 +25,16 @@ pub(super) struct Meta {
     names: Vec<LogId>,
     created_ms: u64,
     about: About,
+    /// Whether the end that was flushed is kept beside the records: it was not always so.
+    #[serde(default)]
+    has_head: bool,
 }
 
 #[derive(Deserialize)]
 struct Versioned {
     v: u32,
+    #[serde(default)]
+    has_head: bool,
 }
 
 impl Meta {
@@ -55,18 +62,24 @@ impl Meta {
         let end = scan::tail(&log.records())?;
         let mut info = LogInfo::new(log.log.clone(), self.created_ms);
         info.updated_ms = self.created_ms.max(end.changed_ms);
-        (info.head, info.bytes) = (Seq(end.seq), end.bytes);
+        // What was cut off still belongs to it.
+        let flushed = Flushed::read(&log.records())?.map_or(0, |flushed| flushed.seq);
+        (info.head, info.bytes) = (Seq(end.seq.max(flushed)), end.bytes);
         (info.is_owned, info.about) = (owner::is_owned(log)?, self.about);
         Ok(info)
     }
 }
 
-/// Fails if a newer program wrote the log.
+/// Fails if a newer program wrote the log, or its kept end is gone.
 pub(super) fn check_version(log: &LogPlace) -> Result<(), JournalError> {
     match json::<Versioned>(&log.file("meta.json"))? {
-        Some(Versioned { v }) if v > VERSION => {
+        Some(Versioned { v, .. }) if v > VERSION => {
             let message = format!("log {:?} has version {v}; this program reads up to {VERSION}", log.log.0);
             Err(JournalError::new(JournalErrorKind::Version, message))
+        }
+        Some(Versioned { has_head: true, .. }) if Flushed::read(&log.records())?.is_none() && log.exists()? => {
+            let message = format!("the head of log {:?} is missing: nobody knows where it should end", log.log.0);
+            Err(JournalError::new(JournalErrorKind::Corrupt, message))
         }
         _ => Ok(()),
     }
@@ -78,11 +91,25 @@ pub(super) fn make(place: &Place, log: &LogPlace, now_ms: u64) -> Result<(), Jou
     let temporary = log.at(place.trash()?);
     make_folder(&temporary.folder)?;
     let records = temporary.records();
-    File::create_new(&records).and_then(|file| file.sync_all()).map_err(|error| failed("make", &records, error))?;
-    Meta { v: VERSION, names: vec![log.log.clone()], created_ms: now_ms, about: About::new() }.write(&temporary)?;
+    new_file(&records).and_then(|file| file.sync_all()).map_err(|error| failed("make", &records, error))?;
+    flushed::make(&temporary, &BEGINNING)?;
+    let meta =
+        Meta { v: VERSION, names: vec![log.log.clone()], created_ms: now_ms, about: About::new(), has_head: true };
+    meta.write(&temporary)?;
     make_folder(&place.logs())?;
     fs::rename(&temporary.folder, &log.folder).map_err(|error| failed("make", &log.folder, error))?;
     sync_folder(&place.logs())
+}
+
+/// From now on the end of a log is kept beside it, if it was not before; under its lock.
+pub(super) fn keep_head(log: &LogPlace) -> Result<(), JournalError> {
+    let mut meta = Meta::read(log)?;
+    if meta.has_head {
+        return Ok(());
+    }
+    flushed::make(log, &BEGINNING)?;
+    meta.has_head = true;
+    meta.write(log)
 }
 
 pub(super) fn info(place: &Place, log: &LogId) -> Result<LogInfo, JournalError> {

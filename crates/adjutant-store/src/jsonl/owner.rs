@@ -6,6 +6,7 @@ use std::{
 };
 
 use adjutant_agent::{JournalError, Owner};
+use adjutant_llm::private;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -89,7 +90,7 @@ pub(super) fn take(place: &LogPlace, owner: &Owner, before: Option<Owned>) -> Re
     let epoch = before.as_ref().map_or(0, |before| before.epoch) + 1;
     let owned = Owned { epoch, owner: owner.id().to_string(), token: Uuid::new_v4().as_u128() };
     let path = place.file(&owned.held());
-    let alive = OpenOptions::new().create(true).truncate(false).write(true).open(&path);
+    let alive = private::file(OpenOptions::new().create(true).truncate(false).write(true)).open(&path);
     let alive = alive.map_err(|error| failed("open", &path, error))?;
     alive.try_lock().map_err(|error| failed("lock", &path, error.into()))?;
     replace_json(&place.file("owner.json"), &owned)?;

@@ -1,7 +1,7 @@
 //! Where things stand on the disk, and how a file is changed whole.
 //!
 //! ```text
-//! logs/<folder of the log>/  records.jsonl  meta.json  owner.json  held-<epoch>  posts.jsonl  fold
+//! logs/<folder of the log>/  records.jsonl  head  meta.json  owner.json  held-<epoch>  posts.jsonl  fold
 //! blobs/<digest>             large texts
 //! locks/<two digits>         held for a moment by who changes a log; locks/blobs by who writes or sweeps blobs
 //! trash/                     what is being deleted
@@ -15,6 +15,7 @@ use std::{
 };
 
 use adjutant_agent::{Digest, JournalError, JournalErrorKind, LogId};
+use adjutant_llm::private;
 use serde::{Serialize, de::DeserializeOwned};
 use uuid::Uuid;
 
@@ -134,7 +135,7 @@ fn locked(path: &Path, lock: impl FnOnce(&File) -> io::Result<()>) -> Result<Loc
     if let Some(folder) = path.parent() {
         make_folder(folder)?;
     }
-    let file = OpenOptions::new().create(true).truncate(false).write(true).open(path);
+    let file = private::file(OpenOptions::new().create(true).truncate(false).write(true)).open(path);
     let file = file.map_err(|error| failed("open", path, error))?;
     lock(&file).map_err(|error| failed("lock", path, error))?;
     Ok(Locked { _file: file })
@@ -144,7 +145,7 @@ pub(super) fn make_folder(path: &Path) -> Result<(), JournalError> {
     if path.is_dir() {
         return Ok(());
     }
-    fs::create_dir_all(path).map_err(|error| failed("make", path, error))?;
+    private::folder(path).map_err(|error| failed("make", path, error))?;
     // What is named without a folder stands in the one at hand.
     let above = path.parent().map(|above| if above.as_os_str().is_empty() { Path::new(".") } else { above });
     above.map_or(Ok(()), sync_folder)
@@ -160,12 +161,17 @@ pub(super) fn sync_folder(path: &Path) -> Result<(), JournalError> {
     Ok(())
 }
 
+/// Makes a file that only its owner can read; fails if there is one, or a link.
+pub(super) fn new_file(path: &Path) -> io::Result<File> {
+    private::file(OpenOptions::new().write(true).create_new(true)).open(path)
+}
+
 /// Puts a whole file in place of another, or none; after a crash there is the one or the other.
 ///
 /// Which of them, is certain only when the folder has been flushed.
 pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), JournalError> {
     let temporary = path.with_file_name(format!(".{}", Uuid::new_v4().simple()));
-    let written = File::create_new(&temporary)
+    let written = new_file(&temporary)
         .and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()))
         .and_then(|()| fs::rename(&temporary, path));
     if let Err(error) = written {

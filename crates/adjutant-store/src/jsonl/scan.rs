@@ -10,6 +10,7 @@ use adjutant_agent::{Digest, JournalError, JournalErrorKind, Seq};
 use bytes::Bytes;
 
 use super::{
+    flushed::Flushed,
     line::{BEGINNING, End, Line},
     place::failed,
 };
@@ -35,6 +36,8 @@ pub(super) struct Scan {
     pub(super) end: End,
     /// Up to this record, nobody looks at what is stored.
     skip: u64,
+    /// What must be there.
+    pub(super) flushed: Option<Flushed>,
 }
 
 /// What comes next in a file.
@@ -48,23 +51,32 @@ enum Next {
 impl Scan {
     /// Begins behind this end.
     pub(super) fn open(path: &Path, end: End, skip: u64) -> Result<Self, JournalError> {
+        // Before the records are: those that are flushed meanwhile need not be met.
+        let flushed = Flushed::read(path)?;
         let mut file = File::open(path).map_err(|error| failed("open", path, error))?;
         file.seek(SeekFrom::Start(end.length)).map_err(|error| failed("read", path, error))?;
-        Ok(Self { file: BufReader::with_capacity(64 * 1024, file), path: path.to_owned(), end, skip })
+        Ok(Self { file: BufReader::with_capacity(64 * 1024, file), path: path.to_owned(), end, skip, flushed })
     }
 
     /// The next whole batch; empty at the end, whatever is torn there. After an error there is nothing more.
+    ///
+    /// # Errors
+    /// `Corrupt` also where the records end before what was flushed.
     pub(super) fn batch(&mut self) -> Result<Vec<Kept>, JournalError> {
         let (mut batch, mut end) = (Vec::new(), self.end.clone());
         let mut expected = None;
         loop {
-            let Next::Line(kept, next, rest) = self.line(&end)? else { return Ok(Vec::new()) };
+            let Next::Line(kept, next, rest) = self.line(&end)? else {
+                self.flushed.as_ref().map_or(Ok(()), |flushed| flushed.reached(&self.path, self.end.seq))?;
+                return Ok(Vec::new());
+            };
             if expected.is_some_and(|expected| expected != rest) {
                 return Err(self.corrupt(end.seq + 1));
             }
             batch.push(kept);
             end = next;
             if rest == 0 {
+                self.flushed.as_ref().map_or(Ok(()), |flushed| flushed.check(&self.path, &end))?;
                 self.end = end;
                 return Ok(batch);
             }

@@ -1,7 +1,7 @@
 //! An owned log: appending under the lock of the log, as long as nobody has taken over.
 
 use std::{
-    fs::{self, File, OpenOptions},
+    fs::{File, OpenOptions},
     io::Write,
     path::Path,
     sync::{Arc, Mutex, PoisonError},
@@ -15,7 +15,7 @@ use async_trait::async_trait;
 use crate::folds::FOLD_EVERY;
 
 use super::{
-    blobs, fold,
+    blobs, flushed, fold,
     line::{self, BEGINNING, End},
     meta, off_thread,
     owner::{self, Held},
@@ -39,6 +39,10 @@ pub(super) struct Writer {
     log: LogPlace,
     held: Held,
     end: End,
+    /// The file of the end that was flushed.
+    head: File,
+    /// How long the file of records was when it was flushed last.
+    flushed: u64,
 }
 
 impl Writer {
@@ -56,10 +60,14 @@ impl Writer {
         // Before it is taken: who cannot have it fences nobody.
         let mut scan = Scan::open(&at.records(), BEGINNING, 0)?;
         while !scan.batch()?.is_empty() {}
-        let end = scan.end;
+        let (end, flushed) = (scan.end, scan.flushed.map_or(0, |flushed| flushed.length));
         let held = owner::take(&at, owner, before)?;
-        cut(&at.records(), end.length)?;
-        Ok(Self { place: place.clone(), log: at, held, end })
+        let records = cut(&at.records(), end.length)?;
+        meta::keep_head(&at)?;
+        let head = flushed::open(&at)?;
+        let mut own = Self { place: place.clone(), log: at, held, end, head, flushed };
+        own.flush(&records)?;
+        Ok(own)
     }
 
     fn append(&mut self, batch: &[Arc<Stamped>], flush: Flush) -> Result<(), JournalError> {
@@ -83,8 +91,22 @@ impl Writer {
         drop(locked);
         match flush {
             Flush::Lazy => Ok(()),
-            Flush::Now => file.sync_data().map_err(|error| failed("flush", &path, error)),
+            Flush::Now => self.flush(&file),
         }
+    }
+
+    /// Flushes the records, and then says where they end: what is said is never ahead of the disk.
+    fn flush(&mut self, records: &File) -> Result<(), JournalError> {
+        if self.flushed == self.end.length {
+            return Ok(());
+        }
+        records.sync_data().map_err(|error| failed("flush", &self.log.records(), error))?;
+        match flushed::write(&self.head, &self.end) {
+            Ok(()) => self.flushed = self.end.length,
+            // The records are safe; what is said of them is only older than it could be.
+            Err(error) => tracing::warn!(%error, log = %self.log.log, "the head of a log cannot be written"),
+        }
+        Ok(())
     }
 
     /// Writes behind the end; what cannot be written whole is taken back.
@@ -124,18 +146,15 @@ impl Writer {
     }
 }
 
-/// Cuts a file to this length, if it is longer.
-fn cut(path: &Path, length: u64) -> Result<(), JournalError> {
-    let has = fs::metadata(path).map_err(|error| failed("read", path, error))?.len();
-    if has == length {
-        return Ok(());
+/// Opens a file, and cuts it to this length if it is longer.
+fn cut(path: &Path, length: u64) -> Result<File, JournalError> {
+    let file = OpenOptions::new().write(true).open(path).map_err(|error| failed("open", path, error))?;
+    let has = file.metadata().map_err(|error| failed("read", path, error))?.len();
+    if has != length {
+        tracing::warn!(path = %path.display(), bytes = has - length, "the end of a log was torn and is cut off");
+        file.set_len(length).and_then(|()| file.sync_all()).map_err(|error| failed("cut", path, error))?;
     }
-    tracing::warn!(path = %path.display(), bytes = has - length, "the end of a log was torn and is cut off");
-    let cut = OpenOptions::new().write(true).open(path).and_then(|file| {
-        file.set_len(length)?;
-        file.sync_all()
-    });
-    cut.map_err(|error| failed("cut", path, error))
+    Ok(file)
 }
 
 impl JsonlLog {
@@ -165,7 +184,7 @@ impl Log for JsonlLog {
             let message = "an append was dropped or failed, and what the log holds is not known; hint: own it again";
             return Err(JournalError::new(JournalErrorKind::Io, message));
         }
-        if batch.is_empty() {
+        if batch.is_empty() && flush == Flush::Lazy {
             return Ok(self.head);
         }
         let batch = batch.to_vec();

@@ -8,10 +8,11 @@ use std::{
     sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak},
 };
 
+use adjutant_llm::private;
 use rusqlite::Connection;
 use uuid::Uuid;
 
-use super::fault::Fault;
+use super::{fault::Fault, schema};
 
 /// An ownership of a log: the key of the log, and the epoch.
 pub(super) type Tenure = (i64, i64);
@@ -36,11 +37,7 @@ pub(super) struct Owners {
 impl Owners {
     /// A new instance of the database in this file.
     pub(super) fn beside(path: Option<&Path>) -> Self {
-        let folder = path.map(|path| {
-            let mut folder = path.as_os_str().to_owned();
-            folder.push("-owners");
-            PathBuf::from(folder)
-        });
+        let folder = path.map(|path| schema::beside(path, "-owners"));
         let (instance, live) = (Uuid::new_v4().as_simple().to_string(), Arc::<Live>::default());
         lock(&HERE).insert(instance.clone(), Arc::downgrade(&live));
         Self { instance, folder, live, file: Mutex::default() }
@@ -78,9 +75,15 @@ impl Owners {
     pub(super) fn enroll(&self, db: &Connection) -> Result<(), Fault> {
         let mut file = lock(&self.file);
         let Some(folder) = self.folder.as_deref().filter(|_| file.is_none()) else { return Ok(()) };
-        fs::create_dir_all(folder)?;
+        private::folder(folder)?;
+        // Behind a link, what is cleared away would be somebody's else.
+        if fs::symlink_metadata(folder)?.is_symlink() {
+            let why = format!("{} is a link, not the folder of the owners; hint: remove it", folder.display());
+            return Err(Fault::Invalid(why));
+        }
         bury(folder, db)?;
-        let own = OpenOptions::new().write(true).create_new(true).open(file_of(folder, &self.instance))?;
+        let own =
+            private::file(OpenOptions::new().write(true).create_new(true)).open(file_of(folder, &self.instance))?;
         own.lock()?;
         *file = Some(own);
         Ok(())

@@ -1,11 +1,14 @@
 //! Connections, and the tables that they find: an older database is brought up to date, a newer one refused.
 
 use std::{
+    fs::OpenOptions,
+    io,
     path::{Path, PathBuf},
     thread,
     time::Duration,
 };
 
+use adjutant_llm::private;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::fault::Fault;
@@ -39,8 +42,9 @@ impl Place {
 pub(super) fn open(place: &Place) -> Result<Connection, Fault> {
     let mut db = match place {
         Place::File(path) => {
-            let how = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
-            Connection::open_with_flags(path, how | OpenFlags::SQLITE_OPEN_NO_MUTEX)?
+            make(path)?;
+            let how = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+            Connection::open_with_flags(path, how)?
         }
         Place::Memory => Connection::open_in_memory()?,
     };
@@ -54,6 +58,23 @@ pub(super) fn open(place: &Place) -> Result<Connection, Fault> {
     db.pragma_update(None, "journal_size_limit", MAX_WAL_BYTES)?;
     migrate(&mut db)?;
     Ok(db)
+}
+
+/// A path beside that of a database file.
+pub(super) fn beside(path: &Path, end: &str) -> PathBuf {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(end);
+    beside.into()
+}
+
+/// Makes an empty file, unless there is one. SQLite gives the files that it makes beside it the same mode.
+///
+/// A file that is there is not opened: SQLite would lose its locks when it is closed.
+fn make(path: &Path) -> io::Result<()> {
+    match private::file(OpenOptions::new().write(true).create_new(true)).open(path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        _ => Ok(()),
+    }
 }
 
 /// Opens a database file to read.

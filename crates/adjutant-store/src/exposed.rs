@@ -1,0 +1,44 @@
+//! Whether others on the machine may enter what is kept here: what a store makes is private, what it finds may not be.
+
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+};
+
+/// Files and folders of a store that others on the machine may enter. Its text names the cure.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Exposed {
+    paths: Vec<PathBuf>,
+}
+
+impl Exposed {
+    /// Those of these paths that are open to others, which the operator is told.
+    pub(crate) fn among(paths: impl IntoIterator<Item = PathBuf>) -> Option<Self> {
+        let paths: Vec<PathBuf> = paths.into_iter().filter(|path| is_open(path)).collect();
+        let exposed = (!paths.is_empty()).then_some(Self { paths })?;
+        tracing::warn!("{exposed}");
+        Some(exposed)
+    }
+}
+
+#[cfg(unix)]
+fn is_open(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    path.metadata().is_ok_and(|found| found.permissions().mode() & 0o077 != 0)
+}
+
+#[cfg(not(unix))]
+fn is_open(_: &Path) -> bool {
+    false
+}
+
+impl fmt::Display for Exposed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("others on this machine may enter the store of sessions:")?;
+        self.paths.iter().try_for_each(|path| write!(f, " {}", path.display()))?;
+        f.write_str("; hint: chmod -R go=")?;
+        // As a shell reads it, whatever the name is.
+        let quoted = |path: &PathBuf| path.display().to_string().replace('\'', r"'\''");
+        self.paths.iter().try_for_each(|path| write!(f, " '{}'", quoted(path)))
+    }
+}

@@ -1,0 +1,97 @@
+//! The end of a log as far as the disk has it, kept beside the log: what is cut off behind it is missed.
+//!
+//! Shape: `{"seq":3,"length":900,"link":"<64 digits>"}`, then spaces, 160 bytes in all. It is written in place when the
+//! records are flushed, and never flushed itself: an old one only says less.
+
+use std::{
+    fs::{File, OpenOptions},
+    io::{self, ErrorKind, Read, Seek, Write},
+    path::Path,
+};
+
+use adjutant_agent::{Digest, JournalError, JournalErrorKind};
+use serde::{Deserialize, Serialize};
+
+use super::{
+    line::End,
+    place::{LogPlace, failed, replace},
+};
+
+/// The name of the file.
+const FILE: &str = "head";
+
+/// The end of the records that were flushed last.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Flushed {
+    pub(super) seq: u64,
+    pub(super) length: u64,
+    link: Digest,
+}
+
+impl Flushed {
+    /// What is kept beside this file of records; `None` if nothing is.
+    pub(super) fn read(records: &Path) -> Result<Option<Self>, JournalError> {
+        let path = records.with_file_name(FILE);
+        let mut text = Vec::new();
+        // Under a lock of its own: whoever writes it does so in place.
+        let read = File::open(&path).and_then(|mut file| {
+            file.lock_shared()?;
+            file.read_to_end(&mut text)
+        });
+        match read {
+            Ok(_) => {}
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(failed("read", &path, error)),
+        }
+        serde_json::from_slice(&text).map(Some).map_err(|error| {
+            let message = format!("{} is not what was written", path.display());
+            JournalError::new(JournalErrorKind::Corrupt, message).with_source(error)
+        })
+    }
+
+    /// Fails if the records behind this end, where a batch ends, are not those that were flushed.
+    pub(super) fn check(&self, records: &Path, End { seq, link, length, .. }: &End) -> Result<(), JournalError> {
+        if *seq != self.seq || (*link, *length) == (self.link, self.length) {
+            return Ok(());
+        }
+        let message = format!("record {seq} in {} is not the one that was flushed", records.display());
+        Err(JournalError::new(JournalErrorKind::Corrupt, message))
+    }
+
+    /// Fails if the records end here, before what was flushed.
+    pub(super) fn reached(&self, records: &Path, seq: u64) -> Result<(), JournalError> {
+        if seq >= self.seq {
+            return Ok(());
+        }
+        let cure = match seq {
+            0 => String::new(),
+            _ => format!("; hint: a fork at {seq} keeps what is left"),
+        };
+        let (path, gone) = (records.display(), self.seq);
+        let message = format!("record {} in {path} is missing: it was cut off, with all up to {gone}{cure}", seq + 1);
+        Err(JournalError::new(JournalErrorKind::Corrupt, message))
+    }
+}
+
+/// Makes the file; it survives a crash of the machine.
+pub(super) fn make(log: &LogPlace, end: &End) -> Result<(), JournalError> {
+    replace(&log.file(FILE), &text(end))
+}
+
+/// Opens the file to write: what is written later goes into the file of this log, whatever became of its name.
+pub(super) fn open(log: &LogPlace) -> Result<File, JournalError> {
+    let path = log.file(FILE);
+    OpenOptions::new().write(true).open(&path).map_err(|error| failed("open", &path, error))
+}
+
+/// Writes the end of records that have been flushed.
+pub(super) fn write(mut file: &File, end: &End) -> io::Result<()> {
+    file.lock()?;
+    let written = file.rewind().and_then(|()| file.write_all(&text(end)));
+    written.and(file.unlock())
+}
+
+fn text(End { seq, length, link, .. }: &End) -> Vec<u8> {
+    let json = format!("{{\"seq\":{seq},\"length\":{length},\"link\":\"{link}\"}}");
+    format!("{json:159}\n").into_bytes()
+}
