@@ -69,7 +69,7 @@ async fn program_that_takes_too_long_is_killed_with_its_children() {
     let stage = Stage::new(calls("tool", json!({})));
     let (text, status) = overdue(&stage, DEAF).await;
     assert_ne!(status, Status::Ok);
-    assert_eq!(text, "the program took longer than 600s and was killed\nstandard error:\nchild");
+    assert_eq!(text, "the program took longer than 10m and was killed\nstandard error:\nchild");
     nothing_left(&stage);
 }
 
