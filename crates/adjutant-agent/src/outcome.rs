@@ -168,6 +168,11 @@ impl Outcome {
         }
     }
 
+    /// Whether the run finished in a reply without text and calls, and no tool had ended it.
+    pub fn is_silent(&self) -> bool {
+        matches!(self, Outcome::Finished { reply, why } if *why != Why::Terminated && reply.is_silent())
+    }
+
     /// Whether two outcomes are one; of answers, whether they are the very same.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         match (self, other) {

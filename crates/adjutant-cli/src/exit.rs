@@ -11,7 +11,7 @@ Exit codes:
     1  the run failed: an error or a refusal of the model, output that cannot be written, a damaged session, a broken skill or agent
     2  usage or configuration: a bad option or file, no such model, no key, no such directory or session, an empty prompt
     3  a limit ended the run: --max-turns
-    4  the run finished, but no answer fits --schema
+    4  the run finished without an answer: its last reply says nothing, or none fits --schema
     5  the run waits for an answer: `adjutant resume` goes on
   124  the deadline of --timeout ended the run
   130  the user ended the run with Ctrl-C";
@@ -27,7 +27,7 @@ pub(crate) enum Exit {
     Usage = 2,
     /// A limit of the run was reached.
     Limit = 3,
-    /// No answer fits the schema.
+    /// There is no answer: the last reply says nothing, or none fits the schema.
     Unfit = 4,
     /// The run waits for the outside.
     Waits = 5,
@@ -41,6 +41,7 @@ impl Exit {
     /// How the command ends when a run ended so.
     pub(crate) fn of(outcome: &Outcome) -> Self {
         match outcome {
+            outcome if outcome.is_silent() => Exit::Unfit,
             Outcome::Finished { .. } => Exit::Finished,
             Outcome::Limit { .. } => Exit::Limit,
             Outcome::Cancelled { by: CancelBy::Deadline } => Exit::Deadline,
@@ -59,19 +60,26 @@ impl From<Exit> for ExitCode {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use adjutant::{
         Why,
         agent::{Failure, Limit},
-        llm::{Reply, Stop},
+        llm::{Block, Reply, Stop},
     };
 
     use super::*;
 
     #[test]
     fn of_gives_the_code_of_the_table_when_a_run_ended() {
-        let reply = Reply::new("p/m".into(), Stop::End).into();
+        let silent = Arc::new(Reply::new("p/m".into(), Stop::End));
+        let mut reply = Reply::clone(&silent);
+        reply.blocks.push(Block::text("Yes.").into());
         let cases = [
-            (Outcome::Finished { reply, why: Why::Answer }, Exit::Finished, 0),
+            (Outcome::Finished { reply: reply.into(), why: Why::Answer }, Exit::Finished, 0),
+            (Outcome::Finished { reply: Arc::clone(&silent), why: Why::Terminated }, Exit::Finished, 0),
+            (Outcome::Finished { reply: Arc::clone(&silent), why: Why::Length }, Exit::Unfit, 4),
+            (Outcome::Finished { reply: silent, why: Why::Answer }, Exit::Unfit, 4),
             (Outcome::Failed { failure: Failure::Refused { text: "no".into() } }, Exit::Failed, 1),
             (Outcome::Limit { limit: Limit::Turns }, Exit::Limit, 3),
             (Outcome::Paused { pauses: Vec::new() }, Exit::Waits, 5),
@@ -83,6 +91,5 @@ mod tests {
             assert_eq!((Exit::of(&outcome), exit as u8), (exit, code), "{outcome:?}");
             assert!(TABLE.contains(&format!("\n{code:>5}  ")), "{code}");
         }
-        assert!(TABLE.contains(&format!("\n{:>5}  ", Exit::Unfit as u8)));
     }
 }

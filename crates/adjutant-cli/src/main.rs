@@ -8,7 +8,7 @@
 //! | 1 | the run failed: an error or a refusal of the model, output that cannot be written, a damaged session, a broken skill or agent |
 //! | 2 | usage or configuration: a bad option or file, no such model, no key, no such directory or session, an empty prompt |
 //! | 3 | a limit ended the run: `--max-turns` |
-//! | 4 | the run finished, but no answer fits `--schema` |
+//! | 4 | the run finished without an answer: its last reply says nothing, or none fits `--schema` |
 //! | 5 | the run waits for an answer: `adjutant resume` goes on |
 //! | 124 | the deadline of `--timeout` ended the run |
 //! | 130 | the user ended the run with Ctrl-C |

@@ -12,11 +12,11 @@ use crate::{Block, CallId, Error, ModelId, Reply, ToolName, Usage};
 ///
 /// ```text
 /// stream  := (attempt Retracted)* attempt (Done | Err)
-/// attempt := Start (Open Delta* Close)* Usage*
+/// attempt := Start (Open Delta* Close)* Usage* Warned*
 /// ```
 ///
-/// `Usage` may stand anywhere after `Start` and is cumulative for its attempt; blocks may interleave, each by its
-/// number. Nothing follows `Done` or an error, and a stream that ends without either is itself an error.
+/// `Usage` and `Warned` may stand anywhere after `Start`; usage is cumulative for its attempt. Blocks may interleave, each
+/// by its number. Nothing follows `Done` or an error, and a stream that ends without either is itself an error.
 ///
 /// Shape: a JSON object whose `chunk` is the name of the variant, for example `{"chunk":"delta","block":0,"text":"Hi"}`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -61,6 +61,11 @@ pub enum Chunk {
         usage: Usage,
         /// As the provider said it.
         raw: Arc<Value>,
+    },
+    /// Something about the answer was tolerated.
+    Warned {
+        /// What.
+        warning: Warning,
     },
     /// The attempt is void; another one follows. It was billed all the same.
     Retracted {
@@ -136,6 +141,10 @@ pub enum WarningKind {
     HookFailed,
     /// A request is made with something else than was recorded of it.
     Diverged,
+    /// The model stopped for a reason that is not known.
+    UnknownStop,
+    /// A run ended in a reply without text and calls.
+    NothingSaid,
 }
 
 /// The stream of a model.

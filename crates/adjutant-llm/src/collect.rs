@@ -62,6 +62,7 @@ impl Collector {
                 self.usage = *usage;
                 self.raw_usage = Arc::clone(raw);
             }
+            Chunk::Warned { .. } => self.started()?,
             Chunk::Retracted { .. } => {
                 self.started()?;
                 *self = Self::default();

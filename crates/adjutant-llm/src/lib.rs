@@ -21,6 +21,7 @@ mod effort;
 mod embed;
 mod error;
 mod info;
+pub mod json;
 mod message;
 mod model;
 mod options;

@@ -5,6 +5,8 @@
 
 #[path = "fallback.rs"]
 mod fallback;
+#[path = "json.rs"]
+mod json;
 #[path = "rate_limit.rs"]
 mod rate_limit;
 #[path = "replay.rs"]

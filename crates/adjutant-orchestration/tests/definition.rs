@@ -52,6 +52,7 @@ fn place_is_told_when_a_file_cannot_be_read() {
     check("---\ndescription: x\nmax_turns: many\n---\n", "agents/scout.md:3:12: ");
     check("---\ndescription: x\ndelegation: { deep: 1 }\n---\n", "agents/scout.md:3:");
     check("---\ndescription: x\ndescription: y\n---\n", "agents/scout.md:3:1: ");
+    check("---\ndescription: x\ndelegation: { depth: 1, depth: 2 }\n---\n", "agents/scout.md:3:25: ");
     check("---\na: &a [1]\ndescription: *a\n---\n", "agents/scout.md");
     check(&format!("---\ndescription: {}\n---\n", "[".repeat(100_000)), "agents/scout.md");
     let unknown = parse("---\ndescription: x\ntoolbox: files\n---\n").expect_err("it is unknown");

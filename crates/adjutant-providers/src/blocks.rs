@@ -65,11 +65,6 @@ impl Blocks {
         out.push_back(Chunk::Close { block, content });
     }
 
-    /// Whether a call was closed.
-    pub(crate) fn have_calls(&self) -> bool {
-        self.done.iter().flatten().any(|block| matches!(**block, Block::Call(_)))
-    }
-
     /// Whether nothing was ever opened.
     pub(crate) fn is_empty(&self) -> bool {
         self.done.is_empty()

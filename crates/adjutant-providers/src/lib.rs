@@ -34,6 +34,7 @@ mod counts;
 mod credentials;
 mod driver;
 mod embed;
+mod finish;
 mod gemini;
 mod host;
 mod limits;

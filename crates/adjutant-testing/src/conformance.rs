@@ -108,6 +108,7 @@ hazards! {
     speech::refusal: "a refusal is told apart from an answer",
     speech::filtered: "a filtered reply is told apart from an answer",
     speech::stop_sequence: "a reply that met a stop sequence has ended well",
+    speech::unknown_finish_reason: "calls and text of a reply with an unknown reason are taken with a warning; none are an error",
     speech::usage: "every class of tokens is counted once",
     speech::duplicate_usage: "usage that is told twice is counted once",
     speech::unknown_event: "an event of a kind to come is passed over",

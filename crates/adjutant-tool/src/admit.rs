@@ -12,6 +12,7 @@ use std::sync::Arc;
 use adjutant_llm::{Schema, Violation};
 use serde_json::Value;
 
+use self::read::Unread;
 pub(crate) use self::refusal::list;
 use crate::Bound;
 
@@ -39,7 +40,7 @@ impl Bound {
     /// Makes the raw arguments of a model fit the tool, or says why they do not.
     ///
     /// Blank text and `null` are `{}`. Raw control characters in strings, invalid escapes, trailing commas and a code
-    /// fence are repaired; text that ends too early is not. The tool's own rewrite comes next. Scalars become the type
+    /// fence are repaired; text that ends too early is not, nor is an object that names a key twice. The tool's own rewrite comes next. Scalars become the type
     /// that the schema asks for where nothing is lost, arrays and objects that were sent as text are read, and a `null`
     /// for a property that need not be there is dropped. Integers of 64 bits stay exact. At most 4 MiB of text, nested
     /// 127 deep, are taken.
@@ -49,7 +50,10 @@ impl Bound {
     pub fn admit(&self, raw: &str) -> Result<Admitted, Refusal> {
         let name = self.spec().name();
         let schema = self.schema().map_err(|error| Refusal::broken(name, error))?;
-        let read = read::read(raw, schema.source()).map_err(|problem| Refusal::unreadable(name, &problem, raw))?;
+        let read = read::read(raw, schema.source()).map_err(|unread| match unread {
+            Unread::Twice(path) => Refusal::new(name, vec![twice(path)], raw),
+            Unread::Not(problem) => Refusal::unreadable(name, &problem, raw),
+        })?;
         let (mut value, rewritten) = self.rewritten(read.value);
         let mut changed = read.changed || rewritten;
         changed |=
@@ -81,6 +85,10 @@ impl Bound {
         }
         outcome.map(|()| changed)
     }
+}
+
+fn twice(path: String) -> Violation {
+    Violation { path, message: "the key stands twice, and nobody knows which value is meant: send it once".to_owned() }
 }
 
 /// Arguments are an object, unless the schema names its type itself.

@@ -84,6 +84,31 @@ fn admit_refuses_when_the_text_is_cut_off() {
 }
 
 #[test]
+fn admit_refuses_when_a_key_stands_twice() {
+    let inner = json!({"type": "object", "properties": {"path": {"type": "string"}}});
+    let tool = bound(json!({"properties": {"list": {"type": "array", "items": inner}, "x": inner}}));
+    let cases = [
+        (r#"{"path": "a.txt", "path": "b.txt"}"#, "/path"),
+        (r#"{"path": "a.txt", "path": "a.txt"}"#, "/path"),
+        (r#"{"path": 1, "\u0070ath": 2}"#, "/path"),
+        (r#"{"list": [{}, {"path": "a", "deep": {"a/b": 1, "a/b": 2}}]}"#, "/list/1/deep/a~1b"),
+        (r#"{"path": "a", "path": "b", }"#, "/path"),
+        ("```json\n{\"path\": \"a\", \"path\": \"b\"}\n```", "/path"),
+        (r#""{\"path\": 1, \"path\": 2}""#, "/path"),
+    ];
+    for (raw, path) in cases {
+        let refusal = tool.admit(raw).expect_err("nobody knows what is meant");
+        let paths: Vec<_> = refusal.violations.iter().map(|it| it.path.as_str()).collect();
+        assert_eq!(paths, [path], "{raw}");
+        assert!(refusal.message.contains(&format!("  - {path}: the key stands twice")), "{}", refusal.message);
+    }
+    // What would have to be read out of a text is not read, so it is of a wrong type.
+    for raw in [r#"{"x": "{\"path\": \"a\", \"path\": \"b\"}"}"#, r#"{"list": "[{\"a\": 1, \"a\": 2}]"}"#] {
+        tool.admit(raw).expect_err("nobody knows what is meant");
+    }
+}
+
+#[test]
 fn admit_refuses_when_the_text_is_no_json() {
     let message = "invalid arguments for tool \"t\":\n  - (root): not JSON: expected value at line 1 column 7\n\
                    received: {\"x\": oops}";

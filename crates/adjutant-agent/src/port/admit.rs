@@ -220,7 +220,7 @@ impl Admit {
                 Err(result) => refuse(result),
             },
             Answer::Approve { args: None, .. } | Answer::Give { .. } if texts::is_word(pause.ask.kind) => {
-                match serde_json::from_str(asked) {
+                match adjutant_llm::json::from_str(asked) {
                     Ok(value) => {
                         self.allow(tool, Admitted { value, text: Arc::clone(asked), changed: *asked != self.call.args })
                     }

@@ -250,6 +250,7 @@ impl Asking {
                 Some(Delta::Hidden) | None => return,
             },
             Chunk::Close { block, content } => EventKind::BlockFinished { block, content },
+            Chunk::Warned { warning } => return self.feed.warn(self.place, self.at_ms, &warning),
             Chunk::Retracted { attempt, cause, usage } => {
                 let cost = self.known_cost(&usage);
                 self.records.push(Record::Retracted { turn: self.turn, attempt, usage, cost });

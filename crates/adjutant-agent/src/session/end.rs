@@ -6,7 +6,7 @@ use std::{
     task::Poll,
 };
 
-use adjutant_llm::Entry;
+use adjutant_llm::{Entry, Warning, WarningKind};
 use futures_util::FutureExt;
 
 use super::{
@@ -188,7 +188,14 @@ impl Stage<'_> {
         }
         let result = self.result();
         match &self.port {
-            Some(port) if port.is_watched() => port.tell(end_of(&result)),
+            Some(port) if port.is_watched() => {
+                if result.outcome.is_silent() {
+                    let message = "the run ended in a reply without text and calls";
+                    let warning = Warning::new(WarningKind::NothingSaid, message);
+                    port.tell(EventKind::Warning { warning });
+                }
+                port.tell(end_of(&result));
+            }
             Some(_) => {}
             None => self.core.tell(self.start, self.mailbox, &result),
         }

@@ -212,3 +212,30 @@ fn output_is_told_when_it_cannot_be_written() {
     command.stdout(full());
     seen(command).check(1, "", stderr);
 }
+
+#[test]
+fn code_is_four_when_the_last_reply_says_nothing() {
+    for vendor in WIRES {
+        let server = crate::command::serve([adjutant::llm::Script::new()]);
+        let seen = seen(run(vendor, &server, &["Hi"]));
+        assert_eq!((seen.code, seen.stdout.trim()), (Some(4), ""), "{vendor:?}: {seen:#?}");
+        let warning = "warning: the run ended in a reply without text and calls\n";
+        assert!(seen.stderr.contains(warning), "{vendor:?}: {seen:#?}");
+    }
+}
+
+#[test]
+fn model_is_asked_once_when_it_says_nothing_for_an_unknown_reason() {
+    for vendor in WIRES {
+        let known = ["\"max_tokens\"", "\"length\"", "\"max_output_tokens\"", "\"MAX_TOKENS\""];
+        let model = ScriptedModel::new([adjutant::llm::Script::new().stop(adjutant::llm::Stop::Length)]);
+        let setup = known.into_iter().fold(Loopback::setup(model), |setup, what| {
+            setup.fault_all(Fault::Replace { what: what.into(), with: "\"tired\"".into() })
+        });
+        let server = setup.start_blocking().expect("a port");
+        let seen = seen(run(vendor, &server, &["Hi"]));
+        let cause = format!("{} said nothing and stopped for a reason that is not known: \"tired\"\n", vendor.model());
+        assert!(seen.code == Some(1) && seen.stderr.contains(&cause), "{vendor:?}: {seen:#?}");
+        assert_eq!(server.request_count(), 1, "{vendor:?}");
+    }
+}

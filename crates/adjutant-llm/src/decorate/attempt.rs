@@ -130,7 +130,7 @@ impl Attempt {
                 self.shown = false;
                 self.usage = Usage::default();
             }
-            Chunk::Open { .. } | Chunk::Delta { .. } | Chunk::Close { .. } | Chunk::Done(_) => {}
+            Chunk::Open { .. } | Chunk::Delta { .. } | Chunk::Close { .. } | Chunk::Warned { .. } | Chunk::Done(_) => {}
         }
         chunk
     }

@@ -120,7 +120,7 @@ impl Limited {
                 }
                 self.settle();
             }
-            Chunk::Open { .. } | Chunk::Close { .. } => {}
+            Chunk::Open { .. } | Chunk::Close { .. } | Chunk::Warned { .. } => {}
         }
     }
 

@@ -153,6 +153,15 @@ impl Reply {
         texts.collect()
     }
 
+    /// Whether it holds neither a call nor text that is more than white space.
+    pub fn is_silent(&self) -> bool {
+        !self.blocks.iter().any(|block| match &**block {
+            Block::Text(said) => !said.text.trim().is_empty(),
+            Block::Call(_) => true,
+            Block::Thinking(_) | Block::Opaque { .. } => false,
+        })
+    }
+
     /// Whether the calls of this reply may run: it was neither cut off nor refused.
     pub fn may_run_calls(&self) -> bool {
         match self.stop {

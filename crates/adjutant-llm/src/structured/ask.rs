@@ -135,6 +135,7 @@ impl Asked {
                 | Chunk::Delta { .. }
                 | Chunk::Close { .. }
                 | Chunk::Usage { .. }
+                | Chunk::Warned { .. }
                 | Chunk::Done(_) => {}
             }
             if let Some(reply) = collector.push(&chunk)? {

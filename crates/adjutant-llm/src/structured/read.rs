@@ -3,7 +3,10 @@
 use serde_json::Value;
 
 use super::{ask::Mode, form::Form};
-use crate::{Error, ErrorKind, Reply, Stop, Violation};
+use crate::{
+    Error, ErrorKind, Reply, Stop, Violation,
+    json::{self, Misread},
+};
 
 /// How many places of a text are tried as the begin of an object.
 const MAX_BEGINS: usize = 64;
@@ -71,14 +74,22 @@ fn cut(text: &str) -> &str {
 }
 
 fn arguments(args: &str) -> Result<Value, Vec<Violation>> {
-    serde_json::from_str(args).map_err(|error| vec![whole(format!("not JSON: {error}"))])
+    json::from_str(args).map_err(|error| match error {
+        Misread::Twice { path } => vec![twice(path)],
+        Misread::NotJson(error) => vec![whole(format!("not JSON: {error}"))],
+    })
+}
+
+fn twice(path: String) -> Violation {
+    Violation { path, message: "the key stands twice".to_owned() }
 }
 
 /// The JSON in a text: all of it, else the first fenced part that is JSON, else the first object.
 fn text(text: &str) -> Result<Value, Vec<Violation>> {
-    let error = match serde_json::from_str(text.trim()) {
+    let error = match json::from_str(text.trim()) {
         Ok(value) => return Ok(value),
-        Err(error) => error,
+        Err(Misread::Twice { path }) => return Err(vec![twice(path)]),
+        Err(Misread::NotJson(error)) => error,
     };
     fenced(text).or_else(|| embedded(text)).ok_or_else(|| vec![whole(format!("no JSON in the answer: {error}"))])
 }
@@ -86,7 +97,7 @@ fn text(text: &str) -> Result<Value, Vec<Violation>> {
 fn fenced(text: &str) -> Option<Value> {
     text.split("```").skip(1).step_by(2).take(MAX_BEGINS).find_map(|part| {
         let body = part.split_once('\n').map_or(part, |(_, body)| body);
-        serde_json::from_str(body.trim()).ok()
+        json::from_str(body.trim()).ok()
     })
 }
 

@@ -142,7 +142,12 @@ impl Call {
                 self.to_first_chunk = Some(took);
                 self.span.record(semconv::RESPONSE_TIME_TO_FIRST_CHUNK, took.as_secs_f64());
             }
-            Chunk::Start { .. } | Chunk::Open { .. } | Chunk::Delta { .. } | Chunk::Close { .. } | Chunk::Done(_) => {}
+            Chunk::Start { .. }
+            | Chunk::Open { .. }
+            | Chunk::Delta { .. }
+            | Chunk::Close { .. }
+            | Chunk::Warned { .. }
+            | Chunk::Done(_) => {}
         }
     }
 

@@ -16,6 +16,7 @@ use crate::{
     blocks::{Blocks, Place},
     classify::Refusal,
     driver::{Decode, Flow},
+    finish::Finish,
     raw_usage::{RawUsage, members},
     sse::Frame,
     text::Text,
@@ -238,15 +239,14 @@ impl Decoder {
         self.blocks.close(open.block, block, out);
     }
 
-    fn stop(&self) -> Stop {
+    fn finish(&self) -> Finish {
         match self.stop.as_deref() {
-            Some("max_tokens" | "model_context_window_exceeded") => Stop::Length,
-            Some("pause_turn" | "compaction") => Stop::Paused,
-            Some("refusal") => Stop::Refused,
-            Some("stop_sequence") => Stop::Sequence,
-            // `end_turn`, `tool_use` and what is not known: what is there decides.
-            _ if self.blocks.have_calls() => Stop::Calls,
-            _ => Stop::End,
+            Some("max_tokens" | "model_context_window_exceeded") => Finish::As(Stop::Length),
+            Some("pause_turn" | "compaction") => Finish::As(Stop::Paused),
+            Some("refusal") => Finish::As(Stop::Refused),
+            Some("stop_sequence") => Finish::As(Stop::Sequence),
+            Some("end_turn" | "tool_use") | None => Finish::Whole,
+            Some(_) => Finish::Unknown { open: !self.open.is_empty() },
         }
     }
 }
@@ -276,16 +276,17 @@ impl Decode for Decoder {
         if !self.is_whole() || empty {
             return Err(protocol("the stream ended in the middle".to_owned()));
         }
+        let finish = self.finish();
         for open in std::mem::take(&mut self.open) {
             self.close(open, out);
         }
-        let mut reply = Reply::new(self.model.clone(), self.stop());
+        let mut reply = Reply::new(self.model.clone(), Stop::End);
         reply.blocks = self.blocks.take();
         reply.raw_stop = self.stop.take();
         reply.usage = self.usage;
         reply.raw_usage = self.raw_usage.take().unwrap_or_default();
         reply.wire_id = self.wire_id.take();
-        Ok(reply)
+        finish.settle(reply, out)
     }
 }
 

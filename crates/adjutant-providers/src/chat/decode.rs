@@ -18,6 +18,7 @@ use crate::{
     classify::Refusal,
     counts,
     driver::{Decode, Flow},
+    finish::Finish,
     overflow,
     sse::Frame,
     text::Loose,
@@ -272,14 +273,21 @@ impl Decoder {
         Ok(())
     }
 
-    fn stop(&self) -> Stop {
+    fn finish(&self) -> Finish {
         match self.finish.as_deref() {
-            Some("length" | "max_tokens" | "model_length" | "model_context_window_exceeded") => Stop::Length,
-            Some("content_filter" | "sensitive") => Stop::Filtered,
-            _ if self.refused => Stop::Refused,
-            // `stop`, `end`, `eos`, `tool_calls`, `function_call` and what is not known: what is there decides.
-            _ if self.blocks.have_calls() => Stop::Calls,
-            _ => Stop::End,
+            Some("length" | "max_tokens" | "model_length" | "model_context_window_exceeded") => {
+                Finish::As(Stop::Length)
+            }
+            Some("content_filter" | "sensitive") => Finish::As(Stop::Filtered),
+            _ if self.refused => Finish::As(Stop::Refused),
+            // Source: the references of OpenAI, Anthropic's and Google's compatible APIs, Mistral, Together, TGI and vLLM.
+            Some(
+                "stop" | "tool_calls" | "function_call" | "end" | "eos" | "eos_token" | "stop_sequence" | "end_turn"
+                | "tool_use" | "STOP",
+            )
+            | None => Finish::Whole,
+            // Calls of this wire have no end of their own: whether their arguments are whole is seen when they are read.
+            Some(_) => Finish::Unknown { open: false },
         }
     }
 
@@ -339,20 +347,21 @@ impl Decode for Decoder {
         self.hush(out);
         self.close_calls(out)?;
         self.leave(out)?;
-        let mut reply = Reply::new(self.info.id.clone(), self.stop());
+        let mut reply = Reply::new(self.info.id.clone(), Stop::End);
         reply.blocks = self.blocks.take();
         // Text without the call that was meant to follow is still an answer; nothing at all is none.
         let announced = matches!(self.finish.as_deref(), Some("tool_calls" | "function_call"));
         if announced && !reply.blocks.iter().any(|block| matches!(**block, Block::Text(_) | Block::Call(_))) {
             return Err(protocol("the reply ends for a call and holds none"));
         }
+        let finish = self.finish();
         reply.raw_stop = self.finish.take();
         reply.usage = self.usage;
         reply.raw_usage = self.raw_usage.take().map(|(_, value)| value).unwrap_or_default();
         reply.wire_id = self.wire_id.take();
         match overflow::ignored(&self.info, &reply).filter(|_| self.silent_overflow) {
             Some(error) => Err(error),
-            None => Ok(reply),
+            None => finish.settle(reply, out),
         }
     }
 }

@@ -85,6 +85,7 @@ fn render(items: &[Result<Chunk, Error>]) -> String {
             Ok(Chunk::Delta { block, text }) => format!("delta {block} {text:?}"),
             Ok(Chunk::Close { block, content }) => format!("close {block} {}", json(&**content)),
             Ok(Chunk::Usage { usage, raw }) => format!("usage {} raw {raw}", json(usage)),
+            Ok(Chunk::Warned { warning }) => format!("warned {}", json(warning)),
             Ok(Chunk::Done(reply)) => format!("done {}", json(&**reply)),
             Ok(other) => format!("{other:?}"),
             Err(error) => {
@@ -102,7 +103,7 @@ fn json(value: &impl serde::Serialize) -> String {
 }
 
 /// The hazards that every wire has a fixture for.
-const HAZARDS: [&str; 13] = [
+const HAZARDS: [&str; 16] = [
     "abort",
     "empty",
     "error_after_200",
@@ -116,6 +117,9 @@ const HAZARDS: [&str; 13] = [
     "thinking",
     "truncated_call",
     "unknown_event",
+    "unknown_finish_call",
+    "unknown_finish_nothing",
+    "unknown_finish_text",
 ];
 
 /// Plays every fixture of a wire: whole, cut in two, byte by byte, and with other line ends and a mark.

@@ -17,6 +17,7 @@ use crate::{
     blocks::{Blocks, Place},
     classify::Refusal,
     driver::{Decode, Flow},
+    finish::Finish,
     raw_usage::{RawUsage, members},
     sse::Frame,
     text::Text,
@@ -49,7 +50,7 @@ pub(super) struct Decoder {
     waiting: Option<String>,
     /// How many usages came.
     usages: u32,
-    stop: Option<(Stop, Arc<str>)>,
+    stop: Option<(Finish, Arc<str>)>,
     wire_id: Option<Arc<str>>,
 }
 
@@ -245,8 +246,8 @@ impl Decoder {
 
     fn finished(&mut self, reason: &str, message: Option<Cow<'_, str>>) -> Result<(), Error> {
         let failure = match ending(reason) {
-            Ending::Stop(stop) => {
-                self.stop = Some((stop, reason.into()));
+            Ending::Stop(finish) => {
+                self.stop = Some((finish, reason.into()));
                 return Ok(());
             }
             Ending::Failure(failure) => failure,
@@ -256,7 +257,6 @@ impl Decoder {
         Err(match failure {
             Failure::Passing => Error::new(ErrorKind::Overloaded, text).with_should_retry(true),
             Failure::Request => Error::new(ErrorKind::Invalid, text),
-            Failure::Unknown => Error::new(ErrorKind::Protocol, text),
         }
         .with_code(reason))
     }
@@ -302,7 +302,7 @@ impl Decode for Decoder {
     }
 
     fn end(&mut self, out: &mut VecDeque<Chunk>) -> Result<Reply, Error> {
-        let Some((stop, raw_stop)) = self.stop.take() else {
+        let Some((finish, raw_stop)) = self.stop.take() else {
             return Err(protocol("the stream ended in the middle"));
         };
         self.tell(out);
@@ -311,15 +311,13 @@ impl Decode for Decoder {
         if !metadata.is_empty() {
             self.keep(Value::Object(metadata), out)?;
         }
-        // The API has no reason of its own for calls.
-        let stop = if stop == Stop::End && self.blocks.have_calls() { Stop::Calls } else { stop };
-        let mut reply = Reply::new(self.model.clone(), stop);
+        let mut reply = Reply::new(self.model.clone(), Stop::End);
         reply.blocks = self.blocks.take();
         reply.raw_stop = Some(raw_stop);
         reply.usage = self.usage;
         reply.raw_usage = self.raw_usage.take().unwrap_or_default();
         reply.wire_id = self.wire_id.take();
-        Ok(reply)
+        finish.settle(reply, out)
     }
 }
 
@@ -365,7 +363,7 @@ fn culprit(data: &str) -> &str {
 
 /// What a reason to stop means.
 enum Ending {
-    Stop(Stop),
+    Stop(Finish),
     Failure(Failure),
 }
 
@@ -375,16 +373,13 @@ enum Failure {
     Passing,
     /// Ask otherwise.
     Request,
-    /// Nothing is known about it.
-    Unknown,
 }
 
-/// Source: `FinishReason` in js-genai and in Firebase's client, 2026-11. Only the first two are successes, and so has
-/// it been with every reason that was added since; one that is not known is therefore none.
+/// Source: `FinishReason` in js-genai and in Firebase's client, 2026-11. The API has no reason of its own for calls.
 fn ending(reason: &str) -> Ending {
     match reason {
-        "STOP" => Ending::Stop(Stop::End),
-        "MAX_TOKENS" => Ending::Stop(Stop::Length),
+        "STOP" => Ending::Stop(Finish::Whole),
+        "MAX_TOKENS" => Ending::Stop(Finish::As(Stop::Length)),
         "SAFETY"
         | "RECITATION"
         | "LANGUAGE"
@@ -394,7 +389,7 @@ fn ending(reason: &str) -> Ending {
         | "MODEL_ARMOR"
         | "IMAGE_SAFETY"
         | "IMAGE_PROHIBITED_CONTENT"
-        | "IMAGE_RECITATION" => Ending::Stop(Stop::Filtered),
+        | "IMAGE_RECITATION" => Ending::Stop(Finish::As(Stop::Filtered)),
         "MALFORMED_FUNCTION_CALL"
         | "UNEXPECTED_TOOL_CALL"
         | "TOO_MANY_TOOL_CALLS"
@@ -403,7 +398,8 @@ fn ending(reason: &str) -> Ending {
         | "IMAGE_OTHER"
         | "OTHER" => Ending::Failure(Failure::Passing),
         "MISSING_THOUGHT_SIGNATURE" => Ending::Failure(Failure::Request),
-        _ => Ending::Failure(Failure::Unknown),
+        // Calls come whole.
+        _ => Ending::Stop(Finish::Unknown { open: false }),
     }
 }
 

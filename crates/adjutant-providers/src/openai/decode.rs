@@ -2,7 +2,7 @@
 
 use std::{collections::VecDeque, sync::Arc};
 
-use adjutant_llm::{Block, Chunk, Error, ErrorKind, ModelId, ModelInfo, Reply, Stop, Usage};
+use adjutant_llm::{Chunk, Error, ErrorKind, ModelId, ModelInfo, Reply, Stop, Usage};
 use serde_json::{Value, value::RawValue};
 
 use super::{
@@ -15,6 +15,7 @@ use crate::{
     classify::Refusal,
     counts,
     driver::{Decode, Flow},
+    finish::Finish,
     sse::Frame,
 };
 
@@ -57,8 +58,7 @@ pub(super) struct Decoder {
 /// How an answer ended.
 #[derive(Debug)]
 struct Ending {
-    /// The cut, if there was one.
-    stop: Option<Stop>,
+    finish: Finish,
     raw: Arc<str>,
 }
 
@@ -166,11 +166,17 @@ impl Decoder {
         }
         let reason = response.incomplete_details.and_then(|it| it.reason.0);
         self.ending = Some(if is("incomplete") {
-            // What is not known has cut the answer short too.
-            let stop = if reason.as_deref() == Some("content_filter") { Stop::Filtered } else { Stop::Length };
-            Ending { stop: Some(stop), raw: reason.as_deref().unwrap_or("incomplete").into() }
+            let finish = match reason.as_deref() {
+                Some("content_filter") => Finish::As(Stop::Filtered),
+                // Without a reason, nothing tells that what was said is whole.
+                Some("max_output_tokens" | "max_tokens" | "") | None => Finish::As(Stop::Length),
+                Some(_) => Finish::Unknown { open: self.items.is_cut() },
+            };
+            Ending { finish, raw: reason.as_deref().unwrap_or("incomplete").into() }
+        } else if is("completed") || status.is_empty() {
+            Ending { finish: Finish::Whole, raw: "completed".into() }
         } else {
-            Ending { stop: None, raw: "completed".into() }
+            Ending { finish: Finish::Unknown { open: self.items.is_cut() }, raw: status.into() }
         });
         Ok(())
     }
@@ -246,19 +252,17 @@ impl Decode for Decoder {
             return Err(Error::new(ErrorKind::Protocol, "the stream ended in the middle"));
         };
         let (blocks, refused) = self.items.end(out)?;
-        let stop = match ending.stop {
-            Some(stop) => stop,
-            None if refused => Stop::Refused,
-            None if blocks.iter().any(|block| matches!(**block, Block::Call(_))) => Stop::Calls,
-            None => Stop::End,
+        let finish = match ending.finish {
+            Finish::Whole | Finish::Unknown { .. } if refused => Finish::As(Stop::Refused),
+            finish => finish,
         };
-        let mut reply = Reply::new(self.model.clone(), stop);
+        let mut reply = Reply::new(self.model.clone(), Stop::End);
         reply.blocks = blocks;
         reply.raw_stop = Some(ending.raw);
         reply.usage = self.usage;
         reply.raw_usage = self.raw_usage.take().unwrap_or_default();
         reply.wire_id = self.wire_id.take();
-        Ok(reply)
+        finish.settle(reply, out)
     }
 }
 

@@ -50,6 +50,8 @@ pub(super) struct Item {
     spoke: bool,
     /// Whether it has come whole.
     pub(super) done: bool,
+    /// Whether it says itself that it was cut off.
+    pub(super) cut: bool,
     pub(super) closed: bool,
     name: Option<Arc<str>>,
     call_id: Option<Arc<str>>,
@@ -83,6 +85,7 @@ impl Item {
             block: None,
             spoke: false,
             done: false,
+            cut: false,
             closed: false,
             name: None,
             call_id: None,
@@ -131,6 +134,7 @@ impl Item {
     pub(super) fn finish(&mut self, item: Done<'_>, value: &str) -> Result<bool, Error> {
         self.known(&item);
         self.done = true;
+        self.cut = item.status.0.as_deref() == Some("incomplete");
         match self.kind {
             Kind::Message => return self.said(&item),
             Kind::Reasoning => self.reasoned(item)?,

@@ -139,6 +139,11 @@ impl Items {
         self.list.iter().filter(|item| item.done).count()
     }
 
+    /// Whether an item was cut off.
+    pub(super) fn is_cut(&self) -> bool {
+        self.list.iter().any(|item| item.cut || !item.done)
+    }
+
     /// The ids of which every item has come whole.
     pub(super) fn ids_done(&self) -> HashSet<String> {
         let ids =

@@ -177,6 +177,8 @@ pub(super) struct Done<'a> {
     pub(super) kind: Text<'a>,
     #[serde(borrow, default)]
     pub(super) id: Loose<'a>,
+    #[serde(borrow, default)]
+    pub(super) status: Loose<'a>,
     /// Parts of a message or of reasoning; other items hold something else.
     #[serde(borrow, default)]
     pub(super) content: Option<&'a RawValue>,

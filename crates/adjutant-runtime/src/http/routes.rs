@@ -250,6 +250,8 @@ async fn read<T: DeserializeOwned>(headers: &HeaderMap, body: Body) -> Result<T,
             return Err(Problem::new(StatusCode::REQUEST_TIMEOUT, ErrorKind::TimedOut, message));
         }
     };
+    // Some fields hold any JSON, in which a type sees no key that stands twice.
+    adjutant_llm::json::from_slice(&bytes).map_err(|error| wrong(&error.to_string()))?;
     serde_json::from_slice(&bytes).map_err(|error| Problem::from(wrong(&error.to_string())))
 }
 

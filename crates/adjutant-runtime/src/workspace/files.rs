@@ -71,9 +71,11 @@ pub(crate) fn sync_folder(path: &Path) -> Result<(), Error> {
 /// `Missing` if there is none, `Storage` if it cannot be read or is not what it should be.
 pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, Error> {
     let bytes = read_capped(path, MAX_JSON)?;
-    serde_json::from_slice(&bytes).map_err(|error| {
+    let wrong = |error: &dyn std::error::Error| {
         Error::new(ErrorKind::Storage, format!("{} is not what it should be: {error}", path.display()))
-    })
+    };
+    adjutant_llm::json::from_slice(&bytes).map_err(|error| wrong(&error))?;
+    serde_json::from_slice(&bytes).map_err(|error| wrong(&error))
 }
 
 /// Reads JSON as `read_json` does, where there may be none.

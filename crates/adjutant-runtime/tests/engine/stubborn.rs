@@ -17,8 +17,9 @@ use crate::{
 };
 
 /// What a script does that ignores every word, with a child that does too.
-const DEAF: &str = "trap '' TERM INT HUP; (trap '' TERM INT HUP; echo child >&2; while :; do sleep 1; done) & echo $! >> pids; \
-                    echo $$ >> pids; touch up; while :; do sleep 1; done";
+const DEAF: &str = "trap '' TERM INT HUP; (trap '' TERM INT HUP; echo child >&2; touch said; while :; do sleep 1; done) & \
+                    echo $! >> pids; echo $$ >> pids; while [ ! -e said ]; do sleep 0.01; done; touch up; \
+                    while :; do sleep 1; done";
 
 /// A process that left its group and its session, and does not know its parent any more.
 const FORKED: &str = "setsid sh -c '(trap \"\" TERM HUP; echo $$ > pids; echo up > up; exec sleep 600) & exit' >/dev/null 2>&1 </dev/null; \
@@ -51,24 +52,34 @@ async fn called(stage: &Stage, script: &str, fields: Value) -> (String, Status) 
     (result(&ran, 0), ran.calls[0].result.status)
 }
 
+/// Calls a program that makes the file `up`, and lets its time pass as soon as that is there.
+async fn overdue(stage: &Stage, script: &str) -> (String, Status) {
+    let (time, up) = (Duration::from_secs(600), stage.work("up"));
+    let passes = async {
+        there(&up).await;
+        tokio::time::pause();
+        tokio::time::advance(time).await;
+        tokio::time::resume();
+    };
+    tokio::join!(called(stage, script, json!({ "timeout": "600s" })), passes).0
+}
+
 #[tokio::test]
 async fn program_that_takes_too_long_is_killed_with_its_children() {
     let stage = Stage::new(calls("tool", json!({})));
-    let (text, status) = called(&stage, DEAF, json!({ "timeout": "300ms" })).await;
+    let (text, status) = overdue(&stage, DEAF).await;
     assert_ne!(status, Status::Ok);
-    assert_eq!(text, "the program took longer than 300ms and was killed\nstandard error:\nchild");
+    assert_eq!(text, "the program took longer than 10m and was killed\nstandard error:\nchild");
     nothing_left(&stage);
 }
 
 #[tokio::test]
 async fn program_that_ends_when_it_is_asked_has_the_time_to() {
     let stage = Stage::new(calls("tool", json!({})));
-    let script = "trap 'echo tidied > tidied; exit 0' TERM; echo $$ > pids; while :; do sleep 0.01; done";
-    let began = Instant::now();
-    let (text, status) = called(&stage, script, json!({ "timeout": "200ms" })).await;
+    let script = "trap 'echo tidied > tidied; exit 0' TERM; echo $$ > pids; touch up; while :; do sleep 0.01; done";
+    let (text, status) = overdue(&stage, script).await;
     assert_ne!(status, Status::Ok, "{text}");
     assert!(stage.work("tidied").exists());
-    assert!(began.elapsed() < Duration::from_secs(20));
     nothing_left(&stage);
 }
 
@@ -160,8 +171,8 @@ async fn process_outside_the_group_that_holds_the_pipe_does_not_hold_the_call() 
 #[tokio::test]
 async fn program_that_floods_without_end_is_killed_in_its_time() {
     let stage = Stage::new(calls("tool", json!({})));
-    let script = "echo $$ > pids; trap '' TERM; while :; do echo flood; echo flood >&2; done";
-    let (text, status) = called(&stage, script, json!({ "timeout": "300ms" })).await;
+    let script = "echo $$ > pids; trap '' TERM; touch up; while :; do echo flood; echo flood >&2; done";
+    let (text, status) = overdue(&stage, script).await;
     assert_ne!(status, Status::Ok);
     assert!(text.contains("bytes left out]") || text.contains("flood"), "{text}");
     assert!(text.len() < 100_000);

@@ -75,7 +75,7 @@ fn paths_are_refused_when_they_lead_elsewhere() {
         "../x.md",
         "docs/../../x.md",
         "link.md",
-        "up/x",
+        "up/nobody-made-this.md",
         "up",
         "zero.md",
         "pipe.md",
@@ -92,7 +92,7 @@ fn paths_are_refused_when_they_lead_elsewhere() {
     adjutant.yaml:4:5: "../x.md": `..` leads out of the folder
     adjutant.yaml:5:5: "docs/../../x.md": `..` leads out of the folder
     adjutant.yaml:6:5: "link.md": a link leads out of the manifest's folder
-    adjutant.yaml:7:5: "up/x": there is no such file
+    adjutant.yaml:7:5: "up/nobody-made-this.md": there is no such file
     adjutant.yaml:8:5: "up": a link leads out of the manifest's folder
     adjutant.yaml:9:5: "zero.md": a link leads out of the manifest's folder
     adjutant.yaml:10:5: "pipe.md": it is no file

@@ -14,6 +14,7 @@ const WRONG: &[(&str, &str)] = &[
     ("a tab", "name: a\nlimits:\n\tmax_turns: 3\n"),
     ("two documents", "name: a\nprefix: x\n---\nname: b\n"),
     ("a key twice", "name: a\nprefix: x\nname: b\n"),
+    ("a key twice in JSON", r#"{"name": "a", "options": {"temperature": 1, "temperature": 2}}"#),
     ("a tag", "name: !!str a\nprefix: x\n"),
     ("a merge key", "name: a\noptions: {<<: {temperature: 1}}\n"),
     ("a list as a key", "name: a\n? [x, y]\n: z\n"),

@@ -226,6 +226,15 @@ async fn requests_that_are_not_as_they_must_be_are_refused() {
         let asked = Asked { body: body.to_owned(), ..Asked::new("POST", "/v1/prompt") };
         ask(&stage, asked).await.is(400, "invalid");
     }
+    let twice = [
+        ("/v1/prompt", r#"{"prompt": "a", "prompt": "b"}"#, "/prompt"),
+        ("/v1/object", r#"{"prompt": "a", "schema": {"properties": {"x": {}, "x": {}}}}"#, "/schema/properties/x"),
+    ];
+    for (route, body, path) in twice {
+        let answer = ask(&stage, Asked { body: body.to_owned(), ..Asked::new("POST", route) }).await;
+        assert!(answer.body.contains(&format!("a key stands twice in an object: {path}")), "{answer:?}");
+        answer.is(400, "invalid");
+    }
     ask(&stage, Asked::new("POST", "/v1/object").json(json!({"prompt": "a"}))).await.is(400, "invalid");
     ask(&stage, Asked::new("POST", "/v1/resume").json(json!({"answers": [5]}))).await.is(400, "invalid");
     let query = ["/v1/messages?limit=x", "/v1/messages?limit=-1", "/v1/messages?x=1", "/v1/sessions?limit=0"];

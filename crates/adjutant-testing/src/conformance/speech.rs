@@ -3,13 +3,16 @@
 use std::sync::Arc;
 
 use adjutant_llm::{Block, Chunk, ErrorKind, Options, Script, Stop, Thinking, Usage};
+use serde_json::json;
 
 use super::{
     Limits, Subject, Verdict,
-    stage::{Stage, ensure, hello, said_by_user, same},
+    stage::{Heard, Stage, ensure, hello, said_by_user, same, with_tools},
 };
 use crate::{Fault, Place};
 
+/// A reason to stop that no wire knows.
+const TIRED: &str = "tired";
 /// Letters of one to four bytes.
 const LETTERS: &str = "Grüße aus Köln, \u{65e5}\u{672c} und \u{1f600}\u{1f468}\u{200d}\u{1f469}! \"So\\n\"\n\ttoo.";
 
@@ -110,6 +113,35 @@ pub(super) async fn stop_sequence(subject: &dyn Subject) -> Verdict {
     ensure(matches!(reply.stop, Stop::End | Stop::Sequence), || format!("the reply stops with {:?}", reply.stop))?;
     let asked = stage.understood(0)?.options.stop.len();
     ensure(asked == 1 || warned, || "the stop sequence was dropped without a warning".into())
+}
+
+pub(super) async fn unknown_finish_reason(subject: &dyn Subject) -> Verdict {
+    let said = unknown_finish(subject, Script::new().text("So be it.")).await?;
+    let warned = said.warnings().iter().any(|warning| warning.message.contains(TIRED));
+    let reply = said.reply()?;
+    same("the text", reply.text().as_str(), "So be it.")?;
+    same("the stop", reply.stop, Stop::End)?;
+    ensure(warned, || "no warning names the reason".into())?;
+
+    let called = unknown_finish(subject, Script::new().call("look", json!({"city": "Bonn"}))).await?.reply()?;
+    let calls: Vec<_> = called.calls().map(|call| (call.name.as_str(), &*call.args)).collect();
+    same("the calls", calls, vec![("look", r#"{"city":"Bonn"}"#)])?;
+    ensure(called.may_run_calls(), || format!("the calls may not run, the reply stops with {:?}", called.stop))?;
+
+    let error = unknown_finish(subject, Script::new()).await?.error(&[ErrorKind::Protocol])?;
+    ensure(error.message().contains(TIRED), || format!("the error does not name the reason: {error}"))?;
+    same("whether to try again", error.should_retry(), Some(false))
+}
+
+/// What comes of a script whose reason to stop is none that anyone knows.
+async fn unknown_finish(subject: &dyn Subject, script: Script) -> Result<Heard, String> {
+    let breaks = |setup: crate::Setup| {
+        let known = ["\"max_tokens\"", "\"length\"", "\"max_output_tokens\"", "\"MAX_TOKENS\""];
+        let with = || format!("{TIRED:?}").into();
+        known.into_iter().fold(setup, |setup, what| setup.fault_all(Fault::Replace { what: what.into(), with: with() }))
+    };
+    let stage = Stage::broken(subject, Limits::patient(), [script.stop(Stop::Length)], breaks).await?;
+    Ok(stage.ask(with_tools()).await)
 }
 
 fn tokens() -> Usage {

@@ -174,10 +174,11 @@ impl Heard {
         deltas.collect()
     }
 
-    /// What was changed about the request before it was sent.
+    /// What was changed about the request before it was sent, and what was tolerated of the answer.
     pub(super) fn warnings(&self) -> Vec<Warning> {
         let starts = self.chunks.iter().filter_map(|chunk| match chunk {
             Chunk::Start { warnings, .. } => Some(warnings.clone()),
+            Chunk::Warned { warning } => Some(vec![warning.clone()]),
             _ => None,
         });
         starts.flatten().collect()

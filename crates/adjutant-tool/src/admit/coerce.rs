@@ -1,6 +1,6 @@
 //! Walks a value along a schema and makes scalars what the schema asks for. Changes nothing that fits.
 
-use adjutant_llm::Schema;
+use adjutant_llm::{Schema, json};
 use serde_json::{Map, Value};
 
 use super::{
@@ -149,7 +149,7 @@ impl<'a> Walk<'a> {
     fn converted(&self, value: &Value, name: &str) -> Option<Value> {
         match (name, value) {
             ("array" | "object", Value::String(text)) => {
-                let read = serde_json::from_str(text).ok()?;
+                let read = json::from_str(text).ok()?;
                 (is(&read, name) && fits_below(&read, self.level)).then_some(read)
             }
             _ => convert(value, name),

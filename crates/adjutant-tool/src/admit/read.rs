@@ -2,6 +2,7 @@
 
 use std::str::Chars;
 
+use adjutant_llm::json::{self, Misread};
 use serde_json::{Error, Map, Value};
 
 use super::scalar;
@@ -19,10 +20,18 @@ pub(super) struct Read {
     pub(super) changed: bool,
 }
 
-/// Reads arguments; fails with the problem in words.
-pub(super) fn read(raw: &str, schema: &Value) -> Result<Read, String> {
+/// Why nothing was read.
+pub(super) enum Unread {
+    /// A key stands twice in an object, at this path: which value was meant nobody knows.
+    Twice(String),
+    /// The problem in words.
+    Not(String),
+}
+
+/// Reads arguments.
+pub(super) fn read(raw: &str, schema: &Value) -> Result<Read, Unread> {
     if raw.len() > MAX_BYTES {
-        return Err(format!("{} bytes are too many: at most {MAX_BYTES} are taken", raw.len()));
+        return Err(Unread::Not(format!("{} bytes are too many: at most {MAX_BYTES} are taken", raw.len())));
     }
     if raw.trim().is_empty() {
         return Ok(Read::other(Value::Object(Map::new())));
@@ -32,7 +41,8 @@ pub(super) fn read(raw: &str, schema: &Value) -> Result<Read, String> {
         Value::Null if !scalar::names(schema, "null") => Ok(Read::other(Value::Object(Map::new()))),
         Value::String(text) if !scalar::names(schema, "string") => match json(text) {
             Ok(Read { value: value @ Value::Object(_), .. }) => Ok(Read::other(value)),
-            Ok(_) | Err(_) => Ok(read),
+            Err(Unread::Twice(path)) => Err(Unread::Twice(path)),
+            Ok(_) | Err(Unread::Not(_)) => Ok(read),
         },
         _ => Ok(read),
     }
@@ -58,15 +68,18 @@ impl Read {
     }
 }
 
-fn json(text: &str) -> Result<Read, String> {
-    let strict = match serde_json::from_str(text) {
+fn json(text: &str) -> Result<Read, Unread> {
+    let strict = match json::from_str(text) {
         Ok(value) => return Ok(Read { value, changed: false }),
-        Err(error) => error,
+        Err(Misread::NotJson(error)) => error,
+        Err(Misread::Twice { path }) => return Err(Unread::Twice(path)),
+        Err(other) => return Err(Unread::Not(other.to_string())),
     };
-    match serde_json::from_str(&repaired(without_fence(text))) {
+    match json::from_str(&repaired(without_fence(text))) {
         Ok(value) => Ok(Read::other(value)),
-        Err(error) if error.is_eof() => Err(problem(&error)),
-        Err(_) => Err(problem(&strict)),
+        Err(Misread::Twice { path }) => Err(Unread::Twice(path)),
+        Err(Misread::NotJson(error)) if error.is_eof() => Err(Unread::Not(problem(&error))),
+        Err(_) => Err(Unread::Not(problem(&strict))),
     }
 }
 

@@ -1,6 +1,6 @@
 //! What the model is told about calls that may not run.
 
-use adjutant_llm::{CallResult, Status, ToolName};
+use adjutant_llm::{CallResult, Status, ToolName, json::Misread};
 use adjutant_tool::{Answer, AskKind, Bound, Toolset};
 
 /// How many tool names a model is told when it asks for one that is not there.
@@ -50,8 +50,8 @@ pub(super) fn is_word(kind: AskKind) -> bool {
 }
 
 /// The arguments that somebody approved cannot be read back.
-pub(super) fn unreadable(error: &serde_json::Error) -> CallResult {
-    CallResult::new(Status::InvalidArguments, format!("the recorded arguments are no JSON: {error}"))
+pub(super) fn unreadable(error: &Misread) -> CallResult {
+    CallResult::new(Status::InvalidArguments, format!("the recorded arguments cannot be read: {error}"))
 }
 
 /// Nobody gave what the call needs.

@@ -1,0 +1,52 @@
+//! How a reply stopped, and the one rule of all wires for a word that a wire does not know.
+
+use std::collections::VecDeque;
+
+use adjutant_llm::{Chunk, Error, ErrorKind, Reply, Stop, Warning, WarningKind};
+
+/// How many characters of a provider's word stand in a message.
+const MAX_WORD: usize = 120;
+
+/// What a wire makes of its word for how a reply stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Finish {
+    /// The reply is whole: whether it holds calls decides.
+    Whole,
+    /// The word means this.
+    As(Stop),
+    /// The word is not known.
+    Unknown {
+        /// Whether a block was cut off when the reply stopped.
+        open: bool,
+    },
+}
+
+impl Finish {
+    /// Settles how a reply with all its blocks has stopped.
+    ///
+    /// What a reply of an unknown word says is taken, with a warning that names the word. Its calls run, unless a block
+    /// was cut off.
+    ///
+    /// # Errors
+    /// `Protocol`, which is not tried again, if the word is unknown and the reply says nothing.
+    pub(crate) fn settle(self, mut reply: Reply, out: &mut VecDeque<Chunk>) -> Result<Reply, Error> {
+        reply.stop = match self {
+            Finish::As(stop) => stop,
+            Finish::Unknown { open: true } => Stop::Length,
+            Finish::Whole | Finish::Unknown { open: false } if reply.calls().next().is_some() => Stop::Calls,
+            Finish::Whole | Finish::Unknown { open: false } => Stop::End,
+        };
+        if let Finish::Unknown { open } = self {
+            let word: String = reply.raw_stop.iter().flat_map(|word| word.chars()).take(MAX_WORD).collect();
+            let why = format!("stopped for a reason that is not known: {word:?}");
+            if reply.is_silent() {
+                let text = format!("{} said nothing and {why}", reply.model);
+                return Err(Error::new(ErrorKind::Protocol, text).with_code(word).with_should_retry(false));
+            }
+            let taken = if open { "it was cut off, so its calls do not run" } else { "what it said is taken as it is" };
+            let text = format!("{} {why}; {taken}", reply.model);
+            out.push_back(Chunk::Warned { warning: Warning::new(WarningKind::UnknownStop, text) });
+        }
+        Ok(reply)
+    }
+}
