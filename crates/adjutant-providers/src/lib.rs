@@ -24,6 +24,7 @@ pub mod offline;
 
 mod address;
 mod anthropic;
+mod binding;
 mod blocks;
 mod body;
 mod cache_key;
@@ -53,6 +54,7 @@ mod text;
 
 pub use self::{anthropic::Anthropic, chat::Chat, gemini::Gemini, openai::OpenAi, tape::Tape};
 pub use self::{driver::Timeouts, embed::GeminiEmbedder, embed::OpenAiEmbedder};
+pub use binding::{Detour, Origin};
 pub use choose::{Chooser, Chosen, How, model};
 pub use credentials::{Credential, Key};
 pub use dialect::{Dialect, DialectPatch};
