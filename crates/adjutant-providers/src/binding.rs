@@ -57,3 +57,14 @@ fn is_same_host(one: &str, other: &str) -> bool {
     let origin = |url: &str| Some(Url::parse(url.trim()).ok()?.origin()).filter(|it| it.is_tuple());
     origin(one).is_some_and(|it| origin(other) == Some(it))
 }
+
+impl Provider {
+    /// Whether it says no more than is known: the host of a known provider, keys of that one alone, and no headers.
+    pub fn is_usual(&self) -> bool {
+        let has = |own: &Provider| {
+            let keys = self.key_variables.iter().all(|it| own.key_variables.contains(it));
+            keys && [own.base_url_variable.as_str(), ""].contains(&self.base_url_variable.as_str())
+        };
+        self.headers.is_empty() && Self::known().any(|own| is_same_host(&own.base_url, &self.base_url) && has(&own))
+    }
+}

@@ -4,6 +4,7 @@ use std::{fs, path::PathBuf};
 
 use adjutant_runtime::{
     Entry, Error, ErrorKind, Home, Lock,
+    Trust,
     bundle::{export, import},
 };
 use serde_json::{Value, json};
@@ -25,7 +26,7 @@ impl Setting {
         let home = Home::at(folder.path().join("run"));
         let id = Uuid::now_v7();
         write_agent(&home, id, "ada");
-        let prepared = json!({"resolved": resolved("ada"), "provenance": {}, "prepared_ms": 1});
+        let prepared = json!({"resolved": resolved("ada"), "provenance": {"files": []}, "prepared_ms": 1});
         let files = [
             ("prepared.json", prepared.to_string()),
             ("host.json", "TOKEN".to_owned()),
@@ -69,7 +70,7 @@ impl Setting {
         let from = self.path("bundle");
         fs::write(&from, bytes).expect("it is written");
         let home = Home::at(self.path("other"));
-        let done = import(&home, &from, None).map(|_| home.clone());
+        let done = import(&home, &from, None, &Trust::Nothing).map(|_| home.clone());
         if done.is_err() && home.root().exists() {
             let left =
                 fs::read_dir(home.root()).expect("it is there").map(|it| it.expect("it can be read").file_name());
@@ -101,7 +102,7 @@ fn with_files(files: &[(&str, &str)], manifest: &Value) -> Vec<u8> {
         resolved["manifest"][name] = value.clone();
     }
     let agent = json!({"id": Uuid::nil(), "created_ms": 1, "resolved": resolved}).to_string();
-    let prepared = json!({"resolved": resolved, "provenance": {}, "prepared_ms": 1}).to_string();
+    let prepared = json!({"resolved": resolved, "provenance": {"files": []}, "prepared_ms": 1}).to_string();
     let mut all = vec![("agent.json", agent.as_str()), ("prepared.json", prepared.as_str())];
     all.extend(files);
     let list: Vec<Value> = all.iter().map(|(path, text)| json!({"path": path, "size": text.len()})).collect();
@@ -146,13 +147,13 @@ fn import_gives_another_name_when_it_is_told_to_and_refuses_one_that_is_taken() 
     let setting = Setting::new();
     let from = setting.path("ada.agent");
     export(&setting.entry, &from).expect("it is exported");
-    let error = import(&setting.home, &from, None).expect_err("the name is taken");
+    let error = import(&setting.home, &from, None, &Trust::All).expect_err("the name is taken");
     assert_eq!(error.kind(), ErrorKind::Exists);
-    let imported = import(&setting.home, &from, Some("grace")).expect("it is imported");
+    let imported = import(&setting.home, &from, Some("grace"), &Trust::All).expect("it is imported");
     assert_eq!(&*imported.name, "grace");
     let entries = setting.home.entries().expect("it can be read");
     assert_eq!(entries.find("grace").map(|entry| entry.id).ok(), Some(imported.id));
-    let error = import(&setting.home, &from, Some("../grace")).expect_err("it is no name");
+    let error = import(&setting.home, &from, Some("../grace"), &Trust::All).expect_err("it is no name");
     assert_eq!(error.kind(), ErrorKind::Invalid);
 }
 
@@ -295,7 +296,7 @@ fn import_is_refused_when_the_file_is_a_link_a_folder_or_missing() {
     let setting = Setting::new();
     let link = setting.path("link");
     std::os::unix::fs::symlink(setting.path("x"), &link).expect("it is made");
-    let kind = |path: &PathBuf| import(&setting.home, path, None).expect_err("it is no file").kind();
+    let kind = |path: &PathBuf| import(&setting.home, path, None, &Trust::All).expect_err("it is no file").kind();
     assert_eq!(
         [kind(&link), kind(&setting.path("run")), kind(&setting.path("none"))].map(|it| it == ErrorKind::Missing),
         [false, false, true]
