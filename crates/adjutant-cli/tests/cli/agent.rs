@@ -3,6 +3,8 @@
 mod alone;
 mod asked;
 mod carried;
+#[cfg(unix)]
+mod trusted;
 
 use std::path::Path;
 

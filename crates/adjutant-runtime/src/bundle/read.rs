@@ -78,6 +78,21 @@ pub fn import(home: &Home, from: &Path, name: Option<&str>, trust: &Trust) -> Re
     Ok(Import { id, name, wants })
 }
 
+/// What an agent in a file wants, as an import would find it; nothing of it is kept.
+///
+/// # Errors
+/// As [`import`].
+pub fn inspect(from: &Path) -> Result<Wants, Error> {
+    let mut bundle = Bundle::open(from)?;
+    list::check(&bundle.list.files).map_err(|error| within(from, &error))?;
+    let (id, name) = (Uuid::now_v7(), Arc::clone(&bundle.list.agent));
+    let part = std::env::temp_dir().join(format!("adjutant{PART}{id}"));
+    let settled = bundle.unpack(&part).and_then(|()| settle(&part, id, &name).map_err(|error| within(from, &error)));
+    let wants = settled.and_then(|()| Wants::of_agent(&Workspace::at(&part)));
+    remove_folder(&part)?;
+    wants
+}
+
 /// Deletes what imports left that were interrupted.
 fn clean(home: &Home) -> Result<(), Error> {
     let entries = fs::read_dir(home.root()).map_err(|error| storage("read", home.root(), error))?;
