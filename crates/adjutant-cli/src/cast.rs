@@ -148,7 +148,14 @@ impl Cast {
     fn played(path: &Path) -> Result<Self, Problem> {
         let played = Arc::new(Played::open(path)?);
         let (model, last) = (Arc::clone(&played) as Arc<dyn Model>, played.info().id.clone());
-        Ok(Self { model, notices: Vec::new(), last, credentials: Vec::new(), played: Some(played), others: Others::Same })
+        Ok(Self {
+            model,
+            notices: Vec::new(),
+            last,
+            credentials: Vec::new(),
+            played: Some(played),
+            others: Others::Same,
+        })
     }
 }
 

@@ -30,7 +30,8 @@ fn configured(chooser: Chooser, path: &Path) -> Result<Chooser, Problem> {
 pub(crate) fn detours<'a>(chooser: &Chooser, models: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for detour in models.into_iter().filter_map(|name| chooser.detour(name)) {
-        let line = format!("warning: the key in {} goes to {}, which is not its vendor's", detour.variable, detour.host);
+        let line =
+            format!("warning: the key in {} goes to {}, which is not its vendor's", detour.variable, detour.host);
         if !lines.contains(&line) {
             lines.push(line);
         }

@@ -7,8 +7,7 @@ use crate::{exit::Exit, problem::Problem};
 /// The problem that an error of the runtime is.
 pub(crate) fn of_runtime(error: &Error) -> Problem {
     use ErrorKind::{
-        Busy, Config, Conflict, Denied, Exists, Invalid, Manifest, Missing, Model, Pull, Readiness, TimedOut,
-        Untrusted,
+        Busy, Config, Conflict, Denied, Exists, Invalid, Manifest, Missing, Model, Pull, Readiness, TimedOut, Untrusted,
     };
     match error.kind() {
         Manifest | Invalid | Missing | Exists | Conflict | Busy => Problem::of(Exit::Usage, error),

@@ -220,14 +220,21 @@ fn key_of_a_known_vendor_stays_at_its_hosts_when_a_file_names_another_address() 
                      variable of its own in `key_variables`, or trust the file that says where {name} is"
                 )
             });
-            assert_eq!(made.as_ref().map_err(|error| Some(error.message())), match expect {
-                Ok(ref host) => Ok(host),
-                Err(_) => Err(refused.as_deref()),
-            }, "{url}");
+            assert_eq!(
+                made.as_ref().map_err(|error| Some(error.message())),
+                match expect {
+                    Ok(ref host) => Ok(host),
+                    Err(_) => Err(refused.as_deref()),
+                },
+                "{url}"
+            );
         }
     }
     let moved = chooser(&[OPENAI, ("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")]).detour("openai/gpt-5.4");
-    assert_eq!(moved.map(|it| (it.variable, it.host, it.origin)), Some((OPENAI.0.into(), "127.0.0.1:9".into(), Environment)));
+    assert_eq!(
+        moved.map(|it| (it.variable, it.host, it.origin)),
+        Some((OPENAI.0.into(), "127.0.0.1:9".into(), Environment))
+    );
     let usual = chooser(&[OPENAI, azure, ("AZURE_OPENAI_BASE_URL", "https://my.azure.example/openai")]);
     assert_eq!((usual.detour("openai/gpt-5.4"), usual.detour("azure/m")), (None, None));
 }

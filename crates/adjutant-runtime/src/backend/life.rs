@@ -14,8 +14,8 @@ use uuid::Uuid;
 
 use super::{HostChange, Logs};
 use crate::{
-    Error, ErrorKind, Lock, Prepared, Prompter, Reason, Resolved, Status, StatusFile, StatusTracker, Trust,
-    Wants, Workspace,
+    Error, ErrorKind, Lock, Prepared, Prompter, Reason, Resolved, Status, StatusFile, StatusTracker, Trust, Wants,
+    Workspace,
     provenance::{FileKind, Finding, pin_program},
     workspace::{self, files},
 };

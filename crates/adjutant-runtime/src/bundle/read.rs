@@ -236,7 +236,10 @@ fn settle(folder: &Path, id: Uuid, name: &str) -> Result<(), Error> {
         Error::new(ErrorKind::Invalid, "prepared.json holds no manifest that can be read").with_source(error)
     })?;
     if let Some(problem) = reach(&made.resolved.manifest).into_iter().find_map(outside) {
-        return Err(Error::new(ErrorKind::Invalid, format!("prepared.json points out of the agent's folder: {problem}")));
+        return Err(Error::new(
+            ErrorKind::Invalid,
+            format!("prepared.json points out of the agent's folder: {problem}"),
+        ));
     }
     made.resolved.manifest.name = name.into();
     // There is one manifest, the one that runs; and what it needs is told by it, not by what stands beside it.

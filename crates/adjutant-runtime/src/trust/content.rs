@@ -50,6 +50,11 @@ pub(super) fn digest(manifest: &Manifest, of: Of) -> String {
     hex(&Sha256::digest(text))
 }
 
+/// The digest of a content with something beside it.
+pub(super) fn also(digest: &str, beside: &str) -> String {
+    hex(&Sha256::digest(format!("{digest}\n{beside}")))
+}
+
 /// A file that agents are told; a workspace is made without one that need not be there.
 fn told(context: ContextSpec) -> Option<ContextSpec> {
     let (file, name, optional) = match context {

@@ -88,10 +88,12 @@ impl Wants {
         let mut wants = Self::sorted(manifest, workspace.root(), Of::Agent);
         let folders = FOLDERS.iter().map(|name| workspace.file(name));
         let out = folders.filter(|path| path.symlink_metadata().is_ok() && !is_within(workspace.root(), path));
-        wants.all.extend(out.map(|path| {
-            let real = path.canonicalize().unwrap_or_else(|_| path.clone());
-            Want::new(WantKind::Folder, format!("{}, by a link: {}", quoted(&real), quoted(&path)))
-        }));
+        let links = out.map(|path| Want::new(WantKind::Folder, format!("{}, for what an agent keeps", shown(&path))));
+        for link in links {
+            // It is no part of the manifest, whose content may be trusted without it.
+            wants.digest = content::also(&wants.digest, &link.to_string());
+            wants.all.push(link);
+        }
         wants.all.sort();
         wants
     }
@@ -139,8 +141,12 @@ fn want(reach: Reach<'_>, manifest: &Manifest, own: &Path) -> Option<Want> {
         Reach::Copied(path) | Reach::Inside(path) if is_within(own, path) => None,
         Reach::Root(path) if is_within(own, path) => None,
         Reach::Inside(path) if path.is_relative() && is_plain(path) => None,
-        Reach::Copied(path) if path.is_dir() => Some(Want::new(WantKind::Folder, format!("{}, for agents", shown(path)))),
-        Reach::Copied(path) | Reach::Inside(path) => Some(Want::new(WantKind::File, format!("{}, for agents", shown(path)))),
+        Reach::Copied(path) if path.is_dir() => {
+            Some(Want::new(WantKind::Folder, format!("{}, for agents", shown(path))))
+        }
+        Reach::Copied(path) | Reach::Inside(path) => {
+            Some(Want::new(WantKind::File, format!("{}, for agents", shown(path))))
+        }
         Reach::Root(path) => Some(Want::new(WantKind::Folder, format!("{}, for file tools", shown(path)))),
         Reach::Program(tool) => Some(Want::new(WantKind::Program, command(tool, manifest))),
         Reach::Provider(value) => address(value).map(|what| Want::new(WantKind::Address, what)),
@@ -215,7 +221,10 @@ fn is_plain(path: &Path) -> bool {
 fn visible(text: &str) -> String {
     let is_hidden = |c: char| {
         c.is_control()
-            || matches!(c, '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}')
+            || matches!(
+                c,
+                '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}'
+            )
             || matches!(c, '\u{180b}'..='\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}')
             || matches!(c, '\u{fe00}'..='\u{fe0f}' | '\u{fff0}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
     };

@@ -28,7 +28,8 @@ fn hostile(server: &Loopback, mark: &Path) -> Value {
 /// What the command must list of it.
 fn listed(server: &Loopback, mark: &Path) -> [String; 3] {
     let script = format!("touch {} #{}\\u{{202e}}\\u001b[2K", mark.display(), " ".repeat(500));
-    let program = format!("  program: \"/bin/sh\" \"-c\" \"{script}\", as the tool look, with LD_PRELOAD=\"/tmp/x.so\"");
+    let program =
+        format!("  program: \"/bin/sh\" \"-c\" \"{script}\", as the tool look, with LD_PRELOAD=\"/tmp/x.so\"");
     let url = server.openai_base_url();
     let address = format!("  address: {url}, as the provider acme, with the key in OPENAI_API_KEY");
     ["the agent ada wants:".to_owned(), program, address]
@@ -106,21 +107,22 @@ fn hostile_agent_does_nothing_when_it_is_imported_and_says_how_to_trust_it() {
     let hint = format!("hint: read the list; `adjutant agent import {file} --trust` trusts it");
     let seen = run(&project, &mine, &["agent", "import", &file]);
     check(&seen, 2, &lines, &hint);
-    assert_eq!(project.done(&["agent", "ps"]), "", "nothing was imported");
+    assert_eq!(project.done(&["agent", "ps", "--json"]), "", "something was imported");
     check(&run(&project, &mine, &["agent", "import", &file, "--trust"]), 0, &lines, "");
-    let shown = project.done(&["agent", "ps", "--json"]);
-    assert!(shown.contains("\"ada\""), "{shown}");
-    // What it needs is told by its manifest: not what the file says.
-    let mut kept = fs::read_dir(project.path().join(".adjutant/run")).expect("it is there").flatten();
-    let kept = kept.find_map(|it| fs::read_to_string(it.path().join("agent.json")).ok()).expect("it was imported");
-    assert!(!kept.contains("AWS_SECRET_ACCESS_KEY"), "{kept}");
+    let mut folders = fs::read_dir(project.path().join(".adjutant/run")).expect("it is there").flatten();
+    let folder = folders.find(|it| it.path().is_dir()).expect("it was imported").path();
+    // What it needs is told by its manifest: not by what the file says.
+    let kept = fs::read_to_string(folder.join("agent.json")).expect("it is there");
+    assert!(kept.contains("\"ada\"") && !kept.contains("AWS_SECRET_ACCESS_KEY"), "{kept}");
     // A folder of agents does not carry the trust of whoever made it: another user is asked again.
-    let hint = "`adjutant trust` trusts it";
-    check(&run(&project, &other, &["agent", "start", "ada"]), 2, &lines, hint);
-    let desired = fs::read_dir(project.path().join(".adjutant/run")).expect("it is there").flatten();
-    let folder = desired.map(|it| it.path()).find(|it| it.join("agent.json").is_file()).expect("it was imported");
+    check(&run(&project, &other, &["agent", "start", "ada"]), 2, &lines, "`adjutant trust` trusts it");
     fs::write(folder.join("desired.json"), r#"{"goal":"running","order":1}"#).expect("it is written");
-    check(&run(&project, &other, &["up", "."]), 2, &lines, "`adjutant up . --trust` trusts it");
+    check(&run(&project, &other, &["up"]), 2, &lines, "`adjutant up . --trust` trusts it");
+    // Nor does it hold for a folder that was made a link since.
+    fs::remove_dir_all(folder.join("work")).expect("it is there");
+    std::os::unix::fs::symlink("/", folder.join("work")).expect("a link");
+    let link = format!("  folder: \"/\", by \"{}\", for what an agent keeps", folder.join("work").display());
+    check(&run(&project, &mine, &["agent", "start", "ada"]), 2, &[link], "`adjutant trust` trusts it");
     assert!(!mark.exists(), "something ran");
     assert_eq!(server.requests().len(), 0, "something was sent");
 }
@@ -149,7 +151,12 @@ fn manifest_of_a_cloned_folder_is_asked_for_once_and_again_after_a_change() {
     manifest("Be kind.");
     let lines = listed(&server, &mark);
     check(&run(&project, &state, &["up"]), 2, &lines, "`adjutant up . --trust` trusts it");
-    check(&run(&project, &state, &["agent", "create"]), 2, &lines, "`adjutant agent create adjutant.yaml --trust` trusts it");
+    check(
+        &run(&project, &state, &["agent", "create"]),
+        2,
+        &lines,
+        "`adjutant agent create adjutant.yaml --trust` trusts it",
+    );
     check(&run(&project, &state, &["trust"]), 2, &lines, "`adjutant trust . --yes` trusts it");
     assert!(!project.path().join(".adjutant/run").join("changed").exists(), "an agent was made");
     check(&run(&project, &state, &["trust", "--yes"]), 0, &lines, "");
