@@ -194,7 +194,8 @@ fn key_of_a_known_vendor_stays_at_its_hosts_when_a_file_names_another_address() 
     use crate::Origin::{Code, Environment, File};
     let azure = ("AZURE_OPENAI_API_KEY", "sk-z");
     let own = ("ACME_KEY", "sk-own");
-    let rows: [(&[_], _, &str, &str, Result<Option<&str>, &str>); 10] = [
+    type Row<'a> = (&'a [(&'a str, &'a str)], crate::Origin, &'a str, &'a str, Result<Option<&'a str>, &'a str>);
+    let rows: [Row<'_>; 10] = [
         (&[OPENAI], File, "http://127.0.0.1:9/v1", "OPENAI_API_KEY", Err("127.0.0.1:9")),
         (&[OPENAI], File, "http://api.openai.com/v1", "OPENAI_API_KEY", Err("api.openai.com")),
         (&[OPENAI], File, "https://api.openai.com:8443/v1", "OPENAI_API_KEY", Err("api.openai.com:8443")),
