@@ -127,7 +127,7 @@ impl Field {
                 chown(path, Some(NOBODY), Some(NOBODY)).expect("root may");
             }
         }
-        let operator = command(&program, &project).args(["up", "--json"]).stdout(log).stderr(errors).spawn();
+        let operator = command(&program, &project).args(["up", "--json", "--trust"]).stdout(log).stderr(errors).spawn();
         Self { operator: operator.expect("it starts"), folder, _beside: beside, program, model, server }
     }
 

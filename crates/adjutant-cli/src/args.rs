@@ -54,6 +54,7 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Agent(agent::Agent),
     Up(agent::Up),
+    Trust(Trust),
     /// Looks after a board of tasks: what is to be done, what blocks it, what failed.
     #[command(subcommand)]
     Board(Board),
@@ -68,6 +69,24 @@ pub(crate) enum Command {
     /// Runs the agent of a workspace in this process: what other commands begin.
     #[command(hide = true)]
     AgentHost(AgentHost),
+}
+
+/// Lists what a manifest or an agent wants that is more than to read its own folder and to ask a known provider, and trusts it.
+///
+/// Programs, folders, addresses and who gets which key are listed in full. What is trusted is this content: after any
+/// change it is asked again. It is kept in $XDG_STATE_HOME/adjutant/trust, else $HOME/.local/state/adjutant/trust.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Trust {
+    /// A manifest, an exported agent, or a directory with manifests and agents.
+    #[arg(value_name = "PATH", default_value = ".")]
+    pub(crate) path: PathBuf,
+
+    /// Trusts it without asking on the terminal.
+    #[arg(long)]
+    pub(crate) yes: bool,
+
+    #[command(flatten)]
+    pub(crate) homed: agent::Homed,
 }
 
 /// Whose agent is run.

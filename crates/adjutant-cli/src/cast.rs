@@ -20,8 +20,8 @@ use crate::{args::How, chooser, cure, exit::Exit, played::Played, problem::Probl
 pub(crate) struct Cast {
     /// The model of the run: all of them in one.
     pub(crate) model: Arc<dyn Model>,
-    /// How it came to be chosen, where that was not said on the command line.
-    pub(crate) notice: Option<String>,
+    /// How it came to be chosen, where that was not said on the command line; and where keys go that leave their vendors.
+    pub(crate) notices: Vec<String>,
     /// The one that is asked last: an error about a key is its.
     last: ModelId,
     credentials: Vec<Credential>,
@@ -68,7 +68,7 @@ impl Cast {
     /// A model that is asked nothing.
     pub(crate) fn silent(model: Arc<dyn Model>) -> Self {
         let last = model.info().id.clone();
-        Self { model, notice: None, last, credentials: Vec::new(), played: None, others: Others::Same }
+        Self { model, notices: Vec::new(), last, credentials: Vec::new(), played: None, others: Others::Same }
     }
 
     /// Whether a cassette answers.
@@ -131,6 +131,8 @@ impl Cast {
             let problem = Problem::new(Exit::Usage, "the planner is no language model: it cannot answer by a schema");
             return Err(problem.hint("--model names a language model"));
         }
+        let names = rest.iter().chain([&first]).map(|model| model.info().id.as_str());
+        let notices = notice.into_iter().chain(chooser::detours(&chooser, names)).collect();
         let last = rest.last().unwrap_or(&first).info().id.clone();
         let first = again(first, how.retries);
         let model = if rest.is_empty() {
@@ -140,13 +142,20 @@ impl Cast {
             Arc::new(rest.fold(Fallback::new(first).retract(), Fallback::or))
         };
         let (credentials, others) = (chooser.credentials(), Others::Chosen(Box::new(chooser), how.retries));
-        Ok(Self { model, notice, last, credentials, played: None, others })
+        Ok(Self { model, notices, last, credentials, played: None, others })
     }
 
     fn played(path: &Path) -> Result<Self, Problem> {
         let played = Arc::new(Played::open(path)?);
         let (model, last) = (Arc::clone(&played) as Arc<dyn Model>, played.info().id.clone());
-        Ok(Self { model, notice: None, last, credentials: Vec::new(), played: Some(played), others: Others::Same })
+        Ok(Self {
+            model,
+            notices: Vec::new(),
+            last,
+            credentials: Vec::new(),
+            played: Some(played),
+            others: Others::Same,
+        })
     }
 }
 

@@ -22,6 +22,7 @@ mod args;
 mod board;
 mod cast;
 mod chooser;
+mod consent;
 mod crew;
 mod cure;
 mod ending;
@@ -55,6 +56,7 @@ mod summary;
 mod taught;
 mod tree;
 mod trouble;
+mod trust;
 mod up;
 mod waits;
 mod when;
@@ -82,6 +84,7 @@ fn main() -> ExitCode {
         Command::Agents(command) => agents::agents(command),
         Command::Agent(command) => agent::agent(command),
         Command::Up(args) => up::up(&args),
+        Command::Trust(args) => trust::trust(&args),
         Command::Board(command) => board::board(command),
         Command::Init(args) => init::init(&args),
         Command::Manifest(command) => manifest::manifest(command),

@@ -48,7 +48,7 @@ async fn perform(args: &Run, prompt: String, root: &Path, kit: Kit) -> Result<Ex
         () = cancel.cancelled() => return Ok(Exit::Cancelled),
     };
     let mut screen = Screen::new(chatter);
-    cast.notice.iter().for_each(|line| screen.tell(line));
+    cast.notices.iter().for_each(|line| screen.tell(line));
     kit.tell(&screen);
     let is_kept = args.session.is_some() || args.newest;
     let needs_store = is_kept || how.memory.is_some() || how.staffed.board.is_some();

@@ -1,6 +1,6 @@
 //! `adjutant up`: makes the agents of a directory, and keeps all agents of the folder where they should stand.
 
-mod made;
+pub(crate) mod made;
 mod shown;
 
 use adjutant::{

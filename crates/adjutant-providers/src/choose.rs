@@ -11,6 +11,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::{
+    binding::{self, Detour, Origin},
     catalogue::Catalogue,
     credentials::{Credential, Key},
     offline::OfflineModel,
@@ -109,7 +110,17 @@ impl Chooser {
     ///
     /// # Errors
     /// `Config` if it is not of this shape (with line and column) or contradicts itself (with name and field).
-    pub fn configuration(mut self, json: &str) -> Result<Self, Error> {
+    pub fn configuration(self, json: &str) -> Result<Self, Error> {
+        self.configuration_of(Origin::Code, json)
+    }
+
+    /// Adds the providers and models of a configuration that somebody else than the application may have written.
+    ///
+    /// A known vendor's key does not go to an address of [`Origin::File`], unless that is at the vendor's own host.
+    ///
+    /// # Errors
+    /// As [`Chooser::configuration`].
+    pub fn configuration_of(mut self, origin: Origin, json: &str) -> Result<Self, Error> {
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]
         struct File {
@@ -126,7 +137,7 @@ impl Chooser {
             if !names.insert(provider.name.clone()) {
                 return Err(config(format!("provider {}: name: it is listed twice", provider.name)));
             }
-            self = self.provider(provider);
+            self = self.provider(provider.origin(origin));
         }
         let models = serde_json::json!({ "models": file.models });
         Ok(self.catalogue(Catalogue::read(&models.to_string())?))
@@ -212,6 +223,28 @@ impl Chooser {
         self.providers.iter().flat_map(|it| it.key_variables.iter().map(move |variable| of(it, variable))).collect()
     }
 
+    /// The known vendor's key that a model with this name would send to another host than the vendor's, if it does.
+    pub fn detour(&self, name: &str) -> Option<Detour> {
+        let (provider, _) = name.trim().split_once('/')?;
+        let provider = self.providers.iter().find(|it| it.name == provider)?;
+        let (variable, _) = self.key(provider)?;
+        self.astray(provider, variable)
+    }
+
+    /// Where else than to its vendor's host a key would go.
+    fn astray(&self, provider: &Provider, variable: &str) -> Option<Detour> {
+        let moved = self.base_url(provider);
+        let url = moved.as_deref().unwrap_or(&provider.base_url);
+        if binding::belongs(variable, url, |name| self.var(name)) {
+            return None;
+        }
+        let origin = match provider.origin {
+            Origin::Code if moved.is_some() => Origin::Environment,
+            origin => origin,
+        };
+        Some(Detour { variable: variable.to_owned(), host: binding::host(url), origin })
+    }
+
     fn hosted(&self, provider: &Provider, id: &str, name: &str) -> Result<Arc<dyn Model>, Error> {
         let base_url = self.base_url(provider);
         let info = match provider.info(name, &self.catalogue) {
@@ -230,7 +263,16 @@ impl Chooser {
             }
         };
         let key = match self.key(provider) {
-            Some((_, key)) => Key::new(&key),
+            Some((variable, key)) => match self.astray(provider, variable) {
+                Some(Detour { host, origin: Origin::File, .. }) => {
+                    return Err(config(format!(
+                        "the key in {variable} is not sent to {host}, which is not its vendor's: {id}; hint: name a \
+                         variable of its own in `key_variables`, or trust the file that says where {} is",
+                        provider.name
+                    )));
+                }
+                _ => Key::new(&key),
+            },
             None if provider.key_optional || provider.key_variables.is_empty() => Key::none(),
             None => {
                 let variables = provider.key_variables.join(" or ");

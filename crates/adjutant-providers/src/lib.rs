@@ -24,6 +24,7 @@ pub mod offline;
 
 mod address;
 mod anthropic;
+mod binding;
 mod blocks;
 mod body;
 mod cache_key;
@@ -53,9 +54,8 @@ mod tape;
 mod text;
 
 pub use self::{anthropic::Anthropic, chat::Chat, gemini::Gemini, openai::OpenAi, tape::Tape};
-pub use self::{driver::Timeouts, embed::GeminiEmbedder, embed::OpenAiEmbedder};
+pub use self::{binding::Detour, binding::Origin, driver::Timeouts, embed::GeminiEmbedder, embed::OpenAiEmbedder};
+pub use self::{credentials::Credential, credentials::Key, provider::Provider, provider::WireKind};
 pub use choose::{Chooser, Chosen, How, model};
-pub use credentials::{Credential, Key};
 pub use dialect::{Dialect, DialectPatch};
 pub use observe::{Exchange, Observe, Outgoing, Rewrite};
-pub use provider::{Provider, WireKind};

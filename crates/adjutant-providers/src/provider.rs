@@ -6,7 +6,7 @@ use adjutant_llm::{Error, ErrorKind, Model, ModelInfo};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Anthropic, Chat, Dialect, DialectPatch, Gemini, Key, OpenAi,
+    Anthropic, Chat, Dialect, DialectPatch, Gemini, Key, OpenAi, Origin,
     catalogue::Catalogue,
     driver::{Address, Auth, Endpoint},
 };
@@ -56,6 +56,9 @@ pub struct Provider {
     /// Whether it takes names that no catalogue lists.
     #[serde(default = "yes")]
     pub any_model: bool,
+    /// Who says where it is: never read from what is said.
+    #[serde(skip)]
+    pub origin: Origin,
 }
 
 /// A wire.
@@ -107,6 +110,7 @@ impl Provider {
             like: String::new(),
             dialect: DialectPatch::default(),
             any_model: true,
+            origin: Origin::Code,
         }
     }
 
@@ -147,6 +151,13 @@ impl Provider {
     #[must_use]
     pub fn dialect(mut self, patch: DialectPatch) -> Self {
         self.dialect = patch;
+        self
+    }
+
+    /// Sets who says where it is.
+    #[must_use]
+    pub fn origin(mut self, origin: Origin) -> Self {
+        self.origin = origin;
         self
     }
 

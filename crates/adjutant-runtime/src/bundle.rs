@@ -17,7 +17,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-pub use read::{Import, import};
+pub use read::{Import, import, inspect};
 pub use write::{Exported, export};
 
 /// The version of the format that is written, and the newest that is read.

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use crate::{Error, ErrorKind, Resolved};
+use crate::{Error, ErrorKind, Resolved, manifest};
 
 /// Credentials, by the names of their variables.
 #[derive(Clone, Default)]
@@ -17,8 +17,12 @@ impl Credentials {
     }
 
     /// Those that an agent needs and that the lookup has; what is missing is told by whoever needs it.
+    ///
+    /// What it needs is told by its manifest alone, never by the list that may have been read from a file beside it.
     pub fn of(resolved: &Resolved, lookup: impl Fn(&str) -> Option<String>) -> Self {
-        let found = resolved.needs.iter().filter_map(|name| Some((name.clone(), lookup(name)?)));
+        let needs = manifest::needs(&resolved.manifest);
+        let found = needs.into_iter().filter_map(|name| Some((lookup(&name)?, name)));
+        let found = found.map(|(value, name)| (name, value));
         Self { values: found.filter(|(_, value)| !value.trim().is_empty()).collect() }
     }
 

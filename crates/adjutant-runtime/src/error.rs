@@ -2,12 +2,15 @@
 
 use std::{error, fmt, sync::Arc};
 
+use crate::Wants;
+
 /// Why something of an agent's life could not be done.
 #[derive(Debug, Clone)]
 pub struct Error {
     kind: ErrorKind,
     message: Arc<str>,
     source: Option<Arc<dyn error::Error + Send + Sync>>,
+    wants: Option<Arc<Wants>>,
 }
 
 /// What a caller can do about an error.
@@ -40,6 +43,8 @@ pub enum ErrorKind {
     Crashed,
     /// The token is wrong.
     Denied,
+    /// It wants what nobody has trusted: `wants` lists it.
+    Untrusted,
     /// It took longer than it may.
     TimedOut,
     /// It was stopped, or has ended.
@@ -56,12 +61,22 @@ pub enum ErrorKind {
 
 impl Error {
     pub(crate) fn new(kind: ErrorKind, message: impl Into<Arc<str>>) -> Self {
-        Self { kind, message: message.into(), source: None }
+        Self { kind, message: message.into(), source: None, wants: None }
     }
 
     pub(crate) fn with_source(mut self, source: impl error::Error + Send + Sync + 'static) -> Self {
         self.source = Some(Arc::new(source));
         self
+    }
+
+    pub(crate) fn with_wants(mut self, wants: Wants) -> Self {
+        self.wants = Some(Arc::new(wants));
+        self
+    }
+
+    /// All that was wanted, if that is why it was refused.
+    pub fn wants(&self) -> Option<&Wants> {
+        self.wants.as_deref()
     }
 
     /// What a caller can do about it.

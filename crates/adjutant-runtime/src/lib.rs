@@ -18,6 +18,7 @@ pub mod provenance;
 mod resolved;
 mod status;
 pub mod supervisor;
+mod trust;
 mod workspace;
 
 pub use backend::{Backend, Instance, Loaded, Logs};
@@ -31,4 +32,5 @@ pub use provenance::Provenance;
 pub use resolved::{Overrides, Resolved};
 pub use status::{Reason, Status, StatusTracker, StatusWatch};
 pub use supervisor::Supervisor;
+pub use trust::{Trust, TrustStore, Want, WantKind, Wants};
 pub use workspace::{AgentFile, EndFile, Lock, Prepared, StartFile, StatusFile, Workspace};

@@ -112,6 +112,7 @@ pub struct Manifest {
     pub budget: BudgetSpec,
 }
 
+pub(crate) use needs::of as needs;
 pub(crate) use write::yaml;
 
 /// Reads a value from a text of YAML.

@@ -143,7 +143,7 @@ impl Reason {
         match error.kind() {
             ErrorKind::Pull => Self::Pull,
             ErrorKind::Model => Self::Model,
-            ErrorKind::Config | ErrorKind::Manifest | ErrorKind::Invalid => Self::Config,
+            ErrorKind::Config | ErrorKind::Manifest | ErrorKind::Invalid | ErrorKind::Untrusted => Self::Config,
             ErrorKind::Readiness | ErrorKind::TimedOut => Self::Readiness,
             ErrorKind::Crashed => Self::Crashed,
             ErrorKind::Missing

@@ -2,13 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use adjutant::runtime::{ErrorKind, bundle};
+use adjutant::runtime::{ErrorKind, Trust, bundle};
 use serde_json::json;
 
 use super::{of_runtime, place::Place};
 use crate::{
     amount::grouped,
     args::agent::{Export, Import},
+    consent::Consent,
     exit::Exit,
     plain,
     problem::Problem,
@@ -60,10 +61,21 @@ async fn prepare(place: &Place, entry: &adjutant::runtime::Entry) -> Result<(), 
 /// Reads an agent from a file.
 pub(super) async fn import(args: &Import) -> Result<Exit, Problem> {
     let place = Place::of(&args.homed, Path::new("."));
-    let (home, file, name) = (place.home.clone(), args.file.clone(), args.name.clone());
-    let imported = tokio::task::spawn_blocking(move || bundle::import(&home, &file, name.as_deref())).await;
-    let imported = imported.map_err(|error| Problem::new(Exit::Failed, "the import broke off").cause(&error))?;
-    let imported = imported.map_err(|error| of_runtime(&error))?;
+    let import = || {
+        let (home, file, name) = (place.home.clone(), args.file.clone(), args.name.clone());
+        let trust = Trust::Store(place.trusted.clone());
+        let imported = tokio::task::spawn_blocking(move || bundle::import(&home, &file, name.as_deref(), &trust));
+        async { imported.await.map_err(|error| Problem::new(Exit::Failed, "the import broke off").cause(&error)) }
+    };
+    let imported = match import().await? {
+        Ok(imported) => imported,
+        Err(error) => {
+            let command = place.command(&format!("agent import {} --trust", plain::word(&args.file.to_string_lossy())));
+            Consent { store: &place.trusted, is_given: args.trust, command }.ask_for(&error)?;
+            // The file may be another one by now, which nobody has seen.
+            import().await?.map_err(|error| of_runtime(&error))?
+        }
+    };
     let (name, id) = (plain::line(&imported.name), imported.id);
     let text = if args.json { json!({"agent": name, "id": id}).to_string() } else { format!("imported {name}: {id}") };
     write(&(text + "\n"))?;

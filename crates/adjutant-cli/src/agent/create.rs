@@ -2,13 +2,14 @@
 
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
-use adjutant::runtime::{Backend, ErrorKind, Instance, Manifest, Overrides, Resolved, manifest};
+use adjutant::runtime::{Backend, ErrorKind, Instance, Manifest, Overrides, Resolved, Wants, manifest};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::{of_runtime, place::Place};
 use crate::{
     args::agent::{Changes, Create},
+    consent::Consent,
     exit::Exit,
     plain,
     problem::Problem,
@@ -23,7 +24,10 @@ pub(super) async fn create(args: &Create) -> Result<Exit, Problem> {
     let place = Place::of(&args.homed, Path::new("."));
     let file = args.file.as_deref().unwrap_or(Path::new(MANIFEST));
     let resolved = resolve(file, overrides(&args.changes))?;
-    let instance = make(&*place.backend()?, resolved).await?;
+    let command = place.command(&format!("agent create {} --trust", plain::word(&file.to_string_lossy())));
+    let consent = Consent { store: &place.trusted, is_given: args.trust, command };
+    consent.ask(&wants(&resolved))?;
+    let instance = make(&*place.backend()?, resolved, &consent).await?;
     place.home.touch().map_err(|error| of_runtime(&error))?;
     let (name, id) = (instance.name(), instance.id());
     let text = if args.json { json!({"agent": &*name, "id": id}).to_string() } else { id.to_string() };
@@ -64,12 +68,24 @@ fn wrong(problems: &manifest::Problems) -> Problem {
     Problem::new(Exit::Usage, last)
 }
 
-/// Writes an agent down.
-pub(crate) async fn make(backend: &dyn Backend, resolved: Resolved) -> Result<Arc<dyn Instance>, Problem> {
-    backend.create(Uuid::now_v7(), resolved).await.map_err(|error| match error.kind() {
+/// What a manifest wants, beyond the folder that it lies in.
+pub(crate) fn wants(resolved: &Resolved) -> Wants {
+    let folder = resolved.sources.first().and_then(|file| file.parent());
+    Wants::of(&resolved.manifest, folder.unwrap_or(Path::new(".")))
+}
+
+/// Writes an agent down, whose manifest is trusted: so is the agent, as it is written.
+pub(crate) async fn make(
+    backend: &dyn Backend,
+    resolved: Resolved,
+    consent: &Consent<'_>,
+) -> Result<Arc<dyn Instance>, Problem> {
+    let instance = backend.create(Uuid::now_v7(), resolved).await.map_err(|error| match error.kind() {
         ErrorKind::Exists => of_runtime(&error).hint("--name gives it another name"),
         _ => of_runtime(&error),
-    })
+    })?;
+    consent.keep(&Wants::of_agent(&instance.workspace()).map_err(|error| of_runtime(&error))?)?;
+    Ok(instance)
 }
 
 /// What the command line changes.

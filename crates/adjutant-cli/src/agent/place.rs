@@ -6,7 +6,7 @@ use std::{
 };
 
 use adjutant::runtime::{
-    Backend, Entries, Entry, ErrorKind, Home,
+    Backend, Entries, Entry, ErrorKind, Home, Trust, TrustStore,
     backend::{HostChange, Process, ProcessOptions},
 };
 
@@ -21,6 +21,8 @@ const FOLDER: &str = ".adjutant/run";
 /// A folder of agents.
 pub(crate) struct Place {
     pub(crate) home: Home,
+    /// What the user trusts, wherever agents are.
+    pub(crate) trusted: TrustStore,
     /// How the user named it, for commands in hints.
     option: String,
 }
@@ -33,7 +35,7 @@ impl Place {
         let path = homed.home.clone().or(named).unwrap_or_else(|| project.join(FOLDER));
         // What is written down must mean the same in every folder.
         let path = std::path::absolute(&path).unwrap_or(path);
-        Self { home: Home::at(path), option: option.unwrap_or_default() }
+        Self { home: Home::at(path), trusted: TrustStore::of_user(), option: option.unwrap_or_default() }
     }
 
     /// A command of this program about these agents.
@@ -88,6 +90,7 @@ impl Place {
     pub(crate) fn backend(&self) -> Result<Arc<dyn Backend>, Problem> {
         // A newer program runs the agents that an older one made; which one runs them is told by their provenance.
         let options = ProcessOptions::new().host_change(HostChange::Accept);
+        let options = options.trust(Trust::Store(self.trusted.clone()));
         let backend = Process::new(self.home.root(), None, options).map_err(|error| of_runtime(&error))?;
         Ok(Arc::new(backend))
     }

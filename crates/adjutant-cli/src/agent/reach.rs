@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use adjutant::runtime::{Desired, Entry, Error, ErrorKind, Goal, Home, Instance, Status};
+use adjutant::runtime::{Desired, Entry, Error, ErrorKind, Goal, Home, Instance, Status, Wants};
 use futures_util::future::join_all;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
@@ -10,6 +10,7 @@ use tokio::time::{Instant, sleep};
 use super::{of_runtime, place::Place, standing::Standing};
 use crate::{
     args::agent::These,
+    consent::{self, Consent},
     exit::Exit,
     problem::Problem,
     sessions::{tell, write},
@@ -48,6 +49,14 @@ enum Ended {
 pub(super) async fn reach(args: &These, wish: Wish) -> Result<Exit, Problem> {
     let place = Place::of(&args.homed, std::path::Path::new("."));
     let entries = place.chosen(&args.names, args.all)?;
+    if matches!(wish, Wish::Start | Wish::Restart) {
+        let command = place.command("trust");
+        let consent = Consent { store: &place.trusted, is_given: false, command };
+        for entry in &entries {
+            consent.ask(&Wants::of_agent(&entry.workspace).map_err(|error| of_runtime(&error))?)?;
+            consent::warn(&entry.resolved.manifest);
+        }
+    }
     let mut ways = Vec::with_capacity(entries.len());
     for entry in entries {
         let desired = order(&place.home, &entry, wish)

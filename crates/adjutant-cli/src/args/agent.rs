@@ -44,6 +44,10 @@ pub(crate) struct Create {
     #[command(flatten)]
     pub(crate) changes: Changes,
 
+    /// Trusts what the manifest wants, after it was listed: programs, folders, addresses and keys.
+    #[arg(long)]
+    pub(crate) trust: bool,
+
     #[command(flatten)]
     pub(crate) homed: Homed,
 
@@ -226,6 +230,10 @@ pub(crate) struct Import {
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
 
+    /// Trusts what the agent wants, after it was listed: programs, folders, addresses and keys.
+    #[arg(long)]
+    pub(crate) trust: bool,
+
     #[command(flatten)]
     pub(crate) homed: Homed,
 
@@ -250,6 +258,10 @@ pub(crate) struct Up {
     /// How many agents run at a time; the others wait for a place. Without it, all run.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max: Option<u32>,
+
+    /// Trusts what manifests and agents of the directory want, after it was listed: programs, folders, addresses and keys.
+    #[arg(long)]
+    pub(crate) trust: bool,
 
     /// Removes agents whose manifest was changed, with their sessions, and makes them anew.
     #[arg(long)]

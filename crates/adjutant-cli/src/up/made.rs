@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use adjutant::runtime::{Backend, Entry, Goal, Overrides};
+use adjutant::runtime::{Backend, Entry, Goal, Overrides, Wants};
 
 use crate::{
     agent::{
@@ -14,6 +14,7 @@ use crate::{
         place::Place,
     },
     args::agent::Up,
+    consent::{self, Consent},
     exit::Exit,
     plain,
     problem::Problem,
@@ -27,7 +28,7 @@ const MORE: &str = ".agent.yaml";
 ///
 /// # Errors
 /// `Usage` if there is no such directory.
-pub(super) fn manifests(directory: &Path) -> Result<Vec<PathBuf>, Problem> {
+pub(crate) fn manifests(directory: &Path) -> Result<Vec<PathBuf>, Problem> {
     let entries = fs::read_dir(directory).map_err(|error| {
         Problem::new(Exit::Usage, format!("cannot read the directory: {}", directory.display())).cause(&error)
     })?;
@@ -39,6 +40,8 @@ pub(super) fn manifests(directory: &Path) -> Result<Vec<PathBuf>, Problem> {
 }
 
 /// Makes the agents that are not there yet; they should run. Those that are there stay as they are, unless told otherwise.
+///
+/// What they want, and what those want that will run and were there before, is asked for before anything is made.
 pub(super) async fn make(
     args: &Up,
     place: &Place,
@@ -46,12 +49,16 @@ pub(super) async fn make(
     files: &[PathBuf],
     screen: &Screen,
 ) -> Result<(), Problem> {
+    let command = place.command(&format!("up {} --trust", plain::word(&args.directory.to_string_lossy())));
+    let consent = Consent { store: &place.trusted, is_given: args.trust, command };
     let there = place.entries()?.all;
+    let mut made = Vec::new();
     for file in files {
         let loaded = create::load(file)?;
         loaded.warnings.iter().for_each(|it| screen.tell(&format!("warning: {}", plain::line(&it.to_string()))));
         let name = &loaded.manifest.name;
-        if let Some(entry) = there.iter().find(|entry| entry.name == *name) {
+        let former = there.iter().find(|entry| entry.name == *name);
+        if let Some(entry) = former {
             if !is_changed(entry, file)? {
                 continue;
             }
@@ -62,10 +69,26 @@ pub(super) async fn make(
                 ));
                 continue;
             }
+        }
+        let resolved = create::resolve(file, Overrides::default())?;
+        consent.ask(&create::wants(&resolved))?;
+        consent::warn(&resolved.manifest);
+        made.push((file, former, resolved));
+    }
+    let is_kept = |entry: &&Entry| !made.iter().any(|(_, former, _)| former.is_some_and(|it| it.id == entry.id));
+    for entry in there.iter().filter(is_kept) {
+        if place.home.desired(entry.id).is_ok_and(|desired| desired.goal == Goal::Running) {
+            consent.ask(&Wants::of_agent(&entry.workspace).map_err(|error| of_runtime(&error))?)?;
+            consent::warn(&entry.resolved.manifest);
+        }
+    }
+    for (file, former, resolved) in made {
+        let name = std::sync::Arc::clone(&resolved.manifest.name);
+        if let Some(entry) = former {
             remove(entry, backend).await?;
             screen.tell(&format!("{name}: removed, to be made anew"));
         }
-        let instance = create::make(backend, create::resolve(file, Overrides::default())?).await?;
+        let instance = create::make(backend, resolved, &consent).await?;
         place.home.desire(instance.id(), Goal::Running).map_err(|error| of_runtime(&error))?;
         screen.tell(&format!("{name}: created of {}", file.display()));
     }

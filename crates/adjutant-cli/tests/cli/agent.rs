@@ -3,6 +3,8 @@
 mod alone;
 mod asked;
 mod carried;
+#[cfg(unix)]
+mod trusted;
 
 use std::path::Path;
 
@@ -32,7 +34,7 @@ impl Project {
     /// The command in the project's folder.
     pub(crate) fn run(&self, args: &[&str]) -> Seen {
         let mut command = adjutant(args);
-        command.current_dir(self.path());
+        command.current_dir(self.path()).env("XDG_STATE_HOME", self.path().join(".state"));
         seen(command)
     }
 

@@ -5,7 +5,7 @@ use std::fs;
 use adjutant::llm::{Script, Thinking};
 use serde_json::{Value, json};
 
-use crate::command::{Vendor, WIRES, adjutant, run, says, seen, serve, usage};
+use crate::command::{KEY, Vendor, WIRES, adjutant, run, says, seen, serve, usage};
 
 /// What differs between two wires and between two runs.
 const VARYING: [&str; 12] = [
@@ -148,4 +148,22 @@ fn default_model_is_told_when_a_key_chose_it() {
     let stderr = "model: anthropic/claude-sonnet-5 (ANTHROPIC_API_KEY is set)\n\
                   turns 1, calls 0, tokens 1,000 in / 50 out, cost $0.0025\n";
     seen(command).check(0, "Hello.\n", stderr);
+}
+
+#[test]
+fn key_that_leaves_its_vendor_is_told_once_when_the_environment_says_so() {
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    for (name, by) in [("openai", "OPENAI_BASE_URL"), ("acme", "ADJUTANT_PROVIDERS")] {
+        let server = serve([says("Hello.")]);
+        let url = server.openai_base_url();
+        let providers = json!({"providers": [{"name": "acme", "base_url": url, "key_variables": ["OPENAI_API_KEY"]}]});
+        fs::write(file.path(), providers.to_string()).expect("it is written");
+        let value = if name == "acme" { file.path().as_os_str() } else { url.as_ref() };
+        let mut command = adjutant(&["run", "Hi", "--model", &format!("{name}/other")]);
+        let output = command.env("OPENAI_API_KEY", KEY).env(by, value).output().expect("the command starts");
+        let told = format!("warning: the key in OPENAI_API_KEY goes to {}, which is not its vendor's\n", server.addr());
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(stderr.matches(&told).count() == 1 && stderr.matches("warning").count() == 1, "{stderr}");
+        assert_eq!(server.requests().len(), 1);
+    }
 }

@@ -188,3 +188,54 @@ fn configuration_is_refused_at_once_when_a_field_cannot_be_used() {
     let unset = chooser(&[]).configuration(r#"{"providers": [{"name": "a", "base_url": ""}]}"#);
     assert!(unset.is_ok());
 }
+
+#[test]
+fn key_of_a_known_vendor_stays_at_its_hosts_when_a_file_names_another_address() {
+    use crate::Origin::{Code, Environment, File};
+    let azure = ("AZURE_OPENAI_API_KEY", "sk-z");
+    let own = ("ACME_KEY", "sk-own");
+    type Row<'a> = (&'a [(&'a str, &'a str)], crate::Origin, &'a str, &'a str, Result<Option<&'a str>, &'a str>);
+    let rows: [Row<'_>; 10] = [
+        (&[OPENAI], File, "http://127.0.0.1:9/v1", "OPENAI_API_KEY", Err("127.0.0.1:9")),
+        (&[OPENAI], File, "http://api.openai.com/v1", "OPENAI_API_KEY", Err("api.openai.com")),
+        (&[OPENAI], File, "https://api.openai.com:8443/v1", "OPENAI_API_KEY", Err("api.openai.com:8443")),
+        (&[OPENAI], File, "https://api.openai.com.evil.example", "OPENAI_API_KEY", Err("api.openai.com.evil.example")),
+        (&[ANTHROPIC], File, "https://api.openai.com/v1", "ANTHROPIC_API_KEY", Err("api.openai.com")),
+        (&[azure], File, "https://evil.example", azure.0, Err("evil.example")),
+        (&[OPENAI], File, "https://api.openai.com/v2", "OPENAI_API_KEY", Ok(None)),
+        (&[own], File, "https://evil.example", "ACME_KEY", Ok(None)),
+        (&[OPENAI], Code, "https://proxy.example", "OPENAI_API_KEY", Ok(Some("proxy.example"))),
+        (&[OPENAI], Environment, "https://proxy.example", "OPENAI_API_KEY", Ok(Some("proxy.example"))),
+    ];
+    for (vars, origin, url, variable, expect) in rows {
+        // A name of its own, and that of the vendor: neither makes a difference.
+        for name in ["acme", "openai"] {
+            let json = serde_json::json!({"providers": [{"name": name, "base_url": url, "key_variables": [variable]}]});
+            let chooser = chooser(vars).configuration_of(origin, &json.to_string()).expect("it can be read");
+            let model = format!("{name}/m");
+            let host = chooser.detour(&model).map(|detour| detour.host);
+            let made = chooser.model(&model).map(|_| host.as_deref());
+            let refused = expect.err().map(|host| {
+                format!(
+                    "the key in {variable} is not sent to {host}, which is not its vendor's: {model}; hint: name a \
+                     variable of its own in `key_variables`, or trust the file that says where {name} is"
+                )
+            });
+            assert_eq!(
+                made.as_ref().map_err(|error| Some(error.message())),
+                match expect {
+                    Ok(ref host) => Ok(host),
+                    Err(_) => Err(refused.as_deref()),
+                },
+                "{url}"
+            );
+        }
+    }
+    let moved = chooser(&[OPENAI, ("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")]).detour("openai/gpt-5.4");
+    assert_eq!(
+        moved.map(|it| (it.variable, it.host, it.origin)),
+        Some((OPENAI.0.into(), "127.0.0.1:9".into(), Environment))
+    );
+    let usual = chooser(&[OPENAI, azure, ("AZURE_OPENAI_BASE_URL", "https://my.azure.example/openai")]);
+    assert_eq!((usual.detour("openai/gpt-5.4"), usual.detour("azure/m")), (None, None));
+}

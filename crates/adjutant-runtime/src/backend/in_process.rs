@@ -146,7 +146,7 @@ async fn engine(
     workspace: Workspace,
     credentials: Credentials,
 ) -> Result<LocalPrompter, Error> {
-    let builder = Engine::builder(prepared.resolved.clone()).workspace(workspace).credentials(credentials);
+    let builder = Engine::builder(prepared.resolved.clone()).workspace(workspace).credentials(credentials).trusted();
     Ok(LocalPrompter::over(Arc::new(builder.build().await?)))
 }
 

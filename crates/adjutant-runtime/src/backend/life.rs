@@ -14,7 +14,8 @@ use uuid::Uuid;
 
 use super::{HostChange, Logs};
 use crate::{
-    Error, ErrorKind, Lock, Prepared, Prompter, Reason, Resolved, Status, StatusFile, StatusTracker, Workspace,
+    Error, ErrorKind, Lock, Prepared, Prompter, Reason, Resolved, Status, StatusFile, StatusTracker, Trust, Wants,
+    Workspace,
     provenance::{FileKind, Finding, pin_program},
     workspace::{self, files},
 };
@@ -27,6 +28,11 @@ pub(super) trait Launcher: Send + Sync {
 
     /// What a host that was changed since an agent was made means.
     fn host_change(&self) -> HostChange;
+
+    /// Which agents may do what they want.
+    fn trust(&self) -> Trust {
+        Trust::All
+    }
 
     /// Begins an agent, and returns when it is ready. Who cancels gets an error, and nothing is left.
     async fn launch(&self, launch: Launch) -> Result<Box<dyn Live>, Error>;
@@ -301,11 +307,21 @@ impl Life {
     async fn make(self: &Arc<Self>, cancel: &Cancel) -> Result<Prepared, Error> {
         let (life, cancel) = (Arc::clone(self), cancel.clone());
         let (host, now) = (self.launcher.host().to_owned(), self.world.now_ms());
+        self.admit_wants(Arc::clone(&self.resolved)).await?;
         let made = blocking(move || workspace::prepare(&life.workspace, &life.resolved, &host, now, &cancel)).await;
         made.map_err(|error| match error.kind() {
             ErrorKind::Storage | ErrorKind::Missing => Error::new(ErrorKind::Init, error.message()).with_source(error),
             _ => error,
         })
+    }
+
+    /// Refuses what wants more than is trusted, before anything of it is read or run.
+    async fn admit_wants(&self, resolved: Arc<Resolved>) -> Result<(), Error> {
+        let (trust, workspace) = (self.launcher.trust(), self.workspace.clone());
+        if matches!(trust, Trust::All) {
+            return Ok(());
+        }
+        blocking(move || trust.admit(&Wants::of_workspace(&workspace, &resolved.manifest))).await
     }
 
     /// From the beginning to the end.
@@ -316,6 +332,7 @@ impl Life {
         let launch = |prepared| Launch { workspace: self.workspace.clone(), prepared, cancel: cancel.clone() };
         let mut live = if how == Begin::New {
             let prepared = self.verify(prepared).await?;
+            self.admit_wants(Arc::new(prepared.resolved.clone())).await?;
             if cancel.is_cancelled() {
                 return Err(stopped());
             }

@@ -15,7 +15,7 @@ use async_trait::async_trait;
 use uuid::Uuid;
 
 use super::{Backend, GRACE, HostChange, Instance, Loaded, LogLimits, Lookup, folder::Folder};
-use crate::{Error, Resolved};
+use crate::{Error, Resolved, Trust};
 use launch::Processes;
 
 /// How long a process may take to be ready, if nothing else is said.
@@ -37,6 +37,7 @@ pub struct ProcessOptions {
     pub(super) readiness: Duration,
     pub(super) logs: LogLimits,
     pub(super) host_change: HostChange,
+    pub(super) trust: Trust,
 }
 
 impl ProcessOptions {
@@ -49,6 +50,7 @@ impl ProcessOptions {
             readiness: READINESS,
             logs: LogLimits::default(),
             host_change: HostChange::Refuse,
+            trust: Trust::All,
         }
     }
 
@@ -86,6 +88,12 @@ impl ProcessOptions {
     #[must_use]
     pub fn host_change(self, host_change: HostChange) -> Self {
         Self { host_change, ..self }
+    }
+
+    /// Which agents may do what they want: all without it. Others are neither prepared nor started.
+    #[must_use]
+    pub fn trust(self, trust: Trust) -> Self {
+        Self { trust, ..self }
     }
 }
 

@@ -13,8 +13,9 @@ use uuid::Uuid;
 
 use super::{DIGEST, DIGEST_LINE, FOLDERS, List, Listed, MAGIC, MAX_LIST, VERSION, list};
 use crate::{
-    Error, ErrorKind, Home, Lock, Manifest,
-    manifest::{ContextSpec, Instructions},
+    AgentFile, Error, ErrorKind, Home, Lock, Prepared, Trust, Wants, Workspace,
+    manifest::needs,
+    trust::{Reach, reach},
     workspace::files::{
         Sync, make_folder, open_regular, private, read_json, remove_folder, storage, sync_folder, write_json,
     },
@@ -35,14 +36,18 @@ pub struct Import {
     pub id: Uuid,
     /// What it is called.
     pub name: Arc<str>,
+    /// What it wants.
+    pub wants: Wants,
 }
 
 /// Reads an agent from a file into a folder of agents, under a new id, and under another name if one is given.
 ///
+/// Nobody vouches for the file: an agent that wants anything is only let in if `trust` says so.
+///
 /// # Errors
-/// `Invalid` if the file is damaged, of a newer version, or holds what no agent has; `Exists` if there is an agent of the
+/// `Untrusted`, with all that it wants, if that is not trusted; `Invalid` if the file is damaged, of a newer version, or holds what no agent has; `Exists` if there is an agent of the
 /// name; `Busy` if another import is under way; `Storage` if it cannot be read or unpacked.
-pub fn import(home: &Home, from: &Path, name: Option<&str>) -> Result<Import, Error> {
+pub fn import(home: &Home, from: &Path, name: Option<&str>, trust: &Trust) -> Result<Import, Error> {
     let mut bundle = Bundle::open(from)?;
     list::check(&bundle.list.files).map_err(|error| within(from, &error))?;
     home.make()?;
@@ -57,18 +62,35 @@ pub fn import(home: &Home, from: &Path, name: Option<&str>) -> Result<Import, Er
     let part = home.root().join(format!("{PART}{id}"));
     let done = bundle.unpack(&part).and_then(|()| settle(&part, id, &name).map_err(|error| within(from, &error)));
     let done = done.and_then(|()| {
+        let wants = Wants::of_agent(&Workspace::at(&part))?;
+        trust.admit(&wants)?;
         let folder = home.workspace(id);
         fs::rename(&part, folder.root()).map_err(|error| storage("make", folder.root(), error))?;
-        sync_folder(home.root())
+        sync_folder(home.root())?;
+        Ok(wants)
     });
-    if let Err(error) = done {
+    let wants = done.inspect_err(|_| {
         // What is left of it is deleted by the next import at the latest.
         let _ = remove_folder(&part);
-        return Err(error);
-    }
+    })?;
     drop(lock);
     home.touch()?;
-    Ok(Import { id, name })
+    Ok(Import { id, name, wants })
+}
+
+/// What an agent in a file wants, as an import would find it; nothing of it is kept.
+///
+/// # Errors
+/// As [`import`].
+pub fn inspect(from: &Path) -> Result<Wants, Error> {
+    let mut bundle = Bundle::open(from)?;
+    list::check(&bundle.list.files).map_err(|error| within(from, &error))?;
+    let (id, name) = (Uuid::now_v7(), Arc::clone(&bundle.list.agent));
+    let part = std::env::temp_dir().join(format!("adjutant{PART}{id}"));
+    let settled = bundle.unpack(&part).and_then(|()| settle(&part, id, &name).map_err(|error| within(from, &error)));
+    let wants = settled.and_then(|()| Wants::of_agent(&Workspace::at(&part)));
+    remove_folder(&part)?;
+    wants
 }
 
 /// Deletes what imports left that were interrupted.
@@ -208,54 +230,42 @@ fn settle(folder: &Path, id: Uuid, name: &str) -> Result<(), Error> {
         let text = format!("an agent cannot have this name: {name:?}: letters, digits, `_` and `-`, 64 at most");
         return Err(Error::new(ErrorKind::Invalid, text));
     }
-    let agent = folder.join("agent.json");
-    rewrite(&agent, |value| {
-        value["id"] = id.to_string().into();
-        value["resolved"]["manifest"]["name"] = name.into();
-    })?;
-    let prepared = folder.join("prepared.json");
-    let value = rewrite(&prepared, |value| value["resolved"]["manifest"]["name"] = name.into())?;
-    let manifest: Manifest = serde_json::from_value(value["resolved"]["manifest"].clone()).map_err(|error| {
+    let (agent, prepared) = (folder.join("agent.json"), folder.join("prepared.json"));
+    let created_ms = read_json::<Value>(&agent)?["created_ms"].as_u64().unwrap_or_default();
+    let mut made: Prepared = read_json(&prepared).map_err(|error| {
         Error::new(ErrorKind::Invalid, "prepared.json holds no manifest that can be read").with_source(error)
     })?;
-    let out = paths(&manifest).into_iter().find(|path| !is_inside(path));
-    match out {
-        Some(path) => {
-            let text = format!("prepared.json points out of the agent's folder: {}", path.display());
-            Err(Error::new(ErrorKind::Invalid, text))
-        }
-        None => Ok(()),
+    if let Some(problem) = reach(&made.resolved.manifest).into_iter().find_map(outside) {
+        return Err(Error::new(
+            ErrorKind::Invalid,
+            format!("prepared.json points out of the agent's folder: {problem}"),
+        ));
     }
+    made.resolved.manifest.name = name.into();
+    // There is one manifest, the one that runs; and what it needs is told by it, not by what stands beside it.
+    made.resolved.needs = needs(&made.resolved.manifest);
+    write_json(&prepared, &made, Sync::Disk)?;
+    let resolved = Arc::new(made.resolved);
+    write_json(&agent, &AgentFile { id, created_ms, resolved }, Sync::Disk)
 }
 
-/// Changes a file of JSON that must hold an object with a manifest.
-fn rewrite(path: &Path, change: impl FnOnce(&mut Value)) -> Result<Value, Error> {
-    let mut value: Value = read_json(path)?;
-    if !value.pointer("/resolved/manifest").is_some_and(Value::is_object) {
-        let name = path.file_name().unwrap_or_default().display();
-        return Err(Error::new(ErrorKind::Invalid, format!("{name} holds no manifest")));
-    }
-    change(&mut value);
-    write_json(path, &value, Sync::Disk)?;
-    Ok(value)
-}
-
-/// The paths of a manifest that mean copies in the folder of its agent.
-fn paths(manifest: &Manifest) -> Vec<&Path> {
-    let mut paths: Vec<&Path> = manifest.skill_folders.iter().map(PathBuf::as_path).collect();
-    paths.extend(manifest.data.iter().flat_map(|data| [Some(data.file.as_path()), data.to.as_deref()]).flatten());
-    paths.extend(manifest.sessions.store.path.as_deref());
-    for agent in &manifest.agents {
-        if let Some(Instructions::File { file }) = &agent.instructions {
-            paths.push(file);
+/// What of a manifest would lie outside its agent's folder, if it does.
+fn outside(reach: Reach<'_>) -> Option<String> {
+    match reach {
+        Reach::Copied(path) | Reach::Inside(path) => (!is_inside(path)).then(|| path.display().to_string()),
+        // It does not mean the folder of the agent, wherever it points.
+        Reach::Root(path) => {
+            let hint = "without `root`, a toolbox works in the agent's own folder";
+            Some(format!("{}, the `root` of a toolbox; hint: {hint}", path.display()))
         }
-        paths.extend(agent.context.iter().map(|context| match context {
-            ContextSpec::File(file) => file.as_path(),
-            ContextSpec::Named(named) => named.file.as_path(),
-        }));
-        paths.extend(agent.reflections.iter().filter_map(|it| it.folder.as_deref()));
+        Reach::Program(tool) => {
+            // A name is looked for in PATH; what is between means another file in each folder.
+            let is_name = tool.binary.components().count() == 1 && is_inside(&tool.binary);
+            let is_place = tool.binary.is_absolute() && !tool.binary.components().any(|it| it == Component::ParentDir);
+            (!is_name && !is_place).then(|| format!("{}, the program of a tool", tool.binary.display()))
+        }
+        Reach::Provider(_) | Reach::Database(_) => None,
     }
-    paths
 }
 
 fn is_inside(path: &Path) -> bool {

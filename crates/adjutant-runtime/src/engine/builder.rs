@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use adjutant_agent::{Sessions, effects::EffectRegistry};
 use adjutant_llm::{Model, SystemWorld, World};
-use adjutant_providers::Provider;
+use adjutant_providers::{Origin, Provider};
 use adjutant_tool::Toolbox;
 
 use super::{
@@ -33,6 +33,7 @@ pub struct EngineBuilder {
     effects: EffectRegistry,
     toolboxes: BTreeMap<Arc<str>, Arc<dyn Toolbox>>,
     providers: Vec<Provider>,
+    origin: Origin,
 }
 
 impl EngineBuilder {
@@ -46,6 +47,7 @@ impl EngineBuilder {
             effects: EffectRegistry::new(),
             toolboxes: BTreeMap::new(),
             providers: Vec::new(),
+            origin: Origin::File,
         }
     }
 
@@ -87,6 +89,14 @@ impl EngineBuilder {
         self
     }
 
+    /// Vouches for the addresses that the manifest names: keys of known vendors go there too.
+    ///
+    /// Without it, such a key goes to its vendor's own hosts, to an address of the environment, and to a
+    /// [`provider`](Self::provider) that is given here, but to no other address that the manifest names.
+    pub fn trusted(self) -> Self {
+        Self { origin: Origin::Environment, ..self }
+    }
+
     /// Builds the engine: opens its store, makes its models, and holds every name against what there is.
     ///
     /// Nothing is asked of a model yet.
@@ -95,12 +105,12 @@ impl EngineBuilder {
     /// `Model` if a model or the key for it cannot be had, `Config` if the manifest is wrong about something or a program is
     /// not what was pinned, `Storage` if a store or a folder cannot be used.
     pub async fn build(self) -> Result<Engine, Error> {
-        let Self { resolved, workspace, credentials, world, models, effects, toolboxes, providers } = self;
+        let Self { resolved, workspace, credentials, world, models, effects, toolboxes, providers, origin } = self;
         let manifest = &resolved.manifest;
         let first = entry(manifest)?;
         let (folder, workspace) = Folder::of(workspace)?;
         let store = Store::open(&manifest.sessions.store, &workspace, &credentials, &world).await?;
-        let mut models = Models::new(manifest, &credentials, providers, &world)?.given(models);
+        let mut models = Models::new(manifest, &credentials, providers, &world, origin)?.given(models);
         let given = Given {
             workspace: workspace.clone(),
             world: Arc::clone(&world),

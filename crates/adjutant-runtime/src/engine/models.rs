@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use adjutant_llm::{Fallback, Limiter, Model, PerMinute, RateLimit, Retry, RetryPolicy, Timeout, World};
-use adjutant_providers::{Chooser, Provider};
+use adjutant_providers::{Chooser, Origin, Provider};
 use serde_json::json;
 
 use crate::{
@@ -32,7 +32,7 @@ pub(super) struct Models {
 }
 
 impl Models {
-    /// The models of a manifest, with these credentials.
+    /// The models of a manifest, with these credentials; `origin` is who vouches for its addresses.
     ///
     /// # Errors
     /// `Config` if a provider or a model of the manifest contradicts itself.
@@ -41,11 +41,12 @@ impl Models {
         credentials: &Credentials,
         providers: Vec<Provider>,
         world: &Arc<dyn World>,
+        origin: Origin,
     ) -> Result<Self, Error> {
         let credentials = credentials.clone();
         let chooser = Chooser::new(move |name| credentials.get(name).map(str::to_owned));
         let own = json!({ "providers": manifest.providers, "models": manifest.models });
-        let chooser = chooser.configuration(&own.to_string()).map_err(|error| {
+        let chooser = chooser.configuration_of(origin, &own.to_string()).map_err(|error| {
             Error::new(ErrorKind::Config, format!("the providers and models of the manifest are wrong: {error}"))
                 .with_source(error)
         })?;

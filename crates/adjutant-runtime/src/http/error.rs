@@ -18,7 +18,7 @@ const MAX_CAUSES: usize = 8;
 const MAX_MESSAGE: usize = 8000;
 
 /// Every kind with its name and its status.
-const KINDS: [(ErrorKind, &str, u16); 19] = [
+const KINDS: [(ErrorKind, &str, u16); 20] = [
     (ErrorKind::Manifest, "manifest", 422),
     (ErrorKind::Invalid, "invalid", 400),
     (ErrorKind::Missing, "missing", 404),
@@ -32,6 +32,7 @@ const KINDS: [(ErrorKind, &str, u16); 19] = [
     (ErrorKind::Readiness, "readiness", 503),
     (ErrorKind::Crashed, "crashed", 500),
     (ErrorKind::Denied, "denied", 401),
+    (ErrorKind::Untrusted, "untrusted", 403),
     (ErrorKind::TimedOut, "timed_out", 504),
     (ErrorKind::Closed, "closed", 503),
     (ErrorKind::Full, "full", 413),

@@ -10,7 +10,7 @@ use super::Manifest;
 const USUAL: &str = "ADJUTANT_MODEL";
 
 /// The names of the variables that may hold what a manifest needs, sorted.
-pub(super) fn of(manifest: &Manifest) -> Vec<String> {
+pub(crate) fn of(manifest: &Manifest) -> Vec<String> {
     // What is wrong with a provider was told before.
     let own = manifest.providers.iter().filter_map(|it| serde_json::from_value::<Provider>(it.clone()).ok());
     let own: Vec<Provider> = own.collect();

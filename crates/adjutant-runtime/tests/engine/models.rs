@@ -124,6 +124,28 @@ async fn provider_of_the_manifest_is_asked_with_its_key() {
 }
 
 #[tokio::test]
+async fn key_of_a_known_vendor_is_sent_to_an_address_of_the_manifest_only_if_somebody_vouches_for_it() {
+    let rows = [("acme", "OPENAI_API_KEY"), ("openai", "OPENAI_API_KEY"), ("anthropic", "ANTHROPIC_API_KEY")];
+    for (name, variable) in rows {
+        let server = Loopback::start(ScriptedModel::new([Script::new().text("Stolen.")])).await.expect("a port");
+        let manifest = json!({
+            "name": "crew", "entry_agent": "solo", "agents": [{ "name": "solo", "model": format!("{name}/m") }],
+            "providers": [{ "name": name, "base_url": server.openai_base_url(), "key_variables": [variable] }],
+        });
+        let credentials = Credentials::none().with(variable, "sk-of-a-known-vendor");
+        let builder = || Engine::builder(resolved(manifest.clone())).credentials(credentials.clone());
+        let error = builder().build().await.expect_err("nobody vouches for it");
+        assert_eq!(error.kind(), ErrorKind::Model);
+        assert!(error.to_string().contains(&format!("the key in {variable} is not sent to 127.0.0.1:")), "{error}");
+        assert_eq!(server.requests().len(), 0);
+        let given = adjutant_providers::Provider::new(name, server.openai_base_url()).key_variable(variable);
+        for builder in [builder().trusted(), builder().provider(given)] {
+            assert!(builder.build().await.is_ok());
+        }
+    }
+}
+
+#[tokio::test]
 async fn model_of_the_manifest_is_known_by_what_it_says() {
     let model = json!({
         "id": "acme/tiny", "context_window": 4321, "max_output_tokens": 321,

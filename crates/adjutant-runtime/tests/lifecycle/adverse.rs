@@ -297,7 +297,11 @@ async fn credentials_are_looked_up_at_each_start_and_stand_nowhere_but_in_the_en
     // It writes its environment to its log, so that this can be seen to find what is there.
     let backend = process_with(&home, &host, options().credentials(lookup));
     let mut resolved = clerk("clerk");
-    resolved.needs = vec!["CLERK_KEY".to_owned()];
+    // What it needs is told by its manifest: what is said beside it brings no variable into its environment.
+    let provider = json!({"name": "own", "base_url": "http://127.0.0.1:9/v1", "key_variables": ["CLERK_KEY"]});
+    resolved.manifest.providers.push(provider);
+    resolved.manifest.agents[0].model = Some(adjutant_runtime::manifest::ModelChoice::Name("own/model".into()));
+    resolved.needs = vec!["AWS_SECRET_ACCESS_KEY".to_owned()];
     let agent = backend.create(Uuid::new_v4(), resolved).await.expect("it is created");
     agent.start().await.expect("it begins");
     let logs = agent.logs();

@@ -17,7 +17,7 @@ use super::{
     child::{self, Child, Exit},
 };
 use crate::{
-    Credentials, Error, ErrorKind, Prompter, Status, Workspace,
+    Credentials, Error, ErrorKind, Prompter, Status, Trust, Workspace,
     backend::{
         HostChange, Logs,
         life::{Happening, Launch, Launcher, Live, blocking, next_look, stopped},
@@ -50,6 +50,10 @@ impl Launcher for Processes {
 
     fn host_change(&self) -> HostChange {
         self.options.host_change
+    }
+
+    fn trust(&self) -> Trust {
+        self.options.trust.clone()
     }
 
     async fn launch(&self, launch: Launch) -> Result<Box<dyn Live>, Error> {

@@ -1,0 +1,64 @@
+//! `adjutant trust`: what manifests, agents and exported agents want, and that the user trusts it.
+
+use std::{fs::File, io::Read, path::Path};
+
+use adjutant::runtime::{Overrides, Wants, bundle};
+
+use crate::{
+    agent::{create, of_runtime, place::Place},
+    args::Trust,
+    consent::{self, Consent},
+    exit::Exit,
+    plain,
+    problem::Problem,
+    sessions::write,
+    up::made,
+};
+
+/// What exported agents begin with.
+const BUNDLE: &[u8] = b"adjutant-agent ";
+
+/// Lists what is wanted, and trusts it if the user says so.
+pub(crate) fn trust(args: &Trust) -> Result<Exit, Problem> {
+    let place = Place::of(&args.homed, if args.path.is_dir() { &args.path } else { Path::new(".") });
+    let command = place.command(&format!("trust {} --yes", plain::word(&args.path.to_string_lossy())));
+    let consent = Consent { store: &place.trusted, is_given: args.yes, command };
+    let found = found(&args.path, &place)?;
+    if found.is_empty() {
+        let text = format!("there is no manifest here, and no agent: {}", args.path.display());
+        return Err(Problem::new(Exit::Usage, text));
+    }
+    for wants in &found {
+        let digest = wants.digest();
+        if consent.store.holds(digest).map_err(|error| of_runtime(&error))? && !wants.is_empty() {
+            consent::list(wants);
+        }
+        consent.ask(wants)?;
+        let what = if wants.is_empty() { "wants nothing that must be trusted" } else { "is trusted" };
+        write(&format!("{} {what}: sha256:{digest}\n", plain::line(wants.name())))?;
+    }
+    Ok(Exit::Finished)
+}
+
+/// What is wanted at a path: by the manifests and agents of a directory, by an exported agent, by a manifest.
+fn found(path: &Path, place: &Place) -> Result<Vec<Wants>, Problem> {
+    if path.is_dir() {
+        let manifests = made::manifests(path)?;
+        let mut all = manifests.iter().map(|file| of_manifest(file)).collect::<Result<Vec<_>, _>>()?;
+        let agents = place.entries()?.all;
+        for entry in &agents {
+            all.push(Wants::of_agent(&entry.workspace).map_err(|error| of_runtime(&error))?);
+        }
+        return Ok(all);
+    }
+    let mut head = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(BUNDLE.len() as u64).read_to_end(&mut head));
+    match read {
+        Ok(_) if head == BUNDLE => Ok(vec![bundle::inspect(path).map_err(|error| of_runtime(&error))?]),
+        _ => Ok(vec![of_manifest(path)?]),
+    }
+}
+
+fn of_manifest(file: &Path) -> Result<Wants, Problem> {
+    Ok(create::wants(&create::resolve(file, Overrides::default())?))
+}

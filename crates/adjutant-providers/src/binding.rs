@@ -1,0 +1,70 @@
+//! To which hosts the keys of known vendors belong. Data and one comparison; who is asked stands in the choice of a model.
+
+use reqwest::Url;
+
+use crate::provider::Provider;
+
+/// Who says where a provider is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Origin {
+    /// The application, or this library.
+    #[default]
+    Code,
+    /// The user: a variable of the environment, or a file that one names.
+    Environment,
+    /// A file that came from anywhere, as a manifest does. Keys of known vendors go to their own hosts alone.
+    File,
+}
+
+/// A known vendor's key on its way to a host that is not the vendor's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Detour {
+    /// The environment variable that holds the key.
+    pub variable: String,
+    /// The host that it goes to, with its port if that is not the usual one.
+    pub host: String,
+    /// Who says so.
+    pub origin: Origin,
+}
+
+/// Whether a key may go to an address: it is no known vendor's, or the address is at the vendor's own host.
+///
+/// `address` gives the value of a variable that holds an address, for vendors who have none that is the same for all.
+pub(crate) fn belongs(variable: &str, url: &str, address: impl Fn(&str) -> Option<String>) -> bool {
+    let is_own = |owner: &Provider| match &*owner.base_url {
+        "" => address(&owner.base_url_variable),
+        base_url => Some(base_url.to_owned()),
+    };
+    let mut owners = Provider::known().filter(|it| it.key_variables.iter().any(|own| own == variable)).peekable();
+    owners.peek().is_none() || owners.any(|owner| is_own(&owner).is_some_and(|own| is_same_host(&own, url)))
+}
+
+/// The host of an address and its port, for messages. Never its user or its path, which may hold secrets.
+pub(crate) fn host(url: &str) -> String {
+    let parsed = Url::parse(url.trim()).ok();
+    let host = parsed.as_ref().and_then(|url| Some((url.host_str()?, url.port())));
+    match host {
+        Some((host, Some(port))) => format!("{host}:{port}"),
+        Some((host, None)) => host.to_owned(),
+        None => "an address that cannot be read".to_owned(),
+    }
+}
+
+/// Whether scheme, host and port are the same: a key that leaves without encryption has left for another place.
+fn is_same_host(one: &str, other: &str) -> bool {
+    let origin = |url: &str| Some(Url::parse(url.trim()).ok()?.origin()).filter(|it| it.is_tuple());
+    origin(one).is_some_and(|it| origin(other) == Some(it))
+}
+
+impl Provider {
+    /// Whether it says no more than is known: the host of a known provider, keys of that one alone, and no headers.
+    pub fn is_usual(&self) -> bool {
+        let has = |own: &Provider| {
+            let keys = self.key_variables.iter().all(|it| own.key_variables.contains(it));
+            keys && [own.base_url_variable.as_str(), ""].contains(&self.base_url_variable.as_str())
+        };
+        self.headers.is_empty() && Self::known().any(|own| is_same_host(&own.base_url, &self.base_url) && has(&own))
+    }
+}

@@ -1,0 +1,121 @@
+//! Everything in a manifest that reaches beyond its own text. Each struct is taken apart whole, so that a new field that
+//! nobody thought of here does not compile.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::{
+    Manifest,
+    manifest::{
+        AgentSpec, BoardSpec, ContextSpec, DataSpec, ImageSpec, Instructions, MemorySpec, NamedContext, NotesSpec,
+        ProcessTool, ReflectionSpec, SessionSpec, StoreSpec, TeamSpec, ToolboxChoice, ToolboxSpec,
+    },
+};
+
+/// Something that a manifest reaches.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Reach<'a> {
+    /// A file or a folder that is copied into the workspace: what agents are told, skills, data.
+    Copied(&'a Path),
+    /// A place within the workspace: a store, notes on failures, where data is laid.
+    Inside(&'a Path),
+    /// The folder that a toolbox works in.
+    Root(&'a Path),
+    /// A program.
+    Program(&'a ProcessTool),
+    /// A provider, in its own form.
+    Provider(&'a Value),
+    /// The variable that holds the address of a database.
+    Database(&'a str),
+}
+
+/// Everything that a manifest reaches.
+pub(crate) fn reach(manifest: &Manifest) -> Vec<Reach<'_>> {
+    let Manifest {
+        adjutant: _,
+        name: _,
+        description: _,
+        labels: _,
+        image,
+        entry_agent: _,
+        agents,
+        providers,
+        models: _,
+        process_tools,
+        skill_folders,
+        data,
+        sessions: SessionSpec { store: StoreSpec { kind: _, path, url_variable }, durability: _, default_session: _ },
+        memory,
+        board,
+        notes,
+        // It is told with the programs that get it.
+        environment: _,
+        budget: _,
+    } = manifest;
+    if let Some(ImageSpec { reference: _, digest: _ }) = image {}
+    if let Some(MemorySpec { owner: _, extract: _, limit: _ }) = memory {}
+    if let (Some(BoardSpec { name: _ }), Some(NotesSpec { name: _ })) = (board, notes) {}
+    let mut all: Vec<Reach<'_>> = skill_folders.iter().map(|folder| Reach::Copied(folder)).collect();
+    for DataSpec { file, to, description: _ } in data {
+        all.push(Reach::Copied(file));
+        all.extend(to.as_deref().map(Reach::Inside));
+    }
+    all.extend(path.as_deref().map(Reach::Inside));
+    all.extend(url_variable.as_deref().map(Reach::Database));
+    all.extend(providers.iter().map(Reach::Provider));
+    all.extend(process_tools.iter().map(Reach::Program));
+    agents.iter().for_each(|it| agent(it, &mut all));
+    all
+}
+
+fn agent<'a>(agent: &'a AgentSpec, all: &mut Vec<Reach<'a>>) {
+    let AgentSpec {
+        name: _,
+        description: _,
+        // It names a provider; where that is and what key it has is told with the provider.
+        model: _,
+        options: _,
+        instructions,
+        context,
+        toolboxes,
+        // It names programs of the manifest.
+        tools: _,
+        skills: _,
+        effects: _,
+        access: _,
+        limits: _,
+        max_turns: _,
+        budget: _,
+        delegation: _,
+        transfers: _,
+        team,
+        reflections,
+        expertise: _,
+        estimated_cost: _,
+        max_concurrency: _,
+        prefix: _,
+    } = agent;
+    if let Some(TeamSpec { members: _, size: _, member_timeout: _, coordinator: _, member_budget: _ }) = team {}
+    match instructions {
+        Some(Instructions::File { file }) => all.push(Reach::Copied(file)),
+        Some(Instructions::Text(_)) | None => {}
+    }
+    for context in context {
+        all.push(Reach::Copied(match context {
+            ContextSpec::File(file) | ContextSpec::Named(NamedContext { file, name: _, optional: _ }) => file,
+        }));
+    }
+    for toolbox in toolboxes {
+        match toolbox {
+            ToolboxChoice::Name(_) => {}
+            ToolboxChoice::Spec(spec) => {
+                let ToolboxSpec { name: _, only: _, except: _, prefix: _, timeout: _, max_output: _, root } = spec;
+                all.extend(root.as_deref().map(Reach::Root));
+            }
+        }
+    }
+    if let Some(ReflectionSpec { folder }) = reflections {
+        all.extend(folder.as_deref().map(Reach::Inside));
+    }
+}

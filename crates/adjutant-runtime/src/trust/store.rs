@@ -1,0 +1,79 @@
+//! Which contents a person has trusted: one file each, in the person's own folder, where no project can bring its own.
+
+use std::{
+    collections::BTreeSet,
+    env, io,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use super::Wants;
+use crate::{
+    Error,
+    workspace::files::{Sync, make_folder, storage, write_bytes},
+};
+
+/// The contents that a person has trusted.
+///
+/// | path | what it is |
+/// |---|---|
+/// | `<digest>` | what was wanted when that content was trusted, for people; deleting it takes the trust back |
+///
+/// The folder and its files are their owner's alone. Clones share what was trusted in this process.
+#[derive(Debug, Clone, Default)]
+pub struct TrustStore {
+    folder: Option<PathBuf>,
+    held: Arc<Mutex<BTreeSet<String>>>,
+}
+
+impl TrustStore {
+    /// The store in this folder. It need not be there yet.
+    pub fn at(folder: impl Into<PathBuf>) -> Self {
+        Self { folder: Some(folder.into()), held: Arc::default() }
+    }
+
+    /// The user's own: `adjutant/trust` in `XDG_STATE_HOME`, else in `~/.local/state`.
+    ///
+    /// Without either variable, it holds what is trusted for as long as the process lives.
+    pub fn of_user() -> Self {
+        let of = |variable: &str| env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
+        let state = of("XDG_STATE_HOME").or_else(|| of("HOME").map(|home| home.join(".local/state")));
+        Self { folder: state.map(|state| state.join("adjutant/trust")), held: Arc::default() }
+    }
+
+    /// The folder, if what is trusted outlives the process.
+    pub fn folder(&self) -> Option<&Path> {
+        self.folder.as_deref()
+    }
+
+    /// Whether a content of this digest was trusted.
+    ///
+    /// # Errors
+    /// `Storage` if that cannot be told.
+    pub fn holds(&self, digest: &str) -> Result<bool, Error> {
+        if self.held.lock().unwrap_or_else(PoisonError::into_inner).contains(digest) {
+            return Ok(true);
+        }
+        let Some(path) = self.folder.as_ref().map(|folder| folder.join(digest)) else { return Ok(false) };
+        match path.symlink_metadata() {
+            Ok(found) => Ok(found.is_file()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(storage("read", &path, error)),
+        }
+    }
+
+    /// Trusts what has this content.
+    ///
+    /// # Errors
+    /// `Storage` if that cannot be written down; it holds in this process all the same.
+    pub fn trust(&self, wants: &Wants) -> Result<(), Error> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner).insert(wants.digest().to_owned());
+        let Some(folder) = self.folder.as_ref().filter(|folder| !folder.join(wants.digest()).is_file()) else {
+            return Ok(());
+        };
+        make_folder(folder)?;
+        let lines: String = wants.iter().map(|want| format!("{want}\n")).collect();
+        let text = format!("{}\n{lines}", wants.name().escape_debug());
+        write_bytes(&folder.join(wants.digest()), text.as_bytes(), Sync::Disk)
+    }
+}
