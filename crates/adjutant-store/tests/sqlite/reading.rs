@@ -3,8 +3,7 @@
 use std::{env, fs, path::Path, process::Command, sync::Arc};
 
 use adjutant_agent::{
-    About, Flush, Journal, JournalErrorKind, LogQuery, Owner, Post, PostNo, Seq, Sessions,
-    shelf::Shelf,
+    About, Flush, Journal, JournalErrorKind, LogQuery, Owner, Post, PostNo, Seq, Sessions, shelf::Shelf,
 };
 use adjutant_store::Sqlite;
 
@@ -13,7 +12,8 @@ use super::{Place, append, check_kind, own, records, whole};
 /// Where the child that cannot write finds a database.
 const PLACE: &str = "ADJUTANT_TEST_READS";
 /// Makes a folder read-only for the command that follows, in a world of mounts of its own.
-const MEDIUM: &str = "mount --bind \"$1\" \"$1\" && mount -o remount,bind,ro \"$1\" && exec \"$0\" --exact reading::child";
+const MEDIUM: &str =
+    "mount --bind \"$1\" \"$1\" && mount -o remount,bind,ro \"$1\" && exec \"$0\" --exact reading::child";
 /// Runs the command that follows as a user who owns nothing.
 const NOBODY: &str = "exec setpriv --reuid 65534 --regid 65534 --clear-groups \"$0\" --exact reading::child";
 
