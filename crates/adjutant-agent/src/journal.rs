@@ -20,7 +20,7 @@ pub use about::{About, LogInfo, LogPage, LogQuery, MAX_ID_BYTES, PageMark};
 pub use chain::{Digest, NoDigest};
 pub use error::{JournalError, JournalErrorKind};
 pub use memory::MemoryJournal;
-pub use owner::Owner;
+pub use owner::{Holder, Owner};
 pub use post::{Post, PostNo, PostStream, Posted};
 pub use stored::{Attachment, StoredRecord, StoredStream};
 

@@ -76,7 +76,7 @@ pub use event::{Event, EventKind, Events};
 pub use hooks::{Fail, Hook, HookContext, Hooks, IntoVerdict, Observed, Point, Verdict};
 pub use inbox::Stopper;
 pub use journal::{
-    About, Attachment, Digest, Epoch, Flush, Folded, Head, Journal, JournalError, JournalErrorKind, Log, LogId,
+    About, Attachment, Digest, Epoch, Flush, Folded, Head, Holder, Journal, JournalError, JournalErrorKind, Log, LogId,
     LogInfo, LogPage, LogQuery, MAX_ID_BYTES, MemoryJournal, NoDigest, Owner, PageMark, Post, PostNo, PostStream,
     Posted, RecordStream, StoredRecord, StoredStream, Swept,
 };

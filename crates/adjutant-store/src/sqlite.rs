@@ -46,7 +46,8 @@ impl Sqlite {
     /// Opens a database file, makes it if there is none, and brings an older one up to date. What is made is its owner's
     /// alone.
     ///
-    /// Blocks for as long as that takes: milliseconds for a file of this version.
+    /// A database that cannot be written, because of its medium or its permissions, is opened to be read: writing fails as
+    /// `ReadOnly` then. Blocks for as long as that takes: milliseconds for a file of this version.
     ///
     /// # Errors
     /// `Corrupt` if the file is damaged or no database, `Version` if a newer program wrote it, `Invalid` if it belongs to
@@ -56,7 +57,9 @@ impl Sqlite {
         let opened = Place::file(path).and_then(Store::open);
         let store = opened.map_err(|fault| fault.journal(|| format!("cannot open database {path:?}")))?;
         let beside = ["", "-wal", "-shm", "-owners"].map(|end| schema::beside(path, end));
-        Ok(Self { exposed: Exposed::among(beside).map(Arc::new), ..Self::of(store) })
+        // What cannot be written cannot be made private either.
+        let exposed = if store.is_read_only() { None } else { Exposed::among(beside) };
+        Ok(Self { exposed: exposed.map(Arc::new), ..Self::of(store) })
     }
 
     /// A database that lives as long as its handles.

@@ -2,14 +2,14 @@
 
 use std::{error, fmt, sync::Arc, time::Duration};
 
-use super::LogId;
+use super::{Holder, LogId};
 
 /// What went wrong with a journal.
 #[derive(Debug, Clone)]
 pub struct JournalError {
     kind: JournalErrorKind,
     message: Arc<str>,
-    retry_after: Option<Duration>,
+    holder: Option<Arc<Holder>>,
     source: Option<Arc<dyn error::Error + Send + Sync>>,
 }
 
@@ -33,20 +33,29 @@ pub enum JournalErrorKind {
     Invalid,
     /// The journal cannot do that.
     Unsupported,
-    /// The storage failed: full, read-only, or gone.
+    /// The storage can be read and not written: copy it to a place where it can.
+    ReadOnly,
+    /// The storage failed: full, or gone.
     Io,
 }
 
 impl JournalError {
     /// An error; `message` says what was attempted and with what.
     pub fn new(kind: JournalErrorKind, message: impl Into<Arc<str>>) -> Self {
-        Self { kind, message: message.into(), retry_after: None, source: None }
+        Self { kind, message: message.into(), holder: None, source: None }
     }
 
-    /// Another owner has the log, for as long as that at least, if it is known.
-    pub fn owned(log: &LogId, left: Option<Duration>) -> Self {
-        let message = format!("log {:?} belongs to another owner; hint: post to it, or take it over", log.0);
-        Self { retry_after: left, ..Self::new(JournalErrorKind::Owned, message) }
+    /// Another owner has the log.
+    pub fn owned(log: &LogId, holder: Holder) -> Self {
+        let message = format!("log {:?} belongs to {holder}; hint: post to it, or take it over", log.0);
+        let holder = Some(Arc::new(holder));
+        Self { holder, ..Self::new(JournalErrorKind::Owned, message) }
+    }
+
+    /// The storage can be read and not written.
+    pub fn read_only(attempt: &str, place: &str) -> Self {
+        let message = format!("{attempt}: {place} can only be read; hint: copy it to a place that can be written");
+        Self::new(JournalErrorKind::ReadOnly, message)
     }
 
     /// Another owner has taken the log over.
@@ -89,7 +98,12 @@ impl JournalError {
 
     /// How long to wait before trying again, if that is known.
     pub fn retry_after(&self) -> Option<Duration> {
-        self.retry_after
+        self.holder.as_ref().and_then(|holder| holder.left)
+    }
+
+    /// Who has the log, if another owner has it.
+    pub fn holder(&self) -> Option<&Holder> {
+        self.holder.as_deref()
     }
 }
 

@@ -118,9 +118,9 @@ impl Journal for MemoryJournal {
         let held = Arc::new(());
         let (epoch, seq) = {
             let mut kept = lock(&kept);
-            let is_free = kept.owner().is_none_or(|known| known == owner.id());
-            if !is_free && !owner.takes_over() {
-                return Err(JournalError::owned(log, None));
+            let known = kept.owner().filter(|known| *known != owner.id() && !owner.takes_over());
+            if let Some(known) = known {
+                return Err(JournalError::owned(log, super::Holder::new(Arc::clone(known))));
             }
             kept.epoch.0 += 1;
             kept.owner = Some(Holder { owner: Arc::clone(owner.id()), held: Arc::downgrade(&held) });
@@ -195,8 +195,8 @@ impl Journal for MemoryJournal {
         to.check()?;
         let mut logs = lock(&self.logs);
         let kept = logs.get(from).ok_or_else(|| JournalError::missing(from))?;
-        if lock(kept).owner().is_some() {
-            return Err(JournalError::owned(from, None));
+        if let Some(owner) = lock(kept).owner() {
+            return Err(JournalError::owned(from, super::Holder::new(Arc::clone(owner))));
         }
         if logs.contains_key(to) {
             return Err(JournalError::exists(to));
@@ -214,8 +214,8 @@ impl Journal for MemoryJournal {
     async fn delete(&self, log: &LogId) -> Result<(), JournalError> {
         let mut logs = lock(&self.logs);
         let kept = logs.get(log).ok_or_else(|| JournalError::missing(log))?;
-        if lock(kept).owner().is_some() {
-            return Err(JournalError::owned(log, None));
+        if let Some(owner) = lock(kept).owner() {
+            return Err(JournalError::owned(log, super::Holder::new(Arc::clone(owner))));
         }
         logs.remove(log);
         Ok(())

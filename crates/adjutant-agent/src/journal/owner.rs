@@ -1,14 +1,18 @@
 //! Who owns a log.
 
 use std::{
-    fmt,
+    fmt, fs,
     sync::{
         Arc, OnceLock,
         atomic::{AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
 use uuid::Uuid;
+
+/// How much of the name of a machine is told.
+const MAX_HOST: usize = 64;
 
 /// Who owns a log, or wishes to: of two with one id, the later one always takes the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,14 +21,31 @@ pub struct Owner {
     takes_over: bool,
 }
 
+/// Who has a log, and for how long.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Holder {
+    /// The id of the owner: by itself, its process and its machine stand in front.
+    pub owner: Arc<str>,
+    /// For how long it has worked there, if that is known.
+    pub since: Option<Duration>,
+    /// How much is left of its lease; none if it lasts as long as its process.
+    pub left: Option<Duration>,
+}
+
 impl Owner {
-    /// An owner that no program was before.
+    /// An owner that no program was before. Its id begins with the process and the machine, for people.
     pub fn new() -> Self {
-        static PROGRAM: OnceLock<Uuid> = OnceLock::new();
+        static PROGRAM: OnceLock<String> = OnceLock::new();
         static OWNERS: AtomicU64 = AtomicU64::new(1);
-        let program = PROGRAM.get_or_init(Uuid::new_v4);
+        let program = PROGRAM.get_or_init(|| {
+            let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+            let host = host.trim().chars().filter(|it| it.is_ascii_graphic()).take(MAX_HOST).collect::<String>();
+            let host = if host.is_empty() { host } else { format!("@{host}") };
+            format!("process {}{host}, {}", std::process::id(), Uuid::new_v4().as_simple())
+        });
         let number = OWNERS.fetch_add(1, Ordering::Relaxed);
-        Self::named(format!("{}-{number}", program.as_simple()))
+        Self::named(format!("{program}-{number}"))
     }
 
     /// The owner with this id.
@@ -46,6 +67,24 @@ impl Owner {
     /// Whether it takes a log that another owner has.
     pub fn takes_over(&self) -> bool {
         self.takes_over
+    }
+}
+
+impl Holder {
+    /// The owner with this id.
+    pub fn new(owner: impl Into<Arc<str>>) -> Self {
+        Self { owner: owner.into(), since: None, left: None }
+    }
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Ids are anybody's text.
+        write!(f, "another owner ({})", self.owner.escape_debug())?;
+        if let Some(since) = self.since {
+            write!(f, " for {} s", since.as_secs())?;
+        }
+        self.left.map_or(Ok(()), |left| write!(f, "; its lease ends in {:.1} s", left.as_secs_f64()))
     }
 }
 

@@ -6,8 +6,9 @@ use std::sync::{
 };
 
 use adjutant_agent::{
-    About, Agent, Answered, Epoch, Flush, Head, Journal, JournalError, JournalErrorKind, Log, LogId, LogInfo, LogPage,
-    LogQuery, MemoryJournal, Outcome, Owner, Record, RecordStream, Seq, Sessions, Spawn, Stamped, StoredRecord,
+    About, Agent, Answered, Epoch, Flush, Head, Holder, Journal, JournalError, JournalErrorKind, Log, LogId, LogInfo,
+    LogPage, LogQuery, MemoryJournal, Outcome, Owner, Record, RecordStream, Seq, Sessions, Spawn, Stamped,
+    StoredRecord,
 };
 use adjutant_llm::{CallResult, FixedWorld, Script, ScriptedModel, ThreadId};
 use adjutant_tool::{Answer, CallContext, ErasedTool, Replay, ToolError, ToolSpec, tool_fn};
@@ -164,7 +165,7 @@ impl Journal for Full {
 
     async fn rename(&self, from: &LogId, to: &LogId) -> Result<(), JournalError> {
         if take(&self.late) {
-            return Err(JournalError::owned(from, None));
+            return Err(JournalError::owned(from, Holder::new("somebody")));
         }
         self.journal.rename(from, to).await
     }

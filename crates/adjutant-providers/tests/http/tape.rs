@@ -50,6 +50,11 @@ async fn tape_holds_what_was_asked_and_what_came_when_an_exchange_ends() {
     let mut expect = ["3.request.json", "7.sse", "8.request.json", "8.sse", "9.request.json", "9.sse", "notes.txt"];
     expect.sort_unstable();
     assert_eq!((files(&folder), tape.lost()), (expect.map(str::to_owned).to_vec(), 0));
+    #[cfg(unix)]
+    for name in ["8.request.json", "8.sse"] {
+        let mode = fs::metadata(folder.join(name)).expect("it is there").permissions();
+        assert_eq!(std::os::unix::fs::PermissionsExt::mode(&mode) & 0o777, 0o600, "{name}");
+    }
     assert_eq!(content(&folder, "8.request.json"), server.next().await.body);
     assert_eq!(content(&folder, "9.request.json"), server.next().await.body.replace("sk-secret", "[key]"));
     let head = ": status 200\n: content-type: text/event-stream\n: x-ratelimit-remaining-requests: 59\n\n";

@@ -5,7 +5,7 @@ use std::{
     io::ErrorKind,
 };
 
-use adjutant_agent::{JournalError, Owner};
+use adjutant_agent::{Holder, JournalError, Owner};
 use adjutant_llm::private;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -36,6 +36,15 @@ impl Owned {
 
     fn held(&self) -> String {
         format!("held-{}", self.epoch)
+    }
+
+    /// The log is not free.
+    fn refusal(&self, place: &LogPlace) -> JournalError {
+        let mut holder = Holder::new(&*self.owner);
+        // The file is written when the log is taken.
+        let taken = fs::metadata(place.file("owner.json")).and_then(|file| file.modified());
+        holder.since = taken.ok().and_then(|taken| taken.elapsed().ok());
+        JournalError::owned(&place.log, holder)
     }
 
     /// Whether its owner lives.
@@ -69,7 +78,10 @@ pub(super) fn is_owned(place: &LogPlace) -> Result<bool, JournalError> {
 
 /// Fails if somebody has the log now.
 pub(super) fn needs_free(place: &LogPlace) -> Result<(), JournalError> {
-    if is_owned(place)? { Err(JournalError::owned(&place.log, None)) } else { Ok(()) }
+    match Owned::read(place)? {
+        Some(owned) if is_owned(place)? => Err(owned.refusal(place)),
+        _ => Ok(()),
+    }
 }
 
 /// The ownership before the one that is wished for; fails if its owner has the log still. Under the lock of the log.
@@ -80,7 +92,7 @@ pub(super) fn before(place: &LogPlace, owner: &Owner) -> Result<Option<Owned>, J
         && before.owner != **owner.id()
         && before.is_alive(place)?
     {
-        return Err(JournalError::owned(&place.log, None));
+        return Err(before.refusal(place));
     }
     Ok(before)
 }

@@ -207,5 +207,8 @@ pub(super) fn json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, Journa
 }
 
 pub(super) fn failed(what: &str, path: &Path, error: io::Error) -> JournalError {
+    if error.kind() == ErrorKind::ReadOnlyFilesystem {
+        return JournalError::read_only(&format!("could not {what} {}", path.display()), "its file system");
+    }
     JournalError::new(JournalErrorKind::Io, format!("could not {what} {}", path.display())).with_source(error)
 }

@@ -37,7 +37,7 @@ const OWN: &str = concat!(
     " returning id, epoch, seq, link"
 );
 
-const LEFT: &str = "select extract(epoch from until - clock_timestamp())::float8 from logs where name = $1";
+const HOLDER: &str = "select owner, extract(epoch from until - clock_timestamp())::float8 from logs where name = $1";
 
 const FOLDED: &str = "select folds.seq, folds.format, folds.bytes from folds join logs on logs.id = folds.log \
     join records on records.log = logs.id and records.seq = folds.seq and records.link = folds.link \
@@ -96,8 +96,8 @@ impl Journal for PostgresJournal {
             JournalError::new(JournalErrorKind::Io, message).with_source(error)
         })?;
         let Some(owned) = taken.map_err(failed)? else {
-            let row = self.database.row(LEFT, &[&log.0.as_bytes()]).await.map_err(failed)?;
-            return Err(JournalError::owned(log, row.and_then(|row| keeping::left(&row, 0))));
+            let row = self.database.row(HOLDER, &[&log.0.as_bytes()]).await.map_err(failed)?;
+            return Err(keeping::refusal(log, row.as_ref(), 0));
         };
         self.check_end(&owned).await?;
         Ok(Box::new(owned))

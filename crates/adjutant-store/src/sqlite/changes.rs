@@ -10,7 +10,10 @@ use std::{
 use rusqlite::Connection;
 use tokio::sync::watch;
 
-use super::{fault::Fault, schema};
+use super::{
+    fault::Fault,
+    schema::{self, Reading},
+};
 
 /// How long a change of another program goes unseen at most, about.
 pub(super) const POLL: Duration = Duration::from_millis(100);
@@ -157,7 +160,7 @@ fn look(known: &mut Option<(Connection, i64)>, path: &Path) -> Result<Option<See
         *before = now;
         return Ok(Some(seen(db)?));
     }
-    let db = schema::reader(path)?;
+    let db = schema::reader(path, Reading::Shared)?;
     let (now, seen) = (version(&db)?, seen(&db)?);
     *known = Some((db, now));
     Ok(Some(seen))

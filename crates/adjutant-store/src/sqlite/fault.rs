@@ -20,6 +20,8 @@ pub(super) enum Fault {
     Invalid(String),
     /// A newer program wrote the database.
     Version(String),
+    /// The database can be read and not written.
+    ReadOnly,
     /// The thread that should have answered is gone.
     Gone,
     Journal(JournalError),
@@ -45,8 +47,10 @@ impl Fault {
             Sort::Version => JournalErrorKind::Version,
             Sort::Io => JournalErrorKind::Io,
         };
-        if let Self::Journal(error) = self {
-            return error;
+        match self {
+            Self::Journal(error) => return error,
+            Self::ReadOnly => return JournalError::read_only(&attempt(), "the database"),
+            _ => {}
         }
         let error = JournalError::new(kind, self.message(attempt));
         match self {
@@ -92,19 +96,34 @@ impl Fault {
         }
     }
 
+    /// Whether it may be that something can only be read.
+    pub(super) fn is_unwritable(&self) -> bool {
+        match self {
+            Self::ReadOnly => true,
+            Self::Sqlite(error) => matches!(
+                error.sqlite_error_code(),
+                Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied)
+            ),
+            _ => false,
+        }
+    }
+
     fn sort(&self) -> Sort {
         match self {
             Self::Sqlite(error) => sort(error),
             Self::Corrupt(_) => Sort::Corrupt,
             Self::Invalid(_) => Sort::Invalid,
             Self::Version(_) => Sort::Version,
-            Self::File(_) | Self::Gone | Self::Journal(_) | Self::Shelf(_) | Self::Memory(_) => Sort::Io,
+            Self::File(_) | Self::ReadOnly | Self::Gone | Self::Journal(_) | Self::Shelf(_) | Self::Memory(_) => {
+                Sort::Io
+            }
         }
     }
 
     fn message(&self, attempt: impl FnOnce() -> String) -> String {
         match self {
             Self::Corrupt(why) | Self::Invalid(why) | Self::Version(why) => format!("{}: {why}", attempt()),
+            Self::ReadOnly => JournalError::read_only(&attempt(), "the database").to_string(),
             Self::Gone => format!("{}: the database is closed", attempt()),
             _ => attempt(),
         }

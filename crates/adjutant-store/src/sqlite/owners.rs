@@ -6,6 +6,7 @@ use std::{
     io::ErrorKind,
     path::{Path, PathBuf},
     sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak},
+    time::Duration,
 };
 
 use adjutant_llm::private;
@@ -67,6 +68,12 @@ impl Owners {
             Some(folder) => Ok(is_locked(&file_of(folder, instance))?),
             None => Ok(false),
         }
+    }
+
+    /// For how long an instance has owned logs, if it has a file.
+    pub(super) fn since(&self, instance: &str) -> Option<Duration> {
+        let made = fs::metadata(file_of(self.folder.as_deref()?, instance)).and_then(|file| file.modified());
+        made.ok()?.elapsed().ok()
     }
 
     /// Makes and locks the file of this instance, and clears away what dead ones left behind.

@@ -9,7 +9,10 @@ use std::{
 use rusqlite::Connection;
 use tokio::{sync::Semaphore, task::spawn_blocking};
 
-use super::{fault::Fault, schema};
+use super::{
+    fault::Fault,
+    schema::{self, Reading},
+};
 
 /// How many reads go on at one time.
 const MAX_READERS: usize = 4;
@@ -18,15 +21,16 @@ const MAX_READERS: usize = 4;
 #[derive(Clone)]
 pub(super) struct Readers {
     path: Arc<PathBuf>,
+    reading: Reading,
     idle: Arc<Mutex<Vec<Connection>>>,
     free: Arc<Semaphore>,
 }
 
 impl Readers {
     /// Readers of a database file; they open it when they are needed.
-    pub(super) fn of(path: PathBuf) -> Self {
+    pub(super) fn of(path: PathBuf, reading: Reading) -> Self {
         let free = Arc::new(Semaphore::new(MAX_READERS));
-        Self { path: Arc::new(path), idle: Arc::default(), free }
+        Self { path: Arc::new(path), reading, idle: Arc::default(), free }
     }
 
     /// Reads what is there at one moment.
@@ -49,7 +53,7 @@ impl Readers {
         let known = idle().pop();
         let db = match known {
             Some(db) => db,
-            None => schema::reader(&self.path)?,
+            None => schema::reader(&self.path, self.reading)?,
         };
         db.prepare_cached("BEGIN")?.execute([])?;
         let done = work(&db);

@@ -1,7 +1,7 @@
 //! Connections, and the tables that they find: an older database is brought up to date, a newer one refused.
 
 use std::{
-    fs::OpenOptions,
+    fs::{self, OpenOptions},
     io,
     path::{Path, PathBuf},
     thread,
@@ -10,6 +10,7 @@ use std::{
 
 use adjutant_llm::private;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
+use uuid::Uuid;
 
 use super::fault::Fault;
 
@@ -38,8 +39,55 @@ impl Place {
     }
 }
 
+/// How a database file is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reading {
+    /// Beside those who write it.
+    Shared,
+    /// As nobody can write it: without locks, and without files beside it.
+    Frozen,
+}
+
+/// Opens a database to write, or to read if it cannot be written.
+pub(super) fn open(place: &Place) -> Result<(Option<Connection>, Reading), Fault> {
+    let Place::File(path) = place else { return Ok((Some(writer(place)?), Reading::Shared)) };
+    let fault = match writer(place) {
+        // What SQLite may not write, it opens to read.
+        Ok(db) if db.is_readonly("main")? => Fault::ReadOnly,
+        Ok(db) => return Ok((Some(db), Reading::Shared)),
+        Err(fault) if fault.is_unwritable() && path.is_file() => fault,
+        Err(fault) => return Err(fault),
+    };
+    for reading in [Reading::Shared, Reading::Frozen] {
+        if reading == Reading::Frozen && !is_frozen(path) {
+            break;
+        }
+        match reader(path, reading).and_then(|db| check(&db)) {
+            Ok(version) if version == STEPS.len() => return Ok((None, reading)),
+            Ok(version) => {
+                return Err(Fault::Version(format!("it has version {version}, and cannot be brought up to date")));
+            }
+            Err(fault) if fault.is_unwritable() => {}
+            Err(fault) => return Err(fault),
+        }
+    }
+    Err(fault)
+}
+
+/// Whether nobody writes a database: all that was written is in its file, and the file cannot be written.
+fn is_frozen(path: &Path) -> bool {
+    let is_whole = fs::metadata(beside(path, "-wal")).map_or(true, |wal| wal.len() == 0);
+    let probe = path.with_file_name(format!(".{}", Uuid::new_v4().simple()));
+    let made = private::file(OpenOptions::new().write(true).create_new(true)).open(&probe);
+    let is_medium = made.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::ReadOnlyFilesystem);
+    // It was only made to see whether it can be.
+    let is_folder = made.map(|_| fs::remove_file(&probe)).is_err();
+    let is_file = fs::metadata(path).is_ok_and(|file| file.permissions().readonly());
+    is_whole && (is_medium || (is_folder && is_file))
+}
+
 /// Opens a database to write, and brings it up to date.
-pub(super) fn open(place: &Place) -> Result<Connection, Fault> {
+fn writer(place: &Place) -> Result<Connection, Fault> {
     let mut db = match place {
         Place::File(path) => {
             make(path)?;
@@ -72,15 +120,23 @@ pub(super) fn beside(path: &Path, end: &str) -> PathBuf {
 /// A file that is there is not opened: SQLite would lose its locks when it is closed.
 fn make(path: &Path) -> io::Result<()> {
     match private::file(OpenOptions::new().write(true).create_new(true)).open(path) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists && !path.is_file() => Err(error),
         _ => Ok(()),
     }
 }
 
 /// Opens a database file to read.
-pub(super) fn reader(path: &Path) -> Result<Connection, Fault> {
+pub(super) fn reader(path: &Path, reading: Reading) -> Result<Connection, Fault> {
     let how = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let db = Connection::open_with_flags(path, how)?;
+    let db = match reading {
+        Reading::Shared => Connection::open_with_flags(path, how)?,
+        Reading::Frozen => {
+            let bytes = path.as_os_str().as_encoded_bytes().iter();
+            let escaped: String = bytes.map(|byte| format!("%{byte:02x}")).collect();
+            let uri = format!("file:{escaped}?immutable=1");
+            Connection::open_with_flags(uri, how | OpenFlags::SQLITE_OPEN_URI)?
+        }
+    };
     prepare(&db)?;
     Ok(db)
 }

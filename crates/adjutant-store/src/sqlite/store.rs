@@ -19,13 +19,14 @@ use super::{
     fault::Fault,
     owners::Owners,
     readers::Readers,
-    schema::{self, Place},
+    schema::{self, Place, Reading},
     writer::{Job, Order, Request, Writer},
 };
 
 /// An open database.
 pub(super) struct Store {
-    queue: Sender<Box<dyn Job>>,
+    /// None if the database can only be read.
+    queue: Option<Sender<Box<dyn Job>>>,
     /// None in memory, where the writer reads too.
     readers: Option<Readers>,
     pub(super) owners: Arc<Owners>,
@@ -33,20 +34,31 @@ pub(super) struct Store {
 }
 
 impl Store {
-    /// Opens a database and starts its writer.
+    /// Opens a database and starts its writer, if it can be written.
     pub(super) fn open(place: Place) -> Result<Self, Fault> {
-        let db = schema::open(&place)?;
+        let (db, reading) = schema::open(&place)?;
         let path = match &place {
             // Two names of one file must have one folder of owners.
             Place::File(path) => Some(std::fs::canonicalize(path)?),
             Place::Memory => None,
         };
         let owners = Arc::new(Owners::beside(path.as_deref()));
-        let changes = Arc::new(Changes::of(path.as_deref().map(Path::to_owned)));
-        let (queue, jobs) = mpsc::channel();
-        let writer = Writer { db, changes: Arc::clone(&changes), _owners: Arc::clone(&owners), flush: None };
-        thread::Builder::new().name("sqlite-writer".into()).spawn(move || writer.run(&jobs))?;
-        Ok(Self { queue, readers: path.map(Readers::of), owners, changes })
+        // What nobody can write does not change.
+        let watched = path.as_deref().filter(|_| reading == Reading::Shared);
+        let changes = Arc::new(Changes::of(watched.map(Path::to_owned)));
+        let start = |db| {
+            let (queue, jobs) = mpsc::channel();
+            let writer = Writer { db, changes: Arc::clone(&changes), _owners: Arc::clone(&owners), flush: None };
+            let started = thread::Builder::new().name("sqlite-writer".into()).spawn(move || writer.run(&jobs));
+            started.map(|_| queue)
+        };
+        let queue = db.map(start).transpose()?;
+        Ok(Self { queue, readers: path.map(|path| Readers::of(path, reading)), owners, changes })
+    }
+
+    /// Whether it can only be read.
+    pub(super) fn is_read_only(&self) -> bool {
+        self.queue.is_none()
     }
 
     /// Does something in a transaction; all of it or nothing, as far as this work goes.
@@ -69,7 +81,8 @@ impl Store {
     ) -> Result<T, Fault> {
         let (reply, answer) = oneshot::channel();
         let request = Request { order, work, done: None, then, reply };
-        self.queue.send(Box::new(request)).map_err(|_| Fault::Gone)?;
+        let queue = self.queue.as_ref().ok_or(Fault::ReadOnly)?;
+        queue.send(Box::new(request)).map_err(|_| Fault::Gone)?;
         answer.await.unwrap_or(Err(Fault::Gone))
     }
 
@@ -78,7 +91,7 @@ impl Store {
         let (reply, _) = oneshot::channel();
         let request = Request { order: Order::lazy(), work, done: None, then: |done| done, reply };
         // Without a writer there is nobody left to whom it matters.
-        let _ = self.queue.send(Box::new(request));
+        let _ = self.queue.as_ref().map(|queue| queue.send(Box::new(request)));
     }
 
     /// Reads what is there at one moment.

@@ -9,6 +9,7 @@ mod memory;
 mod opening;
 mod owners;
 mod posts;
+mod reading;
 #[path = "../scratch/folder.rs"]
 mod scratch;
 mod shelf;

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
-use adjutant_agent::{About, Flush, Journal, JournalError, JournalErrorKind, Log, LogId, Owner};
+use adjutant_agent::{About, Flush, Holder, Journal, JournalError, JournalErrorKind, Log, LogId, Owner};
 use proptest::{
     collection,
     prelude::{Just, Strategy, any, prop_oneof},
@@ -204,7 +204,7 @@ impl Case {
             equal("the head", &held.head().seq.0, &known.records)?;
         }
         let free = async || match self.handles[0].info(&self.log(log)).await? {
-            info if info.is_owned => Err(JournalError::owned(&self.log(log), None)),
+            info if info.is_owned => Err(JournalError::owned(&self.log(log), Holder::new("somebody"))),
             _ => Ok(()),
         };
         super::stage::when_free("telling that a log is free", free).await

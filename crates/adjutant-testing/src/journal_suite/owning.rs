@@ -1,15 +1,21 @@
 //! Ownership: who has a log, who gets it, and when it is free.
 
-use adjutant_agent::{Flush, JournalErrorKind, Owner};
+use adjutant_agent::{Flush, Holder, JournalError, JournalErrorKind, Owner};
 
 use super::stage::{Stage, append, batch, is_log, own, refused, when_free};
 use crate::suite::{Verdict, equal, holds, joined, ok};
 
 pub(super) async fn second_owner_refused(stage: &Stage<'_>) -> Verdict {
     let (journal, log) = (stage.open().await, stage.log("log"));
-    let mut held = own(&*journal, &log, &Owner::new()).await?;
+    let first = Owner::new();
+    let mut held = own(&*journal, &log, &first).await?;
     refused("a second owner", journal.own(&log, &Owner::new()).await, JournalErrorKind::Owned)?;
-    refused("a second owner elsewhere", stage.open().await.own(&log, &Owner::new()).await, JournalErrorKind::Owned)?;
+    let elsewhere = stage.open().await;
+    for refusal in [elsewhere.own(&log, &Owner::new()).await.err(), elsewhere.delete(&log).await.err()] {
+        equal("a second owner elsewhere", &refusal.as_ref().map(JournalError::kind), &Some(JournalErrorKind::Owned))?;
+        let holder = refusal.as_ref().and_then(JournalError::holder).map(|holder| &holder.owner);
+        equal("who has it", &holder, &Some(first.id()))?;
+    }
     append(&mut *held, &batch(1, 2)).await?;
     refused("a second owner", journal.own(&log, &Owner::named("second")).await, JournalErrorKind::Owned)?;
     append(&mut *held, &batch(3, 3)).await?;
@@ -83,7 +89,7 @@ pub(super) async fn owned_is_told(stage: &Stage<'_>) -> Verdict {
     drop(held);
     when_free("telling that a log is free", async || {
         let info = journal.info(&log).await?;
-        if info.is_owned { Err(adjutant_agent::JournalError::owned(&log, None)) } else { Ok(()) }
+        if info.is_owned { Err(adjutant_agent::JournalError::owned(&log, Holder::new("somebody"))) } else { Ok(()) }
     })
     .await
 }

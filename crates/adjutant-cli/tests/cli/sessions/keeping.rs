@@ -4,7 +4,7 @@ use adjutant::llm::Gate;
 use serde_json::Value;
 
 use super::{Desk, START};
-use crate::command::{end, says, serve};
+use crate::command::{Seen, end, says, serve};
 
 /// How many messages a request showed.
 fn messages(request: &Value) -> usize {
@@ -71,11 +71,21 @@ fn second_process_is_refused_when_one_works_in_the_session() {
         let gate = Gate::new();
         let server = serve([says("So far so good").delta_chars(4).wait_at(1, &gate), says("Mine.")]);
         let child = desk.start(&server);
-        let error = "error: another process works in the session: s\n\
-                     hint: `adjutant sessions stop s` asks it to end; runs may --take-over\n";
-        desk.ask(&server, &START).check(2, "", error);
-        desk.see(&["sessions", "delete", "s", "--yes"]).check(2, "", error);
-        desk.see(&["sessions", "rename", "s", "t"]).check(2, "", error);
+        let start = format!(
+            "error: another process works in the session: s\n\
+             caused by: log \"s\" belongs to another owner (process {}",
+            child.id()
+        );
+        let refused = |seen: Seen| {
+            let end = " s\nhint: `adjutant sessions stop s` asks it to end; runs may --take-over\n";
+            assert_eq!((seen.code, seen.stdout.as_str()), (Some(2), ""), "{seen:#?}");
+            assert!(seen.stderr.starts_with(&start) && seen.stderr.ends_with(end), "{seen:#?}");
+        };
+        refused(desk.ask(&server, &START));
+        refused(desk.ask(&server, &["resume", "s", "-q"]));
+        refused(desk.see(&["resume", "s", "-q", "-m", "offline/planner"]));
+        refused(desk.see(&["sessions", "delete", "s", "--yes"]));
+        refused(desk.see(&["sessions", "rename", "s", "t"]));
         assert!(desk.out(&["sessions", "list"]).contains("at work"));
         gate.open();
         end(child).check(0, "So far so good\n", "");

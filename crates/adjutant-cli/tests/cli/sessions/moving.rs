@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::{Desk, lists};
-use crate::command::{says, serve};
+use crate::command::{Seen, says, serve};
 
 /// A desk with a session `s` of one run.
 fn asked(desk: &Desk) {
@@ -79,4 +79,78 @@ fn damage_is_found_when_a_byte_was_changed() {
     let all = desk.see(&["sessions", "verify", "--all"]);
     assert_eq!(all.code, Some(1), "{all:#?}");
     assert!(all.stdout.starts_with("sound: sound, ") && all.stdout.lines().count() == 1, "{all:#?}");
+}
+
+#[cfg(unix)]
+#[test]
+fn what_is_written_is_its_owners_alone_and_a_store_that_is_not_is_told() {
+    use std::{os::unix::fs::PermissionsExt, process::Command};
+    for desk in Desk::each() {
+        let open = |args: &[&str], server: Option<&adjutant_testing::Loopback>| {
+            let command = server.map_or_else(|| desk.command(args), |server| desk.asking(server, args));
+            let mut shell = Command::new("sh");
+            shell.arg("-c").arg("umask 000; exec \"$0\" \"$@\"").arg(command.get_program()).args(command.get_args());
+            shell.env_clear().current_dir(command.get_current_dir().expect("it has one"));
+            shell.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+            let seen = Seen::from(shell.output().expect("it starts"));
+            assert_eq!(seen.code, Some(0), "{seen:#?}");
+            seen
+        };
+        let server = serve([says("Hello.")]);
+        let (tape, file) = (desk.path("tape.jsonl"), desk.path("s.jsonl"));
+        let args = ["run", "Hi", "--session", "s", "-q", "--record", &tape];
+        assert_eq!(open(&args, Some(&server)).stderr, "");
+        open(&["sessions", "export", "s", &file], None);
+        let store =
+            [desk.path("store.db"), desk.path("store")].into_iter().find(|it| fs::exists(it).unwrap_or_default());
+        let store = store.expect("there is a store");
+        for path in [&tape, &file, &store] {
+            let mode = fs::metadata(path).expect("it is there").permissions().mode();
+            assert_eq!(mode & 0o077, 0, "{path}");
+        }
+        fs::set_permissions(&store, PermissionsExt::from_mode(0o755)).expect("it is set");
+        let told = desk.see(&["sessions", "list"]);
+        let warning = "warning: others on this machine may enter the store of sessions: ";
+        assert!(told.code == Some(0) && told.stderr.starts_with(warning), "{told:#?}");
+        assert!(told.stderr.lines().count() == 1 && told.stderr.contains("; hint: chmod -R go= '/"), "{told:#?}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn store_on_a_read_only_medium_is_shown_and_not_written() {
+    for desk in Desk::each() {
+        asked(&desk);
+        let folder = desk.path("");
+        let mount = "mount --bind \"$0\" \"$0\" && mount -o remount,bind,ro \"$0\" && exec \"$@\"";
+        let see = |args: &[&str]| {
+            let command = desk.command(args);
+            let mut shell = std::process::Command::new("unshare");
+            shell.args(["-m", "sh", "-c", mount, &folder]).arg(command.get_program()).args(command.get_args());
+            shell.current_dir(command.get_current_dir().expect("it has one"));
+            shell.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+            shell.output().map(Seen::from)
+        };
+        if !see(&["--version"]).is_ok_and(|seen| seen.code == Some(0)) {
+            println!("skipped: no folder can be made read-only here");
+            return;
+        }
+        let reading: [&[&str]; 6] = [
+            &["sessions", "list"],
+            &["sessions", "show", "s"],
+            &["sessions", "verify", "s"],
+            &["sessions", "export", "s", "-"],
+            &["sessions", "diff", "s", "s"],
+            &["replay", "s"],
+        ];
+        for args in reading {
+            let seen = see(args).expect("it starts");
+            assert!(seen.code == Some(0) && !seen.stdout.is_empty(), "{args:?} {seen:#?}");
+        }
+        for args in [&["sessions", "delete", "s", "--yes"][..], &["sessions", "label", "s", "+x"]] {
+            let seen = see(args).expect("it starts");
+            let cure = "hint: copy it to a place that can be written\n";
+            assert!(seen.code == Some(2) && seen.stderr.ends_with(cure), "{args:?} {seen:#?}");
+        }
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use adjutant_agent::{About, JournalError, JournalErrorKind, LogId, LogInfo, LogPage, LogQuery, Seq, Swept};
+use adjutant_agent::{About, Holder, JournalError, JournalErrorKind, LogId, LogInfo, LogPage, LogQuery, Seq, Swept};
 use tokio_postgres::{Row, Transaction, error::SqlState};
 
 use super::{lease::is_owned, log::ATTACHMENTS};
@@ -34,7 +34,7 @@ const DESCRIBE: &str =
 const HOLD: &str = concat!(
     "select id, ",
     is_owned!(),
-    ", extract(epoch from until - clock_timestamp())::float8 from logs where name = $1 for update"
+    ", owner, extract(epoch from until - clock_timestamp())::float8 from logs where name = $1 for update"
 );
 
 /// What belongs to a log; the log itself comes last.
@@ -161,13 +161,16 @@ async fn hold(change: &Transaction<'_>, log: &LogId) -> Result<i64, JournalError
     let row = change.query_opt(HOLD, &[&log.0.as_bytes()]).await;
     let row = row.map_err(|error| Fault::from(error).journal(format_args!("find log {:?}", log.0)))?;
     let row = row.ok_or_else(|| JournalError::missing(log))?;
-    if row.get(1) { Err(JournalError::owned(log, left(&row, 2))) } else { Ok(row.get(0)) }
+    if row.get(1) { Err(refusal(log, Some(&row), 2)) } else { Ok(row.get(0)) }
 }
 
-/// How much is left of a lease.
-pub(super) fn left(row: &Row, column: usize) -> Option<Duration> {
-    let left: Option<f64> = row.get(column);
-    left.and_then(|left| Duration::try_from_secs_f64(left).ok())
+/// A log is not free: its owner, and in the next column how much is left of the lease.
+pub(super) fn refusal(log: &LogId, row: Option<&Row>, column: usize) -> JournalError {
+    let owner: Option<&[u8]> = row.and_then(|row| row.get(column));
+    let mut holder = Holder::new(String::from_utf8_lossy(owner.unwrap_or_default()));
+    let left: Option<f64> = row.and_then(|row| row.get(column + 1));
+    holder.left = left.and_then(|left| Duration::try_from_secs_f64(left).ok());
+    JournalError::owned(log, holder)
 }
 
 /// What a row says; a log that this program was about to give up before the row was read is not owned any more.

@@ -44,7 +44,7 @@ pub(super) fn own(db: &Connection, owners: &Owners, claim: &Claim) -> Result<Own
     };
     let is_mine = holder.owner.as_deref() == Some(&**claim.owner.id());
     if !is_mine && !claim.owner.takes_over() && holder.is_alive(owners)? {
-        return Err(JournalError::owned(&claim.log, None).into());
+        return Err(holder.refusal(owners, &claim.log).into());
     }
     let sql = "UPDATE logs SET epoch = epoch + 1, owner = ?2, instance = ?3 WHERE key = ?1 RETURNING epoch, head, link";
     let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
@@ -75,12 +75,19 @@ pub(super) fn holder(db: &Connection, log: &LogId) -> Result<Option<Holder>, Fau
 pub(super) fn nobodys(db: &Connection, owners: &Owners, log: &LogId) -> Result<i64, Fault> {
     let holder = holder(db, log)?.ok_or_else(|| JournalError::missing(log))?;
     if holder.is_alive(owners)? {
-        return Err(JournalError::owned(log, None).into());
+        return Err(holder.refusal(owners, log).into());
     }
     Ok(holder.key)
 }
 
 impl Holder {
+    /// The log is not free.
+    fn refusal(&self, owners: &Owners, log: &LogId) -> JournalError {
+        let mut told = adjutant_agent::Holder::new(self.owner.as_deref().unwrap_or_default());
+        told.since = self.instance.as_deref().and_then(|instance| owners.since(instance));
+        JournalError::owned(log, told)
+    }
+
     fn is_alive(&self, owners: &Owners) -> Result<bool, Fault> {
         match (&self.owner, &self.instance) {
             (Some(_), Some(instance)) => owners.is_alive(instance, (self.key, self.epoch)),
