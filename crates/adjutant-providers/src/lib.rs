@@ -34,7 +34,6 @@ mod counts;
 mod credentials;
 mod driver;
 mod embed;
-mod finish;
 mod gemini;
 mod host;
 mod limits;
