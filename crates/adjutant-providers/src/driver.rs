@@ -4,6 +4,7 @@
 
 mod endpoint;
 mod failure;
+mod finish;
 mod json;
 mod watch;
 
@@ -24,6 +25,7 @@ use tokio::time::{Instant, Sleep};
 
 pub use endpoint::Timeouts;
 pub(crate) use endpoint::{Address, Auth, Endpoint, Route, client};
+pub(crate) use finish::Finish;
 pub(crate) use json::post;
 
 pub(crate) use crate::observe::Observe;

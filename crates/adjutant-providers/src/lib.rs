@@ -35,7 +35,6 @@ mod counts;
 mod credentials;
 mod driver;
 mod embed;
-mod finish;
 mod gemini;
 mod host;
 mod limits;

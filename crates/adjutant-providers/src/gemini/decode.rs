@@ -16,8 +16,7 @@ use super::{
 use crate::{
     blocks::{Blocks, Place},
     classify::Refusal,
-    driver::{Decode, Flow},
-    finish::Finish,
+    driver::{Decode, Finish, Flow},
     raw_usage::{RawUsage, members},
     sse::Frame,
     text::Text,

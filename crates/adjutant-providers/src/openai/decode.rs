@@ -14,8 +14,7 @@ use crate::{
     blocks::Place,
     classify::Refusal,
     counts,
-    driver::{Decode, Flow},
-    finish::Finish,
+    driver::{Decode, Finish, Flow},
     sse::Frame,
 };
 
