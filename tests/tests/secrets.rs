@@ -178,6 +178,8 @@ fn command(program: &Path, project: &Path) -> Command {
         command.uid(NOBODY).gid(NOBODY);
     }
     command.env_clear().env("PATH", "/usr/local/bin:/usr/bin:/bin").env(VARIABLE, KEY).current_dir(project);
+    // What was trusted is hunted through too.
+    command.env("XDG_STATE_HOME", project.with_file_name("state"));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
@@ -369,6 +371,7 @@ fn check_that_it_finds(field: &Field, entry: &Entry, stream: &str) {
     let witness = || Hunt::new([Mark::new("the witness", WITNESS)]);
     let mut hunt = witness();
     hunt.files(field.folder.path(), &|_| false).expect("all files can be read");
+    assert!(field.folder.path().join("state/adjutant/trust").is_dir(), "nothing was trusted");
     for place in ["hunted.adjutant-agent", "state/agent.db"] {
         let is_there = hunt.found.iter().any(|found| found.contains(place) && found.contains("as it is"));
         assert!(is_there, "{place} does not hold the prompt: {:?}", hunt.found);
