@@ -1,9 +1,11 @@
-//! The floors of a crate: which of its modules import each other, from names resolved through every re-export.
+//! The floors of a crate: which of its modules need each other, from names resolved through every re-export and from calls.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use proc_macro2::{TokenStream, TokenTree};
-use syn::{Attribute, Item, ItemImpl, ItemUse, Macro, Type, UseTree, Visibility, visit::Visit};
+use syn::{
+    Attribute, ExprMethodCall, ImplItem, Item, ItemImpl, ItemUse, Macro, Type, UseTree, Visibility, visit::Visit,
+};
 
 use super::Source;
 
@@ -30,11 +32,15 @@ struct File {
     names: BTreeMap<String, Module>,
     /// Paths that it names, and whether they are re-exports.
     paths: Vec<(Module, bool)>,
-    /// Types that it adds methods to.
-    extends: Vec<Module>,
+    /// Types that it adds methods to, and the methods.
+    extends: Vec<(Module, Vec<String>)>,
+    /// Functions that belong to traits.
+    others: Vec<String>,
+    /// Methods that it calls.
+    calls: BTreeSet<String>,
 }
 
-/// Circles, and methods that stand in another module than their type, in all crates.
+/// Circles of modules, in all crates.
 pub(super) fn circles(sources: &[Source]) -> Vec<String> {
     let mut houses: BTreeMap<&str, House> = BTreeMap::new();
     for source in sources {
@@ -59,7 +65,6 @@ pub(super) fn circles(sources: &[Source]) -> Vec<String> {
         let long: Vec<_> = files.filter(|circle| circle.len() > FILES).collect();
         found += long.len();
         messages.extend(long.iter().map(|circle| tell(format!("files in a circle: {}", circle.join(", ")))));
-        messages.extend(house.strays().into_iter().map(tell));
     }
     println!("tidy: {found} circles of modules");
     messages
@@ -80,7 +85,12 @@ impl House {
     /// The arrows between top modules, and those between files without a child's to a module that it stands in.
     fn graphs(&self) -> (Graph<String>, Graph<Module>) {
         let (mut tops, mut files) = (Graph::new(), Graph::new());
+        let strays = self.strays();
         for (module, file) in self.files.iter().filter(|(module, _)| !module.is_empty()) {
+            let called = file.calls.iter().filter_map(|method| strays.get(method.as_str()));
+            for to in called.filter(|to| to.first() != module.first() && !to.is_empty()) {
+                tops.entry(module[0].clone()).or_insert_with(BTreeSet::new).insert(to[0].clone());
+            }
             for (path, is_re_export) in &file.paths {
                 let Some(to) = self.resolve(module, path, 0).filter(|to| to != module && !to.is_empty()) else {
                     continue;
@@ -99,15 +109,22 @@ impl House {
         (tops, files)
     }
 
-    /// Methods of a type in another top module: whoever calls them needs that module without an import.
-    fn strays(&self) -> Vec<String> {
-        let stray = |module: &Module, path: &Module| {
-            let of = self.resolve(module, path, 0).filter(|to| to.first() != module.first())?;
-            let name = path.last().map_or("", String::as_str);
-            Some(format!("methods of {name} ({}) stand in {}", of.join("/"), module.join("/")))
-        };
-        let each = self.files.iter().flat_map(|(module, file)| file.extends.iter().map(move |path| (module, path)));
-        each.filter_map(|(module, path)| stray(module, path)).collect()
+    /// Methods that stand in another top module than their type, with that module: whoever calls them needs it without
+    /// an import. Only names that nothing else has tell for sure.
+    fn strays(&self) -> BTreeMap<&str, &Module> {
+        let (mut strays, mut counts) = (BTreeMap::new(), BTreeMap::<&str, usize>::new());
+        for (module, file) in &self.files {
+            for (path, methods) in &file.extends {
+                let is_stray = self.resolve(module, path, 0).is_some_and(|of| of.first() != module.first());
+                for method in methods {
+                    *counts.entry(method).or_default() += 1;
+                    is_stray.then(|| strays.insert(method.as_str(), module));
+                }
+            }
+            file.others.iter().for_each(|method| *counts.entry(method).or_default() += 1);
+        }
+        strays.retain(|method, _| counts[method] == 1);
+        strays
     }
 
     /// The module that defines what a path names, if it is one of this crate.
@@ -220,10 +237,23 @@ impl<'a> Visit<'a> for File {
     }
 
     fn visit_item_impl(&mut self, item: &'a ItemImpl) {
-        if let (None, Type::Path(of)) = (&item.trait_, &*item.self_ty) {
-            self.extends.push(of.path.segments.iter().map(|it| it.ident.to_string()).collect());
+        let methods = item.items.iter().filter_map(|it| match it {
+            ImplItem::Fn(it) => Some(it.sig.ident.to_string()),
+            _ => None,
+        });
+        match (&item.trait_, &*item.self_ty) {
+            (None, Type::Path(of)) => {
+                let path = of.path.segments.iter().map(|it| it.ident.to_string()).collect();
+                self.extends.push((path, methods.collect()));
+            }
+            _ => self.others.extend(methods),
         }
         syn::visit::visit_item_impl(self, item);
+    }
+
+    fn visit_expr_method_call(&mut self, call: &'a ExprMethodCall) {
+        self.calls.insert(call.method.to_string());
+        syn::visit::visit_expr_method_call(self, call);
     }
 
     fn visit_path(&mut self, path: &'a syn::Path) {
@@ -295,10 +325,11 @@ mod tests {
     }
 
     #[test]
-    fn methods_are_told_when_they_stand_in_another_module_than_their_type() {
+    fn methods_are_arrows_when_they_stand_in_another_module_than_their_type() {
         let lib = ("lib.rs", "mod a; mod b;");
-        let files =
-            [lib, ("a.rs", "pub struct A;"), ("b.rs", "use crate::a::A; impl A { fn f() {} } impl Drop for A {}")];
-        check(&files, &["methods of A (a) stand in b"]);
+        let above = ("b.rs", "use crate::a::A; impl A { fn above(&self) {} fn new() {} } impl Drop for A {}");
+        check(&[lib, ("a.rs", "pub struct A; impl A { fn f(&self) { self.new() } fn new() {} }"), above], &[]);
+        let circle = ["modules in a circle: a, b"];
+        check(&[lib, ("a.rs", "pub struct A; impl A { fn f(&self) { self.above() } }"), above], &circle);
     }
 }
