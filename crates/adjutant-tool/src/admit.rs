@@ -12,7 +12,6 @@ use std::sync::Arc;
 use adjutant_llm::{Schema, Violation};
 use serde_json::Value;
 
-pub(crate) use self::refusal::list;
 use crate::Bound;
 
 /// Arguments that fit a tool's schema.
