@@ -5,6 +5,7 @@ mod build_code;
 mod documents;
 mod driver;
 mod edges;
+mod floors;
 mod sizes;
 mod weight;
 mod words;
@@ -67,6 +68,7 @@ pub(crate) fn run() -> Result<(), Failure> {
     messages.extend(sizes::xtask(&sources));
     messages.extend(words::expectations(&sources));
     messages.extend(driver::by_name(&sources));
+    messages.extend(floors::circles(&sources));
     messages.extend(documents::lengths());
     messages.extend(edges::table(&packages));
     messages.extend(edges::published(&packages));

@@ -7,9 +7,7 @@
 //! # tokio::runtime::Builder::new_current_thread().build().expect("a runtime").block_on(async {
 //! let model = ScriptedModel::new([Script::new().text("Good morning.")]);
 //! let request = Request::new().system("Be brief.").user("Hello!");
-//! let reply = complete(&model, request).await?;
-//! assert_eq!(reply.text(), "Good morning.");
-//! model.assert_done();
+//! assert_eq!(complete(&model, request).await?.text(), "Good morning.");
 //! # Ok::<(), adjutant_llm::Error>(())
 //! # }).expect("the scripted model answers");
 //! ```
@@ -19,6 +17,7 @@ mod collect;
 mod decorate;
 mod effort;
 mod embed;
+mod entry;
 mod error;
 mod info;
 pub mod json;
@@ -44,6 +43,7 @@ pub use decorate::{Cassette, Ending, Exchange, Fallback, Fingerprint, Limiter, P
 pub use decorate::{RateLimit, Recorder, Replay, Retry, RetryPolicy, Timeout};
 pub use effort::{Effort, EffortError};
 pub use embed::{Embedder, EmbedderInfo, Embeddings, FnEmbedder, HashEmbedder, Purpose, embed_all, embedder_fn};
+pub use entry::{Custom, Entry, OpenTurn, Summary, Turn, Unpaired};
 pub use error::{Error, ErrorKind, Overflow};
 pub use info::{Inputs, ModelInfo, RequestOption, Structured, ThinkingControl};
 pub use message::{Block, Call, CallId, CallIdError, CallResult, Content, Document, EntryId, Extra, Image, ModelId};
@@ -54,8 +54,7 @@ pub use scripted::{Gate, Script, ScriptedModel};
 pub use structured::{Shape, Shaped, complete_as, complete_json};
 #[cfg(feature = "tiktoken")]
 pub use tokens::Tiktoken;
-pub use tokens::{Estimate, FnCounter, Meter, TokenCounter, counter_fn};
-pub use transcript::{Custom, Edit, EditError, Encodings, Entry, OpenTurn, Stored, Summary, Transcript, Turn};
-pub use transcript::{Unpaired, View};
+pub use tokens::{Estimate, FnCounter, TokenCounter, counter_fn};
+pub use transcript::{Edit, EditError, Encodings, Meter, Stored, Transcript, View};
 pub use usage::{LongPrice, NanoUsd, Price, Usage};
 pub use world::{FixedWorld, SystemWorld, Utc, World};

@@ -1,18 +1,16 @@
 //! Estimates of sizes in tokens. Exact counting belongs to providers and to crates that carry vocabularies.
 
 mod media;
-mod meter;
 mod script;
 #[cfg(feature = "tiktoken")]
 mod tiktoken;
 
-pub use meter::Meter;
 #[cfg(feature = "tiktoken")]
 pub use tiktoken::Tiktoken;
 
 use std::fmt;
 
-use crate::{Block, CallResult, Content, Entry};
+use crate::{Block, CallResult, Content, entry::Entry};
 
 /// Tokens that the frame of one message is taken for.
 const FRAME_TOKENS: u64 = 4;
@@ -86,7 +84,8 @@ fn contents(contents: &[Content]) -> u64 {
     contents.iter().map(one).sum()
 }
 
-fn result(result: &CallResult) -> u64 {
+/// What the result of a call is taken for.
+pub(crate) fn result(result: &CallResult) -> u64 {
     FRAME_TOKENS + contents(&result.content)
 }
 

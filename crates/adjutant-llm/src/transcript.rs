@@ -1,8 +1,8 @@
 //! An append-only list of entries whose clones are cheap. What the next request shows of it is a `View`.
 
 mod encodings;
+mod meter;
 mod stored;
-mod turn;
 mod view;
 
 use std::{
@@ -11,52 +11,17 @@ use std::{
 };
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
-use serde_json::Value;
 
 pub use encodings::Encodings;
-pub use turn::{OpenTurn, Turn, Unpaired};
+pub use meter::Meter;
 pub use view::{Edit, EditError, View};
 
-use crate::{CallResult, EntryId, Estimate, Status, UserMessage};
+use crate::{EntryId, entry::Entry, tokens::Estimate};
 
 /// How many entries stand in one shared chunk.
 const CHUNK: usize = 64;
 /// The format that transcripts are stored in.
 const VERSION: u32 = 1;
-
-/// What a conversation is made of.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(tag = "entry", rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum Entry {
-    /// A message to the model.
-    User(UserMessage),
-    /// A reply with the results of its calls.
-    Turn(Turn),
-    /// A summary that stands for earlier entries; only in a view.
-    Summary(Summary),
-    /// Something of the application; never reaches the model.
-    Custom(Custom),
-}
-
-/// A text that stands for earlier entries.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Summary {
-    /// What the model is shown.
-    pub text: Arc<str>,
-    /// How many entries it stands for.
-    pub covers: u64,
-}
-
-/// Something of the application that lives in the history and in events only.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Custom {
-    /// What it is; chosen by the application.
-    pub kind: Arc<str>,
-    /// Its content.
-    #[serde(default)]
-    pub value: Value,
-}
 
 /// An entry with its place.
 #[derive(Debug, PartialEq, Serialize)]
@@ -68,44 +33,6 @@ pub struct Stored {
     /// The entry.
     #[serde(flatten)]
     pub entry: Entry,
-}
-
-impl Entry {
-    /// Whether it is kept when the conversation is compacted.
-    ///
-    /// A pinned message is, and a turn with a pinned result.
-    pub fn is_pinned(&self) -> bool {
-        match self {
-            Entry::User(message) => message.pinned,
-            Entry::Turn(turn) => turn.results().iter().any(|result| result.pinned),
-            Entry::Summary(_) | Entry::Custom(_) => false,
-        }
-    }
-}
-
-impl From<UserMessage> for Entry {
-    fn from(message: UserMessage) -> Self {
-        Entry::User(message)
-    }
-}
-
-impl From<Turn> for Entry {
-    fn from(turn: Turn) -> Self {
-        Entry::Turn(turn)
-    }
-}
-
-impl From<OpenTurn> for Entry {
-    /// The closed turn; a call without a result gets a [`Status::Cancelled`] one that says so.
-    fn from(open: OpenTurn) -> Self {
-        open.close_with(|_| CallResult::new(Status::Cancelled, "not executed: no result was recorded")).into()
-    }
-}
-
-impl From<Custom> for Entry {
-    fn from(custom: Custom) -> Self {
-        Entry::Custom(custom)
-    }
 }
 
 /// An append-only list of entries.

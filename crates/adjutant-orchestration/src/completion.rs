@@ -3,7 +3,7 @@
 use adjutant_agent::RunResult;
 use serde::{Deserialize, Serialize};
 
-use crate::delegation::cut;
+use crate::text::cut_chars;
 
 /// The name of the tool that says it.
 pub(crate) const TASK_COMPLETE: &str = "task_complete";
@@ -69,10 +69,10 @@ impl Completion {
     pub(crate) fn bounded(self) -> Self {
         Self {
             status: self.status,
-            summary: cut(&self.summary, MAX_SUMMARY_CHARS).into_owned(),
+            summary: cut_chars(&self.summary, MAX_SUMMARY_CHARS).into_owned(),
             files_modified: items(self.files_modified),
             tests_run: items(self.tests_run),
-            caveats: self.caveats.map(|text| cut(&text, MAX_SUMMARY_CHARS).into_owned()),
+            caveats: self.caveats.map(|text| cut_chars(&text, MAX_SUMMARY_CHARS).into_owned()),
         }
     }
 
@@ -99,6 +99,6 @@ impl CompletionStatus {
 
 fn items(items: Vec<String>) -> Vec<String> {
     let left_out = items.len().saturating_sub(MAX_ITEMS);
-    let kept = items.into_iter().take(MAX_ITEMS).map(|item| cut(&item, MAX_ITEM_CHARS).into_owned());
+    let kept = items.into_iter().take(MAX_ITEMS).map(|item| cut_chars(&item, MAX_ITEM_CHARS).into_owned());
     kept.chain((left_out > 0).then(|| format!("and {left_out} more"))).collect()
 }

@@ -17,17 +17,22 @@ mod report;
 #[cfg(test)]
 mod tests;
 
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 use adjutant_agent::Agent;
+use adjutant_tool::CallContext;
 
-pub(crate) use brief::cut;
 pub(crate) use driver::{Recall, Recalled, TaskDriver, TaskEnd};
 
 use crate::{
     Profile, Registry,
     registry::{Slot, Spawned},
 };
+
+/// How many bytes of the results of one call the model is shown.
+const MAX_SHOWN_BYTES: usize = 600_000;
+/// How long one call may take: agents have limits of their own.
+const TIMEOUT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 /// What lets an agent give tasks to agents of a registry; see [`Delegation::install`].
 ///
@@ -151,6 +156,19 @@ impl Place {
     /// How many levels of agents one of this profile may have under itself, below this place.
     fn below(&self, profile: &Profile) -> u16 {
         profile.max_depth.min(self.left.saturating_sub(1))
+    }
+
+    /// Waits for agents of one's own; another instance of one's entry may work meanwhile.
+    async fn away<T>(&self, cx: &CallContext, waits: impl Future<Output = T>) -> T {
+        let away = self.slot.as_ref().map(|slot| slot.leave());
+        let done = waits.await;
+        if let Some(away) = away {
+            tokio::select! {
+                () = away.back() => {}
+                () = cx.cancel().cancelled() => {}
+            }
+        }
+        done
     }
 }
 

@@ -26,6 +26,17 @@ pub(crate) fn clipped(text: &str, max: usize) -> String {
     cut(&format!("{kept}{CUT}"), max).to_owned()
 }
 
+/// The beginning of a text, of at most so many characters, with a mark if something is left out.
+pub(crate) fn cut_chars(text: &str, chars: usize) -> Cow<'_, str> {
+    // No text has more characters than bytes.
+    if text.len() <= chars {
+        return Cow::Borrowed(text);
+    }
+    let Some((end, _)) = text.char_indices().nth(chars) else { return Cow::Borrowed(text) };
+    let (kept, rest) = text.split_at(end);
+    Cow::Owned(format!("{kept}\n[cut here: {} characters are left out]", rest.chars().count()))
+}
+
 /// A text on one line of at most `max` bytes.
 pub(crate) fn line(text: &str, max: usize) -> String {
     // What is cut off anyway need not be looked at.

@@ -19,7 +19,8 @@ use adjutant_llm::{
 use futures_util::stream;
 use serde_json::{Value, json};
 
-use plan::{Planned, Step};
+use plan::Step;
+use tools::Planned;
 
 /// What every stream of this model begins with.
 const WARNING: &str = "offline: no language model; a small planner answers from what the tools return";

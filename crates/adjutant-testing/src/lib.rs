@@ -25,7 +25,6 @@ pub mod shelf_suite;
 
 mod body;
 mod chat;
-mod connection;
 mod embeddings;
 mod encode;
 mod fault;

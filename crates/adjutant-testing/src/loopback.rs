@@ -1,10 +1,13 @@
 //! The server: where it listens, what it serves, and how it starts and ends. Conversations are in `connection.rs`.
 
+mod connection;
+mod shared;
+
 use std::{
     fmt, io,
     net::SocketAddr,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
     thread,
@@ -20,7 +23,9 @@ use tokio::{
     task::{AbortHandle, JoinSet},
 };
 
-use crate::{Fault, Latch, Received, connection, issued::Issued, plan::Plan};
+use shared::{Shared, Source};
+
+use crate::{fault::Fault, issued::Issued, latch::Latch, received::Received};
 
 /// How many connections may wait to be accepted.
 const BACKLOG: u32 = 4_096;
@@ -57,25 +62,6 @@ pub enum Order {
     ByRequest,
     /// By its number on its connection, round and round.
     ByConnection,
-}
-
-/// Where answers come from.
-pub(crate) enum Source {
-    Model(Box<dyn Model>),
-    /// Bodies, and the whole answers that were made of them.
-    Canned {
-        bodies: Vec<Bytes>,
-        answers: Vec<Bytes>,
-    },
-}
-
-/// What all connections of a server share.
-pub(crate) struct Shared {
-    setup: Setup,
-    issued: Arc<Issued>,
-    received: Mutex<Vec<Received>>,
-    requests: AtomicUsize,
-    connections: AtomicUsize,
 }
 
 #[derive(Debug)]
@@ -305,80 +291,8 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     }
 }
 
-impl Shared {
-    /// Counts a request, and keeps it if requests are kept; gives its number.
-    pub(crate) fn note(&self, request: &Received) -> usize {
-        let mut received = self.received();
-        if self.setup.keep {
-            received.push(request.clone());
-        }
-        self.requests.fetch_add(1, Ordering::AcqRel)
-    }
-
-    pub(crate) fn source(&self) -> &Source {
-        &self.setup.source
-    }
-
-    pub(crate) fn issued(&self) -> &Arc<Issued> {
-        &self.issued
-    }
-
-    pub(crate) fn order(&self) -> Order {
-        self.setup.order
-    }
-
-    /// Whether anyone looks at the bodies of requests.
-    pub(crate) fn reads_bodies(&self) -> bool {
-        self.setup.keep || matches!(self.setup.source, Source::Model(_))
-    }
-
-    pub(crate) fn now_ms(&self) -> u64 {
-        self.setup.world.now_ms()
-    }
-
-    /// The faults of a request.
-    pub(crate) fn plan(&self, number: usize) -> Plan {
-        let faults = self.setup.faults.iter().filter(|(nth, _)| nth.is_none_or(|nth| nth == number));
-        Plan::of(faults.map(|(_, fault)| fault))
-    }
-
-    /// Waits for what holds answers back.
-    pub(crate) async fn hold(&self) {
-        if let Some(latch) = &self.setup.latch {
-            latch.pass().await;
-        }
-        if !self.setup.delay.is_zero() {
-            tokio::time::sleep(self.setup.delay).await;
-        }
-    }
-
-    /// Whether anything holds answers back.
-    pub(crate) fn holds(&self) -> bool {
-        self.setup.latch.is_some() || !self.setup.delay.is_zero()
-    }
-
-    fn received(&self) -> MutexGuard<'_, Vec<Received>> {
-        self.received.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 impl fmt::Debug for Setup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Setup").field("source", &self.source).field("faults", &self.faults).finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for Source {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Source::Model(model) => f.debug_tuple("Model").field(model).finish(),
-            Source::Canned { bodies, .. } => f.debug_tuple("Canned").field(&bodies.len()).finish(),
-        }
-    }
-}
-
-impl fmt::Debug for Shared {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Shared").field("setup", &self.setup).field("requests", &self.requests).finish_non_exhaustive()
     }
 }

@@ -13,7 +13,6 @@ use adjutant_llm::{Schema, Violation};
 use serde_json::Value;
 
 use self::read::Unread;
-pub(crate) use self::refusal::list;
 use crate::Bound;
 
 /// Arguments that fit a tool's schema.

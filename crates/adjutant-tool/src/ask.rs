@@ -6,7 +6,7 @@ use adjutant_llm::{CallResult, Schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{ToolError, ToolErrorKind, admit};
+use crate::{ToolError, ToolErrorKind, violations};
 
 /// What kind of thing is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -230,7 +230,7 @@ impl Ask {
         let schema = Schema::compile(Arc::new(self.schema.clone())).map_err(|error| {
             unfit("no value can be given, the schema of what was asked is broken".to_owned()).with_source(error)
         })?;
-        schema.validate(value).map_err(|it| unfit(format!("the value does not fit:\n{}", admit::list(&it))))
+        schema.validate(value).map_err(|it| unfit(format!("the value does not fit:\n{}", violations::list(&it))))
     }
 }
 

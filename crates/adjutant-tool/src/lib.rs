@@ -37,6 +37,7 @@ mod spec;
 mod tool;
 mod toolbox;
 mod toolset;
+mod violations;
 
 pub use admit::{Admitted, Refusal};
 pub use ask::{Answer, Ask, AskKind};

@@ -8,9 +8,10 @@ use serde::{
 };
 use serde_json::Map;
 
-use super::{Custom, Entry, Stored, Summary, Turn};
+use super::Stored;
 use crate::{
     EntryId, UserMessage,
+    entry::{Custom, Entry, Summary, Turn},
     reading::{self, Key, Name, Tagged},
 };
 

@@ -7,7 +7,12 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Entry, EntryId, Estimate, Stored, Summary, Transcript};
+use super::{Stored, Transcript};
+use crate::{
+    EntryId,
+    entry::{Entry, Summary},
+    tokens::Estimate,
+};
 
 /// A recorded change of what the next request shows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -7,8 +7,7 @@ use adjutant_llm::CallResult;
 use adjutant_tool::{CallContext, ErasedTool, Replay, ToolSpec, tool_fn};
 use serde_json::{Value, json};
 
-use super::cut;
-use crate::{Registry, registry::Profile};
+use crate::{Registry, registry::Profile, text::cut_chars};
 
 /// How many agents are listed at most.
 const MAX_LISTED: usize = 200;
@@ -49,7 +48,7 @@ fn others(registry: &Registry, config: &str) -> Vec<Arc<Profile>> {
 
 fn listed(others: &[Arc<Profile>]) -> CallResult {
     let shown = |profile: &Arc<Profile>| {
-        let description = cut(&profile.description, MAX_DESCRIPTION_CHARS).into();
+        let description = cut_chars(&profile.description, MAX_DESCRIPTION_CHARS).into();
         json!(Profile { description, ..Profile::clone(profile) })
     };
     let agents: Value = others.iter().take(MAX_LISTED).map(shown).collect();
@@ -79,7 +78,7 @@ fn lines(others: &[Arc<Profile>]) -> Option<String> {
 fn line(profile: &Profile) -> String {
     let mut line = format!("- {}", profile.name);
     if !profile.description.trim().is_empty() {
-        let description = cut(&profile.description, MAX_DESCRIPTION_CHARS);
+        let description = cut_chars(&profile.description, MAX_DESCRIPTION_CHARS);
         line = format!("{line}: {}", description.split_whitespace().collect::<Vec<_>>().join(" "));
     }
     if !profile.skills.is_empty() {

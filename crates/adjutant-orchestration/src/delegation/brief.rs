@@ -1,10 +1,8 @@
 //! The brief: what an agent is told of a task, each part in tags that its text cannot leave, and none without a bound.
 
-use std::borrow::Cow;
-
 use adjutant_llm::{Origin, ThreadId, UserMessage};
 
-use crate::text::defused;
+use crate::text::{cut_chars, defused};
 
 /// How many characters of a task, and of its context, an agent is given.
 pub(super) const MAX_CONTEXT_CHARS: usize = 16_000;
@@ -46,9 +44,9 @@ impl Brief<'_> {
         if !self.reflections.trim().is_empty() {
             messages.push(UserMessage::text(self.reflections.to_owned()).from_origin(origin()));
         }
-        let mut task = defused(&cut(self.task, MAX_CONTEXT_CHARS));
+        let mut task = defused(&cut_chars(self.task, MAX_CONTEXT_CHARS));
         if !self.criteria.is_empty() {
-            let criteria = cut(&self.criteria.join("\n- "), MAX_CONTEXT_CHARS).into_owned();
+            let criteria = cut_chars(&self.criteria.join("\n- "), MAX_CONTEXT_CHARS).into_owned();
             task = format!("{task}\n\n{CRITERIA}\n- {}", defused(&criteria));
         }
         messages.push(UserMessage::text(task).from_origin(origin()));
@@ -56,30 +54,20 @@ impl Brief<'_> {
     }
 }
 
-/// The beginning of a text, with a mark if something is left out.
-pub(crate) fn cut(text: &str, chars: usize) -> Cow<'_, str> {
-    // No text has more characters than bytes.
-    if text.len() <= chars {
-        return Cow::Borrowed(text);
-    }
-    let Some((end, _)) = text.char_indices().nth(chars) else { return Cow::Borrowed(text) };
-    let (kept, rest) = text.split_at(end);
-    Cow::Owned(format!("{kept}\n[cut here: {} characters are left out]", rest.chars().count()))
-}
-
 /// A text in tags of that name, cut to what a brief may hold.
 fn wrap(tag: &str, text: &str) -> String {
-    format!("<{tag}>\n{}\n</{tag}>", defused(cut(text, MAX_CONTEXT_CHARS).trim_end()))
+    format!("<{tag}>\n{}\n</{tag}>", defused(cut_chars(text, MAX_CONTEXT_CHARS).trim_end()))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{cut, wrap};
+    use super::wrap;
+    use crate::text::cut_chars;
 
     #[test]
     fn text_is_cut_at_a_character_when_it_is_too_long() {
-        assert_eq!(cut("äöü", 3), "äöü");
-        assert_eq!(cut("äöüß!", 3), "äöü\n[cut here: 2 characters are left out]");
+        assert_eq!(cut_chars("äöü", 3), "äöü");
+        assert_eq!(cut_chars("äöüß!", 3), "äöü\n[cut here: 2 characters are left out]");
     }
 
     #[test]

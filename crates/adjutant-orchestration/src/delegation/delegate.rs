@@ -10,52 +10,19 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
-    Place, Shared,
+    MAX_SHOWN_BYTES, Place, Shared, TIMEOUT,
     agents::is_self,
     errand::Errand,
     interactive,
-    plan::{Planned, plan},
-    report::Report,
+    plan::{Order, plan},
 };
 
 /// How many tasks one call may hold.
 pub(super) const MAX_TASKS: usize = 128;
-/// How many bytes of the results of one call the model is shown.
-pub(super) const MAX_SHOWN_BYTES: usize = 600_000;
-/// How long one call may take: agents have limits of their own.
-pub(super) const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(7 * 24 * 60 * 60);
-
-/// One task, as the model gives it.
-#[derive(Debug, Clone, Deserialize)]
-pub(super) struct Order {
-    pub(super) agent: String,
-    pub(super) task: String,
-    pub(super) context: String,
-    #[serde(default)]
-    pub(super) task_id: Option<String>,
-    #[serde(default)]
-    mode: Mode,
-}
-
-/// Whether an agent may ask.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Mode {
-    #[default]
-    Blocking,
-    Interactive,
-}
 
 #[derive(Deserialize)]
 struct Args {
     tasks: Vec<Order>,
-}
-
-impl Order {
-    /// Whether its agent may ask.
-    pub(super) fn may_ask(&self) -> bool {
-        self.mode == Mode::Interactive
-    }
 }
 
 /// The tool `delegate`.
@@ -74,23 +41,10 @@ pub(super) fn tool(shared: &Arc<Shared>, place: &Place) -> impl ErasedTool + 'st
             if orders.is_empty() {
                 return Ok(CallResult::ok("[]").details(json!([])));
             }
-            let reports = away(&place, &cx, delegate(&cx, &shared, &place, orders)).await?;
+            let reports = place.away(&cx, delegate(&cx, &shared, &place, orders)).await?;
             Ok(CallResult::ok(reports.to_string()).details(reports))
         }
     })
-}
-
-/// Waits for agents of one's own; another instance of one's entry may work meanwhile.
-pub(super) async fn away<T>(place: &Place, cx: &CallContext, waits: impl Future<Output = T>) -> T {
-    let away = place.slot.as_ref().map(|slot| slot.leave());
-    let done = waits.await;
-    if let Some(away) = away {
-        tokio::select! {
-            () = away.back() => {}
-            () = cx.cancel().cancelled() => {}
-        }
-    }
-    done
 }
 
 /// What the model says, if the call as a whole may be.
@@ -145,7 +99,7 @@ async fn delegate(
     if shared.reflections.is_some() {
         let learned = cx.once("learned", || async {
             for (errand, report) in errands.iter().zip(&reports) {
-                learn(shared, errand, report).await;
+                errand.learn(report).await;
             }
             Ok(())
         });
@@ -154,19 +108,6 @@ async fn delegate(
         }
     }
     Ok(json!(reports))
-}
-
-/// Writes down what can be learned of a result.
-pub(super) async fn learn(shared: &Shared, errand: &Errand, report: &Report) {
-    let (Some(reflections), Some(Planned { prior, .. })) = (&shared.reflections, &errand.planned) else { return };
-    if let Some(failure) = report.failure() {
-        let recorded = reflections.record(&report.config, &errand.order.task, failure).await;
-        recorded.unwrap_or_else(|error| tracing::warn!(%error, "a failure could not be written down"));
-    }
-    if !prior.ids.is_empty() {
-        let noted = reflections.outcome(&prior.ids, report.helped()).await;
-        noted.unwrap_or_else(|error| tracing::warn!(%error, "what helped could not be written down"));
-    }
 }
 
 fn spec(is_interactive: bool) -> ToolSpec {

@@ -8,16 +8,15 @@ use adjutant_tool::{CallContext, Cancel, Progress, ToolError};
 use serde_json::json;
 
 use super::{
-    Place, Shared, TaskEnd, cut,
-    delegate::Order,
+    Place, Shared, TaskEnd,
     driver::{Guard, Lost},
     handoff::Handoff,
     leg::Leg,
-    plan::{Planned, settled},
+    plan::{Order, Planned, settled},
     questions::Line,
     report::Report,
 };
-use crate::CompletionStatus;
+use crate::{completion::CompletionStatus, text::cut_chars};
 
 /// How many characters of what an agent says are shown as progress.
 const MAX_PROGRESS_CHARS: usize = 500;
@@ -58,6 +57,21 @@ impl Errand {
         let report = self.report().await;
         self.show(&report.agent, "result", report.result.as_deref().or(report.error.as_deref()).unwrap_or_default());
         report
+    }
+
+    /// Writes down what can be learned of a result.
+    pub(super) async fn learn(&self, report: &Report) {
+        let (Some(reflections), Some(Planned { prior, .. })) = (&self.shared.reflections, &self.planned) else {
+            return;
+        };
+        if let Some(failure) = report.failure() {
+            let recorded = reflections.record(&report.config, &self.order.task, failure).await;
+            recorded.unwrap_or_else(|error| tracing::warn!(%error, "a failure could not be written down"));
+        }
+        if !prior.ids.is_empty() {
+            let noted = reflections.outcome(&prior.ids, report.helped()).await;
+            noted.unwrap_or_else(|error| tracing::warn!(%error, "what helped could not be written down"));
+        }
     }
 
     async fn report(&self) -> Report {
@@ -155,7 +169,7 @@ impl Errand {
 
     /// Shows what an agent says.
     pub(super) fn show(&self, agent: &str, kind: &str, text: &str) {
-        let text = cut(text, MAX_PROGRESS_CHARS);
+        let text = cut_chars(text, MAX_PROGRESS_CHARS);
         let details = json!({ "agent": agent, "kind": kind, "text": text });
         self.cx.progress(Progress { content: Vec::new(), details });
     }

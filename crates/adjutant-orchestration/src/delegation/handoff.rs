@@ -14,8 +14,8 @@ use adjutant_tool::{CallContext, ErasedTool, Replay, ToolError, ToolErrorKind, T
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{agents::is_self, brief::MAX_CONTEXT_CHARS, cut};
-use crate::Registry;
+use super::{agents::is_self, brief::MAX_CONTEXT_CHARS};
+use crate::{Registry, text::cut_chars};
 
 /// The name of the tool.
 const HANDOFF: &str = "handoff";
@@ -108,8 +108,8 @@ fn hand_on(registry: &Registry, args: Value, cx: &CallContext) -> Result<Handoff
     Ok(Handoff {
         target: target.to_owned(),
         instance: registry.instance_name(target, who.task.as_deref().unwrap_or_default()),
-        reason: cut(&args.reason, MAX_REASON_CHARS).into_owned(),
-        context: cut(&args.context, MAX_CONTEXT_CHARS).into_owned(),
+        reason: cut_chars(&args.reason, MAX_REASON_CHARS).into_owned(),
+        context: cut_chars(&args.context, MAX_CONTEXT_CHARS).into_owned(),
     })
 }
 

@@ -13,14 +13,13 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
-    Place, Shared,
+    MAX_SHOWN_BYTES, Place, Shared, TIMEOUT,
     brief::MAX_CONTEXT_CHARS,
-    cut, delegate,
     errand::Errand,
     questions::{Line, Reply, Standing},
     report::{MAX_RESULT_CHARS, Report},
 };
-use crate::registry::Slot;
+use crate::{registry::Slot, text::cut_chars};
 
 /// How many answers one call may hold.
 const MAX_ANSWERS: usize = 128;
@@ -55,7 +54,7 @@ pub(super) fn let_ask(agent: Agent, line: &Arc<Line>, slot: &Slot) -> Agent {
                 return Err(ToolError::new(ToolErrorKind::InvalidArguments, "`question` is blank"));
             }
             let away = slot.leave();
-            let question = cut(question, MAX_RESULT_CHARS).into_owned();
+            let question = cut_chars(question, MAX_RESULT_CHARS).into_owned();
             let answer = tokio::select! {
                 answer = line.ask(&cx.who().name, question) => answer?,
                 () = cx.cancel().cancelled() => {
@@ -76,12 +75,11 @@ pub(super) async fn perform(cx: &CallContext, shared: &Arc<Shared>, errands: Vec
         let line = shared.pending.open(cx);
         lines.push(Arc::clone(&line));
         errand.line = Some(Arc::clone(&line));
-        let shared = Arc::clone(shared);
         tokio::spawn(async move {
             let performed = AssertUnwindSafe(errand.perform()).catch_unwind().await;
             let agent = &*errand.order.agent;
             let report = performed.unwrap_or_else(|_| Report::error(agent, "the delegation panicked"));
-            delegate::learn(&shared, &errand, &report).await;
+            errand.learn(&report).await;
             line.finish(report);
         });
     }
@@ -115,10 +113,10 @@ fn answers(shared: &Arc<Shared>, place: &Place) -> impl ErasedTool + 'static {
             let lines = shared.pending.check(&cx, &answers)?;
             for Reply { delegation_id, question_id, answer } in answers {
                 if let Some(line) = lines.iter().find(|line| line.id == delegation_id) {
-                    line.answer(&question_id, cut(&answer, MAX_CONTEXT_CHARS).into_owned());
+                    line.answer(&question_id, cut_chars(&answer, MAX_CONTEXT_CHARS).into_owned());
                 }
             }
-            let standings = delegate::away(&place, &cx, settle(&cx, &shared, &lines)).await?;
+            let standings = place.away(&cx, settle(&cx, &shared, &lines)).await?;
             let standings = json!(standings);
             Ok(CallResult::ok(standings.to_string()).details(standings))
         }
@@ -133,7 +131,7 @@ fn asking() -> ToolSpec {
         "additionalProperties": false,
     });
     // Asked anew after a crash; the wait has a limit of its own.
-    ToolSpec::new("ask_parent", about, schema).replay(Replay::Idempotent).timeout(delegate::TIMEOUT)
+    ToolSpec::new("ask_parent", about, schema).replay(Replay::Idempotent).timeout(TIMEOUT)
 }
 
 fn answering() -> ToolSpec {
@@ -153,8 +151,5 @@ fn answering() -> ToolSpec {
         "type": "object", "properties": { "answers": list }, "required": ["answers"], "additionalProperties": false,
     });
     let about = "Answers questions of agents that you gave tasks, and waits until each of them is done or asks again.";
-    ToolSpec::new("answer_questions", about, schema)
-        .replay(Replay::Once)
-        .timeout(delegate::TIMEOUT)
-        .max_output(delegate::MAX_SHOWN_BYTES)
+    ToolSpec::new("answer_questions", about, schema).replay(Replay::Once).timeout(TIMEOUT).max_output(MAX_SHOWN_BYTES)
 }

@@ -10,13 +10,13 @@ use futures_util::FutureExt;
 use super::{
     Recalled,
     brief::Brief,
-    cut,
     driver::{Guard, Lost},
     equip,
     errand::{Ended, Errand, Turn},
     interactive::let_ask,
     questions::Line,
 };
+use crate::text::cut_chars;
 
 /// How many characters of a task are kept in what identifies an agent.
 const MAX_TASK_CHARS: usize = 200;
@@ -53,7 +53,7 @@ impl Leg<'_> {
             lost = &mut held => return Ok(Ended::Lost(lost)),
             occupied = slot.take() => occupied,
         };
-        spawned.agent = spawned.agent.identify(|who| who.task = Some(cut(&order.task, MAX_TASK_CHARS).into()));
+        spawned.agent = spawned.agent.identify(|who| who.task = Some(cut_chars(&order.task, MAX_TASK_CHARS).into()));
         let agent = equip(&spawned, shared, place, place.max_handoffs.saturating_sub(self.turn.peers));
         let (spawn, key) = (&self.errand.spawn, self.key());
         let child = match &self.errand.line {

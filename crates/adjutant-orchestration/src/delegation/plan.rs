@@ -7,7 +7,7 @@ use adjutant_llm::Entry;
 use adjutant_tool::{CallContext, ToolError, ToolErrorKind};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use super::{Recalled, Shared, delegate::Order};
+use super::{Recalled, Shared};
 
 /// How often a step is begun anew that a crash has torn.
 const MAX_TORN: usize = 100;
@@ -19,6 +19,27 @@ pub(crate) enum Again {
     Maybe,
 }
 
+/// One task, as the model gives it.
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct Order {
+    pub(super) agent: String,
+    pub(super) task: String,
+    pub(super) context: String,
+    #[serde(default)]
+    pub(super) task_id: Option<String>,
+    #[serde(default)]
+    mode: Mode,
+}
+
+/// Whether an agent may ask.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Mode {
+    #[default]
+    Blocking,
+    Interactive,
+}
+
 /// What is decided for one task.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Planned {
@@ -27,6 +48,13 @@ pub(super) struct Planned {
     /// What is told of earlier failures.
     #[serde(default)]
     pub(super) prior: Recalled,
+}
+
+impl Order {
+    /// Whether its agent may ask.
+    pub(super) fn may_ask(&self) -> bool {
+        self.mode == Mode::Interactive
+    }
 }
 
 /// Decides for each task; none for a task of an agent that is not known.

@@ -4,8 +4,10 @@ use adjutant_agent::{Outcome, RunResult, Why};
 use adjutant_tool::ToolError;
 use serde::{Deserialize, Serialize};
 
-use super::cut;
-use crate::{Completion, CompletionStatus, text::chain};
+use crate::{
+    Completion, CompletionStatus,
+    text::{chain, cut_chars},
+};
 
 /// How many characters of a result are told.
 pub(super) const MAX_RESULT_CHARS: usize = 2_000;
@@ -35,8 +37,8 @@ pub(super) struct Report {
 impl Report {
     /// A task that came to nothing.
     pub(super) fn error(agent: impl Into<String>, error: impl AsRef<str>) -> Self {
-        let error = cut(error.as_ref(), MAX_ERROR_CHARS).into_owned();
-        let agent = cut(&agent.into(), MAX_NAME_CHARS).into_owned();
+        let error = cut_chars(error.as_ref(), MAX_ERROR_CHARS).into_owned();
+        let agent = cut_chars(&agent.into(), MAX_NAME_CHARS).into_owned();
         Self { agent, error: Some(error), ..Self::default() }
     }
 
@@ -52,7 +54,7 @@ impl Report {
         match &result.outcome {
             Outcome::Finished { why, .. } => {
                 let warning = (*why == Why::Length).then(|| "the answer was cut off by the output limit".to_owned());
-                let text = cut(&result.text(), MAX_RESULT_CHARS).into_owned();
+                let text = cut_chars(&result.text(), MAX_RESULT_CHARS).into_owned();
                 Self { agent: agent.into(), result: Some(text), warning, ..Self::default() }
             }
             Outcome::Limit { limit } => {
@@ -73,7 +75,7 @@ impl Report {
 
     /// Adds something that went wrong beside it.
     pub(super) fn warn(&mut self, warning: String) {
-        let warning = cut(&warning, MAX_ERROR_CHARS).into_owned();
+        let warning = cut_chars(&warning, MAX_ERROR_CHARS).into_owned();
         self.warning = Some(match self.warning.take() {
             Some(known) => format!("{known}; {warning}"),
             None => warning,

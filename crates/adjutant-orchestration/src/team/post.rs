@@ -8,6 +8,7 @@ use serde_json::json;
 
 use super::{
     LEAD, Message, MessageKind, Pick,
+    recipe::ALL,
     roster::{Header, Roster, State},
     texts,
 };
@@ -19,8 +20,6 @@ pub(super) const MAX_CONTENT: usize = 8 * 1024;
 const MAX_READ: usize = 20;
 /// How many bytes of messages are read at a time.
 const MAX_READ_BYTES: usize = 48 * 1024;
-/// All others.
-pub(super) const ALL: &str = "*";
 
 /// What became of a message.
 #[derive(Debug)]

@@ -4,9 +4,11 @@ use std::{sync::Arc, time::Duration};
 
 use adjutant_agent::Agent;
 
-use super::{LEAD, Plan, post::ALL, texts};
+use super::{LEAD, Plan, texts};
 use crate::{Error, ErrorKind};
 
+/// All others.
+pub(super) const ALL: &str = "*";
 /// How many bytes a name may have.
 const MAX_NAME: usize = 64;
 /// How many bytes a task or a prompt may have.

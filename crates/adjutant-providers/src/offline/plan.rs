@@ -1,14 +1,14 @@
 //! The next step: which tools to call now, or that it is time to answer.
 
-use adjutant_llm::{Request, ToolName};
-use serde_json::{Map, Value, json};
+use adjutant_llm::Request;
+use serde_json::json;
 
 use super::{
     answer,
     evidence::Evidence,
     manifest,
     shapes::Entry,
-    tools::{self, Offered, Role, Slot},
+    tools::{self, Offered, Planned, Role, Slot},
     wish::Wish,
 };
 
@@ -32,13 +32,6 @@ const HEAD_LINES: u64 = 300;
 pub(super) enum Step {
     Call(Vec<Planned>),
     Say(String),
-}
-
-/// A call that should be made.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Planned {
-    pub(super) tool: ToolName,
-    pub(super) args: Map<String, Value>,
 }
 
 /// Decides from the request alone.

@@ -1,9 +1,14 @@
 //! Which of the offered tools list, read and search files: told by their names and the properties they take.
 
-use adjutant_llm::ToolDecl;
+use adjutant_llm::{ToolDecl, ToolName};
 use serde_json::{Map, Value};
 
-use super::plan::Planned;
+/// A call that should be made.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Planned {
+    pub(super) tool: ToolName,
+    pub(super) args: Map<String, Value>,
+}
 
 /// What a tool can be used for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,11 +3,8 @@
 use adjutant_llm::{Error, ToolName, Violation};
 
 use super::Refusal;
+use crate::violations::{cut, line, list};
 
-/// How many violations are shown.
-const MAX_SHOWN: usize = 20;
-/// How many bytes of one problem are shown.
-const MAX_PROBLEM: usize = 400;
 /// How many bytes of the raw arguments are shown.
 const MAX_RECEIVED: usize = 2_000;
 
@@ -30,32 +27,10 @@ impl Refusal {
     }
 }
 
-/// The first violations, a line for each.
-pub(crate) fn list(violations: &[Violation]) -> String {
-    let mut lines: String = violations.iter().take(MAX_SHOWN).map(|it| line(&it.path, &it.message)).collect();
-    if let Some(more @ 1..) = violations.len().checked_sub(MAX_SHOWN) {
-        lines.push_str(&format!("  - and {more} more\n"));
-    }
-    lines
-}
-
 fn head(tool: &ToolName) -> String {
     format!("invalid arguments for tool {:?}:\n", tool.as_str())
 }
 
-fn line(path: &str, problem: &str) -> String {
-    let path = if path.is_empty() { "(root)" } else { path };
-    format!("  - {}: {}\n", cut(path, MAX_PROBLEM), cut(problem, MAX_PROBLEM))
-}
-
 fn received(raw: &str) -> String {
     format!("received: {}", cut(raw, MAX_RECEIVED))
-}
-
-fn cut(text: &str, limit: usize) -> String {
-    if text.len() <= limit {
-        return text.to_owned();
-    }
-    let kept = &text[..text.floor_char_boundary(limit)];
-    format!("{kept}… ({} bytes in all)", text.len())
 }

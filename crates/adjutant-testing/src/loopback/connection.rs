@@ -7,14 +7,17 @@ use bytes::Bytes;
 use serde_json::Value;
 use tokio::net::TcpStream;
 
+use super::{
+    Order,
+    shared::{Shared, Source},
+};
 use crate::{
-    Order, Received,
     body::{Body, Break, Frame},
     embeddings,
     encode::{Encoder, ErrorAt},
     http::{BodyUse, Incoming, Peer, head},
-    loopback::{Shared, Source},
     plan::{Instead, Plan},
+    received::Received,
     refusal::Refusal,
     wire::{Stamp, Target, Wire},
 };

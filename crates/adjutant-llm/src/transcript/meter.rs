@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::result;
-use crate::{Entry, EntryId, Transcript, Usage};
+use super::Transcript;
+use crate::{EntryId, Usage, entry::Entry, tokens::result};
 
 /// How much older reports weigh against a new one, in percent.
 const MEMORY_PERCENT: u64 = 50;

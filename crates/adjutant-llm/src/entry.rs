@@ -1,0 +1,84 @@
+//! What a conversation is made of: messages, turns, summaries, and what belongs to the application.
+
+mod turn;
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+pub use turn::{OpenTurn, Turn, Unpaired};
+
+use crate::{CallResult, Status, UserMessage};
+
+/// What a conversation is made of.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "entry", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Entry {
+    /// A message to the model.
+    User(UserMessage),
+    /// A reply with the results of its calls.
+    Turn(Turn),
+    /// A summary that stands for earlier entries; only in a view.
+    Summary(Summary),
+    /// Something of the application; never reaches the model.
+    Custom(Custom),
+}
+
+/// A text that stands for earlier entries.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Summary {
+    /// What the model is shown.
+    pub text: Arc<str>,
+    /// How many entries it stands for.
+    pub covers: u64,
+}
+
+/// Something of the application that lives in the history and in events only.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Custom {
+    /// What it is; chosen by the application.
+    pub kind: Arc<str>,
+    /// Its content.
+    #[serde(default)]
+    pub value: Value,
+}
+
+impl Entry {
+    /// Whether it is kept when the conversation is compacted.
+    ///
+    /// A pinned message is, and a turn with a pinned result.
+    pub fn is_pinned(&self) -> bool {
+        match self {
+            Entry::User(message) => message.pinned,
+            Entry::Turn(turn) => turn.results().iter().any(|result| result.pinned),
+            Entry::Summary(_) | Entry::Custom(_) => false,
+        }
+    }
+}
+
+impl From<UserMessage> for Entry {
+    fn from(message: UserMessage) -> Self {
+        Entry::User(message)
+    }
+}
+
+impl From<Turn> for Entry {
+    fn from(turn: Turn) -> Self {
+        Entry::Turn(turn)
+    }
+}
+
+impl From<OpenTurn> for Entry {
+    /// The closed turn; a call without a result gets a [`Status::Cancelled`] one that says so.
+    fn from(open: OpenTurn) -> Self {
+        open.close_with(|_| CallResult::new(Status::Cancelled, "not executed: no result was recorded")).into()
+    }
+}
+
+impl From<Custom> for Entry {
+    fn from(custom: Custom) -> Self {
+        Entry::Custom(custom)
+    }
+}

@@ -1,0 +1,106 @@
+//! What all connections of a server share: what it serves, what breaks, and what it was asked.
+
+use std::{
+    fmt,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use adjutant_llm::Model;
+use bytes::Bytes;
+
+use super::{Order, Setup};
+use crate::{issued::Issued, plan::Plan, received::Received};
+
+/// Where answers come from.
+pub(crate) enum Source {
+    Model(Box<dyn Model>),
+    /// Bodies, and the whole answers that were made of them.
+    Canned {
+        bodies: Vec<Bytes>,
+        answers: Vec<Bytes>,
+    },
+}
+
+/// What all connections of a server share.
+pub(crate) struct Shared {
+    pub(super) setup: Setup,
+    pub(super) issued: Arc<Issued>,
+    pub(super) received: Mutex<Vec<Received>>,
+    pub(super) requests: AtomicUsize,
+    pub(super) connections: AtomicUsize,
+}
+
+impl Shared {
+    /// Counts a request, and keeps it if requests are kept; gives its number.
+    pub(crate) fn note(&self, request: &Received) -> usize {
+        let mut received = self.received();
+        if self.setup.keep {
+            received.push(request.clone());
+        }
+        self.requests.fetch_add(1, Ordering::AcqRel)
+    }
+
+    pub(crate) fn source(&self) -> &Source {
+        &self.setup.source
+    }
+
+    pub(crate) fn issued(&self) -> &Arc<Issued> {
+        &self.issued
+    }
+
+    pub(crate) fn order(&self) -> Order {
+        self.setup.order
+    }
+
+    /// Whether anyone looks at the bodies of requests.
+    pub(crate) fn reads_bodies(&self) -> bool {
+        self.setup.keep || matches!(self.setup.source, Source::Model(_))
+    }
+
+    pub(crate) fn now_ms(&self) -> u64 {
+        self.setup.world.now_ms()
+    }
+
+    /// The faults of a request.
+    pub(crate) fn plan(&self, number: usize) -> Plan {
+        let faults = self.setup.faults.iter().filter(|(nth, _)| nth.is_none_or(|nth| nth == number));
+        Plan::of(faults.map(|(_, fault)| fault))
+    }
+
+    /// Waits for what holds answers back.
+    pub(crate) async fn hold(&self) {
+        if let Some(latch) = &self.setup.latch {
+            latch.pass().await;
+        }
+        if !self.setup.delay.is_zero() {
+            tokio::time::sleep(self.setup.delay).await;
+        }
+    }
+
+    /// Whether anything holds answers back.
+    pub(crate) fn holds(&self) -> bool {
+        self.setup.latch.is_some() || !self.setup.delay.is_zero()
+    }
+
+    pub(super) fn received(&self) -> MutexGuard<'_, Vec<Received>> {
+        self.received.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Source::Model(model) => f.debug_tuple("Model").field(model).finish(),
+            Source::Canned { bodies, .. } => f.debug_tuple("Canned").field(&bodies.len()).finish(),
+        }
+    }
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared").field("setup", &self.setup).field("requests", &self.requests).finish_non_exhaustive()
+    }
+}
