@@ -6,8 +6,7 @@
 //!
 //! # tokio::runtime::Builder::new_current_thread().build().expect("a runtime").block_on(async {
 //! let model = ScriptedModel::new([Script::new().text("Good morning.")]);
-//! let request = Request::new().system("Be brief.").user("Hello!");
-//! let reply = complete(&model, request).await?;
+//! let reply = complete(&model, Request::new().system("Be brief.").user("Hello!")).await?;
 //! assert_eq!(reply.text(), "Good morning.");
 //! model.assert_done();
 //! # Ok::<(), adjutant_llm::Error>(())
