@@ -190,7 +190,7 @@ async fn more_prompts_than_can_be_at_work_are_told_when_to_ask_again() {
     let gate = Gate::new();
     let stage = stage(Over::Http, (0..ASKED).map(|_| Script::new().text("Yes.").wait_at(0, &gate))).await;
     let prompt = |number: usize| {
-        let path = if number % 2 == 0 { "/v1/prompt" } else { "/v1/prompt/stream" };
+        let path = if number.is_multiple_of(2) { "/v1/prompt" } else { "/v1/prompt/stream" };
         ask(&stage, Asked::new("POST", path).json(json!({"prompt": "Hi.", "session": format!("s{number}")})))
     };
     // All at once: none is reset, whatever the order in which they come.
