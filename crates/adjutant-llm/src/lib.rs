@@ -28,6 +28,7 @@ mod reading;
 mod request;
 mod schema;
 mod scripted;
+mod secret;
 mod structured;
 pub mod telemetry;
 mod tokens;
@@ -50,6 +51,7 @@ pub use options::{Cache, Format, Options, ToolChoice};
 pub use request::{Request, ToolDecl};
 pub use schema::{Schema, Violation};
 pub use scripted::{Gate, Script, ScriptedModel};
+pub use secret::secret_forms;
 pub use structured::{Shape, Shaped, complete_as, complete_json};
 #[cfg(feature = "tiktoken")]
 pub use tokens::Tiktoken;
