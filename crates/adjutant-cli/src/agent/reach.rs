@@ -11,6 +11,7 @@ use super::{of_runtime, place::Place, standing::Standing};
 use crate::{
     args::agent::These,
     exit::Exit,
+    plain,
     problem::Problem,
     sessions::{tell, write},
 };
@@ -196,11 +197,11 @@ fn report(ways: &[Way], is_json: bool) -> Result<Exit, Problem> {
                     .as_object_mut()
                     .into_iter()
                     .for_each(|it| it.extend(status.as_object().cloned().unwrap_or_default()));
-                write(&format!("{value}\n"))?;
+                write(&plain::json_line(value))?;
             }
             Some(Ok(Ended::Waits)) if is_json => {
                 value["waiting"] = true.into();
-                write(&format!("{value}\n"))?;
+                write(&plain::json_line(value))?;
             }
             Some(Ok(Ended::At(status))) => drop(write(&format!("{name}: {status}\n"))?),
             Some(Ok(Ended::Waits)) => drop(write(&format!("{name}: waits for a place, since so many agents run\n"))?),
@@ -208,7 +209,7 @@ fn report(ways: &[Way], is_json: bool) -> Result<Exit, Problem> {
                 exit = problem.report();
                 if is_json {
                     value["error"] = problem.line().into();
-                    write(&format!("{value}\n"))?;
+                    write(&plain::json_line(value))?;
                 }
             }
             None => {}
