@@ -32,6 +32,17 @@ impl Mark {
         let mut forms = vec![("as it is", bytes.to_vec()), ("backwards", bytes.iter().rev().copied().collect())];
         forms.push(("in hexadecimal digits", hex(bytes).into_bytes()));
         forms.push(("in great hexadecimal digits", hex(bytes).to_uppercase().into_bytes()));
+        let escapes: [(&'static str, fn(u8) -> String); 4] = [
+            ("in percent escapes", |byte| format!("%{byte:02x}")),
+            ("in great percent escapes", |byte| format!("%{byte:02X}")),
+            ("in JSON escapes", |byte| format!("\\u{byte:04x}")),
+            ("in great JSON escapes", |byte| format!("\\u{byte:04X}")),
+        ];
+        for (form, escape) in escapes {
+            let some = |byte: u8| if byte.is_ascii_alphanumeric() { char::from(byte).to_string() } else { escape(byte) };
+            forms.push((form, bytes.iter().copied().map(escape).collect::<String>().into_bytes()));
+            forms.push((form, bytes.iter().copied().map(some).collect::<String>().into_bytes()));
+        }
         for digits in DIGITS {
             // What stands before it decides how its bits fall into digits.
             forms.extend((0..3).map(|shift| ("in base64", base64(bytes, shift, digits))));
@@ -147,6 +158,9 @@ mod tests {
         check("tnuh-eht-fo-y3K", &["backwards (15 bytes)"]);
         check("4b33792d6f662d7468652d68756e74", &["in hexadecimal digits (30 bytes)"]);
         check("4B33792D6F662D7468652D68756E74", &["in great hexadecimal digits (30 bytes)"]);
+        check("K3y%2dof%2dthe%2dhunt", &["in percent escapes (21 bytes)"]);
+        check("K3y%2Dof%2Dthe%2Dhunt", &["in great percent escapes (21 bytes)"]);
+        check(r"K3y\u002dof\u002dthe\u002dhunt", &["in JSON escapes (30 bytes)"]);
         // The same digits in both alphabets: `K3y-of-the-hunt`, `:K3y-of-the-hunt`, `x:K3y-of-the-hunt!`.
         for text in ["SzN5LW9mLXRoZS1odW50", "OkszeS1vZi10aGUtaHVudA==", "eDpLM3ktb2YtdGhlLWh1bnQh"] {
             let mut hunt = Hunt::new([Mark::new("it", "K3y-of-the-hunt")]);

@@ -107,7 +107,7 @@ fn answers(pauses: &[Arc<adjutant::agent::Pause>]) -> Vec<Answered> {
         AskKind::Limit => Answer::extend(5),
         _ => Answer::give(id),
     };
-    pauses.iter().map(|it| Answered { pause: it.id.clone(), answer: answer(it.ask.kind, &it.id.0) }).collect()
+    pauses.iter().map(|it| it.answered(answer(it.ask.kind, &it.id.0))).collect()
 }
 
 /// A program: opens the log, begins the run or goes on with it, and answers whatever it waits for.

@@ -16,6 +16,7 @@ use serde_json::Value;
 
 use crate::{
     Admission, CancelBy, Lane, Limit, Outcome, Pause, PauseId, Record, Report, RunNo, RunResult, Seq, Stamped, TurnNo,
+    pause,
 };
 
 /// Something that happened in a run.
@@ -190,6 +191,7 @@ pub enum EventKind {
     /// The run, or a call of it, waits for the outside.
     Paused {
         /// What is asked.
+        #[serde(serialize_with = "pause::tell")]
         pause: Arc<Pause>,
     },
     /// A pause was answered.

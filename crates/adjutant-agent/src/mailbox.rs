@@ -2,7 +2,10 @@
 
 use std::{
     collections::{BTreeMap, VecDeque},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     task::{Context, Poll, Waker},
 };
 
@@ -19,6 +22,8 @@ pub(crate) struct Mailbox {
     state: Mutex<State>,
     /// Who hears everything besides the reader; they are never waited for.
     listeners: Arc<Listeners>,
+    /// The newest record that the log is known to hold.
+    saved: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -42,12 +47,22 @@ impl Mailbox {
 
     /// A box with a reader, and listeners besides.
     pub(crate) fn heard(listeners: Arc<Listeners>) -> Self {
-        Self { state: Mutex::default(), listeners }
+        Self { listeners, ..Self::default() }
     }
 
     /// Who hears everything besides the reader.
     pub(crate) fn listeners(&self) -> &Arc<Listeners> {
         &self.listeners
+    }
+
+    /// The log holds the records up to this one.
+    pub(crate) fn saved(&self, upto: Seq) {
+        self.saved.fetch_max(upto.0, Ordering::AcqRel);
+    }
+
+    /// Whether the log is known to hold the records up to this one.
+    pub(crate) fn is_saved(&self, seq: Seq) -> bool {
+        seq.0 <= self.saved.load(Ordering::Acquire)
     }
 
     /// Whether anyone reads or listens.

@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc};
 use adjutant_llm::Reply;
 use serde::{Deserialize, Serialize};
 
-use crate::{ActId, Pause};
+use crate::{ActId, Pause, pause};
 
 /// How a run ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -37,6 +37,7 @@ pub enum Outcome {
     /// The run waits for the outside and goes on with its answers; never recorded as an end.
     Paused {
         /// What it waits for.
+        #[serde(serialize_with = "pause::tell_all")]
         pauses: Vec<Arc<Pause>>,
     },
 }

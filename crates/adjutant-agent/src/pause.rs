@@ -5,7 +5,9 @@ use std::{fmt, sync::Arc};
 use adjutant_llm::{Call, CallId, ThreadId};
 use adjutant_tool::{Answer, Ask, Identity};
 use async_trait::async_trait;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
+
+use crate::Digest;
 
 /// Names a pause, in its session, for ever.
 ///
@@ -35,13 +37,16 @@ pub struct Pause {
     pub deadline_ms: Option<u64>,
 }
 
-/// An answer and what it answers.
+/// An answer and what it answers: [`Pause::answered`] makes one that holds for what was shown alone.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Answered {
     /// The pause.
     pub pause: PauseId,
     /// The answer.
     pub answer: Answer,
+    /// The digest of the pause that whoever answers has seen: an answer to another one is refused. Not checked if `None`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shown: Option<Digest>,
 }
 
 /// Answers pauses in place, while the run waits.
@@ -71,6 +76,31 @@ impl Pause {
         Self { id: PauseId(id.into()), ask, call: Some(call), key, thread: thread.clone(), deadline_ms }
     }
 
+    /// This answer to this pause, and to no other one of the same name.
+    pub fn answered(&self, answer: Answer) -> Answered {
+        Answered { pause: self.id.clone(), answer, shown: Some(self.digest()) }
+    }
+
+    /// The digest of all that whoever answers is shown: what is asked, the call, and its arguments to the letter.
+    ///
+    /// The same pause has the same digest in every process. Events carry it as `digest` beside the pause.
+    pub fn digest(&self) -> Digest {
+        let Ask { kind, prompt, schema, data, .. } = &self.ask;
+        let kind = serde_json::to_string(kind).unwrap_or_default();
+        let call = self.call.as_ref();
+        let (name, args) = call.map_or(("", ""), |call| (call.name.as_str(), &call.args));
+        let key = self.key.as_deref().unwrap_or_default();
+        let parts = [&*self.id.0, &kind, prompt, &schema.to_string(), &data.to_string(), name, args, key];
+        // Each link has one length, so nothing can move from one part to the next.
+        parts.iter().fold(Digest::GENESIS, |digest, part| digest.then(Digest::of(part.as_bytes()).0.as_slice()))
+    }
+
+    /// Why an answer to what has this digest is none to this pause, if so.
+    pub(crate) fn differs(&self, shown: Option<Digest>) -> Option<String> {
+        let is_other = shown.is_some_and(|shown| shown != self.digest());
+        is_other.then(|| format!("what waits under {} is not what was shown; look at it again", self.id))
+    }
+
     /// Whether nobody need answer any more.
     pub fn is_late(&self, now_ms: u64) -> bool {
         self.deadline_ms.is_some_and(|deadline| deadline <= now_ms)
@@ -80,6 +110,30 @@ impl Pause {
     pub fn call_id(&self) -> Option<CallId> {
         self.call.as_ref().map(|call| call.id)
     }
+}
+
+/// A pause as events carry it: with the digest that an answer names as what was shown.
+#[derive(Serialize)]
+struct Told<'a> {
+    #[serde(flatten)]
+    pause: &'a Pause,
+    digest: Digest,
+}
+
+impl<'a> Told<'a> {
+    fn new(pause: &'a Arc<Pause>) -> Self {
+        Self { pause, digest: pause.digest() }
+    }
+}
+
+/// Writes a pause with its digest.
+pub(crate) fn tell<S: Serializer>(pause: &Arc<Pause>, out: S) -> Result<S::Ok, S::Error> {
+    Told::new(pause).serialize(out)
+}
+
+/// Writes pauses with their digests.
+pub(crate) fn tell_all<S: Serializer>(pauses: &[Arc<Pause>], out: S) -> Result<S::Ok, S::Error> {
+    out.collect_seq(pauses.iter().map(Told::new))
 }
 
 impl fmt::Display for PauseId {

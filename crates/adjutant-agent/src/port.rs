@@ -199,7 +199,7 @@ impl LocalPort {
         self.queue.appending = true;
         let saved = self.writer.save(flush).await;
         self.queue.appending = false;
-        saved?;
+        self.feed.saved(saved?);
         self.queue.confirm();
         for done in self.notes.drain(..) {
             // Who noted may have been cancelled since; the note is in the log all the same.

@@ -31,9 +31,14 @@ pub struct Running {
     stopper: Stopper,
     session: Arc<Session>,
     drive: Option<Drive>,
+    /// Whether events wait until the log holds their records.
+    is_saved: bool,
+    /// The wish to save the events that wait, on its way.
+    saving: Option<Saving>,
     result: Option<Result<RunResult, Error>>,
 }
 
+type Saving = Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>;
 type Drive = Pin<Box<dyn Future<Output = Result<RunResult, Error>> + Send>>;
 
 /// What a run starts with.
@@ -66,7 +71,16 @@ impl Running {
             live.end(&performed);
             performed
         };
-        Self { batch: VecDeque::new(), mailbox, stopper, session, drive: Some(Box::pin(drive)), result: None }
+        Self { batch: VecDeque::new(), mailbox, stopper, session, drive: Some(Box::pin(drive)), is_saved: false, saving: None, result: None }
+    }
+
+    /// Gives no event before the log holds its record, so that a place that was seen is never another record's.
+    ///
+    /// Events that are ready together are saved together; where their records are saved already, nothing is. What could
+    /// not be saved is not given: the result tells why.
+    pub fn saved(mut self) -> Self {
+        self.is_saved = true;
+        self
     }
 
     /// The session that the run belongs to.
@@ -172,23 +186,52 @@ impl Running {
 
     fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<Event>> {
         loop {
-            if let Some(event) = self.batch.pop_front() {
-                return Poll::Ready(Some(event));
+            let is_saving = self.poll_saving(cx).is_pending();
+            if !is_saving {
+                if let Some(event) = self.batch.pop_front() {
+                    return Poll::Ready(Some(event));
+                }
+                self.mailbox.take(&mut self.batch);
+                if !self.batch.is_empty() {
+                    self.save();
+                    continue;
+                }
             }
-            self.mailbox.take(&mut self.batch);
-            if !self.batch.is_empty() {
-                continue;
-            }
-            let Some(drive) = &mut self.drive else { return Poll::Ready(None) };
+            let Some(drive) = &mut self.drive else {
+                return if is_saving { Poll::Pending } else { Poll::Ready(None) };
+            };
             match drive.as_mut().poll(cx) {
                 Poll::Ready(result) => {
                     self.result = Some(result);
                     self.drive = None;
                 }
+                // The drive may have saved them just now.
+                Poll::Pending if is_saving && self.poll_saving(cx).is_pending() => return Poll::Pending,
+                Poll::Pending if is_saving => {}
                 Poll::Pending if self.mailbox.watch(cx) => {}
                 Poll::Pending => return Poll::Pending,
             }
         }
+    }
+
+    /// Wishes that the events at hand be saved, if they must be and are not.
+    fn save(&mut self) {
+        if !self.is_saved || self.batch.iter().all(|event| self.mailbox.is_saved(event.seq)) {
+            return;
+        }
+        let (session, inbox) = (Arc::clone(&self.session), Arc::clone(&self.stopper.inbox));
+        self.saving = Some(Box::pin(async move { session.acknowledge(&inbox).await }));
+    }
+
+    /// Waits until the events at hand are saved; those that cannot be are dropped.
+    fn poll_saving(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(saving) = &mut self.saving else { return Poll::Ready(()) };
+        let saved = ready!(saving.as_mut().poll(cx));
+        self.saving = None;
+        if saved.is_err() {
+            self.batch.retain(|event| self.mailbox.is_saved(event.seq));
+        }
+        Poll::Ready(())
     }
 }
 

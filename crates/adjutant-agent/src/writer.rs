@@ -110,8 +110,8 @@ impl Writer {
         finish(async move { state.commit(batch).await }).await
     }
 
-    /// Appends what is not in the log yet, as one group.
-    pub(crate) async fn save(&self, flush: Flush) -> Result<(), Error> {
+    /// Appends what is not in the log yet, as one group; gives the newest record that the log holds then.
+    pub(crate) async fn save(&self, flush: Flush) -> Result<Seq, Error> {
         if !self.is_shared() {
             return self.shared.state.lock().await.save(flush).await;
         }
@@ -174,6 +174,9 @@ impl State {
         if flush.is_some() || self.unsaved.len() >= most {
             self.save(flush.unwrap_or(Flush::Lazy)).await?;
         }
+        if self.unsaved.is_empty() {
+            feed.saved(self.seq);
+        }
         for done in notes {
             // Who noted may have been cancelled since; the note is in the log all the same.
             let _ = done.send(());
@@ -184,9 +187,9 @@ impl State {
         Ok(stamped)
     }
 
-    async fn save(&mut self, flush: Flush) -> Result<(), Error> {
+    async fn save(&mut self, flush: Flush) -> Result<Seq, Error> {
         if self.unsaved.is_empty() && !(self.lazy && flush == Flush::Now) {
-            return Ok(());
+            return Ok(self.seq);
         }
         if let Some(error) = &self.broken {
             return Err(error.clone().into());
@@ -199,7 +202,7 @@ impl State {
         }
         self.unsaved.clear();
         self.lazy = flush == Flush::Lazy;
-        Ok(())
+        Ok(self.seq)
     }
 }
 

@@ -205,7 +205,7 @@ fn answers(agent: &Agent) -> Vec<Answered> {
         AskKind::Limit => Answer::extend(5),
         _ => Answer::give("Ada"),
     };
-    agent.pauses().iter().map(|it| Answered { pause: it.id.clone(), answer: answer(it.ask.kind) }).collect()
+    agent.pauses().iter().map(|it| it.answered(answer(it.ask.kind))).collect()
 }
 
 async fn records(journal: &MemoryJournal) -> Vec<Arc<Stamped>> {

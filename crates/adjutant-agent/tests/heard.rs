@@ -17,6 +17,7 @@ use adjutant_agent::{
 };
 use adjutant_llm::{Entry, Gate, Script, Stop};
 use futures_util::StreamExt;
+use serde_json::json;
 use std::sync::Arc;
 
 /// The records of the log.
@@ -181,6 +182,8 @@ impl adjutant_agent::Log for FailingLog {
         if self.1.load(std::sync::atomic::Ordering::SeqCst) {
             return Err(JournalError::new(JournalErrorKind::Io, "the disk is full"));
         }
+        // A disk takes its time, and who reads events may read on meanwhile.
+        tokio::task::yield_now().await;
         self.0.append(batch, flush).await
     }
 }
@@ -197,4 +200,40 @@ async fn acknowledgement_fails_when_the_log_cannot_be_written() {
     while running.next().await.is_some() {}
     assert_eq!(running.acknowledge().await.expect_err("the disk is full").kind(), ErrorKind::Journal);
     assert_eq!(agent.acknowledge().await.expect_err("the disk is full").kind(), ErrorKind::Journal);
+}
+
+#[tokio::test]
+async fn event_is_given_when_the_log_holds_its_record() {
+    for durability in [Durability::Sync, Durability::Async, Durability::OnExit] {
+        let mut lens = Vec::new();
+        for is_saved in [false, true] {
+            let journal = MemoryJournal::new();
+            let scripts = [Script::new().text("Looking.").call("none", json!({})), Script::new().text("Done.").delta_chars(1)];
+            let (_, agent) = stage::agent(scripts);
+            let agent = agent.journal(Failing { inner: journal.clone(), fails: Arc::default() }).durability(durability);
+            let running = agent.stream("Go.").expect("the session is free");
+            let mut running = if is_saved { running.saved() } else { running };
+            let (mut ahead, mut given) = (0, 0);
+            while let Some(event) = running.next().await {
+                let held = records(&journal, agent.session_id()).await.last().map_or(Seq(0), |it| it.seq);
+                (ahead, given) = (ahead + usize::from(event.seq > held), given + 1);
+            }
+            running.finish().await.expect("the run finishes");
+            assert_eq!(ahead > 0, !is_saved, "{durability:?}: {ahead} of {given}");
+            lens.push((records(&journal, agent.session_id()).await.len(), given));
+        }
+        // Nothing is recorded, and nothing told, for the sake of it.
+        assert_eq!(lens[0], lens[1], "{durability:?}");
+    }
+}
+
+#[tokio::test]
+async fn event_is_not_given_when_its_record_cannot_be_saved() {
+    let fails = Arc::default();
+    let (_, agent) = stage::agent([Script::new().text("Done.")]);
+    let agent = agent.journal(Failing { inner: MemoryJournal::new(), fails: Arc::clone(&fails) });
+    let mut running = agent.stream("Go.").expect("the session is free").saved();
+    fails.store(true, std::sync::atomic::Ordering::SeqCst);
+    assert_eq!(running.next().await, None);
+    assert_eq!(running.result().and_then(Result::err).map(adjutant_agent::Error::kind), Some(ErrorKind::Journal));
 }

@@ -249,7 +249,7 @@ async fn past_events_tell_of_a_pause_when_the_run_waits() {
     };
     let Outcome::Paused { pauses } = &result.outcome else { panic!("it waits") };
     let answer = adjutant_tool::Answer::Extend { by: 1, message: None };
-    let answers = vec![adjutant_agent::Answered { pause: pauses[0].id.clone(), answer }];
+    let answers = vec![pauses[0].answered(answer)];
     streamed.extend(agent.resume_stream(answers).expect("the session is free").collect::<Vec<_>>().await);
     assert_eq!(read().await, lasting(&streamed));
 }

@@ -238,7 +238,7 @@ async fn parked_run_stays_parked_when_middleware_lets_it_pass() {
     let parked = agent.run("Go.").await.expect("a pause is no error");
     let Outcome::Paused { pauses } = parked.outcome else { panic!("it is parked: {:?}", parked.outcome) };
     let answer = adjutant_tool::Answer::Extend { by: 1, message: None };
-    let answers = vec![adjutant_agent::Answered { pause: pauses[0].id.clone(), answer }];
+    let answers = vec![pauses[0].answered(answer)];
     let result = agent.resume(answers).await.expect("the run finishes");
     assert_eq!(result.text(), "Hi.");
     assert_eq!(told(&lines), ["1 in", "1 out", "1 in", "1 out"]);

@@ -22,7 +22,7 @@ use std::{
 };
 
 use adjutant_agent::{
-    Agent, CancelBy, ErrorKind, EventKind, HookContext, MemoryJournal, Outcome, Verdict,
+    Agent, CancelBy, ErrorKind, EventKind, HookContext, MemoryJournal, Outcome, Pause, Verdict,
     points::{PauseAnswered, Pausing},
     responder_fn,
 };
@@ -102,6 +102,30 @@ async fn run_goes_on_when_its_pauses_are_answered() {
         (result.text().as_str(), shown(&model, 0), ran.args().len()),
         ("Done.", expect.map(str::to_owned).to_vec(), 2)
     );
+}
+
+#[tokio::test]
+async fn answer_is_refused_when_its_pause_is_not_what_was_shown() {
+    let other = |change: fn(&mut Pause)| {
+        move |pause: &Pause| {
+            let mut pause = pause.clone();
+            change(&mut pause);
+            pause
+        }
+    };
+    let args = |pause: &mut Pause| pause.call.iter_mut().for_each(|call| call.args = r#"{"n":7}"#.into());
+    let name = |pause: &mut Pause| pause.call.iter_mut().for_each(|call| call.name = "look".into());
+    let prompt = |pause: &mut Pause| pause.ask.prompt = "harmless".into();
+    for was in [other(args), other(name), other(prompt)] {
+        let (ran, (_, agent)) = (Ran::default(), agent(script(&[("write", json!({"n": 1}))])));
+        let agent = staged(agent, &ran);
+        let waits = pauses(&agent.run("Go.").await.expect("the run waits")).remove(0);
+        let error = agent.resume(vec![was(&waits).answered(Answer::approve())]).await.expect_err("another call");
+        assert_eq!((error.kind(), error.to_string().contains("is not what was shown")), (ErrorKind::Answers, true));
+        assert_eq!((ran.args(), agent.pauses()), (Vec::new(), vec![Arc::clone(&waits)]));
+        agent.resume(vec![waits.answered(Answer::approve())]).await.expect("the run finishes");
+        assert_eq!(ran.args(), [json!({"n": 1})]);
+    }
 }
 
 #[tokio::test]

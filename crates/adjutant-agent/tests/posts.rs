@@ -158,6 +158,7 @@ async fn post_is_passed_over_with_a_warning_when_it_cannot_be_heeded() {
         Post::Answer {
             pause: stage::answered("main/c9_0_0", adjutant_tool::Answer::approve()).pause,
             answer: adjutant_tool::Answer::approve(),
+            shown: None,
         },
     )
     .await;

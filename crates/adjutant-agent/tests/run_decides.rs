@@ -105,7 +105,7 @@ fn admit(call: CallId) -> Act {
 }
 
 fn answered(pause: &Arc<Pause>, answer: Answer) -> Record {
-    Record::Resumed { answers: vec![Answered { pause: pause.id.clone(), answer }] }
+    Record::Resumed { answers: vec![pause.answered(answer)] }
 }
 
 #[test]

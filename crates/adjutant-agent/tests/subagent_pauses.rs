@@ -73,7 +73,7 @@ impl Case {
 
 fn extend(result: &RunResult) -> Vec<Answered> {
     let Outcome::Paused { pauses } = &result.outcome else { unreachable!("not paused: {:?}", result.outcome) };
-    pauses.iter().map(|pause| Answered { pause: pause.id.clone(), answer: Answer::extend(5) }).collect()
+    pauses.iter().map(|pause| pause.answered(Answer::extend(5))).collect()
 }
 
 async fn goes_on(case: &Case, agent: &Agent, answers: Vec<Answered>) {

@@ -82,11 +82,11 @@ fn check(args: &CheckAgents) -> Result<Exit, Problem> {
         (count, errors) = (count + read.len(), errors + wrong.len());
         for line in wrong {
             let object: Value = json!({"severity": "error", "message": line});
-            text += &if args.json { format!("{object}\n") } else { format!("{line}\n") };
+            text += &if args.json { plain::json_line(object) } else { format!("{line}\n") };
         }
     }
     if args.json {
-        text += &format!("{}\n", json!({"agents": count, "errors": errors}));
+        text += &plain::json_line(json!({"agents": count, "errors": errors}));
     }
     write(&text)?;
     if !args.json {

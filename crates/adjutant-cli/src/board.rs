@@ -96,13 +96,13 @@ async fn change(args: TheseTasks, change: Change) -> Result<Exit, Problem> {
             Change::Cancel => ("cancelled", board.cancel(&id).await),
         };
         let task = changed.map_err(|error| trouble::of_board(&error))?;
-        write(&if args.json { format!("{}\n", json!(task)) } else { format!("{done} {id}\n") })?;
+        write(&if args.json { plain::json_line(json!(task)) } else { format!("{done} {id}\n") })?;
     }
     Ok(Exit::Finished)
 }
 
 fn object(listed: &Listed) -> String {
-    format!("{}\n", json!(listed))
+    plain::json_line(json!(listed))
 }
 
 fn table(tasks: &[Listed]) -> String {

@@ -14,6 +14,7 @@ use crate::{
     exit::Exit,
     job::Job,
     meter::{Meter, Spent},
+    plain,
     problem::Problem,
     run,
     screen::{self, Screen},
@@ -157,12 +158,13 @@ fn unfit(job: &Job<'_>, error: &llm::Error) -> Exit {
 /// Writes the answer as one line.
 fn write(job: &Job<'_>, value: &Value, spent: Spent, screen: &mut Screen) -> Result<Exit, Problem> {
     let Spent { requests, usage, cost } = spent;
-    let mut line = if job.how.json {
-        json!({"event": "answer", "value": value, "requests": requests, "usage": usage, "cost": cost}).to_string()
+    let line = if job.how.json {
+        plain::json_line(json!({
+            "event": "answer", "value": value, "requests": requests, "usage": usage, "cost": cost,
+        }))
     } else {
-        value.to_string()
+        plain::json_line(value)
     };
-    line.push('\n');
     // Whether anyone reads it or not, the run has finished.
     screen::is_read(screen.write(&line))?;
     Ok(Exit::Finished)

@@ -4,7 +4,7 @@ use std::{fmt::Write as _, io::Write as _, sync::Arc};
 
 use adjutant::{
     Cancel,
-    agent::Difference,
+    agent::{Difference, Redo},
     llm::{ChunkStream, Error, ErrorKind, ModelInfo, Request, model_fn},
 };
 use futures_util::stream;
@@ -18,7 +18,7 @@ use crate::{
     plain,
     problem::Problem,
     resume::Left,
-    screen,
+    screen, waits,
 };
 
 /// How many characters of a value are told.
@@ -33,7 +33,14 @@ pub(crate) async fn explain(how: &How, kit: Kit, left: &Left) -> Result<Exit, Pr
         text += "no run is open: nothing would be done again\n";
     }
     for rerun in reruns {
-        let _ = writeln!(text, "{}", plain::line(&rerun.to_string()));
+        let line = match &rerun.redo {
+            Redo::Wait { pause } => {
+                let [thread, id] = [&*rerun.thread.to_string(), &pause.id.0].map(plain::whole);
+                format!("{thread}: {id} waits: {}", waits::about(pause))
+            }
+            _ => plain::line(&rerun.to_string()),
+        };
+        let _ = writeln!(text, "{line}");
     }
     if let Some(recorded) = left.run.config() {
         let now = job.agent.config().await.map_err(|error| Problem::of(Exit::Failed, &error))?;

@@ -6,7 +6,7 @@ use adjutant::{Event, EventKind, Running};
 use tokio::time::{Instant, timeout_at};
 
 use crate::{
-    args::How,
+    args::How, plain,
     problem::Problem,
     screen::{self, Screen},
     show::{self, Line, Said, Show},
@@ -33,12 +33,14 @@ pub(crate) enum Saving {
 
 /// Shows the events of a run as they come.
 pub(crate) async fn follow(
-    mut running: Running,
+    running: Running,
     how: &How,
     saving: Saving,
     view: &mut View,
     screen: &mut Screen,
 ) -> Result<Followed, Problem> {
+    // The place of a line that was printed is gone on from: no other record may ever have it.
+    let mut running = if how.json && saving == Saving::Soon { running.saved() } else { running };
     let mut saver = Saver { saving, due: None };
     loop {
         let event = match view.due(screen).filter(|_| saver.due.is_none()) {
@@ -148,9 +150,8 @@ impl View {
     /// If standard output cannot be written to.
     pub(crate) fn write_json(&mut self, event: &Event, screen: &mut Screen) -> io::Result<()> {
         self.tree.see(event);
-        let mut line = serde_json::to_string(event)?;
-        line.push('\n');
-        screen.write(&line)?;
+        let line = serde_json::to_string(event)?;
+        screen.write(&plain::json_line(line))?;
         match &event.kind {
             EventKind::Warning { warning } => screen.show(&Line::Told(show::of_warning(warning))),
             _ => Ok(()),

@@ -43,7 +43,7 @@ fn check(args: &CheckManifest) -> Result<Exit, Problem> {
     let mut text: String = lines.map(|(severity, it)| line(severity, it, args.json)).collect();
     let (errors, noteworthy) = (problems.len() + untold, warnings.len());
     if args.json {
-        text += &format!("{}\n", json!({"errors": errors, "warnings": noteworthy}));
+        text += &plain::json_line(json!({"errors": errors, "warnings": noteworthy}));
     }
     write(&text)?;
     if !args.json {
@@ -54,7 +54,7 @@ fn check(args: &CheckManifest) -> Result<Exit, Problem> {
 
 fn line(severity: &str, it: &Finding, is_json: bool) -> String {
     if is_json {
-        return format!("{}\n", json_of(severity, it));
+        return plain::json_line(json_of(severity, it));
     }
     let mark = if severity == "warning" { "warning: " } else { "" };
     format!("{mark}{}\n", plain::line(&it.to_string()))
@@ -81,7 +81,7 @@ fn show(args: &ShowManifest) -> Result<Exit, Problem> {
         let value = serde_json::to_value(&resolved);
         let value =
             value.map_err(|error| Problem::new(Exit::Usage, "what was resolved cannot be written").cause(&error))?;
-        format!("{value}\n")
+        plain::json_line(value)
     } else {
         resolved.to_yaml().map_err(|error| Problem::of(Exit::Usage, &error))?
     };

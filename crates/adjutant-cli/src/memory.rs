@@ -80,7 +80,7 @@ fn text_of(fact: &Fact, score: Option<f64>, json: bool) -> String {
         if let Some(score) = score {
             value["score"] = json!(score);
         }
-        return format!("{value}\n");
+        return plain::json_line(value);
     }
     let score = score.map(|score| format!("{score:.2}  ")).unwrap_or_default();
     let (id, changed) = (plain::line(&fact.id.0), when::minute(fact.updated_ms));

@@ -1,6 +1,8 @@
 //! Text of models, tools and servers, made harmless: it must neither steer the terminal nor break out of its line.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, fmt::Display};
+
+use serde_json::Value;
 
 /// How many characters of such text stand in one line.
 const MAX_LINE: usize = 400;
@@ -22,6 +24,76 @@ pub(crate) fn line(text: &str) -> String {
 pub(crate) fn stream(text: &str) -> Cow<'_, str> {
     let harmful = |character| is_steering(character) && !matches!(character, '\n' | '\t');
     if text.contains(harmful) { Cow::Owned(text.replace(harmful, "\u{fffd}")) } else { Cow::Borrowed(text) }
+}
+
+/// The text whole, in one line: what cannot be seen or steers is an escape like `\u{202e}`.
+pub(crate) fn whole(text: &str) -> String {
+    let mut whole = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            _ if is_hidden(character) => whole.extend(character.escape_unicode()),
+            _ => whole.push(character),
+        }
+    }
+    whole
+}
+
+/// A JSON text whole, in one line: every key and value as it is read, and no white space between them.
+///
+/// Not by way of a value: that would keep only one of two keys of the same name.
+pub(crate) fn json(text: &str) -> String {
+    if serde_json::from_str::<Value>(text).is_err() {
+        return whole(text);
+    }
+    let (mut out, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some(first) = rest.chars().next() {
+        let end = if first == '"' { end_of_string(rest) } else { first.len_utf8() };
+        let (token, after) = rest.split_at_checked(end).unwrap_or((rest, ""));
+        match first {
+            '"' => {
+                let read = serde_json::from_str::<String>(token).and_then(|text| serde_json::to_string(&text));
+                out += read.as_deref().unwrap_or(token);
+            }
+            ' ' | '\n' | '\r' | '\t' => {}
+            _ => out += token,
+        }
+        rest = after;
+    }
+    whole(&out)
+}
+
+/// Where the JSON string ends that the text begins with.
+fn end_of_string(text: &str) -> usize {
+    let mut escaped = false;
+    let is_end = |(_, byte): &(usize, u8)| {
+        let ends = *byte == b'"' && !escaped;
+        escaped = *byte == b'\\' && !escaped;
+        ends
+    };
+    text.bytes().enumerate().skip(1).find(is_end).map_or(text.len(), |(at, _)| at + 1)
+}
+
+/// A line of JSON of the same value, in which all that cannot be seen or steers is an escape.
+fn escaped(json: &str) -> Cow<'_, str> {
+    // What stands below a blank is white space between values: in strings it is an escape already.
+    let is_bare = |character: char| character >= ' ' && is_hidden(character);
+    if !json.contains(is_bare) {
+        return Cow::Borrowed(json);
+    }
+    let mut line = String::with_capacity(json.len());
+    for character in json.chars() {
+        if is_bare(character) {
+            character.encode_utf16(&mut [0; 2]).iter().for_each(|unit| line += &format!("\\u{unit:04x}"));
+        } else {
+            line.push(character);
+        }
+    }
+    Cow::Owned(line)
+}
+
+/// A value as a line of JSON in which all that cannot be seen or steers is an escape.
+pub(crate) fn json_line(value: impl Display) -> String {
+    escaped(&value.to_string()).into_owned() + "\n"
 }
 
 /// The text as one word of a shell's command, exactly, in one line.
@@ -52,9 +124,46 @@ fn is_steering(character: char) -> bool {
     character.is_control() || matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
+/// What steers, takes no room, or looks like a blank and is none.
+fn is_hidden(character: char) -> bool {
+    is_steering(character)
+        || character.is_whitespace() && character != ' '
+        || matches!(character, '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}')
+        || matches!(character, '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{206f}' | '\u{2800}')
+        || matches!(character, '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}')
+        || matches!(character, '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn json_is_shown_whole_and_as_it_is_read() {
+        let blanks = " ".repeat(400);
+        for (text, expect) in [
+            (format!("{{\"a\":1,{blanks}\n\"path\" : \"b.txt\"}}"), r#"{"a":1,"path":"b.txt"}"#.to_owned()),
+            (format!("{{\"a\":\"{blanks}\"}}"), format!("{{\"a\":\"{blanks}\"}}")),
+            (r#"{"p":"a","p":"\u0062\"","n":1.0e2}"#.to_owned(), r#"{"p":"a","p":"b\"","n":1.0e2}"#.to_owned()),
+            (
+                "[\"\u{202e}\u{9b}\u{7f}\u{200b}\\u202e\\u001b[2J\u{a0}\u{e0041}\"]".to_owned(),
+                r#"["\u{202e}\u{9b}\u{7f}\u{200b}\u{202e}\u001b[2J\u{a0}\u{e0041}"]"#.to_owned(),
+            ),
+            ("no\n JSON \u{1b}[2J".to_owned(), r"no\u{a} JSON \u{1b}[2J".to_owned()),
+        ] {
+            assert_eq!(json(&text), expect);
+        }
+    }
+
+    #[test]
+    fn escaped_is_the_same_value_when_it_cannot_be_seen() {
+        let value = serde_json::json!({"a\u{202e}": "é\u{7f}\u{9b}2J\u{2066}\u{e0041}\n\u{1b}🦀"});
+        let text = value.to_string();
+        let line = escaped(&text);
+        assert_eq!(line, r#"{"a\u202e":"é\u007f\u009b2J\u2066\udb40\udc41\n\u001b🦀"}"#);
+        assert_eq!(serde_json::from_str::<Value>(&line).ok(), Some(value));
+        assert!(matches!(escaped("{\"a\": 1}\n"), Cow::Borrowed(_)));
+    }
 
     #[test]
     fn line_is_one_short_line_when_the_text_is_hostile() {

@@ -63,6 +63,7 @@ async fn perform(args: &mut Resume) -> Result<Exit, Problem> {
         waits::tell(open, Some(&left.kept), &screen);
         return Ok(Exit::Waits);
     }
+    answers::show(args, &pauses, &given, &screen)?;
     let tape = Tape { record: None, played: None };
     let cast = tokio::select! {
         cast = Cast::new(&args.how, kit.crew().model(), tape) => cast?,

@@ -108,9 +108,13 @@ impl Screen {
 
     /// Writes a line to standard error, unless it shall be quiet.
     pub(crate) fn tell(&self, text: &str) {
-        if self.chatter == Chatter::None {
-            return;
+        if self.chatter != Chatter::None {
+            self.insist(text);
         }
+    }
+
+    /// Writes a line to standard error.
+    pub(crate) fn insist(&self, text: &str) {
         // An answer is worth having without what stands beside it.
         let write = || drop(writeln!(io::stderr().lock(), "{text}"));
         match &self.live {

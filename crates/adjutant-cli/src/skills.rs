@@ -29,7 +29,7 @@ fn list(args: &ListSkills) -> Result<Exit, Problem> {
     let skills = find(&args.whose)?;
     if args.whose.json {
         let lines = skills.all().iter().map(json_of).chain(skills.findings().iter().map(json_of_finding));
-        write(&lines.map(|line| format!("{line}\n")).collect::<String>())?;
+        write(&lines.map(plain::json_line).collect::<String>())?;
         return Ok(Exit::Finished);
     }
     let rows: Vec<[String; 5]> = skills.all().iter().map(row).collect();
@@ -69,7 +69,7 @@ fn show(args: &ShowSkill) -> Result<Exit, Problem> {
         value["body"] = skill.body().into();
         let files = skill.files().iter().map(|file| json!({"path": &*file.path, "size": file.size}));
         value["files"] = files.collect();
-        write(&format!("{value}\n"))?;
+        write(&plain::json_line(value))?;
         return Ok(Exit::Finished);
     }
     write(&text_of(skill))?;
@@ -106,13 +106,13 @@ fn hold(args: &CheckSkills) -> Result<Exit, Problem> {
                 _ => warnings += 1,
             }
             match args.json {
-                true => text += &format!("{}\n", json_of_finding(finding)),
+                true => text += &plain::json_line(json_of_finding(finding)),
                 false => text += &format!("{}\n", plain::line(&finding.to_string())),
             }
         }
     }
     if args.json {
-        text += &format!("{}\n", json!({"skills": count, "errors": errors, "warnings": warnings}));
+        text += &plain::json_line(json!({"skills": count, "errors": errors, "warnings": warnings}));
     }
     write(&text)?;
     if !args.json {

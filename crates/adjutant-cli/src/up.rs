@@ -16,6 +16,7 @@ use crate::{
     args::agent::Up,
     exit::Exit,
     interrupt,
+    plain,
     problem::Problem,
     screen::{Chatter, Screen},
     sessions::write,
@@ -105,7 +106,7 @@ fn tell(report: &Report, is_json: bool, screen: &Screen) -> Result<(), Problem> 
         let value = serde_json::json!({
             "notice": "ended", "stopped": report.stopped, "idle": report.idle, "left": left,
         });
-        return write(&format!("{value}\n")).map(drop);
+        return write(&plain::json_line(value)).map(drop);
     }
     let names = |names: &[std::sync::Arc<str>]| names.join(", ");
     if !report.stopped.is_empty() {

@@ -1,51 +1,69 @@
-//! What a run waits for, told to whoever can answer.
+//! What a run waits for, told whole to whoever can answer.
 
-use std::sync::Arc;
+use std::{
+    io::{self, IsTerminal},
+    sync::Arc,
+};
 
 use adjutant::{agent::Pause, tools::AskKind};
 
 use crate::{job::Kept, plain, screen::Screen};
 
-/// How many characters of arguments are told.
-const MAX_ARGS: usize = 120;
+/// How many bytes of a pause are shown on a terminal: it forgets what it scrolls away.
+const MAX_ON_TERMINAL: usize = 64 * 1024;
+/// How many digits of a digest name what was shown.
+pub(crate) const DIGITS: usize = 12;
 
 /// Tells what waits, and how it is answered.
 pub(crate) fn tell<'a>(pauses: impl IntoIterator<Item = &'a Arc<Pause>>, kept: Option<&Kept>, screen: &Screen) {
-    let mut question = None;
+    let (mut question, mut approve, mut is_hidden) = (None, String::new(), false);
     for pause in pauses {
-        screen.tell(&format!("waits: {}", line(pause)));
-        if !is_approval(pause) {
+        let (shown, is_whole) = shown(pause);
+        screen.tell(&format!("waits: {shown}"));
+        is_hidden |= !is_whole;
+        if is_approval(pause) {
+            approve += &format!(" --approve {}", named(pause));
+        } else {
             question = Some(pause);
         }
     }
     let Some(kept) = kept else { return };
     let how = match question {
-        Some(pause) => format!("--answer {}=TEXT", plain::word(&pause.id.0)),
-        None => "--approve".to_owned(),
+        _ if is_hidden => " 2> FILE".to_owned(),
+        Some(pause) => format!(" --answer {}=TEXT", plain::word(&pause.id.0)),
+        None => approve,
     };
-    screen.tell(&format!("hint: adjutant resume {}{} {how}", plain::word(&kept.name.0), kept.store.option()));
+    screen.tell(&format!("hint: adjutant resume {}{}{how}", plain::word(&kept.name.0), kept.store.option()));
 }
 
-/// A pause in one line: its id, and what it is about.
-fn line(pause: &Pause) -> String {
-    let about = match &pause.call {
-        Some(call) if pause.key.is_none() && is_approval(pause) => {
-            format!("{} {}", call.name.as_str(), short(&call.args))
+/// A pause in one line, and whether that is all of it.
+pub(crate) fn shown(pause: &Pause) -> (String, bool) {
+    let mut line = format!("{}  {}", plain::whole(&pause.id.0), about(pause));
+    if line.len() <= MAX_ON_TERMINAL || !io::stderr().is_terminal() {
+        return (line, true);
+    }
+    let hidden = line.split_off(line.floor_char_boundary(MAX_ON_TERMINAL)).len();
+    (format!("{line}… ({hidden} more bytes)"), false)
+}
+
+/// What a pause is about, whole, in one line: the call with its arguments, and what is asked.
+pub(crate) fn about(pause: &Pause) -> String {
+    let prompt = plain::whole(&pause.ask.prompt);
+    match &pause.call {
+        Some(call) => {
+            let about = format!("{} {}", plain::whole(call.name.as_str()), plain::json(&call.args));
+            if pause.key.is_none() && is_approval(pause) { about } else { format!("{about}: {prompt}") }
         }
-        Some(call) => format!("{}: {}", call.name.as_str(), pause.ask.prompt),
-        None => pause.ask.prompt.to_string(),
-    };
-    format!("{}  {}", plain::line(&pause.id.0), plain::line(&about))
+        None => prompt,
+    }
+}
+
+/// What names a pause and what was shown of it, as a word of a command.
+fn named(pause: &Pause) -> String {
+    plain::word(&format!("{}@{:.DIGITS$}", pause.id, pause.digest().to_string()))
 }
 
 /// Whether a word is enough.
 pub(crate) fn is_approval(pause: &Pause) -> bool {
     matches!(pause.ask.kind, AskKind::Approval | AskKind::Authorisation)
-}
-
-fn short(args: &str) -> String {
-    match args.char_indices().nth(MAX_ARGS) {
-        Some((at, _)) => format!("{}…", &args[..at]),
-        None => args.to_owned(),
-    }
 }

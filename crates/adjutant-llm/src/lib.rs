@@ -29,6 +29,7 @@ mod reading;
 mod request;
 mod schema;
 mod scripted;
+mod secret;
 mod structured;
 pub mod telemetry;
 mod tokens;
@@ -51,6 +52,7 @@ pub use message::{Origin, Reply, Source, Status, Stop, Terminate, Text, Thinking
 pub use model::{FnModel, Model, complete, model_fn};
 pub use options::{Cache, Format, Options, ToolChoice};
 pub use scripted::{Gate, Script, ScriptedModel};
+pub use secret::secret_forms;
 pub use structured::{Shape, Shaped, complete_as, complete_json};
 #[cfg(feature = "tiktoken")]
 pub use tokens::Tiktoken;

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, collections::BTreeMap, fmt, pin::Pin, sync::Arc};
 
-use adjutant_llm::Error;
+use adjutant_llm::{Error, secret_forms};
 
 /// A shorter key is no secret, but a word that a local server wants to see.
 const MIN_SECRET: usize = 8;
@@ -86,7 +86,8 @@ impl Secrets {
             return;
         }
         let all = Arc::make_mut(&mut self.0);
-        all.push(secret.into());
+        // What repeats a key may have encoded it.
+        all.extend(secret_forms(secret).into_iter().map(Arc::from));
         // One may be the beginning of another.
         all.sort_by_key(|it| std::cmp::Reverse(it.len()));
     }
@@ -205,6 +206,29 @@ mod tests {
         check("cut in sk-secre", "cut in [key]");
         check("cut in other-tok", "cut in [key]");
         check("cut in sk-secr", "cut in sk-secr");
+    }
+
+    #[test]
+    fn clean_leaves_no_secret_when_it_is_encoded() {
+        let mut secrets = Secrets::default();
+        secrets.add("sk-a/b+\"c~1");
+        for (text, expect) in [
+            (r#"{"key":"sk-a/b+\"c~1"}"#, r#"{"key":"[key]"}"#),
+            (r#"{"key":"sk-a\/b+\"c~1"}"#, r#"{"key":"[key]"}"#),
+            (r"\u0073\u006b\u002d\u0061\u002f\u0062\u002b\u0022\u0063\u007e\u0031", "[key]"),
+            (r"sk\u002Da\u002Fb\u002B\u0022c\u007E1", "[key]"),
+            ("?key=sk-a%2Fb%2B%22c~1&x", "?key=[key]&x"),
+            ("?key=sk%2da%2fb%2b%22c%7e1", "?key=[key]"),
+            ("%73%6B%2D%61%2F%62%2B%22%63%7E%31", "[key]"),
+            // Behind none, one and two bytes: the digits at the edges hold what is beside too.
+            ("c2stYS9iKyJjfjE=", "[key]E="),
+            ("OnNrLWEvYisiY34x", "On[key]"),
+            ("eDpzay1hL2IrImN-MQ==", "eDp[key]Q=="),
+            ("eDpzay1hL2IrImN+MQ==", "eDp[key]Q=="),
+            ("c2stYS9iKy is no key", "c2stYS9iKy is no key"),
+        ] {
+            assert_eq!(secrets.clean(text), expect);
+        }
     }
 
     #[test]

@@ -11,7 +11,7 @@ use adjutant_tool::Answer;
 use futures_core::Stream;
 use serde::{Deserialize, Serialize};
 
-use super::JournalError;
+use super::{Digest, JournalError};
 use crate::{Lane, PauseId};
 
 /// The number of a post in the inbox of its log, counted from 1; 0 is before the first one.
@@ -37,6 +37,9 @@ pub enum Post {
         pause: PauseId,
         /// The answer.
         answer: Answer,
+        /// The digest of the pause that whoever answers has seen: an answer to another one is passed over.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        shown: Option<Digest>,
     },
     /// A wish to stop the run that is open.
     Cancel,

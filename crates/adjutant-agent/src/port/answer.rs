@@ -8,7 +8,7 @@ use futures_util::FutureExt;
 
 use super::{Feed, LocalPort, Performed, Place, bound};
 use crate::{
-    ActId, Answered, Pause, Point, Record, Responder, Run, Verdict,
+    ActId, Answered, Digest, Pause, Point, Record, Responder, Run, Verdict,
     points::{PauseAnswered, Pausing},
 };
 
@@ -74,7 +74,7 @@ impl LocalPort {
             let pause = run.pauses().find(|pause| pause.id == it.pause).cloned()?;
             let asking = Asking { feed: Arc::clone(&self.feed), place, at: 0, pause, ends: false };
             let answer = if asking.is_late() { Answer::Expired } else { it.answer.clone() };
-            Some((asking, answer))
+            Some((asking, answer, it.shown))
         };
         let answers: Vec<_> = answers.iter().filter_map(answered).collect();
         let mut heard = Box::pin(heard(answers));
@@ -97,11 +97,11 @@ impl Asking {
     }
 }
 
-async fn heard(answers: Vec<(Asking, Answer)>) -> Vec<Record> {
+async fn heard(answers: Vec<(Asking, Answer, Option<Digest>)>) -> Vec<Record> {
     let (mut records, mut heard) = (Vec::new(), Vec::new());
-    for (asking, answer) in answers {
+    for (asking, answer, shown) in answers {
         let answer = asking.through_hooks(answer, &mut records).await;
-        heard.extend(answer.map(|answer| Answered { pause: asking.pause.id.clone(), answer }));
+        heard.extend(answer.map(|answer| Answered { pause: asking.pause.id.clone(), answer, shown }));
     }
     records.push(Record::Resumed { answers: heard });
     records

@@ -98,6 +98,11 @@ impl Feed {
         self.mailbox.is_open() || self.above.iter().any(|above| above.is_open())
     }
 
+    /// The log holds the records up to this one.
+    pub(crate) fn saved(&self, upto: Seq) {
+        std::iter::once(&self.mailbox).chain(&*self.above).for_each(|mailbox| mailbox.saved(upto));
+    }
+
     /// Whether what is recorded here comes too late.
     pub(crate) fn is_fenced(&self) -> bool {
         self.setup.within.as_ref().is_some_and(|within| within.is_fenced())

@@ -16,7 +16,7 @@ use tokio::time::Sleep;
 
 use super::{LocalPort, answer::Asking};
 use crate::{
-    ActId, Admission, CancelBy, Journal, JournalError, LogId, Pause, PauseId, Post, PostNo, PostStream, Posted, Record,
+    ActId, Admission, CancelBy, Digest, Journal, JournalError, LogId, Pause, PauseId, Post, PostNo, PostStream, Posted, Record,
     Run, error::chain, points::PauseAnswered, queue::unfit,
 };
 
@@ -93,7 +93,7 @@ impl LocalPort {
                     }
                     None => self.queue.queues().push_posted(no, *lane, content, cancelled).then(Vec::new),
                 },
-                Post::Answer { pause, answer } => self.heed_answer(posts, (pause, answer), cancelled, cx),
+                Post::Answer { pause, answer, shown } => self.heed_answer(posts, (pause, answer, *shown), cancelled, cx),
                 Post::Cancel => {
                     self.inbox.wished(CancelBy::User);
                     Some(self.wish(CancelBy::User).into_iter().collect())
@@ -119,7 +119,7 @@ impl LocalPort {
     fn heed_answer(
         &mut self,
         posts: &mut Posts,
-        (id, answer): (&PauseId, &Answer),
+        (id, answer, shown): (&PauseId, &Answer, Option<Digest>),
         cancelled: bool,
         cx: &mut Context<'_>,
     ) -> Option<Vec<Record>> {
@@ -141,6 +141,10 @@ impl LocalPort {
             return None;
         }
         let (at, pause) = (open.at, Arc::clone(&open.pause));
+        if let Some(why) = pause.differs(shown) {
+            self.warn_of_post(format!("a posted answer is passed over: {why}"));
+            return Some(Vec::new());
+        }
         let asking = Asking::told(Arc::clone(&self.feed), self.place, pause);
         let records = match &mut posts.deciding {
             Some(deciding) => match deciding.poll_unpin(cx) {
@@ -151,7 +155,7 @@ impl LocalPort {
             None if !asking.fits(answer) => return Some(Vec::new()),
             None if self.setup.hooks.hears::<PauseAnswered>() => {
                 posts.deciding = Some(Box::pin(through_hooks(asking, answer.clone())));
-                return self.heed_answer(posts, (id, answer), cancelled, cx);
+                return self.heed_answer(posts, (id, answer, shown), cancelled, cx);
             }
             None => vec![Record::Answered { pause: id.clone(), answer: answer.clone() }],
         };

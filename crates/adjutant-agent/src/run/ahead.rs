@@ -218,7 +218,7 @@ impl Run {
         let newest: BTreeMap<_, _> = under.clone().zip(0_usize..).map(|(it, at)| (&it.pause.id, at)).collect();
         let newest = under.zip(0_usize..).filter(|(it, at)| newest.get(&it.pause.id) == Some(at));
         let answered = newest.filter_map(|(it, _)| Some((it.pause.id.clone(), it.answer.clone()?)));
-        answered.map(|(pause, answer)| Answered { pause, answer }).collect()
+        answered.map(|(pause, answer)| Answered { pause, answer, shown: None }).collect()
     }
 
     /// The limit that was reached, if one was.

@@ -49,9 +49,12 @@ impl Run {
         }
         let mut open: BTreeMap<&PauseId, &Asked> = self.asked().map(|asked| (&asked.pause.id, asked)).collect();
         let known: BTreeSet<&PauseId> = open.keys().copied().collect();
-        for Answered { pause, answer } in answers {
+        for Answered { pause, answer, shown } in answers {
             match open.remove(pause) {
                 Some(asked) => {
+                    if let Some(why) = asked.pause.differs(*shown) {
+                        return Some(why);
+                    }
                     if let Err(error) = answer.fits(&asked.pause.ask) {
                         return Some(format!("{pause}: {error}"));
                     }

@@ -70,7 +70,7 @@ impl Mail {
                     // The lane is full: the rest is heard when it is not.
                     None => return,
                 },
-                Post::Answer { pause, answer } => self.answer(start, run, Answered { pause, answer }),
+                Post::Answer { pause, answer, shown } => self.answer(start, run, Answered { pause, answer, shown }),
                 Post::Cancel => {}
             }
             self.upto = Some(no);
@@ -86,9 +86,10 @@ impl Mail {
         let is_given = self.answers.iter().any(|given| given.pause == answered.pause);
         match pause.filter(|_| matches!(start.begin, Begin::Resume { .. }) && !is_given) {
             None => self.warn(unheard(&answered.pause)),
-            Some(pause) => match answered.answer.fits(&pause.ask) {
-                Ok(()) => self.answers.push(answered),
-                Err(error) => self.warn(format!("a posted answer to {} is passed over: {error}", pause.id)),
+            Some(pause) => match (answered.answer.fits(&pause.ask), pause.differs(answered.shown)) {
+                (Ok(()), None) => self.answers.push(answered),
+                (Err(error), _) => self.warn(format!("a posted answer to {} is passed over: {error}", pause.id)),
+                (_, Some(why)) => self.warn(format!("a posted answer is passed over: {why}")),
             },
         }
     }

@@ -89,7 +89,7 @@ fn waiting(record: &Record) -> Option<String> {
         Record::Answered { pause, answer: given } => format!("{pause}: {}", answer(given)),
         Record::Resumed { answers } if answers.is_empty() => "resumed with no answers".to_owned(),
         Record::Resumed { answers } => {
-            let each = |Answered { pause, answer: given }: &Answered| format!("{pause}: {}", answer(given));
+            let each = |Answered { pause, answer: given, .. }: &Answered| format!("{pause}: {}", answer(given));
             format!("resumed with {}", answers.iter().map(each).collect::<Vec<_>>().join(", "))
         }
         _ => return None,

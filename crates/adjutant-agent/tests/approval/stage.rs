@@ -39,7 +39,7 @@ pub(crate) fn names(result: &RunResult) -> Vec<String> {
 }
 
 pub(crate) fn answered(pause: impl AsRef<str>, answer: Answer) -> Answered {
-    Answered { pause: PauseId(pause.as_ref().into()), answer }
+    Answered { pause: PauseId(pause.as_ref().into()), answer, shown: None }
 }
 
 /// The calls of a run: the tool, how it ended, and what came of it.

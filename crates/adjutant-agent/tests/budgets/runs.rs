@@ -231,7 +231,7 @@ async fn waiting(caps: Caps, world: &Arc<FixedWorld>) -> (Agent, Vec<Answered>) 
     let agent = Agent::new(model).tool(work).world(Clock(Arc::clone(world))).limits(limits);
     let paused = agent.run("Go.").await.expect("the run waits");
     let Outcome::Paused { pauses } = &paused.outcome else { unreachable!("not paused: {:?}", paused.outcome) };
-    let answers = pauses.iter().map(|it| Answered { pause: it.id.clone(), answer: Answer::extend(7) }).collect();
+    let answers = pauses.iter().map(|it| it.answered(Answer::extend(7))).collect();
     (agent, answers)
 }
 

@@ -51,7 +51,7 @@ async fn look(plan: &Plan, journal: &Keeping, log: &LogId) -> Seen {
     assert_eq!(journal.read_after(), Seq(from), "the fold was not used");
     let (pauses, queued) = (agent.pauses(), format!("{:?}", agent.queued()));
     let preview = agent.preview("What now?").await.ok();
-    let answers = pauses.iter().map(|it| Answered { pause: it.id.clone(), answer: actors::answer(&it.ask, 0) });
+    let answers = pauses.iter().map(|it| it.answered(actors::answer(&it.ask, 0)));
     let answers: Vec<Answered> = answers.collect();
     let running = if answers.is_empty() { agent.stream("Go on.") } else { agent.resume_stream(answers) };
     let mut running = running.expect("the session is free");

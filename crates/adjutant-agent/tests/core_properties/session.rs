@@ -107,7 +107,7 @@ impl<'p> Session<'p> {
 
     async fn after(&mut self, after: After) {
         let pauses = self.agent.pauses();
-        let answered = |pause: &PauseId, answer| Answered { pause: pause.clone(), answer };
+        let answered = |pause: &PauseId, answer| Answered { pause: pause.clone(), answer, shown: None };
         let fits: Vec<Answered> = pauses
             .iter()
             .zip(0_u8..)

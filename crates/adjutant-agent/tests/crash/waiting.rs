@@ -136,7 +136,7 @@ fn answers(agent: &Agent) -> Vec<Answered> {
         _ => Answer::give(id),
     };
     let pauses = agent.pauses();
-    pauses.iter().map(|it| Answered { pause: it.id.clone(), answer: answer(it.ask.kind, &it.id.0) }).collect()
+    pauses.iter().map(|it| it.answered(answer(it.ask.kind, &it.id.0))).collect()
 }
 
 /// Begins the session: two messages wait, the run begins, and whatever it waits for is answered.

@@ -75,7 +75,7 @@ async fn before_run_and_after_run_stand_around_a_run_when_both_observe() {
     let parked = parking.run("Go.").await.expect("a pause is no error");
     let Outcome::Paused { pauses } = parked.outcome else { panic!("it is parked") };
     let answer = adjutant_tool::Answer::Extend { by: 1, message: None };
-    let answers = vec![adjutant_agent::Answered { pause: pauses[0].id.clone(), answer }];
+    let answers = vec![pauses[0].answered(answer)];
     parking.resume(answers).await.expect("the run finishes");
     assert_eq!(told(&lines), ["1 finished One.", "2 finished Two.", "3 paused ", "3 finished Three."]);
 }

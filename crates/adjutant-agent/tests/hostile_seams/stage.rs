@@ -92,7 +92,7 @@ pub(crate) fn pauses(result: &RunResult) -> Vec<Arc<Pause>> {
 }
 
 pub(crate) fn answered(pause: &PauseId, answer: Answer) -> Answered {
-    Answered { pause: pause.clone(), answer }
+    Answered { pause: pause.clone(), answer, shown: None }
 }
 
 /// The log is contiguous, every thread folds, the session rests; gives the folds.

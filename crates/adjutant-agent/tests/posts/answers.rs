@@ -18,7 +18,7 @@ use super::{
 };
 
 fn answer(pause: &str, answer: Answer) -> Post {
-    Post::Answer { pause: answered(pause, Answer::approve()).pause, answer }
+    Post::Answer { pause: answered(pause, Answer::approve()).pause, answer, shown: None }
 }
 
 /// An agent that may write with someone's approval, twice in one batch, and look as long as the permits last.

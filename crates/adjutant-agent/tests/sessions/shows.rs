@@ -50,7 +50,7 @@ async fn session_reads_like_a_conversation_when_it_is_shown() {
         "  helper end: answered",
         "ask result: Yes.",
         "boss call: write({\"n\":1})",
-        "boss pause: approval: Run \"write\" with these arguments? (main/c2_0_0)",
+        "boss pause: approval: Run \"write\" with these arguments? (main/c2_0_0) write {\"n\":1}",
         "user answer: approved (main/c2_0_0)",
         "write result: written",
         "boss reply: Done.",

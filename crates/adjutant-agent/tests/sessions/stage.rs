@@ -100,7 +100,7 @@ pub(crate) async fn log(journal: &MemoryJournal, name: &str) -> Vec<Arc<Stamped>
     let agent = agent(journal).session(id(name));
     let paused = agent.run("Go.").await.expect("the run waits");
     let Outcome::Paused { pauses } = &paused.outcome else { unreachable!("it waits: {paused:?}") };
-    let answer = Answered { pause: pauses[0].id.clone(), answer: Answer::approve() };
+    let answer = pauses[0].answered(Answer::approve());
     agent.resume(vec![answer]).await.expect("the run finishes");
     agent.run("Bye.").await.expect("the run finishes");
     records(journal, &id(name)).await

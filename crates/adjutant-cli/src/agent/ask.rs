@@ -116,7 +116,7 @@ pub(super) async fn object(args: &Object) -> Result<Exit, Problem> {
     let (entry, client) = connect(&args.this).await?;
     let request = ObjectRequest::new(text, schema);
     let value = client.object(request).await.map_err(|error| of_agent(&entry, &error))?;
-    write(&format!("{value}\n"))?;
+    write(&plain::json_line(value))?;
     Ok(Exit::Finished)
 }
 

@@ -54,5 +54,5 @@ fn json_of(name: &str, provenance: &Provenance, found: &[Finding], is_verified: 
             .collect();
         value["findings"] = told.into();
     }
-    format!("{value}\n")
+    plain::json_line(value)
 }

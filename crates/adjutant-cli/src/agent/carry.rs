@@ -36,13 +36,14 @@ pub(super) async fn export(args: &Export) -> Result<Exit, Problem> {
     })?;
     exported.skipped.iter().for_each(|path| tell(&format!("warning: stays behind: {}", plain::line(path))));
     let text = if args.json {
-        json!({"agent": name, "file": file, "files": exported.files, "bytes": exported.bytes, "skipped": exported.skipped})
-            .to_string()
+        plain::json_line(json!({
+            "agent": name, "file": file, "files": exported.files, "bytes": exported.bytes, "skipped": exported.skipped,
+        }))
     } else {
         let [files, bytes] = [exported.files as u64, exported.bytes].map(grouped);
-        format!("exported {name} into {}: {files} files, {bytes} bytes", file.display())
+        format!("exported {name} into {}: {files} files, {bytes} bytes\n", file.display())
     };
-    write(&(text + "\n"))?;
+    write(&text)?;
     Ok(Exit::Finished)
 }
 
@@ -77,7 +78,7 @@ pub(super) async fn import(args: &Import) -> Result<Exit, Problem> {
         }
     };
     let (name, id) = (plain::line(&imported.name), imported.id);
-    let text = if args.json { json!({"agent": name, "id": id}).to_string() } else { format!("imported {name}: {id}") };
-    write(&(text + "\n"))?;
+    let text = if args.json { plain::json_line(json!({"agent": name, "id": id})) } else { format!("imported {name}: {id}\n") };
+    write(&text)?;
     Ok(Exit::Finished)
 }

@@ -30,8 +30,8 @@ pub(super) async fn create(args: &Create) -> Result<Exit, Problem> {
     let instance = make(&*place.backend()?, resolved, &consent).await?;
     place.home.touch().map_err(|error| of_runtime(&error))?;
     let (name, id) = (instance.name(), instance.id());
-    let text = if args.json { json!({"agent": &*name, "id": id}).to_string() } else { id.to_string() };
-    write(&(text + "\n"))?;
+    let text = if args.json { plain::json_line(json!({"agent": &*name, "id": id})) } else { format!("{id}\n") };
+    write(&text)?;
     if !args.json {
         tell(&format!("created {name}; `{}` starts it", place.command(&format!("agent start {}", plain::word(&name)))));
     }

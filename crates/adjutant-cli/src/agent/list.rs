@@ -36,7 +36,7 @@ pub(super) async fn ps(args: &Ps) -> Result<Exit, Problem> {
         // It was removed meanwhile.
         let Some(standing) = standing else { continue };
         if args.json {
-            text += &format!("{}\n", standing.json(entry));
+            text += &plain::json_line(standing.json(entry));
             continue;
         }
         rows.push([
@@ -93,15 +93,19 @@ pub(super) async fn status(args: &agent::Status) -> Result<Exit, Problem> {
     loop {
         let Some(standing) = Standing::of(&place.home, &entry).await else {
             let value = serde_json::json!({"agent": &*entry.name, "id": entry.id, "status": "removed"});
-            write(&if args.json { format!("{value}\n") } else { format!("{}\n", Status::Removed) })?;
+            write(&if args.json { plain::json_line(value) } else { format!("{}\n", Status::Removed) })?;
             return Ok(Exit::Finished);
         };
-        let line = if args.json { standing.json(&entry).to_string() } else { standing.line(now_ms()) };
+        let line = if args.json {
+            plain::json_line(standing.json(&entry))
+        } else {
+            format!("{}\n", plain::stream(&standing.line(now_ms())))
+        };
         // What is left of a pause is no change.
         let key = (standing.status.clone(), standing.course.clone(), standing.address);
         if told.as_ref() != Some(&key) {
             told = Some(key);
-            if !write(&format!("{}\n", plain::stream(&line)))? {
+            if !write(&line)? {
                 return Ok(Exit::Finished);
             }
         }

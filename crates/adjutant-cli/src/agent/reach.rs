@@ -12,6 +12,7 @@ use crate::{
     args::agent::These,
     consent::{self, Consent},
     exit::Exit,
+    plain,
     problem::Problem,
     sessions::{tell, write},
 };
@@ -205,11 +206,11 @@ fn report(ways: &[Way], is_json: bool) -> Result<Exit, Problem> {
                     .as_object_mut()
                     .into_iter()
                     .for_each(|it| it.extend(status.as_object().cloned().unwrap_or_default()));
-                write(&format!("{value}\n"))?;
+                write(&plain::json_line(value))?;
             }
             Some(Ok(Ended::Waits)) if is_json => {
                 value["waiting"] = true.into();
-                write(&format!("{value}\n"))?;
+                write(&plain::json_line(value))?;
             }
             Some(Ok(Ended::At(status))) => drop(write(&format!("{name}: {status}\n"))?),
             Some(Ok(Ended::Waits)) => drop(write(&format!("{name}: waits for a place, since so many agents run\n"))?),
@@ -217,7 +218,7 @@ fn report(ways: &[Way], is_json: bool) -> Result<Exit, Problem> {
                 exit = problem.report();
                 if is_json {
                     value["error"] = problem.line().into();
-                    write(&format!("{value}\n"))?;
+                    write(&plain::json_line(value))?;
                 }
             }
             None => {}

@@ -71,8 +71,9 @@ pub(crate) struct Resume {
     /// The session; without it, that of the directory which changed last.
     pub(crate) name: Option<String>,
 
-    /// Approves what waits under this id, or everything that needs approval.
-    #[arg(long, value_name = "ID", num_args = 0..=1, default_missing_value = "")]
+    /// Approves what waits under this id, or everything that needs approval, and shows it; with the digest that is
+    /// told with what waits, only if it is still that.
+    #[arg(long, value_name = "ID[@DIGEST]", num_args = 0..=1, default_missing_value = "")]
     pub(crate) approve: Vec<String>,
 
     /// Denies what waits under this id, or everything that waits.

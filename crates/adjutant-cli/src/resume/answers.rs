@@ -9,7 +9,7 @@ use adjutant::{
 };
 use serde_json::Value;
 
-use crate::{args::Resume, exit::Exit, plain, problem::Problem, waits};
+use crate::{args::Resume, exit::Exit, plain, problem::Problem, screen::Screen, waits};
 
 /// The answers that were given; not every pause needs one.
 ///
@@ -21,7 +21,7 @@ pub(crate) fn answers(args: &Resume, pauses: &[Arc<Pause>]) -> Result<Vec<Answer
         if given.iter().any(|it| it.pause == pause.id) {
             return Err(Problem::new(Exit::Usage, format!("there are two answers to {}", pause.id)));
         }
-        given.push(Answered { pause: pause.id.clone(), answer });
+        given.push(pause.answered(answer));
     }
     let is_all = |ids: &[String]| ids.iter().any(String::is_empty);
     let (approves, denies) = (is_all(&args.approve), is_all(&args.deny));
@@ -34,9 +34,9 @@ pub(crate) fn answers(args: &Resume, pauses: &[Arc<Pause>]) -> Result<Vec<Answer
         }
         let answer = if denies { Some(denial(args, pause)) } else { None };
         let answer = answer.or_else(|| (approves && waits::is_approval(pause)).then(Answer::approve));
-        given.extend(answer.map(|answer| Answered { pause: pause.id.clone(), answer }));
+        given.extend(answer.map(|answer| pause.answered(answer)));
     }
-    for Answered { pause: id, answer } in &given {
+    for Answered { pause: id, answer, .. } in &given {
         let pause = pauses.iter().find(|pause| pause.id == *id);
         let unfit = |error| Problem::new(Exit::Usage, format!("the answer does not fit: {id}")).cause(&error);
         pause.map_or(Ok(()), |pause| answer.fits(&pause.ask)).map_err(unfit)?;
@@ -65,8 +65,49 @@ fn named<'a>(args: &Resume, pauses: &'a [Arc<Pause>]) -> Result<Vec<(&'a Pause, 
     Ok(named)
 }
 
-/// The pause with this id, or the one whose id ends with it after a slash.
+/// Shows whole what is approved by these answers.
+///
+/// # Errors
+/// `Usage` if something of it stays hidden, unless it is named by the digest that stands where it was shown whole.
+pub(crate) fn show(args: &Resume, pauses: &[Arc<Pause>], given: &[Answered], screen: &Screen) -> Result<(), Problem> {
+    let approved = given.iter().filter(|it| matches!(it.answer, Answer::Approve { .. }));
+    for pause in approved.filter_map(|it| pauses.iter().find(|pause| pause.id == it.pause)) {
+        let (shown, is_whole) = waits::shown(pause);
+        screen.insist(&format!("approves: {shown}"));
+        let is_seen = |id: &String| digest_of(id).is_some_and(|(id, _)| is_named(id, pause));
+        if !is_whole && !args.approve.iter().any(is_seen) {
+            let problem = Problem::new(Exit::Usage, format!("this is not approved unseen: {}", pause.id));
+            return Err(problem.hint("without --approve, `2> FILE` writes it whole, and how to approve it"));
+        }
+    }
+    Ok(())
+}
+
+/// An id and the digits of the digest behind it.
+fn digest_of(id: &str) -> Option<(&str, &str)> {
+    let is_digest = |digits: &str| {
+        (waits::DIGITS..=64).contains(&digits.len()) && digits.bytes().all(|it| matches!(it, b'0'..=b'9' | b'a'..=b'f'))
+    };
+    id.rsplit_once('@').filter(|(_, digits)| is_digest(digits))
+}
+
+/// Whether this is the id of the pause, or what stands behind a slash of it.
+fn is_named(id: &str, pause: &Pause) -> bool {
+    pause.id.0.strip_suffix(id).is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
+}
+
+/// The pause with this id, or the one whose id ends with it after a slash; with a digest, only if that was shown.
 fn find<'a>(id: &str, pauses: &'a [Arc<Pause>]) -> Result<&'a Pause, Problem> {
+    let Some((id, digits)) = digest_of(id) else { return by_id(id, pauses) };
+    let pause = by_id(id, pauses)?;
+    if pause.digest().to_string().starts_with(digits) {
+        return Ok(pause);
+    }
+    let problem = Problem::new(Exit::Usage, format!("what waits is not what was shown: {}", pause.id));
+    Err(problem.hint("`adjutant resume` without answers shows it"))
+}
+
+fn by_id<'a>(id: &str, pauses: &'a [Arc<Pause>]) -> Result<&'a Pause, Problem> {
     let ends = |pause: &&Arc<Pause>| pause.id.0.strip_suffix(id).is_some_and(|rest| rest.ends_with('/'));
     let mut ending = pauses.iter().filter(ends);
     let exact = pauses.iter().find(|pause| *pause.id.0 == *id);
@@ -137,9 +178,10 @@ mod tests {
         let args = ["adjutant", "resume", "x"].iter().chain(args);
         let Command::Resume(args) = Args::parse_from(args).command else { unreachable!("it is `resume`") };
         let found = answers(&args, &pauses()).map_err(|problem| problem.to_string());
+        let found = found.map(|all| all.into_iter().map(|it| (it.pause, it.answer)).collect());
         let expect = expect.map(|answers| {
             let answered =
-                |(id, answer): &(&str, Answer)| Answered { pause: PauseId((*id).into()), answer: answer.clone() };
+                |(id, answer): &(&str, Answer)| (PauseId((*id).into()), answer.clone());
             answers.iter().map(answered).collect::<Vec<_>>()
         });
         assert_eq!(found, expect.map_err(str::to_owned));

@@ -97,7 +97,7 @@ fn json(info: &LogInfo) -> String {
     if let Some(parent) = parent {
         value["parent"] = parent;
     }
-    format!("{value}\n")
+    plain::json_line(value)
 }
 
 fn table(logs: &[LogInfo]) -> String {

@@ -63,11 +63,14 @@ async fn follow(args: &Show, sessions: &Sessions, mut after: Seq) -> Result<Exit
 /// One thing, as lines.
 fn text_of(args: &Show, shown: &Shown) -> String {
     if args.json {
-        return serde_json::to_string(shown).map(|line| line + "\n").unwrap_or_default();
+        return serde_json::to_string(shown).map(plain::json_line).unwrap_or_default();
     }
     let head = format!("{:>4} {}{:9}", shown.seq.0, "  ".repeat(usize::from(shown.depth)), shown.kind.as_str());
     let margin = " ".repeat(head.chars().count() + 1);
-    let text = plain::stream(&shown.text);
+    let text = match shown.kind {
+        ShownKind::Pause => plain::whole(&shown.text).into(),
+        _ => plain::stream(&shown.text),
+    };
     let mut lines = text.lines();
     let first = lines.next().unwrap_or_default();
     let rest: String = lines.map(|line| format!("{}\n", format!("{margin}{line}").trim_end())).collect();

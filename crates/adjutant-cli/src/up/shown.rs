@@ -32,7 +32,7 @@ pub(super) async fn show(
             notice = notices.next() => {
                 let Some(notice) = notice else { return Ok(()) };
                 if is_json {
-                    let line = serde_json::to_string(&notice).unwrap_or_default() + "\n";
+                    let line = plain::json_line(serde_json::to_string(&notice).unwrap_or_default());
                     if !screen::is_read(screen.write(&line))? {
                         return Err(Problem::new(crate::exit::Exit::Finished, "nobody reads what is told"));
                     }

@@ -38,6 +38,8 @@ pub struct RelayRun {
     legs: Vec<RunResult>,
     /// Whether it was wished to stop: a run that ends then may still hand over.
     is_cancelled: AtomicBool,
+    /// Whether events wait until the log holds their records.
+    is_saved: bool,
 }
 
 /// What a prompt came to.
@@ -63,7 +65,13 @@ impl RelayRun {
         let found = relay.clone();
         let finding = Box::pin(async move { found.find_active().await });
         let state = State::Finding(finding, Some(begin));
-        Self { relay, state, legs: Vec::new(), is_cancelled: AtomicBool::new(false) }
+        Self { relay, state, legs: Vec::new(), is_cancelled: AtomicBool::new(false), is_saved: false }
+    }
+
+    /// Gives no event before the log holds its record, as [`Running::saved`].
+    pub fn saved(mut self) -> Self {
+        self.is_saved = true;
+        self
     }
 
     /// The next event; `None` after the last one.
@@ -134,6 +142,10 @@ impl RelayRun {
         }
     }
 
+    fn perform(&self, running: Running) -> State {
+        State::Running(Box::new(if self.is_saved { running.saved() } else { running }))
+    }
+
     /// Begins with whoever has the conversation.
     fn begin(&self, at: usize, begin: Option<Begin>) -> Result<State, Error> {
         let history = self.relay.transcript();
@@ -146,7 +158,7 @@ impl RelayRun {
             Some(Begin::Resume(answers)) => self.leg(at, active::handoffs(&history)).resume_stream(answers),
             None => return Ok(State::Ended(None)),
         };
-        Ok(State::Running(Box::new(running.map_err(told)?)))
+        Ok(self.perform(running.map_err(told)?))
     }
 
     /// A run has ended: whoever it was handed to goes on, if it was.
@@ -158,7 +170,7 @@ impl RelayRun {
         let Some(to) = to else { return Ok(State::Ended(None)) };
         let handoffs = active::handoffs(&self.relay.transcript());
         let running = self.leg(to, handoffs).continue_stream().map_err(told)?;
-        Ok(State::Running(Box::new(running)))
+        Ok(self.perform(running))
     }
 
     /// An agent with the tools to hand the conversation over, after so many handoffs.

@@ -193,7 +193,7 @@ async fn task_stays_the_agents_when_it_waits_for_a_person() {
     let Outcome::Paused { pauses } = &paused.outcome else { unreachable!("not paused: {:?}", paused.outcome) };
     let task = board.get(&id).await.expect("it is there");
     assert_eq!((task.status, task.assignee.as_deref()), (TaskStatus::InProgress, Some("coder-fix-1")));
-    let answers = pauses.iter().map(|pause| Answered { pause: pause.id.clone(), answer: Answer::approve() });
+    let answers = pauses.iter().map(|pause| pause.answered(Answer::approve()));
     let result = boss.resume(answers.collect()).await.expect("the run finishes");
     assert_eq!(results(&result)[0][0]["result"], "Deployed.");
     let task = board.get(&id).await.expect("it is there");

@@ -53,7 +53,7 @@ async fn call_waits_for_what_its_agents_wait_for_when_they_ask() {
     while let Outcome::Paused { pauses } = &result.outcome {
         asked += pauses.len();
         let answers =
-            pauses.iter().map(|pause| Answered { pause: pause.id.clone(), answer: Answer::extend(5) }).collect();
+            pauses.iter().map(|pause| pause.answered(Answer::extend(5))).collect();
         let again = agent(journal.clone()).session(log.clone()).take_over();
         result = again.resume(answers).await.expect("it goes on");
     }

@@ -23,7 +23,7 @@ fn asking(scripts: Vec<Script>, background: &Background) -> (Arc<adjutant_llm::S
 
 fn extended(outcome: &Outcome) -> Vec<Answered> {
     let Outcome::Paused { pauses } = outcome else { unreachable!("it waits: {outcome:?}") };
-    pauses.iter().map(|it| Answered { pause: it.id.clone(), answer: Answer::extend(9) }).collect()
+    pauses.iter().map(|it| it.answered(Answer::extend(9))).collect()
 }
 
 #[tokio::test(start_paused = true)]

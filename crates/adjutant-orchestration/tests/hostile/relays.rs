@@ -160,7 +160,7 @@ async fn parked_leg_goes_on_with_its_own_agent_when_another_program_resumes_it()
     let Outcome::Paused { pauses } = &result.last.outcome else { unreachable!("it waits: {result:?}") };
     assert_eq!(&*result.last.agent.name, "b");
     let answers: Vec<_> =
-        pauses.iter().map(|it| Answered { pause: it.id.clone(), answer: Answer::extend(3) }).collect();
+        pauses.iter().map(|it| it.answered(Answer::extend(3))).collect();
     let id = first.session_id().clone();
     drop(first);
     let result = program(vec![], vec![says("B.")]).session(id).resume(answers).await.expect("one answers");

@@ -141,6 +141,10 @@ fn named_values_are_taken_out_wherever_they_stand() {
     let redactor = Redactor::new().values(["swordfish", "swordfish-2", "", "ab"]);
     assert_eq!(redactor.redact("(swordfish-2)xswordfishy ab"), "([redacted])x[redacted]y ab");
     assert!(!format!("{redactor:?}").contains("swordfish"));
+    let redactor = Redactor::new().values(["sword/fish"]);
+    for text in ["sword%2Ffish", "sword%2ffish", r"sword\/fish", r"sword\u002ffish", "c3dvcmQvZmlza", "N3b3JkL2Zpc2"] {
+        assert!(redactor.redact(text).starts_with("[redacted]"), "{text}");
+    }
 }
 
 #[test]

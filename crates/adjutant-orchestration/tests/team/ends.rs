@@ -192,7 +192,7 @@ async fn team_goes_on_when_a_run_that_waited_for_the_outside_is_resumed() {
     let lead = crew.install(agent(script).tool(asks));
     let parked = lead.run("Go.").await.expect("the run is parked");
     let Outcome::Paused { pauses } = &parked.outcome else { unreachable!("{:?}", parked.outcome) };
-    let answer = Answered { pause: pauses[0].id.clone(), answer: Answer::Give { value: json!("Yes.") } };
+    let answer = pauses[0].answered(Answer::Give { value: json!("Yes.") });
     let result = lead.resume(vec![answer]).await.expect("the run finishes");
     let results = results(&result);
     assert!(results[3].contains("One."), "mail waits for the lead: {results:?}");

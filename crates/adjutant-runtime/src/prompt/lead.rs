@@ -36,7 +36,7 @@ pub(crate) trait Leads: Send + Sync {
     fn desk(&self) -> &Arc<Desk>;
 }
 
-/// One run of whoever leads: its events, and what came of it.
+/// One run of whoever leads: its events, each once the log holds its record, and what came of it.
 pub(super) struct LeadRun {
     run: Kind,
     /// What the newest run of an agent came to; a relay may have several.
@@ -55,8 +55,8 @@ impl Lead {
     /// Begins a run on a prompt.
     pub(super) fn prompt(&self, prompt: &str) -> Result<LeadRun, Error> {
         Ok(LeadRun::new(match self {
-            Lead::Agent(agent) => Kind::Agent(Box::new(agent.stream(prompt).map_err(told::of_agent)?)),
-            Lead::Relay(relay) => Kind::Relay(Box::new(relay.stream(prompt))),
+            Lead::Agent(agent) => Kind::Agent(Box::new(agent.stream(prompt).map_err(told::of_agent)?.saved())),
+            Lead::Relay(relay) => Kind::Relay(Box::new(relay.stream(prompt).saved())),
         }))
     }
 
@@ -66,8 +66,8 @@ impl Lead {
             return Err(Error::new(ErrorKind::Conflict, "no run of the session waits for an answer"));
         }
         Ok(LeadRun::new(match self {
-            Lead::Agent(agent) => Kind::Agent(Box::new(agent.resume_stream(answers).map_err(told::of_agent)?)),
-            Lead::Relay(relay) => Kind::Relay(Box::new(relay.resume_stream(answers))),
+            Lead::Agent(agent) => Kind::Agent(Box::new(agent.resume_stream(answers).map_err(told::of_agent)?.saved())),
+            Lead::Relay(relay) => Kind::Relay(Box::new(relay.resume_stream(answers).saved())),
         }))
     }
 

@@ -1,6 +1,8 @@
 //! Runs that wait for an answer.
 
-use adjutant_agent::{Answered, Outcome, PauseId};
+use std::sync::Arc;
+
+use adjutant_agent::{Answered, Outcome, Pause, PauseId};
 use adjutant_llm::Script;
 use adjutant_runtime::{ErrorKind, prompt::ResumeRequest};
 use adjutant_tool::Answer;
@@ -19,23 +21,26 @@ fn scripts() -> [Script; 2] {
     [Script::new().call("delete", json!({"what": "the draft"})), Script::new().text("Done.")]
 }
 
-async fn waiting(stage: &Stage) -> PauseId {
+async fn waiting(stage: &Stage) -> Arc<Pause> {
     let reply = stage.prompt("talk", "Delete the draft.").await.expect("it waits");
     let Outcome::Paused { pauses } = &reply.result.outcome else { unreachable!("it does not wait") };
     let [pause] = &pauses[..] else { unreachable!("one pause") };
     assert_eq!(reply.text, "");
-    pause.id.clone()
+    Arc::clone(pause)
 }
 
 fn approve(pause: PauseId) -> ResumeRequest {
-    let answer = Answer::Approve { args: None, for_run: false };
-    ResumeRequest::new(vec![Answered { pause, answer }]).session("talk")
+    ResumeRequest::new(vec![Answered { pause, answer: Answer::approve(), shown: None }]).session("talk")
+}
+
+fn approve_shown(pause: &Pause) -> ResumeRequest {
+    ResumeRequest::new(vec![pause.answered(Answer::approve())]).session("talk")
 }
 
 async fn run_that_waits_goes_on_with_the_answer(over: Over) {
     let stage = stage(over, scripts()).await;
     let pause = waiting(&stage).await;
-    let events = stage::all(stage.prompter.resume(approve(pause)).await.expect("it goes on")).await;
+    let events = stage::all(stage.prompter.resume(approve(pause.id.clone())).await.expect("it goes on")).await;
     let names: Vec<String> = events.iter().map(stage::name).collect();
     assert_eq!(names.first().map(String::as_str), Some("run_resumed"));
     let result = stage::end_of(&events);
@@ -54,7 +59,10 @@ async fn run_that_waits_refuses_prompts_and_wrong_answers(over: Over) {
         kind_of(stage.prompter.resume(ResumeRequest::new(Vec::new()).session("talk")).await),
         Some(ErrorKind::Invalid)
     );
-    let events = stage::all(stage.prompter.resume(approve(pause)).await.expect("nothing was lost")).await;
+    let mut other = (*pause).clone();
+    other.call.iter_mut().for_each(|call| call.args = json!({"what": "a harmless one"}).to_string().into());
+    assert_eq!(kind_of(stage.prompter.resume(approve_shown(&other)).await), Some(ErrorKind::Invalid));
+    let events = stage::all(stage.prompter.resume(approve_shown(&pause)).await.expect("nothing was lost")).await;
     assert_eq!(events.last().map(stage::name).as_deref(), Some("run_finished"));
 }
 
@@ -69,5 +77,10 @@ async fn resume_is_refused_when_no_run_waits(over: Over) {
 async fn stream_of_a_run_that_waits_ends_with_run_paused(over: Over) {
     let stage = stage(over, scripts()).await;
     let events = stage::all(stage.stream("talk", "Delete the draft.").await.expect("it begins")).await;
-    assert_eq!(events.last().map(stage::name).as_deref(), Some("run_paused"));
+    let last = events.last().expect("it ends");
+    assert_eq!(stage::name(last), "run_paused");
+    let told = serde_json::to_value(last).expect("an event is written");
+    let pause = told.pointer("/result/outcome/pauses/0").expect("a pause");
+    assert_eq!(pause.pointer("/call/args"), Some(&json!({"what": "the draft"}).to_string().into()));
+    assert_eq!(pause.pointer("/digest").and_then(serde_json::Value::as_str).map(str::len), Some(64));
 }

@@ -1,6 +1,8 @@
 //! Prompts and their events.
 
-use adjutant_agent::EventKind;
+use std::sync::Arc;
+
+use adjutant_agent::{Durability, EventKind, LogId, MemoryJournal, Sessions};
 use adjutant_llm::{Entry, Gate, Script};
 use adjutant_runtime::{ErrorKind, prompt::PromptRequest};
 use futures_util::StreamExt;
@@ -9,6 +11,7 @@ use serde_json::json;
 use crate::stage::{self, Over, kind, name, stage};
 
 stage::both!(
+    event_is_given_when_the_log_holds_its_record,
     prompt_answers_and_goes_on_in_its_session,
     prompt_without_a_session_uses_the_default_one,
     stream_gives_every_event_in_order_and_the_end_last,
@@ -166,4 +169,19 @@ async fn events_survive_any_text(over: Over) {
     let events = stage::all(stage.stream(text.get(..1).expect("a"), text).await.expect("it begins")).await;
     let result = stage::end_of(&events);
     assert_eq!(result.text(), text);
+}
+
+async fn event_is_given_when_the_log_holds_its_record(over: Over) {
+    // Nothing else saves anything before the end, and the model waits for what is looked at here.
+    let (gate, journal) = (Gate::new(), MemoryJournal::new());
+    let script = Script::new().text("Half an answer.").delta_chars(1).wait_at(4, &gate);
+    let stage = stage::kept(over, [script], journal.clone(), Durability::OnExit).await;
+    let mut events = stage.stream("talk", "Go.").await.expect("it begins");
+    for _ in 0..5 {
+        let event = events.next().await.expect("the run goes on").expect("the stream goes on");
+        let held = Sessions::new(Arc::new(journal.clone())).info(&LogId::from("talk")).await.expect("a log").head;
+        assert!(event.seq <= held, "{event:?}: the log holds {held:?}");
+    }
+    gate.open();
+    stage::all(events).await;
 }

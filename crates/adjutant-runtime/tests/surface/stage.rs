@@ -2,7 +2,7 @@
 
 use std::{future, sync::Arc, time::Duration};
 
-use adjutant_agent::{Agent, Event, EventKind, MemoryJournal, RunResult};
+use adjutant_agent::{Agent, Durability, Event, EventKind, MemoryJournal, RunResult};
 use adjutant_llm::{Model, Script, ScriptedModel};
 use adjutant_runtime::{
     Error, ErrorKind, Prompter,
@@ -66,10 +66,20 @@ pub(crate) use both;
 
 /// An agent whose model answers with these, one after the other.
 pub(crate) async fn stage(over: Over, scripts: impl IntoIterator<Item = Script>) -> Stage {
+    kept(over, scripts, MemoryJournal::new(), Durability::default()).await
+}
+
+/// The same, with a journal that others have too.
+pub(crate) async fn kept(
+    over: Over,
+    scripts: impl IntoIterator<Item = Script>,
+    journal: MemoryJournal,
+    durability: Durability,
+) -> Stage {
     let model = Arc::new(ScriptedModel::new(scripts));
-    let agent = Agent::new(Arc::clone(&model)).name("tester").tool(add).tool(delete);
+    let agent = Agent::new(Arc::clone(&model)).name("tester").tool(add).tool(delete).durability(durability);
     let asked: Arc<dyn Model> = Arc::clone(&model) as Arc<dyn Model>;
-    let local = LocalPrompter::new(agent, asked, Arc::new(MemoryJournal::new()));
+    let local = LocalPrompter::new(agent, asked, Arc::new(journal));
     let options = ServerOptions::new("tester").token(TOKEN).grace(Duration::from_secs(5));
     let server = Server::bind(local.clone(), options).await.expect("it listens");
     let client = Client::new(server.address(), TOKEN).expect("a client");

@@ -57,7 +57,7 @@ pub(super) async fn posts_of_all_kinds(stage: &Stage<'_>) -> Verdict {
     let all = [
         message("👩‍👩‍👧‍👦 \0 \n \u{2028}"),
         Post::Message { lane: Lane::FollowUp, content: entry(&"long ".repeat(40_000)) },
-        Post::Answer { pause: PauseId("main/1/a/b".into()), answer: Answer::Approve { args: None, for_run: true } },
+        Post::Answer { pause: PauseId("main/1/a/b".into()), answer: Answer::Approve { args: None, for_run: true }, shown: None },
         Post::Cancel,
     ];
     for post in &all {
@@ -74,7 +74,7 @@ pub(super) async fn deep_post_hides_no_other(stage: &Stage<'_>) -> Verdict {
     let (journal, log) = made(stage, "log").await?;
     let first = post(&*journal, &log, "first").await?;
     let value = (0..1_000).fold(Value::Null, |inner, _| Value::Array(vec![inner]));
-    let deep = Post::Answer { pause: PauseId("main/1".into()), answer: Answer::Give { value } };
+    let deep = Post::Answer { pause: PauseId("main/1".into()), answer: Answer::Give { value }, shown: None };
     let is_refused = match journal.post(&log, deep).await {
         Ok(_) => false,
         Err(error) if error.kind() == JournalErrorKind::Invalid => true,

@@ -118,7 +118,7 @@ impl Run {
     }
 
     pub(super) fn resumed(&mut self, answers: &[Answered]) -> Result<(), Why> {
-        for Answered { pause, answer } in answers {
+        for Answered { pause, answer, .. } in answers {
             self.answered(pause, answer)?;
         }
         self.current_mut()?.pauses.iter_mut().for_each(|asked| asked.waiting = false);

@@ -112,7 +112,7 @@ impl Narrator {
             Record::Suspended { pauses, .. } => pauses.iter().for_each(|pause| self.pause(voice, pause)),
             Record::Answered { pause, answer } => self.answer(voice, pause, answer),
             Record::Resumed { answers } => {
-                answers.iter().for_each(|Answered { pause, answer }| self.answer(voice, pause, answer));
+                answers.iter().for_each(|Answered { pause, answer, .. }| self.answer(voice, pause, answer));
             }
             Record::Denied { .. }
             | Record::Exhausted { .. }
@@ -278,7 +278,11 @@ impl Narrator {
     /// A pause; the threads above tell of it again, which is no news.
     fn pause(&mut self, voice: &Voice, pause: &Pause) {
         if self.open.insert(pause.id.clone()) {
-            let text = format!("{}: {} ({})", words::ask(pause.ask.kind), pause.ask.prompt, pause.id);
+            let mut text = format!("{}: {} ({})", words::ask(pause.ask.kind), pause.ask.prompt, pause.id);
+            if let Some(call) = &pause.call {
+                // Whole: what is hidden here would be approved unseen.
+                text += &format!(" {} {}", call.name, call.args);
+            }
             self.say(voice, ShownKind::Pause, text);
         }
     }

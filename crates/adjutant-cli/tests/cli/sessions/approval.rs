@@ -1,12 +1,20 @@
 //! A run waits for approval, its process ends, and another one goes on.
 
-use adjutant::llm::Gate;
+use adjutant::llm::{Gate, Script};
+use serde_json::json;
 
 use super::{Desk, lists};
 use crate::command::{says, serve};
 
-/// What waits, and how it is told to go on.
-const WAITS: &str = "waits: main/c1_0_1  list_files {}\n";
+/// What waits, without what is said before.
+const WAITS: &str = "main/c1_0_1  list_files {}\n";
+
+/// How what waits is approved, as it was hinted at.
+#[track_caller]
+fn hinted(told: &str) -> Vec<&str> {
+    let hint = told.lines().find_map(|line| line.strip_prefix("hint: adjutant ")).expect("a hint");
+    hint.split(' ').collect()
+}
 
 #[test]
 fn run_is_done_when_its_call_is_approved_by_another_process() {
@@ -14,12 +22,13 @@ fn run_is_done_when_its_call_is_approved_by_another_process() {
         let server = serve([lists(), says("One file.")]);
         let paused = desk.ask(&server, &["run", "What is here?", "--session", "s", "--ask", "list_files"]);
         assert_eq!((paused.code, paused.stdout.as_str()), (Some(5), "Looking.\n"), "{paused:#?}");
-        let tail = format!("{WAITS}hint: adjutant resume s --approve\nturns 1, calls 0, ");
+        let tail = format!("waits: {WAITS}hint: adjutant resume s --approve main/c1_0_1@");
         assert!(paused.stderr.contains(&tail), "{paused:#?}");
 
         let refused = desk.ask(&server, &["run", "And now?", "--session", "s", "-q"]);
         refused.check(2, "", "error: a run of the session waits for an answer: s\nhint: adjutant resume s\n");
-        desk.ask(&server, &["resume", "s"]).check(5, "", &format!("{WAITS}hint: adjutant resume s --approve\n"));
+        let waits = desk.ask(&server, &["resume", "s"]);
+        assert!(waits.code == Some(5) && waits.stderr.starts_with(&tail), "{waits:#?}");
         let explained = desk.out(&["resume", "s", "--explain"]);
         assert!(explained.contains("call c1_0_1 of list_files: has not begun"), "{explained}");
         assert!(explained.contains("main/c1_0_1 waits: "), "{explained}");
@@ -27,10 +36,40 @@ fn run_is_done_when_its_call_is_approved_by_another_process() {
 
         let resumed = desk.ask(&server, &["resume", "s", "--approve"]);
         assert_eq!((resumed.code, resumed.stdout.as_str()), (Some(0), "One file.\n"), "{resumed:#?}");
-        assert!(resumed.stderr.starts_with("→ list_files {}\n✓ list_files "), "{resumed:#?}");
+        assert!(resumed.stderr.starts_with(&format!("approves: {WAITS}→ list_files {{}}\n✓ list_files ")), "{resumed:#?}");
         assert!(server.requests()[1].body.windows(9).any(|it| it == b"notes.txt"));
         let closed = "error: no run of the session is open: s\nhint: adjutant run --session s PROMPT\n";
         desk.ask(&server, &["resume", "s", "--approve"]).check(2, "", closed);
+    }
+}
+
+#[test]
+fn call_is_shown_whole_and_approved_as_it_was_shown() {
+    let blanks = " ".repeat(400);
+    let call = |path: &str| {
+        let hidden = json!({"pattern": format!("x{blanks}y"), "glob": "\u{9b}2J\u{202e}\u{200b}\u{7f}", "path": path});
+        Script::new().text("Looking.").call("search_text", hidden)
+    };
+    let shown = format!(r#"{{"pattern":"x{blanks}y","glob":"\u{{9b}}2J\u{{202e}}\u{{200b}}\u{{7f}}","path":"b.txt"}}"#);
+    for desk in Desk::each() {
+        let server = serve([call("b.txt"), call("other.txt"), says("Done.")]);
+        for session in ["s", "other"] {
+            let args = ["run", "Look!", "--session", session, "--ask", "search_text", "-q"];
+            desk.ask(&server, &args).check(5, "Looking.\n", "");
+        }
+        let waits = desk.ask(&server, &["resume", "s"]);
+        assert!(waits.stderr.starts_with(&format!("waits: main/c1_0_1  search_text {shown}\n")), "{waits:#?}");
+        for args in [&["resume", "s", "--explain"][..], &["sessions", "show", "s"]] {
+            assert!(desk.out(args).contains(r#"","path":"b.txt"}"#), "{args:?}");
+        }
+        let hint = hinted(&waits.stderr);
+        let [.., named] = hint[..] else { unreachable!("{hint:?}") };
+        let changed = "error: what waits is not what was shown: main/c1_0_1\n\
+                       hint: `adjutant resume` without answers shows it\n";
+        desk.ask(&server, &["resume", "other", "--approve", named]).check(2, "", changed);
+        let json = desk.ask(&server, &[&hint[..], &["--json"]].concat());
+        assert_eq!((json.code, json.stdout.contains(['\u{9b}', '\u{202e}', '\u{7f}'])), (Some(0), false), "{json:#?}");
+        assert!(json.stdout.contains(r"\u009b2J\u202e"), "{json:#?}");
     }
 }
 
@@ -55,10 +94,11 @@ fn calls_still_wait_when_the_session_is_resumed_or_forked() {
     for desk in Desk::each() {
         let server = serve([lists(), lists(), says("Done."), lists()]);
         desk.ask(&server, &["run", "Look!", "--session", "s", "--ask", "list_files", "-q"]).check(5, "Looking.\n", "");
-        desk.ask(&server, &["resume", "s", "--approve", "-q"]).check(5, "Looking.\n", "");
+        desk.ask(&server, &["resume", "s", "--approve", "-q"]).check(5, "Looking.\n", &format!("approves: {WAITS}"));
         desk.out(&["sessions", "fork", "s", "fork"]);
-        desk.ask(&server, &["resume", "fork", "--approve", "-q"]).check(0, "Done.\n", "");
-        desk.ask(&server, &["resume", "s", "--approve", "-q"]).check(5, "Looking.\n", "");
+        let again = format!("approves: {}", WAITS.replace("c1_", "c2_"));
+        desk.ask(&server, &["resume", "fork", "--approve", "-q"]).check(0, "Done.\n", &again);
+        desk.ask(&server, &["resume", "s", "--approve", "-q"]).check(5, "Looking.\n", &again);
     }
 }
 
@@ -69,6 +109,7 @@ fn resumed_run_ends_when_its_time_is_up() {
         let server = serve([lists(), says("Too late").wait_at(0, &gate)]);
         desk.ask(&server, &["run", "Look!", "--session", "s", "--ask", "list_files", "-q"]).check(5, "Looking.\n", "");
         let late = "error: the run did not end within 50ms\nhint: --timeout sets the time\n";
+        let late = &format!("approves: {WAITS}{late}");
         desk.ask(&server, &["resume", "s", "--approve", "--timeout", "0.05", "-q"]).check(124, "", late);
         gate.open();
     }
