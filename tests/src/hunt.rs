@@ -39,7 +39,8 @@ impl Mark {
             ("in great JSON escapes", |byte| format!("\\u{byte:04X}")),
         ];
         for (form, escape) in escapes {
-            let some = |byte: u8| if byte.is_ascii_alphanumeric() { char::from(byte).to_string() } else { escape(byte) };
+            let some =
+                |byte: u8| if byte.is_ascii_alphanumeric() { char::from(byte).to_string() } else { escape(byte) };
             forms.push((form, bytes.iter().copied().map(escape).collect::<String>().into_bytes()));
             forms.push((form, bytes.iter().copied().map(some).collect::<String>().into_bytes()));
         }

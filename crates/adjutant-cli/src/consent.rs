@@ -27,7 +27,7 @@ impl Consent<'_> {
             return Ok(());
         }
         list(wants);
-        if !self.is_given && !answered()? {
+        if !self.is_given && !answered("trust it? [y/N] ")? {
             let text = format!("nobody trusts what the agent {} wants, so nothing was done", wants.name());
             return Err(Problem::new(Exit::Usage, text).hint(format!("read the list; `{}` trusts it", self.command)));
         }
@@ -57,15 +57,19 @@ pub(crate) fn list(wants: &Wants) {
     wants.iter().for_each(|want| tell(&format!("  {want}")));
 }
 
+/// Whether somebody at a terminal can be asked.
+pub(crate) fn is_on_terminal() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
 /// Asks on the terminal; without one, the answer is no.
-fn answered() -> Result<bool, Problem> {
-    let (stdin, mut stderr) = (io::stdin(), io::stderr());
-    if !stdin.is_terminal() || !stderr.is_terminal() {
+pub(crate) fn answered(question: &str) -> Result<bool, Problem> {
+    if !is_on_terminal() {
         return Ok(false);
     }
-    let mut answer = String::new();
-    let asked = write!(stderr, "trust it? [y/N] ").and_then(|()| stderr.flush());
-    let read = asked.and_then(|()| stdin.lock().read_line(&mut answer));
+    let (mut answer, mut stderr) = (String::new(), io::stderr());
+    let asked = write!(stderr, "{question}").and_then(|()| stderr.flush());
+    let read = asked.and_then(|()| io::stdin().lock().read_line(&mut answer));
     read.map_err(|error| Problem::new(Exit::Failed, "the answer cannot be read").cause(&error))?;
     Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
 }

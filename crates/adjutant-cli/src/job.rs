@@ -26,7 +26,7 @@ use crate::{
     screen::Screen,
     staff::{self, Staff},
     store::Store,
-    taught,
+    taught, waits,
 };
 
 /// What the agent is called.
@@ -237,7 +237,7 @@ pub(crate) fn with_tools(agent: Agent, tools: Tools, asked: BTreeSet<String>) ->
     }
     agent.toolbox(Confirm::new(tools).when(move |spec, _| {
         let name = spec.name().as_str();
-        asked.contains(name).then(|| Ask::approval(format!("may {name} run?")))
+        asked.contains(name).then(|| Ask::approval(waits::usual(name)))
     }))
 }
 

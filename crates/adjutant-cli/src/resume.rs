@@ -50,20 +50,23 @@ async fn perform(args: &mut Resume) -> Result<Exit, Problem> {
     }
     let pauses: Vec<Arc<Pause>> = left.run.pauses().cloned().collect();
     let given = answers::answers(args, &pauses)?;
-    let (cancel, chatter) = run::begin(args.how.quiet, args.how.json)?;
-    let mut screen = Screen::new(chatter);
-    kit.tell(&screen);
     let heard = heard(&left).await?;
     let is_answered = |pause: &Arc<Pause>| {
         let given = given.iter().any(|it| it.pause == pause.id);
         given || heard.contains(&pause.id) || pause.is_late(now_ms())
     };
     let open: Vec<&Arc<Pause>> = pauses.iter().filter(|pause| !is_answered(pause)).collect();
+    if open.is_empty() {
+        // Before Ctrl-C is listened to: it ends the question and the command with it.
+        answers::show(args, &pauses, &given)?;
+    }
+    let (cancel, chatter) = run::begin(args.how.quiet, args.how.json)?;
+    let mut screen = Screen::new(chatter);
+    kit.tell(&screen);
     if !open.is_empty() {
         waits::tell(open, Some(&left.kept), &screen);
         return Ok(Exit::Waits);
     }
-    answers::show(args, &pauses, &given, &screen)?;
     let tape = Tape { record: None, played: None };
     let cast = tokio::select! {
         cast = Cast::new(&args.how, kit.crew().model(), tape) => cast?,

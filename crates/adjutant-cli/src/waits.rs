@@ -5,14 +5,17 @@ use std::{
     sync::Arc,
 };
 
-use adjutant::{agent::Pause, tools::AskKind};
+use adjutant::{
+    agent::Pause,
+    tools::{Ask, AskKind},
+};
 
 use crate::{job::Kept, plain, screen::Screen};
 
 /// How many bytes of a pause are shown on a terminal: it forgets what it scrolls away.
 const MAX_ON_TERMINAL: usize = 64 * 1024;
-/// How many digits of a digest name what was shown.
-pub(crate) const DIGITS: usize = 12;
+/// How many digits of a digest name what was shown: so many that nobody finds another call with the same ones.
+pub(crate) const DIGITS: usize = 32;
 
 /// Tells what waits, and how it is answered.
 pub(crate) fn tell<'a>(pauses: impl IntoIterator<Item = &'a Arc<Pause>>, kept: Option<&Kept>, screen: &Screen) {
@@ -46,16 +49,26 @@ pub(crate) fn shown(pause: &Pause) -> (String, bool) {
     (format!("{line}… ({hidden} more bytes)"), false)
 }
 
-/// What a pause is about, whole, in one line: the call with its arguments, and what is asked.
+/// What a pause is about, whole, in one line: all that its digest is made of.
 pub(crate) fn about(pause: &Pause) -> String {
-    let prompt = plain::whole(&pause.ask.prompt);
-    match &pause.call {
-        Some(call) => {
-            let about = format!("{} {}", plain::whole(call.name.as_str()), plain::json(&call.args));
-            if pause.key.is_none() && is_approval(pause) { about } else { format!("{about}: {prompt}") }
-        }
-        None => prompt,
+    let Ask { prompt, schema, data, .. } = &pause.ask;
+    let call = pause.call.as_ref();
+    let mut about =
+        call.map_or_else(String::new, |it| format!("{} {}", plain::whole(it.name.as_str()), plain::json(&it.args)));
+    let is_usual = call.is_some_and(|it| pause.key.is_none() && **prompt == usual(it.name.as_str()));
+    if !is_usual {
+        about += if about.is_empty() { "" } else { ": " };
+        about += &plain::whole(prompt);
     }
+    for (what, value) in [("schema", schema), ("data", data)].into_iter().filter(|(_, value)| !value.is_null()) {
+        about += &format!("; {what} {}", plain::json(&value.to_string()));
+    }
+    about
+}
+
+/// What the command asks of a call that must be approved.
+pub(crate) fn usual(tool: &str) -> String {
+    format!("may {tool} run?")
 }
 
 /// What names a pause and what was shown of it, as a word of a command.

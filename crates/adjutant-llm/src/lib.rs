@@ -37,7 +37,6 @@ mod transcript;
 mod usage;
 mod world;
 
-pub use self::{request::Request, request::ToolDecl, schema::Schema, schema::Violation};
 pub use chunk::{BlockKind, Chunk, ChunkStream, RateLimits, Warning, WarningKind};
 pub use collect::{Collector, Said};
 pub use decorate::{Cassette, Ending, Exchange, Fallback, Fingerprint, Limiter, PerMinute};
@@ -51,6 +50,8 @@ pub use message::{Block, Call, CallId, CallIdError, CallResult, Content, Documen
 pub use message::{Origin, Reply, Source, Status, Stop, Terminate, Text, Thinking, ThreadId, ToolName, UserMessage};
 pub use model::{FnModel, Model, complete, model_fn};
 pub use options::{Cache, Format, Options, ToolChoice};
+pub use request::{Request, ToolDecl};
+pub use schema::{Schema, Violation};
 pub use scripted::{Gate, Script, ScriptedModel};
 pub use secret::secret_forms;
 pub use structured::{Shape, Shaped, complete_as, complete_json};

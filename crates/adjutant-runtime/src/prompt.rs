@@ -11,10 +11,11 @@ mod work;
 
 use std::{pin::Pin, sync::Arc, time::Duration};
 
-use adjutant_agent::{Answered, Event, RunResult};
+use adjutant_agent::{Answered, Digest, Event, PauseId, RunResult};
+use adjutant_tool::Answer;
 use async_trait::async_trait;
 use futures_core::Stream;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 pub use self::local::LocalPrompter;
@@ -112,7 +113,22 @@ pub struct ResumeRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<Arc<str>>,
     /// The answers.
+    #[serde(deserialize_with = "given")]
     pub answers: Vec<Answered>,
+}
+
+/// Answers of somebody outside: a misspelt field may be the one that says what was shown.
+fn given<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Answered>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Given {
+        pause: PauseId,
+        answer: Answer,
+        #[serde(default)]
+        shown: Option<Digest>,
+    }
+    let all = Vec::<Given>::deserialize(from)?;
+    Ok(all.into_iter().map(|Given { pause, answer, shown }| Answered { pause, answer, shown }).collect())
 }
 
 /// What an object is asked for.

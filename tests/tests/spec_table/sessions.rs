@@ -137,7 +137,7 @@ pub(crate) const ROWS: &[Row] = rows! { "sessions";
         => Test("crates/adjutant-agent/tests/loop_rules.rs::run_executes_the_last_calls_when_its_turns_are_spent"),
     // Faults.
     "fault: a crash leaves a damaged or empty file"
-        => Test("crates/adjutant-store/tests/jsonl.rs::file_that_is_cut_anywhere_keeps_its_whole_batches"),
+        => Test("crates/adjutant-store/tests/jsonl.rs::tail_that_was_cut_off_is_found_at_every_byte"),
     "fault: a full disk leaves half a write"
         => Test("crates/adjutant-store/tests/jsonl.rs::full_disk_is_told_and_nothing_half_written_is_believed"),
     "fault: an id is a path out of the folder"

@@ -17,6 +17,7 @@ const LIBRARY: usize = 60;
 const LONG: &[(&str, &str, &str)] = &[
     ("crates/adjutant-llm/tests/serde.rs", "file", "one test for each stored type, side by side"),
     ("crates/adjutant-agent/src/lib.rs", "lib.rs", "the index of the core, a line for each of its parts"),
+    ("crates/adjutant-llm/src/lib.rs", "lib.rs", "the index of the floor that every crate stands on"),
 ];
 /// Libraries whose root must hold items: path, reason.
 const WITH_ITEMS: &[(&str, &str)] =

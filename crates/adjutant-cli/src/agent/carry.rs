@@ -78,7 +78,8 @@ pub(super) async fn import(args: &Import) -> Result<Exit, Problem> {
         }
     };
     let (name, id) = (plain::line(&imported.name), imported.id);
-    let text = if args.json { plain::json_line(json!({"agent": name, "id": id})) } else { format!("imported {name}: {id}\n") };
+    let text =
+        if args.json { plain::json_line(json!({"agent": name, "id": id})) } else { format!("imported {name}: {id}\n") };
     write(&text)?;
     Ok(Exit::Finished)
 }

@@ -9,7 +9,15 @@ use adjutant::{
 };
 use serde_json::Value;
 
-use crate::{args::Resume, exit::Exit, plain, problem::Problem, screen::Screen, waits};
+use crate::{
+    args::Resume,
+    consent::{answered, is_on_terminal},
+    exit::Exit,
+    plain,
+    problem::Problem,
+    sessions::tell,
+    waits,
+};
 
 /// The answers that were given; not every pause needs one.
 ///
@@ -65,20 +73,26 @@ fn named<'a>(args: &Resume, pauses: &'a [Arc<Pause>]) -> Result<Vec<(&'a Pause, 
     Ok(named)
 }
 
-/// Shows whole what is approved by these answers.
+/// Shows whole what is approved by these answers, and asks on a terminal whether that is meant, unless it was named by
+/// its digest.
 ///
 /// # Errors
 /// `Usage` if something of it stays hidden, unless it is named by the digest that stands where it was shown whole.
-pub(crate) fn show(args: &Resume, pauses: &[Arc<Pause>], given: &[Answered], screen: &Screen) -> Result<(), Problem> {
+pub(crate) fn show(args: &Resume, pauses: &[Arc<Pause>], given: &[Answered]) -> Result<(), Problem> {
+    let mut is_asked = false;
     let approved = given.iter().filter(|it| matches!(it.answer, Answer::Approve { .. }));
     for pause in approved.filter_map(|it| pauses.iter().find(|pause| pause.id == it.pause)) {
         let (shown, is_whole) = waits::shown(pause);
-        screen.insist(&format!("approves: {shown}"));
-        let is_seen = |id: &String| digest_of(id).is_some_and(|(id, _)| is_named(id, pause));
-        if !is_whole && !args.approve.iter().any(is_seen) {
+        tell(&format!("approves: {shown}"));
+        let is_seen = args.approve.iter().any(|id| digest_of(id).is_some_and(|(id, _)| is_named(id, pause)));
+        is_asked |= !is_seen;
+        if !is_whole && !is_seen {
             let problem = Problem::new(Exit::Usage, format!("this is not approved unseen: {}", pause.id));
             return Err(problem.hint("without --approve, `2> FILE` writes it whole, and how to approve it"));
         }
+    }
+    if is_asked && is_on_terminal() && !answered("approve it? [y/N] ")? {
+        return Err(Problem::new(Exit::Usage, "nothing was approved"));
     }
     Ok(())
 }
@@ -180,8 +194,7 @@ mod tests {
         let found = answers(&args, &pauses()).map_err(|problem| problem.to_string());
         let found = found.map(|all| all.into_iter().map(|it| (it.pause, it.answer)).collect());
         let expect = expect.map(|answers| {
-            let answered =
-                |(id, answer): &(&str, Answer)| (PauseId((*id).into()), answer.clone());
+            let answered = |(id, answer): &(&str, Answer)| (PauseId((*id).into()), answer.clone());
             answers.iter().map(answered).collect::<Vec<_>>()
         });
         assert_eq!(found, expect.map_err(str::to_owned));

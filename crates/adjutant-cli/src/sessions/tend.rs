@@ -1,13 +1,12 @@
 //! Forking, checking, deleting, renaming and labelling sessions.
 
-use std::io::{self, IsTerminal, Write};
-
 use adjutant::agent::{JournalErrorKind, LogQuery, Seq, Sessions};
 
 use super::{id, tell, write};
 use crate::{
     amount::grouped,
     args::{At, Delete, Fork, Label, Rename, Verify},
+    consent,
     exit::Exit,
     named, plain,
     problem::Problem,
@@ -115,16 +114,11 @@ pub(crate) async fn delete(args: &Delete) -> Result<Exit, Problem> {
 
 /// Asks at the terminal whether these sessions shall be deleted.
 fn consents(lines: &str) -> Result<bool, Problem> {
-    if !io::stdin().is_terminal() {
+    if !consent::is_on_terminal() {
         let problem = Problem::new(Exit::Usage, "sessions are deleted only when someone says yes");
         return Err(problem.hint("--yes says so"));
     }
-    let mut answer = String::new();
-    let asked = write!(io::stderr().lock(), "{lines}Delete for ever? [y/N] ");
-    asked
-        .and_then(|()| io::stdin().read_line(&mut answer))
-        .map_err(|error| Problem::new(Exit::Failed, "cannot ask").cause(&error))?;
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+    consent::answered(&format!("{lines}Delete for ever? [y/N] "))
 }
 
 /// Gives a session another name.
