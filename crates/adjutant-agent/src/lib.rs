@@ -43,6 +43,7 @@ mod middleware;
 mod number;
 mod options;
 mod outcome;
+mod panics;
 mod pause;
 pub mod points;
 mod port;

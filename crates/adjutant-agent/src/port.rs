@@ -46,7 +46,6 @@ use early::Ending;
 use queue::Listening;
 use waiters::Waiters;
 
-pub(crate) use bound::panic_text;
 pub(crate) use drive::tool_names;
 pub(crate) use feed::{Feed, Place};
 pub(crate) use policy::Policy;
@@ -56,6 +55,7 @@ use crate::{
     Act, ActId, CancelBy, Error, EventKind, Failure, Flush, Log, LogId, Port, Record, Run, Stamped, Stopper,
     inbox::{Inbox, Input},
     mailbox::Mailbox,
+    panics::panic_text,
     scope::Threads,
     snapshot::Seen,
     writer::{Batch, Writer},
@@ -424,7 +424,7 @@ impl Future for Performing {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Performed> {
         let act = self.act;
         catch_unwind(AssertUnwindSafe(|| self.work.as_mut().poll(cx))).unwrap_or_else(|panic| {
-            let text = bound::panic_text(&*panic);
+            let text = panic_text(&*panic);
             if let ActId::Call(call) = act {
                 // Its body panicked where only its drop runs; that is the tool's doing all the same.
                 let result = CallResult::new(Status::Panicked, format!("the tool panicked: {text}"));

@@ -16,13 +16,14 @@ use adjutant_tool::Cancel;
 use futures_util::FutureExt;
 
 use super::{
-    Feed, LocalPort, Performed, Place, bound,
+    Feed, LocalPort, Performed, Place,
     fingerprint::Recorded,
     prepare::{Restore, Shown},
 };
 use crate::{
     ActId, EventKind, Failure, Record, Run, TurnNo,
     listener::Aloud,
+    panics::panic_text,
     points::{AfterModel, ModelError},
     saying::{Saying, lock},
 };
@@ -168,7 +169,7 @@ impl Asker {
             Err(panic) => {
                 // What was said before the panic was shown, so it stays.
                 let act = ActId::Ask(turn);
-                let message = format!("{act:?} panicked: {}", bound::panic_text(&*panic));
+                let message = format!("{act:?} panicked: {}", panic_text(&*panic));
                 asking.records.push(Record::Broke { act, failure: Failure::Act { act, message: message.into() } });
                 asking.end(None)
             }

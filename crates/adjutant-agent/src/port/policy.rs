@@ -9,7 +9,8 @@ use std::{
 use adjutant_tool::{Ask, Bound, ToolSpec};
 use serde_json::Value;
 
-use super::{Setup, bound::panic_text};
+use super::Setup;
+use crate::panics::panic_text;
 
 type When = dyn Fn(&ToolSpec, &Value) -> Option<Ask> + Send + Sync;
 

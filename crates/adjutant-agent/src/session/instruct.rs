@@ -7,6 +7,7 @@ use futures_util::FutureExt;
 use crate::{
     Failure, RunNo, Setup, error,
     instructions::InstructionError,
+    panics::panic_text,
     port,
     sections::{SectionContext, resolve_system},
 };
@@ -28,7 +29,7 @@ impl Setup {
         let failed = |message: String| Failure::Instructions { message: message.into() };
         let resolved = match AssertUnwindSafe(self.resolve_system(run)).catch_unwind().await {
             Ok(resolved) => resolved.map_err(|error| failed(error::chain(&error)))?,
-            Err(panic) => return Err(failed(format!("their source panicked: {}", port::panic_text(&*panic)))),
+            Err(panic) => return Err(failed(format!("their source panicked: {}", panic_text(&*panic)))),
         };
         Ok(Arc::new(Setup { system: resolved, ..Setup::clone(self) }))
     }
