@@ -15,14 +15,12 @@ mod feed;
 pub(crate) mod fingerprint;
 pub(crate) mod fund;
 mod heard;
-mod policy;
 pub(crate) mod posts;
 pub(crate) mod prepare;
 mod purse;
 mod queue;
 mod scoped;
 mod settle;
-mod setup;
 mod steps;
 mod waiters;
 
@@ -48,8 +46,6 @@ use waiters::Waiters;
 
 pub(crate) use drive::tool_names;
 pub(crate) use feed::{Feed, Place};
-pub(crate) use policy::Policy;
-pub use setup::Setup;
 
 use crate::{
     Act, ActId, CancelBy, Error, EventKind, Failure, Flush, Log, LogId, Port, Record, Run, Stamped, Stopper,
@@ -57,6 +53,7 @@ use crate::{
     mailbox::Mailbox,
     panics::panic_text,
     scope::Threads,
+    setup::Setup,
     snapshot::Seen,
     writer::{Batch, Writer},
 };

@@ -6,11 +6,9 @@ mod delegate;
 mod factory;
 mod kept;
 mod line;
-mod standstill;
 mod suspend;
 mod task;
 mod threads;
-mod within;
 
 use std::sync::Arc;
 
@@ -26,9 +24,7 @@ pub use delegate::agent_tool;
 pub use factory::{AgentFactory, Member, MemberRun};
 pub(crate) use kept::Kept;
 pub use line::RunLine;
-pub(crate) use standstill::Standstill;
 pub(crate) use threads::{Threads, Told};
-pub(crate) use within::{Tally, Within};
 
 /// Opens agents under a call; a tool gets it from its context, with `cx.get::<dyn Spawn>()`.
 ///

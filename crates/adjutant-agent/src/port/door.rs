@@ -16,7 +16,7 @@ use super::{
 use crate::{
     EventKind, Pause, Record,
     inbox::{Inbox, Input},
-    scope::Standstill,
+    setup::Standstill,
 };
 
 /// How often a new step lets the other branches of its body come to what is noted, before it waits for them in time.

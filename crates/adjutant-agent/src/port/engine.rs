@@ -7,7 +7,6 @@ use adjutant_tool::Toolset;
 use futures_util::FutureExt;
 use serde_json::Value;
 
-use super::Setup;
 use crate::{
     Action, Budget, Effect, EffectContext, EffectError, Limit, Memo, Phase, Record, Report, TurnNo,
     budget::notice,
@@ -15,6 +14,7 @@ use crate::{
     error::chain,
     panics::panic_text,
     run::Sight,
+    setup::Setup,
 };
 
 /// What effects act with: the same for a turn that is prepared and for a look at the next one.

@@ -12,10 +12,10 @@ use std::{
 use adjutant_llm::Warning;
 use adjutant_tool::Cancel;
 
-use super::{Setup, early::Early};
+use super::early::Early;
 use crate::{
     Event, EventKind, Events, RunNo, Seq, Stamped, TurnNo, listener::Listeners, mailbox::Mailbox, queue::Queues,
-    scope::Kept, snapshot::Seen,
+    scope::Kept, setup::Setup, snapshot::Seen,
 };
 
 /// How many different warnings a run remembers having shown.

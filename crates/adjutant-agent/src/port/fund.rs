@@ -8,10 +8,10 @@ use adjutant_llm::{
 use adjutant_tool::Cancel;
 use futures_util::FutureExt;
 
-use super::{LocalPort, Performed, Setup};
+use super::{LocalPort, Performed};
 use crate::{
     ActId, Admission, Bid, Budget, Limit, Memo, Record, Reservation, Run, Spend, TurnNo, budget::notice::notice,
-    run::Sight,
+    run::Sight, setup::Setup,
 };
 
 /// How many output tokens a request needs at least; with less left, it is not made.

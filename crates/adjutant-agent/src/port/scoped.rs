@@ -14,7 +14,8 @@ use super::{Feed, LocalPort};
 use crate::{
     Outcome, Record, Run,
     inbox::{Inbox, Input},
-    scope::{CallParts, CallScope, KEPT, Standstill, Tally},
+    scope::{CallParts, CallScope, KEPT},
+    setup::{Standstill, Tally},
 };
 
 impl LocalPort {

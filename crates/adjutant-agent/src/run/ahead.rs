@@ -6,7 +6,7 @@ use adjutant_llm::{CallResult, Edit, Effort, Entry, ModelId, Reply, Stop, Termin
 use serde_json::Value;
 
 use super::{Measured, Run, Working};
-use crate::{Answered, Caps, Lane, Limit, Limits, Spend, scope::Tally};
+use crate::{Answered, Caps, Lane, Limit, Limits, Spend, setup::Tally};
 
 /// What lies behind a turn that is about to be settled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

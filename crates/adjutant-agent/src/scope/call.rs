@@ -16,16 +16,17 @@ use tokio::{
 };
 
 use super::{
-    Child, Parent, RunLine, Spawn, Standstill, Within,
+    Child, Parent, RunLine, Spawn,
     child::Core,
     suspend::Suspension,
     task::{self, Ended},
 };
 use crate::{
-    Agent, Answered, Budget, CancelBy, Failure, HookContext, Hooks, Limit, Limits, Outcome, Pause, Record, Run, Setup,
+    Agent, Answered, Budget, CancelBy, Failure, HookContext, Hooks, Limit, Limits, Outcome, Pause, Record, Run,
     inbox::{Inbox, Input},
     port::{Feed, Place},
     session::Session,
+    setup::{Setup, Standstill, Within},
     writer::Writer,
 };
 

@@ -16,12 +16,16 @@ use tokio::{runtime::Handle, sync::oneshot};
 use tracing::Instrument;
 
 use super::{
-    CallScope, Within,
+    CallScope,
     call::over,
     task::{Ended, Task},
 };
 use crate::{
-    CancelBy, Event, Limits, Prompt, RunResult, Setup, Stopper, inbox::Inbox, mailbox::Mailbox, session::Session,
+    CancelBy, Event, Limits, Prompt, RunResult, Stopper,
+    inbox::Inbox,
+    mailbox::Mailbox,
+    session::Session,
+    setup::{Setup, Within},
 };
 
 /// An agent under a call; see [`Spawn`](crate::Spawn).

@@ -6,7 +6,7 @@ use adjutant_llm::Entry;
 use adjutant_tool::{ToolError, ToolErrorKind};
 use tokio::sync::oneshot;
 
-use super::{CallScope, Tally, child::Core};
+use super::{CallScope, child::Core};
 use crate::{
     CancelBy, Error, Failure, Outcome, Pause, Record, RunResult, Seat, Stopper, Verdict,
     inbox::Inbox,
@@ -14,6 +14,7 @@ use crate::{
     points::{SubagentStarted, SubagentStopped},
     running::{Begin, Start},
     session::{Claim, perform},
+    setup::Tally,
 };
 
 /// What whoever waits for a child hears.

@@ -10,8 +10,8 @@ use adjutant_llm::{CallId, ThreadId};
 use adjutant_tool::Identity;
 use serde::{Deserialize, Serialize};
 
-use super::{Tally, call::KEPT, child::Core};
-use crate::{CancelBy, Illegal, Outcome, Record, Run, RunResult, Stamped, session::Session};
+use super::{call::KEPT, child::Core};
+use crate::{CancelBy, Illegal, Outcome, Record, Run, RunResult, Stamped, session::Session, setup::Tally};
 
 /// The threads of a log under its first one, by name.
 #[derive(Default)]

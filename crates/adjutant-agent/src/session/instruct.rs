@@ -13,11 +13,6 @@ use crate::{
 };
 
 impl Setup {
-    /// Whether the system prompt is known without asking anyone.
-    pub(crate) fn is_instructed(&self) -> bool {
-        self.sections.is_empty() && self.instructions.fixed().is_some()
-    }
-
     /// The same setup with the system prompt of a run.
     ///
     /// # Errors

@@ -37,7 +37,7 @@ pub(crate) struct Tally {
 }
 
 impl Within {
-    pub(super) fn new(
+    pub(crate) fn new(
         above: Arc<[Arc<Mailbox>]>,
         first: Arc<Inbox>,
         budget: Option<Budget>,
@@ -67,7 +67,7 @@ impl Within {
     }
 
     /// The agent was given up: nothing that it records counts any more.
-    pub(super) fn fence(&self) {
+    pub(crate) fn fence(&self) {
         self.fenced.store(true, Ordering::Release);
     }
 
@@ -77,12 +77,12 @@ impl Within {
         tally.count(record);
     }
 
-    pub(super) fn tally(&self) -> Tally {
+    pub(crate) fn tally(&self) -> Tally {
         *self.tally.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Counts on from here.
-    pub(super) fn set_tally(&self, tally: Tally) {
+    pub(crate) fn set_tally(&self, tally: Tally) {
         *self.tally.lock().unwrap_or_else(PoisonError::into_inner) = tally;
     }
 }
@@ -109,7 +109,7 @@ impl Tally {
     }
 
     /// Adds what another one counted.
-    pub(super) fn join(&mut self, other: Self) {
+    pub(crate) fn join(&mut self, other: Self) {
         self.add(other.usage, other.cost);
         self.requests = self.requests.saturating_add(other.requests);
         self.tool_calls = self.tool_calls.saturating_add(other.tool_calls);
