@@ -7,6 +7,7 @@ mod explain;
 mod frozen;
 mod pauses;
 mod sight;
+mod spent;
 mod texts;
 mod watch;
 
@@ -35,6 +36,8 @@ pub use explain::{Fate, Redo, Rerun};
 pub(crate) use frozen::Frozen;
 pub(crate) use pauses::{Known, KnownState};
 pub(crate) use sight::Sight;
+pub use spent::{Ledger, Spend};
+pub(crate) use spent::{Tally, plus};
 
 /// The fold of one conversation's records: history, view, and where the run stands.
 ///
@@ -335,14 +338,6 @@ impl Run {
             _ => None,
         });
         replies.into_iter().next()
-    }
-}
-
-/// The sum of two costs, as far as they are known.
-pub(crate) fn plus(one: Option<NanoUsd>, other: Option<NanoUsd>) -> Option<NanoUsd> {
-    match (one, other) {
-        (Some(one), Some(other)) => Some(one + other),
-        (known, None) | (None, known) => known,
     }
 }
 

@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 pub(crate) use policy::Policy;
 pub(crate) use prints::{Parts, Print, Prints};
 pub(crate) use standstill::Standstill;
-pub(crate) use within::{Tally, Within};
+pub(crate) use within::Within;
 
 use crate::{
     Durability, Effect, Hook, Hooks, Middleware, Point, Responder,

@@ -10,8 +10,10 @@ use futures_util::FutureExt;
 
 use super::{LocalPort, Performed};
 use crate::{
-    ActId, Admission, Bid, Budget, Limit, Memo, Record, Reservation, Run, Spend, TurnNo, budget::notice::notice,
-    run::Sight, setup::Setup,
+    ActId, Admission, Bid, Budget, Limit, Memo, Record, Reservation, Run, TurnNo,
+    budget::notice::notice,
+    run::{Sight, Spend},
+    setup::Setup,
 };
 
 /// How many output tokens a request needs at least; with less left, it is not made.

@@ -14,8 +14,9 @@ use super::{Feed, LocalPort};
 use crate::{
     Outcome, Record, Run,
     inbox::{Inbox, Input},
+    run::Tally,
     scope::{CallParts, CallScope, KEPT},
-    setup::{Standstill, Tally},
+    setup::Standstill,
 };
 
 impl LocalPort {

@@ -12,9 +12,9 @@ use crate::{
     inbox::Inbox,
     mailbox::Mailbox,
     points::{SubagentStarted, SubagentStopped},
+    run::Tally,
     running::{Begin, Start},
     session::{Claim, perform},
-    setup::Tally,
 };
 
 /// What whoever waits for a child hears.

@@ -11,7 +11,7 @@ use adjutant_tool::Identity;
 use serde::{Deserialize, Serialize};
 
 use super::{call::KEPT, child::Core};
-use crate::{CancelBy, Illegal, Outcome, Record, Run, RunResult, Stamped, session::Session, setup::Tally};
+use crate::{CancelBy, Illegal, Outcome, Record, Run, RunResult, Stamped, run::Tally, session::Session};
 
 /// The threads of a log under its first one, by name.
 #[derive(Default)]

@@ -9,7 +9,7 @@ use futures_util::stream;
 use super::{Claim, Core, Session};
 use crate::{
     Answered, Error, Journal, JournalError, JournalErrorKind, LocalPort, Log, LogId, Owner, Record, RecordStream, Run,
-    Seq, Setup, commit, mailbox::Mailbox, setup::Tally, writer::Writer,
+    Seq, Setup, commit, mailbox::Mailbox, run::Tally, writer::Writer,
 };
 
 /// The journal of who has none: the log belongs to the first agent.
