@@ -1,5 +1,6 @@
 //! Budgets: a tree of what may be spent. A request reserves from its own node and all above before it is made.
 
+pub(crate) mod bid;
 pub(crate) mod notice;
 mod tree;
 

@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use crate::{
     Budget, Limit, RunNo, TurnNo,
-    port::fund,
+    budget::bid,
     run::{Ledger, Spend, plus},
 };
 
@@ -224,7 +224,7 @@ impl<'a> EffectContext<'a> {
             ));
         }
         let Some(budget) = self.budget else { return self.ask(model, request).await };
-        let (held, request) = fund::hold(budget, model.info(), request).await.map_err(|limit| {
+        let (held, request) = bid::hold(budget, model.info(), request).await.map_err(|limit| {
             adjutant_llm::Error::new(ErrorKind::Cancelled, format!("the limit of {limit} leaves no room for it"))
         })?;
         let asked = self.ask(model, request).await;
