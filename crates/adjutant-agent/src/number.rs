@@ -27,3 +27,10 @@ numbers! {
     /// The number of a turn in its thread, counted from 1 over all runs.
     TurnNo;
 }
+
+/// Where in a conversation something happens.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Place {
+    pub(crate) run: RunNo,
+    pub(crate) turn: TurnNo,
+}

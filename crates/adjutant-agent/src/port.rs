@@ -45,12 +45,13 @@ use queue::Listening;
 use waiters::Waiters;
 
 pub(crate) use drive::tool_names;
-pub(crate) use feed::{Feed, Place};
+pub(crate) use feed::Feed;
 
 use crate::{
     Act, ActId, CancelBy, Error, EventKind, Failure, Flush, Log, LogId, Port, Record, Run, Stamped, Stopper,
     inbox::{Inbox, Input},
     mailbox::Mailbox,
+    number::Place,
     panics::panic_text,
     scope::Threads,
     setup::Setup,

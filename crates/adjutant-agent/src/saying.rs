@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use adjutant_llm::{Block, BlockKind, Chunk, Collector, Error, Reply, Said};
 use adjutant_tool::Identity;
 
-use crate::{Event, EventKind, HeardPart, Record, Seq, port::Place, record::plain};
+use crate::{Event, EventKind, HeardPart, Record, Seq, number::Place, record::plain};
 
 /// A reply on its way.
 ///

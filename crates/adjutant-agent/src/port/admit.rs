@@ -15,8 +15,11 @@ use futures_util::FutureExt;
 use serde_json::Value;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
-use super::{Feed, LocalPort, Performed, Place, bound, prepare::Restore};
-use crate::{ActId, Admission, Failure, Pause, Point, Record, Run, Verdict, panics::panic_text, points::BeforeTool};
+use super::{Feed, LocalPort, Performed, bound, prepare::Restore};
+use crate::{
+    ActId, Admission, Failure, Pause, Point, Record, Run, Verdict, number::Place, panics::panic_text,
+    points::BeforeTool,
+};
 
 /// One call that asks to be admitted.
 struct Admit {

@@ -4,9 +4,10 @@ use std::{sync::Arc, time::Duration};
 
 use adjutant_llm::{Call, CallResult, Status, Warning};
 
-use super::{Feed, Place};
+use super::Feed;
 use crate::{
     HookContext, Point, Record, Verdict,
+    number::Place,
     points::{AfterTool, ToolError},
 };
 

@@ -16,13 +16,14 @@ use adjutant_tool::Cancel;
 use futures_util::FutureExt;
 
 use super::{
-    Feed, LocalPort, Performed, Place,
+    Feed, LocalPort, Performed,
     fingerprint::Recorded,
     prepare::{Restore, Shown},
 };
 use crate::{
     ActId, EventKind, Failure, Record, Run, TurnNo,
     listener::Aloud,
+    number::Place,
     panics::panic_text,
     points::{AfterModel, ModelError},
     saying::{Saying, lock},

@@ -9,14 +9,14 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use tracing::Instrument;
 
 use super::{
-    Feed, LocalPort, Performed, Place, after, bound,
+    Feed, LocalPort, Performed, after, bound,
     contain::{self, Contained, Spawned},
     door::{Door, Links},
     early::Begun,
     prepare::Restore,
     steps::Steps,
 };
-use crate::{ActId, Conversation, Record, Run, scope::CallScope};
+use crate::{ActId, Conversation, Record, Run, number::Place, scope::CallScope};
 
 /// The name of the tool that gives back what a model was not shown of a result.
 const RECALL: &str = "recall";

@@ -9,13 +9,14 @@ use serde_json::Value;
 use tokio::sync::{Notify, oneshot};
 
 use super::{
-    Feed, Place,
+    Feed,
     steps::{Asked, Steps},
     waiters::{Told, Waiters},
 };
 use crate::{
     EventKind, Pause, Record,
     inbox::{Inbox, Input},
+    number::Place,
     setup::Standstill,
 };
 

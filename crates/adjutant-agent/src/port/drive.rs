@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use adjutant_llm::ToolName;
 
-use super::{LocalPort, Place, prepare};
-use crate::{Error, Events, Run, Seq, setup::Setup};
+use super::{LocalPort, prepare};
+use crate::{Error, Events, Run, Seq, number::Place, setup::Setup};
 
 impl LocalPort {
     /// Saves what is not in the log yet.

@@ -10,12 +10,13 @@ use adjutant_tool::{Cancel, Replay, Toolset};
 use tokio::{runtime::Handle, sync::watch};
 
 use super::{
-    Feed, LocalPort, Place,
+    Feed, LocalPort,
     contain::{self, Spawned},
     door::{Door, Links, Phase},
 };
 use crate::{
     Budget, Conversation, Record, Run,
+    number::Place,
     points::BeforeTool,
     scope::{CallParts, CallScope},
     writer::Writer,

@@ -14,19 +14,12 @@ use adjutant_tool::Cancel;
 
 use super::early::Early;
 use crate::{
-    Event, EventKind, Events, RunNo, Seq, Stamped, TurnNo, listener::Listeners, mailbox::Mailbox, queue::Queues,
+    Event, EventKind, Events, Seq, Stamped, listener::Listeners, mailbox::Mailbox, number::Place, queue::Queues,
     scope::Kept, setup::Setup, snapshot::Seen,
 };
 
 /// How many different warnings a run remembers having shown.
 const MAX_WARNINGS: usize = 256;
-
-/// Where in a conversation something happens.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Place {
-    pub(crate) run: RunNo,
-    pub(crate) turn: TurnNo,
-}
 
 /// Warnings that are kept back, if they are.
 type Held = Option<Vec<(Place, u64, Warning)>>;

@@ -10,13 +10,13 @@ use adjutant_tool::Toolset;
 use futures_util::FutureExt;
 
 use super::{
-    Feed, LocalPort, Performed, Place,
+    Feed, LocalPort, Performed,
     engine::{Plan, Stage},
     fund,
 };
 use crate::{
-    ActId, Budget, Failure, Phase, Point, Record, Run, TurnNo, Verdict, error::chain, panics::panic_text,
-    points::BeforeModel, run::Sight, setup::Setup,
+    ActId, Budget, Failure, Phase, Point, Record, Run, TurnNo, Verdict, error::chain, number::Place,
+    panics::panic_text, points::BeforeModel, run::Sight, setup::Setup,
 };
 
 /// The tools of the turn before: what each source gave, what effects offered, and what they make together.

@@ -24,7 +24,8 @@ use super::{
 use crate::{
     Agent, Answered, Budget, CancelBy, Failure, HookContext, Hooks, Limit, Limits, Outcome, Pause, Record, Run,
     inbox::{Inbox, Input},
-    port::{Feed, Place},
+    number::Place,
+    port::Feed,
     session::Session,
     setup::{Setup, Standstill, Within},
     writer::Writer,

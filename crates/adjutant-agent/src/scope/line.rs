@@ -10,7 +10,8 @@ use super::CallScope;
 use crate::{
     Error, HookContext, Lane, Point, Queued, Record, Verdict,
     inbox::{Inbox, Input},
-    port::{Feed, Place},
+    number::Place,
+    port::Feed,
     queue::{Manner, Queues},
 };
 
