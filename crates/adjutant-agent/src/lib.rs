@@ -31,6 +31,7 @@ mod effect;
 pub mod effects;
 mod error;
 mod event;
+mod feed;
 mod hooks;
 mod inbox;
 pub mod instructions;

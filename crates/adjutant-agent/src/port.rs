@@ -11,7 +11,6 @@ mod door;
 mod drive;
 mod early;
 pub(crate) mod engine;
-mod feed;
 pub(crate) mod fingerprint;
 pub(crate) mod fund;
 mod heard;
@@ -40,15 +39,15 @@ use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use early::Ending;
+use early::Background;
 use queue::Listening;
 use waiters::Waiters;
 
 pub(crate) use drive::tool_names;
-pub(crate) use feed::Feed;
 
 use crate::{
     Act, ActId, CancelBy, Error, EventKind, Failure, Flush, Log, LogId, Port, Record, Run, Stamped, Stopper,
+    feed::Feed,
     inbox::{Inbox, Input},
     mailbox::Mailbox,
     number::Place,
@@ -96,7 +95,7 @@ pub struct LocalPort {
     asking: Vec<answer::Asked>,
     /// The calls of the open turn that should not begin.
     stopped: BTreeSet<CallId>,
-    _ending: Ending,
+    background: Background,
     place: Place,
     purse: purse::Purse,
 }
@@ -136,7 +135,7 @@ impl LocalPort {
         let feed = Arc::new(Feed::new(Arc::clone(&setup), mailbox, Arc::clone(writer.newest()), seen));
         Self {
             stop: feed.stop.clone(),
-            _ending: Ending(Arc::clone(&feed)),
+            background: Background::default(),
             feed,
             setup,
             writer,
@@ -326,7 +325,7 @@ impl LocalPort {
         }
         self.waiters.tell(&stamped.record);
         if self.setup.policy.is_early() {
-            self.feed.early.tell(&stamped.record);
+            self.background.early.tell(&stamped.record);
         }
         self.purse.follow(&stamped.record);
         if let Some(within) = &self.setup.within {

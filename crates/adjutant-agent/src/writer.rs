@@ -13,7 +13,7 @@ use tokio::sync::{Mutex as AsyncMutex, oneshot};
 
 use crate::{
     Durability, Error, Flush, Folded, JournalError, JournalErrorKind, Log, LogId, PostNo, Record, Seq, Stamped,
-    port::Feed, scope::Threads,
+    feed::Feed, scope::Threads,
 };
 
 /// How many records wait at most to be saved as a group.

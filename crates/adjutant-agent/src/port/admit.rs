@@ -15,9 +15,9 @@ use futures_util::FutureExt;
 use serde_json::Value;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
-use super::{Feed, LocalPort, Performed, bound, prepare::Restore};
+use super::{LocalPort, Performed, bound, prepare::Restore};
 use crate::{
-    ActId, Admission, Failure, Pause, Point, Record, Run, Verdict, number::Place, panics::panic_text,
+    ActId, Admission, Failure, Pause, Point, Record, Run, Verdict, feed::Feed, number::Place, panics::panic_text,
     points::BeforeTool,
 };
 

@@ -6,9 +6,10 @@ use adjutant_llm::{CallId, Warning, WarningKind};
 use adjutant_tool::{Answer, AskKind, Cancel};
 use futures_util::FutureExt;
 
-use super::{Feed, LocalPort, Performed};
+use super::{LocalPort, Performed};
 use crate::{
     ActId, Answered, Pause, Point, Record, Responder, Run, Verdict,
+    feed::Feed,
     number::Place,
     panics::panic_text,
     points::{PauseAnswered, Pausing},

@@ -9,12 +9,12 @@ use serde_json::Value;
 use tokio::sync::{Notify, oneshot};
 
 use super::{
-    Feed,
     steps::{Asked, Steps},
     waiters::{Told, Waiters},
 };
 use crate::{
     EventKind, Pause, Record,
+    feed::Feed,
     inbox::{Inbox, Input},
     number::Place,
     setup::Standstill,

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use adjutant_llm::{ModelId, Options, Request, ToolName, Warning, WarningKind};
 
-use super::{Feed, LocalPort, prepare::Shown};
+use super::{LocalPort, prepare::Shown};
 use crate::{
     ActId, Config, Record, Run,
+    feed::Feed,
     number::Place,
     setup::{Parts, Print, Prints},
 };

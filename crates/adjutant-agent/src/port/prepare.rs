@@ -10,12 +10,12 @@ use adjutant_tool::Toolset;
 use futures_util::FutureExt;
 
 use super::{
-    Feed, LocalPort, Performed,
+    LocalPort, Performed,
     engine::{Plan, Stage},
     fund,
 };
 use crate::{
-    ActId, Budget, Failure, Phase, Point, Record, Run, TurnNo, Verdict, error::chain, number::Place,
+    ActId, Budget, Failure, Phase, Point, Record, Run, TurnNo, Verdict, error::chain, feed::Feed, number::Place,
     panics::panic_text, points::BeforeModel, run::Sight, setup::Setup,
 };
 

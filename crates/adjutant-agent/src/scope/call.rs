@@ -16,16 +16,16 @@ use tokio::{
 };
 
 use super::{
-    Child, Parent, RunLine, Spawn,
+    Child, Kept, Parent, RunLine, Spawn,
     child::Core,
     suspend::Suspension,
     task::{self, Ended},
 };
 use crate::{
     Agent, Answered, Budget, CancelBy, Failure, HookContext, Hooks, Limit, Limits, Outcome, Pause, Record, Run,
+    feed::Feed,
     inbox::{Inbox, Input},
     number::Place,
-    port::Feed,
     session::Session,
     setup::{Setup, Standstill, Within},
     writer::Writer,
@@ -41,6 +41,7 @@ pub(crate) const KEPT: &str = "run.";
 pub(crate) struct CallScope {
     me: Weak<CallScope>,
     pub(super) feed: Arc<Feed>,
+    kept: Arc<Kept>,
     pub(super) writer: Writer,
     inbox: Arc<Inbox>,
     pub(super) call: CallId,
@@ -67,6 +68,7 @@ pub(crate) struct CallScope {
 pub(crate) struct CallParts<'a> {
     pub(crate) run: &'a Run,
     pub(crate) feed: &'a Arc<Feed>,
+    pub(crate) kept: &'a Arc<Kept>,
     pub(crate) writer: &'a Writer,
     pub(crate) inbox: &'a Arc<Inbox>,
     pub(crate) place: Place,
@@ -104,10 +106,12 @@ struct Dropped<'a>(&'a CallScope);
 
 impl CallScope {
     pub(crate) fn new(parts: CallParts<'_>) -> Arc<Self> {
-        let CallParts { run, feed, writer, inbox, place, call, resumable, budget, tools, standstill, admitted } = parts;
+        let CallParts { run, feed, kept, writer, inbox, place, call, resumable, budget, tools, standstill, admitted } =
+            parts;
         Arc::new_cyclic(|me| Self {
             me: Weak::clone(me),
             feed: Arc::clone(feed),
+            kept: Arc::clone(kept),
             writer: writer.clone(),
             inbox: Arc::clone(inbox),
             call,
@@ -129,10 +133,11 @@ impl CallScope {
 
     /// The scope of the children that this call opens and the run keeps.
     fn of_run(&self, rested: Arc<Notify>) -> Arc<Self> {
-        let cancel = OnceLock::from(self.feed.wish_to_stop().child());
+        let cancel = OnceLock::from(self.feed.stop.child());
         Arc::new_cyclic(|me| Self {
             me: Weak::clone(me),
             feed: Arc::clone(&self.feed),
+            kept: Arc::clone(&self.kept),
             writer: self.writer.clone(),
             inbox: Arc::clone(&self.inbox),
             call: self.call,
@@ -491,7 +496,7 @@ impl Spawn for CallScope {
         let scope = match known {
             Some(scope) => scope,
             None => {
-                let kept = self.feed.kept.keep(|rested| self.of_run(rested)).ok_or_else(too_late)?;
+                let kept = self.kept.keep(|rested| self.of_run(rested)).ok_or_else(too_late)?;
                 self.state().kept.get_or_insert(kept).clone()
             }
         };

@@ -9,9 +9,9 @@ use serde_json::Value;
 use super::CallScope;
 use crate::{
     Error, HookContext, Lane, Point, Queued, Record, Verdict,
+    feed::Feed,
     inbox::{Inbox, Input},
     number::Place,
-    port::Feed,
     queue::{Manner, Queues},
 };
 
@@ -89,7 +89,7 @@ impl RunLine {
             run: self.place.run,
             turn: self.place.turn,
             at_ms: setup.world.now_ms(),
-            cancel: self.feed.wish_to_stop(),
+            cancel: self.feed.stop.clone(),
         };
         let verdict = self.feed.pass(&cx, point).await;
         if let Verdict::Deny(reason) = &verdict {
