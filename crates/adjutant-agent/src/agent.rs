@@ -20,10 +20,10 @@ use serde_json::Value;
 use crate::{
     Durability, Effect, Error, Hook, Hooks, Journal, Limits, LogId, MemoryJournal, Middleware, Point, Prompt,
     Responder, RunOptions, RunResult, Running, Setup,
+    begin::Begin,
     instructions::Instructions,
-    running::{Begin, Start},
     sections::{Section, Sections},
-    session::Session,
+    session::{Session, Start},
 };
 
 /// An agent: shared configuration and one session; cheap to clone, and clones share the session.

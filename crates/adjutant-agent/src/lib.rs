@@ -23,6 +23,7 @@
 mod act;
 mod agent;
 mod answer;
+mod begin;
 mod budget;
 mod conversation;
 mod drive;

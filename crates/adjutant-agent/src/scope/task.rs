@@ -9,12 +9,12 @@ use tokio::sync::oneshot;
 use super::{CallScope, child::Core};
 use crate::{
     CancelBy, Error, Failure, Outcome, Pause, Record, RunResult, Seat, Stopper, Verdict,
+    begin::Begin,
     inbox::Inbox,
     mailbox::Mailbox,
     points::{SubagentStarted, SubagentStopped},
     run::Tally,
-    running::{Begin, Start},
-    session::{Claim, perform},
+    session::{Claim, Start, perform},
 };
 
 /// What whoever waits for a child hears.

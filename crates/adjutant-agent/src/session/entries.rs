@@ -2,8 +2,8 @@
 
 use adjutant_llm::{Entry, Transcript};
 
-use super::{Claim, Core, Session};
-use crate::{Error, Record, Seq, commit, run::Tail, running::Start, writer::Writer};
+use super::{Claim, Core, Session, Start};
+use crate::{Error, Record, Seq, commit, run::Tail, writer::Writer};
 
 impl Session {
     /// A session that begins with these entries, once its log is made.

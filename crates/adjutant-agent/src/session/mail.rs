@@ -2,14 +2,10 @@
 
 use adjutant_llm::{Warning, WarningKind};
 
-use super::{Core, stage::Stage};
+use super::{Core, Start, stage::Stage};
 use crate::{
-    Answered, JournalErrorKind, Post, PostNo, Posted, Record, Run,
-    error::chain,
-    port::posts::unheard,
-    queue::unfit,
-    running::{Begin, Start},
-    writer::Writer,
+    Answered, JournalErrorKind, Post, PostNo, Posted, Record, Run, begin::Begin, error::chain, port::posts::unheard,
+    queue::unfit, writer::Writer,
 };
 
 /// What was posted to a session before a drive of it began.

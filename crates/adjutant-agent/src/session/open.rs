@@ -2,12 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{Claim, Core, describe, fold::Fold};
+use super::{Claim, Core, Start, describe, fold::Fold};
 use crate::{
-    CancelBy, Error, Event, LocalPort, Record, Seq, Setup, commit, drive,
-    inbox::Inbox,
-    mailbox::Mailbox,
-    running::{Begin, Start},
+    CancelBy, Error, Event, LocalPort, Record, Seq, Setup, begin::Begin, commit, drive, inbox::Inbox, mailbox::Mailbox,
     writer::Writer,
 };
 

@@ -9,14 +9,9 @@ use adjutant_llm::telemetry::{self, Contents};
 use futures_util::FutureExt;
 use tracing::{Instrument, Span};
 
-use super::{Claim, Core, mail::Mail, stage::Stage};
+use super::{Claim, Core, Start, mail::Mail, stage::Stage};
 use crate::{
-    Error, Outcome, RunResult,
-    inbox::Inbox,
-    mailbox::Mailbox,
-    middleware::panicked,
-    running::{Begin, Start},
-    writer::Writer,
+    Error, Outcome, RunResult, begin::Begin, inbox::Inbox, mailbox::Mailbox, middleware::panicked, writer::Writer,
 };
 
 /// Performs one run of a session from its prompt to its end.

@@ -8,15 +8,10 @@ use std::sync::{
 use adjutant_llm::{Entry, Warning};
 use adjutant_tool::Cancel;
 
-use super::{Core, mail::Mail};
+use super::{Core, Start, mail::Mail};
 use crate::{
     CancelBy, Error, EventKind, Exit, Failure, HookContext, LocalPort, Outcome, Point, Record, RunNo, Setup, Verdict,
-    commit, drive,
-    inbox::Inbox,
-    mailbox::Mailbox,
-    middleware::Desk,
-    running::{Begin, Start},
-    writer::Writer,
+    begin::Begin, commit, drive, inbox::Inbox, mailbox::Mailbox, middleware::Desk, writer::Writer,
 };
 
 /// One drive on its way.
