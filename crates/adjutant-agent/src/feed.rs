@@ -22,6 +22,7 @@ use crate::{
     queue::Queues,
     setup::Setup,
     snapshot::Seen,
+    writer::{Author, Stamp},
 };
 
 /// How many different warnings a run remembers having shown.
@@ -86,18 +87,13 @@ impl Feed {
         self.mailbox.is_open() || self.above.iter().any(|above| above.is_open())
     }
 
-    /// Whether what is recorded here comes too late.
-    pub(crate) fn is_fenced(&self) -> bool {
-        self.setup.within.as_ref().is_some_and(|within| within.is_fenced())
-    }
-
     /// The boxes that an agent under this one shows to as well, the nearest first.
     pub(crate) fn boxes(&self) -> Arc<[Arc<Mailbox>]> {
         std::iter::once(&self.mailbox).chain(&*self.above).cloned().collect()
     }
 
     /// Shows the events of a record; called in the order of the log.
-    pub(crate) fn show_record(&self, stamped: &Stamped) {
+    fn show_record(&self, stamped: &Stamped) {
         let mut events = self.events();
         if self.is_open() {
             events.fold(stamped, |event| {
@@ -210,5 +206,19 @@ impl Feed {
         let place = Place { run: cx.run, turn: cx.turn };
         let warn = |warning: Warning| self.warn(place, self.setup.world.now_ms(), &warning);
         self.setup.hooks.pass_with(cx, point, warn).await
+    }
+}
+
+impl Author for Feed {
+    fn stamp(&self) -> Option<Stamp<'_>> {
+        let Setup { world, who, durability, within, .. } = &*self.setup;
+        let late = within.as_ref().is_some_and(|within| within.is_fenced());
+        (!late).then(|| Stamp { at_ms: world.now_ms(), thread: &who.thread, durability: *durability })
+    }
+
+    fn appended(&self, stamped: &[Arc<Stamped>]) {
+        // The snapshot is updated first: whoever hears an event finds its record there.
+        self.seen.note(stamped);
+        stamped.iter().for_each(|stamped| self.show_record(stamped));
     }
 }

@@ -52,10 +52,10 @@ use crate::{
     mailbox::Mailbox,
     number::Place,
     panics::panic_text,
-    scope::Threads,
+    scope::{SessionWriter, Threads},
     setup::Setup,
     snapshot::Seen,
-    writer::{Batch, Writer},
+    writer::{Author, Batch},
 };
 
 /// Performs the acts of one conversation in this process.
@@ -63,7 +63,7 @@ use crate::{
 /// Acts run within the task that drives; several calls of one batch run on tasks of their own.
 pub struct LocalPort {
     setup: Arc<Setup>,
-    writer: Writer,
+    writer: SessionWriter,
     feed: Arc<Feed>,
     inbox: Arc<Inbox>,
     stop: Cancel,
@@ -117,17 +117,17 @@ struct Performed {
 impl LocalPort {
     /// A port that performs with this setup and records in this log. Nobody sees its events.
     pub fn new(setup: Setup, log: Box<dyn Log>) -> Self {
-        let writer = Writer::new(log, LogId("".into()), Threads::default());
+        let writer = SessionWriter::new(log, LogId("".into()), Threads::default());
         Self::observed(Arc::new(setup), writer, Arc::new(Mailbox::closed()), Arc::default())
     }
 
-    pub(crate) fn observed(setup: Arc<Setup>, writer: Writer, mailbox: Arc<Mailbox>, inbox: Arc<Inbox>) -> Self {
+    pub(crate) fn observed(setup: Arc<Setup>, writer: SessionWriter, mailbox: Arc<Mailbox>, inbox: Arc<Inbox>) -> Self {
         Self::watched(setup, writer, mailbox, inbox, Arc::default())
     }
 
     pub(crate) fn watched(
         setup: Arc<Setup>,
-        writer: Writer,
+        writer: SessionWriter,
         mailbox: Arc<Mailbox>,
         inbox: Arc<Inbox>,
         seen: Arc<Seen>,
@@ -182,11 +182,11 @@ impl LocalPort {
     /// # Errors
     /// `Journal` if the log could not be written.
     pub async fn into_log(self) -> Result<Box<dyn Log>, Error> {
-        self.into_writer().await?.into_log().await
+        self.into_writer().await?.take_log().await
     }
 
     /// Saves what is not in the log yet, and gives its writer back.
-    pub(crate) async fn into_writer(mut self) -> Result<Writer, Error> {
+    pub(crate) async fn into_writer(mut self) -> Result<SessionWriter, Error> {
         self.save(self.setup.durability.at_end()).await?;
         Ok(self.writer)
     }
@@ -402,8 +402,9 @@ impl Port for LocalPort {
             (false, false) => Some(Flush::Lazy),
             (false, true) => None,
         };
+        let author: Arc<dyn Author> = Arc::clone(&self.feed) as _;
         self.queue.appending = true;
-        let committed = self.writer.commit(Batch { records, flush, notes, feed: Arc::clone(&self.feed) }).await;
+        let committed = self.writer.commit(Batch { records, flush, notes, author }).await;
         self.queue.appending = false;
         let batch = committed?;
         self.queue.note(&batch);

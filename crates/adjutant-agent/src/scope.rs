@@ -24,7 +24,7 @@ pub use delegate::agent_tool;
 pub use factory::{AgentFactory, Member, MemberRun};
 pub(crate) use kept::Kept;
 pub use line::RunLine;
-pub(crate) use threads::{Threads, Told};
+pub(crate) use threads::{SessionWriter, Threads, Told};
 
 /// Opens agents under a call; a tool gets it from its context, with `cx.get::<dyn Spawn>()`.
 ///

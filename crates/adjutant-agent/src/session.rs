@@ -36,7 +36,7 @@ use fold::Fold;
 
 use crate::{
     Error, Events, Journal, JournalError, JournalErrorKind, LogId, Owner, Pause, PostNo, Run, Seq, Stopper,
-    begin::Begin, listener::Listeners, queue::Queues, setup::Setup, snapshot::Seen, writer::Writer,
+    begin::Begin, listener::Listeners, queue::Queues, scope::SessionWriter, setup::Setup, snapshot::Seen,
 };
 
 /// One session; shared by the clones of an agent.
@@ -65,7 +65,7 @@ pub(crate) struct Session {
 #[derive(Debug, Default)]
 pub(crate) struct Core {
     run: Run,
-    log: Option<Writer>,
+    log: Option<SessionWriter>,
     /// What the events of a drive need to know of those before it.
     events: Option<Events>,
     /// The newest post that the journal need not keep.

@@ -19,8 +19,7 @@ use crate::{
     feed::Feed,
     number::Place,
     points::BeforeTool,
-    scope::{CallParts, CallScope, Kept},
-    writer::Writer,
+    scope::{CallParts, CallScope, Kept, SessionWriter},
 };
 
 /// Calls that have begun ahead of their admission.
@@ -56,7 +55,7 @@ struct Rules {
     links: Links,
     stop: Cancel,
     run: Run,
-    writer: Writer,
+    writer: SessionWriter,
     kept: Arc<Kept>,
     budget: Option<Budget>,
     conversation: Arc<Conversation>,

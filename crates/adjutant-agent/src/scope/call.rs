@@ -16,7 +16,7 @@ use tokio::{
 };
 
 use super::{
-    Child, Kept, Parent, RunLine, Spawn,
+    Child, Kept, Parent, RunLine, SessionWriter, Spawn,
     child::Core,
     suspend::Suspension,
     task::{self, Ended},
@@ -28,7 +28,6 @@ use crate::{
     number::Place,
     session::Session,
     setup::{Setup, Standstill, Within},
-    writer::Writer,
 };
 
 /// How many bytes a child's key may have.
@@ -42,7 +41,7 @@ pub(crate) struct CallScope {
     me: Weak<CallScope>,
     pub(super) feed: Arc<Feed>,
     kept: Arc<Kept>,
-    pub(super) writer: Writer,
+    pub(super) writer: SessionWriter,
     inbox: Arc<Inbox>,
     pub(super) call: CallId,
     place: Place,
@@ -69,7 +68,7 @@ pub(crate) struct CallParts<'a> {
     pub(crate) run: &'a Run,
     pub(crate) feed: &'a Arc<Feed>,
     pub(crate) kept: &'a Arc<Kept>,
-    pub(crate) writer: &'a Writer,
+    pub(crate) writer: &'a SessionWriter,
     pub(crate) inbox: &'a Arc<Inbox>,
     pub(crate) place: Place,
     pub(crate) call: CallId,

@@ -3,7 +3,8 @@
 use std::{
     collections::BTreeMap,
     fmt,
-    sync::{Arc, Weak},
+    ops::Deref,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
 use adjutant_llm::{CallId, ThreadId};
@@ -11,12 +12,25 @@ use adjutant_tool::Identity;
 use serde::{Deserialize, Serialize};
 
 use super::{call::KEPT, child::Core};
-use crate::{CancelBy, Illegal, Outcome, Record, Run, RunResult, Stamped, run::Tally, session::Session};
+use crate::{
+    CancelBy, Illegal, Outcome, Record, Run, RunResult, Stamped,
+    journal::{Log, LogId},
+    run::Tally,
+    session::Session,
+    writer::Writer,
+};
 
 /// The threads of a log under its first one, by name.
 #[derive(Default)]
 pub(crate) struct Threads {
     known: BTreeMap<ThreadId, Known>,
+}
+
+/// The writer of a session's log, with what is known of the log's threads; clones write to the same log.
+#[derive(Debug, Clone)]
+pub(crate) struct SessionWriter {
+    writer: Writer,
+    threads: Arc<Mutex<Threads>>,
 }
 
 /// What is known of a thread.
@@ -36,6 +50,25 @@ pub(crate) struct Known {
     pub(crate) told: usize,
     /// Who holds the child.
     pub(crate) holder: Weak<Core>,
+}
+
+impl SessionWriter {
+    pub(crate) fn new(log: Box<dyn Log>, name: LogId, threads: Threads) -> Self {
+        Self { writer: Writer::new(log, name), threads: Arc::new(Mutex::new(threads)) }
+    }
+
+    /// What is known of the threads under open calls.
+    pub(crate) fn threads(&self) -> MutexGuard<'_, Threads> {
+        self.threads.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Deref for SessionWriter {
+    type Target = Writer;
+
+    fn deref(&self) -> &Writer {
+        &self.writer
+    }
 }
 
 impl Threads {

@@ -9,7 +9,7 @@ use futures_util::stream;
 use super::{Claim, Core, Session};
 use crate::{
     Answered, Error, Journal, JournalError, JournalErrorKind, LocalPort, Log, LogId, Owner, Record, RecordStream, Run,
-    Seq, Setup, commit, mailbox::Mailbox, run::Tally, writer::Writer,
+    Seq, Setup, commit, mailbox::Mailbox, run::Tally, scope::SessionWriter,
 };
 
 /// The journal of who has none: the log belongs to the first agent.
@@ -51,7 +51,7 @@ impl Claim {
     }
 
     /// Lends the log.
-    pub(crate) fn lend(&mut self, writer: Writer) {
+    pub(crate) fn lend(&mut self, writer: SessionWriter) {
         if let Some(core) = self.core() {
             core.log = Some(writer);
         }
@@ -73,7 +73,12 @@ impl Claim {
     ///
     /// # Errors
     /// Whatever keeps them from being recorded.
-    pub(crate) async fn seed(&mut self, setup: &Arc<Setup>, writer: Writer, entries: Vec<Entry>) -> Result<(), Error> {
+    pub(crate) async fn seed(
+        &mut self,
+        setup: &Arc<Setup>,
+        writer: SessionWriter,
+        entries: Vec<Entry>,
+    ) -> Result<(), Error> {
         let Some(core) = self.core().filter(|core| core.run.seq() == Seq(0)) else { return Ok(()) };
         let mut port = LocalPort::observed(Arc::clone(setup), writer, Arc::new(Mailbox::closed()), Arc::default());
         commit(&mut core.run, &mut port, vec![Record::Seeded { entries }]).await

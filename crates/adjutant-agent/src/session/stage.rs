@@ -11,7 +11,7 @@ use adjutant_tool::Cancel;
 use super::{Core, Start, mail::Mail};
 use crate::{
     CancelBy, Error, EventKind, Exit, Failure, HookContext, LocalPort, Outcome, Point, Record, RunNo, Setup, Verdict,
-    begin::Begin, commit, drive, inbox::Inbox, mailbox::Mailbox, middleware::Desk, writer::Writer,
+    begin::Begin, commit, drive, inbox::Inbox, mailbox::Mailbox, middleware::Desk, scope::SessionWriter,
 };
 
 /// One drive on its way.
@@ -23,7 +23,7 @@ pub(super) struct Stage<'s> {
     pub(super) mailbox: &'s Arc<Mailbox>,
     pub(super) inbox: &'s Arc<Inbox>,
     /// The log, until a port has it.
-    pub(super) log: Option<Writer>,
+    pub(super) log: Option<SessionWriter>,
     pub(super) port: Option<LocalPort>,
     /// The run that the drive is about.
     pub(super) run: RunNo,
@@ -56,7 +56,7 @@ impl<'s> Stage<'s> {
     pub(super) fn new(
         core: &'s mut Core,
         start: &'s Start,
-        log: Writer,
+        log: SessionWriter,
         mailbox: &'s Arc<Mailbox>,
         inbox: &'s Arc<Inbox>,
     ) -> Self {
