@@ -46,13 +46,13 @@ use waiters::Waiters;
 pub(crate) use drive::tool_names;
 
 use crate::{
-    Act, ActId, CancelBy, Error, EventKind, Failure, Flush, Log, LogId, Port, Record, Run, Stamped, Stopper,
+    Act, ActId, CancelBy, Error, EventKind, Failure, Flush, Log, Port, Record, Run, Stamped, Stopper,
     feed::Feed,
     inbox::{Inbox, Input},
     mailbox::Mailbox,
     number::Place,
     panics::panic_text,
-    scope::{SessionWriter, Threads},
+    scope::SessionWriter,
     setup::Setup,
     snapshot::Seen,
     writer::{Author, Batch},
@@ -115,12 +115,6 @@ struct Performed {
 }
 
 impl LocalPort {
-    /// A port that performs with this setup and records in this log. Nobody sees its events.
-    pub fn new(setup: Setup, log: Box<dyn Log>) -> Self {
-        let writer = SessionWriter::new(log, LogId("".into()), Threads::default());
-        Self::observed(Arc::new(setup), writer, Arc::new(Mailbox::closed()), Arc::default())
-    }
-
     pub(crate) fn observed(setup: Arc<Setup>, writer: SessionWriter, mailbox: Arc<Mailbox>, inbox: Arc<Inbox>) -> Self {
         Self::watched(setup, writer, mailbox, inbox, Arc::default())
     }

@@ -4,10 +4,8 @@ mod call;
 mod child;
 mod delegate;
 mod factory;
-mod kept;
 mod line;
-mod suspend;
-mod task;
+mod session;
 mod threads;
 
 use std::sync::Arc;
@@ -18,12 +16,12 @@ use async_trait::async_trait;
 
 use crate::Agent;
 
-pub(crate) use call::{CallParts, CallScope, KEPT};
+pub(crate) use call::{CallParts, CallScope, KEPT, Kept};
 pub use child::{Child, ChildRun};
 pub use delegate::agent_tool;
 pub use factory::{AgentFactory, Member, MemberRun};
-pub(crate) use kept::Kept;
 pub use line::RunLine;
+pub(crate) use session::{ChildDrive, ChildSession};
 pub(crate) use threads::{SessionWriter, Threads, Told};
 
 /// Opens agents under a call; a tool gets it from its context, with `cx.get::<dyn Spawn>()`.

@@ -1,5 +1,8 @@
 //! The scope of one call: opens its children, and ends them before the call has its result.
 
+mod kept;
+mod suspend;
+
 use std::{
     collections::BTreeMap,
     mem,
@@ -16,19 +19,20 @@ use tokio::{
 };
 
 use super::{
-    Child, Kept, Parent, RunLine, SessionWriter, Spawn,
-    child::Core,
-    suspend::Suspension,
-    task::{self, Ended},
+    Child, Parent, RunLine, SessionWriter, Spawn,
+    child::{self, Core, Ended},
+    threads::Holder,
 };
 use crate::{
     Agent, Answered, Budget, CancelBy, Failure, HookContext, Hooks, Limit, Limits, Outcome, Pause, Record, Run,
     feed::Feed,
     inbox::{Inbox, Input},
     number::Place,
-    session::Session,
     setup::{Setup, Standstill, Within},
 };
+
+pub(crate) use kept::Kept;
+use suspend::Suspension;
 
 /// How many bytes a child's key may have.
 const MAX_KEY: usize = 200;
@@ -157,7 +161,7 @@ impl CallScope {
     }
 
     /// A line to the run, for what happens when the call has ended.
-    pub(super) fn line(&self) -> RunLine {
+    fn line(&self) -> RunLine {
         RunLine::new(Arc::clone(&self.feed), Arc::clone(&self.inbox), self.call, self.place)
     }
 
@@ -173,7 +177,7 @@ impl CallScope {
         let _ = self.cancel.set(cancel.clone());
         let builder =
             builder.put::<dyn Spawn>(Arc::clone(self) as Arc<dyn Spawn>).put(Arc::new(self.writer.name().clone()));
-        let builder = builder.put::<CallScope>(Arc::clone(self));
+        let builder = builder.put::<RunLine>(Arc::new(self.line()));
         match self.tools.get() {
             Some(tools) => builder.put::<Toolset>(Arc::new(tools.clone())),
             None => builder,
@@ -264,7 +268,7 @@ impl CallScope {
         let failure = Failure::Act { act: crate::ActId::Call(self.call), message };
         let outcome = Outcome::Failed { failure };
         self.told_end(core, outcome.clone());
-        let stopped = task::stopped(self, core, Err(outcome));
+        let stopped = child::stopped(self, core, Err(outcome));
         let _ = tokio::time::timeout(self.feed.setup.grace, stopped).await;
     }
 
@@ -425,17 +429,15 @@ impl CallScope {
         let (setup, limits) = agent.into_config();
         let mut threads = self.writer.threads();
         let known = threads.of(&thread);
-        if known.holder.upgrade().is_some_and(|core| !core.scope().is_closed()) {
+        if known.is_held() {
             return Err(ToolError::failed(format!("the child {key:?} of this call is open already")));
         }
         let who = known.who.get_or_insert_with(|| Arc::new(self.identity(&thread, &setup)));
         let setup = self.furnish(setup, Arc::clone(who));
-        let session = known.session.get_or_insert_with(|| {
-            Arc::new(Session::of_child(self.writer.name().clone(), known.run.take().unwrap_or_default()))
-        });
+        let session = known.session.get_or_insert_with(|| self.writer.open(known.run.take().unwrap_or_default()));
         let limits = Limits { unattended: limits.unattended || self.limits.unattended, ..limits };
         let core = Arc::new(Core::new(me, key.into(), Arc::new(setup), limits, Arc::clone(session), history));
-        known.holder = Arc::downgrade(&core);
+        known.holder = Some(Arc::downgrade(&core) as Weak<dyn Holder>);
         Ok(Child::new(core))
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Claim, Core, Start, describe, fold::Fold};
+use super::{Claim, Core, Session, Start, describe, fold::Fold};
 use crate::{
     CancelBy, Error, Event, LocalPort, Record, Seq, Setup, begin::Begin, commit, drive, inbox::Inbox, mailbox::Mailbox,
     scope::SessionWriter,
@@ -44,7 +44,7 @@ impl Core {
         }
         let fold = Fold::of(&start.session, &start.setup.who, log.head().seq, shown).await?;
         (self.run, self.events, self.kept) = (fold.run, Some(fold.events), fold.kept);
-        Ok((SessionWriter::new(log, id.clone(), fold.threads), fold.told))
+        Ok((SessionWriter::new(log, id.clone(), fold.threads, Session::of_child), fold.told))
     }
 
     /// Ends a run that the program before this one, or a dropped future, has left open.
