@@ -2,7 +2,9 @@
 
 mod calls;
 mod child;
+mod delegate;
 mod explain;
+mod factory;
 mod post;
 mod preview;
 mod queue;
@@ -25,6 +27,9 @@ use crate::{
     sections::{Section, Sections},
     session::{Session, Start},
 };
+
+pub use delegate::agent_tool;
+pub use factory::{AgentFactory, Member, MemberRun};
 
 /// An agent: shared configuration and one session; cheap to clone, and clones share the session.
 ///

@@ -68,7 +68,7 @@ mod snapshot;
 mod writer;
 
 pub use act::{Act, ActId, Next};
-pub use agent::Agent;
+pub use agent::{Agent, AgentFactory, Member, MemberRun, agent_tool};
 pub use answer::collect_text;
 pub use budget::{Bid, Budget, Reservation, Seat};
 pub use conversation::Conversation;
@@ -102,7 +102,7 @@ pub use replayed::{Divergence, Replayed, Rewind};
 pub use report::{CallReport, RunResult};
 pub use run::{Fate, Illegal, Ledger, Redo, Rerun, Run, Spend};
 pub use running::Running;
-pub use scope::{AgentFactory, Child, ChildRun, Member, MemberRun, Parent, RunLine, Spawn, agent_tool};
+pub use scope::{AgentConfig, Child, ChildRun, Parent, RunLine, Spawn};
 pub use sessions::Sessions;
 pub use setup::Setup;
 pub use shelf::Shelf;

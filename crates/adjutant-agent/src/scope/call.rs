@@ -19,12 +19,12 @@ use tokio::{
 };
 
 use super::{
-    Child, Parent, RunLine, SessionWriter, Spawn,
+    AgentConfig, Child, Parent, RunLine, SessionWriter, Spawn,
     child::{self, Core, Ended},
     threads::Holder,
 };
 use crate::{
-    Agent, Answered, Budget, CancelBy, Failure, HookContext, Hooks, Limit, Limits, Outcome, Pause, Record, Run,
+    Answered, Budget, CancelBy, Failure, HookContext, Hooks, Limit, Limits, Outcome, Pause, Record, Run,
     feed::Feed,
     inbox::{Inbox, Input},
     number::Place,
@@ -398,7 +398,7 @@ impl CallScope {
     }
 
     /// Opens an agent once the call may be heard.
-    async fn open(&self, key: &str, agent: Agent, history: Option<Transcript>) -> Result<Child, ToolError> {
+    async fn open(&self, key: &str, agent: AgentConfig, history: Option<Transcript>) -> Result<Child, ToolError> {
         self.is_heard().await?;
         self.open_now(key, agent, history)
     }
@@ -411,7 +411,7 @@ impl CallScope {
         Ok(())
     }
 
-    fn open_now(&self, key: &str, agent: Agent, history: Option<Transcript>) -> Result<Child, ToolError> {
+    fn open_now(&self, key: &str, agent: AgentConfig, history: Option<Transcript>) -> Result<Child, ToolError> {
         let Some(me) = self.me.upgrade().filter(|me| !me.is_closed()) else { return Err(too_late()) };
         if key.is_empty() || key.len() > MAX_KEY || key.contains('/') {
             let message = format!("a child's key has 1 to {MAX_KEY} bytes and no slash: {key:?}");
@@ -426,14 +426,14 @@ impl CallScope {
             Lasts::Run(_) => KEPT,
         };
         let thread = ThreadId::from(format!("{}/{kept}{}/{key}", parent.thread, self.call));
-        let (setup, limits) = agent.into_config();
+        let AgentConfig { setup, limits } = agent;
         let mut threads = self.writer.threads();
         let known = threads.of(&thread);
         if known.is_held() {
             return Err(ToolError::failed(format!("the child {key:?} of this call is open already")));
         }
         let who = known.who.get_or_insert_with(|| Arc::new(self.identity(&thread, &setup)));
-        let setup = self.furnish(setup, Arc::clone(who));
+        let setup = self.furnish(Arc::unwrap_or_clone(setup), Arc::clone(who));
         let session = known.session.get_or_insert_with(|| self.writer.open(known.run.take().unwrap_or_default()));
         let limits = Limits { unattended: limits.unattended || self.limits.unattended, ..limits };
         let core = Arc::new(Core::new(me, key.into(), Arc::new(setup), limits, Arc::clone(session), history));
@@ -480,15 +480,15 @@ impl CallScope {
 
 #[async_trait]
 impl Spawn for CallScope {
-    async fn open(&self, key: &str, agent: Agent) -> Result<Child, ToolError> {
+    async fn open(&self, key: &str, agent: AgentConfig) -> Result<Child, ToolError> {
         CallScope::open(self, key, agent, None).await
     }
 
-    async fn open_with(&self, key: &str, agent: Agent, history: Transcript) -> Result<Child, ToolError> {
+    async fn open_with(&self, key: &str, agent: AgentConfig, history: Transcript) -> Result<Child, ToolError> {
         CallScope::open(self, key, agent, Some(history)).await
     }
 
-    async fn keep(&self, key: &str, agent: Agent) -> Result<Child, ToolError> {
+    async fn keep(&self, key: &str, agent: AgentConfig) -> Result<Child, ToolError> {
         self.is_heard().await?;
         if self.is_closed() {
             return Err(too_late());
@@ -509,7 +509,7 @@ impl Spawn for CallScope {
         let limits = Limits { deadline_ms: None, ..self.limits.clone() };
         Parent {
             who: Arc::new(self.feed.setup.who.within(self.call)),
-            agent: Agent::of_config(setup, limits),
+            agent: AgentConfig { setup: Arc::new(setup), limits },
             history: self.history.clone(),
             tools: self.tools.get().cloned().unwrap_or_default(),
         }
