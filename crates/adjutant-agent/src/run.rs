@@ -5,6 +5,7 @@ mod decide;
 mod evolve;
 mod explain;
 mod frozen;
+mod next;
 mod pauses;
 mod sight;
 mod spent;
@@ -34,6 +35,7 @@ use crate::{
 pub(crate) use ahead::{Ahead, Closed, Tail};
 pub use explain::{Fate, Redo, Rerun};
 pub(crate) use frozen::Frozen;
+pub use next::Next;
 pub(crate) use pauses::{Known, KnownState};
 pub(crate) use sight::Sight;
 pub use spent::{Ledger, Spend};

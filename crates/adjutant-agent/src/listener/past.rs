@@ -14,7 +14,8 @@ use futures_core::Stream;
 
 use super::speaking::Speaking;
 use crate::{
-    Error, Event, EventKind, Events, Journal, LogId, Next, Outcome, Record, RecordStream, Run, Seq, Stamped, TurnNo,
+    Error, Event, EventKind, Events, Journal, LogId, Outcome, Record, RecordStream, Run, Seq, Stamped, TurnNo,
+    run::Next,
 };
 
 /// The events of a log after a record, those of agents under it included; ends with the log.
