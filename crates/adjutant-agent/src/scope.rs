@@ -14,11 +14,11 @@ use async_trait::async_trait;
 
 use crate::{options::Limits, setup::Setup};
 
-pub(crate) use call::{CallParts, CallScope, KEPT, Kept};
+pub(crate) use call::{CallParts, CallScope, Kept};
 pub use child::{Child, ChildRun};
 pub use line::RunLine;
 pub(crate) use session::{ChildDrive, ChildSession};
-pub(crate) use threads::{SessionWriter, Threads, Told};
+pub(crate) use threads::{KEPT, SessionWriter, Threads, Told};
 
 /// Opens agents under a call; a tool gets it from its context, with `cx.get::<dyn Spawn>()`.
 ///

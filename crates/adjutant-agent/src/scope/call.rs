@@ -21,7 +21,7 @@ use tokio::{
 use super::{
     AgentConfig, Child, Parent, RunLine, SessionWriter, Spawn,
     child::{self, Core, Ended},
-    threads::Holder,
+    threads::{Holder, KEPT},
 };
 use crate::{
     Answered, Budget, CancelBy, Failure, HookContext, Hooks, Limit, Limits, Outcome, Pause, Record, Run,
@@ -36,9 +36,6 @@ use suspend::Suspension;
 
 /// How many bytes a child's key may have.
 const MAX_KEY: usize = 200;
-
-/// What the names of threads begin with, under that of the parent, whose agents belong to the run.
-pub(crate) const KEPT: &str = "run.";
 
 /// The scope of one call.
 pub(crate) struct CallScope {

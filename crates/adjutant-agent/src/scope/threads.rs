@@ -11,16 +11,16 @@ use adjutant_llm::{CallId, ThreadId};
 use adjutant_tool::Identity;
 use serde::{Deserialize, Serialize};
 
-use super::{
-    call::KEPT,
-    session::{ChildSession, OpenChild},
-};
+use super::session::{ChildSession, OpenChild};
 use crate::{
     CancelBy, Illegal, Outcome, Record, Run, RunResult, Stamped,
     journal::{Log, LogId},
     run::Tally,
     writer::Writer,
 };
+
+/// What the names of threads begin with, under that of the parent, whose agents belong to the run.
+pub(crate) const KEPT: &str = "run.";
 
 /// The threads of a log under its first one, by name.
 #[derive(Default)]
