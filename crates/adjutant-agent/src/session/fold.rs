@@ -64,8 +64,10 @@ impl Fold {
             tracing::debug!(log = %id, seq = %folded.seq, format = %folded.format, "the kept fold is not for this program");
             return None;
         }
-        let fold = folded::read(folded, who).await;
-        fold.inspect_err(|why| tracing::debug!(why, log = %id, "the kept fold cannot be read")).ok()
+        let read = folded::read(folded.bytes, who).await;
+        let read = read.inspect_err(|why| tracing::debug!(why, log = %id, "the kept fold cannot be read"));
+        let (run, events, threads) = read.ok()?;
+        Some(Self { run, events, threads, kept: folded.seq, ..Self::new(who) })
     }
 
     /// Reads on behind what was folded.
