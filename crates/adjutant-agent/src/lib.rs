@@ -86,7 +86,7 @@ pub use journal::{
     LogPage, LogQuery, MAX_ID_BYTES, MemoryJournal, Owner, PageMark, Post, PostStream, Posted, RecordStream, Stamped,
     StoredRecord, StoredStream, Swept,
 };
-pub use listener::{Attached, PastEvents, Subscription};
+pub use listener::{Attached, Subscription};
 pub use memory::Memory;
 pub use middleware::{
     BoxDrive, DriveContext, FnMiddleware, InputGuardrail, Logger, Middleware, NextDrive, OutputGuardrail, Recovery,
@@ -100,7 +100,7 @@ pub use port::LocalPort;
 pub use prompt::Prompt;
 pub use queue::{Drain, QueueItem, Queued};
 pub use record::{Admission, Change, Config, Difference, HeardPart, Lane, Memo, Record, Report, Revised};
-pub use replayed::{Divergence, Replayed, Rewind};
+pub use replayed::{Divergence, PastEvents, Replayed, Rewind};
 pub use report::{CallReport, RunResult};
 pub use run::{Fate, Illegal, Ledger, Next, Redo, Rerun, Run, Spend};
 pub use running::Running;
