@@ -1,12 +1,10 @@
-//! What a run may ask a port to perform, and what it may decide next.
-
-use std::sync::Arc;
+//! What a run may ask a port to perform.
 
 use adjutant_llm::CallId;
 use adjutant_tool::Replay;
 use serde::{Deserialize, Serialize};
 
-use crate::{Outcome, Pause, Record, TurnNo};
+use crate::number::TurnNo;
 
 /// Something that a port performs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,27 +65,6 @@ pub enum ActId {
     Answer(u32),
     /// An [`Act::Settle`].
     Settle(TurnNo),
-}
-
-/// What a run decides.
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub enum Next {
-    /// These records follow from what is there.
-    Decide(Vec<Record>),
-    /// These acts may begin now, in this order.
-    Start(Vec<Act>),
-    /// Something in flight must end first.
-    Wait {
-        /// When to stop waiting, in milliseconds since 1970-01-01 UTC.
-        until_ms: Option<u64>,
-        /// What should end early.
-        stop: Vec<ActId>,
-    },
-    /// Only the outside can go on: these pauses wait for answers.
-    Park(Vec<Arc<Pause>>),
-    /// The run has ended.
-    Done(Outcome),
 }
 
 impl Act {

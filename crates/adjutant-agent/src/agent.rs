@@ -2,7 +2,9 @@
 
 mod calls;
 mod child;
+mod delegate;
 mod explain;
+mod factory;
 mod post;
 mod preview;
 mod queue;
@@ -20,11 +22,14 @@ use serde_json::Value;
 use crate::{
     Durability, Effect, Error, Hook, Hooks, Journal, Limits, LogId, MemoryJournal, Middleware, Point, Prompt,
     Responder, RunOptions, RunResult, Running, Setup,
+    begin::Begin,
     instructions::Instructions,
-    running::{Begin, Start},
     sections::{Section, Sections},
-    session::Session,
+    session::{Session, Start},
 };
+
+pub use delegate::agent_tool;
+pub use factory::{AgentFactory, Member, MemberRun};
 
 /// An agent: shared configuration and one session; cheap to clone, and clones share the session.
 ///

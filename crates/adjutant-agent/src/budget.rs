@@ -1,5 +1,6 @@
 //! Budgets: a tree of what may be spent. A request reserves from its own node and all above before it is made.
 
+pub(crate) mod bid;
 pub(crate) mod notice;
 mod tree;
 
@@ -12,21 +13,8 @@ use std::{
 
 use adjutant_llm::NanoUsd;
 
-use crate::{Caps, Limit};
+use crate::{Caps, Limit, run::Spend};
 use tree::{Decided, NodeId, Tree};
-
-/// What is spent, or held to be spent.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Spend {
-    /// Tokens, input and output together.
-    pub tokens: u64,
-    /// Money.
-    pub cost: NanoUsd,
-    /// Requests to models.
-    pub requests: u64,
-    /// Calls of tools.
-    pub tool_calls: u64,
-}
 
 /// What a request needs: a fixed part, and output that may be cut to what is left.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -80,35 +68,6 @@ struct Reserving {
     budget: Budget,
     bid: Bid,
     ticket: Option<u64>,
-}
-
-impl Spend {
-    /// So many tokens.
-    pub fn tokens(tokens: u64) -> Self {
-        Self { tokens, ..Self::default() }
-    }
-
-    /// Both together; saturates.
-    #[must_use]
-    pub fn plus(self, other: Self) -> Self {
-        Self {
-            tokens: self.tokens.saturating_add(other.tokens),
-            cost: self.cost + other.cost,
-            requests: self.requests.saturating_add(other.requests),
-            tool_calls: self.tool_calls.saturating_add(other.tool_calls),
-        }
-    }
-
-    /// This without the other; never below nothing.
-    #[must_use]
-    pub fn minus(self, other: Self) -> Self {
-        Self {
-            tokens: self.tokens.saturating_sub(other.tokens),
-            cost: NanoUsd(self.cost.0.saturating_sub(other.cost.0)),
-            requests: self.requests.saturating_sub(other.requests),
-            tool_calls: self.tool_calls.saturating_sub(other.tool_calls),
-        }
-    }
 }
 
 impl From<Spend> for Bid {

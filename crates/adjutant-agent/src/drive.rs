@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use crate::{Act, ActId, Error, Next, Outcome, Pause, Record, Run, Stamped};
+use crate::{Act, ActId, Error, Outcome, Pause, Record, Run, Stamped, run::Next};
 
 /// Who performs acts: tokio tasks here, a durable engine elsewhere. Called from one task, one method at a time.
 pub trait Port {

@@ -14,7 +14,11 @@ use async_trait::async_trait;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::{Budget, Caps, Limit, RunNo, Spend, TurnNo, port::fund};
+use crate::{
+    Budget, Limit, RunNo, TurnNo,
+    budget::bid,
+    run::{Ledger, Spend, plus},
+};
 
 /// Looks at the context before each request, and says what should change.
 ///
@@ -81,26 +85,6 @@ pub enum Phase {
     Overflow(Overflow),
     /// Someone looks what the next request would be; models may not be asked.
     Preview,
-}
-
-/// What a run has used so far, and what it may use.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Ledger {
-    /// What the agent's own requests used in this run.
-    pub usage: Usage,
-    /// What calls, children and effects used in this run.
-    pub spent: Usage,
-    /// What all of that cost, as far as prices are known.
-    pub cost: Option<NanoUsd>,
-    /// How many requests this run has made.
-    pub turns: u32,
-    /// How many calls of this run have ended.
-    pub calls: u32,
-    /// How long this run has been performed, in milliseconds.
-    pub wall_ms: u64,
-    /// What it may spend.
-    pub caps: Caps,
 }
 
 /// What an effect sees.
@@ -240,7 +224,7 @@ impl<'a> EffectContext<'a> {
             ));
         }
         let Some(budget) = self.budget else { return self.ask(model, request).await };
-        let (held, request) = fund::hold(budget, model.info(), request).await.map_err(|limit| {
+        let (held, request) = bid::hold(budget, model.info(), request).await.map_err(|limit| {
             adjutant_llm::Error::new(ErrorKind::Cancelled, format!("the limit of {limit} leaves no room for it"))
         })?;
         let asked = self.ask(model, request).await;
@@ -297,7 +281,7 @@ impl Bill {
     pub(crate) fn add(&self, usage: Usage, cost: Option<NanoUsd>) {
         let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
         spent.0 += usage;
-        spent.1 = crate::run::plus(spent.1, cost);
+        spent.1 = plus(spent.1, cost);
     }
 
     pub(crate) fn total(&self) -> (Usage, Option<NanoUsd>) {

@@ -207,7 +207,7 @@ impl Hooks {
                 }
                 Ok(Ok(Verdict::Deny(reason))) => return self.denied(cx, call, reason, &mut warn),
                 Ok(Err(why)) => why,
-                Err(panic) => format!("a hook of {} panicked: {}", P::NAME, crate::port::panic_text(&*panic)).into(),
+                Err(panic) => format!("a hook of {} panicked: {}", P::NAME, crate::panics::panic_text(&*panic)).into(),
             };
             match before {
                 Some(before) => {

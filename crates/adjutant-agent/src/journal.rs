@@ -1,12 +1,13 @@
 //! Where a log is kept. A journal stores bytes by log and number; it knows nothing of what records mean.
 
 mod about;
-mod chain;
+mod attachment;
 mod error;
 mod memory;
 mod owner;
 mod post;
 mod shared;
+mod stamped;
 mod stored;
 
 use std::{fmt, pin::Pin, sync::Arc};
@@ -17,14 +18,15 @@ use futures_core::Stream;
 use serde::{Deserialize, Serialize};
 
 pub use about::{About, LogInfo, LogPage, LogQuery, MAX_ID_BYTES, PageMark};
-pub use chain::{Digest, NoDigest};
+pub use attachment::Attachment;
 pub use error::{JournalError, JournalErrorKind};
 pub use memory::MemoryJournal;
 pub use owner::{Holder, Owner};
-pub use post::{Post, PostNo, PostStream, Posted};
-pub use stored::{Attachment, StoredRecord, StoredStream};
+pub use post::{Post, PostStream, Posted};
+pub use stamped::Stamped;
+pub use stored::{StoredRecord, StoredStream};
 
-use crate::{Seq, Stamped};
+use crate::number::{PostNo, Seq};
 
 /// Names a log: one session. Any text of at most [`MAX_ID_BYTES`] bytes that is not empty: it is data, never a path.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]

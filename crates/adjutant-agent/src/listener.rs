@@ -2,8 +2,6 @@
 
 mod attached;
 mod outlet;
-mod past;
-mod speaking;
 
 use std::{
     collections::BTreeMap,
@@ -21,10 +19,10 @@ use adjutant_tool::Identity;
 pub use attached::Attached;
 use futures_core::Stream;
 use outlet::{Lag, Outlet, Taken};
-pub use past::PastEvents;
 
 use crate::{
     Event, EventKind, Journal, LogId, Seq,
+    replayed::PastEvents,
     saying::{Saying, lock},
 };
 

@@ -1,4 +1,4 @@
-//! Numbers that count records, runs and turns.
+//! Numbers that count records, runs, turns and posts.
 
 use std::fmt;
 
@@ -26,4 +26,13 @@ numbers! {
     RunNo;
     /// The number of a turn in its thread, counted from 1 over all runs.
     TurnNo;
+    /// The number of a post in the inbox of its log, counted from 1; 0 is before the first one.
+    PostNo;
+}
+
+/// Where in a conversation something happens.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Place {
+    pub(crate) run: RunNo,
+    pub(crate) turn: TurnNo,
 }

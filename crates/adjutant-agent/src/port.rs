@@ -11,18 +11,15 @@ mod door;
 mod drive;
 mod early;
 pub(crate) mod engine;
-mod feed;
 pub(crate) mod fingerprint;
 pub(crate) mod fund;
 mod heard;
-mod policy;
 pub(crate) mod posts;
 pub(crate) mod prepare;
 mod purse;
 mod queue;
 mod scoped;
 mod settle;
-mod setup;
 mod steps;
 mod waiters;
 
@@ -42,23 +39,23 @@ use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use early::Ending;
+use early::Background;
 use queue::Listening;
 use waiters::Waiters;
 
-pub(crate) use bound::panic_text;
 pub(crate) use drive::tool_names;
-pub(crate) use feed::{Feed, Place};
-pub(crate) use policy::Policy;
-pub use setup::Setup;
 
 use crate::{
-    Act, ActId, CancelBy, Error, EventKind, Failure, Flush, Log, LogId, Port, Record, Run, Stamped, Stopper,
+    Act, ActId, CancelBy, Error, EventKind, Failure, Flush, Log, Port, Record, Run, Stamped, Stopper,
+    feed::Feed,
     inbox::{Inbox, Input},
     mailbox::Mailbox,
-    scope::Threads,
+    number::Place,
+    panics::panic_text,
+    scope::SessionWriter,
+    setup::Setup,
     snapshot::Seen,
-    writer::{Batch, Writer},
+    writer::{Author, Batch},
 };
 
 /// Performs the acts of one conversation in this process.
@@ -66,7 +63,7 @@ use crate::{
 /// Acts run within the task that drives; several calls of one batch run on tasks of their own.
 pub struct LocalPort {
     setup: Arc<Setup>,
-    writer: Writer,
+    writer: SessionWriter,
     feed: Arc<Feed>,
     inbox: Arc<Inbox>,
     stop: Cancel,
@@ -98,7 +95,7 @@ pub struct LocalPort {
     asking: Vec<answer::Asked>,
     /// The calls of the open turn that should not begin.
     stopped: BTreeSet<CallId>,
-    _ending: Ending,
+    background: Background,
     place: Place,
     purse: purse::Purse,
 }
@@ -118,19 +115,13 @@ struct Performed {
 }
 
 impl LocalPort {
-    /// A port that performs with this setup and records in this log. Nobody sees its events.
-    pub fn new(setup: Setup, log: Box<dyn Log>) -> Self {
-        let writer = Writer::new(log, LogId("".into()), Threads::default());
-        Self::observed(Arc::new(setup), writer, Arc::new(Mailbox::closed()), Arc::default())
-    }
-
-    pub(crate) fn observed(setup: Arc<Setup>, writer: Writer, mailbox: Arc<Mailbox>, inbox: Arc<Inbox>) -> Self {
+    pub(crate) fn observed(setup: Arc<Setup>, writer: SessionWriter, mailbox: Arc<Mailbox>, inbox: Arc<Inbox>) -> Self {
         Self::watched(setup, writer, mailbox, inbox, Arc::default())
     }
 
     pub(crate) fn watched(
         setup: Arc<Setup>,
-        writer: Writer,
+        writer: SessionWriter,
         mailbox: Arc<Mailbox>,
         inbox: Arc<Inbox>,
         seen: Arc<Seen>,
@@ -138,7 +129,7 @@ impl LocalPort {
         let feed = Arc::new(Feed::new(Arc::clone(&setup), mailbox, Arc::clone(writer.newest()), seen));
         Self {
             stop: feed.stop.clone(),
-            _ending: Ending(Arc::clone(&feed)),
+            background: Background::default(),
             feed,
             setup,
             writer,
@@ -185,11 +176,11 @@ impl LocalPort {
     /// # Errors
     /// `Journal` if the log could not be written.
     pub async fn into_log(self) -> Result<Box<dyn Log>, Error> {
-        self.into_writer().await?.into_log().await
+        self.into_writer().await?.take_log().await
     }
 
     /// Saves what is not in the log yet, and gives its writer back.
-    pub(crate) async fn into_writer(mut self) -> Result<Writer, Error> {
+    pub(crate) async fn into_writer(mut self) -> Result<SessionWriter, Error> {
         self.save(self.setup.durability.at_end()).await?;
         Ok(self.writer)
     }
@@ -328,7 +319,7 @@ impl LocalPort {
         }
         self.waiters.tell(&stamped.record);
         if self.setup.policy.is_early() {
-            self.feed.early.tell(&stamped.record);
+            self.background.early.tell(&stamped.record);
         }
         self.purse.follow(&stamped.record);
         if let Some(within) = &self.setup.within {
@@ -405,8 +396,9 @@ impl Port for LocalPort {
             (false, false) => Some(Flush::Lazy),
             (false, true) => None,
         };
+        let author: Arc<dyn Author> = Arc::clone(&self.feed) as _;
         self.queue.appending = true;
-        let committed = self.writer.commit(Batch { records, flush, notes, feed: Arc::clone(&self.feed) }).await;
+        let committed = self.writer.commit(Batch { records, flush, notes, author }).await;
         self.queue.appending = false;
         let batch = committed?;
         self.queue.note(&batch);
@@ -424,7 +416,7 @@ impl Future for Performing {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Performed> {
         let act = self.act;
         catch_unwind(AssertUnwindSafe(|| self.work.as_mut().poll(cx))).unwrap_or_else(|panic| {
-            let text = bound::panic_text(&*panic);
+            let text = panic_text(&*panic);
             if let ActId::Call(call) = act {
                 // Its body panicked where only its drop runs; that is the tool's doing all the same.
                 let result = CallResult::new(Status::Panicked, format!("the tool panicked: {text}"));

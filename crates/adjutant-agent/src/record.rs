@@ -5,7 +5,6 @@ mod config;
 mod heard;
 mod make;
 mod parts;
-mod stamped;
 
 use std::sync::Arc;
 
@@ -19,9 +18,11 @@ pub use config::{Config, Difference};
 pub use heard::HeardPart;
 pub(crate) use heard::plain;
 pub use parts::{Change, Lane, Memo, Report, Revised};
-pub use stamped::Stamped;
 
-use crate::{ActId, Answered, CancelBy, Failure, Limit, Limits, Outcome, Pause, PauseId, PostNo, RunNo, TurnNo};
+use crate::{
+    ActId, Answered, CancelBy, Failure, Limit, Limits, Outcome, Pause, PauseId,
+    number::{PostNo, RunNo, TurnNo},
+};
 
 /// A fact or a decision.
 ///

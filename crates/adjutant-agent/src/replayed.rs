@@ -1,5 +1,8 @@
 //! Replay: a log is walked once more, without a model and without tools; what happened is what the log says.
 
+mod past;
+mod speaking;
+
 use std::{
     collections::BTreeMap,
     pin::Pin,
@@ -14,9 +17,12 @@ use futures_core::Stream;
 use futures_util::stream;
 
 use crate::{
-    Config, Difference, Error, Event, Journal, JournalError, JournalErrorKind, Log, LogId, Owner, PastEvents, Record,
-    RecordStream, Run, RunNo, Seq, Stamped, TurnNo,
+    Config, Difference, Error, Event, Journal, JournalError, JournalErrorKind, Log, LogId, Owner, Record, RecordStream,
+    Run, RunNo, Seq, Stamped, TurnNo,
 };
+
+pub use past::PastEvents;
+pub(crate) use speaking::{delta, text, void};
 
 /// How a log is walked once more.
 #[derive(Debug, Clone)]

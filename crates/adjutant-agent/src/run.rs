@@ -5,8 +5,10 @@ mod decide;
 mod evolve;
 mod explain;
 mod frozen;
+mod next;
 mod pauses;
 mod sight;
+mod spent;
 mod texts;
 mod watch;
 
@@ -33,8 +35,11 @@ use crate::{
 pub(crate) use ahead::{Ahead, Closed, Tail};
 pub use explain::{Fate, Redo, Rerun};
 pub(crate) use frozen::Frozen;
+pub use next::Next;
 pub(crate) use pauses::{Known, KnownState};
 pub(crate) use sight::Sight;
+pub use spent::{Ledger, Spend};
+pub(crate) use spent::{Tally, plus};
 
 /// The fold of one conversation's records: history, view, and where the run stands.
 ///
@@ -335,14 +340,6 @@ impl Run {
             _ => None,
         });
         replies.into_iter().next()
-    }
-}
-
-/// The sum of two costs, as far as they are known.
-pub(crate) fn plus(one: Option<NanoUsd>, other: Option<NanoUsd>) -> Option<NanoUsd> {
-    match (one, other) {
-        (Some(one), Some(other)) => Some(one + other),
-        (known, None) | (None, known) => known,
     }
 }
 

@@ -8,16 +8,14 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use adjutant_llm::Entry;
-use adjutant_tool::Cancel;
 use futures_core::Stream;
 use tokio::{runtime::Handle, task::JoinHandle};
 
 use crate::{
-    Answered, CancelBy, Error, Event, Limits, RunResult, Setup, Stopper,
+    CancelBy, Error, Event, RunResult, Stopper,
     inbox::Inbox,
     mailbox::Mailbox,
-    session::{Claim, Session, perform},
+    session::{Claim, Session, Start, perform},
 };
 
 /// A live run: the stream of its events, which ends after `RunFinished`.
@@ -40,24 +38,6 @@ pub struct Running {
 
 type Saving = Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>;
 type Drive = Pin<Box<dyn Future<Output = Result<RunResult, Error>> + Send>>;
-
-/// What a run starts with.
-pub(crate) struct Start {
-    pub(crate) setup: Arc<Setup>,
-    pub(crate) session: Arc<Session>,
-    pub(crate) begin: Begin,
-    pub(crate) cancel: Option<Cancel>,
-}
-
-/// How a drive begins.
-pub(crate) enum Begin {
-    /// A new run; without prompts it goes on with what is there.
-    Run { prompts: Vec<Entry>, limits: Limits },
-    /// The run that is open, with these answers.
-    Resume { answers: Vec<Answered> },
-    /// The end of the run that is open.
-    Cancel,
-}
 
 impl Running {
     pub(crate) fn new(start: Start, claim: Claim) -> Self {

@@ -2,10 +2,15 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use adjutant_llm::{Block, BlockKind, Chunk, Collector, Error, Reply, Said};
+use adjutant_llm::{BlockKind, Chunk, Collector, Error, Reply, Said};
 use adjutant_tool::Identity;
 
-use crate::{Event, EventKind, HeardPart, Record, Seq, port::Place, record::plain};
+use crate::{
+    Event, EventKind, HeardPart, Record, Seq,
+    number::Place,
+    record::plain,
+    replayed::{delta, text},
+};
 
 /// A reply on its way.
 ///
@@ -125,27 +130,6 @@ impl Heard {
     }
 }
 
-/// The event that a text of a block becomes; none if it is empty, or only its issuer understands it.
-pub(crate) fn delta(block: u32, kind: &BlockKind, text: &str) -> Option<EventKind> {
-    let text = Some(text.to_owned()).filter(|text| !text.is_empty())?;
-    match kind {
-        BlockKind::Text => Some(EventKind::TextDelta { block, text }),
-        BlockKind::Thinking => Some(EventKind::ThinkingDelta { block, text }),
-        BlockKind::Call { .. } => Some(EventKind::ArgsDelta { block, text }),
-        _ => None,
-    }
-}
-
 pub(crate) fn lock(saying: &Mutex<Saying>) -> MutexGuard<'_, Saying> {
     saying.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The text of a block, if it has one.
-pub(crate) fn text(content: &Block) -> Option<&str> {
-    match content {
-        Block::Text(it) => Some(&it.text),
-        Block::Thinking(it) => Some(&it.text),
-        Block::Call(it) => Some(&it.args),
-        _ => None,
-    }
 }

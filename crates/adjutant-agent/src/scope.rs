@@ -2,15 +2,9 @@
 
 mod call;
 mod child;
-mod delegate;
-mod factory;
-mod kept;
 mod line;
-mod standstill;
-mod suspend;
-mod task;
+mod session;
 mod threads;
-mod within;
 
 use std::sync::Arc;
 
@@ -18,23 +12,19 @@ use adjutant_llm::Transcript;
 use adjutant_tool::{Identity, ToolError, Toolset};
 use async_trait::async_trait;
 
-use crate::Agent;
+use crate::{options::Limits, setup::Setup};
 
-pub(crate) use call::{CallParts, CallScope, KEPT};
+pub(crate) use call::{CallParts, CallScope, Kept};
 pub use child::{Child, ChildRun};
-pub use delegate::agent_tool;
-pub use factory::{AgentFactory, Member, MemberRun};
-pub(crate) use kept::Kept;
 pub use line::RunLine;
-pub(crate) use standstill::Standstill;
-pub(crate) use threads::{Threads, Told};
-pub(crate) use within::{Tally, Within};
+pub(crate) use session::{ChildDrive, ChildSession};
+pub(crate) use threads::{KEPT, SessionWriter, Threads, Told};
 
 /// Opens agents under a call; a tool gets it from its context, with `cx.get::<dyn Spawn>()`.
 ///
 /// A child lives in a thread of the same log, named after the call and the key: the same key is the same child, also
 /// when the call is entered again in another program. It is at work while it answers a prompt, and ends with the call
-/// at the latest. Of the given agent, only the configuration counts.
+/// at the latest. An [`Agent`](crate::Agent) turns into its configuration: `agent.into()`.
 #[async_trait]
 pub trait Spawn: Send + Sync {
     /// Opens the child of a key: a new one, or the one that this call has opened before.
@@ -42,13 +32,13 @@ pub trait Spawn: Send + Sync {
     /// # Errors
     /// `Cancelled` if the call has ended, `InvalidArguments` if the key is empty, long or has a slash, `Denied` if the
     /// limit of depth is reached, `Failed` if a child of this key is open.
-    async fn open(&self, key: &str, agent: Agent) -> Result<Child, ToolError>;
+    async fn open(&self, key: &str, agent: AgentConfig) -> Result<Child, ToolError>;
 
     /// Opens a child whose conversation begins with these entries.
     ///
     /// # Errors
     /// Like [`open`](Spawn::open).
-    async fn open_with(&self, key: &str, agent: Agent, history: Transcript) -> Result<Child, ToolError>;
+    async fn open_with(&self, key: &str, agent: AgentConfig, history: Transcript) -> Result<Child, ToolError>;
 
     /// What a child may be given of the agent that calls.
     fn parent(&self) -> Parent;
@@ -60,10 +50,17 @@ pub trait Spawn: Send + Sync {
     ///
     /// # Errors
     /// Like [`open`](Spawn::open), and `Failed` where nothing outlives a call.
-    async fn keep(&self, key: &str, agent: Agent) -> Result<Child, ToolError> {
+    async fn keep(&self, key: &str, agent: AgentConfig) -> Result<Child, ToolError> {
         let _ = agent;
         Err(ToolError::failed(format!("no agent outlives its call here: {key:?}")))
     }
+}
+
+/// What an agent is configured with, without a session: setup and limits.
+#[derive(Debug, Clone)]
+pub struct AgentConfig {
+    pub(crate) setup: Arc<Setup>,
+    pub(crate) limits: Limits,
 }
 
 /// What a child may be given of the agent that calls; nothing of it is inherited by itself.
@@ -72,8 +69,8 @@ pub trait Spawn: Send + Sync {
 pub struct Parent {
     /// Who calls.
     pub who: Arc<Identity>,
-    /// Its configuration, in a session of its own.
-    pub agent: Agent,
+    /// Its configuration.
+    pub agent: AgentConfig,
     /// What was said before the turn of the call.
     pub history: Transcript,
     /// The tools of the turn.

@@ -25,7 +25,7 @@ use std::{
 };
 
 use adjutant_llm::{Entry, Transcript};
-use adjutant_tool::Identity;
+use adjutant_tool::{Cancel, Identity};
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
 pub(crate) use entries::append;
@@ -36,7 +36,7 @@ use fold::Fold;
 
 use crate::{
     Error, Events, Journal, JournalError, JournalErrorKind, LogId, Owner, Pause, PostNo, Run, Seq, Stopper,
-    listener::Listeners, queue::Queues, snapshot::Seen, writer::Writer,
+    begin::Begin, listener::Listeners, queue::Queues, scope::SessionWriter, setup::Setup, snapshot::Seen,
 };
 
 /// One session; shared by the clones of an agent.
@@ -65,13 +65,21 @@ pub(crate) struct Session {
 #[derive(Debug, Default)]
 pub(crate) struct Core {
     run: Run,
-    log: Option<Writer>,
+    log: Option<SessionWriter>,
     /// What the events of a drive need to know of those before it.
     events: Option<Events>,
     /// The newest post that the journal need not keep.
     forgotten: PostNo,
     /// The newest record of the fold that is kept beside the log.
     kept: Seq,
+}
+
+/// What a drive starts with.
+pub(crate) struct Start {
+    pub(crate) setup: Arc<Setup>,
+    pub(crate) session: Arc<Session>,
+    pub(crate) begin: Begin,
+    pub(crate) cancel: Option<Cancel>,
 }
 
 /// The right to run in a session: at once, or when a run that was left behind has closed its turn.

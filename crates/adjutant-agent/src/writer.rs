@@ -3,17 +3,17 @@
 use std::{
     fmt,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     task::Poll,
 };
 
+use adjutant_llm::ThreadId;
 use tokio::sync::{Mutex as AsyncMutex, oneshot};
 
 use crate::{
     Durability, Error, Flush, Folded, JournalError, JournalErrorKind, Log, LogId, PostNo, Record, Seq, Stamped,
-    port::Feed, scope::Threads,
 };
 
 /// How many records wait at most to be saved as a group.
@@ -34,7 +34,6 @@ struct Shared {
     newest: Arc<AtomicU64>,
     /// How many agents under the first one write too.
     sharers: AtomicUsize,
-    threads: Mutex<Threads>,
 }
 
 struct State {
@@ -55,7 +54,23 @@ pub(crate) struct Batch {
     pub(crate) flush: Option<Flush>,
     /// Who waits until these records are durable.
     pub(crate) notes: Vec<oneshot::Sender<()>>,
-    pub(crate) feed: Arc<Feed>,
+    pub(crate) author: Arc<dyn Author>,
+}
+
+/// Who makes the records of a batch: asked before they are appended, and shown them afterwards.
+pub(crate) trait Author: Send + Sync {
+    /// What the records are stamped with, asked while nobody else writes; `None` if they come too late.
+    fn stamp(&self) -> Option<Stamp<'_>>;
+
+    /// Takes note of the records, in the order of the log, and of the newest one that is saved, if all before it are.
+    fn appended(&self, stamped: &[Arc<Stamped>], saved: Option<Seq>);
+}
+
+/// What the records of a batch are stamped with, and how lasting they are.
+pub(crate) struct Stamp<'a> {
+    pub(crate) at_ms: u64,
+    pub(crate) thread: &'a ThreadId,
+    pub(crate) durability: Durability,
 }
 
 /// A share in a log: while there is one, appends are finished whoever is dropped.
@@ -65,7 +80,7 @@ pub(crate) struct Share {
 
 impl Writer {
     /// The writer of an owned log.
-    pub(crate) fn new(log: Box<dyn Log>, name: LogId, threads: Threads) -> Self {
+    pub(crate) fn new(log: Box<dyn Log>, name: LogId) -> Self {
         let seq = log.head().seq;
         let state = State { log: Some(log), seq, unsaved: Vec::new(), lazy: false, broken: None };
         let shared = Shared {
@@ -73,7 +88,6 @@ impl Writer {
             state: Arc::new(AsyncMutex::new(state)),
             newest: Arc::new(AtomicU64::new(seq.0)),
             sharers: AtomicUsize::new(0),
-            threads: Mutex::new(threads),
         };
         Self { shared: Arc::new(shared) }
     }
@@ -86,11 +100,6 @@ impl Writer {
     /// The newest record that was shown.
     pub(crate) fn newest(&self) -> &Arc<AtomicU64> {
         &self.shared.newest
-    }
-
-    /// What is known of the threads under open calls.
-    pub(crate) fn threads(&self) -> MutexGuard<'_, Threads> {
-        self.shared.threads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Another agent writes to the log until the share is dropped.
@@ -146,7 +155,7 @@ impl Writer {
     }
 
     /// Saves everything and gives the log back; whoever writes later is fenced.
-    pub(crate) async fn into_log(self) -> Result<Box<dyn Log>, Error> {
+    pub(crate) async fn take_log(&self) -> Result<Box<dyn Log>, Error> {
         let mut state = self.shared.state.lock().await;
         state.save(Flush::Now).await?;
         state.log.take().ok_or_else(|| fenced("the log was given back"))
@@ -159,31 +168,25 @@ impl Writer {
 
 impl State {
     async fn commit(&mut self, batch: Batch) -> Result<Vec<Arc<Stamped>>, Error> {
-        let Batch { records, flush, notes, feed } = batch;
-        if feed.is_fenced() {
+        let Batch { records, flush, notes, author } = batch;
+        let Some(Stamp { at_ms, thread, durability }) = author.stamp() else {
             return Err(fenced("the call that opened the agent has ended"));
-        }
-        let (first, at_ms, thread) = (self.seq.0 + 1, feed.setup.world.now_ms(), &feed.setup.who.thread);
+        };
+        let first = self.seq.0 + 1;
         let stamp = |(seq, record)| Arc::new(Stamped::new(Seq(seq), at_ms, thread.clone(), record));
         let stamped: Vec<_> = (first..).zip(records).map(stamp).collect();
         self.seq.0 += stamped.len() as u64;
         self.unsaved.extend(stamped.iter().cloned());
-        let durability = feed.setup.durability;
         let flush = flush.and_then(|flush| durability.of(flush));
         let most = if durability == Durability::OnExit { MAX_UNSAVED_TO_END } else { MAX_UNSAVED };
         if flush.is_some() || self.unsaved.len() >= most {
             self.save(flush.unwrap_or(Flush::Lazy)).await?;
         }
-        if self.unsaved.is_empty() {
-            feed.saved(self.seq);
-        }
         for done in notes {
             // Who noted may have been cancelled since; the note is in the log all the same.
             let _ = done.send(());
         }
-        // Whoever hears an event finds its record in a snapshot.
-        feed.seen.note(&stamped);
-        stamped.iter().for_each(|stamped| feed.show_record(stamped));
+        author.appended(&stamped, self.unsaved.is_empty().then_some(self.seq));
         Ok(stamped)
     }
 

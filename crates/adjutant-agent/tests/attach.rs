@@ -87,8 +87,8 @@ fn family(journal: &MemoryJournal) -> Agent {
             .get::<dyn Spawn>()
             .ok_or_else(|| adjutant_tool::ToolError::new(ToolErrorKind::Failed, "agents can be opened from a call"))?;
         let child = |text: &'static str| Agent::new(ScriptedModel::new([Script::new().text(text).delta_chars(2)]));
-        let one = spawn.open("one", child("The first child speaks.")).await?;
-        let two = spawn.open("two", child("So does the second one.")).await?;
+        let one = spawn.open("one", child("The first child speaks.").into()).await?;
+        let two = spawn.open("two", child("So does the second one.").into()).await?;
         let (one, two) = tokio::join!(one.run("Go."), two.run("Go."));
         Ok(CallResult::ok(format!("{} {}", one?.text(), two?.text())))
     });

@@ -179,7 +179,7 @@ fn agent(journal: &(impl Journal + Clone + 'static)) -> Agent {
                 Ok(CallResult::ok("stepped"))
             });
         let needy = Agent::new(model("step")).tool(step).limits(Limits::new().max_turns(1).at_limit(AtLimit::Ask));
-        let child = cx.get::<dyn Spawn>().expect("a call of a run").open("needy", needy).await?;
+        let child = cx.get::<dyn Spawn>().expect("a call of a run").open("needy", needy.into()).await?;
         Ok(CallResult::ok(format!("{name} {}", child.run("Step.").await?.text())))
     });
     let agent = Agent::new(model("write look body away")).world(FixedWorld::at_ms(1_000)).journal(journal.clone());

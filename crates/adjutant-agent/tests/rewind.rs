@@ -16,7 +16,7 @@ fn spec(name: &str) -> ToolSpec {
 async fn played(journal: &MemoryJournal) -> Agent {
     let work = tool_fn(spec("work"), |_: Value, cx: CallContext| async move {
         let below = Agent::new(ScriptedModel::new([Script::new().text("Below.")]));
-        let child = cx.get::<dyn Spawn>().expect("a call of a run").open("below", below).await?;
+        let child = cx.get::<dyn Spawn>().expect("a call of a run").open("below", below.into()).await?;
         Ok(CallResult::ok(child.run("Well?").await?.text()))
     });
     let scripts = [Script::new().call("work", json!({})), Script::new().text("Done."), Script::new().text("Again.")];

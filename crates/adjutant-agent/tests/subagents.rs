@@ -47,7 +47,7 @@ async fn spawner_is_an_error_when_its_call_has_returned() {
     }));
     agent.run("Go.").await.expect("the run finishes");
     let (spawn, child) = kept.lock().expect("nobody panics inside").take().expect("kept");
-    let late = spawn.open("b", helper(&["Never."])).await.expect_err("the call has ended");
+    let late = spawn.open("b", helper(&["Never."]).into()).await.expect_err("the call has ended");
     assert_eq!(
         (late.kind(), late.message()),
         (ToolErrorKind::Cancelled, "too late: the call that opens agents has ended")

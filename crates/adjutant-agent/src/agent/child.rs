@@ -6,7 +6,7 @@ use adjutant_llm::{Chunk, ChunkStream, Error, ErrorKind, Model, ModelInfo, Reque
 use futures_util::stream;
 
 use super::Agent;
-use crate::{Limits, LogId, MemoryJournal, Setup, session::Session};
+use crate::{LogId, MemoryJournal, Setup, scope::AgentConfig, session::Session};
 
 /// Stands for the model of whoever opens the agent.
 #[derive(Debug)]
@@ -20,16 +20,20 @@ impl Agent {
         let agent = Self::new(Inherited(ModelInfo::new("inherited/model"))).name(name);
         agent.with(|setup| Setup { inherits: true, ..setup })
     }
+}
 
-    /// What it performs with, and its limits.
-    pub(crate) fn into_config(self) -> (Setup, Limits) {
-        (Arc::unwrap_or_clone(self.setup), self.limits)
+impl From<Agent> for AgentConfig {
+    fn from(agent: Agent) -> Self {
+        Self { setup: agent.setup, limits: agent.limits }
     }
+}
 
+impl From<AgentConfig> for Agent {
     /// An agent of this configuration, in a session of its own.
-    pub(crate) fn of_config(setup: Setup, limits: Limits) -> Self {
+    fn from(config: AgentConfig) -> Self {
+        let AgentConfig { setup, limits } = config;
         let session = Arc::new(Session::new(LogId("".into()), Arc::new(MemoryJournal::new())));
-        Self { setup: Arc::new(setup), limits, journal: None, session }
+        Self { setup, limits, journal: None, session }
     }
 }
 

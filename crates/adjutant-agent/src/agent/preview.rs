@@ -6,13 +6,13 @@ use adjutant_llm::{Entry, Model, Request};
 
 use super::Agent;
 use crate::{
-    ActId, Config, Error, Failure, Ledger, Outcome, Phase, Prompt, RunResult, Setup, TurnNo,
+    ActId, Config, Error, Failure, Outcome, Phase, Prompt, RunResult, Setup, TurnNo,
     port::{
         engine::{Plan, Stage},
         fund,
         prepare::{self, Known, Shown},
     },
-    run::Sight,
+    run::{Ledger, Sight},
 };
 
 impl Agent {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::Agent;
 use crate::{
     Answered, Error, Pause, RunResult, Running,
-    running::{Begin, Start},
-    session,
+    begin::Begin,
+    session::{self, Start},
 };
 
 impl Agent {

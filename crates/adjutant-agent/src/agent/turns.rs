@@ -8,9 +8,9 @@ use adjutant_tool::Tools;
 use super::Agent;
 use crate::{
     CancelBy, Change, Error, HookContext, RunOptions, RunResult, Running, Setup, Verdict,
+    begin::Begin,
     points::{AfterTurn, NextTurn},
-    running::{Begin, Start},
-    session::{Session, append},
+    session::{Session, Start, append},
 };
 
 /// Going on, and beginning elsewhere.

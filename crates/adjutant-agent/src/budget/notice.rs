@@ -2,21 +2,21 @@
 
 use std::time::Duration;
 
-use adjutant_llm::{Edit, NanoUsd};
+use adjutant_llm::NanoUsd;
 use serde_json::json;
 
 use super::Budget;
-use crate::{Action, Limit, Memo, Run};
+use crate::{outcome::Limit, record::Memo, run::Run};
 
 /// The key of the memo that says in which run it was told.
 pub(crate) const KEY: &str = "budget";
 /// From which share on it is told, in percent.
 const TELL_PERCENT: u128 = 80;
 
-/// The reminder that belongs into the next request, and the memo that keeps it from coming twice.
+/// The text of the reminder that belongs into the next request, and the memo that keeps it from coming twice.
 ///
 /// `active_ms` is how long the run has been performed.
-pub(crate) fn notice(run: &Run, budget: Option<&Budget>, active_ms: u64) -> Option<(Edit, Memo)> {
+pub(crate) fn notice(run: &Run, budget: Option<&Budget>, active_ms: u64) -> Option<(String, Memo)> {
     let time = run.caps().wall_ms.map(|cap| (Limit::Time, active_ms, cap));
     let percent = |(_, spent, cap): &(Limit, u64, u64)| u128::from(*spent) * 100 / u128::from((*cap).max(1));
     let uses = budget.and_then(Budget::tightest).into_iter().chain(time);
@@ -37,5 +37,5 @@ pub(crate) fn notice(run: &Run, budget: Option<&Budget>, active_ms: u64) -> Opti
         amount(cap),
     );
     let memo = Memo { key: KEY.into(), value: json!({ "run": run.run().0 }) };
-    Some((Action::reminder(KEY, text.into()), memo))
+    Some((text, memo))
 }

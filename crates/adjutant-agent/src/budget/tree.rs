@@ -7,8 +7,8 @@ use std::{
 
 use adjutant_llm::NanoUsd;
 
-use super::{Bid, Spend};
-use crate::{Caps, Limit};
+use super::Bid;
+use crate::{Caps, Limit, run::Spend};
 
 /// The place of a node in its tree.
 pub(super) type NodeId = usize;

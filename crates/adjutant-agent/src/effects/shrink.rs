@@ -13,6 +13,8 @@ pub(super) const MIN_GAIN: f64 = 0.3;
 /// Entries that are not worth a step are passed over for good once there are this many: what comes later gains more
 /// without them, and no turn looks at many entries in vain.
 const MAX_IDLE: usize = 64;
+/// The effect after which others may shorten a result once more.
+pub(super) const TRIM: &str = "trim_tool_results";
 /// Where a shortened result says, for the application alone, what shortened it.
 const MARK: &str = "shown_by";
 
@@ -147,6 +149,6 @@ pub(super) fn with_text(result: &CallResult, text: String) -> Vec<Content> {
 /// Errors and pinned results stay; what is shortened stays too, unless it was merely trimmed.
 fn may_shorten(result: &CallResult, kind: &str) -> bool {
     let by = result.details.get(MARK).and_then(Value::as_str);
-    let is_open = by.is_none_or(|by| by == super::trim::KIND && by != kind);
+    let is_open = by.is_none_or(|by| by == TRIM && by != kind);
     result.status == Status::Ok && !result.pinned && is_open
 }

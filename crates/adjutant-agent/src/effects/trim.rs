@@ -6,11 +6,9 @@ use serde::Deserialize;
 
 use super::{
     clip::clip,
-    shrink::{MIN_GAIN, Spared, Step, with_text},
+    shrink::{MIN_GAIN, Spared, Step, TRIM, with_text},
 };
 use crate::{Action, Effect, EffectContext, EffectError};
-
-pub(super) const KIND: &str = "trim_tool_results";
 
 /// Cuts long successful results of earlier turns, whatever the context holds.
 ///
@@ -63,12 +61,12 @@ impl Default for TrimResults {
 #[async_trait]
 impl Effect for TrimResults {
     fn kind(&self) -> &str {
-        KIND
+        TRIM
     }
 
     async fn act(&self, cx: EffectContext<'_>) -> Result<Vec<Action>, EffectError> {
         let spared = Spared::Turns(self.recent);
-        let step = Step { kind: KIND, threshold: None, min_gain: self.min_gain, spared };
+        let step = Step { kind: TRIM, threshold: None, min_gain: self.min_gain, spared };
         Ok(step.act(&cx, |_, result| trimmed(result, self.max_chars)))
     }
 }

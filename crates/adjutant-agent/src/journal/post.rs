@@ -1,7 +1,6 @@
 //! What others say to a session from another process: the owner of its log hears it.
 
 use std::{
-    fmt,
     pin::Pin,
     task::{Context, Poll, Waker},
 };
@@ -11,13 +10,8 @@ use adjutant_tool::Answer;
 use futures_core::Stream;
 use serde::{Deserialize, Serialize};
 
-use super::{Digest, JournalError};
-use crate::{Lane, PauseId};
-
-/// The number of a post in the inbox of its log, counted from 1; 0 is before the first one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct PostNo(pub u64);
+use super::JournalError;
+use crate::{digest::Digest, number::PostNo, pause::PauseId, record::Lane};
 
 /// What is said to a session from anywhere.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -71,10 +65,4 @@ pub(super) fn at_once(mut posts: PostStream) -> Result<Vec<Posted>, JournalError
         }
     }
     Ok(found)
-}
-
-impl fmt::Display for PostNo {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
 }

@@ -6,17 +6,8 @@ use bytes::Bytes;
 use futures_core::Stream;
 use futures_util::{StreamExt, future, stream};
 
-use super::{Digest, JournalError, JournalErrorKind, RecordStream};
-use crate::{Seq, Stamped};
-
-/// A large part of a record, stored once however many records have it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Attachment {
-    /// The digest of the bytes.
-    pub digest: Digest,
-    /// The part: UTF-8.
-    pub bytes: Bytes,
-}
+use super::{Attachment, JournalError, JournalErrorKind, RecordStream, Stamped};
+use crate::{digest::Digest, number::Seq};
 
 /// A record as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]

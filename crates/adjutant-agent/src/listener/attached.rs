@@ -13,8 +13,12 @@ use adjutant_llm::{ThreadId, Usage};
 use futures_core::Stream;
 use tokio::time::Sleep;
 
-use super::{Listeners, PastEvents, Subscription, speaking::void};
-use crate::{Error, Event, EventKind, Journal, RunNo, Seq, Stopper, inbox::Inbox};
+use super::{Listeners, Subscription};
+use crate::{
+    Error, Event, EventKind, Journal, RunNo, Seq, Stopper,
+    inbox::Inbox,
+    replayed::{PastEvents, void},
+};
 
 /// How often a log is read on that another program writes.
 const FOLLOW_EVERY: Duration = Duration::from_millis(200);

@@ -101,7 +101,7 @@ impl Worker {
             match AssertUnwindSafe(read).catch_unwind().await {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => tracing::warn!(source, "a session was not read: {}", crate::error::chain(&error)),
-                Err(panic) => tracing::warn!(source, "reading panicked: {}", crate::port::panic_text(&*panic)),
+                Err(panic) => tracing::warn!(source, "reading panicked: {}", crate::panics::panic_text(&*panic)),
             }
             learned.warnings.iter().for_each(|warning| tracing::warn!(source, "{warning}"));
         }

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use adjutant_llm::{Entry, Stored, Transcript};
+use adjutant_llm::{Content, Entry, Origin, Stored, Transcript, UserMessage};
 use serde_json::{Value, json};
 
-use super::{recall::said_by_person, words};
+use super::words;
 
 /// How many bytes of texts one request to a model may hold; what is longer is read in several.
 const MAX_PART_BYTES: usize = 48 * 1024;
@@ -75,4 +75,14 @@ fn before(history: &Transcript, first: usize) -> Vec<Value> {
     let mut before: Vec<Value> = said.map(|(who, text)| json!({ "who": who, "said": text })).collect();
     before.reverse();
     before
+}
+
+/// The texts of an entry, if a person said it.
+pub(super) fn said_by_person(entry: &Entry) -> Option<impl Iterator<Item = &str>> {
+    match entry {
+        Entry::User(UserMessage { content, origin: Origin::Person | Origin::Steering | Origin::FollowUp, .. }) => {
+            Some(content.iter().filter_map(Content::as_text))
+        }
+        _ => None,
+    }
 }

@@ -2,11 +2,11 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use adjutant_llm::{Content, Entry, Origin, UserMessage};
+use adjutant_llm::{Entry, Origin, UserMessage};
 use async_trait::async_trait;
 use serde_json::json;
 
-use super::{FactId, Memories, MemoryError, MemoryErrorKind, Remembered, meter::Meter, words};
+use super::{FactId, Memories, MemoryError, MemoryErrorKind, Remembered, meter::Meter, part::said_by_person, words};
 use crate::{Action, Effect, EffectContext, EffectError, Phase};
 
 /// What the effect is called.
@@ -71,16 +71,6 @@ impl Effect for Recall {
 
 fn late() -> MemoryError {
     MemoryError::new(MemoryErrorKind::Io, format!("the memory did not answer within {PATIENCE:?}"))
-}
-
-/// The texts of an entry, if a person said it.
-pub(super) fn said_by_person(entry: &Entry) -> Option<impl Iterator<Item = &str>> {
-    match entry {
-        Entry::User(UserMessage { content, origin: Origin::Person | Origin::Steering | Origin::FollowUp, .. }) => {
-            Some(content.iter().filter_map(Content::as_text))
-        }
-        _ => None,
-    }
 }
 
 /// What shows the facts that were not shown before.

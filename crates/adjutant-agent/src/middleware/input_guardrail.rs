@@ -55,7 +55,7 @@ pub(super) async fn verdict(
     let reason = match AssertUnwindSafe(check).catch_unwind().await {
         Ok(Ok(())) => return Ok(()),
         Ok(Err(reason)) => reason,
-        Err(panic) => format!("the check panicked: {}", crate::port::panic_text(&*panic)).into(),
+        Err(panic) => format!("the check panicked: {}", crate::panics::panic_text(&*panic)).into(),
     };
     Err(Failure::Guardrail { by: Arc::clone(by), reason })
 }

@@ -35,6 +35,6 @@ impl Middleware for Recovery {
 
 /// The failure of a drive whose surroundings panicked.
 pub(crate) fn panicked(panic: &(dyn std::any::Any + Send)) -> Failure {
-    let message = format!("what surrounds the run panicked: {}", crate::port::panic_text(panic));
+    let message = format!("what surrounds the run panicked: {}", crate::panics::panic_text(panic));
     Failure::Middleware { message: message.into() }
 }

@@ -15,8 +15,11 @@ use futures_util::FutureExt;
 use serde_json::Value;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
-use super::{Feed, LocalPort, Performed, Place, bound, prepare::Restore};
-use crate::{ActId, Admission, Failure, Pause, Point, Record, Run, Verdict, points::BeforeTool};
+use super::{LocalPort, Performed, bound, prepare::Restore};
+use crate::{
+    ActId, Admission, Failure, Pause, Point, Record, Run, Verdict, feed::Feed, number::Place, panics::panic_text,
+    points::BeforeTool,
+};
 
 /// One call that asks to be admitted.
 struct Admit {
@@ -246,7 +249,7 @@ fn fits(tool: &Bound, raw: &str) -> Result<Admitted, CallResult> {
         Ok(Ok(admitted)) => Ok(admitted),
         Ok(Err(refusal)) => Err(CallResult::new(Status::InvalidArguments, refusal.message)),
         Err(panic) => {
-            let text = bound::panic_text(&*panic);
+            let text = panic_text(&*panic);
             Err(CallResult::new(Status::Panicked, format!("the tool panicked: {text}")))
         }
     }

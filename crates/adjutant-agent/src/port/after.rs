@@ -2,11 +2,12 @@
 
 use std::{sync::Arc, time::Duration};
 
-use adjutant_llm::{Call, CallResult, Status, Warning};
+use adjutant_llm::{Call, CallResult, Status};
 
-use super::{Feed, Place};
 use crate::{
-    HookContext, Point, Record, Verdict,
+    Point, Record, Verdict,
+    feed::Feed,
+    number::Place,
     points::{AfterTool, ToolError},
 };
 
@@ -74,20 +75,5 @@ impl Ran<'_> {
 
     fn duration(&self) -> Duration {
         Duration::from_millis(self.feed.setup.world.now_ms().saturating_sub(self.began_ms))
-    }
-}
-
-impl Feed {
-    /// Where a point is reached.
-    pub(super) fn hook_context(&self, place: Place) -> HookContext {
-        let (who, at_ms) = (Arc::clone(&self.setup.who), self.setup.world.now_ms());
-        HookContext { who, run: place.run, turn: place.turn, at_ms, cancel: self.stop.clone() }
-    }
-
-    /// Passes a point through its hooks; that one failed and was passed over is shown, once.
-    pub(crate) async fn pass<P: Point>(&self, cx: &HookContext, point: P) -> Verdict<P> {
-        let place = Place { run: cx.run, turn: cx.turn };
-        let warn = |warning: Warning| self.warn(place, self.setup.world.now_ms(), &warning);
-        self.setup.hooks.pass_with(cx, point, warn).await
     }
 }

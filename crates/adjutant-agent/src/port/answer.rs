@@ -6,9 +6,12 @@ use adjutant_llm::{CallId, Warning, WarningKind};
 use adjutant_tool::{Answer, AskKind, Cancel};
 use futures_util::FutureExt;
 
-use super::{Feed, LocalPort, Performed, Place, bound};
+use super::{LocalPort, Performed};
 use crate::{
     ActId, Answered, Digest, Pause, Point, Record, Responder, Run, Verdict,
+    feed::Feed,
+    number::Place,
+    panics::panic_text,
     points::{PauseAnswered, Pausing},
 };
 
@@ -156,7 +159,7 @@ impl Asking {
         match AssertUnwindSafe(responder.answer(&who, &self.pause)).catch_unwind().await {
             Ok(answer) => answer,
             Err(panic) => {
-                let text = format!("the responder panicked: {}", bound::panic_text(&*panic));
+                let text = format!("the responder panicked: {}", panic_text(&*panic));
                 self.warn(text.clone());
                 (self.pause.ask.kind == AskKind::Approval).then(|| Answer::deny(text))
             }

@@ -16,13 +16,17 @@ use adjutant_tool::Cancel;
 use futures_util::FutureExt;
 
 use super::{
-    Feed, LocalPort, Performed, Place, bound,
+    LocalPort, Performed,
+    early::Early,
     fingerprint::Recorded,
     prepare::{Restore, Shown},
 };
 use crate::{
     ActId, EventKind, Failure, Record, Run, TurnNo,
+    feed::Feed,
     listener::Aloud,
+    number::Place,
+    panics::panic_text,
     points::{AfterModel, ModelError},
     saying::{Saying, lock},
 };
@@ -33,6 +37,7 @@ const BURST: u32 = 256;
 /// A stream on its way.
 struct Asking {
     feed: Arc<Feed>,
+    early: Arc<Early>,
     place: Place,
     turn: TurnNo,
     asked: Arc<dyn Model>,
@@ -64,6 +69,7 @@ enum Delta {
 /// What a model is asked with.
 pub(super) struct Asker {
     feed: Arc<Feed>,
+    early: Arc<Early>,
     place: Place,
     model: Arc<dyn Model>,
     stop: Cancel,
@@ -76,9 +82,9 @@ impl LocalPort {
         let request = self.request(run, turn, attempt);
         let (model, _) = self.setup.chosen(run.chosen_model());
         let shrinks = !self.setup.effects.is_empty() && !run.has_overflowed();
-        let (feed, stop) = (Arc::clone(&self.feed), self.stop.child());
+        let (feed, early, stop) = (Arc::clone(&self.feed), Arc::clone(&self.background.early), self.stop.child());
         self.generating = Some(stop.clone());
-        let asker = Asker { feed, place: self.place, model, stop, shrinks };
+        let asker = Asker { feed, early, place: self.place, model, stop, shrinks };
         let (fund, restore) = (self.fund(run, &request), self.restore(run));
         let restore = restore.map(|restore| (restore, run.hidden().to_vec(), self.recorded(run)));
         let stop = asker.stop.clone();
@@ -142,6 +148,7 @@ impl Asker {
             shown: false,
             _aloud: aloud,
             feed: Arc::clone(&self.feed),
+            early: self.early,
             place: self.place,
             turn,
             asked: self.model,
@@ -168,7 +175,7 @@ impl Asker {
             Err(panic) => {
                 // What was said before the panic was shown, so it stays.
                 let act = ActId::Ask(turn);
-                let message = format!("{act:?} panicked: {}", bound::panic_text(&*panic));
+                let message = format!("{act:?} panicked: {}", panic_text(&*panic));
                 asking.records.push(Record::Broke { act, failure: Failure::Act { act, message: message.into() } });
                 asking.end(None)
             }
@@ -213,7 +220,7 @@ impl Asking {
                     Err(error) => return Poll::Ready(Some(Err(error))),
                 }
             }
-            news.iter().for_each(|chunk| self.feed.early.see(chunk, &self.feed));
+            news.iter().for_each(|chunk| self.early.see(chunk, &self.feed));
         }
         if stopped.as_mut().poll(cx).is_ready() {
             return Poll::Ready(None);

@@ -1,11 +1,8 @@
 //! Bounds on what an act may leave behind.
 
-use std::{any::Any, sync::Arc};
+use std::sync::Arc;
 
 use adjutant_llm::{CallResult, Content};
-
-/// How many bytes of a panic's message are kept.
-const MAX_PANIC: usize = 1_000;
 
 /// How many bytes of text of a result are kept, however much the model is shown of it.
 const HARD_RESULT_BYTES: usize = 4 * 1024 * 1024;
@@ -45,12 +42,6 @@ fn cut(mut result: CallResult, max: usize, how: &str) -> CallResult {
         true
     });
     result
-}
-
-/// The message of a panic.
-pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    floor(text.unwrap_or("no message"), MAX_PANIC).to_owned()
 }
 
 /// The longest start of a text of at most `max` bytes that ends between two characters.

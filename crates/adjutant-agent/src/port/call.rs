@@ -9,14 +9,14 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use tracing::Instrument;
 
 use super::{
-    Feed, LocalPort, Performed, Place, after, bound,
+    LocalPort, Performed, after, bound,
     contain::{self, Contained, Spawned},
     door::{Door, Links},
     early::Begun,
     prepare::Restore,
     steps::Steps,
 };
-use crate::{ActId, Conversation, Record, Run, scope::CallScope};
+use crate::{ActId, Conversation, Record, Run, feed::Feed, number::Place, scope::CallScope};
 
 /// The name of the tool that gives back what a model was not shown of a result.
 const RECALL: &str = "recall";
@@ -52,7 +52,7 @@ impl LocalPort {
 
     pub(super) fn call(&mut self, run: &Run, id: CallId, replay: Replay) {
         let Some((call, text, changed)) = run.admitted(id) else { return };
-        let (door, scope, body) = match self.feed.early.take(call, text) {
+        let (door, scope, body) = match self.background.early.take(call, text) {
             Some(Begun { door, body, scope, admitted }) => {
                 // The body may have ended already.
                 let _ = admitted.send(true);

@@ -14,8 +14,8 @@ use serde_json::Value;
 use tokio::task::JoinHandle;
 use tracing::{Instrument, Span};
 
-use super::{bound, door::Door};
-use crate::{Conversation, error::chain, scope::CallScope};
+use super::door::Door;
+use crate::{Conversation, error::chain, panics::panic_text, scope::CallScope};
 
 /// What a body ends in.
 pub(super) type Ended = Result<CallResult, ToolError>;
@@ -143,7 +143,7 @@ fn failed(error: &ToolError) -> CallResult {
 }
 
 fn panicked(panic: &(dyn std::any::Any + Send)) -> CallResult {
-    CallResult::new(Status::Panicked, format!("the tool panicked: {}", bound::panic_text(panic)))
+    CallResult::new(Status::Panicked, format!("the tool panicked: {}", panic_text(panic)))
 }
 
 /// A body on a task of its own; dropping it aborts the task.

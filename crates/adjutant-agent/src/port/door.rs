@@ -9,14 +9,15 @@ use serde_json::Value;
 use tokio::sync::{Notify, oneshot};
 
 use super::{
-    Feed, Place,
     steps::{Asked, Steps},
     waiters::{Told, Waiters},
 };
 use crate::{
     EventKind, Pause, Record,
+    feed::Feed,
     inbox::{Inbox, Input},
-    scope::Standstill,
+    number::Place,
+    setup::Standstill,
 };
 
 /// How often a new step lets the other branches of its body come to what is noted, before it waits for them in time.

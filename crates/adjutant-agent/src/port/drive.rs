@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use adjutant_llm::ToolName;
 
-use super::{LocalPort, Place, Setup, prepare};
-use crate::{Error, Events, Run, Seq};
+use super::{LocalPort, prepare};
+use crate::{Error, Events, Run, Seq, number::Place, setup::Setup};
 
 impl LocalPort {
     /// Saves what is not in the log yet.

@@ -10,15 +10,16 @@ use adjutant_tool::{Cancel, Replay, Toolset};
 use tokio::{runtime::Handle, sync::watch};
 
 use super::{
-    Feed, LocalPort, Place,
+    LocalPort,
     contain::{self, Spawned},
     door::{Door, Links, Phase},
 };
 use crate::{
     Budget, Conversation, Record, Run,
+    feed::Feed,
+    number::Place,
     points::BeforeTool,
-    scope::{CallParts, CallScope},
-    writer::Writer,
+    scope::{CallParts, CallScope, Kept, SessionWriter},
 };
 
 /// Calls that have begun ahead of their admission.
@@ -54,13 +55,18 @@ struct Rules {
     links: Links,
     stop: Cancel,
     run: Run,
-    writer: Writer,
+    writer: SessionWriter,
+    kept: Arc<Kept>,
     budget: Option<Budget>,
     conversation: Arc<Conversation>,
 }
 
-/// Ends what has begun when the port goes.
-pub(super) struct Ending(pub(super) Arc<Feed>);
+/// What goes on beside the acts: calls that have begun early, and the children of the run. It ends when the port goes.
+#[derive(Default)]
+pub(super) struct Background {
+    pub(super) early: Arc<Early>,
+    pub(super) kept: Arc<Kept>,
+}
 
 impl Early {
     /// Looks at what a model says.
@@ -166,6 +172,7 @@ impl Rules {
         CallScope::new(CallParts {
             run: &self.run,
             feed,
+            kept: &self.kept,
             writer: &self.writer,
             inbox: &self.links.inbox,
             place: self.place,
@@ -200,22 +207,17 @@ impl LocalPort {
             stop: self.stop.clone(),
             run: run.clone(),
             writer: self.writer.clone(),
+            kept: Arc::clone(&self.background.kept),
             budget: self.budget().cloned(),
             conversation: Arc::new(Conversation::new(run.history().clone())),
         };
-        self.feed.early.state().rules = Some(rules);
+        self.background.early.state().rules = Some(rules);
     }
 }
 
-impl Drop for Ending {
+impl Drop for Background {
     fn drop(&mut self) {
-        self.0.early.end();
-        self.0.kept.end();
-    }
-}
-
-impl std::fmt::Debug for Early {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Early").field("begun", &self.state().begun.len()).finish_non_exhaustive()
+        self.early.end();
+        self.kept.end();
     }
 }

@@ -7,13 +7,14 @@ use adjutant_tool::Toolset;
 use futures_util::FutureExt;
 use serde_json::Value;
 
-use super::{Setup, bound};
 use crate::{
     Action, Budget, Effect, EffectContext, EffectError, Limit, Memo, Phase, Record, Report, TurnNo,
     budget::notice,
     effect::{Bill, overhead},
     error::chain,
+    panics::panic_text,
     run::Sight,
+    setup::Setup,
 };
 
 /// What effects act with: the same for a turn that is prepared and for a look at the next one.
@@ -60,7 +61,7 @@ impl Stage<'_> {
     /// Says which effect failed, panicked, or wants an edit that does not fit the view.
     pub(crate) async fn act(&self, plan: &mut Plan) -> Result<(), String> {
         let acted = AssertUnwindSafe(self.act_in_order(plan)).catch_unwind().await;
-        acted.unwrap_or_else(|panic| Err(format!("what prepares a turn panicked: {}", bound::panic_text(&*panic))))
+        acted.unwrap_or_else(|panic| Err(format!("what prepares a turn panicked: {}", panic_text(&*panic))))
     }
 
     async fn act_in_order(&self, plan: &mut Plan) -> Result<(), String> {
@@ -72,7 +73,7 @@ impl Stage<'_> {
             let actions = match AssertUnwindSafe(effect.act(cx)).catch_unwind().await {
                 Ok(Ok(actions)) => actions,
                 Ok(Err(error)) => return Err(format!("effect {key} failed: {}", chain(&error))),
-                Err(panic) => return Err(format!("effect {key} panicked: {}", bound::panic_text(&*panic))),
+                Err(panic) => return Err(format!("effect {key} panicked: {}", panic_text(&*panic))),
             };
             plan.take(&**effect, &key, memo, actions).map_err(|error| format!("effect {key} failed: {error}"))?;
             if plan.stop.is_some() && !self.sight.last {

@@ -2,24 +2,21 @@
 
 use std::sync::Arc;
 
-use adjutant_llm::{
-    CallResult, Edit, Estimate, ModelInfo, NanoUsd, Price, Request, Status, TokenCounter, Usage, Warning, WarningKind,
-};
+use adjutant_llm::{CallResult, Edit, ModelInfo, Request, Status, Warning, WarningKind};
 use adjutant_tool::Cancel;
 use futures_util::FutureExt;
 
-use super::{LocalPort, Performed, Setup};
+use super::{LocalPort, Performed};
 use crate::{
-    ActId, Admission, Bid, Budget, Limit, Memo, Record, Reservation, Run, Spend, TurnNo, budget::notice::notice,
-    run::Sight,
+    ActId, Admission, Bid, Budget, Limit, Memo, Record, Reservation, Run, TurnNo,
+    budget::{
+        bid::{bid_of, overhead},
+        notice::{KEY, notice},
+    },
+    effect::Action,
+    run::{Sight, Spend},
+    setup::Setup,
 };
-
-/// How many output tokens a request needs at least; with less left, it is not made.
-const LEAST_OUTPUT: u64 = 256;
-/// How many output tokens the last turn of a run may have, beyond the run's own caps.
-const LAST_OUTPUT: u64 = 2_048;
-/// How many tokens a tool's declaration has besides its texts.
-const TOOL_FRAME: u64 = 8;
 
 /// The money behind a request.
 pub(super) struct Fund {
@@ -68,7 +65,8 @@ impl LocalPort {
 
     /// What the model is told about what is used up, if it is time.
     pub(super) fn notice(&self, run: &Run) -> Option<(Edit, Memo)> {
-        self.purse.is_open().then(|| notice(run, self.budget(), self.active_ms()))?
+        let (text, memo) = self.purse.is_open().then(|| notice(run, self.budget(), self.active_ms()))??;
+        Some((Action::reminder(KEY, text.into()), memo))
     }
 
     pub(super) fn noticed(&self, run: &Run, performed: Performed) -> Performed {
@@ -166,19 +164,6 @@ impl Counter {
     }
 }
 
-fn bid_of(info: &ModelInfo, request: &Request, input: u64, last: bool) -> Bid {
-    let asked = request.options.max_output_tokens.unwrap_or(info.max_output_tokens);
-    let most = if last { asked.min(LAST_OUTPUT) } else { asked };
-    let (input_cost, output_price) = prices(info, input);
-    Bid {
-        fixed: Spend { tokens: input, cost: input_cost, requests: 1, tool_calls: 0 },
-        least_output: LEAST_OUTPUT.min(most),
-        most_output: most,
-        output_price,
-        overdraws: last,
-    }
-}
-
 /// Cuts the output of the first request of a run to what its caps leave, as it would be when it is made.
 pub(crate) fn cut_first(request: &mut Request, setup: &Setup, info: &ModelInfo, sight: &Sight) {
     let (caps, above) = (sight.ledger.caps, setup.within.as_ref().and_then(|within| within.budget()));
@@ -195,48 +180,4 @@ pub(crate) fn cut_first(request: &mut Request, setup: &Setup, info: &ModelInfo, 
         }
         held.settle(Spend::default());
     }
-}
-
-/// Holds what a request of a helper needs, and cuts its output to what is left. It is no request of the run.
-///
-/// Cancel: nothing is held.
-pub(crate) async fn hold(
-    budget: &Budget,
-    info: &ModelInfo,
-    mut request: Request,
-) -> Result<(Reservation, Request), Limit> {
-    let input = request.entries.tokens().saturating_add(overhead(&request));
-    let mut bid = bid_of(info, &request, input, false);
-    bid.fixed.requests = 0;
-    let held = budget.reserve(bid).await?;
-    if held.output() < bid.most_output {
-        Arc::make_mut(&mut request.options).max_output_tokens = Some(held.output());
-    }
-    Ok((held, request))
-}
-
-/// What system prompt and tools are estimated at.
-fn overhead(request: &Request) -> u64 {
-    let tool = |tool: &adjutant_llm::ToolDecl| {
-        TOOL_FRAME + Estimate.count(&tool.description) + Estimate.count(&tool.schema.to_string())
-    };
-    Estimate.count(&request.system) + request.tools.iter().map(tool).sum::<u64>()
-}
-
-/// What the input costs at most, and what a million output tokens cost.
-fn prices(info: &ModelInfo, input: u64) -> (NanoUsd, NanoUsd) {
-    let Some(price) = &info.price else { return Default::default() };
-    let whole = |usage: Usage| price.cost(&usage);
-    let classes = [
-        Usage { input_uncached: input, ..Usage::default() },
-        Usage { cache_write: input, ..Usage::default() },
-        Usage { cache_write: input, cache_write_1h: input, ..Usage::default() },
-    ];
-    let percent = price.long.filter(|long| input > long.above).map_or(100, |long| long.output_percent);
-    (classes.map(whole).into_iter().max().unwrap_or_default(), scaled(price, percent))
-}
-
-fn scaled(price: &Price, percent: u32) -> NanoUsd {
-    let scaled = u128::from(price.output.0) * u128::from(percent) / 100;
-    NanoUsd(u64::try_from(scaled).unwrap_or(u64::MAX))
 }

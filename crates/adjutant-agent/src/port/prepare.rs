@@ -10,12 +10,13 @@ use adjutant_tool::Toolset;
 use futures_util::FutureExt;
 
 use super::{
-    Feed, LocalPort, Performed, Place, Setup, bound,
+    LocalPort, Performed,
     engine::{Plan, Stage},
     fund,
 };
 use crate::{
-    ActId, Budget, Failure, Phase, Point, Record, Run, TurnNo, Verdict, error::chain, points::BeforeModel, run::Sight,
+    ActId, Budget, Failure, Phase, Point, Record, Run, TurnNo, Verdict, error::chain, feed::Feed, number::Place,
+    panics::panic_text, points::BeforeModel, run::Sight, setup::Setup,
 };
 
 /// The tools of the turn before: what each source gave, what effects offered, and what they make together.
@@ -253,8 +254,8 @@ pub(crate) async fn resolve(setup: &Setup, (known, merged): Known) -> Result<(Ve
     let mut sources = vec![setup.tools.toolset().clone()];
     for toolbox in &setup.toolboxes {
         let resolved = AssertUnwindSafe(toolbox.resolve(&setup.who)).catch_unwind().await;
-        let resolved = resolved
-            .map_err(|panic| format!("toolbox {:?} panicked: {}", toolbox.name(), bound::panic_text(&*panic)))?;
+        let resolved =
+            resolved.map_err(|panic| format!("toolbox {:?} panicked: {}", toolbox.name(), panic_text(&*panic)))?;
         let failed = |error| format!("toolbox {:?} could not be opened: {}", toolbox.name(), chain(&error));
         sources.push(resolved.map_err(failed)?);
     }

@@ -11,10 +11,12 @@ use adjutant_llm::Entry;
 use adjutant_tool::Cancel;
 use futures_util::FutureExt;
 
-use super::{Feed, LocalPort, Performed, Place};
+use super::{LocalPort, Performed};
 use crate::{
     ActId, CancelBy, Failure, HookContext, Lane, Outcome, Point, Record, Revised, Run, RunNo, Stamped, TurnNo, Verdict,
+    feed::Feed,
     inbox::Input,
+    number::Place,
     points::{MessagePlaced, MessageQueued},
     queue::{Append, Queues, unfit},
     run::{Ahead, Tail},

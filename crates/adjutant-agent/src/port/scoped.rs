@@ -10,11 +10,13 @@ use std::{
 use adjutant_llm::{CallId, ThreadId};
 use adjutant_tool::Replay;
 
-use super::{Feed, LocalPort};
+use super::LocalPort;
 use crate::{
     Outcome, Record, Run,
     inbox::{Inbox, Input},
-    scope::{CallParts, CallScope, KEPT, Standstill, Tally},
+    run::Tally,
+    scope::{CallParts, CallScope, KEPT, Kept},
+    setup::Standstill,
 };
 
 impl LocalPort {
@@ -40,8 +42,8 @@ impl LocalPort {
     /// Ends the children of the run before it ends, and puts their ends before its own.
     pub(super) async fn with_kept(&mut self, mut records: Vec<Record>) -> Vec<Record> {
         let Some(at) = records.iter().position(|record| matches!(record, Record::Ended { .. })) else { return records };
-        let (feed, inbox) = (Arc::clone(&self.feed), Arc::clone(&self.inbox));
-        let mut ends = if feed.kept.is_empty() { Vec::new() } else { Box::pin(close_kept(feed, inbox)).await };
+        let (kept, inbox) = (Arc::clone(&self.background.kept), Arc::clone(&self.inbox));
+        let mut ends = if kept.is_empty() { Vec::new() } else { Box::pin(close_kept(kept, inbox)).await };
         let orphans = self.writer.threads().kept_orphans(&self.setup.who.thread);
         ends.extend(orphans.into_iter().filter_map(|orphan| Some(ended(opener(&orphan.0)?, orphan))));
         records.splice(at..at, ends);
@@ -52,22 +54,22 @@ impl LocalPort {
     ///
     /// Gives nothing as soon as no child of the run is at work.
     pub(crate) async fn rest(&mut self) -> Vec<Record> {
-        let feed = Arc::clone(&self.feed);
+        let kept = Arc::clone(&self.background.kept);
         // Without any, whatever comes is for the drive that goes on with the answers.
-        if feed.kept.is_at_rest() {
+        if kept.is_at_rest() {
             return Vec::new();
         }
-        let mut rests = Box::pin(feed.kept.rests());
+        let mut rests = Box::pin(kept.rests());
         poll_fn(|cx| {
             if let Some(heard) = self.hear_all(cx).or_else(|| self.hear_posts(cx)).filter(|it| !it.is_empty()) {
                 return Poll::Ready(heard);
             }
-            if feed.kept.is_at_rest() {
+            if kept.is_at_rest() {
                 return Poll::Ready(Vec::new());
             }
             while rests.as_mut().poll(cx).is_ready() {
-                rests = Box::pin(feed.kept.rests());
-                if feed.kept.is_at_rest() {
+                rests = Box::pin(kept.rests());
+                if kept.is_at_rest() {
                     return Poll::Ready(Vec::new());
                 }
             }
@@ -87,6 +89,7 @@ impl LocalPort {
         CallScope::new(CallParts {
             run,
             feed: &self.feed,
+            kept: &self.background.kept,
             writer: &self.writer,
             inbox: &self.inbox,
             place: self.place,
@@ -101,9 +104,9 @@ impl LocalPort {
 }
 
 /// Ends the children of a run; gives what they note by the way.
-async fn close_kept(feed: Arc<Feed>, inbox: Arc<Inbox>) -> Vec<Record> {
+async fn close_kept(kept: Arc<Kept>, inbox: Arc<Inbox>) -> Vec<Record> {
     let mut notes = Vec::new();
-    let mut closing = pin!(feed.kept.close());
+    let mut closing = pin!(kept.close());
     poll_fn(|cx| {
         let closed = closing.as_mut().poll(cx);
         for input in inbox.take(cx) {

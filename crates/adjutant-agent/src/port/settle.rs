@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use adjutant_llm::{Warning, WarningKind};
 
-use super::{Feed, LocalPort, Performed, queue::Poller};
+use super::{LocalPort, Performed, queue::Poller};
 use crate::{
     ActId, Change, Failure, Point, Record, Run, Setup, TurnNo, Verdict,
+    feed::Feed,
     points::{AfterTurn, NextTurn},
     run::{Ahead, Closed},
 };

@@ -6,7 +6,7 @@ use adjutant_llm::{ModelId, ToolName};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::Digest;
+use crate::digest::Digest;
 
 /// What requests are made with besides the conversation; recorded when it changes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, sync::Arc};
 use adjutant_llm::{CallResult, Edit, Effort, Entry, ModelId, Reply, Stop, Terminate, ToolName, Transcript};
 use serde_json::Value;
 
-use super::{Measured, Run, Working};
-use crate::{Answered, Caps, Lane, Limit, Limits, Spend, scope::Tally};
+use super::{Measured, Run, Spend, Tally, Working, plus};
+use crate::{Answered, Caps, Lane, Limit, Limits};
 
 /// What lies behind a turn that is about to be settled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -185,7 +185,7 @@ impl Run {
         let unasked = self.working().is_some_and(|it| it.settled.is_none() && it.reply.is_none() && it.attempt == 0);
         Spend {
             tokens: (current.usage + current.spent).total(),
-            cost: super::plus(current.cost, current.spent_cost).unwrap_or_default(),
+            cost: plus(current.cost, current.spent_cost).unwrap_or_default(),
             requests: u64::from(current.turns - u32::from(unasked && current.turns > 0))
                 .saturating_add(current.child_requests),
             tool_calls: current.allowed.saturating_add(current.child_calls),
@@ -196,7 +196,7 @@ impl Run {
     pub(crate) fn tally(&self) -> Tally {
         let Spend { requests, tool_calls, .. } = self.spend();
         let (usage, cost) = self.current.as_ref().map_or_else(Default::default, |current| {
-            (current.usage + current.spent, super::plus(current.cost, current.spent_cost))
+            (current.usage + current.spent, plus(current.cost, current.spent_cost))
         });
         Tally { usage, cost, requests, tool_calls }
     }

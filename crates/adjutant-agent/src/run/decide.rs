@@ -5,8 +5,8 @@ use std::{collections::BTreeSet, sync::Arc};
 use adjutant_llm::{CallId, CallResult, OpenTurn, Reply, Stop, Terminate, ThreadId, Usage};
 use adjutant_tool::Replay;
 
-use super::{Current, Run, Slot, Tail, Working, texts};
-use crate::{Act, ActId, AtLimit, Change, Failure, HeardPart, Limit, Next, Outcome, Record, TurnNo, Why};
+use super::{Current, Next, Run, Slot, Tail, Working, texts};
+use crate::{Act, ActId, AtLimit, Change, Failure, HeardPart, Limit, Outcome, Record, TurnNo, Why};
 
 type Busy = BTreeSet<ActId>;
 

@@ -9,8 +9,8 @@ use adjutant_llm::{CallId, ToolName};
 use adjutant_tool::{Answer, Ask, AskKind, Replay};
 use serde_json::{Value, json};
 
-use super::{Asked, Current, Run, Slot, StepState};
-use crate::{Act, ActId, Answered, Limit, Next, Pause, PauseId, Record};
+use super::{Asked, Current, Next, Run, Slot, StepState};
+use crate::{Act, ActId, Answered, Limit, Pause, PauseId, Record};
 
 type Busy = BTreeSet<ActId>;
 

@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, sync::Arc};
 use adjutant_llm::{Entry, EntryId, Overflow, ToolName, Transcript, View};
 use serde_json::Value;
 
-use super::{Measured, Run, plus};
-use crate::{Ledger, RunNo, TurnNo};
+use super::{Ledger, Measured, Run, plus};
+use crate::{RunNo, TurnNo};
 
 /// What effects see of a run.
 #[derive(Debug, Clone)]

@@ -1,5 +1,8 @@
 //! The scope of one call: opens its children, and ends them before the call has its result.
 
+mod kept;
+mod suspend;
+
 use std::{
     collections::BTreeMap,
     mem,
@@ -16,30 +19,30 @@ use tokio::{
 };
 
 use super::{
-    Child, Parent, RunLine, Spawn, Standstill, Within,
-    child::Core,
-    suspend::Suspension,
-    task::{self, Ended},
+    AgentConfig, Child, Parent, RunLine, SessionWriter, Spawn,
+    child::{self, Core, Ended},
+    threads::{Holder, KEPT},
 };
 use crate::{
-    Agent, Answered, Budget, CancelBy, Failure, HookContext, Hooks, Limit, Limits, Outcome, Pause, Record, Run, Setup,
+    Answered, Budget, CancelBy, Failure, HookContext, Hooks, Limit, Limits, Outcome, Pause, Record, Run,
+    feed::Feed,
     inbox::{Inbox, Input},
-    port::{Feed, Place},
-    session::Session,
-    writer::Writer,
+    number::Place,
+    setup::{Setup, Standstill, Within},
 };
+
+pub(crate) use kept::Kept;
+use suspend::Suspension;
 
 /// How many bytes a child's key may have.
 const MAX_KEY: usize = 200;
-
-/// What the names of threads begin with, under that of the parent, whose agents belong to the run.
-pub(crate) const KEPT: &str = "run.";
 
 /// The scope of one call.
 pub(crate) struct CallScope {
     me: Weak<CallScope>,
     pub(super) feed: Arc<Feed>,
-    pub(super) writer: Writer,
+    kept: Arc<Kept>,
+    pub(super) writer: SessionWriter,
     inbox: Arc<Inbox>,
     pub(super) call: CallId,
     place: Place,
@@ -65,7 +68,8 @@ pub(crate) struct CallScope {
 pub(crate) struct CallParts<'a> {
     pub(crate) run: &'a Run,
     pub(crate) feed: &'a Arc<Feed>,
-    pub(crate) writer: &'a Writer,
+    pub(crate) kept: &'a Arc<Kept>,
+    pub(crate) writer: &'a SessionWriter,
     pub(crate) inbox: &'a Arc<Inbox>,
     pub(crate) place: Place,
     pub(crate) call: CallId,
@@ -102,10 +106,12 @@ struct Dropped<'a>(&'a CallScope);
 
 impl CallScope {
     pub(crate) fn new(parts: CallParts<'_>) -> Arc<Self> {
-        let CallParts { run, feed, writer, inbox, place, call, resumable, budget, tools, standstill, admitted } = parts;
+        let CallParts { run, feed, kept, writer, inbox, place, call, resumable, budget, tools, standstill, admitted } =
+            parts;
         Arc::new_cyclic(|me| Self {
             me: Weak::clone(me),
             feed: Arc::clone(feed),
+            kept: Arc::clone(kept),
             writer: writer.clone(),
             inbox: Arc::clone(inbox),
             call,
@@ -127,10 +133,11 @@ impl CallScope {
 
     /// The scope of the children that this call opens and the run keeps.
     fn of_run(&self, rested: Arc<Notify>) -> Arc<Self> {
-        let cancel = OnceLock::from(self.feed.wish_to_stop().child());
+        let cancel = OnceLock::from(self.feed.stop.child());
         Arc::new_cyclic(|me| Self {
             me: Weak::clone(me),
             feed: Arc::clone(&self.feed),
+            kept: Arc::clone(&self.kept),
             writer: self.writer.clone(),
             inbox: Arc::clone(&self.inbox),
             call: self.call,
@@ -151,7 +158,7 @@ impl CallScope {
     }
 
     /// A line to the run, for what happens when the call has ended.
-    pub(super) fn line(&self) -> RunLine {
+    fn line(&self) -> RunLine {
         RunLine::new(Arc::clone(&self.feed), Arc::clone(&self.inbox), self.call, self.place)
     }
 
@@ -167,7 +174,7 @@ impl CallScope {
         let _ = self.cancel.set(cancel.clone());
         let builder =
             builder.put::<dyn Spawn>(Arc::clone(self) as Arc<dyn Spawn>).put(Arc::new(self.writer.name().clone()));
-        let builder = builder.put::<CallScope>(Arc::clone(self));
+        let builder = builder.put::<RunLine>(Arc::new(self.line()));
         match self.tools.get() {
             Some(tools) => builder.put::<Toolset>(Arc::new(tools.clone())),
             None => builder,
@@ -258,7 +265,7 @@ impl CallScope {
         let failure = Failure::Act { act: crate::ActId::Call(self.call), message };
         let outcome = Outcome::Failed { failure };
         self.told_end(core, outcome.clone());
-        let stopped = task::stopped(self, core, Err(outcome));
+        let stopped = child::stopped(self, core, Err(outcome));
         let _ = tokio::time::timeout(self.feed.setup.grace, stopped).await;
     }
 
@@ -388,7 +395,7 @@ impl CallScope {
     }
 
     /// Opens an agent once the call may be heard.
-    async fn open(&self, key: &str, agent: Agent, history: Option<Transcript>) -> Result<Child, ToolError> {
+    async fn open(&self, key: &str, agent: AgentConfig, history: Option<Transcript>) -> Result<Child, ToolError> {
         self.is_heard().await?;
         self.open_now(key, agent, history)
     }
@@ -401,7 +408,7 @@ impl CallScope {
         Ok(())
     }
 
-    fn open_now(&self, key: &str, agent: Agent, history: Option<Transcript>) -> Result<Child, ToolError> {
+    fn open_now(&self, key: &str, agent: AgentConfig, history: Option<Transcript>) -> Result<Child, ToolError> {
         let Some(me) = self.me.upgrade().filter(|me| !me.is_closed()) else { return Err(too_late()) };
         if key.is_empty() || key.len() > MAX_KEY || key.contains('/') {
             let message = format!("a child's key has 1 to {MAX_KEY} bytes and no slash: {key:?}");
@@ -416,20 +423,18 @@ impl CallScope {
             Lasts::Run(_) => KEPT,
         };
         let thread = ThreadId::from(format!("{}/{kept}{}/{key}", parent.thread, self.call));
-        let (setup, limits) = agent.into_config();
+        let AgentConfig { setup, limits } = agent;
         let mut threads = self.writer.threads();
         let known = threads.of(&thread);
-        if known.holder.upgrade().is_some_and(|core| !core.scope().is_closed()) {
+        if known.is_held() {
             return Err(ToolError::failed(format!("the child {key:?} of this call is open already")));
         }
         let who = known.who.get_or_insert_with(|| Arc::new(self.identity(&thread, &setup)));
-        let setup = self.furnish(setup, Arc::clone(who));
-        let session = known.session.get_or_insert_with(|| {
-            Arc::new(Session::of_child(self.writer.name().clone(), known.run.take().unwrap_or_default()))
-        });
+        let setup = self.furnish(Arc::unwrap_or_clone(setup), Arc::clone(who));
+        let session = known.session.get_or_insert_with(|| self.writer.open(known.run.take().unwrap_or_default()));
         let limits = Limits { unattended: limits.unattended || self.limits.unattended, ..limits };
         let core = Arc::new(Core::new(me, key.into(), Arc::new(setup), limits, Arc::clone(session), history));
-        known.holder = Arc::downgrade(&core);
+        known.holder = Some(Arc::downgrade(&core) as Weak<dyn Holder>);
         Ok(Child::new(core))
     }
 
@@ -472,15 +477,15 @@ impl CallScope {
 
 #[async_trait]
 impl Spawn for CallScope {
-    async fn open(&self, key: &str, agent: Agent) -> Result<Child, ToolError> {
+    async fn open(&self, key: &str, agent: AgentConfig) -> Result<Child, ToolError> {
         CallScope::open(self, key, agent, None).await
     }
 
-    async fn open_with(&self, key: &str, agent: Agent, history: Transcript) -> Result<Child, ToolError> {
+    async fn open_with(&self, key: &str, agent: AgentConfig, history: Transcript) -> Result<Child, ToolError> {
         CallScope::open(self, key, agent, Some(history)).await
     }
 
-    async fn keep(&self, key: &str, agent: Agent) -> Result<Child, ToolError> {
+    async fn keep(&self, key: &str, agent: AgentConfig) -> Result<Child, ToolError> {
         self.is_heard().await?;
         if self.is_closed() {
             return Err(too_late());
@@ -489,7 +494,7 @@ impl Spawn for CallScope {
         let scope = match known {
             Some(scope) => scope,
             None => {
-                let kept = self.feed.kept.keep(|rested| self.of_run(rested)).ok_or_else(too_late)?;
+                let kept = self.kept.keep(|rested| self.of_run(rested)).ok_or_else(too_late)?;
                 self.state().kept.get_or_insert(kept).clone()
             }
         };
@@ -501,7 +506,7 @@ impl Spawn for CallScope {
         let limits = Limits { deadline_ms: None, ..self.limits.clone() };
         Parent {
             who: Arc::new(self.feed.setup.who.within(self.call)),
-            agent: Agent::of_config(setup, limits),
+            agent: AgentConfig { setup: Arc::new(setup), limits },
             history: self.history.clone(),
             tools: self.tools.get().cloned().unwrap_or_default(),
         }

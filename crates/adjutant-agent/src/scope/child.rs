@@ -1,5 +1,7 @@
 //! A child: an agent under a call, and one answer of it at a time.
 
+mod task;
+
 use std::{
     collections::VecDeque,
     fmt,
@@ -15,14 +17,16 @@ use futures_util::FutureExt;
 use tokio::{runtime::Handle, sync::oneshot};
 use tracing::Instrument;
 
-use super::{
-    CallScope, Within,
-    call::over,
-    task::{Ended, Task},
-};
+use super::{CallScope, ChildSession, call::over, threads::Holder};
 use crate::{
-    CancelBy, Event, Limits, Prompt, RunResult, Setup, Stopper, inbox::Inbox, mailbox::Mailbox, session::Session,
+    CancelBy, Event, Limits, Prompt, RunResult, Stopper,
+    inbox::Inbox,
+    mailbox::Mailbox,
+    setup::{Setup, Within},
 };
+
+use task::Task;
+pub(super) use task::{Ended, stopped};
 
 /// An agent under a call; see [`Spawn`](crate::Spawn).
 ///
@@ -37,7 +41,7 @@ pub(crate) struct Core {
     key: Arc<str>,
     setup: Arc<Setup>,
     limits: Limits,
-    session: Arc<Session>,
+    session: Arc<dyn ChildSession>,
     /// What its conversation begins with.
     seed: Mutex<Option<Vec<Entry>>>,
     stopper: Mutex<Option<Stopper>>,
@@ -115,8 +119,7 @@ impl Child {
         // An answer that is in the log needs no place among those that work.
         let budget = core.scope.budget().filter(|_| !core.scope.is_known(core));
         let seat = budget.map(|budget| budget.take_seat()).transpose().map_err(|limit| over(&limit))?;
-        let claim = core
-            .session
+        let claim = Arc::clone(&core.session)
             .claim()
             .map_err(|_| ToolError::failed(format!("the child {:?} is at work already", core.key)))?;
         let (mailbox, inbox) = (Arc::new(Mailbox::default()), Arc::new(Inbox::default()));
@@ -147,7 +150,7 @@ impl Core {
         key: Arc<str>,
         setup: Arc<Setup>,
         limits: Limits,
-        session: Arc<Session>,
+        session: Arc<dyn ChildSession>,
         history: Option<Transcript>,
     ) -> Self {
         let seed = history.map(|history| history.iter().map(|stored| stored.entry.clone()).collect());
@@ -174,7 +177,7 @@ impl Core {
         &self.limits
     }
 
-    pub(super) fn session(&self) -> &Arc<Session> {
+    pub(super) fn session(&self) -> &Arc<dyn ChildSession> {
         &self.session
     }
 
@@ -184,6 +187,12 @@ impl Core {
 
     pub(super) fn within(&self) -> &Within {
         self.setup.within.as_deref().expect("a child is furnished with its place")
+    }
+}
+
+impl Holder for Core {
+    fn is_open(&self) -> bool {
+        !self.scope.is_closed()
     }
 }
 

@@ -6,11 +6,11 @@ use adjutant_llm::{CallId, Entry, UserMessage};
 use adjutant_tool::{CallContext, Identity, ToolError};
 use serde_json::Value;
 
-use super::CallScope;
 use crate::{
     Error, HookContext, Lane, Point, Queued, Record, Verdict,
+    feed::Feed,
     inbox::{Inbox, Input},
-    port::{Feed, Place},
+    number::Place,
     queue::{Manner, Queues},
 };
 
@@ -33,9 +33,9 @@ impl RunLine {
     /// # Errors
     /// `Failed` if the context is not that of a call of a run.
     pub fn of(cx: &CallContext) -> Result<Self, ToolError> {
-        let scope = cx.get::<CallScope>();
-        let scope = scope.ok_or_else(|| ToolError::failed("only a call of a run has a line to one"))?;
-        Ok(scope.line())
+        let line = cx.get::<RunLine>();
+        let line = line.ok_or_else(|| ToolError::failed("only a call of a run has a line to one"))?;
+        Ok(RunLine::clone(&line))
     }
 
     pub(super) fn new(feed: Arc<Feed>, inbox: Arc<Inbox>, call: CallId, place: Place) -> Self {
@@ -88,7 +88,7 @@ impl RunLine {
             run: self.place.run,
             turn: self.place.turn,
             at_ms: setup.world.now_ms(),
-            cancel: self.feed.wish_to_stop(),
+            cancel: self.feed.stop.clone(),
         };
         let verdict = self.feed.pass(&cx, point).await;
         if let Verdict::Deny(reason) = &verdict {

@@ -3,20 +3,43 @@
 use std::{
     collections::BTreeMap,
     fmt,
-    sync::{Arc, Weak},
+    ops::Deref,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
 use adjutant_llm::{CallId, ThreadId};
 use adjutant_tool::Identity;
 use serde::{Deserialize, Serialize};
 
-use super::{Tally, call::KEPT, child::Core};
-use crate::{CancelBy, Illegal, Outcome, Record, Run, RunResult, Stamped, session::Session};
+use super::session::{ChildSession, OpenChild};
+use crate::{
+    CancelBy, Illegal, Outcome, Record, Run, RunResult, Stamped,
+    journal::{Log, LogId},
+    run::Tally,
+    writer::Writer,
+};
+
+/// What the names of threads begin with, under that of the parent, whose agents belong to the run.
+pub(crate) const KEPT: &str = "run.";
 
 /// The threads of a log under its first one, by name.
 #[derive(Default)]
 pub(crate) struct Threads {
     known: BTreeMap<ThreadId, Known>,
+}
+
+/// The writer of a session's log, with what is known of the log's threads; clones write to the same log.
+#[derive(Debug, Clone)]
+pub(crate) struct SessionWriter {
+    writer: Writer,
+    threads: Arc<Mutex<Threads>>,
+    open: OpenChild,
+}
+
+/// Who holds a child.
+pub(crate) trait Holder: Send + Sync {
+    /// Whether the child may still be prompted.
+    fn is_open(&self) -> bool;
 }
 
 /// What is known of a thread.
@@ -29,13 +52,38 @@ pub(crate) struct Known {
     /// Its fold, as far as the log was read.
     pub(crate) run: Option<Run>,
     /// Its session, once it was opened here.
-    pub(crate) session: Option<Arc<Session>>,
+    pub(crate) session: Option<Arc<dyn ChildSession>>,
     /// What its runs came to, and what they and all below used, oldest first.
     pub(crate) results: Vec<(RunResult, Tally)>,
     /// How many of them the parent's thread tells.
     pub(crate) told: usize,
     /// Who holds the child.
-    pub(crate) holder: Weak<Core>,
+    pub(crate) holder: Option<Weak<dyn Holder>>,
+}
+
+impl SessionWriter {
+    /// The writer of an owned log, of which these threads are known.
+    pub(crate) fn new(log: Box<dyn Log>, name: LogId, threads: Threads, open: OpenChild) -> Self {
+        Self { writer: Writer::new(log, name), threads: Arc::new(Mutex::new(threads)), open }
+    }
+
+    /// Opens the conversation of a child, with the fold of its thread.
+    pub(super) fn open(&self, run: Run) -> Arc<dyn ChildSession> {
+        (self.open)(self.name().clone(), run)
+    }
+
+    /// What is known of the threads under open calls.
+    pub(crate) fn threads(&self) -> MutexGuard<'_, Threads> {
+        self.threads.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Deref for SessionWriter {
+    type Target = Writer;
+
+    fn deref(&self) -> &Writer {
+        &self.writer
+    }
 }
 
 impl Threads {
@@ -155,7 +203,9 @@ impl Threads {
     pub(crate) fn told(&self) -> Option<Vec<Told>> {
         let of = |(thread, known): (&ThreadId, &Known)| {
             let Known { who, opened, run, session, results, told, holder } = known;
-            let is_read = session.is_none() && *told < usize::MAX && holder.strong_count() == 0;
+            let is_read = session.is_none()
+                && *told < usize::MAX
+                && holder.as_ref().is_none_or(|holder| holder.strong_count() == 0);
             let (who, run, results) = (who.clone(), run.clone(), results.clone());
             is_read.then(|| Told { thread: thread.clone(), who, opened: *opened, run, results, told: *told })
         };
@@ -173,6 +223,11 @@ impl Threads {
 }
 
 impl Known {
+    /// Whether somebody holds the child.
+    pub(super) fn is_held(&self) -> bool {
+        self.holder.as_ref().and_then(Weak::upgrade).is_some_and(|holder| holder.is_open())
+    }
+
     /// What nobody above was told of.
     fn untold(&self) -> Option<(Outcome, Tally)> {
         if self.told == usize::MAX {

@@ -7,8 +7,8 @@ use adjutant_llm::{Entry, Reply};
 use super::stage::{Never, Stage};
 use crate::{
     ActId, CancelBy, Error, Failure, Outcome, Point, Record, Verdict,
+    begin::Begin,
     points::{BeforeAgent, BeforeRun, UserMessage},
-    running::Begin,
 };
 
 impl Stage<'_> {

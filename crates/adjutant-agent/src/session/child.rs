@@ -2,81 +2,118 @@
 
 use std::sync::Arc;
 
-use adjutant_llm::Entry;
+use adjutant_llm::{Entry, Transcript};
 use async_trait::async_trait;
 use futures_util::stream;
 
-use super::{Claim, Core, Session};
+use super::{Claim, Core, Session, Start, perform};
 use crate::{
     Answered, Error, Journal, JournalError, JournalErrorKind, LocalPort, Log, LogId, Owner, Record, RecordStream, Run,
-    Seq, Setup, commit, mailbox::Mailbox, scope::Tally, writer::Writer,
+    Seq, Setup,
+    begin::Begin,
+    commit,
+    inbox::Inbox,
+    mailbox::Mailbox,
+    report::RunResult,
+    run::Tally,
+    scope::{ChildDrive, ChildSession, SessionWriter, Threads},
 };
 
 /// The journal of who has none: the log belongs to the first agent.
 #[derive(Debug)]
 struct Lent;
 
+/// A claim with its session.
+struct Claimed {
+    session: Arc<Session>,
+    claim: Claim,
+}
+
+impl LocalPort {
+    /// A port that performs with this setup and records in this log. Nobody sees its events.
+    pub fn new(setup: Setup, log: Box<dyn Log>) -> Self {
+        let writer = SessionWriter::new(log, LogId("".into()), Threads::default(), Session::of_child);
+        Self::observed(Arc::new(setup), writer, Arc::new(Mailbox::closed()), Arc::default())
+    }
+}
+
 impl Session {
     /// The session of an agent under another one, with the fold of its thread.
-    pub(crate) fn of_child(log: LogId, run: Run) -> Self {
+    pub(super) fn of_child(log: LogId, run: Run) -> Arc<dyn ChildSession> {
         let session = Self::new(log, Arc::new(Lent));
         session.show(run.history());
         if let Ok(mut core) = session.core.try_lock() {
             core.run = run;
         }
-        session
+        Arc::new(session)
+    }
+}
+
+impl ChildSession for Session {
+    fn history(&self) -> Transcript {
+        Self::history(self)
     }
 
-    /// What the run that is open used, if one is and nobody is at it.
-    pub(crate) fn open_tally(&self) -> Option<Tally> {
+    fn open_tally(&self) -> Option<Tally> {
         let core = self.core.try_lock().ok()?;
         core.run.is_open().then(|| core.run.tally())
     }
 
-    /// Takes the log back; the session may stay.
-    pub(crate) fn take_back(&self) {
+    fn claim(self: Arc<Self>) -> Result<Box<dyn ChildDrive>, Error> {
+        let claim = Self::claim(&self)?;
+        Ok(Box::new(Claimed { session: self, claim }))
+    }
+
+    fn take_back(&self) {
         if let Ok(mut core) = self.core.try_lock() {
             core.log = None;
         }
     }
 }
 
-impl Claim {
+impl Claimed {
     /// The session's own part, if nobody is in the way.
     fn core(&mut self) -> Option<&mut Core> {
-        match self {
+        match &mut self.claim {
             Claim::Now(core) => Some(core),
             Claim::Soon(_) => None,
         }
     }
+}
 
-    /// Lends the log.
-    pub(crate) fn lend(&mut self, writer: Writer) {
-        if let Some(core) = self.core() {
-            core.log = Some(writer);
-        }
-    }
-
-    /// What the open run was answered; `None` if no run is open.
-    pub(crate) fn answers(&mut self, known: &[Answered]) -> Option<Vec<Answered>> {
+#[async_trait]
+impl ChildDrive for Claimed {
+    fn answers(&mut self, known: &[Answered]) -> Option<Vec<Answered>> {
         let run = &self.core().filter(|core| core.run.is_open())?.run;
         let asked: Vec<_> = run.pauses().map(|pause| pause.id.clone()).collect();
         Some(known.iter().filter(|answered| asked.contains(&answered.pause)).cloned().collect())
     }
 
-    /// What the newest run used so far.
-    pub(crate) fn tally(&mut self) -> Tally {
+    fn tally(&mut self) -> Tally {
         self.core().map(|core| core.run.tally()).unwrap_or_default()
     }
 
-    /// Begins the conversation with these entries, if nothing was said yet.
-    ///
-    /// # Errors
-    /// Whatever keeps them from being recorded.
-    pub(crate) async fn seed(&mut self, setup: &Arc<Setup>, writer: Writer, entries: Vec<Entry>) -> Result<(), Error> {
+    async fn seed(&mut self, setup: &Arc<Setup>, writer: SessionWriter, entries: Vec<Entry>) -> Result<(), Error> {
         let Some(core) = self.core().filter(|core| core.run.seq() == Seq(0)) else { return Ok(()) };
         let mut port = LocalPort::observed(Arc::clone(setup), writer, Arc::new(Mailbox::closed()), Arc::default());
         commit(&mut core.run, &mut port, vec![Record::Seeded { entries }]).await
+    }
+
+    fn lend(&mut self, writer: SessionWriter) {
+        if let Some(core) = self.core() {
+            core.log = Some(writer);
+        }
+    }
+
+    async fn perform(
+        self: Box<Self>,
+        setup: Arc<Setup>,
+        begin: Begin,
+        mailbox: Arc<Mailbox>,
+        inbox: Arc<Inbox>,
+    ) -> Result<RunResult, Error> {
+        let Self { session, claim } = *self;
+        perform(Start { setup, session, begin, cancel: None }, claim, mailbox, inbox).await
     }
 }
 

@@ -10,17 +10,17 @@ use adjutant_llm::{Entry, Warning, WarningKind};
 use futures_util::FutureExt;
 
 use super::{
-    Core,
+    Core, Start,
     perform::Judged,
     stage::{Never, Stage},
 };
 use crate::{
     CancelBy, DriveContext, Error, Event, EventKind, Failure, NextDrive, Outcome, Record, RunNo, RunResult, Stopper,
     TurnNo,
+    begin::Begin,
     error::chain,
     mailbox::Mailbox,
     middleware::{Desk, Judge, panicked},
-    running::{Begin, Start},
 };
 
 impl Stage<'_> {

@@ -2,8 +2,8 @@
 
 use adjutant_llm::{Entry, Transcript};
 
-use super::{Claim, Core, Session};
-use crate::{Error, Record, Seq, commit, run::Tail, running::Start, writer::Writer};
+use super::{Claim, Core, Session, Start};
+use crate::{Error, Record, Seq, commit, run::Tail, scope::SessionWriter};
 
 impl Session {
     /// A session that begins with these entries, once its log is made.
@@ -42,7 +42,7 @@ pub(crate) async fn append(start: Start, claim: Claim, entries: Vec<Entry>) -> R
 
 impl Core {
     /// What the conversation begins with enters an empty log first.
-    pub(super) async fn seed(&mut self, log: Writer, start: &Start) -> Result<Writer, Error> {
+    pub(super) async fn seed(&mut self, log: SessionWriter, start: &Start) -> Result<SessionWriter, Error> {
         if self.run.seq() > Seq(0) || start.session.seed.is_empty() {
             return Ok(log);
         }
@@ -59,7 +59,7 @@ impl Core {
         }
     }
 
-    async fn record(&mut self, start: &Start, log: Writer, record: Record) -> Result<Writer, Error> {
+    async fn record(&mut self, start: &Start, log: SessionWriter, record: Record) -> Result<SessionWriter, Error> {
         let mut port = self.quiet_port(&start.setup, log);
         commit(&mut self.run, &mut port, vec![record]).await?;
         self.events = Some(port.take_events());

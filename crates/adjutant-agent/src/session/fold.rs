@@ -7,8 +7,8 @@ use futures_util::StreamExt;
 
 use super::{Core, Session, folded};
 use crate::{
-    Error, Event, Events, Folded, JournalError, JournalErrorKind, Run, Seq, Setup, Stamped, scope::Threads,
-    writer::Writer,
+    Error, Event, Events, Folded, JournalError, JournalErrorKind, Run, Seq, Setup, Stamped,
+    scope::{SessionWriter, Threads},
 };
 
 /// The fold of a log.
@@ -64,8 +64,10 @@ impl Fold {
             tracing::debug!(log = %id, seq = %folded.seq, format = %folded.format, "the kept fold is not for this program");
             return None;
         }
-        let fold = folded::read(folded, who).await;
-        fold.inspect_err(|why| tracing::debug!(why, log = %id, "the kept fold cannot be read")).ok()
+        let read = folded::read(folded.bytes, who).await;
+        let read = read.inspect_err(|why| tracing::debug!(why, log = %id, "the kept fold cannot be read"));
+        let (run, events, threads) = read.ok()?;
+        Some(Self { run, events, threads, kept: folded.seq, ..Self::new(who) })
     }
 
     /// Reads on behind what was folded.
@@ -102,7 +104,7 @@ impl Core {
     /// Keeps a fold beside the log, if enough was recorded since the last one. Nothing depends on it.
     ///
     /// Cancel: nothing is lost.
-    pub(super) async fn keep(&mut self, log: &Writer, setup: &Setup) {
+    pub(super) async fn keep(&mut self, log: &SessionWriter, setup: &Setup) {
         let Some((head, every)) = log.keeps().await else { return };
         let behind = head.0.saturating_sub(self.kept.0);
         if behind < every.max(1) || behind.saturating_mul(4) < head.0 {

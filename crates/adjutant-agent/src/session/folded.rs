@@ -9,10 +9,11 @@ use futures_util::future::join_all;
 use serde::{Deserialize, Serialize};
 use tokio::{runtime::Handle, task::spawn_blocking};
 
-use super::fold::Fold;
 use crate::{
-    Digest, Events, Folded, Run, json,
-    run::Frozen,
+    digest::Digest,
+    event::Events,
+    json,
+    run::{Frozen, Run},
     scope::{Threads, Told},
 };
 
@@ -108,8 +109,7 @@ fn entries(history: &Transcript, into: &mut BytesMut) -> Result<Vec<usize>, &'st
 ///
 /// # Errors
 /// Why it cannot be used.
-pub(super) async fn read(folded: Folded, who: &Arc<Identity>) -> Result<Fold, &'static str> {
-    let Folded { seq, bytes, .. } = folded;
+pub(super) async fn read(bytes: Bytes, who: &Arc<Identity>) -> Result<(Run, Events, Threads), &'static str> {
     let (head, mut parts) = open(bytes).ok_or("its head is not what was written")?;
     if head.thread != who.thread {
         return Err("it is of another thread");
@@ -134,8 +134,7 @@ pub(super) async fn read(folded: Folded, who: &Arc<Identity>) -> Result<Fold, &'
         entries.extend(share.unwrap_or(Err("it was given up"))?);
     }
     let run = head.run.with(entries).ok_or("its parts do not fit together")?;
-    let (events, threads) = (head.events.by(Arc::clone(who)), Threads::of_told(head.threads));
-    Ok(Fold { run, events, threads, kept: seq, ..Fold::new(who) })
+    Ok((run, head.events.by(Arc::clone(who)), Threads::of_told(head.threads)))
 }
 
 fn open(mut bytes: Bytes) -> Option<(Head, Bytes)> {

@@ -7,16 +7,12 @@ use futures_util::FutureExt;
 use crate::{
     Failure, RunNo, Setup, error,
     instructions::InstructionError,
+    panics::panic_text,
     port,
     sections::{SectionContext, resolve_system},
 };
 
 impl Setup {
-    /// Whether the system prompt is known without asking anyone.
-    pub(crate) fn is_instructed(&self) -> bool {
-        self.sections.is_empty() && self.instructions.fixed().is_some()
-    }
-
     /// The same setup with the system prompt of a run.
     ///
     /// # Errors
@@ -28,7 +24,7 @@ impl Setup {
         let failed = |message: String| Failure::Instructions { message: message.into() };
         let resolved = match AssertUnwindSafe(self.resolve_system(run)).catch_unwind().await {
             Ok(resolved) => resolved.map_err(|error| failed(error::chain(&error)))?,
-            Err(panic) => return Err(failed(format!("their source panicked: {}", port::panic_text(&*panic)))),
+            Err(panic) => return Err(failed(format!("their source panicked: {}", panic_text(&*panic)))),
         };
         Ok(Arc::new(Setup { system: resolved, ..Setup::clone(self) }))
     }

@@ -2,14 +2,10 @@
 
 use adjutant_llm::{Warning, WarningKind};
 
-use super::{Core, stage::Stage};
+use super::{Core, Start, stage::Stage};
 use crate::{
-    Answered, JournalErrorKind, Post, PostNo, Posted, Record, Run,
-    error::chain,
-    port::posts::unheard,
-    queue::unfit,
-    running::{Begin, Start},
-    writer::Writer,
+    Answered, JournalErrorKind, Post, PostNo, Posted, Record, Run, begin::Begin, error::chain, port::posts::unheard,
+    queue::unfit, scope::SessionWriter,
 };
 
 /// What was posted to a session before a drive of it began.
@@ -45,7 +41,7 @@ impl Core {
     }
 
     /// Lets the journal forget the posts that were heeded, once the log holds what came of them.
-    pub(super) async fn forget(&mut self, writer: &Writer) {
+    pub(super) async fn forget(&mut self, writer: &SessionWriter) {
         let heeded = self.run.heeded();
         if heeded <= self.forgotten {
             return;

@@ -2,13 +2,10 @@
 
 use std::sync::Arc;
 
-use super::{Claim, Core, describe, fold::Fold};
+use super::{Claim, Core, Session, Start, describe, fold::Fold};
 use crate::{
-    CancelBy, Error, Event, LocalPort, Record, Seq, Setup, commit, drive,
-    inbox::Inbox,
-    mailbox::Mailbox,
-    running::{Begin, Start},
-    writer::Writer,
+    CancelBy, Error, Event, LocalPort, Record, Seq, Setup, begin::Begin, commit, drive, inbox::Inbox, mailbox::Mailbox,
+    scope::SessionWriter,
 };
 
 /// Reads the log of a session, if it was not read yet, and shows what it holds.
@@ -23,7 +20,7 @@ pub(crate) async fn look(start: Start, claim: Claim) -> Result<(), Error> {
 
 impl Core {
     /// The log, with its fold at hand. A fold that may be behind its log is made again.
-    pub(super) async fn open(&mut self, start: &Start) -> Result<Writer, Error> {
+    pub(super) async fn open(&mut self, start: &Start) -> Result<SessionWriter, Error> {
         if let Some(log) = self.log.take() {
             return Ok(log);
         }
@@ -39,7 +36,7 @@ impl Core {
     }
 
     /// Takes the log over and folds it; gives the events that were not shown, if some were.
-    async fn fold(&mut self, start: &Start, shown: Option<Seq>) -> Result<(Writer, Vec<Event>), Error> {
+    async fn fold(&mut self, start: &Start, shown: Option<Seq>) -> Result<(SessionWriter, Vec<Event>), Error> {
         let (id, journal) = (start.session.id(), start.session.journal());
         let log = journal.own(id, start.session.owner()).await?;
         if log.head().seq == Seq(0) {
@@ -47,11 +44,11 @@ impl Core {
         }
         let fold = Fold::of(&start.session, &start.setup.who, log.head().seq, shown).await?;
         (self.run, self.events, self.kept) = (fold.run, Some(fold.events), fold.kept);
-        Ok((Writer::new(log, id.clone(), fold.threads), fold.told))
+        Ok((SessionWriter::new(log, id.clone(), fold.threads, Session::of_child), fold.told))
     }
 
     /// Ends a run that the program before this one, or a dropped future, has left open.
-    async fn close(&mut self, log: Writer, setup: &Arc<Setup>) -> Result<Writer, Error> {
+    async fn close(&mut self, log: SessionWriter, setup: &Arc<Setup>) -> Result<SessionWriter, Error> {
         let mut port = self.quiet_port(setup, log);
         commit(&mut self.run, &mut port, vec![Record::CancelAsked { by: CancelBy::Shutdown }]).await?;
         drive(&mut self.run, &mut port).await?;
@@ -60,7 +57,7 @@ impl Core {
     }
 
     /// A port that nobody sees the events of.
-    pub(super) fn quiet_port(&mut self, setup: &Arc<Setup>, log: Writer) -> LocalPort {
+    pub(super) fn quiet_port(&mut self, setup: &Arc<Setup>, log: SessionWriter) -> LocalPort {
         let mut port = LocalPort::observed(Arc::clone(setup), log, Arc::new(Mailbox::closed()), Arc::default());
         port.go_on(self.events.take(), &self.run);
         port

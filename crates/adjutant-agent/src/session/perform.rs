@@ -9,14 +9,9 @@ use adjutant_llm::telemetry::{self, Contents};
 use futures_util::FutureExt;
 use tracing::{Instrument, Span};
 
-use super::{Claim, Core, mail::Mail, stage::Stage};
+use super::{Claim, Core, Start, mail::Mail, stage::Stage};
 use crate::{
-    Error, Outcome, RunResult,
-    inbox::Inbox,
-    mailbox::Mailbox,
-    middleware::panicked,
-    running::{Begin, Start},
-    writer::Writer,
+    Error, Outcome, RunResult, begin::Begin, inbox::Inbox, mailbox::Mailbox, middleware::panicked, scope::SessionWriter,
 };
 
 /// Performs one run of a session from its prompt to its end.
@@ -105,7 +100,7 @@ impl Core {
     }
 
     /// Whether the session can begin what is asked of it; the log is kept for later if it cannot.
-    fn check(&mut self, start: &Start, mail: &Mail, log: Writer) -> Result<Writer, Error> {
+    fn check(&mut self, start: &Start, mail: &Mail, log: SessionWriter) -> Result<SessionWriter, Error> {
         let waiting = || self.run.pauses().map(|pause| pause.id.clone()).collect::<Vec<_>>();
         let refused = match &start.begin {
             Begin::Run { .. } if self.run.is_open() => Some(Error::paused(waiting())),

@@ -8,15 +8,10 @@ use std::sync::{
 use adjutant_llm::{Entry, Warning};
 use adjutant_tool::Cancel;
 
-use super::{Core, mail::Mail};
+use super::{Core, Start, mail::Mail};
 use crate::{
     CancelBy, Error, EventKind, Exit, Failure, HookContext, LocalPort, Outcome, Point, Record, RunNo, Setup, Verdict,
-    commit, drive,
-    inbox::Inbox,
-    mailbox::Mailbox,
-    middleware::Desk,
-    running::{Begin, Start},
-    writer::Writer,
+    begin::Begin, commit, drive, inbox::Inbox, mailbox::Mailbox, middleware::Desk, scope::SessionWriter,
 };
 
 /// One drive on its way.
@@ -28,7 +23,7 @@ pub(super) struct Stage<'s> {
     pub(super) mailbox: &'s Arc<Mailbox>,
     pub(super) inbox: &'s Arc<Inbox>,
     /// The log, until a port has it.
-    pub(super) log: Option<Writer>,
+    pub(super) log: Option<SessionWriter>,
     pub(super) port: Option<LocalPort>,
     /// The run that the drive is about.
     pub(super) run: RunNo,
@@ -61,7 +56,7 @@ impl<'s> Stage<'s> {
     pub(super) fn new(
         core: &'s mut Core,
         start: &'s Start,
-        log: Writer,
+        log: SessionWriter,
         mailbox: &'s Arc<Mailbox>,
         inbox: &'s Arc<Inbox>,
     ) -> Self {

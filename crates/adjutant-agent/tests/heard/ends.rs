@@ -108,7 +108,7 @@ async fn text_of_a_child_is_in_the_log_when_the_first_agent_is_acknowledged() {
         let script = Script::new().text("A child says.").delta_chars(1).wait_at(7, &inside);
         async move {
             let spawn = cx.get::<dyn Spawn>().expect("a call of a run");
-            let child = spawn.open("kid", Agent::new(ScriptedModel::new([script]))).await?;
+            let child = spawn.open("kid", Agent::new(ScriptedModel::new([script])).into()).await?;
             Ok(CallResult::ok(child.run("Go.").await?.text()))
         }
     });

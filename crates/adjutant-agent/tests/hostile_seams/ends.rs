@@ -235,7 +235,7 @@ async fn early_call_ends_when_its_reply_is_interrupted() {
         counts.send_modify(|it| *it += 1);
         async move {
             let spawn = cx.get::<dyn Spawn>().expect("a call of a run");
-            let child = spawn.open("kid", Agent::new(by_entry(&[], "Never."))).await?;
+            let child = spawn.open("kid", Agent::new(by_entry(&[], "Never.")).into()).await?;
             Ok(said(&child.run("Go.").await?))
         }
     });

@@ -175,7 +175,7 @@ fn work() -> impl ErasedTool + 'static {
             ScriptedModel::new([script]).stream(request)
         });
         let needy = Agent::new(model).tool(step).limits(Limits::new().max_turns(1).at_limit(AtLimit::Ask));
-        let child = cx.get::<dyn Spawn>().expect("a call of a run").open("needy", needy).await?;
+        let child = cx.get::<dyn Spawn>().expect("a call of a run").open("needy", needy.into()).await?;
         Ok(CallResult::ok(child.run("Step.").await?.text()))
     })
 }

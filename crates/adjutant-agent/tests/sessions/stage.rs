@@ -86,7 +86,7 @@ pub(crate) fn agent(journal: &MemoryJournal) -> Agent {
     ];
     let ask = tool(spec("ask").replay(Replay::Resumable), |cx| async move {
         let helper = Agent::new(ScriptedModel::new([Script::new().text("Yes.")])).name("helper");
-        let child = cx.get::<dyn Spawn>().expect("a call of a run").open("a", helper).await?;
+        let child = cx.get::<dyn Spawn>().expect("a call of a run").open("a", helper.into()).await?;
         Ok(CallResult::ok(child.run("Well?").await?.text()))
     });
     let write = tool(spec("write").needs_approval(), |_| async { Ok(CallResult::ok("written")) });

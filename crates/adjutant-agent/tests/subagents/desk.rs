@@ -56,7 +56,7 @@ pub(crate) fn usage(input_uncached: u64, output: u64) -> Usage {
 
 /// Opens the child of a key.
 pub(crate) async fn open(cx: &CallContext, key: &str, agent: Agent) -> Result<Child, ToolError> {
-    cx.get::<dyn Spawn>().expect("a call of a run").open(key, agent).await
+    cx.get::<dyn Spawn>().expect("a call of a run").open(key, agent.into()).await
 }
 
 /// What a child said, as the result of its call.

@@ -22,7 +22,7 @@ type Handles = (Arc<dyn Spawn>, RunLine);
 
 /// Opens a child of the run.
 async fn keep(cx: &CallContext, key: &str, agent: Agent) -> Result<Child, ToolError> {
-    cx.get::<dyn Spawn>().expect("a call of a run").keep(key, agent).await
+    cx.get::<dyn Spawn>().expect("a call of a run").keep(key, agent.into()).await
 }
 
 /// An agent that says this as soon as the gate is open.
@@ -151,7 +151,7 @@ async fn nothing_is_kept_when_the_run_has_ended() {
     }));
     agent.run("Go.").await.expect("the run finishes");
     let (spawn, line) = spawn.lock().expect("nobody panics inside").take().expect("made");
-    let late = spawn.keep("a", helper(&["Never."])).await.expect_err("the run has ended");
+    let late = spawn.keep("a", helper(&["Never."]).into()).await.expect_err("the run has ended");
     assert_eq!(late.message(), "too late: the call that opens agents has ended");
     line.app("late", 1, json!(null));
     line.steer(UserMessage::text("For later.")).expect("it waits for the next run");

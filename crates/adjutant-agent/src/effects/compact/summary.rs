@@ -9,7 +9,7 @@ use adjutant_llm::{
 use futures_util::FutureExt;
 
 use super::{cut::Cut, scaled, unscaled};
-use crate::{EffectContext, port::panic_text};
+use crate::{EffectContext, panics::panic_text};
 
 /// How many characters of a message are shown.
 const MAX_MESSAGE: usize = 6_000;

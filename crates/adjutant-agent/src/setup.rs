@@ -1,5 +1,10 @@
 //! What a port performs with.
 
+mod policy;
+mod prints;
+mod standstill;
+mod within;
+
 use std::{
     fmt,
     sync::{Arc, LazyLock},
@@ -10,12 +15,15 @@ use adjutant_llm::{Custom, Model, Options, SystemWorld, ThreadId, UserMessage, W
 use adjutant_tool::{ErasedTool, Identity, Toolbox, Tools};
 use serde_json::{Map, Value};
 
-use super::fingerprint::Prints;
+pub(crate) use policy::Policy;
+pub(crate) use prints::{Parts, Print, Prints};
+pub(crate) use standstill::Standstill;
+pub(crate) use within::Within;
+
 use crate::{
     Durability, Effect, Hook, Hooks, Middleware, Point, Responder,
     instructions::Instructions,
     queue::Drains,
-    scope::Within,
     sections::{Section, Sections},
 };
 
@@ -52,7 +60,7 @@ pub struct Setup {
     pub(crate) responder: Option<Arc<dyn Responder>>,
     /// What the model is shown of the application's own entries.
     pub(crate) convert: Option<Arc<Convert>>,
-    pub(crate) policy: super::Policy,
+    pub(crate) policy: Policy,
     pub(crate) drains: Drains,
     pub(crate) durability: Durability,
     /// The newest fingerprint that was made; shared by all setups that come from this one.
@@ -106,7 +114,7 @@ impl Setup {
             middleware: Vec::new(),
             responder: None,
             convert: None,
-            policy: super::Policy::default(),
+            policy: Policy::default(),
             drains: Drains::default(),
             durability: Durability::Sync,
             prints: Arc::default(),
@@ -281,6 +289,11 @@ impl Setup {
     pub fn responder(mut self, responder: impl Responder + 'static) -> Self {
         self.responder = Some(Arc::new(responder));
         self
+    }
+
+    /// Whether the system prompt is known without asking anyone.
+    pub(crate) fn is_instructed(&self) -> bool {
+        self.sections.is_empty() && self.instructions.fixed().is_some()
     }
 }
 

@@ -9,7 +9,8 @@ use std::{
 use adjutant_tool::{Ask, Bound, ToolSpec};
 use serde_json::Value;
 
-use super::{Setup, bound::panic_text};
+use super::Setup;
+use crate::panics::panic_text;
 
 type When = dyn Fn(&ToolSpec, &Value) -> Option<Ask> + Send + Sync;
 
@@ -46,12 +47,12 @@ impl Setup {
 
 impl Policy {
     /// Whether calls of this tool are run elsewhere.
-    pub(super) fn is_external(&self, tool: &Bound) -> bool {
+    pub(crate) fn is_external(&self, tool: &Bound) -> bool {
         self.external || tool.spec().external
     }
 
     /// Whether calls may begin while the reply still streams.
-    pub(super) fn is_early(&self) -> bool {
+    pub(crate) fn is_early(&self) -> bool {
         self.early
     }
 
@@ -59,7 +60,7 @@ impl Policy {
     ///
     /// # Errors
     /// What a rule panicked with.
-    pub(super) fn ask(&self, tool: &Bound, args: &Value) -> Result<Option<Ask>, String> {
+    pub(crate) fn ask(&self, tool: &Bound, args: &Value) -> Result<Option<Ask>, String> {
         let ask = || tool.approval(args).or_else(|| self.when.iter().find_map(|when| when(tool.spec(), args)));
         catch_unwind(AssertUnwindSafe(ask)).map_err(|panic| panic_text(&*panic))
     }

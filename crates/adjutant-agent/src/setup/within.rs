@@ -8,11 +8,8 @@ use std::{
     },
 };
 
-use adjutant_llm::{NanoUsd, Usage};
-use serde::{Deserialize, Serialize};
-
 use super::Standstill;
-use crate::{Admission, Budget, Record, inbox::Inbox, mailbox::Mailbox, run::plus};
+use crate::{Budget, Record, inbox::Inbox, mailbox::Mailbox, run::Tally};
 
 /// Where an agent under another one stands.
 pub(crate) struct Within {
@@ -27,17 +24,8 @@ pub(crate) struct Within {
     tally: Mutex<Tally>,
 }
 
-/// What an agent and everything under it used in one run.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Tally {
-    pub(crate) usage: Usage,
-    pub(crate) cost: Option<NanoUsd>,
-    pub(crate) requests: u64,
-    pub(crate) tool_calls: u64,
-}
-
 impl Within {
-    pub(super) fn new(
+    pub(crate) fn new(
         above: Arc<[Arc<Mailbox>]>,
         first: Arc<Inbox>,
         budget: Option<Budget>,
@@ -67,7 +55,7 @@ impl Within {
     }
 
     /// The agent was given up: nothing that it records counts any more.
-    pub(super) fn fence(&self) {
+    pub(crate) fn fence(&self) {
         self.fenced.store(true, Ordering::Release);
     }
 
@@ -77,47 +65,13 @@ impl Within {
         tally.count(record);
     }
 
-    pub(super) fn tally(&self) -> Tally {
+    pub(crate) fn tally(&self) -> Tally {
         *self.tally.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Counts on from here.
-    pub(super) fn set_tally(&self, tally: Tally) {
+    pub(crate) fn set_tally(&self, tally: Tally) {
         *self.tally.lock().unwrap_or_else(PoisonError::into_inner) = tally;
-    }
-}
-
-impl Tally {
-    fn count(&mut self, record: &Record) {
-        match record {
-            Record::Began { .. } => *self = Self::default(),
-            Record::Retracted { usage, cost, .. } => self.add(*usage, *cost),
-            Record::Replied { reply, cost, original, .. } => {
-                self.requests += 1;
-                self.add(original.as_ref().unwrap_or(reply).usage, *cost);
-            }
-            Record::Prepared { spent, cost, .. } => self.add(*spent, *cost),
-            Record::Spent { usage, .. } => self.add(*usage, None),
-            Record::Admitted { admission: Admission::Allow { .. }, .. } => self.tool_calls += 1,
-            Record::ChildEnded { usage, cost, requests, tool_calls, .. } => {
-                self.requests = self.requests.saturating_add(*requests);
-                self.tool_calls = self.tool_calls.saturating_add(*tool_calls);
-                self.add(*usage, *cost);
-            }
-            _ => {}
-        }
-    }
-
-    /// Adds what another one counted.
-    pub(super) fn join(&mut self, other: Self) {
-        self.add(other.usage, other.cost);
-        self.requests = self.requests.saturating_add(other.requests);
-        self.tool_calls = self.tool_calls.saturating_add(other.tool_calls);
-    }
-
-    fn add(&mut self, usage: Usage, cost: Option<NanoUsd>) {
-        self.usage += usage;
-        self.cost = plus(self.cost, cost);
     }
 }
 

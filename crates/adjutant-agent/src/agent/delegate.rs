@@ -7,8 +7,8 @@ use adjutant_tool::{CallContext, ErasedTool, Replay, ToolError, ToolErrorKind, T
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::AgentFactory;
-use crate::{Agent, Outcome, RunResult};
+use super::{Agent, AgentFactory};
+use crate::{outcome::Outcome, report::RunResult};
 
 /// The key of the child in its call.
 const KEY: &str = "agent";

@@ -1,23 +1,24 @@
 //! One answer of a child, on a task of its own: from the hook before it to the record of its end.
 
-use std::{pin::pin, sync::Arc};
+use std::sync::Arc;
 
 use adjutant_llm::Entry;
 use adjutant_tool::{ToolError, ToolErrorKind};
 use tokio::sync::oneshot;
 
-use super::{CallScope, Tally, child::Core};
+use super::Core;
 use crate::{
     CancelBy, Error, Failure, Outcome, Pause, Record, RunResult, Seat, Stopper, Verdict,
+    begin::Begin,
     inbox::Inbox,
     mailbox::Mailbox,
     points::{SubagentStarted, SubagentStopped},
-    running::{Begin, Start},
-    session::{Claim, perform},
+    run::Tally,
+    scope::{CallScope, ChildDrive},
 };
 
 /// What whoever waits for a child hears.
-pub(super) type Ended = Result<RunResult, ToolError>;
+pub(in crate::scope) type Ended = Result<RunResult, ToolError>;
 
 /// One answer of a child.
 pub(super) struct Task {
@@ -26,7 +27,7 @@ pub(super) struct Task {
     /// Which prompt of this key it is, counted from 1 since the body was entered.
     pub(super) ordinal: usize,
     pub(super) prompts: Vec<Entry>,
-    pub(super) claim: Claim,
+    pub(super) claim: Box<dyn ChildDrive>,
     pub(super) mailbox: Arc<Mailbox>,
     pub(super) inbox: Arc<Inbox>,
     pub(super) seat: Option<Seat>,
@@ -94,7 +95,7 @@ impl Drop for AtWork {
 async fn drive(
     core: &Arc<Core>,
     prompts: Vec<Entry>,
-    mut claim: Claim,
+    mut claim: Box<dyn ChildDrive>,
     mailbox: &Arc<Mailbox>,
     inbox: &Arc<Inbox>,
 ) -> Driven {
@@ -102,7 +103,7 @@ async fn drive(
     let _share = scope.writer.share();
     let answers = claim.answers(&scope.answers);
     let again = answers.is_some();
-    if let Err(error) = begin(core, &mut claim, &prompts, again).await {
+    if let Err(error) = begin(core, &mut *claim, &prompts, again).await {
         return Driven::ended(Err(error));
     }
     core.within().set_tally(claim.tally());
@@ -127,7 +128,7 @@ async fn drive(
 }
 
 /// What is recorded and asked before a child begins.
-async fn begin(core: &Arc<Core>, claim: &mut Claim, prompts: &[Entry], again: bool) -> Result<(), ToolError> {
+async fn begin(core: &Arc<Core>, claim: &mut dyn ChildDrive, prompts: &[Entry], again: bool) -> Result<(), ToolError> {
     let scope = core.scope();
     let cancelled = || ToolError::new(ToolErrorKind::Cancelled, "cancelled: the call was stopped");
     if !again {
@@ -172,14 +173,12 @@ async fn started(core: &Arc<Core>, prompts: &[Entry]) -> Result<(), ToolError> {
 /// Performs one drive; a wish to stop the call stops it.
 async fn go(
     core: &Arc<Core>,
-    claim: Claim,
+    claim: Box<dyn ChildDrive>,
     begin: Begin,
     mailbox: &Arc<Mailbox>,
     inbox: &Arc<Inbox>,
 ) -> Result<RunResult, Error> {
-    let (setup, session) = (Arc::clone(core.setup()), Arc::clone(core.session()));
-    let start = Start { setup, session, begin, cancel: None };
-    let mut work = pin!(perform(start, claim, Arc::clone(mailbox), Arc::clone(inbox)));
+    let mut work = claim.perform(Arc::clone(core.setup()), begin, Arc::clone(mailbox), Arc::clone(inbox));
     let performed = tokio::select! {
         biased;
         performed = &mut work => performed,
@@ -194,7 +193,7 @@ async fn go(
 
 /// Ends a run that waits for the outside, because the call cannot wait with it.
 async fn close(core: &Arc<Core>, mailbox: &Arc<Mailbox>, inbox: &Arc<Inbox>) {
-    let Ok(mut claim) = core.session().claim() else { return };
+    let Ok(mut claim) = Arc::clone(core.session()).claim() else { return };
     claim.lend(core.scope().writer.clone());
     Stopper { inbox: Arc::clone(inbox) }.stop(CancelBy::Parent);
     let begin = Begin::Resume { answers: Vec::new() };
@@ -226,7 +225,7 @@ async fn failed(core: &Arc<Core>, error: Error) -> ToolError {
 }
 
 /// Tells observers that a child has stopped.
-pub(super) async fn stopped(scope: &CallScope, core: &Arc<Core>, result: Result<&RunResult, Outcome>) {
+pub(in crate::scope) async fn stopped(scope: &CallScope, core: &Arc<Core>, result: Result<&RunResult, Outcome>) {
     let (hooks, cx) = scope.hooks();
     if hooks.hears::<SubagentStopped>() {
         let who = &core.setup().who;

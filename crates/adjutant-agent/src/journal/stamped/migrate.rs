@@ -4,7 +4,7 @@ use serde::de::Error as _;
 use serde_json::{Error, Map, Value};
 
 use super::Envelope;
-use crate::{Attachment, Record};
+use crate::{journal::Attachment, record::Record};
 
 /// A step from one version to the next.
 type Step = fn(&mut Value) -> Result<(), Error>;

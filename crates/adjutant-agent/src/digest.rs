@@ -1,4 +1,4 @@
-//! The chain over what a log stores: a changed byte changes every link after it.
+//! Digests, and the chain that they make over what a log stores: a changed byte changes every link after it.
 
 use std::{fmt, str::FromStr};
 

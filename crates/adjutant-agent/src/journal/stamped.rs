@@ -10,10 +10,11 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use self::attach::Attached;
-use super::Record;
+use super::{Attachment, JournalError, JournalErrorKind};
 use crate::{
-    Attachment, JournalError, JournalErrorKind, Seq,
     json::{self, MAX_DEPTH},
+    number::Seq,
+    record::Record,
 };
 
 /// The format that records are stored in.

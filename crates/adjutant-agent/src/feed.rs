@@ -12,21 +12,21 @@ use std::{
 use adjutant_llm::Warning;
 use adjutant_tool::Cancel;
 
-use super::{Setup, early::Early};
 use crate::{
-    Event, EventKind, Events, RunNo, Seq, Stamped, TurnNo, listener::Listeners, mailbox::Mailbox, queue::Queues,
-    scope::Kept, snapshot::Seen,
+    Stamped,
+    event::{Event, EventKind, Events},
+    hooks::{HookContext, Point, Verdict},
+    listener::Listeners,
+    mailbox::Mailbox,
+    number::{Place, Seq},
+    queue::Queues,
+    setup::Setup,
+    snapshot::Seen,
+    writer::{Author, Stamp},
 };
 
 /// How many different warnings a run remembers having shown.
 const MAX_WARNINGS: usize = 256;
-
-/// Where in a conversation something happens.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Place {
-    pub(crate) run: RunNo,
-    pub(crate) turn: TurnNo,
-}
 
 /// Warnings that are kept back, if they are.
 type Held = Option<Vec<(Place, u64, Warning)>>;
@@ -45,21 +45,17 @@ pub(crate) struct Feed {
     events: Mutex<Events>,
     newest: Arc<AtomicU64>,
     /// The wish to stop what the port performs.
-    pub(super) stop: Cancel,
-    pub(super) early: Early,
-    /// The children of the run.
-    pub(crate) kept: Kept,
+    pub(crate) stop: Cancel,
     queues: OnceLock<Arc<Queues>>,
     /// What can be seen of the conversation while it goes on.
     pub(crate) seen: Arc<Seen>,
 }
 
 impl Feed {
-    pub(super) fn new(setup: Arc<Setup>, mailbox: Arc<Mailbox>, newest: Arc<AtomicU64>, seen: Arc<Seen>) -> Self {
+    pub(crate) fn new(setup: Arc<Setup>, mailbox: Arc<Mailbox>, newest: Arc<AtomicU64>, seen: Arc<Seen>) -> Self {
         let above = setup.within.as_ref().map_or_else(|| Arc::from([]), |within| Arc::clone(within.above()));
         let ticket = above.last().map_or(0, |first| first.ticket());
         let events = Mutex::new(Events::of(Arc::clone(&setup.who)));
-        let (stop, early) = (Cancel::new(), Early::default());
         Self {
             setup,
             mailbox,
@@ -69,9 +65,7 @@ impl Feed {
             held: Mutex::default(),
             events,
             newest,
-            stop,
-            early,
-            kept: Kept::default(),
+            stop: Cancel::new(),
             queues: OnceLock::new(),
             seen,
         }
@@ -83,14 +77,9 @@ impl Feed {
     }
 
     /// These are the queues of the conversation.
-    pub(super) fn listen(&self, queues: &Arc<Queues>) {
+    pub(crate) fn listen(&self, queues: &Arc<Queues>) {
         // A port listens once.
         let _ = self.queues.set(Arc::clone(queues));
-    }
-
-    /// The wish to stop what the port performs.
-    pub(crate) fn wish_to_stop(&self) -> Cancel {
-        self.stop.clone()
     }
 
     /// Whether anyone looks.
@@ -103,18 +92,13 @@ impl Feed {
         std::iter::once(&self.mailbox).chain(&*self.above).for_each(|mailbox| mailbox.saved(upto));
     }
 
-    /// Whether what is recorded here comes too late.
-    pub(crate) fn is_fenced(&self) -> bool {
-        self.setup.within.as_ref().is_some_and(|within| within.is_fenced())
-    }
-
     /// The boxes that an agent under this one shows to as well, the nearest first.
     pub(crate) fn boxes(&self) -> Arc<[Arc<Mailbox>]> {
         std::iter::once(&self.mailbox).chain(&*self.above).cloned().collect()
     }
 
     /// Shows the events of a record; called in the order of the log.
-    pub(crate) fn show_record(&self, stamped: &Stamped) {
+    fn show_record(&self, stamped: &Stamped) {
         let mut events = self.events();
         if self.is_open() {
             events.fold(stamped, |event| {
@@ -130,7 +114,7 @@ impl Feed {
     }
 
     /// Who listens to the first agent, and hears everything.
-    pub(super) fn listeners(&self) -> &Arc<Listeners> {
+    pub(crate) fn listeners(&self) -> &Arc<Listeners> {
         self.first().listeners()
     }
 
@@ -140,12 +124,12 @@ impl Feed {
     }
 
     /// What the events of later records need to know.
-    pub(super) fn events(&self) -> MutexGuard<'_, Events> {
+    pub(crate) fn events(&self) -> MutexGuard<'_, Events> {
         self.events.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The newest record that was shown.
-    pub(super) fn newest(&self) -> Seq {
+    pub(crate) fn newest(&self) -> Seq {
         Seq(self.newest.load(Ordering::Acquire))
     }
 
@@ -180,12 +164,12 @@ impl Feed {
     }
 
     /// Keeps warnings back until the drive has begun: its beginning is told first.
-    pub(super) fn hold(&self) {
+    pub(crate) fn hold(&self) {
         self.held().get_or_insert_default();
     }
 
     /// Shows the warnings that were kept back.
-    pub(super) fn release(&self) {
+    pub(crate) fn release(&self) {
         let held = self.held().take();
         for (place, at_ms, warning) in held.into_iter().flatten() {
             self.show(place, at_ms, EventKind::Warning { warning });
@@ -214,5 +198,35 @@ impl Feed {
             nearer.push_from_afar(event.clone());
         }
         first.push_from_afar(event)
+    }
+
+    /// Where a point is reached.
+    pub(crate) fn hook_context(&self, place: Place) -> HookContext {
+        let (who, at_ms) = (Arc::clone(&self.setup.who), self.setup.world.now_ms());
+        HookContext { who, run: place.run, turn: place.turn, at_ms, cancel: self.stop.clone() }
+    }
+
+    /// Passes a point through its hooks; that one failed and was passed over is shown, once.
+    pub(crate) async fn pass<P: Point>(&self, cx: &HookContext, point: P) -> Verdict<P> {
+        let place = Place { run: cx.run, turn: cx.turn };
+        let warn = |warning: Warning| self.warn(place, self.setup.world.now_ms(), &warning);
+        self.setup.hooks.pass_with(cx, point, warn).await
+    }
+}
+
+impl Author for Feed {
+    fn stamp(&self) -> Option<Stamp<'_>> {
+        let Setup { world, who, durability, within, .. } = &*self.setup;
+        let late = within.as_ref().is_some_and(|within| within.is_fenced());
+        (!late).then(|| Stamp { at_ms: world.now_ms(), thread: &who.thread, durability: *durability })
+    }
+
+    fn appended(&self, stamped: &[Arc<Stamped>], saved: Option<Seq>) {
+        if let Some(upto) = saved {
+            self.saved(upto);
+        }
+        // The snapshot is updated first: whoever hears an event finds its record there.
+        self.seen.note(stamped);
+        stamped.iter().for_each(|stamped| self.show_record(stamped));
     }
 }

@@ -2,16 +2,16 @@
 //!
 //! A reply that came is told by itself, and nothing of it twice.
 
-use adjutant_llm::{Error, ErrorKind, ModelId, Usage};
+use adjutant_llm::{Block, BlockKind, Error, ErrorKind, ModelId, Usage};
 
 use crate::{
-    EventKind, HeardPart, Record,
-    saying::{delta, text},
+    event::EventKind,
+    record::{HeardPart, Record},
 };
 
 /// What a log holds of the reply that is on its way in a thread.
 #[derive(Debug, Default)]
-pub(super) struct Speaking {
+pub(crate) struct Speaking {
     now: Option<Attempt>,
 }
 
@@ -36,7 +36,7 @@ struct Told {
 
 impl Speaking {
     /// Follows a record; what whoever listens knows already is not told.
-    pub(super) fn hear(&mut self, record: &Record, is_known: bool, mut show: impl FnMut(EventKind)) {
+    pub(crate) fn hear(&mut self, record: &Record, is_known: bool, mut show: impl FnMut(EventKind)) {
         let mut show = |kind| {
             if !is_known {
                 show(kind);
@@ -67,7 +67,7 @@ impl Speaking {
     }
 
     /// Tells what was not told yet.
-    pub(super) fn tell(&mut self, show: impl FnMut(EventKind)) {
+    pub(crate) fn tell(&mut self, show: impl FnMut(EventKind)) {
         if let Some(now) = &mut self.now {
             now.tell(show);
         }
@@ -115,6 +115,27 @@ impl Told {
 }
 
 /// Why an attempt is void, as far as a log tells.
-pub(super) fn void() -> Error {
+pub(crate) fn void() -> Error {
     Error::new(ErrorKind::Cancelled, "the attempt ended before the reply was whole")
+}
+
+/// The event that a text of a block becomes; none if it is empty, or only its issuer understands it.
+pub(crate) fn delta(block: u32, kind: &BlockKind, text: &str) -> Option<EventKind> {
+    let text = Some(text.to_owned()).filter(|text| !text.is_empty())?;
+    match kind {
+        BlockKind::Text => Some(EventKind::TextDelta { block, text }),
+        BlockKind::Thinking => Some(EventKind::ThinkingDelta { block, text }),
+        BlockKind::Call { .. } => Some(EventKind::ArgsDelta { block, text }),
+        _ => None,
+    }
+}
+
+/// The text of a block, if it has one.
+pub(crate) fn text(content: &Block) -> Option<&str> {
+    match content {
+        Block::Text(it) => Some(&it.text),
+        Block::Thinking(it) => Some(&it.text),
+        Block::Call(it) => Some(&it.args),
+        _ => None,
+    }
 }

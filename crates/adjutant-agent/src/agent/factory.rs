@@ -10,8 +10,16 @@ use std::{
 use adjutant_tool::{CallContext, Identity, ToolError, ToolErrorKind};
 use futures_core::Stream;
 
-use super::{Child, ChildRun, Spawn};
-use crate::{Agent, CancelBy, Error, Event, Prompt, RunResult, Running};
+use super::Agent;
+use crate::{
+    error::{Error, ErrorKind},
+    event::Event,
+    outcome::CancelBy,
+    prompt::Prompt,
+    report::RunResult,
+    running::Running,
+    scope::{Child, ChildRun, Spawn},
+};
 
 /// Opens agents: first ones, each in a session of its own, or children of a call.
 #[derive(Clone)]
@@ -62,7 +70,7 @@ impl AgentFactory {
     /// Like [`Spawn::open`]; a first agent is always opened.
     pub async fn create(&self, key: &str, agent: Agent) -> Result<Member, ToolError> {
         match &self.spawn {
-            Some(spawn) => Ok(Member::Child(spawn.open(key, agent).await?)),
+            Some(spawn) => Ok(Member::Child(spawn.open(key, agent.into()).await?)),
             None => Ok(Member::Root(agent.new_session())),
         }
     }
@@ -143,7 +151,7 @@ impl Stream for MemberRun {
 
 fn told(error: Error) -> ToolError {
     let kind = match error.kind() {
-        crate::ErrorKind::Prompt => ToolErrorKind::InvalidArguments,
+        ErrorKind::Prompt => ToolErrorKind::InvalidArguments,
         _ => ToolErrorKind::Failed,
     };
     ToolError::new(kind, "the agent failed").with_source(error)

@@ -14,7 +14,8 @@ use futures_core::Stream;
 
 use super::speaking::Speaking;
 use crate::{
-    Error, Event, EventKind, Events, Journal, LogId, Next, Outcome, Record, RecordStream, Run, Seq, Stamped, TurnNo,
+    Error, Event, EventKind, Events, Journal, LogId, Outcome, Record, RecordStream, Run, Seq, Stamped, TurnNo,
+    run::Next,
 };
 
 /// The events of a log after a record, those of agents under it included; ends with the log.
@@ -69,35 +70,35 @@ impl PastEvents {
     }
 
     /// Ends with this record, if the log goes on behind it; the last end of a run is left to whoever asks.
-    pub(super) fn until(mut self, until: Seq) -> Self {
+    pub(crate) fn until(mut self, until: Seq) -> Self {
         self.until = Some(until);
         self
     }
 
     /// Passes over what was said of replies that did not come: whoever listens has heard it.
-    pub(super) fn silent(mut self) -> Self {
+    pub(crate) fn silent(mut self) -> Self {
         self.silent = true;
         self
     }
 
     /// Whether everything was read that was asked for.
-    pub(super) fn is_done(&self) -> bool {
+    pub(crate) fn is_done(&self) -> bool {
         self.over || self.until.is_some_and(|until| self.at >= until)
     }
 
     /// Reads on where the log ended.
-    pub(super) fn again(&mut self) {
+    pub(crate) fn again(&mut self) {
         self.records = None;
     }
 
     /// Reads no more.
-    pub(super) fn give_up(&mut self) {
+    pub(crate) fn give_up(&mut self) {
         (self.over, self.ended) = (true, None);
         self.ready.clear();
     }
 
     /// The end of a drive, which was missed: of a run that the log tells to have ended, or of one that it knows not.
-    pub(super) fn last(&mut self, end: Option<Event>) -> Option<Event> {
+    pub(crate) fn last(&mut self, end: Option<Event>) -> Option<Event> {
         self.over = true;
         match (self.ended.take(), end) {
             (Some(told), Some(end)) if told.run != end.run => {
@@ -111,7 +112,7 @@ impl PastEvents {
         }
     }
 
-    pub(super) fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Event, Error>>> {
+    pub(crate) fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Event, Error>>> {
         loop {
             if let Some(event) = self.ready.pop_front() {
                 return Poll::Ready(Some(Ok(event)));
@@ -179,29 +180,29 @@ impl PastEvents {
 /// What a log that is followed is asked besides.
 impl PastEvents {
     /// The log, and whose it is.
-    pub(super) fn whose(&self) -> (LogId, Arc<Identity>) {
+    pub(crate) fn whose(&self) -> (LogId, Arc<Identity>) {
         (self.log.clone(), Arc::clone(&self.who))
     }
 
     /// The newest record that was told or need not be.
-    pub(super) fn told(&self) -> Seq {
+    pub(crate) fn told(&self) -> Seq {
         self.at.max(self.after)
     }
 
     /// Whether everything was told that was asked for.
-    pub(super) fn is_told(&self) -> bool {
+    pub(crate) fn is_told(&self) -> bool {
         self.is_done() && self.ready.is_empty()
     }
 
     /// An attempt at a reply was told otherwise, and so was that it is void.
-    pub(super) fn forget(&mut self, thread: &ThreadId, turn: TurnNo, attempt: u32) {
+    pub(crate) fn forget(&mut self, thread: &ThreadId, turn: TurnNo, attempt: u32) {
         if let Some(thread) = self.threads.get_mut(thread) {
             thread.known = Some((turn, attempt));
         }
     }
 
     /// Reads on, up to this record.
-    pub(super) fn go_on_until(&mut self, until: Seq) {
+    pub(crate) fn go_on_until(&mut self, until: Seq) {
         if until > self.at {
             self.until = Some(until);
             self.again();
@@ -209,7 +210,7 @@ impl PastEvents {
     }
 
     /// Reads on without a bound; what is before this record was told otherwise.
-    pub(super) fn go_on_after(&mut self, after: Seq) {
+    pub(crate) fn go_on_after(&mut self, after: Seq) {
         self.after = self.after.max(after);
         (self.until, self.silent) = (None, false);
         self.ended.take_if(|ended| ended.seq <= after);
@@ -217,28 +218,28 @@ impl PastEvents {
     }
 
     /// From here on, what is said is heard otherwise.
-    pub(super) fn hush(&mut self) {
+    pub(crate) fn hush(&mut self) {
         self.silent = true;
     }
 
     /// The end of a run, until it is known whether it was overruled.
-    pub(super) fn take_end(&mut self) -> Option<Event> {
+    pub(crate) fn take_end(&mut self) -> Option<Event> {
         self.ended.take()
     }
 
     /// Whether the log ends with the end of a run.
-    pub(super) fn has_ended(&self) -> bool {
+    pub(crate) fn has_ended(&self) -> bool {
         self.ended.is_some()
     }
 
     /// Whether a run is open that does not wait for the outside.
-    pub(super) fn is_at_work(&self) -> bool {
+    pub(crate) fn is_at_work(&self) -> bool {
         let first = self.threads.get(&self.who.thread);
         first.is_some_and(|first| first.run.is_open() && first.parked().is_none())
     }
 
     /// Tells what was said of the replies that are on their way, as far as it was not told; says whether there is any.
-    pub(super) fn tell_said(&mut self) -> bool {
+    pub(crate) fn tell_said(&mut self) -> bool {
         let (seq, ready) = (self.at, &mut self.ready);
         for thread in self.threads.values_mut() {
             let (at_ms, who, run, turn) = (thread.at_ms, &thread.who, thread.run.run(), thread.run.turn());
@@ -250,7 +251,7 @@ impl PastEvents {
     }
 
     /// The last event, when the log has ended: of a run that ended or waits.
-    pub(super) fn take_last(&mut self) -> Option<Event> {
+    pub(crate) fn take_last(&mut self) -> Option<Event> {
         let after = self.after;
         let parked = || self.threads.get(&self.who.thread).and_then(Thread::parked).filter(|event| event.seq > after);
         self.ended.take().or_else(parked)

@@ -6,7 +6,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Envelope;
-use crate::{Attachment, Digest, JournalError, JournalErrorKind, Record};
+use crate::{
+    digest::Digest,
+    journal::{Attachment, JournalError, JournalErrorKind},
+    record::Record,
+};
 
 /// A text of more bytes is stored beside its record.
 pub(super) const LARGE: usize = 64 * 1024;

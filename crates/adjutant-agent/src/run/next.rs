@@ -1,0 +1,31 @@
+//! What a run may decide next.
+
+use std::sync::Arc;
+
+use crate::{
+    act::{Act, ActId},
+    outcome::Outcome,
+    pause::Pause,
+    record::Record,
+};
+
+/// What a run decides.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Next {
+    /// These records follow from what is there.
+    Decide(Vec<Record>),
+    /// These acts may begin now, in this order.
+    Start(Vec<Act>),
+    /// Something in flight must end first.
+    Wait {
+        /// When to stop waiting, in milliseconds since 1970-01-01 UTC.
+        until_ms: Option<u64>,
+        /// What should end early.
+        stop: Vec<ActId>,
+    },
+    /// Only the outside can go on: these pauses wait for answers.
+    Park(Vec<Arc<Pause>>),
+    /// The run has ended.
+    Done(Outcome),
+}

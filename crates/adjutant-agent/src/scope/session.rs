@@ -1,0 +1,68 @@
+//! What a scope asks of the session that keeps the conversation of a child.
+
+use std::sync::Arc;
+
+use adjutant_llm::{Entry, Transcript};
+use async_trait::async_trait;
+
+use super::SessionWriter;
+use crate::{
+    begin::Begin,
+    error::Error,
+    inbox::Inbox,
+    journal::LogId,
+    mailbox::Mailbox,
+    pause::Answered,
+    report::RunResult,
+    run::{Run, Tally},
+    setup::Setup,
+};
+
+/// Opens the conversation of a child in a log, with the fold of its thread.
+pub(crate) type OpenChild = fn(LogId, Run) -> Arc<dyn ChildSession>;
+
+/// The conversation of a child.
+pub(crate) trait ChildSession: Send + Sync {
+    /// Everything that was said in it, as of the newest run that ended.
+    fn history(&self) -> Transcript;
+
+    /// What the run that is open used, if one is and nobody is at it.
+    fn open_tally(&self) -> Option<Tally>;
+
+    /// Takes the right to drive it.
+    ///
+    /// # Errors
+    /// `Busy` if somebody else has it.
+    fn claim(self: Arc<Self>) -> Result<Box<dyn ChildDrive>, Error>;
+
+    /// Takes the log back; the session may stay.
+    fn take_back(&self);
+}
+
+/// The right to drive the conversation of a child.
+#[async_trait]
+pub(crate) trait ChildDrive: Send {
+    /// What the open run was answered; `None` if no run is open.
+    fn answers(&mut self, known: &[Answered]) -> Option<Vec<Answered>>;
+
+    /// What the newest run used so far.
+    fn tally(&mut self) -> Tally;
+
+    /// Begins the conversation with these entries, if nothing was said yet.
+    ///
+    /// # Errors
+    /// Whatever keeps them from being recorded.
+    async fn seed(&mut self, setup: &Arc<Setup>, writer: SessionWriter, entries: Vec<Entry>) -> Result<(), Error>;
+
+    /// Lends the log.
+    fn lend(&mut self, writer: SessionWriter);
+
+    /// Performs one drive of it.
+    async fn perform(
+        self: Box<Self>,
+        setup: Arc<Setup>,
+        begin: Begin,
+        mailbox: Arc<Mailbox>,
+        inbox: Arc<Inbox>,
+    ) -> Result<RunResult, Error>;
+}
