@@ -16,7 +16,7 @@ async fn research(topics: Vec<String>, cx: CallContext) -> Result<String, ToolEr
     let looking = topics.iter().map(|topic| {
         let spawn = &spawn;
         async move {
-            let child = spawn.open(topic, scout(topic)).await?;
+            let child = spawn.open(topic, scout(topic).into()).await?;
             let result = child.run(format!("What is there about {topic}?")).await?;
             Ok::<_, ToolError>(format!(
                 "{topic}: {}",

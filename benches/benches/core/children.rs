@@ -70,7 +70,7 @@ fn delegate(together: bool, children: usize) -> impl ErasedTool + 'static {
             let spawn = cx.get::<dyn Spawn>().ok_or_else(|| ToolError::failed("no call of a run"))?;
             let one = |key: usize| {
                 let (spawn, child) = (Arc::clone(&spawn), child.clone());
-                async move { spawn.open(&format!("child-{key}"), child).await?.run("Fetch a page.").await }
+                async move { spawn.open(&format!("child-{key}"), child.into()).await?.run("Fetch a page.").await }
             };
             if together {
                 try_join_all((0..children).map(one)).await?;

@@ -52,7 +52,7 @@ async fn tree_counts_what_it_does_not_show_when_there_are_too_many() {
         let spawn = cx.get::<dyn Spawn>().expect("a call of a run");
         for number in 0..1_005 {
             let child = Agent::new(ScriptedModel::new([says("Here.")])).name(format!("c{number}"));
-            spawn.open(&number.to_string(), child).await?.run("Go.").await?;
+            spawn.open(&number.to_string(), child.into()).await?.run("Go.").await?;
         }
         Ok(CallResult::ok("done"))
     });

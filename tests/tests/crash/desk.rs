@@ -67,7 +67,7 @@ impl Desk {
             let desk = desk.clone();
             async move {
                 let spawn = cx.get::<dyn Spawn>().expect("a call of a run");
-                let child = spawn.open("below", desk.child()).await?;
+                let child = spawn.open("below", desk.child().into()).await?;
                 Ok(CallResult::ok(child.run("Help.").await?.text()))
             }
         });

@@ -106,7 +106,7 @@ pub(super) async fn launch(desk: &Arc<Desk>, cx: &CallContext, order: Order) -> 
         begun.inspect_err(|_| desk.unlist(&task))?;
         return Ok(launched(&task));
     }
-    let child = spawn.keep(KEY, agent).await?;
+    let child = spawn.keep(KEY, agent.into()).await?;
     let task = desk.list(new(child.thread().clone()))?;
     let run = child.stream(order.task).inspect_err(|_| desk.unlist(&task))?;
     let data = json!({"task_id": task.id, "agent": task.agent, "thread": task.thread, "task": task.task});

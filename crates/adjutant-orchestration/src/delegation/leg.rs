@@ -57,9 +57,9 @@ impl Leg<'_> {
         let agent = equip(&spawned, shared, place, place.max_handoffs.saturating_sub(self.turn.peers));
         let (spawn, key) = (&self.errand.spawn, self.key());
         let child = match &self.errand.line {
-            Some(line) if order.may_ask() => spawn.keep(&key, let_ask(agent, line, &slot)).await?,
-            Some(_) => spawn.keep(&key, agent).await?,
-            None => spawn.open(&key, agent).await?,
+            Some(line) if order.may_ask() => spawn.keep(&key, let_ask(agent, line, &slot).into()).await?,
+            Some(_) => spawn.keep(&key, agent.into()).await?,
+            None => spawn.open(&key, agent.into()).await?,
         };
         let left = place.below(&spawned.profile);
         let _bound = shared.registry.bound(&child.identity().agent_id, left);

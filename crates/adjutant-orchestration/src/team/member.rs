@@ -206,7 +206,7 @@ impl Roster {
         if let Some(board) = &self.plan.board {
             agent = agent.toolbox(board.clone());
         }
-        let child = Arc::new(spawn.keep(&job.name, agent).await?);
+        let child = Arc::new(spawn.keep(&job.name, agent.into()).await?);
         let Some(line) = &job.line else { return self.start(job, &child, text, recipe.timeout) };
         let (team, who) = (&self.plan.name, Arc::new(child.identity().clone()));
         let joined = json!({
