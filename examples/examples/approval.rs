@@ -7,7 +7,7 @@ mod file;
 
 use adjutant::{
     Agent, Outcome,
-    agent::{Answered, LogId},
+    agent::LogId,
     llm::{Script, ScriptedModel},
     tool,
     tools::Answer,

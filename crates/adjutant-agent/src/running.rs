@@ -71,7 +71,16 @@ impl Running {
             live.end(&performed);
             performed
         };
-        Self { batch: VecDeque::new(), mailbox, stopper, session, drive: Some(Box::pin(drive)), is_saved: false, saving: None, result: None }
+        Self {
+            batch: VecDeque::new(),
+            mailbox,
+            stopper,
+            session,
+            drive: Some(Box::pin(drive)),
+            is_saved: false,
+            saving: None,
+            result: None,
+        }
     }
 
     /// Gives no event before the log holds its record, so that a place that was seen is never another record's.

@@ -208,7 +208,8 @@ async fn event_is_given_when_the_log_holds_its_record() {
         let mut lens = Vec::new();
         for is_saved in [false, true] {
             let journal = MemoryJournal::new();
-            let scripts = [Script::new().text("Looking.").call("none", json!({})), Script::new().text("Done.").delta_chars(1)];
+            let scripts =
+                [Script::new().text("Looking.").call("none", json!({})), Script::new().text("Done.").delta_chars(1)];
             let (_, agent) = stage::agent(scripts);
             let agent = agent.journal(Failing { inner: journal.clone(), fails: Arc::default() }).durability(durability);
             let running = agent.stream("Go.").expect("the session is free");

@@ -6,7 +6,8 @@ use adjutant::{Event, EventKind, Running};
 use tokio::time::{Instant, timeout_at};
 
 use crate::{
-    args::How, plain,
+    args::How,
+    plain,
     problem::Problem,
     screen::{self, Screen},
     show::{self, Line, Said, Show},

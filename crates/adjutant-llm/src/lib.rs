@@ -6,8 +6,7 @@
 //!
 //! # tokio::runtime::Builder::new_current_thread().build().expect("a runtime").block_on(async {
 //! let model = ScriptedModel::new([Script::new().text("Good morning.")]);
-//! let request = Request::new().system("Be brief.").user("Hello!");
-//! let reply = complete(&model, request).await?;
+//! let reply = complete(&model, Request::new().system("Be brief.").user("Hello!")).await?;
 //! assert_eq!(reply.text(), "Good morning.");
 //! model.assert_done();
 //! # Ok::<(), adjutant_llm::Error>(())
@@ -28,7 +27,7 @@ mod reading;
 mod request;
 mod schema;
 mod scripted;
-mod secret;
+pub mod secret;
 mod structured;
 pub mod telemetry;
 mod tokens;
@@ -51,7 +50,6 @@ pub use options::{Cache, Format, Options, ToolChoice};
 pub use request::{Request, ToolDecl};
 pub use schema::{Schema, Violation};
 pub use scripted::{Gate, Script, ScriptedModel};
-pub use secret::secret_forms;
 pub use structured::{Shape, Shaped, complete_as, complete_json};
 #[cfg(feature = "tiktoken")]
 pub use tokens::Tiktoken;

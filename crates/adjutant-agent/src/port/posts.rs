@@ -16,8 +16,8 @@ use tokio::time::Sleep;
 
 use super::{LocalPort, answer::Asking};
 use crate::{
-    ActId, Admission, CancelBy, Digest, Journal, JournalError, LogId, Pause, PauseId, Post, PostNo, PostStream, Posted, Record,
-    Run, error::chain, points::PauseAnswered, queue::unfit,
+    ActId, Admission, CancelBy, Digest, Journal, JournalError, LogId, Pause, PauseId, Post, PostNo, PostStream, Posted,
+    Record, Run, error::chain, points::PauseAnswered, queue::unfit,
 };
 
 /// How many posts wait here at most for something that goes on; what comes later waits in the journal.
@@ -93,7 +93,9 @@ impl LocalPort {
                     }
                     None => self.queue.queues().push_posted(no, *lane, content, cancelled).then(Vec::new),
                 },
-                Post::Answer { pause, answer, shown } => self.heed_answer(posts, (pause, answer, *shown), cancelled, cx),
+                Post::Answer { pause, answer, shown } => {
+                    self.heed_answer(posts, (pause, answer, *shown), cancelled, cx)
+                }
                 Post::Cancel => {
                     self.inbox.wished(CancelBy::User);
                     Some(self.wish(CancelBy::User).into_iter().collect())

@@ -66,7 +66,8 @@ pub(super) async fn import(args: &Import) -> Result<Exit, Problem> {
     let imported = imported.map_err(|error| Problem::new(Exit::Failed, "the import broke off").cause(&error))?;
     let imported = imported.map_err(|error| of_runtime(&error))?;
     let (name, id) = (plain::line(&imported.name), imported.id);
-    let text = if args.json { plain::json_line(json!({"agent": name, "id": id})) } else { format!("imported {name}: {id}\n") };
+    let text =
+        if args.json { plain::json_line(json!({"agent": name, "id": id})) } else { format!("imported {name}: {id}\n") };
     write(&text)?;
     Ok(Exit::Finished)
 }

@@ -180,8 +180,7 @@ mod tests {
         let found = answers(&args, &pauses()).map_err(|problem| problem.to_string());
         let found = found.map(|all| all.into_iter().map(|it| (it.pause, it.answer)).collect());
         let expect = expect.map(|answers| {
-            let answered =
-                |(id, answer): &(&str, Answer)| (PauseId((*id).into()), answer.clone());
+            let answered = |(id, answer): &(&str, Answer)| (PauseId((*id).into()), answer.clone());
             answers.iter().map(answered).collect::<Vec<_>>()
         });
         assert_eq!(found, expect.map_err(str::to_owned));

@@ -178,7 +178,7 @@ async fn failure_is_told_before_the_next_task_when_it_is_like_the_one_that_faile
 
 #[tokio::test]
 async fn task_stays_the_agents_when_it_waits_for_a_person() {
-    use adjutant_agent::{Answered, Outcome};
+    use adjutant_agent::Outcome;
     use adjutant_llm::CallResult;
     use adjutant_tool::{Answer, ToolSpec, tool_fn};
     let (board, registry) = (board(), Registry::new());

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use adjutant_agent::{
-    Agent, Answered, AtLimit, EventKind, HookContext, Limits, MemoryJournal, Outcome, Verdict, points,
+    Agent, AtLimit, EventKind, HookContext, Limits, MemoryJournal, Outcome, Verdict, points,
 };
 use adjutant_llm::{CallResult, Error, ErrorKind, Gate, Script, ScriptedModel};
 use adjutant_orchestration::{Relay, RelayRun, Target};
@@ -159,8 +159,7 @@ async fn parked_leg_goes_on_with_its_own_agent_when_another_program_resumes_it()
     let result = first.run("Go.").await.expect("it waits");
     let Outcome::Paused { pauses } = &result.last.outcome else { unreachable!("it waits: {result:?}") };
     assert_eq!(&*result.last.agent.name, "b");
-    let answers: Vec<_> =
-        pauses.iter().map(|it| it.answered(Answer::extend(3))).collect();
+    let answers: Vec<_> = pauses.iter().map(|it| it.answered(Answer::extend(3))).collect();
     let id = first.session_id().clone();
     drop(first);
     let result = program(vec![], vec![says("B.")]).session(id).resume(answers).await.expect("one answers");

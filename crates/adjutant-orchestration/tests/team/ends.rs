@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use adjutant_agent::{
-    Agent, Answered, CancelBy, Flush, Journal, LogId, MemoryJournal, Outcome, Owner, Record, Seq, Stamped,
+    Agent, CancelBy, Flush, Journal, LogId, MemoryJournal, Outcome, Owner, Record, Seq, Stamped,
 };
 use adjutant_llm::{CallResult, Error, ErrorKind, Script, ScriptedModel};
 use adjutant_orchestration::team::MemberStatus;

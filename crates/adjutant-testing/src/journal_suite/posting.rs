@@ -57,7 +57,11 @@ pub(super) async fn posts_of_all_kinds(stage: &Stage<'_>) -> Verdict {
     let all = [
         message("👩‍👩‍👧‍👦 \0 \n \u{2028}"),
         Post::Message { lane: Lane::FollowUp, content: entry(&"long ".repeat(40_000)) },
-        Post::Answer { pause: PauseId("main/1/a/b".into()), answer: Answer::Approve { args: None, for_run: true }, shown: None },
+        Post::Answer {
+            pause: PauseId("main/1/a/b".into()),
+            answer: Answer::Approve { args: None, for_run: true },
+            shown: None,
+        },
         Post::Cancel,
     ];
     for post in &all {

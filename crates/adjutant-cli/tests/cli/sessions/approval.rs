@@ -36,7 +36,10 @@ fn run_is_done_when_its_call_is_approved_by_another_process() {
 
         let resumed = desk.ask(&server, &["resume", "s", "--approve"]);
         assert_eq!((resumed.code, resumed.stdout.as_str()), (Some(0), "One file.\n"), "{resumed:#?}");
-        assert!(resumed.stderr.starts_with(&format!("approves: {WAITS}→ list_files {{}}\n✓ list_files ")), "{resumed:#?}");
+        assert!(
+            resumed.stderr.starts_with(&format!("approves: {WAITS}→ list_files {{}}\n✓ list_files ")),
+            "{resumed:#?}"
+        );
         assert!(server.requests()[1].body.windows(9).any(|it| it == b"notes.txt"));
         let closed = "error: no run of the session is open: s\nhint: adjutant run --session s PROMPT\n";
         desk.ask(&server, &["resume", "s", "--approve"]).check(2, "", closed);
