@@ -3,8 +3,8 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use adjutant_agent::{
-    Act, ActId, Admission, Answered, AtLimit, CancelBy, Limit, Limits, Next, Outcome, Pause, Record, Run, RunNo, Seq,
-    Stamped, TurnNo, Why,
+    Act, ActId, Admission, AtLimit, CancelBy, Limit, Limits, Next, Outcome, Pause, Record, Run, RunNo, Seq, Stamped,
+    TurnNo, Why,
 };
 use adjutant_llm::{
     Block, Call, CallId, CallResult, Entry, ModelId, Overflow, Reply, Status, Stop, ThreadId, UserMessage,

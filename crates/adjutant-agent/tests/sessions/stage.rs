@@ -6,8 +6,8 @@ use std::sync::{
 };
 
 use adjutant_agent::{
-    About, Agent, Answered, Epoch, Flush, Head, Journal, JournalError, JournalErrorKind, Log, LogId, LogInfo, LogPage,
-    LogQuery, MemoryJournal, Outcome, Owner, Record, RecordStream, Seq, Sessions, Spawn, Stamped, StoredRecord,
+    About, Agent, Epoch, Flush, Head, Journal, JournalError, JournalErrorKind, Log, LogId, LogInfo, LogPage, LogQuery,
+    MemoryJournal, Outcome, Owner, Record, RecordStream, Seq, Sessions, Spawn, Stamped, StoredRecord,
 };
 use adjutant_llm::{CallResult, FixedWorld, Script, ScriptedModel, ThreadId};
 use adjutant_tool::{Answer, CallContext, ErasedTool, Replay, ToolError, ToolSpec, tool_fn};

@@ -2,9 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use adjutant_agent::{
-    Agent, AtLimit, EventKind, HookContext, Limits, MemoryJournal, Outcome, Verdict, points,
-};
+use adjutant_agent::{Agent, AtLimit, EventKind, HookContext, Limits, MemoryJournal, Outcome, Verdict, points};
 use adjutant_llm::{CallResult, Error, ErrorKind, Gate, Script, ScriptedModel};
 use adjutant_orchestration::{Relay, RelayRun, Target};
 use adjutant_tool::{Answer, Replay};

@@ -2,9 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use adjutant_agent::{
-    Agent, CancelBy, Flush, Journal, LogId, MemoryJournal, Outcome, Owner, Record, Seq, Stamped,
-};
+use adjutant_agent::{Agent, CancelBy, Flush, Journal, LogId, MemoryJournal, Outcome, Owner, Record, Seq, Stamped};
 use adjutant_llm::{CallResult, Error, ErrorKind, Script, ScriptedModel};
 use adjutant_orchestration::team::MemberStatus;
 use adjutant_tool::{Answer, CallContext, Replay, ToolSpec, tool_fn};
