@@ -8,6 +8,9 @@ const DIGITS: [&[u8; 64]; 2] = [
     b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_",
 ];
 
+/// How a byte is written.
+type Escape = fn(u8) -> String;
+
 /// A secret that can be told from everything else.
 #[derive(Debug)]
 pub struct Mark {
@@ -32,7 +35,7 @@ impl Mark {
         let mut forms = vec![("as it is", bytes.to_vec()), ("backwards", bytes.iter().rev().copied().collect())];
         forms.push(("in hexadecimal digits", hex(bytes).into_bytes()));
         forms.push(("in great hexadecimal digits", hex(bytes).to_uppercase().into_bytes()));
-        let escapes: [(&'static str, fn(u8) -> String); 4] = [
+        let escapes: [(&'static str, Escape); 4] = [
             ("in percent escapes", |byte| format!("%{byte:02x}")),
             ("in great percent escapes", |byte| format!("%{byte:02X}")),
             ("in JSON escapes", |byte| format!("\\u{byte:04x}")),

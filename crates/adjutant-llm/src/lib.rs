@@ -29,7 +29,7 @@ mod reading;
 mod request;
 mod schema;
 mod scripted;
-mod secret;
+pub mod secret;
 mod structured;
 pub mod telemetry;
 mod tokens;
@@ -53,7 +53,6 @@ pub use options::{Cache, Format, Options, ToolChoice};
 pub use request::{Request, ToolDecl};
 pub use schema::{Schema, Violation};
 pub use scripted::{Gate, Script, ScriptedModel};
-pub use secret::secret_forms;
 pub use structured::{Shape, Shaped, complete_as, complete_json};
 #[cfg(feature = "tiktoken")]
 pub use tokens::Tiktoken;

@@ -19,7 +19,7 @@ const ESCAPES: [Escape; 4] =
 ///
 /// Base64 has a form for each alphabet and each number of bytes that stand before the secret: the digits that stand for
 /// it alone.
-pub fn secret_forms(secret: &str) -> Vec<String> {
+pub fn forms(secret: &str) -> Vec<String> {
     let is_word = |byte: &u8| byte.is_ascii_alphanumeric();
     let is_unreserved = |byte: &u8| is_word(byte) || b"-_.~".contains(byte);
     let keeps: [&dyn Fn(&u8) -> bool; 3] = [&|_| false, &is_word, &is_unreserved];

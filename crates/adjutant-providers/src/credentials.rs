@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, collections::BTreeMap, fmt, pin::Pin, sync::Arc};
 
-use adjutant_llm::{Error, secret_forms};
+use adjutant_llm::{Error, secret};
 
 /// A shorter key is no secret, but a word that a local server wants to see.
 const MIN_SECRET: usize = 8;
@@ -87,7 +87,7 @@ impl Secrets {
         }
         let all = Arc::make_mut(&mut self.0);
         // What repeats a key may have encoded it.
-        all.extend(secret_forms(secret).into_iter().map(Arc::from));
+        all.extend(secret::forms(secret).into_iter().map(Arc::from));
         // One may be the beginning of another.
         all.sort_by_key(|it| std::cmp::Reverse(it.len()));
     }

@@ -29,7 +29,7 @@ impl Redactor {
     #[must_use]
     pub fn values(self, values: impl IntoIterator<Item = impl Into<Arc<str>>>) -> Self {
         let more = values.into_iter().map(Into::into).filter(|value: &Arc<str>| value.len() >= MIN_VALUE_BYTES);
-        let more = more.flat_map(|value| adjutant_llm::secret_forms(&value)).map(Arc::from);
+        let more = more.flat_map(|value| adjutant_llm::secret::forms(&value)).map(Arc::from);
         let more = more.filter(|form: &Arc<str>| form.len() >= MIN_VALUE_BYTES);
         let mut values: Vec<Arc<str>> = self.values.iter().cloned().chain(more).collect();
         values.sort_by(|one, other| other.len().cmp(&one.len()).then_with(|| one.cmp(other)));

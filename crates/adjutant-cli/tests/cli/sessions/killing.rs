@@ -1,9 +1,13 @@
 //! A process is killed in the middle of a reply.
 
-use std::{io::Read, process::Child};
+use std::{
+    io::{BufRead, BufReader, Read},
+    process::Child,
+};
 
 use adjutant::llm::Gate;
 use adjutant_testing::Loopback;
+use serde_json::Value;
 
 use super::Desk;
 use crate::command::{says, serve};
@@ -69,6 +73,28 @@ fn what_was_shown_is_kept_when_a_new_prompt_follows_a_kill() {
         assert!(seen.stderr.contains(notice), "{seen:#?}");
         let body = String::from_utf8_lossy(&server.requests()[1].body).into_owned();
         assert!(body.contains("So far so go"), "{body}");
+        gate.open();
+    }
+}
+
+#[test]
+fn json_lines_are_in_the_log_when_the_process_is_killed() {
+    for desk in Desk::each() {
+        let gate = Gate::new();
+        let server = serve([says("Too late").wait_at(0, &gate)]);
+        // Nothing else saves anything before the end.
+        let args = ["run", "Hi", "--session", "s", "--durability", "on-exit", "--json", "-q"];
+        let mut child: Child = desk.asking(&server, &args).spawn().expect("the command starts");
+        let lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
+        let events = lines.map(|line| serde_json::from_str::<Value>(&line.expect("it is text")).expect("it is JSON"));
+        let last = events.into_iter().find(|event| event["event"] == "turn_started").expect("a turn starts");
+        child.kill().expect("it runs");
+        child.wait().expect("it ends");
+        let listed: Value = serde_json::from_str(&desk.out(&["sessions", "list", "--json"])).expect("one session");
+        assert!(
+            last["seq"].as_u64() > Some(0) && last["seq"].as_u64() <= listed["records"].as_u64(),
+            "{last} {listed}"
+        );
         gate.open();
     }
 }
