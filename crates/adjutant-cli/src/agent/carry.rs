@@ -68,15 +68,18 @@ pub(super) async fn import(args: &Import) -> Result<Exit, Problem> {
         let imported = tokio::task::spawn_blocking(move || bundle::import(&home, &file, name.as_deref(), &trust));
         async { imported.await.map_err(|error| Problem::new(Exit::Failed, "the import broke off").cause(&error)) }
     };
+    let command = place.command(&format!("agent import {} --trust", plain::word(&args.file.to_string_lossy())));
+    let consent = Consent { store: &place.trusted, is_given: args.trust, command };
     let imported = match import().await? {
         Ok(imported) => imported,
         Err(error) => {
-            let command = place.command(&format!("agent import {} --trust", plain::word(&args.file.to_string_lossy())));
-            Consent { store: &place.trusted, is_given: args.trust, command }.ask_for(&error)?;
+            consent.ask_for(&error)?;
             // The file may be another one by now, which nobody has seen.
             import().await?.map_err(|error| of_runtime(&error))?
         }
     };
+    // What was trusted was the file; what is started is the agent that it held.
+    consent.keep(&imported.wants)?;
     let (name, id) = (plain::line(&imported.name), imported.id);
     let text =
         if args.json { plain::json_line(json!({"agent": name, "id": id})) } else { format!("imported {name}: {id}\n") };

@@ -184,6 +184,10 @@ impl Target {
     fn new(base_url: &str, address: &Address, key: &Key, extra: &BTreeMap<String, String>) -> Result<Self, Error> {
         let config = |text: String| Error::new(ErrorKind::Config, text);
         let base = base_url.trim().trim_end_matches('/');
+        // Without a slash, what is added would go on with the host.
+        if !address.path.starts_with('/') {
+            return Err(config(format!("a path begins with a slash: {:?}", address.path)));
+        }
         let url = base_of(base).and_then(|_| Url::parse(&format!("{base}{}", address.path)).ok());
         // The address is not repeated: it may hold a password, or a key that was put in the wrong place.
         let url = url.ok_or_else(|| {
@@ -325,5 +329,13 @@ mod tests {
         check("https://localhost.example", "localhost.example", Route::Outside);
         check("https://api.openai.com/v1", "api.openai.com", Route::Outside);
         check("http://10.0.0.1", "10.0.0.1", Route::Outside);
+    }
+
+    #[test]
+    fn path_is_refused_when_it_would_go_on_with_the_host() {
+        for path in ["@evil.example/v1", ".evil.example/v1", ":1/v1", ""] {
+            let address = Address { path: path.to_owned(), auth: Auth::Bearer, headers: &[] };
+            assert!(Endpoint::new("https://api.openai.com", address, Key::none()).target.is_err(), "{path:?}");
+        }
     }
 }

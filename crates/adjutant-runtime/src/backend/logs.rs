@@ -109,7 +109,7 @@ impl Logs {
         if self.limits.kept > 0 {
             self.put_aside(bytes).map_err(|error| storage("write", &self.older(1), error))?;
         }
-        let empty = OpenOptions::new().write(true).open(&path).and_then(|file| file.set_len(0));
+        let empty = private(OpenOptions::new().write(true)).open(&path).and_then(|file| file.set_len(0));
         empty.map_err(|error| storage("empty", &path, error))
     }
 

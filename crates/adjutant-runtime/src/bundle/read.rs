@@ -63,7 +63,7 @@ pub fn import(home: &Home, from: &Path, name: Option<&str>, trust: &Trust) -> Re
     let done = bundle.unpack(&part).and_then(|()| settle(&part, id, &name).map_err(|error| within(from, &error)));
     let done = done.and_then(|()| {
         let wants = Wants::of_agent(&Workspace::at(&part))?;
-        trust.admit(&wants)?;
+        trust.admit(&wants.clone().with_content(&bundle.digest))?;
         let folder = home.workspace(id);
         fs::rename(&part, folder.root()).map_err(|error| storage("make", folder.root(), error))?;
         sync_folder(home.root())?;
@@ -89,6 +89,7 @@ pub fn inspect(from: &Path) -> Result<Wants, Error> {
     let part = std::env::temp_dir().join(format!("adjutant{PART}{id}"));
     let settled = bundle.unpack(&part).and_then(|()| settle(&part, id, &name).map_err(|error| within(from, &error)));
     let wants = settled.and_then(|()| Wants::of_agent(&Workspace::at(&part)));
+    let wants = wants.map(|wants| wants.with_content(&bundle.digest));
     remove_folder(&part)?;
     wants
 }
@@ -109,6 +110,8 @@ struct Bundle {
     path: PathBuf,
     file: BufReader<File>,
     list: List,
+    /// Of all of it.
+    digest: String,
 }
 
 impl Bundle {
@@ -128,10 +131,10 @@ impl Bundle {
         if length > MAX_BYTES {
             return Err(Error::new(ErrorKind::Invalid, format!("{} is longer than 16 GiB", path.display())));
         }
-        if !is_whole(&mut file, length).map_err(wrong)? {
+        let Some(digest) = digest(&mut file, length).map_err(wrong)? else {
             let text = format!("{} is damaged: its digest is not that of its bytes", path.display());
             return Err(Error::new(ErrorKind::Invalid, text));
-        }
+        };
         file.seek(SeekFrom::Start(first)).map_err(wrong)?;
         let (second, list) = second_line(&mut file, path)?;
         let files = list.files.iter().try_fold(0_u64, |sum, file| sum.checked_add(file.size));
@@ -139,7 +142,7 @@ impl Bundle {
             let text = format!("{} is damaged: its files are not as long as they should be", path.display());
             return Err(Error::new(ErrorKind::Invalid, text));
         }
-        Ok(Self { path: path.to_owned(), file, list })
+        Ok(Self { path: path.to_owned(), file, list, digest })
     }
 
     /// Unpacks all files into a new folder.
@@ -202,9 +205,9 @@ fn second_line(file: &mut BufReader<File>, path: &Path) -> Result<(u64, List), E
     }
 }
 
-/// Whether the digest at the end is that of all that is before it.
-fn is_whole(file: &mut BufReader<File>, length: u64) -> io::Result<bool> {
-    let Some(end) = length.checked_sub(DIGEST_LINE) else { return Ok(false) };
+/// The digest at the end, if it is that of all that is before it.
+fn digest(file: &mut BufReader<File>, length: u64) -> io::Result<Option<String>> {
+    let Some(end) = length.checked_sub(DIGEST_LINE) else { return Ok(None) };
     file.seek(SeekFrom::Start(0))?;
     let mut digest = Sha256::new();
     let (mut left, mut buffer) = (end, vec![0; 64 << 10]);
@@ -212,7 +215,7 @@ fn is_whole(file: &mut BufReader<File>, length: u64) -> io::Result<bool> {
         let most = buffer.len().min(usize::try_from(left).unwrap_or(usize::MAX));
         let count = file.read(&mut buffer[..most])?;
         if count == 0 {
-            return Ok(false);
+            return Ok(None);
         }
         digest.update(&buffer[..count]);
         left -= count as u64;
@@ -220,7 +223,7 @@ fn is_whole(file: &mut BufReader<File>, length: u64) -> io::Result<bool> {
     let mut line = Vec::new();
     file.take(DIGEST_LINE + 1).read_to_end(&mut line)?;
     let hex: String = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-    Ok(line == format!("{DIGEST}{hex}\n").into_bytes())
+    Ok((line == format!("{DIGEST}{hex}\n").into_bytes()).then_some(hex))
 }
 
 /// Gives the agent its new id and its name, and sees that nothing in it points out of its folder.
@@ -264,7 +267,7 @@ fn outside(reach: Reach<'_>) -> Option<String> {
             let is_place = tool.binary.is_absolute() && !tool.binary.components().any(|it| it == Component::ParentDir);
             (!is_name && !is_place).then(|| format!("{}, the program of a tool", tool.binary.display()))
         }
-        Reach::Provider(_) | Reach::Database(_) => None,
+        Reach::Provider(_) | Reach::Headers(..) | Reach::Database(_) => None,
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::{fs, io, path::Path};
 
+use crate::workspace::files::private;
+
 /// The log of an agent's process.
 const LOG: &str = "output.log";
 
@@ -26,7 +28,7 @@ pub(super) fn rotate(folder: &Path, max: u64, kept: usize) -> io::Result<()> {
     }
     // Where the disk is full, the copy fails, and the log is emptied all the same: it is what fills the disk.
     let copied = if kept > 0 { fs::copy(&log, aside(1)).map(drop) } else { Ok(()) };
-    fs::OpenOptions::new().write(true).open(&log)?.set_len(0)?;
+    private(fs::OpenOptions::new().write(true)).open(&log)?.set_len(0)?;
     copied
 }
 

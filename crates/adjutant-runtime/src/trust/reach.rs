@@ -1,7 +1,7 @@
 //! Everything in a manifest that reaches beyond its own text. Each struct is taken apart whole, so that a new field that
 //! nobody thought of here does not compile.
 
-use std::path::Path;
+use std::{collections::BTreeMap, path::Path};
 
 use serde_json::Value;
 
@@ -26,6 +26,8 @@ pub(crate) enum Reach<'a> {
     Program(&'a ProcessTool),
     /// A provider, in its own form.
     Provider(&'a Value),
+    /// Headers of the requests of an agent: one may say who is asking.
+    Headers(&'a str, &'a BTreeMap<String, String>),
     /// The variable that holds the address of a database.
     Database(&'a str),
 }
@@ -71,11 +73,11 @@ pub(crate) fn reach(manifest: &Manifest) -> Vec<Reach<'_>> {
 
 fn agent<'a>(agent: &'a AgentSpec, all: &mut Vec<Reach<'a>>) {
     let AgentSpec {
-        name: _,
+        name,
         description: _,
         // It names a provider; where that is and what key it has is told with the provider.
         model: _,
-        options: _,
+        options,
         instructions,
         context,
         toolboxes,
@@ -97,6 +99,9 @@ fn agent<'a>(agent: &'a AgentSpec, all: &mut Vec<Reach<'a>>) {
         prefix: _,
     } = agent;
     if let Some(TeamSpec { members: _, size: _, member_timeout: _, coordinator: _, member_budget: _ }) = team {}
+    if !options.headers.is_empty() {
+        all.push(Reach::Headers(name, &options.headers));
+    }
     match instructions {
         Some(Instructions::File { file }) => all.push(Reach::Copied(file)),
         Some(Instructions::Text(_)) | None => {}

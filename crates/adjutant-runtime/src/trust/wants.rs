@@ -2,8 +2,8 @@
 
 use std::{
     collections::BTreeMap,
-    fmt,
-    path::{Component, Path},
+    fmt, fs,
+    path::{Component, Path, PathBuf},
     sync::Arc,
 };
 
@@ -18,8 +18,11 @@ use super::{
 };
 use crate::{Error, Manifest, Workspace, manifest::ProcessTool};
 
-/// Folders of a workspace, which must not be links to others.
-const FOLDERS: [&str; 6] = ["context", "logs", "skills", "state", "tmp", "work"];
+/// The folder of a workspace that belongs to its tools; whatever stands in it, nothing of ours is written through it.
+const WORK: &str = "work";
+/// How many files of a workspace are looked at, and how deep.
+const MAX_FILES: usize = 10_000;
+const MAX_DEPTH: usize = 32;
 
 /// All that a manifest wants, sorted; and the digest of its content.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,9 +89,12 @@ impl Wants {
     /// What a manifest wants that runs in this folder.
     pub(crate) fn of_workspace(workspace: &Workspace, manifest: &Manifest) -> Self {
         let mut wants = Self::sorted(manifest, workspace.root(), Of::Agent);
-        let folders = FOLDERS.iter().map(|name| workspace.file(name));
-        let out = folders.filter(|path| path.symlink_metadata().is_ok() && !is_within(workspace.root(), path));
-        let links = out.map(|path| Want::new(WantKind::Folder, format!("{}, for what an agent keeps", shown(&path))));
+        let mut links = Vec::new();
+        let is_whole = find_links(workspace.root(), workspace.root(), 0, &mut 0, &mut links);
+        let links =
+            links.iter().map(|path| Want::new(WantKind::Folder, format!("{}, for what an agent keeps", shown(path))));
+        let unseen = format!("more than {MAX_FILES} files of its own, not looked at");
+        let links = links.chain((!is_whole).then(|| Want::new(WantKind::Folder, unseen))).collect::<Vec<_>>();
         for link in links {
             // It is no part of the manifest, whose content may be trusted without it.
             wants.digest = content::also(&wants.digest, &link.to_string());
@@ -96,6 +102,12 @@ impl Wants {
         }
         wants.all.sort();
         wants
+    }
+
+    /// The same, of a content that is more than the manifest: it is trusted by itself.
+    pub(crate) fn with_content(mut self, digest: &str) -> Self {
+        self.digest = content::also(&self.digest, digest);
+        self
     }
 
     /// Whether it wants nothing.
@@ -150,6 +162,13 @@ fn want(reach: Reach<'_>, manifest: &Manifest, own: &Path) -> Option<Want> {
         Reach::Root(path) => Some(Want::new(WantKind::Folder, format!("{}, for file tools", shown(path)))),
         Reach::Program(tool) => Some(Want::new(WantKind::Program, command(tool, manifest))),
         Reach::Provider(value) => address(value).map(|what| Want::new(WantKind::Address, what)),
+        Reach::Headers(agent, headers) => {
+            let names: Vec<&str> = headers.keys().map(String::as_str).collect();
+            Some(Want::new(
+                WantKind::Address,
+                format!("its usual one, with the headers {}, of the agent {agent}", names.join(", ")),
+            ))
+        }
         Reach::Database(variable) => Some(Want::new(WantKind::Database, format!("at the address in {variable}"))),
     }
 }
@@ -189,6 +208,26 @@ fn address(value: &Value) -> Option<String> {
         text += &format!(", with the headers {}", names.join(", "));
     }
     Some(text)
+}
+
+/// The links of a workspace that lead out of it, or nowhere; says whether all of it was looked at.
+fn find_links(root: &Path, folder: &Path, depth: usize, seen: &mut usize, links: &mut Vec<PathBuf>) -> bool {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        *seen += 1;
+        if *seen > MAX_FILES || depth > MAX_DEPTH {
+            return false;
+        }
+        let (path, kind) = (entry.path(), entry.file_type());
+        if kind.as_ref().is_ok_and(fs::FileType::is_symlink) {
+            let is_inside = path.canonicalize().is_ok_and(|_| is_within(root, &path));
+            links.extend((!is_inside).then_some(path));
+        } else if kind.is_ok_and(|kind| kind.is_dir()) && (depth > 0 || entry.file_name() != WORK) {
+            if !find_links(root, &path, depth + 1, seen, links) {
+                return false;
+            }
+        }
+    }
+    true
 }
 
 /// Where a path leads, and how it is written if that is elsewhere.

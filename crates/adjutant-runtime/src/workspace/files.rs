@@ -7,7 +7,6 @@ use std::{
 };
 
 /// Files that it makes can only be read by their owner.
-pub(crate) use adjutant_llm::private::file as private;
 use serde::{Serialize, de::DeserializeOwned};
 use uuid::Uuid;
 
@@ -96,6 +95,13 @@ pub(crate) fn read_capped(path: &Path, cap: u64) -> Result<Vec<u8>, Error> {
         return Err(Error::new(ErrorKind::Storage, format!("{} is longer than {cap} bytes", path.display())));
     }
     Ok(bytes)
+}
+
+/// Files that these options make are their owner's alone; a link in the place of one is refused, wherever it leads.
+pub(crate) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(options, rustix::fs::OFlags::NOFOLLOW.bits().cast_signed());
+    adjutant_llm::private::file(options)
 }
 
 /// Opens a file that must be a regular one, not a link, device, pipe or folder, and never waits for one.

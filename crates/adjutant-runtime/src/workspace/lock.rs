@@ -50,7 +50,7 @@ impl Lock {
     /// `Storage` if that cannot be found out.
     pub fn is_held(path: &Path) -> Result<bool, Error> {
         // Looking makes no file: a shared lock is tried on the one that is there.
-        let file = match File::open(path) {
+        let file = match private(OpenOptions::new().read(true)).open(path) {
             Ok(file) => file,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
             Err(error) => return Err(storage("open", path, error)),
