@@ -23,7 +23,7 @@ impl Consent<'_> {
     /// # Errors
     /// `Usage` if it is not.
     pub(crate) fn ask(&self, wants: &Wants) -> Result<(), Problem> {
-        if wants.is_empty() || self.store.holds(wants.digest()).map_err(|error| of_runtime(&error))? {
+        if self.holds(wants)? {
             return Ok(());
         }
         list(wants);
@@ -40,6 +40,11 @@ impl Consent<'_> {
             Some(wants) => self.ask(wants),
             None => Err(of_runtime(error)),
         }
+    }
+
+    /// Whether it wants nothing, or all of it is trusted.
+    pub(crate) fn holds(&self, wants: &Wants) -> Result<bool, Problem> {
+        Ok(wants.is_empty() || self.store.holds(wants.digest()).map_err(|error| of_runtime(&error))?)
     }
 
     /// Keeps that it is trusted.

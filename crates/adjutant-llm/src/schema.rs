@@ -1,6 +1,11 @@
 //! A compiled JSON schema. Our own type, so that the validator behind it can change.
 
-use std::{collections::HashSet, fmt, sync::Arc};
+use std::{
+    collections::HashSet,
+    fmt,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+};
 
 use boon::{Compiler, Schemas};
 use serde_json::Value;
@@ -89,7 +94,9 @@ impl Schema {
         compiler.enable_format_assertions();
         compiler.use_loader(Box::new(Closed));
         compiler.add_resource(PLACE, (*source).clone()).map_err(|error| invalid(&error))?;
-        let root = compiler.compile(place, &mut schemas).map_err(|error| invalid(&error))?;
+        // The compiler trusts that a pattern which it could parse can be built, and panics on one that is too large.
+        let compiled = catch_unwind(AssertUnwindSafe(|| compiler.compile(place, &mut schemas)));
+        let root = compiled.map_err(|_| invalid(&"a pattern is too large"))?.map_err(|error| invalid(&error))?;
         let branching = holds_key(&source, &["$ref", "$dynamicRef"]) && holds_key(&source, &["anyOf", "oneOf"]);
         Ok(Self { inner: Arc::new(Compiled { source, schemas, root, branching }) })
     }

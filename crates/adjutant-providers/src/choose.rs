@@ -288,7 +288,10 @@ impl Chooser {
     /// The address that is not the provider's own: of a variable, or of a server on this machine.
     fn base_url(&self, provider: &Provider) -> Option<String> {
         let variable = Some(&provider.base_url_variable).filter(|it| !it.is_empty());
-        let server = || self.servers.iter().find(|it| it.name == provider.name).map(Server::base_url);
+        // A provider of the same name that says where it is, is another one: its key is not for that server.
+        let is_known = || Provider::known().any(|it| it.name == provider.name && it.base_url == provider.base_url);
+        let is_elsewhere = !provider.base_url.is_empty() && !is_known();
+        let server = || self.servers.iter().find(|it| it.name == provider.name && !is_elsewhere).map(Server::base_url);
         variable.and_then(|it| self.var(it)).or_else(server)
     }
 

@@ -14,7 +14,7 @@ pub use operator::Operator;
 
 use crate::{
     Error, Workspace,
-    workspace::files::{Sync, make_folder, write_bytes},
+    workspace::files::{Sync, make_folder, read_capped, write_bytes},
 };
 
 /// The file that is touched when something was asked for.
@@ -70,6 +70,6 @@ impl Home {
 
     /// What the file that is touched holds: it differs each time.
     pub(crate) fn mark(&self) -> Option<Vec<u8>> {
-        std::fs::read(self.root.join(CHANGED)).ok()
+        read_capped(&self.root.join(CHANGED), 1_024).ok()
     }
 }

@@ -80,10 +80,16 @@ pub(crate) async fn make(
     resolved: Resolved,
     consent: &Consent<'_>,
 ) -> Result<Arc<dyn Instance>, Problem> {
+    let asked = resolved.clone();
     let instance = backend.create(Uuid::now_v7(), resolved).await.map_err(|error| match error.kind() {
         ErrorKind::Exists => of_runtime(&error).hint("--name gives it another name"),
         _ => of_runtime(&error),
     })?;
+    if !consent.holds(&wants(&asked))? {
+        let problem =
+            Problem::new(Exit::Usage, "what the agent wants changed while it was asked about: it is not trusted");
+        return Err(problem.hint("its start asks for what it wants now"));
+    }
     consent.keep(&Wants::of_agent(&instance.workspace()).map_err(|error| of_runtime(&error))?)?;
     Ok(instance)
 }

@@ -40,7 +40,7 @@ pub(super) async fn ps(args: &Ps) -> Result<Exit, Problem> {
             continue;
         }
         rows.push([
-            entry.name.to_string(),
+            plain::line(&entry.name),
             short(&plain::line(&standing.line(now))),
             model(entry).map_or("-".to_owned(), |model| plain::line(&model)),
             standing.address.map_or("-".to_owned(), |address| address.to_string()),

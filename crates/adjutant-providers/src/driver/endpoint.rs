@@ -167,10 +167,16 @@ impl Auth {
     }
 }
 
+/// Headers that say where a request goes and how it is framed; the client alone writes them.
+const FRAMING: [&str; 8] =
+    ["connection", "content-length", "expect", "host", "te", "trailer", "transfer-encoding", "upgrade"];
+
 /// Adds headers that a caller gave; they may hold secrets.
 fn insert(from: &BTreeMap<String, String>, into: &mut HeaderMap) -> Result<(), Error> {
     for (name, value) in from {
         let header = HeaderName::try_from(name.as_str()).ok().zip(HeaderValue::try_from(value.as_str()).ok());
+        let header =
+            header.filter(|(name, _)| !FRAMING.contains(&name.as_str()) && !name.as_str().starts_with("proxy-"));
         let Some((name, mut value)) = header else {
             return Err(Error::new(ErrorKind::Config, format!("the header {name:?} cannot be sent")));
         };
@@ -185,7 +191,7 @@ impl Target {
         let config = |text: String| Error::new(ErrorKind::Config, text);
         let base = base_url.trim().trim_end_matches('/');
         // Without a slash, what is added would go on with the host.
-        if !address.path.starts_with('/') {
+        if !address.path.is_empty() && !address.path.starts_with('/') {
             return Err(config(format!("a path begins with a slash: {:?}", address.path)));
         }
         let url = base_of(base).and_then(|_| Url::parse(&format!("{base}{}", address.path)).ok());
@@ -333,9 +339,19 @@ mod tests {
 
     #[test]
     fn path_is_refused_when_it_would_go_on_with_the_host() {
-        for path in ["@evil.example/v1", ".evil.example/v1", ":1/v1", ""] {
+        for path in ["@evil.example/v1", ".evil.example/v1", ":1/v1"] {
             let address = Address { path: path.to_owned(), auth: Auth::Bearer, headers: &[] };
             assert!(Endpoint::new("https://api.openai.com", address, Key::none()).target.is_err(), "{path:?}");
+        }
+    }
+
+    #[test]
+    fn headers_are_refused_when_they_say_where_a_request_goes() {
+        for (name, is_sent) in
+            [("Host", false), ("transfer-encoding", false), ("Proxy-Authorization", false), ("x-team", true)]
+        {
+            let from = BTreeMap::from([(name.to_owned(), "evil.example".to_owned())]);
+            assert_eq!(insert(&from, &mut HeaderMap::new()).is_ok(), is_sent, "{name}");
         }
     }
 }

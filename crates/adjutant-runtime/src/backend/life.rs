@@ -338,6 +338,8 @@ impl Life {
             }
             self.launcher.launch(launch(prepared)).await?
         } else {
+            // What says that it runs stands in a file too.
+            self.admit_wants(Arc::new(prepared.resolved.clone())).await?;
             self.launcher.adopt(launch(prepared)).await?
         };
         drop(lock);

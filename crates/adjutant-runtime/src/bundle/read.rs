@@ -265,9 +265,11 @@ fn outside(reach: Reach<'_>) -> Option<String> {
             // A name is looked for in PATH; what is between means another file in each folder.
             let is_name = tool.binary.components().count() == 1 && is_inside(&tool.binary);
             let is_place = tool.binary.is_absolute() && !tool.binary.components().any(|it| it == Component::ParentDir);
-            (!is_name && !is_place).then(|| format!("{}, the program of a tool", tool.binary.display()))
+            // There, a path means another file for each process.
+            let is_shifty = ["/proc", "/dev"].iter().any(|it| tool.binary.starts_with(it));
+            (is_shifty || !is_name && !is_place).then(|| format!("{}, the program of a tool", tool.binary.display()))
         }
-        Reach::Provider(_) | Reach::Headers(..) | Reach::Database(_) => None,
+        Reach::Provider(_) | Reach::Options(..) | Reach::Database(_) => None,
     }
 }
 

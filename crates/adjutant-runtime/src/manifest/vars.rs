@@ -46,7 +46,12 @@ pub(crate) fn is_credential(name: &str) -> bool {
     let ends = ["KEY", "TOKEN", "SECRET"]
         .iter()
         .any(|word| name.strip_suffix(word).is_some_and(|rest| rest.is_empty() || rest.ends_with('_')));
-    ends || ["APIKEY", "PASSWORD", "PASSWD", "CREDENTIAL"].iter().any(|part| name.contains(part))
+    // The address of a database mostly has a password in it.
+    let is_place = ["DATABASE_URL", "DB_URL", "REDIS_URL", "DSN"].iter().any(|it| name.ends_with(it));
+    let is_word = ["PAT", "PASS", "PWD", "AUTH"].iter().any(|it| name.split('_').any(|part| part == *it));
+    ends || is_place
+        || is_word && name != "PWD"
+        || ["APIKEY", "PASSWORD", "PASSWD", "CREDENTIAL"].iter().any(|part| name.contains(part))
 }
 
 /// Whether a variable of the environment may have this name.

@@ -1,7 +1,7 @@
 //! Everything in a manifest that reaches beyond its own text. Each struct is taken apart whole, so that a new field that
 //! nobody thought of here does not compile.
 
-use std::{collections::BTreeMap, path::Path};
+use std::path::Path;
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use crate::{
     Manifest,
     manifest::{
         AgentSpec, BoardSpec, ContextSpec, DataSpec, ImageSpec, Instructions, MemorySpec, NamedContext, NotesSpec,
-        ProcessTool, ReflectionSpec, SessionSpec, StoreSpec, TeamSpec, ToolboxChoice, ToolboxSpec,
+        OptionsSpec, ProcessTool, ReflectionSpec, SessionSpec, StoreSpec, TeamSpec, ToolboxChoice, ToolboxSpec,
     },
 };
 
@@ -26,8 +26,8 @@ pub(crate) enum Reach<'a> {
     Program(&'a ProcessTool),
     /// A provider, in its own form.
     Provider(&'a Value),
-    /// Headers of the requests of an agent: one may say who is asking.
-    Headers(&'a str, &'a BTreeMap<String, String>),
+    /// Headers and fields of the requests of an agent: one may say who is asking, or whom the provider is to ask.
+    Options(&'a str, &'a OptionsSpec),
     /// The variable that holds the address of a database.
     Database(&'a str),
 }
@@ -99,8 +99,8 @@ fn agent<'a>(agent: &'a AgentSpec, all: &mut Vec<Reach<'a>>) {
         prefix: _,
     } = agent;
     if let Some(TeamSpec { members: _, size: _, member_timeout: _, coordinator: _, member_budget: _ }) = team {}
-    if !options.headers.is_empty() {
-        all.push(Reach::Headers(name, &options.headers));
+    if !options.headers.is_empty() || !options.extra.is_empty() {
+        all.push(Reach::Options(name, options));
     }
     match instructions {
         Some(Instructions::File { file }) => all.push(Reach::Copied(file)),

@@ -9,14 +9,17 @@ use std::{
 
 use adjutant_providers::Provider;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{
     Reach,
     content::{self, Of},
     reach,
 };
-use crate::{Error, Manifest, Workspace, manifest::ProcessTool};
+use crate::{
+    Error, Manifest, Workspace,
+    manifest::{OptionsSpec, ProcessTool},
+};
 
 /// The folder of a workspace that belongs to its tools; whatever stands in it, nothing of ours is written through it.
 const WORK: &str = "work";
@@ -71,7 +74,10 @@ impl Wants {
         let mut all: Vec<Want> = reach(manifest).into_iter().filter_map(|it| want(it, manifest, own)).collect();
         all.sort();
         all.dedup();
-        Self { name: Arc::clone(&manifest.name), all, digest: content::digest(manifest, of) }
+        // Where a path leads is no part of the manifest, and may change without it.
+        let digest =
+            all.iter().fold(content::digest(manifest, of), |digest, it| content::also(&digest, &it.to_string()));
+        Self { name: Arc::clone(&manifest.name), all, digest }
     }
 
     /// What an agent wants that was written down in this folder, by whomever. It reads files, and blocks.
@@ -162,12 +168,14 @@ fn want(reach: Reach<'_>, manifest: &Manifest, own: &Path) -> Option<Want> {
         Reach::Root(path) => Some(Want::new(WantKind::Folder, format!("{}, for file tools", shown(path)))),
         Reach::Program(tool) => Some(Want::new(WantKind::Program, command(tool, manifest))),
         Reach::Provider(value) => address(value).map(|what| Want::new(WantKind::Address, what)),
-        Reach::Headers(agent, headers) => {
-            let names: Vec<&str> = headers.keys().map(String::as_str).collect();
-            Some(Want::new(
-                WantKind::Address,
-                format!("its usual one, with the headers {}, of the agent {agent}", names.join(", ")),
-            ))
+        Reach::Options(agent, options) => {
+            let OptionsSpec { headers, extra, .. } = options;
+            let text = format!(
+                "its usual one, of the agent {agent}, with the headers {} and the fields {}",
+                json!(headers),
+                json!(extra)
+            );
+            Some(Want::new(WantKind::Address, text))
         }
         Reach::Database(variable) => Some(Want::new(WantKind::Database, format!("at the address in {variable}"))),
     }
@@ -192,12 +200,15 @@ fn address(value: &Value) -> Option<String> {
     if provider.is_usual() {
         return None;
     }
-    let mut text = match (&*provider.base_url, &*provider.base_url_variable) {
+    let text = match (&*provider.base_url, &*provider.base_url_variable) {
         ("", "") => "its usual address".to_owned(),
         ("", variable) => format!("the address in {variable}"),
         (url, "") => url.to_owned(),
         (url, variable) => format!("{url}, or the address in {variable}"),
     };
+    // A letter of another script looks like one of a known host.
+    let mut text: String =
+        text.chars().flat_map(|c| if c.is_ascii() { vec![c] } else { c.escape_unicode().collect() }).collect();
     text += &format!(", as the provider {}", provider.name);
     match &provider.key_variables[..] {
         [] => {}

@@ -6,7 +6,8 @@ use std::{
     path::Path,
 };
 
-/// Files that it makes can only be read by their owner.
+#[cfg(unix)]
+use rustix::fs::OFlags;
 use serde::{Serialize, de::DeserializeOwned};
 use uuid::Uuid;
 
@@ -100,7 +101,10 @@ pub(crate) fn read_capped(path: &Path, cap: u64) -> Result<Vec<u8>, Error> {
 /// Files that these options make are their owner's alone; a link in the place of one is refused, wherever it leads.
 pub(crate) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::custom_flags(options, rustix::fs::OFlags::NOFOLLOW.bits().cast_signed());
+    std::os::unix::fs::OpenOptionsExt::custom_flags(
+        options,
+        (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed(),
+    );
     adjutant_llm::private::file(options)
 }
 
@@ -110,7 +114,6 @@ pub(crate) fn open_regular(path: &Path) -> Result<File, Error> {
     options.read(true);
     #[cfg(unix)]
     {
-        use rustix::fs::OFlags;
         let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
         std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, flags);
     }

@@ -343,7 +343,7 @@ fn import_lists_what_is_wanted_and_lets_it_in_when_that_is_trusted() {
         (json!({"sessions": {"store": {"kind": "postgres", "url_variable": "DB"}}}), "database: at the address in DB"),
         (
             json!({"agents": [{"name": "ada", "options": {"headers": {"Authorization": "Bearer x"}}}]}),
-            "address: its usual one, with the headers Authorization, of the agent ada",
+            "address: its usual one, of the agent ada, with the headers {\"Authorization\":\"Bearer x\"} and the fields {}",
         ),
         (
             json!({"providers": [{"name": "a", "base_url": "https://api.openai.com/v1", "key_variables": ["OPENAI_API_KEY"]}]}),
