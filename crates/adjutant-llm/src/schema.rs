@@ -95,8 +95,8 @@ impl Schema {
         compiler.use_loader(Box::new(Closed));
         compiler.add_resource(PLACE, (*source).clone()).map_err(|error| invalid(&error))?;
         // The compiler trusts that a pattern which it could parse can be built, and panics on one that is too large.
-        let compiled = catch_unwind(AssertUnwindSafe(|| compiler.compile(place, &mut schemas)));
-        let root = compiled.map_err(|_| invalid(&"a pattern is too large"))?.map_err(|error| invalid(&error))?;
+        let compile = || compiler.compile(place, &mut schemas).map_err(|error| invalid(&error));
+        let root = catch_unwind(AssertUnwindSafe(compile)).map_err(|_| invalid(&"a pattern is too large"))??;
         let branching = holds_key(&source, &["$ref", "$dynamicRef"]) && holds_key(&source, &["anyOf", "oneOf"]);
         Ok(Self { inner: Arc::new(Compiled { source, schemas, root, branching }) })
     }
@@ -175,6 +175,12 @@ mod tests {
         let part = schema.part("/properties/a b~1c").expect("there is a schema");
         assert_eq!((part.validate(&json!(1)), part.validate(&json!("x")).is_err()), (Ok(()), true));
         assert_eq!(schema.part("/nowhere").map(|_| ()).map_err(|error| error.kind()), Err(ErrorKind::Invalid));
+    }
+
+    #[test]
+    fn compile_refuses_when_a_pattern_is_too_large() {
+        let error = Schema::compile(Arc::new(json!({"pattern": "(a{1,1000}){1,1000}"}))).expect_err("it is too large");
+        assert_eq!(error.to_string(), "not a JSON schema: a pattern is too large");
     }
 
     #[test]

@@ -232,10 +232,11 @@ fn find_links(root: &Path, folder: &Path, depth: usize, seen: &mut usize, links:
         if kind.as_ref().is_ok_and(fs::FileType::is_symlink) {
             let is_inside = path.canonicalize().is_ok_and(|_| is_within(root, &path));
             links.extend((!is_inside).then_some(path));
-        } else if kind.is_ok_and(|kind| kind.is_dir()) && (depth > 0 || entry.file_name() != WORK) {
-            if !find_links(root, &path, depth + 1, seen, links) {
-                return false;
-            }
+            continue;
+        }
+        let is_ours = kind.is_ok_and(|kind| kind.is_dir()) && (depth > 0 || entry.file_name() != WORK);
+        if is_ours && !find_links(root, &path, depth + 1, seen, links) {
+            return false;
         }
     }
     true
