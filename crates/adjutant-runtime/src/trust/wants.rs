@@ -23,8 +23,8 @@ use crate::{
 
 /// The folder of a workspace that belongs to its tools; whatever stands in it, nothing of ours is written through it.
 const WORK: &str = "work";
-/// How many files of a workspace are looked at, and how deep.
-const MAX_FILES: usize = 10_000;
+/// How many files of a workspace are looked at, and how deep: an agent of years keeps a folder for each session.
+const MAX_FILES: usize = 1_000_000;
 const MAX_DEPTH: usize = 32;
 
 /// All that a manifest wants, sorted; and the digest of its content.
