@@ -63,7 +63,8 @@ pub(crate) fn limits(records: &[Stamped]) {
             Record::Replied { .. } | Record::Retracted { .. } => open = false,
             // It never asked a model.
             Record::Settled { .. } => turns -= u32::from(std::mem::take(&mut open)),
-            Record::Paused { pause } if pause.ask.kind == AskKind::Limit => {
+            // More of another limit, say of one that an effect named, gives no turn.
+            Record::Paused { pause } if pause.ask.kind == AskKind::Limit && pause.ask.data["limit"] == "turns" => {
                 asked.insert(pause.id.clone());
             }
             Record::Answered { pause, answer } if asked.remove(pause) => extend(answer, turns, &mut cap),
