@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use adjutant::{
     Agent, EventKind, Limits,
-    agent::effects::Compact,
+    context::Compact,
     llm::{Block, Call, CallId, Chunk, Model, ModelInfo, Reply, Request, Script, ScriptedModel, Stop, model_fn},
     tool,
 };

@@ -2,7 +2,8 @@
 
 use adjutant::{
     Agent, EventKind,
-    agent::memory::{Extraction, Fact, InMemory, Memories},
+    agent::memory::{Fact, InMemory},
+    context::{Extraction, Memories},
     llm::{Content, Entry, Request, Script, ScriptedModel},
 };
 use serde_json::json;

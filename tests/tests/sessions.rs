@@ -6,9 +6,9 @@ use adjutant::{
     Agent, CallContext, RunResult,
     agent::{
         Journal, LogId, MemoryJournal, Seq,
-        effects::Compact,
-        memory::{Extraction, InMemory, Memories, Memory},
+        memory::{InMemory, Memory},
     },
+    context::{Compact, Extraction, Memories},
     llm::{CallResult, Entry, FixedWorld, ModelInfo, Script, ScriptedModel},
     store::{JsonlJournal, Sqlite},
     tools::{ErasedTool, ToolSpec, tool_fn},

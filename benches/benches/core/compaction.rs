@@ -1,6 +1,7 @@
 //! A long run that is compacted several times, beside the same run that is not.
 
-use adjutant_agent::{Agent, EventKind, Limits, effects::Compact};
+use adjutant_agent::{Agent, EventKind, Limits};
+use adjutant_context::Compact;
 use adjutant_tool::tool;
 
 use crate::{

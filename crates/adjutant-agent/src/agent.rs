@@ -20,13 +20,18 @@ use adjutant_tool::{ErasedTool, Identity, Toolbox};
 use serde_json::Value;
 
 use crate::{
-    Durability, Effect, Error, Hook, Hooks, Journal, Limits, LogId, MemoryJournal, Middleware, Point, Prompt,
-    Responder, RunOptions, RunResult, Running, Setup,
     begin::Begin,
+    effect::Effect,
+    hooks::{Hook, Hooks, Point},
     instructions::Instructions,
+    middleware::Middleware,
+    prompt::Prompt,
+    running::Running,
     sections::{Section, Sections},
     session::{Session, Start},
+    setup::Setup,
 };
+use adjutant_core::{Durability, Error, Journal, Limits, LogId, MemoryJournal, Responder, RunOptions, RunResult};
 
 pub use delegate::agent_tool;
 pub use factory::{AgentFactory, Member, MemberRun};

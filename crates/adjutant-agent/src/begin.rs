@@ -2,7 +2,7 @@
 
 use adjutant_llm::Entry;
 
-use crate::{options::Limits, pause::Answered};
+use adjutant_core::{Answered, Limits};
 
 /// How a drive begins.
 pub(crate) enum Begin {

@@ -13,7 +13,7 @@ use std::{
 
 use adjutant_llm::NanoUsd;
 
-use crate::{Caps, Limit, run::Spend};
+use adjutant_core::{Caps, Limit, Spend};
 use tree::{Decided, NodeId, Tree};
 
 /// What a request needs: a fixed part, and output that may be cut to what is left.

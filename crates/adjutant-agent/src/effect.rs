@@ -14,11 +14,8 @@ use async_trait::async_trait;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::{
-    Budget, Limit, RunNo, TurnNo,
-    budget::bid,
-    run::{Ledger, Spend, plus},
-};
+use crate::budget::{Budget, bid};
+use adjutant_core::{Ledger, Limit, RunNo, Spend, TurnNo};
 
 /// Looks at the context before each request, and says what should change.
 ///
@@ -77,7 +74,6 @@ pub enum Action {
 
 /// When an effect acts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Phase {
     /// Before a request.
     Request,
@@ -244,27 +240,38 @@ impl<'a> EffectContext<'a> {
             match &chunk {
                 Ok(Chunk::Start { model, .. }) => asked = model.clone(),
                 // It was billed all the same.
-                Ok(Chunk::Retracted { usage, .. }) => self.charge(model, &asked, *usage),
+                Ok(Chunk::Retracted { usage, .. }) => self.charge_for(model, &asked, *usage),
                 _ => {}
             }
             match chunk.and_then(|chunk| collector.push(&chunk)) {
                 Ok(None) => {}
                 Ok(Some(reply)) => {
-                    self.charge(model, &reply.model, reply.usage);
+                    self.charge_for(model, &reply.model, reply.usage);
                     return Ok(reply);
                 }
                 Err(error) => {
-                    self.charge(model, &asked, collector.usage());
+                    self.charge_for(model, &asked, collector.usage());
                     return Err(error);
                 }
             }
         }
     }
 
-    fn charge(&self, model: &Arc<dyn Model>, asked: &ModelId, usage: Usage) {
+    /// Counts what the effect spent on models outside [`complete`](Self::complete) as the run's; `cost` is `None` where
+    /// no price is known.
+    pub fn charge(&self, usage: Usage, cost: Option<NanoUsd>) {
+        self.bill.add(usage, cost);
+    }
+
+    /// Whether the request fills this share of the model's window; never, if the window is not known or the share is 0.
+    pub fn fills(&self, share: f64) -> bool {
+        share > 0.0 && self.window() > 0 && self.tokens() as f64 >= self.window() as f64 * share
+    }
+
+    fn charge_for(&self, model: &Arc<dyn Model>, asked: &ModelId, usage: Usage) {
         // Nothing said is not nothing spent.
         let cost = if usage.total() > 0 { model.info_of(asked).cost(&usage) } else { None };
-        self.bill.add(usage, cost);
+        self.charge(usage, cost);
     }
 }
 
@@ -281,7 +288,7 @@ impl Bill {
     pub(crate) fn add(&self, usage: Usage, cost: Option<NanoUsd>) {
         let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
         spent.0 += usage;
-        spent.1 = plus(spent.1, cost);
+        spent.1 = NanoUsd::sum_known(spent.1, cost);
     }
 
     pub(crate) fn total(&self) -> (Usage, Option<NanoUsd>) {

@@ -1,7 +1,6 @@
 //! The effects that come with the agent, and how effects are made of a kind and its parameters.
 
 mod clip;
-mod compact;
 mod loops;
 mod mask;
 mod offload;
@@ -16,7 +15,6 @@ mod time_budget;
 mod token_budget;
 mod trim;
 mod turn_notice;
-mod window;
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
@@ -24,7 +22,6 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
-pub use compact::{Compact, Strategy};
 pub use loops::LoopDetect;
 pub use mask::ObservationMask;
 pub use offload::Offload;
@@ -34,11 +31,10 @@ pub use scope::ToolScope;
 pub use stall::StallDetect;
 pub use time_budget::TimeBudget;
 pub use token_budget::TokenBudget;
-pub use trim::TrimResults;
+pub use trim::{TrimResults, shorten_results};
 pub use turn_notice::TurnNotice;
-pub use window::SlidingWindow;
 
-use crate::{Action, Effect, EffectContext, EffectError};
+use crate::effect::{Action, Effect, EffectContext, EffectError};
 
 type Factory = Arc<dyn Fn(Value) -> Result<Arc<dyn Effect>, EffectError> + Send + Sync>;
 
@@ -63,13 +59,11 @@ impl EffectRegistry {
     pub fn new() -> Self {
         let empty = Self { factories: BTreeMap::new() };
         empty
-            .register_type::<Compact>("compact")
             .register_type::<LoopDetect>("loop_detect")
             .register_type::<ObservationMask>("observation_mask")
             .register_type::<Offload>("offload")
             .register_type::<ProgressNotes>("progress")
             .register_type::<Reflection>("reflection")
-            .register_type::<SlidingWindow>("sliding_window")
             .register_type::<StallDetect>("stall_detect")
             .register_type::<TimeBudget>("time_budget")
             .register_type::<TokenBudget>("token_budget")

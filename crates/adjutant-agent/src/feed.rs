@@ -12,18 +12,17 @@ use std::{
 use adjutant_llm::Warning;
 use adjutant_tool::Cancel;
 
+use crate::place::Place;
 use crate::{
-    Stamped,
-    event::{Event, EventKind, Events},
     hooks::{HookContext, Point, Verdict},
     listener::Listeners,
     mailbox::Mailbox,
-    number::{Place, Seq},
     queue::Queues,
     setup::Setup,
     snapshot::Seen,
     writer::{Author, Stamp},
 };
+use adjutant_core::{Event, EventKind, Events, Seq, Stamped};
 
 /// How many different warnings a run remembers having shown.
 const MAX_WARNINGS: usize = 256;

@@ -12,7 +12,7 @@ use adjutant_tool::{Cancel, Identity};
 use async_trait::async_trait;
 use futures_util::FutureExt;
 
-use crate::{RunNo, TurnNo};
+use adjutant_core::{RunNo, TurnNo};
 
 /// Why a point was denied, if no hook said.
 const NO_REASON: &str = "denied by a hook";
@@ -207,7 +207,7 @@ impl Hooks {
                 }
                 Ok(Ok(Verdict::Deny(reason))) => return self.denied(cx, call, reason, &mut warn),
                 Ok(Err(why)) => why,
-                Err(panic) => format!("a hook of {} panicked: {}", P::NAME, crate::panics::panic_text(&*panic)).into(),
+                Err(panic) => format!("a hook of {} panicked: {}", P::NAME, adjutant_core::panic_text(&*panic)).into(),
             };
             match before {
                 Some(before) => {

@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 
 use saves::Saves;
 
-use crate::{CancelBy, Error, Record};
+use adjutant_core::{CancelBy, Error, Record};
 
 /// Something from outside the loop.
 pub(crate) enum Input {

@@ -16,7 +16,7 @@ pub use error::{InstructionError, InstructionErrorKind};
 #[cfg(feature = "template")]
 pub use template::Template;
 
-use crate::RunNo;
+use adjutant_core::RunNo;
 
 /// What an agent is told to be: a text, a template, or what a source says.
 ///

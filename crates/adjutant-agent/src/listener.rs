@@ -20,11 +20,8 @@ pub use attached::Attached;
 use futures_core::Stream;
 use outlet::{Lag, Outlet, Taken};
 
-use crate::{
-    Event, EventKind, Journal, LogId, Seq,
-    replayed::PastEvents,
-    saying::{Saying, lock},
-};
+use crate::saying::{Saying, lock};
+use adjutant_core::{Event, EventKind, Journal, LogId, PastEvents, Seq};
 
 /// Who listens to a session, in the order in which they came.
 #[derive(Default)]

@@ -9,7 +9,8 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use crate::{Event, EventKind, Seq, listener::Listeners};
+use crate::listener::Listeners;
+use adjutant_core::{Event, EventKind, Seq};
 
 /// How many events wait before a stream of deltas has to.
 ///

@@ -26,7 +26,8 @@ pub use recovery::Recovery;
 pub(crate) use recovery::panicked;
 pub use timeout::Timeout;
 
-use crate::{Failure, LogId, Outcome, RunResult, Stopper};
+use crate::inbox::Stopper;
+use adjutant_core::{Failure, LogId, Outcome, RunResult};
 
 /// Wraps a drive. The first that is listed is outermost.
 ///

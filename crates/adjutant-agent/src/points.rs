@@ -6,7 +6,8 @@ use adjutant_llm::{Call, CallId, CallResult, Edit, Entry, Reply, ToolDecl, ToolN
 use adjutant_tool::{Answer, Identity, Toolset};
 use serde_json::Value;
 
-use crate::{Change, Fail, Lane, Outcome, Pause, Point, RunResult};
+use crate::hooks::{Fail, Point};
+use adjutant_core::{Change, Lane, Outcome, Pause, RunResult};
 
 macro_rules! points {
     ($($(#[$doc:meta])* $name:ident $text:literal $fail:ident { $($(#[$field_doc:meta])* $field:ident: $type:ty,)* } $($about:expr)?;)*) => { $(

@@ -45,17 +45,18 @@ use waiters::Waiters;
 
 pub(crate) use drive::tool_names;
 
+use crate::place::Place;
 use crate::{
-    Act, ActId, CancelBy, Error, EventKind, Failure, Flush, Log, Port, Record, Run, Stamped, Stopper,
     feed::Feed,
-    inbox::{Inbox, Input},
+    inbox::{Inbox, Input, Stopper},
     mailbox::Mailbox,
-    number::Place,
-    panics::panic_text,
     scope::SessionWriter,
     setup::Setup,
     snapshot::Seen,
     writer::{Author, Batch},
+};
+use adjutant_core::{
+    Act, ActId, CancelBy, Error, EventKind, Failure, Flush, Log, Port, Record, Run, Stamped, panic_text,
 };
 
 /// Performs the acts of one conversation in this process.

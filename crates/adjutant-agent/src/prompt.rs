@@ -2,7 +2,7 @@
 
 use adjutant_llm::{Entry, UserMessage};
 
-use crate::Error;
+use adjutant_core::Error;
 
 /// What a run is prompted with: text, one message, or several entries.
 #[derive(Debug, Clone, PartialEq)]

@@ -19,7 +19,7 @@ use futures_util::task::AtomicWaker;
 pub(crate) use lanes::Held;
 use lanes::Lanes;
 
-use crate::{Error, Lane, PostNo, Record, Run};
+use adjutant_core::{Error, Lane, PostNo, Record, Run};
 
 /// How many messages may wait in one lane.
 const MAX_QUEUED: usize = 1_000;

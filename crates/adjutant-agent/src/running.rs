@@ -12,11 +12,11 @@ use futures_core::Stream;
 use tokio::{runtime::Handle, task::JoinHandle};
 
 use crate::{
-    CancelBy, Error, Event, RunResult, Stopper,
-    inbox::Inbox,
+    inbox::{Inbox, Stopper},
     mailbox::Mailbox,
     session::{Claim, Session, Start, perform},
 };
+use adjutant_core::{CancelBy, Error, Event, RunResult};
 
 /// A live run: the stream of its events, which ends after `RunFinished`.
 ///
@@ -117,7 +117,7 @@ impl Running {
     /// # Errors
     /// `Failed` if the run failed, `Unanswered` if it has no answer, and whatever kept it from being performed.
     pub async fn text(self) -> Result<String, Error> {
-        crate::answer::of_result(Arc::new(self.finish().await?))
+        Arc::new(self.finish().await?).answer()
     }
 
     /// Makes everything durable that was shown up to now, the text of a reply on its way included; drives the run

@@ -5,12 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use adjutant_llm::{BlockKind, Chunk, Collector, Error, Reply, Said};
 use adjutant_tool::Identity;
 
-use crate::{
-    Event, EventKind, HeardPart, Record, Seq,
-    number::Place,
-    record::plain,
-    replayed::{delta, text},
-};
+use crate::place::Place;
+use adjutant_core::{Event, EventKind, HeardPart, Record, Seq, delta, plain, text};
 
 /// A reply on its way.
 ///

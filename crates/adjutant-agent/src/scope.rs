@@ -12,7 +12,8 @@ use adjutant_llm::Transcript;
 use adjutant_tool::{Identity, ToolError, Toolset};
 use async_trait::async_trait;
 
-use crate::{options::Limits, setup::Setup};
+use crate::setup::Setup;
+use adjutant_core::Limits;
 
 pub(crate) use call::{CallParts, CallScope, Kept};
 pub use child::{Child, ChildRun};

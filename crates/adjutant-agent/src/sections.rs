@@ -14,10 +14,8 @@ use serde_json::{Map, Value};
 pub use kind::{CustomSection, SectionKind};
 pub use ready::{FnSection, TextSection, section_fn, section_text};
 
-use crate::{
-    RunNo,
-    instructions::{InstructionContext, InstructionError, InstructionErrorKind, Instructions},
-};
+use crate::instructions::{InstructionContext, InstructionError, InstructionErrorKind, Instructions};
+use adjutant_core::RunNo;
 
 /// What stands between two texts of one section, and between two sections.
 const GAP: &str = "\n\n";

@@ -35,9 +35,10 @@ pub(crate) use perform::perform;
 use fold::Fold;
 
 use crate::{
-    Error, Events, Journal, JournalError, JournalErrorKind, LogId, Owner, Pause, PostNo, Run, Seq, Stopper,
-    begin::Begin, listener::Listeners, queue::Queues, scope::SessionWriter, setup::Setup, snapshot::Seen,
+    begin::Begin, inbox::Stopper, listener::Listeners, queue::Queues, scope::SessionWriter, setup::Setup,
+    snapshot::Seen,
 };
+use adjutant_core::{Error, Events, Journal, JournalError, JournalErrorKind, LogId, Owner, Pause, PostNo, Run, Seq};
 
 /// One session; shared by the clones of an agent.
 #[derive(Debug)]

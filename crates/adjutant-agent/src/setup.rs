@@ -21,11 +21,14 @@ pub(crate) use standstill::Standstill;
 pub(crate) use within::Within;
 
 use crate::{
-    Durability, Effect, Hook, Hooks, Middleware, Point, Responder,
+    effect::Effect,
+    hooks::{Hook, Hooks, Point},
     instructions::Instructions,
+    middleware::Middleware,
     queue::Drains,
     sections::{Section, Sections},
 };
+use adjutant_core::{Durability, Responder};
 
 /// How long one call may take, unless its tool or the agent says otherwise.
 const TOOL_TIMEOUT: Duration = Duration::from_secs(600);

@@ -12,9 +12,10 @@ use adjutant_llm::{CallId, Effort, Estimate, ModelId, Reply, TokenCounter, ToolD
 use adjutant_tool::Toolset;
 
 use crate::{
-    Outcome, Pause, Run, Seq, Setup, Stamped,
     saying::{Saying, lock},
+    setup::Setup,
 };
+use adjutant_core::{Outcome, Pause, Run, Seq, Stamped};
 
 /// How many records wait for someone to look, before the run itself is copied in their place.
 const MANY_RECENT: usize = 256;

@@ -12,7 +12,7 @@ use std::{
 use adjutant_llm::ThreadId;
 use tokio::sync::{Mutex as AsyncMutex, oneshot};
 
-use crate::{
+use adjutant_core::{
     Durability, Error, Flush, Folded, JournalError, JournalErrorKind, Log, LogId, PostNo, Record, Seq, Stamped,
 };
 

@@ -7,9 +7,9 @@ use std::sync::{
 
 use adjutant_agent::{
     Action, Agent, ErrorKind, Failure, HookContext, Journal, MemoryJournal, Outcome, Phase, Prompt, Seq, Verdict,
-    effects::{Compact, Strategy, effect_fn},
-    points::BeforeModel,
+    effects::effect_fn, points::BeforeModel,
 };
+use adjutant_context::{Compact, Strategy};
 use adjutant_llm::{
     CallResult, Custom, Edit, Effort, Entry, FixedWorld, Gate, Model, ModelInfo, Options, Script, ScriptedModel,
     UserMessage,

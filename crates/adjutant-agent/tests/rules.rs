@@ -7,8 +7,6 @@
 
 #[path = "effects_budget.rs"]
 mod effects_budget;
-#[path = "effects_compact.rs"]
-mod effects_compact;
 #[path = "effects_engine.rs"]
 mod effects_engine;
 #[path = "effects_loops.rs"]
@@ -27,8 +25,6 @@ mod effects_scope;
 mod effects_stall;
 #[path = "effects_trim.rs"]
 mod effects_trim;
-#[path = "effects_window.rs"]
-mod effects_window;
 #[path = "hook_rules.rs"]
 mod hook_rules;
 #[path = "hook_rules_chains.rs"]
@@ -45,8 +41,6 @@ mod instructions;
 mod instructions_of_runs;
 #[path = "listeners.rs"]
 mod listeners;
-#[path = "memory.rs"]
-mod memory;
 #[path = "middleware.rs"]
 mod middleware;
 #[path = "preview.rs"]

@@ -4,10 +4,8 @@ use std::{collections::BTreeSet, path::Path, sync::Arc};
 
 use adjutant::{
     Agent, Cancel, Limits, RunOptions,
-    agent::{
-        LogId,
-        memory::{Extraction, Memories},
-    },
+    agent::LogId,
+    context::{Extraction, Memories},
     llm::{FixedWorld, Options, SystemWorld, ToolDecl},
     orchestration::board::Board,
     skills::Skills,

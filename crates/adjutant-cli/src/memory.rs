@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use adjutant::agent::memory::{Fact, FactId, Memories};
+use adjutant::{
+    agent::memory::{Fact, FactId},
+    context::Memories,
+};
 use serde_json::json;
 
 use crate::{

@@ -32,6 +32,16 @@ pub struct Usage {
 #[serde(transparent)]
 pub struct NanoUsd(pub u64);
 
+impl NanoUsd {
+    /// The sum of two costs, as far as they are known; `None` if neither is.
+    pub fn sum_known(one: Option<Self>, other: Option<Self>) -> Option<Self> {
+        match (one, other) {
+            (Some(one), Some(other)) => Some(one + other),
+            (known, None) | (None, known) => known,
+        }
+    }
+}
+
 /// What a model costs, in billionths of a US dollar for a million tokens.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Price {

@@ -21,7 +21,7 @@ mod writer;
 
 use std::{path::Path, sync::Arc};
 
-use adjutant_agent::{
+use adjutant_core::{
     About, Folded, Journal, JournalError, JournalErrorKind, Log, LogId, LogInfo, LogPage, LogQuery, Owner, Post,
     PostNo, PostStream, Posted, RecordStream, Seq, StoredStream, Swept,
 };
@@ -42,7 +42,7 @@ use self::{
 /// # let folder = folder.path();
 /// let journal = adjutant_store::JsonlJournal::open(folder)?;
 /// // Agent::new(model).journal(journal)
-/// # Ok::<(), adjutant_agent::JournalError>(())
+/// # Ok::<(), adjutant_core::JournalError>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct JsonlJournal {

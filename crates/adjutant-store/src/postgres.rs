@@ -19,7 +19,7 @@ use std::{
     time::Duration,
 };
 
-use adjutant_agent::JournalError;
+use adjutant_core::JournalError;
 use adjutant_llm::{SystemWorld, World};
 
 use self::database::Database;
@@ -32,7 +32,7 @@ pub use self::{journal::PostgresJournal, memory::PostgresMemory, shelf::Postgres
 /// refused: use a socket, a network of your own, or a tunnel.
 ///
 /// ```no_run
-/// # async fn open() -> Result<(), adjutant_agent::JournalError> {
+/// # async fn open() -> Result<(), adjutant_core::JournalError> {
 /// let database = adjutant_store::Postgres::connect("postgresql://agents@localhost/agents").await?;
 /// let (journal, memory) = (database.journal(), database.memory());
 /// # Ok(()) }

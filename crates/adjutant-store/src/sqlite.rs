@@ -18,7 +18,7 @@ mod writer;
 
 use std::{path::Path, sync::Arc};
 
-use adjutant_agent::JournalError;
+use adjutant_core::JournalError;
 use adjutant_llm::{SystemWorld, World};
 
 pub use self::{journal::SqliteJournal, memory::SqliteMemory, shelf::SqliteShelf};

@@ -10,7 +10,7 @@ use std::{
     sync::Arc,
 };
 
-use adjutant_agent::{
+use adjutant_core::{
     Digest, Flush, Folded, Journal, JournalErrorKind, Log, LogId, LogQuery, Owner, Post, PostNo, Record, Seq, Stamped,
     sessions::Sessions,
 };

@@ -9,7 +9,7 @@ use std::{
     sync::Arc,
 };
 
-use adjutant_agent::{Flush, Folded, Journal, Owner, Post, PostNo, Record, Seq, Stamped};
+use adjutant_core::{Flush, Folded, Journal, Owner, Post, PostNo, Record, Seq, Stamped};
 use adjutant_llm::{Entry, UserMessage};
 use adjutant_store::{JsonlJournal, Sqlite};
 
@@ -17,7 +17,7 @@ use adjutant_store::{JsonlJournal, Sqlite};
 const PLACE: &str = "ADJUTANT_TEST_PLACE";
 
 /// A log with all that can stand beside it; it is owned as long as the value lives.
-async fn fill(journal: &dyn Journal) -> Box<dyn adjutant_agent::Log> {
+async fn fill(journal: &dyn Journal) -> Box<dyn adjutant_core::Log> {
     let log = "log".into();
     let mut held = journal.own(&log, &Owner::new()).await.expect("it is free");
     let entries = vec![Entry::User(UserMessage::text("large ".repeat(20_000)))];

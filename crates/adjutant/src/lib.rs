@@ -33,6 +33,7 @@ pub use adjutant_agent as agent;
 pub use adjutant_agent::{
     Agent, CancelBy, Error, ErrorKind, Event, EventKind, Limits, Outcome, Prompt, RunOptions, RunResult, Running, Why,
 };
+pub use adjutant_context as context;
 pub use adjutant_llm as llm;
 pub use adjutant_llm::Model;
 pub use adjutant_macros::tool_facade as tool;

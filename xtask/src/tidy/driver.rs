@@ -3,7 +3,7 @@
 use super::Source;
 use crate::scan;
 
-const PATH: &str = "crates/adjutant-agent/src/drive.rs";
+const PATH: &str = "crates/adjutant-core/src/drive.rs";
 const LINES: usize = 60;
 /// What the file may not mention outside of comments, in any spelling.
 const FOREIGN: &[&str] = &["retry", "compact", "approval", "telemetry", "provider", "tracing"];

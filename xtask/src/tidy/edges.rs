@@ -9,8 +9,10 @@ const EDGES: &[(&str, &str)] = &[
     ("macros", ""),
     ("tool", "llm macros"),
     ("providers", "llm"),
-    ("agent", "llm tool"),
-    ("store", "llm tool agent"),
+    ("core", "llm tool"),
+    ("agent", "core llm tool"),
+    ("context", "agent llm tool"),
+    ("store", "core llm"),
     ("skills", "llm tool agent"),
     ("orchestration", "llm tool agent"),
     ("toolkit", "llm tool"),
@@ -23,7 +25,8 @@ const EDGES: &[(&str, &str)] = &[
     ("cli", "adjutant server"),
 ];
 /// For the crates above all of them; that no two of those need each other, the check for cycles sees.
-const LIBRARIES: &str = "agent llm macros mcp orchestration otel providers runtime skills store tool toolkit";
+const LIBRARIES: &str =
+    "agent context core llm macros mcp orchestration otel providers runtime skills store tool toolkit";
 
 pub(super) fn table(packages: &[Package]) -> Vec<String> {
     let mut messages = Vec::new();

@@ -6,7 +6,8 @@ use adjutant_llm::{Chunk, ChunkStream, Error, ErrorKind, Model, ModelInfo, Reque
 use futures_util::stream;
 
 use super::Agent;
-use crate::{LogId, MemoryJournal, Setup, scope::AgentConfig, session::Session};
+use crate::{scope::AgentConfig, session::Session, setup::Setup};
+use adjutant_core::{LogId, MemoryJournal};
 
 /// Stands for the model of whoever opens the agent.
 #[derive(Debug)]

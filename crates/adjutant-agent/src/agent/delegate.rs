@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Agent, AgentFactory};
-use crate::{outcome::Outcome, report::RunResult};
+use adjutant_core::{Outcome, RunResult};
 
 /// The key of the child in its call.
 const KEY: &str = "agent";

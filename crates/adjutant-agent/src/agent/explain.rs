@@ -5,7 +5,8 @@ use std::{collections::BTreeMap, sync::Arc};
 use adjutant_llm::{CallId, ThreadId};
 use futures_util::StreamExt;
 
-use crate::{Agent, Error, Fate, JournalErrorKind, Record, Redo, Replayed, Rerun, Rewind, Run, Seq, Stamped};
+use crate::agent::Agent;
+use adjutant_core::{Error, Fate, JournalErrorKind, Record, Redo, Replayed, Rerun, Rewind, Run, Seq, Stamped};
 
 impl Agent {
     /// What would be done again if the session went on from where its log ends, and why; agents under it included.

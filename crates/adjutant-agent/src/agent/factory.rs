@@ -12,14 +12,11 @@ use futures_core::Stream;
 
 use super::Agent;
 use crate::{
-    error::{Error, ErrorKind},
-    event::Event,
-    outcome::CancelBy,
     prompt::Prompt,
-    report::RunResult,
     running::Running,
     scope::{Child, ChildRun, Spawn},
 };
+use adjutant_core::{CancelBy, Error, ErrorKind, Event, RunResult};
 
 /// Opens agents: first ones, each in a session of its own, or children of a call.
 #[derive(Clone)]

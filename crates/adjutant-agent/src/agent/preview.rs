@@ -6,14 +6,16 @@ use adjutant_llm::{Entry, Model, Request};
 
 use super::Agent;
 use crate::{
-    ActId, Config, Error, Failure, Outcome, Phase, Prompt, RunResult, Setup, TurnNo,
+    effect::Phase,
     port::{
         engine::{Plan, Stage},
         fund,
         prepare::{self, Known, Shown},
     },
-    run::{Ledger, Sight},
+    prompt::Prompt,
+    setup::Setup,
 };
+use adjutant_core::{ActId, Config, Error, Failure, Ledger, Outcome, RunResult, Sight, TurnNo};
 
 impl Agent {
     /// The next request, exactly as a run with this prompt would begin: with the tools, the instructions and what effects

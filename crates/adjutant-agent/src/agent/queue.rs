@@ -6,9 +6,11 @@ use adjutant_llm::{Entry, UserMessage};
 
 use super::Agent;
 use crate::{
-    Drain, Error, Lane, QueueItem, Queued, Running, Setup,
-    queue::{Drains, Manner, Queues},
+    queue::{Drain, Drains, Manner, QueueItem, Queued, Queues},
+    running::Running,
+    setup::Setup,
 };
+use adjutant_core::{Error, Lane};
 
 /// How messages are queued; `Agent` and `Running` share the queues of their session.
 impl Agent {

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use super::Agent;
 use crate::{
-    Answered, Error, Pause, RunResult, Running,
     begin::Begin,
+    running::Running,
     session::{self, Start},
 };
+use adjutant_core::{Answered, Error, Pause, RunResult};
 
 impl Agent {
     /// Goes on with a run that waits for answers, or that the program before this one left open.

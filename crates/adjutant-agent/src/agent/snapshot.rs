@@ -1,6 +1,6 @@
 //! What an agent is and does at this moment.
 
-use crate::{Agent, Snapshot};
+use crate::{agent::Agent, snapshot::Snapshot};
 
 impl Agent {
     /// What the agent is and does at this moment, also while it runs on another task.

@@ -7,11 +7,14 @@ use adjutant_tool::Tools;
 
 use super::Agent;
 use crate::{
-    CancelBy, Change, Error, HookContext, RunOptions, RunResult, Running, Setup, Verdict,
     begin::Begin,
+    hooks::{HookContext, Verdict},
     points::{AfterTurn, NextTurn},
+    running::Running,
     session::{Session, Start, append},
+    setup::Setup,
 };
+use adjutant_core::{CancelBy, Change, Error, RunOptions, RunResult};
 
 /// Going on, and beginning elsewhere.
 impl Agent {

@@ -7,7 +7,11 @@ use std::{
 
 use tokio::task::JoinHandle;
 
-use crate::{Agent, Attached, Error, Event, PastEvents, Seq, Subscription};
+use crate::{
+    agent::Agent,
+    listener::{Attached, Subscription},
+};
+use adjutant_core::{Error, Event, PastEvents, Seq};
 
 impl Agent {
     /// Hears everything that happens in the session from now on, in all its runs.

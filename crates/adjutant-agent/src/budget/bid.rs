@@ -5,7 +5,7 @@ use std::sync::Arc;
 use adjutant_llm::{Estimate, ModelInfo, NanoUsd, Price, Request, TokenCounter, ToolDecl, Usage};
 
 use super::{Bid, Budget, Reservation};
-use crate::{outcome::Limit, run::Spend};
+use adjutant_core::{Limit, Spend};
 
 /// How many output tokens a request needs at least; with less left, it is not made.
 const LEAST_OUTPUT: u64 = 256;

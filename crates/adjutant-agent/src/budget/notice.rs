@@ -6,7 +6,7 @@ use adjutant_llm::NanoUsd;
 use serde_json::json;
 
 use super::Budget;
-use crate::{outcome::Limit, record::Memo, run::Run};
+use adjutant_core::{Limit, Memo, Run};
 
 /// The key of the memo that says in which run it was told.
 pub(crate) const KEY: &str = "budget";

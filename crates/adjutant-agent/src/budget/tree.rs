@@ -8,7 +8,7 @@ use std::{
 use adjutant_llm::NanoUsd;
 
 use super::Bid;
-use crate::{Caps, Limit, run::Spend};
+use adjutant_core::{Caps, Limit, Spend};
 
 /// The place of a node in its tree.
 pub(super) type NodeId = usize;

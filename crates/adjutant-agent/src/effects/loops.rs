@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::tail;
-use crate::{Action, Effect, EffectContext, EffectError, RunNo};
+use crate::effect::{Action, Effect, EffectContext, EffectError};
+use adjutant_core::RunNo;
 
 /// Reminds the model when it makes the same call several times in a row, and again with each further time.
 ///

@@ -8,7 +8,7 @@ use super::{
     clip::preview,
     shrink::{MIN_GAIN, Spared, Step},
 };
-use crate::{Action, Effect, EffectContext, EffectError};
+use crate::effect::{Action, Effect, EffectContext, EffectError};
 
 const KIND: &str = "observation_mask";
 /// How many characters of a result its placeholder shows.

@@ -10,7 +10,7 @@ use super::{
     clip::preview,
     shrink::{MIN_GAIN, Spared, Step, with_text},
 };
-use crate::{Action, Effect, EffectContext, EffectError};
+use crate::effect::{Action, Effect, EffectContext, EffectError};
 
 const KIND: &str = "offload";
 

@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use serde::Deserialize;
 
 use super::tail;
-use crate::{Action, Effect, EffectContext, EffectError};
+use crate::effect::{Action, Effect, EffectContext, EffectError};
 
 /// Asks for a note of progress every few turns of a run, as long as the tool that takes notes is there.
 #[derive(Debug, Clone, PartialEq, Deserialize)]

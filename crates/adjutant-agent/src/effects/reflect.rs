@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::tail;
-use crate::{Action, Effect, EffectContext, EffectError, RunNo};
+use crate::effect::{Action, Effect, EffectContext, EffectError};
+use adjutant_core::RunNo;
 
 /// How many turns are looked at: a longer row of failures is told of no more.
 const MAX_ROW: usize = 100;

@@ -4,7 +4,7 @@ use adjutant_llm::ToolName;
 use async_trait::async_trait;
 use serde::Deserialize;
 
-use crate::{Action, Effect, EffectContext, EffectError};
+use crate::effect::{Action, Effect, EffectContext, EffectError};
 
 /// Leaves tools out of every turn: those of a list, or all that are not in a list. Several scopes intersect.
 ///

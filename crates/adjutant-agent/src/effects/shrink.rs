@@ -6,7 +6,7 @@ use adjutant_llm::{Call, CallResult, Content, Edit, Entry, EntryId, Estimate, St
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::{Action, EffectContext, Phase};
+use crate::effect::{Action, EffectContext, Phase};
 
 /// How large the gain of a step must be, as a share of what the provider must read anew for it.
 pub(super) const MIN_GAIN: f64 = 0.3;
@@ -52,7 +52,7 @@ impl Step {
         shorten: impl Fn(&Call, &CallResult) -> Option<Vec<Content>>,
     ) -> Vec<Action> {
         let overflows = matches!(cx.phase(), Phase::Overflow(_));
-        if !overflows && self.threshold.is_some_and(|threshold| !is_full(cx, threshold)) {
+        if !overflows && self.threshold.is_some_and(|threshold| !cx.fills(threshold)) {
             return Vec::new();
         }
         let items = cx.view().items();
@@ -101,13 +101,8 @@ impl Spared {
     }
 }
 
-/// Whether the request fills this share of the window; never, if the window is not known.
-pub(super) fn is_full(cx: &EffectContext<'_>, threshold: f64) -> bool {
-    threshold > 0.0 && cx.window() > 0 && cx.tokens() as f64 >= cx.window() as f64 * threshold
-}
-
 /// Whether a gain is at least this share of a whole.
-pub(super) fn is_worth(gain: u64, share: f64, of: u64) -> bool {
+fn is_worth(gain: u64, share: f64, of: u64) -> bool {
     gain > 0 && gain as f64 >= share * of as f64
 }
 

@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::tail;
-use crate::{Action, EffectContext, Limit, RunNo};
+use crate::effect::{Action, EffectContext};
+use adjutant_core::{Limit, RunNo};
 
 /// The share of a budget at which the model is told.
 pub(super) const WARN: f64 = 0.8;

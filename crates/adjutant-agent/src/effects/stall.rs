@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::tail;
-use crate::{Action, Effect, EffectContext, EffectError, Limit, RunNo, TurnNo};
+use crate::effect::{Action, Effect, EffectContext, EffectError};
+use adjutant_core::{Limit, RunNo, TurnNo};
 
 /// How many bytes of a result are compared, besides its length.
 const COMPARED_BYTES: usize = 2_000;

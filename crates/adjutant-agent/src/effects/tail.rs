@@ -2,7 +2,7 @@
 
 use adjutant_llm::{Entry, EntryId, Origin, Transcript, Turn};
 
-use crate::{EffectContext, Phase};
+use crate::effect::{EffectContext, Phase};
 
 /// The turns with calls since the message that began the work, newest first; steering and reminders do not end them.
 pub(super) fn turns(history: &Transcript) -> impl Iterator<Item = (EntryId, &Turn)> {

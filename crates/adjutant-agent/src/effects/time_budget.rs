@@ -6,7 +6,8 @@ use async_trait::async_trait;
 use serde::Deserialize;
 
 use super::spending::{WARN, judge};
-use crate::{Action, Effect, EffectContext, EffectError, Limit};
+use crate::effect::{Action, Effect, EffectContext, EffectError};
+use adjutant_core::Limit;
 
 /// Ends a run before another request once its time is over; tells the model once before.
 ///

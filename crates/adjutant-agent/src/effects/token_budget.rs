@@ -4,7 +4,8 @@ use async_trait::async_trait;
 use serde::Deserialize;
 
 use super::spending::{WARN, judge};
-use crate::{Action, Effect, EffectContext, EffectError, Limit};
+use crate::effect::{Action, Effect, EffectContext, EffectError};
+use adjutant_core::Limit;
 
 /// Ends a run before another request once it has used its tokens; tells the model once before.
 ///

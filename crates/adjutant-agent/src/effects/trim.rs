@@ -1,14 +1,14 @@
 //! The effect `trim_tool_results`: long results of earlier turns are cut. The history keeps them whole.
 
-use adjutant_llm::{CallResult, Content};
+use adjutant_llm::{CallResult, Content, Edit, Stored};
 use async_trait::async_trait;
 use serde::Deserialize;
 
 use super::{
     clip::clip,
-    shrink::{MIN_GAIN, Spared, Step, TRIM, with_text},
+    shrink::{MIN_GAIN, Spared, Step, TRIM, shortened, with_text},
 };
-use crate::{Action, Effect, EffectContext, EffectError};
+use crate::effect::{Action, Effect, EffectContext, EffectError};
 
 /// Cuts long successful results of earlier turns, whatever the context holds.
 ///
@@ -71,8 +71,14 @@ impl Effect for TrimResults {
     }
 }
 
+/// The edit that shows a turn with this many characters of each long successful result, and how many tokens that saves;
+/// `None` if it saves nothing. `by` is the kind of effect that wants it: what another one shortened stays.
+pub fn shorten_results(stored: &Stored, by: &str, max_chars: usize) -> Option<(Edit, u64)> {
+    shortened(stored, by, |_, result| trimmed(result, max_chars))
+}
+
 /// The first characters of a result's text, and everything that is no text; `None` if that is not less.
-pub(super) fn trimmed(result: &CallResult, max_chars: usize) -> Option<Vec<Content>> {
+fn trimmed(result: &CallResult, max_chars: usize) -> Option<Vec<Content>> {
     let text = result.text();
     let head = clip(&text, max_chars);
     if head.len() == text.len() {

@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::tail;
-use crate::{Action, Effect, EffectContext, EffectError, RunNo};
+use crate::effect::{Action, Effect, EffectContext, EffectError};
+use adjutant_core::RunNo;
 
 /// Tells the model once a run that it comes near the limit of its turns. It sets no limit itself.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]

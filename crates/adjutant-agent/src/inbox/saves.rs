@@ -8,7 +8,7 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use crate::Error;
+use adjutant_core::Error;
 
 /// The wishes to save of one port: each has a number, and is fulfilled with all before it.
 #[derive(Default)]

@@ -14,11 +14,8 @@ use futures_core::Stream;
 use tokio::time::Sleep;
 
 use super::{Listeners, Subscription};
-use crate::{
-    Error, Event, EventKind, Journal, RunNo, Seq, Stopper,
-    inbox::Inbox,
-    replayed::{PastEvents, void},
-};
+use crate::inbox::{Inbox, Stopper};
+use adjutant_core::{Error, Event, EventKind, Journal, PastEvents, RunNo, Seq, void};
 
 /// How often a log is read on that another program writes.
 const FOLLOW_EVERY: Duration = Duration::from_millis(200);

@@ -6,7 +6,7 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use crate::{Event, EventKind, Seq};
+use adjutant_core::{Event, EventKind, Seq};
 
 /// How many events wait before deltas of a block are joined, and old progress of a call gives way to new.
 const SLOW: usize = 64;

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use futures_util::FutureExt;
 
 use super::{DriveContext, Middleware, NextDrive};
-use crate::{Failure, RunResult};
+use adjutant_core::{Failure, RunResult};
 
 /// Fails a run whose prompt does not pass a check; nothing of the prompt is recorded, and no model is asked.
 ///
@@ -55,7 +55,7 @@ pub(super) async fn verdict(
     let reason = match AssertUnwindSafe(check).catch_unwind().await {
         Ok(Ok(())) => return Ok(()),
         Ok(Err(reason)) => reason,
-        Err(panic) => format!("the check panicked: {}", crate::panics::panic_text(&*panic)).into(),
+        Err(panic) => format!("the check panicked: {}", adjutant_core::panic_text(&*panic)).into(),
     };
     Err(Failure::Guardrail { by: Arc::clone(by), reason })
 }

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use tokio::time::Instant;
 
 use super::{DriveContext, Middleware, NextDrive};
-use crate::{Failure, Outcome, RunResult};
+use adjutant_core::{Failure, Outcome, RunResult};
 
 /// Tells `tracing` when a drive starts, and how it ended: outcome, duration, usage. Contents are left out.
 ///

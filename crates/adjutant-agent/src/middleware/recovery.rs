@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use futures_util::FutureExt;
 
 use super::{DriveContext, Middleware, NextDrive};
-use crate::{Failure, RunResult};
+use adjutant_core::{Failure, RunResult};
 
 /// Makes a failure of a panic of whatever is inside, so that the middleware outside goes on with it.
 ///
@@ -35,6 +35,6 @@ impl Middleware for Recovery {
 
 /// The failure of a drive whose surroundings panicked.
 pub(crate) fn panicked(panic: &(dyn std::any::Any + Send)) -> Failure {
-    let message = format!("what surrounds the run panicked: {}", crate::panics::panic_text(panic));
+    let message = format!("what surrounds the run panicked: {}", adjutant_core::panic_text(panic));
     Failure::Middleware { message: message.into() }
 }

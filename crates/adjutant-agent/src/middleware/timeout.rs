@@ -5,7 +5,7 @@ use std::{pin::pin, time::Duration};
 use async_trait::async_trait;
 
 use super::{DriveContext, Middleware, NextDrive};
-use crate::{CancelBy, Failure, RunResult};
+use adjutant_core::{CancelBy, Failure, RunResult};
 
 /// Cancels a drive that takes too long, as a deadline would, and waits until its turn is closed.
 ///

@@ -16,10 +16,13 @@ use serde_json::Value;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use super::{LocalPort, Performed, bound, prepare::Restore};
+use crate::place::Place;
 use crate::{
-    ActId, Admission, Failure, Pause, Point, Record, Run, Verdict, feed::Feed, number::Place, panics::panic_text,
+    feed::Feed,
+    hooks::{Point, Verdict},
     points::BeforeTool,
 };
+use adjutant_core::{ActId, Admission, Failure, Pause, Record, Run, panic_text};
 
 /// One call that asks to be admitted.
 struct Admit {

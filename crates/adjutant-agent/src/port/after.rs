@@ -4,12 +4,13 @@ use std::{sync::Arc, time::Duration};
 
 use adjutant_llm::{Call, CallResult, Status};
 
+use crate::place::Place;
 use crate::{
-    Point, Record, Verdict,
     feed::Feed,
-    number::Place,
+    hooks::{Point, Verdict},
     points::{AfterTool, ToolError},
 };
+use adjutant_core::Record;
 
 /// A call that has run.
 pub(super) struct Ran<'a> {

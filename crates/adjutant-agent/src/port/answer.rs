@@ -7,13 +7,13 @@ use adjutant_tool::{Answer, AskKind, Cancel};
 use futures_util::FutureExt;
 
 use super::{LocalPort, Performed};
+use crate::place::Place;
 use crate::{
-    ActId, Answered, Digest, Pause, Point, Record, Responder, Run, Verdict,
     feed::Feed,
-    number::Place,
-    panics::panic_text,
+    hooks::{Point, Verdict},
     points::{PauseAnswered, Pausing},
 };
+use adjutant_core::{ActId, Answered, Digest, Pause, Record, Responder, Run, panic_text};
 
 /// Someone who is asked: about which pause, for which call, and how that is stopped.
 pub(super) struct Asked {

@@ -21,15 +21,14 @@ use super::{
     fingerprint::Recorded,
     prepare::{Restore, Shown},
 };
+use crate::place::Place;
 use crate::{
-    ActId, EventKind, Failure, Record, Run, TurnNo,
     feed::Feed,
     listener::Aloud,
-    number::Place,
-    panics::panic_text,
     points::{AfterModel, ModelError},
     saying::{Saying, lock},
 };
+use adjutant_core::{ActId, EventKind, Failure, Record, Run, TurnNo, panic_text};
 
 /// How many chunks are taken in a row before others get their turn: the driver, the reader, a wish to stop.
 const BURST: u32 = 256;

@@ -16,7 +16,9 @@ use super::{
     prepare::Restore,
     steps::Steps,
 };
-use crate::{ActId, Conversation, Record, Run, feed::Feed, number::Place, scope::CallScope};
+use crate::place::Place;
+use crate::{feed::Feed, scope::CallScope};
+use adjutant_core::{ActId, Conversation, Record, Run};
 
 /// The name of the tool that gives back what a model was not shown of a result.
 const RECALL: &str = "recall";

@@ -15,7 +15,8 @@ use tokio::task::JoinHandle;
 use tracing::{Instrument, Span};
 
 use super::door::Door;
-use crate::{Conversation, error::chain, panics::panic_text, scope::CallScope};
+use crate::scope::CallScope;
+use adjutant_core::{Conversation, chain, panic_text};
 
 /// What a body ends in.
 pub(super) type Ended = Result<CallResult, ToolError>;

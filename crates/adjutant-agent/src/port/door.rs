@@ -12,13 +12,13 @@ use super::{
     steps::{Asked, Steps},
     waiters::{Told, Waiters},
 };
+use crate::place::Place;
 use crate::{
-    EventKind, Pause, Record,
     feed::Feed,
     inbox::{Inbox, Input},
-    number::Place,
     setup::Standstill,
 };
+use adjutant_core::{EventKind, Pause, Record};
 
 /// How often a new step lets the other branches of its body come to what is noted, before it waits for them in time.
 const MAX_TURNS_AWAY: usize = 64;

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use adjutant_llm::ToolName;
 
 use super::{LocalPort, prepare};
-use crate::{Error, Events, Run, Seq, number::Place, setup::Setup};
+use crate::place::Place;
+use crate::setup::Setup;
+use adjutant_core::{Error, Events, Run, Seq};
 
 impl LocalPort {
     /// Saves what is not in the log yet.

@@ -14,13 +14,14 @@ use super::{
     contain::{self, Spawned},
     door::{Door, Links, Phase},
 };
+use crate::place::Place;
 use crate::{
-    Budget, Conversation, Record, Run,
+    budget::Budget,
     feed::Feed,
-    number::Place,
     points::BeforeTool,
     scope::{CallParts, CallScope, Kept, SessionWriter},
 };
+use adjutant_core::{Conversation, Record, Run};
 
 /// Calls that have begun ahead of their admission.
 #[derive(Default)]

@@ -8,14 +8,11 @@ use futures_util::FutureExt;
 use serde_json::Value;
 
 use crate::{
-    Action, Budget, Effect, EffectContext, EffectError, Limit, Memo, Phase, Record, Report, TurnNo,
-    budget::notice,
-    effect::{Bill, overhead},
-    error::chain,
-    panics::panic_text,
-    run::Sight,
+    budget::{Budget, notice},
+    effect::{Action, Bill, Effect, EffectContext, EffectError, Phase, overhead},
     setup::Setup,
 };
+use adjutant_core::{Limit, Memo, Record, Report, Sight, TurnNo, chain, panic_text};
 
 /// What effects act with: the same for a turn that is prepared and for a look at the next one.
 #[derive(Clone, Copy)]

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use adjutant_llm::{ModelId, Options, Request, ToolName, Warning, WarningKind};
 
 use super::{LocalPort, prepare::Shown};
+use crate::place::Place;
 use crate::{
-    ActId, Config, Record, Run,
     feed::Feed,
-    number::Place,
     setup::{Parts, Print, Prints},
 };
+use adjutant_core::{ActId, Config, Record, Run};
 
 /// What the log knows of the requests of a thread, and what was said last.
 #[derive(Debug, Default)]

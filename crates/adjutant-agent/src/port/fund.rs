@@ -8,15 +8,15 @@ use futures_util::FutureExt;
 
 use super::{LocalPort, Performed};
 use crate::{
-    ActId, Admission, Bid, Budget, Limit, Memo, Record, Reservation, Run, TurnNo,
     budget::{
+        Bid, Budget, Reservation,
         bid::{bid_of, overhead},
         notice::{KEY, notice},
     },
     effect::Action,
-    run::{Sight, Spend},
     setup::Setup,
 };
+use adjutant_core::{ActId, Admission, Limit, Memo, Record, Run, Sight, Spend, TurnNo};
 
 /// The money behind a request.
 pub(super) struct Fund {

@@ -1,7 +1,8 @@
 //! Seen is saved: what a reader acknowledges is recorded, a reply that is on its way included.
 
 use super::LocalPort;
-use crate::{ActId, Error, Record, saying::lock};
+use crate::saying::lock;
+use adjutant_core::{ActId, Error, Record};
 
 impl LocalPort {
     /// What was said and is not in the log, because someone wishes that what was shown be saved.

@@ -15,9 +15,10 @@ use futures_util::{FutureExt, StreamExt, stream::SelectAll};
 use tokio::time::Sleep;
 
 use super::{LocalPort, answer::Asking};
-use crate::{
+use crate::{points::PauseAnswered, queue::unfit};
+use adjutant_core::{
     ActId, Admission, CancelBy, Digest, Journal, JournalError, LogId, Pause, PauseId, Post, PostNo, PostStream, Posted,
-    Record, Run, error::chain, points::PauseAnswered, queue::unfit,
+    Record, Run, chain,
 };
 
 /// How many posts wait here at most for something that goes on; what comes later waits in the journal.

@@ -14,10 +14,16 @@ use super::{
     engine::{Plan, Stage},
     fund,
 };
+use crate::place::Place;
 use crate::{
-    ActId, Budget, Failure, Phase, Point, Record, Run, TurnNo, Verdict, error::chain, feed::Feed, number::Place,
-    panics::panic_text, points::BeforeModel, run::Sight, setup::Setup,
+    budget::Budget,
+    effect::Phase,
+    feed::Feed,
+    hooks::{Point, Verdict},
+    points::BeforeModel,
+    setup::Setup,
 };
+use adjutant_core::{ActId, Failure, Record, Run, Sight, TurnNo, chain, panic_text};
 
 /// The tools of the turn before: what each source gave, what effects offered, and what they make together.
 pub(crate) type Known = (Vec<Toolset>, Option<Toolset>);

@@ -9,7 +9,8 @@ use std::{
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::LocalPort;
-use crate::{Budget, Caps, Limit, Record, Run, run::Spend};
+use crate::budget::Budget;
+use adjutant_core::{Caps, Limit, Record, Run, Spend};
 
 /// What a drive spends from. Without any caps, here or above, it costs nothing.
 #[derive(Default)]

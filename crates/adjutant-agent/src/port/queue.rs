@@ -12,14 +12,16 @@ use adjutant_tool::Cancel;
 use futures_util::FutureExt;
 
 use super::{LocalPort, Performed};
+use crate::place::Place;
 use crate::{
-    ActId, CancelBy, Failure, HookContext, Lane, Outcome, Point, Record, Revised, Run, RunNo, Stamped, TurnNo, Verdict,
     feed::Feed,
+    hooks::{HookContext, Point, Verdict},
     inbox::Input,
-    number::Place,
     points::{MessagePlaced, MessageQueued},
     queue::{Append, Queues, unfit},
-    run::{Ahead, Tail},
+};
+use adjutant_core::{
+    ActId, Ahead, CancelBy, Failure, Lane, Outcome, Record, Revised, Run, RunNo, Stamped, Tail, TurnNo,
 };
 
 /// The queues of a session while a port lives: what it took and did not record waits again when it is dropped.

@@ -12,12 +12,11 @@ use adjutant_tool::Replay;
 
 use super::LocalPort;
 use crate::{
-    Outcome, Record, Run,
     inbox::{Inbox, Input},
-    run::Tally,
     scope::{CallParts, CallScope, KEPT, Kept},
     setup::Standstill,
 };
+use adjutant_core::{Outcome, Record, Run, Tally};
 
 impl LocalPort {
     /// Puts the ends of children that nobody told before the results of their calls: what they used is not lost.

@@ -6,11 +6,12 @@ use adjutant_llm::{Warning, WarningKind};
 
 use super::{LocalPort, Performed, queue::Poller};
 use crate::{
-    ActId, Change, Failure, Point, Record, Run, Setup, TurnNo, Verdict,
     feed::Feed,
+    hooks::{Point, Verdict},
     points::{AfterTurn, NextTurn},
-    run::{Ahead, Closed},
+    setup::Setup,
 };
+use adjutant_core::{ActId, Ahead, Change, Closed, Failure, Record, Run, TurnNo};
 
 /// A turn on its way to its end.
 struct Settling {

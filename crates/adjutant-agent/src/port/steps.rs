@@ -5,10 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 use adjutant_tool::{Answer, Ask, Noted, ToolError, ToolErrorKind};
 use serde_json::Value;
 
-use crate::{
-    Pause,
-    run::{Known, KnownState},
-};
+use adjutant_core::{Known, KnownState, Pause};
 
 /// What the body of a call has asked for.
 ///

@@ -11,7 +11,7 @@ use std::{
 use adjutant_llm::Entry;
 
 use super::{Append, Drain, Manner, QueueItem};
-use crate::{Lane, PostNo, Record};
+use adjutant_core::{Lane, PostNo, Record};
 
 const LANES: [Lane; 2] = [Lane::Steering, Lane::FollowUp];
 

@@ -9,7 +9,7 @@ use shuttle::{
 };
 
 use super::{Append, Drain, Manner, lanes::Lanes};
-use crate::{Lane, PostNo, Record};
+use adjutant_core::{Lane, PostNo, Record};
 
 fn message(text: &str) -> Entry {
     UserMessage::text(text).into()

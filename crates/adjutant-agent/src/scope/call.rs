@@ -23,13 +23,15 @@ use super::{
     child::{self, Core, Ended},
     threads::{Holder, KEPT},
 };
+use crate::place::Place;
 use crate::{
-    Answered, Budget, CancelBy, Failure, HookContext, Hooks, Limit, Limits, Outcome, Pause, Record, Run,
+    budget::Budget,
     feed::Feed,
+    hooks::{HookContext, Hooks},
     inbox::{Inbox, Input},
-    number::Place,
     setup::{Setup, Standstill, Within},
 };
+use adjutant_core::{Answered, CancelBy, Failure, Limit, Limits, Outcome, Pause, Record, Run};
 
 pub(crate) use kept::Kept;
 use suspend::Suspension;
@@ -262,7 +264,7 @@ impl CallScope {
     /// Tells of a child that did not end.
     async fn abandon(&self, core: &Arc<Core>) {
         let message = "the agent was abandoned: it did not end when its call did".into();
-        let failure = Failure::Act { act: crate::ActId::Call(self.call), message };
+        let failure = Failure::Act { act: adjutant_core::ActId::Call(self.call), message };
         let outcome = Outcome::Failed { failure };
         self.told_end(core, outcome.clone());
         let stopped = child::stopped(self, core, Err(outcome));

@@ -19,11 +19,12 @@ use tracing::Instrument;
 
 use super::{CallScope, ChildSession, call::over, threads::Holder};
 use crate::{
-    CancelBy, Event, Limits, Prompt, RunResult, Stopper,
-    inbox::Inbox,
+    inbox::{Inbox, Stopper},
     mailbox::Mailbox,
+    prompt::Prompt,
     setup::{Setup, Within},
 };
+use adjutant_core::{CancelBy, Event, Limits, RunResult};
 
 use task::Task;
 pub(super) use task::{Ended, stopped};
@@ -111,7 +112,7 @@ impl Child {
     /// # Errors
     /// Like [`run`](Child::run), as far as they are known at once.
     pub fn stream(&self, prompt: impl Into<Prompt>) -> Result<ChildRun, ToolError> {
-        let invalid = |error: crate::Error| ToolError::new(ToolErrorKind::InvalidArguments, error.to_string());
+        let invalid = |error: adjutant_core::Error| ToolError::new(ToolErrorKind::InvalidArguments, error.to_string());
         let prompts = prompt.into().checked().map_err(invalid)?;
         let core = &self.core;
         let runtime = Handle::try_current()

@@ -6,13 +6,14 @@ use adjutant_llm::{CallId, Entry, UserMessage};
 use adjutant_tool::{CallContext, Identity, ToolError};
 use serde_json::Value;
 
+use crate::place::Place;
 use crate::{
-    Error, HookContext, Lane, Point, Queued, Record, Verdict,
     feed::Feed,
+    hooks::{HookContext, Point, Verdict},
     inbox::{Inbox, Input},
-    number::Place,
-    queue::{Manner, Queues},
+    queue::{Manner, Queued, Queues},
 };
+use adjutant_core::{Error, Lane, Record};
 
 /// A line from a call to the run that made it: what happens later is told there. Cheap to clone.
 ///

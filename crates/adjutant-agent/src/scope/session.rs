@@ -6,17 +6,8 @@ use adjutant_llm::{Entry, Transcript};
 use async_trait::async_trait;
 
 use super::SessionWriter;
-use crate::{
-    begin::Begin,
-    error::Error,
-    inbox::Inbox,
-    journal::LogId,
-    mailbox::Mailbox,
-    pause::Answered,
-    report::RunResult,
-    run::{Run, Tally},
-    setup::Setup,
-};
+use crate::{begin::Begin, inbox::Inbox, mailbox::Mailbox, setup::Setup};
+use adjutant_core::{Answered, Error, LogId, Run, RunResult, Tally};
 
 /// Opens the conversation of a child in a log, with the fold of its thread.
 pub(crate) type OpenChild = fn(LogId, Run) -> Arc<dyn ChildSession>;

@@ -12,12 +12,8 @@ use adjutant_tool::Identity;
 use serde::{Deserialize, Serialize};
 
 use super::session::{ChildSession, OpenChild};
-use crate::{
-    CancelBy, Illegal, Outcome, Record, Run, RunResult, Stamped,
-    journal::{Log, LogId},
-    run::Tally,
-    writer::Writer,
-};
+use crate::writer::Writer;
+use adjutant_core::{CancelBy, Illegal, Log, LogId, Outcome, Record, Run, RunResult, Stamped, Tally};
 
 /// What the names of threads begin with, under that of the parent, whose agents belong to the run.
 pub(crate) const KEPT: &str = "run.";

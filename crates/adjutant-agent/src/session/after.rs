@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use super::stage::Stage;
 use crate::{
-    Failure, Outcome, Point, Record, Verdict,
+    hooks::{Point, Verdict},
     points::{AfterAgent, AfterRun},
 };
+use adjutant_core::{Failure, Outcome, Record};
 
 impl Stage<'_> {
     /// Reaches the points that stand against those before the drive; nothing is reached twice.

@@ -6,10 +6,11 @@ use adjutant_llm::{Entry, Reply};
 
 use super::stage::{Never, Stage};
 use crate::{
-    ActId, CancelBy, Error, Failure, Outcome, Point, Record, Verdict,
     begin::Begin,
+    hooks::{Point, Verdict},
     points::{BeforeAgent, BeforeRun, UserMessage},
 };
+use adjutant_core::{ActId, CancelBy, Error, Failure, Outcome, Record};
 
 impl Stage<'_> {
     /// The records that the drive begins with.
@@ -103,7 +104,7 @@ impl Stage<'_> {
         let prompts = self.prompts.as_ref().map_or_else(|| prompts.clone(), |prompts| prompts.to_vec());
         let began = Record::Began { run: self.run, prompts, limits: limits.clone() };
         let Some(reply) = answer else { return vec![began] };
-        let turn = crate::TurnNo(self.core.run.turn().0 + 1);
+        let turn = adjutant_core::TurnNo(self.core.run.turn().0 + 1);
         let model = self.setup.model.info().id.clone();
         vec![
             began,

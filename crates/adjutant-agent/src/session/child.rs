@@ -8,15 +8,16 @@ use futures_util::stream;
 
 use super::{Claim, Core, Session, Start, perform};
 use crate::{
-    Answered, Error, Journal, JournalError, JournalErrorKind, LocalPort, Log, LogId, Owner, Record, RecordStream, Run,
-    Seq, Setup,
     begin::Begin,
-    commit,
     inbox::Inbox,
     mailbox::Mailbox,
-    report::RunResult,
-    run::Tally,
+    port::LocalPort,
     scope::{ChildDrive, ChildSession, SessionWriter, Threads},
+    setup::Setup,
+};
+use adjutant_core::{
+    Answered, Error, Journal, JournalError, JournalErrorKind, Log, LogId, Owner, Record, RecordStream, Run, RunResult,
+    Seq, Tally, commit,
 };
 
 /// The journal of who has none: the log belongs to the first agent.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{About, Journal, JournalError, JournalErrorKind, LogId};
+use adjutant_core::{About, Journal, JournalError, JournalErrorKind, LogId};
 
 /// Says which agent works in a new log, unless that was said before or the journal keeps no such thing.
 ///

@@ -15,13 +15,12 @@ use super::{
     stage::{Never, Stage},
 };
 use crate::{
-    CancelBy, DriveContext, Error, Event, EventKind, Failure, NextDrive, Outcome, Record, RunNo, RunResult, Stopper,
-    TurnNo,
     begin::Begin,
-    error::chain,
+    inbox::Stopper,
     mailbox::Mailbox,
-    middleware::{Desk, Judge, panicked},
+    middleware::{Desk, DriveContext, Judge, NextDrive, panicked},
 };
+use adjutant_core::{CancelBy, Error, Event, EventKind, Failure, Outcome, Record, RunNo, RunResult, TurnNo, chain};
 
 impl Stage<'_> {
     /// The drive within its middleware.

@@ -3,7 +3,8 @@
 use adjutant_llm::{Entry, Transcript};
 
 use super::{Claim, Core, Session, Start};
-use crate::{Error, Record, Seq, commit, run::Tail, scope::SessionWriter};
+use crate::scope::SessionWriter;
+use adjutant_core::{Error, Record, Seq, Tail, commit};
 
 impl Session {
     /// A session that begins with these entries, once its log is made.

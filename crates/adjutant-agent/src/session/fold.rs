@@ -7,9 +7,10 @@ use futures_util::StreamExt;
 
 use super::{Core, Session, folded};
 use crate::{
-    Error, Event, Events, Folded, JournalError, JournalErrorKind, Run, Seq, Setup, Stamped,
     scope::{SessionWriter, Threads},
+    setup::Setup,
 };
+use adjutant_core::{Error, Event, Events, Folded, JournalError, JournalErrorKind, Run, Seq, Stamped};
 
 /// The fold of a log.
 #[derive(Debug)]

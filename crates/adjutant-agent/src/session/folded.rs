@@ -9,13 +9,8 @@ use futures_util::future::join_all;
 use serde::{Deserialize, Serialize};
 use tokio::{runtime::Handle, task::spawn_blocking};
 
-use crate::{
-    digest::Digest,
-    event::Events,
-    json,
-    run::{Frozen, Run},
-    scope::{Threads, Told},
-};
+use crate::scope::{Threads, Told};
+use adjutant_core::{Digest, Events, Frozen, Run, json};
 
 /// What the bytes are made of: the program's version, and the number of the shape that is described at [`write`].
 pub(super) const FORMAT: &str = concat!("adjutant-agent ", env!("CARGO_PKG_VERSION"), " shape 1");

@@ -5,12 +5,12 @@ use std::{panic::AssertUnwindSafe, sync::Arc};
 use futures_util::FutureExt;
 
 use crate::{
-    Failure, RunNo, Setup, error,
     instructions::InstructionError,
-    panics::panic_text,
     port,
     sections::{SectionContext, resolve_system},
+    setup::Setup,
 };
+use adjutant_core::{Failure, RunNo, chain, panic_text};
 
 impl Setup {
     /// The same setup with the system prompt of a run.
@@ -23,7 +23,7 @@ impl Setup {
         }
         let failed = |message: String| Failure::Instructions { message: message.into() };
         let resolved = match AssertUnwindSafe(self.resolve_system(run)).catch_unwind().await {
-            Ok(resolved) => resolved.map_err(|error| failed(error::chain(&error)))?,
+            Ok(resolved) => resolved.map_err(|error| failed(chain(&error)))?,
             Err(panic) => return Err(failed(format!("their source panicked: {}", panic_text(&*panic)))),
         };
         Ok(Arc::new(Setup { system: resolved, ..Setup::clone(self) }))

@@ -3,7 +3,11 @@
 use std::sync::{Arc, PoisonError};
 
 use super::Session;
-use crate::{Error, ErrorKind, JournalError, JournalErrorKind, RunResult, Stopper, inbox::Inbox, queue::Queues};
+use crate::{
+    inbox::{Inbox, Stopper},
+    queue::Queues,
+};
+use adjutant_core::{Error, ErrorKind, JournalError, JournalErrorKind, RunResult};
 
 /// A drive has the session as long as this is held.
 pub(crate) struct Live {

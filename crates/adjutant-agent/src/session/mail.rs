@@ -3,10 +3,8 @@
 use adjutant_llm::{Warning, WarningKind};
 
 use super::{Core, Start, stage::Stage};
-use crate::{
-    Answered, JournalErrorKind, Post, PostNo, Posted, Record, Run, begin::Begin, error::chain, port::posts::unheard,
-    queue::unfit, scope::SessionWriter,
-};
+use crate::{begin::Begin, port::posts::unheard, queue::unfit, scope::SessionWriter};
+use adjutant_core::{Answered, JournalErrorKind, Post, PostNo, Posted, Record, Run, chain};
 
 /// What was posted to a session before a drive of it began.
 #[derive(Debug, Default)]

@@ -3,10 +3,8 @@
 use std::sync::Arc;
 
 use super::{Claim, Core, Session, Start, describe, fold::Fold};
-use crate::{
-    CancelBy, Error, Event, LocalPort, Record, Seq, Setup, begin::Begin, commit, drive, inbox::Inbox, mailbox::Mailbox,
-    scope::SessionWriter,
-};
+use crate::{begin::Begin, inbox::Inbox, mailbox::Mailbox, port::LocalPort, scope::SessionWriter, setup::Setup};
+use adjutant_core::{CancelBy, Error, Event, Record, Seq, commit, drive};
 
 /// Reads the log of a session, if it was not read yet, and shows what it holds.
 pub(crate) async fn look(start: Start, claim: Claim) -> Result<(), Error> {

@@ -10,9 +10,8 @@ use futures_util::FutureExt;
 use tracing::{Instrument, Span};
 
 use super::{Claim, Core, Start, mail::Mail, stage::Stage};
-use crate::{
-    Error, Outcome, RunResult, begin::Begin, inbox::Inbox, mailbox::Mailbox, middleware::panicked, scope::SessionWriter,
-};
+use crate::{begin::Begin, inbox::Inbox, mailbox::Mailbox, middleware::panicked, scope::SessionWriter};
+use adjutant_core::{Error, Outcome, RunResult};
 
 /// Performs one run of a session from its prompt to its end.
 pub(crate) async fn perform(

@@ -10,9 +10,16 @@ use adjutant_tool::Cancel;
 
 use super::{Core, Start, mail::Mail};
 use crate::{
-    CancelBy, Error, EventKind, Exit, Failure, HookContext, LocalPort, Outcome, Point, Record, RunNo, Setup, Verdict,
-    begin::Begin, commit, drive, inbox::Inbox, mailbox::Mailbox, middleware::Desk, scope::SessionWriter,
+    begin::Begin,
+    hooks::{HookContext, Point, Verdict},
+    inbox::Inbox,
+    mailbox::Mailbox,
+    middleware::Desk,
+    port::LocalPort,
+    scope::SessionWriter,
+    setup::Setup,
 };
+use adjutant_core::{CancelBy, Error, EventKind, Exit, Failure, Outcome, Record, RunNo, commit, drive};
 
 /// One drive on its way.
 pub(super) struct Stage<'s> {

@@ -10,7 +10,7 @@ use adjutant_tool::{Ask, Bound, ToolSpec};
 use serde_json::Value;
 
 use super::Setup;
-use crate::panics::panic_text;
+use adjutant_core::panic_text;
 
 type When = dyn Fn(&ToolSpec, &Value) -> Option<Ask> + Send + Sync;
 

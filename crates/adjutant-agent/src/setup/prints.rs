@@ -9,7 +9,7 @@ use adjutant_llm::{ModelId, Options, Request, ToolDecl, ToolName};
 use serde_json::Value;
 
 use super::Setup;
-use crate::{Config, Digest};
+use adjutant_core::{Config, Digest};
 
 /// The newest fingerprint of agents that come from one: a new drive mostly finds its own here.
 #[derive(Debug, Default)]

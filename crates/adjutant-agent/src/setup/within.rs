@@ -9,7 +9,8 @@ use std::{
 };
 
 use super::Standstill;
-use crate::{Budget, Record, inbox::Inbox, mailbox::Mailbox, run::Tally};
+use crate::{budget::Budget, inbox::Inbox, mailbox::Mailbox};
+use adjutant_core::{Record, Tally};
 
 /// Where an agent under another one stands.
 pub(crate) struct Within {

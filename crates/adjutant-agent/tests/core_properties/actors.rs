@@ -73,7 +73,7 @@ pub(crate) fn equip(gear: &Gear, world: &World, agent: Agent) -> Agent {
     }
     if !gear.summaries.is_empty() {
         let model = writer(&Cycle::new(&gear.summaries), &world.helped);
-        let compact = effects::Compact::new().threshold(0.4).reserve_tokens(100).keep_recent_tokens(60);
+        let compact = adjutant_context::Compact::new().threshold(0.4).reserve_tokens(100).keep_recent_tokens(60);
         agent = agent.effect(compact.min_gain(0.02).max_summary_tokens(40).model(model));
     }
     if !gear.around.is_empty() {

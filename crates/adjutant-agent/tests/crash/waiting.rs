@@ -6,9 +6,8 @@ use std::{
     task::Poll,
 };
 
-use adjutant_agent::{
-    Agent, Answered, Error, Journal, LogId, Outcome, Record, Run, RunResult, Seq, Stamped, effects::Compact,
-};
+use adjutant_agent::{Agent, Answered, Error, Journal, LogId, Outcome, Record, Run, RunResult, Seq, Stamped};
+use adjutant_context::Compact;
 use adjutant_llm::{
     CallId, CallResult, Entry, FixedWorld, FnModel, Model, ModelInfo, Script, ScriptedModel, UserMessage, model_fn,
 };

@@ -129,7 +129,7 @@ async fn summary_is_not_asked_for_when_the_budget_leaves_no_room() {
             Script::new().text("Notes.").usage(Usage { input_uncached: 5_000, output: 10, ..Usage::default() })
         }));
     let writer = Arc::new(writer);
-    let fat = adjutant_agent::effects::Compact::new().threshold(0.0).min_gain(0.0).keep_recent_tokens(0);
+    let fat = adjutant_context::Compact::new().threshold(0.0).min_gain(0.0).keep_recent_tokens(0);
     let agent = agent.effect(fat.max_summary_tokens(10).model(Arc::clone(&writer)));
     let prompt = "words ".repeat(2_000);
     agent.run(prompt.as_str()).await.expect("it answers");
@@ -137,7 +137,7 @@ async fn summary_is_not_asked_for_when_the_budget_leaves_no_room() {
     assert!(asked > 0 && worker_model.requests().len() == 12);
     // The same with little to spend: the run may end, but no helper spends what is not there.
     let (_, agent) = worker(12, priced());
-    let fat = adjutant_agent::effects::Compact::new().threshold(0.0).min_gain(0.0).keep_recent_tokens(0);
+    let fat = adjutant_context::Compact::new().threshold(0.0).min_gain(0.0).keep_recent_tokens(0);
     let agent = agent.effect(fat.max_summary_tokens(10).model(Arc::clone(&writer)));
     let result =
         agent.limits(Limits::new().caps(Caps::new().tokens(600))).run("Go.").await.expect("a limit is no error");

@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 
-use adjutant_agent::{
-    EventKind,
-    effects::{Compact, SlidingWindow, Strategy},
-};
+use adjutant_agent::EventKind;
+use adjutant_context::{Compact, SlidingWindow, Strategy};
 use adjutant_llm::{Error, ErrorKind, ModelInfo, Overflow, Script, ScriptedModel, UserMessage};
 use serde_json::{Value, json};
 

@@ -10,10 +10,11 @@ use std::{
 
 use adjutant_agent::{
     Action, Agent, AtLimit, Caps, HookContext, Limit, Limits, Outcome, Verdict,
-    effects::{Compact, Strategy, ToolScope, effect_fn},
+    effects::{ToolScope, effect_fn},
     points::{AfterTool, BeforeModel, NextTurn},
     responder_fn,
 };
+use adjutant_context::{Compact, Strategy};
 use adjutant_llm::{CallResult, NanoUsd, Script, Status, Usage};
 use adjutant_tool::{Answer, Bound, Confirm, LimitOutput, Prefix, TimeOut, ToolSpec, Tools, Toolset, tool_fn};
 use serde_json::json;

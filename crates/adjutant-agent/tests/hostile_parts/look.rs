@@ -65,7 +65,7 @@ async fn log_is_the_same_when_a_run_is_repeated() {
             .session(LogId("log".into()))
             .effect(Offload::new().threshold(0.3));
         agent
-            .effect(adjutant_agent::effects::Compact::new().strategy(adjutant_agent::effects::Strategy::Truncate))
+            .effect(adjutant_context::Compact::new().strategy(adjutant_context::Strategy::Truncate))
             .run("Go.")
             .await
             .expect("it answers");

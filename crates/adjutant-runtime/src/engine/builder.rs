@@ -44,7 +44,7 @@ impl EngineBuilder {
             credentials: Credentials::none(),
             world: Arc::new(SystemWorld),
             models: BTreeMap::new(),
-            effects: EffectRegistry::new(),
+            effects: adjutant_context::register(EffectRegistry::new()),
             toolboxes: BTreeMap::new(),
             providers: Vec::new(),
             origin: Origin::File,

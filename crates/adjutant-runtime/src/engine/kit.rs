@@ -2,10 +2,8 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use adjutant_agent::{
-    effects::EffectRegistry,
-    memory::{Extraction, MAX_REMEMBERED, Memories, OwnerId},
-};
+use adjutant_agent::{effects::EffectRegistry, memory::OwnerId};
+use adjutant_context::{Extraction, MAX_REMEMBERED, Memories};
 use adjutant_llm::World;
 use adjutant_orchestration::{Notes, Reflections, board::Board};
 use adjutant_skills::{Root, Skill, Skills};

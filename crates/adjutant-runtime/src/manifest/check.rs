@@ -53,7 +53,14 @@ pub(super) fn check(
     warnings: &mut Problems,
 ) {
     let at = At::root(tree);
-    let mut check = Check { around, problems, warnings, effects: EffectRegistry::new(), chooser: None, skills: None };
+    let mut check = Check {
+        around,
+        problems,
+        warnings,
+        effects: adjutant_context::register(EffectRegistry::new()),
+        chooser: None,
+        skills: None,
+    };
     if manifest.adjutant.is_some_and(|version| version != 1) {
         check.tell(at.key("adjutant"), "this version of the format is not known: it is 1");
     }

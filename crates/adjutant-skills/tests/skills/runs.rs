@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 
-use adjutant_agent::{
-    Agent, LogId,
-    effects::{Compact, Strategy},
-};
+use adjutant_agent::{Agent, LogId};
+use adjutant_context::{Compact, Strategy};
 use adjutant_llm::{CallResult, Entry, Gate, ModelInfo, Request, Script, ScriptedModel, Status};
 use adjutant_tool::{CallContext, ErasedTool, ToolSpec, tool_fn};
 use serde_json::{Value, json};

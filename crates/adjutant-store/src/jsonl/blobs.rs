@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, fs, io::ErrorKind, path::Path};
 
-use adjutant_agent::{Attachment, Digest, JournalError, JournalErrorKind, Stamped, Swept};
+use adjutant_core::{Attachment, Digest, JournalError, JournalErrorKind, Stamped, Swept};
 
 use super::{
     line::BEGINNING,

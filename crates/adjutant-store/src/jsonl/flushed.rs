@@ -9,7 +9,7 @@ use std::{
     path::Path,
 };
 
-use adjutant_agent::{Digest, JournalError, JournalErrorKind};
+use adjutant_core::{Digest, JournalError, JournalErrorKind};
 use serde::{Deserialize, Serialize};
 
 use super::{

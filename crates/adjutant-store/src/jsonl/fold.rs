@@ -4,7 +4,7 @@
 
 use std::{fs::File, sync::Arc};
 
-use adjutant_agent::{Digest, Folded, JournalError, Seq};
+use adjutant_core::{Digest, Folded, JournalError, Seq};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use adjutant_agent::{Digest, JournalError, JournalErrorKind, Stamped};
+use adjutant_core::{Digest, JournalError, JournalErrorKind, Stamped};
 use serde::{Deserialize, Serialize};
 
 /// What stands before the record.

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use adjutant_agent::{About, JournalError, JournalErrorKind, LogId, LogInfo, LogPage, LogQuery, Seq};
+use adjutant_core::{About, JournalError, JournalErrorKind, LogId, LogInfo, LogPage, LogQuery, Seq};
 use serde::{Deserialize, Serialize};
 
 use super::{

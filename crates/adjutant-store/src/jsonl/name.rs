@@ -1,6 +1,6 @@
 //! Names of logs as names of folders: any text, and no two logs in one folder.
 
-use adjutant_agent::{Digest, LogId};
+use adjutant_core::{Digest, LogId};
 
 /// The longest name that is kept whole.
 const MAX_WHOLE: usize = 120;
@@ -38,7 +38,7 @@ mod tests {
             ("../A b", "%2e%2e%2f%41%20b".to_owned()),
             (".", "%2e".to_owned()),
             ("a\0~%", "a%00%7e%25".to_owned()),
-            (&long, format!("{}~{}", "%c3%a9".repeat(10), adjutant_agent::Digest::of(long.as_bytes()))),
+            (&long, format!("{}~{}", "%c3%a9".repeat(10), adjutant_core::Digest::of(long.as_bytes()))),
         ] {
             assert_eq!(folder(&id.into()), expect);
         }

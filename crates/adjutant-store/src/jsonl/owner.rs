@@ -5,7 +5,7 @@ use std::{
     io::ErrorKind,
 };
 
-use adjutant_agent::{Holder, JournalError, Owner};
+use adjutant_core::{Holder, JournalError, Owner};
 use adjutant_llm::private;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;

@@ -14,7 +14,7 @@ use std::{
     sync::Arc,
 };
 
-use adjutant_agent::{Digest, JournalError, JournalErrorKind, LogId};
+use adjutant_core::{Digest, JournalError, JournalErrorKind, LogId};
 use adjutant_llm::private;
 use serde::{Serialize, de::DeserializeOwned};
 use uuid::Uuid;

@@ -9,7 +9,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use adjutant_agent::{
+use adjutant_core::{
     JournalError, JournalErrorKind, LogId, Post, PostNo, PostStream, Posted,
     json::{MAX_DEPTH, depth},
 };

@@ -1,6 +1,6 @@
 //! Reading logs: on a thread that may wait for the disk, a few batches ahead of who listens.
 
-use adjutant_agent::{Digest, JournalError, LogId, RecordStream, Seq, StoredRecord, StoredStream};
+use adjutant_core::{Digest, JournalError, LogId, RecordStream, Seq, StoredRecord, StoredStream};
 use futures_util::stream;
 use tokio::sync::mpsc;
 

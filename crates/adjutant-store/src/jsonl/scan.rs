@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use adjutant_agent::{Digest, JournalError, JournalErrorKind, Seq};
+use adjutant_core::{Digest, JournalError, JournalErrorKind, Seq};
 use bytes::Bytes;
 
 use super::{

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use adjutant_agent::{JournalError, LogId};
+use adjutant_core::{JournalError, LogId};
 
 use super::{
     meta::{self, Meta},

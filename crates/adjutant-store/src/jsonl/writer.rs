@@ -7,7 +7,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use adjutant_agent::{
+use adjutant_core::{
     Epoch, Flush, Folded, Head, JournalError, JournalErrorKind, Log, LogId, Owner, PostNo, Seq, Stamped,
 };
 use async_trait::async_trait;

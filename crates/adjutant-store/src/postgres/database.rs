@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use adjutant_agent::{JournalError, JournalErrorKind};
+use adjutant_core::{JournalError, JournalErrorKind};
 use adjutant_llm::World;
 use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod, Runtime};
 use tokio_postgres::{Config, NoTls, Row, config::SslMode, types::ToSql};

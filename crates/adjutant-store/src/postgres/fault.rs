@@ -2,7 +2,7 @@
 
 use std::{error, fmt};
 
-use adjutant_agent::{
+use adjutant_core::{
     JournalError, JournalErrorKind,
     memory::{MemoryError, MemoryErrorKind},
     shelf::{ShelfError, ShelfErrorKind},

@@ -8,7 +8,7 @@ mod records;
 
 use std::{pin::pin, sync::Arc};
 
-use adjutant_agent::{
+use adjutant_core::{
     About, Digest, Epoch, Folded, Journal, JournalError, JournalErrorKind, Log, LogId, LogInfo, LogPage, LogQuery,
     Owner, Post, PostNo, PostStream, Posted, RecordStream, Seq, StoredStream, Swept,
 };

@@ -1,6 +1,6 @@
 //! JSON as bytes: PostgreSQL's own type cannot hold every string.
 
-use adjutant_agent::json::{MAX_DEPTH, depth};
+use adjutant_core::json::{MAX_DEPTH, depth};
 use serde::Serialize;
 use serde_json::Value;
 

@@ -5,7 +5,7 @@ mod update;
 
 use std::sync::Arc;
 
-use adjutant_agent::{
+use adjutant_core::{
     Memory,
     memory::{
         Fact, FactChange, FactId, Found, MAX_FACT_BYTES, MAX_FACTS, MAX_METADATA_BYTES, MemoryError, MemoryErrorKind,

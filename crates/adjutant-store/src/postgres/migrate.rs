@@ -1,6 +1,6 @@
 //! The tables, and how they came to be: each version is a text of statements that runs once.
 
-use adjutant_agent::{JournalError, JournalErrorKind};
+use adjutant_core::{JournalError, JournalErrorKind};
 use tokio_postgres::error::SqlState;
 
 use super::{database::Database, fault::Fault};

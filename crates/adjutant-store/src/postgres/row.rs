@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use adjutant_agent::Digest;
+use adjutant_core::Digest;
 use tokio_postgres::Row;
 
 use super::fault::Fault;

@@ -5,7 +5,7 @@ mod write;
 
 use std::sync::Arc;
 
-use adjutant_agent::shelf::{
+use adjutant_core::shelf::{
     Change, ChangeStream, Hit, Item, MAX_KEY_BYTES, Scan, Shelf, ShelfError, ShelfErrorKind, Version,
 };
 use async_trait::async_trait;

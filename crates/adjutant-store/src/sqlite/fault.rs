@@ -2,7 +2,7 @@
 
 use std::{io, sync::Arc};
 
-use adjutant_agent::{
+use adjutant_core::{
     JournalError, JournalErrorKind,
     memory::{MemoryError, MemoryErrorKind},
     shelf::{ShelfError, ShelfErrorKind},

@@ -10,7 +10,7 @@ mod sessions;
 
 use std::sync::Arc;
 
-use adjutant_agent::{
+use adjutant_core::{
     About, Folded, Journal, JournalError, Log, LogId, LogInfo, LogPage, LogQuery, Owner, Post, PostNo, PostStream,
     Posted, RecordStream, Seq, StoredStream, Swept,
 };

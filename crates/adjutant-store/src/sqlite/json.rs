@@ -1,6 +1,6 @@
 //! JSON values as text that can be read again.
 
-use adjutant_agent::json::{MAX_DEPTH, depth};
+use adjutant_core::json::{MAX_DEPTH, depth};
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::fault::Fault;

@@ -8,7 +8,7 @@ mod vectors;
 
 use std::sync::Arc;
 
-use adjutant_agent::memory::{
+use adjutant_core::memory::{
     Fact, FactChange, FactId, Found, Memory, MemoryError, MemoryErrorKind, NewFact, OwnerId, Vector,
 };
 use async_trait::async_trait;

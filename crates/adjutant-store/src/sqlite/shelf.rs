@@ -6,7 +6,7 @@ mod write;
 
 use std::{collections::HashSet, sync::Arc};
 
-use adjutant_agent::shelf::{
+use adjutant_core::shelf::{
     Change, ChangeStream, Hit, Item, MAX_KEY_BYTES, MAX_VALUE_BYTES, MAX_WRITE, Scan, Shelf, ShelfError, Version,
 };
 use adjutant_llm::World;

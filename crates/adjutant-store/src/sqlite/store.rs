@@ -10,7 +10,7 @@ use std::{
     thread,
 };
 
-use adjutant_agent::Flush;
+use adjutant_core::Flush;
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 

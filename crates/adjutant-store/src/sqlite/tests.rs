@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, mpsc},
 };
 
-use adjutant_agent::{Flush, Journal, JournalError, JournalErrorKind, Log, LogId, Owner, Record, Seq, Stamped};
+use adjutant_core::{Flush, Journal, JournalError, JournalErrorKind, Log, LogId, Owner, Record, Seq, Stamped};
 use adjutant_llm::{Entry, UserMessage};
 use futures_util::{StreamExt, future::join_all, poll};
 use rusqlite::Connection;

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, mpsc::Receiver};
 
-use adjutant_agent::Flush;
+use adjutant_core::Flush;
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 

@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use adjutant_agent::{Journal, JournalErrorKind, LogId};
+use adjutant_core::{Journal, JournalErrorKind, LogId};
 use adjutant_store::Postgres;
 use futures_util::future;
 

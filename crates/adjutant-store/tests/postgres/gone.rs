@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use adjutant_agent::{Flush, Journal, JournalErrorKind, Log, LogId, Owner, Post, PostNo};
+use adjutant_core::{Flush, Journal, JournalErrorKind, Log, LogId, Owner, Post, PostNo};
 use adjutant_store::{Postgres, PostgresJournal};
 use adjutant_testing::PostgresServer;
 use futures_util::StreamExt;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use adjutant_agent::{Digest, Flush, Folded, Head, Journal, JournalErrorKind, LogId, Owner, Seq, StoredRecord};
+use adjutant_core::{Digest, Flush, Folded, Head, Journal, JournalErrorKind, LogId, Owner, Seq, StoredRecord};
 use adjutant_llm::FixedWorld;
 use bytes::Bytes;
 use futures_util::TryStreamExt;

@@ -1,6 +1,6 @@
 //! Information, lists, other names and deletion.
 
-use adjutant_agent::{About, Journal, JournalErrorKind, LogId, LogInfo, LogQuery, Seq};
+use adjutant_core::{About, Journal, JournalErrorKind, LogId, LogInfo, LogQuery, Seq};
 use adjutant_llm::FixedWorld;
 use adjutant_store::PostgresJournal;
 

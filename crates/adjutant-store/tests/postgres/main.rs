@@ -16,7 +16,7 @@ use std::sync::{
     atomic::{AtomicU32, Ordering},
 };
 
-use adjutant_agent::{Flush, Journal, JournalError, Log, LogId, Owner, Record, Seq, Stamped};
+use adjutant_core::{Flush, Journal, JournalError, Log, LogId, Owner, Record, Seq, Stamped};
 use adjutant_llm::{ThreadId, UserMessage};
 use adjutant_store::{Connect, Postgres, PostgresJournal};
 use adjutant_testing::PostgresServer;

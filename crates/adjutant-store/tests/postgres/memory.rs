@@ -1,6 +1,6 @@
 //! Memory: facts of owners, found by words and vectors, never another owner's.
 
-use adjutant_agent::{
+use adjutant_core::{
     Memory,
     memory::{FactChange, FactId, Found, MemoryErrorKind, Metadata, NewFact, OwnerId, Vector},
 };

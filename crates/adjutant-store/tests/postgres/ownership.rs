@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc, thread, time::Duration};
 
-use adjutant_agent::{Epoch, Flush, Journal, JournalErrorKind, Log, LogId, Owner, PostNo, Record, Stamped};
+use adjutant_core::{Epoch, Flush, Journal, JournalErrorKind, Log, LogId, Owner, PostNo, Record, Stamped};
 use adjutant_store::{Postgres, PostgresJournal};
 use futures_util::future;
 use tokio::{runtime::Runtime, time};

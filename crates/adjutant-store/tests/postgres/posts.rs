@@ -1,6 +1,6 @@
 //! Posts: they come in order, from any process, until they are heeded.
 
-use adjutant_agent::{Journal, JournalErrorKind, Lane, LogId, Post, PostNo, Posted};
+use adjutant_core::{Journal, JournalErrorKind, Lane, LogId, Post, PostNo, Posted};
 use adjutant_llm::UserMessage;
 use futures_util::StreamExt;
 

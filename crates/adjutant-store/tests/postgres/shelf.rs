@@ -1,6 +1,6 @@
 //! Shelves: versions, conditions, order, watching and searching.
 
-use adjutant_agent::{
+use adjutant_core::{
     Shelf,
     shelf::{Change, Changed, Scan, ShelfErrorKind, Version, When},
 };
@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::place;
 
-fn kind(error: adjutant_agent::shelf::ShelfError) -> ShelfErrorKind {
+fn kind(error: adjutant_core::shelf::ShelfError) -> ShelfErrorKind {
     error.kind().clone()
 }
 

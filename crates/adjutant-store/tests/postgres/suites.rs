@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use adjutant_agent::{Journal, Log, memory::Memory, shelf::Shelf};
+use adjutant_core::{Journal, Log, memory::Memory, shelf::Shelf};
 use adjutant_testing::{journal_suite, memory_suite, shelf_suite};
 use async_trait::async_trait;
 

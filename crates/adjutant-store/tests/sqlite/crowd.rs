@@ -1,6 +1,6 @@
 //! Many sessions on one file.
 
-use adjutant_agent::{Flush, Journal, JournalErrorKind, Owner};
+use adjutant_core::{Flush, Journal, JournalErrorKind, Owner};
 
 use super::{Place, append, check_kind, own, records, whole};
 

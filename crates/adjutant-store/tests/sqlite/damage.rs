@@ -2,7 +2,7 @@
 
 use std::{fs, sync::Arc};
 
-use adjutant_agent::{Flush, Journal, JournalError, JournalErrorKind, Owner, Stamped};
+use adjutant_core::{Flush, Journal, JournalError, JournalErrorKind, Owner, Stamped};
 use adjutant_store::Sqlite;
 
 use super::{Place, append, check_kind, own, read, record, records, whole};

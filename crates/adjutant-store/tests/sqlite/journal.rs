@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use adjutant_agent::{
+use adjutant_core::{
     About, Attachment, Digest, Folded, Journal, JournalErrorKind, LogId, LogQuery, Owner, Record, Seq, Stamped,
     StoredRecord, Swept,
 };
@@ -92,7 +92,7 @@ async fn batch_that_does_not_follow_is_refused_whole() {
     let mut log = own(&journal, "log").await;
     append(&mut *log, &records(1, 2)).await;
     for wrong in [records(2, 3), records(4, 4), vec![record(3, "a"), record(5, "b")]] {
-        check_kind(log.append(&wrong, adjutant_agent::Flush::Now).await, JournalErrorKind::Corrupt);
+        check_kind(log.append(&wrong, adjutant_core::Flush::Now).await, JournalErrorKind::Corrupt);
     }
     append(&mut *log, &records(3, 3)).await;
     assert_eq!(whole(&journal, "log").await, records(1, 3));

@@ -16,7 +16,7 @@ mod shelf;
 
 use std::{path::PathBuf, sync::Arc};
 
-use adjutant_agent::{Flush, Head, Journal, JournalError, JournalErrorKind, Log, LogId, Owner, Record, Seq, Stamped};
+use adjutant_core::{Flush, Head, Journal, JournalError, JournalErrorKind, Log, LogId, Owner, Record, Seq, Stamped};
 use adjutant_llm::{Entry, UserMessage};
 use adjutant_store::{Sqlite, SqliteJournal};
 use futures_util::StreamExt;

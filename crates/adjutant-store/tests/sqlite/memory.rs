@@ -1,6 +1,6 @@
 //! Memory: what belongs to whom, and what is found.
 
-use adjutant_agent::memory::{Fact, FactChange, FactId, Memory, MemoryErrorKind, Metadata, NewFact, OwnerId, Vector};
+use adjutant_core::memory::{Fact, FactChange, FactId, Memory, MemoryErrorKind, Metadata, NewFact, OwnerId, Vector};
 use serde_json::{Value, json};
 
 use super::Place;

@@ -2,7 +2,7 @@
 
 use std::{error::Error, fs};
 
-use adjutant_agent::JournalErrorKind;
+use adjutant_core::JournalErrorKind;
 use adjutant_store::Sqlite;
 
 use super::{Place, check_kind, own, records, whole};

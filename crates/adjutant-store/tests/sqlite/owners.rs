@@ -2,7 +2,7 @@
 
 use std::fs::File;
 
-use adjutant_agent::{Flush, Journal, JournalErrorKind, LogId, Owner, Seq};
+use adjutant_core::{Flush, Journal, JournalErrorKind, LogId, Owner, Seq};
 
 use super::{Place, append, check_kind, own, records, whole};
 
@@ -30,11 +30,11 @@ async fn owner_that_was_taken_over_is_fenced() {
     let mut late = own(&one, "log").await;
     append(&mut *late, &records(1, 2)).await;
     let mut log = two.own(&"log".into(), &Owner::new().taking_over()).await.expect("taken over");
-    assert_eq!((log.head().seq, log.head().epoch), (Seq(2), adjutant_agent::Epoch(2)));
+    assert_eq!((log.head().seq, log.head().epoch), (Seq(2), adjutant_core::Epoch(2)));
     for batch in [records(3, 3), records(4, 4), records(1, 1), Vec::new()] {
         check_kind(late.append(&batch, Flush::Now).await, JournalErrorKind::Fenced);
     }
-    check_kind(late.heeded(adjutant_agent::PostNo(1)).await, JournalErrorKind::Fenced);
+    check_kind(late.heeded(adjutant_core::PostNo(1)).await, JournalErrorKind::Fenced);
     drop(late);
     append(&mut *log, &records(3, 3)).await;
     check_kind(one.own(&"log".into(), &Owner::new()).await, JournalErrorKind::Owned);

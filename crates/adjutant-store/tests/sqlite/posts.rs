@@ -1,6 +1,6 @@
 //! Posts, over two handles.
 
-use adjutant_agent::{Journal, JournalErrorKind, LogId, Post, PostNo, Posted};
+use adjutant_core::{Journal, JournalErrorKind, LogId, Post, PostNo, Posted};
 use futures_util::{StreamExt, TryStreamExt, future::join_all};
 
 use super::{Place, check_kind, own};

@@ -2,7 +2,7 @@
 
 use std::{env, fs, path::Path, process::Command, sync::Arc};
 
-use adjutant_agent::{
+use adjutant_core::{
     About, Flush, Journal, JournalErrorKind, LogQuery, Owner, Post, PostNo, Seq, Sessions, shelf::Shelf,
 };
 use adjutant_store::Sqlite;

@@ -1,6 +1,6 @@
 //! Shelves, over two handles.
 
-use adjutant_agent::shelf::{Change, Scan, Shelf, ShelfErrorKind, Version, When};
+use adjutant_core::shelf::{Change, Scan, Shelf, ShelfErrorKind, Version, When};
 use adjutant_llm::FixedWorld;
 use futures_util::StreamExt;
 use serde_json::{Value, json};

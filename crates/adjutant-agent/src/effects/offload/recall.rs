@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::super::clip::clip;
-use crate::Conversation;
+use adjutant_core::Conversation;
 
 pub(super) const NAME: &str = "recall";
 /// How many characters a page has, unless the call says otherwise.

@@ -7,11 +7,12 @@ use adjutant_tool::Cancel;
 
 use super::{Asking, has_doubles};
 use crate::{
-    ActId, EventKind, Failure, Point, Record, Verdict,
+    hooks::{Point, Verdict},
     points::{AfterModel, ModelError},
     port::{Performed, prepare},
     saying::lock,
 };
+use adjutant_core::{ActId, EventKind, Failure, Record};
 
 impl Asking {
     /// Whether a failure may be answered by a smaller request: nothing was said that would be lost.

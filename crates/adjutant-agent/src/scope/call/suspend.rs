@@ -5,7 +5,7 @@ use std::{
     task::{Poll, Waker},
 };
 
-use crate::Pause;
+use adjutant_core::Pause;
 
 /// What a call waits for, and how many of its children are at work.
 #[derive(Debug, Default)]

@@ -8,14 +8,15 @@ use tokio::sync::oneshot;
 
 use super::Core;
 use crate::{
-    CancelBy, Error, Failure, Outcome, Pause, Record, RunResult, Seat, Stopper, Verdict,
     begin::Begin,
-    inbox::Inbox,
+    budget::Seat,
+    hooks::Verdict,
+    inbox::{Inbox, Stopper},
     mailbox::Mailbox,
     points::{SubagentStarted, SubagentStopped},
-    run::Tally,
     scope::{CallScope, ChildDrive},
 };
+use adjutant_core::{CancelBy, Error, Failure, Outcome, Pause, Record, RunResult, Tally};
 
 /// What whoever waits for a child hears.
 pub(in crate::scope) type Ended = Result<RunResult, ToolError>;

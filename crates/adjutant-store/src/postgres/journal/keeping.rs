@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use adjutant_agent::{About, Holder, JournalError, JournalErrorKind, LogId, LogInfo, LogPage, LogQuery, Seq, Swept};
+use adjutant_core::{About, Holder, JournalError, JournalErrorKind, LogId, LogInfo, LogPage, LogQuery, Seq, Swept};
 use tokio_postgres::{Row, Transaction, error::SqlState};
 
 use super::{lease::is_owned, log::ATTACHMENTS};

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use adjutant_agent::{Epoch, LogId};
+use adjutant_core::{Epoch, LogId};
 use tokio::{runtime::Handle, sync::watch, time};
 
 use crate::postgres::{database::Database, row::signed};

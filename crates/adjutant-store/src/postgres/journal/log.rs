@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use adjutant_agent::{Digest, Flush, Folded, Head, JournalError, JournalErrorKind, Log, PostNo, Seq, Stamped};
+use adjutant_core::{Digest, Flush, Folded, Head, JournalError, JournalErrorKind, Log, PostNo, Seq, Stamped};
 use async_trait::async_trait;
 
 use super::lease::Lease;

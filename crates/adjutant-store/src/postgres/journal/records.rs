@@ -2,7 +2,7 @@
 
 use std::{collections::VecDeque, sync::Arc};
 
-use adjutant_agent::{
+use adjutant_core::{
     Attachment, Digest, JournalError, JournalErrorKind, LogId, RecordStream, Seq, StoredRecord, StoredStream,
 };
 use bytes::Bytes;

@@ -2,7 +2,7 @@
 
 use std::pin::pin;
 
-use adjutant_agent::memory::{FactId, Found, OwnerId, Vector};
+use adjutant_core::memory::{FactId, Found, OwnerId, Vector};
 use futures_util::TryStreamExt;
 use tokio_postgres::types::ToSql;
 

@@ -1,6 +1,6 @@
 //! A change of a fact: read and written under the lock of its row.
 
-use adjutant_agent::memory::{Fact, FactChange, FactId, MemoryError, Metadata, OwnerId};
+use adjutant_core::memory::{Fact, FactChange, FactId, MemoryError, Metadata, OwnerId};
 
 use super::{check_text, check_vector, fact, metadata, missing, nearest};
 use crate::postgres::{

@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use adjutant_agent::shelf::{Change, MAX_VALUE_BYTES, MAX_WRITE, ShelfError, Version, When};
+use adjutant_core::shelf::{Change, MAX_VALUE_BYTES, MAX_WRITE, ShelfError, Version, When};
 use tokio_postgres::{Row, Transaction};
 
 use super::{check_key, invalid};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use adjutant_agent::{Attachment, Digest, Folded, JournalError, JournalErrorKind, LogId, Seq, Stamped};
+use adjutant_core::{Attachment, Digest, Folded, JournalError, JournalErrorKind, LogId, Seq, Stamped};
 use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension, params};
 

@@ -2,7 +2,7 @@
 
 use std::{collections::VecDeque, sync::Arc};
 
-use adjutant_agent::{JournalError, JournalErrorKind, LogId, PostNo, PostStream, Posted};
+use adjutant_core::{JournalError, JournalErrorKind, LogId, PostNo, PostStream, Posted};
 use futures_util::stream;
 use rusqlite::{Connection, OptionalExtension, params};
 

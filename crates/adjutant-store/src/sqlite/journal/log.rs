@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use adjutant_agent::{Digest, Flush, Folded, Head, JournalError, JournalErrorKind, Log, LogId, PostNo, Stamped};
+use adjutant_core::{Digest, Flush, Folded, Head, JournalError, JournalErrorKind, Log, LogId, PostNo, Stamped};
 use async_trait::async_trait;
 
 use crate::folds::FOLD_EVERY;

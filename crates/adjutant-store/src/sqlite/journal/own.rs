@@ -1,6 +1,6 @@
 //! Taking a log, and giving it up.
 
-use adjutant_agent::{Digest, Epoch, Head, JournalError, LogId, Owner, Seq};
+use adjutant_core::{Digest, Epoch, Head, JournalError, LogId, Owner, Seq};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::{
@@ -83,7 +83,7 @@ pub(super) fn nobodys(db: &Connection, owners: &Owners, log: &LogId) -> Result<i
 impl Holder {
     /// The log is not free.
     fn refusal(&self, owners: &Owners, log: &LogId) -> JournalError {
-        let mut told = adjutant_agent::Holder::new(self.owner.as_deref().unwrap_or_default());
+        let mut told = adjutant_core::Holder::new(self.owner.as_deref().unwrap_or_default());
         told.since = self.instance.as_deref().and_then(|instance| owners.since(instance));
         JournalError::owned(log, told)
     }

@@ -1,6 +1,6 @@
 //! Where a record lies: the key of its log and its number in one 64-bit number, so that a log lies together.
 
-use adjutant_agent::{Digest, LogId, Seq};
+use adjutant_core::{Digest, LogId, Seq};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::Fault;

@@ -2,7 +2,7 @@
 
 use std::{pin::Pin, sync::Arc};
 
-use adjutant_agent::{Attachment, Digest, Folded, JournalError, JournalErrorKind, LogId, Seq, StoredRecord};
+use adjutant_core::{Attachment, Digest, Folded, JournalError, JournalErrorKind, LogId, Seq, StoredRecord};
 use futures_core::Stream;
 use futures_util::{StreamExt, stream};
 use rusqlite::{Connection, OptionalExtension, Row, params};

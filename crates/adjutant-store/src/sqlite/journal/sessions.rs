@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use adjutant_agent::{About, JournalError, LogId, LogInfo, LogPage, LogQuery, Seq, Swept};
+use adjutant_core::{About, JournalError, LogId, LogInfo, LogPage, LogQuery, Seq, Swept};
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, params, params_from_iter};
 
 use super::{

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use adjutant_agent::memory::{
+use adjutant_core::memory::{
     Fact, FactChange, FactId, MAX_FACTS, MAX_METADATA_BYTES, MemoryError, MemoryErrorKind, Metadata, NewFact, OwnerId,
     Vector,
 };

@@ -1,6 +1,6 @@
 //! Reading facts of one owner: by name, by age, by words.
 
-use adjutant_agent::memory::{Fact, FactId, Found};
+use adjutant_core::memory::{Fact, FactId, Found};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::super::{fault::Fault, json, number, words};

@@ -1,6 +1,6 @@
 //! What facts may be.
 
-use adjutant_agent::memory::{FactChange, FactId, MAX_FACT_BYTES, OwnerId, Vector};
+use adjutant_core::memory::{FactChange, FactId, MAX_FACT_BYTES, OwnerId, Vector};
 
 use super::super::fault::Fault;
 

@@ -5,7 +5,7 @@ use std::{
     collections::BinaryHeap,
 };
 
-use adjutant_agent::memory::{Found, Vector};
+use adjutant_core::memory::{Found, Vector};
 use rusqlite::{Connection, params};
 
 use super::{super::fault::Fault, find};

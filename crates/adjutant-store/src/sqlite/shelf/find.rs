@@ -1,6 +1,6 @@
 //! Reading values: one, those of a range of keys, those that have a word.
 
-use adjutant_agent::shelf::{Hit, Item, Scan, Version};
+use adjutant_core::shelf::{Hit, Item, Scan, Version};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::super::{fault::Fault, json, number, words};

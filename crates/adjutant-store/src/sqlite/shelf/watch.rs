@@ -2,7 +2,7 @@
 
 use std::{collections::VecDeque, sync::Arc};
 
-use adjutant_agent::shelf::{ChangeStream, Changed, ShelfError, Version};
+use adjutant_core::shelf::{ChangeStream, Changed, ShelfError, Version};
 use futures_util::stream;
 use rusqlite::{Connection, params};
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use adjutant_agent::shelf::{ShelfError, Version, When};
+use adjutant_core::shelf::{ShelfError, Version, When};
 use rusqlite::{Connection, OptionalExtension, Row as Found, params};
 
 use super::super::{fault::Fault, number, words};

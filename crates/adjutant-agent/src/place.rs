@@ -1,0 +1,10 @@
+//! Where in a conversation something happens.
+
+use adjutant_core::{RunNo, TurnNo};
+
+/// The run and the turn that something belongs to.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Place {
+    pub(crate) run: RunNo,
+    pub(crate) turn: TurnNo,
+}

@@ -1,0 +1,148 @@
+//! Conversations that wait to be read in the background: one after the other, a bounded number, none lost in silence.
+
+use std::{
+    collections::VecDeque,
+    panic::AssertUnwindSafe,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use adjutant_llm::{Model, Transcript};
+use futures_util::FutureExt;
+use tokio::sync::watch;
+
+use crate::{extract::Learned, memories::Memories, meter::Meter};
+
+/// How many conversations may wait; a further one is read after its next run.
+const MAX_WAITING: usize = 64;
+
+/// A conversation that is to be read.
+#[derive(Debug, Clone)]
+pub(super) struct Job {
+    pub(super) source: Arc<str>,
+    pub(super) history: Transcript,
+    pub(super) model: Arc<dyn Model>,
+}
+
+/// What waits, and whether someone is at it.
+#[derive(Debug)]
+pub(super) struct Background {
+    state: Mutex<State>,
+    busy: watch::Sender<bool>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    waiting: VecDeque<Job>,
+    /// The one that is read.
+    reading: Option<Job>,
+    at_work: bool,
+}
+
+impl Default for Background {
+    fn default() -> Self {
+        Self { state: Mutex::default(), busy: watch::Sender::new(false) }
+    }
+}
+
+impl Memories {
+    /// Waits until everything that waits in the background is read; a program calls it before it ends.
+    ///
+    /// What could not be read is told as a warning, and read after the next run of its session.
+    ///
+    /// Cancel: reading goes on.
+    pub async fn flush(&self) {
+        self.work();
+        let mut busy = self.background.busy.subscribe();
+        // The sender lives as long as this.
+        let _ = busy.wait_for(|busy| !busy).await;
+    }
+
+    /// Lets a conversation be read in the background; says whether there is room for it.
+    pub(super) fn read_later(&self, job: Job) -> bool {
+        let mut state = self.background.state();
+        let waits = state.waiting.len();
+        match state.waiting.iter_mut().find(|waiting| waiting.source == job.source) {
+            // What was said later includes what was said before.
+            Some(waiting) => *waiting = job,
+            None if waits >= MAX_WAITING => return false,
+            None => state.waiting.push_back(job),
+        }
+        drop(state);
+        self.work();
+        true
+    }
+
+    /// Begins to read, if something waits and nobody does.
+    fn work(&self) {
+        let mut state = self.background.state();
+        if state.at_work || state.waiting.is_empty() {
+            return;
+        }
+        state.at_work = true;
+        self.background.busy.send_replace(true);
+        drop(state);
+        let worker = Worker { memories: self.clone(), done: false };
+        tokio::spawn(async move { worker.read_all().await });
+    }
+}
+
+/// Reads what waits; when it is dropped in the middle, because its runtime ends, what it read waits again.
+struct Worker {
+    memories: Memories,
+    done: bool,
+}
+
+impl Worker {
+    async fn read_all(mut self) {
+        while let Some(job) = self.memories.background.next() {
+            let (meter, mut learned) = (Meter::under(&self.memories.meter), Learned::default());
+            let read = self.memories.learn_on(&job.source, &job.history, &job.model, &meter, &mut learned);
+            let source = &*job.source;
+            match AssertUnwindSafe(read).catch_unwind().await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => tracing::warn!(source, "a session was not read: {}", adjutant_agent::chain(&error)),
+                Err(panic) => tracing::warn!(source, "reading panicked: {}", adjutant_agent::panic_text(&*panic)),
+            }
+            learned.warnings.iter().for_each(|warning| tracing::warn!(source, "{warning}"));
+        }
+        self.done = true;
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        if self.done {
+            return;
+        }
+        let background = &self.memories.background;
+        let mut state = background.state();
+        if let Some(job) = state.reading.take() {
+            state.waiting.push_front(job);
+        }
+        let left = state.waiting.len();
+        tracing::warn!(left, "sessions were not read before the program ended, and are after their next run");
+        background.rest(&mut state);
+    }
+}
+
+impl Background {
+    /// The next one; `None` if nothing waits: whoever adds something then begins to work.
+    fn next(&self) -> Option<Job> {
+        let mut state = self.state();
+        state.reading = state.waiting.pop_front();
+        if state.reading.is_none() {
+            self.rest(&mut state);
+        }
+        state.reading.clone()
+    }
+
+    /// Nobody reads any more: said while the state is held, so that nobody begins in between.
+    fn rest(&self, state: &mut State) {
+        state.at_work = false;
+        self.busy.send_replace(false);
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,346 @@
+//! Compaction: when the context window fills, the beginning of the view gives way to a summary of it.
+//!
+//! The history keeps everything; only the view is folded. What to fold is in `cut.rs`, the summary in `summary.rs`.
+
+pub(super) mod cut;
+pub(super) mod summary;
+
+use std::{fmt, sync::Arc};
+
+use adjutant_llm::{Edit, EntryId, Model, Usage};
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use self::cut::{Budget, Cut};
+use adjutant_agent::{Action, Effect, EffectContext, EffectError, Phase};
+
+/// At which share of the window the view is compacted.
+const THRESHOLD: f64 = 0.8;
+/// How many tokens of the newest entries stay as they are.
+const KEEP_RECENT: u64 = 20_000;
+/// Which share of the window pinned entries may keep.
+const PINNED_SHARE: f64 = 0.2;
+/// Which share of the window a compaction must gain.
+const MIN_GAIN: f64 = 0.1;
+/// How many tokens a summary may have.
+const MAX_SUMMARY: u64 = 4_096;
+/// After how many failures in a run the summary is given up.
+const MAX_FAILURES: u32 = 3;
+/// How far what a provider counts is taken to be above the estimate, at most.
+const MAX_RATIO: f64 = 4.0;
+
+/// Folds the beginning of the view into a summary when the window fills, or when the provider says that it has.
+///
+/// The newest entries stay, and so do the newest prompt and pinned entries. Shape of its parameters: an object with any
+/// of `threshold`, `reserve_tokens`, `keep_recent_tokens`, `pinned_share`, `min_gain`, `max_summary_tokens`,
+/// `max_failures`, `strategy` (`"summarise"` or `"truncate"`).
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Compact {
+    threshold: f64,
+    reserve_tokens: Option<u64>,
+    keep_recent_tokens: u64,
+    pinned_share: f64,
+    min_gain: f64,
+    max_summary_tokens: u64,
+    max_failures: u32,
+    strategy: Strategy,
+    #[serde(skip)]
+    model: Option<Arc<dyn Model>>,
+}
+
+/// What stands for the entries that give way.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Strategy {
+    /// A summary that a model writes.
+    #[default]
+    Summarise,
+    /// A note that says how many there were; no model is asked.
+    Truncate,
+}
+
+/// What is remembered from turn to turn.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+struct State {
+    run: u64,
+    /// How often it failed in this run, in a row.
+    failures: u32,
+    /// The newest entry when it acted last.
+    newest: Option<EntryId>,
+    /// How many tokens must have been added since then before it acts again.
+    growth: u64,
+}
+
+impl Compact {
+    /// At 80 % of the window, by a summary of the agent's own model, with the newest 20,000 tokens left as they are.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets at which share of the window it acts, 0 to 1; 0.8 without it.
+    #[must_use]
+    pub fn threshold(mut self, share: f64) -> Self {
+        self.threshold = share;
+        self
+    }
+
+    /// Sets how many tokens of the window stay free for the reply; the model's output limit, but at most a quarter of
+    /// the window, without it.
+    #[must_use]
+    pub fn reserve_tokens(mut self, tokens: u64) -> Self {
+        self.reserve_tokens = Some(tokens);
+        self
+    }
+
+    /// Sets how many tokens of the newest entries stay, at most a quarter of the window; 20,000 without it.
+    #[must_use]
+    pub fn keep_recent_tokens(mut self, tokens: u64) -> Self {
+        self.keep_recent_tokens = tokens;
+        self
+    }
+
+    /// Sets which share of the window pinned entries may keep, newest first; 0.2 without it. Others are summarised.
+    #[must_use]
+    pub fn pinned_share(mut self, share: f64) -> Self {
+        self.pinned_share = share;
+        self
+    }
+
+    /// Sets which share of the window it must gain, and must fill again before it acts again; 0.1 without it.
+    #[must_use]
+    pub fn min_gain(mut self, share: f64) -> Self {
+        self.min_gain = share;
+        self
+    }
+
+    /// Sets how many tokens a summary may have; 4,096 without it.
+    #[must_use]
+    pub fn max_summary_tokens(mut self, tokens: u64) -> Self {
+        self.max_summary_tokens = tokens;
+        self
+    }
+
+    /// Sets after how many failures in a run it waits for the next run, or for real growth; 3 without it.
+    #[must_use]
+    pub fn max_failures(mut self, failures: u32) -> Self {
+        self.max_failures = failures;
+        self
+    }
+
+    /// Sets what stands for the entries that give way.
+    #[must_use]
+    pub fn strategy(mut self, strategy: Strategy) -> Self {
+        self.strategy = strategy;
+        self
+    }
+
+    /// Sets the model that writes summaries; the agent's own without it.
+    #[must_use]
+    pub fn model(mut self, model: impl Model + 'static) -> Self {
+        self.model = Some(Arc::new(model));
+        self
+    }
+
+    /// Whether the window is so full that it should act; a window of nothing is not known.
+    fn is_full(&self, cx: &EffectContext<'_>) -> bool {
+        let window = cx.window();
+        let output = cx.model().info().max_output_tokens.min(window / 4);
+        let room = window.saturating_sub(self.reserve_tokens.unwrap_or(output));
+        window > 0 && cx.tokens() >= share(window, self.threshold).min(room)
+    }
+
+    fn budget(&self, cx: &EffectContext<'_>, ratio: f64) -> Budget {
+        let window = window(cx);
+        let recent = self.keep_recent_tokens.min(window / 4);
+        let tight = matches!(cx.phase(), Phase::Overflow(_));
+        Budget {
+            recent: unscaled(if tight { recent / 2 } else { recent }, ratio),
+            pinned: unscaled(share(window, self.pinned_share), ratio),
+        }
+    }
+
+    /// What stands for the folded entries, who wrote it, and what that used.
+    async fn text(&self, cx: &EffectContext<'_>, cut: &Cut, ratio: f64) -> Result<Written, String> {
+        if self.strategy == Strategy::Truncate {
+            return Ok(Written { text: cut.note(), usage: None, model: None });
+        }
+        let model = self.model.as_ref().unwrap_or(cx.model());
+        let window = if self.model.is_some() { model.info().context_window } else { window(cx) };
+        let ask = summary::Ask { window, max_tokens: self.max_summary_tokens };
+        let reply = ask.summarise(cx, model, cut, ratio).await?;
+        let (usage, model) = (Some(reply.usage), Some(reply.model.to_string()));
+        Ok(Written { text: reply.text().trim().into(), usage, model })
+    }
+
+    /// The summary did not come to anything: the view stays, and the next try waits until so much was added.
+    fn failed(&self, cx: &EffectContext<'_>, state: State, why: &str, growth: u64) -> Vec<Action> {
+        let failures = state.failures.saturating_add(1);
+        let gain = share(cx.window(), self.min_gain);
+        let given_up = failures >= self.max_failures;
+        let state = State {
+            failures,
+            newest: cx.view().items().last().map(|stored| stored.id),
+            growth: if given_up { gain.max(growth) } else { growth },
+            ..state
+        };
+        let report = json!({"failed": why, "failures": failures, "given_up": given_up, "before": cx.tokens()});
+        vec![remember(&state), Action::Report(report)]
+    }
+
+    /// The view is folded; the next time waits for real growth.
+    fn folded(&self, cx: &EffectContext<'_>, state: State, cut: Cut, written: Written, ratio: f64) -> Vec<Action> {
+        let gained = cut.gain(&written.text, ratio);
+        let report = json!({
+            "before": cx.tokens(),
+            "after": cx.tokens().saturating_sub(gained),
+            "folded": cut.folded,
+            "kept": cut.keep.len(),
+            "model": written.model,
+            "usage": written.usage,
+        });
+        let state = State {
+            failures: 0,
+            newest: cx.view().items().last().map(|stored| stored.id),
+            growth: share(cx.window(), self.min_gain),
+            ..state
+        };
+        let fold: Edit = cut.into_fold(written.text);
+        vec![Action::Edit(fold), remember(&state), Action::Report(report)]
+    }
+
+    async fn in_time(&self, cx: EffectContext<'_>, state: State, ratio: f64) -> Vec<Action> {
+        if !state.has_grown(&cx, ratio) {
+            return Vec::new();
+        }
+        let Some(cut) = Cut::of(cx.view().items(), self.budget(&cx, ratio)) else { return Vec::new() };
+        let gain = share(cx.window(), self.min_gain);
+        // The summary takes room too, so a fold of little more than the least gain is not worth a request.
+        let cost = self.max_summary_tokens.min(cx.window() / 16);
+        if scaled(cut.tokens, ratio) < gain.saturating_add(cost) {
+            return Vec::new();
+        }
+        match self.text(&cx, &cut, ratio).await {
+            Ok(written) if cut.gain(&written.text, ratio) >= gain => self.folded(&cx, state, cut, written, ratio),
+            Ok(_) => {
+                let why = format!("the summary of {} entries gains too little", cut.folded);
+                self.failed(&cx, state, &why, gain)
+            }
+            Err(why) => self.failed(&cx, state, &why, 1),
+        }
+    }
+
+    /// Something must go, or the run fails: a summary if there is one, a note if not.
+    async fn at_once(&self, cx: EffectContext<'_>, state: State, ratio: f64) -> Vec<Action> {
+        let Some(cut) = Cut::of(cx.view().items(), self.budget(&cx, ratio)) else { return Vec::new() };
+        let written = self.text(&cx, &cut, ratio).await;
+        let written = written.ok().filter(|written| cut.gain(&written.text, ratio) > 0);
+        let written = written.unwrap_or_else(|| Written { text: cut.note(), usage: None, model: None });
+        self.folded(&cx, state, cut, written, ratio)
+    }
+}
+
+impl State {
+    /// Whether enough was added since it acted last.
+    fn has_grown(&self, cx: &EffectContext<'_>, ratio: f64) -> bool {
+        let Some(newest) = self.newest else { return true };
+        let added = cx.view().items().iter().rev().take_while(|stored| stored.id > newest);
+        scaled(added.map(|stored| stored.tokens).sum(), ratio) >= self.growth
+    }
+}
+
+/// What stands for the folded entries.
+struct Written {
+    text: Arc<str>,
+    usage: Option<Usage>,
+    model: Option<String>,
+}
+
+#[async_trait]
+impl Effect for Compact {
+    fn kind(&self) -> &str {
+        "compact"
+    }
+
+    async fn act(&self, cx: EffectContext<'_>) -> Result<Vec<Action>, EffectError> {
+        let known: State = cx.memo().unwrap_or_default();
+        let run = cx.run().0;
+        let state = match known.run == run {
+            true => known,
+            // Failures are forgotten, growth since the last fold is not.
+            false if known.failures > 0 => State { run, ..State::default() },
+            false => State { run, ..known },
+        };
+        Ok(match cx.phase() {
+            Phase::Overflow(_) => self.at_once(cx, state, ratio(&cx)).await,
+            Phase::Preview if self.strategy == Strategy::Summarise => Vec::new(),
+            Phase::Request | Phase::Preview if self.is_full(&cx) => self.in_time(cx, state, ratio(&cx)).await,
+            Phase::Request | Phase::Preview => Vec::new(),
+        })
+    }
+}
+
+fn remember(state: &State) -> Action {
+    Action::Remember(serde_json::to_value(state).unwrap_or(Value::Null))
+}
+
+/// How far what the provider counts is above the estimate of the view.
+fn ratio(cx: &EffectContext<'_>) -> f64 {
+    let counted = cx.tokens().saturating_sub(cx.overhead());
+    (counted as f64 / cx.view().tokens().max(1) as f64).clamp(1.0, MAX_RATIO)
+}
+
+/// How many tokens the model really takes, as far as that is known: a request that did not fit was too large.
+fn window(cx: &EffectContext<'_>) -> u64 {
+    match cx.phase() {
+        Phase::Overflow(overflow) => {
+            let known = if cx.window() > 0 { cx.window() } else { u64::MAX };
+            known.min(overflow.limit.unwrap_or_else(|| cx.tokens()))
+        }
+        Phase::Request | Phase::Preview => cx.window(),
+    }
+}
+
+/// A share of a number of tokens; a share that is none counts as 0.
+fn share(of: u64, share: f64) -> u64 {
+    (of as f64 * share.clamp(0.0, 1.0)) as u64
+}
+
+/// What an estimate is taken for.
+fn scaled(estimate: u64, ratio: f64) -> u64 {
+    (estimate as f64 * ratio) as u64
+}
+
+/// The estimate that is taken for so many tokens.
+fn unscaled(tokens: u64, ratio: f64) -> u64 {
+    (tokens as f64 / ratio) as u64
+}
+
+impl Default for Compact {
+    fn default() -> Self {
+        Self {
+            threshold: THRESHOLD,
+            reserve_tokens: None,
+            keep_recent_tokens: KEEP_RECENT,
+            pinned_share: PINNED_SHARE,
+            min_gain: MIN_GAIN,
+            max_summary_tokens: MAX_SUMMARY,
+            max_failures: MAX_FAILURES,
+            strategy: Strategy::default(),
+            model: None,
+        }
+    }
+}
+
+impl fmt::Debug for Compact {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Compact")
+            .field("threshold", &self.threshold)
+            .field("strategy", &self.strategy)
+            .field("model", &self.model)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,122 @@
+//! Where the view is cut: at the border of an entry, so that a call never loses its result.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use adjutant_llm::{Edit, Entry, EntryId, Estimate, Origin, Stored, Summary, Transcript};
+
+use super::scaled;
+
+/// How a note on what was left out begins, so that the next one takes its place.
+const NOTE: &str = "[Left out to make room: ";
+
+/// How much may stay, as estimates in tokens.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Budget {
+    /// Of the newest entries; the newest one stays always.
+    pub(super) recent: u64,
+    /// Of pinned entries before those.
+    pub(super) pinned: u64,
+}
+
+/// What is folded.
+#[derive(Debug)]
+pub(crate) struct Cut {
+    /// The entries that give way, or stay before the summary, oldest first.
+    pub(super) entries: Vec<Arc<Stored>>,
+    /// Those of them that stay, oldest first.
+    pub(super) keep: Vec<EntryId>,
+    /// How many give way.
+    pub(super) folded: usize,
+    /// The estimated size of those that give way.
+    pub(crate) tokens: u64,
+    upto: EntryId,
+    covers: u64,
+}
+
+impl Cut {
+    /// Everything before the newest entries, as far as it gives way; `None` if nothing does.
+    pub(super) fn of(items: &Transcript, budget: Budget) -> Option<Self> {
+        Self::before(items, recent(items, budget.recent), budget.pinned)
+    }
+
+    /// Everything before a place, as far as it gives way; pinned entries there may keep so many tokens.
+    pub(crate) fn before(items: &Transcript, end: usize, pinned: u64) -> Option<Self> {
+        let mut keep = kept(items, end, pinned);
+        let before = || (0..end).filter_map(|at| items.get(at));
+        // What stays right before the newest entries need not be kept: nothing behind it is folded.
+        let upto = before().rfind(|stored| !keep.contains(&stored.id))?.id;
+        keep.retain(|id| *id < upto);
+        let entries: Vec<_> = before().take_while(|stored| stored.id <= upto).cloned().collect();
+        let gone = || entries.iter().filter(|stored| !keep.contains(&stored.id));
+        let (folded, tokens) = (gone().count(), gone().map(|stored| stored.tokens).sum());
+        let covers = gone().map(|stored| match &stored.entry {
+            Entry::Summary(summary) => summary.covers,
+            _ => 1,
+        });
+        let covers = covers.sum();
+        // A summary alone is not summarised again.
+        let worth = gone().any(|stored| !matches!(stored.entry, Entry::Summary(_)));
+        worth.then_some(Self { keep: keep.into_iter().collect(), folded, tokens, upto, covers, entries })
+    }
+
+    /// The summary that an earlier fold left, if it gives way now.
+    pub(crate) fn previous(&self) -> Option<&Summary> {
+        self.entries.iter().rev().find_map(|stored| match &stored.entry {
+            Entry::Summary(summary) => Some(summary),
+            _ => None,
+        })
+    }
+
+    /// How many tokens the view loses if this text stands for what is folded.
+    pub(crate) fn gain(&self, text: &str, ratio: f64) -> u64 {
+        let summary = Entry::Summary(Summary { text: text.into(), covers: 0 });
+        scaled(self.tokens.saturating_sub(Estimate::entry(&summary)), ratio)
+    }
+
+    /// A note that stands for what is folded, after the summary of an earlier fold.
+    pub(crate) fn note(&self) -> Arc<str> {
+        let earlier = self.previous().map_or("", |summary| &*summary.text);
+        let earlier = earlier.find(NOTE).map_or(earlier, |at| &earlier[..at]).trim_end();
+        let gap = if earlier.is_empty() { "" } else { "\n\n" };
+        format!("{earlier}{gap}{NOTE}{} entries of the conversation up to here, in all.]", self.covers).into()
+    }
+
+    /// The edit that shows this text in the place of what is folded.
+    pub(crate) fn into_fold(self, text: Arc<str>) -> Edit {
+        Edit::Fold { upto: self.upto, keep: self.keep, into: Summary { text, covers: self.covers } }
+    }
+}
+
+/// Where the newest entries begin that stay as they are.
+fn recent(items: &Transcript, budget: u64) -> usize {
+    let (mut at, mut tokens) = (items.len(), 0_u64);
+    for stored in items.iter().rev() {
+        tokens = tokens.saturating_add(stored.tokens);
+        if tokens > budget && at < items.len() {
+            break;
+        }
+        at -= 1;
+    }
+    at
+}
+
+/// The entries before a place that stay: what the model was asked to do last, and what is pinned, newest first.
+fn kept(items: &Transcript, end: usize, budget: u64) -> BTreeSet<EntryId> {
+    let mut keep = BTreeSet::new();
+    let newest = |wanted: fn(&Origin) -> bool| {
+        let found = items.iter().rfind(|stored| matches!(&stored.entry, Entry::User(it) if wanted(&it.origin)));
+        found.map(|stored| stored.id)
+    };
+    let prompt =
+        newest(|from| matches!(from, Origin::Person | Origin::Task { .. } | Origin::FollowUp | Origin::Peer { .. }));
+    keep.extend(prompt);
+    keep.extend(newest(|from| *from == Origin::Steering).filter(|steering| Some(*steering) > prompt));
+    let mut left = budget;
+    for stored in (0..end).rev().filter_map(|at| items.get(at)) {
+        if stored.entry.is_pinned() && !keep.contains(&stored.id) && stored.tokens <= left {
+            left -= stored.tokens;
+            keep.insert(stored.id);
+        }
+    }
+    keep
+}

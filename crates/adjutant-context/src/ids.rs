@@ -1,0 +1,47 @@
+//! What is known of a fact besides its text: ids that come of something, and where it came from.
+
+use std::sync::Arc;
+
+use adjutant_llm::Utc;
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+use uuid::Builder;
+
+use adjutant_agent::memory::{FactId, Metadata};
+
+/// The id that always comes of these parts: a UUID of version 8.
+pub(super) fn derived(parts: &[&str]) -> FactId {
+    let mut digest = Sha256::new();
+    for part in parts {
+        // Its length keeps a part from running into the next one.
+        digest.update((part.len() as u64).to_be_bytes());
+        digest.update(part.as_bytes());
+    }
+    let digest: [u8; 32] = digest.finalize().into();
+    let (first, _) = digest.split_first_chunk::<16>().unwrap_or((&[0; 16], &[]));
+    FactId(Builder::from_custom_bytes(*first).into_uuid().to_string().into())
+}
+
+/// Where a fact came from, and when.
+pub(super) fn metadata(source: &str, session: Option<&str>, now_ms: u64) -> Metadata {
+    let mut metadata = Metadata::new();
+    let mut put = |name: &str, value: &str| metadata.insert(Arc::from(name), Value::from(value));
+    put("source", source);
+    put("created_at", &Utc::of_ms(now_ms).to_string());
+    if let Some(session) = session {
+        put("session", session);
+    }
+    metadata
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn derived_ids_are_equal_only_when_each_part_is() {
+        assert_eq!(derived(&["a", "b"]), derived(&["a", "b"]));
+        assert_ne!(derived(&["a", "b"]), derived(&["ab"]));
+        assert_eq!(derived(&["a"]).0.as_bytes()[14], b'8');
+    }
+}

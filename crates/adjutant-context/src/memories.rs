@@ -1,0 +1,289 @@
+//! The memories of one owner over any store: embedding, search by words and vectors, and what both spend.
+
+use std::{fmt, sync::Arc};
+
+use adjutant_llm::{Embedder, Model, Purpose, SystemWorld, World, embed_all};
+use tokio::sync::Mutex as AsyncMutex;
+use uuid::Uuid;
+
+use crate::{background::Background, fuse::Remembered, fuse::fuse, meter::Meter, meter::Spent, words};
+use adjutant_agent::memory::{
+    Fact, FactChange, FactId, MAX_FACT_BYTES, Memory, MemoryError, MemoryErrorKind, Metadata, NewFact, OwnerId, Vector,
+};
+
+/// How many facts a search gives at most, whatever it is asked for.
+pub const MAX_REMEMBERED: usize = 100;
+/// How many bytes of a query are looked at.
+const MAX_QUERY_BYTES: usize = 8 * 1024;
+/// How many facts a search gives, unless it is set.
+const LIMIT: usize = 5;
+/// How well a fact fits at least, unless it is set.
+const MIN_SCORE: f64 = 0.2;
+/// How many facts each kind of search looks at for one that is given.
+const CANDIDATES: usize = 4;
+
+/// The memories of one owner; cheap to clone, and clones share what they spend and what waits in the background.
+///
+/// Every operation is one of the owner's: the facts of others are neither seen nor touched, whatever id is given.
+#[derive(Clone)]
+pub struct Memories {
+    pub(super) store: Arc<dyn Memory>,
+    pub(super) owner: OwnerId,
+    pub(super) embedder: Option<Arc<dyn Embedder>>,
+    pub(super) model: Option<Arc<dyn Model>>,
+    pub(super) world: Arc<dyn World>,
+    pub(super) limit: usize,
+    pub(super) min_score: f64,
+    pub(super) meter: Arc<Meter>,
+    pub(super) background: Arc<Background>,
+    /// Only one part of a conversation is read at a time.
+    pub(super) reading: Arc<AsyncMutex<()>>,
+}
+
+impl Memories {
+    /// The memories of this owner in this store: found by words, at most 5 at a time that score 0.2 at least.
+    pub fn new(store: impl Memory + 'static, owner: impl Into<OwnerId>) -> Self {
+        Self {
+            store: Arc::new(store),
+            owner: owner.into(),
+            embedder: None,
+            model: None,
+            world: Arc::new(SystemWorld),
+            limit: LIMIT,
+            min_score: MIN_SCORE,
+            meter: Arc::default(),
+            background: Arc::default(),
+            reading: Arc::default(),
+        }
+    }
+
+    /// Sets what makes vectors of facts and queries, so that facts are found by their meaning too.
+    ///
+    /// Facts that were added without it, or with another one, are found by words alone.
+    #[must_use]
+    pub fn embedder(mut self, embedder: impl Embedder + 'static) -> Self {
+        self.embedder = Some(Arc::new(embedder));
+        self
+    }
+
+    /// Sets the model that finds facts in conversations and compares them; without it, the agent's.
+    #[must_use]
+    pub fn model(mut self, model: impl Model + 'static) -> Self {
+        self.model = Some(Arc::new(model));
+        self
+    }
+
+    /// Sets how many facts a search gives; 5 without it, [`MAX_REMEMBERED`] at most.
+    #[must_use]
+    pub fn limit(mut self, facts: usize) -> Self {
+        self.limit = facts;
+        self
+    }
+
+    /// Sets how well a fact fits at least ([`Remembered::score`], 0 to 1); 0.2 without it.
+    #[must_use]
+    pub fn min_score(mut self, score: f64) -> Self {
+        self.min_score = score;
+        self
+    }
+
+    /// Sets clock and ids.
+    #[must_use]
+    pub fn world(mut self, world: impl World + 'static) -> Self {
+        self.world = Arc::new(world);
+        self
+    }
+
+    /// Whose memories they are.
+    pub fn owner(&self) -> &OwnerId {
+        &self.owner
+    }
+
+    /// What all clones spent on models and embedders so far, whoever paid for it.
+    pub fn spent(&self) -> Spent {
+        self.meter.spent()
+    }
+
+    /// Adds a fact, under a new id that is a UUID.
+    ///
+    /// # Errors
+    /// `Invalid` if something is too large or empty, `Full`, `Model` if the embedder failed, `Io`.
+    pub async fn add(&self, text: impl Into<Arc<str>>, metadata: Metadata) -> Result<Fact, MemoryError> {
+        let id = FactId(Uuid::from_u128(self.world.id()).to_string().into());
+        self.add_as(id, text.into(), metadata, &self.meter).await
+    }
+
+    /// The best facts for a query, best first.
+    ///
+    /// With an embedder, those that are near and those that have its words, fused by their reciprocal ranks; words alone
+    /// without one, and if it fails.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub async fn search(&self, query: &str) -> Result<Vec<Remembered>, MemoryError> {
+        self.search_with(query, self.limit, self.min_score).await
+    }
+
+    /// The best facts for a query: at most `limit`, and those only that score `min_score` (0 to 1) at least.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub async fn search_with(&self, query: &str, limit: usize, min_score: f64) -> Result<Vec<Remembered>, MemoryError> {
+        self.search_on(query, (limit, min_score), &self.meter).await
+    }
+
+    /// Changes the text of a fact, and metadata: what is `Null` is removed, what is not named stays.
+    ///
+    /// # Errors
+    /// `Missing` if the owner has no such fact, `Invalid`, `Model` if the embedder failed, `Io`.
+    pub async fn update(
+        &self,
+        id: &FactId,
+        text: impl Into<Arc<str>>,
+        metadata: Metadata,
+    ) -> Result<Fact, MemoryError> {
+        self.update_on(id, text.into(), metadata, &self.meter).await
+    }
+
+    /// Deletes a fact.
+    ///
+    /// # Errors
+    /// `Missing` if the owner has no such fact, `Io`.
+    pub async fn delete(&self, id: &FactId) -> Result<(), MemoryError> {
+        self.store.delete(&self.owner, id).await
+    }
+
+    /// A fact.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub async fn get(&self, id: &FactId) -> Result<Option<Fact>, MemoryError> {
+        self.store.get(&self.owner, id).await
+    }
+
+    /// The facts behind a place, oldest first.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub async fn list(&self, after: Option<&FactId>, limit: usize) -> Result<Vec<Fact>, MemoryError> {
+        self.store.list(&self.owner, after, limit).await
+    }
+}
+
+/// The operations, with the meter that counts what they spend.
+impl Memories {
+    pub(super) async fn add_as(
+        &self,
+        id: FactId,
+        text: Arc<str>,
+        metadata: Metadata,
+        meter: &Meter,
+    ) -> Result<Fact, MemoryError> {
+        check(&text)?;
+        let vector = self.embed(&[Arc::clone(&text)], Purpose::Document, meter).await?.pop();
+        self.add_embedded(id, text, metadata, vector).await
+    }
+
+    pub(super) async fn add_embedded(
+        &self,
+        id: FactId,
+        text: Arc<str>,
+        metadata: Metadata,
+        vector: Option<Vector>,
+    ) -> Result<Fact, MemoryError> {
+        let now_ms = self.world.now_ms();
+        let fact = Fact::new(id.clone(), Arc::clone(&text), metadata.clone(), now_ms);
+        let new = NewFact { vector, ..NewFact::new(id, text, now_ms).metadata(metadata) };
+        self.store.add(&self.owner, vec![new]).await?;
+        Ok(fact)
+    }
+
+    pub(super) async fn update_on(
+        &self,
+        id: &FactId,
+        text: Arc<str>,
+        metadata: Metadata,
+        meter: &Meter,
+    ) -> Result<Fact, MemoryError> {
+        check(&text)?;
+        let vector = self.embed(&[Arc::clone(&text)], Purpose::Document, meter).await?.pop();
+        let change = FactChange::new(self.world.now_ms()).text(text, vector).metadata(metadata);
+        self.store.update(&self.owner, id, change).await
+    }
+
+    pub(super) async fn search_on(
+        &self,
+        query: &str,
+        bounds: (usize, f64),
+        meter: &Meter,
+    ) -> Result<Vec<Remembered>, MemoryError> {
+        let query = words::cut(query.trim(), MAX_QUERY_BYTES);
+        if query.is_empty() || bounds.0 == 0 {
+            return Ok(Vec::new());
+        }
+        let vector = match self.embed(&[query.into()], Purpose::Query, meter).await {
+            Ok(mut vectors) => vectors.pop(),
+            Err(error) => {
+                tracing::warn!("memories are searched by words alone: {}", adjutant_agent::chain(&error));
+                None
+            }
+        };
+        self.search_near(query, vector.as_ref(), bounds).await
+    }
+
+    /// The best facts for a query whose vector is known.
+    pub(super) async fn search_near(
+        &self,
+        query: &str,
+        vector: Option<&Vector>,
+        (limit, min_score): (usize, f64),
+    ) -> Result<Vec<Remembered>, MemoryError> {
+        let limit = limit.min(MAX_REMEMBERED);
+        let candidates = limit.saturating_mul(CANDIDATES);
+        let by_words = self.store.by_words(&self.owner, &words::query(query), candidates).await?;
+        let by_vector = match vector {
+            Some(vector) => self.store.by_vector(&self.owner, vector, candidates).await?,
+            None => Vec::new(),
+        };
+        Ok(fuse(query, by_words, by_vector, limit, min_score))
+    }
+
+    /// One vector of each text, in order; none at all without an embedder.
+    pub(super) async fn embed(
+        &self,
+        texts: &[Arc<str>],
+        purpose: Purpose,
+        meter: &Meter,
+    ) -> Result<Vec<Vector>, MemoryError> {
+        let Some(embedder) = &self.embedder else { return Ok(Vec::new()) };
+        let info = embedder.info();
+        let made = embed_all(embedder, texts, purpose).await.map_err(|error| {
+            let message = format!("{} could not embed {} texts", info.id, texts.len());
+            MemoryError::new(MemoryErrorKind::Model, message).with_source(error)
+        })?;
+        meter.add(made.usage, info.cost(&made.usage));
+        Ok(made.vectors.into_iter().map(|numbers| Vector { model: info.id.clone(), numbers }).collect())
+    }
+}
+
+/// Checks a text before anyone is paid to embed it.
+fn check(text: &str) -> Result<(), MemoryError> {
+    let wrong = match text.trim() {
+        "" => "a fact is empty".to_owned(),
+        _ if text.len() > MAX_FACT_BYTES => {
+            format!("a fact has more than {MAX_FACT_BYTES} bytes: {}", text.len())
+        }
+        _ => return Ok(()),
+    };
+    Err(MemoryError::new(MemoryErrorKind::Invalid, wrong))
+}
+
+impl fmt::Debug for Memories {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Memories")
+            .field("store", &self.store)
+            .field("owner", &self.owner)
+            .field("embedder", &self.embedder)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,88 @@
+//! The part of a conversation that was not read yet, as a model is shown it: what people and the assistant said.
+
+use std::sync::Arc;
+
+use adjutant_llm::{Content, Entry, Origin, Stored, Transcript, UserMessage};
+use serde_json::{Value, json};
+
+use crate::words;
+
+/// How many bytes of texts one request to a model may hold; what is longer is read in several.
+const MAX_PART_BYTES: usize = 48 * 1024;
+/// How many bytes of one text are shown.
+const MAX_SAID_BYTES: usize = 16 * 1024;
+/// How many texts from before the part are shown, so that answers are understood.
+const BEFORE: usize = 4;
+/// How many bytes of each of these are shown.
+const MAX_BEFORE_BYTES: usize = 1_000;
+
+/// The next part of a conversation.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Part {
+    /// What was said before it.
+    before: Vec<Value>,
+    /// What was said in it.
+    said: Vec<Value>,
+    /// Whether a person said something in it.
+    pub(super) has_person: bool,
+    /// The number of the entry behind it.
+    pub(super) to: u64,
+}
+
+impl Part {
+    /// The part that begins with the entry of this number; `None` if there is nothing behind it.
+    pub(super) fn next(history: &Transcript, from: u64) -> Option<Self> {
+        let unread = history.iter().rev().take_while(|stored| stored.id.0 >= from).count();
+        let first = history.len().checked_sub(unread).filter(|_| unread > 0)?;
+        let mut part = Self { before: before(history, first), said: Vec::new(), has_person: false, to: from };
+        let mut bytes = 0_usize;
+        for stored in history.iter_from(first) {
+            if let Some((who, text)) = said(stored, MAX_SAID_BYTES) {
+                bytes = bytes.saturating_add(text.len());
+                if bytes > MAX_PART_BYTES && !part.said.is_empty() {
+                    break;
+                }
+                part.has_person |= who == USER;
+                part.said.push(json!({ "who": who, "said": text }));
+            }
+            part.to = stored.id.0.saturating_add(1);
+        }
+        Some(part)
+    }
+
+    /// What a model is shown of it.
+    pub(super) fn shown(&self) -> Arc<str> {
+        json!({ "before": self.before, "new": self.said }).to_string().into()
+    }
+}
+
+const USER: &str = "user";
+
+/// Who said something in an entry, and what. Results of tools, reminders and the application's entries are no words.
+fn said(stored: &Stored, max: usize) -> Option<(&'static str, String)> {
+    let (who, text) = match &stored.entry {
+        Entry::Turn(turn) => ("assistant", turn.reply().text()),
+        other => (USER, said_by_person(other)?.collect::<Vec<_>>().join("\n")),
+    };
+    let text = words::cut(text.trim(), max);
+    (!text.is_empty()).then(|| (who, text.to_owned()))
+}
+
+fn before(history: &Transcript, first: usize) -> Vec<Value> {
+    // Tools may have been at work for long: not everything is looked through.
+    let nearest = (first.saturating_sub(4 * BEFORE)..first).rev().filter_map(|at| history.get(at));
+    let said = nearest.filter_map(|stored| said(stored, MAX_BEFORE_BYTES)).take(BEFORE);
+    let mut before: Vec<Value> = said.map(|(who, text)| json!({ "who": who, "said": text })).collect();
+    before.reverse();
+    before
+}
+
+/// The texts of an entry, if a person said it.
+pub(super) fn said_by_person(entry: &Entry) -> Option<impl Iterator<Item = &str>> {
+    match entry {
+        Entry::User(UserMessage { content, origin: Origin::Person | Origin::Steering | Origin::FollowUp, .. }) => {
+            Some(content.iter().filter_map(Content::as_text))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,180 @@
+//! The effect `sliding_window`: the newest is shown as it is, what came before with short results, the rest as a summary.
+
+use std::sync::Arc;
+
+use adjutant_llm::{Edit, Entry, Estimate, Model, Summary};
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::compact::{cut::Cut, summary::Ask};
+use adjutant_agent::{Action, Effect, EffectContext, EffectError, Phase, RunNo, effects::shorten_results};
+
+const KIND: &str = "sliding_window";
+/// How many characters of a result are shown in the middle zone.
+const MEDIUM_CHARS: usize = 200;
+/// How much a step must gain, as a share of what is shown.
+const MIN_GAIN: f64 = 0.25;
+/// How many tokens a summary may have.
+const MAX_SUMMARY_TOKENS: u64 = 4_096;
+/// How often a summary may fail in one run.
+const MAX_FAILURES: u32 = 3;
+/// Pinned entries stay as long as they fill at most this part of the window, the newest first: one of so many.
+const PINNED_PART: u64 = 5;
+
+/// Moves a window over the conversation, once it fills the model's.
+///
+/// The newest entries stay as they are. Those before them keep 200 characters of each successful result. What is
+/// older is folded into a summary that a model writes, earlier summaries included; the newest message of the user and
+/// pinned entries stay. If the model fails, the old entries stay; after three failures it is not asked again in the
+/// run. Results never lose their calls. Nothing moves unless the gain is worth it.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SlidingWindow {
+    threshold: f64,
+    recent: usize,
+    medium: usize,
+    min_gain: f64,
+    #[serde(skip)]
+    model: Option<Arc<dyn Model>>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Failures {
+    run: RunNo,
+    count: u32,
+}
+
+impl SlidingWindow {
+    /// Acts from 0.7 of the window on, with 10 entries in each of the two newer zones, for a quarter of what is shown.
+    pub fn new() -> Self {
+        Self { threshold: 0.7, recent: 10, medium: 10, min_gain: MIN_GAIN, model: None }
+    }
+
+    /// Sets which share of the window must be full; 0 for never.
+    #[must_use]
+    pub fn threshold(mut self, share: f64) -> Self {
+        self.threshold = share;
+        self
+    }
+
+    /// Sets how many of the newest entries are shown as they are.
+    #[must_use]
+    pub fn recent(mut self, entries: usize) -> Self {
+        self.recent = entries;
+        self
+    }
+
+    /// Sets how many entries before them are shown with short results.
+    #[must_use]
+    pub fn medium(mut self, entries: usize) -> Self {
+        self.medium = entries;
+        self
+    }
+
+    /// Sets how much a step must gain, as a share of what is shown.
+    #[must_use]
+    pub fn min_gain(mut self, share: f64) -> Self {
+        self.min_gain = share;
+        self
+    }
+
+    /// Sets the model that writes summaries; without it, the one that is asked in the turn.
+    #[must_use]
+    pub fn model(mut self, model: impl Model + 'static) -> Self {
+        self.model = Some(Arc::new(model));
+        self
+    }
+
+    /// Shows the middle zone with short results.
+    fn shorten(&self, cx: &EffectContext<'_>, from: usize, to: usize) -> (Vec<Edit>, u64) {
+        let zone = cx.view().items().iter_from(from).take(to - from);
+        let shorter = zone.filter_map(|stored| shorten_results(stored, KIND, MEDIUM_CHARS));
+        shorter.fold((Vec::new(), 0), |(mut edits, gain), (edit, less)| {
+            edits.push(edit);
+            (edits, gain + less)
+        })
+    }
+
+    /// Folds what is older than both zones; an error says why there is no summary.
+    async fn fold(&self, cx: &EffectContext<'_>, cut: Cut) -> Result<(Edit, u64), String> {
+        let model = self.model.as_ref().unwrap_or(cx.model());
+        let ask = Ask { window: model.info().context_window, max_tokens: MAX_SUMMARY_TOKENS };
+        let ratio = (cx.tokens() as f64 / cx.view().tokens().max(1) as f64).max(1.0);
+        let text: Arc<str> = match ask.summarise(cx, model, &cut, ratio).await {
+            Ok(reply) => reply.text().trim().into(),
+            // Something must go, or the run fails.
+            Err(_) if overflows(cx) => cut.note(),
+            Err(why) => return Err(why),
+        };
+        let text = if overflows(cx) && cut.gain(&text, 1.0) == 0 { cut.note() } else { text };
+        match cut.gain(&text, 1.0) {
+            0 => Err("the summary is no shorter than what it stands for".into()),
+            gain => Ok((cut.into_fold(text), gain)),
+        }
+    }
+}
+
+/// Whether a gain is at least this share of a whole.
+fn is_worth(gain: u64, share: f64, of: u64) -> bool {
+    gain > 0 && gain as f64 >= share * of as f64
+}
+
+fn overflows(cx: &EffectContext<'_>) -> bool {
+    matches!(cx.phase(), Phase::Overflow(_))
+}
+
+/// What would be folded and is no summary yet, in tokens.
+fn unfolded(cut: &Cut) -> u64 {
+    let earlier = cut.previous().map_or(0, |summary: &Summary| Estimate::entry(&Entry::Summary(summary.clone())));
+    cut.tokens.saturating_sub(earlier)
+}
+
+impl Default for SlidingWindow {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[async_trait]
+impl Effect for SlidingWindow {
+    fn kind(&self) -> &str {
+        KIND
+    }
+
+    async fn act(&self, cx: EffectContext<'_>) -> Result<Vec<Action>, EffectError> {
+        let (items, share) = (cx.view().items(), if overflows(&cx) { 0.0 } else { self.min_gain });
+        if !overflows(&cx) && !cx.fills(self.threshold) {
+            return Ok(Vec::new());
+        }
+        let recent = items.len().saturating_sub(self.recent);
+        let medium = recent.saturating_sub(self.medium);
+        let (mut edits, mut gain) = self.shorten(&cx, medium, recent);
+        let mut actions = Vec::new();
+        let failures = cx.memo::<Failures>().filter(|failures| failures.run == cx.run());
+        let failed = failures.map_or(0, |failures| failures.count);
+        let may_fold = cx.phase() != Phase::Preview && (failed < MAX_FAILURES || overflows(&cx));
+        let cut = if may_fold { Cut::before(items, medium, cx.window() / PINNED_PART) } else { None };
+        if let Some(cut) = cut.filter(|cut| is_worth(unfolded(cut), share, cx.view().tokens())) {
+            let folded = self.fold(&cx, cut).await.and_then(|(edit, less)| match gain + less {
+                gains if is_worth(gains, share, cx.view().tokens()) => Ok((edit, less)),
+                _ => Err("the summary gains too little".into()),
+            });
+            match folded {
+                Ok((edit, less)) => {
+                    actions.push(Action::Report(json!({ "folded": true, "tokens": less })));
+                    edits.insert(0, edit);
+                    gain += less;
+                }
+                Err(why) => {
+                    actions.push(Action::Report(json!({ "folded": false, "failed": why })));
+                    actions.push(Action::Remember(json!(Failures { run: cx.run(), count: failed + 1 })));
+                }
+            }
+        }
+        if is_worth(gain, share, cx.view().tokens()) {
+            actions.extend(edits.into_iter().map(Action::Edit));
+        }
+        Ok(actions)
+    }
+}

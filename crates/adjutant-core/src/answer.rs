@@ -1,0 +1,64 @@
+//! The final answer of one agent, from a stream of events that others speak in too.
+
+use std::{pin::pin, sync::Arc};
+
+use futures_core::Stream;
+use futures_util::StreamExt;
+
+use crate::{
+    error::Error,
+    event::{Event, EventKind},
+    outcome::Outcome,
+    report::RunResult,
+};
+
+/// The text of the final answer of the agent whose event comes first; what agents under it say is left out.
+///
+/// Of a stream that is cut off before the run ends, what was said last.
+///
+/// # Errors
+/// `Failed` if the run failed, `Unanswered` if it was cancelled, waits, or ended without a text.
+pub async fn collect_text(events: impl Stream<Item = Event>) -> Result<String, Error> {
+    let mut events = pin!(events);
+    let mut text = String::new();
+    let mut agent: Option<Arc<str>> = None;
+    while let Some(event) = events.next().await {
+        if *agent.get_or_insert_with(|| Arc::clone(&event.who.agent_id)) != event.who.agent_id {
+            continue;
+        }
+        match event.kind {
+            EventKind::ReplyFinished { reply, .. } => {
+                // What was said before a tool was called is no answer.
+                text = if reply.calls().next().is_some() { String::new() } else { said(&reply) };
+            }
+            EventKind::RunFinished { result } | EventKind::RunPaused { result } => return result.answer(),
+            _ => {}
+        }
+    }
+    if text.is_empty() { Err(Error::unanswered(None)) } else { Ok(text) }
+}
+
+impl RunResult {
+    /// The text of the answer that the run came to.
+    ///
+    /// # Errors
+    /// `Failed` if the run failed, `Unanswered` if it was cancelled, waits, or ended without a text.
+    pub fn answer(self: Arc<Self>) -> Result<String, Error> {
+        let text = match &self.outcome {
+            Outcome::Finished { reply, .. } => said(reply),
+            Outcome::Limit { .. } => self.reply.as_deref().map(said).unwrap_or_default(),
+            Outcome::Failed { .. } => return Error::of_result(Self::clone(&self)).map(|_| String::new()),
+            Outcome::Cancelled { .. } | Outcome::Paused { .. } => return Err(Error::unanswered(Some(self))),
+        };
+        if text.is_empty() { Err(Error::unanswered(Some(self))) } else { Ok(text) }
+    }
+}
+
+/// The text blocks of a reply, with a blank line between them.
+fn said(reply: &adjutant_llm::Reply) -> String {
+    let texts = reply.blocks.iter().filter_map(|block| match &**block {
+        adjutant_llm::Block::Text(said) if !said.text.is_empty() => Some(&*said.text),
+        _ => None,
+    });
+    texts.collect::<Vec<_>>().join("\n\n")
+}

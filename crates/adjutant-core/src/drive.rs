@@ -1,0 +1,87 @@
+//! The driver: asks the run what is next, and lets a port perform it. It knows nothing else, on purpose.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use crate::{
+    act::{Act, ActId},
+    error::Error,
+    journal::Stamped,
+    outcome::Outcome,
+    pause::Pause,
+    record::Record,
+    run::{Next, Run},
+};
+
+/// Who performs acts: tokio tasks here, a durable engine elsewhere. Called from one task, one method at a time.
+pub trait Port {
+    /// The acts that are in flight. What is in the log and not in flight is orphaned.
+    fn busy(&self) -> &BTreeSet<ActId>;
+
+    /// Begins to perform an act; it is in flight until `next` gave its records.
+    fn start(&mut self, run: &Run, act: Act);
+
+    /// Asks acts to end early: cancel, a grace period, abort. Asking twice is asking once.
+    fn stop(&mut self, acts: &[ActId]);
+
+    /// Waits for something to happen, at most until a time in milliseconds since 1970-01-01 UTC.
+    ///
+    /// Cancel: nothing is lost.
+    fn next(&mut self, until_ms: Option<u64>) -> impl Future<Output = Result<Vec<Record>, Error>> + Send;
+
+    /// Numbers records, keeps them, and shows them to observers: those that something outside depends on are durable
+    /// before that, the others by the time the port waits.
+    ///
+    /// Cancel: the log may hold the records or not; the port must not be used again.
+    fn commit(&mut self, records: Vec<Record>) -> impl Future<Output = Result<Vec<Arc<Stamped>>, Error>> + Send;
+}
+
+/// How a drive ended.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Exit {
+    /// With the end of the run.
+    Done(Outcome),
+    /// Waiting for the outside; another drive goes on with the answers.
+    Parked(Vec<Arc<Pause>>),
+}
+
+/// Performs a run until it ends or parks.
+///
+/// Cancel: every record so far is in the log; another drive goes on from there.
+///
+/// # Errors
+/// Whatever keeps the port from performing or recording.
+pub async fn drive<P: Port>(run: &mut Run, port: &mut P) -> Result<Exit, Error> {
+    loop {
+        match run.next(port.busy()) {
+            Next::Decide(records) => commit(run, port, records).await?,
+            Next::Start(acts) => {
+                commit(run, port, run.intent(&acts)).await?;
+                for act in acts {
+                    port.start(run, act);
+                }
+            }
+            Next::Wait { until_ms, stop } => {
+                port.stop(&stop);
+                let heard = port.next(until_ms).await?;
+                commit(run, port, heard).await?;
+            }
+            Next::Park(pauses) => return Ok(Exit::Parked(pauses)),
+            Next::Done(outcome) => return Ok(Exit::Done(outcome)),
+        }
+    }
+}
+
+/// Commits records and folds them into the run.
+///
+/// # Errors
+/// Whatever keeps the port from recording, or the run from folding.
+pub async fn commit<P: Port>(run: &mut Run, port: &mut P, records: Vec<Record>) -> Result<(), Error> {
+    if records.is_empty() {
+        return Ok(());
+    }
+    for stamped in port.commit(records).await? {
+        run.apply(&stamped)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,43 @@
+//! What a log survives.
+
+use serde::{Deserialize, Serialize};
+
+use crate::journal::Flush;
+
+/// What the records of a session survive, and what that costs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Durability {
+    /// A crash of the machine: what must be durable before something happens is flushed to the disk before.
+    #[default]
+    Sync,
+    /// A crash of the program: everything is handed to the storage at the same moments, which flushes when it likes.
+    ///
+    /// After a crash of the machine the newest records may be missing, and with them what was done: a call that must
+    /// never run twice may run twice then.
+    Async,
+    /// An orderly end: records are kept in memory until the drive ends, or 65,536 wait.
+    ///
+    /// After any crash the drive never happened, as far as the log knows. For what may be repeated at will.
+    OnExit,
+}
+
+impl Durability {
+    /// How records are flushed that should be flushed like this; `None` if they wait for the end.
+    pub fn of(self, flush: Flush) -> Option<Flush> {
+        match self {
+            Durability::Sync => Some(flush),
+            Durability::Async => Some(Flush::Lazy),
+            Durability::OnExit => None,
+        }
+    }
+
+    /// How the last records of a drive are flushed.
+    pub fn at_end(self) -> Flush {
+        match self {
+            Durability::Sync | Durability::OnExit => Flush::Now,
+            Durability::Async => Flush::Lazy,
+        }
+    }
+}

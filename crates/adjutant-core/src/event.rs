@@ -1,0 +1,507 @@
+//! What an observer of a run sees: the records, and the deltas between them.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use adjutant_llm::{
+    Block, BlockKind, CallId, CallResult, Edit, Entry, ModelId, NanoUsd, RateLimits, Reply, ThreadId, ToolName, Usage,
+    Warning,
+};
+use adjutant_tool::{Answer, Identity, Progress};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{
+    journal::Stamped,
+    number::{RunNo, Seq, TurnNo},
+    outcome::{CancelBy, Limit, Outcome},
+    pause,
+    pause::{Pause, PauseId},
+    record::{Admission, Lane, Record, Report},
+    report::RunResult,
+};
+
+/// Something that happened in a run.
+///
+/// Shape: `{"seq":…,"at_ms":…,"run":…,"turn":…,"who":{…},"event":"text_delta","block":0,"text":"…"}`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Event {
+    /// The record that this shows, or the newest one before it: where to read on from.
+    pub seq: Seq,
+    /// When it happened, in milliseconds since 1970-01-01 UTC.
+    pub at_ms: u64,
+    /// The run.
+    pub run: RunNo,
+    /// The turn; 0 before the first one.
+    pub turn: TurnNo,
+    /// The agent that it happened to.
+    pub who: Arc<Identity>,
+    /// What happened.
+    #[serde(flatten)]
+    pub kind: EventKind,
+}
+
+/// What happened.
+///
+/// Order: `RunStarted` first, `RunFinished` last; turns, replies and tools each start once and finish once. So do blocks,
+/// except those that are open when their reply is interrupted or retracted.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum EventKind {
+    /// A run began.
+    RunStarted,
+    /// An entry joined the conversation: a prompt, a reminder, something of the application.
+    EntryAdded {
+        /// The entry.
+        content: Arc<Entry>,
+    },
+    /// A turn began.
+    TurnStarted,
+    /// Something was changed or tolerated.
+    Warning {
+        /// What.
+        warning: Warning,
+    },
+    /// The model began to answer.
+    ReplyStarted {
+        /// The attempt at the turn's reply, counted from 0.
+        attempt: u32,
+        /// The model.
+        model: ModelId,
+        /// What the provider said about its limits.
+        limits: Box<RateLimits>,
+    },
+    /// A block of the reply began.
+    BlockStarted {
+        /// Its place in the reply.
+        block: u32,
+        /// What it will be.
+        kind: BlockKind,
+    },
+    /// A text block grew.
+    TextDelta {
+        /// Its place in the reply.
+        block: u32,
+        /// What was added.
+        text: String,
+    },
+    /// A thinking block grew.
+    ThinkingDelta {
+        /// Its place in the reply.
+        block: u32,
+        /// What was added.
+        text: String,
+    },
+    /// The raw arguments of a call grew.
+    ArgsDelta {
+        /// The call's place in the reply.
+        block: u32,
+        /// What was added.
+        text: String,
+    },
+    /// A block of the reply is finished.
+    BlockFinished {
+        /// Its place in the reply.
+        block: u32,
+        /// The block.
+        content: Arc<Block>,
+    },
+    /// What the model said in this attempt is void; another attempt follows.
+    ReplyRetracted {
+        /// The attempt.
+        attempt: u32,
+        /// Why.
+        cause: adjutant_llm::Error,
+        /// What it used.
+        usage: Usage,
+    },
+    /// The reply is finished or interrupted, and in the log.
+    ReplyFinished {
+        /// The reply.
+        reply: Arc<Reply>,
+        /// What it cost, if the model has a price.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost: Option<NanoUsd>,
+    },
+    /// A call begins; a call that may not run begins too, and finishes at once.
+    ToolStarted {
+        /// The call.
+        call: CallId,
+        /// The tool.
+        name: ToolName,
+        /// What people are shown instead of the name.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        title: Option<Arc<str>>,
+        /// The arguments it runs with, as JSON text; the raw ones if it may not run.
+        args: Arc<str>,
+    },
+    /// A call says what it has done so far.
+    ToolProgress {
+        /// The call.
+        call: CallId,
+        /// What it has done.
+        progress: Box<Progress>,
+    },
+    /// A call has its result; of parallel calls, in the order in which they end.
+    ToolFinished {
+        /// The call.
+        call: CallId,
+        /// The tool.
+        name: ToolName,
+        /// The result.
+        result: Arc<CallResult>,
+        /// How long it ran.
+        duration: Duration,
+    },
+    /// A turn is over: every call of it has a result.
+    TurnFinished,
+    /// Someone wished to stop the run.
+    CancelAsked {
+        /// Who.
+        by: CancelBy,
+    },
+    /// A message waits to be placed.
+    MessageQueued {
+        /// Its number in the thread.
+        item: u64,
+        /// The queue.
+        lane: Lane,
+        /// The message.
+        content: Arc<Entry>,
+    },
+    /// A queued message was taken back.
+    MessageWithdrawn {
+        /// Its number.
+        item: u64,
+    },
+    /// A queued message joins the conversation; its `EntryAdded` follows.
+    MessagePlaced {
+        /// Its number.
+        item: u64,
+    },
+    /// A hook said no.
+    Denied {
+        /// The point.
+        point: Arc<str>,
+        /// Why.
+        reason: Arc<str>,
+        /// The call that it was about.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        call: Option<CallId>,
+    },
+    /// The run, or a call of it, waits for the outside.
+    Paused {
+        /// What is asked.
+        #[serde(serialize_with = "pause::tell")]
+        pause: Arc<Pause>,
+    },
+    /// A pause was answered.
+    Answered {
+        /// The pause.
+        pause: PauseId,
+        /// The answer.
+        answer: Box<Answer>,
+    },
+    /// A call opened an agent of its own.
+    ChildOpened {
+        /// The call.
+        call: CallId,
+        /// Who the child is.
+        child: Arc<Identity>,
+    },
+    /// A run of a call's agent ended.
+    ChildEnded {
+        /// The call.
+        call: CallId,
+        /// The child's thread.
+        thread: ThreadId,
+        /// How it ended.
+        outcome: Box<Outcome>,
+        /// What the child and everything under it used.
+        usage: Usage,
+    },
+    /// An effect says what it did.
+    Report {
+        /// Its kind.
+        by: Arc<str>,
+        /// What it did.
+        data: Box<Value>,
+    },
+    /// The request did not fit the model; the turn is prepared once more.
+    Overflowed,
+    /// A limit was reached.
+    LimitReached {
+        /// Which one.
+        limit: Limit,
+    },
+    /// What surrounds the run judged its end otherwise.
+    Overruled {
+        /// How it counts as ended.
+        outcome: Box<Outcome>,
+        /// Who judged.
+        by: Arc<str>,
+    },
+    /// Something of an upper crate or of the application.
+    App {
+        /// What it is.
+        kind: Arc<str>,
+        /// The version of its content.
+        version: u32,
+        /// Its content.
+        data: Box<Value>,
+    },
+    /// What a listener has missed could not be read again from the log; what follows is newer.
+    Lagged {
+        /// The newest record whose events were all heard.
+        after: Seq,
+    },
+    /// A parked run goes on; the answers follow.
+    RunResumed,
+    /// The run waits for the outside; nothing follows until it is resumed.
+    RunPaused {
+        /// What it has come to so far.
+        result: Arc<RunResult>,
+    },
+    /// The run is over; nothing follows.
+    RunFinished {
+        /// What it came to.
+        result: Arc<RunResult>,
+    },
+}
+
+/// The fold from records to events: the same for a live run and for a log that is read again.
+///
+/// Deltas are not in the log, and `RunFinished` is the driver's to say.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Events {
+    who: Arc<Identity>,
+    run: RunNo,
+    turn: TurnNo,
+    calls: BTreeMap<CallId, (ToolName, Arc<str>)>,
+    started: BTreeSet<CallId>,
+    titles: BTreeMap<CallId, Arc<str>>,
+    launched_ms: BTreeMap<CallId, u64>,
+    queued: BTreeMap<u64, Arc<Entry>>,
+}
+
+impl Events {
+    /// The events of this agent.
+    pub fn of(who: Arc<Identity>) -> Self {
+        Self {
+            who,
+            run: RunNo(0),
+            turn: TurnNo(0),
+            calls: BTreeMap::new(),
+            started: BTreeSet::new(),
+            titles: BTreeMap::new(),
+            launched_ms: BTreeMap::new(),
+            queued: BTreeMap::new(),
+        }
+    }
+
+    /// The events that a record shows, in order.
+    pub fn fold(&mut self, stamped: &Stamped, mut show: impl FnMut(Event)) {
+        self.note(&stamped.record, stamped.at_ms);
+        let (seq, at_ms, run, turn) = (stamped.seq, stamped.at_ms, self.run, self.turn);
+        let who = Arc::clone(&self.who);
+        self.kinds(&stamped.record, at_ms, |kind| {
+            show(Event { seq, at_ms, run, turn, who: Arc::clone(&who), kind });
+        });
+    }
+
+    /// Learns from a record that nobody sees.
+    pub fn learn(&mut self, stamped: &Stamped) {
+        self.note(&stamped.record, stamped.at_ms);
+        match &stamped.record {
+            Record::Launched { calls } => calls.iter().for_each(|call| self.begin(call)),
+            Record::Returned { call, .. }
+            | Record::Admitted { call, admission: Admission::Refuse { .. } | Admission::Supplied { .. } } => {
+                self.begin(call);
+            }
+            Record::Withdrawn { item } => {
+                self.queued.remove(item);
+            }
+            Record::Placed { items, .. } => items.iter().for_each(|item| {
+                self.queued.remove(item);
+            }),
+            _ => {}
+        }
+    }
+
+    fn begin(&mut self, call: &CallId) {
+        if self.calls.contains_key(call) {
+            self.started.insert(*call);
+        }
+    }
+
+    /// The same fold, of an agent that may be called otherwise by now.
+    pub fn by(self, who: Arc<Identity>) -> Self {
+        Self { who, ..self }
+    }
+
+    /// Learns what later events need to know.
+    fn note(&mut self, record: &Record, at_ms: u64) {
+        match record {
+            Record::Began { run, .. } => (self.run, self.turn) = (*run, TurnNo(0)),
+            Record::Opened { turn, last: _ } => {
+                self.turn = *turn;
+                self.calls.clear();
+                self.started.clear();
+                self.titles.clear();
+                self.launched_ms.clear();
+            }
+            Record::Replied { reply, .. } => {
+                self.calls = reply.calls().map(|call| (call.id, (call.name.clone(), Arc::clone(&call.args)))).collect();
+            }
+            Record::Admitted { call, admission: Admission::Allow { args, title, .. } } => {
+                if let Some((_, known)) = self.calls.get_mut(call) {
+                    *known = Arc::clone(args);
+                }
+                if let Some(title) = title {
+                    self.titles.insert(*call, Arc::clone(title));
+                }
+            }
+            Record::Queued { item, content, .. } => {
+                self.queued.insert(*item, Arc::new(content.clone()));
+            }
+            Record::Launched { calls } => self.launched_ms.extend(calls.iter().map(|call| (*call, at_ms))),
+            _ => {}
+        }
+    }
+
+    fn kinds(&mut self, record: &Record, at_ms: u64, mut show: impl FnMut(EventKind)) {
+        let added = |entry: &Entry| EventKind::EntryAdded { content: Arc::new(entry.clone()) };
+        match record {
+            Record::Began { prompts, .. } => {
+                show(EventKind::RunStarted);
+                prompts.iter().map(added).for_each(show);
+            }
+            Record::Appended { entries } => entries.iter().map(added).for_each(show),
+            Record::Queued { .. } | Record::Withdrawn { .. } | Record::Placed { .. } => self.queue(record, show),
+            Record::Opened { last, .. } => {
+                last.iter().for_each(|limit| show(EventKind::LimitReached { limit: limit.clone() }));
+                show(EventKind::TurnStarted);
+            }
+            Record::Prepared { edits, reports, .. } => {
+                appended(edits, added).for_each(&mut show);
+                reports.iter().map(reported).for_each(show);
+            }
+            Record::Overflowed { .. } => show(EventKind::Overflowed),
+            Record::Replied { reply, cost, .. } => {
+                show(EventKind::ReplyFinished { reply: Arc::clone(reply), cost: *cost });
+            }
+            Record::Launched { calls } => calls.iter().filter_map(|call| self.start(*call)).for_each(show),
+            Record::Admitted { admission: Admission::Ask { pause, .. }, .. } | Record::Paused { pause } => {
+                show(EventKind::Paused { pause: Arc::clone(pause) });
+            }
+            Record::Returned { call, result, .. }
+            | Record::Admitted { call, admission: Admission::Refuse { result } | Admission::Supplied { result, .. } } =>
+            {
+                self.start(*call).into_iter().for_each(&mut show);
+                self.finish(*call, result, at_ms).into_iter().for_each(show);
+            }
+            Record::Answered { pause, answer } => show(answered(pause, answer)),
+            Record::Resumed { answers } => {
+                show(EventKind::RunResumed);
+                answers.iter().map(|it| answered(&it.pause, &it.answer)).for_each(show);
+            }
+            Record::ChildOpened { call, who, .. } => {
+                show(EventKind::ChildOpened { call: *call, child: Arc::clone(who) });
+            }
+            Record::ChildEnded { call, thread, outcome, usage, .. } => {
+                let outcome = Box::new(outcome.clone());
+                show(EventKind::ChildEnded { call: *call, thread: thread.clone(), outcome, usage: *usage });
+            }
+            Record::Denied { point, reason, call } => {
+                show(EventKind::Denied { point: Arc::clone(point), reason: Arc::clone(reason), call: *call });
+            }
+            Record::Settled { change, .. } => {
+                appended(&change.edits, added).for_each(&mut show);
+                show(EventKind::TurnFinished);
+            }
+            Record::Exhausted { limit } => show(EventKind::LimitReached { limit: limit.clone() }),
+            Record::CancelAsked { by } => show(EventKind::CancelAsked { by: *by }),
+            Record::Overruled { outcome, by, .. } => {
+                show(EventKind::Overruled { outcome: Box::new(outcome.clone()), by: Arc::clone(by) });
+            }
+            Record::App { kind, version, data } => {
+                show(EventKind::App { kind: Arc::clone(kind), version: *version, data: Box::new(data.clone()) });
+            }
+            Record::Seeded { .. }
+            | Record::Configured { .. }
+            | Record::Heard { .. }
+            | Record::Billed { .. }
+            | Record::Heeded { .. }
+            | Record::Admitted { .. }
+            | Record::Retracted { .. }
+            | Record::Begun { .. }
+            | Record::Noted { .. }
+            | Record::Spent { .. }
+            | Record::Unanswered { .. }
+            | Record::Suspended { .. }
+            | Record::Broke { .. }
+            | Record::Ended { .. } => {}
+        }
+    }
+
+    fn queue(&mut self, record: &Record, mut show: impl FnMut(EventKind)) {
+        match record {
+            Record::Queued { item, lane, .. } => {
+                let content = self.queued.get(item).cloned();
+                content.into_iter().for_each(|content| {
+                    show(EventKind::MessageQueued { item: *item, lane: *lane, content });
+                });
+            }
+            Record::Withdrawn { item } => {
+                self.queued.remove(item);
+                show(EventKind::MessageWithdrawn { item: *item });
+            }
+            Record::Placed { items, revised } => {
+                for item in items {
+                    show(EventKind::MessagePlaced { item: *item });
+                    let revised = revised.iter().find(|revised| revised.item == *item);
+                    let queued = self.queued.remove(item);
+                    let content = revised.map(|revised| Arc::new(revised.content.clone())).or(queued);
+                    content.into_iter().for_each(|content| show(EventKind::EntryAdded { content }));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn start(&mut self, call: CallId) -> Option<EventKind> {
+        let (name, args) = self.calls.get(&call)?;
+        self.started.insert(call).then(|| EventKind::ToolStarted {
+            call,
+            name: name.clone(),
+            title: self.titles.get(&call).cloned(),
+            args: Arc::clone(args),
+        })
+    }
+
+    fn finish(&self, call: CallId, result: &Arc<CallResult>, at_ms: u64) -> Option<EventKind> {
+        let (name, _) = self.calls.get(&call)?;
+        let launched = self.launched_ms.get(&call).copied().unwrap_or(at_ms);
+        let duration = Duration::from_millis(at_ms.saturating_sub(launched));
+        Some(EventKind::ToolFinished { call, name: name.clone(), result: Arc::clone(result), duration })
+    }
+}
+
+fn appended<'a>(edits: &'a [Edit], added: impl Fn(&Entry) -> EventKind + 'a) -> impl Iterator<Item = EventKind> + 'a {
+    edits.iter().filter_map(move |edit| match edit {
+        Edit::Append { entry } => Some(added(entry)),
+        _ => None,
+    })
+}
+
+fn reported(report: &Report) -> EventKind {
+    EventKind::Report { by: Arc::clone(&report.by), data: Box::new(report.data.clone()) }
+}
+
+fn answered(pause: &PauseId, answer: &Answer) -> EventKind {
+    EventKind::Answered { pause: pause.clone(), answer: Box::new(answer.clone()) }
+}

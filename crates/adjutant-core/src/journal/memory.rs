@@ -1,0 +1,276 @@
+//! A journal that lives as long as the program.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+};
+
+use adjutant_llm::{SystemWorld, World};
+use async_trait::async_trait;
+use futures_util::stream;
+use tokio::sync::watch;
+
+use super::{
+    About, Epoch, Flush, Folded, Head, Journal, JournalError, JournalErrorKind, Log, LogId, LogInfo, LogPage, LogQuery,
+    Owner, Post, PostNo, PostStream, Posted, RecordStream,
+};
+use crate::{journal::Stamped, number::Seq};
+
+/// How many posts may wait in one log.
+const MAX_POSTS: usize = 10_000;
+
+/// A journal that lives as long as the program; clones share it. Nothing is written as bytes.
+#[derive(Debug, Clone)]
+pub struct MemoryJournal {
+    logs: Arc<Mutex<BTreeMap<LogId, Arc<Mutex<Kept>>>>>,
+    world: Arc<dyn World>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    epoch: Epoch,
+    owner: Option<Holder>,
+    records: Vec<Arc<Stamped>>,
+    created_ms: u64,
+    updated_ms: u64,
+    about: About,
+    folded: Option<Folded>,
+    posts: VecDeque<Posted>,
+    newest_post: watch::Sender<PostNo>,
+}
+
+/// Who has a log, as long as the value lives.
+#[derive(Debug)]
+struct Holder {
+    owner: Arc<str>,
+    held: Weak<()>,
+}
+
+#[derive(Debug)]
+struct MemoryLog {
+    id: LogId,
+    epoch: Epoch,
+    seq: Seq,
+    kept: Arc<Mutex<Kept>>,
+    _held: Arc<()>,
+}
+
+impl MemoryJournal {
+    /// A journal without logs.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the clock that tells when a log was made.
+    #[must_use]
+    pub fn world(self, world: impl World + 'static) -> Self {
+        Self { world: Arc::new(world), ..self }
+    }
+
+    fn log(&self, log: &LogId) -> Result<Arc<Mutex<Kept>>, JournalError> {
+        lock(&self.logs).get(log).cloned().ok_or_else(|| JournalError::missing(log))
+    }
+}
+
+impl Default for MemoryJournal {
+    fn default() -> Self {
+        Self { logs: Arc::default(), world: Arc::new(SystemWorld) }
+    }
+}
+
+impl Kept {
+    fn new(now_ms: u64) -> Self {
+        Self {
+            epoch: Epoch(0),
+            owner: None,
+            records: Vec::new(),
+            created_ms: now_ms,
+            updated_ms: now_ms,
+            about: About::new(),
+            folded: None,
+            posts: VecDeque::new(),
+            newest_post: watch::Sender::default(),
+        }
+    }
+
+    /// Who has the log now.
+    fn owner(&self) -> Option<&Arc<str>> {
+        self.owner.as_ref().filter(|holder| holder.held.strong_count() > 0).map(|holder| &holder.owner)
+    }
+
+    fn info(&self, log: &LogId) -> LogInfo {
+        LogInfo {
+            updated_ms: self.updated_ms,
+            head: Seq(self.records.len() as u64),
+            is_owned: self.owner().is_some(),
+            about: self.about.clone(),
+            ..LogInfo::new(log.clone(), self.created_ms)
+        }
+    }
+}
+
+#[async_trait]
+impl Journal for MemoryJournal {
+    async fn own(&self, log: &LogId, owner: &Owner) -> Result<Box<dyn Log>, JournalError> {
+        log.check()?;
+        let made = || Arc::new(Mutex::new(Kept::new(self.world.now_ms())));
+        let kept = Arc::clone(lock(&self.logs).entry(log.clone()).or_insert_with(made));
+        let held = Arc::new(());
+        let (epoch, seq) = {
+            let mut kept = lock(&kept);
+            let known = kept.owner().filter(|known| *known != owner.id() && !owner.takes_over());
+            if let Some(known) = known {
+                return Err(JournalError::owned(log, super::Holder::new(Arc::clone(known))));
+            }
+            kept.epoch.0 += 1;
+            kept.owner = Some(Holder { owner: Arc::clone(owner.id()), held: Arc::downgrade(&held) });
+            (kept.epoch, Seq(kept.records.len() as u64))
+        };
+        Ok(Box::new(MemoryLog { id: log.clone(), epoch, seq, kept, _held: held }))
+    }
+
+    fn read(&self, log: &LogId, after: Seq) -> RecordStream {
+        let kept = match self.log(log) {
+            Ok(kept) => kept,
+            Err(error) => return Box::pin(stream::iter([Err(error)])),
+        };
+        let from = usize::try_from(after.0).unwrap_or(usize::MAX);
+        let records: Vec<_> = lock(&kept).records.iter().skip(from).cloned().map(Ok).collect();
+        Box::pin(stream::iter(records))
+    }
+
+    async fn post(&self, log: &LogId, post: Post) -> Result<PostNo, JournalError> {
+        let kept = self.log(log)?;
+        let mut kept = lock(&kept);
+        if kept.posts.len() >= MAX_POSTS {
+            let message = format!("log {:?} takes no more posts: {MAX_POSTS} wait", log.0);
+            return Err(JournalError::new(JournalErrorKind::Invalid, message));
+        }
+        let no = PostNo(kept.newest_post.borrow().0 + 1);
+        kept.posts.push_back(Posted { no, post });
+        kept.newest_post.send_replace(no);
+        Ok(no)
+    }
+
+    fn posts(&self, log: &LogId, after: PostNo) -> Option<PostStream> {
+        let kept = self.log(log).ok()?;
+        let newest = lock(&kept).newest_post.subscribe();
+        let next = |(kept, mut newest, mut after): (Arc<Mutex<Kept>>, watch::Receiver<PostNo>, PostNo)| async move {
+            loop {
+                let seen = *newest.wait_for(|newest| *newest > after).await.ok()?;
+                let found = lock(&kept).posts.iter().find(|posted| posted.no > after).cloned();
+                // What is gone was heeded meanwhile.
+                after = found.as_ref().map_or(seen, |posted| posted.no);
+                if let Some(posted) = found {
+                    return Some((Ok(posted), (kept, newest, after)));
+                }
+            }
+        };
+        Some(Box::pin(stream::unfold((kept, newest, after), next)))
+    }
+
+    async fn posted(&self, log: &LogId, after: PostNo) -> Result<Vec<Posted>, JournalError> {
+        let kept = self.log(log)?;
+        let posted = lock(&kept).posts.iter().filter(|posted| posted.no > after).cloned().collect();
+        Ok(posted)
+    }
+
+    async fn info(&self, log: &LogId) -> Result<LogInfo, JournalError> {
+        let kept = self.log(log)?;
+        let info = lock(&kept).info(log);
+        Ok(info)
+    }
+
+    async fn list(&self, query: &LogQuery) -> Result<LogPage, JournalError> {
+        let logs = lock(&self.logs).clone();
+        Ok(query.page(logs.iter().map(|(log, kept)| lock(kept).info(log))))
+    }
+
+    async fn describe(&self, log: &LogId, about: About) -> Result<(), JournalError> {
+        lock(&*self.log(log)?).about = about;
+        Ok(())
+    }
+
+    async fn rename(&self, from: &LogId, to: &LogId) -> Result<(), JournalError> {
+        to.check()?;
+        let mut logs = lock(&self.logs);
+        let kept = logs.get(from).ok_or_else(|| JournalError::missing(from))?;
+        if let Some(owner) = lock(kept).owner() {
+            return Err(JournalError::owned(from, super::Holder::new(Arc::clone(owner))));
+        }
+        if logs.contains_key(to) {
+            return Err(JournalError::exists(to));
+        }
+        let Some(kept) = logs.remove(from) else { return Err(JournalError::missing(from)) };
+        logs.insert(to.clone(), kept);
+        for other in logs.values() {
+            if let Some((parent, _)) = lock(other).about.parent.as_mut().filter(|(parent, _)| parent == from) {
+                *parent = to.clone();
+            }
+        }
+        Ok(())
+    }
+
+    async fn delete(&self, log: &LogId) -> Result<(), JournalError> {
+        let mut logs = lock(&self.logs);
+        let kept = logs.get(log).ok_or_else(|| JournalError::missing(log))?;
+        if let Some(owner) = lock(kept).owner() {
+            return Err(JournalError::owned(log, super::Holder::new(Arc::clone(owner))));
+        }
+        logs.remove(log);
+        Ok(())
+    }
+
+    async fn folded(&self, log: &LogId) -> Result<Option<Folded>, JournalError> {
+        let kept = self.log(log).ok();
+        Ok(kept.and_then(|kept| lock(&kept).folded.clone()))
+    }
+}
+
+#[async_trait]
+impl Log for MemoryLog {
+    fn head(&self) -> Head {
+        Head { seq: self.seq, epoch: self.epoch }
+    }
+
+    async fn append(&mut self, batch: &[Arc<Stamped>], _: Flush) -> Result<Head, JournalError> {
+        let mut kept = self.kept()?;
+        let follows = (self.seq.0 + 1..).zip(batch).all(|(seq, stamped)| stamped.seq.0 == seq);
+        if !follows {
+            let message = format!("a batch does not follow record {} of log {:?}", self.seq, self.id.0);
+            return Err(JournalError::new(JournalErrorKind::Corrupt, message));
+        }
+        kept.records.extend(batch.iter().cloned());
+        if let Some(newest) = batch.last() {
+            // A clock may go backwards.
+            kept.updated_ms = kept.updated_ms.max(newest.at_ms);
+        }
+        drop(kept);
+        self.seq.0 += batch.len() as u64;
+        Ok(self.head())
+    }
+
+    async fn keep(&mut self, folded: Folded) -> Result<(), JournalError> {
+        self.kept()?.folded = Some(folded);
+        Ok(())
+    }
+
+    async fn heeded(&mut self, upto: PostNo) -> Result<(), JournalError> {
+        let mut kept = self.kept()?;
+        kept.posts.retain(|posted| posted.no > upto);
+        kept.newest_post.send_if_modified(|newest| std::mem::replace(newest, upto.max(*newest)) < upto);
+        Ok(())
+    }
+}
+
+impl MemoryLog {
+    /// What is kept, as long as nobody has taken over.
+    fn kept(&self) -> Result<MutexGuard<'_, Kept>, JournalError> {
+        let kept = lock(&self.kept);
+        if kept.epoch == self.epoch { Ok(kept) } else { Err(JournalError::fenced(&self.id)) }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

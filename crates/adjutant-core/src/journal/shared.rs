@@ -1,0 +1,66 @@
+//! A journal that is shared is one.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use super::{
+    About, Folded, Journal, JournalError, Log, LogId, LogInfo, LogPage, LogQuery, Owner, Post, PostNo, PostStream,
+    Posted, RecordStream, StoredStream, Swept,
+};
+use crate::number::Seq;
+
+#[async_trait]
+impl<J: Journal + ?Sized> Journal for Arc<J> {
+    async fn own(&self, log: &LogId, owner: &Owner) -> Result<Box<dyn Log>, JournalError> {
+        (**self).own(log, owner).await
+    }
+
+    fn read(&self, log: &LogId, after: Seq) -> RecordStream {
+        (**self).read(log, after)
+    }
+
+    fn stored(&self, log: &LogId, after: Seq) -> StoredStream {
+        (**self).stored(log, after)
+    }
+
+    async fn post(&self, log: &LogId, post: Post) -> Result<PostNo, JournalError> {
+        (**self).post(log, post).await
+    }
+
+    fn posts(&self, log: &LogId, after: PostNo) -> Option<PostStream> {
+        (**self).posts(log, after)
+    }
+
+    async fn posted(&self, log: &LogId, after: PostNo) -> Result<Vec<Posted>, JournalError> {
+        (**self).posted(log, after).await
+    }
+
+    async fn info(&self, log: &LogId) -> Result<LogInfo, JournalError> {
+        (**self).info(log).await
+    }
+
+    async fn list(&self, query: &LogQuery) -> Result<LogPage, JournalError> {
+        (**self).list(query).await
+    }
+
+    async fn describe(&self, log: &LogId, about: About) -> Result<(), JournalError> {
+        (**self).describe(log, about).await
+    }
+
+    async fn rename(&self, from: &LogId, to: &LogId) -> Result<(), JournalError> {
+        (**self).rename(from, to).await
+    }
+
+    async fn delete(&self, log: &LogId) -> Result<(), JournalError> {
+        (**self).delete(log).await
+    }
+
+    async fn sweep(&self) -> Result<Swept, JournalError> {
+        (**self).sweep().await
+    }
+
+    async fn folded(&self, log: &LogId) -> Result<Option<Folded>, JournalError> {
+        (**self).folded(log).await
+    }
+}

@@ -1,0 +1,55 @@
+//! What an agent's work is made of: a log of records, a pure run folded from it, and a driver that has activities performed.
+//!
+//! Stores, viewers and other engines need nothing else; the agents that people use stand in `adjutant-agent`.
+
+mod act;
+mod answer;
+mod conversation;
+mod digest;
+mod drive;
+mod durability;
+mod error;
+mod event;
+mod journal;
+pub mod json;
+pub mod memory;
+mod number;
+mod options;
+mod outcome;
+mod panics;
+mod pause;
+mod record;
+mod replayed;
+mod report;
+mod run;
+pub mod search;
+pub mod sessions;
+pub mod shelf;
+
+pub use act::{Act, ActId};
+pub use answer::collect_text;
+pub use conversation::Conversation;
+pub use digest::{Digest, NoDigest};
+pub use drive::{Exit, Port, commit, drive};
+pub use durability::Durability;
+pub use error::{Error, ErrorKind, chain};
+pub use event::{Event, EventKind, Events};
+pub use journal::{
+    About, Attachment, Epoch, Flush, Folded, Head, Holder, Journal, JournalError, JournalErrorKind, Log, LogId,
+    LogInfo, LogPage, LogQuery, MAX_ID_BYTES, MemoryJournal, Owner, PageMark, Post, PostStream, Posted, RecordStream,
+    Stamped, StoredRecord, StoredStream, Swept,
+};
+pub use memory::Memory;
+pub use number::{PostNo, RunNo, Seq, TurnNo};
+pub use options::{AtLimit, Caps, Limits, RunOptions};
+pub use outcome::{CancelBy, Failure, Limit, Outcome, Why};
+pub use panics::panic_text;
+pub use pause::{Answered, Pause, PauseId, Responder, responder_fn};
+pub use record::{Admission, Change, Config, Difference, HeardPart, Lane, Memo, Record, Report, Revised, plain};
+pub use replayed::{Divergence, PastEvents, Replayed, Rewind, delta, text, void};
+pub use report::{CallReport, RunResult};
+pub use run::{
+    Ahead, Closed, Fate, Frozen, Illegal, Known, KnownState, Ledger, Next, Redo, Rerun, Run, Sight, Spend, Tail, Tally,
+};
+pub use sessions::Sessions;
+pub use shelf::Shelf;

@@ -1,0 +1,282 @@
+//! The limits of a run, and how one run may differ from its agent.
+
+use std::{sync::Arc, time::Duration};
+
+use adjutant_llm::{Model, NanoUsd};
+use adjutant_tool::Cancel;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// How many requests a run may make, unless it is said otherwise.
+const MAX_TURNS: u32 = 50;
+/// How many calls run together, unless it is said otherwise.
+const MAX_PARALLEL_TOOLS: u32 = 8;
+
+/// The limits of a run, recorded when it begins.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Limits {
+    /// How many requests the run may make; `None` for no limit.
+    pub max_turns: Option<u32>,
+    /// How many calls run together; at least 1.
+    pub max_parallel_tools: u32,
+    /// Whether calls run one after the other whatever their tools say.
+    pub sequential: bool,
+    /// When the run must have ended, in milliseconds since 1970-01-01 UTC.
+    pub deadline_ms: Option<u64>,
+    /// Whether nobody can be asked: what needs a word is refused instead of waiting for it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub unattended: bool,
+    /// What happens when a limit is reached.
+    #[serde(skip_serializing_if = "AtLimit::is_end")]
+    pub at_limit: AtLimit,
+    /// What the run and everything under it may spend.
+    #[serde(skip_serializing_if = "Caps::is_none")]
+    pub caps: Caps,
+}
+
+/// What happens when a limit of a run is reached. At the end of its time a run ends, whatever is said here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum AtLimit {
+    /// The run ends.
+    #[default]
+    End,
+    /// The model gets one more turn, without tools, to say what it has; then the run ends.
+    LastTurn,
+    /// Someone is asked whether the run may go on; without consent, a last turn without tools and the end.
+    Ask,
+}
+
+/// What a run and everything under it may spend; what is unset is not limited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct Caps {
+    /// Tokens, input and output together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    /// Money.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<NanoUsd>,
+    /// Requests to models.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub requests: Option<u64>,
+    /// Calls of tools.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_calls: Option<u64>,
+    /// Time, in milliseconds; while a run is parked, none passes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wall_ms: Option<u64>,
+    /// How many agents may stand above one another, the first not counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub depth: Option<u16>,
+    /// How many agents may run at a time, the first not counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agents: Option<u32>,
+}
+
+/// How one run differs from its agent; what is unset stays the agent's.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct RunOptions {
+    pub max_turns: Option<Option<u32>>,
+    pub deadline: Option<Duration>,
+    pub model: Option<Arc<dyn Model>>,
+    pub cancel: Option<Cancel>,
+    pub state: Map<String, Value>,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            max_turns: Some(MAX_TURNS),
+            max_parallel_tools: MAX_PARALLEL_TOOLS,
+            sequential: false,
+            deadline_ms: None,
+            unattended: false,
+            at_limit: AtLimit::End,
+            caps: Caps::default(),
+        }
+    }
+}
+
+impl Limits {
+    /// 50 turns, 8 parallel calls, no deadline.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets how many requests the run may make.
+    #[must_use]
+    pub fn max_turns(mut self, turns: u32) -> Self {
+        self.max_turns = Some(turns);
+        self
+    }
+
+    /// Lets the run make any number of requests.
+    #[must_use]
+    pub fn unlimited_turns(mut self) -> Self {
+        self.max_turns = None;
+        self
+    }
+
+    /// Sets how many calls run together; 0 counts as 1.
+    #[must_use]
+    pub fn max_parallel_tools(mut self, calls: u32) -> Self {
+        self.max_parallel_tools = calls.max(1);
+        self
+    }
+
+    /// Makes calls run one after the other whatever their tools say.
+    #[must_use]
+    pub fn sequential(mut self) -> Self {
+        self.sequential = true;
+        self
+    }
+
+    /// Sets when the run must have ended, in milliseconds since 1970-01-01 UTC.
+    #[must_use]
+    pub fn deadline_ms(mut self, at_ms: u64) -> Self {
+        self.deadline_ms = Some(at_ms);
+        self
+    }
+
+    /// Says that nobody can be asked: what needs a word is refused instead of waiting for it.
+    #[must_use]
+    pub fn unattended(mut self) -> Self {
+        self.unattended = true;
+        self
+    }
+
+    /// Sets what happens when a limit is reached.
+    #[must_use]
+    pub fn at_limit(mut self, at_limit: AtLimit) -> Self {
+        self.at_limit = at_limit;
+        self
+    }
+
+    /// Sets what the run and everything under it may spend.
+    #[must_use]
+    pub fn caps(mut self, caps: Caps) -> Self {
+        self.caps = caps;
+        self
+    }
+}
+
+impl AtLimit {
+    fn is_end(&self) -> bool {
+        *self == AtLimit::End
+    }
+}
+
+impl Caps {
+    /// No caps.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets how many tokens, input and output together.
+    #[must_use]
+    pub fn tokens(mut self, tokens: u64) -> Self {
+        self.tokens = Some(tokens);
+        self
+    }
+
+    /// Sets how much money.
+    #[must_use]
+    pub fn cost(mut self, cost: NanoUsd) -> Self {
+        self.cost = Some(cost);
+        self
+    }
+
+    /// Sets how many requests to models.
+    #[must_use]
+    pub fn requests(mut self, requests: u64) -> Self {
+        self.requests = Some(requests);
+        self
+    }
+
+    /// Sets how many calls of tools.
+    #[must_use]
+    pub fn tool_calls(mut self, calls: u64) -> Self {
+        self.tool_calls = Some(calls);
+        self
+    }
+
+    /// Sets how much time; while a run is parked, none passes.
+    #[must_use]
+    pub fn wall(mut self, time: Duration) -> Self {
+        self.wall_ms = Some(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+        self
+    }
+
+    /// Sets how many agents may stand above one another, the first not counted.
+    #[must_use]
+    pub fn depth(mut self, depth: u16) -> Self {
+        self.depth = Some(depth);
+        self
+    }
+
+    /// Sets how many agents may run at a time, the first not counted.
+    #[must_use]
+    pub fn agents(mut self, agents: u32) -> Self {
+        self.agents = Some(agents);
+        self
+    }
+
+    /// Whether nothing is limited.
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl RunOptions {
+    /// Everything as the agent has it.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets how many requests this run may make.
+    #[must_use]
+    pub fn max_turns(mut self, turns: u32) -> Self {
+        self.max_turns = Some(Some(turns));
+        self
+    }
+
+    /// Lets this run make any number of requests.
+    #[must_use]
+    pub fn unlimited_turns(mut self) -> Self {
+        self.max_turns = Some(None);
+        self
+    }
+
+    /// Sets how long this run may take.
+    #[must_use]
+    pub fn deadline(mut self, within: Duration) -> Self {
+        self.deadline = Some(within);
+        self
+    }
+
+    /// Sets the model of this run.
+    #[must_use]
+    pub fn model(mut self, model: impl Model + 'static) -> Self {
+        self.model = Some(Arc::new(model));
+        self
+    }
+
+    /// Sets what instructions and sections know by a name in this run; it wins over the agent's.
+    #[must_use]
+    pub fn state(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.state.insert(name.into(), value.into());
+        self
+    }
+
+    /// Cancels this run when someone wishes to stop.
+    #[must_use]
+    pub fn cancel(mut self, cancel: Cancel) -> Self {
+        self.cancel = Some(cancel);
+        self
+    }
+}

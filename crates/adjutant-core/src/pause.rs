@@ -1,0 +1,165 @@
+//! What a run waits for that only the outside can give: a word, an answer, a result, more room.
+
+use std::{fmt, sync::Arc};
+
+use adjutant_llm::{Call, CallId, ThreadId};
+use adjutant_tool::{Answer, Ask, Identity};
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize, Serializer};
+
+use crate::digest::Digest;
+
+/// Names a pause, in its session, for ever.
+///
+/// Text form: the thread, then the call and the step that it is about, joined by slashes.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct PauseId(pub Arc<str>);
+
+/// Something that a run waits for, recorded.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Pause {
+    /// Its name.
+    pub id: PauseId,
+    /// What is asked.
+    pub ask: Ask,
+    /// The call that it is about, with the arguments that it would run with; none for a limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<Call>,
+    /// The step of the call's body that asks; none if the call has not begun.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<Arc<str>>,
+    /// The thread that waits.
+    pub thread: ThreadId,
+    /// When nobody need answer any more, in milliseconds since 1970-01-01 UTC.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline_ms: Option<u64>,
+}
+
+/// An answer and what it answers: [`Pause::answered`] makes one that holds for what was shown alone.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Answered {
+    /// The pause.
+    pub pause: PauseId,
+    /// The answer.
+    pub answer: Answer,
+    /// The digest of the pause that whoever answers has seen: an answer to another one is refused. Not checked if `None`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shown: Option<Digest>,
+}
+
+/// Answers pauses in place, while the run waits.
+#[async_trait]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot answer",
+    note = "`responder_fn` makes a responder of a function"
+)]
+pub trait Responder: Send + Sync {
+    /// Answers, or gives `None` if it cannot: the run parks then, unless someone else answers.
+    ///
+    /// An answer that does not fit what was asked counts as none, and a warning tells. Nobody waits beyond the pause's
+    /// deadline: it has expired then. A panic denies what needs approval, and counts as no answer to everything else.
+    /// Cancel: the pause stays open.
+    async fn answer(&self, who: &Identity, pause: &Pause) -> Option<Answer>;
+}
+
+impl Pause {
+    /// What a call waits for: before it begins, or in a step of its body.
+    pub fn of_call(thread: &ThreadId, call: Call, key: Option<&str>, ask: Ask, now_ms: u64) -> Self {
+        let id = match key {
+            Some(key) => format!("{thread}/{}/{key}", call.id),
+            None => format!("{thread}/{}", call.id),
+        };
+        let deadline_ms = ask.within_ms.map(|within| now_ms.saturating_add(within));
+        let key = key.map(Arc::from);
+        Self { id: PauseId(id.into()), ask, call: Some(call), key, thread: thread.clone(), deadline_ms }
+    }
+
+    /// This answer to this pause, and to no other one of the same name.
+    pub fn answered(&self, answer: Answer) -> Answered {
+        Answered { pause: self.id.clone(), answer, shown: Some(self.digest()) }
+    }
+
+    /// The digest of all that whoever answers is shown: what is asked, the call, and its arguments to the letter.
+    ///
+    /// The same pause has the same digest in every process. Events carry it as `digest` beside the pause.
+    pub fn digest(&self) -> Digest {
+        let Ask { kind, prompt, schema, data, .. } = &self.ask;
+        let kind = serde_json::to_string(kind).unwrap_or_default();
+        let call = self.call.as_ref();
+        let (name, args) = call.map_or(("", ""), |call| (call.name.as_str(), &call.args));
+        let key = self.key.as_deref().unwrap_or_default();
+        let parts = [&*self.id.0, &kind, prompt, &schema.to_string(), &data.to_string(), name, args, key];
+        // Each link has one length, so nothing can move from one part to the next.
+        parts.iter().fold(Digest::GENESIS, |digest, part| digest.then(Digest::of(part.as_bytes()).0.as_slice()))
+    }
+
+    /// Why an answer to what has this digest is none to this pause, if so.
+    pub fn differs(&self, shown: Option<Digest>) -> Option<String> {
+        let is_other = shown.is_some_and(|shown| shown != self.digest());
+        is_other.then(|| format!("what waits under {} is not what was shown; look at it again", self.id))
+    }
+
+    /// Whether nobody need answer any more.
+    pub fn is_late(&self, now_ms: u64) -> bool {
+        self.deadline_ms.is_some_and(|deadline| deadline <= now_ms)
+    }
+
+    /// The id of the call that it is about.
+    pub fn call_id(&self) -> Option<CallId> {
+        self.call.as_ref().map(|call| call.id)
+    }
+}
+
+/// A pause as events carry it: with the digest that an answer names as what was shown.
+#[derive(Serialize)]
+struct Told<'a> {
+    #[serde(flatten)]
+    pause: &'a Pause,
+    digest: Digest,
+}
+
+impl<'a> Told<'a> {
+    fn new(pause: &'a Arc<Pause>) -> Self {
+        Self { pause, digest: pause.digest() }
+    }
+}
+
+/// Writes a pause with its digest.
+pub fn tell<S: Serializer>(pause: &Arc<Pause>, out: S) -> Result<S::Ok, S::Error> {
+    Told::new(pause).serialize(out)
+}
+
+/// Writes pauses with their digests.
+pub fn tell_all<S: Serializer>(pauses: &[Arc<Pause>], out: S) -> Result<S::Ok, S::Error> {
+    out.collect_seq(pauses.iter().map(Told::new))
+}
+
+impl fmt::Display for PauseId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A responder made of a function.
+pub fn responder_fn<F, Fut>(answer: F) -> impl Responder + 'static
+where
+    F: Fn(Identity, Pause) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Option<Answer>> + Send + 'static,
+{
+    FnResponder(answer)
+}
+
+struct FnResponder<F>(F);
+
+#[async_trait]
+impl<F, Fut> Responder for FnResponder<F>
+where
+    F: Fn(Identity, Pause) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Option<Answer>> + Send + 'static,
+{
+    async fn answer(&self, who: &Identity, pause: &Pause) -> Option<Answer> {
+        (self.0)(who.clone(), pause.clone()).await
+    }
+}

@@ -1,0 +1,353 @@
+//! What the log holds: closed facts and decisions. How a run decides may change; what a record means may not.
+
+mod admission;
+mod config;
+mod heard;
+mod make;
+mod parts;
+
+use std::sync::Arc;
+
+use adjutant_llm::{CallId, CallResult, Edit, Entry, ModelId, NanoUsd, Overflow, Reply, ThreadId, ToolName, Usage};
+use adjutant_tool::{Answer, Identity};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+pub use admission::Admission;
+pub use config::{Config, Difference};
+pub use heard::HeardPart;
+pub use heard::plain;
+pub use parts::{Change, Lane, Memo, Report, Revised};
+
+use crate::{
+    act::ActId,
+    number::{PostNo, RunNo, TurnNo},
+    options::Limits,
+    outcome::{CancelBy, Failure, Limit, Outcome},
+    pause::{Answered, Pause, PauseId},
+};
+
+/// A fact or a decision.
+///
+/// Invariant: a record means the same in every version of the program; new meanings are new records.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Record {
+    /// A conversation that existed before the log.
+    Seeded {
+        /// Its entries, oldest first.
+        entries: Vec<Entry>,
+    },
+    /// Entries joined the conversation without a request.
+    Appended {
+        /// The entries, in order.
+        entries: Vec<Entry>,
+    },
+    /// A run began.
+    Began {
+        /// The run.
+        run: RunNo,
+        /// What it was prompted with; empty if it goes on with what is there.
+        prompts: Vec<Entry>,
+        /// Its limits.
+        limits: Limits,
+    },
+    /// A message waits to be placed.
+    Queued {
+        /// Its number in the thread.
+        item: u64,
+        /// The queue.
+        lane: Lane,
+        /// The message.
+        content: Entry,
+    },
+    /// A queued message was taken back.
+    Withdrawn {
+        /// Its number.
+        item: u64,
+    },
+    /// Queued messages joined the conversation.
+    Placed {
+        /// Their numbers, in order.
+        items: Vec<u64>,
+        /// Those of them that a hook revised, as they joined.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        revised: Vec<Revised>,
+    },
+    /// A turn began.
+    Opened {
+        /// The turn.
+        turn: TurnNo,
+        /// The limit that was reached, if this is the last turn and may call no tools.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        last: Option<Limit>,
+    },
+    /// What requests are made with, from the next one on: the fingerprint that a later program is held against.
+    Configured {
+        /// The fingerprint.
+        config: Arc<Config>,
+    },
+    /// A turn was prepared.
+    Prepared {
+        /// The turn.
+        turn: TurnNo,
+        /// What changes in the view before the request.
+        edits: Vec<Edit>,
+        /// What changes in this turn's request alone.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        once: Vec<Edit>,
+        /// The model that will be asked.
+        model: ModelId,
+        /// The tools that are neither shown nor run in this turn.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        hidden: Vec<ToolName>,
+        /// What effects remember.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        memos: Vec<Memo>,
+        /// What effects tell observers.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        reports: Vec<Report>,
+        /// What effects spent on models.
+        #[serde(default, skip_serializing_if = "is_nothing")]
+        spent: Usage,
+        /// What that cost, if the model has a price.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost: Option<NanoUsd>,
+        /// The limit that an effect found reached.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        stop: Option<Limit>,
+    },
+    /// The provider said that the request does not fit; the turn is prepared once more.
+    Overflowed {
+        /// The turn.
+        turn: TurnNo,
+        /// By how much, as far as the provider said.
+        overflow: Overflow,
+    },
+    /// A part of a reply was acknowledged while it was on its way: it counts if the reply itself never comes.
+    Heard {
+        /// The turn.
+        turn: TurnNo,
+        /// The attempt.
+        attempt: u32,
+        /// Who says it.
+        model: ModelId,
+        /// What was said since the last time, in order.
+        parts: Vec<HeardPart>,
+    },
+    /// An attempt at a reply was void.
+    Retracted {
+        /// The turn.
+        turn: TurnNo,
+        /// The attempt.
+        attempt: u32,
+        /// What it used.
+        usage: Usage,
+        /// What it cost, if the model has a price: it was billed all the same.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost: Option<NanoUsd>,
+    },
+    /// A reply came, whole or interrupted.
+    Replied {
+        /// The turn.
+        turn: TurnNo,
+        /// The reply, as it counts.
+        reply: Arc<Reply>,
+        /// What it cost, if the model has a price.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost: Option<NanoUsd>,
+        /// What the model said, if a hook revised it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        original: Option<Arc<Reply>>,
+        /// The failure that a hook answered in the model's place.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        recovered: Option<adjutant_llm::Error>,
+    },
+    /// It was decided what happens to a call.
+    Admitted {
+        /// The call.
+        call: CallId,
+        /// What happens to it.
+        admission: Admission,
+    },
+    /// Calls are about to run; durable before they do.
+    Launched {
+        /// The calls, in order.
+        calls: Vec<CallId>,
+    },
+    /// A call has its result; whatever it waited for is closed.
+    Returned {
+        /// The call.
+        call: CallId,
+        /// Its result, whole.
+        result: Arc<CallResult>,
+        /// What the model is shown of it, if that is less.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        shown: Option<Arc<CallResult>>,
+    },
+    /// A step of a resumable call began.
+    Begun {
+        /// The call.
+        call: CallId,
+        /// The step.
+        key: Arc<str>,
+    },
+    /// A step of a resumable call ended.
+    Noted {
+        /// The call.
+        call: CallId,
+        /// The step.
+        key: Arc<str>,
+        /// What it came to.
+        value: Value,
+    },
+    /// A call spent something on models.
+    Spent {
+        /// The call.
+        call: CallId,
+        /// What.
+        usage: Usage,
+    },
+    /// A call, or the run itself, asks something of the outside.
+    Paused {
+        /// What it asks.
+        pause: Arc<Pause>,
+    },
+    /// Nobody here can answer a pause: the run parks as soon as nothing else can be done.
+    Unanswered {
+        /// The pause.
+        pause: PauseId,
+    },
+    /// A resumable call gave way to what it waits for; it is entered again with the answers.
+    Suspended {
+        /// The call.
+        call: CallId,
+        /// What it waits for, its children's pauses included.
+        pauses: Vec<Arc<Pause>>,
+    },
+    /// A pause was answered in place. An answer to a pause that is no longer open means nothing.
+    Answered {
+        /// The pause.
+        pause: PauseId,
+        /// The answer.
+        answer: Answer,
+    },
+    /// A parked run goes on with these answers.
+    Resumed {
+        /// The answers, in the order in which they were given.
+        answers: Vec<Answered>,
+    },
+    /// A call opened an agent of its own.
+    ChildOpened {
+        /// The call.
+        call: CallId,
+        /// The key that the call gave it.
+        key: Arc<str>,
+        /// The child's thread.
+        thread: ThreadId,
+        /// Who the child is.
+        who: Arc<Identity>,
+    },
+    /// A run of a call's agent ended.
+    ChildEnded {
+        /// The call.
+        call: CallId,
+        /// The child's thread.
+        thread: ThreadId,
+        /// How it ended.
+        outcome: Outcome,
+        /// What the child and everything under it used.
+        usage: Usage,
+        /// What that cost, as far as prices are known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost: Option<NanoUsd>,
+        /// How many requests they made.
+        #[serde(default)]
+        requests: u64,
+        /// How many calls they ran.
+        #[serde(default)]
+        tool_calls: u64,
+    },
+    /// A hook said no.
+    Denied {
+        /// The point.
+        point: Arc<str>,
+        /// Why.
+        reason: Arc<str>,
+        /// The call that it was about.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        call: Option<CallId>,
+    },
+    /// A turn is over.
+    Settled {
+        /// The turn.
+        turn: TurnNo,
+        /// Whether the run should end here.
+        stop: bool,
+        /// What is different from the next turn on.
+        #[serde(default, skip_serializing_if = "Change::is_none")]
+        change: Change,
+    },
+    /// A limit was reached outside the loop's own counting.
+    Exhausted {
+        /// Which one.
+        limit: Limit,
+    },
+    /// An act failed in a way that ends the run.
+    Broke {
+        /// The act.
+        act: ActId,
+        /// How.
+        failure: Failure,
+    },
+    /// Someone wished to stop the run.
+    CancelAsked {
+        /// Who.
+        by: CancelBy,
+    },
+    /// The run ended.
+    Ended {
+        /// The run.
+        run: RunNo,
+        /// How.
+        outcome: Outcome,
+    },
+    /// A helper spent something on models on behalf of the newest run, also after its end.
+    Billed {
+        /// The helper.
+        by: Arc<str>,
+        /// What.
+        usage: Usage,
+        /// What it cost, if the model has a price.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost: Option<NanoUsd>,
+    },
+    /// The posts of other processes up to this one were heeded; what came of them stands in the same batch.
+    Heeded {
+        /// The newest of them.
+        post: PostNo,
+    },
+    /// What surrounds the run judged its end otherwise.
+    Overruled {
+        /// The run.
+        run: RunNo,
+        /// How it counts as ended.
+        outcome: Outcome,
+        /// Who judged.
+        by: Arc<str>,
+    },
+    /// Something of an upper crate or of the application; the run itself does not look at it.
+    App {
+        /// What it is.
+        kind: Arc<str>,
+        /// The version of its content.
+        version: u32,
+        /// Its content.
+        data: Value,
+    },
+}
+
+fn is_nothing(usage: &Usage) -> bool {
+    *usage == Usage::default()
+}

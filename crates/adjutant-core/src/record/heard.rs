@@ -1,0 +1,92 @@
+//! Parts of a reply that were acknowledged while it was on its way.
+
+use std::{collections::BTreeSet, iter, sync::Arc};
+
+use adjutant_llm::{Block, BlockKind, Call, Chunk, Collector, ModelId, Reply, Thinking};
+use serde::{Deserialize, Serialize};
+
+/// What was said in one block since the last time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct HeardPart {
+    /// The block, counted from 0 in its reply.
+    pub block: u32,
+    /// What the block is.
+    pub kind: BlockKind,
+    /// What was said in it: text, thinking, or arguments as JSON text.
+    pub text: String,
+    /// Whether the block was finished.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub closed: bool,
+    /// The finished block, if it holds more than its texts do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content: Option<Arc<Block>>,
+}
+
+impl HeardPart {
+    /// Joins what was said later to what is known; one part for each block.
+    pub fn join(known: &mut Vec<HeardPart>, later: &[HeardPart]) {
+        for part in later {
+            match known.iter_mut().find(|it| it.block == part.block) {
+                Some(it) => {
+                    it.text.push_str(&part.text);
+                    it.closed |= part.closed;
+                    it.content = part.content.clone().or(it.content.take());
+                }
+                None => known.push(part.clone()),
+            }
+        }
+    }
+
+    /// What was heard as an interrupted reply, by the rules of a reply that is cut off; `None` if nothing of it stays.
+    pub fn reply(model: &ModelId, heard: &[HeardPart]) -> Option<Reply> {
+        let start = Chunk::Start { attempt: 0, model: model.clone(), limits: Box::default(), warnings: Vec::new() };
+        let mut collector = Collector::new();
+        for chunk in iter::once(start).chain(heard.iter().flat_map(HeardPart::chunks)) {
+            // What breaks the grammar was never said.
+            let _ = collector.push(&chunk);
+        }
+        let mut reply = collector.interrupted()?;
+        let mut calls = BTreeSet::new();
+        reply.blocks.retain(|block| match &**block {
+            Block::Call(call) => calls.insert(call.id),
+            _ => true,
+        });
+        (!reply.blocks.is_empty()).then_some(reply)
+    }
+
+    /// The finished block; `None` while it is open.
+    pub fn finished(&self) -> Option<Arc<Block>> {
+        let made = || match &self.kind {
+            BlockKind::Text => Some(Block::text(self.text.as_str())),
+            BlockKind::Thinking => Some(Block::Thinking(Thinking::new(self.text.as_str()))),
+            BlockKind::Call { id, name } => Some(Block::Call(Call::new(*id, name.clone(), self.text.as_str()))),
+            _ => None,
+        };
+        let content = || self.content.clone().or_else(|| made().map(Arc::new));
+        self.closed.then(content).flatten()
+    }
+
+    fn chunks(&self) -> impl Iterator<Item = Chunk> {
+        let block = self.block;
+        let text = Some(self.text.clone()).filter(|text| !text.is_empty());
+        iter::once(Chunk::Open { block, kind: self.kind.clone() })
+            .chain(text.map(|text| Chunk::Delta { block, text }))
+            .chain(self.finished().map(|content| Chunk::Close { block, content }))
+    }
+}
+
+/// The text of a finished block that holds nothing else.
+pub fn plain<'a>(kind: &BlockKind, content: &'a Block) -> Option<&'a str> {
+    match (kind, content) {
+        (BlockKind::Text, Block::Text(text)) if text.extra.is_empty() => Some(&text.text),
+        (BlockKind::Thinking, Block::Thinking(it)) if it.signature.is_none() && !it.redacted && it.extra.is_empty() => {
+            Some(&it.text)
+        }
+        (BlockKind::Call { id, name }, Block::Call(call))
+            if call.id == *id && call.name == *name && call.wire_id.is_none() && call.extra.is_empty() =>
+        {
+            Some(&call.args)
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,41 @@
+//! Records of an ordinary turn, for ports: what is special is left out.
+
+use std::sync::Arc;
+
+use adjutant_llm::{CallId, CallResult, Edit, ModelId, NanoUsd, Reply, Usage};
+
+use super::{Change, Record};
+use crate::number::TurnNo;
+
+impl Record {
+    /// A turn was prepared: nothing is hidden, remembered or spent.
+    pub fn prepared(turn: TurnNo, model: ModelId, edits: Vec<Edit>) -> Self {
+        Record::Prepared {
+            turn,
+            edits,
+            once: Vec::new(),
+            model,
+            hidden: Vec::new(),
+            memos: Vec::new(),
+            reports: Vec::new(),
+            spent: Usage::default(),
+            cost: None,
+            stop: None,
+        }
+    }
+
+    /// A reply came, as the model said it.
+    pub fn replied(turn: TurnNo, reply: Arc<Reply>, cost: Option<NanoUsd>) -> Self {
+        Record::Replied { turn, reply, cost, original: None, recovered: None }
+    }
+
+    /// A call has its result, and the model is shown all of it.
+    pub fn returned(call: CallId, result: impl Into<Arc<CallResult>>) -> Self {
+        Record::Returned { call, result: result.into(), shown: None }
+    }
+
+    /// A turn is over, and nothing changes.
+    pub fn settled(turn: TurnNo) -> Self {
+        Record::Settled { turn, stop: false, change: Change::default() }
+    }
+}

@@ -1,0 +1,82 @@
+//! Small parts of records.
+
+use std::sync::Arc;
+
+use adjutant_llm::{Edit, Effort, Entry, ModelId, ToolName};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// A queue of messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Lane {
+    /// Placed before the next request.
+    Steering,
+    /// Placed when the run would end.
+    FollowUp,
+}
+
+/// A queued message as a hook revised it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Revised {
+    /// Its number.
+    pub item: u64,
+    /// The message as it joined the conversation.
+    pub content: Entry,
+}
+
+/// What an effect remembers for its next turn.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Memo {
+    /// The effect's key: its kind, and a number if there are several of the kind.
+    pub key: Arc<str>,
+    /// What it remembers; `null` to forget.
+    pub value: Value,
+}
+
+/// What an effect tells observers about what it did.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// The effect's kind.
+    pub by: Arc<str>,
+    /// What it did.
+    pub data: Value,
+}
+
+/// What is different from the next turn on, within one run; what is unset stays.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct Change {
+    /// The model that is asked; one that the agent knows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<ModelId>,
+    /// How much it thinks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thinking: Option<Effort>,
+    /// The only tools that it may call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<ToolName>>,
+    /// What changes in the view.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub edits: Vec<Edit>,
+}
+
+impl Change {
+    /// This change, and another one after it.
+    #[must_use]
+    pub fn then(mut self, next: Self) -> Self {
+        self.edits.extend(next.edits);
+        Self {
+            model: next.model.or(self.model),
+            thinking: next.thinking.or(self.thinking),
+            tools: next.tools.or(self.tools),
+            edits: self.edits,
+        }
+    }
+
+    /// Whether nothing is different.
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+}

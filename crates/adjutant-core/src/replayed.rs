@@ -1,0 +1,158 @@
+//! Replay: a log is walked once more, without a model and without tools; what happened is what the log says.
+
+mod past;
+mod speaking;
+
+use std::{
+    collections::BTreeMap,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, Waker},
+};
+
+use adjutant_llm::ThreadId;
+use adjutant_tool::Identity;
+use async_trait::async_trait;
+use futures_core::Stream;
+use futures_util::stream;
+
+use crate::{
+    error::Error,
+    event::Event,
+    journal::{Journal, JournalError, JournalErrorKind, Log, LogId, Owner, RecordStream, Stamped},
+    number::{RunNo, Seq, TurnNo},
+    record::{Config, Difference, Record},
+    run::Run,
+};
+
+pub use past::PastEvents;
+pub use speaking::{delta, text, void};
+
+/// How a log is walked once more.
+#[derive(Debug, Clone)]
+pub struct Rewind {
+    who: Arc<Identity>,
+    config: Option<Arc<Config>>,
+    until: Option<Seq>,
+}
+
+/// What a log comes to when it is walked once more.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Replayed {
+    /// The fold of the first agent's conversation.
+    pub run: Run,
+    /// The folds of the conversations under it.
+    pub children: BTreeMap<ThreadId, Run>,
+    /// What a live run would have shown, without deltas, progress and warnings.
+    pub events: Vec<Event>,
+    /// The turns of the first agent whose requests were made with something else than today's, in order.
+    pub divergences: Vec<Divergence>,
+    /// The turns of the first agent that were recorded without a fingerprint.
+    pub unrecorded: Vec<TurnNo>,
+    /// How many records there were.
+    pub records: usize,
+}
+
+/// A turn whose request was made with something else.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Divergence {
+    /// The run.
+    pub run: RunNo,
+    /// The turn.
+    pub turn: TurnNo,
+    /// The fields; turns that were asked alike share them.
+    pub differences: Arc<[Difference]>,
+}
+
+/// Records at hand, as a journal.
+#[derive(Debug)]
+struct AtHand(Vec<Arc<Stamped>>);
+
+impl Rewind {
+    /// A walk over the whole log of this agent.
+    pub fn new(who: impl Into<Arc<Identity>>) -> Self {
+        Self { who: who.into(), config: None, until: None }
+    }
+
+    /// Holds each turn of the first agent against this fingerprint.
+    #[must_use]
+    pub fn against(self, config: Arc<Config>) -> Self {
+        Self { config: Some(config), ..self }
+    }
+
+    /// Stops after this record.
+    #[must_use]
+    pub fn until(self, seq: Seq) -> Self {
+        Self { until: Some(seq), ..self }
+    }
+
+    /// Walks over the records of a log, from its first one on.
+    ///
+    /// # Errors
+    /// `Defect` if they do not fold.
+    pub fn play(&self, records: impl IntoIterator<Item = Arc<Stamped>>) -> Result<Replayed, Error> {
+        let mut replayed = Replayed::default();
+        let mut known: Option<(Arc<Config>, Arc<[Difference]>)> = None;
+        let is_wanted = |stamped: &Arc<Stamped>| self.until.is_none_or(|until| stamped.seq <= until);
+        let records: Vec<_> = records.into_iter().take_while(is_wanted).collect();
+        for stamped in &records {
+            if stamped.thread != self.who.thread {
+                replayed.children.entry(stamped.thread.clone()).or_default().apply(stamped)?;
+                continue;
+            }
+            replayed.run.apply(stamped)?;
+            if let Record::Prepared { turn, stop: None, .. } = &stamped.record {
+                replayed.compare(*turn, self.config.as_ref(), &mut known);
+            }
+        }
+        replayed.records = records.len();
+        replayed.events = self.events(records)?;
+        Ok(replayed)
+    }
+
+    fn events(&self, records: Vec<Arc<Stamped>>) -> Result<Vec<Event>, Error> {
+        let journal = Arc::new(AtHand(records));
+        let mut past = PastEvents::new(journal, LogId::from("replay"), Arc::clone(&self.who), Seq(0));
+        let (mut events, mut cx) = (Vec::new(), Context::from_waker(Waker::noop()));
+        // Records at hand come at once.
+        while let Poll::Ready(Some(event)) = Pin::new(&mut past).poll_next(&mut cx) {
+            events.push(event?);
+        }
+        Ok(events)
+    }
+}
+
+impl Replayed {
+    /// Holds the request of a turn against another fingerprint; `known` is what came of the newest one.
+    fn compare(
+        &mut self,
+        turn: TurnNo,
+        now: Option<&Arc<Config>>,
+        known: &mut Option<(Arc<Config>, Arc<[Difference]>)>,
+    ) {
+        let Some(recorded) = self.run.config() else { return self.unrecorded.push(turn) };
+        let Some(now) = now else { return };
+        let differences = match known {
+            Some((of, differences)) if Arc::ptr_eq(of, recorded) => Arc::clone(differences),
+            _ => recorded.differences(now).into(),
+        };
+        *known = Some((Arc::clone(recorded), Arc::clone(&differences)));
+        if !differences.is_empty() {
+            self.divergences.push(Divergence { run: self.run.run(), turn, differences });
+        }
+    }
+}
+
+#[async_trait]
+impl Journal for AtHand {
+    async fn own(&self, _: &LogId, _: &Owner) -> Result<Box<dyn Log>, JournalError> {
+        Err(JournalError::new(JournalErrorKind::Unsupported, "a replay owns no log"))
+    }
+
+    fn read(&self, _: &LogId, after: Seq) -> RecordStream {
+        let records: Vec<_> = self.0.iter().filter(|stamped| stamped.seq > after).cloned().map(Ok).collect();
+        Box::pin(stream::iter(records))
+    }
+}

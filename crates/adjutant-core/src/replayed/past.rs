@@ -1,0 +1,320 @@
+//! Events that are made of a log once more: what a live run showed, without what no record holds.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    fmt,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
+
+use adjutant_llm::ThreadId;
+use adjutant_tool::Identity;
+use futures_core::Stream;
+
+use super::speaking::Speaking;
+use crate::{
+    error::Error,
+    event::{Event, EventKind, Events},
+    journal::{Journal, LogId, RecordStream, Stamped},
+    number::{Seq, TurnNo},
+    outcome::Outcome,
+    record::Record,
+    run::{Next, Run},
+};
+
+/// The events of a log after a record, those of agents under it included; ends with the log.
+///
+/// Deltas, progress and warnings are not in a log, except the text of a reply that was acknowledged and did not come
+/// whole. `RunFinished` and `RunPaused` are: they follow from what is.
+#[must_use = "a stream does nothing until it is read"]
+pub struct PastEvents {
+    journal: Arc<dyn Journal>,
+    log: LogId,
+    records: Option<RecordStream>,
+    who: Arc<Identity>,
+    threads: BTreeMap<ThreadId, Thread>,
+    after: Seq,
+    until: Option<Seq>,
+    at: Seq,
+    ready: VecDeque<Event>,
+    /// The end of a run, until it is known whether it was overruled.
+    ended: Option<Event>,
+    /// Whether replies that did not come are passed over.
+    silent: bool,
+    over: bool,
+}
+
+/// One conversation of the log.
+struct Thread {
+    events: Events,
+    run: Run,
+    who: Arc<Identity>,
+    at_ms: u64,
+    speaking: Speaking,
+    /// An attempt at a reply that whoever listens knows.
+    known: Option<(TurnNo, u32)>,
+}
+
+impl PastEvents {
+    pub fn new(journal: Arc<dyn Journal>, log: LogId, who: Arc<Identity>, after: Seq) -> Self {
+        Self {
+            journal,
+            log,
+            records: None,
+            who,
+            threads: BTreeMap::new(),
+            after,
+            until: None,
+            at: Seq(0),
+            ready: VecDeque::new(),
+            ended: None,
+            silent: false,
+            over: false,
+        }
+    }
+
+    /// Ends with this record, if the log goes on behind it; the last end of a run is left to whoever asks.
+    pub fn until(mut self, until: Seq) -> Self {
+        self.until = Some(until);
+        self
+    }
+
+    /// Passes over what was said of replies that did not come: whoever listens has heard it.
+    pub fn silent(mut self) -> Self {
+        self.silent = true;
+        self
+    }
+
+    /// Whether everything was read that was asked for.
+    pub fn is_done(&self) -> bool {
+        self.over || self.until.is_some_and(|until| self.at >= until)
+    }
+
+    /// Reads on where the log ended.
+    pub fn again(&mut self) {
+        self.records = None;
+    }
+
+    /// Reads no more.
+    pub fn give_up(&mut self) {
+        (self.over, self.ended) = (true, None);
+        self.ready.clear();
+    }
+
+    /// The end of a drive, which was missed: of a run that the log tells to have ended, or of one that it knows not.
+    pub fn last(&mut self, end: Option<Event>) -> Option<Event> {
+        self.over = true;
+        match (self.ended.take(), end) {
+            (Some(told), Some(end)) if told.run != end.run => {
+                self.ready.push_back(end);
+                Some(told)
+            }
+            (Some(told), None) if told.who.parent.is_some() => Some(told),
+            (_, Some(end)) => Some(end),
+            // It was not missed, and comes by itself.
+            (_, None) => None,
+        }
+    }
+
+    pub fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Event, Error>>> {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                return Poll::Ready(Some(Ok(event)));
+            }
+            if self.is_done() {
+                return Poll::Ready(None);
+            }
+            let (journal, log, at) = (&self.journal, &self.log, self.at);
+            let records = self.records.get_or_insert_with(|| journal.read(log, at));
+            let taken = match ready!(records.as_mut().poll_next(cx)) {
+                None => return Poll::Ready(None),
+                Some(Ok(stamped)) => self.take(&stamped),
+                Some(Err(error)) => Err(error.into()),
+            };
+            if let Err(error) = taken {
+                self.give_up();
+                return Poll::Ready(Some(Err(error)));
+            }
+        }
+    }
+
+    fn take(&mut self, stamped: &Arc<Stamped>) -> Result<(), Error> {
+        if self.until.is_some_and(|until| stamped.seq > until) {
+            self.over = true;
+            return Ok(());
+        }
+        self.at = stamped.seq;
+        let overruled = matches!(stamped.record, Record::Overruled { .. });
+        match self.ended.take() {
+            Some(ended) if overruled && ended.who.thread == stamped.thread => {}
+            ended => self.ready.extend(ended),
+        }
+        if stamped.thread == self.who.thread && !self.threads.contains_key(&stamped.thread) {
+            self.threads.insert(stamped.thread.clone(), Thread::new(Arc::clone(&self.who)));
+        }
+        if let Record::ChildOpened { thread, who, .. } = &stamped.record {
+            self.threads.entry(thread.clone()).or_insert_with(|| Thread::new(Arc::clone(who)));
+        }
+        // A conversation that nobody here has opened is not this session's.
+        let Some(thread) = self.threads.get_mut(&stamped.thread) else { return Ok(()) };
+        if matches!(stamped.record, Record::Resumed { .. }) {
+            self.ready.extend(thread.parked().filter(|event| event.seq > self.after));
+        }
+        thread.run.apply(stamped)?;
+        thread.at_ms = stamped.at_ms;
+        let (after, ready) = (self.after, &mut self.ready);
+        let (seq, at_ms, who) = (stamped.seq, stamped.at_ms, Arc::clone(&thread.who));
+        let (run, turn) = (thread.run.run(), thread.run.turn());
+        let is_known = self.silent || seq <= after || thread.knows(&stamped.record);
+        thread.speaking.hear(&stamped.record, is_known, |kind| {
+            ready.push_back(Event { seq, at_ms, run, turn, who: Arc::clone(&who), kind });
+        });
+        thread.events.fold(stamped, |event| {
+            if event.seq > after {
+                ready.push_back(event);
+            }
+        });
+        if matches!(stamped.record, Record::Ended { .. } | Record::Overruled { .. }) && stamped.seq > after {
+            self.ended = thread.end();
+        }
+        Ok(())
+    }
+}
+
+/// What a log that is followed is asked besides.
+impl PastEvents {
+    /// The log, and whose it is.
+    pub fn whose(&self) -> (LogId, Arc<Identity>) {
+        (self.log.clone(), Arc::clone(&self.who))
+    }
+
+    /// The newest record that was told or need not be.
+    pub fn told(&self) -> Seq {
+        self.at.max(self.after)
+    }
+
+    /// Whether everything was told that was asked for.
+    pub fn is_told(&self) -> bool {
+        self.is_done() && self.ready.is_empty()
+    }
+
+    /// An attempt at a reply was told otherwise, and so was that it is void.
+    pub fn forget(&mut self, thread: &ThreadId, turn: TurnNo, attempt: u32) {
+        if let Some(thread) = self.threads.get_mut(thread) {
+            thread.known = Some((turn, attempt));
+        }
+    }
+
+    /// Reads on, up to this record.
+    pub fn go_on_until(&mut self, until: Seq) {
+        if until > self.at {
+            self.until = Some(until);
+            self.again();
+        }
+    }
+
+    /// Reads on without a bound; what is before this record was told otherwise.
+    pub fn go_on_after(&mut self, after: Seq) {
+        self.after = self.after.max(after);
+        (self.until, self.silent) = (None, false);
+        self.ended.take_if(|ended| ended.seq <= after);
+        self.again();
+    }
+
+    /// From here on, what is said is heard otherwise.
+    pub fn hush(&mut self) {
+        self.silent = true;
+    }
+
+    /// The end of a run, until it is known whether it was overruled.
+    pub fn take_end(&mut self) -> Option<Event> {
+        self.ended.take()
+    }
+
+    /// Whether the log ends with the end of a run.
+    pub fn has_ended(&self) -> bool {
+        self.ended.is_some()
+    }
+
+    /// Whether a run is open that does not wait for the outside.
+    pub fn is_at_work(&self) -> bool {
+        let first = self.threads.get(&self.who.thread);
+        first.is_some_and(|first| first.run.is_open() && first.parked().is_none())
+    }
+
+    /// Tells what was said of the replies that are on their way, as far as it was not told; says whether there is any.
+    pub fn tell_said(&mut self) -> bool {
+        let (seq, ready) = (self.at, &mut self.ready);
+        for thread in self.threads.values_mut() {
+            let (at_ms, who, run, turn) = (thread.at_ms, &thread.who, thread.run.run(), thread.run.turn());
+            thread.speaking.tell(|kind| {
+                ready.push_back(Event { seq, at_ms, run, turn, who: Arc::clone(who), kind });
+            });
+        }
+        !self.ready.is_empty()
+    }
+
+    /// The last event, when the log has ended: of a run that ended or waits.
+    pub fn take_last(&mut self) -> Option<Event> {
+        let after = self.after;
+        let parked = || self.threads.get(&self.who.thread).and_then(Thread::parked).filter(|event| event.seq > after);
+        self.ended.take().or_else(parked)
+    }
+}
+
+impl Thread {
+    fn new(who: Arc<Identity>) -> Self {
+        let (events, speaking) = (Events::of(Arc::clone(&who)), Speaking::default());
+        Self { events, run: Run::new(), who, at_ms: 0, speaking, known: None }
+    }
+
+    /// How the newest run ended, or waits.
+    fn end(&self) -> Option<Event> {
+        let result = Arc::new(self.run.result(&self.who)?);
+        let kind = match result.outcome {
+            Outcome::Paused { .. } => EventKind::RunPaused { result },
+            _ => EventKind::RunFinished { result },
+        };
+        let (seq, who) = (self.run.seq(), Arc::clone(&self.who));
+        Some(Event { seq, at_ms: self.at_ms, run: self.run.run(), turn: self.run.turn(), who, kind })
+    }
+
+    /// Whether whoever listens knows the attempt that a record is about.
+    fn knows(&self, record: &Record) -> bool {
+        match record {
+            Record::Heard { turn, attempt, .. } | Record::Retracted { turn, attempt, .. } => {
+                self.known == Some((*turn, *attempt))
+            }
+            _ => false,
+        }
+    }
+
+    /// That the newest run waits for the outside, if it does.
+    fn parked(&self) -> Option<Event> {
+        matches!(self.run.next(&BTreeSet::new()), Next::Park(_)).then(|| self.end()).flatten()
+    }
+}
+
+impl Stream for PastEvents {
+    type Item = Result<Event, Error>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let next = ready!(self.poll_event(cx));
+        if next.is_some() || self.over {
+            return Poll::Ready(next);
+        }
+        // The log ends here: so does the run, or it waits.
+        if self.tell_said() {
+            return Poll::Ready(self.ready.pop_front().map(Ok));
+        }
+        self.over = true;
+        Poll::Ready(self.take_last().map(Ok))
+    }
+}
+
+impl fmt::Debug for PastEvents {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PastEvents").field("log", &self.log).field("at", &self.at).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,141 @@
+//! What a log holds of a reply that is on its way: told when the attempt is void, or when the log ends with it.
+//!
+//! A reply that came is told by itself, and nothing of it twice.
+
+use adjutant_llm::{Block, BlockKind, Error, ErrorKind, ModelId, Usage};
+
+use crate::{
+    event::EventKind,
+    record::{HeardPart, Record},
+};
+
+/// What a log holds of the reply that is on its way in a thread.
+#[derive(Debug, Default)]
+pub struct Speaking {
+    now: Option<Attempt>,
+}
+
+/// An attempt at a reply.
+#[derive(Debug)]
+struct Attempt {
+    no: u32,
+    model: ModelId,
+    parts: Vec<HeardPart>,
+    /// Whether its beginning was told.
+    is_told: bool,
+    /// What was told of each part.
+    told: Vec<Told>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Told {
+    opened: bool,
+    closed: bool,
+    bytes: usize,
+}
+
+impl Speaking {
+    /// Follows a record; what whoever listens knows already is not told.
+    pub fn hear(&mut self, record: &Record, is_known: bool, mut show: impl FnMut(EventKind)) {
+        let mut show = |kind| {
+            if !is_known {
+                show(kind);
+            }
+        };
+        match record {
+            Record::Heard { attempt, model, parts, .. } => {
+                if self.now.as_ref().is_some_and(|now| now.no < *attempt) {
+                    self.void(Usage::default(), &mut show);
+                }
+                let now = self.now.get_or_insert_with(|| Attempt::new(*attempt, model));
+                HeardPart::join(&mut now.parts, parts);
+                if is_known {
+                    now.tell(|_| {});
+                }
+            }
+            Record::Retracted { attempt, usage, .. } if self.now.as_ref().is_some_and(|now| *attempt >= now.no) => {
+                self.void(*usage, show);
+            }
+            Record::Replied { .. } => self.now = None,
+            Record::Overflowed { .. } | Record::Settled { .. } | Record::Opened { .. } | Record::Ended { .. } => {
+                if let Some(now) = self.now.take().filter(|now| now.is_told) {
+                    show(EventKind::ReplyRetracted { attempt: now.no, cause: void(), usage: Usage::default() });
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Tells what was not told yet.
+    pub fn tell(&mut self, show: impl FnMut(EventKind)) {
+        if let Some(now) = &mut self.now {
+            now.tell(show);
+        }
+    }
+
+    fn void(&mut self, usage: Usage, mut show: impl FnMut(EventKind)) {
+        if let Some(mut now) = self.now.take() {
+            now.tell(&mut show);
+            show(EventKind::ReplyRetracted { attempt: now.no, cause: void(), usage });
+        }
+    }
+}
+
+impl Attempt {
+    fn new(no: u32, model: &ModelId) -> Self {
+        Self { no, model: model.clone(), parts: Vec::new(), is_told: false, told: Vec::new() }
+    }
+
+    fn tell(&mut self, mut show: impl FnMut(EventKind)) {
+        if !std::mem::replace(&mut self.is_told, true) {
+            let (attempt, model, limits) = (self.no, self.model.clone(), Box::default());
+            show(EventKind::ReplyStarted { attempt, model, limits });
+        }
+        self.told.resize(self.parts.len(), Told::default());
+        for (part, told) in self.parts.iter().zip(&mut self.told) {
+            told.tell(part, &mut show);
+        }
+    }
+}
+
+impl Told {
+    fn tell(&mut self, part: &HeardPart, mut show: impl FnMut(EventKind)) {
+        let block = part.block;
+        if !std::mem::replace(&mut self.opened, true) {
+            show(EventKind::BlockStarted { block, kind: part.kind.clone() });
+        }
+        let whole = part.content.as_deref().and_then(text).unwrap_or(&part.text);
+        let more = whole.get(self.bytes..).unwrap_or_default();
+        self.bytes = self.bytes.max(whole.len());
+        delta(block, &part.kind, more).into_iter().for_each(&mut show);
+        if part.closed && !std::mem::replace(&mut self.closed, true) {
+            part.finished().into_iter().for_each(|content| show(EventKind::BlockFinished { block, content }));
+        }
+    }
+}
+
+/// Why an attempt is void, as far as a log tells.
+pub fn void() -> Error {
+    Error::new(ErrorKind::Cancelled, "the attempt ended before the reply was whole")
+}
+
+/// The event that a text of a block becomes; none if it is empty, or only its issuer understands it.
+pub fn delta(block: u32, kind: &BlockKind, text: &str) -> Option<EventKind> {
+    let text = Some(text.to_owned()).filter(|text| !text.is_empty())?;
+    match kind {
+        BlockKind::Text => Some(EventKind::TextDelta { block, text }),
+        BlockKind::Thinking => Some(EventKind::ThinkingDelta { block, text }),
+        BlockKind::Call { .. } => Some(EventKind::ArgsDelta { block, text }),
+        _ => None,
+    }
+}
+
+/// The text of a block, if it has one.
+pub fn text(content: &Block) -> Option<&str> {
+    match content {
+        Block::Text(it) => Some(&it.text),
+        Block::Thinking(it) => Some(&it.text),
+        Block::Call(it) => Some(&it.args),
+        _ => None,
+    }
+}

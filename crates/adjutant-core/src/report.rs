@@ -1,0 +1,85 @@
+//! What a run came to.
+
+use std::{sync::Arc, time::Duration};
+
+use adjutant_llm::{CallId, CallResult, Entry, NanoUsd, Reply, ToolName, Usage};
+use adjutant_tool::Identity;
+use serde::{Deserialize, Serialize};
+
+use crate::{number::RunNo, outcome::Outcome};
+
+/// What a run came to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunResult {
+    /// The run.
+    pub run: RunNo,
+    /// The agent that ran.
+    pub agent: Arc<Identity>,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// The last reply, whole or interrupted, if one came.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reply: Option<Arc<Reply>>,
+    /// What the run added to the conversation, prompts included.
+    pub entries: Vec<Entry>,
+    /// The calls, in order.
+    pub calls: Vec<CallReport>,
+    /// What the agent itself used.
+    pub usage: Usage,
+    /// What the agent and everything under it used.
+    pub total_usage: Usage,
+    /// What the agent's own replies cost, if the model has a price.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<NanoUsd>,
+    /// What the agent and everything under it cost, as far as prices are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total_cost: Option<NanoUsd>,
+    /// How many requests were made.
+    pub turns: u32,
+    /// How long it took.
+    pub duration: Duration,
+}
+
+/// What became of a call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct CallReport {
+    /// The call.
+    pub call: CallId,
+    /// The tool that was asked for.
+    pub name: ToolName,
+    /// How long it ran; zero if it never did.
+    pub duration: Duration,
+    /// Its result.
+    pub result: Arc<CallResult>,
+}
+
+impl RunResult {
+    /// The result of a run that never began.
+    pub fn never(agent: &Arc<Identity>, outcome: Outcome) -> Self {
+        Self {
+            run: RunNo(0),
+            agent: Arc::clone(agent),
+            outcome,
+            reply: None,
+            entries: Vec::new(),
+            calls: Vec::new(),
+            usage: Usage::default(),
+            total_usage: Usage::default(),
+            cost: None,
+            total_cost: None,
+            turns: 0,
+            duration: Duration::ZERO,
+        }
+    }
+
+    /// The text of the last reply; empty if none came.
+    pub fn text(&self) -> String {
+        self.reply.as_ref().map(|reply| reply.text()).unwrap_or_default()
+    }
+
+    /// Whether the run finished by itself.
+    pub fn is_finished(&self) -> bool {
+        matches!(self.outcome, Outcome::Finished { .. })
+    }
+}

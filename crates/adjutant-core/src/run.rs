@@ -1,0 +1,379 @@
+//! The fold of one conversation's records. Pure: no clock, no chance, no I/O, no hooks.
+
+mod ahead;
+mod decide;
+mod evolve;
+mod explain;
+mod frozen;
+mod next;
+mod pauses;
+mod sight;
+mod spent;
+mod texts;
+mod watch;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    sync::Arc,
+    time::Duration,
+};
+
+use adjutant_llm::{
+    Call, CallId, CallResult, Edit, Entry, EntryId, ModelId, NanoUsd, OpenTurn, Overflow, Reply, Terminate, ThreadId,
+    ToolName, Transcript, Usage, View,
+};
+use adjutant_tool::{Answer, Identity, Replay};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{
+    act::Act,
+    number::{PostNo, RunNo, Seq, TurnNo},
+    options::Limits,
+    outcome::{CancelBy, Failure, Limit, Outcome},
+    pause::Pause,
+    record::{Change, Config, HeardPart, Lane, Record},
+    report::{CallReport, RunResult},
+};
+
+pub use ahead::{Ahead, Closed, Tail};
+pub use explain::{Fate, Redo, Rerun};
+pub use frozen::Frozen;
+pub use next::Next;
+pub use pauses::{Known, KnownState};
+pub use sight::Sight;
+pub use spent::Tally;
+pub use spent::{Ledger, Spend};
+
+/// The fold of one conversation's records: history, view, and where the run stands.
+///
+/// `apply` **evolves** and means the same for ever; `next` **decides** and may change, because what it decides is
+/// recorded. Cloning is cheap as long as the run's open turn is small.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Run {
+    thread: Option<ThreadId>,
+    history: Transcript,
+    view: View,
+    seq: Seq,
+    runs: u64,
+    turns: u64,
+    /// What is queued and not placed, by number.
+    queue: BTreeMap<u64, (Lane, Entry)>,
+    items: u64,
+    memos: BTreeMap<Arc<str>, Value>,
+    measured: Option<Measured>,
+    /// What requests are made with, as of the newest turn.
+    config: Option<Arc<Config>>,
+    /// The newest post that was heeded.
+    posts: PostNo,
+    /// The entries before this one have been seen by the effects of an earlier turn.
+    seen: EntryId,
+    /// What the runs before the newest one used: the agent itself, and with everything under it.
+    past: (Usage, Usage),
+    current: Option<Current>,
+}
+
+/// What the provider counted for a request, and what it had been estimated at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+struct Measured {
+    tokens: u64,
+    estimate: u64,
+}
+
+/// A record that cannot follow what was folded before: the log was not written by a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Illegal {
+    /// The record.
+    pub seq: Seq,
+    /// Why it cannot follow.
+    pub why: &'static str,
+}
+
+/// The newest run of the thread.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Current {
+    run: RunNo,
+    limits: Limits,
+    first_entry: u64,
+    began_ms: u64,
+    ended_ms: u64,
+    /// How long it has been performed, without the times between a pause and its answers.
+    active_ms: u64,
+    /// When its newest record was made.
+    heard_ms: u64,
+    turns: u32,
+    /// How many calls were allowed to run.
+    allowed: u64,
+    /// How many requests its children made.
+    child_requests: u64,
+    /// How many calls its children ran.
+    child_calls: u64,
+    usage: Usage,
+    /// What calls, children and effects used.
+    spent: Usage,
+    cost: Option<NanoUsd>,
+    spent_cost: Option<NanoUsd>,
+    calls: Vec<CallReport>,
+    turn: Option<Working>,
+    pauses: Vec<Asked>,
+    approved: BTreeSet<ToolName>,
+    change: Change,
+    exhausted: Option<Limit>,
+    /// Whether going on beyond a limit was declined.
+    declined: bool,
+    cancel: Option<CancelBy>,
+    failure: Option<Failure>,
+    outcome: Option<Outcome>,
+}
+
+/// A pause of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Asked {
+    pause: Arc<Pause>,
+    answer: Option<Answer>,
+    /// Whether nobody here could answer.
+    waiting: bool,
+}
+
+/// The newest turn of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Working {
+    no: TurnNo,
+    /// The limit after which this turn is the last.
+    last: Option<Limit>,
+    attempt: u32,
+    prepared: bool,
+    /// What was acknowledged of the attempt at hand.
+    heard: Vec<HeardPart>,
+    /// Who said what was acknowledged.
+    speaker: Option<ModelId>,
+    /// By how much the request did not fit, if the provider said that it does not.
+    overflowed: Option<Overflow>,
+    hidden: Vec<ToolName>,
+    /// What changes in the request of this turn alone.
+    once: Vec<Edit>,
+    reply: Option<Arc<Reply>>,
+    open: Option<OpenTurn>,
+    /// One for each call of the reply, in order.
+    slots: Vec<Slot>,
+    terminates: Terminate,
+    settled: Option<bool>,
+    /// Whether messages were placed since the turn was settled.
+    placed: bool,
+}
+
+/// What is known of a call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Slot {
+    call: CallId,
+    /// The place of the pause that its admission waits for.
+    asked: Option<u32>,
+    admitted: Option<Admitted>,
+    sequential: bool,
+    launched_ms: Option<u64>,
+    /// The places of the pauses that its body waits for.
+    waits: Vec<u32>,
+    shown: Option<Arc<CallResult>>,
+    done: bool,
+    /// In the order in which the body asked for them.
+    steps: Vec<Step>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Admitted {
+    args: Arc<str>,
+    changed: bool,
+    replay: Replay,
+}
+
+/// What a call's body asked for under a key.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Step {
+    key: Arc<str>,
+    state: StepState,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+enum StepState {
+    Begun,
+    Noted(Value),
+    /// The place of a pause.
+    Asked(u32),
+}
+
+impl Run {
+    /// The fold of no records.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Everything that was ever said, oldest first.
+    pub fn history(&self) -> &Transcript {
+        &self.history
+    }
+
+    /// What the next request shows.
+    pub fn view(&self) -> &View {
+        &self.view
+    }
+
+    /// The newest record that was folded.
+    pub fn seq(&self) -> Seq {
+        self.seq
+    }
+
+    /// Whether a run has begun and not ended.
+    pub fn is_open(&self) -> bool {
+        self.current.as_ref().is_some_and(|current| current.outcome.is_none())
+    }
+
+    /// The newest run's number.
+    pub fn run(&self) -> RunNo {
+        RunNo(self.runs)
+    }
+
+    /// The newest turn's number.
+    pub fn turn(&self) -> TurnNo {
+        TurnNo(self.turns)
+    }
+
+    /// The number that the next run gets.
+    pub fn next_run(&self) -> RunNo {
+        RunNo(self.runs + 1)
+    }
+
+    /// How the newest run ended.
+    pub fn outcome(&self) -> Option<&Outcome> {
+        self.current.as_ref()?.outcome.as_ref()
+    }
+
+    /// The newest reply of the newest run.
+    pub fn reply(&self) -> Option<&Arc<Reply>> {
+        self.working()?.reply.as_ref()
+    }
+
+    /// What the newest run came to, once it has ended; or has come to so far, if it waits for the outside.
+    pub fn result(&self, agent: &Arc<Identity>) -> Option<RunResult> {
+        let current = self.current.as_ref()?;
+        let waiting = || {
+            let pauses: Vec<_> = self.pauses().cloned().collect();
+            (!pauses.is_empty()).then_some(Outcome::Paused { pauses })
+        };
+        let first = usize::try_from(current.first_entry).unwrap_or(usize::MAX);
+        Some(RunResult {
+            run: current.run,
+            agent: Arc::clone(agent),
+            outcome: current.outcome.clone().or_else(waiting)?,
+            reply: match &current.outcome {
+                // What surrounds the run may have put another answer in its place.
+                Some(Outcome::Finished { reply, .. }) => Some(Arc::clone(reply)),
+                _ => self.last_reply(first),
+            },
+            entries: self.history.iter_from(first).map(|stored| stored.entry.clone()).collect(),
+            calls: current.calls.clone(),
+            usage: current.usage,
+            total_usage: current.usage + current.spent,
+            cost: current.cost,
+            total_cost: NanoUsd::sum_known(current.cost, current.spent_cost),
+            turns: current.turns,
+            duration: Duration::from_millis(current.ended_ms.saturating_sub(current.began_ms)),
+        })
+    }
+
+    /// Ends the newest run without its log: for the report of a run whose log gave up.
+    pub fn give_up(&mut self, outcome: Outcome) {
+        if let Some(current) = &mut self.current {
+            current.outcome.get_or_insert(outcome);
+        }
+    }
+
+    /// What requests are made with, as of the newest turn.
+    pub fn config(&self) -> Option<&Arc<Config>> {
+        self.config.as_ref()
+    }
+
+    /// The newest post of another process that was heeded.
+    pub fn heeded(&self) -> PostNo {
+        self.posts
+    }
+
+    /// What was acknowledged of the reply that is on its way, or was when the program before this one ended.
+    pub fn heard(&self) -> &[HeardPart] {
+        self.working().map(|working| &working.heard[..]).unwrap_or_default()
+    }
+
+    /// The records that must be durable before `acts` begin.
+    pub fn intent(&self, acts: &[Act]) -> Vec<Record> {
+        let fresh = |act: &Act| match act {
+            Act::Call { call, again: false, .. } => Some(*call),
+            _ => None,
+        };
+        let calls: Vec<CallId> = acts.iter().filter_map(fresh).collect();
+        if calls.is_empty() { Vec::new() } else { vec![Record::Launched { calls }] }
+    }
+
+    /// A call of the open turn, with the arguments it was admitted with and whether they were changed.
+    pub fn admitted(&self, id: CallId) -> Option<(&Call, &Arc<str>, bool)> {
+        let working = self.working()?;
+        let admitted = working.slot(id)?.admitted.as_ref()?;
+        let call = working.reply.as_ref()?.calls().find(|call| call.id == id)?;
+        Some((call, &admitted.args, admitted.changed))
+    }
+
+    /// A call of the open turn.
+    pub fn call(&self, id: CallId) -> Option<&Call> {
+        self.working()?.reply.as_ref()?.calls().find(|call| call.id == id)
+    }
+
+    /// Whether calls of the open turn may run together.
+    pub fn is_parallel(&self) -> bool {
+        let current = self.current.as_ref().filter(|current| !current.limits.sequential);
+        let slots = current.and_then(|current| Some(&current.turn.as_ref()?.slots));
+        slots.is_some_and(|slots| slots.len() > 1 && !slots.iter().any(|slot| slot.sequential))
+    }
+
+    fn working(&self) -> Option<&Working> {
+        self.current.as_ref()?.turn.as_ref()
+    }
+
+    fn last_reply(&self, first: usize) -> Option<Arc<Reply>> {
+        let newest = self.history.len().checked_sub(first)?;
+        let replies = self.history.iter().rev().take(newest).filter_map(|stored| match &stored.entry {
+            Entry::Turn(turn) => Some(Arc::clone(turn.reply())),
+            _ => None,
+        });
+        replies.into_iter().next()
+    }
+}
+
+impl Working {
+    fn slot(&self, call: CallId) -> Option<&Slot> {
+        self.slots.iter().find(|slot| slot.call == call)
+    }
+}
+
+impl Slot {
+    fn new(call: CallId) -> Self {
+        Self {
+            call,
+            asked: None,
+            admitted: None,
+            sequential: false,
+            launched_ms: None,
+            waits: Vec::new(),
+            shown: None,
+            done: false,
+            steps: Vec::new(),
+        }
+    }
+}
+
+impl fmt::Display for Illegal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "record {} cannot follow: {}", self.seq, self.why)
+    }
+}
+
+impl std::error::Error for Illegal {}

@@ -1,0 +1,262 @@
+//! `next`: what may happen now. Free to change, because what it decides is recorded.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use adjutant_llm::{CallId, CallResult, OpenTurn, Reply, Stop, Terminate, ThreadId, Usage};
+use adjutant_tool::Replay;
+
+use super::{Current, Next, Run, Slot, Tail, Working, texts};
+use crate::{
+    act::{Act, ActId},
+    number::TurnNo,
+    options::AtLimit,
+    outcome::{Failure, Limit, Outcome, Why},
+    record::{Change, HeardPart, Record},
+};
+
+type Busy = BTreeSet<ActId>;
+
+impl Run {
+    /// Decides what may happen now, given what is in flight. In the log and not in flight means orphaned.
+    pub fn next(&self, busy: &Busy) -> Next {
+        let Some(current) = &self.current else { return Next::Wait { until_ms: None, stop: Vec::new() } };
+        if let Some(outcome) = &current.outcome {
+            return Next::Done(outcome.clone());
+        }
+        if let Some(outcome) = current.closing() {
+            return current.wind_up(outcome, busy);
+        }
+        match &current.turn {
+            None => self.beyond(current, busy),
+            Some(working) => match (working.settled, &working.reply, &working.open) {
+                (Some(stop), ..) => self.after(current, working, stop, busy),
+                (None, Some(_), Some(open)) => current.serve(working, open, busy),
+                (None, Some(_), None) => current.once(Act::Settle { turn: working.no }, busy),
+                (None, None, _) if current.exhausted.is_some() && working.last.is_none() => settle(working, false),
+                (None, None, _) => current.ask(working, busy),
+            },
+        }
+    }
+
+    /// The turn is settled: end, or go on.
+    fn after(&self, current: &Current, working: &Working, stop: bool, busy: &Busy) -> Next {
+        // What no model sees leaves nothing to answer.
+        let placed = working.placed && self.tail() != Tail::Answer;
+        match working.reply.as_ref().and_then(|reply| working.verdict(reply, stop, placed)) {
+            Some(outcome) => current.end(outcome),
+            None => match &working.last {
+                Some(limit) => current.end(Outcome::Limit { limit: limit.clone() }),
+                None => self.beyond(current, busy),
+            },
+        }
+    }
+
+    /// Between two turns: opens the next one, unless a limit is reached.
+    fn beyond(&self, current: &Current, busy: &Busy) -> Next {
+        let open = |last| Next::Decide(vec![Record::Opened { turn: TurnNo(self.turns + 1), last }]);
+        let Some(limit) = current.reached() else { return open(None) };
+        let nobody = ThreadId::from("");
+        let thread = self.thread.as_ref().unwrap_or(&nobody);
+        match current.limits.at_limit {
+            AtLimit::End => current.end(Outcome::Limit { limit }),
+            AtLimit::LastTurn => open(Some(limit)),
+            AtLimit::Ask => current.ask_for_more(&limit, thread, busy).unwrap_or_else(|| open(Some(limit))),
+        }
+    }
+}
+
+impl Current {
+    /// How the run ends, if it must end now, whatever is open.
+    pub(super) fn closing(&self) -> Option<Outcome> {
+        match (&self.cancel, &self.failure, &self.exhausted) {
+            (Some(by), ..) => Some(Outcome::Cancelled { by: *by }),
+            (None, Some(failure), _) => Some(Outcome::Failed { failure: failure.clone() }),
+            (None, None, Some(Limit::Time)) => Some(Outcome::Limit { limit: Limit::Time }),
+            (None, None, _) => None,
+        }
+    }
+
+    /// The turn has no reply: prepare it, then ask the model. An attempt that was heard and is not going on is void.
+    fn ask(&self, working: &Working, busy: &Busy) -> Next {
+        let turn = working.no;
+        if working.is_half_heard() && !busy.contains(&ActId::Ask(turn)) {
+            Next::Decide(vec![working.retracted()])
+        } else if working.prepared {
+            self.once(Act::Ask { turn, attempt: working.attempt }, busy)
+        } else {
+            self.once(Act::Prepare { turn }, busy)
+        }
+    }
+
+    /// The turn has calls without results: admit all, then run what may run.
+    fn serve(&self, working: &Working, open: &OpenTurn, busy: &Busy) -> Next {
+        let reply = open.reply();
+        if !reply.may_run_calls() {
+            return close(open, |_| texts::of_stop(reply.stop));
+        }
+        if let Some(limit) = &working.last {
+            return close(open, |_| texts::last_turn(limit));
+        }
+        // A slot stands for each call, in the same order.
+        let missing = || working.slots.iter().filter(|slot| !slot.done);
+        let undecided = missing().filter(|slot| slot.admitted.is_none() && slot.asked.is_none());
+        let undecided: Vec<Act> = undecided.map(|slot| Act::Admit { call: slot.call }).collect();
+        if !undecided.is_empty() {
+            let acts: Vec<Act> = undecided.into_iter().filter(|act| !busy.contains(&act.id())).collect();
+            return if acts.is_empty() { self.idle(busy) } else { Next::Start(acts) };
+        }
+        self.launch(working, missing(), busy)
+    }
+
+    /// Every call is admitted or waits for a word: what needs nothing runs, what is open is asked.
+    fn launch<'a>(&self, working: &Working, missing: impl Iterator<Item = &'a Slot>, busy: &Busy) -> Next {
+        let sequential = self.limits.sequential || working.slots.iter().any(|slot| slot.sequential);
+        let cap = if sequential { 1 } else { self.limits.max_parallel_tools.max(1) as usize };
+        let running = busy.iter().filter(|act| matches!(act, ActId::Call(_))).count();
+        let mut room = cap.saturating_sub(running);
+        let (mut acts, mut lost) = (self.ask_outside(busy), Vec::new());
+        for slot in missing {
+            match self.serve_slot(slot, busy) {
+                Served::Busy => {}
+                Served::Waits => {}
+                Served::Lost => {
+                    lost.push(Record::returned(slot.call, texts::unknown()));
+                    continue;
+                }
+                Served::Admit => acts.push(Act::Admit { call: slot.call }),
+                Served::Enter(replay) if room > 0 => {
+                    room -= 1;
+                    acts.push(Act::Call { call: slot.call, replay, again: slot.launched_ms.is_some() });
+                }
+                Served::Enter(_) => {}
+            }
+            if sequential {
+                // One after the other, in order: what comes later waits for this one.
+                break;
+            }
+        }
+        match (lost.is_empty(), acts.is_empty()) {
+            (false, _) => Next::Decide(lost),
+            (true, false) => Next::Start(acts),
+            (true, true) => self.idle(busy),
+        }
+    }
+
+    fn serve_slot(&self, slot: &Slot, busy: &Busy) -> Served {
+        if busy.contains(&ActId::Call(slot.call)) || busy.contains(&ActId::Admit(slot.call)) {
+            return Served::Busy;
+        }
+        match (&slot.admitted, slot.asked) {
+            (Some(admitted), _) if slot.waits.is_empty() && slot.launched_ms.is_some() => {
+                if may_repeat(admitted.replay) { Served::Enter(admitted.replay) } else { Served::Lost }
+            }
+            (Some(admitted), _) if self.may_enter(slot) => Served::Enter(admitted.replay),
+            (None, Some(at)) if self.answered(at) => Served::Admit,
+            (Some(_), _) | (None, _) => Served::Waits,
+        }
+    }
+
+    /// Someone wished to stop, or something broke: nothing new begins, and what is open is closed.
+    fn wind_up(&self, outcome: Outcome, busy: &Busy) -> Next {
+        if !busy.is_empty() {
+            return Next::Wait { until_ms: None, stop: busy.iter().copied().collect() };
+        }
+        if let Some(working) = self.turn.as_ref().filter(|working| working.is_half_heard()) {
+            return Next::Decide(vec![working.cut_off()]);
+        }
+        let open = self.turn.as_ref().and_then(|working| Some((working, working.open.as_ref()?)));
+        if let Some((working, open)) = open {
+            return close(open, |call| match working.slot(call) {
+                Some(slot) if !self.may_enter(slot) || (slot.asked.is_some() && slot.admitted.is_none()) => {
+                    texts::never_answered()
+                }
+                Some(slot) if slot.launched_ms.is_some() => texts::unknown(),
+                _ => texts::never_started(),
+            });
+        }
+        let unsettled = self.turn.as_ref().filter(|working| working.settled.is_none());
+        let settled = |working: &Working| Record::Settled { turn: working.no, stop: true, change: Change::default() };
+        let ended = Record::Ended { run: self.run, outcome };
+        Next::Decide(unsettled.map(settled).into_iter().chain([ended]).collect())
+    }
+
+    fn end(&self, outcome: Outcome) -> Next {
+        Next::Decide(vec![Record::Ended { run: self.run, outcome }])
+    }
+
+    fn once(&self, act: Act, busy: &Busy) -> Next {
+        if busy.contains(&act.id()) { self.idle(busy) } else { Next::Start(vec![act]) }
+    }
+}
+
+impl Working {
+    /// Whether a part of a reply was acknowledged that has not come.
+    fn is_half_heard(&self) -> bool {
+        self.reply.is_none() && self.settled.is_none() && !self.heard.is_empty()
+    }
+
+    /// What was acknowledged is the reply, interrupted.
+    fn cut_off(&self) -> Record {
+        let reply = self.speaker.as_ref().and_then(|model| HeardPart::reply(model, &self.heard));
+        reply.map_or_else(|| self.retracted(), |reply| Record::replied(self.no, Arc::new(reply), None))
+    }
+
+    /// What was acknowledged is void: another attempt says it again. Nobody knows what it used.
+    fn retracted(&self) -> Record {
+        Record::Retracted { turn: self.no, attempt: self.attempt, usage: Usage::default(), cost: None }
+    }
+
+    /// How the run ends after this turn, whatever its limits are; `None` if it goes on.
+    fn verdict(&self, reply: &Arc<Reply>, stop: bool, placed: bool) -> Option<Outcome> {
+        let finished = |why| Some(Outcome::Finished { reply: Arc::clone(reply), why });
+        match reply.stop {
+            Stop::Refused => return Some(failed(Failure::Refused { text: reply.text().into() })),
+            Stop::Filtered => return Some(failed(Failure::Filtered { text: reply.text().into() })),
+            _ => {}
+        }
+        if stop {
+            return finished(Why::Stopped);
+        }
+        if self.terminates == Terminate::Now {
+            return finished(Why::Terminated);
+        }
+        if placed || self.last.is_some() || !self.stops() {
+            return None;
+        }
+        finished(match (self.terminates, reply.stop) {
+            (Terminate::IfAll, _) => Why::Terminated,
+            (_, Stop::Length) => Why::Length,
+            _ => Why::Answer,
+        })
+    }
+}
+
+/// What may happen to a call without a result.
+enum Served {
+    Busy,
+    Waits,
+    Lost,
+    Admit,
+    Enter(Replay),
+}
+
+fn failed(failure: Failure) -> Outcome {
+    Outcome::Failed { failure }
+}
+
+fn settle(working: &Working, stop: bool) -> Next {
+    Next::Decide(vec![Record::Settled { turn: working.no, stop, change: Change::default() }])
+}
+
+fn close(open: &OpenTurn, result: impl Fn(CallId) -> CallResult) -> Next {
+    let returned = |call: CallId| Record::returned(call, result(call));
+    Next::Decide(open.missing().map(|call| returned(call.id)).collect())
+}
+
+fn may_repeat(replay: Replay) -> bool {
+    match replay {
+        Replay::Pure | Replay::Idempotent | Replay::Resumable => true,
+        Replay::Once => false,
+        _ => false,
+    }
+}

@@ -1,0 +1,489 @@
+//! `apply`: what a record means. Frozen: an old log folds to the same state for ever.
+
+mod heard;
+mod waiting;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use adjutant_llm::{
+    CallId, CallResult, Edit, Entry, Estimate, NanoUsd, OpenTurn, Overflow, Reply, Stored, Terminate, Turn, Usage,
+};
+use serde_json::Value;
+
+use super::{Admitted, Current, Illegal, Measured, Run, Slot, StepState, Working};
+use crate::{
+    journal::Stamped,
+    number::{RunNo, TurnNo},
+    options::Limits,
+    outcome::{Limit, Outcome},
+    record::{Admission, Change, Lane, Memo, Record, Revised},
+    report::CallReport,
+};
+
+type Why = &'static str;
+
+impl Run {
+    /// Folds a record: what it means, for ever.
+    ///
+    /// # Errors
+    /// If the record cannot follow what was folded before. The run is of no use then.
+    pub fn apply(&mut self, stamped: &Stamped) -> Result<(), Illegal> {
+        let illegal = |why| Illegal { seq: stamped.seq, why };
+        self.seq = stamped.seq;
+        if self.thread.is_none() {
+            self.thread = Some(stamped.thread.clone());
+        }
+        self.pass_time(&stamped.record, stamped.at_ms);
+        self.take(&stamped.record, stamped.at_ms).map_err(illegal)
+    }
+
+    /// Counts the time in which the run is performed: what passed before it was resumed is free.
+    fn pass_time(&mut self, record: &Record, at_ms: u64) {
+        let Some(current) = self.current.as_mut().filter(|current| current.outcome.is_none()) else { return };
+        let passed = at_ms.saturating_sub(current.heard_ms);
+        current.heard_ms = at_ms;
+        if !matches!(record, Record::Resumed { .. }) {
+            current.active_ms = current.active_ms.saturating_add(passed);
+        }
+    }
+
+    fn take(&mut self, record: &Record, at_ms: u64) -> Result<(), Why> {
+        match record {
+            Record::Seeded { entries } => self.append_all(entries),
+            Record::Appended { entries } => self.appended(entries),
+            Record::Began { run, prompts, limits } => self.began(*run, prompts, limits, at_ms),
+            Record::Queued { item, lane, content } => self.queue(*item, *lane, content),
+            Record::Withdrawn { item } => self.queue.remove(item).map(|_| ()).ok_or("no such message is queued"),
+            Record::Placed { items, revised } => self.placed(items, revised),
+            Record::Opened { turn, last } => self.opened(*turn, last),
+            Record::Prepared { turn, edits, once, hidden, memos, spent, cost, stop, reports: _, model: _ } => {
+                let working = self.turn_mut(*turn)?;
+                working.hidden.clone_from(hidden);
+                working.once.clone_from(once);
+                self.remember(memos);
+                self.current_mut()?.spend(*spent, *cost, stop);
+                self.prepared(*turn, edits)
+            }
+            Record::Configured { config } => {
+                self.config = Some(Arc::clone(config));
+                Ok(())
+            }
+            Record::Heard { turn, attempt, model, parts } => self.heard_more(*turn, *attempt, model, parts),
+            Record::Billed { usage, cost, by: _ } => self.billed(*usage, *cost),
+            Record::Heeded { post } => {
+                self.posts = self.posts.max(*post);
+                Ok(())
+            }
+            Record::Overflowed { turn, overflow } => self.overflowed(*turn, *overflow),
+            Record::Retracted { turn, attempt, usage, cost } => self.retracted(*turn, *attempt, *usage, *cost),
+            Record::Replied { turn, reply, cost, original, recovered: _ } => {
+                self.replied(*turn, reply, original.as_ref().unwrap_or(reply).usage, *cost)
+            }
+            Record::Admitted { call, admission } => self.decided(*call, admission),
+            Record::Launched { calls } => self.launched(calls, at_ms),
+            Record::Returned { call, result, shown } => {
+                self.slot_mut(*call)?.shown.clone_from(shown);
+                self.put(*call, result, at_ms)
+            }
+            Record::Begun { call, key } => self.step(*call, key, StepState::Begun),
+            Record::Noted { call, key, value } => self.step(*call, key, StepState::Noted(value.clone())),
+            Record::Spent { usage, .. } => self.current_mut().map(|current| current.spend(*usage, None, &None)),
+            Record::ChildEnded { usage, cost, requests, tool_calls, .. } => self.current_mut().map(|current| {
+                current.spend(*usage, *cost, &None);
+                current.child_requests = current.child_requests.saturating_add(*requests);
+                current.child_calls = current.child_calls.saturating_add(*tool_calls);
+            }),
+            Record::Paused { pause } => self.paused(pause),
+            Record::Unanswered { pause } => self.unanswered(pause),
+            Record::Suspended { call, pauses } => self.suspended(*call, pauses),
+            Record::Answered { pause, answer } => self.answered(pause, answer),
+            Record::Resumed { answers } => self.resumed(answers),
+            Record::Settled { turn, stop, change } => self.settled(*turn, *stop, change),
+            Record::Exhausted { limit } => self.current_mut().map(|current| current.exhaust(limit)),
+            Record::Broke { failure, .. } => self.current_mut().map(|current| {
+                current.failure.get_or_insert_with(|| failure.clone());
+            }),
+            Record::CancelAsked { by } => self.current_mut().map(|current| {
+                current.cancel.get_or_insert(*by);
+            }),
+            Record::Ended { run, outcome } => self.ended(*run, outcome, at_ms),
+            Record::Overruled { run, outcome, by: _ } => self.overruled(*run, outcome),
+            Record::ChildOpened { .. } | Record::Denied { .. } | Record::App { .. } => Ok(()),
+        }
+    }
+
+    fn append(&mut self, entry: Entry) {
+        let stored = self.history.push(entry);
+        self.view.append(stored);
+    }
+
+    fn append_all(&mut self, entries: &[Entry]) -> Result<(), Why> {
+        entries.iter().for_each(|entry| self.append(entry.clone()));
+        Ok(())
+    }
+
+    fn appended(&mut self, entries: &[Entry]) -> Result<(), Why> {
+        if self.is_open() {
+            return Err("a run is open");
+        }
+        self.append_all(entries)
+    }
+
+    fn current_mut(&mut self) -> Result<&mut Current, Why> {
+        self.current.as_mut().filter(|current| current.outcome.is_none()).ok_or("no run is open")
+    }
+
+    fn turn_mut(&mut self, turn: TurnNo) -> Result<&mut Working, Why> {
+        let working = self.current_mut()?.turn.as_mut();
+        working.filter(|working| working.no == turn && working.settled.is_none()).ok_or("the turn is not open")
+    }
+
+    fn slot_mut(&mut self, call: CallId) -> Result<&mut Slot, Why> {
+        let working = self.current_mut()?.turn.as_mut();
+        let slot = working.and_then(|working| working.slots.iter_mut().find(|slot| slot.call == call));
+        slot.ok_or("the open turn has no such call")
+    }
+
+    fn began(&mut self, run: RunNo, prompts: &[Entry], limits: &Limits, at_ms: u64) -> Result<(), Why> {
+        if self.is_open() {
+            return Err("a run is open already");
+        }
+        self.runs = run.0;
+        self.past = self.usage();
+        self.current = Some(Current {
+            run,
+            limits: limits.clone(),
+            first_entry: self.history.len() as u64,
+            began_ms: at_ms,
+            ended_ms: at_ms,
+            active_ms: 0,
+            heard_ms: at_ms,
+            turns: 0,
+            allowed: 0,
+            child_requests: 0,
+            child_calls: 0,
+            usage: Usage::default(),
+            spent: Usage::default(),
+            cost: None,
+            spent_cost: None,
+            calls: Vec::new(),
+            turn: None,
+            pauses: Vec::new(),
+            approved: BTreeSet::new(),
+            change: Change::default(),
+            exhausted: None,
+            declined: false,
+            cancel: None,
+            failure: None,
+            outcome: None,
+        });
+        self.append_all(prompts)
+    }
+
+    fn queue(&mut self, item: u64, lane: Lane, content: &Entry) -> Result<(), Why> {
+        if item <= self.items {
+            return Err("queued messages count upwards");
+        }
+        self.items = item;
+        self.queue.insert(item, (lane, content.clone()));
+        Ok(())
+    }
+
+    fn placed(&mut self, items: &[u64], revised: &[Revised]) -> Result<(), Why> {
+        for item in items {
+            let (_, content) = self.queue.remove(item).ok_or("no such message is queued")?;
+            let revised = revised.iter().find(|revised| revised.item == *item);
+            self.append(revised.map_or(content, |revised| revised.content.clone()));
+        }
+        if let Some(working) = self.current.as_mut().and_then(|current| current.turn.as_mut()) {
+            working.placed |= working.settled.is_some();
+        }
+        Ok(())
+    }
+
+    fn remember(&mut self, memos: &[Memo]) {
+        for memo in memos {
+            match &memo.value {
+                Value::Null => self.memos.remove(&memo.key),
+                value => self.memos.insert(Arc::clone(&memo.key), value.clone()),
+            };
+        }
+    }
+
+    fn opened(&mut self, turn: TurnNo, last: &Option<Limit>) -> Result<(), Why> {
+        if turn.0 <= self.turns {
+            return Err("turns count upwards");
+        }
+        let current = self.current_mut()?;
+        if current.turn.as_ref().is_some_and(|working| working.settled.is_none()) {
+            return Err("a turn is open already");
+        }
+        current.turns += 1;
+        current.turn = Some(Working {
+            heard: Vec::new(),
+            speaker: None,
+            no: turn,
+            last: last.clone(),
+            attempt: 0,
+            prepared: false,
+            overflowed: None,
+            hidden: Vec::new(),
+            once: Vec::new(),
+            reply: None,
+            open: None,
+            slots: Vec::new(),
+            terminates: Terminate::No,
+            settled: None,
+            placed: false,
+        });
+        current.pauses.clear();
+        self.turns = turn.0;
+        Ok(())
+    }
+
+    fn prepared(&mut self, turn: TurnNo, edits: &[Edit]) -> Result<(), Why> {
+        self.turn_mut(turn)?.prepared = true;
+        self.edit(edits)?;
+        self.seen = self.history.next_id();
+        Ok(())
+    }
+
+    /// Appended entries join the history too; runs of other edits are applied at once.
+    pub(super) fn edit(&mut self, edits: &[Edit]) -> Result<(), Why> {
+        let is_append = |edit: &Edit| matches!(edit, Edit::Append { .. });
+        for run in edits.chunk_by(|one, other| is_append(one) == is_append(other)) {
+            if !is_append(&run[0]) {
+                self.view.apply_all(run).map_err(|_| "an edit of an entry that is not shown")?;
+                continue;
+            }
+            for edit in run {
+                if let Edit::Append { entry } = edit {
+                    self.append(entry.clone());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn overflowed(&mut self, turn: TurnNo, overflow: Overflow) -> Result<(), Why> {
+        let working = self.turn_mut(turn)?;
+        if working.reply.is_some() {
+            return Err("the turn has its reply already");
+        }
+        working.overflowed = Some(overflow);
+        working.prepared = false;
+        working.heard.clear();
+        Ok(())
+    }
+
+    /// The newest run pays, whether it has ended or not.
+    fn billed(&mut self, usage: Usage, cost: Option<NanoUsd>) -> Result<(), Why> {
+        self.current.as_mut().ok_or("there was no run yet")?.spend(usage, cost, &None);
+        Ok(())
+    }
+
+    fn retracted(&mut self, turn: TurnNo, attempt: u32, usage: Usage, cost: Option<NanoUsd>) -> Result<(), Why> {
+        let working = self.turn_mut(turn)?;
+        // What was heard since then belongs to a later attempt.
+        if working.heard.is_empty() || attempt >= working.attempt {
+            working.attempt = attempt.saturating_add(1);
+            working.heard.clear();
+        }
+        self.current_mut().map(|current| current.bill(usage, cost))
+    }
+
+    fn replied(&mut self, turn: TurnNo, reply: &Arc<Reply>, used: Usage, cost: Option<NanoUsd>) -> Result<(), Why> {
+        let working = self.turn_mut(turn)?;
+        if working.reply.is_some() {
+            return Err("the turn has its reply already");
+        }
+        working.reply = Some(Arc::clone(reply));
+        working.heard.clear();
+        working.slots = reply.calls().map(|call| Slot::new(call.id)).collect();
+        if has_doubles(&working.slots) {
+            return Err("two calls of a reply have one id");
+        }
+        working.open = Some(Turn::open(Arc::clone(reply)));
+        let current = self.current_mut()?;
+        current.bill(used, cost);
+        if used.input() > 0 {
+            // The reply is estimated like everything else until the next request is counted.
+            self.measured = Some(Measured { tokens: used.input(), estimate: self.view.tokens() });
+        }
+        self.close_if_full();
+        Ok(())
+    }
+
+    fn decided(&mut self, call: CallId, admission: &Admission) -> Result<(), Why> {
+        match admission {
+            Admission::Refuse { result } => self.put(call, result, 0),
+            Admission::Supplied { result, shown } => {
+                self.slot_mut(call)?.shown.clone_from(shown);
+                self.put(call, result, 0)
+            }
+            Admission::Allow { args, changed, replay, sequential, title: _ } => {
+                let slot = self.slot_mut(call)?;
+                slot.admitted = Some(Admitted { args: Arc::clone(args), changed: *changed, replay: *replay });
+                slot.sequential = *sequential;
+                self.current_mut()?.allowed += 1;
+                Ok(())
+            }
+            Admission::Ask { pause, sequential } => {
+                let at = self.ask(pause, false)?;
+                let slot = self.slot_mut(call)?;
+                slot.asked = Some(at);
+                slot.sequential = *sequential;
+                Ok(())
+            }
+        }
+    }
+
+    fn launched(&mut self, calls: &[CallId], at_ms: u64) -> Result<(), Why> {
+        calls.iter().try_for_each(|call| {
+            self.slot_mut(*call)?.launched_ms = Some(at_ms);
+            Ok(())
+        })
+    }
+
+    fn put(&mut self, id: CallId, result: &Arc<CallResult>, at_ms: u64) -> Result<(), Why> {
+        let slot = self.slot_mut(id)?;
+        if std::mem::replace(&mut slot.done, true) {
+            return Err("the call has its result already");
+        }
+        let duration = slot.launched_ms.map_or(0, |launched| at_ms.saturating_sub(launched));
+        self.close_pauses(id);
+        let current = self.current_mut()?;
+        let Some(open) = current.turn.as_mut().and_then(|working| working.open.as_mut()) else {
+            return Err("the turn is closed");
+        };
+        let name = open.reply().calls().find(|call| call.id == id).map(|call| call.name.clone());
+        open.put(id, Arc::clone(result)).map_err(|_| "the call has its result already")?;
+        if let Some(name) = name {
+            let duration = Duration::from_millis(duration);
+            current.calls.push(CallReport { call: id, name, duration, result: Arc::clone(result) });
+        }
+        self.close_if_full();
+        Ok(())
+    }
+
+    fn close_if_full(&mut self) {
+        let Some(working) = self.current.as_mut().and_then(|current| current.turn.as_mut()) else { return };
+        match working.open.take().map(OpenTurn::close) {
+            Some(Ok(turn)) => {
+                working.terminates = terminates(turn.results());
+                let shown = working.shown(&turn);
+                // Reports were pushed as calls ended; the caller sees them in the order of the calls.
+                if let Some(current) = self.current.as_mut().filter(|_| turn.results().len() > 1) {
+                    let first = current.calls.len() - turn.results().len();
+                    let order: BTreeMap<CallId, usize> = turn.reply().calls().map(|call| call.id).zip(0..).collect();
+                    current.calls[first..].sort_by_key(|report| order.get(&report.call).copied());
+                }
+                self.close(turn, shown);
+            }
+            Some(Err(open)) => working.open = Some(open),
+            None => {}
+        }
+    }
+
+    /// The history holds the turn whole; the view may show less of its results.
+    fn close(&mut self, turn: Turn, shown: Option<Turn>) {
+        let stored = self.history.push(Entry::Turn(turn));
+        match shown.map(Entry::Turn) {
+            Some(entry) => {
+                self.view.append(Arc::new(Stored { id: stored.id, tokens: Estimate::entry(&entry), entry }));
+            }
+            None => self.view.append(stored),
+        }
+    }
+
+    fn settled(&mut self, turn: TurnNo, stop: bool, change: &Change) -> Result<(), Why> {
+        let working = self.turn_mut(turn)?;
+        if working.open.is_some() {
+            return Err("a call of the turn has no result");
+        }
+        working.settled = Some(stop);
+        let (said, prepared) = (working.reply.is_some() || working.attempt > 0, working.prepared);
+        let current = self.current_mut()?;
+        let asked = said || (prepared && current.exhausted.is_none());
+        if !asked {
+            // A turn that ended before its request was made.
+            current.turns -= 1;
+        }
+        let known = &mut current.change;
+        known.model = change.model.clone().or(known.model.take());
+        known.thinking = change.thinking.or(known.thinking);
+        known.tools = change.tools.clone().or(known.tools.take());
+        self.edit(&change.edits)
+    }
+
+    fn ended(&mut self, run: RunNo, outcome: &Outcome, at_ms: u64) -> Result<(), Why> {
+        let current = self.current_mut()?;
+        if current.run != run {
+            return Err("another run is open");
+        }
+        if current.turn.as_ref().is_some_and(|working| working.open.is_some()) {
+            return Err("a call of the turn has no result");
+        }
+        current.outcome = Some(outcome.clone());
+        current.ended_ms = at_ms;
+        Ok(())
+    }
+
+    fn overruled(&mut self, run: RunNo, outcome: &Outcome) -> Result<(), Why> {
+        let ended = self.current.as_mut().filter(|current| current.run == run && current.outcome.is_some());
+        ended.ok_or("the run has not ended")?.outcome = Some(outcome.clone());
+        Ok(())
+    }
+}
+
+impl Working {
+    /// The turn as the view shows it, if that is less than the whole.
+    fn shown(&self, turn: &Turn) -> Option<Turn> {
+        if self.slots.iter().all(|slot| slot.shown.is_none()) {
+            return None;
+        }
+        let mut open = Turn::open(Arc::clone(turn.reply()));
+        for (slot, (call, result)) in self.slots.iter().zip(turn.pairs()) {
+            open.put(call.id, Arc::clone(slot.shown.as_ref().unwrap_or(result))).ok()?;
+        }
+        open.close().ok()
+    }
+}
+
+impl Current {
+    fn spend(&mut self, usage: Usage, cost: Option<NanoUsd>, stop: &Option<Limit>) {
+        self.spent += usage;
+        self.spent_cost = NanoUsd::sum_known(self.spent_cost, cost);
+        if let Some(limit) = stop {
+            self.exhaust(limit);
+        }
+    }
+
+    fn exhaust(&mut self, limit: &Limit) {
+        self.exhausted.get_or_insert_with(|| limit.clone());
+    }
+
+    fn bill(&mut self, usage: Usage, cost: Option<NanoUsd>) {
+        self.usage += usage;
+        self.cost = NanoUsd::sum_known(self.cost, cost);
+    }
+}
+
+/// Whether these results end the run: one of them for sure, or all of them together.
+fn terminates(results: &[Arc<CallResult>]) -> Terminate {
+    if results.iter().any(|result| result.terminate == Terminate::Now) {
+        return Terminate::Now;
+    }
+    let all = !results.is_empty() && results.iter().all(|result| result.terminate != Terminate::No);
+    if all { Terminate::IfAll } else { Terminate::No }
+}
+
+fn has_doubles(slots: &[Slot]) -> bool {
+    let mut ids: Vec<CallId> = slots.iter().map(|slot| slot.call).collect();
+    ids.sort_unstable();
+    ids.windows(2).any(|pair| pair[0] == pair[1])
+}

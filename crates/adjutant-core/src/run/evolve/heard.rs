@@ -1,0 +1,32 @@
+//! What it means that a part of a reply was acknowledged. Frozen.
+
+use adjutant_llm::ModelId;
+
+use super::{Run, Why};
+use crate::{number::TurnNo, record::HeardPart};
+
+impl Run {
+    pub(super) fn heard_more(
+        &mut self,
+        turn: TurnNo,
+        attempt: u32,
+        by: &ModelId,
+        parts: &[HeardPart],
+    ) -> Result<(), Why> {
+        let working = self.turn_mut(turn)?;
+        if working.reply.is_some() {
+            return Err("the turn has its reply already");
+        }
+        if attempt < working.attempt {
+            return Err("the attempt is void");
+        }
+        if attempt > working.attempt {
+            // A model that tries again by itself counts its attempts on.
+            working.attempt = attempt;
+            working.heard.clear();
+        }
+        working.speaker = Some(by.clone());
+        HeardPart::join(&mut working.heard, parts);
+        Ok(())
+    }
+}

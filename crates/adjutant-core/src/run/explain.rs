@@ -1,0 +1,237 @@
+//! What would be done again if a run went on from here, and why. Pure; it says what `next` would decide.
+
+use std::{fmt, sync::Arc};
+
+use adjutant_llm::{CallId, ThreadId, ToolName};
+use adjutant_tool::Replay;
+
+use super::{Current, Run, Slot, StepState, Working};
+use crate::{
+    number::TurnNo,
+    pause::{Pause, PauseId},
+};
+
+/// Something that would be done again, or that waits, if a run went on from where its log ends.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Rerun {
+    /// The conversation that it belongs to.
+    pub thread: ThreadId,
+    /// What it is.
+    pub redo: Redo,
+}
+
+/// What would be done again, or waits.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Redo {
+    /// The turn is prepared again: toolboxes, effects and hooks are asked once more.
+    Prepare {
+        /// The turn.
+        turn: TurnNo,
+    },
+    /// The model is asked; it may have been asked before, and be paid twice then.
+    Ask {
+        /// The turn.
+        turn: TurnNo,
+        /// The attempt at its reply.
+        attempt: u32,
+        /// Whether something was acknowledged of an earlier attempt, which is void then.
+        heard: bool,
+    },
+    /// A call that has no result.
+    Call {
+        /// The call.
+        call: CallId,
+        /// The tool.
+        name: ToolName,
+        /// What may happen to it after a crash; none if it was not admitted yet.
+        replay: Option<Replay>,
+        /// What becomes of it.
+        fate: Fate,
+    },
+    /// Hooks are asked again what comes after the turn.
+    Settle {
+        /// The turn.
+        turn: TurnNo,
+    },
+    /// An answer is waited for.
+    Wait {
+        /// The pause.
+        pause: Arc<Pause>,
+    },
+}
+
+/// What becomes of a call without a result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Fate {
+    /// It has begun, and runs again with the same key.
+    RunAgain,
+    /// It has begun, and its body is entered again from the top, once nothing of it waits.
+    EnterAgain {
+        /// The steps that are answered from the log.
+        answered: Vec<Arc<str>>,
+        /// The steps that were begun and came to nothing that is known.
+        unknown: Vec<Arc<str>>,
+        /// The pauses that it waits for.
+        waits: Vec<PauseId>,
+    },
+    /// It has begun and does not run again: the model is told that its outcome is unknown.
+    OutcomeUnknown,
+    /// It has not begun: it runs for the first time.
+    NotStarted,
+    /// It does not run: the reply, the turn or the run allows no calls any more.
+    Closed,
+}
+
+impl Run {
+    /// What would be done again, and what waits, if the run went on from here: nothing, if no run is open.
+    pub fn explain(&self) -> Vec<Rerun> {
+        let Some(current) = self.current.as_ref().filter(|current| current.outcome.is_none()) else {
+            return Vec::new();
+        };
+        let thread = self.thread.clone().unwrap_or_else(|| ThreadId::from(""));
+        let redone = if current.closing().is_some() { current.closed() } else { current.redone() };
+        redone.into_iter().map(|redo| Rerun { thread: thread.clone(), redo }).collect()
+    }
+}
+
+impl Current {
+    /// The run ends: what is open is closed.
+    fn closed(&self) -> Vec<Redo> {
+        let Some(working) = &self.turn else { return Vec::new() };
+        working.calls(|slot| {
+            let asked = slot.asked.is_some() && slot.admitted.is_none();
+            let begun = slot.launched_ms.is_some() && self.may_enter(slot) && !asked;
+            if begun { Fate::OutcomeUnknown } else { Fate::Closed }
+        })
+    }
+
+    fn redone(&self) -> Vec<Redo> {
+        let waits = || {
+            let open = self.pauses.iter().filter(|asked| asked.answer.is_none());
+            open.map(|asked| Redo::Wait { pause: Arc::clone(&asked.pause) })
+        };
+        let Some(working) = self.turn.as_ref().filter(|working| working.settled.is_none()) else {
+            return waits().collect();
+        };
+        let turn = working.no;
+        match (&working.reply, &working.open) {
+            (None, _) if self.exhausted.is_some() && working.last.is_none() => Vec::new(),
+            (None, _) if working.prepared => {
+                // What was acknowledged of an attempt that is not going on makes it void.
+                let heard = !working.heard.is_empty();
+                vec![Redo::Ask { turn, attempt: working.attempt.saturating_add(u32::from(heard)), heard }]
+            }
+            (None, _) => vec![Redo::Prepare { turn }],
+            (Some(_), None) => vec![Redo::Settle { turn }],
+            (Some(reply), Some(_)) if !reply.may_run_calls() || working.last.is_some() => {
+                working.calls(|_| Fate::Closed)
+            }
+            (Some(_), Some(_)) => working.calls(|slot| self.fate(slot)).into_iter().chain(waits()).collect(),
+        }
+    }
+
+    fn fate(&self, slot: &Slot) -> Fate {
+        match &slot.admitted {
+            Some(admitted) if slot.launched_ms.is_some() => match admitted.replay {
+                Replay::Pure | Replay::Idempotent => Fate::RunAgain,
+                Replay::Resumable => self.entered(slot),
+                _ if slot.waits.is_empty() => Fate::OutcomeUnknown,
+                // It gave way, and goes on with its answers.
+                _ => self.entered(slot),
+            },
+            _ => Fate::NotStarted,
+        }
+    }
+
+    fn entered(&self, slot: &Slot) -> Fate {
+        let (mut answered, mut unknown) = (Vec::new(), Vec::new());
+        for step in &slot.steps {
+            match &step.state {
+                StepState::Noted(_) => answered.push(Arc::clone(&step.key)),
+                StepState::Asked(at) if self.answered(*at) => answered.push(Arc::clone(&step.key)),
+                StepState::Begun => unknown.push(Arc::clone(&step.key)),
+                StepState::Asked(_) => {}
+            }
+        }
+        let open = slot.waits.iter().filter(|at| !self.answered(**at));
+        let waits = open.filter_map(|at| Some(self.pauses.get(*at as usize)?.pause.id.clone())).collect();
+        Fate::EnterAgain { answered, unknown, waits }
+    }
+}
+
+impl Working {
+    /// The calls without a result, in order.
+    fn calls(&self, fate: impl Fn(&Slot) -> Fate) -> Vec<Redo> {
+        let name = |call: CallId| self.reply.as_ref()?.calls().find(|it| it.id == call).map(|it| it.name.clone());
+        let missing = self.slots.iter().filter(|slot| !slot.done);
+        let call = |slot: &Slot| {
+            let replay = slot.admitted.as_ref().map(|admitted| admitted.replay);
+            Some(Redo::Call { call: slot.call, name: name(slot.call)?, replay, fate: fate(slot) })
+        };
+        missing.filter_map(call).collect()
+    }
+}
+
+impl fmt::Display for Rerun {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.thread, self.redo)
+    }
+}
+
+impl fmt::Display for Redo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Redo::Prepare { turn } => write!(f, "turn {turn} is prepared: toolboxes, effects and hooks are asked"),
+            Redo::Ask { turn, attempt, heard } => {
+                write!(f, "turn {turn}: the model is asked, attempt {attempt}")?;
+                if *heard { f.write_str("; what it had said before is void") } else { Ok(()) }
+            }
+            Redo::Call { call, name, replay, fate } => {
+                write!(f, "call {call} of {name}")?;
+                if let Some(replay) = replay {
+                    write!(f, " ({})", class(*replay))?;
+                }
+                write!(f, ": {fate}")
+            }
+            Redo::Settle { turn } => write!(f, "turn {turn} is settled: hooks are asked"),
+            Redo::Wait { pause } => write!(f, "{} waits: {}", pause.id, pause.ask.prompt),
+        }
+    }
+}
+
+impl fmt::Display for Fate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Fate::RunAgain => f.write_str("runs again with the same key, because that is harmless"),
+            Fate::EnterAgain { answered, unknown, waits } => {
+                f.write_str("is entered again")?;
+                if !waits.is_empty() {
+                    let waits: Vec<&str> = waits.iter().map(|pause| &*pause.0).collect();
+                    write!(f, " when these are answered: {}", waits.join(", "))?;
+                }
+                if !answered.is_empty() {
+                    write!(f, "; answered from the log: {}", answered.join(", "))?;
+                }
+                if !unknown.is_empty() {
+                    write!(f, "; begun and unknown: {}", unknown.join(", "))?;
+                }
+                Ok(())
+            }
+            Fate::OutcomeUnknown => f.write_str("has begun and does not run again; its outcome is unknown"),
+            Fate::NotStarted => f.write_str("has not begun, and runs for the first time"),
+            Fate::Closed => f.write_str("does not run any more"),
+        }
+    }
+}
+
+fn class(replay: Replay) -> &'static str {
+    match replay {
+        Replay::Pure => "pure",
+        Replay::Idempotent => "idempotent",
+        Replay::Resumable => "resumable",
+        _ => "once",
+    }
+}

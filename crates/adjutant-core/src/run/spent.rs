@@ -1,0 +1,113 @@
+//! What runs have used, in the sums that are kept of it.
+
+use adjutant_llm::{NanoUsd, Usage};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    options::Caps,
+    record::{Admission, Record},
+};
+
+/// What is spent, or held to be spent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Spend {
+    /// Tokens, input and output together.
+    pub tokens: u64,
+    /// Money.
+    pub cost: NanoUsd,
+    /// Requests to models.
+    pub requests: u64,
+    /// Calls of tools.
+    pub tool_calls: u64,
+}
+
+/// What a run has used so far, and what it may use.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Ledger {
+    /// What the agent's own requests used in this run.
+    pub usage: Usage,
+    /// What calls, children and effects used in this run.
+    pub spent: Usage,
+    /// What all of that cost, as far as prices are known.
+    pub cost: Option<NanoUsd>,
+    /// How many requests this run has made.
+    pub turns: u32,
+    /// How many calls of this run have ended.
+    pub calls: u32,
+    /// How long this run has been performed, in milliseconds.
+    pub wall_ms: u64,
+    /// What it may spend.
+    pub caps: Caps,
+}
+
+/// What an agent and everything under it used in one run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tally {
+    pub usage: Usage,
+    pub cost: Option<NanoUsd>,
+    pub requests: u64,
+    pub tool_calls: u64,
+}
+
+impl Spend {
+    /// So many tokens.
+    pub fn tokens(tokens: u64) -> Self {
+        Self { tokens, ..Self::default() }
+    }
+
+    /// Both together; saturates.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            tokens: self.tokens.saturating_add(other.tokens),
+            cost: self.cost + other.cost,
+            requests: self.requests.saturating_add(other.requests),
+            tool_calls: self.tool_calls.saturating_add(other.tool_calls),
+        }
+    }
+
+    /// This without the other; never below nothing.
+    #[must_use]
+    pub fn minus(self, other: Self) -> Self {
+        Self {
+            tokens: self.tokens.saturating_sub(other.tokens),
+            cost: NanoUsd(self.cost.0.saturating_sub(other.cost.0)),
+            requests: self.requests.saturating_sub(other.requests),
+            tool_calls: self.tool_calls.saturating_sub(other.tool_calls),
+        }
+    }
+}
+
+impl Tally {
+    pub fn count(&mut self, record: &Record) {
+        match record {
+            Record::Began { .. } => *self = Self::default(),
+            Record::Retracted { usage, cost, .. } => self.add(*usage, *cost),
+            Record::Replied { reply, cost, original, .. } => {
+                self.requests += 1;
+                self.add(original.as_ref().unwrap_or(reply).usage, *cost);
+            }
+            Record::Prepared { spent, cost, .. } => self.add(*spent, *cost),
+            Record::Spent { usage, .. } => self.add(*usage, None),
+            Record::Admitted { admission: Admission::Allow { .. }, .. } => self.tool_calls += 1,
+            Record::ChildEnded { usage, cost, requests, tool_calls, .. } => {
+                self.requests = self.requests.saturating_add(*requests);
+                self.tool_calls = self.tool_calls.saturating_add(*tool_calls);
+                self.add(*usage, *cost);
+            }
+            _ => {}
+        }
+    }
+
+    /// Adds what another one counted.
+    pub fn join(&mut self, other: Self) {
+        self.add(other.usage, other.cost);
+        self.requests = self.requests.saturating_add(other.requests);
+        self.tool_calls = self.tool_calls.saturating_add(other.tool_calls);
+    }
+
+    fn add(&mut self, usage: Usage, cost: Option<NanoUsd>) {
+        self.usage += usage;
+        self.cost = NanoUsd::sum_known(self.cost, cost);
+    }
+}

@@ -1,0 +1,93 @@
+//! Where two logs part.
+
+use std::sync::Arc;
+
+use futures_util::{StreamExt, stream::Fuse};
+
+use super::{
+    Sessions,
+    fields::{Field, fields},
+    words,
+};
+use crate::{
+    journal::{JournalError, LogId, RecordStream, Stamped},
+    number::Seq,
+};
+
+/// How many records of each log are told from where they part.
+const MAX_LINES: usize = 40;
+
+/// How two sessions differ.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Diff {
+    /// How many records both begin with; the times of records do not count.
+    pub shared: u64,
+    /// How many records each has behind those.
+    pub beyond: [u64; 2],
+    /// The first record behind those, of each; none where a session has ended.
+    pub first: [Option<Arc<Stamped>>; 2],
+    /// The fields in which these two differ, at most 50.
+    pub fields: Vec<Field>,
+    /// What happened from there on, side by side, at most 40 records.
+    pub lines: Vec<Line>,
+}
+
+/// The records of two sessions at the same place, in words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Line {
+    /// The place.
+    pub at: Seq,
+    /// What happened there; none where a session has ended.
+    pub sides: [Option<String>; 2],
+}
+
+impl Diff {
+    /// Whether both sessions hold the same.
+    pub fn is_same(&self) -> bool {
+        self.beyond == [0, 0]
+    }
+}
+
+impl Sessions {
+    /// Compares two sessions, record by record: their threads and contents, not their times.
+    ///
+    /// # Errors
+    /// `Missing`, `Corrupt`, `Version`, `Io`.
+    pub async fn diff(&self, one: &LogId, other: &LogId) -> Result<Diff, JournalError> {
+        let mut logs = [one, other].map(|log| self.journal.read(log, Seq(0)).fuse());
+        let mut diff = Diff { shared: 0, beyond: [0, 0], first: [None, None], fields: Vec::new(), lines: Vec::new() };
+        let mut pair = next(&mut logs).await?;
+        while let [Some(one), Some(other)] = &pair
+            && is_same(one, other)
+        {
+            diff.shared += 1;
+            pair = next(&mut logs).await?;
+        }
+        if let [Some(one), Some(other)] = &pair {
+            diff.fields = fields(one, other);
+        }
+        diff.first = pair.clone();
+        while pair.iter().any(Option::is_some) {
+            let at = Seq(diff.shared + diff.beyond[0].max(diff.beyond[1]) + 1);
+            if diff.lines.len() < MAX_LINES {
+                let sides = pair.each_ref().map(|side| side.as_deref().map(words::record));
+                diff.lines.push(Line { at, sides });
+            }
+            for (beyond, side) in diff.beyond.iter_mut().zip(&pair) {
+                *beyond += u64::from(side.is_some());
+            }
+            pair = next(&mut logs).await?;
+        }
+        Ok(diff)
+    }
+}
+
+async fn next([one, other]: &mut [Fuse<RecordStream>; 2]) -> Result<[Option<Arc<Stamped>>; 2], JournalError> {
+    Ok([one.next().await.transpose()?, other.next().await.transpose()?])
+}
+
+fn is_same(one: &Arc<Stamped>, other: &Arc<Stamped>) -> bool {
+    Arc::ptr_eq(one, other) || (one.thread == other.thread && one.record == other.record)
+}

@@ -1,0 +1,77 @@
+//! The file that a session is carried in: JSON lines, with a digest over all of it at the end.
+//!
+//! The first line tells what it is; then each record stands with its link, behind those of its attachments that no
+//! record before it has; the last line counts and seals.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::{
+    digest::Digest,
+    journal::{About, LogId},
+    number::Seq,
+};
+
+/// What a file says that it is.
+pub(super) const FORMAT: &str = "adjutant-session";
+/// The version of the format.
+pub(super) const VERSION: u32 = 1;
+/// How many bytes a line may have.
+pub(super) const MAX_LINE_BYTES: usize = 512 * 1024 * 1024;
+/// How many bytes the attachments of one record may have together.
+pub(super) const MAX_ATTACHED_BYTES: usize = 1024 * 1024 * 1024;
+
+/// What of a first line can be read whoever wrote it.
+#[derive(Deserialize)]
+pub(super) struct Versioned {
+    pub(super) format: String,
+    pub(super) version: u32,
+}
+
+/// The first line.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Header {
+    pub(super) format: Cow<'static, str>,
+    pub(super) version: u32,
+    pub(super) id: LogId,
+    pub(super) created_ms: u64,
+    pub(super) about: About,
+}
+
+/// Every other line.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Line<'a> {
+    /// A large text of the record that follows.
+    Attachment {
+        digest: Digest,
+        #[serde(borrow)]
+        text: Cow<'a, str>,
+    },
+    /// A record, with the bytes that the chain was made over.
+    Record {
+        seq: Seq,
+        link: Digest,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        attachments: Vec<Digest>,
+        #[serde(borrow)]
+        bytes: &'a RawValue,
+    },
+    /// The last line.
+    Footer(Footer),
+}
+
+/// The last line.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Footer {
+    pub(super) records: u64,
+    pub(super) attachments: u64,
+    /// The link of the newest record.
+    pub(super) link: Digest,
+    /// How many bytes stand before this line.
+    pub(super) bytes: u64,
+    /// The digest of those.
+    pub(super) sha256: Digest,
+}

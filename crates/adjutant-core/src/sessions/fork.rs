@@ -1,0 +1,60 @@
+//! A fork: the first records of a log, with the same bytes, in a log of its own.
+
+use futures_util::StreamExt;
+
+use super::{Sessions, chain::Chain, corrupt, half::Half, invalid};
+use crate::{
+    journal::{About, JournalError, LogId, LogInfo},
+    number::Seq,
+};
+
+impl Sessions {
+    /// Copies all records that a session has now into a new one.
+    ///
+    /// # Errors
+    /// Like [`fork_at`](Sessions::fork_at).
+    pub async fn fork(&self, from: &LogId, to: &LogId) -> Result<LogInfo, JournalError> {
+        let info = self.journal.info(from).await?;
+        self.copy(info.about, from, info.head, to).await
+    }
+
+    /// Copies the records up to this one into a new session; someone may work in the old one meanwhile.
+    ///
+    /// The fork tells what it was forked from, and has the same agent; title and labels are its own. Within a run it
+    /// can be resumed: calls that were launched before keep their keys.
+    ///
+    /// Cancel: a half-made log stays under a hidden name until [`sweep`](Sessions::sweep).
+    ///
+    /// # Errors
+    /// `Missing`, `Exists`, `Invalid` if no record would be copied or there are not so many, `Corrupt` and `Version` if
+    /// one of them cannot be read, `Unsupported`, `Io`. Nothing is left of the fork then.
+    pub async fn fork_at(&self, from: &LogId, at: Seq, to: &LogId) -> Result<LogInfo, JournalError> {
+        let info = self.journal.info(from).await?;
+        if at > info.head {
+            return Err(invalid(format!("log {:?} has {} records; it cannot be forked at {at}", from.0, info.head)));
+        }
+        self.copy(info.about, from, at, to).await
+    }
+
+    async fn copy(&self, about: About, from: &LogId, at: Seq, to: &LogId) -> Result<LogInfo, JournalError> {
+        if at == Seq(0) {
+            return Err(invalid(format!("a fork of log {:?} would have no record; hint: create a session", from.0)));
+        }
+        let mut half = Half::new(self, to).await?;
+        let filled = self.fill(&mut half, from, at).await;
+        let about = About { agent: about.agent, parent: Some((from.clone(), at)), ..About::new() };
+        half.end(filled.map(|()| about), to).await
+    }
+
+    async fn fill(&self, half: &mut Half, from: &LogId, at: Seq) -> Result<(), JournalError> {
+        let mut chain = Chain::new(from);
+        let mut stored = self.journal.stored(from, Seq(0));
+        while chain.seq < at {
+            let Some(stored) = stored.next().await else {
+                return Err(corrupt(format!("record {} of log {:?} is missing", chain.seq.0 + 1, from.0)));
+            };
+            half.push(chain.take(stored?)?).await?;
+        }
+        Ok(())
+    }
+}

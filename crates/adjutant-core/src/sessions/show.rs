@@ -1,0 +1,215 @@
+//! A session for people: what was said and done, one thing after the other.
+
+mod narrator;
+
+use std::{collections::VecDeque, fmt, pin::Pin, sync::Arc};
+
+use futures_core::Stream;
+use futures_util::{StreamExt, stream};
+use serde::{Deserialize, Serialize};
+
+use self::narrator::Narrator;
+use super::Sessions;
+use crate::{
+    journal::{JournalError, JournalErrorKind, LogId, RecordStream},
+    number::Seq,
+};
+
+/// One thing that was said or done in a session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Shown {
+    /// The record that tells of it; several things may stand in one.
+    pub seq: Seq,
+    /// When that was recorded, in milliseconds since 1970-01-01 UTC.
+    pub at_ms: u64,
+    /// How many agents stand above the one that it is about.
+    pub depth: u16,
+    /// Who said or did it: an agent, a tool, a component, or `user`.
+    pub who: Arc<str>,
+    /// What kind of thing it is.
+    pub kind: ShownKind,
+    /// What was said or done. Arguments are shortened to 400 characters, results and what was heard to 1,000.
+    pub text: String,
+}
+
+/// What kind of thing was said or done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ShownKind {
+    /// A person or the application prompted.
+    Prompt,
+    /// Someone steered the run.
+    Steering,
+    /// A follow-up that had waited for the end of the run.
+    FollowUp,
+    /// A component reminded the model.
+    Reminder,
+    /// A parent gave a task.
+    Task,
+    /// Another agent said something.
+    Peer,
+    /// A summary took the place of earlier entries.
+    Summary,
+    /// An entry of the application.
+    Custom,
+    /// The model thought.
+    Thinking,
+    /// The model said something.
+    Reply,
+    /// The model called a tool.
+    Call,
+    /// What came of a call.
+    Result,
+    /// What was heard of a reply that has not come.
+    Heard,
+    /// What was heard of an attempt that was void.
+    Void,
+    /// Something waits for the outside.
+    Pause,
+    /// A pause was answered.
+    Answer,
+    /// An agent was opened under a call.
+    Agent,
+    /// A limit was reached.
+    Limit,
+    /// A hook said no.
+    Denied,
+    /// Someone wished to stop the run.
+    Cancel,
+    /// Something failed.
+    Failure,
+    /// A run ended.
+    End,
+    /// Something else that changed what happened next.
+    Note,
+}
+
+/// Some of what was said and done in a session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ShownPage {
+    /// What was said and done, in order.
+    pub items: Vec<Shown>,
+    /// The record behind which the next page begins; none if this is the last one.
+    pub next: Option<Seq>,
+}
+
+/// What was said and done in a session, in order.
+pub type ShownStream = Pin<Box<dyn Stream<Item = Result<Shown, JournalError>> + Send>>;
+
+/// A log that is being told.
+struct Telling {
+    records: RecordStream,
+    narrator: Narrator,
+    ready: VecDeque<Shown>,
+    is_over: bool,
+}
+
+impl Sessions {
+    /// What was said and done in a session, as it is now; the agents under it at their depth.
+    ///
+    /// # Errors
+    /// As the last item: `Missing`, `Corrupt`, `Version`, `Io`.
+    pub fn show(&self, id: &LogId) -> ShownStream {
+        let (journal, id) = (Arc::clone(&self.journal), id.clone());
+        let begin = async move {
+            let name = match journal.info(&id).await {
+                Ok(info) => info.about.agent,
+                Err(error) if error.kind() == JournalErrorKind::Unsupported => None,
+                Err(error) => return stream::iter([Err(error)]).boxed(),
+            };
+            let narrator = Narrator::new(name.unwrap_or_else(|| "agent".into()));
+            let records = journal.read(&id, Seq(0));
+            tell(Telling { records, narrator, ready: VecDeque::new(), is_over: false })
+        };
+        Box::pin(stream::once(begin).flatten())
+    }
+
+    /// The same behind a record, about so many things: what one record tells is never divided.
+    ///
+    /// The records before the page are read again; a reader of many pages is better served by
+    /// [`show`](Sessions::show).
+    ///
+    /// # Errors
+    /// `Missing`, `Corrupt`, `Version`, `Io`.
+    pub async fn show_page(&self, id: &LogId, after: Seq, limit: usize) -> Result<ShownPage, JournalError> {
+        let mut page = ShownPage { items: Vec::new(), next: None };
+        let mut shown = self.show(id);
+        while let Some(item) = shown.next().await {
+            let item = item?;
+            let last = page.items.last().map(|last| last.seq);
+            if page.items.len() >= limit.max(1) && last.is_some_and(|last| last < item.seq) {
+                page.next = last;
+                break;
+            }
+            if item.seq > after {
+                page.items.push(item);
+            }
+        }
+        Ok(page)
+    }
+}
+
+fn tell(telling: Telling) -> ShownStream {
+    let step = |mut telling: Telling| async move {
+        loop {
+            if let Some(shown) = telling.ready.pop_front() {
+                return Some((Ok(shown), telling));
+            }
+            if telling.is_over {
+                return None;
+            }
+            match telling.records.next().await {
+                Some(Ok(stamped)) => telling.ready.extend(telling.narrator.tell(&stamped)),
+                Some(Err(error)) => {
+                    telling.is_over = true;
+                    return Some((Err(error), telling));
+                }
+                None => {
+                    telling.is_over = true;
+                    telling.ready.extend(telling.narrator.rest());
+                }
+            }
+        }
+    };
+    Box::pin(stream::unfold(telling, step))
+}
+
+impl ShownKind {
+    /// The kind in one word, as it is written in JSON.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            ShownKind::Prompt => "prompt",
+            ShownKind::Steering => "steering",
+            ShownKind::FollowUp => "follow_up",
+            ShownKind::Reminder => "reminder",
+            ShownKind::Task => "task",
+            ShownKind::Peer => "peer",
+            ShownKind::Summary => "summary",
+            ShownKind::Custom => "custom",
+            ShownKind::Thinking => "thinking",
+            ShownKind::Reply => "reply",
+            ShownKind::Call => "call",
+            ShownKind::Result => "result",
+            ShownKind::Heard => "heard",
+            ShownKind::Void => "void",
+            ShownKind::Pause => "pause",
+            ShownKind::Answer => "answer",
+            ShownKind::Agent => "agent",
+            ShownKind::Limit => "limit",
+            ShownKind::Denied => "denied",
+            ShownKind::Cancel => "cancel",
+            ShownKind::Failure => "failure",
+            ShownKind::End => "end",
+            ShownKind::Note => "note",
+        }
+    }
+}
+
+impl fmt::Display for ShownKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}

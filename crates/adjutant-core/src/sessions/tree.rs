@@ -1,0 +1,113 @@
+//! What a session was forked from, and what was forked from it.
+
+use std::collections::BTreeSet;
+
+use super::{Sessions, half};
+use crate::journal::{JournalError, JournalErrorKind, LogId, LogInfo, LogQuery};
+
+/// How many sessions a tree shows, ancestors not counted.
+const MAX_BRANCHES: usize = 10_000;
+/// How many ancestors a tree shows.
+const MAX_ANCESTORS: usize = 1_000;
+/// How many sessions are asked for together.
+const PAGE: usize = 500;
+
+/// What a session was forked from, and what was forked from it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Tree {
+    /// What it was forked from, the oldest first.
+    pub ancestors: Vec<LogInfo>,
+    /// The session that the oldest of them was forked from, if it is gone.
+    pub missing: Option<LogId>,
+    /// The session itself, and behind each session those that were forked from it.
+    pub branches: Vec<Branch>,
+    /// Whether there are more than are shown.
+    pub is_cut: bool,
+}
+
+/// A session in a tree. Its labels, its end and where it was forked stand in `info`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Branch {
+    /// How many forks it is away from the session that was asked for.
+    pub depth: usize,
+    /// What is known of it.
+    pub info: LogInfo,
+}
+
+impl Sessions {
+    /// What a session was forked from, and all that was forked from it; each session once, whatever they say.
+    ///
+    /// # Errors
+    /// `Missing`, `Unsupported`, `Io`.
+    pub async fn tree(&self, id: &LogId) -> Result<Tree, JournalError> {
+        let info = self.journal.info(id).await?;
+        let mut seen = BTreeSet::from([id.clone()]);
+        let mut tree = Tree { ancestors: Vec::new(), missing: None, branches: Vec::new(), is_cut: false };
+        self.climb(&info, &mut tree, &mut seen).await?;
+        // Children are pushed in reverse, so that the first one stands behind its parent.
+        let mut open = vec![(0, info)];
+        while let Some((depth, info)) = open.pop() {
+            let mut forks = self.forks(&info.log, &mut tree, &mut seen).await?;
+            forks.reverse();
+            open.extend(forks.into_iter().map(|fork| (depth + 1, fork)));
+            tree.branches.push(Branch { depth, info });
+        }
+        Ok(tree)
+    }
+
+    async fn climb(&self, info: &LogInfo, tree: &mut Tree, seen: &mut BTreeSet<LogId>) -> Result<(), JournalError> {
+        let mut next = info.about.parent.clone();
+        while let Some((parent, _)) = next.take() {
+            if !seen.insert(parent.clone()) {
+                break;
+            }
+            if tree.ancestors.len() == MAX_ANCESTORS {
+                tree.is_cut = true;
+                break;
+            }
+            match self.journal.info(&parent).await {
+                Ok(info) => {
+                    next.clone_from(&info.about.parent);
+                    tree.ancestors.push(info);
+                }
+                Err(error) if error.kind() == JournalErrorKind::Missing => tree.missing = Some(parent),
+                Err(error) => return Err(error),
+            }
+        }
+        tree.ancestors.reverse();
+        Ok(())
+    }
+
+    /// What was forked from a log and was not seen yet, the oldest first.
+    async fn forks(
+        &self,
+        of: &LogId,
+        tree: &mut Tree,
+        seen: &mut BTreeSet<LogId>,
+    ) -> Result<Vec<LogInfo>, JournalError> {
+        let mut forks = Vec::new();
+        let mut query = LogQuery { parent: Some(of.clone()), limit: PAGE, ..LogQuery::new() };
+        loop {
+            let page = self.journal.list(&query).await?;
+            for info in page.logs.into_iter().filter(|info| !half::is_half(&info.log)) {
+                if seen.contains(&info.log) {
+                    continue;
+                }
+                if seen.len() - tree.ancestors.len() > MAX_BRANCHES {
+                    tree.is_cut = true;
+                    return Ok(forks);
+                }
+                seen.insert(info.log.clone());
+                forks.push(info);
+            }
+            match page.next {
+                Some(next) => query.after = Some(next),
+                None => break,
+            }
+        }
+        forks.sort_by(|one, other| (one.created_ms, &one.log).cmp(&(other.created_ms, &other.log)));
+        Ok(forks)
+    }
+}
