@@ -52,7 +52,7 @@ pub use budget::{Bid, Budget, Reservation, Seat};
 pub use effect::{Action, Effect, EffectContext, EffectError, Phase};
 pub use hooks::{Fail, Hook, HookContext, Hooks, IntoVerdict, Observed, Point, Verdict};
 pub use inbox::Stopper;
-pub use listener::{Attached, Subscription};
+pub use listener::{Attached, PastEvents, Subscription};
 pub use middleware::{
     BoxDrive, DriveContext, FnMiddleware, InputGuardrail, Logger, Middleware, NextDrive, OutputGuardrail, Recovery,
     Timeout, middleware_fn,

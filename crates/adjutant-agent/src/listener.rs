@@ -2,6 +2,7 @@
 
 mod attached;
 mod outlet;
+mod past;
 
 use std::{
     collections::BTreeMap,
@@ -19,9 +20,10 @@ use adjutant_tool::Identity;
 pub use attached::Attached;
 use futures_core::Stream;
 use outlet::{Lag, Outlet, Taken};
+pub use past::PastEvents;
 
 use crate::saying::{Saying, lock};
-use adjutant_core::{Event, EventKind, Journal, LogId, PastEvents, Seq};
+use adjutant_core::{Event, EventKind, Journal, LogId, Seq};
 
 /// Who listens to a session, in the order in which they came.
 #[derive(Default)]
@@ -191,8 +193,8 @@ impl Refill {
             match ready!(self.past.poll_event(cx)) {
                 Some(Ok(event)) => return Poll::Ready(Some(event)),
                 Some(Err(_)) => return Poll::Ready(self.lost()),
-                None if self.past.is_done() || self.lag.end.is_some() || outlet.has_ended() => {
-                    return Poll::Ready(self.past.last(self.lag.end.take()));
+                None if self.past.fold.is_done() || self.lag.end.is_some() || outlet.has_ended() => {
+                    return Poll::Ready(self.past.fold.last(self.lag.end.take()));
                 }
                 // A record is shown before it is saved; what saves it shows something else after it.
                 None if outlet.is_watched() => return Poll::Pending,
@@ -204,7 +206,7 @@ impl Refill {
     /// The log cannot be read: says so, once, and then what ended meanwhile.
     fn lost(&mut self) -> Option<Event> {
         let after = self.lag.after;
-        self.past.give_up();
+        self.past.fold.give_up();
         Some(Event { kind: EventKind::Lagged { after }, ..self.lag.first.clone() })
     }
 }

@@ -177,8 +177,8 @@ impl Queues {
 
     /// The log was read: what it holds counts.
     pub(crate) fn restore(&self, run: &Run) {
-        let logged = run.queued().map(|(item, lane, content)| (item, (lane, content.clone()))).collect();
-        self.lanes().restore(logged, run.next_item() - 1, run.heeded());
+        let logged = run.waiting().queued().map(|(item, lane, content)| (item, (lane, content.clone()))).collect();
+        self.lanes().restore(logged, run.waiting().next_item() - 1, run.heeded());
         self.news.store(true, Ordering::Release);
     }
 

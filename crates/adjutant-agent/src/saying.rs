@@ -6,7 +6,7 @@ use adjutant_llm::{BlockKind, Chunk, Collector, Error, Reply, Said};
 use adjutant_tool::Identity;
 
 use crate::place::Place;
-use adjutant_core::{Event, EventKind, HeardPart, Record, Seq, delta, plain, text};
+use adjutant_core::{Event, EventKind, HeardPart, Record, Seq};
 
 /// A reply on its way.
 ///
@@ -90,9 +90,9 @@ impl Saying {
         for (block, kind, said) in self.collector.blocks() {
             kinds.push(EventKind::BlockStarted { block, kind: kind.clone() });
             match said {
-                Said::Open(text) => kinds.extend(delta(block, kind, text)),
+                Said::Open(text) => kinds.extend(EventKind::delta(block, kind, text)),
                 Said::Closed(content) => {
-                    kinds.extend(text(content).and_then(|text| delta(block, kind, text)));
+                    kinds.extend(HeardPart::text_of(content).and_then(|text| EventKind::delta(block, kind, text)));
                     kinds.push(EventKind::BlockFinished { block, content: Arc::clone(content) });
                 }
             }
@@ -118,7 +118,8 @@ impl Heard {
             }
             Said::Closed(content) => {
                 self.closed = true;
-                let rest = plain(&kind, content).and_then(|text| text.get(self.bytes..)).map(str::to_owned);
+                let rest =
+                    HeardPart::only_text(&kind, content).and_then(|text| text.get(self.bytes..)).map(str::to_owned);
                 let content = rest.is_none().then(|| Arc::clone(content));
                 Some(HeardPart { block, kind, text: rest.unwrap_or_default(), closed: true, content })
             }

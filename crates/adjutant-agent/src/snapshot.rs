@@ -145,17 +145,17 @@ impl Seen {
         let (usage, total_usage) = run.usage();
         Snapshot {
             entries: run.history().clone(),
-            model: run.chosen_model().filter(|_| run.is_open()).unwrap_or(&setup.model.info().id).clone(),
-            thinking: run.chosen_thinking().filter(|_| run.is_open()).or(setup.options.thinking),
+            model: run.request().chosen_model().filter(|_| run.is_open()).unwrap_or(&setup.model.info().id).clone(),
+            thinking: run.request().chosen_thinking().filter(|_| run.is_open()).or(setup.options.thinking),
             is_running: self.running.load(Ordering::Acquire),
             partial,
-            calls: run.at_work(),
+            calls: run.calls().at_work(),
             usage,
             total_usage,
             context: ContextUse::of(&run, setup.model.info().context_window, || overhead(&system, tools.decls())),
             error: failure(&run),
             pauses: run.pauses().cloned().collect(),
-            queued: run.queued().count(),
+            queued: run.waiting().queued().count(),
             tools: tools.iter().map(|tool| tool.spec().name().clone()).collect(),
             system,
         }
@@ -191,7 +191,7 @@ impl State {
 
 impl ContextUse {
     fn of(run: &Run, window: u64, overhead: impl FnOnce() -> u64) -> Self {
-        let Some(used) = run.counted() else {
+        let Some(used) = run.request().counted() else {
             return Self { used: run.view().tokens().saturating_add(overhead()), window, percent: 0 };
         };
         let rounded = |window| (u128::from(used) * 200 + window) / (window * 2);

@@ -55,26 +55,32 @@ pub enum ErrorKind {
 }
 
 impl Error {
+    /// Another run of the session is being performed.
     pub fn busy() -> Self {
         Inner::Busy.into()
     }
 
+    /// The queue holds as many messages as it may.
     pub fn full(bound: usize) -> Self {
         Inner::Full(bound).into()
     }
 
+    /// Nothing in the prompt can be answered.
     pub fn prompt(why: &'static str) -> Self {
         Inner::Prompt(why).into()
     }
 
+    /// The run waits for these answers and takes no prompt.
     pub fn paused(pauses: Vec<PauseId>) -> Self {
         Inner::Paused(pauses).into()
     }
 
+    /// The answers are not those that the run waits for.
     pub fn answers(why: impl Into<Arc<str>>) -> Self {
         Inner::Answers(why.into()).into()
     }
 
+    /// The run came to no text.
     pub fn unanswered(result: Option<Arc<RunResult>>) -> Self {
         Inner::Unanswered(result).into()
     }
@@ -100,6 +106,7 @@ impl Error {
         }
     }
 
+    /// The run failed with this result.
     pub fn failed(result: RunResult, failure: Failure) -> Self {
         Inner::Failed(Arc::new(result), failure).into()
     }

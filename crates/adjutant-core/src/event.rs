@@ -7,8 +7,8 @@ use std::{
 };
 
 use adjutant_llm::{
-    Block, BlockKind, CallId, CallResult, Edit, Entry, ModelId, NanoUsd, RateLimits, Reply, ThreadId, ToolName, Usage,
-    Warning,
+    Block, BlockKind, CallId, CallResult, Edit, Entry, ErrorKind, ModelId, NanoUsd, RateLimits, Reply, ThreadId,
+    ToolName, Usage, Warning,
 };
 use adjutant_tool::{Answer, Identity, Progress};
 use serde::{Deserialize, Serialize};
@@ -286,6 +286,25 @@ pub struct Events {
     titles: BTreeMap<CallId, Arc<str>>,
     launched_ms: BTreeMap<CallId, u64>,
     queued: BTreeMap<u64, Arc<Entry>>,
+}
+
+impl EventKind {
+    /// The event that a text of a block becomes; none if it is empty, or only its issuer understands it.
+    pub fn delta(block: u32, kind: &BlockKind, text: &str) -> Option<Self> {
+        let text = Some(text.to_owned()).filter(|text| !text.is_empty())?;
+        match kind {
+            BlockKind::Text => Some(Self::TextDelta { block, text }),
+            BlockKind::Thinking => Some(Self::ThinkingDelta { block, text }),
+            BlockKind::Call { .. } => Some(Self::ArgsDelta { block, text }),
+            _ => None,
+        }
+    }
+
+    /// An attempt at a reply ended before the reply was whole.
+    pub fn cut_off(attempt: u32, usage: Usage) -> Self {
+        let cause = adjutant_llm::Error::new(ErrorKind::Cancelled, "the attempt ended before the reply was whole");
+        Self::ReplyRetracted { attempt, cause, usage }
+    }
 }
 
 impl Events {

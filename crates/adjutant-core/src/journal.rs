@@ -202,7 +202,10 @@ pub trait Journal: Send + Sync + fmt::Debug {
 /// The records of a log, oldest first.
 pub type RecordStream = Pin<Box<dyn Stream<Item = Result<Arc<Stamped>, JournalError>> + Send>>;
 
-/// An owned log; dropping it gives it up.
+/// An owned log.
+///
+/// Dropping it gives it up: a journal that learns of it late makes whoever owns, renames or deletes the log next wait for
+/// that, and does not refuse them as `Owned`.
 #[async_trait]
 pub trait Log: Send + fmt::Debug {
     /// The end of the log.

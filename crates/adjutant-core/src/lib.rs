@@ -45,11 +45,12 @@ pub use options::{AtLimit, Caps, Limits, RunOptions};
 pub use outcome::{CancelBy, Failure, Limit, Outcome, Why};
 pub use panics::panic_text;
 pub use pause::{Answered, Pause, PauseId, Responder, responder_fn};
-pub use record::{Admission, Change, Config, Difference, HeardPart, Lane, Memo, Record, Report, Revised, plain};
-pub use replayed::{Divergence, PastEvents, Replayed, Rewind, delta, text, void};
+pub use record::{Admission, Change, Config, Difference, HeardPart, Lane, Memo, Record, Report, Revised};
+pub use replayed::{Divergence, EventFold, Replayed, Rewind};
 pub use report::{CallReport, RunResult};
 pub use run::{
-    Ahead, Closed, Fate, Frozen, Illegal, Known, KnownState, Ledger, Next, Redo, Rerun, Run, Sight, Spend, Tail, Tally,
+    Ahead, CallsView, Closed, Fate, Frozen, Illegal, Known, KnownState, Ledger, Next, Redo, RequestView, Rerun, Run,
+    Sight, Spend, Tail, Tally, WaitView,
 };
 pub use sessions::Sessions;
 pub use shelf::Shelf;

@@ -81,10 +81,15 @@ pub struct Caps {
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct RunOptions {
+    /// The most turns; `Some(None)` for no limit.
     pub max_turns: Option<Option<u32>>,
+    /// How long the run may take.
     pub deadline: Option<Duration>,
+    /// Who answers.
     pub model: Option<Arc<dyn Model>>,
+    /// What ends the run from outside.
     pub cancel: Option<Cancel>,
+    /// What hooks and instructions see besides the agent's state.
     pub state: Map<String, Value>,
 }
 

@@ -127,12 +127,12 @@ impl<'a> Told<'a> {
 }
 
 /// Writes a pause with its digest.
-pub fn tell<S: Serializer>(pause: &Arc<Pause>, out: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn tell<S: Serializer>(pause: &Arc<Pause>, out: S) -> Result<S::Ok, S::Error> {
     Told::new(pause).serialize(out)
 }
 
 /// Writes pauses with their digests.
-pub fn tell_all<S: Serializer>(pauses: &[Arc<Pause>], out: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn tell_all<S: Serializer>(pauses: &[Arc<Pause>], out: S) -> Result<S::Ok, S::Error> {
     out.collect_seq(pauses.iter().map(Told::new))
 }
 

@@ -16,7 +16,6 @@ use serde_json::Value;
 pub use admission::Admission;
 pub use config::{Config, Difference};
 pub use heard::HeardPart;
-pub use heard::plain;
 pub use parts::{Change, Lane, Memo, Report, Revised};
 
 use crate::{

@@ -1,32 +1,23 @@
 //! Replay: a log is walked once more, without a model and without tools; what happened is what the log says.
 
-mod past;
+mod fold;
 mod speaking;
 
-use std::{
-    collections::BTreeMap,
-    pin::Pin,
-    sync::Arc,
-    task::{Context, Poll, Waker},
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use adjutant_llm::ThreadId;
 use adjutant_tool::Identity;
-use async_trait::async_trait;
-use futures_core::Stream;
-use futures_util::stream;
 
 use crate::{
     error::Error,
     event::Event,
-    journal::{Journal, JournalError, JournalErrorKind, Log, LogId, Owner, RecordStream, Stamped},
+    journal::Stamped,
     number::{RunNo, Seq, TurnNo},
     record::{Config, Difference, Record},
     run::Run,
 };
 
-pub use past::PastEvents;
-pub use speaking::{delta, text, void};
+pub use fold::EventFold;
 
 /// How a log is walked once more.
 #[derive(Debug, Clone)]
@@ -66,10 +57,6 @@ pub struct Divergence {
     pub differences: Arc<[Difference]>,
 }
 
-/// Records at hand, as a journal.
-#[derive(Debug)]
-struct AtHand(Vec<Arc<Stamped>>);
-
 impl Rewind {
     /// A walk over the whole log of this agent.
     pub fn new(who: impl Into<Arc<Identity>>) -> Self {
@@ -96,31 +83,22 @@ impl Rewind {
         let mut replayed = Replayed::default();
         let mut known: Option<(Arc<Config>, Arc<[Difference]>)> = None;
         let is_wanted = |stamped: &Arc<Stamped>| self.until.is_none_or(|until| stamped.seq <= until);
-        let records: Vec<_> = records.into_iter().take_while(is_wanted).collect();
-        for stamped in &records {
+        let mut events = EventFold::new(Arc::clone(&self.who), Seq(0));
+        for stamped in records.into_iter().take_while(is_wanted) {
+            replayed.records += 1;
+            events.push(&stamped)?;
+            replayed.events.extend(std::iter::from_fn(|| events.pop()));
             if stamped.thread != self.who.thread {
-                replayed.children.entry(stamped.thread.clone()).or_default().apply(stamped)?;
+                replayed.children.entry(stamped.thread.clone()).or_default().apply(&stamped)?;
                 continue;
             }
-            replayed.run.apply(stamped)?;
+            replayed.run.apply(&stamped)?;
             if let Record::Prepared { turn, stop: None, .. } = &stamped.record {
                 replayed.compare(*turn, self.config.as_ref(), &mut known);
             }
         }
-        replayed.records = records.len();
-        replayed.events = self.events(records)?;
+        replayed.events.extend(std::iter::from_fn(|| events.pop_at_end()));
         Ok(replayed)
-    }
-
-    fn events(&self, records: Vec<Arc<Stamped>>) -> Result<Vec<Event>, Error> {
-        let journal = Arc::new(AtHand(records));
-        let mut past = PastEvents::new(journal, LogId::from("replay"), Arc::clone(&self.who), Seq(0));
-        let (mut events, mut cx) = (Vec::new(), Context::from_waker(Waker::noop()));
-        // Records at hand come at once.
-        while let Poll::Ready(Some(event)) = Pin::new(&mut past).poll_next(&mut cx) {
-            events.push(event?);
-        }
-        Ok(events)
     }
 }
 
@@ -142,17 +120,5 @@ impl Replayed {
         if !differences.is_empty() {
             self.divergences.push(Divergence { run: self.run.run(), turn, differences });
         }
-    }
-}
-
-#[async_trait]
-impl Journal for AtHand {
-    async fn own(&self, _: &LogId, _: &Owner) -> Result<Box<dyn Log>, JournalError> {
-        Err(JournalError::new(JournalErrorKind::Unsupported, "a replay owns no log"))
-    }
-
-    fn read(&self, _: &LogId, after: Seq) -> RecordStream {
-        let records: Vec<_> = self.0.iter().filter(|stamped| stamped.seq > after).cloned().map(Ok).collect();
-        Box::pin(stream::iter(records))
     }
 }

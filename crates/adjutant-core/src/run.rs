@@ -1,16 +1,17 @@
 //! The fold of one conversation's records. Pure: no clock, no chance, no I/O, no hooks.
 
 mod ahead;
+mod calls;
 mod decide;
 mod evolve;
 mod explain;
 mod frozen;
 mod next;
 mod pauses;
+mod request;
 mod sight;
 mod spent;
 mod texts;
-mod watch;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -20,7 +21,7 @@ use std::{
 };
 
 use adjutant_llm::{
-    Call, CallId, CallResult, Edit, Entry, EntryId, ModelId, NanoUsd, OpenTurn, Overflow, Reply, Terminate, ThreadId,
+    CallId, CallResult, Edit, Entry, EntryId, ModelId, NanoUsd, OpenTurn, Overflow, Reply, Terminate, ThreadId,
     ToolName, Transcript, Usage, View,
 };
 use adjutant_tool::{Answer, Identity, Replay};
@@ -37,11 +38,12 @@ use crate::{
     report::{CallReport, RunResult},
 };
 
-pub use ahead::{Ahead, Closed, Tail};
+pub use ahead::{Ahead, Closed, Tail, WaitView};
+pub use calls::{CallsView, Known, KnownState};
 pub use explain::{Fate, Redo, Rerun};
 pub use frozen::Frozen;
 pub use next::Next;
-pub use pauses::{Known, KnownState};
+pub use request::RequestView;
 pub use sight::Sight;
 pub use spent::Tally;
 pub use spent::{Ledger, Spend};
@@ -282,6 +284,30 @@ impl Run {
         })
     }
 
+    /// The limits of the newest run.
+    pub fn limits(&self) -> Option<&Limits> {
+        self.current.as_ref().map(|current| &current.limits)
+    }
+
+    /// What effects remember, by key.
+    pub fn memos(&self) -> &BTreeMap<Arc<str>, Value> {
+        &self.memos
+    }
+
+    /// How many tokens the next request holds, system prompt and tools included.
+    ///
+    /// From what the provider counted last, and estimates of what has changed since; `overhead` is what system prompt
+    /// and tools are estimated at, for as long as nothing was counted.
+    pub fn context_tokens(&self, overhead: u64) -> u64 {
+        Measured::scale(self.measured, self.view.tokens(), overhead)
+    }
+
+    /// What all runs of the thread used: the agent itself, and with everything under it.
+    pub fn usage(&self) -> (Usage, Usage) {
+        let (own, total) = self.past;
+        self.current.as_ref().map_or((own, total), |it| (own + it.usage, total + it.usage + it.spent))
+    }
+
     /// Ends the newest run without its log: for the report of a run whose log gave up.
     pub fn give_up(&mut self, outcome: Outcome) {
         if let Some(current) = &mut self.current {
@@ -314,24 +340,10 @@ impl Run {
         if calls.is_empty() { Vec::new() } else { vec![Record::Launched { calls }] }
     }
 
-    /// A call of the open turn, with the arguments it was admitted with and whether they were changed.
-    pub fn admitted(&self, id: CallId) -> Option<(&Call, &Arc<str>, bool)> {
-        let working = self.working()?;
-        let admitted = working.slot(id)?.admitted.as_ref()?;
-        let call = working.reply.as_ref()?.calls().find(|call| call.id == id)?;
-        Some((call, &admitted.args, admitted.changed))
-    }
-
-    /// A call of the open turn.
-    pub fn call(&self, id: CallId) -> Option<&Call> {
-        self.working()?.reply.as_ref()?.calls().find(|call| call.id == id)
-    }
-
-    /// Whether calls of the open turn may run together.
-    pub fn is_parallel(&self) -> bool {
-        let current = self.current.as_ref().filter(|current| !current.limits.sequential);
-        let slots = current.and_then(|current| Some(&current.turn.as_ref()?.slots));
-        slots.is_some_and(|slots| slots.len() > 1 && !slots.iter().any(|slot| slot.sequential))
+    /// What the run waits for and nobody has answered.
+    fn asked(&self) -> impl Iterator<Item = &Asked> {
+        let asked = self.current.iter().filter(|current| current.outcome.is_none()).flat_map(|it| &it.pauses);
+        asked.filter(|asked| asked.answer.is_none())
     }
 
     fn working(&self) -> Option<&Working> {

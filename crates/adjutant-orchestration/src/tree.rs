@@ -222,7 +222,6 @@ impl NodeState {
             Outcome::Failed { .. } => Self::Failed,
             Outcome::Cancelled { .. } => Self::Cancelled,
             Outcome::Paused { .. } => Self::Waiting,
-            _ => Self::Finished,
         }
     }
 

@@ -53,7 +53,7 @@ impl Agent {
         let run = self.session.look(&self.setup.who).await?;
         let instructed = self.setup.instructed(run.next_run()).await.map_err(|failure| self.never(failure))?;
         let setup = &*instructed;
-        let mut sight = run.sight(setup.world.now_ms()).with(prompts);
+        let mut sight = run.request().sight(setup.world.now_ms()).with(prompts);
         // As in the first turn of the next run, also while one goes on.
         (sight.run, sight.turn) = (run.next_run(), TurnNo(run.turn().0 + 1));
         sight.ledger = Ledger { caps: self.limits.caps, ..Ledger::default() };

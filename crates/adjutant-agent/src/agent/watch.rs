@@ -9,9 +9,9 @@ use tokio::task::JoinHandle;
 
 use crate::{
     agent::Agent,
-    listener::{Attached, Subscription},
+    listener::{Attached, PastEvents, Subscription},
 };
-use adjutant_core::{Error, Event, PastEvents, Seq};
+use adjutant_core::{Error, Event, Seq};
 
 impl Agent {
     /// Hears everything that happens in the session from now on, in all its runs.

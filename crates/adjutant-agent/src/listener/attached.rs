@@ -13,9 +13,9 @@ use adjutant_llm::{ThreadId, Usage};
 use futures_core::Stream;
 use tokio::time::Sleep;
 
-use super::{Listeners, Subscription};
+use super::{Listeners, PastEvents, Subscription};
 use crate::inbox::{Inbox, Stopper};
-use adjutant_core::{Error, Event, EventKind, Journal, PastEvents, RunNo, Seq, void};
+use adjutant_core::{Error, Event, EventKind, Journal, RunNo, Seq};
 
 /// How often a log is read on that another program writes.
 const FOLLOW_EVERY: Duration = Duration::from_millis(200);
@@ -119,9 +119,9 @@ impl Attached {
     /// The next event of a run that is heard; `None` if something else comes first.
     fn poll_live(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Event, Error>>> {
         let Some(live) = &mut self.live else { return Poll::Ready(None) };
-        if !self.past.is_told() {
+        if !self.past.fold.is_told() {
             let told = match ready!(self.past.poll_event(cx)) {
-                None if self.past.is_done() => None,
+                None if self.past.fold.is_done() => None,
                 None if live.inbox.has_ended() => {
                     self.leave();
                     None
@@ -137,7 +137,7 @@ impl Attached {
             }
             return Poll::Ready(told);
         }
-        self.past.hush();
+        self.past.fold.hush();
         if let Some(event) = live.said.pop_front() {
             return Poll::Ready(Some(Ok(event)));
         }
@@ -164,7 +164,7 @@ impl Attached {
     fn pass(&mut self, event: Event) -> Option<Event> {
         let live = self.live.as_mut()?;
         let is_end = matches!(event.kind, EventKind::RunFinished { .. } | EventKind::RunPaused { .. });
-        let held = self.past.take_end();
+        let held = self.past.fold.take_end();
         if let Some(held) = held.filter(|held| !is_end || held.run != event.run || held.who.thread != event.who.thread)
         {
             // The end of a run before this one, or of an agent under it: nothing else tells it.
@@ -180,7 +180,7 @@ impl Attached {
         }
         let is_known = match is_end {
             true => live.ends.contains(&(event.who.thread.clone(), event.run)),
-            false => !is_passing(&event.kind) && event.seq <= self.past.told(),
+            false => !is_passing(&event.kind) && event.seq <= self.past.fold.told(),
         };
         (!is_known).then_some(event)
     }
@@ -190,8 +190,8 @@ impl Attached {
         let open = self.live.take().map(|live| live.open).unwrap_or_default();
         for event in open.into_values() {
             let EventKind::ReplyStarted { attempt, .. } = event.kind else { continue };
-            self.past.forget(&event.who.thread, event.turn, attempt);
-            let kind = EventKind::ReplyRetracted { attempt, cause: void(), usage: Usage::default() };
+            self.past.fold.forget(&event.who.thread, event.turn, attempt);
+            let kind = EventKind::cut_off(attempt, Usage::default());
             self.void.push_back(Event { seq: self.cursor, kind, ..event });
         }
         self.past.go_on_after(self.cursor);
@@ -209,18 +209,18 @@ impl Attached {
         if told.is_some() {
             return Poll::Ready(told);
         }
-        if self.past.tell_said() {
+        if self.past.fold.tell_said() {
             return Poll::Ready(None);
         }
         // What surrounds a run may judge its end otherwise just after it.
-        let is_fresh = self.has_waited && self.past.has_ended();
-        if self.past.is_at_work() || is_fresh {
+        let is_fresh = self.has_waited && self.past.fold.has_ended();
+        if self.past.fold.is_at_work() || is_fresh {
             self.has_waited = !is_fresh;
             ready!(self.poll_alarm(cx));
             return Poll::Ready(None);
         }
         self.over = true;
-        Poll::Ready(self.past.take_last().map(Ok))
+        Poll::Ready(self.past.fold.take_last().map(Ok))
     }
 
     /// Waits a little, and reads the log on.

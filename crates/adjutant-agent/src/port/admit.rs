@@ -49,15 +49,15 @@ type InLine = Pin<Box<dyn Future<Output = OwnedMutexGuard<()>> + Send>>;
 
 impl LocalPort {
     pub(super) fn admit(&mut self, run: &Run, id: CallId) {
-        let Some(call) = run.call(id).cloned() else { return };
+        let Some(call) = run.calls().call(id).cloned() else { return };
         let admit = Admit {
             feed: Arc::clone(&self.feed),
             place: self.place,
-            hidden: run.hidden().to_vec(),
-            chosen: run.chosen_tools().map(<[_]>::to_vec),
-            approved: run.is_approved(&call.name),
+            hidden: run.request().hidden().to_vec(),
+            chosen: run.request().chosen_tools().map(<[_]>::to_vec),
+            approved: run.calls().is_approved(&call.name),
             unattended: run.limits().is_some_and(|limits| limits.unattended),
-            answer: run.admission_answer(id).map(|(pause, answer)| (Arc::clone(pause), answer.clone())),
+            answer: run.calls().admission_answer(id).map(|(pause, answer)| (Arc::clone(pause), answer.clone())),
             stopped: self.stopped.contains(&id),
             call,
         };

@@ -34,13 +34,13 @@ pub(super) struct Asking {
 
 impl LocalPort {
     pub(super) fn answer(&mut self, run: &Run, at: u32) {
-        let Some(pause) = run.pause(at).cloned() else { return };
+        let Some(pause) = run.waiting().pause(at).cloned() else { return };
         if let Some(posts) = &mut self.posts {
             posts.asked(at, &pause);
         }
         let is_own = pause.thread == self.setup.who.thread;
         let call = pause.call_id().filter(|_| is_own);
-        let ends = pause.key.is_some() && call.is_some_and(|call| !run.is_resumable(call));
+        let ends = pause.key.is_some() && call.is_some_and(|call| !run.calls().is_resumable(call));
         let asking = Asking { feed: Arc::clone(&self.feed), place: self.place, at, pause, ends };
         if asking.is_late() {
             self.done.push(asking.answered(Answer::Expired));

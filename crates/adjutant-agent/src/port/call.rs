@@ -53,7 +53,7 @@ impl LocalPort {
     }
 
     pub(super) fn call(&mut self, run: &Run, id: CallId, replay: Replay) {
-        let Some((call, text, changed)) = run.admitted(id) else { return };
+        let Some((call, text, changed)) = run.calls().admitted(id) else { return };
         let (door, scope, body) = match self.background.early.take(call, text) {
             Some(Begun { door, body, scope, admitted }) => {
                 // The body may have ended already.
@@ -78,7 +78,7 @@ impl LocalPort {
             text: Arc::clone(text),
             changed,
             pure: replay == Replay::Pure,
-            spawn: run.is_parallel(),
+            spawn: run.calls().is_parallel(),
             door,
             body,
             conversation: Arc::new(Conversation::new(run.history().clone())),
@@ -89,7 +89,7 @@ impl LocalPort {
 
     fn door(&self, run: &Run, call: &Call, text: &Arc<str>, replay: Replay) -> Arc<Door> {
         let call = Call { args: Arc::clone(text), ..call.clone() };
-        let known = run.steps(call.id);
+        let known = run.calls().steps(call.id);
         let mut door = Door::new(Arc::clone(&self.feed), self.place, self.links(), call, self.stop.child());
         door.resumable = replay == Replay::Resumable;
         let is_unattended = run.limits().is_some_and(|limits| limits.unattended);

@@ -45,8 +45,8 @@ impl LocalPort {
     pub(super) fn expect(&mut self, run: &Run) {
         let known = &mut self.known;
         known.recorded = run.config().cloned();
-        let only = run.chosen_tools().map(<[ToolName]>::to_vec);
-        known.next = Some(Next { options: self.setup.options_of(run), only, last: run.is_last() });
+        let only = run.request().chosen_tools().map(<[ToolName]>::to_vec);
+        known.next = Some(Next { options: self.setup.options_of(run), only, last: run.request().is_last() });
     }
 
     /// Puts the fingerprint of the request before the preparation of its turn, if it is not what the log knows.
@@ -69,7 +69,7 @@ impl LocalPort {
 
     /// How a request of a turn that an earlier drive prepared is held against what was recorded of it.
     pub(super) fn recorded(&self, run: &Run) -> Recorded {
-        let (model, _) = self.setup.chosen(run.chosen_model());
+        let (model, _) = self.setup.chosen(run.request().chosen_model());
         let (config, model) = (run.config().cloned(), model.info().id.clone());
         Recorded { config, model, options: self.setup.options_of(run) }
     }

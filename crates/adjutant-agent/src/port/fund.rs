@@ -39,18 +39,18 @@ impl LocalPort {
     pub(super) fn fund(&mut self, run: &Run, request: &Request) -> Option<Fund> {
         let budget = self.budget()?.clone();
         self.warn_of_price(run, &budget);
-        let (bid, last) = (self.bid(run, request), run.is_last());
-        Some(Fund { budget, asked: bid.most_output, bid, reached: run.reached().is_some(), last })
+        let (bid, last) = (self.bid(run, request), run.request().is_last());
+        Some(Fund { budget, asked: bid.most_output, bid, reached: run.request().reached().is_some(), last })
     }
 
     pub(super) fn bid(&self, run: &Run, request: &Request) -> Bid {
-        let (model, _) = self.setup.chosen(run.chosen_model());
-        bid_of(model.info(), request, run.context_tokens(overhead(request)), run.is_last())
+        let (model, _) = self.setup.chosen(run.request().chosen_model());
+        bid_of(model.info(), request, run.context_tokens(overhead(request)), run.request().is_last())
     }
 
     /// What costs nobody knows what cannot be held to a cap on money, and whoever set it is told once a drive.
     fn warn_of_price(&mut self, run: &Run, budget: &Budget) {
-        let (model, _) = self.setup.chosen(run.chosen_model());
+        let (model, _) = self.setup.chosen(run.request().chosen_model());
         if model.info().price.is_none() && budget.caps_money() && self.purse.tells_of_price() {
             let message = format!("{} has no known price, so the limit of money does not hold it", model.info().id);
             let warning = Warning::new(WarningKind::Degraded, message);
@@ -60,7 +60,7 @@ impl LocalPort {
 
     /// Counts the calls of this run.
     pub(super) fn counter(&self, run: &Run) -> Counter {
-        Counter { budget: self.budget().cloned(), reached: run.reached().is_some() }
+        Counter { budget: self.budget().cloned(), reached: run.request().reached().is_some() }
     }
 
     /// What the model is told about what is used up, if it is time.

@@ -52,7 +52,7 @@ impl LocalPort {
     pub(super) fn prepare(&mut self, run: &Run, turn: TurnNo) {
         self.feed.seen.relieve(run);
         self.expect(run);
-        let (model, warning) = self.setup.chosen(run.chosen_model());
+        let (model, warning) = self.setup.chosen(run.request().chosen_model());
         if let Some(warning) = warning {
             self.feed.warn(self.place, self.setup.world.now_ms(), &warning);
         }
@@ -72,7 +72,7 @@ impl LocalPort {
                 self.perform_unless_stopped(ActId::Prepare(turn), work.map(|it| fund::notify(it, notice)));
             }
             (false, _) => {
-                let sight = run.sight(self.setup.world.now_ms());
+                let sight = run.request().sight(self.setup.world.now_ms());
                 let known = (self.sources.clone(), self.tools.clone());
                 let budget = self.budget().cloned();
                 let preparing = Preparing { feed, place, turn, sight, model, budget };
@@ -85,9 +85,9 @@ impl LocalPort {
     /// The request of a turn: everything in it is shared, nothing is copied.
     pub(super) fn request(&mut self, run: &Run, turn: TurnNo, attempt: u32) -> Request {
         let decls = self.tools.as_ref().map_or_else(|| Arc::from([]), |tools| Arc::clone(tools.decls()));
-        let decls = Shown::decls(&mut self.shown, &decls, run.hidden(), run.chosen_tools());
+        let decls = Shown::decls(&mut self.shown, &decls, run.request().hidden(), run.request().chosen_tools());
         let options = self.setup.options_of(run);
-        compose(&self.setup, decls, run.shown(), options, (turn, attempt))
+        compose(&self.setup, decls, run.request().shown(), options, (turn, attempt))
     }
 }
 
@@ -95,7 +95,7 @@ impl LocalPort {
     /// The request that an earlier drive may have made in the open turn.
     pub(super) fn request_before(&self, run: &Run) -> Request {
         let decls = self.tools.as_ref().map_or_else(|| Arc::from([]), |tools| Arc::clone(tools.decls()));
-        compose(&self.setup, decls, run.shown(), self.setup.options_of(run), (run.turn(), 0))
+        compose(&self.setup, decls, run.request().shown(), self.setup.options_of(run), (run.turn(), 0))
     }
 }
 
@@ -228,8 +228,8 @@ impl LocalPort {
     /// How the tools of the turn are found, unless this drive has prepared it itself.
     pub(super) fn restore(&self, run: &Run) -> Option<Restore> {
         let restore = || {
-            let (model, _) = self.setup.chosen(run.chosen_model());
-            Restore { sight: run.sight(self.setup.world.now_ms()), model }
+            let (model, _) = self.setup.chosen(run.request().chosen_model());
+            Restore { sight: run.request().sight(self.setup.world.now_ms()), model }
         };
         self.tools.is_none().then(restore)
     }
@@ -325,13 +325,13 @@ impl Setup {
 
     /// How the model should answer in the open turn.
     pub(super) fn options_of(&self, run: &Run) -> Arc<Options> {
-        let thinking = run.chosen_thinking();
-        if thinking.is_none() && !run.is_last() {
+        let thinking = run.request().chosen_thinking();
+        if thinking.is_none() && !run.request().is_last() {
             return Arc::clone(&self.options);
         }
         let mut options = Options::clone(&self.options);
         options.thinking = thinking.or(options.thinking);
-        if run.is_last() {
+        if run.request().is_last() {
             options.tool_choice = ToolChoice::None;
         }
         Arc::new(options)

@@ -33,7 +33,7 @@ struct Known {
 impl LocalPort {
     /// Opens the purse with the first act of a drive, and follows what may be spent.
     pub(super) fn enter(&mut self, run: &Run) {
-        let (caps, free) = (run.caps(), self.above().is_none());
+        let (caps, free) = (run.request().caps(), self.above().is_none());
         match &mut self.purse.known {
             Some(known) if known.caps == caps => return,
             Some(known) => {
@@ -42,7 +42,8 @@ impl LocalPort {
             }
             None if caps.is_none() && free => return,
             None => {
-                let mut known = Known { caps, began: Instant::now(), active_ms: run.active_ms(), alarm: None };
+                let mut known =
+                    Known { caps, began: Instant::now(), active_ms: run.request().active_ms(), alarm: None };
                 known.alarm = known.alarm();
                 self.purse.known = Some(known);
             }
@@ -59,9 +60,9 @@ impl LocalPort {
         if caps.is_none() && above.is_none() {
             return None;
         }
-        let spent = match run.is_asking() {
-            true => run.spend().plus(self.bid(run, &self.request_before(run)).fixed),
-            false => run.spend(),
+        let spent = match run.request().is_asking() {
+            true => run.request().spend().plus(self.bid(run, &self.request_before(run)).fixed),
+            false => run.request().spend(),
         };
         Some(match above {
             Some(above) => above.child(caps, spent),

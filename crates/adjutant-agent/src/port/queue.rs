@@ -134,7 +134,7 @@ impl LocalPort {
     /// The first records of a drive: with a new run come what waits, and what is placed before its first request.
     pub(crate) async fn opening(&mut self, run: &Run, first: Record) -> Vec<Record> {
         let Record::Began { run: number, prompts, .. } = &first else { return vec![first] };
-        let (number, answered) = (*number, prompts.is_empty() && run.tail() == Tail::Answer);
+        let (number, answered) = (*number, prompts.is_empty() && run.waiting().tail() == Tail::Answer);
         let mut news = self.queue.queues.hear();
         if news.is_empty() && !self.queue.queues.is_filled() {
             return if answered { vec![first, nothing_to_say(number)] } else { vec![first] };
@@ -302,7 +302,7 @@ fn is_said(content: &Entry) -> bool {
 
 /// Whether a message is among what is placed; it was queued in the log, or in the news.
 fn is_anything_said(run: &Run, news: &[Record], placed: &[Record]) -> bool {
-    let mut queued: BTreeMap<u64, &Entry> = run.queued().map(|(item, _, content)| (item, content)).collect();
+    let mut queued: BTreeMap<u64, &Entry> = run.waiting().queued().map(|(item, _, content)| (item, content)).collect();
     queued.extend(news.iter().filter_map(|record| match record {
         Record::Queued { item, content, .. } => Some((*item, content)),
         _ => None,

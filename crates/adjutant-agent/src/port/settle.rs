@@ -23,10 +23,10 @@ struct Settling {
 
 impl LocalPort {
     pub(super) fn settle(&mut self, run: &Run, turn: TurnNo) {
-        let (act, ahead) = (ActId::Settle(turn), run.ahead(false));
+        let (act, ahead) = (ActId::Settle(turn), run.waiting().ahead(false));
         let hooks = &self.setup.hooks;
         let watched = hooks.hears::<NextTurn>() || hooks.hears::<AfterTurn>();
-        let (closed, poller) = (if watched { run.closed() } else { None }, self.poller(self.place));
+        let (closed, poller) = (if watched { run.waiting().closed() } else { None }, self.poller(self.place));
         if closed.is_none() && !poller.is_asked() {
             let mut records = vec![Record::settled(turn)];
             records.extend(poller.poll_now(ahead));

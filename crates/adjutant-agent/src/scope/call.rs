@@ -121,7 +121,7 @@ impl CallScope {
             resumable,
             limits: run.limits().cloned().unwrap_or_default(),
             history: run.history().clone(),
-            answers: run.answers_of_others(),
+            answers: run.calls().answers_of_others(),
             budget,
             standstill: Arc::clone(standstill),
             tools: tools.map_or_else(OnceLock::new, OnceLock::from),

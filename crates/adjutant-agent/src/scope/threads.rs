@@ -107,7 +107,7 @@ impl Threads {
         run.apply(stamped)?;
         let (who, ended) = (known.who.as_ref(), matches!(stamped.record, Record::Ended { .. }));
         if let Some(result) = who.filter(|_| ended).and_then(|who| run.result(who)) {
-            known.results.push((result, run.tally()));
+            known.results.push((result, run.request().tally()));
         } else if let (Record::Overruled { outcome, .. }, Some(last)) = (&stamped.record, known.results.last_mut()) {
             last.0.outcome = outcome.clone();
         }
@@ -232,7 +232,7 @@ impl Known {
         let untold = self.results.get(self.told..).unwrap_or_default();
         let open = match (&self.session, &self.run) {
             (Some(session), _) => session.open_tally(),
-            (None, run) => run.as_ref().filter(|run| run.is_open()).map(Run::tally),
+            (None, run) => run.as_ref().filter(|run| run.is_open()).map(|run| run.request().tally()),
         };
         let outcome = match (open, untold.last()) {
             // It was opened, and a crash came before it began.

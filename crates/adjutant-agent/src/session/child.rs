@@ -57,7 +57,7 @@ impl ChildSession for Session {
 
     fn open_tally(&self) -> Option<Tally> {
         let core = self.core.try_lock().ok()?;
-        core.run.is_open().then(|| core.run.tally())
+        core.run.is_open().then(|| core.run.request().tally())
     }
 
     fn claim(self: Arc<Self>) -> Result<Box<dyn ChildDrive>, Error> {
@@ -91,7 +91,7 @@ impl ChildDrive for Claimed {
     }
 
     fn tally(&mut self) -> Tally {
-        self.core().map(|core| core.run.tally()).unwrap_or_default()
+        self.core().map(|core| core.run.request().tally()).unwrap_or_default()
     }
 
     async fn seed(&mut self, setup: &Arc<Setup>, writer: SessionWriter, entries: Vec<Entry>) -> Result<(), Error> {

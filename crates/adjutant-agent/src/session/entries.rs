@@ -52,7 +52,7 @@ impl Core {
 
     /// Why a run without a prompt has nothing to answer, if it has not.
     pub(super) fn nothing_to_answer(&self, start: &Start) -> Option<Error> {
-        match self.run.tail() {
+        match self.run.waiting().tail() {
             Tail::Open => None,
             Tail::Nothing => Some(Error::prompt("there is none, and nothing was said before")),
             Tail::Answer if start.session.queues().is_filled() => None,

@@ -108,7 +108,9 @@ impl Core {
             // What the agents under another one wait for was matched where it was answered.
             Begin::Resume { .. } if start.setup.within.is_some() => None,
             Begin::Resume { .. } if mail.cancels => None,
-            Begin::Resume { .. } => self.run.mismatch(&mail.answers, start.setup.world.now_ms()).map(Error::answers),
+            Begin::Resume { .. } => {
+                self.run.waiting().mismatch(&mail.answers, start.setup.world.now_ms()).map(Error::answers)
+            }
             Begin::Cancel if !self.run.is_open() => Some(Error::answers("no run is open")),
             Begin::Cancel => None,
         };

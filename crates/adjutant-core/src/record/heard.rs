@@ -73,20 +73,32 @@ impl HeardPart {
             .chain(text.map(|text| Chunk::Delta { block, text }))
             .chain(self.finished().map(|content| Chunk::Close { block, content }))
     }
-}
 
-/// The text of a finished block that holds nothing else.
-pub fn plain<'a>(kind: &BlockKind, content: &'a Block) -> Option<&'a str> {
-    match (kind, content) {
-        (BlockKind::Text, Block::Text(text)) if text.extra.is_empty() => Some(&text.text),
-        (BlockKind::Thinking, Block::Thinking(it)) if it.signature.is_none() && !it.redacted && it.extra.is_empty() => {
-            Some(&it.text)
+    /// The text of a block, if it has one.
+    pub fn text_of(content: &Block) -> Option<&str> {
+        match content {
+            Block::Text(it) => Some(&it.text),
+            Block::Thinking(it) => Some(&it.text),
+            Block::Call(it) => Some(&it.args),
+            _ => None,
         }
-        (BlockKind::Call { id, name }, Block::Call(call))
-            if call.id == *id && call.name == *name && call.wire_id.is_none() && call.extra.is_empty() =>
-        {
-            Some(&call.args)
+    }
+
+    /// The text of a finished block that holds nothing else.
+    pub fn only_text<'a>(kind: &BlockKind, content: &'a Block) -> Option<&'a str> {
+        match (kind, content) {
+            (BlockKind::Text, Block::Text(text)) if text.extra.is_empty() => Some(&text.text),
+            (BlockKind::Thinking, Block::Thinking(it))
+                if it.signature.is_none() && !it.redacted && it.extra.is_empty() =>
+            {
+                Some(&it.text)
+            }
+            (BlockKind::Call { id, name }, Block::Call(call))
+                if call.id == *id && call.name == *name && call.wire_id.is_none() && call.extra.is_empty() =>
+            {
+                Some(&call.args)
+            }
+            _ => None,
         }
-        _ => None,
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A reply that came is told by itself, and nothing of it twice.
 
-use adjutant_llm::{Block, BlockKind, Error, ErrorKind, ModelId, Usage};
+use adjutant_llm::{ModelId, Usage};
 
 use crate::{
     event::EventKind,
@@ -11,7 +11,7 @@ use crate::{
 
 /// What a log holds of the reply that is on its way in a thread.
 #[derive(Debug, Default)]
-pub struct Speaking {
+pub(super) struct Speaking {
     now: Option<Attempt>,
 }
 
@@ -36,7 +36,7 @@ struct Told {
 
 impl Speaking {
     /// Follows a record; what whoever listens knows already is not told.
-    pub fn hear(&mut self, record: &Record, is_known: bool, mut show: impl FnMut(EventKind)) {
+    pub(super) fn hear(&mut self, record: &Record, is_known: bool, mut show: impl FnMut(EventKind)) {
         let mut show = |kind| {
             if !is_known {
                 show(kind);
@@ -59,7 +59,7 @@ impl Speaking {
             Record::Replied { .. } => self.now = None,
             Record::Overflowed { .. } | Record::Settled { .. } | Record::Opened { .. } | Record::Ended { .. } => {
                 if let Some(now) = self.now.take().filter(|now| now.is_told) {
-                    show(EventKind::ReplyRetracted { attempt: now.no, cause: void(), usage: Usage::default() });
+                    show(EventKind::cut_off(now.no, Usage::default()));
                 }
             }
             _ => {}
@@ -67,7 +67,7 @@ impl Speaking {
     }
 
     /// Tells what was not told yet.
-    pub fn tell(&mut self, show: impl FnMut(EventKind)) {
+    pub(super) fn tell(&mut self, show: impl FnMut(EventKind)) {
         if let Some(now) = &mut self.now {
             now.tell(show);
         }
@@ -76,7 +76,7 @@ impl Speaking {
     fn void(&mut self, usage: Usage, mut show: impl FnMut(EventKind)) {
         if let Some(mut now) = self.now.take() {
             now.tell(&mut show);
-            show(EventKind::ReplyRetracted { attempt: now.no, cause: void(), usage });
+            show(EventKind::cut_off(now.no, usage));
         }
     }
 }
@@ -104,38 +104,12 @@ impl Told {
         if !std::mem::replace(&mut self.opened, true) {
             show(EventKind::BlockStarted { block, kind: part.kind.clone() });
         }
-        let whole = part.content.as_deref().and_then(text).unwrap_or(&part.text);
+        let whole = part.content.as_deref().and_then(HeardPart::text_of).unwrap_or(&part.text);
         let more = whole.get(self.bytes..).unwrap_or_default();
         self.bytes = self.bytes.max(whole.len());
-        delta(block, &part.kind, more).into_iter().for_each(&mut show);
+        EventKind::delta(block, &part.kind, more).into_iter().for_each(&mut show);
         if part.closed && !std::mem::replace(&mut self.closed, true) {
             part.finished().into_iter().for_each(|content| show(EventKind::BlockFinished { block, content }));
         }
-    }
-}
-
-/// Why an attempt is void, as far as a log tells.
-pub fn void() -> Error {
-    Error::new(ErrorKind::Cancelled, "the attempt ended before the reply was whole")
-}
-
-/// The event that a text of a block becomes; none if it is empty, or only its issuer understands it.
-pub fn delta(block: u32, kind: &BlockKind, text: &str) -> Option<EventKind> {
-    let text = Some(text.to_owned()).filter(|text| !text.is_empty())?;
-    match kind {
-        BlockKind::Text => Some(EventKind::TextDelta { block, text }),
-        BlockKind::Thinking => Some(EventKind::ThinkingDelta { block, text }),
-        BlockKind::Call { .. } => Some(EventKind::ArgsDelta { block, text }),
-        _ => None,
-    }
-}
-
-/// The text of a block, if it has one.
-pub fn text(content: &Block) -> Option<&str> {
-    match content {
-        Block::Text(it) => Some(&it.text),
-        Block::Thinking(it) => Some(&it.text),
-        Block::Call(it) => Some(&it.args),
-        _ => None,
     }
 }

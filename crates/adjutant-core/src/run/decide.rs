@@ -41,7 +41,7 @@ impl Run {
     /// The turn is settled: end, or go on.
     fn after(&self, current: &Current, working: &Working, stop: bool, busy: &Busy) -> Next {
         // What no model sees leaves nothing to answer.
-        let placed = working.placed && self.tail() != Tail::Answer;
+        let placed = working.placed && self.waiting().tail() != Tail::Answer;
         match working.reply.as_ref().and_then(|reply| working.verdict(reply, stop, placed)) {
             Some(outcome) => current.end(outcome),
             None => match &working.last {

@@ -1,128 +1,27 @@
 //! What a run waits for: who is to be asked, what was answered, and what may go on.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeSet,
     sync::Arc,
 };
 
-use adjutant_llm::{CallId, ToolName};
-use adjutant_tool::{Answer, Ask, AskKind, Replay};
-use serde_json::{Value, json};
+use adjutant_tool::{Ask, AskKind};
+use serde_json::json;
 
-use super::{Asked, Current, Next, Run, Slot, StepState};
+use super::{Asked, Current, Next, Run, Slot};
 use crate::{
     act::{Act, ActId},
     outcome::Limit,
-    pause::{Answered, Pause, PauseId},
+    pause::{Pause, PauseId},
     record::Record,
 };
 
 type Busy = BTreeSet<ActId>;
 
-/// What is known of something that a call's body asked for under a key.
-#[derive(Debug, Clone)]
-pub struct Known {
-    pub key: Arc<str>,
-    pub state: KnownState,
-}
-
-/// How far something got that a call's body asked for.
-#[derive(Debug, Clone)]
-pub enum KnownState {
-    /// A step was begun.
-    Begun,
-    /// A step came to this.
-    Done(Value),
-    /// A pause waits; `parked` says whether nobody here could answer.
-    Asked { pause: Arc<Pause>, parked: bool },
-    /// A pause was answered.
-    Answered { pause: Arc<Pause>, answer: Answer },
-}
-
 impl Run {
     /// What the run waits for and nobody has answered, in the order in which it was asked.
     pub fn pauses(&self) -> impl Iterator<Item = &Arc<Pause>> {
         self.asked().map(|asked| &asked.pause)
-    }
-
-    /// Why these answers are not exactly those that the run waits for, if they are not.
-    ///
-    /// Nobody need answer what somebody here may still be asked, or what has run out of time.
-    pub fn mismatch(&self, answers: &[Answered], now_ms: u64) -> Option<String> {
-        if !self.is_open() {
-            return Some("no run is open".into());
-        }
-        let mut open: BTreeMap<&PauseId, &Asked> = self.asked().map(|asked| (&asked.pause.id, asked)).collect();
-        let known: BTreeSet<&PauseId> = open.keys().copied().collect();
-        for Answered { pause, answer, shown } in answers {
-            match open.remove(pause) {
-                Some(asked) => {
-                    if let Some(why) = asked.pause.differs(*shown) {
-                        return Some(why);
-                    }
-                    if let Err(error) = answer.fits(&asked.pause.ask) {
-                        return Some(format!("{pause}: {error}"));
-                    }
-                }
-                None if known.contains(pause) => return Some(format!("{pause} is answered twice")),
-                None => return Some(format!("{pause} is not waited for")),
-            }
-        }
-        let missing = self.asked().filter(|it| open.contains_key(&it.pause.id));
-        let missing = missing.filter(|it| it.waiting && !it.pause.is_late(now_ms));
-        let missing: Vec<&str> = missing.map(|it| &*it.pause.id.0).collect();
-        (!missing.is_empty()).then(|| format!("no answer to {}", missing.join(", ")))
-    }
-
-    fn asked(&self) -> impl Iterator<Item = &Asked> {
-        let asked = self.current.iter().filter(|current| current.outcome.is_none()).flat_map(|it| &it.pauses);
-        asked.filter(|asked| asked.answer.is_none())
-    }
-
-    /// Whether a call was admitted as one whose body may be entered again.
-    pub fn is_resumable(&self, call: CallId) -> bool {
-        let slot = self.working().and_then(|working| working.slot(call));
-        slot.and_then(|slot| slot.admitted.as_ref()).is_some_and(|it| it.replay == Replay::Resumable)
-    }
-
-    /// What the body of a call has asked for in earlier entries, in order.
-    pub fn steps(&self, call: CallId) -> Vec<Known> {
-        let Some(slot) = self.working().and_then(|working| working.slot(call)) else { return Vec::new() };
-        let known = |step: &super::Step| {
-            let state = match &step.state {
-                StepState::Begun => KnownState::Begun,
-                StepState::Noted(value) => KnownState::Done(value.clone()),
-                StepState::Asked(at) => self.known_pause(*at)?,
-            };
-            Some(Known { key: Arc::clone(&step.key), state })
-        };
-        slot.steps.iter().filter_map(known).collect()
-    }
-
-    fn known_pause(&self, at: u32) -> Option<KnownState> {
-        let asked = self.current.as_ref()?.pauses.get(at as usize)?;
-        let pause = Arc::clone(&asked.pause);
-        Some(match &asked.answer {
-            Some(answer) => KnownState::Answered { pause, answer: answer.clone() },
-            None => KnownState::Asked { pause, parked: asked.waiting },
-        })
-    }
-
-    /// The pause at a place.
-    pub fn pause(&self, at: u32) -> Option<&Arc<Pause>> {
-        self.current.as_ref()?.pauses.get(at as usize).map(|asked| &asked.pause)
-    }
-
-    /// What was answered to the pause that the admission of a call waits for.
-    pub fn admission_answer(&self, call: CallId) -> Option<(&Arc<Pause>, &Answer)> {
-        let at = self.working()?.slot(call)?.asked?;
-        let asked = self.current.as_ref()?.pauses.get(at as usize)?;
-        Some((&asked.pause, asked.answer.as_ref()?))
-    }
-
-    /// Whether calls of this tool were approved for the rest of the run.
-    pub fn is_approved(&self, tool: &ToolName) -> bool {
-        self.current.as_ref().is_some_and(|current| current.approved.contains(tool))
     }
 }
 

@@ -43,9 +43,13 @@ pub struct Ledger {
 /// What an agent and everything under it used in one run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tally {
+    /// Tokens.
     pub usage: Usage,
+    /// What they cost, as far as prices are known.
     pub cost: Option<NanoUsd>,
+    /// Requests to models.
     pub requests: u64,
+    /// Calls of tools.
     pub tool_calls: u64,
 }
 
@@ -79,6 +83,7 @@ impl Spend {
 }
 
 impl Tally {
+    /// Counts what a record says.
     pub fn count(&mut self, record: &Record) {
         match record {
             Record::Began { .. } => *self = Self::default(),

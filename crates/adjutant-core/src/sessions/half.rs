@@ -1,6 +1,6 @@
 //! A log that is being made: it has a hidden name until it is whole.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use futures_util::StreamExt;
 
@@ -23,8 +23,6 @@ const STALE_MS: u64 = 60 * 60 * 1000;
 const MAX_BATCH: usize = 256;
 /// How many bytes are appended together, unless one record has more.
 const MAX_BATCH_BYTES: usize = 4 * 1024 * 1024;
-/// How long to wait for a log that its own maker has just given up, in milliseconds.
-const WAITS_MS: [u64; 5] = [1, 10, 100, 1000, 4000];
 /// How many logs are looked at together.
 const PAGE: usize = 500;
 
@@ -100,7 +98,7 @@ impl Half {
             Ok(()) => journal.info(to).await,
             Err(error) => {
                 // What cannot be deleted now stays hidden, and is swept later.
-                let _ = until_free(|| journal.delete(&name)).await;
+                let _ = journal.delete(&name).await;
                 Err(error)
             }
         }
@@ -115,7 +113,7 @@ impl Half {
         let Self { journal, name, log, .. } = self;
         journal.describe(&name, about).await?;
         drop(log);
-        until_free(|| journal.rename(&name, to)).await
+        journal.rename(&name, to).await
     }
 
     async fn save(&mut self, flush: Flush) -> Result<(), JournalError> {
@@ -163,17 +161,4 @@ pub(super) async fn sweep(sessions: &Sessions) -> Result<(), JournalError> {
             None => return Ok(()),
         }
     }
-}
-
-/// Waits while a log still counts as owned: a journal may notice a moment late that its value was dropped.
-async fn until_free<F: Future<Output = Result<(), JournalError>>>(act: impl Fn() -> F) -> Result<(), JournalError> {
-    for wait in WAITS_MS {
-        match act().await {
-            Err(error) if error.kind() == JournalErrorKind::Owned => {
-                tokio::time::sleep(Duration::from_millis(wait)).await;
-            }
-            done => return done,
-        }
-    }
-    act().await
 }

@@ -58,7 +58,6 @@ impl Ended {
             Outcome::Cancelled { by } => (End::Cancelled, format!("the agent was stopped by {by}")),
             Outcome::Failed { failure } => (End::Failed, format!("the agent failed: {failure}")),
             Outcome::Paused { .. } => (End::Failed, "the agent waits for the outside".to_owned()),
-            other => (End::Failed, format!("the agent ended: {}", other.kind())),
         };
         let said = result.text();
         let text = if said.is_empty() { why } else { format!("{why}; it had said: {said}") };

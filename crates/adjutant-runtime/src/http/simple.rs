@@ -68,7 +68,6 @@ fn last(result: &RunResult) -> (&'static str, Value) {
         Outcome::Failed { failure } => of_error(ErrorKind::Agent, &failure.to_string()),
         Outcome::Cancelled { by } => of_error(ErrorKind::Closed, &format!("the run was cancelled by {by}")),
         Outcome::Paused { .. } => of_error(ErrorKind::Conflict, "the run waits for an answer: see /v1/resume"),
-        _ => of_error(ErrorKind::Agent, "the run has no answer"),
     }
 }
 

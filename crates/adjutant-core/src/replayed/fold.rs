@@ -1,37 +1,31 @@
-//! Events that are made of a log once more: what a live run showed, without what no record holds.
+//! Events that are made of a log's records once more: what a live run showed, without what no record holds.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
-    fmt,
-    pin::Pin,
     sync::Arc,
-    task::{Context, Poll, ready},
 };
 
 use adjutant_llm::ThreadId;
 use adjutant_tool::Identity;
-use futures_core::Stream;
 
 use super::speaking::Speaking;
 use crate::{
     error::Error,
     event::{Event, EventKind, Events},
-    journal::{Journal, LogId, RecordStream, Stamped},
+    journal::Stamped,
     number::{Seq, TurnNo},
     outcome::Outcome,
     record::Record,
     run::{Next, Run},
 };
 
-/// The events of a log after a record, those of agents under it included; ends with the log.
+/// Tells the records of a log as events, those of agents under the first one included. Pure: whoever has the records
+/// gives them, in order and from the first one on, and takes the events.
 ///
 /// Deltas, progress and warnings are not in a log, except the text of a reply that was acknowledged and did not come
 /// whole. `RunFinished` and `RunPaused` are: they follow from what is.
-#[must_use = "a stream does nothing until it is read"]
-pub struct PastEvents {
-    journal: Arc<dyn Journal>,
-    log: LogId,
-    records: Option<RecordStream>,
+#[derive(Debug)]
+pub struct EventFold {
     who: Arc<Identity>,
     threads: BTreeMap<ThreadId, Thread>,
     after: Seq,
@@ -46,6 +40,7 @@ pub struct PastEvents {
 }
 
 /// One conversation of the log.
+#[derive(Debug)]
 struct Thread {
     events: Events,
     run: Run,
@@ -56,12 +51,10 @@ struct Thread {
     known: Option<(TurnNo, u32)>,
 }
 
-impl PastEvents {
-    pub fn new(journal: Arc<dyn Journal>, log: LogId, who: Arc<Identity>, after: Seq) -> Self {
+impl EventFold {
+    /// Tells what comes after a record; the records before it are folded in silence.
+    pub fn new(who: Arc<Identity>, after: Seq) -> Self {
         Self {
-            journal,
-            log,
-            records: None,
             who,
             threads: BTreeMap::new(),
             after,
@@ -72,6 +65,33 @@ impl PastEvents {
             silent: false,
             over: false,
         }
+    }
+
+    /// The next event of the records that were given.
+    pub fn pop(&mut self) -> Option<Event> {
+        self.ready.pop_front()
+    }
+
+    /// The next event after the last record: what was said of replies on their way, and how the run ended or waits.
+    pub fn pop_at_end(&mut self) -> Option<Event> {
+        if self.over {
+            return None;
+        }
+        if self.tell_said() {
+            return self.pop();
+        }
+        self.over = true;
+        self.take_last()
+    }
+
+    /// Where to read on: the newest record that was given.
+    pub fn at(&self) -> Seq {
+        self.at
+    }
+
+    /// Whose log it is.
+    pub fn who(&self) -> &Arc<Identity> {
+        &self.who
     }
 
     /// Ends with this record, if the log goes on behind it; the last end of a run is left to whoever asks.
@@ -91,17 +111,6 @@ impl PastEvents {
         self.over || self.until.is_some_and(|until| self.at >= until)
     }
 
-    /// Reads on where the log ended.
-    pub fn again(&mut self) {
-        self.records = None;
-    }
-
-    /// Reads no more.
-    pub fn give_up(&mut self) {
-        (self.over, self.ended) = (true, None);
-        self.ready.clear();
-    }
-
     /// The end of a drive, which was missed: of a run that the log tells to have ended, or of one that it knows not.
     pub fn last(&mut self, end: Option<Event>) -> Option<Event> {
         self.over = true;
@@ -117,29 +126,17 @@ impl PastEvents {
         }
     }
 
-    pub fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Event, Error>>> {
-        loop {
-            if let Some(event) = self.ready.pop_front() {
-                return Poll::Ready(Some(Ok(event)));
-            }
-            if self.is_done() {
-                return Poll::Ready(None);
-            }
-            let (journal, log, at) = (&self.journal, &self.log, self.at);
-            let records = self.records.get_or_insert_with(|| journal.read(log, at));
-            let taken = match ready!(records.as_mut().poll_next(cx)) {
-                None => return Poll::Ready(None),
-                Some(Ok(stamped)) => self.take(&stamped),
-                Some(Err(error)) => Err(error.into()),
-            };
-            if let Err(error) = taken {
-                self.give_up();
-                return Poll::Ready(Some(Err(error)));
-            }
-        }
+    /// Tells nothing more.
+    pub fn give_up(&mut self) {
+        (self.over, self.ended) = (true, None);
+        self.ready.clear();
     }
 
-    fn take(&mut self, stamped: &Arc<Stamped>) -> Result<(), Error> {
+    /// Folds the next record.
+    ///
+    /// # Errors
+    /// `Defect` if it cannot follow the one before.
+    pub fn push(&mut self, stamped: &Arc<Stamped>) -> Result<(), Error> {
         if self.until.is_some_and(|until| stamped.seq > until) {
             self.over = true;
             return Ok(());
@@ -180,14 +177,6 @@ impl PastEvents {
         }
         Ok(())
     }
-}
-
-/// What a log that is followed is asked besides.
-impl PastEvents {
-    /// The log, and whose it is.
-    pub fn whose(&self) -> (LogId, Arc<Identity>) {
-        (self.log.clone(), Arc::clone(&self.who))
-    }
 
     /// The newest record that was told or need not be.
     pub fn told(&self) -> Seq {
@@ -204,22 +193,6 @@ impl PastEvents {
         if let Some(thread) = self.threads.get_mut(thread) {
             thread.known = Some((turn, attempt));
         }
-    }
-
-    /// Reads on, up to this record.
-    pub fn go_on_until(&mut self, until: Seq) {
-        if until > self.at {
-            self.until = Some(until);
-            self.again();
-        }
-    }
-
-    /// Reads on without a bound; what is before this record was told otherwise.
-    pub fn go_on_after(&mut self, after: Seq) {
-        self.after = self.after.max(after);
-        (self.until, self.silent) = (None, false);
-        self.ended.take_if(|ended| ended.seq <= after);
-        self.again();
     }
 
     /// From here on, what is said is heard otherwise.
@@ -261,6 +234,22 @@ impl PastEvents {
         let parked = || self.threads.get(&self.who.thread).and_then(Thread::parked).filter(|event| event.seq > after);
         self.ended.take().or_else(parked)
     }
+
+    /// Goes on up to this record; says whether there is anything to read for it.
+    pub fn go_on_until(&mut self, until: Seq) -> bool {
+        let is_further = until > self.at;
+        if is_further {
+            self.until = Some(until);
+        }
+        is_further
+    }
+
+    /// Goes on without a bound; what is before this record was told otherwise.
+    pub fn go_on_after(&mut self, after: Seq) {
+        self.after = self.after.max(after);
+        (self.until, self.silent) = (None, false);
+        self.ended.take_if(|ended| ended.seq <= after);
+    }
 }
 
 impl Thread {
@@ -293,28 +282,5 @@ impl Thread {
     /// That the newest run waits for the outside, if it does.
     fn parked(&self) -> Option<Event> {
         matches!(self.run.next(&BTreeSet::new()), Next::Park(_)).then(|| self.end()).flatten()
-    }
-}
-
-impl Stream for PastEvents {
-    type Item = Result<Event, Error>;
-
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let next = ready!(self.poll_event(cx));
-        if next.is_some() || self.over {
-            return Poll::Ready(next);
-        }
-        // The log ends here: so does the run, or it waits.
-        if self.tell_said() {
-            return Poll::Ready(self.ready.pop_front().map(Ok));
-        }
-        self.over = true;
-        Poll::Ready(self.take_last().map(Ok))
-    }
-}
-
-impl fmt::Debug for PastEvents {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PastEvents").field("log", &self.log).field("at", &self.at).finish_non_exhaustive()
     }
 }

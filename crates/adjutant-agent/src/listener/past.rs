@@ -1,0 +1,100 @@
+//! The events of a log, read after the fact or while it grows.
+
+use std::{
+    fmt,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
+
+use adjutant_core::{Error, Event, EventFold, Journal, LogId, RecordStream, Seq};
+use adjutant_tool::Identity;
+use futures_core::Stream;
+
+/// The events of a log after a record, those of agents under it included; ends with the log.
+///
+/// Deltas, progress and warnings are not in a log, except the text of a reply that was acknowledged and did not come
+/// whole. `RunFinished` and `RunPaused` are: they follow from what is.
+#[must_use = "a stream does nothing until it is read"]
+pub struct PastEvents {
+    journal: Arc<dyn Journal>,
+    log: LogId,
+    records: Option<RecordStream>,
+    pub(crate) fold: EventFold,
+}
+
+impl PastEvents {
+    pub(crate) fn new(journal: Arc<dyn Journal>, log: LogId, who: Arc<Identity>, after: Seq) -> Self {
+        Self { journal, log, records: None, fold: EventFold::new(who, after) }
+    }
+
+    /// Ends with this record, if the log goes on behind it; the last end of a run is left to whoever asks.
+    pub(crate) fn until(self, until: Seq) -> Self {
+        Self { fold: self.fold.until(until), ..self }
+    }
+
+    /// Passes over what was said of replies that did not come: whoever listens has heard it.
+    pub(crate) fn silent(self) -> Self {
+        Self { fold: self.fold.silent(), ..self }
+    }
+
+    /// Reads on where the log ended.
+    pub(crate) fn again(&mut self) {
+        self.records = None;
+    }
+
+    /// Reads on, up to this record.
+    pub(crate) fn go_on_until(&mut self, until: Seq) {
+        if self.fold.go_on_until(until) {
+            self.again();
+        }
+    }
+
+    /// Reads on without a bound; what is before this record was told otherwise.
+    pub(crate) fn go_on_after(&mut self, after: Seq) {
+        self.fold.go_on_after(after);
+        self.again();
+    }
+
+    /// The log, and whose it is.
+    pub(crate) fn whose(&self) -> (LogId, Arc<Identity>) {
+        (self.log.clone(), Arc::clone(self.fold.who()))
+    }
+
+    pub(crate) fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Event, Error>>> {
+        loop {
+            if let Some(event) = self.fold.pop() {
+                return Poll::Ready(Some(Ok(event)));
+            }
+            if self.fold.is_done() {
+                return Poll::Ready(None);
+            }
+            let (journal, log, at) = (&self.journal, &self.log, self.fold.at());
+            let records = self.records.get_or_insert_with(|| journal.read(log, at));
+            let taken = match ready!(records.as_mut().poll_next(cx)) {
+                None => return Poll::Ready(None),
+                Some(Ok(stamped)) => self.fold.push(&stamped),
+                Some(Err(error)) => Err(error.into()),
+            };
+            if let Err(error) = taken {
+                self.fold.give_up();
+                return Poll::Ready(Some(Err(error)));
+            }
+        }
+    }
+}
+
+impl Stream for PastEvents {
+    type Item = Result<Event, Error>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let next = ready!(self.poll_event(cx));
+        Poll::Ready(next.or_else(|| self.fold.pop_at_end().map(Ok)))
+    }
+}
+
+impl fmt::Debug for PastEvents {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PastEvents").field("log", &self.log).field("fold", &self.fold).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,137 @@
+//! What the calls of a run's open turn stand at. Nothing here decides anything.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use adjutant_llm::{Call, CallId, ToolName};
+use adjutant_tool::{Answer, Replay};
+use serde_json::Value;
+
+use super::{Run, Step, StepState};
+use crate::pause::{Answered, Pause};
+
+/// What to call, with which arguments, and what earlier entries of a call's body left: read by whoever performs the acts
+/// of a run.
+#[derive(Debug, Clone, Copy)]
+pub struct CallsView<'a>(&'a Run);
+
+/// What is known of something that a call's body asked for under a key.
+#[derive(Debug, Clone)]
+pub struct Known {
+    /// The key that the body gave.
+    pub key: Arc<str>,
+    /// How far it got.
+    pub state: KnownState,
+}
+
+/// How far something got that a call's body asked for.
+#[derive(Debug, Clone)]
+pub enum KnownState {
+    /// A step was begun.
+    Begun,
+    /// A step came to this.
+    Done(Value),
+    /// A pause waits for its answer.
+    Asked {
+        /// The pause.
+        pause: Arc<Pause>,
+        /// Whether nobody here could answer it.
+        parked: bool,
+    },
+    /// A pause was answered.
+    Answered {
+        /// The pause.
+        pause: Arc<Pause>,
+        /// What was answered.
+        answer: Answer,
+    },
+}
+
+impl Run {
+    /// What the calls of the open turn stand at.
+    pub fn calls(&self) -> CallsView<'_> {
+        CallsView(self)
+    }
+}
+
+impl<'a> CallsView<'a> {
+    /// A call of the open turn, with the arguments it was admitted with and whether they were changed.
+    pub fn admitted(self, id: CallId) -> Option<(&'a Call, &'a Arc<str>, bool)> {
+        let working = self.0.working()?;
+        let admitted = working.slot(id)?.admitted.as_ref()?;
+        let call = working.reply.as_ref()?.calls().find(|call| call.id == id)?;
+        Some((call, &admitted.args, admitted.changed))
+    }
+
+    /// A call of the open turn.
+    pub fn call(self, id: CallId) -> Option<&'a Call> {
+        self.0.working()?.reply.as_ref()?.calls().find(|call| call.id == id)
+    }
+
+    /// Whether calls of the open turn may run together.
+    pub fn is_parallel(self) -> bool {
+        let current = self.0.current.as_ref().filter(|current| !current.limits.sequential);
+        let slots = current.and_then(|current| Some(&current.turn.as_ref()?.slots));
+        slots.is_some_and(|slots| slots.len() > 1 && !slots.iter().any(|slot| slot.sequential))
+    }
+
+    /// Whether a call was admitted as one whose body may be entered again.
+    pub fn is_resumable(self, call: CallId) -> bool {
+        let slot = self.0.working().and_then(|working| working.slot(call));
+        slot.and_then(|slot| slot.admitted.as_ref()).is_some_and(|it| it.replay == Replay::Resumable)
+    }
+
+    /// What the body of a call has asked for in earlier entries, in order.
+    pub fn steps(self, call: CallId) -> Vec<Known> {
+        let Some(slot) = self.0.working().and_then(|working| working.slot(call)) else { return Vec::new() };
+        let known = |step: &Step| {
+            let state = match &step.state {
+                StepState::Begun => KnownState::Begun,
+                StepState::Noted(value) => KnownState::Done(value.clone()),
+                StepState::Asked(at) => self.known_pause(*at)?,
+            };
+            Some(Known { key: Arc::clone(&step.key), state })
+        };
+        slot.steps.iter().filter_map(known).collect()
+    }
+
+    fn known_pause(self, at: u32) -> Option<KnownState> {
+        let asked = self.0.current.as_ref()?.pauses.get(at as usize)?;
+        let pause = Arc::clone(&asked.pause);
+        Some(match &asked.answer {
+            Some(answer) => KnownState::Answered { pause, answer: answer.clone() },
+            None => KnownState::Asked { pause, parked: asked.waiting },
+        })
+    }
+
+    /// What was answered to the pause that the admission of a call waits for.
+    pub fn admission_answer(self, call: CallId) -> Option<(&'a Arc<Pause>, &'a Answer)> {
+        let at = self.0.working()?.slot(call)?.asked?;
+        let asked = self.0.current.as_ref()?.pauses.get(at as usize)?;
+        Some((&asked.pause, asked.answer.as_ref()?))
+    }
+
+    /// Whether calls of this tool were approved for the rest of the run.
+    pub fn is_approved(self, tool: &ToolName) -> bool {
+        self.0.current.as_ref().is_some_and(|current| current.approved.contains(tool))
+    }
+
+    /// What the agents under this one were answered; if one asked again, only the newest answer counts.
+    pub fn answers_of_others(self) -> Vec<Answered> {
+        let asked = self.0.current.iter().flat_map(|current| &current.pauses);
+        let under = asked.filter(|it| Some(&it.pause.thread) != self.0.thread.as_ref());
+        let newest: BTreeMap<_, _> = under.clone().zip(0_usize..).map(|(it, at)| (&it.pause.id, at)).collect();
+        let newest = under.zip(0_usize..).filter(|(it, at)| newest.get(&it.pause.id) == Some(at));
+        let answered = newest.filter_map(|(it, _)| Some((it.pause.id.clone(), it.answer.clone()?)));
+        answered.map(|(pause, answer)| Answered { pause, answer, shown: None }).collect()
+    }
+
+    /// The calls that have begun and not ended, in the order in which they began.
+    pub fn at_work(self) -> Vec<CallId> {
+        let Some(working) = self.0.working().filter(|_| self.0.is_open()) else { return Vec::new() };
+        let begun =
+            working.slots.iter().filter(|slot| !slot.done).filter_map(|slot| Some((slot.launched_ms?, slot.call)));
+        let mut begun: Vec<_> = begun.collect();
+        begun.sort_by_key(|(at_ms, _)| *at_ms);
+        begun.into_iter().map(|(_, call)| call).collect()
+    }
+}
