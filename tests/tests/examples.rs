@@ -52,6 +52,12 @@ fn bare_driver_leaves_a_log_when_it_runs() {
 }
 
 #[test]
+fn another_engine_performs_a_run_when_it_has_the_public_surface_alone() {
+    let expect = "finished after 12 records\nrun 2: And 84 is twice that.\n";
+    check(env!("CARGO_BIN_EXE_example-other-engine"), None, expect);
+}
+
+#[test]
 fn switch_takes_the_conversation_along_when_the_model_changes() {
     let expect = "About 2.7 million.\n\
                   That is 2,713,000, as the tool says.\n\

@@ -1,4 +1,4 @@
-//! How many crates a user gets with the facade, one tool and one provider.
+//! How many crates of others a user gets with the facade, one tool and one provider.
 
 use std::collections::BTreeSet;
 
@@ -10,14 +10,16 @@ const TREE: &str =
     "tree --package adjutant --edges normal,build --target x86_64-unknown-linux-gnu --prefix none --locked";
 
 pub(super) fn facade() -> Result<Option<String>, Failure> {
-    let crates = unique_names(&cargo::output(TREE)?);
-    let what = format!("{crates} crates for facade, tool and provider (limit: under {CRATES})");
+    let crates = others(&cargo::output(TREE)?);
+    let what = format!("{crates} crates of others for facade, tool and provider (limit: under {CRATES})");
     println!("tidy: {what}");
     Ok((crates >= CRATES).then(|| format!("crates/adjutant/Cargo.toml:1: {what}")))
 }
 
-fn unique_names(tree: &str) -> usize {
-    let names = tree.lines().filter_map(|line| line.split_whitespace().next());
+fn others(tree: &str) -> usize {
+    // Members of the workspace are shown with their folder.
+    let others = tree.lines().filter(|line| !line.contains("(/"));
+    let names = others.filter_map(|line| line.split_whitespace().next());
     names.collect::<BTreeSet<_>>().len()
 }
 
@@ -26,8 +28,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn unique_names_count_once_when_versions_differ() {
+    fn crates_of_others_count_once_when_versions_differ() {
         let tree = "a v1.0.0 (/p)\nb v1.0.0\nb v2.0.0\n\nb v1.0.0 (*)\n";
-        assert_eq!(unique_names(tree), 2);
+        assert_eq!(others(tree), 1);
     }
 }

@@ -1,9 +1,6 @@
 //! What a run waits for: who is to be asked, what was answered, and what may go on.
 
-use std::{
-    collections::BTreeSet,
-    sync::Arc,
-};
+use std::{collections::BTreeSet, sync::Arc};
 
 use adjutant_tool::{Ask, AskKind};
 use serde_json::json;

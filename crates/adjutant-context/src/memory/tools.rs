@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::{fuse::Remembered, ids, memories::Memories, meter::Meter, words};
+use super::{fuse::Remembered, ids, memories::Memories, meter::Meter, words};
 use adjutant_agent::LogId;
 use adjutant_agent::memory::{FactId, MemoryError, MemoryErrorKind, Metadata};
 

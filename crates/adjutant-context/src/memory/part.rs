@@ -5,7 +5,7 @@ use std::sync::Arc;
 use adjutant_llm::{Content, Entry, Origin, Stored, Transcript, UserMessage};
 use serde_json::{Value, json};
 
-use crate::words;
+use super::words;
 
 /// How many bytes of texts one request to a model may hold; what is longer is read in several.
 const MAX_PART_BYTES: usize = 48 * 1024;

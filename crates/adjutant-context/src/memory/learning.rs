@@ -5,7 +5,7 @@ use std::sync::Arc;
 use adjutant_llm::{Warning, WarningKind};
 use async_trait::async_trait;
 
-use crate::{background::Job, extract::Learned, memories::Memories, meter::Meter};
+use super::{background::Job, extract::Learned, memories::Memories, meter::Meter};
 use adjutant_agent::{DriveContext, Failure, Middleware, NextDrive, Outcome, RunResult};
 
 /// What the middleware is called, and who is paid.

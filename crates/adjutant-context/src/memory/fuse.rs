@@ -2,7 +2,7 @@
 
 use std::{cmp::Ordering, collections::BTreeMap};
 
-use crate::words;
+use super::words;
 use adjutant_agent::memory::{Fact, FactId, Found};
 
 /// How little the first ranks stand out.

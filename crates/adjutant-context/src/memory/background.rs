@@ -10,7 +10,7 @@ use adjutant_llm::{Model, Transcript};
 use futures_util::FutureExt;
 use tokio::sync::watch;
 
-use crate::{extract::Learned, memories::Memories, meter::Meter};
+use super::{extract::Learned, memories::Memories, meter::Meter};
 
 /// How many conversations may wait; a further one is read after its next run.
 const MAX_WAITING: usize = 64;

@@ -6,7 +6,7 @@ use adjutant_llm::{Embedder, Model, Purpose, SystemWorld, World, embed_all};
 use tokio::sync::Mutex as AsyncMutex;
 use uuid::Uuid;
 
-use crate::{background::Background, fuse::Remembered, fuse::fuse, meter::Meter, meter::Spent, words};
+use super::{background::Background, fuse::Remembered, fuse::fuse, meter::Meter, meter::Spent, words};
 use adjutant_agent::memory::{
     Fact, FactChange, FactId, MAX_FACT_BYTES, Memory, MemoryError, MemoryErrorKind, Metadata, NewFact, OwnerId, Vector,
 };

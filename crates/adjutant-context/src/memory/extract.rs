@@ -6,7 +6,7 @@ use adjutant_llm::{Format, Model, Request, Shape, Transcript};
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::{
+use super::{
     memories::Memories,
     meter::Spent,
     meter::{Meter, Metered},

@@ -6,7 +6,7 @@ use adjutant_llm::{Entry, Origin, UserMessage};
 use async_trait::async_trait;
 use serde_json::json;
 
-use crate::{fuse::Remembered, memories::Memories, meter::Meter, part::said_by_person, words};
+use super::{fuse::Remembered, memories::Memories, meter::Meter, part::said_by_person, words};
 use adjutant_agent::memory::{FactId, MemoryError, MemoryErrorKind};
 use adjutant_agent::{Action, Effect, EffectContext, EffectError, Phase};
 

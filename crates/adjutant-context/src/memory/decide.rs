@@ -6,7 +6,7 @@ use adjutant_llm::{Format, Purpose, Request};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::{
+use super::{
     extract::Learned,
     extract::{MAX_LEARNED_BYTES, compiled, failed},
     fuse::Remembered,

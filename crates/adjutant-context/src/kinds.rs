@@ -1,0 +1,11 @@
+//! The kinds of effects that stand in this crate.
+
+use adjutant_agent::effects::EffectRegistry;
+
+use crate::{compact::Compact, window::SlidingWindow};
+
+/// Adds the kinds of effects that stand here, `compact` and `sliding_window`, to those that a registry knows.
+#[must_use]
+pub fn register(registry: EffectRegistry) -> EffectRegistry {
+    registry.register_type::<Compact>("compact").register_type::<SlidingWindow>("sliding_window")
+}

@@ -1,0 +1,161 @@
+//! Another engine: it performs what a run decides one act after the other, through the public surface of the core alone.
+
+use std::{
+    collections::{BTreeSet, VecDeque},
+    sync::Arc,
+};
+
+use adjutant::{
+    CallContext,
+    agent::{
+        Act, ActId, Admission, Agent, Error, Exit, Failure, Flush, Journal, Limits, Log, LogId, MemoryJournal, Owner,
+        Port, Record, Run, Seq, Stamped, commit, drive,
+    },
+    llm::{CallId, CallResult, Entry, Model, Request, Script, ScriptedModel, Status, ThreadId, complete},
+    tool,
+    tools::{Bound, Toolset},
+};
+use serde_json::json;
+
+/// Doubles a whole number.
+#[tool]
+fn double(number: i64) -> i64 {
+    number * 2
+}
+
+/// Performs acts in their order; nothing is in flight while it does something else.
+struct Engine {
+    model: Arc<dyn Model>,
+    tools: Toolset,
+    log: Box<dyn Log>,
+    busy: BTreeSet<ActId>,
+    /// What to perform next, with all that it needs of the run.
+    work: VecDeque<(ActId, Work)>,
+}
+
+enum Work {
+    Records(Vec<Record>),
+    Ask(Request),
+    Call(Bound, Arc<str>),
+}
+
+impl Engine {
+    fn new(model: impl Model + 'static, tools: Toolset, log: Box<dyn Log>) -> Self {
+        Self { model: Arc::new(model), tools, log, busy: BTreeSet::new(), work: VecDeque::new() }
+    }
+
+    /// Whether a call may run, and with which arguments.
+    fn admit(&self, run: &Run, id: CallId) -> Admission {
+        let refuse = |result: CallResult| Admission::Refuse { result: Arc::new(result) };
+        let Some(call) = run.calls().call(id) else { return refuse(CallResult::new(Status::Failed, "no such call")) };
+        let Some(tool) = self.tools.get(call.name.as_str()) else {
+            return refuse(CallResult::new(Status::UnknownTool, "no such tool"));
+        };
+        match tool.admit(&call.args) {
+            Ok(fits) => {
+                let (args, replay) = (Arc::clone(&fits.text), tool.spec().replay);
+                Admission::Allow { args, changed: fits.changed, title: None, replay, sequential: true }
+            }
+            Err(refusal) => refuse(CallResult::new(Status::InvalidArguments, refusal.message)),
+        }
+    }
+}
+
+impl Port for Engine {
+    fn busy(&self) -> &BTreeSet<ActId> {
+        &self.busy
+    }
+
+    fn start(&mut self, run: &Run, act: Act) {
+        let work = match act {
+            Act::Prepare { turn } => {
+                Work::Records(vec![Record::prepared(turn, self.model.info().id.clone(), Vec::new())])
+            }
+            // The run says what is shown; the same bytes go out whoever asks.
+            Act::Ask { turn, attempt } => {
+                let mut request = Request::of(run.request().shown());
+                request.tools = Arc::clone(self.tools.hiding(run.request().hidden()).decls());
+                (request.turn, request.attempt) = (Some(turn.0), attempt);
+                Work::Ask(request)
+            }
+            Act::Admit { call } => Work::Records(vec![Record::Admitted { call, admission: self.admit(run, call) }]),
+            Act::Call { call, .. } => match run.calls().admitted(call) {
+                Some((named, args, _)) => match self.tools.get(named.name.as_str()) {
+                    Some(tool) => Work::Call(tool.clone(), Arc::clone(args)),
+                    None => Work::Records(vec![Record::returned(call, CallResult::new(Status::Failed, "it is gone"))]),
+                },
+                None => Work::Records(Vec::new()),
+            },
+            // Nobody is asked here: the run parks, and another program goes on with the answers.
+            Act::Answer { pause } => {
+                let pause = run.waiting().pause(pause).map(|pause| pause.id.clone());
+                Work::Records(pause.into_iter().map(|pause| Record::Unanswered { pause }).collect())
+            }
+            Act::Settle { turn } => Work::Records(vec![Record::settled(turn)]),
+        };
+        self.busy.insert(act.id());
+        self.work.push_back((act.id(), work));
+    }
+
+    fn stop(&mut self, acts: &[ActId]) {
+        self.work.retain(|(act, _)| !acts.contains(act));
+        self.busy.retain(|act| !acts.contains(act));
+    }
+
+    async fn next(&mut self, _: Option<u64>) -> Result<Vec<Record>, Error> {
+        let (act, work) = self.work.pop_front().ok_or_else(Error::stuck)?;
+        let records = match (act, work) {
+            (_, Work::Records(records)) => records,
+            (ActId::Ask(turn), Work::Ask(request)) => match complete(&*self.model, request).await {
+                Ok(reply) => vec![Record::replied(turn, reply, None)],
+                Err(error) => vec![Record::Broke { act, failure: Failure::Model { error } }],
+            },
+            (ActId::Call(call), Work::Call(tool, args)) => {
+                let args = serde_json::from_str(&args).unwrap_or_default();
+                let result = tool.call(args, CallContext::detached()).await;
+                vec![Record::returned(
+                    call,
+                    result.unwrap_or_else(|error| CallResult::new(Status::Failed, error.to_string())),
+                )]
+            }
+            _ => Vec::new(),
+        };
+        self.busy.remove(&act);
+        Ok(records)
+    }
+
+    async fn commit(&mut self, records: Vec<Record>) -> Result<Vec<Arc<Stamped>>, Error> {
+        let first = self.log.head().seq.0 + 1;
+        let stamp = |(seq, record)| Arc::new(Stamped::new(Seq(seq), 0, ThreadId::from("main"), record));
+        let batch: Vec<_> = (first..).zip(records).map(stamp).collect();
+        self.log.append(&batch, Flush::Now).await?;
+        Ok(batch)
+    }
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let model = ScriptedModel::new([
+        Script::new().call("double", json!({"number": 21})),
+        Script::new().text("Twice your number is 42."),
+    ]);
+    let (journal, log) = (MemoryJournal::new(), LogId::from("numbers"));
+    let tools = Toolset::new([Bound::new(double)]);
+    let mut engine = Engine::new(model, tools, journal.own(&log, &Owner::new()).await?);
+
+    let mut run = Run::new();
+    let prompts = vec![Entry::User("What is twice 21?".into())];
+    let began = Record::Began { run: run.next_run(), prompts, limits: Limits::new() };
+    commit(&mut run, &mut engine, vec![began]).await?;
+    let Exit::Done(outcome) = drive(&mut run, &mut engine).await? else {
+        return Err("the run did not end".into());
+    };
+    println!("{} after {} records", outcome.kind(), run.seq());
+    drop(engine);
+
+    // The log is like any other: an agent goes on with it.
+    let agent = Agent::new(ScriptedModel::new([Script::new().text("And 84 is twice that.")]));
+    let result = agent.journal(journal).session(log).run("And twice that?").await?;
+    println!("run {}: {}", result.run, result.text());
+    Ok(())
+}
