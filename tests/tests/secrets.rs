@@ -103,12 +103,16 @@ impl Field {
         fs::write(&spy, SPY).expect("it can be written");
         fs::set_permissions(&spy, fs::Permissions::from_mode(0o755)).expect("it is ours");
         let model = Arc::new(ScriptedModel::new([]));
-        // The third and the fourth request are refused by a server that repeats the key.
+        // The third and the fourth request are refused by a server that repeats the key, as it is and encoded.
+        let mark = Mark::new("it", KEY);
+        let encoded = mark.forms().filter(|(form, _)| form.ends_with("escapes") || *form == "in base64");
+        let encoded: String = encoded.map(|(_, form)| format!(" {}", String::from_utf8_lossy(form))).collect();
         let repeats = |code| Fault::Status {
             code,
             headers: vec![("x-key".to_owned(), KEY.to_owned())],
             body: Some(
-                format!("{{\"error\":{{\"message\":\"bad key {KEY}\",\"type\":\"x\",\"code\":\"{KEY}\"}}}}").into(),
+                format!("{{\"error\":{{\"message\":\"bad key {KEY}{encoded}\",\"type\":\"x\",\"code\":\"{KEY}\"}}}}")
+                    .into(),
             ),
         };
         let server = Loopback::setup(Arc::clone(&model)).fault(2, repeats(401)).fault(3, repeats(500));
