@@ -90,29 +90,29 @@ pub(crate) const ROWS: &[Row] = rows! { "g";
         => Test("crates/adjutant-tool/tests/admit_properties.rs::admit_refuses_when_an_object_is_cut_anywhere"),
     // Compaction.
     "never splits calls from results"
-        => Test("crates/adjutant-agent/tests/effects_compact.rs::compact_keeps_pairs_together_when_it_cuts_anywhere"),
+        => Test("crates/adjutant-context/tests/compact.rs::compact_keeps_pairs_together_when_it_cuts_anywhere"),
     "monotone, no oscillation"
-        => Test("crates/adjutant-agent/tests/effects_compact.rs::compact_does_not_oscillate_when_the_usage_falls_after_it"),
+        => Test("crates/adjutant-context/tests/compact.rs::compact_does_not_oscillate_when_the_usage_falls_after_it"),
     "a breaker after failures or too little gain"
-        => Test("crates/adjutant-agent/tests/effects_compact/failures.rs::compact_gives_up_when_it_fails_or_gains_too_little"),
+        => Test("crates/adjutant-context/tests/compact/failures.rs::compact_gives_up_when_it_fails_or_gains_too_little"),
     "one turn of the user with 200 tools compacts"
-        => Test("crates/adjutant-agent/tests/effects_compact.rs::compact_acts_within_one_run_when_it_has_two_hundred_calls"),
+        => Test("crates/adjutant-context/tests/compact.rs::compact_acts_within_one_run_when_it_has_two_hundred_calls"),
     "below the threshold nothing happens"
-        => Test("crates/adjutant-agent/tests/effects_compact.rs::compact_does_nothing_when_it_is_below_its_threshold"),
+        => Test("crates/adjutant-context/tests/compact.rs::compact_does_nothing_when_it_is_below_its_threshold"),
     "pictures are counted"
-        => Test("crates/adjutant-agent/tests/effects_compact.rs::compact_counts_pictures_when_it_measures"),
+        => Test("crates/adjutant-context/tests/compact.rs::compact_counts_pictures_when_it_measures"),
     "folds at its threshold"
-        => Test("crates/adjutant-agent/tests/effects_compact.rs::compact_folds_the_beginning_when_the_window_fills"),
+        => Test("crates/adjutant-context/tests/compact.rs::compact_folds_the_beginning_when_the_window_fills"),
     "a failed or empty summary wipes nothing"
-        => Test("crates/adjutant-agent/tests/effects_compact/failures.rs::compact_keeps_all_when_the_summary_is_empty_or_fails"),
+        => Test("crates/adjutant-context/tests/compact/failures.rs::compact_keeps_all_when_the_summary_is_empty_or_fails"),
     "its own request has room"
-        => Test("crates/adjutant-agent/tests/effects_compact.rs::compact_reserves_room_when_it_asks_for_the_summary"),
+        => Test("crates/adjutant-context/tests/compact.rs::compact_reserves_room_when_it_asks_for_the_summary"),
     "an overflow compacts once and tries again"
-        => Test("crates/adjutant-agent/tests/effects_compact/failures.rs::compact_tries_the_turn_again_once_when_the_provider_says_it_does_not_fit"),
+        => Test("crates/adjutant-context/tests/compact/failures.rs::compact_tries_the_turn_again_once_when_the_provider_says_it_does_not_fit"),
     "it is metered and told"
-        => Test("crates/adjutant-agent/tests/effects_compact.rs::compact_is_charged_and_reported_when_it_asks_a_model"),
+        => Test("crates/adjutant-context/tests/compact.rs::compact_is_charged_and_reported_when_it_asks_a_model"),
     "several effects never act on one stale number"
-        => Test("crates/adjutant-agent/tests/effects_window.rs::strategies_act_on_fresh_numbers_when_several_are_set"),
+        => Test("crates/adjutant-context/tests/window.rs::strategies_act_on_fresh_numbers_when_several_are_set"),
     // Budgets.
     "warned once at 80 percent"
         => Test("crates/adjutant-agent/tests/effects_budget.rs::budget_is_told_once_after_the_results_when_four_fifths_are_spent"),

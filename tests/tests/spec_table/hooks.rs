@@ -133,15 +133,15 @@ pub(crate) const ROWS: &[Row] = rows! { "hooks";
     "WithConfirmationProvider"
         => Test("crates/adjutant-agent/tests/approval.rs::call_runs_when_its_approval_is_granted"),
     "WithContextStrategy: trims when the conversation is too large"
-        => Test("crates/adjutant-agent/tests/effects_window.rs::strategy_is_asked_before_every_request_when_it_is_set"),
+        => Test("crates/adjutant-context/tests/window.rs::strategy_is_asked_before_every_request_when_it_is_set"),
     "WithContextStrategy: a limit in tokens"
-        => Test("crates/adjutant-agent/tests/effects_window.rs::strategy_is_asked_before_every_request_when_it_is_set"),
+        => Test("crates/adjutant-context/tests/window.rs::strategy_is_asked_before_every_request_when_it_is_set"),
     "strategy: truncate"
-        => Test("crates/adjutant-agent/tests/effects_window.rs::truncate_drops_the_oldest_when_the_view_is_too_large"),
+        => Test("crates/adjutant-context/tests/window.rs::truncate_drops_the_oldest_when_the_view_is_too_large"),
     "strategy: sliding window, keep the last N"
-        => Test("crates/adjutant-agent/tests/effects_window.rs::window_keeps_the_newest_when_it_is_sliding"),
+        => Test("crates/adjutant-context/tests/window.rs::window_keeps_the_newest_when_it_is_sliding"),
     "strategy: summarise with a model"
-        => Test("crates/adjutant-agent/tests/effects_window.rs::summarise_keeps_the_recent_when_the_view_is_too_large"),
+        => Test("crates/adjutant-context/tests/window.rs::summarise_keeps_the_recent_when_the_view_is_too_large"),
     "WithHooks observe, change, block"
         => Test("crates/adjutant-agent/tests/hook_rules.rs::changes_feed_forward_when_several_hooks_change"),
     "WithHooks several times adds to the chain"

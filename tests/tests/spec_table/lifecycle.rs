@@ -236,9 +236,9 @@ pub(crate) const ROWS: &[Row] = rows! { "lifecycle";
     "tests: replacing drops empty texts"
         => runtime!("surface/history"::messages_tell_of_tools_and_leave_out_empty_texts),
     "tests: compaction does nothing below its threshold"
-        => Test("crates/adjutant-agent/tests/effects_compact.rs::compact_does_nothing_when_it_is_below_its_threshold"),
+        => Test("crates/adjutant-context/tests/compact.rs::compact_does_nothing_when_it_is_below_its_threshold"),
     "tests: compaction slides"
-        => Test("crates/adjutant-agent/tests/effects_window.rs::window_keeps_the_newest_when_it_is_sliding"),
+        => Test("crates/adjutant-context/tests/window.rs::window_keeps_the_newest_when_it_is_sliding"),
     "tests: words of a command line" => runtime!("engine/programs"::program_gets_arguments_in_its_command_line),
     "tests: PATH is prepended"
         => runtime!("engine/programs"::program_has_the_environment_of_the_manifest_and_nothing_else,

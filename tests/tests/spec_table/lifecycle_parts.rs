@@ -202,21 +202,21 @@ pub(crate) const ROWS: &[Row] = rows! { "lifecycle parts";
     "C5 fault: a failure leaves a dangling user row"
         => runtime!("surface/prompting"::failed_run_is_an_error_and_its_stream_ends_with_it),
     "C5 compaction: summary of the older part"
-        => other!("crates/adjutant-agent/tests/effects_window"::summarise_keeps_the_recent_when_the_view_is_too_large),
+        => other!("crates/adjutant-context/tests/window"::summarise_keeps_the_recent_when_the_view_is_too_large),
     "C5 compaction: failure falls back"
-        => other!("crates/adjutant-agent/tests/effects_compact/failures"::compact_leaves_out_the_oldest_when_the_summary_fails_and_something_must_go),
+        => other!("crates/adjutant-context/tests/compact/failures"::compact_leaves_out_the_oldest_when_the_summary_fails_and_something_must_go),
     "C5 compaction: sliding keeps the newest"
-        => other!("crates/adjutant-agent/tests/effects_window"::window_keeps_the_newest_when_it_is_sliding),
+        => other!("crates/adjutant-context/tests/window"::window_keeps_the_newest_when_it_is_sliding),
     "C5 compaction writes a notice as a user"
-        => other!("crates/adjutant-agent/tests/effects_compact"::compact_is_charged_and_reported_when_it_asks_a_model,
+        => other!("crates/adjutant-context/tests/compact"::compact_is_charged_and_reported_when_it_asks_a_model,
         "it is told by an event; nothing is put into the mouth of the user"),
     "C5 replacing happens in one transaction"
-        => other!("crates/adjutant-agent/tests/effects_window"::window_stays_when_the_log_is_opened_again,
+        => other!("crates/adjutant-context/tests/window"::window_stays_when_the_log_is_opened_again,
         "nothing is replaced: the view is edited by records, and the history stays whole"),
     "C5 fault: the oldest 50 messages, ties in a second"
         => runtime!("surface/history"::messages_are_paged_from_the_newest_and_oldest_first),
     "C5 fault: every later turn compacts again"
-        => other!("crates/adjutant-agent/tests/effects_compact"::compact_does_not_oscillate_when_the_usage_falls_after_it),
+        => other!("crates/adjutant-context/tests/compact"::compact_does_not_oscillate_when_the_usage_falls_after_it),
     "C5 fault: the limit is ignored" => runtime!("surface/history"::messages_refuse_limits_out_of_range),
     "C5 fault: tool calls and results are lost"
         => runtime!("surface/history"::messages_tell_of_tools_and_leave_out_empty_texts),

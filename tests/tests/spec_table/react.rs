@@ -171,7 +171,7 @@ pub(crate) const ROWS: &[Row] = rows! { "react";
         why: "it is a point of hooks: what it changes is recorded with the reply",
     },
     "IterationContext: Phase"
-        => Test("crates/adjutant-agent/tests/effects_window.rs::strategy_is_asked_before_every_request_when_it_is_set"),
+        => Test("crates/adjutant-context/tests/window.rs::strategy_is_asked_before_every_request_when_it_is_set"),
     "IterationContext: Iteration"
         => Test("crates/adjutant-orchestration/tests/promises.rs::effect_knows_turn_agent_and_model_when_it_acts"),
     "IterationContext: Chat"
@@ -193,7 +193,7 @@ pub(crate) const ROWS: &[Row] = rows! { "react";
     "effects are listed in a file, by kind and parameters"
         => Test("crates/adjutant-agent/tests/effects_engine.rs::effects_are_made_of_kind_and_parameters_when_the_kind_is_known"),
     "ready effects"
-        => Test("crates/adjutant-agent/tests/effects_compact.rs::compact_acts_within_one_run_when_it_has_two_hundred_calls"),
+        => Test("crates/adjutant-context/tests/compact.rs::compact_acts_within_one_run_when_it_has_two_hundred_calls"),
     // Middleware.
     "middleware wraps Run"
         => Test("crates/adjutant-agent/tests/middleware.rs::middleware_sees_result_and_error_when_a_drive_ends"),

@@ -169,7 +169,7 @@ pub(crate) const ROWS: &[Row] = rows! { "sessions";
         why: "a failed run keeps its message in the history; going on answers it without saying it again",
     },
     "fault: popping and adding again is not one step" => Deviation {
-        test: "crates/adjutant-agent/tests/effects_compact/cut.rs::run_ends_as_it_should_when_it_is_cut_around_a_compaction",
+        test: "crates/adjutant-context/tests/compact/cut.rs::run_ends_as_it_should_when_it_is_cut_around_a_compaction",
         why: "nothing is popped: an edit of the view is one record, there whole or not at all",
     },
     "fault: two chats on one session mix"
@@ -206,7 +206,7 @@ pub(crate) const ROWS: &[Row] = rows! { "sessions";
     "suite: nothing is summarised again while it fits"
         => Test("tests/tests/sessions.rs::summary_is_written_once_when_a_session_goes_on_in_other_programs"),
     "suite: reasoning is no part of summaries"
-        => Test("crates/adjutant-agent/tests/effects_window.rs::summarise_keeps_the_recent_when_the_view_is_too_large"),
+        => Test("crates/adjutant-context/tests/window.rs::summarise_keeps_the_recent_when_the_view_is_too_large"),
     "suite: stores in memory and in files behave alike"
         => Test("tests/tests/sessions.rs::session_is_the_same_whatever_keeps_it"),
 };

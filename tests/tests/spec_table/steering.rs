@@ -32,7 +32,7 @@ pub(crate) const ROWS: &[Row] = rows! { "loop";
         why: "a journal is part of every session, in memory unless another one is set",
     },
     "compaction hangs on the transformation of the context" => Deviation {
-        test: "crates/adjutant-agent/tests/effects_compact.rs::compact_lasts_when_the_next_run_begins",
+        test: "crates/adjutant-context/tests/compact.rs::compact_lasts_when_the_next_run_begins",
         why: "compaction is an effect with recorded edits, so that it lasts; the transformation only shows entries \
                otherwise",
     },
