@@ -7,7 +7,7 @@
 //! | `postgres` | sessions, shelves, memories in one schema | many machines |
 //!
 //! ```
-//! use adjutant_core::Agent;
+//! use adjutant_agent::Agent;
 //! use adjutant_llm::{Script, ScriptedModel};
 //! use adjutant_store::Sqlite;
 //!
