@@ -10,7 +10,7 @@ use crate::{
     exit::Exit,
     plain,
     problem::Problem,
-    sessions::{tell, write},
+    screen::{tell, write},
     store::Store,
     trouble, when,
     work::work,
