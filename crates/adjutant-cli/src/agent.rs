@@ -9,11 +9,8 @@ mod logs;
 pub(crate) mod place;
 mod reach;
 mod standing;
-mod trouble;
 
 use crate::{args::agent::Agent, exit::Exit, problem::Problem, work::work};
-
-pub(crate) use trouble::of_runtime;
 
 /// Looks after agents.
 pub(crate) fn agent(command: Agent) -> Result<Exit, Problem> {

@@ -11,7 +11,7 @@ use crate::{
     exit::Exit,
     file, plain,
     problem::Problem,
-    sessions::{tell, write},
+    screen::{tell, write},
     staff,
 };
 

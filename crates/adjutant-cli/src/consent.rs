@@ -7,7 +7,7 @@ use adjutant::{
     runtime::{Error, Manifest, TrustStore, Wants},
 };
 
-use crate::{agent::of_runtime, chooser, exit::Exit, problem::Problem, sessions::tell};
+use crate::{chooser, exit::Exit, problem::Problem, screen::tell, trouble::of_runtime};
 
 /// Where it is kept what the user trusts, and whether the command line said yes already.
 pub(crate) struct Consent<'a> {

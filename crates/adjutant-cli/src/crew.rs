@@ -10,11 +10,13 @@ use adjutant::{
         board::{Board, BoardTools},
     },
     skills::{Root, Skill, Skills},
-    tools::Tools,
+    tools::{Ask, Confirm, Tools},
 };
 
-use crate::{args::Staffed, cast::Cast, exit::Exit, job, near, problem::Problem, staff::Staff, taught};
+use crate::{args::Staffed, cast::Cast, exit::Exit, near, problem::Problem, staff::Staff, taught, waits};
 
+/// What the usual agent is called.
+pub(crate) const NAME: &str = "adjutant";
 /// The toolbox of the files.
 const FILES: &str = "files";
 /// The toolbox of the board.
@@ -78,7 +80,7 @@ impl Crew {
 
     /// What the agent that answers is called.
     pub(crate) fn name(&self) -> &str {
-        self.lead.as_ref().map_or(job::NAME, |lead| &lead.definition.name)
+        self.lead.as_ref().map_or(NAME, |lead| &lead.definition.name)
     }
 
     /// The model that the agent that answers names.
@@ -174,13 +176,24 @@ impl Member {
             agent = agent.identify(|who| who.prefix = Arc::clone(prefix));
         }
         if self.has_files() {
-            agent = job::with_tools(agent, gear.files.clone(), gear.asked.clone());
+            agent = with_tools(agent, gear.files.clone(), gear.asked.clone());
         }
         if let Some(board) = board {
             agent = agent.toolbox(board.tools(BoardTools::new()));
         }
         self.skills.install(agent)
     }
+}
+
+/// The agent with these tools; calls of those that are named wait for approval.
+pub(crate) fn with_tools(agent: Agent, tools: Tools, asked: BTreeSet<String>) -> Agent {
+    if asked.is_empty() {
+        return agent.toolbox(tools);
+    }
+    agent.toolbox(Confirm::new(tools).when(move |spec, _| {
+        let name = spec.name().as_str();
+        asked.contains(name).then(|| Ask::approval(waits::usual(name)))
+    }))
 }
 
 /// Holds the toolboxes that an agent names against those that there are.

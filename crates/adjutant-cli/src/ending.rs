@@ -16,7 +16,6 @@ use crate::{
     meter::{Meter, Spent},
     plain,
     problem::Problem,
-    run,
     screen::{self, Screen},
     summary::Took,
     trouble, waits,
@@ -49,7 +48,7 @@ pub(crate) async fn end(running: Running, job: &Job<'_>, screen: &mut Screen) ->
 /// The problem that an error of a run is.
 pub(crate) fn failed(job: &Job<'_>, error: &adjutant::Error) -> Problem {
     match (error.kind(), error.journal_error(), &job.kept) {
-        (ErrorKind::Paused, _, Some(kept)) => run::waiting(kept),
+        (ErrorKind::Paused, _, Some(kept)) => waits::waiting(kept),
         (ErrorKind::Answers, ..) => Problem::of(Exit::Usage, error),
         (_, Some(error), Some(kept)) => trouble::of_session(error, &kept.name.0),
         _ => of_model(job, error.model_error(), error),

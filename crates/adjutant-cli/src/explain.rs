@@ -1,10 +1,10 @@
 //! What a session would do again, and what today's requests would be made with: told, and nothing done.
 
-use std::{fmt::Write as _, io::Write as _, sync::Arc};
+use std::{fmt::Write as _, sync::Arc};
 
 use adjutant::{
     Cancel,
-    agent::{Difference, Redo},
+    agent::{Difference, Redo, Run},
     llm::{ChunkStream, Error, ErrorKind, ModelInfo, Request, model_fn},
 };
 use futures_util::stream;
@@ -17,19 +17,20 @@ use crate::{
     job::{Job, Kit},
     plain,
     problem::Problem,
-    resume::Left,
-    screen, waits,
+    screen,
+    store::Kept,
+    waits,
 };
 
 /// How many characters of a value are told.
 const MAX_VALUE: usize = 60;
 
 /// Tells what would be done again if the session went on.
-pub(crate) async fn explain(how: &How, kit: Kit, left: &Left) -> Result<Exit, Problem> {
-    let job = silent(how, kit)?.kept(Some(left.kept.clone())).crewed(Some(&left.kept.store))?;
+pub(crate) async fn explain(how: &How, kit: Kit, kept: &Kept, run: &Run) -> Result<Exit, Problem> {
+    let job = silent(how, kit)?.kept(Some(kept.clone())).crewed(Some(&kept.store))?;
     let reruns = job.agent.explain_resume().await.map_err(|error| Problem::of(Exit::Failed, &error))?;
     let mut text = String::new();
-    if !left.run.is_open() {
+    if !run.is_open() {
         text += "no run is open: nothing would be done again\n";
     }
     for rerun in reruns {
@@ -42,14 +43,13 @@ pub(crate) async fn explain(how: &How, kit: Kit, left: &Left) -> Result<Exit, Pr
         };
         let _ = writeln!(text, "{line}");
     }
-    if let Some(recorded) = left.run.config() {
+    if let Some(recorded) = run.config() {
         let now = job.agent.config().await.map_err(|error| Problem::of(Exit::Failed, &error))?;
         for difference in recorded.differences(&now) {
             let _ = writeln!(text, "differs: {}", line(&difference));
         }
     }
-    let mut out = std::io::stdout().lock();
-    screen::is_read(out.write_all(text.as_bytes()).and_then(|()| out.flush()))?;
+    screen::write(&text)?;
     Ok(Exit::Finished)
 }
 

@@ -12,7 +12,7 @@ use crate::{
     args::Init,
     exit::Exit,
     problem::Problem,
-    sessions::{tell, write},
+    screen::{tell, write},
 };
 
 /// Writes a manifest.

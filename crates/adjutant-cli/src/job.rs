@@ -4,13 +4,12 @@ use std::{collections::BTreeSet, path::Path, sync::Arc};
 
 use adjutant::{
     Agent, Cancel, Limits, RunOptions,
-    agent::LogId,
     context::{Extraction, Memories},
     llm::{FixedWorld, Options, SystemWorld, ToolDecl},
     orchestration::board::Board,
     skills::Skills,
     toolkit::Files,
-    tools::{Ask, Confirm, Tools},
+    tools::Tools,
 };
 use tokio::time::Instant;
 
@@ -18,17 +17,14 @@ use crate::{
     answer::Answer,
     args::{How, MaxTurns},
     cast::Cast,
-    crew::{Crew, Gear},
+    crew::{Crew, Gear, with_tools},
     exit::Exit,
     problem::Problem,
     screen::Screen,
     staff::{self, Staff},
-    store::Store,
-    taught, waits,
+    store::{Kept, Store},
+    taught,
 };
-
-/// What the agent is called.
-pub(crate) const NAME: &str = "adjutant";
 
 /// What the agent is told about itself.
 const INSTRUCTIONS: &str = "\
@@ -66,13 +62,6 @@ pub(crate) struct Job<'a> {
     pub(crate) is_extended: bool,
     crew: Crew,
     gear: Gear,
-}
-
-/// Where a run is kept.
-#[derive(Debug, Clone)]
-pub(crate) struct Kept {
-    pub(crate) store: Store,
-    pub(crate) name: LogId,
 }
 
 impl Kit {
@@ -226,17 +215,6 @@ impl<'a> Job<'a> {
             _ => options,
         }
     }
-}
-
-/// The agent with these tools; calls of those that are named wait for approval.
-pub(crate) fn with_tools(agent: Agent, tools: Tools, asked: BTreeSet<String>) -> Agent {
-    if asked.is_empty() {
-        return agent.toolbox(tools);
-    }
-    agent.toolbox(Confirm::new(tools).when(move |spec, _| {
-        let name = spec.name().as_str();
-        asked.contains(name).then(|| Ask::approval(waits::usual(name)))
-    }))
 }
 
 /// The smaller of what the command line and the file of the agent say.

@@ -13,7 +13,7 @@ use crate::{
     exit::Exit,
     plain,
     problem::Problem,
-    sessions::{tell, write},
+    screen::{tell, write},
     store::Store,
     trouble, when,
     work::work,

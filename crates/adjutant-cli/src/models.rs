@@ -1,7 +1,5 @@
 //! `adjutant models`: what can be named, what it costs, and which keys are there.
 
-use std::io::{self, Write};
-
 use adjutant::{
     Model,
     llm::ModelInfo,
@@ -34,8 +32,7 @@ pub(crate) fn models(args: &Models) -> Result<Exit, Problem> {
         Some(name) => one(&chooser, name)?,
         None => every(&chooser, args.all),
     };
-    let mut out = io::stdout().lock();
-    screen::is_read(out.write_all(text.as_bytes()).and_then(|()| out.flush()))?;
+    screen::write(&text)?;
     Ok(Exit::Finished)
 }
 

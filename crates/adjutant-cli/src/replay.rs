@@ -1,6 +1,6 @@
 //! `adjutant replay`: a session once more, from its log; and whether today's agent would have asked for the same.
 
-use std::{io::Write as _, path::PathBuf};
+use std::path::PathBuf;
 
 use adjutant::{
     Event, EventKind, Outcome,
@@ -13,14 +13,15 @@ use futures_util::StreamExt;
 
 use crate::{
     args::Replay,
+    crew,
     exit::Exit,
     explain,
     follow::View,
-    job::{self, Kept, Kit},
+    job::Kit,
     named, plain,
     problem::Problem,
     screen::{self, Chatter, Screen},
-    store::Store,
+    store::{Kept, Store},
     summary::Took,
     trouble, waits,
     work::work,
@@ -40,7 +41,7 @@ async fn perform(args: &mut Replay) -> Result<Exit, Problem> {
         let run = sessions.transcript(&info.log, until(args)).await.map_err(|error| trouble::of_journal(&error))?;
         return check(args, &info, &run, kept).await;
     }
-    let agent = kept.store.keeps(Agent::new(OfflineModel::new()).name(job::NAME)).session(kept.name);
+    let agent = kept.store.keeps(Agent::new(OfflineModel::new()).name(crew::NAME)).session(kept.name);
     let chatter = if args.how.quiet { Chatter::None } else { Chatter::Lines };
     let mut screen = Screen::new(chatter);
     let mut view = View::of(&args.how);
@@ -114,7 +115,6 @@ async fn check(args: &mut Replay, info: &LogInfo, run: &Run, kept: Kept) -> Resu
     if text.is_empty() {
         text = format!("records: {}, runs: {}, nothing differs\n", replayed.records, replayed.run.run());
     }
-    let mut out = std::io::stdout().lock();
-    screen::is_read(out.write_all(text.as_bytes()).and_then(|()| out.flush()))?;
+    screen::write(&text)?;
     Ok(if replayed.divergences.is_empty() { Exit::Finished } else { Exit::Failed })
 }

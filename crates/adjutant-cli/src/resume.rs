@@ -15,12 +15,12 @@ use crate::{
     ending,
     exit::Exit,
     explain,
-    job::{Job, Kept, Kit},
+    job::{Job, Kit},
     named, plain,
     problem::Problem,
     run,
     screen::Screen,
-    store::Store,
+    store::{Kept, Store},
     trouble, waits,
     work::work,
 };
@@ -31,10 +31,10 @@ pub(crate) fn resume(args: &mut Resume) -> Result<Exit, Problem> {
 }
 
 /// A session, and how its newest run was left.
-pub(crate) struct Left {
-    pub(crate) info: LogInfo,
-    pub(crate) run: Run,
-    pub(crate) kept: Kept,
+struct Left {
+    info: LogInfo,
+    run: Run,
+    kept: Kept,
 }
 
 async fn perform(args: &mut Resume) -> Result<Exit, Problem> {
@@ -43,7 +43,7 @@ async fn perform(args: &mut Resume) -> Result<Exit, Problem> {
     let root = args.how.root.clone().unwrap_or_else(|| PathBuf::from("."));
     let kit = Kit::new(&args.how, &root)?.asking(named::asked(&left.info).map(str::to_owned))?;
     if args.explain {
-        return explain::explain(&args.how, kit, &left).await;
+        return explain::explain(&args.how, kit, &left.kept, &left.run).await;
     }
     if !left.run.is_open() {
         return Err(closed(&left.kept));

@@ -14,12 +14,12 @@ use crate::{
     exit::Exit,
     follow::{Followed, Saving, View, follow},
     interrupt,
-    job::{Job, Kept, Kit},
+    job::{Job, Kit},
     named, plain,
     problem::Problem,
     prompt,
     screen::{Chatter, Screen},
-    store::Store,
+    store::{Kept, Store},
     trouble, waits, when,
     work::work,
 };
@@ -140,13 +140,7 @@ async fn look(sessions: &Sessions, info: &LogInfo, kept: &Kept, screen: &Screen)
         return Ok(());
     }
     waits::tell(run.pauses(), None, screen);
-    Err(waiting(kept))
-}
-
-/// The problem that a run of the session waits for answers.
-pub(crate) fn waiting(kept: &Kept) -> Problem {
-    let problem = Problem::new(Exit::Usage, format!("a run of the session waits for an answer: {}", kept.name));
-    problem.hint(format!("adjutant resume {}{}", plain::word(&kept.name.0), kept.store.option()))
+    Err(waits::waiting(kept))
 }
 
 /// Keeps with the session which tools' calls wait for approval from now on.

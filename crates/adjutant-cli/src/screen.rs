@@ -50,6 +50,18 @@ pub(crate) enum Chatter {
     Spinner,
 }
 
+/// Writes to standard output, at once; says whether anyone reads it.
+pub(crate) fn write(text: &str) -> Result<bool, Problem> {
+    let mut out = io::stdout().lock();
+    is_read(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
+}
+
+/// Tells something beside the output.
+pub(crate) fn tell(text: &str) {
+    // There is nobody to tell when standard error is closed.
+    let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
 /// Whether someone reads what was written to standard output.
 pub(crate) fn is_read(written: io::Result<()>) -> Result<bool, Problem> {
     match written {

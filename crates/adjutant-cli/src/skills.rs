@@ -8,7 +8,7 @@ use crate::{
     exit::Exit,
     near, plain,
     problem::Problem,
-    sessions::{tell, write},
+    screen::{tell, write},
     taught,
 };
 

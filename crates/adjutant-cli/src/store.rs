@@ -33,6 +33,13 @@ pub(crate) struct Store {
     option: String,
 }
 
+/// Where a run is kept.
+#[derive(Debug, Clone)]
+pub(crate) struct Kept {
+    pub(crate) store: Store,
+    pub(crate) name: LogId,
+}
+
 #[derive(Clone)]
 enum Kind {
     Jsonl(JsonlJournal),

@@ -1,11 +1,11 @@
-//! Errors of journals, memories and boards, as problems of the command.
+//! Errors of journals, memories, boards and the runtime, as problems of the command.
 
 use adjutant::{
     agent::{
         JournalError, JournalErrorKind,
         memory::{MemoryError, MemoryErrorKind},
     },
-    orchestration,
+    orchestration, runtime,
 };
 
 use crate::{exit::Exit, plain, problem::Problem};
@@ -44,6 +44,24 @@ pub(crate) fn of_board(error: &orchestration::Error) -> Problem {
     match error.kind() {
         Missing => Problem::of(Exit::Usage, error).hint("`adjutant board list` shows the ids"),
         Conflict | Invalid => Problem::of(Exit::Usage, error),
+        _ => Problem::of(Exit::Failed, error),
+    }
+}
+
+/// The problem that an error of the runtime is.
+pub(crate) fn of_runtime(error: &runtime::Error) -> Problem {
+    use runtime::ErrorKind::{
+        Busy, Config, Conflict, Denied, Exists, Invalid, Manifest, Missing, Model, Pull, Readiness, TimedOut, Untrusted,
+    };
+    match error.kind() {
+        Manifest | Invalid | Missing | Exists | Conflict | Busy => Problem::of(Exit::Usage, error),
+        Model => Problem::of(Exit::Usage, error).hint("set the variable in this terminal, and start the agent again"),
+        Pull | Config => {
+            Problem::of(Exit::Failed, error).hint("`adjutant agent provenance NAME --verify` tells what was changed")
+        }
+        Untrusted => Problem::of(Exit::Usage, error).hint("`adjutant trust` lists what it wants, and trusts it"),
+        Denied => Problem::of(Exit::Failed, error).hint("the agent was started anew meanwhile; try again"),
+        Readiness | TimedOut => Problem::of(Exit::Failed, error).hint("`adjutant agent logs NAME` shows what it wrote"),
         _ => Problem::of(Exit::Failed, error),
     }
 }

@@ -5,13 +5,14 @@ use std::{fs::File, io::Read, path::Path};
 use adjutant::runtime::{Overrides, Wants, bundle};
 
 use crate::{
-    agent::{create, of_runtime, place::Place},
+    agent::{create, place::Place},
     args::Trust,
     consent::{self, Consent},
     exit::Exit,
     plain,
     problem::Problem,
-    sessions::write,
+    screen::write,
+    trouble::of_runtime,
     up::made,
 };
 

@@ -12,13 +12,13 @@ use adjutant::{
 };
 
 use crate::{
-    agent::{of_runtime, place::Place},
+    agent::place::Place,
     args::agent::Up,
     exit::Exit,
     interrupt, plain,
     problem::Problem,
-    screen::{Chatter, Screen},
-    sessions::write,
+    screen::{Chatter, Screen, write},
+    trouble::of_runtime,
     work::work,
 };
 

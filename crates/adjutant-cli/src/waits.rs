@@ -10,7 +10,7 @@ use adjutant::{
     tools::{Ask, AskKind},
 };
 
-use crate::{job::Kept, plain, screen::Screen};
+use crate::{exit::Exit, plain, problem::Problem, screen::Screen, store::Kept};
 
 /// How many bytes of a pause are shown on a terminal: it forgets what it scrolls away.
 const MAX_ON_TERMINAL: usize = 64 * 1024;
@@ -37,6 +37,12 @@ pub(crate) fn tell<'a>(pauses: impl IntoIterator<Item = &'a Arc<Pause>>, kept: O
         None => approve,
     };
     screen.tell(&format!("hint: adjutant resume {}{}{how}", plain::word(&kept.name.0), kept.store.option()));
+}
+
+/// The problem that a run of the session waits for answers.
+pub(crate) fn waiting(kept: &Kept) -> Problem {
+    let problem = Problem::new(Exit::Usage, format!("a run of the session waits for an answer: {}", kept.name));
+    problem.hint(format!("adjutant resume {}{}", plain::word(&kept.name.0), kept.store.option()))
 }
 
 /// A pause in one line, and whether that is all of it.

@@ -2,20 +2,7 @@
 
 use reqwest::Url;
 
-use crate::provider::Provider;
-
-/// Who says where a provider is.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Origin {
-    /// The application, or this library.
-    #[default]
-    Code,
-    /// The user: a variable of the environment, or a file that one names.
-    Environment,
-    /// A file that came from anywhere, as a manifest does. Keys of known vendors go to their own hosts alone.
-    File,
-}
+use crate::provider::{Origin, Provider};
 
 /// A known vendor's key on its way to a host that is not the vendor's.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,12 +5,11 @@
 //! form, or set a base URL.
 
 mod file;
+pub(crate) mod near;
 
 use std::{collections::BTreeMap, sync::OnceLock};
 
 use adjutant_llm::{Error, ErrorKind, ModelId, ModelInfo};
-
-use crate::choose::near;
 
 /// Models by name. Lookups are exact.
 ///

@@ -1,7 +1,6 @@
 //! From a name, or from nothing, to a model: what was asked, the environment, a server on this machine, the offline model.
 
 mod loopback;
-pub(crate) mod near;
 
 use std::{collections::BTreeSet, fmt, sync::Arc};
 
@@ -11,11 +10,11 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::{
-    binding::{self, Detour, Origin},
-    catalogue::Catalogue,
+    binding::{self, Detour},
+    catalogue::{Catalogue, near},
     credentials::{Credential, Key},
     offline::OfflineModel,
-    provider::Provider,
+    provider::{Origin, Provider},
 };
 use loopback::Server;
 

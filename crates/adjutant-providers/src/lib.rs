@@ -53,8 +53,8 @@ mod tape;
 mod text;
 
 pub use self::{anthropic::Anthropic, chat::Chat, gemini::Gemini, openai::OpenAi, tape::Tape};
-pub use self::{binding::Detour, binding::Origin, driver::Timeouts, embed::GeminiEmbedder, embed::OpenAiEmbedder};
-pub use self::{credentials::Credential, credentials::Key, provider::Provider, provider::WireKind};
+pub use self::{binding::Detour, driver::Timeouts, embed::GeminiEmbedder, embed::OpenAiEmbedder};
+pub use self::{credentials::Credential, credentials::Key, provider::Origin, provider::Provider, provider::WireKind};
 pub use choose::{Chooser, Chosen, How, model};
 pub use dialect::{Dialect, DialectPatch};
 pub use observe::{Exchange, Observe, Outgoing, Rewrite};

@@ -6,9 +6,14 @@ use adjutant_llm::{Error, ErrorKind, Model, ModelInfo};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Anthropic, Chat, Dialect, DialectPatch, Gemini, Key, OpenAi, Origin,
+    anthropic::Anthropic,
     catalogue::Catalogue,
+    chat::Chat,
+    credentials::Key,
+    dialect::{Dialect, DialectPatch},
     driver::{Address, Auth, Endpoint},
+    gemini::Gemini,
+    openai::OpenAi,
 };
 
 /// A provider of models: one that is known, or one of your own.
@@ -75,6 +80,19 @@ pub enum WireKind {
     /// OpenAI Chat Completions, in one of its dialects.
     #[default]
     Chat,
+}
+
+/// Who says where a provider is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Origin {
+    /// The application, or this library.
+    #[default]
+    Code,
+    /// The user: a variable of the environment, or a file that one names.
+    Environment,
+    /// A file that came from anywhere, as a manifest does. Keys of known vendors go to their own hosts alone.
+    File,
 }
 
 /// Providers that host the models of many others, or whatever their user has put there.

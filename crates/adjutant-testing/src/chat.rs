@@ -9,9 +9,9 @@ mod request;
 
 use serde_json::{Value, json};
 
-use crate::{Received, refusal::Refusal};
+use crate::{received::Received, refusal::Refusal};
 
-pub(crate) use reply::{Encoder, limit_headers};
+pub(crate) use reply::Encoder;
 pub(crate) use request::decode;
 
 /// What is said when the input is too long.

@@ -7,8 +7,9 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 
 use crate::{
-    Received, gemini,
+    gemini,
     node::Node,
+    received::Received,
     refusal::Refusal,
     wire::{Wire, json_body},
 };

@@ -1,15 +1,15 @@
 //! What every wire's encoder has in common: server-sent events, JSON text, and the ids that a vendor would mint.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use adjutant_llm::{BlockKind, CallId, Chunk, RateLimits};
 use serde_json::Value;
 
 use crate::{
     body::Body,
-    issued,
+    issued::{self, Issued},
     refusal::Refusal,
-    wire::{Asked, Stamp, Wire},
+    wire::{Asked, Wire},
 };
 
 /// Turns the chunks of a model into the frames of a wire.
@@ -34,6 +34,16 @@ pub(crate) enum ErrorAt {
     Here,
     /// After that many frames, counted from the beginning: a fault.
     Frame(u64),
+}
+
+/// What is unique about an answer.
+#[derive(Debug, Clone)]
+pub(crate) struct Stamp {
+    /// The number of the request at this server, from 0.
+    pub(crate) number: usize,
+    /// Milliseconds since 1970-01-01 UTC.
+    pub(crate) now_ms: u64,
+    pub(crate) issued: Arc<Issued>,
 }
 
 /// What every encoder knows about an answer.

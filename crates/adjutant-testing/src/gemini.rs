@@ -9,9 +9,11 @@ mod options;
 mod reply;
 mod request;
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
-use crate::{Received, refusal::Refusal, wire::wait_of};
+use crate::{received::Received, refusal::Refusal};
 
 pub(crate) use reply::Encoder;
 pub(crate) use request::decode;
@@ -69,6 +71,15 @@ pub(crate) fn error(refusal: &Refusal) -> Value {
         error["details"] = details.into();
     }
     json!({"error": error})
+}
+
+/// How long a refusal asks to wait, as its headers say it.
+fn wait_of(refusal: &Refusal) -> Option<Duration> {
+    refusal.headers.iter().find_map(|(name, value)| match name.as_str() {
+        "retry-after-ms" => value.parse().ok().map(Duration::from_millis),
+        "retry-after" => value.parse().ok().map(Duration::from_secs),
+        _ => None,
+    })
 }
 
 /// Whether a model of this name must be given back the signatures of its calls.

@@ -8,7 +8,7 @@ use tokio::{
     net::TcpStream,
 };
 
-use crate::Received;
+use crate::received::Received;
 
 /// How many bytes the head of a request may have.
 const MAX_HEAD: usize = 64 * 1024;

@@ -36,6 +36,7 @@ mod latch;
 mod loopback;
 mod messages;
 mod node;
+mod openai;
 mod plan;
 #[cfg(unix)]
 mod postgres;

@@ -1,6 +1,7 @@
 //! The server: where it listens, what it serves, and how it starts and ends. Conversations are in `connection.rs`.
 
 mod connection;
+mod dispatch;
 mod shared;
 
 use std::{

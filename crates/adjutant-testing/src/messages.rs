@@ -9,7 +9,7 @@ mod rules;
 
 use serde_json::{Value, json};
 
-use crate::{Received, refusal::Refusal};
+use crate::{received::Received, refusal::Refusal};
 
 pub(crate) use reply::Encoder;
 pub(crate) use request::decode;

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::{Fault, Place};
+use crate::fault::{Fault, Place};
 
 /// What is broken about one answer; the default breaks nothing.
 #[derive(Debug, Default)]

@@ -13,7 +13,6 @@ use serde_json::{Value, json};
 
 use crate::refusal::Refusal;
 
-pub(crate) use options::{cache_key, effort_of, flag, named, schema_format, word_choice};
 pub(crate) use reply::Encoder;
 pub(crate) use request::decode;
 

@@ -21,6 +21,7 @@ use tokio::{
 use super::{
     AgentConfig, Child, Parent, RunLine, SessionWriter, Spawn,
     child::{self, Core, Ended},
+    line::HasLine,
     threads::{Holder, KEPT},
 };
 use crate::place::Place;
@@ -159,11 +160,6 @@ impl CallScope {
         })
     }
 
-    /// A line to the run, for what happens when the call has ended.
-    fn line(&self) -> RunLine {
-        RunLine::new(Arc::clone(&self.feed), Arc::clone(&self.inbox), self.call, self.place)
-    }
-
     /// The tools of the turn, once they are known.
     pub(crate) fn set_tools(&self, tools: Toolset) {
         // Whoever was first knew the same.
@@ -176,7 +172,7 @@ impl CallScope {
         let _ = self.cancel.set(cancel.clone());
         let builder =
             builder.put::<dyn Spawn>(Arc::clone(self) as Arc<dyn Spawn>).put(Arc::new(self.writer.name().clone()));
-        let builder = builder.put::<RunLine>(Arc::new(self.line()));
+        let builder = builder.put::<dyn HasLine>(Arc::clone(self) as Arc<dyn HasLine>);
         match self.tools.get() {
             Some(tools) => builder.put::<Toolset>(Arc::new(tools.clone())),
             None => builder,
@@ -474,6 +470,12 @@ impl CallScope {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl HasLine for CallScope {
+    fn line(&self) -> RunLine {
+        RunLine::new(Arc::clone(&self.feed), Arc::clone(&self.inbox), self.call, self.place)
     }
 }
 

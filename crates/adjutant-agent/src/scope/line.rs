@@ -28,15 +28,19 @@ pub struct RunLine {
     place: Place,
 }
 
+/// Who makes a line when it is asked for: most calls never do.
+pub(super) trait HasLine: Send + Sync {
+    fn line(&self) -> RunLine;
+}
+
 impl RunLine {
     /// The line of a call.
     ///
     /// # Errors
     /// `Failed` if the context is not that of a call of a run.
     pub fn of(cx: &CallContext) -> Result<Self, ToolError> {
-        let line = cx.get::<RunLine>();
-        let line = line.ok_or_else(|| ToolError::failed("only a call of a run has a line to one"))?;
-        Ok(RunLine::clone(&line))
+        let scope = cx.get::<dyn HasLine>();
+        scope.map(|scope| scope.line()).ok_or_else(|| ToolError::failed("only a call of a run has a line to one"))
     }
 
     pub(super) fn new(feed: Arc<Feed>, inbox: Arc<Inbox>, call: CallId, place: Place) -> Self {

@@ -14,7 +14,6 @@ use adjutant::{
 use futures_util::StreamExt;
 
 use super::{
-    of_runtime,
     place::Place,
     standing::{self, Standing},
 };
@@ -27,8 +26,8 @@ use crate::{
     problem::Problem,
     prompt,
     run::begin,
-    screen::{self, Screen},
-    sessions::write,
+    screen::{self, Screen, write},
+    trouble::of_runtime,
     waits,
 };
 

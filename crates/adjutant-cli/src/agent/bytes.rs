@@ -5,13 +5,14 @@ use std::path::Path;
 use adjutant::runtime::provenance::{Finding, Provenance};
 use serde_json::json;
 
-use super::{of_runtime, place::Place};
+use super::place::Place;
 use crate::{
     args::agent,
     exit::Exit,
     plain,
     problem::Problem,
-    sessions::{tell, write},
+    screen::{tell, write},
+    trouble::of_runtime,
 };
 
 /// Tells which bytes an agent runs, and compares them with what is there if that is wished.

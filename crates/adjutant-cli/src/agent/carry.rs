@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use adjutant::runtime::{ErrorKind, Trust, bundle};
 use serde_json::json;
 
-use super::{of_runtime, place::Place};
+use super::place::Place;
 use crate::{
     amount::grouped,
     args::agent::{Export, Import},
@@ -13,7 +13,8 @@ use crate::{
     exit::Exit,
     plain,
     problem::Problem,
-    sessions::{tell, write},
+    screen::{tell, write},
+    trouble::of_runtime,
 };
 
 /// Writes an agent into a file.

@@ -6,14 +6,15 @@ use adjutant::runtime::{Backend, ErrorKind, Instance, Manifest, Overrides, Resol
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::{of_runtime, place::Place};
+use super::place::Place;
 use crate::{
     args::agent::{Changes, Create},
     consent::Consent,
     exit::Exit,
     plain,
     problem::Problem,
-    sessions::{tell, write},
+    screen::{tell, write},
+    trouble::of_runtime,
 };
 
 /// The manifest of a directory.

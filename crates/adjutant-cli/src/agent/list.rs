@@ -16,7 +16,7 @@ use crate::{
     exit::Exit,
     plain,
     problem::Problem,
-    sessions::{tell, write},
+    screen::{tell, write},
 };
 
 const HEADS: [&str; 6] = ["NAME", "STATUS", "MODEL", "ADDRESS", "RESTARTS", "AGE"];

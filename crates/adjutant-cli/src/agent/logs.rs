@@ -7,8 +7,8 @@ use std::{
 
 use adjutant::runtime::{Logs, backend::LogLimits};
 
-use super::{of_runtime, place::Place};
-use crate::{args::agent, exit::Exit, plain, problem::Problem, sessions::write};
+use super::place::Place;
+use crate::{args::agent, exit::Exit, plain, problem::Problem, screen::write, trouble::of_runtime};
 
 /// Shows the last lines of a log, and what is written from now on if that is wished.
 pub(super) async fn logs(args: &agent::Logs) -> Result<Exit, Problem> {

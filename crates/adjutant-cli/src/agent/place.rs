@@ -10,8 +10,7 @@ use adjutant::runtime::{
     backend::{HostChange, Process, ProcessOptions},
 };
 
-use super::of_runtime;
-use crate::{args::agent::Homed, exit::Exit, near, plain, problem::Problem};
+use crate::{args::agent::Homed, exit::Exit, near, plain, problem::Problem, trouble::of_runtime};
 
 /// The variable that names the folder of all agents.
 const VARIABLE: &str = "ADJUTANT_HOME";

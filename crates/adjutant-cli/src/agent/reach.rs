@@ -7,14 +7,15 @@ use futures_util::future::join_all;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
-use super::{of_runtime, place::Place, standing::Standing};
+use super::{place::Place, standing::Standing};
 use crate::{
     args::agent::These,
     consent::{self, Consent},
     exit::Exit,
     plain,
     problem::Problem,
-    sessions::{tell, write},
+    screen::{tell, write},
+    trouble::of_runtime,
 };
 
 /// How long an operator may take to do what it was asked for.

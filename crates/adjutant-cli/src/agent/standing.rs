@@ -5,8 +5,7 @@ use std::{fs, net::SocketAddr, time::Duration};
 use adjutant::runtime::{Entry, Goal, Home, Reason, Status, host::HostFile, http::Client, supervisor::Course};
 use serde_json::{Value, json};
 
-use super::of_runtime;
-use crate::{exit::Exit, problem::Problem};
+use crate::{exit::Exit, problem::Problem, trouble::of_runtime};
 
 /// How long a process may take to tell where it stands.
 const WITHIN: Duration = Duration::from_secs(1);

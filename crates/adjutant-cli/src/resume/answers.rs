@@ -15,7 +15,7 @@ use crate::{
     exit::Exit,
     plain,
     problem::Problem,
-    sessions::tell,
+    screen::tell,
     waits,
 };
 

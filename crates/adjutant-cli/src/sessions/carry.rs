@@ -11,13 +11,14 @@ use adjutant::{
     llm::private,
 };
 
-use super::{id, tell, write};
+use super::id;
 use crate::{
     amount::grouped,
     args::{Export, Import},
     exit::Exit,
     named, plain,
     problem::Problem,
+    screen::{tell, write},
     store::Store,
     trouble,
 };

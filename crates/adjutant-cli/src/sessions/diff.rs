@@ -2,8 +2,8 @@
 
 use adjutant::agent::sessions::Diff;
 
-use super::{id, write};
-use crate::{args, exit::Exit, named, plain, problem::Problem, store::Store, trouble};
+use super::id;
+use crate::{args, exit::Exit, named, plain, problem::Problem, screen::write, store::Store, trouble};
 
 /// Shows on standard output where two sessions part, and how they differ.
 pub(crate) async fn diff(args: &args::Diff) -> Result<Exit, Problem> {

@@ -3,13 +3,14 @@
 use adjutant::agent::{LogId, LogInfo, LogQuery, PageMark};
 use serde_json::json;
 
-use super::{id, tell, write};
+use super::id;
 use crate::{
     amount::grouped,
     args::{List, Named},
     exit::Exit,
     named, plain,
     problem::Problem,
+    screen::{tell, write},
     store::Store,
     trouble, when,
 };

@@ -8,8 +8,16 @@ use adjutant::agent::{
 };
 use futures_util::StreamExt;
 
-use super::{id, tell, write};
-use crate::{args::Show, exit::Exit, named, plain, problem::Problem, store::Store, trouble};
+use super::id;
+use crate::{
+    args::Show,
+    exit::Exit,
+    named, plain,
+    problem::Problem,
+    screen::{tell, write},
+    store::Store,
+    trouble,
+};
 
 /// How often a session is looked at that someone works in.
 const LOOK_EVERY: Duration = Duration::from_millis(300);

@@ -5,12 +5,13 @@ use adjutant::{
     llm::{Entry, Origin, UserMessage},
 };
 
-use super::{id, tell as note};
+use super::id;
 use crate::{
     args::{At, Named, Tell},
     exit::Exit,
     named, plain,
     problem::Problem,
+    screen::tell as note,
     store::Store,
     trouble,
 };

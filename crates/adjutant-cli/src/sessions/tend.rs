@@ -2,7 +2,7 @@
 
 use adjutant::agent::{JournalErrorKind, LogQuery, Seq, Sessions};
 
-use super::{id, tell, write};
+use super::id;
 use crate::{
     amount::grouped,
     args::{At, Delete, Fork, Label, Rename, Verify},
@@ -10,6 +10,7 @@ use crate::{
     exit::Exit,
     named, plain,
     problem::Problem,
+    screen::{tell, write},
     store::Store,
     trouble,
 };

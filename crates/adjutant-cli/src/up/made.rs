@@ -10,7 +10,6 @@ use adjutant::runtime::{Backend, Entry, Goal, Overrides, Wants};
 use crate::{
     agent::{
         create::{self, MANIFEST},
-        of_runtime,
         place::Place,
     },
     args::agent::Up,
@@ -19,6 +18,7 @@ use crate::{
     plain,
     problem::Problem,
     screen::Screen,
+    trouble::of_runtime,
 };
 
 /// What the names of further manifests end with.

@@ -191,10 +191,10 @@ fn configuration_is_refused_at_once_when_a_field_cannot_be_used() {
 
 #[test]
 fn key_of_a_known_vendor_stays_at_its_hosts_when_a_file_names_another_address() {
-    use crate::Origin::{Code, Environment, File};
+    use Origin::{Code, Environment, File};
     let azure = ("AZURE_OPENAI_API_KEY", "sk-z");
     let own = ("ACME_KEY", "sk-own");
-    type Row<'a> = (&'a [(&'a str, &'a str)], crate::Origin, &'a str, &'a str, Result<Option<&'a str>, &'a str>);
+    type Row<'a> = (&'a [(&'a str, &'a str)], Origin, &'a str, &'a str, Result<Option<&'a str>, &'a str>);
     let rows: [Row<'_>; 10] = [
         (&[OPENAI], File, "http://127.0.0.1:9/v1", "OPENAI_API_KEY", Err("127.0.0.1:9")),
         (&[OPENAI], File, "http://api.openai.com/v1", "OPENAI_API_KEY", Err("api.openai.com")),

@@ -2,7 +2,12 @@
 
 use adjutant_llm::{Format, Options, ToolChoice, ToolDecl};
 
-use crate::{node::Node, refusal::Refusal, responses, strict};
+use crate::{
+    node::Node,
+    openai::{cache_key, effort_of, flag, named, schema_format, word_choice},
+    refusal::Refusal,
+    strict,
+};
 
 /// How many stop sequences a request may have.
 const MAX_STOPS: usize = 4;
@@ -21,11 +26,11 @@ pub(super) fn options(root: &Node<'_>, tools: &[ToolDecl]) -> Result<Options, Re
         options = options.max_output_tokens(tokens.count()?);
     }
     if let Some(effort) = root.field("reasoning_effort") {
-        options = options.thinking(responses::effort_of(&effort)?);
+        options = options.thinking(effort_of(&effort)?);
     }
-    responses::cache_key(root)?;
-    responses::flag(root, "store")?;
-    options.sequential_calls = responses::flag(root, "parallel_tool_calls")? == Some(false);
+    cache_key(root)?;
+    flag(root, "store")?;
+    options.sequential_calls = flag(root, "parallel_tool_calls")? == Some(false);
     if root.field("parallel_tool_calls").is_some() && tools.is_empty() {
         let message = "'parallel_tool_calls' is only allowed when 'tools' are specified.";
         return Err(Refusal::invalid(message).param("parallel_tool_calls"));
@@ -77,17 +82,17 @@ fn choice(root: &Node<'_>, tools: &[ToolDecl]) -> Result<ToolChoice, Refusal> {
         return Err(Refusal::invalid(message).param("tool_choice"));
     }
     if choice.value.is_string() {
-        return responses::word_choice(&choice, !tools.is_empty());
+        return word_choice(&choice, !tools.is_empty());
     }
     if choice.need("type")?.text()? != "function" {
         return Err(choice.refuse("Invalid value. Supported values are: 'function'."));
     }
-    responses::named(&choice.need("function")?.need("name")?, tools)
+    named(&choice.need("function")?.need("name")?, tools)
 }
 
 fn format(node: &Node<'_>) -> Result<Option<Format>, Refusal> {
     match node.need("type")?.text()? {
-        "json_schema" => responses::schema_format(&node.need("json_schema")?).map(Some),
+        "json_schema" => schema_format(&node.need("json_schema")?).map(Some),
         "text" | "json_object" => Ok(None),
         other => Err(node.refuse(format!("Invalid value: '{other}'."))),
     }

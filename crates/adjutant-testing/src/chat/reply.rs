@@ -2,16 +2,17 @@
 //!
 //! Thinking is sent as `reasoning_content`, as servers that show it do; what is opaque or withheld has no form here.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::collections::BTreeMap;
 
 use adjutant_llm::{Block, BlockKind, Chunk, RateLimits, Reply, Stop, Usage};
 use serde_json::{Value, json};
 
 use crate::{
     body::{Body, Frame},
-    encode::{self, Answer, ErrorAt, push_data, push_json, unspeakable},
+    encode::{self, Answer, ErrorAt, Stamp, push_data, push_json, unspeakable},
+    openai::limit_headers,
     refusal::Refusal,
-    wire::{Asked, Stamp},
+    wire::Asked,
 };
 
 /// What a model says that refuses without a word.
@@ -174,21 +175,6 @@ impl encode::Encoder for Encoder {
     }
 }
 
-/// The headers that tell the limits; both of the vendor's wires have them.
-pub(crate) fn limit_headers(limits: &RateLimits) -> Vec<(&'static str, String)> {
-    let mut headers = vec![("openai-version", "2020-10-01".to_owned())];
-    let reset = limits.reset_after.map(duration);
-    if let Some(left) = limits.requests_left {
-        headers.push(("x-ratelimit-remaining-requests", left.to_string()));
-        headers.extend(reset.clone().map(|reset| ("x-ratelimit-reset-requests", reset)));
-    }
-    if let Some(left) = limits.tokens_left {
-        headers.push(("x-ratelimit-remaining-tokens", left.to_string()));
-        headers.extend(reset.map(|reset| ("x-ratelimit-reset-tokens", reset)));
-    }
-    headers
-}
-
 /// What every chunk begins with.
 fn head(asked: &Asked, stamp: &Stamp) -> Value {
     json!({
@@ -224,15 +210,4 @@ fn usage(usage: &Usage) -> Value {
             "rejected_prediction_tokens": 0,
         },
     })
-}
-
-/// The time as the vendor writes it: `90ms`, `1s`, `6m0s`.
-fn duration(wait: Duration) -> String {
-    match (wait.as_secs(), wait.subsec_millis()) {
-        (0, millis) => format!("{millis}ms"),
-        (seconds @ 1..60, 0) => format!("{seconds}s"),
-        (seconds @ 1..60, millis) => format!("{seconds}.{millis:03}s"),
-        (seconds, _) if seconds < 3_600 => format!("{}m{}s", seconds / 60, seconds % 60),
-        (seconds, _) => format!("{}h{}m{}s", seconds / 3_600, seconds / 60 % 60, seconds % 60),
-    }
 }

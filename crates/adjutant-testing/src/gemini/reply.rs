@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use super::signs_calls;
 use crate::{
     body::{Body, Frame},
-    encode::{self, Answer, ErrorAt, unspeakable},
+    encode::{self, Answer, ErrorAt, Stamp, unspeakable},
     refusal::Refusal,
-    wire::{Asked, Stamp, Wire},
+    wire::{Asked, Wire},
 };
 
 /// Turns chunks into the responses of the Gemini wire.

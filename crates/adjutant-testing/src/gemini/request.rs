@@ -4,7 +4,7 @@ use adjutant_llm::Request;
 use serde_json::Value;
 
 use super::{contents::Reading, method, options};
-use crate::{Received, issued::Issued, node::Node, refusal::Refusal, wire::Asked};
+use crate::{issued::Issued, node::Node, received::Received, refusal::Refusal, wire::Asked};
 
 /// Reads a request.
 pub(crate) fn decode(received: &Received, body: &Value, issued: &Issued) -> Result<Asked, Refusal> {

@@ -9,17 +9,18 @@ use tokio::net::TcpStream;
 
 use super::{
     Order,
+    dispatch::{self, Target},
     shared::{Shared, Source},
 };
 use crate::{
     body::{Body, Break, Frame},
     embeddings,
-    encode::{Encoder, ErrorAt},
+    encode::{Encoder, ErrorAt, Stamp},
     http::{BodyUse, Incoming, Peer, head},
     plan::{Instead, Plan},
     received::Received,
     refusal::Refusal,
-    wire::{Stamp, Target, Wire},
+    wire::Wire,
 };
 
 /// How many bytes are gathered before they are written, when the model is faster than the socket.
@@ -97,24 +98,24 @@ impl Exchange<'_> {
     }
 
     fn wire(&self) -> Wire {
-        Wire::nearest(self.received)
+        dispatch::nearest(self.received)
     }
 
     fn route(&self, name: impl FnOnce() -> String) -> Result<Routed, Refusal> {
-        let (wire, target) = Wire::of(self.received).ok_or_else(|| Refusal::new(404, "Not found"))?;
+        let (wire, target) = dispatch::target(self.received).ok_or_else(|| Refusal::new(404, "Not found"))?;
         if self.received.method != if target == Target::Models { "GET" } else { "POST" } {
             return Err(Refusal::new(405, "Method Not Allowed"));
         }
-        wire.admit(self.received)?;
+        dispatch::admit(wire, self.received)?;
         match target {
             Target::Models => Ok(Routed::Whole(wire.models(&name()))),
             Target::Embeddings => embeddings::answer(wire, self.received).map(Routed::Whole),
             Target::Reply => {
                 let issued = self.shared.issued();
-                let asked = wire.decode(self.received, issued)?;
+                let asked = dispatch::decode(wire, self.received, issued)?;
                 let request = asked.request.clone();
                 let stamp = Stamp { number: self.number, now_ms: self.shared.now_ms(), issued: Arc::clone(issued) };
-                Ok(Routed::Ask(wire.encoder(asked, stamp), request))
+                Ok(Routed::Ask(dispatch::encoder(wire, asked, stamp), request))
             }
         }
     }
@@ -143,7 +144,7 @@ impl Exchange<'_> {
 
     async fn refuse(&self, peer: &mut Peer, refusal: &Refusal) -> io::Result<After> {
         let (_, id) = self.wire().request_id(self.number);
-        let (status, headers, body) = self.wire().error(refusal, &id);
+        let (status, headers, body) = dispatch::error(self.wire(), refusal, &id);
         self.send(peer, status, &headers, &body).await
     }
 

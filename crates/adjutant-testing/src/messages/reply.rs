@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 
 use crate::{
     body::{Body, Frame},
-    encode::{self, Answer, ErrorAt, push_data, push_json, unspeakable},
+    encode::{self, Answer, ErrorAt, Stamp, push_data, push_json, unspeakable},
     refusal::Refusal,
-    wire::{Asked, Stamp, Wire},
+    wire::{Asked, Wire},
 };
 
 /// How far the message has come.

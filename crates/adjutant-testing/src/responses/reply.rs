@@ -10,10 +10,10 @@ use serde_json::{Map, Value, json};
 use super::{code, snapshot};
 use crate::{
     body::{Body, Frame},
-    chat,
-    encode::{self, Answer, ErrorAt, push_data, unspeakable},
+    encode::{self, Answer, ErrorAt, Stamp, push_data, unspeakable},
+    openai::limit_headers,
     refusal::Refusal,
-    wire::{Asked, Stamp, Wire},
+    wire::{Asked, Wire},
 };
 
 /// What a model says that refuses.
@@ -318,7 +318,7 @@ impl encode::Encoder for Encoder {
     }
 
     fn headers(&self, limits: &RateLimits) -> Vec<(&'static str, String)> {
-        chat::limit_headers(limits)
+        limit_headers(limits)
     }
 }
 

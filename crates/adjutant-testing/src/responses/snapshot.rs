@@ -3,7 +3,7 @@
 use adjutant_llm::{Effort, Options, ToolChoice, Usage};
 use serde_json::{Value, json};
 
-use crate::wire::{Asked, Stamp};
+use crate::{encode::Stamp, wire::Asked};
 
 /// The id of a response.
 pub(super) fn id(stamp: &Stamp) -> String {

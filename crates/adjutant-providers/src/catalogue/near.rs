@@ -6,7 +6,7 @@ pub(crate) const MOST: usize = 4;
 const MAX_CHARS: usize = 64;
 
 /// The nearest names as a list for a person, nearest first.
-pub(super) fn list(wanted: &str, names: &[String], most: usize) -> String {
+pub(crate) fn list(wanted: &str, names: &[String], most: usize) -> String {
     format!("the nearest are {}", nearest(wanted, names.iter().map(String::as_str), most).join(", "))
 }
 

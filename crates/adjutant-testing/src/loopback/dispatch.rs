@@ -1,0 +1,96 @@
+//! Which wire a request speaks, and who reads and answers it there.
+
+use serde_json::Value;
+
+use crate::{
+    chat,
+    encode::{Encoder, Stamp},
+    gemini,
+    issued::Issued,
+    messages,
+    received::Received,
+    refusal::Refusal,
+    responses,
+    wire::{Asked, Wire, json_body},
+};
+
+/// What a request is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Target {
+    Reply,
+    Models,
+    Embeddings,
+}
+
+/// The wire that a request speaks and what it wants, by its path and, where two have it, by its key.
+pub(super) fn target(received: &Received) -> Option<(Wire, Target)> {
+    Some(match received.route() {
+        "/v1/messages" => (Wire::Messages, Target::Reply),
+        "/v1/chat/completions" => (Wire::Chat, Target::Reply),
+        "/v1/responses" => (Wire::Responses, Target::Reply),
+        "/v1/embeddings" => (Wire::Chat, Target::Embeddings),
+        "/v1/models" if received.header("x-api-key").is_some() => (Wire::Messages, Target::Models),
+        "/v1/models" => (Wire::Chat, Target::Models),
+        "/v1beta/models" => (Wire::Gemini, Target::Models),
+        route => match gemini::method(route)? {
+            (_, "streamGenerateContent") => (Wire::Gemini, Target::Reply),
+            (_, "batchEmbedContents") => (Wire::Gemini, Target::Embeddings),
+            _ => return None,
+        },
+    })
+}
+
+/// The wire whose errors a request understands, wherever it leads.
+pub(super) fn nearest(received: &Received) -> Wire {
+    match target(received) {
+        Some((wire, _)) => wire,
+        None if received.path.starts_with("/v1beta/") => Wire::Gemini,
+        None => Wire::Chat,
+    }
+}
+
+/// Checks what stands in the headers.
+pub(super) fn admit(wire: Wire, received: &Received) -> Result<(), Refusal> {
+    match wire {
+        Wire::Messages => messages::admit(received),
+        Wire::Chat | Wire::Responses => chat::admit(received),
+        Wire::Gemini => gemini::admit(received),
+    }
+}
+
+/// Decodes the body of a request for a reply.
+pub(super) fn decode(wire: Wire, received: &Received, issued: &Issued) -> Result<Asked, Refusal> {
+    let body = json_body(received)?;
+    let asked = match wire {
+        Wire::Messages => messages::decode(&body, issued),
+        Wire::Chat => chat::decode(&body),
+        Wire::Responses => responses::decode(&body, issued),
+        Wire::Gemini => return gemini::decode(received, &body, issued),
+    }?;
+    if body.get("stream") != Some(&Value::Bool(true)) {
+        return Err(Refusal::invalid("stream: only streams are served here").param("stream"));
+    }
+    Ok(asked)
+}
+
+pub(super) fn encoder(wire: Wire, asked: Asked, stamp: Stamp) -> Box<dyn Encoder> {
+    match wire {
+        Wire::Messages => Box::new(messages::Encoder::new(asked, stamp)),
+        Wire::Chat => Box::new(chat::Encoder::new(asked, stamp)),
+        Wire::Responses => Box::new(responses::Encoder::new(asked, stamp)),
+        Wire::Gemini => Box::new(gemini::Encoder::new(asked, stamp)),
+    }
+}
+
+/// The vendor's error: its status, its headers and its body.
+pub(super) fn error(wire: Wire, refusal: &Refusal, request_id: &str) -> (u16, Vec<(String, String)>, Value) {
+    let status = wire.status(refusal.status);
+    let headers = refusal.headers.clone();
+    match wire {
+        Wire::Messages => (status, headers, messages::error(refusal, Some(request_id))),
+        Wire::Chat => (status, headers, chat::error(refusal)),
+        Wire::Responses => (status, headers, responses::error(refusal)),
+        // How long to wait stands in the body.
+        Wire::Gemini => (status, Vec::new(), gemini::error(refusal)),
+    }
+}
