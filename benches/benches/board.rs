@@ -1,6 +1,6 @@
-//! What a board costs: 10,000 tasks, 50 workers who claim and finish them, on each shelf. Nothing is claimed twice.
+//! What a board costs: 10,000 tasks, 50 workers who claim and finish them, on each key-value store. Nothing is claimed twice.
 //!
-//! A shelf joins by a line in `shelves`. With `--test`, there are few tasks; with names of shelves, only those are tried.
+//! A key-value store joins by a line in `kv_stores`. With `--test`, there are few tasks; with names of key-value stores, only those are tried.
 #![expect(clippy::print_stdout, reason = "a benchmark")]
 
 use std::{
@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use adjutant_agent::{Shelf, shelf::MemoryShelf};
+use adjutant_agent::{KvStore, kv::MemoryKvStore};
 use adjutant_llm::SystemWorld;
 use adjutant_orchestration::board::{Board, Finish, NewTask, TaskId};
 use adjutant_store::{Postgres, Sqlite};
@@ -32,19 +32,19 @@ const WORKERS: usize = 50;
 const LEASE: Duration = Duration::from_secs(3_600);
 
 /// Everything that a board can be on; on a disk, in this folder.
-fn shelves(folder: &Path, runtime: &Runtime) -> Vec<(&'static str, Arc<dyn Shelf>)> {
-    let sqlite = Sqlite::open(folder.join("db")).expect("a database").shelf("board");
-    let mut shelves: Vec<(&'static str, Arc<dyn Shelf>)> =
-        vec![("memory", Arc::new(MemoryShelf::new())), ("sqlite", Arc::new(sqlite))];
+fn kv_stores(folder: &Path, runtime: &Runtime) -> Vec<(&'static str, Arc<dyn KvStore>)> {
+    let sqlite = Sqlite::open(folder.join("db")).expect("a database").kv("board");
+    let mut kv_stores: Vec<(&'static str, Arc<dyn KvStore>)> =
+        vec![("memory", Arc::new(MemoryKvStore::new())), ("sqlite", Arc::new(sqlite))];
     match PostgresServer::shared() {
         Ok(server) => {
             let url = server.database().expect("a database");
             let connected = runtime.block_on(async { Postgres::connect(url).await }).expect("a connection");
-            shelves.push(("postgres", Arc::new(connected.shelf("board"))));
+            kv_stores.push(("postgres", Arc::new(connected.kv("board"))));
         }
         Err(why) => println!("postgres: skipped: {why}"),
     }
-    shelves
+    kv_stores
 }
 
 fn main() {
@@ -53,17 +53,17 @@ fn main() {
     let folder = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
     let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
     let wanted: Vec<String> = env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
-    for (name, shelf) in shelves(folder.path(), &runtime) {
+    for (name, kv) in kv_stores(folder.path(), &runtime) {
         if !wanted.is_empty() && !wanted.iter().any(|wanted| wanted == name) {
             continue;
         }
-        runtime.block_on(drain(name, shelf, tasks));
+        runtime.block_on(drain(name, kv, tasks));
     }
 }
 
 /// Fills a board, and lets the workers empty it.
-async fn drain(name: &str, shelf: Arc<dyn Shelf>, tasks: usize) {
-    let board = Board::new(shelf, Arc::new(SystemWorld));
+async fn drain(name: &str, kv: Arc<dyn KvStore>, tasks: usize) {
+    let board = Board::new(kv, Arc::new(SystemWorld));
     let begun = Instant::now();
     let mut authors = JoinSet::new();
     for author in 0..WORKERS {

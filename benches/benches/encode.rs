@@ -13,7 +13,8 @@ use std::{
 };
 
 use adjutant_llm::{
-    Block, Call, CallId, CallResult, Entry, Options, Reply, Request, Stop, ToolDecl, Transcript, Turn, UserMessage,
+    Block, Call, CallId, CallResult, Entry, FinishReason, Options, Reply, Request, ToolDecl, Transcript, Turn,
+    UserMessage,
 };
 use adjutant_providers::fuzzing::{self, Encoded, Wire};
 use bytes::Bytes;
@@ -61,7 +62,7 @@ impl Conversation {
     /// Appends a turn: a call, and a result of one kibibyte.
     fn grow(&mut self) {
         let id = CallId { turn: self.next, attempt: 0, block: 1 };
-        let mut reply = Reply::new("bench/model".into(), Stop::Calls);
+        let mut reply = Reply::new("bench/model".into(), FinishReason::Calls);
         reply.blocks.push(Arc::new(Block::text("I look at the next page.")));
         reply.blocks.push(Arc::new(Block::Call(Call::new(id, "fetch", format!("{{\"n\":{}}}", self.next)))));
         let mut turn = Turn::open(Arc::new(reply));

@@ -4,7 +4,7 @@ use std::{hint::black_box, sync::Arc};
 
 use adjutant_agent::{Agent, Limits};
 use adjutant_llm::{
-    Block, Call, CallId, Chunk, Entry, ModelInfo, Reply, Request, Stop, Transcript, UserMessage, model_fn,
+    Block, Call, CallId, Chunk, Entry, FinishReason, ModelInfo, Reply, Request, Transcript, UserMessage, model_fn,
 };
 use adjutant_tool::{Bound, tool};
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
@@ -25,7 +25,7 @@ fn fetch(
 /// The reply of a model that calls the tool until its turns are over.
 fn reply(request: &Request) -> Reply {
     let (turn, attempt) = (request.turn(), request.attempt);
-    let mut reply = Reply::new("bench/caller".into(), Stop::End);
+    let mut reply = Reply::new("bench/caller".into(), FinishReason::End);
     if turn < TURNS {
         let args = format!("{{\"n\":{turn}}}").into();
         let call = Call {
@@ -36,7 +36,7 @@ fn reply(request: &Request) -> Reply {
             extra: Default::default(),
         };
         reply.blocks.push(Arc::new(Block::Call(call)));
-        reply.stop = Stop::Calls;
+        reply.stop = FinishReason::Calls;
     }
     reply
 }

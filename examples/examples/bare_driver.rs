@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use adjutant::{
-    agent::{Exit, Journal, Limits, LocalPort, LogId, MemoryJournal, Owner, Record, Run, Seq, Setup, commit, drive},
-    llm::{Block, Entry, Reply, Script, ScriptedModel, Stop, Turn, UserMessage},
+    agent::{
+        Exit, Journal, Limits, LocalExecutor, LogId, MemoryJournal, Owner, Record, Run, Seq, Setup, commit, drive,
+    },
+    llm::{Block, Entry, FinishReason, Reply, Script, ScriptedModel, Turn, UserMessage},
     tool,
 };
 use futures_util::StreamExt;
@@ -23,7 +25,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         Script::new().text("Twice your number is 42."),
     ]);
     let (journal, log) = (MemoryJournal::new(), LogId("numbers".into()));
-    let mut port = LocalPort::new(Setup::new(model).tool(double), journal.own(&log, &Owner::new()).await?);
+    let mut port = LocalExecutor::new(Setup::new(model).tool(double), journal.own(&log, &Owner::new()).await?);
 
     let mut run = Run::new();
     let prompts = vec![Entry::User(UserMessage::text("What is twice my number?"))];
@@ -50,7 +52,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 /// What was said before, for example in another system.
 fn given() -> Result<Vec<Entry>, Box<dyn std::error::Error>> {
-    let mut reply = Reply::new("elsewhere/model".into(), Stop::End);
+    let mut reply = Reply::new("elsewhere/model".into(), FinishReason::End);
     reply.blocks.push(Arc::new(Block::text("I will remember it.")));
     let turn = Turn::open(Arc::new(reply)).close().map_err(|_| "a reply without calls closes at once")?;
     Ok(vec![Entry::User(UserMessage::text("My number is 21.")), Entry::Turn(turn)])

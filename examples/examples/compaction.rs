@@ -5,7 +5,9 @@ use std::sync::Arc;
 use adjutant::{
     Agent, EventKind, Limits,
     context::Compact,
-    llm::{Block, Call, CallId, Chunk, Model, ModelInfo, Reply, Request, Script, ScriptedModel, Stop, model_fn},
+    llm::{
+        Block, Call, CallId, Chunk, FinishReason, Model, ModelInfo, Reply, Request, Script, ScriptedModel, model_fn,
+    },
     tool,
 };
 use futures_util::stream;
@@ -26,11 +28,11 @@ fn reader() -> impl Model {
     info.max_output_tokens = 1_000;
     model_fn(info, |request: Request| {
         let (turn, attempt) = (request.turn(), request.attempt);
-        let mut reply = Reply::new("example/reader".into(), Stop::End);
+        let mut reply = Reply::new("example/reader".into(), FinishReason::End);
         if turn <= PAGES {
             let id = CallId { turn, attempt, block: 0 };
             reply.blocks.push(Arc::new(Block::Call(Call::new(id, "read", format!("{{\"page\":{turn}}}")))));
-            reply.stop = Stop::Calls;
+            reply.stop = FinishReason::Calls;
         } else {
             reply.blocks.push(Arc::new(Block::text("That was the whole book.")));
         }

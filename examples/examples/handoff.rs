@@ -7,7 +7,7 @@ use std::sync::Arc;
 use adjutant::{
     Agent,
     llm::{Entry, Request, Script, ScriptedModel, Usage},
-    orchestration::{AgentTree, Relay, Target},
+    orchestration::{AgentTree, HandoffChain, Target},
     toolkit::Files,
 };
 use serde_json::json;
@@ -46,7 +46,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         Script::new().call("transfer_to_writer", json!({"reason": "everything was read"})),
     ]);
     let writer = Agent::new(ScriptedModel::new([Script::from_fn(written)]));
-    let relay = Relay::new([
+    let relay = HandoffChain::new([
         Target::new("desk", "Whatever nobody else is for.", desk).to(["librarian"]),
         Target::new("librarian", "Looks things up in the folder.", librarian.toolbox(Files::new(folder)?.toolbox())),
         Target::new("writer", "Writes answers of what was found.", writer),

@@ -8,8 +8,8 @@ use std::{
 use adjutant::{
     CallContext,
     agent::{
-        Act, ActId, Admission, Agent, Error, Exit, Failure, Flush, Journal, Limits, Log, LogId, MemoryJournal, Owner,
-        Port, Record, Run, Seq, Stamped, commit, drive,
+        Activity, ActivityId, Admission, Agent, Error, Executor, Exit, Failure, Flush, Journal, Limits, Log, LogId,
+        MemoryJournal, Owner, Record, Run, Seq, Stamped, commit, drive,
     },
     llm::{CallId, CallResult, Entry, Model, Request, Script, ScriptedModel, Status, ThreadId, complete},
     tool,
@@ -28,9 +28,9 @@ struct Engine {
     model: Arc<dyn Model>,
     tools: Toolset,
     log: Box<dyn Log>,
-    busy: BTreeSet<ActId>,
+    busy: BTreeSet<ActivityId>,
     /// What to perform next, with all that it needs of the run.
-    work: VecDeque<(ActId, Work)>,
+    work: VecDeque<(ActivityId, Work)>,
 }
 
 enum Work {
@@ -61,25 +61,27 @@ impl Engine {
     }
 }
 
-impl Port for Engine {
-    fn busy(&self) -> &BTreeSet<ActId> {
+impl Executor for Engine {
+    fn busy(&self) -> &BTreeSet<ActivityId> {
         &self.busy
     }
 
-    fn start(&mut self, run: &Run, act: Act) {
+    fn start(&mut self, run: &Run, act: Activity) {
         let work = match act {
-            Act::Prepare { turn } => {
+            Activity::Prepare { turn } => {
                 Work::Records(vec![Record::prepared(turn, self.model.info().id.clone(), Vec::new())])
             }
             // The run says what is shown; the same bytes go out whoever asks.
-            Act::Ask { turn, attempt } => {
+            Activity::Ask { turn, attempt } => {
                 let mut request = Request::of(run.request().shown());
                 request.tools = Arc::clone(self.tools.hiding(run.request().hidden()).decls());
                 (request.turn, request.attempt) = (Some(turn.0), attempt);
                 Work::Ask(request)
             }
-            Act::Admit { call } => Work::Records(vec![Record::Admitted { call, admission: self.admit(run, call) }]),
-            Act::Call { call, .. } => match run.calls().admitted(call) {
+            Activity::Admit { call } => {
+                Work::Records(vec![Record::Admitted { call, admission: self.admit(run, call) }])
+            }
+            Activity::Call { call, .. } => match run.calls().admitted(call) {
                 Some((named, args, _)) => match self.tools.get(named.name.as_str()) {
                     Some(tool) => Work::Call(tool.clone(), Arc::clone(args)),
                     None => Work::Records(vec![Record::returned(call, CallResult::new(Status::Failed, "it is gone"))]),
@@ -87,17 +89,17 @@ impl Port for Engine {
                 None => Work::Records(Vec::new()),
             },
             // Nobody is asked here: the run parks, and another program goes on with the answers.
-            Act::Answer { pause } => {
+            Activity::Answer { pause } => {
                 let pause = run.waiting().pause(pause).map(|pause| pause.id.clone());
                 Work::Records(pause.into_iter().map(|pause| Record::Unanswered { pause }).collect())
             }
-            Act::Settle { turn } => Work::Records(vec![Record::settled(turn)]),
+            Activity::Settle { turn } => Work::Records(vec![Record::settled(turn)]),
         };
         self.busy.insert(act.id());
         self.work.push_back((act.id(), work));
     }
 
-    fn stop(&mut self, acts: &[ActId]) {
+    fn stop(&mut self, acts: &[ActivityId]) {
         self.work.retain(|(act, _)| !acts.contains(act));
         self.busy.retain(|act| !acts.contains(act));
     }
@@ -106,11 +108,11 @@ impl Port for Engine {
         let (act, work) = self.work.pop_front().ok_or_else(Error::stuck)?;
         let records = match (act, work) {
             (_, Work::Records(records)) => records,
-            (ActId::Ask(turn), Work::Ask(request)) => match complete(&*self.model, request).await {
+            (ActivityId::Ask(turn), Work::Ask(request)) => match complete(&*self.model, request).await {
                 Ok(reply) => vec![Record::replied(turn, reply, None)],
                 Err(error) => vec![Record::Broke { act, failure: Failure::Model { error } }],
             },
-            (ActId::Call(call), Work::Call(tool, args)) => {
+            (ActivityId::Call(call), Work::Call(tool, args)) => {
                 let args = serde_json::from_str(&args).unwrap_or_default();
                 let result = tool.call(args, CallContext::detached()).await;
                 vec![Record::returned(

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use adjutant::{
-    Agent, Model, Outcome, Why,
+    Agent, Completion, Model, Outcome,
     llm::{Entry, Script, ScriptedModel, Status},
     tool,
 };
@@ -28,7 +28,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     ]));
     let result = calculator(Arc::clone(&model)).run("What is one divided by zero?").await?;
 
-    assert!(matches!(result.outcome, Outcome::Finished { why: Why::Answer, .. }));
+    assert!(matches!(result.outcome, Outcome::Finished { why: Completion::Answer, .. }));
     assert_eq!((result.text().as_str(), result.turns), ("That cannot be divided.", 2));
     let call = &result.calls[0].result;
     assert_eq!((call.status, call.text().as_str()), (Status::Failed, "cannot divide by zero"));

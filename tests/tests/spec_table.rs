@@ -105,7 +105,7 @@ const SUITES: [(&str, &[&str]); 3] = [
         "journal_suite",
         &["adjutant-testing/tests/journal_suite.rs", "adjutant-store/tests/jsonl_suite.rs", SQLITE, POSTGRES],
     ),
-    ("shelf_suite", &["adjutant-testing/tests/shelf_suite.rs", SQLITE, POSTGRES]),
+    ("kv_suite", &["adjutant-testing/tests/kv_suite.rs", SQLITE, POSTGRES]),
     ("memory_suite", &["adjutant-testing/tests/memory_suite.rs", SQLITE, POSTGRES]),
 ];
 const SQLITE: &str = "adjutant-store/tests/sqlite_suites.rs";

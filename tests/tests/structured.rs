@@ -5,8 +5,8 @@ use std::sync::Arc;
 use adjutant::{
     Model,
     llm::{
-        Effort, ErrorKind, Format, Options, Request, Script, ScriptedModel, Shape, Stop, Structured, ToolChoice, Usage,
-        complete_as, complete_json,
+        Effort, ErrorKind, FinishReason, Format, Options, Request, Script, ScriptedModel, Shape, Structured,
+        ToolChoice, Usage, complete_as, complete_json,
     },
     providers::Timeouts,
 };
@@ -179,7 +179,7 @@ async fn answer_is_an_error_when_no_repair_helps() {
 #[tokio::test]
 async fn answer_is_an_error_when_the_reply_is_none() {
     for (wire, way, what) in cells() {
-        for (stop, kind) in [(Stop::Refused, ErrorKind::Refused), (Stop::Length, ErrorKind::Invalid)] {
+        for (stop, kind) in [(FinishReason::Refused, ErrorKind::Refused), (FinishReason::Length, ErrorKind::Invalid)] {
             let (server, _, model) = stage(wire, way, vec![Script::new().text("I").stop(stop)]).await;
             let error = complete_as::<Trip>(&model, Request::new().user("Where to?").options(way.options())).await;
             let error = error.expect_err("there is no answer");

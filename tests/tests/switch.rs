@@ -5,8 +5,8 @@ use std::sync::Arc;
 use adjutant::{
     Agent, EventKind, Outcome, RunOptions, agent,
     llm::{
-        Call, CallResult, Chunk, Collector, Content, Effort, Entry, Gate, Options, Reply, Request, Script,
-        ScriptedModel, Status, Stop, UserMessage, WarningKind, complete,
+        Call, CallResult, Chunk, Collector, Content, Effort, Entry, FinishReason, Gate, Options, Reply, Request,
+        Script, ScriptedModel, Status, UserMessage, WarningKind, complete,
     },
     providers::Timeouts,
 };
@@ -15,7 +15,7 @@ use adjutant_tests::{PIXEL, WIRES, Wire, answered, listen, pair, pixel, signed, 
 use futures_util::StreamExt;
 use serde_json::json;
 
-/// Signatures, base64 of a few words each: one for every thought of a leg.
+/// Signatures, base64 of a few words each: one for every thought of a handoff run.
 const SEALS: [[&str; 3]; 4] = [
     ["bGVnIDEgZmlyc3Q=", "bGVnIDEgc2Vjb25k", "bGVnIDEgdGhpcmQ="],
     ["bGVnIDIgZmlyc3Q=", "bGVnIDIgc2Vjb25k", "bGVnIDIgdGhpcmQ="],
@@ -60,7 +60,7 @@ impl Stage {
             .call("look", json!({"city": "Köln"}))
             .call("find", json!({"city": "Bonn"}));
         let reply = self.ask(wire, calls).await;
-        assert_eq!((reply.stop, reply.calls().count()), (Stop::Calls, 2), "{wire}");
+        assert_eq!((reply.stop, reply.calls().count()), (FinishReason::Calls, 2), "{wire}");
         self.request = answered(self.request.clone(), &reply, |call| result(call, number));
         self.legs[number].seals = self.server.signatures().split_off(before);
 
@@ -106,7 +106,7 @@ impl Stage {
         }
         self.check(wire);
         let reply = collector.interrupted().expect("an attempt is going on");
-        assert_eq!((reply.text(), reply.stop), (half, Stop::Interrupted), "{wire}");
+        assert_eq!((reply.text(), reply.stop), (half, FinishReason::Interrupted), "{wire}");
         reply
     }
 
@@ -166,7 +166,7 @@ fn story(request: &Request) -> Vec<String> {
             Entry::User(message) => message.content.iter().for_each(|it| content(&mut told, it)),
             Entry::Turn(turn) => {
                 told.push(turn.reply().text());
-                let whole = turn.reply().stop != Stop::Interrupted;
+                let whole = turn.reply().stop != FinishReason::Interrupted;
                 let results: Vec<_> = turn.pairs().filter(|_| whole).collect();
                 told.extend(
                     results.iter().map(|(call, result)| format!("{}: {}", call.name, last_line(&result.text()))),

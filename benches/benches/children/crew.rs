@@ -10,8 +10,8 @@ use std::{
 
 use adjutant_agent::{Agent, Limits, MemoryJournal};
 use adjutant_llm::{
-    Block, Call, CallId, CallResult, Chunk, ChunkStream, Gate, Model, ModelInfo, Reply, Request, Script, ScriptedModel,
-    Stop,
+    Block, Call, CallId, CallResult, Chunk, ChunkStream, FinishReason, Gate, Model, ModelInfo, Reply, Request, Script,
+    ScriptedModel,
 };
 use adjutant_orchestration::{Delegation, Profile, Registry};
 use adjutant_tool::{Replay, ToolSpec, tool_fn};
@@ -102,13 +102,13 @@ impl Model for Worker {
             return ScriptedModel::new([Script::new().text("Done.").wait_at(0, gate)]).stream(request);
         }
         let (turn, attempt) = (request.turn(), request.attempt);
-        let mut reply = Reply::new(self.info.id.clone(), Stop::End);
+        let mut reply = Reply::new(self.info.id.clone(), FinishReason::End);
         if turn < self.turns {
             let id = CallId { turn, attempt, block: 0 };
             let extra = Default::default();
             let call = Call { id, wire_id: None, name: "look".into(), args: "{}".into(), extra };
             reply.blocks.push(Arc::new(Block::Call(call)));
-            reply.stop = Stop::Calls;
+            reply.stop = FinishReason::Calls;
         } else {
             reply.blocks.push(Arc::new(Block::text("Done.")));
         }

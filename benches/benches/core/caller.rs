@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use adjutant_llm::{Block, Call, CallId, Chunk, ChunkStream, Model, ModelInfo, Reply, Request, Stop, Usage};
+use adjutant_llm::{Block, Call, CallId, Chunk, ChunkStream, FinishReason, Model, ModelInfo, Reply, Request, Usage};
 use adjutant_tool::tool;
 use futures_util::stream;
 
@@ -42,13 +42,13 @@ impl Caller {
 
     fn reply(&self, request: &Request) -> Reply {
         let (turn, attempt) = (request.turn(), request.attempt);
-        let mut reply = Reply::new(self.info.id.clone(), Stop::End);
+        let mut reply = Reply::new(self.info.id.clone(), FinishReason::End);
         // As a provider counts, so that effects see the size of the conversation.
         reply.usage = Usage { input_uncached: request.entries.tokens(), output: 20, ..Usage::default() };
         if turn < self.turns {
             let id = CallId { turn, attempt, block: 0 };
             reply.blocks.push(Arc::new(Block::Call(Call::new(id, self.tool, format!("{{\"n\":{turn}}}")))));
-            reply.stop = Stop::Calls;
+            reply.stop = FinishReason::Calls;
         }
         reply
     }
@@ -85,7 +85,7 @@ impl Model for Notes {
     }
 
     fn stream(&self, request: Request) -> ChunkStream {
-        let mut reply = Reply::new(self.info.id.clone(), Stop::End);
+        let mut reply = Reply::new(self.info.id.clone(), FinishReason::End);
         reply.blocks.push(Arc::new(Block::text("## Goal\n- Pages were asked for.\n".repeat(40))));
         say(&request, reply)
     }

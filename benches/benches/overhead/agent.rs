@@ -8,7 +8,7 @@ use std::{
 };
 
 use adjutant_agent::{Agent, EventKind, Limits};
-use adjutant_llm::{Block, Call, CallId, Chunk, ChunkStream, Model, ModelInfo, Reply, Request, Stop};
+use adjutant_llm::{Block, Call, CallId, Chunk, ChunkStream, FinishReason, Model, ModelInfo, Reply, Request};
 use adjutant_providers::Chat;
 use adjutant_tool::tool;
 use futures_util::stream;
@@ -141,7 +141,7 @@ impl Model for Caller {
     fn stream(&self, request: Request) -> ChunkStream {
         self.clock.lock().expect("one run at a time").push(Instant::now());
         let (turn, attempt) = (request.turn(), request.attempt);
-        let mut reply = Reply::new(self.info.id.clone(), Stop::End);
+        let mut reply = Reply::new(self.info.id.clone(), FinishReason::End);
         if turn < self.turns {
             let id = CallId { turn, attempt, block: 0 };
             let call = Call {
@@ -152,7 +152,7 @@ impl Model for Caller {
                 extra: Default::default(),
             };
             reply.blocks.push(Arc::new(Block::Call(call)));
-            reply.stop = Stop::Calls;
+            reply.stop = FinishReason::Calls;
         }
         let limits = Box::default();
         let start = Chunk::Start { attempt, model: self.info.id.clone(), limits, warnings: Vec::new() };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use adjutant_agent::{Agent, Limits};
-use adjutant_llm::{Block, Call, CallId, Chunk, ChunkStream, Model, ModelInfo, Reply, Request, Stop, Usage};
+use adjutant_llm::{Block, Call, CallId, Chunk, ChunkStream, FinishReason, Model, ModelInfo, Reply, Request, Usage};
 use adjutant_tool::tool;
 use futures_util::stream;
 use serde_json::json;
@@ -39,7 +39,7 @@ impl Model for Worker {
 
     fn stream(&self, request: Request) -> ChunkStream {
         let (turn, attempt) = (request.turn(), request.attempt);
-        let mut reply = Reply::new(self.info.id.clone(), Stop::End);
+        let mut reply = Reply::new(self.info.id.clone(), FinishReason::End);
         reply.usage = Usage { input_uncached: 100, cache_read: 3_000, output: 20, ..Usage::default() };
         reply.raw_usage = Arc::new(json!({"input_tokens": 100, "output_tokens": 20, "cache_read_input_tokens": 3000}));
         reply.wire_id = Some("msg_01234567890123456789".into());
@@ -50,7 +50,7 @@ impl Model for Worker {
             let mut call = Call::new(id, "page", format!("{{\"n\":{turn}}}"));
             call.wire_id = Some("toolu_0123456789012345".into());
             reply.blocks.push(Arc::new(Block::Call(call)));
-            reply.stop = Stop::Calls;
+            reply.stop = FinishReason::Calls;
         }
         let start = Chunk::Start { attempt, model: reply.model.clone(), limits: Box::default(), warnings: Vec::new() };
         Box::pin(stream::iter([Ok(start), Ok(Chunk::Done(Arc::new(reply)))]))

@@ -18,7 +18,7 @@ use tree::{Decided, NodeId, Tree};
 
 /// What a request needs: a fixed part, and output that may be cut to what is left.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Bid {
+pub struct ReservationRequest {
     /// What it spends in any case.
     pub fixed: Spend,
     /// How many output tokens it needs at least.
@@ -59,18 +59,18 @@ pub struct Reservation {
 
 /// A place among the agents that may run at a time, until it is dropped.
 #[must_use = "the place is given back when this is dropped"]
-pub struct Seat {
+pub struct ConcurrencyPermit {
     budget: Budget,
 }
 
 /// The future of [`Budget::reserve`].
 struct Reserving {
     budget: Budget,
-    bid: Bid,
+    bid: ReservationRequest,
     ticket: Option<u64>,
 }
 
-impl From<Spend> for Bid {
+impl From<Spend> for ReservationRequest {
     fn from(fixed: Spend) -> Self {
         Self { fixed, ..Self::default() }
     }
@@ -96,7 +96,10 @@ impl Budget {
     ///
     /// # Errors
     /// The limit that leaves too little, whatever is given back.
-    pub fn reserve<B: Into<Bid>>(&self, bid: B) -> impl Future<Output = Result<Reservation, Limit>> + Send + use<B> {
+    pub fn reserve<B: Into<ReservationRequest>>(
+        &self,
+        bid: B,
+    ) -> impl Future<Output = Result<Reservation, Limit>> + Send + use<B> {
         Reserving { budget: self.clone(), bid: bid.into(), ticket: None }
     }
 
@@ -117,9 +120,9 @@ impl Budget {
     ///
     /// # Errors
     /// `Agents` if there is none, here or above.
-    pub fn take_seat(&self) -> Result<Seat, Limit> {
+    pub fn take_seat(&self) -> Result<ConcurrencyPermit, Limit> {
         self.tree().take_seat(self.node.id)?;
-        Ok(Seat { budget: self.clone() })
+        Ok(ConcurrencyPermit { budget: self.clone() })
     }
 
     /// Whether agents may stand one level below this one.
@@ -191,7 +194,7 @@ impl Drop for Reservation {
     }
 }
 
-impl Drop for Seat {
+impl Drop for ConcurrencyPermit {
     fn drop(&mut self) {
         self.budget.tree().leave_seat(self.budget.node.id);
     }
@@ -245,7 +248,7 @@ impl fmt::Debug for Reservation {
     }
 }
 
-impl fmt::Debug for Seat {
+impl fmt::Debug for ConcurrencyPermit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Seat").finish_non_exhaustive()
     }

@@ -30,7 +30,7 @@ pub(crate) enum Input {
     Kept { record: Box<Record>, done: Option<oneshot::Sender<()>> },
 }
 
-/// The queue of inputs of one port.
+/// The queue of inputs of one executor.
 #[derive(Default)]
 pub(crate) struct Inbox {
     queue: Mutex<Queue>,
@@ -43,7 +43,7 @@ pub(crate) struct Inbox {
 #[derive(Default)]
 struct Queue {
     inputs: Vec<Input>,
-    /// The first wish to stop; it stays when the port has taken it.
+    /// The first wish to stop; it stays when the executor has taken it.
     wish: Option<CancelBy>,
     /// Cancelled with the first wish; made when someone wants to hear of it.
     stop: Option<Cancel>,
@@ -69,13 +69,13 @@ impl Inbox {
         self.port.wake();
     }
 
-    /// Takes what is there; the port is woken when more comes.
+    /// Takes what is there; the executor is woken when more comes.
     pub(crate) fn take(&self, cx: &Context<'_>) -> Vec<Input> {
         self.port.register(cx.waker());
         std::mem::take(&mut self.queue().inputs)
     }
 
-    /// Someone wishes to stop, which the port has heard of.
+    /// Someone wishes to stop, which the executor has heard of.
     pub(crate) fn wished(&self, by: CancelBy) {
         let mut queue = self.queue();
         queue.wish.get_or_insert(by);
@@ -121,14 +121,14 @@ impl Inbox {
         threads.iter().filter(|(thread, _)| is_asked(thread)).map(|(_, inbox)| Arc::clone(inbox)).collect()
     }
 
-    /// Wishes that the port save everything that it has shown up to now; gives the number of the wish.
+    /// Wishes that the executor save everything that it has shown up to now; gives the number of the wish.
     pub(crate) fn ask_to_save(&self) -> u64 {
         let wish = self.saves.ask();
         self.port.wake();
         wish
     }
 
-    /// Ends when everything is saved that the port has shown up to now.
+    /// Ends when everything is saved that the executor has shown up to now.
     ///
     /// # Errors
     /// What kept it from being saved.
@@ -147,12 +147,12 @@ impl Inbox {
         self.saves.saved(upto);
     }
 
-    /// Whether the port is no more.
+    /// Whether the executor is no more.
     pub(crate) fn has_ended(&self) -> bool {
         self.saves.has_ended()
     }
 
-    /// The port is no more: whether all that it showed is saved.
+    /// The executor is no more: whether all that it showed is saved.
     pub(crate) fn end(&self, ended: Result<(), Error>) {
         self.saves.end(ended);
     }

@@ -25,20 +25,20 @@ mod begin;
 mod budget;
 mod effect;
 pub mod effects;
-mod feed;
+mod event_sink;
+mod executor;
 mod hooks;
 mod inbox;
 pub mod instructions;
 mod listener;
 mod mailbox;
 mod middleware;
+mod partial_reply;
 mod place;
 pub mod points;
-mod port;
 mod prompt;
 mod queue;
 mod running;
-mod saying;
 mod scope;
 pub mod sections;
 mod session;
@@ -48,8 +48,9 @@ mod writer;
 
 pub use adjutant_core::*;
 pub use agent::{Agent, AgentFactory, Member, MemberRun, agent_tool};
-pub use budget::{Bid, Budget, Reservation, Seat};
+pub use budget::{Budget, ConcurrencyPermit, Reservation, ReservationRequest};
 pub use effect::{Action, Effect, EffectContext, EffectError, Phase};
+pub use executor::LocalExecutor;
 pub use hooks::{Fail, Hook, HookContext, Hooks, IntoVerdict, Observed, Point, Verdict};
 pub use inbox::Stopper;
 pub use listener::{Attached, PastEvents, Subscription};
@@ -57,7 +58,6 @@ pub use middleware::{
     BoxDrive, DriveContext, FnMiddleware, InputGuardrail, Logger, Middleware, NextDrive, OutputGuardrail, Recovery,
     Timeout, middleware_fn,
 };
-pub use port::LocalPort;
 pub use prompt::Prompt;
 pub use queue::{Drain, QueueItem, Queued};
 pub use running::Running;

@@ -22,7 +22,7 @@ use futures_core::Stream;
 use outlet::{Lag, Outlet, Taken};
 pub use past::PastEvents;
 
-use crate::saying::{Saying, lock};
+use crate::partial_reply::{PartialReply, lock};
 use adjutant_core::{Event, EventKind, Journal, LogId, Seq};
 
 /// Who listens to a session, in the order in which they came.
@@ -33,7 +33,7 @@ pub(crate) struct Listeners {
     /// The newest record that was shown, whether anyone looked or not.
     newest: AtomicU64,
     /// The replies that are on their way.
-    sayings: Mutex<BTreeMap<ThreadId, Arc<Mutex<Saying>>>>,
+    sayings: Mutex<BTreeMap<ThreadId, Arc<Mutex<PartialReply>>>>,
 }
 
 /// A reply is on its way as long as this is held.
@@ -76,7 +76,7 @@ impl Listeners {
     }
 
     /// The reply of a thread is on its way, until what is given back is dropped.
-    pub(crate) fn hear_reply(self: &Arc<Self>, thread: &ThreadId, saying: &Arc<Mutex<Saying>>) -> Aloud {
+    pub(crate) fn hear_reply(self: &Arc<Self>, thread: &ThreadId, saying: &Arc<Mutex<PartialReply>>) -> Aloud {
         self.sayings().insert(thread.clone(), Arc::clone(saying));
         Aloud { listeners: Arc::clone(self), thread: thread.clone() }
     }
@@ -111,7 +111,7 @@ impl Listeners {
         (outlet, newest, partial)
     }
 
-    fn sayings(&self) -> MutexGuard<'_, BTreeMap<ThreadId, Arc<Mutex<Saying>>>> {
+    fn sayings(&self) -> MutexGuard<'_, BTreeMap<ThreadId, Arc<Mutex<PartialReply>>>> {
         self.sayings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -1,11 +1,11 @@
 //! Middleware: wraps a drive, from the first hook of a run to its last.
 
-mod desk;
 mod function;
 mod input_guardrail;
 mod logger;
 mod output_guardrail;
 mod recovery;
+mod state;
 mod timeout;
 
 use std::{
@@ -17,13 +17,13 @@ use adjutant_llm::Entry;
 use adjutant_tool::{Cancel, Identity};
 use async_trait::async_trait;
 
-pub(crate) use desk::Desk;
 pub use function::{BoxDrive, FnMiddleware, middleware_fn};
 pub use input_guardrail::InputGuardrail;
 pub use logger::Logger;
 pub use output_guardrail::OutputGuardrail;
 pub use recovery::Recovery;
 pub(crate) use recovery::panicked;
+pub(crate) use state::MiddlewareState;
 pub use timeout::Timeout;
 
 use crate::inbox::Stopper;
@@ -68,7 +68,7 @@ pub struct DriveContext {
     pub stopper: Stopper,
     /// The wish to stop the run.
     pub cancel: Cancel,
-    pub(crate) desk: Arc<Desk>,
+    pub(crate) desk: Arc<MiddlewareState>,
 }
 
 /// The rest of the chain: the middleware inside, and the drive itself.

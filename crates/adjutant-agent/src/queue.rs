@@ -1,4 +1,4 @@
-//! Messages that wait to be placed: two lanes in the memory of a session, filled from any thread, emptied by a port.
+//! Messages that wait to be placed: two lanes in the memory of a session, filled from any thread, emptied by an executor.
 
 mod lanes;
 #[cfg(test)]
@@ -70,7 +70,7 @@ pub(crate) enum Manner {
     Interrupts,
 }
 
-/// What became of the last append of a port that is gone.
+/// What became of the last append of an executor that is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Append {
     /// The log holds nothing of it, or there was none.
@@ -79,11 +79,11 @@ pub(crate) enum Append {
     Dropped,
 }
 
-/// The queues of a session, shared with the port that performs its run.
+/// The queues of a session, shared with the executor that performs its run.
 #[derive(Default)]
 pub(crate) struct Queues {
     lanes: Mutex<Lanes>,
-    /// Whether there is something that no port has heard of.
+    /// Whether there is something that no executor has heard of.
     news: AtomicBool,
     port: AtomicWaker,
 }
@@ -139,7 +139,7 @@ impl Queues {
         self.lanes().interrupts()
     }
 
-    /// The port is woken when there is news.
+    /// The executor is woken when there is news.
     pub(crate) fn watch(&self, cx: &Context<'_>) {
         self.port.register(cx.waker());
     }

@@ -4,6 +4,7 @@ mod after;
 mod before;
 mod child;
 mod describe;
+mod drive_setup;
 mod end;
 mod entries;
 mod fold;
@@ -13,7 +14,6 @@ mod live;
 mod mail;
 mod open;
 mod perform;
-mod stage;
 
 use std::{
     pin::Pin,

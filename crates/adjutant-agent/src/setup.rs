@@ -1,9 +1,9 @@
-//! What a port performs with.
+//! What an executor performs with.
 
+mod parent_link;
 mod policy;
 mod prints;
 mod standstill;
-mod within;
 
 use std::{
     fmt,
@@ -15,10 +15,10 @@ use adjutant_llm::{Custom, Model, Options, SystemWorld, ThreadId, UserMessage, W
 use adjutant_tool::{ErasedTool, Identity, Toolbox, Tools};
 use serde_json::{Map, Value};
 
+pub(crate) use parent_link::ParentLink;
 pub(crate) use policy::Policy;
 pub(crate) use prints::{Parts, Print, Prints};
 pub(crate) use standstill::Standstill;
-pub(crate) use within::Within;
 
 use crate::{
     effect::Effect,
@@ -37,7 +37,7 @@ const GRACE: Duration = Duration::from_secs(2);
 /// How many bytes of text a result may put into the context.
 const MAX_RESULT_BYTES: usize = 100_000;
 
-/// What a port performs with: model, tools, prompt and limits of single acts.
+/// What an executor performs with: model, tools, prompt and limits of single acts.
 #[derive(Clone)]
 pub struct Setup {
     pub(crate) model: Arc<dyn Model>,
@@ -71,7 +71,7 @@ pub struct Setup {
     /// Whether the model is that of whoever opens the agent.
     pub(crate) inherits: bool,
     /// Where an agent under another one stands; none for the first.
-    pub(crate) within: Option<Arc<Within>>,
+    pub(crate) within: Option<Arc<ParentLink>>,
 }
 
 /// What every setup begins with. Shared, because programs build agents by the thousand.

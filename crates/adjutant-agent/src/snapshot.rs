@@ -12,7 +12,7 @@ use adjutant_llm::{CallId, Effort, Estimate, ModelId, Reply, TokenCounter, ToolD
 use adjutant_tool::Toolset;
 
 use crate::{
-    saying::{Saying, lock},
+    partial_reply::{PartialReply, lock},
     setup::Setup,
 };
 use adjutant_core::{Outcome, Pause, Run, Seq, Stamped};
@@ -73,7 +73,7 @@ pub struct ContextUse {
 pub(crate) struct Seen {
     state: Mutex<State>,
     /// Made with the first request: agents that never run are many.
-    partial: OnceLock<Arc<Mutex<Saying>>>,
+    partial: OnceLock<Arc<Mutex<PartialReply>>>,
     pub(crate) running: AtomicBool,
 }
 
@@ -127,7 +127,7 @@ impl Seen {
     }
 
     /// Where replies are collected, for everyone who looks.
-    pub(crate) fn saying(&self) -> &Arc<Mutex<Saying>> {
+    pub(crate) fn saying(&self) -> &Arc<Mutex<PartialReply>> {
         self.partial.get_or_init(Arc::default)
     }
 

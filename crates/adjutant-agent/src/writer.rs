@@ -1,4 +1,4 @@
-//! The writer of a session's log: one order over the records of all threads, shared by their ports.
+//! The writer of a session's log: one order over the records of all threads, shared by their executors.
 
 use std::{
     fmt,
@@ -40,7 +40,7 @@ struct State {
     log: Option<Box<dyn Log>>,
     /// The number of the newest record, saved or not.
     seq: Seq,
-    /// Records that need not be durable yet: saved with the next ones that must, or before a port waits.
+    /// Records that need not be durable yet: saved with the next ones that must, or before an executor waits.
     unsaved: Vec<Arc<Stamped>>,
     /// Whether something was saved that a crash of the machine may undo.
     lazy: bool,

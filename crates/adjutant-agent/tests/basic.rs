@@ -1,8 +1,8 @@
 //! The shortest runs, whole.
 
 use adjutant_agent::{
-    Agent, EventKind, Flush, Journal, LocalPort, LogId, MemoryJournal, Outcome, Owner, Record, Run, Seq, Setup,
-    Stamped, Why, commit,
+    Agent, Completion, EventKind, Flush, Journal, LocalExecutor, LogId, MemoryJournal, Outcome, Owner, Record, Run,
+    Seq, Setup, Stamped, commit,
 };
 use adjutant_llm::{CallResult, Entry, Script, ScriptedModel, Terminate};
 use adjutant_tool::{CallContext, ToolSpec, tool_fn};
@@ -22,7 +22,7 @@ async fn run_answers_when_a_tool_is_called() {
     let agent = Agent::new(ScriptedModel::new(script)).tool(echo());
     let result = agent.run("Say hi.").await.expect("the run finishes");
     assert_eq!((result.text().as_str(), result.turns, result.calls.len()), ("It said hi.", 2, 1));
-    assert!(matches!(result.outcome, Outcome::Finished { why: Why::Answer, .. }));
+    assert!(matches!(result.outcome, Outcome::Finished { why: Completion::Answer, .. }));
     assert_eq!(agent.transcript().len(), 3);
 }
 
@@ -60,7 +60,7 @@ async fn stream_ends_with_run_finished_when_the_answer_is_text() {
 async fn log_holds_what_was_committed_when_a_port_gives_it_back() {
     let (journal, id) = (MemoryJournal::new(), LogId("seeded".into()));
     let log = journal.own(&id, &Owner::new().taking_over()).await.expect("memory does not fail");
-    let mut port = LocalPort::new(Setup::new(ScriptedModel::new([])), log);
+    let mut port = LocalExecutor::new(Setup::new(ScriptedModel::new([])), log);
     let mut run = Run::new();
     let entries = vec![Entry::User("From before.".into())];
     commit(&mut run, &mut port, vec![Record::Seeded { entries }]).await.expect("the record follows");
@@ -79,7 +79,7 @@ async fn warning_is_told_when_the_last_reply_says_nothing() {
     let silent = || Script::new().thinking(adjutant_llm::Thinking::new("Hm.")).text(" \n");
     let cases = [
         (vec![silent()], true),
-        (vec![silent().stop(adjutant_llm::Stop::Length)], true),
+        (vec![silent().stop(adjutant_llm::FinishReason::Length)], true),
         (vec![Script::new().call("end", json!({}))], false),
         (vec![Script::new().text("Yes.")], false),
     ];

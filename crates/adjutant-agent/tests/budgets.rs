@@ -12,7 +12,7 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use adjutant_agent::{Bid, Budget, Caps, Limit, Reservation, Spend};
+use adjutant_agent::{Budget, Caps, Limit, Reservation, ReservationRequest, Spend};
 use adjutant_llm::NanoUsd;
 use proptest::prelude::*;
 
@@ -62,14 +62,14 @@ fn nothing_is_held_when_a_wish_is_dropped() {
 fn output_is_cut_when_less_is_left() {
     let caps = Caps::new().tokens(1_000).cost(NanoUsd(5_000));
     let root = Budget::root(caps, Spend::default());
-    let bid = |tokens| Bid {
+    let bid = |tokens| ReservationRequest {
         fixed: Spend { cost: NanoUsd(1_000), ..Spend::tokens(tokens) },
         least_output: 50,
         most_output: 4_000,
         output_price: NanoUsd(10_000_000),
         overdraws: false,
     };
-    let held = |bid: Bid| match poll(&mut (Box::pin(root.reserve(bid)) as Pending)) {
+    let held = |bid: ReservationRequest| match poll(&mut (Box::pin(root.reserve(bid)) as Pending)) {
         Poll::Ready(Ok(held)) => Ok((held.output(), held.held().cost)),
         Poll::Ready(Err(limit)) => Err(limit),
         Poll::Pending => unreachable!("nothing is held"),

@@ -12,7 +12,7 @@ use std::{
 };
 
 use adjutant_agent::{Agent, CancelBy, EventKind, Limits, Outcome, RunOptions, RunResult, Running};
-use adjutant_llm::{CallResult, Chunk, Entry, Gate, ModelInfo, Script, ScriptedModel, Status, Stop, model_fn};
+use adjutant_llm::{CallResult, Chunk, Entry, FinishReason, Gate, ModelInfo, Script, ScriptedModel, Status, model_fn};
 use adjutant_tool::{
     CallContext, Cancel, ErasedTool, Identity, Progress, Replay, ToolError, ToolErrorKind, Toolbox, Toolset, tool_fn,
 };
@@ -153,7 +153,7 @@ async fn text_stays_when_the_run_is_cancelled_in_the_middle_of_it() {
     else {
         unreachable!("{end:?}")
     };
-    assert_eq!((reply.stop, reply.text().as_str()), (Stop::Interrupted, "one two "));
+    assert_eq!((reply.stop, reply.text().as_str()), (FinishReason::Interrupted, "one two "));
     assert_eq!((&result.outcome, result.reply.as_ref(), result.entries.len()), (&BY_USER, Some(reply), 2));
     check_next_run(&agent).await;
 }

@@ -13,7 +13,7 @@ use std::{
 };
 
 use adjutant_agent::{
-    Agent, CancelBy, ErrorKind, Exit, Journal, LocalPort, LogId, Outcome, Owner, Record, Run, Seq, Setup, Stamped,
+    Agent, CancelBy, ErrorKind, Exit, Journal, LocalExecutor, LogId, Outcome, Owner, Record, Run, Seq, Setup, Stamped,
     drive,
 };
 use adjutant_llm::{CallId, CallResult, Entry, FnModel, Model, ModelInfo, Script, ScriptedModel, Status, model_fn};
@@ -275,7 +275,7 @@ fn drive_finishes_a_run_when_it_was_dropped_at_any_poll() {
             let setup = Setup::new(model()).tool(tool("write", Replay::Once, &cut.done));
             let setup = setup.tool(tool("look", Replay::Pure, &cut.done));
             let setup = setup.tool(tool("steps", Replay::Resumable, &cut.done));
-            drive(&mut run, &mut LocalPort::new(setup, log)).await
+            drive(&mut run, &mut LocalExecutor::new(setup, log)).await
         });
         assert!(matches!(outcome, Ok(Exit::Done(Outcome::Finished { .. }))), "{outcome:?}, cut at {polls}");
         assert_eq!(run.history().len(), 5, "cut at {polls}");

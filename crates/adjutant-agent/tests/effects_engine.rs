@@ -119,7 +119,7 @@ async fn run_fails_when_an_effect_fails_panics_or_edits_what_is_not_shown() {
         let broken = agent.clone().effect(effect);
         let error = broken.run("Go.").await.expect_err("the effect fails");
         match failure(&error) {
-            Failure::Act { message, .. } => assert_eq!(*message, *expect),
+            Failure::Activity { message, .. } => assert_eq!(*message, *expect),
             other => panic!("{other:?}"),
         }
         assert_eq!((model.requests().len(), error.kind()), (0, ErrorKind::Failed));

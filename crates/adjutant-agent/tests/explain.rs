@@ -6,8 +6,8 @@ mod outside;
 use std::{collections::BTreeSet, sync::Arc};
 
 use adjutant_agent::{
-    Act, Admission, Agent, Answered, AtLimit, Fate, Flush, Journal, Limits, LogId, MemoryJournal, Next, Outcome, Owner,
-    PauseId, Record, Redo, Run, Seq, Spawn, Stamped, drive,
+    Activity, Admission, Agent, Answered, AtLimit, CallFate, Flush, Journal, Limits, LogId, MemoryJournal, Next,
+    Outcome, Owner, PauseId, Record, ResumeAction, Run, Seq, Spawn, Stamped, drive,
 };
 use adjutant_llm::{CallId, CallResult, FixedWorld, Model, ModelInfo, Script, ScriptedModel, Status, model_fn};
 use adjutant_tool::{Answer, AskKind, CallContext, Replay, ToolSpec, external_tool, tool_fn};
@@ -30,20 +30,20 @@ fn said(run: &Run) -> (Told, BTreeSet<PauseId>) {
     for rerun in run.explain() {
         assert!(!rerun.to_string().is_empty());
         match rerun.redo {
-            Redo::Prepare { turn } => told.others.push(format!("prepare {turn}")),
-            Redo::Ask { turn, attempt, .. } => told.others.push(format!("ask {turn} {attempt}")),
-            Redo::Settle { turn } => told.others.push(format!("settle {turn}")),
-            Redo::Wait { pause } => {
+            ResumeAction::Prepare { turn } => told.others.push(format!("prepare {turn}")),
+            ResumeAction::Ask { turn, attempt, .. } => told.others.push(format!("ask {turn} {attempt}")),
+            ResumeAction::Settle { turn } => told.others.push(format!("settle {turn}")),
+            ResumeAction::Wait { pause } => {
                 asked.extend(pause.call_id().filter(|_| pause.key.is_none()));
                 waits.insert(pause.id.clone());
             }
-            Redo::Call { call, fate, replay, .. } => match fate {
-                Fate::RunAgain => assert!(told.again.insert(call) && replay != Some(Replay::Once)),
-                Fate::EnterAgain { waits, .. } if waits.is_empty() => assert!(told.again.insert(call)),
-                Fate::EnterAgain { .. } => {}
-                Fate::OutcomeUnknown => assert!(told.unknown.insert(call)),
-                Fate::NotStarted => assert!(told.fresh.insert(call)),
-                Fate::Closed => assert!(told.closed.insert(call)),
+            ResumeAction::Call { call, fate, replay, .. } => match fate {
+                CallFate::RunAgain => assert!(told.again.insert(call) && replay != Some(Replay::Once)),
+                CallFate::EnterAgain { waits, .. } if waits.is_empty() => assert!(told.again.insert(call)),
+                CallFate::EnterAgain { .. } => {}
+                CallFate::OutcomeUnknown => assert!(told.unknown.insert(call)),
+                CallFate::NotStarted => assert!(told.fresh.insert(call)),
+                CallFate::Closed => assert!(told.closed.insert(call)),
                 other => unreachable!("no such fate: {other:?}"),
             },
             other => unreachable!("nothing else is redone: {other:?}"),
@@ -64,15 +64,15 @@ fn decided(run: &Run) -> (Told, BTreeSet<PauseId>) {
             Next::Start(acts) => {
                 for act in acts {
                     match act {
-                        Act::Prepare { turn } => told.others.push(format!("prepare {turn}")),
-                        Act::Ask { turn, attempt } => told.others.push(format!("ask {turn} {attempt}")),
+                        Activity::Prepare { turn } => told.others.push(format!("prepare {turn}")),
+                        Activity::Ask { turn, attempt } => told.others.push(format!("ask {turn} {attempt}")),
                         // What was closed just now is settled for the first time.
-                        Act::Settle { .. } if !(told.unknown.is_empty() && told.closed.is_empty()) => {}
-                        Act::Settle { turn } => told.others.push(format!("settle {turn}")),
-                        Act::Call { call, again, .. } => {
+                        Activity::Settle { .. } if !(told.unknown.is_empty() && told.closed.is_empty()) => {}
+                        Activity::Settle { turn } => told.others.push(format!("settle {turn}")),
+                        Activity::Call { call, again, .. } => {
                             assert!(if again { &mut told.again } else { &mut told.fresh }.insert(call))
                         }
-                        Act::Admit { call } => {
+                        Activity::Admit { call } => {
                             let (args, replay) = ("{}".into(), Replay::Pure);
                             let admission =
                                 Admission::Allow { args, changed: false, title: None, replay, sequential: false };
@@ -277,8 +277,10 @@ async fn once_is_not_run_again_when_its_outcome_is_unknown() {
     let journal = cut(&log, launched).await;
     let reruns = agent(&journal).explain_resume().await.expect("the log reads");
     let fate = reruns.iter().find_map(|rerun| match &rerun.redo {
-        Redo::Call { call, name, replay, fate } if call.block == 0 => Some((name.to_string(), *replay, fate.clone())),
+        ResumeAction::Call { call, name, replay, fate } if call.block == 0 => {
+            Some((name.to_string(), *replay, fate.clone()))
+        }
         _ => None,
     });
-    assert_eq!(fate, Some(("write".to_owned(), Some(Replay::Once), Fate::OutcomeUnknown)));
+    assert_eq!(fate, Some(("write".to_owned(), Some(Replay::Once), CallFate::OutcomeUnknown)));
 }

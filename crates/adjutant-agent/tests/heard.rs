@@ -15,7 +15,7 @@ use adjutant_agent::{
     Agent, Durability, ErrorKind, Event, EventKind, Journal, JournalError, JournalErrorKind, LogId, MemoryJournal,
     Owner, Record, RecordStream, Run, Running, Seq, Stamped,
 };
-use adjutant_llm::{Entry, Gate, Script, Stop};
+use adjutant_llm::{Entry, FinishReason, Gate, Script};
 use futures_util::StreamExt;
 use serde_json::json;
 use std::sync::Arc;
@@ -144,7 +144,7 @@ async fn cancelled_reply_holds_what_was_acknowledged() {
     running.cancel();
     running.finish().await.expect("a cancel is no error");
     let run = fold(&records(&journal, agent.session_id()).await);
-    assert_eq!((said(&run), run.reply().map(|it| it.stop)), ("Half".to_owned(), Some(Stop::Interrupted)));
+    assert_eq!((said(&run), run.reply().map(|it| it.stop)), ("Half".to_owned(), Some(FinishReason::Interrupted)));
 }
 
 /// A journal that cannot be written any more once it is told so.

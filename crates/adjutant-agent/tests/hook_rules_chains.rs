@@ -11,7 +11,9 @@ use adjutant_agent::{
     points::{AfterModel, AfterTool, BeforeModel, BeforeTool, ModelError, ToolError as Failed},
     responder_fn,
 };
-use adjutant_llm::{Block, CallResult, Edit, Entry, Error, ErrorKind, Reply, Script, ScriptedModel, Status, Stop};
+use adjutant_llm::{
+    Block, CallResult, Edit, Entry, Error, ErrorKind, FinishReason, Reply, Script, ScriptedModel, Status,
+};
 use adjutant_tool::{Answer, ToolError};
 use serde_json::json;
 
@@ -22,7 +24,7 @@ fn working() -> (Arc<ScriptedModel>, Agent) {
 }
 
 fn said(text: &str) -> Arc<Reply> {
-    let mut reply = Reply::new("scripted/model".into(), Stop::End);
+    let mut reply = Reply::new("scripted/model".into(), FinishReason::End);
     reply.blocks = vec![Arc::new(Block::text(text))];
     Arc::new(reply)
 }

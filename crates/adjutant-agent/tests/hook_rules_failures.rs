@@ -11,7 +11,8 @@ use adjutant_agent::{
     responder_fn,
 };
 use adjutant_llm::{
-    Block, Call, CallId, CallResult, Entry, Error, ErrorKind, Reply, Script, ScriptedModel, Status, Stop, WarningKind,
+    Block, Call, CallId, CallResult, Entry, Error, ErrorKind, FinishReason, Reply, Script, ScriptedModel, Status,
+    WarningKind,
 };
 use adjutant_tool::{Answer, ToolError, tool_fn};
 use futures_util::StreamExt;
@@ -211,7 +212,7 @@ async fn loop_goes_on_when_a_failure_is_mended_with_calls() {
     let broken = Script::new().text("Half").fail(Error::new(ErrorKind::Network, "the line is dead"));
     let (model, agent) = stage::agent([broken, Script::new().text("Done.")]);
     let agent = agent.tool(ok("work")).on(|_: HookContext, mut point: points::ModelError| async {
-        let mut reply = Reply::new("scripted/model".into(), Stop::Calls);
+        let mut reply = Reply::new("scripted/model".into(), FinishReason::Calls);
         reply.blocks = vec![Arc::new(Block::Call(Call::new(CallId { turn: 1, attempt: 0, block: 0 }, "work", "{}")))];
         point.reply = Some(Arc::new(reply));
         Verdict::Pass(point)

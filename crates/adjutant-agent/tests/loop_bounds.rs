@@ -9,12 +9,12 @@ use std::{
 };
 
 use adjutant_agent::{
-    ActId, Agent, CancelBy, ErrorKind, EventKind, Failure, Flush, Head, Journal, JournalError, JournalErrorKind, Log,
-    LogId, MemoryJournal, Outcome, Owner, RecordStream, RunOptions, Seq, Stamped, TurnNo,
+    ActivityId, Agent, CancelBy, ErrorKind, EventKind, Failure, Flush, Head, Journal, JournalError, JournalErrorKind,
+    Log, LogId, MemoryJournal, Outcome, Owner, RecordStream, RunOptions, Seq, Stamped, TurnNo,
 };
 use adjutant_llm::{
-    Block, BlockKind, Call, CallId, CallResult, Chunk, Entry, Error, FixedWorld, ModelInfo, Reply, Script,
-    ScriptedModel, Status, Stop, Warning, WarningKind, model_fn,
+    Block, BlockKind, Call, CallId, CallResult, Chunk, Entry, Error, FinishReason, FixedWorld, ModelInfo, Reply,
+    Script, ScriptedModel, Status, Warning, WarningKind, model_fn,
 };
 use adjutant_tool::{CallContext, Identity, Progress, ToolError, Toolbox, Tools, Toolset, tool_fn};
 use futures_util::{StreamExt, stream};
@@ -203,7 +203,7 @@ fn streaming(chunks: Vec<Chunk>, panics: bool) -> Agent {
     let chunks = Mutex::new(Some(chunks));
     Agent::new(model_fn(ModelInfo::new("test/model"), move |_| {
         let chunks = chunks.lock().expect("nobody panics inside").take();
-        let done = || vec![start(), Chunk::Done(Arc::new(Reply::new("test/model".into(), Stop::End)))];
+        let done = || vec![start(), Chunk::Done(Arc::new(Reply::new("test/model".into(), FinishReason::End)))];
         let end = stream::once(async move {
             if panics {
                 std::panic::resume_unwind(Box::new("in the stream"));
@@ -233,7 +233,7 @@ fn half() -> Vec<Chunk> {
     vec![start(), Chunk::Open { block: 0, kind: BlockKind::Text }, delta]
 }
 
-fn said(entries: &[Entry]) -> Option<(Stop, String)> {
+fn said(entries: &[Entry]) -> Option<(FinishReason, String)> {
     match entries.last() {
         Some(Entry::Turn(turn)) => Some((turn.reply().stop, turn.reply().text())),
         _ => None,
@@ -244,8 +244,8 @@ fn said(entries: &[Entry]) -> Option<(Stop, String)> {
 async fn text_stays_when_the_model_panics_in_its_stream() {
     let (failure, entries) = failure(&streaming(half(), true)).await;
     let message = "Ask(TurnNo(1)) panicked: in the stream".into();
-    assert_eq!(failure, Failure::Act { act: ActId::Ask(TurnNo(1)), message });
-    assert_eq!(said(&entries), Some((Stop::Interrupted, "half an ans".into())));
+    assert_eq!(failure, Failure::Activity { act: ActivityId::Ask(TurnNo(1)), message });
+    assert_eq!(said(&entries), Some((FinishReason::Interrupted, "half an ans".into())));
 }
 
 #[tokio::test]
@@ -253,7 +253,7 @@ async fn run_fails_when_the_model_panics_before_its_stream() {
     let agent = Agent::new(model_fn(ModelInfo::new("test/model"), |_| std::panic::resume_unwind(Box::new("at once"))));
     let (failure, entries) = failure(&agent).await;
     let message = "Ask(TurnNo(1)) panicked: at once".into();
-    assert_eq!((failure, entries.len()), (Failure::Act { act: ActId::Ask(TurnNo(1)), message }, 1));
+    assert_eq!((failure, entries.len()), (Failure::Activity { act: ActivityId::Ask(TurnNo(1)), message }, 1));
 }
 
 #[tokio::test]
@@ -261,13 +261,13 @@ async fn text_stays_when_the_stream_ends_without_a_reply() {
     let agent = streaming(half(), false);
     let (failure, entries) = failure(&agent).await;
     check_protocol(&failure, "the stream of the model ended without a reply");
-    assert_eq!(said(&entries), Some((Stop::Interrupted, "half an ans".into())));
+    assert_eq!(said(&entries), Some((FinishReason::Interrupted, "half an ans".into())));
     assert!(agent.run("Again.").await.expect("the session goes on").is_finished());
 }
 
 #[tokio::test]
 async fn run_fails_when_two_calls_have_one_id() {
-    let mut reply = Reply::new("test/model".into(), Stop::Calls);
+    let mut reply = Reply::new("test/model".into(), FinishReason::Calls);
     reply.blocks = vec![call(1, 0), call(1, 0)];
     let (failure, entries) = failure(&streaming(vec![start(), Chunk::Done(Arc::new(reply))], false)).await;
     check_protocol(&failure, "two calls of a reply have one id");
@@ -288,7 +288,7 @@ async fn run_fails_when_a_reply_has_too_many_blocks() {
 
 #[tokio::test]
 async fn run_goes_on_when_a_reply_has_thousands_of_calls() {
-    let mut reply = Reply::new("test/model".into(), Stop::Calls);
+    let mut reply = Reply::new("test/model".into(), FinishReason::Calls);
     reply.blocks = (0..5_000).map(|block| call(1, block)).collect();
     let agent = streaming(vec![start(), Chunk::Done(Arc::new(reply))], false);
     let result = agent.run("Go.").await.expect("the run finishes");
@@ -315,7 +315,7 @@ async fn run_fails_when_a_toolbox_cannot_be_opened() {
     let (model, agent) = agent(once("echo"));
     let (failure, entries) = failure(&agent.toolbox(Broken)).await;
     let message = r#"toolbox "broken" could not be opened: the server is gone"#.into();
-    assert_eq!(failure, Failure::Act { act: ActId::Prepare(TurnNo(1)), message });
+    assert_eq!(failure, Failure::Activity { act: ActivityId::Prepare(TurnNo(1)), message });
     assert_eq!((entries.len(), model.requests().len()), (1, 0));
 }
 

@@ -8,8 +8,8 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use adjutant_agent::{Agent, ErrorKind, EventKind, Failure, Limit, Limits, Outcome, Why};
-use adjutant_llm::{CallResult, Entry, Script, Status, Stop, Terminate};
+use adjutant_agent::{Agent, Completion, ErrorKind, EventKind, Failure, Limit, Limits, Outcome};
+use adjutant_llm::{CallResult, Entry, FinishReason, Script, Status, Terminate};
 use adjutant_tool::tool_fn;
 use serde_json::json;
 use stage::{agent, calls, events, spec, tool};
@@ -129,7 +129,7 @@ fn ending() -> [impl adjutant_tool::ErasedTool + 'static; 3] {
         .map(|(name, terminate)| tool(name, move |_, _| async move { Ok(CallResult::ok("").terminate(terminate)) }))
 }
 
-async fn why(names: &[&str]) -> (Why, u32) {
+async fn why(names: &[&str]) -> (Completion, u32) {
     let (_, agent) = agent([batch(names), Script::new().text("Done.")]);
     let agent = ending().into_iter().fold(agent, Agent::tool);
     let result = agent.run("Go.").await.expect("the run finishes");
@@ -139,12 +139,12 @@ async fn why(names: &[&str]) -> (Why, u32) {
 
 #[tokio::test]
 async fn run_ends_when_results_terminate_it() {
-    assert_eq!(why(&["maybe", "maybe"]).await, (Why::Terminated, 1));
-    assert_eq!(why(&["no", "now"]).await, (Why::Terminated, 1));
-    assert_eq!(why(&["maybe", "now"]).await, (Why::Terminated, 1));
-    assert_eq!(why(&["maybe", "no"]).await, (Why::Answer, 2));
-    assert_eq!(why(&["maybe", "nobody"]).await, (Why::Answer, 2));
-    assert_eq!(why(&[]).await, (Why::Answer, 1));
+    assert_eq!(why(&["maybe", "maybe"]).await, (Completion::Terminated, 1));
+    assert_eq!(why(&["no", "now"]).await, (Completion::Terminated, 1));
+    assert_eq!(why(&["maybe", "now"]).await, (Completion::Terminated, 1));
+    assert_eq!(why(&["maybe", "no"]).await, (Completion::Answer, 2));
+    assert_eq!(why(&["maybe", "nobody"]).await, (Completion::Answer, 2));
+    assert_eq!(why(&[]).await, (Completion::Answer, 1));
 }
 
 fn echo() -> impl adjutant_tool::ErasedTool + 'static {
@@ -186,7 +186,7 @@ async fn run_goes_past_the_default_when_turns_are_unlimited() {
 
 #[tokio::test]
 async fn calls_never_run_when_the_reply_was_cut_off() {
-    let (_, agent) = agent([batch(&["echo", "nobody"]).stop(Stop::Length), Script::new().text("Shorter.")]);
+    let (_, agent) = agent([batch(&["echo", "nobody"]).stop(FinishReason::Length), Script::new().text("Shorter.")]);
     let result = agent.tool(echo()).run("Go.").await.expect("the run goes on");
     let statuses: Vec<Status> = calls(&result).into_iter().map(|(_, status, _)| status).collect();
     assert_eq!((statuses, result.turns), (vec![Status::Truncated, Status::Truncated], 2));
@@ -195,16 +195,16 @@ async fn calls_never_run_when_the_reply_was_cut_off() {
 
 #[tokio::test]
 async fn run_finishes_by_length_when_a_text_was_cut_off() {
-    let (_, agent) = agent([Script::new().text("And then").stop(Stop::Length)]);
+    let (_, agent) = agent([Script::new().text("And then").stop(FinishReason::Length)]);
     let result = agent.run("Go.").await.expect("the run finishes");
-    assert!(matches!(result.outcome, Outcome::Finished { why: Why::Length, .. }), "{:?}", result.outcome);
+    assert!(matches!(result.outcome, Outcome::Finished { why: Completion::Length, .. }), "{:?}", result.outcome);
 }
 
 #[tokio::test]
 async fn run_fails_with_its_calls_closed_when_the_model_refuses() {
     for (stop, failure) in [
-        (Stop::Refused, Failure::Refused { text: "No.".into() }),
-        (Stop::Filtered, Failure::Filtered { text: "No.".into() }),
+        (FinishReason::Refused, Failure::Refused { text: "No.".into() }),
+        (FinishReason::Filtered, Failure::Filtered { text: "No.".into() }),
     ] {
         let (_, agent) = agent([Script::new().text("No.").call("echo", json!({})).stop(stop)]);
         let agent = agent.tool(echo());
@@ -218,7 +218,7 @@ async fn run_fails_with_its_calls_closed_when_the_model_refuses() {
 
 #[tokio::test]
 async fn model_is_asked_again_when_it_pauses() {
-    let (model, agent) = agent([Script::new().text("Let me").stop(Stop::Paused), Script::new().text("think.")]);
+    let (model, agent) = agent([Script::new().text("Let me").stop(FinishReason::Paused), Script::new().text("think.")]);
     let result = agent.run("Go.").await.expect("the run finishes");
     assert_eq!((result.turns, result.text().as_str()), (2, "think."));
     assert_eq!(model.requests()[1].entries.len(), 2);

@@ -7,8 +7,8 @@ use std::{sync::Arc, time::Duration};
 
 use adjutant_agent::{Agent, ErrorKind, EventKind, Limit, Outcome, Prompt, RunOptions, RunResult};
 use adjutant_llm::{
-    CallResult, Content, Custom, Entry, FixedWorld, Gate, Image, ModelInfo, NanoUsd, Price, Reply, Script,
-    ScriptedModel, Source, Stop, Summary, Turn, Usage, UserMessage, World,
+    CallResult, Content, Custom, Entry, FinishReason, FixedWorld, Gate, Image, ModelInfo, NanoUsd, Price, Reply,
+    Script, ScriptedModel, Source, Summary, Turn, Usage, UserMessage, World,
 };
 use adjutant_tool::CallContext;
 use serde_json::{Value, json};
@@ -155,7 +155,7 @@ async fn prompt_is_kept_when_it_says_something() {
     let source = Source::Url { url: "https://example.com/a.png".into() };
     let image = UserMessage::new(vec![Content::Image(Image { media_type: "image/png".into(), source })]);
     assert_eq!(prompted(image.clone()).await, [Entry::User(image)]);
-    let turn = Turn::open(Arc::new(Reply::new("a/b".into(), Stop::End))).close().expect("no call is open");
+    let turn = Turn::open(Arc::new(Reply::new("a/b".into(), FinishReason::End))).close().expect("no call is open");
     let custom = Custom { kind: "note".into(), value: Value::Null };
     let entries = vec![user("a"), Entry::Turn(turn), Entry::Custom(custom), user("b")];
     assert_eq!(prompted(entries.clone()).await, entries);

@@ -140,7 +140,7 @@ async fn preview_fails_when_the_prompt_is_empty_or_an_effect_fails() {
     });
     let error = agent.effect(misfit).preview("Go.").await.expect_err("the edit does not fit");
     match error.result().map(|result| &result.outcome) {
-        Some(Outcome::Failed { failure: Failure::Act { message, .. } }) => {
+        Some(Outcome::Failed { failure: Failure::Activity { message, .. } }) => {
             assert_eq!(&**message, "effect misfit failed: the edit does not fit the view at entry 9");
         }
         other => panic!("{other:?}"),

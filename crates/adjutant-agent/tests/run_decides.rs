@@ -1,13 +1,13 @@
-//! What a run decides, record by record, without a port.
+//! What a run decides, record by record, without an executor.
 
 use std::{collections::BTreeSet, sync::Arc};
 
 use adjutant_agent::{
-    Act, ActId, Admission, AtLimit, CancelBy, Limit, Limits, Next, Outcome, Pause, Record, Run, RunNo, Seq, Stamped,
-    TurnNo, Why,
+    Activity, ActivityId, Admission, AtLimit, CancelBy, Completion, Limit, Limits, Next, Outcome, Pause, Record, Run,
+    RunNo, Seq, Stamped, TurnNo,
 };
 use adjutant_llm::{
-    Block, Call, CallId, CallResult, Entry, ModelId, Overflow, Reply, Status, Stop, ThreadId, UserMessage,
+    Block, Call, CallId, CallResult, Entry, FinishReason, ModelId, Overflow, Reply, Status, ThreadId, UserMessage,
 };
 use adjutant_tool::{Answer, Ask, Replay};
 
@@ -48,15 +48,15 @@ impl Desk {
     }
 
     /// Performs the turn up to its reply.
-    fn reply(&mut self, turn: u64, stop: Stop, calls: u32) {
+    fn reply(&mut self, turn: u64, stop: FinishReason, calls: u32) {
         let turn = TurnNo(turn);
-        assert_eq!(self.decide(), Next::Start(vec![Act::Prepare { turn }]));
+        assert_eq!(self.decide(), Next::Start(vec![Activity::Prepare { turn }]));
         self.take([Record::prepared(turn, ModelId::from("t/m"), Vec::new())]);
-        assert_eq!(self.decide(), Next::Start(vec![Act::Ask { turn, attempt: 0 }]));
+        assert_eq!(self.decide(), Next::Start(vec![Activity::Ask { turn, attempt: 0 }]));
         self.take([Record::replied(turn, reply(turn.0, stop, calls), None)]);
     }
 
-    fn launch(&mut self, acts: Vec<Act>) {
+    fn launch(&mut self, acts: Vec<Activity>) {
         let records = self.run.intent(&acts);
         self.take(records);
     }
@@ -69,7 +69,7 @@ impl Desk {
     }
 }
 
-fn reply(turn: u64, stop: Stop, calls: u32) -> Arc<Reply> {
+fn reply(turn: u64, stop: FinishReason, calls: u32) -> Arc<Reply> {
     let mut reply = Reply::new(ModelId::from("t/m"), stop);
     reply.blocks = (0..calls).map(|block| Arc::new(Block::Call(Call::new(id(turn, block), "act", "{}")))).collect();
     if calls == 0 {
@@ -96,12 +96,12 @@ fn ask(call: CallId, sequential: bool) -> Record {
     Record::Admitted { call, admission: Admission::Ask { pause: pause(call, None), sequential } }
 }
 
-fn enter(call: CallId, replay: Replay, again: bool) -> Act {
-    Act::Call { call, replay, again }
+fn enter(call: CallId, replay: Replay, again: bool) -> Activity {
+    Activity::Call { call, replay, again }
 }
 
-fn admit(call: CallId) -> Act {
-    Act::Admit { call }
+fn admit(call: CallId) -> Activity {
+    Activity::Admit { call }
 }
 
 fn answered(pause: &Arc<Pause>, answer: Answer) -> Record {
@@ -111,11 +111,11 @@ fn answered(pause: &Arc<Pause>, answer: Answer) -> Record {
 #[test]
 fn call_is_admitted_again_when_its_approval_came_after_parking() {
     let mut desk = Desk::began(Limits::new());
-    desk.reply(1, Stop::Calls, 1);
+    desk.reply(1, FinishReason::Calls, 1);
     let (call, waits) = (id(1, 0), pause(id(1, 0), None));
     assert_eq!(desk.decide(), Next::Start(vec![admit(call)]));
     desk.take([ask(call, false)]);
-    assert_eq!(desk.decide(), Next::Start(vec![Act::Answer { pause: 0 }]));
+    assert_eq!(desk.decide(), Next::Start(vec![Activity::Answer { pause: 0 }]));
     desk.take([Record::Unanswered { pause: waits.id.clone() }]);
     assert_eq!(desk.decide(), Next::Park(vec![Arc::clone(&waits)]));
     desk.take([answered(&waits, Answer::approve())]);
@@ -127,16 +127,16 @@ fn call_is_admitted_again_when_its_approval_came_after_parking() {
 #[test]
 fn call_that_needs_nothing_runs_when_its_sibling_waits() {
     let mut desk = Desk::began(Limits::new());
-    desk.reply(1, Stop::Calls, 2);
+    desk.reply(1, FinishReason::Calls, 2);
     desk.take([ask(id(1, 0), false), allow(id(1, 1), Replay::Once, false)]);
-    let acts = vec![Act::Answer { pause: 0 }, enter(id(1, 1), Replay::Once, false)];
+    let acts = vec![Activity::Answer { pause: 0 }, enter(id(1, 1), Replay::Once, false)];
     assert_eq!(desk.decide(), Next::Start(acts.clone()));
     desk.launch(acts);
-    let busy = BTreeSet::from([ActId::Answer(0), ActId::Call(id(1, 1))]);
+    let busy = BTreeSet::from([ActivityId::Answer(0), ActivityId::Call(id(1, 1))]);
     assert_eq!(desk.run.next(&busy), Next::Wait { until_ms: None, stop: Vec::new() });
     let waits = pause(id(1, 0), None);
     desk.take([Record::Unanswered { pause: waits.id.clone() }]);
-    let busy = BTreeSet::from([ActId::Call(id(1, 1))]);
+    let busy = BTreeSet::from([ActivityId::Call(id(1, 1))]);
     assert_eq!(desk.run.next(&busy), Next::Wait { until_ms: None, stop: Vec::new() });
     desk.take([Record::returned(id(1, 1), CallResult::ok("done"))]);
     assert_eq!(desk.decide(), Next::Park(vec![waits]));
@@ -145,9 +145,9 @@ fn call_that_needs_nothing_runs_when_its_sibling_waits() {
 #[test]
 fn call_waits_for_the_one_before_it_when_the_batch_is_sequential() {
     let mut desk = Desk::began(Limits::new());
-    desk.reply(1, Stop::Calls, 2);
+    desk.reply(1, FinishReason::Calls, 2);
     desk.take([ask(id(1, 0), true), allow(id(1, 1), Replay::Once, false)]);
-    assert_eq!(desk.decide(), Next::Start(vec![Act::Answer { pause: 0 }]));
+    assert_eq!(desk.decide(), Next::Start(vec![Activity::Answer { pause: 0 }]));
     let waits = pause(id(1, 0), None);
     desk.take([Record::Unanswered { pause: waits.id.clone() }]);
     assert_eq!(desk.decide(), Next::Park(vec![waits]));
@@ -156,7 +156,7 @@ fn call_waits_for_the_one_before_it_when_the_batch_is_sequential() {
 #[test]
 fn body_is_entered_again_when_what_it_waits_for_was_answered() {
     let mut desk = Desk::began(Limits::new());
-    desk.reply(1, Stop::Calls, 1);
+    desk.reply(1, FinishReason::Calls, 1);
     let (call, waits) = (id(1, 0), pause(id(1, 0), Some("word")));
     desk.take([allow(call, Replay::Resumable, false)]);
     desk.launch(vec![enter(call, Replay::Resumable, false)]);
@@ -173,7 +173,7 @@ fn body_is_entered_again_when_what_it_waits_for_was_answered() {
 #[test]
 fn waiting_calls_are_closed_when_a_parked_run_is_cancelled() {
     let mut desk = Desk::began(Limits::new());
-    desk.reply(1, Stop::Calls, 2);
+    desk.reply(1, FinishReason::Calls, 2);
     desk.take([ask(id(1, 0), false), allow(id(1, 1), Replay::Once, false)]);
     desk.launch(vec![enter(id(1, 1), Replay::Once, false)]);
     desk.take([Record::CancelAsked { by: CancelBy::User }]);
@@ -184,32 +184,32 @@ fn waiting_calls_are_closed_when_a_parked_run_is_cancelled() {
 #[test]
 fn run_asks_for_more_and_goes_on_when_its_turns_are_spent() {
     let mut desk = Desk::began(Limits::new().max_turns(1).at_limit(AtLimit::Ask));
-    desk.reply(1, Stop::Calls, 1);
+    desk.reply(1, FinishReason::Calls, 1);
     desk.take([allow(id(1, 0), Replay::Once, false)]);
     desk.launch(vec![enter(id(1, 0), Replay::Once, false)]);
     desk.take([Record::returned(id(1, 0), CallResult::ok("done")), Record::settled(TurnNo(1))]);
-    assert_eq!(desk.decide(), Next::Start(vec![Act::Answer { pause: 0 }]));
+    assert_eq!(desk.decide(), Next::Start(vec![Activity::Answer { pause: 0 }]));
     let waits = Arc::clone(desk.run.pauses().next().expect("the run asks"));
     desk.take([Record::Answered { pause: waits.id.clone(), answer: Answer::extend(2) }]);
-    desk.reply(2, Stop::Calls, 0);
+    desk.reply(2, FinishReason::Calls, 0);
     assert_eq!(desk.run.limits().and_then(|limits| limits.max_turns), Some(3));
 }
 
 #[test]
 fn run_has_a_last_turn_without_tools_when_more_is_declined() {
     let mut desk = Desk::began(Limits::new().max_turns(1).at_limit(AtLimit::Ask));
-    desk.reply(1, Stop::Calls, 1);
+    desk.reply(1, FinishReason::Calls, 1);
     desk.take([allow(id(1, 0), Replay::Once, false)]);
     desk.launch(vec![enter(id(1, 0), Replay::Once, false)]);
     desk.take([Record::returned(id(1, 0), CallResult::ok("done")), Record::settled(TurnNo(1))]);
-    assert_eq!(desk.decide(), Next::Start(vec![Act::Answer { pause: 0 }]));
+    assert_eq!(desk.decide(), Next::Start(vec![Activity::Answer { pause: 0 }]));
     let waits = Arc::clone(desk.run.pauses().next().expect("the run asks"));
     desk.take([Record::Answered {
         pause: waits.id.clone(),
         answer: Answer::Decline { message: Some("Stop.".into()) },
     }]);
-    desk.reply(2, Stop::Calls, 1);
-    assert_eq!(desk.decide(), Next::Start(vec![Act::Settle { turn: TurnNo(2) }]));
+    desk.reply(2, FinishReason::Calls, 1);
+    assert_eq!(desk.decide(), Next::Start(vec![Activity::Settle { turn: TurnNo(2) }]));
     assert_eq!(desk.results(), [Status::OverLimit]);
     desk.take([Record::settled(TurnNo(2))]);
     assert_eq!(desk.decide(), Next::Done(Outcome::Limit { limit: Limit::Turns }));
@@ -219,7 +219,7 @@ fn run_has_a_last_turn_without_tools_when_more_is_declined() {
 fn run_ends_at_its_limit_without_a_request_when_an_effect_says_so() {
     let mut desk = Desk::began(Limits::new());
     let turn = TurnNo(1);
-    assert_eq!(desk.decide(), Next::Start(vec![Act::Prepare { turn }]));
+    assert_eq!(desk.decide(), Next::Start(vec![Activity::Prepare { turn }]));
     let mut prepared = Record::prepared(turn, ModelId::from("t/m"), Vec::new());
     if let Record::Prepared { stop, .. } = &mut prepared {
         *stop = Some(Limit::Stalled);
@@ -233,12 +233,12 @@ fn run_ends_at_its_limit_without_a_request_when_an_effect_says_so() {
 #[test]
 fn run_winds_up_when_its_time_is_spent() {
     let mut desk = Desk::began(Limits::new());
-    desk.reply(1, Stop::Calls, 1);
+    desk.reply(1, FinishReason::Calls, 1);
     desk.take([allow(id(1, 0), Replay::Once, false)]);
     desk.launch(vec![enter(id(1, 0), Replay::Once, false)]);
     desk.take([Record::Exhausted { limit: Limit::Time }]);
-    let busy = BTreeSet::from([ActId::Call(id(1, 0))]);
-    assert_eq!(desk.run.next(&busy), Next::Wait { until_ms: None, stop: vec![ActId::Call(id(1, 0))] });
+    let busy = BTreeSet::from([ActivityId::Call(id(1, 0))]);
+    assert_eq!(desk.run.next(&busy), Next::Wait { until_ms: None, stop: vec![ActivityId::Call(id(1, 0))] });
     desk.take([Record::returned(id(1, 0), CallResult::new(Status::Cancelled, "stopped"))]);
     assert_eq!(desk.decide(), Next::Done(Outcome::Limit { limit: Limit::Time }));
 }
@@ -246,8 +246,8 @@ fn run_winds_up_when_its_time_is_spent() {
 #[test]
 fn run_goes_on_when_a_message_was_placed_after_its_answer() {
     let mut desk = Desk::began(Limits::new());
-    desk.reply(1, Stop::End, 0);
-    assert_eq!(desk.decide(), Next::Start(vec![Act::Settle { turn: TurnNo(1) }]));
+    desk.reply(1, FinishReason::End, 0);
+    assert_eq!(desk.decide(), Next::Start(vec![Activity::Settle { turn: TurnNo(1) }]));
     let content = Entry::User(UserMessage::text("And this?"));
     let lane = adjutant_agent::Lane::FollowUp;
     desk.take([
@@ -255,20 +255,20 @@ fn run_goes_on_when_a_message_was_placed_after_its_answer() {
         Record::settled(TurnNo(1)),
         Record::Placed { items: vec![1], revised: Vec::new() },
     ]);
-    desk.reply(2, Stop::End, 0);
+    desk.reply(2, FinishReason::End, 0);
     desk.take([Record::settled(TurnNo(2))]);
     let reply = Arc::clone(desk.run.reply().expect("it said something"));
-    assert_eq!(desk.decide(), Next::Done(Outcome::Finished { reply, why: Why::Answer }));
+    assert_eq!(desk.decide(), Next::Done(Outcome::Finished { reply, why: Completion::Answer }));
 }
 
 #[test]
 fn run_goes_on_when_its_reply_was_interrupted_and_nobody_cancelled() {
     let mut desk = Desk::began(Limits::new());
-    desk.reply(1, Stop::Interrupted, 1);
-    assert_eq!(desk.decide(), Next::Start(vec![Act::Settle { turn: TurnNo(1) }]));
+    desk.reply(1, FinishReason::Interrupted, 1);
+    assert_eq!(desk.decide(), Next::Start(vec![Activity::Settle { turn: TurnNo(1) }]));
     assert_eq!(desk.results(), [Status::Cancelled]);
     desk.take([Record::settled(TurnNo(1))]);
-    assert_eq!(desk.decide(), Next::Start(vec![Act::Prepare { turn: TurnNo(2) }]));
+    assert_eq!(desk.decide(), Next::Start(vec![Activity::Prepare { turn: TurnNo(2) }]));
 }
 
 #[test]
@@ -280,7 +280,7 @@ fn turn_is_prepared_again_when_its_request_did_not_fit() {
         Record::prepared(turn, ModelId::from("t/m"), Vec::new()),
         Record::Overflowed { turn, overflow: Overflow::default() },
     ]);
-    assert_eq!(desk.decide(), Next::Start(vec![Act::Prepare { turn }]));
+    assert_eq!(desk.decide(), Next::Start(vec![Activity::Prepare { turn }]));
 }
 
 #[test]

@@ -16,13 +16,13 @@ mod verifies;
 use std::sync::Arc;
 
 use adjutant_agent::{
-    About, Agent, Journal, JournalErrorKind, LogId, LogQuery, MemoryJournal, Owner, Seq, Sessions, Stamped,
+    Agent, Journal, JournalErrorKind, LogId, LogQuery, MemoryJournal, Owner, Seq, SessionMeta, Sessions, Stamped,
 };
 use adjutant_llm::{FixedWorld, Script, ScriptedModel};
 use stage::{Bare, all, id, kind, log, message, sessions};
 
-fn about(title: &str, labels: &[&str]) -> About {
-    let mut about = About::new();
+fn about(title: &str, labels: &[&str]) -> SessionMeta {
+    let mut about = SessionMeta::new();
     about.title = Some(title.into());
     about.labels = labels.iter().map(|label| Arc::from(*label)).collect();
     about
@@ -36,7 +36,7 @@ async fn session_is_made_when_its_name_is_free() {
     assert_eq!((made.log.clone(), made.head, made.is_owned), (id("a/../ü \u{1f980}"), Seq(0), false));
     assert_eq!(made.about, about("One", &["x"]));
     assert_eq!(sessions.info(&made.log).await.expect("it is there"), made);
-    assert_eq!(kind(sessions.create(&made.log, About::new()).await), JournalErrorKind::Exists);
+    assert_eq!(kind(sessions.create(&made.log, SessionMeta::new()).await), JournalErrorKind::Exists);
     assert_eq!(all(&journal).await, [made.log]);
 }
 
@@ -47,11 +47,11 @@ async fn session_is_not_made_when_its_name_or_what_is_said_is_wrong() {
     let many: Vec<String> = (0..65).map(|label| label.to_string()).collect();
     let many: Vec<&str> = many.iter().map(String::as_str).collect();
     let table = [
-        (id(""), About::new(), "a log needs a name"),
-        (id(&"x".repeat(513)), About::new(), "the name of a log has 513 bytes; it may have 512"),
+        (id(""), SessionMeta::new(), "a log needs a name"),
+        (id(&"x".repeat(513)), SessionMeta::new(), "the name of a log has 513 bytes; it may have 512"),
         (
             id("adjutant:half-made/x"),
-            About::new(),
+            SessionMeta::new(),
             "names that begin with \"adjutant:half-made/\" are kept for logs that are being made",
         ),
         (id("a"), about(&"x".repeat(4097), &[]), "the title has 4097 bytes; it may have 4096"),
@@ -70,7 +70,7 @@ async fn session_is_called_and_found_otherwise_when_it_is_described() {
     let journal = MemoryJournal::new();
     let sessions = sessions(&journal);
     for name in ["a", "b"] {
-        sessions.create(&id(name), About::new()).await.expect("the name is free");
+        sessions.create(&id(name), SessionMeta::new()).await.expect("the name is free");
     }
     sessions.title(&id("a"), "A title").await.expect("it is there");
     sessions.label(&id("a"), &["x", "y"], &[]).await.expect("it is there");
@@ -103,7 +103,7 @@ async fn log_tells_its_agent_when_it_is_new() {
     let agent = Agent::new(ScriptedModel::new([Script::new().text("Hello."), Script::new().text("Hello.")]));
     let agent = agent.name("greeter").journal(journal.clone()).session(id("a"));
     agent.run("Hi.").await.expect("the run finishes");
-    let mut said = About::new();
+    let mut said = SessionMeta::new();
     said.agent = Some("greeter".into());
     assert_eq!(sessions(&journal).info(&id("a")).await.expect("it is there").about, said);
 
@@ -119,8 +119,8 @@ async fn run_goes_on_when_its_journal_keeps_no_descriptions() {
     let agent = agent.journal(Bare(MemoryJournal::new()));
     assert_eq!(agent.run("Hi.").await.expect("the run finishes").text(), "Hello.");
     let sessions = Sessions::new(Arc::new(Bare(MemoryJournal::new())));
-    assert_eq!(kind(sessions.create(&id("a"), About::new()).await), JournalErrorKind::Unsupported);
-    assert_eq!(sessions.sweep().await.expect("there is nothing to do"), adjutant_agent::Swept::default());
+    assert_eq!(kind(sessions.create(&id("a"), SessionMeta::new()).await), JournalErrorKind::Unsupported);
+    assert_eq!(sessions.sweep().await.expect("there is nothing to do"), adjutant_agent::GcReport::default());
 }
 
 #[tokio::test]
@@ -148,7 +148,7 @@ async fn leftovers_are_hidden_and_swept_when_they_are_old() {
     let sessions = sessions(&journal).world(FixedWorld::at_ms(3_601_000));
     let left = journal.own(&id("adjutant:half-made/1"), &Owner::new()).await.expect("memory does not fail");
     journal.own(&id("adjutant:half-made/2"), &Owner::new()).await.expect("memory does not fail");
-    sessions.create(&id("a"), About::new()).await.expect("the name is free");
+    sessions.create(&id("a"), SessionMeta::new()).await.expect("the name is free");
     let page = sessions.list(&LogQuery::new()).await.expect("they are listed");
     assert_eq!(page.logs.iter().map(|info| info.log.clone()).collect::<Vec<LogId>>(), [id("a")]);
     sessions.sweep().await.expect("memory does not fail");

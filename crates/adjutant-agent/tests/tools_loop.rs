@@ -22,7 +22,7 @@ use adjutant_agent::{
     Stamped, TurnNo, Verdict, points::BeforeTool,
 };
 use adjutant_llm::{
-    Block, Call, CallId, CallResult, Entry, FixedWorld, Reply, Script, ScriptedModel, Status, Stop, Terminate,
+    Block, Call, CallId, CallResult, Entry, FinishReason, FixedWorld, Reply, Script, ScriptedModel, Status, Terminate,
 };
 use adjutant_tool::{
     CallContext, Composite, Filter, ToolError, ToolErrorKind, Tools, external_tool, tool_fn, toolbox_fn,
@@ -85,7 +85,7 @@ async fn toolbox_filters_by_context_when_its_predicate_says_so() {
 async fn hidden_tool_is_refused_when_the_model_calls_it() {
     let call =
         |block, name: &str| Arc::new(Block::Call(Call::new(CallId { turn: 1, attempt: 0, block }, name, r#"{"n":1}"#)));
-    let mut reply = Reply::new("test/model".into(), Stop::Calls);
+    let mut reply = Reply::new("test/model".into(), FinishReason::Calls);
     reply.blocks = vec![call(0, "hidden"), call(1, "look"), call(2, "nobody")];
     let mut prepared = Record::prepared(TurnNo(1), "test/model".into(), Vec::new());
     if let Record::Prepared { hidden, .. } = &mut prepared {

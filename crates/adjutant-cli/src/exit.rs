@@ -63,23 +63,23 @@ mod tests {
     use std::sync::Arc;
 
     use adjutant::{
-        Why,
+        Completion,
         agent::{Failure, Limit},
-        llm::{Block, Reply, Stop},
+        llm::{Block, FinishReason, Reply},
     };
 
     use super::*;
 
     #[test]
     fn of_gives_the_code_of_the_table_when_a_run_ended() {
-        let silent = Arc::new(Reply::new("p/m".into(), Stop::End));
+        let silent = Arc::new(Reply::new("p/m".into(), FinishReason::End));
         let mut reply = Reply::clone(&silent);
         reply.blocks.push(Block::text("Yes.").into());
         let cases = [
-            (Outcome::Finished { reply: reply.into(), why: Why::Answer }, Exit::Finished, 0),
-            (Outcome::Finished { reply: Arc::clone(&silent), why: Why::Terminated }, Exit::Finished, 0),
-            (Outcome::Finished { reply: Arc::clone(&silent), why: Why::Length }, Exit::Unfit, 4),
-            (Outcome::Finished { reply: silent, why: Why::Answer }, Exit::Unfit, 4),
+            (Outcome::Finished { reply: reply.into(), why: Completion::Answer }, Exit::Finished, 0),
+            (Outcome::Finished { reply: Arc::clone(&silent), why: Completion::Terminated }, Exit::Finished, 0),
+            (Outcome::Finished { reply: Arc::clone(&silent), why: Completion::Length }, Exit::Unfit, 4),
+            (Outcome::Finished { reply: silent, why: Completion::Answer }, Exit::Unfit, 4),
             (Outcome::Failed { failure: Failure::Refused { text: "no".into() } }, Exit::Failed, 1),
             (Outcome::Limit { limit: Limit::Turns }, Exit::Limit, 3),
             (Outcome::Paused { pauses: Vec::new() }, Exit::Waits, 5),

@@ -4,7 +4,7 @@ use std::{fmt::Write as _, sync::Arc};
 
 use adjutant::{
     Cancel,
-    agent::{Difference, Redo, Run},
+    agent::{Difference, ResumeAction, Run},
     llm::{ChunkStream, Error, ErrorKind, ModelInfo, Request, model_fn},
 };
 use futures_util::stream;
@@ -35,7 +35,7 @@ pub(crate) async fn explain(how: &How, kit: Kit, kept: &Kept, run: &Run) -> Resu
     }
     for rerun in reruns {
         let line = match &rerun.redo {
-            Redo::Wait { pause } => {
+            ResumeAction::Wait { pause } => {
                 let [thread, id] = [&*rerun.thread.to_string(), &pause.id.0].map(plain::whole);
                 format!("{thread}: {id} waits: {}", waits::about(pause))
             }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use adjutant::{
     Cancel, Running,
-    agent::{About, Agent, JournalErrorKind, LogId, LogInfo, Seq, Sessions},
+    agent::{Agent, JournalErrorKind, LogId, LogInfo, Seq, SessionMeta, Sessions},
 };
 
 use crate::{
@@ -114,7 +114,7 @@ async fn session(args: &Run, root: &Path, kit: &Kit, store: &Store, screen: &Scr
             }
         }
         Err(error) if error.kind() == JournalErrorKind::Missing => {
-            let mut about = About::new();
+            let mut about = SessionMeta::new();
             about.agent = Some(kit.crew().name().into());
             about.labels.insert(named::label(root)?.into());
             about.labels.extend(kit.asked().iter().map(|tool| named::asking(tool).into()));

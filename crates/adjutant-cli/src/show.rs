@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use adjutant::{
-    EventKind, Why,
+    Completion, EventKind,
     agent::{Outcome, RunResult},
     llm::{Block, BlockKind, CallId, CallResult, Reply, Warning, WarningKind},
 };
@@ -221,7 +221,7 @@ impl Show {
             let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
             lines.push(Line::Said(text + end));
         }
-        if let Outcome::Finished { why: Why::Length, .. } = result.outcome {
+        if let Outcome::Finished { why: Completion::Length, .. } = result.outcome {
             lines.push(Line::Told("warning: the answer was cut off at the model's output limit".into()));
         }
         lines

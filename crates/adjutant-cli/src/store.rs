@@ -10,7 +10,7 @@ use std::{
 
 use adjutant::{
     Agent,
-    agent::{Journal, JournalError, LogId, Memory, Sessions, Shelf},
+    agent::{Journal, JournalError, KvStore, LogId, Memory, Sessions},
     llm::private,
     store::{JsonlJournal, Postgres, Sqlite},
 };
@@ -121,12 +121,12 @@ impl Store {
         }
     }
 
-    /// One of its shelves, on which there is a board.
-    pub(crate) fn board(&self, name: &str) -> Result<Arc<dyn Shelf>, Problem> {
+    /// One of its key-value stores, on which there is a board.
+    pub(crate) fn board(&self, name: &str) -> Result<Arc<dyn KvStore>, Problem> {
         match &self.kind {
             Kind::Jsonl(_) => Err(only_sessions("board")),
-            Kind::Sqlite(store) => Ok(Arc::new(store.shelf(name))),
-            Kind::Postgres(store, _) => Ok(Arc::new(store.shelf(name))),
+            Kind::Sqlite(store) => Ok(Arc::new(store.kv(name))),
+            Kind::Postgres(store, _) => Ok(Arc::new(store.kv(name))),
         }
     }
 

@@ -1,9 +1,9 @@
-//! The driver: asks the run what is next, and lets a port perform it. It knows nothing else, on purpose.
+//! The driver: asks the run what is next, and lets an executor perform it. It knows nothing else, on purpose.
 
 use std::{collections::BTreeSet, sync::Arc};
 
 use crate::{
-    act::{Act, ActId},
+    activity::{Activity, ActivityId},
     error::Error,
     journal::Stamped,
     outcome::Outcome,
@@ -12,16 +12,16 @@ use crate::{
     run::{Next, Run},
 };
 
-/// Who performs acts: tokio tasks here, a durable engine elsewhere. Called from one task, one method at a time.
-pub trait Port {
-    /// The acts that are in flight. What is in the log and not in flight is orphaned.
-    fn busy(&self) -> &BTreeSet<ActId>;
+/// Who performs activities: tokio tasks here, a durable engine elsewhere. Called from one task, one method at a time.
+pub trait Executor {
+    /// The activities that are in flight. What is in the log and not in flight is orphaned.
+    fn busy(&self) -> &BTreeSet<ActivityId>;
 
-    /// Begins to perform an act; it is in flight until `next` gave its records.
-    fn start(&mut self, run: &Run, act: Act);
+    /// Begins to perform an activity; it is in flight until `next` gave its records.
+    fn start(&mut self, run: &Run, act: Activity);
 
-    /// Asks acts to end early: cancel, a grace period, abort. Asking twice is asking once.
-    fn stop(&mut self, acts: &[ActId]);
+    /// Asks activities to end early: cancel, a grace period, abort. Asking twice is asking once.
+    fn stop(&mut self, acts: &[ActivityId]);
 
     /// Waits for something to happen, at most until a time in milliseconds since 1970-01-01 UTC.
     ///
@@ -29,9 +29,9 @@ pub trait Port {
     fn next(&mut self, until_ms: Option<u64>) -> impl Future<Output = Result<Vec<Record>, Error>> + Send;
 
     /// Numbers records, keeps them, and shows them to observers: those that something outside depends on are durable
-    /// before that, the others by the time the port waits.
+    /// before that, the others by the time the executor waits.
     ///
-    /// Cancel: the log may hold the records or not; the port must not be used again.
+    /// Cancel: the log may hold the records or not; the executor must not be used again.
     fn commit(&mut self, records: Vec<Record>) -> impl Future<Output = Result<Vec<Arc<Stamped>>, Error>> + Send;
 }
 
@@ -50,8 +50,8 @@ pub enum Exit {
 /// Cancel: every record so far is in the log; another drive goes on from there.
 ///
 /// # Errors
-/// Whatever keeps the port from performing or recording.
-pub async fn drive<P: Port>(run: &mut Run, port: &mut P) -> Result<Exit, Error> {
+/// Whatever keeps the executor from performing or recording.
+pub async fn drive<P: Executor>(run: &mut Run, port: &mut P) -> Result<Exit, Error> {
     loop {
         match run.next(port.busy()) {
             Next::Decide(records) => commit(run, port, records).await?,
@@ -75,8 +75,8 @@ pub async fn drive<P: Port>(run: &mut Run, port: &mut P) -> Result<Exit, Error> 
 /// Commits records and folds them into the run.
 ///
 /// # Errors
-/// Whatever keeps the port from recording, or the run from folding.
-pub async fn commit<P: Port>(run: &mut Run, port: &mut P, records: Vec<Record>) -> Result<(), Error> {
+/// Whatever keeps the executor from recording, or the run from folding.
+pub async fn commit<P: Executor>(run: &mut Run, port: &mut P, records: Vec<Record>) -> Result<(), Error> {
     if records.is_empty() {
         return Ok(());
     }

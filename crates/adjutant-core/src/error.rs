@@ -50,7 +50,7 @@ pub enum ErrorKind {
     Unanswered,
     /// The log could not be written or read.
     Journal,
-    /// The log does not fold, or the port stopped answering: a defect.
+    /// The log does not fold, or the executor stopped answering: a defect.
     Defect,
 }
 
@@ -85,7 +85,7 @@ impl Error {
         Inner::Unanswered(result).into()
     }
 
-    /// A port has nothing in flight and nothing that could arrive.
+    /// An executor has nothing in flight and nothing that could arrive.
     pub fn stuck() -> Self {
         Inner::Stuck.into()
     }

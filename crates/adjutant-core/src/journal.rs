@@ -1,9 +1,9 @@
 //! Where a log is kept. A journal stores bytes by log and number; it knows nothing of what records mean.
 
-mod about;
 mod attachment;
 mod error;
 mod memory;
+mod meta;
 mod owner;
 mod post;
 mod shared;
@@ -17,10 +17,10 @@ use bytes::Bytes;
 use futures_core::Stream;
 use serde::{Deserialize, Serialize};
 
-pub use about::{About, LogInfo, LogPage, LogQuery, MAX_ID_BYTES, PageMark};
 pub use attachment::Attachment;
 pub use error::{JournalError, JournalErrorKind};
 pub use memory::MemoryJournal;
+pub use meta::{LogInfo, LogPage, LogQuery, MAX_ID_BYTES, PageMark, SessionMeta};
 pub use owner::{Holder, Owner};
 pub use post::{Post, PostStream, Posted};
 pub use stamped::Stamped;
@@ -69,7 +69,7 @@ pub struct Folded {
 
 /// What a clean-up of attachments came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Swept {
+pub struct GcReport {
     /// How many attachments no log refers to any more, and are gone.
     pub attachments: u64,
     /// How many bytes they had.
@@ -158,7 +158,7 @@ pub trait Journal: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// `Missing`, `Unsupported`, `Io`.
-    async fn describe(&self, log: &LogId, about: About) -> Result<(), JournalError> {
+    async fn describe(&self, log: &LogId, about: SessionMeta) -> Result<(), JournalError> {
         let _ = (log, about);
         Err(JournalError::unsupported("describe its logs"))
     }
@@ -185,8 +185,8 @@ pub trait Journal: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// `Io`.
-    async fn sweep(&self) -> Result<Swept, JournalError> {
-        Ok(Swept::default())
+    async fn sweep(&self) -> Result<GcReport, JournalError> {
+        Ok(GcReport::default())
     }
 
     /// The fold that was kept beside a log last, if it still stands for the log's first records.

@@ -2,7 +2,7 @@
 //!
 //! Stores, viewers and other engines need nothing else; the agents that people use stand in `adjutant-agent`.
 
-mod act;
+mod activity;
 mod answer;
 mod conversation;
 mod digest;
@@ -12,6 +12,7 @@ mod error;
 mod event;
 mod journal;
 pub mod json;
+pub mod kv;
 pub mod memory;
 mod number;
 mod options;
@@ -24,33 +25,32 @@ mod report;
 mod run;
 pub mod search;
 pub mod sessions;
-pub mod shelf;
 
-pub use act::{Act, ActId};
+pub use activity::{Activity, ActivityId};
 pub use answer::collect_text;
 pub use conversation::Conversation;
 pub use digest::{Digest, NoDigest};
-pub use drive::{Exit, Port, commit, drive};
+pub use drive::{Executor, Exit, commit, drive};
 pub use durability::Durability;
 pub use error::{Error, ErrorKind, chain};
 pub use event::{Event, EventKind, Events};
 pub use journal::{
-    About, Attachment, Epoch, Flush, Folded, Head, Holder, Journal, JournalError, JournalErrorKind, Log, LogId,
+    Attachment, Epoch, Flush, Folded, GcReport, Head, Holder, Journal, JournalError, JournalErrorKind, Log, LogId,
     LogInfo, LogPage, LogQuery, MAX_ID_BYTES, MemoryJournal, Owner, PageMark, Post, PostStream, Posted, RecordStream,
-    Stamped, StoredRecord, StoredStream, Swept,
+    SessionMeta, Stamped, StoredRecord, StoredStream,
 };
+pub use kv::KvStore;
 pub use memory::Memory;
 pub use number::{PostNo, RunNo, Seq, TurnNo};
 pub use options::{AtLimit, Caps, Limits, RunOptions};
-pub use outcome::{CancelBy, Failure, Limit, Outcome, Why};
+pub use outcome::{CancelBy, Completion, Failure, Limit, Outcome};
 pub use panics::panic_text;
 pub use pause::{Answered, Pause, PauseId, Responder, responder_fn};
-pub use record::{Admission, Change, Config, Difference, HeardPart, Lane, Memo, Record, Report, Revised};
+pub use record::{AcknowledgedPart, Admission, Change, Config, Difference, Lane, Memo, Record, Report, Revised};
 pub use replayed::{Divergence, EventFold, Replayed, Rewind};
 pub use report::{CallReport, RunResult};
 pub use run::{
-    Ahead, CallsView, Closed, Fate, Frozen, Illegal, Known, KnownState, Ledger, Next, Redo, RequestView, Rerun, Run,
-    Sight, Spend, Tail, Tally, WaitView,
+    CallFate, CallsView, Closed, EffectInput, Frozen, Illegal, Known, KnownState, Ledger, Next, NextStep, RequestView,
+    ResumeAction, ResumeItem, Run, Spend, Tail, Tally, WaitView,
 };
 pub use sessions::Sessions;
-pub use shelf::Shelf;

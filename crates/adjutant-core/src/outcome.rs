@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc};
 use adjutant_llm::Reply;
 use serde::{Deserialize, Serialize};
 
-use crate::{act::ActId, pause, pause::Pause};
+use crate::{activity::ActivityId, pause, pause::Pause};
 
 /// How a run ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -16,7 +16,7 @@ pub enum Outcome {
         /// The last reply.
         reply: Arc<Reply>,
         /// Why there was nothing more to do.
-        why: Why,
+        why: Completion,
     },
     /// A limit was reached; every call was closed first.
     Limit {
@@ -45,7 +45,7 @@ pub enum Outcome {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Why {
+pub enum Completion {
     /// The model answered without calling a tool.
     Answer,
     /// The results of the calls said so.
@@ -147,10 +147,10 @@ pub enum Failure {
         /// How.
         message: Arc<str>,
     },
-    /// An act of the run failed or panicked.
-    Act {
+    /// An activity of the run failed or panicked.
+    Activity {
         /// Which one.
-        act: ActId,
+        act: ActivityId,
         /// How.
         message: Arc<str>,
     },
@@ -170,7 +170,7 @@ impl Outcome {
 
     /// Whether the run finished in a reply without text and calls, and no tool had ended it.
     pub fn is_silent(&self) -> bool {
-        matches!(self, Outcome::Finished { reply, why } if *why != Why::Terminated && reply.is_silent())
+        matches!(self, Outcome::Finished { reply, why } if *why != Completion::Terminated && reply.is_silent())
     }
 
     /// Whether two outcomes are one; of answers, whether they are the very same.
@@ -196,7 +196,7 @@ impl Failure {
             Failure::Guardrail { .. } => "guardrail",
             Failure::Instructions { .. } => "instructions",
             Failure::Middleware { .. } => "middleware",
-            Failure::Act { .. } => "act",
+            Failure::Activity { .. } => "act",
         }
     }
 }
@@ -210,7 +210,7 @@ impl fmt::Display for Failure {
             Failure::Denied { point, reason } => write!(f, "denied at {point}: {reason}"),
             Failure::Guardrail { by, reason } => write!(f, "rejected by {by}: {reason}"),
             Failure::Instructions { message } => write!(f, "no instructions: {message}"),
-            Failure::Log { message } | Failure::Middleware { message } | Failure::Act { message, .. } => {
+            Failure::Log { message } | Failure::Middleware { message } | Failure::Activity { message, .. } => {
                 f.write_str(message)
             }
         }

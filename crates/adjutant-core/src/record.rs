@@ -15,11 +15,11 @@ use serde_json::Value;
 
 pub use admission::Admission;
 pub use config::{Config, Difference};
-pub use heard::HeardPart;
+pub use heard::AcknowledgedPart;
 pub use parts::{Change, Lane, Memo, Report, Revised};
 
 use crate::{
-    act::ActId,
+    activity::ActivityId,
     number::{PostNo, RunNo, TurnNo},
     options::Limits,
     outcome::{CancelBy, Failure, Limit, Outcome},
@@ -133,7 +133,7 @@ pub enum Record {
         /// Who says it.
         model: ModelId,
         /// What was said since the last time, in order.
-        parts: Vec<HeardPart>,
+        parts: Vec<AcknowledgedPart>,
     },
     /// An attempt at a reply was void.
     Retracted {
@@ -293,10 +293,10 @@ pub enum Record {
         /// Which one.
         limit: Limit,
     },
-    /// An act failed in a way that ends the run.
+    /// An activity failed in a way that ends the run.
     Broke {
-        /// The act.
-        act: ActId,
+        /// The activity.
+        act: ActivityId,
         /// How.
         failure: Failure,
     },

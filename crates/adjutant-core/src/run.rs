@@ -3,13 +3,13 @@
 mod ahead;
 mod calls;
 mod decide;
+mod effect_input;
 mod evolve;
 mod explain;
 mod frozen;
 mod next;
 mod pauses;
 mod request;
-mod sight;
 mod spent;
 mod texts;
 
@@ -29,22 +29,22 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    act::Act,
+    activity::Activity,
     number::{PostNo, RunNo, Seq, TurnNo},
     options::Limits,
     outcome::{CancelBy, Failure, Limit, Outcome},
     pause::Pause,
-    record::{Change, Config, HeardPart, Lane, Record},
+    record::{AcknowledgedPart, Change, Config, Lane, Record},
     report::{CallReport, RunResult},
 };
 
-pub use ahead::{Ahead, Closed, Tail, WaitView};
+pub use ahead::{Closed, NextStep, Tail, WaitView};
 pub use calls::{CallsView, Known, KnownState};
-pub use explain::{Fate, Redo, Rerun};
+pub use effect_input::EffectInput;
+pub use explain::{CallFate, ResumeAction, ResumeItem};
 pub use frozen::Frozen;
 pub use next::Next;
 pub use request::RequestView;
-pub use sight::Sight;
 pub use spent::Tally;
 pub use spent::{Ledger, Spend};
 
@@ -148,7 +148,7 @@ struct Working {
     attempt: u32,
     prepared: bool,
     /// What was acknowledged of the attempt at hand.
-    heard: Vec<HeardPart>,
+    heard: Vec<AcknowledgedPart>,
     /// Who said what was acknowledged.
     speaker: Option<ModelId>,
     /// By how much the request did not fit, if the provider said that it does not.
@@ -326,14 +326,14 @@ impl Run {
     }
 
     /// What was acknowledged of the reply that is on its way, or was when the program before this one ended.
-    pub fn heard(&self) -> &[HeardPart] {
+    pub fn heard(&self) -> &[AcknowledgedPart] {
         self.working().map(|working| &working.heard[..]).unwrap_or_default()
     }
 
     /// The records that must be durable before `acts` begin.
-    pub fn intent(&self, acts: &[Act]) -> Vec<Record> {
-        let fresh = |act: &Act| match act {
-            Act::Call { call, again: false, .. } => Some(*call),
+    pub fn intent(&self, acts: &[Activity]) -> Vec<Record> {
+        let fresh = |act: &Activity| match act {
+            Activity::Call { call, again: false, .. } => Some(*call),
             _ => None,
         };
         let calls: Vec<CallId> = acts.iter().filter_map(fresh).collect();

@@ -29,7 +29,7 @@ pub use self::{
     verify::Verified,
 };
 use crate::{
-    journal::{About, Journal, JournalError, JournalErrorKind, LogId, LogInfo, LogPage, LogQuery, Swept},
+    journal::{GcReport, Journal, JournalError, JournalErrorKind, LogId, LogInfo, LogPage, LogQuery, SessionMeta},
     number::Seq,
     run::Run,
 };
@@ -93,7 +93,7 @@ impl Sessions {
     ///
     /// # Errors
     /// `Exists`, `Invalid` if it cannot have that name or so much cannot be said of it, `Unsupported`, `Io`.
-    pub async fn create(&self, id: &LogId, about: About) -> Result<LogInfo, JournalError> {
+    pub async fn create(&self, id: &LogId, about: SessionMeta) -> Result<LogInfo, JournalError> {
         check_about(&about)?;
         let half = Half::new(self, id).await?;
         half.end(Ok(about), id).await
@@ -142,7 +142,7 @@ impl Sessions {
     pub async fn title(&self, id: &LogId, text: &str) -> Result<(), JournalError> {
         let about = self.journal.info(id).await?.about;
         let title = (!text.is_empty()).then(|| Arc::from(text));
-        self.describe(id, About { title, ..about }).await
+        self.describe(id, SessionMeta { title, ..about }).await
     }
 
     /// Adds labels to a session, and removes others. Of two changes at the same moment, one may be lost.
@@ -180,18 +180,18 @@ impl Sessions {
     ///
     /// # Errors
     /// `Io`.
-    pub async fn sweep(&self) -> Result<Swept, JournalError> {
+    pub async fn sweep(&self) -> Result<GcReport, JournalError> {
         half::sweep(self).await?;
         self.journal.sweep().await
     }
 
-    async fn describe(&self, id: &LogId, about: About) -> Result<(), JournalError> {
+    async fn describe(&self, id: &LogId, about: SessionMeta) -> Result<(), JournalError> {
         check_about(&about)?;
         self.journal.describe(id, about).await
     }
 }
 
-fn check_about(about: &About) -> Result<(), JournalError> {
+fn check_about(about: &SessionMeta) -> Result<(), JournalError> {
     let titled = about.title.as_ref().map_or(0, |title| title.len());
     if titled > MAX_TITLE_BYTES {
         return Err(invalid(format!("the title has {titled} bytes; it may have {MAX_TITLE_BYTES}")));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::{Block, BlockKind, Chunk, Error, ErrorKind, ModelId, Reply, Stop, Thinking, Usage};
+use crate::{Block, BlockKind, Chunk, Error, ErrorKind, FinishReason, ModelId, Reply, Thinking, Usage};
 
 /// How many blocks a reply may have.
 const MAX_BLOCKS: usize = 4_096;
@@ -83,7 +83,7 @@ impl Collector {
     ///
     /// Calls whose arguments were not finished are left out. `None` if no attempt is going on.
     pub fn interrupted(self) -> Option<Reply> {
-        let mut reply = Reply::new(self.model?, Stop::Interrupted);
+        let mut reply = Reply::new(self.model?, FinishReason::Interrupted);
         reply.usage = self.usage;
         reply.raw_usage = self.raw_usage;
         reply.blocks = self.blocks.into_iter().filter_map(Slot::so_far).collect();
@@ -92,7 +92,7 @@ impl Collector {
 
     /// What was said so far, like [`interrupted`](Collector::interrupted), while the attempt goes on.
     pub fn so_far(&self) -> Option<Reply> {
-        let mut reply = Reply::new(self.model.clone()?, Stop::Interrupted);
+        let mut reply = Reply::new(self.model.clone()?, FinishReason::Interrupted);
         reply.usage = self.usage;
         reply.raw_usage = Arc::clone(&self.raw_usage);
         reply.blocks = self.blocks.iter().cloned().filter_map(Slot::so_far).collect();
@@ -214,7 +214,7 @@ mod tests {
     #[test]
     fn push_refuses_when_the_grammar_is_broken() {
         let open = || Chunk::Open { block: 0, kind: BlockKind::Text };
-        let done = || Chunk::Done(Arc::new(Reply::new("x/y".into(), Stop::End)));
+        let done = || Chunk::Done(Arc::new(Reply::new("x/y".into(), FinishReason::End)));
         check(&[open()], "a chunk before the start");
         check(&[start(), start()], "a second start of an attempt");
         check(&[start(), open(), open()], "a block that opens twice");
@@ -240,6 +240,9 @@ mod tests {
         let said: Vec<_> = collector.blocks().map(|(block, _, said)| (block, said)).collect();
         assert_eq!(said, [(0, Said::Open("half an ans")), (1, Said::Open("{\"a\":"))]);
         let reply = collector.interrupted().expect("an attempt was going on");
-        assert_eq!((reply.text().as_str(), reply.calls().count(), reply.stop), ("half an ans", 0, Stop::Interrupted));
+        assert_eq!(
+            (reply.text().as_str(), reply.calls().count(), reply.stop),
+            ("half an ans", 0, FinishReason::Interrupted)
+        );
     }
 }

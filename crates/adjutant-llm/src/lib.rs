@@ -47,7 +47,9 @@ pub use entry::{Custom, Entry, OpenTurn, Summary, Turn, Unpaired};
 pub use error::{Error, ErrorKind, Overflow};
 pub use info::{Inputs, ModelInfo, RequestOption, Structured, ThinkingControl};
 pub use message::{Block, Call, CallId, CallIdError, CallResult, Content, Document, EntryId, Extra, Image, ModelId};
-pub use message::{Origin, Reply, Source, Status, Stop, Terminate, Text, Thinking, ThreadId, ToolName, UserMessage};
+pub use message::{
+    FinishReason, Origin, Reply, Source, Status, Terminate, Text, Thinking, ThreadId, ToolName, UserMessage,
+};
 pub use model::{FnModel, Model, complete, model_fn};
 pub use options::{Cache, Format, Options, ToolChoice};
 pub use request::{Request, ToolDecl};

@@ -13,8 +13,8 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::{
-    Block, BlockKind, Call, CallId, Chunk, ChunkStream, Error, ErrorKind, Model, ModelInfo, Reply, Request, Stop,
-    Thinking, Usage, Warning,
+    Block, BlockKind, Call, CallId, Chunk, ChunkStream, Error, ErrorKind, FinishReason, Model, ModelInfo, Reply,
+    Request, Thinking, Usage, Warning,
 };
 
 /// How many characters one delta holds, unless the script says otherwise.
@@ -38,7 +38,7 @@ struct State {
 #[derive(Default)]
 pub struct Script {
     parts: Vec<Part>,
-    stop: Option<Stop>,
+    stop: Option<FinishReason>,
     usage: Option<Usage>,
     delta_chars: Option<usize>,
     warnings: Vec<Warning>,
@@ -168,7 +168,7 @@ impl Script {
 
     /// Sets how the reply stops; without it, `Calls` if it calls a tool and `End` otherwise.
     #[must_use]
-    pub fn stop(mut self, stop: Stop) -> Self {
+    pub fn stop(mut self, stop: FinishReason) -> Self {
         self.stop = Some(stop);
         self
     }
@@ -238,7 +238,7 @@ impl Script {
 
     fn attempt(mut self, info: &ModelInfo, request: &Request, attempt: u32, items: &mut VecDeque<Item>) -> Reply {
         let chunk = |chunk| Item::Chunk(Ok(chunk));
-        let mut reply = Reply::new(info.id.clone(), self.stop.unwrap_or(Stop::End));
+        let mut reply = Reply::new(info.id.clone(), self.stop.unwrap_or(FinishReason::End));
         items.push_back(chunk(Chunk::Start {
             attempt,
             model: info.id.clone(),
@@ -261,7 +261,7 @@ impl Script {
         }
         items.extend(self.gates.iter().filter(|(at, _)| *at >= deltas).map(|(_, gate)| Item::Gate(gate.clone())));
         if self.stop.is_none() && reply.calls().next().is_some() {
-            reply.stop = Stop::Calls;
+            reply.stop = FinishReason::Calls;
         }
         let estimate = Usage { input_uncached: request.entries.tokens(), output: 10, ..Usage::default() };
         reply.usage = self.usage.unwrap_or(estimate);

@@ -14,7 +14,7 @@ use self::{
     ask::{Asked, Mode},
     form::Form,
 };
-use crate::{Error, ErrorKind, Format, Model, NanoUsd, Reply, Request, Stop, Usage};
+use crate::{Error, ErrorKind, FinishReason, Format, Model, NanoUsd, Reply, Request, Usage};
 
 /// How often a model may repair its answer, unless it is set.
 const REPAIRS: u32 = 2;
@@ -97,7 +97,7 @@ impl<T: DeserializeOwned> Shape<T> {
         let (mut repairs, mut pauses) = (0, 0);
         loop {
             let reply = asked.gather(model).await?;
-            if reply.stop == Stop::Paused && pauses < MAX_PAUSES {
+            if reply.stop == FinishReason::Paused && pauses < MAX_PAUSES {
                 pauses += 1;
                 asked.go_on(&reply)?;
                 continue;

@@ -4,9 +4,9 @@ use std::{fmt::Debug, sync::Arc, time::Duration};
 
 use adjutant_llm::{
     Block, BlockKind, Cache, Call, CallId, CallResult, Content, Custom, Document, Edit, Effort, Entry, EntryId, Error,
-    ErrorKind, Format, Image, Inputs, LongPrice, ModelInfo, NanoUsd, OpenTurn, Options, Origin, Price, RateLimits,
-    Reply, Request, RequestOption, Source, Status, Stop, Stored, Summary, Terminate, Thinking, ToolChoice, ToolDecl,
-    Transcript, Turn, Usage, UserMessage, View, Warning, WarningKind,
+    ErrorKind, FinishReason, Format, Image, Inputs, LongPrice, ModelInfo, NanoUsd, OpenTurn, Options, Origin, Price,
+    RateLimits, Reply, Request, RequestOption, Source, Status, Stored, Summary, Terminate, Thinking, ToolChoice,
+    ToolDecl, Transcript, Turn, Usage, UserMessage, View, Warning, WarningKind,
 };
 use proptest::prelude::*;
 use serde::{Serialize, de::DeserializeOwned};
@@ -47,7 +47,7 @@ fn call(block: u32) -> Call {
 }
 
 fn reply(calls: u32) -> Reply {
-    let mut reply = Reply::new("vendor/model".into(), Stop::Calls);
+    let mut reply = Reply::new("vendor/model".into(), FinishReason::Calls);
     reply.blocks = (0..calls).map(|block| Arc::new(Block::Call(call(block)))).collect();
     reply
 }
@@ -122,7 +122,7 @@ fn user_message_reads_back_when_it_is_stored() {
 
 #[test]
 fn reply_reads_back_when_it_has_every_block() {
-    let mut reply = Reply::new("vendor/model".into(), Stop::End);
+    let mut reply = Reply::new("vendor/model".into(), FinishReason::End);
     check(reply.clone(), json!({"model": "vendor/model", "blocks": [], "stop": "end", "usage": usage_shape(0)}));
     let bare = json!({"model": "vendor/model", "blocks": [], "stop": "end"});
     assert_eq!(serde_json::from_value::<Reply>(bare).expect("the rest has defaults"), reply);
@@ -155,14 +155,14 @@ fn reply_reads_back_when_it_has_every_block() {
 fn words_read_back_when_they_are_stored() {
     check_words(
         &[
-            Stop::End,
-            Stop::Sequence,
-            Stop::Calls,
-            Stop::Length,
-            Stop::Paused,
-            Stop::Refused,
-            Stop::Filtered,
-            Stop::Interrupted,
+            FinishReason::End,
+            FinishReason::Sequence,
+            FinishReason::Calls,
+            FinishReason::Length,
+            FinishReason::Paused,
+            FinishReason::Refused,
+            FinishReason::Filtered,
+            FinishReason::Interrupted,
         ],
         &["end", "sequence", "calls", "length", "paused", "refused", "filtered", "interrupted"],
     );

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use adjutant_llm::{
-    Effort, Entry, Error, ErrorKind, Format, ModelInfo, NanoUsd, Options, Origin, Price, Request, RequestOption,
-    Script, ScriptedModel, Shape, Shaped, Status, Stop, Structured, ToolChoice, ToolDecl, Usage, complete_as,
+    Effort, Entry, Error, ErrorKind, FinishReason, Format, ModelInfo, NanoUsd, Options, Origin, Price, Request,
+    RequestOption, Script, ScriptedModel, Shape, Shaped, Status, Structured, ToolChoice, ToolDecl, Usage, complete_as,
     complete_json,
 };
 use schemars::JsonSchema;
@@ -218,15 +218,15 @@ async fn ask_repairs_as_often_as_it_is_told_when_the_number_is_set() {
 async fn complete_as_names_the_cause_when_a_reply_is_no_answer() {
     let stopped = |stop| [Script::new().text("{").stop(stop)];
     assert_eq!(
-        fails(&model(Structured::Native, stopped(Stop::Refused)), request()).await,
+        fails(&model(Structured::Native, stopped(FinishReason::Refused)), request()).await,
         (ErrorKind::Refused, "the model refused to answer with Invoice".into())
     );
     assert_eq!(
-        fails(&model(Structured::Native, stopped(Stop::Filtered)), request()).await,
+        fails(&model(Structured::Native, stopped(FinishReason::Filtered)), request()).await,
         (ErrorKind::Refused, "the model refused to answer with Invoice".into())
     );
     assert_eq!(
-        fails(&model(Structured::Prompt, stopped(Stop::Length)), request()).await,
+        fails(&model(Structured::Prompt, stopped(FinishReason::Length)), request()).await,
         (ErrorKind::Invalid, "the output limit cut off the answer Invoice; hint: raise max_output_tokens".into())
     );
     assert_eq!(
@@ -247,7 +247,7 @@ async fn complete_as_names_the_cause_when_a_reply_is_no_answer() {
 
 #[tokio::test]
 async fn ask_goes_on_when_the_provider_pauses() {
-    let paused = Script::new().text("searching").stop(Stop::Paused);
+    let paused = Script::new().text("searching").stop(FinishReason::Paused);
     let model = model(Structured::Native, [paused, Script::new().text(ADA)]);
     let shape = Shape::<Invoice>::new().expect("a shape").repairs(0);
     let shaped = shape.ask(&model, request()).await.expect("a pause is no failure");

@@ -8,9 +8,9 @@ use std::{
 };
 
 use adjutant_llm::{
-    Block, BlockKind, Call, CallId, CallResult, Chunk, ChunkStream, Content, Effort, Entry, Error, ErrorKind, Format,
-    Image, Model, ModelInfo, Options, Reply, Request, Script, ScriptedModel, Source, Status, Stop, Thinking,
-    ThinkingControl, Turn, Usage, UserMessage, complete, model_fn,
+    Block, BlockKind, Call, CallId, CallResult, Chunk, ChunkStream, Content, Effort, Entry, Error, ErrorKind,
+    FinishReason, Format, Image, Model, ModelInfo, Options, Reply, Request, Script, ScriptedModel, Source, Status,
+    Thinking, ThinkingControl, Turn, Usage, UserMessage, complete, model_fn,
     telemetry::{Contents, METRICS_TARGET, Traced, agent_span, record_result, record_usage, semconv, tool_span},
 };
 use futures_util::StreamExt;
@@ -132,7 +132,7 @@ fn usage() -> Usage {
 /// A model whose first piece comes after 250 ms, and whose reply comes 750 ms after that.
 fn slow() -> impl Model {
     model_fn(info(), |_| {
-        let mut reply = Reply::new("google/gemini-x-001".into(), Stop::Length);
+        let mut reply = Reply::new("google/gemini-x-001".into(), FinishReason::Length);
         reply.wire_id = Some("resp_1".into());
         reply.usage = usage();
         let text = Arc::new(Block::text("Hi."));
@@ -216,7 +216,7 @@ async fn traced_makes_one_span_when_a_subscriber_listens() {
 async fn traced_records_what_was_said_when_told_to() {
     let (kept, _listening) = Kept::listen();
     let id = CallId { turn: 1, attempt: 0, block: 1 };
-    let mut reply = Reply::new("scripted/model".into(), Stop::Calls);
+    let mut reply = Reply::new("scripted/model".into(), FinishReason::Calls);
     reply.blocks =
         vec![Arc::new(Block::Thinking(Thinking::new("Hm."))), Arc::new(Block::Call(Call::new(id, "look", "{")))];
     let mut open = Turn::open(Arc::new(reply));

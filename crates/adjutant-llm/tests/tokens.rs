@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use adjutant_llm::{
-    CallResult, Content, Custom, Document, Entry, EntryId, Estimate, Image, Meter, Reply, Source, Stop, Summary,
-    TokenCounter, Transcript, Turn, Usage, UserMessage, counter_fn,
+    CallResult, Content, Custom, Document, Entry, EntryId, Estimate, FinishReason, Image, Meter, Reply, Source,
+    Summary, TokenCounter, Transcript, Turn, Usage, UserMessage, counter_fn,
 };
 use serde_json::json;
 
@@ -140,7 +140,7 @@ fn meter_follows_reports_when_they_differ_from_estimates() {
 
 #[test]
 fn context_used_adds_what_came_after_the_report_when_there_is_one() {
-    let mut reply = Reply::new("vendor/model".into(), Stop::Calls);
+    let mut reply = Reply::new("vendor/model".into(), FinishReason::Calls);
     let id = adjutant_llm::CallId { turn: 1, attempt: 0, block: 0 };
     let call = adjutant_llm::Call::new(id, "look", "{}");
     reply.blocks.push(Arc::new(adjutant_llm::Block::Call(call)));

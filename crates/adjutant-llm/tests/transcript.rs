@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use adjutant_llm::{
-    Block, Call, CallId, CallResult, Custom, Edit, EditError, Entry, EntryId, Estimate, OpenTurn, Reply, Status, Stop,
-    Summary, Turn, UserMessage, View,
+    Block, Call, CallId, CallResult, Custom, Edit, EditError, Entry, EntryId, Estimate, FinishReason, OpenTurn, Reply,
+    Status, Summary, Turn, UserMessage, View,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -215,7 +215,7 @@ fn id(block: u32) -> CallId {
 
 /// A turn of two calls, of which the second has its result.
 fn half(result: CallResult) -> OpenTurn {
-    let mut reply = Reply::new("vendor/model".into(), Stop::Calls);
+    let mut reply = Reply::new("vendor/model".into(), FinishReason::Calls);
     let call = |block| Call {
         id: id(block),
         wire_id: None,

@@ -16,7 +16,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use adjutant_agent::{Agent, Journal, points::AfterTurn};
 use adjutant_tool::{ErasedTool, Toolbox};
 
-use desk::Desk;
+use desk::TaskTable;
 pub use snapshot::{TaskSnapshot, TaskState, TaskWatch};
 
 use crate::Error;
@@ -36,7 +36,7 @@ const DEFAULT_MAX_READ: usize = 32;
 /// `background.ended` of the application.
 #[derive(Debug, Clone)]
 pub struct Background {
-    desk: Arc<Desk>,
+    desk: Arc<TaskTable>,
     agents: Arc<BTreeMap<Arc<str>, Launchable>>,
 }
 
@@ -123,7 +123,7 @@ impl BackgroundOptions {
 impl Background {
     /// Tasks in the background, without agents that could do them.
     pub fn new(options: BackgroundOptions) -> Self {
-        Self { desk: Arc::new(Desk::new(options)), agents: Arc::default() }
+        Self { desk: Arc::new(TaskTable::new(options)), agents: Arc::default() }
     }
 
     /// Adds an agent that can be launched by this name; the newest one of a name counts.

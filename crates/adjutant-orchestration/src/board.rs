@@ -1,4 +1,4 @@
-//! A board of tasks on a shelf: whoever shares the shelf shares the board, in one process or in many.
+//! A board of tasks on a key-value store: whoever shares the key-value store shares the board, in one process or in many.
 //!
 //! A worker claims a task for a time, its lease, says that it is alive before the lease runs out, and finishes it with
 //! evidence. When it dies, the lease runs out and another worker may have the task. Which action is possible in which
@@ -7,12 +7,12 @@
 //! ```
 //! use std::{sync::Arc, time::Duration};
 //!
-//! use adjutant_agent::shelf::MemoryShelf;
+//! use adjutant_agent::kv::MemoryKvStore;
 //! use adjutant_llm::SystemWorld;
 //! use adjutant_orchestration::board::{Board, Finish, NewTask, TaskStatus};
 //!
 //! # tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime").block_on(async {
-//! let board = Board::new(Arc::new(MemoryShelf::new()), Arc::new(SystemWorld));
+//! let board = Board::new(Arc::new(MemoryKvStore::new()), Arc::new(SystemWorld));
 //! let dig = board.create(NewTask::new("Dig a hole")).await?;
 //! board.create(NewTask::new("Plant a tree").after(dig.id.clone())).await?;
 //!
@@ -42,7 +42,7 @@ mod window;
 
 use std::sync::Arc;
 
-use adjutant_agent::shelf::{Change, Shelf, ShelfError, ShelfErrorKind, Version};
+use adjutant_agent::kv::{Change, KvStore, KvStoreError, KvStoreErrorKind, Version};
 use adjutant_llm::World;
 
 use self::window::Shared;
@@ -68,16 +68,16 @@ pub const MAX_LOST: u32 = 10;
 /// How often a change is tried again because someone else was faster.
 const MAX_TRIES: u32 = 1_000;
 
-/// A board of tasks; clones share what they know of it, and all boards on one shelf share their tasks.
+/// A board of tasks; clones share what they know of it, and all boards on one key-value store share their tasks.
 ///
-/// The shelf holds nothing but the board. Times are those of the `World`: of several processes, the clocks should agree
+/// The key-value store holds nothing but the board. Times are those of the `World`: of several processes, the clocks should agree
 /// to within a small part of a lease.
 ///
 /// Invariant: a task's place in an index (ready, claimed) is a function of its record and changes in the same write, which
 /// happens only if the record is still as it was read: no task is claimed twice, and none is lost between two states.
 #[derive(Debug, Clone)]
 pub struct Board {
-    shelf: Arc<dyn Shelf>,
+    kv: Arc<dyn KvStore>,
     world: Arc<dyn World>,
     shared: Arc<Shared>,
     max_lost: u32,
@@ -91,9 +91,9 @@ struct Kept {
 }
 
 impl Board {
-    /// The board on a shelf.
-    pub fn new(shelf: Arc<dyn Shelf>, world: Arc<dyn World>) -> Self {
-        Self { shelf, world, shared: Arc::default(), max_lost: MAX_LOST }
+    /// The board on a key-value store.
+    pub fn new(kv: Arc<dyn KvStore>, world: Arc<dyn World>) -> Self {
+        Self { kv, world, shared: Arc::default(), max_lost: MAX_LOST }
     }
 
     /// Sets how many workers in a row may lose a task before it fails; at least 1, and [`MAX_LOST`] by itself.
@@ -119,7 +119,7 @@ impl Board {
         if !id.is_possible() {
             return Ok(None);
         }
-        let Some(item) = self.shelf.get(&keys::task(id)).await? else { return Ok(None) };
+        let Some(item) = self.kv.get(&keys::task(id)).await? else { return Ok(None) };
         Ok(Some(Kept { task: task::decode(&item.value)?, version: item.version }))
     }
 
@@ -148,7 +148,7 @@ impl Board {
 
     /// Writes; says whether what must be true was.
     async fn write(&self, changes: Vec<Change>) -> Result<bool, Error> {
-        match self.shelf.write(changes).await {
+        match self.kv.write(changes).await {
             Ok(_) => Ok(true),
             Err(error) if is_conflict(&error) => Ok(false),
             Err(error) => Err(error.into()),
@@ -156,8 +156,8 @@ impl Board {
     }
 }
 
-fn is_conflict(error: &ShelfError) -> bool {
-    matches!(error.kind(), ShelfErrorKind::Conflict { .. })
+fn is_conflict(error: &KvStoreError) -> bool {
+    matches!(error.kind(), KvStoreErrorKind::Conflict { .. })
 }
 
 fn busy(id: &TaskId) -> Error {

@@ -2,7 +2,7 @@
 
 use std::{error, fmt, sync::Arc, time::Duration};
 
-use adjutant_agent::shelf::{ShelfError, ShelfErrorKind};
+use adjutant_agent::kv::{KvStoreError, KvStoreErrorKind};
 use adjutant_tool::{ToolError, ToolErrorKind};
 
 /// Why something of agents with other agents could not be done.
@@ -80,15 +80,15 @@ impl Error {
     }
 }
 
-impl From<ShelfError> for Error {
-    fn from(error: ShelfError) -> Self {
+impl From<KvStoreError> for Error {
+    fn from(error: KvStoreError) -> Self {
         let kind = match error.kind() {
-            ShelfErrorKind::Conflict { .. } => ErrorKind::Conflict,
-            ShelfErrorKind::Invalid => ErrorKind::Invalid,
+            KvStoreErrorKind::Conflict { .. } => ErrorKind::Conflict,
+            KvStoreErrorKind::Invalid => ErrorKind::Invalid,
             _ => ErrorKind::Store,
         };
         let retry = error.is_retryable();
-        Self { retry, ..Self::new(kind, "the shelf could not be used").with_source(error) }
+        Self { retry, ..Self::new(kind, "the key-value store could not be used").with_source(error) }
     }
 }
 

@@ -11,7 +11,7 @@ use std::{fmt, sync::Arc};
 
 use adjutant_agent::{
     Agent,
-    shelf::{Shelf, Version, When},
+    kv::{KvStore, Version, When},
 };
 use adjutant_llm::World;
 use adjutant_tool::Identity;
@@ -23,7 +23,7 @@ use crate::text;
 pub const MAX_NAME_BYTES: usize = 64;
 /// How many bytes the body of a note may have.
 pub const MAX_BODY_BYTES: usize = 64 * 1024;
-/// How many notes one shelf may hold.
+/// How many notes one key-value store may hold.
 pub const MAX_NOTES: usize = 1_000;
 /// How many notes one page of a list has at most.
 pub const MAX_PAGE: usize = 100;
@@ -32,12 +32,12 @@ pub const MAX_FOUND: usize = 20;
 /// How many bytes of the name or path of an author are kept.
 const MAX_AUTHOR_BYTES: usize = 256;
 
-/// The notes on a shelf; cheap to clone.
+/// The notes on a key-value store; cheap to clone.
 ///
-/// All agents that are given the same shelf share them, in this process and in others.
+/// All agents that are given the same key-value store share them, in this process and in others.
 #[derive(Clone)]
 pub struct Notes {
-    shelf: Arc<dyn Shelf>,
+    kv: Arc<dyn KvStore>,
     world: Arc<dyn World>,
 }
 
@@ -113,9 +113,9 @@ pub enum Mode {
 }
 
 impl Notes {
-    /// The notes on this shelf, beside whatever else is there.
-    pub fn new(shelf: Arc<dyn Shelf>, world: Arc<dyn World>) -> Self {
-        Self { shelf, world }
+    /// The notes on this key-value store, beside whatever else is there.
+    pub fn new(kv: Arc<dyn KvStore>, world: Arc<dyn World>) -> Self {
+        Self { kv, world }
     }
 
     /// Gives an agent the tools for notes, and the section of its prompt that tells of them.
@@ -162,6 +162,6 @@ impl From<&Identity> for Author {
 
 impl fmt::Debug for Notes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Notes").field("shelf", &self.shelf).finish_non_exhaustive()
+        f.debug_struct("Notes").field("shelf", &self.kv).finish_non_exhaustive()
     }
 }

@@ -4,7 +4,7 @@ mod directory;
 mod learning;
 mod markdown;
 mod name;
-mod on_shelf;
+mod on_kv;
 mod rank;
 mod recalling;
 mod redact;
@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 pub use directory::{Directory, MAX_FILE_BYTES, MAX_LISTED};
 pub use learning::{Learning, judge};
-pub use on_shelf::OnShelf;
+pub use on_kv::OnKvStore;
 pub(crate) use rank::telling;
 pub use recalling::Recalling;
 pub use redact::Redactor;

@@ -1,4 +1,4 @@
-//! The board: each rule is one check, played on a shelf in memory, in SQLite (in memory and in a file) and in PostgreSQL.
+//! The board: each rule is one check, played on a key-value store in memory, in SQLite (in memory and in a file) and in PostgreSQL.
 
 #[path = "board/broken.rs"]
 mod broken;
@@ -21,7 +21,7 @@ mod tools;
 #[path = "board/watching.rs"]
 mod watching;
 
-/// Makes a test of each check on each shelf.
+/// Makes a test of each check on each key-value store.
 macro_rules! board_suite {
     ($($module:ident :: $name:ident,)*) => {
         board_suite! { @on memory $($module $name)* }
@@ -29,13 +29,13 @@ macro_rules! board_suite {
         board_suite! { @on sqlite_file $($module $name)* }
         board_suite! { @on postgres $($module $name)* }
     };
-    (@on $shelf:ident $($module:ident $name:ident)*) => {
-        mod $shelf {
+    (@on $kv:ident $($module:ident $name:ident)*) => {
+        mod $kv {
             $(
                 #[test]
                 fn $name() {
-                    let name = concat!("board::", stringify!($shelf), "::", stringify!($name));
-                    super::stage::play(name, super::stage::$shelf, super::$module::$name);
+                    let name = concat!("board::", stringify!($kv), "::", stringify!($name));
+                    super::stage::play(name, super::stage::$kv, super::$module::$name);
                 }
             )*
         }

@@ -1,4 +1,4 @@
-//! Notes: the same promises on every shelf, and what agents do with them.
+//! Notes: the same promises on every key-value store, and what agents do with them.
 
 #[path = "notes/agents.rs"]
 mod agents;
@@ -6,12 +6,12 @@ mod agents;
 mod hostile;
 #[path = "notes/keeping.rs"]
 mod keeping;
-#[path = "notes/shelves.rs"]
-pub(super) mod shelves;
+#[path = "notes/kv_stores.rs"]
+pub(super) mod kv_stores;
 
 use std::sync::Arc;
 
-use adjutant_agent::shelf::{MemoryShelf, Shelf};
+use adjutant_agent::kv::{KvStore, MemoryKvStore};
 use adjutant_llm::FixedWorld;
 use adjutant_orchestration::notes::Notes;
 use adjutant_tool::Identity;
@@ -24,11 +24,11 @@ fn world() -> Arc<FixedWorld> {
 }
 
 fn notes() -> Notes {
-    on(Arc::new(MemoryShelf::new()))
+    on(Arc::new(MemoryKvStore::new()))
 }
 
-fn on(shelf: Arc<dyn Shelf>) -> Notes {
-    Notes::new(shelf, world())
+fn on(kv: Arc<dyn KvStore>) -> Notes {
+    Notes::new(kv, world())
 }
 
 fn ada() -> Identity {

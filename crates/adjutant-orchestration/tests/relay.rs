@@ -9,7 +9,7 @@ use adjutant_agent::{
     Agent, EventKind, Flush, HookContext, Journal, Limit, MemoryJournal, Outcome, Owner, Record, Seq, Verdict, points,
 };
 use adjutant_llm::{Edit, Entry, Script, ScriptedModel, Status, Summary, Usage};
-use adjutant_orchestration::{ErrorKind, Relay, RelayResult, Target};
+use adjutant_orchestration::{ErrorKind, HandoffChain, HandoffChainResult, Target};
 use adjutant_tool::{Replay, ToolSpec, tool_fn};
 use futures_util::StreamExt;
 use serde_json::json;
@@ -35,12 +35,12 @@ fn target(name: &'static str, model: &Arc<ScriptedModel>) -> Target {
     Target::new(name, format!("For {name}."), agent)
 }
 
-fn relay_of(targets: impl IntoIterator<Item = Target>) -> Relay {
-    Relay::new(targets).expect("the names are good")
+fn relay_of(targets: impl IntoIterator<Item = Target>) -> HandoffChain {
+    HandoffChain::new(targets).expect("the names are good")
 }
 
 /// The results of all calls, in order, as status and text.
-fn results(result: &RelayResult) -> Vec<(Status, String)> {
+fn results(result: &HandoffChainResult) -> Vec<(Status, String)> {
     let runs = result.handed_over.iter().chain([&result.last]);
     runs.flat_map(|run| &run.calls).map(|call| (call.result.status, call.result.text())).collect()
 }
@@ -201,8 +201,8 @@ async fn events_of_all_follow_each_other_when_a_conversation_is_handed_over() {
     assert_eq!(seen, ["a starts", handoff, "a ends", "b starts", "b ends"]);
 }
 
-/// The relay of one program, with these scripts, on a journal.
-fn program(journal: &MemoryJournal, one: Vec<Script>, two: Vec<Script>) -> Relay {
+/// The handoff chain of one program, with these scripts, on a journal.
+fn program(journal: &MemoryJournal, one: Vec<Script>, two: Vec<Script>) -> HandoffChain {
     let first = Agent::new(model(one)).journal(journal.clone());
     relay_of([Target::new("a", "", first), target("b", &model(two))])
 }
@@ -241,12 +241,12 @@ async fn handoff_goes_on_wherever_a_crash_cut_it() {
 
 #[test]
 fn relay_is_refused_when_its_names_cannot_be() {
-    let made = |names: &[&'static str]| Relay::new(names.iter().map(|name| target(name, &model([]))));
+    let made = |names: &[&'static str]| HandoffChain::new(names.iter().map(|name| target(name, &model([]))));
     let error = |names| made(names).expect_err("it cannot be").to_string();
-    assert_eq!(error(&[]), "a relay needs an agent that begins");
-    assert_eq!(error(&["a", "A"]), "two agents of a relay have the name \"A\"");
+    assert_eq!(error(&[]), "a handoff chain needs an agent that begins");
+    assert_eq!(error(&["a", "A"]), "two agents of a handoff chain have the name \"A\"");
     assert_eq!(error(&["a b"]), "a name has 1 to 52 letters, digits, `_` and `-`: \"a b\"");
-    let unknown = Relay::new([target("a", &model([])).to(["b"])]).expect_err("b is not there");
-    assert_eq!(unknown.to_string(), "\"a\" hands over to \"b\", which is not in the relay");
+    let unknown = HandoffChain::new([target("a", &model([])).to(["b"])]).expect_err("b is not there");
+    assert_eq!(unknown.to_string(), "\"a\" hands over to \"b\", which is not in the handoff chain");
     assert_eq!(unknown.kind(), ErrorKind::Invalid);
 }

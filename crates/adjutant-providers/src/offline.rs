@@ -13,8 +13,8 @@ mod wish;
 use std::sync::Arc;
 
 use adjutant_llm::{
-    Block, BlockKind, Call, CallId, Chunk, ChunkStream, Estimate, Model, ModelInfo, Price, Reply, Request,
-    RequestOption, Stop, TokenCounter, Usage, Warning, WarningKind,
+    Block, BlockKind, Call, CallId, Chunk, ChunkStream, Estimate, FinishReason, Model, ModelInfo, Price, Reply,
+    Request, RequestOption, TokenCounter, Usage, Warning, WarningKind,
 };
 use futures_util::stream;
 use serde_json::{Value, json};
@@ -86,7 +86,7 @@ impl<'a> Speech<'a> {
             limits: Box::default(),
             warnings: warnings(request),
         };
-        Self { request, chunks: vec![start], reply: Reply::new(info.id.clone(), Stop::End) }
+        Self { request, chunks: vec![start], reply: Reply::new(info.id.clone(), FinishReason::End) }
     }
 
     fn say(mut self, text: &str) -> Vec<Chunk> {
@@ -106,7 +106,7 @@ impl<'a> Speech<'a> {
                 Call { id, wire_id: None, name: planned.tool, args: args.as_str().into(), extra: Default::default() };
             self.block(kind, pieces(&args), Block::Call(call));
         }
-        self.reply.stop = Stop::Calls;
+        self.reply.stop = FinishReason::Calls;
         self.finish(output)
     }
 

@@ -1,6 +1,6 @@
 //! Overflows of the context window: how vendors say it, how some do not say it, and the numbers in it. Pure.
 
-use adjutant_llm::{Error, ErrorKind, ModelInfo, Overflow, Reply, Stop};
+use adjutant_llm::{Error, ErrorKind, FinishReason, ModelInfo, Overflow, Reply};
 
 /// Texts that mean an overflow: all parts of a row must occur. Compared in lower case.
 ///
@@ -140,7 +140,7 @@ fn counts(text: &str) -> impl Iterator<Item = (usize, u64)> {
 pub(crate) fn silent(info: &ModelInfo, reply: &Reply) -> Option<Error> {
     let input = reply.usage.input();
     let full = u128::from(input) * 100 >= u128::from(info.context_window) * 99;
-    if reply.stop != Stop::Length || reply.usage.output > 0 || !full {
+    if reply.stop != FinishReason::Length || reply.usage.output > 0 || !full {
         return None;
     }
     Some(error(info, input))

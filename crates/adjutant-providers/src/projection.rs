@@ -5,7 +5,7 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use adjutant_llm::{Block, Call, Entry, ModelInfo, Stop, Thinking, Turn, Warning};
+use adjutant_llm::{Block, Call, Entry, FinishReason, ModelInfo, Thinking, Turn, Warning};
 use serde_json::Value;
 
 use crate::pieces::{Args, Piece, pieces};
@@ -76,7 +76,7 @@ fn of_pieces(pieces: Vec<Piece<'_>>) -> Shown<'_> {
 
 fn of_turn<'a>(turn: &'a Turn, info: &ModelInfo, warnings: &mut Vec<Warning>) -> Shown<'a> {
     let reply = turn.reply();
-    let whole = !matches!(reply.stop, Stop::Interrupted | Stop::Refused | Stop::Filtered);
+    let whole = !matches!(reply.stop, FinishReason::Interrupted | FinishReason::Refused | FinishReason::Filtered);
     let own = whole && reply.model == info.id;
     let extra = |it: &'a adjutant_llm::Extra| if own { it.value() } else { &Value::Null };
     let (mut parts, mut results) = (Vec::with_capacity(reply.blocks.len()), Vec::new());

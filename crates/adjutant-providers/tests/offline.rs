@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use adjutant_llm::{
-    CallResult, Chunk, Collector, Entry, Model, NanoUsd, Options, Origin, Reply, Request, Status, Stop, ToolDecl, Turn,
-    UserMessage, WarningKind, complete,
+    CallResult, Chunk, Collector, Entry, FinishReason, Model, NanoUsd, Options, Origin, Reply, Request, Status,
+    ToolDecl, Turn, UserMessage, WarningKind, complete,
 };
 use adjutant_providers::offline::OfflineModel;
 use futures_util::{FutureExt, StreamExt};
@@ -95,7 +95,7 @@ fn stream_warns_and_streams_words_when_it_answers() {
         .filter_map(|it| if let Chunk::Delta { text, .. } = it { Some(text.as_str()) } else { None })
         .collect();
     assert_eq!(deltas[..4], ["I ", "am ", "offline: ", "there "]);
-    assert!(matches!(chunks.last(), Some(Chunk::Done(reply)) if reply.stop == Stop::End));
+    assert!(matches!(chunks.last(), Some(Chunk::Done(reply)) if reply.stop == FinishReason::End));
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn plan_lists_then_reads_together_when_asked_what_it_is() {
     let request = Request::new().tools(all()).user("What is this directory?");
     let first = ask(&request);
     assert_eq!(calls(&first), [("list_files".to_owned(), json!({"path": ".", "depth": 4, "limit": 1000}))]);
-    assert_eq!(first.stop, Stop::Calls);
+    assert_eq!(first.stop, FinishReason::Calls);
     let listing =
         "README.md  1 B\na/\na/package.json  1 B\na/src/\na/src/x.ts  1 B\npackage.json  1 B\n[4 files, 2 directories]";
     let request = answered(request, first, |_, _| CallResult::ok(listing));

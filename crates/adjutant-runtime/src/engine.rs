@@ -21,7 +21,7 @@ use std::{fmt, path::Path, sync::Arc};
 
 use adjutant_agent::{Agent, Sessions};
 use adjutant_llm::{Model, Options};
-use adjutant_orchestration::Relay;
+use adjutant_orchestration::HandoffChain;
 
 pub use builder::EngineBuilder;
 use folder::Folder;
@@ -67,7 +67,7 @@ pub enum Lead {
     /// One agent.
     Agent(Agent),
     /// Agents that hand the conversation to each other.
-    Relay(Relay),
+    HandoffChain(HandoffChain),
 }
 
 impl Engine {

@@ -22,8 +22,8 @@ mod writer;
 use std::{path::Path, sync::Arc};
 
 use adjutant_core::{
-    About, Folded, Journal, JournalError, JournalErrorKind, Log, LogId, LogInfo, LogPage, LogQuery, Owner, Post,
-    PostNo, PostStream, Posted, RecordStream, Seq, StoredStream, Swept,
+    Folded, GcReport, Journal, JournalError, JournalErrorKind, Log, LogId, LogInfo, LogPage, LogQuery, Owner, Post,
+    PostNo, PostStream, Posted, RecordStream, Seq, SessionMeta, StoredStream,
 };
 use adjutant_llm::{SystemWorld, World};
 use async_trait::async_trait;
@@ -135,7 +135,7 @@ impl Journal for JsonlJournal {
         self.with(move |place| meta::list(place, &query)).await
     }
 
-    async fn describe(&self, log: &LogId, about: About) -> Result<(), JournalError> {
+    async fn describe(&self, log: &LogId, about: SessionMeta) -> Result<(), JournalError> {
         let log = log.clone();
         self.with(move |place| meta::describe(place, &log, about)).await
     }
@@ -150,7 +150,7 @@ impl Journal for JsonlJournal {
         self.with(move |place| tend::delete(place, &log)).await
     }
 
-    async fn sweep(&self) -> Result<Swept, JournalError> {
+    async fn sweep(&self) -> Result<GcReport, JournalError> {
         self.with(blobs::sweep).await
     }
 

@@ -3,8 +3,8 @@
 //! | feature | what it keeps | for |
 //! |---|---|---|
 //! | `jsonl` (default) | sessions, one folder each | a few sessions that people read with their own tools |
-//! | `sqlite` (default) | sessions, shelves, memories in one file | one machine, any number of processes |
-//! | `postgres` | sessions, shelves, memories in one schema | many machines |
+//! | `sqlite` (default) | sessions, key-value stores, memories in one file | one machine, any number of processes |
+//! | `postgres` | sessions, key-value stores, memories in one schema | many machines |
 //!
 //! ```
 //! use adjutant_agent::Agent;
@@ -41,6 +41,6 @@ pub use exposed::Exposed;
 #[cfg(feature = "jsonl")]
 pub use jsonl::JsonlJournal;
 #[cfg(feature = "postgres")]
-pub use postgres::{Connect, Postgres, PostgresJournal, PostgresMemory, PostgresShelf};
+pub use postgres::{Connect, Postgres, PostgresJournal, PostgresKvStore, PostgresMemory};
 #[cfg(feature = "sqlite")]
-pub use sqlite::{Sqlite, SqliteJournal, SqliteMemory, SqliteShelf};
+pub use sqlite::{Sqlite, SqliteJournal, SqliteKvStore, SqliteMemory};

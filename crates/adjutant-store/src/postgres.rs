@@ -1,13 +1,13 @@
-//! Sessions, shelves and memory in PostgreSQL, for many processes at once. TLS is not spoken.
+//! Sessions, key-value stores and memory in PostgreSQL, for many processes at once. TLS is not spoken.
 
 mod database;
 mod fault;
 mod journal;
 mod json;
+mod kv;
 mod memory;
 mod migrate;
 mod row;
-mod shelf;
 mod wake;
 mod words;
 
@@ -23,9 +23,9 @@ use adjutant_core::JournalError;
 use adjutant_llm::{SystemWorld, World};
 
 use self::database::Database;
-pub use self::{journal::PostgresJournal, memory::PostgresMemory, shelf::PostgresShelf};
+pub use self::{journal::PostgresJournal, kv::PostgresKvStore, memory::PostgresMemory};
 
-/// A schema of a PostgreSQL database, which holds journals, shelves and memories; clones share its connections.
+/// A schema of a PostgreSQL database, which holds journals, key-value stores and memories; clones share its connections.
 ///
 /// The tables are made when it is opened, and brought up to date if an older program made them. The server must be
 /// PostgreSQL 12 or newer, the database encoded in UTF-8. Connections are not encrypted, and a URL that demands TLS is
@@ -73,9 +73,9 @@ impl Postgres {
         PostgresJournal::new(Arc::clone(&self.database))
     }
 
-    /// The shelf with this name, of 1 to 512 bytes; it is made by the first write.
-    pub fn shelf(&self, name: impl Into<Arc<str>>) -> PostgresShelf {
-        PostgresShelf::new(Arc::clone(&self.database), name.into())
+    /// The key-value store with this name, of 1 to 512 bytes; it is made by the first write.
+    pub fn kv(&self, name: impl Into<Arc<str>>) -> PostgresKvStore {
+        PostgresKvStore::new(Arc::clone(&self.database), name.into())
     }
 
     /// The facts that it holds.

@@ -1,15 +1,15 @@
-//! Sessions, shelves and memory in one SQLite file: the store of a program that has no server beside it.
+//! Sessions, key-value stores and memory in one SQLite file: the store of a program that has no server beside it.
 
 mod changes;
 mod fault;
 mod journal;
 mod json;
+mod kv;
 mod memory;
 mod number;
 mod owners;
 mod readers;
 mod schema;
-mod shelf;
 mod store;
 #[cfg(test)]
 mod tests;
@@ -21,11 +21,11 @@ use std::{path::Path, sync::Arc};
 use adjutant_core::JournalError;
 use adjutant_llm::{SystemWorld, World};
 
-pub use self::{journal::SqliteJournal, memory::SqliteMemory, shelf::SqliteShelf};
+pub use self::{journal::SqliteJournal, kv::SqliteKvStore, memory::SqliteMemory};
 use self::{schema::Place, store::Store};
 use crate::Exposed;
 
-/// A database of sessions, shelves and memory; clones share its one writer and its few readers.
+/// A database of sessions, key-value stores and memory; clones share its one writer and its few readers.
 ///
 /// Everything that is written goes through one thread, which commits what waits as one transaction: many sessions share
 /// the price of a flush, and none fails with another. Reads go beside it, on connections of their own. Several programs
@@ -34,7 +34,7 @@ use crate::Exposed;
 ///
 /// `Flush::Lazy` is in the file when the call returns, as the operating system sees it: it survives a crash of the
 /// program. `Flush::Now` waits until the disk has it, with all that came before: it survives a crash of the machine.
-/// Shelves and memory always write so. The file must not be on a network's file system.
+/// Key-value stores and memory always write so. The file must not be on a network's file system.
 #[derive(Debug, Clone)]
 pub struct Sqlite {
     store: Arc<Store>,
@@ -88,9 +88,9 @@ impl Sqlite {
         SqliteJournal { store: Arc::clone(&self.store), world: Arc::clone(&self.world) }
     }
 
-    /// One of its shelves, by any name; it is made by the first write.
-    pub fn shelf(&self, name: impl Into<Arc<str>>) -> SqliteShelf {
-        SqliteShelf { store: Arc::clone(&self.store), world: Arc::clone(&self.world), name: name.into() }
+    /// One of its key-value stores, by any name; it is made by the first write.
+    pub fn kv(&self, name: impl Into<Arc<str>>) -> SqliteKvStore {
+        SqliteKvStore { store: Arc::clone(&self.store), world: Arc::clone(&self.world), name: name.into() }
     }
 
     /// Its memory.

@@ -31,14 +31,14 @@ mod journal {
     });
 }
 
-mod shelf {
-    use adjutant_testing::shelf_suite::lab_fn;
+mod kv {
+    use adjutant_testing::kv_suite::lab_fn;
 
     use super::{file, opened};
 
-    adjutant_testing::shelf_suite!({
+    adjutant_testing::kv_suite!({
         let file = file();
-        lab_fn(move || opened(&file).shelf("board"))
+        lab_fn(move || opened(&file).kv("board"))
     });
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use adjutant_llm::{
-    Block, Call, CallId, CallResult, Entry, ModelId, OpenTurn, Reply, Stop, Transcript, Turn, UserMessage,
+    Block, Call, CallId, CallResult, Entry, FinishReason, ModelId, OpenTurn, Reply, Transcript, Turn, UserMessage,
 };
 
 /// A conversation that is being put together.
@@ -44,10 +44,10 @@ impl History {
 
     /// Adds a reply; its results are expected next.
     pub(crate) fn reply(&mut self, blocks: Vec<Block>) {
-        let mut reply = Reply::new(self.model.clone(), Stop::End);
+        let mut reply = Reply::new(self.model.clone(), FinishReason::End);
         reply.blocks = blocks.into_iter().map(Arc::new).collect();
         if reply.calls().next().is_some() {
-            reply.stop = Stop::Calls;
+            reply.stop = FinishReason::Calls;
         }
         self.settle(Turn::open(Arc::new(reply)));
     }

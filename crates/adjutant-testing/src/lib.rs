@@ -20,8 +20,8 @@
 
 pub mod conformance;
 pub mod journal_suite;
+pub mod kv_suite;
 pub mod memory_suite;
-pub mod shelf_suite;
 
 mod body;
 mod chat;

@@ -3,7 +3,7 @@
 use std::{collections::HashSet, sync::Arc};
 
 use adjutant_llm::{
-    Chunk, ChunkStream, Error, ErrorKind, Model, ModelInfo, Reply, Script, ScriptedModel, Stop, model_fn,
+    Chunk, ChunkStream, Error, ErrorKind, FinishReason, Model, ModelInfo, Reply, Script, ScriptedModel, model_fn,
 };
 use adjutant_testing::{
     Loopback,
@@ -43,7 +43,7 @@ fn start() -> Result<Chunk, Error> {
 }
 
 fn done() -> Result<Chunk, Error> {
-    Ok(Chunk::Done(Arc::new(Reply::new("x/y".into(), Stop::End))))
+    Ok(Chunk::Done(Arc::new(Reply::new("x/y".into(), FinishReason::End))))
 }
 
 #[track_caller]

@@ -9,7 +9,7 @@ mod conformance;
 mod journal_suite;
 #[path = "journal_suite_judges.rs"]
 mod journal_suite_judges;
+#[path = "kv_suite.rs"]
+mod kv_suite;
 #[path = "memory_suite.rs"]
 mod memory_suite;
-#[path = "shelf_suite.rs"]
-mod shelf_suite;

@@ -10,14 +10,14 @@ use adjutant_llm::CallId;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use crate::{Answer, Ask, CallPort, Cancel, Detached, Identity, Noted, Progress, ToolError, ToolErrorKind};
+use crate::{Answer, Ask, CallBackend, Cancel, Detached, Identity, Noted, Progress, ToolError, ToolErrorKind};
 
 /// What a tool knows of the call that it serves; cheap to clone.
 #[derive(Clone)]
 pub struct CallContext {
     who: Arc<Identity>,
     cancel: Cancel,
-    port: Arc<dyn CallPort>,
+    port: Arc<dyn CallBackend>,
     handles: Arc<Handles>,
 }
 
@@ -28,7 +28,7 @@ type Handles = Vec<(TypeId, Box<dyn Any + Send + Sync>)>;
 pub struct CallContextBuilder {
     who: Arc<Identity>,
     cancel: Cancel,
-    port: Arc<dyn CallPort>,
+    port: Arc<dyn CallBackend>,
     handles: Handles,
 }
 
@@ -55,7 +55,7 @@ impl CallContext {
     }
 
     /// The door to the run.
-    pub fn port(&self) -> &dyn CallPort {
+    pub fn port(&self) -> &dyn CallBackend {
         &*self.port
     }
 
@@ -141,14 +141,14 @@ impl CallContext {
 
 impl CallContext {
     /// The same context with another door.
-    pub(crate) fn through(&self, port: Arc<dyn CallPort>) -> Self {
+    pub(crate) fn through(&self, port: Arc<dyn CallBackend>) -> Self {
         Self { port, ..self.clone() }
     }
 }
 
 impl CallContextBuilder {
     /// Begins with what every context has.
-    pub fn new(who: Arc<Identity>, cancel: Cancel, port: Arc<dyn CallPort>) -> Self {
+    pub fn new(who: Arc<Identity>, cancel: Cancel, port: Arc<dyn CallBackend>) -> Self {
         Self { who, cancel, port, handles: Handles::new() }
     }
 

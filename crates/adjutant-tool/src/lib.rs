@@ -25,13 +25,13 @@
 
 mod admit;
 mod ask;
+mod backend;
 mod cancel;
 mod combine;
 mod context;
 mod error;
 mod identity;
 mod output;
-mod port;
 mod reentry;
 mod spec;
 mod tool;
@@ -41,11 +41,11 @@ mod violations;
 
 pub use admit::{Admitted, Refusal};
 pub use ask::{Answer, Ask, AskKind};
+pub use backend::{CallBackend, Detached, Noted, Progress};
 pub use combine::{Composite, Confirm, Filter, LimitOutput, Prefix, Rename, TimeOut};
 pub use context::{CallContext, CallContextBuilder};
 pub use error::{ToolError, ToolErrorKind};
 pub use output::{IntoOutput, Json};
-pub use port::{CallPort, Detached, Noted, Progress};
 pub use reentry::{Cut, Entered, Reentry};
 pub use spec::{Approval, Replay, ToolSpec};
 pub use tool::{ErasedTool, Tool, external_tool, tool_fn};

@@ -11,7 +11,7 @@ use std::{
 };
 
 use crate::{Answer, Ask, CallContext, Cancel, ToolError};
-use door::Door;
+use door::CallHandle;
 use log::Log;
 
 /// The log of one call of a resumable tool, in memory; clones share it.
@@ -132,7 +132,7 @@ impl Reentry {
     {
         let entry = lock(&self.log).enter(cut);
         let dropped = Cancel::new();
-        let door = Door { log: Arc::clone(&self.log), entry, dropped: dropped.clone() };
+        let door = CallHandle { log: Arc::clone(&self.log), entry, dropped: dropped.clone() };
         let outcome = {
             let mut body = pin!(body(self.template.through(Arc::new(door))));
             let mut dropped = pin!(dropped.cancelled());

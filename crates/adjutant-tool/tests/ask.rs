@@ -6,7 +6,7 @@ use std::{
 };
 
 use adjutant_tool::{
-    Answer, Approval, Ask, AskKind, Bound, CallContext, CallContextBuilder, CallPort, Cancel, ErasedTool, Identity,
+    Answer, Approval, Ask, AskKind, Bound, CallBackend, CallContext, CallContextBuilder, Cancel, ErasedTool, Identity,
     Noted, Progress, ToolError, ToolErrorKind, ToolSpec, external_tool,
     llm::{CallResult, Usage},
     tool_fn,
@@ -109,7 +109,7 @@ fn answer_is_refused_when_the_schema_is_broken() {
 struct Answering(Answer, Mutex<Vec<(String, Ask)>>);
 
 #[async_trait]
-impl CallPort for Answering {
+impl CallBackend for Answering {
     fn emit(&self, _: Progress) {}
 
     fn charge(&self, _: Usage) {}
@@ -131,7 +131,7 @@ impl CallPort for Answering {
 fn answering(answer: Answer) -> (CallContext, Arc<Answering>) {
     let port = Arc::new(Answering(answer, Mutex::default()));
     let who = Arc::new(Identity::root("t".into(), "id", "agent"));
-    (CallContextBuilder::new(who, Cancel::new(), Arc::clone(&port) as Arc<dyn CallPort>).build(), port)
+    (CallContextBuilder::new(who, Cancel::new(), Arc::clone(&port) as Arc<dyn CallBackend>).build(), port)
 }
 
 #[tokio::test]

@@ -21,7 +21,6 @@
 //!
 //! # tokio::runtime::Builder::new_current_thread().build().expect("a runtime").block_on(async {
 //! use adjutant::llm::{Script, ScriptedModel};
-//!
 //! let script = [Script::new().call("add", serde_json::json!({"a": 2, "b": 3})), Script::new().text("Five.")];
 //! let agent = Agent::new(ScriptedModel::new(script)).tool(add);
 //! println!("{}", agent.run("What is two and three?").await?.text());
@@ -31,7 +30,8 @@
 
 pub use adjutant_agent as agent;
 pub use adjutant_agent::{
-    Agent, CancelBy, Error, ErrorKind, Event, EventKind, Limits, Outcome, Prompt, RunOptions, RunResult, Running, Why,
+    Agent, CancelBy, Completion, Error, ErrorKind, Event, EventKind, Limits, Outcome, Prompt, RunOptions, RunResult,
+    Running,
 };
 pub use adjutant_context as context;
 pub use adjutant_llm as llm;

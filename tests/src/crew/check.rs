@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use adjutant::{
-    agent::{Journal, LogId, Record, Run, Seq, shelf::Shelf},
+    agent::{Journal, LogId, Record, Run, Seq, kv::KvStore},
     llm::SystemWorld,
     orchestration::board::{Board, Listed, TaskQuery, TaskStatus},
 };
@@ -20,11 +20,11 @@ use super::{
 /// The first promise that was broken, in words.
 pub(super) async fn check(
     journal: &Arc<dyn Journal>,
-    shelf: &Arc<dyn Shelf>,
+    kv: &Arc<dyn KvStore>,
     drill: &Drill,
     kills: u32,
 ) -> Result<Survived, String> {
-    let board = Board::new(Arc::clone(shelf), Arc::new(SystemWorld));
+    let board = Board::new(Arc::clone(kv), Arc::new(SystemWorld));
     let page = board.list(&TaskQuery::new().limit(drill.tasks + 1)).await.map_err(|error| error.to_string())?;
     if page.tasks.len() != drill.tasks {
         return Err(format!("the board has {} tasks", page.tasks.len()));

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use adjutant::{agent::shelf::Shelf, llm::SystemWorld, orchestration::board::Board};
+use adjutant::{agent::kv::KvStore, llm::SystemWorld, orchestration::board::Board};
 use adjutant_testing::Loopback;
 
 use super::{
@@ -63,10 +63,10 @@ impl Drill {
     pub async fn run(&self, rng: &mut Rng) -> Result<Survived, String> {
         let server = Loopback::setup(Payer::default()).delay(Duration::from_millis(1)).forget_requests();
         let server = server.start_blocking().map_err(|error| format!("the provider does not start: {error}"))?;
-        let (journal, shelf) = self.place.open_both().await.map_err(|error| format!("nothing opens: {error}"))?;
-        fill(&shelf, self.tasks).await.map_err(|error| format!("the board cannot be filled: {error}"))?;
+        let (journal, kv) = self.place.open_both().await.map_err(|error| format!("nothing opens: {error}"))?;
+        fill(&kv, self.tasks).await.map_err(|error| format!("the board cannot be filled: {error}"))?;
         let kills = self.survive(&server.anthropic_base_url(), rng)?;
-        check(&journal, &shelf, self, kills).await
+        check(&journal, &kv, self, kills).await
     }
 
     /// Starts the workers, and kills one after the other until all have come to their end.
@@ -150,8 +150,8 @@ impl Drop for Worker {
 }
 
 /// Puts the tasks on the board.
-async fn fill(shelf: &Arc<dyn Shelf>, tasks: usize) -> Result<(), adjutant::orchestration::Error> {
-    let board = Board::new(Arc::clone(shelf), Arc::new(SystemWorld));
+async fn fill(kv: &Arc<dyn KvStore>, tasks: usize) -> Result<(), adjutant::orchestration::Error> {
+    let board = Board::new(Arc::clone(kv), Arc::new(SystemWorld));
     let mut last = None;
     for number in 0..tasks {
         let task = match last.take().filter(|_| plan::waits(number)) {

@@ -34,8 +34,8 @@ const PATIENCE: Duration = Duration::from_millis(20);
 /// # Errors
 /// Whatever keeps it from that.
 pub async fn worker(place: &Place, name: &str, address: &str, files: &Path) -> Result<(), Failure> {
-    let (journal, shelf) = place.open_both().await?;
-    let board = Board::new(shelf, Arc::new(SystemWorld));
+    let (journal, kv) = place.open_both().await?;
+    let board = Board::new(kv, Arc::new(SystemWorld));
     let payments = Arc::new(OpenOptions::new().create(true).append(true).open(files.join("payments"))?);
     loop {
         match board.claim_next(name, LEASE).await {

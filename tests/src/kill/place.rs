@@ -3,7 +3,7 @@
 use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
 use adjutant::{
-    agent::{Journal, shelf::Shelf},
+    agent::{Journal, kv::KvStore},
     store::{JsonlJournal, Postgres, Sqlite},
 };
 
@@ -45,23 +45,23 @@ impl Place {
 }
 
 impl Place {
-    /// Opens the journal and the shelf there; JSON lines have no shelf.
+    /// Opens the journal and the key-value store there; JSON lines have no key-value store.
     ///
     /// # Errors
     /// Whatever keeps them from being opened.
     pub async fn open_both(
         &self,
-    ) -> Result<(Arc<dyn Journal>, Arc<dyn Shelf>), Box<dyn std::error::Error + Send + Sync>> {
+    ) -> Result<(Arc<dyn Journal>, Arc<dyn KvStore>), Box<dyn std::error::Error + Send + Sync>> {
         match self {
             Place::Sqlite(path) => {
                 let store = Sqlite::open(path)?;
-                Ok((Arc::new(store.journal()), Arc::new(store.shelf("board"))))
+                Ok((Arc::new(store.journal()), Arc::new(store.kv("board"))))
             }
             Place::Postgres(url) => {
                 let store = Postgres::connect(url.as_str()).lease(LEASE).await?;
-                Ok((Arc::new(store.journal()), Arc::new(store.shelf("board"))))
+                Ok((Arc::new(store.journal()), Arc::new(store.kv("board"))))
             }
-            Place::Jsonl(_) => Err("there is no shelf in files of JSON lines".into()),
+            Place::Jsonl(_) => Err("there is no key-value store in files of JSON lines".into()),
         }
     }
 }

@@ -6,7 +6,9 @@ use adjutant_llm::{CallId, ThreadId};
 use futures_util::StreamExt;
 
 use crate::agent::Agent;
-use adjutant_core::{Error, Fate, JournalErrorKind, Record, Redo, Replayed, Rerun, Rewind, Run, Seq, Stamped};
+use adjutant_core::{
+    CallFate, Error, JournalErrorKind, Record, Replayed, ResumeAction, ResumeItem, Rewind, Run, Seq, Stamped,
+};
 
 impl Agent {
     /// What would be done again if the session went on from where its log ends, and why; agents under it included.
@@ -15,7 +17,7 @@ impl Agent {
     ///
     /// # Errors
     /// `Journal` if the log cannot be read, `Defect` if it does not fold.
-    pub async fn explain_resume(&self) -> Result<Vec<Rerun>, Error> {
+    pub async fn explain_resume(&self) -> Result<Vec<ResumeItem>, Error> {
         let mut log = Folds::default();
         for stamped in self.log_at_hand().await? {
             log.fold(&stamped)?;
@@ -79,10 +81,10 @@ impl Folds {
     }
 
     /// What a conversation does again, and then what those under the calls do that are entered again.
-    fn explain(&self, thread: &ThreadId, reruns: &mut Vec<Rerun>) {
+    fn explain(&self, thread: &ThreadId, reruns: &mut Vec<ResumeItem>) {
         let own = self.runs.get(thread).map(Run::explain).unwrap_or_default();
         let entered = own.iter().filter_map(|rerun| match &rerun.redo {
-            Redo::Call { call, fate: Fate::EnterAgain { .. }, .. } => Some(*call),
+            ResumeAction::Call { call, fate: CallFate::EnterAgain { .. }, .. } => Some(*call),
             _ => None,
         });
         let entered: Vec<CallId> = entered.collect();

@@ -7,7 +7,7 @@ use adjutant_llm::{Entry, Model, Request};
 use super::Agent;
 use crate::{
     effect::Phase,
-    port::{
+    executor::{
         engine::{Plan, Stage},
         fund,
         prepare::{self, Known, Shown},
@@ -15,7 +15,7 @@ use crate::{
     prompt::Prompt,
     setup::Setup,
 };
-use adjutant_core::{ActId, Config, Error, Failure, Ledger, Outcome, RunResult, Sight, TurnNo};
+use adjutant_core::{ActivityId, Config, EffectInput, Error, Failure, Ledger, Outcome, RunResult, TurnNo};
 
 impl Agent {
     /// The next request, exactly as a run with this prompt would begin: with the tools, the instructions and what effects
@@ -49,7 +49,7 @@ impl Agent {
     }
 
     /// The next request, and what it is made with.
-    async fn upcoming(&self, prompts: Vec<Entry>) -> Result<(Arc<Setup>, Sight, Arc<dyn Model>, Request), Error> {
+    async fn upcoming(&self, prompts: Vec<Entry>) -> Result<(Arc<Setup>, EffectInput, Arc<dyn Model>, Request), Error> {
         let run = self.session.look(&self.setup.who).await?;
         let instructed = self.setup.instructed(run.next_run()).await.map_err(|failure| self.never(failure))?;
         let setup = &*instructed;
@@ -72,7 +72,7 @@ impl Agent {
     }
 
     fn failed(&self, message: String) -> Error {
-        self.never(Failure::Act { act: ActId::Prepare(TurnNo(0)), message: message.into() })
+        self.never(Failure::Activity { act: ActivityId::Prepare(TurnNo(0)), message: message.into() })
     }
 
     fn never(&self, failure: Failure) -> Error {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use adjutant_llm::{Estimate, ModelInfo, NanoUsd, Price, Request, TokenCounter, ToolDecl, Usage};
 
-use super::{Bid, Budget, Reservation};
+use super::{Budget, Reservation, ReservationRequest};
 use adjutant_core::{Limit, Spend};
 
 /// How many output tokens a request needs at least; with less left, it is not made.
@@ -15,11 +15,11 @@ const LAST_OUTPUT: u64 = 2_048;
 const TOOL_FRAME: u64 = 8;
 
 /// What a request needs whose input is estimated at this; `last` is whether the run ends with it.
-pub(crate) fn bid_of(info: &ModelInfo, request: &Request, input: u64, last: bool) -> Bid {
+pub(crate) fn bid_of(info: &ModelInfo, request: &Request, input: u64, last: bool) -> ReservationRequest {
     let asked = request.options.max_output_tokens.unwrap_or(info.max_output_tokens);
     let most = if last { asked.min(LAST_OUTPUT) } else { asked };
     let (input_cost, output_price) = prices(info, input);
-    Bid {
+    ReservationRequest {
         fixed: Spend { tokens: input, cost: input_cost, requests: 1, tool_calls: 0 },
         least_output: LEAST_OUTPUT.min(most),
         most_output: most,

@@ -7,7 +7,7 @@ use std::{
 
 use adjutant_llm::NanoUsd;
 
-use super::Bid;
+use super::ReservationRequest;
 use adjutant_core::{Caps, Limit, Spend};
 
 /// The place of a node in its tree.
@@ -41,7 +41,7 @@ struct Node {
 #[derive(Debug)]
 struct Waiting {
     node: NodeId,
-    bid: Bid,
+    bid: ReservationRequest,
     waker: Option<Waker>,
 }
 
@@ -161,7 +161,7 @@ impl Tree {
     }
 
     /// Joins the line; whoever can be served is served.
-    pub(super) fn enter(&mut self, node: NodeId, bid: Bid) -> u64 {
+    pub(super) fn enter(&mut self, node: NodeId, bid: ReservationRequest) -> u64 {
         self.tickets += 1;
         self.line.insert(self.tickets, Waiting { node, bid, waker: None });
         let ticket = self.tickets;
@@ -215,7 +215,7 @@ impl Tree {
         }
     }
 
-    fn room(&self, id: NodeId, bid: &Bid) -> Room {
+    fn room(&self, id: NodeId, bid: &ReservationRequest) -> Room {
         let least = bid.spend(bid.least_output);
         let (mut output, mut full) = (bid.most_output.max(bid.least_output), None);
         for (at, node) in self.path(id) {
@@ -273,7 +273,7 @@ impl Node {
     }
 }
 
-impl Bid {
+impl ReservationRequest {
     /// What it spends with so much output.
     fn spend(&self, output: u64) -> Spend {
         let cost = u128::from(output) * u128::from(self.output_price.0);

@@ -10,7 +10,7 @@ use std::{
 
 use adjutant_core::Error;
 
-/// The wishes to save of one port: each has a number, and is fulfilled with all before it.
+/// The wishes to save of one executor: each has a number, and is fulfilled with all before it.
 #[derive(Default)]
 pub(super) struct Saves {
     asked: AtomicU64,
@@ -21,7 +21,7 @@ pub(super) struct Saves {
 struct State {
     /// The newest wish that is fulfilled.
     saved: u64,
-    /// How the port ended: whether all that it showed is saved.
+    /// How the executor ended: whether all that it showed is saved.
     ended: Option<Result<(), Error>>,
     waiting: Vec<Waker>,
 }
@@ -37,7 +37,7 @@ impl Saves {
         self.asked.load(Ordering::Acquire)
     }
 
-    /// Waits for the fulfilment of a wish, or for the end of the port.
+    /// Waits for the fulfilment of a wish, or for the end of the executor.
     pub(super) fn poll(&self, wish: u64, cx: &Context<'_>) -> Poll<Result<(), Error>> {
         let mut state = self.state();
         if state.saved >= wish {
@@ -57,14 +57,14 @@ impl Saves {
         self.change(|state| state.saved = state.saved.max(upto));
     }
 
-    /// The port has ended; the first word counts.
+    /// The executor has ended; the first word counts.
     pub(super) fn end(&self, ended: Result<(), Error>) {
         self.change(|state| {
             state.ended.get_or_insert(ended);
         });
     }
 
-    /// Whether the port has ended.
+    /// Whether the executor has ended.
     pub(super) fn has_ended(&self) -> bool {
         self.state().ended.is_some()
     }

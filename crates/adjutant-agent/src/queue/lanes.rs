@@ -25,7 +25,7 @@ pub(super) struct Lanes {
     last_id: u64,
     /// The newest post that is here, or was.
     posted: PostNo,
-    /// What no port has heard of, apart from items without a number.
+    /// What no executor has heard of, apart from items without a number.
     news: Vec<Record>,
     /// What was taken back and may still wait in the log.
     withdrawn: BTreeSet<u64>,
@@ -36,7 +36,7 @@ pub(super) struct Lanes {
 struct Item {
     /// In the order of arrival, over both lanes.
     id: u64,
-    /// 0 before a port has heard of it.
+    /// 0 before an executor has heard of it.
     number: Arc<AtomicU64>,
     content: Entry,
     manner: Manner,
@@ -48,7 +48,7 @@ struct Item {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     Waits,
-    /// A port has taken it and has no record of that yet.
+    /// An executor has taken it and has no record of that yet.
     Held,
     /// A record of its end is on its way into the log.
     Ending,
@@ -56,7 +56,7 @@ enum Stage {
     InDoubt,
 }
 
-/// A message that a port has taken.
+/// A message that an executor has taken.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Held {
     pub(crate) item: u64,

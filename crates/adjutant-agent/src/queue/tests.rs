@@ -1,4 +1,4 @@
-//! The lanes under every schedule of the threads that use them, and after every end of a port.
+//! The lanes under every schedule of the threads that use them, and after every end of an executor.
 
 use std::collections::BTreeMap;
 
@@ -50,7 +50,7 @@ impl Log {
     }
 }
 
-/// What a port does: hears, takes, records; some commits fail, and the log is read again.
+/// What an executor does: hears, takes, records; some commits fail, and the log is read again.
 fn port(lanes: &Mutex<Lanes>, log: &mut Log, rounds: usize, fails: impl Fn(usize) -> bool) {
     let lock = || lanes.lock().expect("nobody panics inside");
     for round in 0..rounds {

@@ -27,10 +27,10 @@ use super::{
 use crate::place::Place;
 use crate::{
     budget::Budget,
-    feed::Feed,
+    event_sink::EventSink,
     hooks::{HookContext, Hooks},
     inbox::{Inbox, Input},
-    setup::{Setup, Standstill, Within},
+    setup::{ParentLink, Setup, Standstill},
 };
 use adjutant_core::{Answered, CancelBy, Failure, Limit, Limits, Outcome, Pause, Record, Run};
 
@@ -43,7 +43,7 @@ const MAX_KEY: usize = 200;
 /// The scope of one call.
 pub(crate) struct CallScope {
     me: Weak<CallScope>,
-    pub(super) feed: Arc<Feed>,
+    pub(super) feed: Arc<EventSink>,
     kept: Arc<Kept>,
     pub(super) writer: SessionWriter,
     inbox: Arc<Inbox>,
@@ -70,7 +70,7 @@ pub(crate) struct CallScope {
 /// What a scope is made of.
 pub(crate) struct CallParts<'a> {
     pub(crate) run: &'a Run,
-    pub(crate) feed: &'a Arc<Feed>,
+    pub(crate) feed: &'a Arc<EventSink>,
     pub(crate) kept: &'a Arc<Kept>,
     pub(crate) writer: &'a SessionWriter,
     pub(crate) inbox: &'a Arc<Inbox>,
@@ -260,7 +260,7 @@ impl CallScope {
     /// Tells of a child that did not end.
     async fn abandon(&self, core: &Arc<Core>) {
         let message = "the agent was abandoned: it did not end when its call did".into();
-        let failure = Failure::Act { act: adjutant_core::ActId::Call(self.call), message };
+        let failure = Failure::Activity { act: adjutant_core::ActivityId::Call(self.call), message };
         let outcome = Outcome::Failed { failure };
         self.told_end(core, outcome.clone());
         let stopped = child::stopped(self, core, Err(outcome));
@@ -462,8 +462,12 @@ impl CallScope {
         }
         setup.hooks = setup.hooks.within(&parent.hooks);
         setup.responder = setup.responder.or_else(|| parent.responder.clone());
-        let within =
-            Within::new(self.feed.boxes(), Arc::clone(self.first()), self.budget.clone(), Arc::clone(&self.standstill));
+        let within = ParentLink::new(
+            self.feed.boxes(),
+            Arc::clone(self.first()),
+            self.budget.clone(),
+            Arc::clone(&self.standstill),
+        );
         setup.within = Some(Arc::new(within));
         setup
     }

@@ -22,7 +22,7 @@ use crate::{
     inbox::{Inbox, Stopper},
     mailbox::Mailbox,
     prompt::Prompt,
-    setup::{Setup, Within},
+    setup::{ParentLink, Setup},
 };
 use adjutant_core::{CancelBy, Event, Limits, RunResult};
 
@@ -186,7 +186,7 @@ impl Core {
         self.seed.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    pub(super) fn within(&self) -> &Within {
+    pub(super) fn within(&self) -> &ParentLink {
         self.setup.within.as_deref().expect("a child is furnished with its place")
     }
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::place::Place;
 use crate::{
-    feed::Feed,
+    event_sink::EventSink,
     hooks::{HookContext, Point, Verdict},
     inbox::{Inbox, Input},
     queue::{Manner, Queued, Queues},
@@ -21,7 +21,7 @@ use adjutant_core::{Error, Lane, Record};
 /// and records are dropped.
 #[derive(Clone)]
 pub struct RunLine {
-    feed: Arc<Feed>,
+    feed: Arc<EventSink>,
     inbox: Arc<Inbox>,
     queues: Arc<Queues>,
     call: CallId,
@@ -43,7 +43,7 @@ impl RunLine {
         scope.map(|scope| scope.line()).ok_or_else(|| ToolError::failed("only a call of a run has a line to one"))
     }
 
-    pub(super) fn new(feed: Arc<Feed>, inbox: Arc<Inbox>, call: CallId, place: Place) -> Self {
+    pub(super) fn new(feed: Arc<EventSink>, inbox: Arc<Inbox>, call: CallId, place: Place) -> Self {
         let queues = feed.queues();
         Self { feed, inbox, queues, call, place }
     }

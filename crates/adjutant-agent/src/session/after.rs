@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use super::stage::Stage;
+use super::drive_setup::DriveSetup;
 use crate::{
     hooks::{Point, Verdict},
     points::{AfterAgent, AfterRun},
 };
 use adjutant_core::{Failure, Outcome, Record};
 
-impl Stage<'_> {
+impl DriveSetup<'_> {
     /// Reaches the points that stand against those before the drive; nothing is reached twice.
     pub(super) async fn after(&mut self) {
         let ended = self.has_begun() && self.error.is_none();

@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use adjutant_llm::{Entry, Reply};
 
-use super::stage::{Never, Stage};
+use super::drive_setup::{DriveSetup, Never};
 use crate::{
     begin::Begin,
     hooks::{Point, Verdict},
     points::{BeforeAgent, BeforeRun, UserMessage},
 };
-use adjutant_core::{ActId, CancelBy, Error, Failure, Outcome, Record};
+use adjutant_core::{ActivityId, CancelBy, Error, Failure, Outcome, Record};
 
-impl Stage<'_> {
+impl DriveSetup<'_> {
     /// The records that the drive begins with.
     pub(super) async fn before(&mut self) -> Result<Vec<Record>, Never> {
         let prompts = match (self.prompts.take(), &self.start.begin) {
@@ -134,7 +134,7 @@ impl Stage<'_> {
 
     /// Ends a run that waited and does not go on: what is open is closed first.
     async fn close_with(&mut self, denied: Option<Record>, outcome: Outcome) -> Result<(), Error> {
-        let act = ActId::Prepare(self.core.run.turn());
+        let act = ActivityId::Prepare(self.core.run.turn());
         let broke = match outcome {
             Outcome::Failed { failure } => Some(Record::Broke { act, failure }),
             _ => None,

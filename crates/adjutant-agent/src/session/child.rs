@@ -9,9 +9,9 @@ use futures_util::stream;
 use super::{Claim, Core, Session, Start, perform};
 use crate::{
     begin::Begin,
+    executor::LocalExecutor,
     inbox::Inbox,
     mailbox::Mailbox,
-    port::LocalPort,
     scope::{ChildDrive, ChildSession, SessionWriter, Threads},
     setup::Setup,
 };
@@ -30,8 +30,8 @@ struct Claimed {
     claim: Claim,
 }
 
-impl LocalPort {
-    /// A port that performs with this setup and records in this log. Nobody sees its events.
+impl LocalExecutor {
+    /// An executor that performs with this setup and records in this log. Nobody sees its events.
     pub fn new(setup: Setup, log: Box<dyn Log>) -> Self {
         let writer = SessionWriter::new(log, LogId("".into()), Threads::default(), Session::of_child);
         Self::observed(Arc::new(setup), writer, Arc::new(Mailbox::closed()), Arc::default())
@@ -96,7 +96,7 @@ impl ChildDrive for Claimed {
 
     async fn seed(&mut self, setup: &Arc<Setup>, writer: SessionWriter, entries: Vec<Entry>) -> Result<(), Error> {
         let Some(core) = self.core().filter(|core| core.run.seq() == Seq(0)) else { return Ok(()) };
-        let mut port = LocalPort::observed(Arc::clone(setup), writer, Arc::new(Mailbox::closed()), Arc::default());
+        let mut port = LocalExecutor::observed(Arc::clone(setup), writer, Arc::new(Mailbox::closed()), Arc::default());
         commit(&mut core.run, &mut port, vec![Record::Seeded { entries }]).await
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use adjutant_core::{About, Journal, JournalError, JournalErrorKind, LogId};
+use adjutant_core::{Journal, JournalError, JournalErrorKind, LogId, SessionMeta};
 
 /// Says which agent works in a new log, unless that was said before or the journal keeps no such thing.
 ///
@@ -11,7 +11,7 @@ use adjutant_core::{About, Journal, JournalError, JournalErrorKind, LogId};
 pub(super) async fn agent(journal: &dyn Journal, log: &LogId, name: &Arc<str>) -> Result<(), JournalError> {
     let described = match journal.info(log).await {
         Ok(info) if info.about.agent.is_some() => return Ok(()),
-        Ok(info) => journal.describe(log, About { agent: Some(Arc::clone(name)), ..info.about }).await,
+        Ok(info) => journal.describe(log, SessionMeta { agent: Some(Arc::clone(name)), ..info.about }).await,
         Err(error) => Err(error),
     };
     match described {

@@ -11,18 +11,18 @@ use futures_util::FutureExt;
 
 use super::{
     Core, Start,
+    drive_setup::{DriveSetup, Never},
     perform::Judged,
-    stage::{Never, Stage},
 };
 use crate::{
     begin::Begin,
     inbox::Stopper,
     mailbox::Mailbox,
-    middleware::{Desk, DriveContext, Judge, NextDrive, panicked},
+    middleware::{DriveContext, Judge, MiddlewareState, NextDrive, panicked},
 };
 use adjutant_core::{CancelBy, Error, Event, EventKind, Failure, Outcome, Record, RunNo, RunResult, TurnNo, chain};
 
-impl Stage<'_> {
+impl DriveSetup<'_> {
     /// The drive within its middleware.
     pub(super) async fn surrounded(&mut self) -> Option<Judged> {
         let setup = Arc::clone(&self.setup);
@@ -30,7 +30,7 @@ impl Stage<'_> {
             Begin::Run { prompts, .. } => prompts.as_slice().into(),
             Begin::Resume { .. } | Begin::Cancel => Arc::from([]),
         };
-        let desk = Arc::new(Desk::new(&setup.model, self.core.run.history()));
+        let desk = Arc::new(MiddlewareState::new(&setup.model, self.core.run.history()));
         self.desk = Some(Arc::clone(&desk));
         let cx = DriveContext {
             who: Arc::clone(&setup.who),

@@ -5,8 +5,8 @@ use std::{panic::AssertUnwindSafe, sync::Arc};
 use futures_util::FutureExt;
 
 use crate::{
+    executor,
     instructions::InstructionError,
-    port,
     sections::{SectionContext, resolve_system},
     setup::Setup,
 };
@@ -32,7 +32,7 @@ impl Setup {
     async fn resolve_system(&self, run: RunNo) -> Result<Arc<str>, InstructionError> {
         let mut cx = SectionContext::new(Arc::clone(&self.who), run).state(Arc::clone(&self.state));
         if !self.sections.is_empty() {
-            cx = cx.tools(port::tool_names(self).await.map_err(InstructionError::failed)?);
+            cx = cx.tools(executor::tool_names(self).await.map_err(InstructionError::failed)?);
         }
         resolve_system(&self.instructions, &self.sections, &cx).await
     }

@@ -2,8 +2,8 @@
 
 use adjutant_llm::{Warning, WarningKind};
 
-use super::{Core, Start, stage::Stage};
-use crate::{begin::Begin, port::posts::unheard, queue::unfit, scope::SessionWriter};
+use super::{Core, Start, drive_setup::DriveSetup};
+use crate::{begin::Begin, executor::posts::unheard, queue::unfit, scope::SessionWriter};
 use adjutant_core::{Answered, JournalErrorKind, Post, PostNo, Posted, Record, Run, chain};
 
 /// What was posted to a session before a drive of it began.
@@ -93,7 +93,7 @@ impl Mail {
     }
 }
 
-impl Stage<'_> {
+impl DriveSetup<'_> {
     /// The first records of the drive with what was posted, and the word that it was heeded.
     pub(super) fn with_mail(&self, mut records: Vec<Record>) -> Vec<Record> {
         if let Some(post) = self.mail.upto {
@@ -103,7 +103,7 @@ impl Stage<'_> {
         records
     }
 
-    /// Lets the port hear what is posted from now on.
+    /// Lets the executor hear what is posted from now on.
     pub(super) fn attend(&mut self) {
         if self.start.setup.within.is_some() {
             return;

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use super::{Claim, Core, Session, Start, describe, fold::Fold};
-use crate::{begin::Begin, inbox::Inbox, mailbox::Mailbox, port::LocalPort, scope::SessionWriter, setup::Setup};
+use crate::{
+    begin::Begin, executor::LocalExecutor, inbox::Inbox, mailbox::Mailbox, scope::SessionWriter, setup::Setup,
+};
 use adjutant_core::{CancelBy, Error, Event, Record, Seq, commit, drive};
 
 /// Reads the log of a session, if it was not read yet, and shows what it holds.
@@ -54,14 +56,14 @@ impl Core {
         port.into_writer().await
     }
 
-    /// A port that nobody sees the events of.
-    pub(super) fn quiet_port(&mut self, setup: &Arc<Setup>, log: SessionWriter) -> LocalPort {
-        let mut port = LocalPort::observed(Arc::clone(setup), log, Arc::new(Mailbox::closed()), Arc::default());
+    /// An executor that nobody sees the events of.
+    pub(super) fn quiet_port(&mut self, setup: &Arc<Setup>, log: SessionWriter) -> LocalExecutor {
+        let mut port = LocalExecutor::observed(Arc::clone(setup), log, Arc::new(Mailbox::closed()), Arc::default());
         port.go_on(self.events.take(), &self.run);
         port
     }
 
-    /// A new port on the same log, for a drive that was left in its middle: what is in flight is dropped, and what was
+    /// A new executor on the same log, for a drive that was left in its middle: what is in flight is dropped, and what was
     /// recorded and not shown is shown now.
     pub(super) async fn reopen(
         &mut self,
@@ -69,7 +71,7 @@ impl Core {
         setup: &Arc<Setup>,
         shown: Seq,
         (mailbox, inbox): (&Arc<Mailbox>, &Arc<Inbox>),
-    ) -> Result<LocalPort, Error> {
+    ) -> Result<LocalExecutor, Error> {
         let (log, told) = self.fold(start, Some(shown)).await?;
         told.into_iter().for_each(|event| {
             mailbox.push(event);
@@ -78,7 +80,7 @@ impl Core {
         // What the drive had heard of the queues and not recorded is news again.
         start.session.queues().restore(&self.run);
         let seen = Arc::clone(start.session.seen());
-        let mut port = LocalPort::watched(Arc::clone(setup), log, Arc::clone(mailbox), Arc::clone(inbox), seen);
+        let mut port = LocalExecutor::watched(Arc::clone(setup), log, Arc::clone(mailbox), Arc::clone(inbox), seen);
         port.go_on(self.events.take(), &self.run);
         Ok(port)
     }

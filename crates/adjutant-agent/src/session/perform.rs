@@ -9,7 +9,7 @@ use adjutant_llm::telemetry::{self, Contents};
 use futures_util::FutureExt;
 use tracing::{Instrument, Span};
 
-use super::{Claim, Core, Start, mail::Mail, stage::Stage};
+use super::{Claim, Core, Start, drive_setup::DriveSetup, mail::Mail};
 use crate::{begin::Begin, inbox::Inbox, mailbox::Mailbox, middleware::panicked, scope::SessionWriter};
 use adjutant_core::{Error, Outcome, RunResult};
 
@@ -80,7 +80,7 @@ impl Core {
         match opened {
             Ok((log, mail)) => {
                 start.session.seen().catch_up(&self.run);
-                let mut stage = Stage::new(self, start, log, mailbox, inbox).mail(mail);
+                let mut stage = DriveSetup::new(self, start, log, mailbox, inbox).mail(mail);
                 let plain = start.setup.middleware.is_empty();
                 let left = if plain { stage.contained().await } else { Box::pin(stage.surrounded()).await };
                 if let Some(judged) = left {
@@ -130,7 +130,7 @@ pub(super) struct Judged {
     pub(super) by: Arc<str>,
 }
 
-impl Stage<'_> {
+impl DriveSetup<'_> {
     /// The drive without middleware; a panic of it is a failure all the same.
     async fn contained(&mut self) -> Option<Judged> {
         let driven = AssertUnwindSafe(self.perform()).catch_unwind().await;

@@ -6,7 +6,7 @@ use std::{
 };
 
 use adjutant_agent::{
-    Agent, CancelBy, EventKind, Failure, HookContext, Hooks, Outcome, RunOptions, Verdict, Why,
+    Agent, CancelBy, Completion, EventKind, Failure, HookContext, Hooks, Outcome, RunOptions, Verdict,
     points::{AfterModel, AfterTool, ModelError},
 };
 use adjutant_llm::{
@@ -121,7 +121,9 @@ async fn result_tells_reply_usage_and_turns_when_hooks_and_queues_took_part() {
         });
     agent.follow_up("And then?").expect("there is room");
     let result = agent.run("Go.").await.expect("the run finishes");
-    assert!(matches!(&result.outcome, Outcome::Finished { reply, why: Why::Answer } if reply.text() == "Second."));
+    assert!(
+        matches!(&result.outcome, Outcome::Finished { reply, why: Completion::Answer } if reply.text() == "Second.")
+    );
     assert_eq!((result.text().as_str(), result.turns), ("Second.", 3));
     assert_eq!((result.usage, result.total_usage), (used(60, 6), used(160, 6)));
     assert_eq!((result.duration, result.agent.name.as_ref()), (Duration::from_millis(5), "agent"));

@@ -3,7 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use adjutant_agent::{
-    Agent, Change, EventKind, Failure, HookContext, Journal, Limit, MemoryJournal, Outcome, Record, Seq, Verdict, Why,
+    Agent, Change, Completion, EventKind, Failure, HookContext, Journal, Limit, MemoryJournal, Outcome, Record, Seq,
+    Verdict,
     points::{AfterTurn, MessagePlaced, NextTurn},
 };
 use adjutant_llm::{
@@ -118,7 +119,7 @@ async fn stop_after_turn_ends_the_run_when_it_says_so() {
     let (model, agent) = agent([calling(), done()]);
     let result = agent.tool(work()).stop_after_turn(|turn| turn.results.len() == 1).run("Go.").await;
     let result = result.expect("the run ends");
-    assert!(matches!(result.outcome, Outcome::Finished { why: Why::Stopped, .. }), "{:?}", result.outcome);
+    assert!(matches!(result.outcome, Outcome::Finished { why: Completion::Stopped, .. }), "{:?}", result.outcome);
     assert_eq!((model.requests().len(), result.entries.len()), (1, 2));
     assert_eq!(calls(&result), [("work".to_owned(), Status::Ok, "ok".to_owned())]);
 }

@@ -11,8 +11,8 @@ use std::{
 };
 
 use adjutant_agent::{
-    Action, Agent, BoxDrive, DriveContext, Effect, EffectContext, EffectError, Failure, Hook, HookContext, Hooks,
-    Limit, NextDrive, Outcome, Pause, Phase, Point, Verdict, Why, effects, middleware_fn,
+    Action, Agent, BoxDrive, Completion, DriveContext, Effect, EffectContext, EffectError, Failure, Hook, HookContext,
+    Hooks, Limit, NextDrive, Outcome, Pause, Phase, Point, Verdict, effects, middleware_fn,
     points::{
         AfterAgent, AfterModel, AfterRun, AfterTool, AfterTurn, BeforeAgent, BeforeModel, BeforeRun, BeforeTool,
         MessagePlaced, MessageQueued, ModelError, NextTurn, PauseAnswered, Pausing, ToolError, UserMessage,
@@ -20,8 +20,8 @@ use adjutant_agent::{
     responder_fn,
 };
 use adjutant_llm::{
-    Block, CallResult, Edit, Entry, Error, ErrorKind, Model, ModelInfo, Reply, Request, Script, ScriptedModel, Stop,
-    Summary, Usage, model_fn,
+    Block, CallResult, Edit, Entry, Error, ErrorKind, FinishReason, Model, ModelInfo, Reply, Request, Script,
+    ScriptedModel, Summary, Usage, model_fn,
 };
 use adjutant_tool::{Answer, Ask, AskKind};
 use serde_json::json;
@@ -204,7 +204,7 @@ fn surround<'a>(around: Around, mut cx: DriveContext, next: NextDrive<'a>) -> Bo
             Around::Through => next.run(cx).await,
             Around::Judges => {
                 let mut result = next.run(cx).await?;
-                result.outcome = Outcome::Finished { reply: reply("judged"), why: Why::Stopped };
+                result.outcome = Outcome::Finished { reply: reply("judged"), why: Completion::Stopped };
                 Ok(result)
             }
             Around::Fails => next.run(cx).await.and(Err(failure())),
@@ -234,7 +234,7 @@ fn surround<'a>(around: Around, mut cx: DriveContext, next: NextDrive<'a>) -> Bo
 }
 
 fn reply(text: &str) -> Arc<Reply> {
-    let mut reply = Reply::new("test/hook".into(), Stop::End);
+    let mut reply = Reply::new("test/hook".into(), FinishReason::End);
     reply.blocks = vec![Arc::new(Block::text(text))];
     Arc::new(reply)
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use adjutant_agent::{Admission, AtLimit, Lane, PauseId, Record, RunNo, Stamped};
-use adjutant_llm::{CallId, Edit, Entry, Request, Stop, Transcript, Usage};
+use adjutant_llm::{CallId, Edit, Entry, FinishReason, Request, Transcript, Usage};
 use adjutant_tool::{Answer, AskKind};
 
 /// What the records of a run say that it used: the agent itself, and everything under it.
@@ -176,7 +176,7 @@ pub(crate) fn request(request: &Request) {
     let may_answer = match last {
         Some(Entry::User(_) | Entry::Summary(_)) => true,
         Some(Entry::Turn(turn)) => {
-            !turn.results().is_empty() || matches!(turn.reply().stop, Stop::Paused | Stop::Interrupted)
+            !turn.results().is_empty() || matches!(turn.reply().stop, FinishReason::Paused | FinishReason::Interrupted)
         }
         _ => false,
     };

@@ -1,7 +1,7 @@
 //! What a session is tried with, all chosen by chance and small when it shrinks.
 
 use adjutant_agent::{AtLimit, Drain, Lane, Limits};
-use adjutant_llm::{Error, ErrorKind, Script, Stop, Usage};
+use adjutant_llm::{Error, ErrorKind, FinishReason, Script, Usage};
 use proptest::{collection::vec, prelude::*, sample::select};
 
 /// A session: how its agent is made, and what is done with it.
@@ -115,7 +115,7 @@ pub(crate) struct Line {
 #[derive(Debug, Clone, Copy)]
 enum End {
     Said,
-    Stop(Stop),
+    Stop(FinishReason),
     Breaks,
     Overflows,
 }
@@ -161,7 +161,8 @@ const TOOLS: [&str; 17] = [
     "enough", "idem", "large", "nobody",
 ];
 const ARGS: [&str; 4] = [r#"{"n":1}"#, r#"{"n":2}"#, "{}", r#"{"n":"#];
-const STOPS: [Stop; 4] = [Stop::Length, Stop::Refused, Stop::Filtered, Stop::Paused];
+const STOPS: [FinishReason; 4] =
+    [FinishReason::Length, FinishReason::Refused, FinishReason::Filtered, FinishReason::Paused];
 
 pub(crate) fn plans() -> impl Strategy<Value = Plan> {
     (gear(), vec(step(), 1..3)).prop_map(|(gear, steps)| Plan { gear, steps })

@@ -1,4 +1,4 @@
-//! A port over a world that outlives it: every step burns fuel, and an empty tank is a crash.
+//! An executor over a world that outlives it: every step burns fuel, and an empty tank is a crash.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -6,10 +6,10 @@ use std::{
 };
 
 use adjutant_agent::{
-    Act, ActId, Admission, Error, Flush, JournalError, JournalErrorKind, Limits, Log, Port, Record, Run, RunNo, Seq,
-    Stamped,
+    Activity, ActivityId, Admission, Error, Executor, Flush, JournalError, JournalErrorKind, Limits, Log, Record, Run,
+    RunNo, Seq, Stamped,
 };
-use adjutant_llm::{Block, Call, CallId, CallResult, Entry, Reply, Status, Stop, UserMessage};
+use adjutant_llm::{Block, Call, CallId, CallResult, Entry, FinishReason, Reply, Status, UserMessage};
 use adjutant_tool::Replay;
 use bytes::Bytes;
 use serde_json::Value;
@@ -30,8 +30,8 @@ pub(crate) type Shared = Arc<Mutex<Outside>>;
 /// Performs acts at once, the newest first, so that nothing comes back in the order it was started in.
 pub(crate) struct FuelPort {
     outside: Shared,
-    busy: BTreeSet<ActId>,
-    todo: Vec<Act>,
+    busy: BTreeSet<ActivityId>,
+    todo: Vec<Activity>,
 }
 
 pub(crate) fn lock(outside: &Shared) -> MutexGuard<'_, Outside> {
@@ -72,7 +72,7 @@ fn append(outside: &Shared, records: Vec<Record>) -> Vec<Arc<Stamped>> {
 }
 
 fn reply(turn: u64) -> Reply {
-    let mut reply = Reply::new("outside/model".into(), Stop::End);
+    let mut reply = Reply::new("outside/model".into(), FinishReason::End);
     let blocks = if turn > TURNS_WITH_CALLS { 0 } else { 4 };
     let call = |block| Call {
         id: CallId { turn, attempt: 0, block },
@@ -99,22 +99,22 @@ impl FuelPort {
         Ok(())
     }
 
-    fn perform(&self, act: Act) -> Result<Record, Error> {
+    fn perform(&self, act: Activity) -> Result<Record, Error> {
         Ok(match act {
-            Act::Prepare { turn } => Record::prepared(turn, "outside/model".into(), Vec::new()),
-            Act::Ask { turn, .. } => Record::replied(turn, Arc::new(reply(turn.0)), None),
-            Act::Admit { call } => {
+            Activity::Prepare { turn } => Record::prepared(turn, "outside/model".into(), Vec::new()),
+            Activity::Ask { turn, .. } => Record::replied(turn, Arc::new(reply(turn.0)), None),
+            Activity::Admit { call } => {
                 let replay = class(call);
                 let admission =
                     Admission::Allow { args: "{}".into(), changed: false, title: None, replay, sequential: false };
                 Record::Admitted { call, admission }
             }
-            Act::Call { call, replay: Replay::Resumable, .. } => self.enter(call)?,
-            Act::Call { call, .. } => {
+            Activity::Call { call, replay: Replay::Resumable, .. } => self.enter(call)?,
+            Activity::Call { call, .. } => {
                 *lock(&self.outside).ran.entry(call).or_default() += 1;
                 returned(call, Status::Ok)
             }
-            Act::Settle { turn } => Record::settled(turn),
+            Activity::Settle { turn } => Record::settled(turn),
             _ => return Err(Error::stuck()),
         })
     }
@@ -143,17 +143,17 @@ fn returned(call: CallId, status: Status) -> Record {
     Record::returned(call, CallResult::new(status, "done"))
 }
 
-impl Port for FuelPort {
-    fn busy(&self) -> &BTreeSet<ActId> {
+impl Executor for FuelPort {
+    fn busy(&self) -> &BTreeSet<ActivityId> {
         &self.busy
     }
 
-    fn start(&mut self, _: &Run, act: Act) {
+    fn start(&mut self, _: &Run, act: Activity) {
         self.busy.insert(act.id());
         self.todo.push(act);
     }
 
-    fn stop(&mut self, _: &[ActId]) {}
+    fn stop(&mut self, _: &[ActivityId]) {}
 
     async fn next(&mut self, _: Option<u64>) -> Result<Vec<Record>, Error> {
         self.burn()?;

@@ -7,7 +7,7 @@ use adjutant_agent::{
     points::{AfterModel, BeforeModel, ModelError},
 };
 use adjutant_llm::{
-    Block, Call, CallId, Edit, Entry, Error, ErrorKind as ModelErrorKind, Reply, Script, Stop, UserMessage,
+    Block, Call, CallId, Edit, Entry, Error, ErrorKind as ModelErrorKind, FinishReason, Reply, Script, UserMessage,
 };
 use adjutant_tool::{Bound, Toolset};
 use serde_json::json;
@@ -48,7 +48,8 @@ async fn run_fails_when_before_model_denies_the_request() {
 }
 
 fn revised(text: &str, calls: &[(u64, u32)]) -> Arc<Reply> {
-    let mut reply = Reply::new("scripted/model".into(), if calls.is_empty() { Stop::End } else { Stop::Calls });
+    let mut reply =
+        Reply::new("scripted/model".into(), if calls.is_empty() { FinishReason::End } else { FinishReason::Calls });
     reply.blocks.push(Arc::new(Block::text(text)));
     let call = |(turn, block): &(u64, u32)| Call::new(CallId { turn: *turn, attempt: 0, block: *block }, "step", "{}");
     reply.blocks.extend(calls.iter().map(|at| Arc::new(Block::Call(call(at)))));
@@ -87,7 +88,7 @@ async fn run_fails_when_a_revised_reply_has_ids_that_are_not_its_own() {
             Verdict::Pass(point)
         });
         match failure(&agent.run("Go.").await.expect_err("the ids are wrong")) {
-            Failure::Act { message, .. } => assert_eq!(&*message, expect),
+            Failure::Activity { message, .. } => assert_eq!(&*message, expect),
             other => panic!("{other:?}"),
         }
     }

@@ -3,10 +3,12 @@
 use std::{collections::BTreeSet, mem};
 
 use adjutant_agent::{
-    Agent, CancelBy, EventKind, HeardPart, Limit, Limits, MemoryJournal, Next, Outcome, Record, Run, RunNo, Running,
-    Seq, Spawn, Stamped, TurnNo,
+    AcknowledgedPart, Agent, CancelBy, EventKind, Limit, Limits, MemoryJournal, Next, Outcome, Record, Run, RunNo,
+    Running, Seq, Spawn, Stamped, TurnNo,
 };
-use adjutant_llm::{Block, BlockKind, Call, CallResult, Gate, Script, ScriptedModel, Stop, Thinking, UserMessage};
+use adjutant_llm::{
+    Block, BlockKind, Call, CallResult, FinishReason, Gate, Script, ScriptedModel, Thinking, UserMessage,
+};
 use adjutant_tool::CallContext;
 use futures_util::StreamExt;
 
@@ -81,7 +83,7 @@ async fn reply_is_made_of_what_was_heard_when_its_run_is_closed() {
                 _ => None,
             })
             .collect();
-        assert_eq!((replies[0].0.as_str(), replies[0].1), ("Half", Stop::Interrupted));
+        assert_eq!((replies[0].0.as_str(), replies[0].1), ("Half", FinishReason::Interrupted));
         let shown = words(&told(&agent, Seq(0)).await);
         assert_eq!(shown.iter().filter(|word| word.starts_with("reply_")).count(), replies.len(), "{shown:?}");
     }
@@ -133,7 +135,8 @@ async fn text_of_a_child_is_in_the_log_when_the_first_agent_is_acknowledged() {
 #[test]
 fn heard_blocks_make_the_reply_that_a_cut_stream_makes() {
     let call = |block| adjutant_llm::CallId { turn: 1, attempt: 0, block };
-    let part = |block, kind, text: &str, closed| HeardPart { block, kind, text: text.into(), closed, content: None };
+    let part =
+        |block, kind, text: &str, closed| AcknowledgedPart { block, kind, text: text.into(), closed, content: None };
     let tool = |block| BlockKind::Call { id: call(block), name: "look".into() };
     let parts = vec![
         part(0, BlockKind::Thinking, "Hm", false),
@@ -161,5 +164,5 @@ fn heard_blocks_make_the_reply_that_a_cut_stream_makes() {
         blocks,
         [Block::Thinking(Thinking::new("Hm")), Block::text("So it is."), Block::Call(Call::new(call(2), "look", "{}")),]
     );
-    assert_eq!((reply.stop, reply.model.to_string()), (Stop::Interrupted, "a/model".to_owned()));
+    assert_eq!((reply.stop, reply.model.to_string()), (FinishReason::Interrupted, "a/model".to_owned()));
 }

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, mem, sync::Arc};
 
 use adjutant_agent::{EventKind, MemoryJournal, Outcome, Record, Running, Stamped};
-use adjutant_llm::{BlockKind, Entry, Stop};
+use adjutant_llm::{BlockKind, Entry, FinishReason};
 use proptest::{prelude::*, test_runner::Config};
 
 use super::{fold, records, said, script::Plan, script::text};
@@ -116,7 +116,7 @@ async fn play(trial: &Trial) {
     // An interrupted reply has calls that never ran, and each has its result.
     for stored in end.history().iter() {
         if let Entry::Turn(turn) = &stored.entry
-            && turn.reply().stop == Stop::Interrupted
+            && turn.reply().stop == FinishReason::Interrupted
         {
             assert_eq!(turn.results().len(), turn.reply().calls().count());
         }

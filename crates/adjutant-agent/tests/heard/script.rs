@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use adjutant_agent::{Agent, MemoryJournal};
 use adjutant_llm::{
-    CallResult, Entry, Error, ErrorKind, FixedWorld, Model, ModelInfo, Request, Script, ScriptedModel, Stop, Thinking,
-    model_fn,
+    CallResult, Entry, Error, ErrorKind, FinishReason, FixedWorld, Model, ModelInfo, Request, Script, ScriptedModel,
+    Thinking, model_fn,
 };
 use serde_json::json;
 
@@ -32,7 +32,7 @@ pub(crate) fn text(turn: u32) -> String {
 /// How many whole turns the model is shown.
 fn shown(request: &Request) -> u32 {
     let whole = |entry: &Entry| match entry {
-        Entry::Turn(turn) => turn.reply().stop != Stop::Interrupted,
+        Entry::Turn(turn) => turn.reply().stop != FinishReason::Interrupted,
         _ => false,
     };
     u32::try_from(request.entries.iter().filter(|stored| whole(&stored.entry)).count()).expect("few turns")

@@ -3,11 +3,11 @@
 use std::sync::{Arc, Mutex};
 
 use adjutant_agent::{
-    Agent, AtLimit, CancelBy, Event, EventKind, Failure, HookContext, Hooks, Journal, Limits, LogId, MemoryJournal,
-    Outcome, Record, Seq, Verdict, Why,
+    Agent, AtLimit, CancelBy, Completion, Event, EventKind, Failure, HookContext, Hooks, Journal, Limits, LogId,
+    MemoryJournal, Outcome, Record, Seq, Verdict,
     points::{AfterAgent, AfterRun, BeforeAgent, BeforeRun, UserMessage},
 };
-use adjutant_llm::{Block, Entry, Reply, Script, Stop};
+use adjutant_llm::{Block, Entry, FinishReason, Reply, Script};
 use futures_util::StreamExt;
 
 use super::rules;
@@ -28,7 +28,7 @@ fn observed(lines: &Lines) -> Hooks {
 }
 
 fn said(text: &str) -> Arc<Reply> {
-    let mut reply = Reply::new("x/y".into(), Stop::End);
+    let mut reply = Reply::new("x/y".into(), FinishReason::End);
     reply.blocks = vec![Arc::new(Block::text(text))];
     Arc::new(reply)
 }
@@ -126,7 +126,7 @@ async fn before_agent_answers_when_it_has_an_answer() {
     });
     let result = agent.run("Known?").await.expect("the run finishes");
     assert_eq!((result.text().as_str(), model.requests().len()), ("Known.", 0));
-    assert!(matches!(result.outcome, Outcome::Finished { why: Why::Answer, .. }));
+    assert!(matches!(result.outcome, Outcome::Finished { why: Completion::Answer, .. }));
     assert_eq!(told(&lines)[..3], ["before_run", "user_message", "before_agent"]);
     assert_eq!(agent.transcript().len(), 2);
     assert_eq!(agent.run("New?").await.expect("the run finishes").text(), "From the model.");

@@ -10,7 +10,7 @@ use adjutant_agent::{
     points::{AfterAgent, BeforeAgent, BeforeModel},
     responder_fn,
 };
-use adjutant_llm::{Block, CallResult, Custom, Edit, Entry, EntryId, Reply, Script, Status, Stop, Summary};
+use adjutant_llm::{Block, CallResult, Custom, Edit, Entry, EntryId, FinishReason, Reply, Script, Status, Summary};
 use adjutant_tool::{Answer, Bound, ToolSpec, Toolset, tool_fn};
 use async_trait::async_trait;
 use serde_json::json;
@@ -143,7 +143,7 @@ async fn run_ends_when_someone_extends_a_limit_by_nothing_for_ever() {
 }
 
 fn replying(text: &str) -> Reply {
-    let mut reply = Reply::new("scripted/model".into(), Stop::End);
+    let mut reply = Reply::new("scripted/model".into(), FinishReason::End);
     reply.blocks.push(Arc::new(Block::text(text)));
     reply
 }
@@ -222,7 +222,7 @@ async fn drive_may_go_on_when_a_middleware_calls_it_after_a_cancel() {
 #[tokio::test]
 async fn calls_of_an_answer_are_closed_when_a_hook_answers_with_calls() {
     let (_, agent) = agent(9_000, [done()]);
-    let reply = Reply { stop: Stop::Length, ..replying("x") };
+    let reply = Reply { stop: FinishReason::Length, ..replying("x") };
     let agent = answering(agent, reply);
     let result = agent.run("Go.").await.expect("it answers");
     assert!(result.is_finished());

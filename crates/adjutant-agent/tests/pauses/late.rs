@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use adjutant_agent::{Admission, Limits, Pause, Record, Run, RunNo, Seq, Stamped, TurnNo};
-use adjutant_llm::{Block, Call, CallId, CallResult, Entry, Reply, Stop};
+use adjutant_llm::{Block, Call, CallId, CallResult, Entry, FinishReason, Reply};
 use adjutant_tool::{Answer, Ask, Replay};
 
 const CALL: CallId = CallId { turn: 1, attempt: 0, block: 0 };
@@ -20,7 +20,7 @@ fn fold(records: Vec<Record>) -> Run {
 /// A resumable call that has begun, and one that has not.
 fn begun() -> Vec<Record> {
     let call = |block| Arc::new(Block::Call(Call::new(CallId { block, ..CALL }, "tool", "{}")));
-    let mut reply = Reply::new("test/model".into(), Stop::Calls);
+    let mut reply = Reply::new("test/model".into(), FinishReason::Calls);
     reply.blocks = vec![call(0), call(1)];
     let replay = Replay::Resumable;
     let allow = Admission::Allow { args: "{}".into(), changed: false, title: None, replay, sequential: false };

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use adjutant_agent::{Event, EventKind, Seq};
-use adjutant_llm::{CallId, Stop};
+use adjutant_llm::{CallId, FinishReason};
 
 /// Where the streams of a session stand: one stream for each drive.
 #[derive(Debug, Default)]
@@ -107,7 +107,7 @@ impl Brackets {
             }
             EventKind::ReplyFinished { reply, .. } => {
                 assert!(std::mem::take(&mut self.reply) || self.supplied, "the end of no reply");
-                assert!(reply.stop == Stop::Interrupted || self.blocks.is_empty(), "open blocks in {reply:?}");
+                assert!(reply.stop == FinishReason::Interrupted || self.blocks.is_empty(), "open blocks in {reply:?}");
                 self.asked = reply.calls().map(|call| call.id).collect();
             }
             EventKind::ToolStarted { call, .. } => {

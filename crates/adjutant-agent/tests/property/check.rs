@@ -8,7 +8,7 @@ mod fold;
 use std::collections::BTreeSet;
 
 use adjutant_agent::{Event, Record, Run, Stamped};
-use adjutant_llm::{CallId, Entry, Request, Status, Stop, Transcript};
+use adjutant_llm::{CallId, Entry, FinishReason, Request, Status, Transcript};
 
 /// Every start has one end, in order; `whole` says whether the run was read to its end.
 pub(crate) fn brackets(events: &[Event], whole: bool) {
@@ -56,7 +56,7 @@ pub(crate) fn request(request: &Request, history: &Transcript) {
     let last = request.entries.last().map(|stored| &stored.entry);
     let may_answer = match last {
         Some(Entry::User(_)) => true,
-        Some(Entry::Turn(turn)) => !turn.results().is_empty() || turn.reply().stop == Stop::Paused,
+        Some(Entry::Turn(turn)) => !turn.results().is_empty() || turn.reply().stop == FinishReason::Paused,
         _ => false,
     };
     assert!(may_answer, "nothing to answer in {last:?}");

@@ -6,7 +6,8 @@ use std::{
 };
 
 use adjutant_llm::{
-    CallId, CallResult, Error, ErrorKind, Script, ScriptedModel, Stop, Terminate, Thinking, Usage, Warning, WarningKind,
+    CallId, CallResult, Error, ErrorKind, FinishReason, Script, ScriptedModel, Terminate, Thinking, Usage, Warning,
+    WarningKind,
 };
 use adjutant_tool::{CallContext, ErasedTool, Progress, Replay, ToolError, ToolSpec, tool_fn};
 use proptest::{collection::vec, prelude::*, sample::select};
@@ -26,7 +27,7 @@ pub(crate) struct Plan {
 pub(crate) struct Line {
     parts: Vec<Part>,
     void: Vec<Vec<Part>>,
-    stop: Option<Stop>,
+    stop: Option<FinishReason>,
     fails: bool,
 }
 
@@ -52,7 +53,8 @@ pub(crate) enum Cut {
 const TOOLS: [&str; 12] =
     ["echo", "slow", "pure", "panics", "fails", "single", "hangs", "polite", "maybe", "enough", "talks", "nobody"];
 const ARGS: [&str; 5] = [r#"{"text":"a"}"#, "{}", r#"{"text":"#, r#"{"text":7,}"#, "[]"];
-const STOPS: [Stop; 5] = [Stop::Length, Stop::Refused, Stop::Filtered, Stop::Paused, Stop::End];
+const STOPS: [FinishReason; 5] =
+    [FinishReason::Length, FinishReason::Refused, FinishReason::Filtered, FinishReason::Paused, FinishReason::End];
 
 pub(crate) fn plans() -> impl Strategy<Value = Vec<Plan>> {
     let cut = prop_oneof![

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use adjutant_agent::{Agent, EventKind, Outcome};
-use adjutant_llm::{Entry, Gate, ModelInfo, Script, ScriptedModel, Status, Stop, model_fn};
+use adjutant_llm::{Entry, FinishReason, Gate, ModelInfo, Script, ScriptedModel, Status, model_fn};
 use adjutant_tool::Cancel;
 use futures_util::stream;
 use serde_json::json;
@@ -26,7 +26,7 @@ async fn interrupting_steer_ends_the_reply_when_the_model_is_speaking() {
     assert!(matches!(result.outcome, Outcome::Finished { .. }), "{:?}", result.outcome);
     assert_eq!((result.text().as_str(), result.turns, result.calls.len()), ("Three.", 2, 0));
     let Entry::Turn(said) = &result.entries[1] else { unreachable!("the interrupted reply") };
-    assert_eq!((said.reply().stop, said.reply().text().as_str()), (Stop::Interrupted, "One "));
+    assert_eq!((said.reply().stop, said.reply().text().as_str()), (FinishReason::Interrupted, "One "));
     assert_eq!(requests(&model)[1], ["Go.", "=One ", "Stop that."]);
     assert!(!agent.has_queued());
 }

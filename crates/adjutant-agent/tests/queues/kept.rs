@@ -6,8 +6,8 @@ use std::sync::{
 };
 
 use adjutant_agent::{
-    Agent, CancelBy, Epoch, ErrorKind, EventKind, Flush, Head, Journal, JournalError, JournalErrorKind, Log, LogId,
-    MemoryJournal, Outcome, Owner, Record, RecordStream, Seq, Stamped, Why,
+    Agent, CancelBy, Completion, Epoch, ErrorKind, EventKind, Flush, Head, Journal, JournalError, JournalErrorKind,
+    Log, LogId, MemoryJournal, Outcome, Owner, Record, RecordStream, Seq, Stamped,
 };
 use adjutant_llm::{Error, ErrorKind as ModelErrorKind, Gate, ScriptedModel};
 use async_trait::async_trait;
@@ -69,7 +69,7 @@ async fn queues_stay_when_stop_after_turn_ends_the_run() {
         handle.follow_up("follow").expect("there is room");
     }));
     let result = agent.run("Go.").await.expect("the run ends");
-    assert!(matches!(result.outcome, Outcome::Finished { why: Why::Stopped, .. }), "{:?}", result.outcome);
+    assert!(matches!(result.outcome, Outcome::Finished { why: Completion::Stopped, .. }), "{:?}", result.outcome);
     assert_eq!((model.requests().len(), waiting(&agent)), (1, vec!["steer".to_owned(), "follow".to_owned()]));
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use adjutant_agent::{Agent, Drain, EventKind, Outcome, Why};
+use adjutant_agent::{Agent, Completion, Drain, EventKind, Outcome};
 use adjutant_llm::{Entry, Gate, Origin, Script, ScriptedModel, Terminate};
 
 use super::{
@@ -71,7 +71,7 @@ async fn steer_keeps_the_run_going_when_all_results_would_end_it() {
     assert_eq!(requests(&model), [vec!["Go.", "First."], vec!["Go.", "First.", ">ok,ok", "Second."]]);
     assert_eq!(result.text(), "More.");
     let ended = agent.run("Again.").await.expect("the run finishes");
-    assert!(matches!(ended.outcome, Outcome::Finished { why: Why::Terminated, .. }), "{:?}", ended.outcome);
+    assert!(matches!(ended.outcome, Outcome::Finished { why: Completion::Terminated, .. }), "{:?}", ended.outcome);
 }
 
 #[tokio::test]
@@ -83,7 +83,7 @@ async fn queue_waits_when_a_result_ends_the_run_now() {
         handle.follow_up("Last of all.").expect("there is room");
     }));
     let result = agent.run("Go.").await.expect("the run finishes");
-    assert!(matches!(result.outcome, Outcome::Finished { why: Why::Terminated, .. }), "{:?}", result.outcome);
+    assert!(matches!(result.outcome, Outcome::Finished { why: Completion::Terminated, .. }), "{:?}", result.outcome);
     assert_eq!(waiting(&agent), ["Later.", "Last of all."]);
     let next = agent.run("Again.").await.expect("the run finishes");
     assert_eq!((next.text().as_str(), agent.has_queued()), ("Last.", false));

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use adjutant_agent::{Agent, ErrorKind, Journal, MemoryJournal, Record, Seq};
 use adjutant_llm::{
-    Block, Call, CallId, CallResult, Entry, Gate, Reply, ScriptedModel, Status, Stop, Summary, Turn, UserMessage,
+    Block, Call, CallId, CallResult, Entry, FinishReason, Gate, Reply, ScriptedModel, Status, Summary, Turn,
+    UserMessage,
 };
 use futures_util::StreamExt;
 
@@ -55,7 +56,7 @@ async fn append_is_refused_when_the_session_runs() {
 
 fn asking() -> Arc<Reply> {
     let call = |block| Arc::new(Block::Call(Call::new(CallId { turn: 1, attempt: 0, block }, "work", "{}")));
-    let mut reply = Reply::new("test/old".into(), Stop::Calls);
+    let mut reply = Reply::new("test/old".into(), FinishReason::Calls);
     reply.blocks = vec![call(0), call(1)];
     Arc::new(reply)
 }

@@ -2,7 +2,9 @@
 
 use std::sync::{Arc, atomic::AtomicUsize};
 
-use adjutant_agent::{About, Journal, JournalErrorKind, LogId, LogQuery, MemoryJournal, Record, Sessions, Stamped};
+use adjutant_agent::{
+    Journal, JournalErrorKind, LogId, LogQuery, MemoryJournal, Record, SessionMeta, Sessions, Stamped,
+};
 use adjutant_llm::{Entry, UserMessage};
 use serde_json::{Value, json};
 
@@ -90,7 +92,7 @@ async fn name_must_be_free_when_a_session_is_imported() {
 #[tokio::test]
 async fn empty_session_is_carried_when_it_has_only_a_description() {
     let journal = MemoryJournal::new();
-    let mut about = About::new();
+    let mut about = SessionMeta::new();
     about.title = Some("Nothing yet".into());
     about.parent = Some((id("gone"), adjutant_agent::Seq(3)));
     sessions(&journal).create(&id("a"), about.clone()).await.expect("the name is free");

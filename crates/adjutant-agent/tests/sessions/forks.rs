@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, atomic::AtomicUsize};
 
 use adjutant_agent::{
-    About, Agent, Journal, JournalErrorKind, LogId, MemoryJournal, Owner, Record, Seq, Sessions, sessions::Tree,
+    Agent, Journal, JournalErrorKind, LogId, MemoryJournal, Owner, Record, Seq, SessionMeta, Sessions, sessions::Tree,
 };
 use adjutant_llm::{CallId, CallResult, Script, ScriptedModel};
 use adjutant_tool::Replay;
@@ -20,7 +20,7 @@ async fn fork_has_the_same_bytes_and_links_when_it_is_made_anywhere() {
         let to = id(&format!("fork {at}"));
         let info = sessions(&journal).fork_at(&id("a"), Seq(at as u64), &to).await.expect("it forks");
         assert_eq!((&info.log, info.head, info.is_owned), (&to, Seq(at as u64), false));
-        let mut about = About::new();
+        let mut about = SessionMeta::new();
         about.agent = Some("boss".into());
         about.parent = Some((id("a"), Seq(at as u64)));
         assert_eq!(info.about, about);
@@ -35,7 +35,7 @@ async fn fork_is_refused_when_there_is_nothing_to_copy_or_no_place() {
     let journal = MemoryJournal::new();
     write(&journal, "a", &stamped([Record::Seeded { entries: Vec::new() }])).await;
     let sessions = sessions(&journal);
-    sessions.create(&id("empty"), About::new()).await.expect("the name is free");
+    sessions.create(&id("empty"), SessionMeta::new()).await.expect("the name is free");
     let error = sessions.fork_at(&id("a"), Seq(2), &id("b")).await.expect_err("it is too short");
     assert_eq!(
         (error.kind(), message(&error)),
@@ -153,7 +153,7 @@ async fn tree_ends_when_a_parent_is_gone_or_logs_go_round() {
     for (from, to) in [("a", "b"), ("b", "c")] {
         sessions.fork(&id(from), &id(to)).await.expect("it forks");
     }
-    let mut about = About::new();
+    let mut about = SessionMeta::new();
     about.parent = Some((id("c"), Seq(1)));
     journal.describe(&id("a"), about).await.expect("memory does not fail");
     let tree = sessions.tree(&id("b")).await.expect("it is there");

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use adjutant_agent::{
-    Admission, Agent, CancelBy, Change, HeardPart, JournalErrorKind, Lane, Limit, Limits, MemoryJournal, Outcome,
-    Record, RunNo, Seq, TurnNo,
+    AcknowledgedPart, Admission, Agent, CancelBy, Change, JournalErrorKind, Lane, Limit, Limits, MemoryJournal,
+    Outcome, Record, RunNo, Seq, TurnNo,
     sessions::{Shown, ShownKind},
 };
 use adjutant_llm::{
-    BlockKind, Call, CallId, CallResult, Edit, Entry, EntryId, ModelId, Origin, Reply, Script, ScriptedModel, Status,
-    Stop, Summary, Usage, UserMessage,
+    BlockKind, Call, CallId, CallResult, Edit, Entry, EntryId, FinishReason, ModelId, Origin, Reply, Script,
+    ScriptedModel, Status, Summary, Usage, UserMessage,
 };
 use adjutant_tool::Replay;
 use futures_util::StreamExt;
@@ -106,11 +106,11 @@ fn opened() -> Record {
 }
 
 fn heard(attempt: u32, text: &str) -> Record {
-    let part = HeardPart { block: 0, kind: BlockKind::Text, text: text.into(), closed: false, content: None };
+    let part = AcknowledgedPart { block: 0, kind: BlockKind::Text, text: text.into(), closed: false, content: None };
     Record::Heard { turn: TurnNo(1), attempt, model: "test/model".into(), parts: vec![part] }
 }
 
-fn replied(text: &str, stop: Stop) -> Record {
+fn replied(text: &str, stop: FinishReason) -> Record {
     let mut reply = Reply::new(ModelId::from("a/b"), stop);
     reply.blocks.push(Arc::new(adjutant_llm::Block::text(text)));
     Record::replied(TurnNo(1), Arc::new(reply), None)
@@ -127,7 +127,7 @@ async fn void_attempt_is_marked_when_it_was_heard() {
         void.clone(),
         heard(1, "Good d"),
         heard(2, "Good"),
-        replied("Good day.", Stop::End),
+        replied("Good day.", FinishReason::End),
     ];
     let expect = ["user prompt: Go.", "agent void: Hello", "agent void: Good d", "agent reply: Good day."];
     assert_eq!(told(records).await, expect);
@@ -150,7 +150,7 @@ async fn messages_are_shown_when_they_join_the_conversation() {
         Record::Placed { items: vec![1], revised: Vec::new() },
         opened(),
         Record::prepared(TurnNo(1), ModelId::from("a/b"), vec![fold, Edit::Append { entry: remind.into() }]),
-        replied("I ca", Stop::Interrupted),
+        replied("I ca", FinishReason::Interrupted),
         Record::Settled {
             turn: TurnNo(1),
             stop: false,
@@ -184,7 +184,7 @@ async fn messages_are_shown_when_they_join_the_conversation() {
 #[tokio::test]
 async fn calls_are_shortened_when_they_are_long() {
     let call = CallId { turn: 1, attempt: 0, block: 0 };
-    let mut reply = Reply::new(ModelId::from("a/b"), Stop::Calls);
+    let mut reply = Reply::new(ModelId::from("a/b"), FinishReason::Calls);
     let args: Arc<str> = "é".repeat(1_000).into();
     reply.blocks.push(Arc::new(adjutant_llm::Block::Call(Call::new(call, "read", args))));
     let allow =

@@ -6,8 +6,8 @@ use std::sync::{
 };
 
 use adjutant_agent::{
-    About, Agent, Epoch, Flush, Head, Holder, Journal, JournalError, JournalErrorKind, Log, LogId, LogInfo, LogPage,
-    LogQuery, MemoryJournal, Outcome, Owner, Record, RecordStream, Seq, Sessions, Spawn, Stamped, StoredRecord,
+    Agent, Epoch, Flush, Head, Holder, Journal, JournalError, JournalErrorKind, Log, LogId, LogInfo, LogPage, LogQuery,
+    MemoryJournal, Outcome, Owner, Record, RecordStream, Seq, SessionMeta, Sessions, Spawn, Stamped, StoredRecord,
 };
 use adjutant_llm::{CallResult, FixedWorld, Script, ScriptedModel, ThreadId};
 use adjutant_tool::{Answer, CallContext, ErasedTool, Replay, ToolError, ToolSpec, tool_fn};
@@ -158,7 +158,7 @@ impl Journal for Full {
         self.journal.list(query).await
     }
 
-    async fn describe(&self, log: &LogId, about: About) -> Result<(), JournalError> {
+    async fn describe(&self, log: &LogId, about: SessionMeta) -> Result<(), JournalError> {
         self.journal.describe(log, about).await
     }
 

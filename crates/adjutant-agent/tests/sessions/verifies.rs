@@ -3,8 +3,8 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use adjutant_agent::{
-    About, Attachment, Journal, JournalError, JournalErrorKind, Log, LogId, LogInfo, MemoryJournal, Outcome, Owner,
-    Record, RecordStream, RunNo, Seq, Sessions, StoredRecord, StoredStream, Why, sessions::Verified,
+    Attachment, Completion, Journal, JournalError, JournalErrorKind, Log, LogId, LogInfo, MemoryJournal, Outcome,
+    Owner, Record, RecordStream, RunNo, Seq, SessionMeta, Sessions, StoredRecord, StoredStream, sessions::Verified,
 };
 use adjutant_llm::{Entry, UserMessage};
 use async_trait::async_trait;
@@ -129,7 +129,7 @@ async fn log_is_verified_when_it_is_what_was_written() {
     assert_eq!((verified.records, verified.bytes, verified.attachments), (stored.len() as u64, bytes as u64, 0));
     assert_eq!(verified.link, stored.last().expect("it has records").link);
     assert_eq!(kind(sessions(&journal).verify(&id("b")).await), JournalErrorKind::Missing);
-    sessions(&journal).create(&id("empty"), About::new()).await.expect("the name is free");
+    sessions(&journal).create(&id("empty"), SessionMeta::new()).await.expect("the name is free");
     let empty = sessions(&journal).verify(&id("empty")).await.expect("it is what was written");
     assert_eq!((empty.records, empty.link), (0, adjutant_agent::Digest::GENESIS));
 }
@@ -176,8 +176,8 @@ async fn missing_record_is_found_when_it_is_in_the_middle_or_at_the_end() {
 #[tokio::test]
 async fn record_is_found_when_it_cannot_follow() {
     let journal = MemoryJournal::new();
-    let reply = adjutant_llm::Reply::new(adjutant_llm::ModelId::from("a/b"), adjutant_llm::Stop::End);
-    let outcome = Outcome::Finished { reply: Arc::new(reply), why: Why::Answer };
+    let reply = adjutant_llm::Reply::new(adjutant_llm::ModelId::from("a/b"), adjutant_llm::FinishReason::End);
+    let outcome = Outcome::Finished { reply: Arc::new(reply), why: Completion::Answer };
     write(&journal, "a", &stamped([Record::Ended { run: RunNo(1), outcome }])).await;
     let error = sessions(&journal).verify(&id("a")).await.expect_err("no run is open");
     assert_eq!(error.kind(), JournalErrorKind::Corrupt);

@@ -1,7 +1,7 @@
 //! Calls that begin while their reply still streams.
 
 use adjutant_agent::{Agent, CancelBy, HookContext, Limits, Verdict, points::BeforeTool};
-use adjutant_llm::{CallResult, Error, ErrorKind, Gate, Script, Status, Stop, Usage};
+use adjutant_llm::{CallResult, Error, ErrorKind, FinishReason, Gate, Script, Status, Usage};
 use adjutant_tool::{Ask, CallContext, ErasedTool, Progress, Replay, ToolSpec, tool_fn};
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -148,7 +148,7 @@ async fn early_call_is_dropped_when_its_reply_is_retracted() {
 #[tokio::test]
 async fn early_call_is_dropped_when_its_reply_is_cut_off() {
     let (gate, count) = (Gate::new(), Count::new());
-    let (_, agent) = agent([held(&gate).stop(Stop::Length), Script::new().text("Done.")]);
+    let (_, agent) = agent([held(&gate).stop(FinishReason::Length), Script::new().text("Done.")]);
     let agent = agent.early_start().tool(count.tool(look(), true));
     let task = tokio::spawn(agent.stream("Go.").expect("the session is free").finish());
     gate.reached().await;

@@ -2,7 +2,7 @@
 
 use adjutant::{
     Agent,
-    llm::{Error, ErrorKind, Script, ScriptedModel, Status, Stop, Thinking},
+    llm::{Error, ErrorKind, FinishReason, Script, ScriptedModel, Status, Thinking},
     tools::{CallContext, ToolSpec, Tools, tool_fn},
 };
 use serde_json::{Value, json};
@@ -138,7 +138,7 @@ fn warnings_are_told_when_there_are_some() {
         .warning(Warning::new(WarningKind::OptionDropped, "x was dropped"))
         .warning(Warning::new(WarningKind::FellBack, "p/m failed: overloaded"))
         .text("Cut")
-        .stop(Stop::Length);
+        .stop(FinishReason::Length);
     let expect = [
         busy("waiting for the model"),
         told("offline: a planner"),

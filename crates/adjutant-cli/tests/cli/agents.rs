@@ -274,9 +274,9 @@ fn json_holds_the_events_of_all_agents() {
 
 /// Does something with the board `board` of a desk.
 fn on_board<T>(desk: &Desk, act: impl AsyncFnOnce(Board) -> T) -> T {
-    let shelf = Sqlite::open(desk.path("store.db")).expect("it opens").shelf("board");
+    let kv = Sqlite::open(desk.path("store.db")).expect("it opens").kv("board");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    runtime.block_on(act(Board::new(Arc::new(shelf), Arc::new(SystemWorld))))
+    runtime.block_on(act(Board::new(Arc::new(kv), Arc::new(SystemWorld))))
 }
 
 #[test]

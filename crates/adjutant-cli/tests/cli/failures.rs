@@ -228,7 +228,7 @@ fn code_is_four_when_the_last_reply_says_nothing() {
 fn model_is_asked_once_when_it_says_nothing_for_an_unknown_reason() {
     for vendor in WIRES {
         let known = ["\"max_tokens\"", "\"length\"", "\"max_output_tokens\"", "\"MAX_TOKENS\""];
-        let model = ScriptedModel::new([adjutant::llm::Script::new().stop(adjutant::llm::Stop::Length)]);
+        let model = ScriptedModel::new([adjutant::llm::Script::new().stop(adjutant::llm::FinishReason::Length)]);
         let setup = known.into_iter().fold(Loopback::setup(model), |setup, what| {
             setup.fault_all(Fault::Replace { what: what.into(), with: "\"tired\"".into() })
         });

@@ -3,8 +3,8 @@
 use std::{fmt::Write, panic::AssertUnwindSafe, sync::Arc};
 
 use adjutant_llm::{
-    Block, Cache, CallResult, Content, Entry, Estimate, Model, Options, Origin, Reply, Request, Stop, TokenCounter,
-    Turn, UserMessage,
+    Block, Cache, CallResult, Content, Entry, Estimate, FinishReason, Model, Options, Origin, Reply, Request,
+    TokenCounter, Turn, UserMessage,
 };
 use futures_util::FutureExt;
 
@@ -90,7 +90,9 @@ impl Ask {
         let reply = asked.map_err(|panic| format!("the model panicked: {}", panic_text(&*panic)))?;
         let reply = reply.map_err(|error| format!("no summary: {error}"))?;
         match reply.stop {
-            Stop::Refused | Stop::Filtered | Stop::Interrupted => Err("the model refused to summarise".into()),
+            FinishReason::Refused | FinishReason::Filtered | FinishReason::Interrupted => {
+                Err("the model refused to summarise".into())
+            }
             _ if reply.text().trim().is_empty() => Err("the summary is empty".into()),
             _ => Ok(reply),
         }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use adjutant_agent::memory::MemoryErrorKind;
 use adjutant_context::{Learned, MAX_LEARNED, MAX_LEARNED_BYTES, Memories};
 use adjutant_llm::{
-    Block, Call, CallId, CallResult, Content, Custom, Entry, Error, ErrorKind, Gate, Origin, Reply, Request, Script,
-    ScriptedModel, Stop, Transcript, Turn, UserMessage,
+    Block, Call, CallId, CallResult, Content, Custom, Entry, Error, ErrorKind, FinishReason, Gate, Origin, Reply,
+    Request, Script, ScriptedModel, Transcript, Turn, UserMessage,
 };
 use serde_json::{Value, json};
 
@@ -31,7 +31,7 @@ async fn learn(memories: &Memories, history: &Transcript) -> Learned {
 }
 
 fn turn(text: &str) -> Entry {
-    let mut reply = Reply::new("scripted/model".into(), Stop::Calls);
+    let mut reply = Reply::new("scripted/model".into(), FinishReason::Calls);
     reply.blocks.push(Arc::new(Block::text(text)));
     let call = Call::new(CallId { turn: 1, attempt: 0, block: 1 }, "look", "{\"secret\":1}");
     reply.blocks.push(Arc::new(Block::Call(call)));
@@ -114,7 +114,8 @@ async fn part_is_read_again_when_the_model_failed() {
 #[tokio::test]
 async fn part_is_left_out_when_the_model_refuses_it() {
     let (_, memories) = ada();
-    let (model, memories) = with(&memories, [Script::new().stop(Stop::Refused), finds(&["The user likes tea."])]);
+    let (model, memories) =
+        with(&memories, [Script::new().stop(FinishReason::Refused), finds(&["The user likes tea."])]);
     let mut history = said(&["Something bad."]);
     let learned = learn(&memories, &history).await;
     assert_eq!(learned.warnings.len(), 1, "{learned:?}");

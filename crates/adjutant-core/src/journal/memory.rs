@@ -11,8 +11,8 @@ use futures_util::stream;
 use tokio::sync::watch;
 
 use super::{
-    About, Epoch, Flush, Folded, Head, Journal, JournalError, JournalErrorKind, Log, LogId, LogInfo, LogPage, LogQuery,
-    Owner, Post, PostNo, PostStream, Posted, RecordStream,
+    Epoch, Flush, Folded, Head, Journal, JournalError, JournalErrorKind, Log, LogId, LogInfo, LogPage, LogQuery, Owner,
+    Post, PostNo, PostStream, Posted, RecordStream, SessionMeta,
 };
 use crate::{journal::Stamped, number::Seq};
 
@@ -33,7 +33,7 @@ struct Kept {
     records: Vec<Arc<Stamped>>,
     created_ms: u64,
     updated_ms: u64,
-    about: About,
+    about: SessionMeta,
     folded: Option<Folded>,
     posts: VecDeque<Posted>,
     newest_post: watch::Sender<PostNo>,
@@ -86,7 +86,7 @@ impl Kept {
             records: Vec::new(),
             created_ms: now_ms,
             updated_ms: now_ms,
-            about: About::new(),
+            about: SessionMeta::new(),
             folded: None,
             posts: VecDeque::new(),
             newest_post: watch::Sender::default(),
@@ -186,7 +186,7 @@ impl Journal for MemoryJournal {
         Ok(query.page(logs.iter().map(|(log, kept)| lock(kept).info(log))))
     }
 
-    async fn describe(&self, log: &LogId, about: About) -> Result<(), JournalError> {
+    async fn describe(&self, log: &LogId, about: SessionMeta) -> Result<(), JournalError> {
         lock(&*self.log(log)?).about = about;
         Ok(())
     }

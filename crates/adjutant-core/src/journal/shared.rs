@@ -5,8 +5,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use super::{
-    About, Folded, Journal, JournalError, Log, LogId, LogInfo, LogPage, LogQuery, Owner, Post, PostNo, PostStream,
-    Posted, RecordStream, StoredStream, Swept,
+    Folded, GcReport, Journal, JournalError, Log, LogId, LogInfo, LogPage, LogQuery, Owner, Post, PostNo, PostStream,
+    Posted, RecordStream, SessionMeta, StoredStream,
 };
 use crate::number::Seq;
 
@@ -44,7 +44,7 @@ impl<J: Journal + ?Sized> Journal for Arc<J> {
         (**self).list(query).await
     }
 
-    async fn describe(&self, log: &LogId, about: About) -> Result<(), JournalError> {
+    async fn describe(&self, log: &LogId, about: SessionMeta) -> Result<(), JournalError> {
         (**self).describe(log, about).await
     }
 
@@ -56,7 +56,7 @@ impl<J: Journal + ?Sized> Journal for Arc<J> {
         (**self).delete(log).await
     }
 
-    async fn sweep(&self) -> Result<Swept, JournalError> {
+    async fn sweep(&self) -> Result<GcReport, JournalError> {
         (**self).sweep().await
     }
 

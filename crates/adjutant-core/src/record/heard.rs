@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// What was said in one block since the last time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct HeardPart {
+pub struct AcknowledgedPart {
     /// The block, counted from 0 in its reply.
     pub block: u32,
     /// What the block is.
@@ -22,9 +22,9 @@ pub struct HeardPart {
     pub content: Option<Arc<Block>>,
 }
 
-impl HeardPart {
+impl AcknowledgedPart {
     /// Joins what was said later to what is known; one part for each block.
-    pub fn join(known: &mut Vec<HeardPart>, later: &[HeardPart]) {
+    pub fn join(known: &mut Vec<AcknowledgedPart>, later: &[AcknowledgedPart]) {
         for part in later {
             match known.iter_mut().find(|it| it.block == part.block) {
                 Some(it) => {
@@ -38,10 +38,10 @@ impl HeardPart {
     }
 
     /// What was heard as an interrupted reply, by the rules of a reply that is cut off; `None` if nothing of it stays.
-    pub fn reply(model: &ModelId, heard: &[HeardPart]) -> Option<Reply> {
+    pub fn reply(model: &ModelId, heard: &[AcknowledgedPart]) -> Option<Reply> {
         let start = Chunk::Start { attempt: 0, model: model.clone(), limits: Box::default(), warnings: Vec::new() };
         let mut collector = Collector::new();
-        for chunk in iter::once(start).chain(heard.iter().flat_map(HeardPart::chunks)) {
+        for chunk in iter::once(start).chain(heard.iter().flat_map(AcknowledgedPart::chunks)) {
             // What breaks the grammar was never said.
             let _ = collector.push(&chunk);
         }

@@ -1,4 +1,4 @@
-//! Records of an ordinary turn, for ports: what is special is left out.
+//! Records of an ordinary turn, for executors: what is special is left out.
 
 use std::sync::Arc;
 

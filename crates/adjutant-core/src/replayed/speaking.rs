@@ -6,7 +6,7 @@ use adjutant_llm::{ModelId, Usage};
 
 use crate::{
     event::EventKind,
-    record::{HeardPart, Record},
+    record::{AcknowledgedPart, Record},
 };
 
 /// What a log holds of the reply that is on its way in a thread.
@@ -20,7 +20,7 @@ pub(super) struct Speaking {
 struct Attempt {
     no: u32,
     model: ModelId,
-    parts: Vec<HeardPart>,
+    parts: Vec<AcknowledgedPart>,
     /// Whether its beginning was told.
     is_told: bool,
     /// What was told of each part.
@@ -48,7 +48,7 @@ impl Speaking {
                     self.void(Usage::default(), &mut show);
                 }
                 let now = self.now.get_or_insert_with(|| Attempt::new(*attempt, model));
-                HeardPart::join(&mut now.parts, parts);
+                AcknowledgedPart::join(&mut now.parts, parts);
                 if is_known {
                     now.tell(|_| {});
                 }
@@ -99,12 +99,12 @@ impl Attempt {
 }
 
 impl Told {
-    fn tell(&mut self, part: &HeardPart, mut show: impl FnMut(EventKind)) {
+    fn tell(&mut self, part: &AcknowledgedPart, mut show: impl FnMut(EventKind)) {
         let block = part.block;
         if !std::mem::replace(&mut self.opened, true) {
             show(EventKind::BlockStarted { block, kind: part.kind.clone() });
         }
-        let whole = part.content.as_deref().and_then(HeardPart::text_of).unwrap_or(&part.text);
+        let whole = part.content.as_deref().and_then(AcknowledgedPart::text_of).unwrap_or(&part.text);
         let more = whole.get(self.bytes..).unwrap_or_default();
         self.bytes = self.bytes.max(whole.len());
         EventKind::delta(block, &part.kind, more).into_iter().for_each(&mut show);

@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use adjutant_llm::{CallResult, Edit, Entry, Reply, Stop, Terminate, Transcript};
+use adjutant_llm::{CallResult, Edit, Entry, FinishReason, Reply, Terminate, Transcript};
 
 use super::{Asked, Run, Working};
 use crate::{
@@ -13,13 +13,13 @@ use crate::{
     record::Lane,
 };
 
-/// What waits in a run, and what comes next: read by whoever performs its acts.
+/// What waits in a run, and what comes next: read by whoever performs its activities.
 #[derive(Debug, Clone, Copy)]
 pub struct WaitView<'a>(&'a Run);
 
 /// What lies behind a turn that is about to be settled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ahead {
+pub enum NextStep {
     /// The run ends, whatever is queued.
     Ends,
     /// The run ends, unless a message is placed.
@@ -81,19 +81,22 @@ impl<'a> WaitView<'a> {
         let seen = |entry: &&Entry| match entry {
             Entry::Custom(_) => false,
             // A reply that was cut off before it said anything is there only for what it used.
-            Entry::Turn(turn) => turn.reply().stop != Stop::Interrupted || !turn.reply().blocks.is_empty(),
+            Entry::Turn(turn) => turn.reply().stop != FinishReason::Interrupted || !turn.reply().blocks.is_empty(),
             _ => true,
         };
         match self.0.view.items().iter().rev().map(|stored| &stored.entry).find(seen) {
             None => Tail::Nothing,
-            Some(Entry::Turn(turn)) if turn.results().is_empty() && turn.reply().stop != Stop::Paused => Tail::Answer,
+            Some(Entry::Turn(turn)) if turn.results().is_empty() && turn.reply().stop != FinishReason::Paused => {
+                Tail::Answer
+            }
             Some(_) => Tail::Open,
         }
     }
 
     /// The turn that is about to be settled, unless its reply was refused.
     pub fn closed(self) -> Option<Closed> {
-        let reply = self.0.reply().filter(|reply| !matches!(reply.stop, Stop::Refused | Stop::Filtered))?;
+        let reply =
+            self.0.reply().filter(|reply| !matches!(reply.stop, FinishReason::Refused | FinishReason::Filtered))?;
         let results = self.0.history.iter().rev().find_map(|stored| match &stored.entry {
             Entry::Turn(turn) if Arc::ptr_eq(turn.reply(), reply) || turn.reply() == reply => {
                 Some(turn.results().to_vec())
@@ -106,20 +109,20 @@ impl<'a> WaitView<'a> {
     }
 
     /// What lies behind the open turn; `stop` says whether the application ends the run here.
-    pub fn ahead(self, stop: bool) -> Ahead {
+    pub fn ahead(self, stop: bool) -> NextStep {
         let Some((current, working)) = self.0.current.as_ref().and_then(|it| Some((it, it.turn.as_ref()?))) else {
-            return Ahead::Goes;
+            return NextStep::Goes;
         };
-        let Some(reply) = &working.reply else { return Ahead::Goes };
+        let Some(reply) = &working.reply else { return NextStep::Goes };
         let closing = current.cancel.is_some() || current.failure.is_some();
-        let failed = matches!(reply.stop, Stop::Refused | Stop::Filtered);
+        let failed = matches!(reply.stop, FinishReason::Refused | FinishReason::Filtered);
         if closing || failed || stop || working.last.is_some() || working.terminates == Terminate::Now {
-            return Ahead::Ends;
+            return NextStep::Ends;
         }
         match (working.stops(), current.reached()) {
-            (_, Some(_)) => Ahead::Ends,
-            (true, None) => Ahead::Stops,
-            (false, None) => Ahead::Goes,
+            (_, Some(_)) => NextStep::Ends,
+            (true, None) => NextStep::Stops,
+            (false, None) => NextStep::Goes,
         }
     }
 
@@ -172,7 +175,7 @@ impl Working {
     /// Whether the turn leaves nothing to do: an answer without calls, or results that all say so.
     pub(super) fn stops(&self) -> bool {
         let Some(reply) = &self.reply else { return false };
-        let answered = self.slots.is_empty() && !matches!(reply.stop, Stop::Paused | Stop::Interrupted);
+        let answered = self.slots.is_empty() && !matches!(reply.stop, FinishReason::Paused | FinishReason::Interrupted);
         answered || self.terminates == Terminate::IfAll
     }
 }

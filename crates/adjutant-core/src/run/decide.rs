@@ -2,19 +2,19 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use adjutant_llm::{CallId, CallResult, OpenTurn, Reply, Stop, Terminate, ThreadId, Usage};
+use adjutant_llm::{CallId, CallResult, FinishReason, OpenTurn, Reply, Terminate, ThreadId, Usage};
 use adjutant_tool::Replay;
 
 use super::{Current, Next, Run, Slot, Tail, Working, texts};
 use crate::{
-    act::{Act, ActId},
+    activity::{Activity, ActivityId},
     number::TurnNo,
     options::AtLimit,
-    outcome::{Failure, Limit, Outcome, Why},
-    record::{Change, HeardPart, Record},
+    outcome::{Completion, Failure, Limit, Outcome},
+    record::{AcknowledgedPart, Change, Record},
 };
 
-type Busy = BTreeSet<ActId>;
+type Busy = BTreeSet<ActivityId>;
 
 impl Run {
     /// Decides what may happen now, given what is in flight. In the log and not in flight means orphaned.
@@ -31,7 +31,7 @@ impl Run {
             Some(working) => match (working.settled, &working.reply, &working.open) {
                 (Some(stop), ..) => self.after(current, working, stop, busy),
                 (None, Some(_), Some(open)) => current.serve(working, open, busy),
-                (None, Some(_), None) => current.once(Act::Settle { turn: working.no }, busy),
+                (None, Some(_), None) => current.once(Activity::Settle { turn: working.no }, busy),
                 (None, None, _) if current.exhausted.is_some() && working.last.is_none() => settle(working, false),
                 (None, None, _) => current.ask(working, busy),
             },
@@ -79,12 +79,12 @@ impl Current {
     /// The turn has no reply: prepare it, then ask the model. An attempt that was heard and is not going on is void.
     fn ask(&self, working: &Working, busy: &Busy) -> Next {
         let turn = working.no;
-        if working.is_half_heard() && !busy.contains(&ActId::Ask(turn)) {
+        if working.is_half_heard() && !busy.contains(&ActivityId::Ask(turn)) {
             Next::Decide(vec![working.retracted()])
         } else if working.prepared {
-            self.once(Act::Ask { turn, attempt: working.attempt }, busy)
+            self.once(Activity::Ask { turn, attempt: working.attempt }, busy)
         } else {
-            self.once(Act::Prepare { turn }, busy)
+            self.once(Activity::Prepare { turn }, busy)
         }
     }
 
@@ -100,9 +100,9 @@ impl Current {
         // A slot stands for each call, in the same order.
         let missing = || working.slots.iter().filter(|slot| !slot.done);
         let undecided = missing().filter(|slot| slot.admitted.is_none() && slot.asked.is_none());
-        let undecided: Vec<Act> = undecided.map(|slot| Act::Admit { call: slot.call }).collect();
+        let undecided: Vec<Activity> = undecided.map(|slot| Activity::Admit { call: slot.call }).collect();
         if !undecided.is_empty() {
-            let acts: Vec<Act> = undecided.into_iter().filter(|act| !busy.contains(&act.id())).collect();
+            let acts: Vec<Activity> = undecided.into_iter().filter(|act| !busy.contains(&act.id())).collect();
             return if acts.is_empty() { self.idle(busy) } else { Next::Start(acts) };
         }
         self.launch(working, missing(), busy)
@@ -112,7 +112,7 @@ impl Current {
     fn launch<'a>(&self, working: &Working, missing: impl Iterator<Item = &'a Slot>, busy: &Busy) -> Next {
         let sequential = self.limits.sequential || working.slots.iter().any(|slot| slot.sequential);
         let cap = if sequential { 1 } else { self.limits.max_parallel_tools.max(1) as usize };
-        let running = busy.iter().filter(|act| matches!(act, ActId::Call(_))).count();
+        let running = busy.iter().filter(|act| matches!(act, ActivityId::Call(_))).count();
         let mut room = cap.saturating_sub(running);
         let (mut acts, mut lost) = (self.ask_outside(busy), Vec::new());
         for slot in missing {
@@ -123,10 +123,10 @@ impl Current {
                     lost.push(Record::returned(slot.call, texts::unknown()));
                     continue;
                 }
-                Served::Admit => acts.push(Act::Admit { call: slot.call }),
+                Served::Admit => acts.push(Activity::Admit { call: slot.call }),
                 Served::Enter(replay) if room > 0 => {
                     room -= 1;
-                    acts.push(Act::Call { call: slot.call, replay, again: slot.launched_ms.is_some() });
+                    acts.push(Activity::Call { call: slot.call, replay, again: slot.launched_ms.is_some() });
                 }
                 Served::Enter(_) => {}
             }
@@ -143,7 +143,7 @@ impl Current {
     }
 
     fn serve_slot(&self, slot: &Slot, busy: &Busy) -> Served {
-        if busy.contains(&ActId::Call(slot.call)) || busy.contains(&ActId::Admit(slot.call)) {
+        if busy.contains(&ActivityId::Call(slot.call)) || busy.contains(&ActivityId::Admit(slot.call)) {
             return Served::Busy;
         }
         match (&slot.admitted, slot.asked) {
@@ -184,7 +184,7 @@ impl Current {
         Next::Decide(vec![Record::Ended { run: self.run, outcome }])
     }
 
-    fn once(&self, act: Act, busy: &Busy) -> Next {
+    fn once(&self, act: Activity, busy: &Busy) -> Next {
         if busy.contains(&act.id()) { self.idle(busy) } else { Next::Start(vec![act]) }
     }
 }
@@ -197,7 +197,7 @@ impl Working {
 
     /// What was acknowledged is the reply, interrupted.
     fn cut_off(&self) -> Record {
-        let reply = self.speaker.as_ref().and_then(|model| HeardPart::reply(model, &self.heard));
+        let reply = self.speaker.as_ref().and_then(|model| AcknowledgedPart::reply(model, &self.heard));
         reply.map_or_else(|| self.retracted(), |reply| Record::replied(self.no, Arc::new(reply), None))
     }
 
@@ -210,23 +210,23 @@ impl Working {
     fn verdict(&self, reply: &Arc<Reply>, stop: bool, placed: bool) -> Option<Outcome> {
         let finished = |why| Some(Outcome::Finished { reply: Arc::clone(reply), why });
         match reply.stop {
-            Stop::Refused => return Some(failed(Failure::Refused { text: reply.text().into() })),
-            Stop::Filtered => return Some(failed(Failure::Filtered { text: reply.text().into() })),
+            FinishReason::Refused => return Some(failed(Failure::Refused { text: reply.text().into() })),
+            FinishReason::Filtered => return Some(failed(Failure::Filtered { text: reply.text().into() })),
             _ => {}
         }
         if stop {
-            return finished(Why::Stopped);
+            return finished(Completion::Stopped);
         }
         if self.terminates == Terminate::Now {
-            return finished(Why::Terminated);
+            return finished(Completion::Terminated);
         }
         if placed || self.last.is_some() || !self.stops() {
             return None;
         }
         finished(match (self.terminates, reply.stop) {
-            (Terminate::IfAll, _) => Why::Terminated,
-            (_, Stop::Length) => Why::Length,
-            _ => Why::Answer,
+            (Terminate::IfAll, _) => Completion::Terminated,
+            (_, FinishReason::Length) => Completion::Length,
+            _ => Completion::Answer,
         })
     }
 }

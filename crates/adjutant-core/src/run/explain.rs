@@ -14,17 +14,17 @@ use crate::{
 /// Something that would be done again, or that waits, if a run went on from where its log ends.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub struct Rerun {
+pub struct ResumeItem {
     /// The conversation that it belongs to.
     pub thread: ThreadId,
     /// What it is.
-    pub redo: Redo,
+    pub redo: ResumeAction,
 }
 
 /// What would be done again, or waits.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub enum Redo {
+pub enum ResumeAction {
     /// The turn is prepared again: toolboxes, effects and hooks are asked once more.
     Prepare {
         /// The turn.
@@ -48,7 +48,7 @@ pub enum Redo {
         /// What may happen to it after a crash; none if it was not admitted yet.
         replay: Option<Replay>,
         /// What becomes of it.
-        fate: Fate,
+        fate: CallFate,
     },
     /// Hooks are asked again what comes after the turn.
     Settle {
@@ -65,7 +65,7 @@ pub enum Redo {
 /// What becomes of a call without a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Fate {
+pub enum CallFate {
     /// It has begun, and runs again with the same key.
     RunAgain,
     /// It has begun, and its body is entered again from the top, once nothing of it waits.
@@ -87,31 +87,31 @@ pub enum Fate {
 
 impl Run {
     /// What would be done again, and what waits, if the run went on from here: nothing, if no run is open.
-    pub fn explain(&self) -> Vec<Rerun> {
+    pub fn explain(&self) -> Vec<ResumeItem> {
         let Some(current) = self.current.as_ref().filter(|current| current.outcome.is_none()) else {
             return Vec::new();
         };
         let thread = self.thread.clone().unwrap_or_else(|| ThreadId::from(""));
         let redone = if current.closing().is_some() { current.closed() } else { current.redone() };
-        redone.into_iter().map(|redo| Rerun { thread: thread.clone(), redo }).collect()
+        redone.into_iter().map(|redo| ResumeItem { thread: thread.clone(), redo }).collect()
     }
 }
 
 impl Current {
     /// The run ends: what is open is closed.
-    fn closed(&self) -> Vec<Redo> {
+    fn closed(&self) -> Vec<ResumeAction> {
         let Some(working) = &self.turn else { return Vec::new() };
         working.calls(|slot| {
             let asked = slot.asked.is_some() && slot.admitted.is_none();
             let begun = slot.launched_ms.is_some() && self.may_enter(slot) && !asked;
-            if begun { Fate::OutcomeUnknown } else { Fate::Closed }
+            if begun { CallFate::OutcomeUnknown } else { CallFate::Closed }
         })
     }
 
-    fn redone(&self) -> Vec<Redo> {
+    fn redone(&self) -> Vec<ResumeAction> {
         let waits = || {
             let open = self.pauses.iter().filter(|asked| asked.answer.is_none());
-            open.map(|asked| Redo::Wait { pause: Arc::clone(&asked.pause) })
+            open.map(|asked| ResumeAction::Wait { pause: Arc::clone(&asked.pause) })
         };
         let Some(working) = self.turn.as_ref().filter(|working| working.settled.is_none()) else {
             return waits().collect();
@@ -122,31 +122,31 @@ impl Current {
             (None, _) if working.prepared => {
                 // What was acknowledged of an attempt that is not going on makes it void.
                 let heard = !working.heard.is_empty();
-                vec![Redo::Ask { turn, attempt: working.attempt.saturating_add(u32::from(heard)), heard }]
+                vec![ResumeAction::Ask { turn, attempt: working.attempt.saturating_add(u32::from(heard)), heard }]
             }
-            (None, _) => vec![Redo::Prepare { turn }],
-            (Some(_), None) => vec![Redo::Settle { turn }],
+            (None, _) => vec![ResumeAction::Prepare { turn }],
+            (Some(_), None) => vec![ResumeAction::Settle { turn }],
             (Some(reply), Some(_)) if !reply.may_run_calls() || working.last.is_some() => {
-                working.calls(|_| Fate::Closed)
+                working.calls(|_| CallFate::Closed)
             }
             (Some(_), Some(_)) => working.calls(|slot| self.fate(slot)).into_iter().chain(waits()).collect(),
         }
     }
 
-    fn fate(&self, slot: &Slot) -> Fate {
+    fn fate(&self, slot: &Slot) -> CallFate {
         match &slot.admitted {
             Some(admitted) if slot.launched_ms.is_some() => match admitted.replay {
-                Replay::Pure | Replay::Idempotent => Fate::RunAgain,
+                Replay::Pure | Replay::Idempotent => CallFate::RunAgain,
                 Replay::Resumable => self.entered(slot),
-                _ if slot.waits.is_empty() => Fate::OutcomeUnknown,
+                _ if slot.waits.is_empty() => CallFate::OutcomeUnknown,
                 // It gave way, and goes on with its answers.
                 _ => self.entered(slot),
             },
-            _ => Fate::NotStarted,
+            _ => CallFate::NotStarted,
         }
     }
 
-    fn entered(&self, slot: &Slot) -> Fate {
+    fn entered(&self, slot: &Slot) -> CallFate {
         let (mut answered, mut unknown) = (Vec::new(), Vec::new());
         for step in &slot.steps {
             match &step.state {
@@ -158,55 +158,57 @@ impl Current {
         }
         let open = slot.waits.iter().filter(|at| !self.answered(**at));
         let waits = open.filter_map(|at| Some(self.pauses.get(*at as usize)?.pause.id.clone())).collect();
-        Fate::EnterAgain { answered, unknown, waits }
+        CallFate::EnterAgain { answered, unknown, waits }
     }
 }
 
 impl Working {
     /// The calls without a result, in order.
-    fn calls(&self, fate: impl Fn(&Slot) -> Fate) -> Vec<Redo> {
+    fn calls(&self, fate: impl Fn(&Slot) -> CallFate) -> Vec<ResumeAction> {
         let name = |call: CallId| self.reply.as_ref()?.calls().find(|it| it.id == call).map(|it| it.name.clone());
         let missing = self.slots.iter().filter(|slot| !slot.done);
         let call = |slot: &Slot| {
             let replay = slot.admitted.as_ref().map(|admitted| admitted.replay);
-            Some(Redo::Call { call: slot.call, name: name(slot.call)?, replay, fate: fate(slot) })
+            Some(ResumeAction::Call { call: slot.call, name: name(slot.call)?, replay, fate: fate(slot) })
         };
         missing.filter_map(call).collect()
     }
 }
 
-impl fmt::Display for Rerun {
+impl fmt::Display for ResumeItem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.thread, self.redo)
     }
 }
 
-impl fmt::Display for Redo {
+impl fmt::Display for ResumeAction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Redo::Prepare { turn } => write!(f, "turn {turn} is prepared: toolboxes, effects and hooks are asked"),
-            Redo::Ask { turn, attempt, heard } => {
+            ResumeAction::Prepare { turn } => {
+                write!(f, "turn {turn} is prepared: toolboxes, effects and hooks are asked")
+            }
+            ResumeAction::Ask { turn, attempt, heard } => {
                 write!(f, "turn {turn}: the model is asked, attempt {attempt}")?;
                 if *heard { f.write_str("; what it had said before is void") } else { Ok(()) }
             }
-            Redo::Call { call, name, replay, fate } => {
+            ResumeAction::Call { call, name, replay, fate } => {
                 write!(f, "call {call} of {name}")?;
                 if let Some(replay) = replay {
                     write!(f, " ({})", class(*replay))?;
                 }
                 write!(f, ": {fate}")
             }
-            Redo::Settle { turn } => write!(f, "turn {turn} is settled: hooks are asked"),
-            Redo::Wait { pause } => write!(f, "{} waits: {}", pause.id, pause.ask.prompt),
+            ResumeAction::Settle { turn } => write!(f, "turn {turn} is settled: hooks are asked"),
+            ResumeAction::Wait { pause } => write!(f, "{} waits: {}", pause.id, pause.ask.prompt),
         }
     }
 }
 
-impl fmt::Display for Fate {
+impl fmt::Display for CallFate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Fate::RunAgain => f.write_str("runs again with the same key, because that is harmless"),
-            Fate::EnterAgain { answered, unknown, waits } => {
+            CallFate::RunAgain => f.write_str("runs again with the same key, because that is harmless"),
+            CallFate::EnterAgain { answered, unknown, waits } => {
                 f.write_str("is entered again")?;
                 if !waits.is_empty() {
                     let waits: Vec<&str> = waits.iter().map(|pause| &*pause.0).collect();
@@ -220,9 +222,9 @@ impl fmt::Display for Fate {
                 }
                 Ok(())
             }
-            Fate::OutcomeUnknown => f.write_str("has begun and does not run again; its outcome is unknown"),
-            Fate::NotStarted => f.write_str("has not begun, and runs for the first time"),
-            Fate::Closed => f.write_str("does not run any more"),
+            CallFate::OutcomeUnknown => f.write_str("has begun and does not run again; its outcome is unknown"),
+            CallFate::NotStarted => f.write_str("has not begun, and runs for the first time"),
+            CallFate::Closed => f.write_str("does not run any more"),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::{
-    act::{Act, ActId},
+    activity::{Activity, ActivityId},
     outcome::Outcome,
     pause::Pause,
     record::Record,
@@ -16,13 +16,13 @@ pub enum Next {
     /// These records follow from what is there.
     Decide(Vec<Record>),
     /// These acts may begin now, in this order.
-    Start(Vec<Act>),
+    Start(Vec<Activity>),
     /// Something in flight must end first.
     Wait {
         /// When to stop waiting, in milliseconds since 1970-01-01 UTC.
         until_ms: Option<u64>,
         /// What should end early.
-        stop: Vec<ActId>,
+        stop: Vec<ActivityId>,
     },
     /// Only the outside can go on: these pauses wait for answers.
     Park(Vec<Arc<Pause>>),

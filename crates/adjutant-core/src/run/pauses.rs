@@ -7,13 +7,13 @@ use serde_json::json;
 
 use super::{Asked, Current, Next, Run, Slot};
 use crate::{
-    act::{Act, ActId},
+    activity::{Activity, ActivityId},
     outcome::Limit,
     pause::{Pause, PauseId},
     record::Record,
 };
 
-type Busy = BTreeSet<ActId>;
+type Busy = BTreeSet<ActivityId>;
 
 impl Run {
     /// What the run waits for and nobody has answered, in the order in which it was asked.
@@ -30,9 +30,9 @@ impl Current {
     }
 
     /// Asks for what is open and not yet asked for.
-    pub(super) fn ask_outside(&self, busy: &Busy) -> Vec<Act> {
+    pub(super) fn ask_outside(&self, busy: &Busy) -> Vec<Activity> {
         let open = (0..).zip(&self.pauses).filter(|(_, asked)| asked.answer.is_none() && !asked.waiting);
-        open.map(|(pause, _)| Act::Answer { pause }).filter(|act| !busy.contains(&act.id())).collect()
+        open.map(|(pause, _)| Activity::Answer { pause }).filter(|act| !busy.contains(&act.id())).collect()
     }
 
     /// Nothing can begin: waits for what is in flight, or for the outside.

@@ -2,10 +2,10 @@
 
 use adjutant_llm::{Effort, ModelId, NanoUsd, ToolName, Transcript};
 
-use super::{Ledger, Measured, Run, Sight, Spend, Tally};
+use super::{EffectInput, Ledger, Measured, Run, Spend, Tally};
 use crate::{number::TurnNo, options::Caps, outcome::Limit};
 
-/// What to ask a model, and what that may cost: read by whoever performs the acts of a run.
+/// What to ask a model, and what that may cost: read by whoever performs the activities of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct RequestView<'a>(&'a Run);
 
@@ -102,7 +102,7 @@ impl<'a> RequestView<'a> {
     }
 
     /// What effects see in the open turn; without one, in the first turn of the next run.
-    pub fn sight(self, now_ms: u64) -> Sight {
+    pub fn sight(self, now_ms: u64) -> EffectInput {
         let overflow = self.0.working().and_then(|working| working.overflowed);
         // The provider counted this very view: nothing is nearer to the truth.
         let counted = overflow.and_then(|overflow| overflow.used);
@@ -112,7 +112,7 @@ impl<'a> RequestView<'a> {
         } else {
             (self.0.next_run(), TurnNo(self.0.turns + 1))
         };
-        Sight {
+        EffectInput {
             run,
             turn,
             view: self.0.view.clone(),

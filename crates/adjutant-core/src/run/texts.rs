@@ -1,18 +1,20 @@
 //! What the model is told about calls that did not run.
 
-use adjutant_llm::{CallResult, Status, Stop};
+use adjutant_llm::{CallResult, FinishReason, Status};
 
 use crate::outcome::Limit;
 
 /// The result of a call of a reply that was cut off or refused.
-pub(super) fn of_stop(stop: Stop) -> CallResult {
+pub(super) fn of_stop(stop: FinishReason) -> CallResult {
     match stop {
-        Stop::Length => CallResult::new(
+        FinishReason::Length => CallResult::new(
             Status::Truncated,
             "not executed: the reply hit the output token limit, so the arguments may be incomplete; \
              call again, with shorter arguments if they were long",
         ),
-        Stop::Refused | Stop::Filtered => CallResult::new(Status::Denied, "not executed: the reply was refused"),
+        FinishReason::Refused | FinishReason::Filtered => {
+            CallResult::new(Status::Denied, "not executed: the reply was refused")
+        }
         _ => CallResult::new(Status::Cancelled, "not executed: the reply was interrupted"),
     }
 }

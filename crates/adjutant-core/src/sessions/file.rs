@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use crate::{
     digest::Digest,
-    journal::{About, LogId},
+    journal::{LogId, SessionMeta},
     number::Seq,
 };
 
@@ -37,7 +37,7 @@ pub(super) struct Header {
     pub(super) version: u32,
     pub(super) id: LogId,
     pub(super) created_ms: u64,
-    pub(super) about: About,
+    pub(super) about: SessionMeta,
 }
 
 /// Every other line.

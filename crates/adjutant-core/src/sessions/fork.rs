@@ -4,7 +4,7 @@ use futures_util::StreamExt;
 
 use super::{Sessions, chain::Chain, corrupt, half::Half, invalid};
 use crate::{
-    journal::{About, JournalError, LogId, LogInfo},
+    journal::{JournalError, LogId, LogInfo, SessionMeta},
     number::Seq,
 };
 
@@ -36,13 +36,13 @@ impl Sessions {
         self.copy(info.about, from, at, to).await
     }
 
-    async fn copy(&self, about: About, from: &LogId, at: Seq, to: &LogId) -> Result<LogInfo, JournalError> {
+    async fn copy(&self, about: SessionMeta, from: &LogId, at: Seq, to: &LogId) -> Result<LogInfo, JournalError> {
         if at == Seq(0) {
             return Err(invalid(format!("a fork of log {:?} would have no record; hint: create a session", from.0)));
         }
         let mut half = Half::new(self, to).await?;
         let filled = self.fill(&mut half, from, at).await;
-        let about = About { agent: about.agent, parent: Some((from.clone(), at)), ..About::new() };
+        let about = SessionMeta { agent: about.agent, parent: Some((from.clone(), at)), ..SessionMeta::new() };
         half.end(filled.map(|()| about), to).await
     }
 

@@ -8,7 +8,7 @@ use super::{Sessions, invalid};
 use crate::{
     digest::Digest,
     journal::{
-        About, Attachment, Flush, Journal, JournalError, JournalErrorKind, Log, LogId, LogInfo, LogQuery, Owner,
+        Attachment, Flush, Journal, JournalError, JournalErrorKind, Log, LogId, LogInfo, LogQuery, Owner, SessionMeta,
         Stamped,
     },
     number::{PostNo, Seq},
@@ -85,7 +85,11 @@ impl Half {
     ///
     /// # Errors
     /// Why it was not filled; `Exists`, `Io`.
-    pub(super) async fn end(self, filled: Result<About, JournalError>, to: &LogId) -> Result<LogInfo, JournalError> {
+    pub(super) async fn end(
+        self,
+        filled: Result<SessionMeta, JournalError>,
+        to: &LogId,
+    ) -> Result<LogInfo, JournalError> {
         let (journal, name) = (Arc::clone(&self.journal), self.name.clone());
         let made = match filled {
             Ok(about) => self.finish(about, to).await,
@@ -104,7 +108,7 @@ impl Half {
         }
     }
 
-    async fn finish(mut self, about: About, to: &LogId) -> Result<(), JournalError> {
+    async fn finish(mut self, about: SessionMeta, to: &LogId) -> Result<(), JournalError> {
         self.save(Flush::Now).await?;
         if self.heeded > PostNo(0) {
             // The posts to this log are counted on from those that its records heeded.

@@ -1,14 +1,14 @@
 //! What records are, in words, in one line.
 
-use adjutant_llm::{Block, CallResult, Content, Edit, Entry, Origin, Reply, Status, Stop, UserMessage};
+use adjutant_llm::{Block, CallResult, Content, Edit, Entry, FinishReason, Origin, Reply, Status, UserMessage};
 use adjutant_tool::{Answer, AskKind};
 
 use super::short;
 use crate::{
     journal::Stamped,
-    outcome::{Outcome, Why},
+    outcome::{Completion, Outcome},
     pause::{Answered, Pause},
-    record::{Admission, HeardPart, Record},
+    record::{AcknowledgedPart, Admission, Record},
 };
 
 /// How many characters of a text are shown in a line.
@@ -179,17 +179,17 @@ pub(super) fn contents(pieces: &[Content]) -> String {
 }
 
 /// What was heard of a reply.
-pub(super) fn heard(parts: &[HeardPart]) -> String {
+pub(super) fn heard(parts: &[AcknowledgedPart]) -> String {
     parts.iter().map(|part| part.text.as_str()).collect::<Vec<_>>().join("\n")
 }
 
 /// How a reply was cut off, if it was.
-pub(super) fn cut(stop: Stop) -> Option<&'static str> {
+pub(super) fn cut(stop: FinishReason) -> Option<&'static str> {
     match stop {
-        Stop::Length => Some("cut off by the length limit"),
-        Stop::Refused => Some("refused"),
-        Stop::Filtered => Some("stopped by a content filter"),
-        Stop::Interrupted => Some("interrupted"),
+        FinishReason::Length => Some("cut off by the length limit"),
+        FinishReason::Refused => Some("refused"),
+        FinishReason::Filtered => Some("stopped by a content filter"),
+        FinishReason::Interrupted => Some("interrupted"),
         _ => None,
     }
 }
@@ -197,10 +197,10 @@ pub(super) fn cut(stop: Stop) -> Option<&'static str> {
 /// How a run ended.
 pub(super) fn outcome(outcome: &Outcome) -> String {
     match outcome {
-        Outcome::Finished { why: Why::Answer, .. } => "answered".to_owned(),
-        Outcome::Finished { why: Why::Terminated, .. } => "finished by a tool".to_owned(),
-        Outcome::Finished { why: Why::Stopped, .. } => "stopped".to_owned(),
-        Outcome::Finished { why: Why::Length, .. } => "cut off by the length limit".to_owned(),
+        Outcome::Finished { why: Completion::Answer, .. } => "answered".to_owned(),
+        Outcome::Finished { why: Completion::Terminated, .. } => "finished by a tool".to_owned(),
+        Outcome::Finished { why: Completion::Stopped, .. } => "stopped".to_owned(),
+        Outcome::Finished { why: Completion::Length, .. } => "cut off by the length limit".to_owned(),
         Outcome::Limit { limit } => format!("limit reached: {limit}"),
         Outcome::Cancelled { by } => format!("cancelled by {by}"),
         Outcome::Failed { failure } => format!("failed: {failure}"),

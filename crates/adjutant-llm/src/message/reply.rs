@@ -18,7 +18,7 @@ pub struct Reply {
     /// What it said, in the order it was said.
     pub blocks: Vec<Arc<Block>>,
     /// How it stopped.
-    pub stop: Stop,
+    pub stop: FinishReason,
     /// The provider's own word for how it stopped, if it gave one.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "reading::some_text")]
     pub raw_stop: Option<Arc<str>>,
@@ -103,7 +103,7 @@ pub struct Call {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Stop {
+pub enum FinishReason {
     /// The model had said what it wanted to say.
     End,
     /// A stop sequence was met.
@@ -124,7 +124,7 @@ pub enum Stop {
 
 impl Reply {
     /// An empty reply of a model.
-    pub fn new(model: ModelId, stop: Stop) -> Self {
+    pub fn new(model: ModelId, stop: FinishReason) -> Self {
         Self {
             model,
             blocks: Vec::new(),
@@ -165,8 +165,8 @@ impl Reply {
     /// Whether the calls of this reply may run: it was neither cut off nor refused.
     pub fn may_run_calls(&self) -> bool {
         match self.stop {
-            Stop::End | Stop::Sequence | Stop::Calls | Stop::Paused => true,
-            Stop::Length | Stop::Refused | Stop::Filtered | Stop::Interrupted => false,
+            FinishReason::End | FinishReason::Sequence | FinishReason::Calls | FinishReason::Paused => true,
+            FinishReason::Length | FinishReason::Refused | FinishReason::Filtered | FinishReason::Interrupted => false,
         }
     }
 }

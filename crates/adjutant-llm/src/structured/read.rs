@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{ask::Mode, form::Form};
 use crate::{
-    Error, ErrorKind, Reply, Stop, Violation,
+    Error, ErrorKind, FinishReason, Reply, Violation,
     json::{self, Misread},
 };
 
@@ -22,7 +22,7 @@ const MAX_TEXT: usize = 300;
 pub(super) fn answer(reply: &Reply, mode: Mode, form: &Form) -> Result<Result<Value, Vec<Violation>>, Error> {
     let name = &form.format().name;
     match reply.stop {
-        Stop::Refused | Stop::Filtered => {
+        FinishReason::Refused | FinishReason::Filtered => {
             let message = format!("the model refused to answer with {name}");
             let error = Error::new(ErrorKind::Refused, message);
             return Err(match &reply.raw_stop {
@@ -30,14 +30,14 @@ pub(super) fn answer(reply: &Reply, mode: Mode, form: &Form) -> Result<Result<Va
                 None => error,
             });
         }
-        Stop::Length => {
+        FinishReason::Length => {
             let message = format!("the output limit cut off the answer {name}; hint: raise max_output_tokens");
             return Err(Error::new(ErrorKind::Invalid, message));
         }
-        Stop::Interrupted => {
+        FinishReason::Interrupted => {
             return Err(Error::new(ErrorKind::Protocol, format!("the answer {name} was interrupted")));
         }
-        Stop::End | Stop::Sequence | Stop::Calls | Stop::Paused => {}
+        FinishReason::End | FinishReason::Sequence | FinishReason::Calls | FinishReason::Paused => {}
     }
     if let Some(other) = reply.calls().find(|call| !mode.calls() || *call.name.0 != **name) {
         let message = format!("the model called {} instead of answering with {name}", other.name);

@@ -2,7 +2,7 @@
 //!
 //! Source: open-telemetry/semantic-conventions-genai, `docs/gen-ai` (2026, status: Development).
 
-use crate::{ErrorKind, Stop};
+use crate::{ErrorKind, FinishReason};
 
 /// The version of the conventions: the general ones that those for generative AI are written against.
 pub const VERSION: &str = "1.44.0";
@@ -95,14 +95,14 @@ pub fn provider(of: &str) -> &str {
 }
 
 /// How a reply stopped, as the conventions name it.
-pub fn finish_reason(stop: Stop) -> &'static str {
+pub fn finish_reason(stop: FinishReason) -> &'static str {
     match stop {
-        Stop::End | Stop::Sequence => "stop",
-        Stop::Calls => "tool_call",
-        Stop::Length => "length",
-        Stop::Refused | Stop::Filtered => "content_filter",
-        Stop::Paused => "paused",
-        Stop::Interrupted => "error",
+        FinishReason::End | FinishReason::Sequence => "stop",
+        FinishReason::Calls => "tool_call",
+        FinishReason::Length => "length",
+        FinishReason::Refused | FinishReason::Filtered => "content_filter",
+        FinishReason::Paused => "paused",
+        FinishReason::Interrupted => "error",
     }
 }
 

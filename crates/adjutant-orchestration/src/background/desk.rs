@@ -20,7 +20,7 @@ use crate::{Error, ErrorKind};
 const MAX_NAMED: usize = 10;
 
 /// The tasks of all agents.
-pub(super) struct Desk {
+pub(super) struct TaskTable {
     options: BackgroundOptions,
     tasks: Mutex<ByAgent>,
     changed: watch::Sender<u64>,
@@ -30,7 +30,7 @@ pub(super) struct Desk {
 /// By session and thread of the agent that launched them, in the order of their launch.
 type ByAgent = BTreeMap<(LogId, ThreadId), Vec<Arc<Task>>>;
 
-impl Desk {
+impl TaskTable {
     pub(super) fn new(options: BackgroundOptions) -> Self {
         Self { options, tasks: Mutex::default(), changed: watch::Sender::new(0), journal: OnceLock::new() }
     }
@@ -176,7 +176,7 @@ fn prune(tasks: &mut Vec<Arc<Task>>, max_read: usize) {
     });
 }
 
-impl fmt::Debug for Desk {
+impl fmt::Debug for TaskTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let known: usize = self.all().values().map(Vec::len).sum();
         f.debug_struct("Desk").field("options", &self.options).field("tasks", &known).finish_non_exhaustive()

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::{
     TaskState,
-    desk::Desk,
+    desk::TaskTable,
     ear::Ear,
     launch::VERSION,
     task::{Stopper, Task},
@@ -23,7 +23,7 @@ const MAX_KEPT_BYTES: usize = 100_000;
 const MAX_LINE_BYTES: usize = 200;
 
 /// Looks after a task until it has ended.
-pub(super) async fn follow(desk: Arc<Desk>, task: Arc<Task>, mut run: MemberRun, ear: Ear) {
+pub(super) async fn follow(desk: Arc<TaskTable>, task: Arc<Task>, mut run: MemberRun, ear: Ear) {
     let mut asked = false;
     loop {
         tokio::select! {
@@ -42,7 +42,7 @@ pub(super) async fn follow(desk: Arc<Desk>, task: Arc<Task>, mut run: MemberRun,
     end(&desk, &task, &ear, ended);
 }
 
-fn note(desk: &Desk, task: &Task, event: &Event) {
+fn note(desk: &TaskTable, task: &Task, event: &Event) {
     // A kept task is a first agent.
     let is_own = if task.kept { event.who.depth == 0 } else { event.who.thread == task.thread };
     if !is_own {
@@ -60,7 +60,7 @@ fn note(desk: &Desk, task: &Task, event: &Event) {
 }
 
 /// Ends a task, and tells whoever should hear of it.
-pub(super) fn end(desk: &Desk, task: &Task, ear: &Ear, ended: Ended) {
+pub(super) fn end(desk: &TaskTable, task: &Task, ear: &Ear, ended: Ended) {
     let state = TaskState::from(ended.end);
     // Of what its own wish or the end of its run stopped, the agent need not be told.
     if state != TaskState::Cancelled || task.stopper() == Stopper::Application {
@@ -78,7 +78,7 @@ pub(super) fn end(desk: &Desk, task: &Task, ear: &Ear, ended: Ended) {
 }
 
 /// Ends a task. Last of all: whoever waits for its end finds everything else done.
-pub(super) fn settle(desk: &Desk, task: &Task, ended: Ended) {
+pub(super) fn settle(desk: &TaskTable, task: &Task, ended: Ended) {
     let text = ellipsed(&ended.text, MAX_KEPT_BYTES).into();
     task.end(ended.end.into(), text, ended.usage);
     desk.tell();

@@ -8,14 +8,14 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::{TaskState, desk::Desk, launch::Mark};
+use super::{TaskState, desk::TaskTable, launch::Mark};
 
 /// How many tasks one reminder names.
 const MAX_NAMED: usize = 20;
 
 /// Tells the model of tasks that are gone.
 pub(super) struct Gone {
-    desk: Arc<Desk>,
+    desk: Arc<TaskTable>,
 }
 
 /// The tasks whose end the model does not know, by their ids.
@@ -34,7 +34,7 @@ struct OpenTask {
 }
 
 impl Gone {
-    pub(super) fn new(desk: &Arc<Desk>) -> Self {
+    pub(super) fn new(desk: &Arc<TaskTable>) -> Self {
         Self { desk: Arc::clone(desk) }
     }
 

@@ -7,15 +7,15 @@ use adjutant_llm::{Entry, Terminate};
 use async_trait::async_trait;
 use futures_util::future::select_all;
 
-use super::{desk::Desk, launch::Mark, task::Task};
+use super::{desk::TaskTable, launch::Mark, task::Task};
 
 /// Holds a run while its tasks are at work.
 pub(super) struct Hold {
-    desk: Arc<Desk>,
+    desk: Arc<TaskTable>,
 }
 
 impl Hold {
-    pub(super) fn new(desk: &Arc<Desk>) -> Self {
+    pub(super) fn new(desk: &Arc<TaskTable>) -> Self {
         Self { desk: Arc::clone(desk) }
     }
 

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Background, TaskSnapshot,
-    desk::Desk,
+    desk::TaskTable,
     ear::Ear,
     follow,
     task::{NewTask, Task},
@@ -56,7 +56,7 @@ pub(super) fn log_of(session: &LogId, by: &ThreadId, call: adjutant_llm::CallId)
 
 /// Begins a kept task, or goes on with it; one that has ended is ended.
 pub(super) fn begin(
-    desk: &Arc<Desk>,
+    desk: &Arc<TaskTable>,
     task: &Arc<Task>,
     stands: Stands,
     agent: Agent,

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{
-    desk::Desk,
+    desk::TaskTable,
     ear::Ear,
     follow,
     kept::{self, Launched},
@@ -69,7 +69,7 @@ pub(super) fn session(cx: &CallContext) -> Result<LogId, ToolError> {
 }
 
 /// Launches a task, and says so to the model.
-pub(super) async fn launch(desk: &Arc<Desk>, cx: &CallContext, order: Order) -> Result<CallResult, ToolError> {
+pub(super) async fn launch(desk: &Arc<TaskTable>, cx: &CallContext, order: Order) -> Result<CallResult, ToolError> {
     if order.task.trim().is_empty() {
         return Err(ToolError::new(ToolErrorKind::InvalidArguments, "`task` is blank: say what to do"));
     }

@@ -7,7 +7,7 @@ use adjutant_llm::{ThreadId, Usage};
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
-use super::desk::Desk;
+use super::desk::TaskTable;
 use crate::fan_out::End;
 
 /// Where a task stands; from running it goes to one of the others, and stays there.
@@ -56,7 +56,7 @@ pub struct TaskSnapshot {
 /// Shows tasks whenever something about them changes.
 #[derive(Debug)]
 pub struct TaskWatch {
-    desk: Arc<Desk>,
+    desk: Arc<TaskTable>,
     changes: watch::Receiver<u64>,
 }
 
@@ -88,7 +88,7 @@ impl From<End> for TaskState {
 }
 
 impl TaskWatch {
-    pub(super) fn new(desk: &Arc<Desk>) -> Self {
+    pub(super) fn new(desk: &Arc<TaskTable>) -> Self {
         let mut changes = desk.changes();
         changes.mark_changed();
         Self { desk: Arc::clone(desk), changes }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::{
     Background, Launchable, TaskState,
-    desk::Desk,
+    desk::TaskTable,
     follow::one_line,
     launch::{Mark, Order, VERSION, launch, session},
     task::{Stopper, Task},
@@ -62,7 +62,7 @@ pub(super) fn toolbox(background: &Background) -> impl Toolbox + 'static + use<>
 
 /// An agent as a tool, in the foreground or in the background.
 pub(super) fn agent_tool(
-    desk: &Arc<Desk>,
+    desk: &Arc<TaskTable>,
     name: &str,
     description: Arc<str>,
     agent: adjutant_agent::Agent,
@@ -91,9 +91,9 @@ pub(super) fn agent_tool(
     })
 }
 
-fn tool<F, Fut>(desk: &Arc<Desk>, spec: ToolSpec, run: F) -> impl ErasedTool + 'static + use<F, Fut>
+fn tool<F, Fut>(desk: &Arc<TaskTable>, spec: ToolSpec, run: F) -> impl ErasedTool + 'static + use<F, Fut>
 where
-    F: Fn(Arc<Desk>, Args, CallContext) -> Fut + Send + Sync + 'static,
+    F: Fn(Arc<TaskTable>, Args, CallContext) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<CallResult, ToolError>> + Send + 'static,
 {
     let desk = Arc::clone(desk);
@@ -107,7 +107,7 @@ fn read(args: Value) -> Result<Args, ToolError> {
     serde_json::from_value(args).map_err(|error| ToolError::new(ToolErrorKind::InvalidArguments, error.to_string()))
 }
 
-async fn get(desk: Arc<Desk>, args: Args, cx: CallContext) -> Result<CallResult, ToolError> {
+async fn get(desk: Arc<TaskTable>, args: Args, cx: CallContext) -> Result<CallResult, ToolError> {
     let task = desk.get(&session(&cx)?, &cx.who().thread, &args.task_id)?;
     if args.wait {
         let wait = args.timeout_ms.map_or(MAX_WAIT, Duration::from_millis).min(MAX_WAIT);
@@ -140,7 +140,7 @@ async fn get(desk: Arc<Desk>, args: Args, cx: CallContext) -> Result<CallResult,
     Ok(CallResult::ok(shown.to_string()).details(settled(&task)))
 }
 
-async fn list(desk: Arc<Desk>, _: Args, cx: CallContext) -> Result<CallResult, ToolError> {
+async fn list(desk: Arc<TaskTable>, _: Args, cx: CallContext) -> Result<CallResult, ToolError> {
     let tasks = desk.of(&session(&cx)?, &cx.who().thread);
     let line = |task: &Arc<Task>| {
         let standing = task.standing();
@@ -153,7 +153,7 @@ async fn list(desk: Arc<Desk>, _: Args, cx: CallContext) -> Result<CallResult, T
     Ok(CallResult::ok(Value::from_iter(tasks.iter().map(line)).to_string()))
 }
 
-async fn stop(desk: Arc<Desk>, args: Args, cx: CallContext) -> Result<CallResult, ToolError> {
+async fn stop(desk: Arc<TaskTable>, args: Args, cx: CallContext) -> Result<CallResult, ToolError> {
     let task = desk.get(&session(&cx)?, &cx.who().thread, &args.task_id)?;
     let was_running = task.stop(Stopper::Model);
     // What it came to is known only when it has ended.

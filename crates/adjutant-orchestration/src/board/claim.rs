@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use adjutant_agent::shelf::{Scan, Version};
+use adjutant_agent::kv::{Scan, Version};
 
 use super::{
     Action, Board, Kept, Lease, MAX_LEASE, MAX_TRIES, Task, TaskId, TaskStatus,
@@ -154,7 +154,7 @@ impl Board {
 
     /// The key of the next task that an agent may try to claim; nobody else in this process tries it.
     async fn candidate(&self, agent: &str) -> Result<Option<Arc<str>>, Error> {
-        let queue = self.shelf.get(keys::QUEUE).await?.map(|item| item.version).unwrap_or_default();
+        let queue = self.kv.get(keys::QUEUE).await?.map(|item| item.version).unwrap_or_default();
         if let Some(known) = self.known(agent, queue) {
             return Ok(known);
         }
@@ -164,7 +164,7 @@ impl Board {
         }
         let prefix = keys::reserved(agent);
         let (ready, own) = (Scan::prefix(keys::READY).limit(WINDOW), Scan::prefix(prefix.as_str()).limit(1));
-        let (ready, own) = futures_util::try_join!(self.shelf.scan(&ready), self.shelf.scan(&own))?;
+        let (ready, own) = futures_util::try_join!(self.kv.scan(&ready), self.kv.scan(&own))?;
         let mut window = self.shared.window();
         if !window.is_at(queue) {
             // Someone knows of a newer queue than this look may have seen: it is good for one answer only.

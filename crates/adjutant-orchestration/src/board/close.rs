@@ -34,7 +34,7 @@ impl Board {
             && task.dependents > 0
             && let Err(error) = self.settle(id).await
         {
-            // It is noted on the shelf: whoever looks for work does it.
+            // It is noted on the key-value store: whoever looks for work does it.
             tracing::warn!(task = %id, %error, "the dependents of a completed task could not be told yet");
         }
         Ok(task)

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use adjutant_agent::shelf::{Change, Scan, When};
+use adjutant_agent::kv::{Change, Scan, When};
 use futures_util::{StreamExt, TryStreamExt, stream};
 
 use super::{
@@ -28,7 +28,7 @@ impl Board {
         let id = TaskId::of(self.world.id());
         for _ in 0..MAX_TRIES {
             if let Some(key) = &new.key
-                && let Some(item) = self.shelf.get(&keys::once(key)).await?
+                && let Some(item) = self.kv.get(&keys::once(key)).await?
             {
                 return self.get(&keys::named(&item.value)).await;
             }
@@ -67,7 +67,7 @@ impl Board {
         after: &mut Task,
         dependencies: Vec<TaskId>,
     ) -> Result<bool, Error> {
-        let graph = self.shelf.get(keys::GRAPH).await?.map_or(When::Absent, |item| When::Is(item.version));
+        let graph = self.kv.get(keys::GRAPH).await?.map_or(When::Absent, |item| When::Is(item.version));
         let wanted = self.read_all(&dependencies).await?;
         self.check_acyclic(&after.id, &dependencies).await?;
         let gone: Vec<TaskId> =
@@ -104,7 +104,7 @@ impl Board {
     pub(super) async fn unblock_dependents(&self, id: &TaskId) -> Result<(), Error> {
         let mut scan = Scan::prefix(keys::dependents(id)).limit(PAGE);
         loop {
-            let page = self.shelf.scan(&scan).await?;
+            let page = self.kv.scan(&scan).await?;
             let ids: Vec<TaskId> = page.iter().map(|item| keys::last(&item.key)).collect();
             let unblocked = stream::iter(ids).map(|id| async move { self.unblock(&id).await });
             unblocked.buffer_unordered(AT_ONCE).try_collect::<Vec<()>>().await?;

@@ -1,6 +1,6 @@
-//! The keys of a board, and the changes of a shelf that a change of a task is.
+//! The keys of a board, and the changes of a key-value store that a change of a task is.
 
-use adjutant_agent::shelf::{Change, When};
+use adjutant_agent::kv::{Change, When};
 use serde_json::Value;
 
 use super::{
@@ -126,6 +126,6 @@ pub(super) fn named(value: &Value) -> TaskId {
 }
 
 /// A task that is kept, with its version.
-pub(super) fn kept(item: &adjutant_agent::shelf::Item) -> Result<Kept, Error> {
+pub(super) fn kept(item: &adjutant_agent::kv::Item) -> Result<Kept, Error> {
     Ok(Kept { task: decode(&item.value)?, version: item.version })
 }

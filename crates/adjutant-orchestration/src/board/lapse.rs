@@ -1,6 +1,6 @@
 //! What nobody does by itself: leases that ran out, and dependents that were not told because someone died in between.
 
-use adjutant_agent::shelf::{Change, Scan};
+use adjutant_agent::kv::{Change, Scan};
 
 use super::{Action, Board, Task, TaskId, claim::lost_by, keys, table::step};
 use crate::Error;
@@ -35,13 +35,13 @@ impl Board {
     pub async fn tend(&self) -> Result<(), Error> {
         let now = self.world.now_ms();
         self.shared.window().tended_ms = Some(now);
-        let settling = self.shelf.scan(&Scan::prefix(keys::SETTLING).limit(PAGE)).await?;
+        let settling = self.kv.scan(&Scan::prefix(keys::SETTLING).limit(PAGE)).await?;
         for item in settling {
             self.settle(&keys::last(&item.key)).await?;
         }
         let mut scan = Scan::prefix(keys::LEASES).limit(PAGE);
         loop {
-            let leases = self.shelf.scan(&scan).await?;
+            let leases = self.kv.scan(&scan).await?;
             for lease in &leases {
                 if keys::end_of(&lease.key).is_some_and(|until| until > now) {
                     return Ok(());
@@ -73,7 +73,7 @@ impl Board {
     /// Tells the dependents of a completed task.
     pub(super) async fn settle(&self, id: &TaskId) -> Result<(), Error> {
         self.unblock_dependents(id).await?;
-        self.shelf.write(vec![Change::remove(keys::settling(id))]).await?;
+        self.kv.write(vec![Change::remove(keys::settling(id))]).await?;
         Ok(())
     }
 }

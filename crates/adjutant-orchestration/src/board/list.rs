@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use adjutant_agent::shelf::Scan;
+use adjutant_agent::kv::Scan;
 use serde::Serialize;
 
 use super::{Board, Task, TaskId, TaskStatus, keys};
@@ -136,7 +136,7 @@ impl Board {
             scan = scan.after(keys::task(after));
         }
         loop {
-            let chunk = self.shelf.scan(&scan).await?;
+            let chunk = self.kv.scan(&scan).await?;
             for item in &chunk {
                 let task = keys::kept(item)?.task;
                 if !query.fits(&task) {

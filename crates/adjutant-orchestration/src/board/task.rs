@@ -178,8 +178,9 @@ pub(super) fn encode(task: &Task) -> Result<Value, Error> {
 
 /// A task that is kept.
 pub(super) fn decode(value: &Value) -> Result<Task, Error> {
-    Task::deserialize(value)
-        .map_err(|error| Error::new(ErrorKind::Store, "what the shelf has there is no task").with_source(error))
+    Task::deserialize(value).map_err(|error| {
+        Error::new(ErrorKind::Store, "what the key-value store has there is no task").with_source(error)
+    })
 }
 
 impl From<&str> for TaskId {

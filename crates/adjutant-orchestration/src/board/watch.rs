@@ -2,14 +2,14 @@
 
 use std::{future, pin::Pin, time::Duration};
 
-use adjutant_agent::shelf::{ChangeStream, Version};
+use adjutant_agent::kv::{ChangeStream, Version};
 use futures_core::Stream;
 use futures_util::StreamExt;
 
 use super::{Board, Task, TaskId, TaskStatus, keys};
 use crate::{Error, ErrorKind};
 
-/// How long to wait before a shelf is asked again that could not be used.
+/// How long to wait before a key-value store is asked again that could not be used.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// A change of a task.
@@ -33,8 +33,8 @@ impl Board {
     /// # Errors
     /// `Store`, here and as items, after which more may come.
     pub async fn watch(&self) -> Result<TaskChanges, Error> {
-        let newest = self.shelf.newest().await?;
-        let changes = self.shelf.watch(keys::TASKS, newest).map(|changed| {
+        let newest = self.kv.newest().await?;
+        let changes = self.kv.watch(keys::TASKS, newest).map(|changed| {
             let changed = changed?;
             let kept = changed.item.as_ref().map(keys::kept).transpose()?;
             let (id, task) = (keys::last(&changed.key), kept.map(|kept| kept.task));
@@ -70,12 +70,12 @@ impl Board {
 
     async fn until(&self, id: &TaskId, is_so: impl Fn(&Task) -> bool + Send) -> Result<Task, Error> {
         // Watched from before it is looked at: nothing is missed in between.
-        let newest = self.shelf.newest().await?;
+        let newest = self.kv.newest().await?;
         let task = self.get(id).await?;
         if is_so(&task) {
             return Ok(task);
         }
-        let mut changes: ChangeStream = self.shelf.watch(&keys::task(id), newest);
+        let mut changes: ChangeStream = self.kv.watch(&keys::task(id), newest);
         while let Some(changed) = changes.next().await {
             let Some(item) = changed?.item else { break };
             let task = keys::kept(&item)?.task;

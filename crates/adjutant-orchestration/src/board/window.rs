@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use adjutant_agent::shelf::Version;
+use adjutant_agent::kv::Version;
 
 /// What the clones of a board share.
 #[derive(Debug, Default)]
@@ -18,7 +18,7 @@ pub(super) struct Shared {
 /// The next ready tasks, as of a version of the queue. Others may have claimed them, but no new ones came.
 #[derive(Debug, Default)]
 pub(super) struct Window {
-    /// The version of the queue's key before the shelf was looked at.
+    /// The version of the queue's key before the key-value store was looked at.
     queue: Option<Version>,
     /// The keys of ready tasks, in order.
     pub(super) ready: VecDeque<Arc<str>>,

@@ -74,7 +74,7 @@ impl TaskDriver for Board {
                 tokio::time::sleep(LEASE / 3).await;
                 match self.heartbeat(&id, agent, LEASE).await {
                     Err(error) if matches!(error.kind(), ErrorKind::Conflict | ErrorKind::Missing) => {}
-                    // The shelf may be there again before the lease runs out.
+                    // The key-value store may be there again before the lease runs out.
                     _ => continue,
                 }
                 match self.get(&id).await {

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::{
     MAX_SHOWN_BYTES, Place, Shared, TIMEOUT,
     agents::is_self,
-    errand::Errand,
+    delegated_task::DelegatedTask,
     interactive,
     plan::{Order, plan},
 };
@@ -77,11 +77,11 @@ async fn delegate(
     let spawn = cx.get::<dyn Spawn>();
     let spawn = spawn.ok_or_else(|| ToolError::failed("tasks are delegated only within a call of a run"))?;
     let planned = plan(cx, shared, &orders).await?;
-    let errands: Vec<Errand> = orders
+    let errands: Vec<DelegatedTask> = orders
         .into_iter()
         .zip(&planned)
         .enumerate()
-        .map(|(at, (order, planned))| Errand {
+        .map(|(at, (order, planned))| DelegatedTask {
             at,
             cx: cx.clone(),
             shared: Arc::clone(shared),
@@ -95,7 +95,7 @@ async fn delegate(
     if shared.is_interactive && errands.iter().any(|errand| errand.order.may_ask()) {
         return interactive::perform(cx, shared, errands).await;
     }
-    let reports = join_all(errands.iter().map(Errand::perform)).await;
+    let reports = join_all(errands.iter().map(DelegatedTask::perform)).await;
     if shared.reflections.is_some() {
         let learned = cx.once("learned", || async {
             for (errand, report) in errands.iter().zip(&reports) {

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::{
     MAX_SHOWN_BYTES, Place, Shared, TIMEOUT,
     brief::MAX_CONTEXT_CHARS,
-    errand::Errand,
+    delegated_task::DelegatedTask,
     questions::{Line, Reply, Standing},
     report::{MAX_RESULT_CHARS, Report},
 };
@@ -69,7 +69,11 @@ pub(super) fn let_ask(agent: Agent, line: &Arc<Line>, slot: &Slot) -> Agent {
 }
 
 /// Performs errands that belong to the run; each is over, or waits for an answer, when this returns.
-pub(super) async fn perform(cx: &CallContext, shared: &Arc<Shared>, errands: Vec<Errand>) -> Result<Value, ToolError> {
+pub(super) async fn perform(
+    cx: &CallContext,
+    shared: &Arc<Shared>,
+    errands: Vec<DelegatedTask>,
+) -> Result<Value, ToolError> {
     let mut lines = Vec::with_capacity(errands.len());
     for mut errand in errands {
         let line = shared.pending.open(cx);

@@ -1,4 +1,4 @@
-//! A leg of an errand: one agent works on the task, as long as the task is its own.
+//! A handoff run of an errand: one agent works on the task, as long as the task is its own.
 
 use std::{future, panic::AssertUnwindSafe};
 
@@ -10,9 +10,9 @@ use futures_util::FutureExt;
 use super::{
     Recalled,
     brief::Brief,
+    delegated_task::{DelegatedTask, Ended, Turn},
     driver::{Guard, Lost},
     equip,
-    errand::{Ended, Errand, Turn},
     interactive::let_ask,
     questions::Line,
 };
@@ -23,7 +23,7 @@ const MAX_TASK_CHARS: usize = 200;
 
 /// One agent at work on an errand.
 pub(super) struct Leg<'a> {
-    pub(super) errand: &'a Errand,
+    pub(super) errand: &'a DelegatedTask,
     pub(super) turn: &'a Turn,
     /// What is told of earlier failures.
     pub(super) prior: &'a Recalled,
@@ -42,7 +42,7 @@ impl Leg<'_> {
     }
 
     async fn work(&self, guard: Option<&Guard>, thread: &mut Option<ThreadId>) -> Result<Ended, ToolError> {
-        let Errand { shared, place, order, .. } = self.errand;
+        let DelegatedTask { shared, place, order, .. } = self.errand;
         let mut held = std::pin::pin!(hold(guard, self.errand.line.as_deref()));
         let cancel = self.errand.cancel();
         let mut spawned = shared.registry.spawn_as(&self.turn.config, &self.turn.instance)?;

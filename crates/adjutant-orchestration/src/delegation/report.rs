@@ -1,6 +1,6 @@
 //! What came of a delegated task, as the agent that delegated it is told.
 
-use adjutant_agent::{Outcome, RunResult, Why};
+use adjutant_agent::{Outcome, RunResult};
 use adjutant_tool::ToolError;
 use serde::{Deserialize, Serialize};
 
@@ -53,7 +53,8 @@ impl Report {
         }
         match &result.outcome {
             Outcome::Finished { why, .. } => {
-                let warning = (*why == Why::Length).then(|| "the answer was cut off by the output limit".to_owned());
+                let warning = (*why == adjutant_agent::Completion::Length)
+                    .then(|| "the answer was cut off by the output limit".to_owned());
                 let text = cut_chars(&result.text(), MAX_RESULT_CHARS).into_owned();
                 Self { agent: agent.into(), result: Some(text), warning, ..Self::default() }
             }

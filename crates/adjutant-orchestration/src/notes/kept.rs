@@ -1,8 +1,8 @@
-//! How notes lie on a shelf: what is known of one apart from its body, so that a list reads no bodies; and a count.
+//! How notes lie on a key-value store: what is known of one apart from its body, so that a list reads no bodies; and a count.
 
 use std::sync::Arc;
 
-use adjutant_agent::shelf::{Change, Item, Version, When};
+use adjutant_agent::kv::{Change, Item, Version, When};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::NoteInfo;

@@ -1,6 +1,6 @@
 //! Reading notes: one, a page of what is known of them, and a search.
 
-use adjutant_agent::shelf::Scan;
+use adjutant_agent::kv::Scan;
 
 use super::{
     MAX_FOUND, MAX_PAGE, Note, NoteInfo, Notes, check,
@@ -21,8 +21,8 @@ impl Notes {
     pub async fn read(&self, name: &str) -> Result<Option<Note>, Error> {
         check::name(name)?;
         for _ in 0..TRIES {
-            let Some(info) = self.shelf.get(&format!("{INFOS}{name}")).await? else { return Ok(None) };
-            let body = self.shelf.get(&format!("{BODIES}{name}")).await?;
+            let Some(info) = self.kv.get(&format!("{INFOS}{name}")).await? else { return Ok(None) };
+            let body = self.kv.get(&format!("{BODIES}{name}")).await?;
             // Both are of one write, or it was changed in between.
             if let Some(body) = body.filter(|body| body.version == info.version) {
                 let Body { body } = kept::read(&body)?;
@@ -43,7 +43,7 @@ impl Notes {
             Some(name) => scan.after(format!("{INFOS}{name}")),
             None => scan,
         };
-        let items = self.shelf.scan(&scan).await?;
+        let items = self.kv.scan(&scan).await?;
         items.iter().map(|item| Ok(Kept::of(item)?.info)).collect()
     }
 
@@ -59,12 +59,12 @@ impl Notes {
             return Err(Error::new(ErrorKind::Invalid, message));
         }
         let words = words.get(..MAX_WORDS).unwrap_or(&words).join(" ");
-        let hits = self.shelf.search(BODIES, &words, limit.min(MAX_FOUND)).await?;
+        let hits = self.kv.search(BODIES, &words, limit.min(MAX_FOUND)).await?;
         let mut found = Vec::with_capacity(hits.len());
         for hit in hits {
             let name = hit.item.key.strip_prefix(BODIES).unwrap_or_default();
             // What was removed meanwhile is left out.
-            if let Some(info) = self.shelf.get(&format!("{INFOS}{name}")).await? {
+            if let Some(info) = self.kv.get(&format!("{INFOS}{name}")).await? {
                 let Body { body } = kept::read(&hit.item)?;
                 found.push(Note { info: Kept::of(&info)?.info, body });
             }

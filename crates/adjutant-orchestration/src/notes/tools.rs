@@ -4,7 +4,7 @@ use std::{fmt::Write, sync::Arc};
 
 use adjutant_agent::{
     LogId,
-    shelf::{Version, When},
+    kv::{Version, When},
 };
 use adjutant_llm::{CallResult, Utc};
 use adjutant_tool::{CallContext, ErasedTool, Replay, ToolError, ToolErrorKind, ToolSpec, Toolbox, Tools, tool_fn};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use adjutant_agent::shelf::{Change, Item, ShelfErrorKind, Version, When};
+use adjutant_agent::kv::{Change, Item, KvStoreErrorKind, Version, When};
 use adjutant_tool::Identity;
 
 use super::{
@@ -44,8 +44,8 @@ impl Notes {
     pub async fn remove(&self, name: &str) -> Result<bool, Error> {
         check::name(name)?;
         for _ in 0..TRIES {
-            let Some(item) = self.shelf.get(&format!("{INFOS}{name}")).await? else { return Ok(false) };
-            let counted = self.shelf.get(COUNT).await?;
+            let Some(item) = self.kv.get(&format!("{INFOS}{name}")).await? else { return Ok(false) };
+            let counted = self.kv.get(COUNT).await?;
             let notes = counted.as_ref().map(kept::read::<u64>).transpose()?.unwrap_or_default();
             let mut changes = kept::removal(name, item.version);
             changes.push(kept::count(counted.as_ref(), notes.saturating_sub(1))?);
@@ -59,7 +59,7 @@ impl Notes {
 
     /// Writes once; `None` if someone else was faster.
     async fn try_write(&self, writing: &Writing, by: &Author) -> Result<Option<NoteInfo>, Error> {
-        let item = self.shelf.get(&format!("{INFOS}{}", writing.name)).await?;
+        let item = self.kv.get(&format!("{INFOS}{}", writing.name)).await?;
         let before = item.as_ref().map(Kept::of).transpose()?;
         if let Some(done) = before.as_ref().filter(|kept| kept.knows(writing.key.as_ref())) {
             return Ok(Some(done.info.clone()));
@@ -90,7 +90,7 @@ impl Notes {
 
     /// The body of a note with what is to follow it. If it is changed meanwhile, nothing of it is written.
     async fn appended(&self, writing: &Writing) -> Result<Option<Arc<str>>, Error> {
-        let Some(item) = self.shelf.get(&format!("{BODIES}{}", writing.name)).await? else { return Ok(None) };
+        let Some(item) = self.kv.get(&format!("{BODIES}{}", writing.name)).await? else { return Ok(None) };
         let Body { body } = kept::read(&item)?;
         let gap = if body.is_empty() || body.ends_with('\n') { "" } else { "\n" };
         Ok(Some(format!("{body}{gap}{}", writing.body).into()))
@@ -117,7 +117,7 @@ impl Notes {
 
     /// What counts one more note, if there may be one.
     async fn one_more(&self) -> Result<Change, Error> {
-        let counted = self.shelf.get(COUNT).await?;
+        let counted = self.kv.get(COUNT).await?;
         let notes = counted.as_ref().map(kept::read::<u64>).transpose()?.unwrap_or_default();
         if notes >= MAX_NOTES as u64 {
             let message = format!("there are {notes} notes, and may be {MAX_NOTES}; hint: write into one of them");
@@ -128,8 +128,8 @@ impl Notes {
 
     /// The version that was written; `None` if something was not as it must be.
     async fn put(&self, changes: Vec<Change>) -> Result<Option<Version>, Error> {
-        match self.shelf.write(changes).await {
-            Err(error) if matches!(error.kind(), ShelfErrorKind::Conflict { .. }) => Ok(None),
+        match self.kv.write(changes).await {
+            Err(error) if matches!(error.kind(), KvStoreErrorKind::Conflict { .. }) => Ok(None),
             other => Ok(Some(other?)),
         }
     }

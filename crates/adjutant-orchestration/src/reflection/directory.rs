@@ -15,7 +15,7 @@ use async_trait::async_trait;
 
 use super::{
     Change, Listing, Reflection, ReflectionId, ReflectionStore, markdown, name,
-    on_shelf::{full, no_name},
+    on_kv::{full, no_name},
 };
 use crate::{Error, ErrorKind, text};
 

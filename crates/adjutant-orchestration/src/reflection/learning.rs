@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use adjutant_agent::{DriveContext, Failure, Middleware, NextDrive, Outcome as Ended, RunResult, Why};
+use adjutant_agent::{Completion, DriveContext, Failure, Middleware, NextDrive, Outcome as Ended, RunResult};
 use adjutant_llm::{Warning, WarningKind};
 use async_trait::async_trait;
 use serde::Deserialize;
@@ -48,7 +48,9 @@ struct Said {
 pub fn judge(result: &RunResult) -> Outcome {
     match &result.outcome {
         _ if said(result).is_some_and(|said| &*said.status == "failed") => Outcome::Useless,
-        Ended::Finished { why: Why::Answer | Why::Terminated | Why::Stopped, .. } => Outcome::Helped,
+        Ended::Finished { why: Completion::Answer | Completion::Terminated | Completion::Stopped, .. } => {
+            Outcome::Helped
+        }
         Ended::Limit { .. } | Ended::Failed { failure: Failure::Refused { .. } | Failure::Guardrail { .. } } => {
             Outcome::Useless
         }

@@ -4,12 +4,12 @@ use std::{path::PathBuf, sync::Arc};
 
 use adjutant_agent::{
     Agent,
-    shelf::{MemoryShelf, Shelf},
+    kv::{KvStore, MemoryKvStore},
 };
 use adjutant_llm::{Entry, SystemWorld, World};
 
 use super::{
-    Change, Directory, Failed, Learning, Listing, OnShelf, Outcome, Recalling, Redactor, Reflection, ReflectionId,
+    Change, Directory, Failed, Learning, Listing, OnKvStore, Outcome, Recalling, Redactor, Reflection, ReflectionId,
     ReflectionStore, name, rank, recalling, render,
 };
 use crate::{Error, ErrorKind, text};
@@ -73,14 +73,14 @@ impl Reflections {
         Self::new(Directory::new(path))
     }
 
-    /// The reflections on a shelf, which several processes may share.
-    pub fn on_shelf(shelf: Arc<dyn Shelf>) -> Self {
-        Self::new(OnShelf::new(shelf))
+    /// The reflections on a key-value store, which several processes may share.
+    pub fn on_kv(kv: Arc<dyn KvStore>) -> Self {
+        Self::new(OnKvStore::new(kv))
     }
 
     /// Reflections that live as long as the program.
     pub fn in_memory() -> Self {
-        Self::on_shelf(Arc::new(MemoryShelf::new()))
+        Self::on_kv(Arc::new(MemoryKvStore::new()))
     }
 
     /// Sets the clock.

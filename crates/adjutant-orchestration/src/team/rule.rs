@@ -3,10 +3,10 @@
 use std::{future::ready, sync::Arc};
 
 use adjutant_agent::{
-    HookContext, Outcome, Verdict, Why,
+    Completion, HookContext, Outcome, Verdict,
     points::{AfterAgent, AfterTurn},
 };
-use adjutant_llm::{CallResult, Origin, Reply, Stop, Terminate, UserMessage};
+use adjutant_llm::{CallResult, FinishReason, Origin, Reply, Terminate, UserMessage};
 use serde_json::json;
 
 use super::roster::{Roster, State};
@@ -116,9 +116,9 @@ impl Roster {
         let Some((answer, acted)) = state.rule.answer.take() else { return };
         match &point.outcome {
             Outcome::Finished { reply, .. } if reply.text().trim().is_empty() => point.reply = Some(answer),
-            Outcome::Limit { .. } => point.outcome = Outcome::Finished { reply: answer, why: Why::Answer },
+            Outcome::Limit { .. } => point.outcome = Outcome::Finished { reply: answer, why: Completion::Answer },
             Outcome::Failed { .. } if !acted => {
-                point.outcome = Outcome::Finished { reply: answer, why: Why::Answer };
+                point.outcome = Outcome::Finished { reply: answer, why: Completion::Answer };
             }
             _ => {}
         }
@@ -130,7 +130,8 @@ fn way(point: &AfterTurn) -> Way {
     if point.stop || point.results.iter().any(|result| result.terminate == Terminate::Now) {
         return Way::Ends;
     }
-    let answered = point.results.is_empty() && !matches!(point.reply.stop, Stop::Paused | Stop::Interrupted);
+    let answered =
+        point.results.is_empty() && !matches!(point.reply.stop, FinishReason::Paused | FinishReason::Interrupted);
     let hinted = !point.results.is_empty() && all(Terminate::IfAll);
     if answered || hinted { Way::Stops } else { Way::On }
 }

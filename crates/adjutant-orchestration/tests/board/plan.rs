@@ -3,8 +3,8 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use adjutant_agent::{
-    Shelf,
-    shelf::{MemoryShelf, Scan},
+    KvStore,
+    kv::{MemoryKvStore, Scan},
 };
 use adjutant_llm::FixedWorld;
 use adjutant_orchestration::{
@@ -113,9 +113,9 @@ async fn act(board: &Board, step: &Step, ids: &[TaskId], clock: &FixedWorld) -> 
 }
 
 /// What must hold of a board at any time.
-async fn check(shelf: &dyn Shelf, tasks: &HashMap<TaskId, Task>) {
+async fn check(kv: &dyn KvStore, tasks: &HashMap<TaskId, Task>) {
     let keys = async |prefix: &str| {
-        let items = shelf.scan(&Scan::prefix(prefix)).await.expect("it can be scanned");
+        let items = kv.scan(&Scan::prefix(prefix)).await.expect("it can be scanned");
         let mut ids: Vec<String> =
             items.iter().map(|item| item.key.rsplit('/').next().unwrap_or_default().to_owned()).collect();
         ids.sort_unstable();
@@ -194,7 +194,7 @@ async fn play(stage: Stage, steps: Vec<Step>) {
             assert!(held.is_none_or(|lease| &*lease.holder == agent), "{step:?} took {held:?}");
             assert!(task.is_held_by(agent));
         }
-        check(&*stage.shelf(), &after).await;
+        check(&*stage.kv(), &after).await;
         before = after;
     }
     nothing_is_stuck(&boards, &stage.clock).await;
@@ -210,8 +210,8 @@ proptest! {
 
     #[test]
     fn board_keeps_its_promises_when_anything_is_done_in_memory(steps in steps()) {
-        let shelf = MemoryShelf::new();
-        run(Stage::new(Box::new(move || Arc::new(shelf.clone()))), steps);
+        let kv = MemoryKvStore::new();
+        run(Stage::new(Box::new(move || Arc::new(kv.clone()))), steps);
     }
 }
 
@@ -221,7 +221,7 @@ proptest! {
     #[test]
     fn board_keeps_its_promises_when_anything_is_done_in_sqlite(steps in steps()) {
         let database = Sqlite::in_memory().expect("it opens");
-        run(Stage::new(Box::new(move || Arc::new(database.shelf("board")))), steps);
+        run(Stage::new(Box::new(move || Arc::new(database.kv("board")))), steps);
     }
 }
 

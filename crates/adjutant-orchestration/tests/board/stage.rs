@@ -1,4 +1,4 @@
-//! Where the checks are played: shelves of each kind, and a clock that is moved by hand.
+//! Where the checks are played: key-value stores of each kind, and a clock that is moved by hand.
 
 use std::{
     sync::{
@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use adjutant_agent::{Shelf, shelf::MemoryShelf};
+use adjutant_agent::{KvStore, kv::MemoryKvStore};
 use adjutant_llm::FixedWorld;
 use adjutant_orchestration::{
     Error, ErrorKind,
@@ -24,7 +24,7 @@ pub(super) const LEASE_MS: u64 = 60_000;
 /// When the clock begins.
 pub(super) const START_MS: u64 = 1_000_000;
 
-type Open = Box<dyn Fn() -> Arc<dyn Shelf> + Send + Sync>;
+type Open = Box<dyn Fn() -> Arc<dyn KvStore> + Send + Sync>;
 
 /// A board that nobody else uses.
 pub(super) struct Stage {
@@ -37,17 +37,17 @@ impl Stage {
         Self { open, clock: Arc::new(FixedWorld::at_ms(START_MS)) }
     }
 
-    pub(super) fn shelf(&self) -> Arc<dyn Shelf> {
+    pub(super) fn kv(&self) -> Arc<dyn KvStore> {
         (self.open)()
     }
 
     /// The board, as a process of its own has it.
     pub(super) fn board(&self) -> Board {
-        Board::new(self.shelf(), Arc::<FixedWorld>::clone(&self.clock))
+        Board::new(self.kv(), Arc::<FixedWorld>::clone(&self.clock))
     }
 }
 
-/// Plays a check on a stage; none is there if the shelf cannot be had, which is told.
+/// Plays a check on a stage; none is there if the key-value store cannot be had, which is told.
 pub(super) fn play<F: Future<Output = ()>>(
     name: &'static str,
     stage: fn(&'static str) -> BoxFuture<'static, Option<Stage>>,
@@ -65,19 +65,19 @@ pub(super) fn play<F: Future<Output = ()>>(
 }
 
 pub(super) fn memory(_: &'static str) -> BoxFuture<'static, Option<Stage>> {
-    let shelf = MemoryShelf::new();
-    Box::pin(async move { Some(Stage::new(Box::new(move || Arc::new(shelf.clone())))) })
+    let kv = MemoryKvStore::new();
+    Box::pin(async move { Some(Stage::new(Box::new(move || Arc::new(kv.clone())))) })
 }
 
 pub(super) fn sqlite(_: &'static str) -> BoxFuture<'static, Option<Stage>> {
     let database = Sqlite::in_memory().expect("it opens");
-    Box::pin(async move { Some(Stage::new(Box::new(move || Arc::new(database.shelf("board"))))) })
+    Box::pin(async move { Some(Stage::new(Box::new(move || Arc::new(database.kv("board"))))) })
 }
 
 pub(super) fn sqlite_file(_: &'static str) -> BoxFuture<'static, Option<Stage>> {
     let folder = tempfile::tempdir().expect("a folder");
     let path = move || folder.path().join("db");
-    let open = move || -> Arc<dyn Shelf> { Arc::new(Sqlite::open(path()).expect("it opens").shelf("board")) };
+    let open = move || -> Arc<dyn KvStore> { Arc::new(Sqlite::open(path()).expect("it opens").kv("board")) };
     Box::pin(async move { Some(Stage::new(Box::new(open))) })
 }
 
@@ -85,9 +85,9 @@ pub(super) fn postgres(name: &'static str) -> BoxFuture<'static, Option<Stage>> 
     static BOARDS: AtomicU32 = AtomicU32::new(1);
     Box::pin(async move {
         let server = PostgresServer::for_test(name)?;
-        let shelf = format!("board {}", BOARDS.fetch_add(1, Ordering::Relaxed));
+        let kv = format!("board {}", BOARDS.fetch_add(1, Ordering::Relaxed));
         let database = Postgres::connect(server.url("postgres")).connections(4).await.expect("it opens");
-        Some(Stage::new(Box::new(move || Arc::new(database.shelf(shelf.as_str())))))
+        Some(Stage::new(Box::new(move || Arc::new(database.kv(kv.as_str())))))
     })
 }
 

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use adjutant_agent::{Agent, shelf::MemoryShelf};
+use adjutant_agent::{Agent, kv::MemoryKvStore};
 use adjutant_llm::{FixedWorld, Script, ScriptedModel};
 use adjutant_orchestration::board::{Board, BoardTools, NewTask, TaskQuery, TaskStatus};
 use adjutant_tool::{CallContext, Cancel, Detached, Identity, Replay, ToolError, Tools};
@@ -12,7 +12,7 @@ use super::stage::{LEASE, START_MS};
 
 fn board() -> (Board, Arc<FixedWorld>) {
     let clock = Arc::new(FixedWorld::at_ms(START_MS));
-    (Board::new(Arc::new(MemoryShelf::new()), Arc::<FixedWorld>::clone(&clock)), clock)
+    (Board::new(Arc::new(MemoryKvStore::new()), Arc::<FixedWorld>::clone(&clock)), clock)
 }
 
 /// The context of a call of a run, by an agent of this name.

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use adjutant_agent::{Agent, Flush, Journal, LogId, MemoryJournal, Owner, Record, Seq, Stamped, shelf::MemoryShelf};
+use adjutant_agent::{Agent, Flush, Journal, LogId, MemoryJournal, Owner, Record, Seq, Stamped, kv::MemoryKvStore};
 use adjutant_llm::{FixedWorld, Request, Script};
 use adjutant_orchestration::{
     Delegation, Profile, Registry,
@@ -79,7 +79,7 @@ fn children(log: &[Arc<Stamped>]) -> (Vec<String>, Vec<String>) {
 
 /// A board at a crash that left this log: a task whose claim is noted may have come to its end, which is not noted.
 async fn board(log: &[Arc<Stamped>]) -> (Board, Vec<TaskId>) {
-    let board = Board::new(Arc::new(MemoryShelf::new()), Arc::new(FixedWorld::at_ms(1_000)));
+    let board = Board::new(Arc::new(MemoryKvStore::new()), Arc::new(FixedWorld::at_ms(1_000)));
     let mut ids = Vec::new();
     for (at, name) in ["Fix it", "Test it"].into_iter().enumerate() {
         let id = board.create(NewTask::new(name)).await.expect("memory does not fail").id;

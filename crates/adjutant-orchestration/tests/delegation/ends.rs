@@ -1,7 +1,7 @@
 //! How a delegated task ends, and what is told of it.
 
 use adjutant_agent::{Agent, CancelBy, Outcome};
-use adjutant_llm::{CallResult, Error, ErrorKind, Gate, Script, Status, Stop};
+use adjutant_llm::{CallResult, Error, ErrorKind, FinishReason, Gate, Script, Status};
 use adjutant_orchestration::{Completion, CompletionStatus, Profile, Registry};
 use adjutant_tool::{Replay, ToolSpec, tool_fn};
 use serde_json::{Value, json};
@@ -55,7 +55,7 @@ async fn result_is_the_reply_when_the_agent_does_not_report() {
 
 #[tokio::test]
 async fn reply_is_marked_when_the_output_limit_has_cut_it_off() {
-    let report = ended(|| vec![says("Half a").stop(Stop::Length)], 5).await;
+    let report = ended(|| vec![says("Half a").stop(FinishReason::Length)], 5).await;
     let expected = json!({
         "agent": "coder-task-1", "result": "Half a", "warning": "the answer was cut off by the output limit",
     });

@@ -8,7 +8,7 @@ use std::{
 
 use adjutant_agent::{
     Agent, CancelBy, Event, EventKind, Flush, Journal, LogId, MemoryJournal, Owner, Record, Seq, Stamped,
-    shelf::MemoryShelf,
+    kv::MemoryKvStore,
 };
 use adjutant_llm::{Entry, FixedWorld, Request};
 use adjutant_orchestration::{
@@ -40,7 +40,7 @@ fn log() -> LogId {
 }
 
 async fn program() -> Program {
-    let board = Board::new(Arc::new(MemoryShelf::new()), Arc::new(FixedWorld::at_ms(1_000)));
+    let board = Board::new(Arc::new(MemoryKvStore::new()), Arc::new(FixedWorld::at_ms(1_000)));
     let id = board.create(NewTask::new("Fix it")).await.expect("memory does not fail").id;
     let registry = Registry::new();
     let done = || calls("task_complete", json!({"status": "completed", "summary": "One."}));

@@ -1,10 +1,10 @@
-//! Relays: stopped, dropped, steered and used twice between two legs.
+//! Relays: stopped, dropped, steered and used twice between two handoff runs.
 
 use std::{sync::Arc, time::Duration};
 
 use adjutant_agent::{Agent, AtLimit, EventKind, HookContext, Limits, MemoryJournal, Outcome, Verdict, points};
 use adjutant_llm::{CallResult, Error, ErrorKind, Gate, Script, ScriptedModel};
-use adjutant_orchestration::{Relay, RelayRun, Target};
+use adjutant_orchestration::{HandoffChain, HandoffChainRun, Target};
 use adjutant_tool::{Answer, Replay};
 use serde_json::json;
 
@@ -18,13 +18,13 @@ fn hands_to_b() -> Script {
     calls("transfer_to_b", json!({}))
 }
 
-/// A relay of `a`, which begins, and `b`.
-fn relay(a: Agent, b: Agent) -> Relay {
-    Relay::new([Target::new("a", "", a), Target::new("b", "", b)]).expect("the names are good")
+/// A handoff chain of `a`, which begins, and `b`.
+fn relay(a: Agent, b: Agent) -> HandoffChain {
+    HandoffChain::new([Target::new("a", "", a), Target::new("b", "", b)]).expect("the names are good")
 }
 
 /// Reads until a run of this agent has ended.
-async fn until_ended(run: &mut RelayRun, name: &str) {
+async fn until_ended(run: &mut HandoffChainRun, name: &str) {
     while let Some(event) = run.next().await {
         if matches!(event.kind, EventKind::RunFinished { .. }) && &*event.who.name == name {
             return;

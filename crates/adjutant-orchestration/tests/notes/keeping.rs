@@ -1,15 +1,15 @@
-//! What is kept, on every shelf.
+//! What is kept, on every key-value store.
 
 use std::sync::Arc;
 
-use adjutant_agent::shelf::{Version, When};
+use adjutant_agent::kv::{Version, When};
 use adjutant_llm::FixedWorld;
 use adjutant_orchestration::{
     ErrorKind,
     notes::{Author, Notes, Writing},
 };
 
-use super::{NOW_MS, ada, bob, on, shelves};
+use super::{NOW_MS, ada, bob, kv_stores, on};
 
 fn names(infos: &[adjutant_orchestration::notes::NoteInfo]) -> Vec<&str> {
     infos.iter().map(|info| &*info.name).collect()
@@ -17,9 +17,9 @@ fn names(infos: &[adjutant_orchestration::notes::NoteInfo]) -> Vec<&str> {
 
 #[tokio::test]
 async fn note_is_read_by_others_when_it_was_written() {
-    for place in shelves::all("note_is_read_by_others_when_it_was_written").await {
+    for place in kv_stores::all("note_is_read_by_others_when_it_was_written").await {
         let world = Arc::new(FixedWorld::at_ms(NOW_MS));
-        let mine = Notes::new(Arc::clone(&place.shelf), world.clone());
+        let mine = Notes::new(Arc::clone(&place.kv), world.clone());
         let theirs = Notes::new(Arc::clone(&place.other), world.clone());
         assert_eq!(theirs.read("plan").await.expect("it is read"), None, "{place:?}");
         let first = mine.write(Writing::replace("plan", "Tea, then work. ☕"), &ada()).await.expect("it is written");
@@ -36,8 +36,8 @@ async fn note_is_read_by_others_when_it_was_written() {
 
 #[tokio::test]
 async fn text_is_appended_on_a_line_of_its_own() {
-    for place in shelves::all("text_is_appended_on_a_line_of_its_own").await {
-        let notes = on(Arc::clone(&place.shelf));
+    for place in kv_stores::all("text_is_appended_on_a_line_of_its_own").await {
+        let notes = on(Arc::clone(&place.kv));
         for text in ["one", "two\n", "three"] {
             notes.write(Writing::append("log", text), &ada()).await.expect("it is written");
         }
@@ -48,8 +48,8 @@ async fn text_is_appended_on_a_line_of_its_own() {
 
 #[tokio::test]
 async fn writing_does_nothing_again_when_its_key_is_known() {
-    for place in shelves::all("writing_does_nothing_again_when_its_key_is_known").await {
-        let notes = on(Arc::clone(&place.shelf));
+    for place in kv_stores::all("writing_does_nothing_again_when_its_key_is_known").await {
+        let notes = on(Arc::clone(&place.kv));
         let writing = Writing::append("log", "once").key("call-1");
         let first = notes.write(writing.clone(), &ada()).await.expect("it is written");
         let again = notes.write(writing, &ada()).await.expect("it is written");
@@ -65,8 +65,8 @@ async fn writing_does_nothing_again_when_its_key_is_known() {
 
 #[tokio::test]
 async fn writing_is_refused_when_the_note_is_not_as_it_must_be() {
-    for place in shelves::all("writing_is_refused_when_the_note_is_not_as_it_must_be").await {
-        let notes = on(Arc::clone(&place.shelf));
+    for place in kv_stores::all("writing_is_refused_when_the_note_is_not_as_it_must_be").await {
+        let notes = on(Arc::clone(&place.kv));
         let kind = async |writing: Writing| notes.write(writing, &ada()).await.map_err(|error| error.kind());
         let absent = |body: &str| Writing::replace("plan", body).when(When::Absent);
         let is = |body: &str, version| Writing::replace("plan", body).when(When::Is(version));
@@ -82,8 +82,8 @@ async fn writing_is_refused_when_the_note_is_not_as_it_must_be() {
 
 #[tokio::test]
 async fn removed_note_is_gone_everywhere() {
-    for place in shelves::all("removed_note_is_gone_everywhere").await {
-        let notes = on(Arc::clone(&place.shelf));
+    for place in kv_stores::all("removed_note_is_gone_everywhere").await {
+        let notes = on(Arc::clone(&place.kv));
         assert!(!notes.remove("plan").await.expect("nothing fails"), "{place:?}");
         notes.write(Writing::replace("plan", "tea"), &ada()).await.expect("it is written");
         assert!(notes.remove("plan").await.expect("it is removed"), "{place:?}");
@@ -95,8 +95,8 @@ async fn removed_note_is_gone_everywhere() {
 
 #[tokio::test]
 async fn list_comes_in_pages_in_the_order_of_names() {
-    for place in shelves::all("list_comes_in_pages_in_the_order_of_names").await {
-        let notes = on(Arc::clone(&place.shelf));
+    for place in kv_stores::all("list_comes_in_pages_in_the_order_of_names").await {
+        let notes = on(Arc::clone(&place.kv));
         for name in ["b", "a-1", "B", "a", "c_2"] {
             notes.write(Writing::replace(name, "x"), &ada()).await.expect("it is written");
         }
@@ -110,8 +110,8 @@ async fn list_comes_in_pages_in_the_order_of_names() {
 
 #[tokio::test]
 async fn search_finds_by_body_and_name_and_not_by_common_words() {
-    for place in shelves::all("search_finds_by_body_and_name_and_not_by_common_words").await {
-        let notes = on(Arc::clone(&place.shelf));
+    for place in kv_stores::all("search_finds_by_body_and_name_and_not_by_common_words").await {
+        let notes = on(Arc::clone(&place.kv));
         let bodies = [
             ("build", "The build needs the nightly toolchain."),
             ("lunch-plans", "We eat at the harbour."),
@@ -133,8 +133,8 @@ async fn search_finds_by_body_and_name_and_not_by_common_words() {
 
 #[tokio::test]
 async fn search_is_refused_when_it_has_no_word() {
-    for place in shelves::all("search_is_refused_when_it_has_no_word").await {
-        let notes = on(Arc::clone(&place.shelf));
+    for place in kv_stores::all("search_is_refused_when_it_has_no_word").await {
+        let notes = on(Arc::clone(&place.kv));
         for query in ["", "  \n", "\0 -- !", "what is the"] {
             let error = notes.search(query, 9).await.expect_err("nothing is looked for");
             assert_eq!(error.kind(), ErrorKind::Invalid, "{place:?} {query:?}");

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use adjutant_agent::shelf::MemoryShelf;
+use adjutant_agent::kv::MemoryKvStore;
 use adjutant_llm::FixedWorld;
 use adjutant_orchestration::{
     ErrorKind,
@@ -12,7 +12,7 @@ use adjutant_tool::CallContext;
 use serde_json::json;
 
 fn board() -> Board {
-    Board::new(Arc::new(MemoryShelf::new()), Arc::new(FixedWorld::at_ms(1_000)))
+    Board::new(Arc::new(MemoryKvStore::new()), Arc::new(FixedWorld::at_ms(1_000)))
 }
 
 #[tokio::test]

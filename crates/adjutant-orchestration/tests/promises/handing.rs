@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use adjutant_agent::{Agent, Pause, responder_fn};
 use adjutant_llm::{CallResult, Script, ScriptedModel, Status};
-use adjutant_orchestration::{Relay, Target};
+use adjutant_orchestration::{HandoffChain, Target};
 use adjutant_tool::{Answer, ErasedTool, ToolSpec, tool_fn};
 use serde_json::json;
 
@@ -15,8 +15,8 @@ fn write() -> impl ErasedTool + 'static {
     tool_fn(spec, |_, _| async { Ok(CallResult::ok("written")) })
 }
 
-fn relay(targets: impl IntoIterator<Item = Target>) -> Relay {
-    Relay::new(targets).expect("the names are good")
+fn relay(targets: impl IntoIterator<Item = Target>) -> HandoffChain {
+    HandoffChain::new(targets).expect("the names are good")
 }
 
 #[tokio::test]

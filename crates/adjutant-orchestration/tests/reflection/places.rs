@@ -6,7 +6,7 @@ use adjutant_llm::FixedWorld;
 use adjutant_orchestration::Reflections;
 use tempfile::TempDir;
 
-use super::{super::notes::shelves, NOW_MS};
+use super::{super::notes::kv_stores, NOW_MS};
 
 /// A place, as two processes have it.
 pub(super) struct Place {
@@ -15,7 +15,7 @@ pub(super) struct Place {
     pub(super) theirs: Reflections,
     pub(super) world: Arc<FixedWorld>,
     _folder: Option<TempDir>,
-    _shelf: Option<shelves::Place>,
+    _kv: Option<kv_stores::Place>,
 }
 
 /// A place of each kind, for the test of this name.
@@ -25,14 +25,14 @@ pub(super) async fn all(test: &str) -> Vec<Place> {
     let of = |kind, mine: Reflections, theirs: Reflections| {
         let world = Arc::new(FixedWorld::at_ms(NOW_MS));
         let (mine, theirs) = (mine.world(world.clone()), theirs.world(world.clone()));
-        Place { kind, mine, theirs, world, _folder: None, _shelf: None }
+        Place { kind, mine, theirs, world, _folder: None, _kv: None }
     };
     let mut places = vec![of("directory", Reflections::in_dir(&path), Reflections::in_dir(&path))];
     places[0]._folder = Some(folder);
-    for shelf in shelves::all(test).await {
-        let on = |shelf: &Arc<_>| Reflections::on_shelf(Arc::clone(shelf));
-        let mut place = of(shelf.kind, on(&shelf.shelf), on(&shelf.other));
-        place._shelf = Some(shelf);
+    for kv in kv_stores::all(test).await {
+        let on = |kv: &Arc<_>| Reflections::on_kv(Arc::clone(kv));
+        let mut place = of(kv.kind, on(&kv.kv), on(&kv.other));
+        place._kv = Some(kv);
         places.push(place);
     }
     places

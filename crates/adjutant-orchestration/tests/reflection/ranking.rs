@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use adjutant_agent::shelf::MemoryShelf;
+use adjutant_agent::kv::MemoryKvStore;
 use adjutant_llm::FixedWorld;
 use adjutant_orchestration::{
     Reflections,
     reflection::{
-        MAX_RECALLED, MAX_REFLECTIONS, MAX_RENDERED_BYTES, OnShelf, Outcome, Reflection, ReflectionId, ReflectionStore,
+        MAX_RECALLED, MAX_REFLECTIONS, MAX_RENDERED_BYTES, OnKvStore, Outcome, Reflection, ReflectionId,
+        ReflectionStore,
     },
 };
 
@@ -114,7 +115,7 @@ async fn bytes_that_are_recalled_are_bounded_and_what_is_recalled_is_shown_whole
 
 #[tokio::test]
 async fn place_is_bounded_and_what_helps_least_goes_first() {
-    let store = OnShelf::new(Arc::new(MemoryShelf::new()));
+    let store = OnKvStore::new(Arc::new(MemoryKvStore::new()));
     let world = Arc::new(FixedWorld::at_ms(NOW_MS + 10_000_000));
     let reflections = Reflections::new(store.clone()).world(world);
     let mut ids = Vec::new();

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use adjutant_agent::{
     Agent, Caps, Journal, Limits, LogId, MemoryJournal, Seq, Stamped,
-    shelf::{MemoryShelf, Shelf},
+    kv::{KvStore, MemoryKvStore},
 };
 use adjutant_llm::{CallResult, Error, ErrorKind, Request, Script, World};
 use adjutant_orchestration::{
@@ -30,7 +30,7 @@ pub(crate) struct Stage {
     pub(crate) clock: Clock,
     pub(crate) journal: MemoryJournal,
     pub(crate) busy: Arc<Busy>,
-    shelf: Arc<MemoryShelf>,
+    kv: Arc<MemoryKvStore>,
     tasks: Arc<[TaskId]>,
 }
 
@@ -76,19 +76,19 @@ pub(crate) fn die(stage: &Stage, records: u64) -> bool {
 
 impl Stage {
     pub(crate) fn new(plan: &Plan) -> Self {
-        let (clock, shelf) = (Clock::default(), Arc::new(MemoryShelf::new()));
-        let board = Board::new(Arc::clone(&shelf) as Arc<dyn Shelf>, Arc::new(clock.clone()) as Arc<dyn World>);
+        let (clock, kv) = (Clock::default(), Arc::new(MemoryKvStore::new()));
+        let board = Board::new(Arc::clone(&kv) as Arc<dyn KvStore>, Arc::new(clock.clone()) as Arc<dyn World>);
         let create = |at| {
             let created = board.create(NewTask::new(format!("Task {at}"))).now_or_never();
             created.expect("memory answers at once").expect("memory does not fail").id
         };
         let tasks = (0..plan.tasks).map(create).collect();
         let (plan, journal) = (Arc::new(plan.clone()), MemoryJournal::new());
-        Self { plan, clock, journal, busy: Arc::default(), shelf, tasks }
+        Self { plan, clock, journal, busy: Arc::default(), kv, tasks }
     }
 
     pub(crate) fn board(&self) -> Board {
-        Board::new(Arc::clone(&self.shelf) as Arc<dyn Shelf>, Arc::new(self.clock.clone()) as Arc<dyn World>)
+        Board::new(Arc::clone(&self.kv) as Arc<dyn KvStore>, Arc::new(self.clock.clone()) as Arc<dyn World>)
     }
 
     pub(crate) fn tasks(&self) -> &[TaskId] {

@@ -3,8 +3,8 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use adjutant_llm::{
-    Block, BlockKind, Call, Chunk, Error, ErrorKind, Extra, ModelId, ModelInfo, Reply, Stop, Text as Said, Thinking,
-    Usage,
+    Block, BlockKind, Call, Chunk, Error, ErrorKind, Extra, FinishReason, ModelId, ModelInfo, Reply, Text as Said,
+    Thinking, Usage,
 };
 use serde_json::{Value, json, value::RawValue};
 
@@ -240,10 +240,10 @@ impl Decoder {
 
     fn finish(&self) -> Finish {
         match self.stop.as_deref() {
-            Some("max_tokens" | "model_context_window_exceeded") => Finish::As(Stop::Length),
-            Some("pause_turn" | "compaction") => Finish::As(Stop::Paused),
-            Some("refusal") => Finish::As(Stop::Refused),
-            Some("stop_sequence") => Finish::As(Stop::Sequence),
+            Some("max_tokens" | "model_context_window_exceeded") => Finish::As(FinishReason::Length),
+            Some("pause_turn" | "compaction") => Finish::As(FinishReason::Paused),
+            Some("refusal") => Finish::As(FinishReason::Refused),
+            Some("stop_sequence") => Finish::As(FinishReason::Sequence),
             Some("end_turn" | "tool_use") | None => Finish::Whole,
             Some(_) => Finish::Unknown { open: !self.open.is_empty() },
         }
@@ -279,7 +279,7 @@ impl Decode for Decoder {
         for open in std::mem::take(&mut self.open) {
             self.close(open, out);
         }
-        let mut reply = Reply::new(self.model.clone(), Stop::End);
+        let mut reply = Reply::new(self.model.clone(), FinishReason::End);
         reply.blocks = self.blocks.take();
         reply.raw_stop = self.stop.take();
         reply.usage = self.usage;

@@ -2,7 +2,9 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use adjutant_llm::{Cache, Document, Entry, ModelInfo, Options, Request, Source, Stop, Thinking, Warning, WarningKind};
+use adjutant_llm::{
+    Cache, Document, Entry, FinishReason, ModelInfo, Options, Request, Source, Thinking, Warning, WarningKind,
+};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
 
@@ -88,7 +90,7 @@ fn turn(said: Said<'_>, is_open: bool, tail: &mut Tail, warnings: &mut Vec<Warni
 ///
 /// Source: Anthropic on server tools beside client tools, anthropic-sdk-typescript thread 1090, 2026-06.
 fn is_open(entry: &Entry) -> bool {
-    matches!(entry, Entry::Turn(turn) if turn.reply().stop == Stop::Paused || turn.reply().calls().next().is_some())
+    matches!(entry, Entry::Turn(turn) if turn.reply().stop == FinishReason::Paused || turn.reply().calls().next().is_some())
 }
 
 /// The parts without calls of the provider's own tools that never got a result; the API refuses them.

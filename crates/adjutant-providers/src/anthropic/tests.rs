@@ -5,9 +5,9 @@ mod options;
 mod usage;
 
 use adjutant_llm::{
-    Block, Cache, Call, CallId, CallResult, Content, Custom, Document, Effort, Entry, Extra, Format, Image, Inputs,
-    Options, Reply, Request, RequestOption, Source, Status, Stop, Structured, Summary, Text, Thinking, ThinkingControl,
-    ToolChoice, ToolDecl, Transcript, Turn, UserMessage,
+    Block, Cache, Call, CallId, CallResult, Content, Custom, Document, Effort, Entry, Extra, FinishReason, Format,
+    Image, Inputs, Options, Reply, Request, RequestOption, Source, Status, Structured, Summary, Text, Thinking,
+    ThinkingControl, ToolChoice, ToolDecl, Transcript, Turn, UserMessage,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -68,7 +68,7 @@ fn call(block: u32, args: &str) -> Block {
     })
 }
 
-fn turn(model: &str, stop: Stop, blocks: Vec<Block>, results: Vec<CallResult>) -> Entry {
+fn turn(model: &str, stop: FinishReason, blocks: Vec<Block>, results: Vec<CallResult>) -> Entry {
     let mut reply = Reply::new(model.into(), stop);
     reply.blocks = blocks.into_iter().map(Arc::new).collect();
     let mut open = Turn::open(Arc::new(reply.clone()));
@@ -134,7 +134,7 @@ fn turn_sends_all_results_in_one_message_when_calls_are_parallel() {
     check(
         [turn(
             ID,
-            Stop::Calls,
+            FinishReason::Calls,
             vec![
                 Block::text("Look."),
                 Block::text(""),
@@ -175,7 +175,7 @@ fn turn_replays_thinking_when_it_is_of_the_same_model() {
         ]
     };
     check(
-        [turn(ID, Stop::Length, blocks(), vec![])],
+        [turn(ID, FinishReason::Length, blocks(), vec![])],
         json!([{"role": "assistant", "content": [
             {"type": "thinking", "thinking": "", "signature": "sig"},
             {"type": "redacted_thinking", "data": "enc"},
@@ -184,15 +184,15 @@ fn turn_replays_thinking_when_it_is_of_the_same_model() {
         ]}]),
     );
     check(
-        [turn("anthropic/claude-opus-5", Stop::End, blocks(), vec![])],
+        [turn("anthropic/claude-opus-5", FinishReason::End, blocks(), vec![])],
         json!([{"role": "assistant", "content": [{"type": "compaction", "x": 1}, {"type": "text", "text": "a"}]}]),
     );
-    check([turn(ID, Stop::Length, vec![thinking("hm", Some("s"), false)], vec![])], json!([]));
+    check([turn(ID, FinishReason::Length, vec![thinking("hm", Some("s"), false)], vec![])], json!([]));
 }
 
 #[test]
 fn turn_sends_text_alone_when_it_was_cut_short() {
-    for stop in [Stop::Interrupted, Stop::Refused, Stop::Filtered] {
+    for stop in [FinishReason::Interrupted, FinishReason::Refused, FinishReason::Filtered] {
         let blocks = vec![thinking("", Some("s"), false), Block::text("half"), call(2, "{}")];
         check(
             [turn(ID, stop, blocks, vec![CallResult::new(Status::Cancelled, "no")])],
@@ -246,7 +246,7 @@ pub(crate) fn entries() -> impl Strategy<Value = Vec<Entry>> {
         text.prop_map(|text| Entry::Summary(Summary { text: text.into(), covers: 1 })),
         Just(Entry::Custom(Custom { kind: "x".into(), value: Value::Null })),
         (text, text, any::<bool>()).prop_map(|(said, args, whole)| {
-            let stop = if whole { Stop::Calls } else { Stop::Interrupted };
+            let stop = if whole { FinishReason::Calls } else { FinishReason::Interrupted };
             turn(ID, stop, vec![Block::text(said), call(1, &args)], vec![CallResult::ok("x".repeat(30_000))])
         }),
     ];
@@ -266,17 +266,17 @@ fn turn_is_replayed_exactly_when_its_provider_ran_tools() {
         || vec![opaque(&fallback), opaque(&used), opaque(&found), text.clone(), Block::text(" "), opaque(&pending)];
     let shown = json!({"type": "text", "text": "a", "citations": cited});
     let sent = |content: Value| json!([{"role": "assistant", "content": content}]);
-    check([turn(ID, Stop::Paused, blocks(), vec![])], sent(json!([fallback, used, found, shown, pending])));
+    check([turn(ID, FinishReason::Paused, blocks(), vec![])], sent(json!([fallback, used, found, shown, pending])));
     // What never got its result is refused.
-    check([turn(ID, Stop::Length, blocks(), vec![])], sent(json!([fallback, used, found, shown])));
+    check([turn(ID, FinishReason::Length, blocks(), vec![])], sent(json!([fallback, used, found, shown])));
     let plain = json!({"type": "text", "text": "a"});
-    check([turn("anthropic/x", Stop::End, blocks(), vec![])], sent(json!([fallback, used, found, plain])));
-    check([turn(ID, Stop::Length, vec![thinking("", Some("s"), false), opaque(&pending)], vec![])], json!([]));
+    check([turn("anthropic/x", FinishReason::End, blocks(), vec![])], sent(json!([fallback, used, found, plain])));
+    check([turn(ID, FinishReason::Length, vec![thinking("", Some("s"), false), opaque(&pending)], vec![])], json!([]));
     let by_code = json!({"type": "code_execution_20250825", "tool_id": "srvtoolu_2"});
     let Block::Call(mut made) = call(1, "{}") else { unreachable!("a call") };
     made.extra = Extra::new(json!({"caller": by_code}));
     check(
-        [turn(ID, Stop::Calls, vec![opaque(&pending), Block::Call(made)], vec![CallResult::ok("x")])],
+        [turn(ID, FinishReason::Calls, vec![opaque(&pending), Block::Call(made)], vec![CallResult::ok("x")])],
         json!([
             {"role": "assistant", "content": [
                 pending, {"type": "tool_use", "id": "c3_0_1", "name": "read", "input": {}, "caller": by_code},

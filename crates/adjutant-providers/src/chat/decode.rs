@@ -5,7 +5,9 @@ mod usage;
 
 use std::{borrow::Cow, collections::VecDeque, sync::Arc};
 
-use adjutant_llm::{Block, BlockKind, Chunk, Error, ErrorKind, Extra, ModelInfo, Reply, Stop, Text, Thinking, Usage};
+use adjutant_llm::{
+    Block, BlockKind, Chunk, Error, ErrorKind, Extra, FinishReason, ModelInfo, Reply, Text, Thinking, Usage,
+};
 use serde_json::{Map, Value, json, value::RawValue};
 
 use super::{
@@ -275,10 +277,10 @@ impl Decoder {
     fn finish(&self) -> Finish {
         match self.finish.as_deref() {
             Some("length" | "max_tokens" | "model_length" | "model_context_window_exceeded") => {
-                Finish::As(Stop::Length)
+                Finish::As(FinishReason::Length)
             }
-            Some("content_filter" | "sensitive") => Finish::As(Stop::Filtered),
-            _ if self.refused => Finish::As(Stop::Refused),
+            Some("content_filter" | "sensitive") => Finish::As(FinishReason::Filtered),
+            _ if self.refused => Finish::As(FinishReason::Refused),
             // Source: the references of OpenAI, Anthropic's and Google's compatible APIs, Mistral, Together, TGI and vLLM.
             Some(
                 "stop" | "tool_calls" | "function_call" | "end" | "eos" | "eos_token" | "stop_sequence" | "end_turn"
@@ -346,7 +348,7 @@ impl Decode for Decoder {
         self.hush(out);
         self.close_calls(out)?;
         self.leave(out)?;
-        let mut reply = Reply::new(self.info.id.clone(), Stop::End);
+        let mut reply = Reply::new(self.info.id.clone(), FinishReason::End);
         reply.blocks = self.blocks.take();
         // Text without the call that was meant to follow is still an answer; nothing at all is none.
         let announced = matches!(self.finish.as_deref(), Some("tool_calls" | "function_call"));

@@ -3,8 +3,8 @@
 mod dialects;
 
 use adjutant_llm::{
-    Block, Call, CallId, CallResult, Content, Document, Entry, Format, Image, Inputs, Options, Reply, Request,
-    RequestOption, Source, Status, Stop, Summary, Thinking, ToolDecl, Transcript, Turn, UserMessage,
+    Block, Call, CallId, CallResult, Content, Document, Entry, FinishReason, Format, Image, Inputs, Options, Reply,
+    Request, RequestOption, Source, Status, Summary, Thinking, ToolDecl, Transcript, Turn, UserMessage,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -47,7 +47,7 @@ fn call(block: u32, args: &str) -> Block {
     })
 }
 
-fn turn(stop: Stop, blocks: Vec<Block>, results: Vec<CallResult>) -> Entry {
+fn turn(stop: FinishReason, blocks: Vec<Block>, results: Vec<CallResult>) -> Entry {
     let mut reply = Reply::new(ID.into(), stop);
     reply.blocks = blocks.into_iter().map(Arc::new).collect();
     let mut open = Turn::open(Arc::new(reply.clone()));
@@ -136,7 +136,7 @@ fn turn_sends_a_message_for_each_result_when_calls_are_parallel() {
     check(
         [
             turn(
-                Stop::Calls,
+                FinishReason::Calls,
                 vec![think, call(1, r#"{"n": 1}"#), call(2, ""), call(3, "x"), call(4, "")],
                 vec![CallResult::ok("a"), ran, pictures, only],
             ),
@@ -166,7 +166,7 @@ fn turn_sends_a_message_for_each_result_when_calls_are_parallel() {
 
 #[test]
 fn turn_sends_text_alone_when_it_was_cut_short() {
-    for stop in [Stop::Interrupted, Stop::Refused, Stop::Filtered] {
+    for stop in [FinishReason::Interrupted, FinishReason::Refused, FinishReason::Filtered] {
         let no = || vec![CallResult::new(Status::Cancelled, "no")];
         check(
             [turn(stop, vec![Block::text("ha"), Block::text("lf"), call(2, "{}")], no())],
@@ -174,7 +174,7 @@ fn turn_sends_text_alone_when_it_was_cut_short() {
         );
         check([turn(stop, vec![call(0, "{}")], no())], json!([]));
     }
-    check([turn(Stop::End, vec![Block::text(" ")], vec![])], json!([]));
+    check([turn(FinishReason::End, vec![Block::text(" ")], vec![])], json!([]));
 }
 
 #[test]

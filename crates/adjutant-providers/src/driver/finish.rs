@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use adjutant_llm::{Chunk, Error, ErrorKind, Reply, Stop, Warning, WarningKind};
+use adjutant_llm::{Chunk, Error, ErrorKind, FinishReason, Reply, Warning, WarningKind};
 
 /// How many characters of a provider's word stand in a message.
 const MAX_WORD: usize = 120;
@@ -13,7 +13,7 @@ pub(crate) enum Finish {
     /// The reply is whole: whether it holds calls decides.
     Whole,
     /// The word means this.
-    As(Stop),
+    As(FinishReason),
     /// The word is not known.
     Unknown {
         /// Whether a block was cut off when the reply stopped.
@@ -32,9 +32,9 @@ impl Finish {
     pub(crate) fn settle(self, mut reply: Reply, out: &mut VecDeque<Chunk>) -> Result<Reply, Error> {
         reply.stop = match self {
             Finish::As(stop) => stop,
-            Finish::Unknown { open: true } => Stop::Length,
-            Finish::Whole | Finish::Unknown { open: false } if reply.calls().next().is_some() => Stop::Calls,
-            Finish::Whole | Finish::Unknown { open: false } => Stop::End,
+            Finish::Unknown { open: true } => FinishReason::Length,
+            Finish::Whole | Finish::Unknown { open: false } if reply.calls().next().is_some() => FinishReason::Calls,
+            Finish::Whole | Finish::Unknown { open: false } => FinishReason::End,
         };
         if let Finish::Unknown { open } = self {
             let word: String = reply.raw_stop.iter().flat_map(|word| word.chars()).take(MAX_WORD).collect();

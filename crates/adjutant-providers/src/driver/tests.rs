@@ -211,7 +211,7 @@ impl Decode for PlainDecoder {
         if !self.whole {
             return Err(Error::new(ErrorKind::Protocol, "not whole"));
         }
-        Ok(Reply::new("x/y".into(), adjutant_llm::Stop::End))
+        Ok(Reply::new("x/y".into(), adjutant_llm::FinishReason::End))
     }
 }
 

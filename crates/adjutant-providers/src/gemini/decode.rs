@@ -3,8 +3,8 @@
 use std::{borrow::Cow, collections::VecDeque, sync::Arc};
 
 use adjutant_llm::{
-    Block, BlockKind, Call, Chunk, Error, ErrorKind, Extra, ModelId, ModelInfo, Reply, Stop, Text as Spoken, Thinking,
-    Usage,
+    Block, BlockKind, Call, Chunk, Error, ErrorKind, Extra, FinishReason, ModelId, ModelInfo, Reply, Text as Spoken,
+    Thinking, Usage,
 };
 use serde_json::{Map, Value, value::RawValue};
 
@@ -310,7 +310,7 @@ impl Decode for Decoder {
         if !metadata.is_empty() {
             self.keep(Value::Object(metadata), out)?;
         }
-        let mut reply = Reply::new(self.model.clone(), Stop::End);
+        let mut reply = Reply::new(self.model.clone(), FinishReason::End);
         reply.blocks = self.blocks.take();
         reply.raw_stop = Some(raw_stop);
         reply.usage = self.usage;
@@ -378,7 +378,7 @@ enum Failure {
 fn ending(reason: &str) -> Ending {
     match reason {
         "STOP" => Ending::Stop(Finish::Whole),
-        "MAX_TOKENS" => Ending::Stop(Finish::As(Stop::Length)),
+        "MAX_TOKENS" => Ending::Stop(Finish::As(FinishReason::Length)),
         "SAFETY"
         | "RECITATION"
         | "LANGUAGE"
@@ -388,7 +388,7 @@ fn ending(reason: &str) -> Ending {
         | "MODEL_ARMOR"
         | "IMAGE_SAFETY"
         | "IMAGE_PROHIBITED_CONTENT"
-        | "IMAGE_RECITATION" => Ending::Stop(Finish::As(Stop::Filtered)),
+        | "IMAGE_RECITATION" => Ending::Stop(Finish::As(FinishReason::Filtered)),
         "MALFORMED_FUNCTION_CALL"
         | "UNEXPECTED_TOOL_CALL"
         | "TOO_MANY_TOOL_CALLS"

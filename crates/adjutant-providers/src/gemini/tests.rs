@@ -1,9 +1,9 @@
 //! Tests of the wire: conformance, and the bytes of requests.
 
 use adjutant_llm::{
-    Block, Cache, Call, CallId, CallResult, Content, Custom, Document, Effort, Entry, Extra, Format, Image, Inputs,
-    Options, Reply, Request, RequestOption, Source, Status, Stop, Summary, Text, Thinking, ThinkingControl, ToolChoice,
-    ToolDecl, Transcript, Turn, UserMessage,
+    Block, Cache, Call, CallId, CallResult, Content, Custom, Document, Effort, Entry, Extra, FinishReason, Format,
+    Image, Inputs, Options, Reply, Request, RequestOption, Source, Status, Summary, Text, Thinking, ThinkingControl,
+    ToolChoice, ToolDecl, Transcript, Turn, UserMessage,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -78,7 +78,7 @@ fn opaque(value: Value) -> Block {
     Block::Opaque { issuer: "gemini".into(), value }
 }
 
-fn turn(model: &str, stop: Stop, blocks: Vec<Block>, results: Vec<CallResult>) -> Entry {
+fn turn(model: &str, stop: FinishReason, blocks: Vec<Block>, results: Vec<CallResult>) -> Entry {
     let mut reply = Reply::new(model.into(), stop);
     reply.blocks = blocks.into_iter().map(Arc::new).collect();
     let mut open = Turn::open(Arc::new(reply.clone()));
@@ -272,7 +272,7 @@ fn turn_sends_all_results_in_one_content_when_calls_are_parallel() {
     let failed = CallResult::new(Status::Failed, "");
     check(
         ID,
-        [asked(), turn(ID, Stop::Calls, blocks, vec![CallResult::ok("a"), ran, failed])],
+        [asked(), turn(ID, FinishReason::Calls, blocks, vec![CallResult::ok("a"), ran, failed])],
         json!([
             question(),
             {"role": "model", "parts": [
@@ -308,7 +308,7 @@ fn turn_returns_signatures_in_their_parts_when_it_is_own() {
     };
     check(
         ID,
-        [turn(ID, Stop::End, blocks(), vec![])],
+        [turn(ID, FinishReason::End, blocks(), vec![])],
         json!([{"role": "model", "parts": [
             {"text": "hm", "thought": true},
             {"text": "", "thought": true, "thoughtSignature": "QUI="},
@@ -319,15 +319,15 @@ fn turn_returns_signatures_in_their_parts_when_it_is_own() {
         ]}]),
     );
     let foreign = json!([{"role": "model", "parts": [{"text": "a"}, {"text": "b"}, {"text": "c"}]}]);
-    check(ID, [turn("gemini/gemini-3.5-pro", Stop::End, blocks(), vec![])], foreign.clone());
-    check(OLD, [turn("anthropic/claude-opus-5", Stop::End, blocks(), vec![])], foreign);
+    check(ID, [turn("gemini/gemini-3.5-pro", FinishReason::End, blocks(), vec![])], foreign.clone());
+    check(OLD, [turn("anthropic/claude-opus-5", FinishReason::End, blocks(), vec![])], foreign);
 }
 
 #[test]
 fn turn_stands_in_for_a_signature_when_the_first_call_has_none() {
     let entry = |model: &str, signature| {
         let blocks = vec![call(0, Some("toolu_1"), "{}", signature), call(1, Some("toolu_2"), "{}", None)];
-        turn(model, Stop::Calls, blocks, vec![CallResult::ok("a"), CallResult::ok("b")])
+        turn(model, FinishReason::Calls, blocks, vec![CallResult::ok("a"), CallResult::ok("b")])
     };
     let expect = |ids: [&str; 2], signature: Option<&str>| {
         let mut parts = ids.map(|id| json!({"functionCall": {"id": id, "name": "read", "args": {}}}));
@@ -370,16 +370,17 @@ fn turn_returns_opaque_parts_when_this_provider_made_them() {
         ]
     };
     let own = json!([{"role": "model", "parts": [step, code, picture, {"text": "a"}]}]);
-    assert_eq!(check(ID, [turn(ID, Stop::End, blocks(), vec![])], own), [""; 0]);
+    assert_eq!(check(ID, [turn(ID, FinishReason::End, blocks(), vec![])], own), [""; 0]);
     let parts = json!([{"executableCode": {"code": "1"}}, picture, {"text": "a"}]);
-    let warnings = check(ID, [turn(OLD, Stop::End, blocks(), vec![])], json!([{"role": "model", "parts": parts}]));
+    let warnings =
+        check(ID, [turn(OLD, FinishReason::End, blocks(), vec![])], json!([{"role": "model", "parts": parts}]));
     let warn = "steps of a server tool were left out: only the model that took them can go on from them";
     assert_eq!(warnings, [warn]);
 }
 
 #[test]
 fn turn_sends_text_alone_when_it_was_cut_short() {
-    for stop in [Stop::Interrupted, Stop::Refused, Stop::Filtered] {
+    for stop in [FinishReason::Interrupted, FinishReason::Refused, FinishReason::Filtered] {
         let no = || vec![CallResult::new(Status::Cancelled, "no")];
         let blocks = vec![thought("", Some("QQ==")), said("half", Some("QQ==")), call(2, None, "{}", Some("QQ=="))];
         check(ID, [turn(ID, stop, blocks, no())], json!([{"role": "model", "parts": [{"text": "half"}]}]));
@@ -397,7 +398,7 @@ fn results_hold_media_when_the_model_takes_them_there() {
         let mut linked = CallResult::new(Status::Failed, "");
         linked.content = vec![image("image/png", at("https://a.example/x.png"))];
         let calls = (0..3).map(|block| call(block, Some("k"), "{}", Some("QQ=="))).collect();
-        turn(id, Stop::Calls, calls, vec![pictures, only, linked])
+        turn(id, FinishReason::Calls, calls, vec![pictures, only, linked])
     };
     let calls = vec![json!({"functionCall": {"id": "k", "name": "read", "args": {}}, "thoughtSignature": "QQ=="}); 3];
     let blob = |media_type: &str| json!({"inlineData": {"mimeType": media_type, "data": "aGk="}});
@@ -479,7 +480,7 @@ fn entries() -> impl Strategy<Value = Vec<Entry>> {
         text.prop_map(|text| Entry::Summary(Summary { text: text.into(), covers: 1 })),
         Just(Entry::Custom(Custom { kind: "x".into(), value: Value::Null })),
         (text, text, any::<bool>(), any::<bool>()).prop_map(|(text, args, whole, own)| {
-            let stop = if whole { Stop::Calls } else { Stop::Interrupted };
+            let stop = if whole { FinishReason::Calls } else { FinishReason::Interrupted };
             let blocks = vec![thought(&text, None), said(&text, Some("QQ==")), call(2, None, &args, None)];
             let mut result = CallResult::ok("x".repeat(30_000));
             result.content.push(image("image/gif", bytes()));

@@ -2,7 +2,7 @@
 
 use std::{collections::VecDeque, sync::Arc};
 
-use adjutant_llm::{Chunk, Error, ErrorKind, ModelId, ModelInfo, Reply, Stop, Usage};
+use adjutant_llm::{Chunk, Error, ErrorKind, FinishReason, ModelId, ModelInfo, Reply, Usage};
 use serde_json::{Value, value::RawValue};
 
 use super::{
@@ -166,9 +166,9 @@ impl Decoder {
         let reason = response.incomplete_details.and_then(|it| it.reason.0);
         self.ending = Some(if is("incomplete") {
             let finish = match reason.as_deref() {
-                Some("content_filter") => Finish::As(Stop::Filtered),
+                Some("content_filter") => Finish::As(FinishReason::Filtered),
                 // Without a reason, nothing tells that what was said is whole.
-                Some("max_output_tokens" | "max_tokens" | "") | None => Finish::As(Stop::Length),
+                Some("max_output_tokens" | "max_tokens" | "") | None => Finish::As(FinishReason::Length),
                 Some(_) => Finish::Unknown { open: self.items.is_cut() },
             };
             Ending { finish, raw: reason.as_deref().unwrap_or("incomplete").into() }
@@ -252,10 +252,10 @@ impl Decode for Decoder {
         };
         let (blocks, refused) = self.items.end(out)?;
         let finish = match ending.finish {
-            Finish::Whole | Finish::Unknown { .. } if refused => Finish::As(Stop::Refused),
+            Finish::Whole | Finish::Unknown { .. } if refused => Finish::As(FinishReason::Refused),
             finish => finish,
         };
-        let mut reply = Reply::new(self.model.clone(), Stop::End);
+        let mut reply = Reply::new(self.model.clone(), FinishReason::End);
         reply.blocks = blocks;
         reply.raw_stop = Some(ending.raw);
         reply.usage = self.usage;

@@ -1,9 +1,9 @@
 //! Tests of the wire: conformance, and the bytes of requests.
 
 use adjutant_llm::{
-    Block, Cache, Call, CallId, CallResult, Content, Custom, Document, Effort, Entry, Extra, Format, Image, Inputs,
-    Options, Reply, Request, RequestOption, Source, Status, Stop, Summary, Text, Thinking, ToolChoice, ToolDecl,
-    Transcript, Turn, UserMessage,
+    Block, Cache, Call, CallId, CallResult, Content, Custom, Document, Effort, Entry, Extra, FinishReason, Format,
+    Image, Inputs, Options, Reply, Request, RequestOption, Source, Status, Summary, Text, Thinking, ToolChoice,
+    ToolDecl, Transcript, Turn, UserMessage,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -88,7 +88,7 @@ fn opaque(value: Value) -> Block {
     Block::Opaque { issuer: "openai".into(), value }
 }
 
-fn turn(model: &str, stop: Stop, blocks: Vec<Block>, results: Vec<CallResult>) -> Entry {
+fn turn(model: &str, stop: FinishReason, blocks: Vec<Block>, results: Vec<CallResult>) -> Entry {
     let mut reply = Reply::new(model.into(), stop);
     reply.blocks = blocks.into_iter().map(Arc::new).collect();
     let mut open = Turn::open(Arc::new(reply.clone()));
@@ -259,14 +259,14 @@ fn turn_leaves_out_what_a_client_runs_when_nothing_answered_it() {
     let kinds = ["custom_tool_call", "local_shell_call", "computer_call", "shell_call", "apply_patch_call"];
     for kind in kinds.into_iter().chain(["mcp_approval_request"]) {
         let call = opaque(json!({"type": kind, "id": "x_1", "call_id": "call_1"}));
-        check([turn(ID, Stop::End, vec![call, text("a", Value::Null)], vec![])], json!([plain]), &[left_out]);
+        check([turn(ID, FinishReason::End, vec![call, text("a", Value::Null)], vec![])], json!([plain]), &[left_out]);
     }
     // A hosted shell answers its call itself.
     let ran = json!({"type": "shell_call", "id": "sh_1", "call_id": "call_1", "status": "completed"});
     let output = json!({"type": "shell_call_output", "id": "sho_1", "call_id": "call_1", "output": []});
     let other = opaque(json!({"type": "shell_call", "id": "sh_2", "call_id": "call_2"}));
     let blocks = vec![opaque(ran.clone()), opaque(output.clone()), other, text("a", Value::Null)];
-    check([turn(ID, Stop::End, blocks, vec![])], json!([ran, output, plain]), &[left_out]);
+    check([turn(ID, FinishReason::End, blocks, vec![])], json!([ran, output, plain]), &[left_out]);
 }
 
 #[test]
@@ -284,7 +284,7 @@ fn turn_sends_an_item_for_each_call_and_result_when_calls_are_parallel() {
         [
             turn(
                 "anthropic/claude-sonnet-5",
-                Stop::Calls,
+                FinishReason::Calls,
                 vec![
                     text("Look", json!({"id": "msg_1"})),
                     text(" here.", none()),
@@ -340,7 +340,7 @@ fn turn_replays_items_with_their_ids_when_their_reasoning_goes_back() {
     let results = vec![CallResult::ok("a"), CallResult::ok("b"), CallResult::ok("c")];
     let said = |text: &str| json!({"type": "output_text", "text": text, "annotations": []});
     check(
-        [turn(ID, Stop::Calls, blocks, results)],
+        [turn(ID, FinishReason::Calls, blocks, results)],
         json!([
             {"type": "message", "role": "assistant", "content": [said("first")], "phase": "commentary"},
             {"type": "reasoning", "id": "rs_1", "summary": summary, "encrypted_content": "enc"},
@@ -369,12 +369,12 @@ fn turn_drops_reasoning_and_ids_when_they_would_stand_alone() {
     let whole = || thinking(Some("enc"), json!({"id": "rs_1", "summary": []}));
     let a = || text("a", json!({"id": "msg_1"}));
     // Nothing follows it.
-    check([turn(ID, Stop::Length, vec![a(), whole()], vec![])], json!([plain]), &[]);
-    check([turn(ID, Stop::End, vec![whole(), text("", json!({"id": "msg_1"}))], vec![])], json!([]), &[]);
+    check([turn(ID, FinishReason::Length, vec![a(), whole()], vec![])], json!([plain]), &[]);
+    check([turn(ID, FinishReason::End, vec![whole(), text("", json!({"id": "msg_1"}))], vec![])], json!([]), &[]);
     // It cannot go back, so what it led to stands for itself.
     for gone in [thinking(None, json!({"id": "rs_1"})), thinking(Some("enc"), Value::Null)] {
         check(
-            [turn(ID, Stop::End, vec![gone, whole(), a()], vec![])],
+            [turn(ID, FinishReason::End, vec![gone, whole(), a()], vec![])],
             json!([
                 {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "enc"}, plain,
             ]),
@@ -383,14 +383,18 @@ fn turn_drops_reasoning_and_ids_when_they_would_stand_alone() {
     }
     let search = || opaque(json!({"type": "web_search_call", "id": "ws_1"}));
     let left_out = "what the provider ran itself was left out: the reasoning that it goes with is not sent";
-    check([turn(ID, Stop::End, vec![thinking(None, json!({})), search(), a()], vec![])], json!([plain]), &[left_out]);
+    check(
+        [turn(ID, FinishReason::End, vec![thinking(None, json!({})), search(), a()], vec![])],
+        json!([plain]),
+        &[left_out],
+    );
     // Another model of the provider.
     let compaction = json!({"type": "compaction", "encrypted_content": "e"});
     let blocks = vec![whole(), opaque(compaction.clone()), search(), a()];
-    check([turn("openai/gpt-5.5", Stop::End, blocks, vec![])], json!([compaction, plain]), &[left_out]);
+    check([turn("openai/gpt-5.5", FinishReason::End, blocks, vec![])], json!([compaction, plain]), &[left_out]);
     let picture = opaque(json!({"type": "image_generation_call", "id": "ig_1", "result": "aGk="}));
     let no_picture = "a generated picture was left out: the API takes none back that it did not store";
-    check([turn(ID, Stop::End, vec![picture, a()], vec![])], json!([plain]), &[no_picture]);
+    check([turn(ID, FinishReason::End, vec![picture, a()], vec![])], json!([plain]), &[no_picture]);
 }
 
 #[test]
@@ -399,7 +403,7 @@ fn turn_replays_readable_reasoning_when_the_model_encrypts_none() {
     check(
         [turn(
             ID,
-            Stop::End,
+            FinishReason::End,
             vec![thinking(None, json!({"id": "rs_1", "summary": [], "content": content})), text("a", Value::Null)],
             vec![],
         )],
@@ -413,7 +417,7 @@ fn turn_replays_readable_reasoning_when_the_model_encrypts_none() {
 
 #[test]
 fn turn_sends_text_alone_when_it_was_cut_short() {
-    for stop in [Stop::Interrupted, Stop::Refused, Stop::Filtered] {
+    for stop in [FinishReason::Interrupted, FinishReason::Refused, FinishReason::Filtered] {
         let no = || vec![CallResult::new(Status::Cancelled, "no")];
         let blocks = vec![
             thinking(Some("enc"), json!({"id": "rs_1"})),
@@ -487,7 +491,7 @@ async fn replies_go_back_as_they_came_when_a_stream_was_read() {
 /// Arbitrary entries of this wire: replies that think, call, and were cut off.
 fn entries() -> impl Strategy<Value = Vec<Entry>> {
     let said = "[a-z\"\\\\ é🦀\n]{0,40}";
-    let stop = prop::sample::select(vec![Stop::Calls, Stop::Length, Stop::Interrupted]);
+    let stop = prop::sample::select(vec![FinishReason::Calls, FinishReason::Length, FinishReason::Interrupted]);
     let entry = prop_oneof![
         said.prop_map(|text| Entry::User(UserMessage::text(text))),
         (said, said, stop, any::<bool>()).prop_map(|(said, args, stop, whole)| {

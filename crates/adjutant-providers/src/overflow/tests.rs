@@ -155,7 +155,7 @@ fn is_overflow_says_no_when_a_rate_is_meant() {
 #[test]
 fn silent_is_an_overflow_when_nothing_was_said_at_a_full_window() {
     let info = ModelInfo::new("x/y").context_window(1_000);
-    let mut reply = Reply::new("x/y".into(), Stop::Length);
+    let mut reply = Reply::new("x/y".into(), FinishReason::Length);
     reply.usage.input_uncached = 989;
     assert_eq!(silent(&info, &reply), None);
     reply.usage.cache_read = 1;

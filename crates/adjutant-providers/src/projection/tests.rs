@@ -18,7 +18,7 @@ fn info() -> ModelInfo {
     ModelInfo::new(OWN)
 }
 
-fn turn(model: &str, stop: Stop, blocks: Vec<Block>) -> Entry {
+fn turn(model: &str, stop: FinishReason, blocks: Vec<Block>) -> Entry {
     let mut reply = Reply::new(model.into(), stop);
     reply.blocks = blocks.into_iter().map(Arc::new).collect();
     let mut open = Turn::open(Arc::new(reply.clone()));
@@ -94,7 +94,7 @@ fn shown_keeps_what_a_model_signed_when_it_is_its_own() {
         ]
     };
     check(
-        &turn(OWN, Stop::Calls, blocks()),
+        &turn(OWN, FinishReason::Calls, blocks()),
         &[
             "own",
             "thinking \"hm\"",
@@ -105,8 +105,8 @@ fn shown_keeps_what_a_model_signed_when_it_is_its_own() {
         ],
     );
     let foreign = ["text \"a\" null", "call c1_0_1 null", "result c1_0_1 false text \"did c1_0_1\""];
-    check(&turn(SISTER, Stop::Calls, blocks()), &foreign);
-    check(&turn(FOREIGN, Stop::Calls, blocks()), &foreign);
+    check(&turn(SISTER, FinishReason::Calls, blocks()), &foreign);
+    check(&turn(FOREIGN, FinishReason::Calls, blocks()), &foreign);
 }
 
 #[test]
@@ -117,21 +117,22 @@ fn shown_gives_opaque_blocks_to_their_provider_and_text_to_others() {
     let sealed = json!({"type": "compaction", "encrypted_content": "zzz"});
     let reply = |model| {
         let blocks = [&search, &results, &sealed].map(|it| opaque("vendor", it.clone()));
-        turn(model, Stop::End, blocks.into())
+        turn(model, FinishReason::End, blocks.into())
     };
     let whole = [&search, &results, &sealed].map(|it| format!("opaque {it}"));
     check(&reply(SISTER), &[&whole[0], &whole[1], &whole[2]]);
     let foreign = ModelInfo::new(FOREIGN);
     let texts = ["text \"[web_search_call: rust]\" null", "text \"[results: T\\nhttps://a.example]\" null"];
     assert_eq!(lines(&reply(SISTER), &foreign), (texts.map(str::to_owned).into(), vec![]));
-    let long = turn(SISTER, Stop::End, vec![opaque("vendor", json!({"type": "x", "text": "é".repeat(100_000)}))]);
+    let long =
+        turn(SISTER, FinishReason::End, vec![opaque("vendor", json!({"type": "x", "text": "é".repeat(100_000)}))]);
     let (lines, _) = lines(&long, &foreign);
     assert_eq!(lines[0].chars().filter(|it| *it == 'é').count(), 4_000);
 }
 
 #[test]
 fn shown_is_text_alone_when_a_reply_was_cut_short() {
-    for stop in [Stop::Interrupted, Stop::Refused, Stop::Filtered] {
+    for stop in [FinishReason::Interrupted, FinishReason::Refused, FinishReason::Filtered] {
         let blocks =
             vec![thinking(), text("half", json!({"x": 1})), call(1, json!({"y": 2})), opaque("vendor", json!({}))];
         check(&turn(OWN, stop, blocks), &["text \"half\" null"]);
@@ -141,9 +142,9 @@ fn shown_is_text_alone_when_a_reply_was_cut_short() {
 
 #[test]
 fn shown_is_nothing_when_nothing_is_left() {
-    check(&turn(OWN, Stop::Length, vec![thinking()]), &[]);
-    check(&turn(SISTER, Stop::End, vec![thinking(), text(" ", json!({"x": 1}))]), &[]);
-    check(&turn(OWN, Stop::End, vec![]), &[]);
+    check(&turn(OWN, FinishReason::Length, vec![thinking()]), &[]);
+    check(&turn(SISTER, FinishReason::End, vec![thinking(), text(" ", json!({"x": 1}))]), &[]);
+    check(&turn(OWN, FinishReason::End, vec![]), &[]);
     check(&Entry::User(UserMessage::text(" \n")), &[]);
     check(&Entry::Summary(Summary { text: " ".into(), covers: 1 }), &[]);
     check(&Entry::Custom(Custom { kind: "x".into(), value: json!("y") }), &[]);
@@ -157,7 +158,7 @@ fn shown_says_what_was_left_out_when_the_model_takes_no_media() {
     let document = Content::Document(Document { media_type: "application/pdf".into(), name: None, source });
     let content = vec![Content::text("see"), image.clone(), image.clone(), document];
     let user = Entry::User(UserMessage::new(content.clone()));
-    let mut reply = Reply::new(OWN.into(), Stop::Calls);
+    let mut reply = Reply::new(OWN.into(), FinishReason::Calls);
     reply.blocks = vec![Arc::new(call(1, Value::Null))];
     let mut open = Turn::open(Arc::new(reply.clone()));
     let mut failed = CallResult::new(Status::Failed, "");
@@ -202,8 +203,8 @@ proptest! {
         blocks in blocks(),
         model in prop::sample::select(vec![OWN, SISTER, FOREIGN]),
         stop in prop::sample::select(vec![
-            Stop::End, Stop::Sequence, Stop::Calls, Stop::Length, Stop::Paused, Stop::Refused, Stop::Filtered,
-            Stop::Interrupted,
+            FinishReason::End, FinishReason::Sequence, FinishReason::Calls, FinishReason::Length, FinishReason::Paused, FinishReason::Refused, FinishReason::Filtered,
+            FinishReason::Interrupted,
         ]),
     ) {
         let entry = turn(model, stop, blocks);
@@ -216,7 +217,7 @@ proptest! {
             prop_assert_eq!(calls, results);
             prop_assert!(said.parts.iter().any(|part| !matches!(part, Part::Thinking(_))));
             prop_assert!(said.own || !said.parts.iter().any(|part| matches!(part, Part::Thinking(_))));
-            prop_assert_eq!(said.own, model == OWN && !matches!(stop, Stop::Refused | Stop::Filtered | Stop::Interrupted));
+            prop_assert_eq!(said.own, model == OWN && !matches!(stop, FinishReason::Refused | FinishReason::Filtered | FinishReason::Interrupted));
         }
     }
 }

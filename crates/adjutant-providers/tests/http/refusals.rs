@@ -173,6 +173,6 @@ async fn reply_is_an_overflow_when_a_full_window_left_no_room_for_a_word() {
     assert_eq!(error, expect);
     for _ in 0..2 {
         let reply = complete(&model, Request::new().user("hi")).await.expect("a reply");
-        assert_eq!(reply.stop, adjutant_llm::Stop::Length);
+        assert_eq!(reply.stop, adjutant_llm::FinishReason::Length);
     }
 }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use adjutant_agent::Agent;
-use adjutant_orchestration::{Delegation, Registry, Relay, Target};
+use adjutant_orchestration::{Delegation, HandoffChain, Registry, Target};
 
 use super::{
     Lead,
@@ -77,8 +77,8 @@ impl Crew {
             let agent = self.root(member, entry);
             Target::new(Arc::clone(&spec.name), Arc::clone(&spec.description), agent).to(spec.transfers.iter().cloned())
         });
-        Relay::new(targets)
-            .map(Lead::Relay)
+        HandoffChain::new(targets)
+            .map(Lead::HandoffChain)
             .map_err(|error| Error::new(ErrorKind::Config, "the conversation cannot be handed over").with_source(error))
     }
 

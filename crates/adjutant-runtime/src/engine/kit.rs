@@ -19,7 +19,7 @@ use crate::{
     process_tool::{Program, Surroundings},
 };
 
-/// The shelf of reflections, if they have no folder.
+/// The key-value store of reflections, if they have no folder.
 const REFLECTIONS: &str = "reflections";
 
 /// What all agents of an engine share.
@@ -57,8 +57,8 @@ impl Kit {
     pub(super) fn new(manifest: &Manifest, store: Store, given: Given) -> Result<Self, Error> {
         let Given { workspace, world, effects, toolboxes, secrets } = given;
         let shared = || SharedWorld(Arc::clone(&world));
-        let board = manifest.board.as_ref().map(|board| store.shelf(&board.name, "board"));
-        let notes = manifest.notes.as_ref().map(|notes| store.shelf(&notes.name, "notes"));
+        let board = manifest.board.as_ref().map(|board| store.kv(&board.name, "board"));
+        let notes = manifest.notes.as_ref().map(|notes| store.kv(&notes.name, "notes"));
         let memories = manifest.memory.as_ref().map(|memory| {
             let memories = Memories::new(store.memory()?, OwnerId(Arc::clone(&memory.owner))).world(shared());
             Ok::<_, Error>(match memory.limit {
@@ -74,8 +74,8 @@ impl Kit {
         })?;
         Ok(Self {
             manifest: Arc::new(manifest.clone()),
-            board: board.transpose()?.map(|shelf| Board::new(shelf, Arc::clone(&world))),
-            notes: notes.transpose()?.map(|shelf| Notes::new(shelf, Arc::clone(&world))),
+            board: board.transpose()?.map(|kv| Board::new(kv, Arc::clone(&world))),
+            notes: notes.transpose()?.map(|kv| Notes::new(kv, Arc::clone(&world))),
             memories: memories.transpose()?,
             programs: manifest.process_tools.iter().map(program).collect::<Result<_, Error>>()?,
             workspace,
@@ -129,7 +129,7 @@ impl Kit {
     pub(super) fn reflections(&self, spec: &ReflectionSpec) -> Result<Reflections, Error> {
         let reflections = match &spec.folder {
             Some(folder) => Reflections::in_dir(place(self.workspace.root(), folder)?),
-            None => Reflections::on_shelf(self.store.shelf(REFLECTIONS, "reflections")?),
+            None => Reflections::on_kv(self.store.kv(REFLECTIONS, "reflections")?),
         };
         Ok(reflections.world(Arc::clone(&self.world)).redact(self.secrets.iter().cloned()))
     }

@@ -87,7 +87,7 @@ impl Lead {
                 Lead::Agent(agent.session(log).identify(|who| who.name = name.into()))
             }
             (Lead::Agent(agent), None) => Lead::Agent(agent.session(log)),
-            (Lead::Relay(relay), _) => Lead::Relay(relay.session(log)),
+            (Lead::HandoffChain(relay), _) => Lead::HandoffChain(relay.session(log)),
         }
     }
 
@@ -97,7 +97,7 @@ impl Lead {
         match self {
             Lead::Agent(agent) => is_busy(agent),
             // All of them share one session.
-            Lead::Relay(relay) => relay.agent(first).is_some_and(is_busy),
+            Lead::HandoffChain(relay) => relay.agent(first).is_some_and(is_busy),
         }
     }
 }

@@ -7,7 +7,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use adjutant_agent::{Journal, JournalError, Memory, MemoryJournal, Shelf, memory::InMemory, shelf::MemoryShelf};
+use adjutant_agent::{Journal, JournalError, KvStore, Memory, MemoryJournal, kv::MemoryKvStore, memory::InMemory};
 use adjutant_llm::World;
 #[cfg(feature = "postgres")]
 use adjutant_store::Postgres;
@@ -30,15 +30,15 @@ pub(super) enum Store {
     Postgres(Postgres),
 }
 
-/// Shelves, by their names.
-type Shelves = BTreeMap<Arc<str>, Arc<dyn Shelf>>;
+/// Key-value stores, by their names.
+type Shelves = BTreeMap<Arc<str>, Arc<dyn KvStore>>;
 
 /// A store in memory.
 #[derive(Clone)]
 pub(super) struct Volatile {
     journal: Arc<MemoryJournal>,
     memory: Arc<InMemory>,
-    shelves: Arc<Mutex<Shelves>>,
+    kv_stores: Arc<Mutex<Shelves>>,
     world: SharedWorld,
 }
 
@@ -67,7 +67,7 @@ impl Store {
             StoreKind::Memory => Ok(Self::Memory(Volatile {
                 journal: Arc::new(MemoryJournal::new().world(world.clone())),
                 memory: Arc::new(InMemory::new()),
-                shelves: Arc::default(),
+                kv_stores: Arc::default(),
                 world,
             })),
             StoreKind::Postgres => postgres(spec, credentials, world).await,
@@ -99,23 +99,23 @@ impl Store {
         }
     }
 
-    /// One of its shelves.
+    /// One of its key-value stores.
     ///
     /// # Errors
     /// `Config` if it has none.
-    pub(super) fn shelf(&self, name: &str, what: &str) -> Result<Arc<dyn Shelf>, Error> {
+    pub(super) fn kv(&self, name: &str, what: &str) -> Result<Arc<dyn KvStore>, Error> {
         match self {
-            Self::Sqlite(store) => Ok(Arc::new(store.shelf(name))),
+            Self::Sqlite(store) => Ok(Arc::new(store.kv(name))),
             Self::Jsonl(_) => Err(only_sessions(what)),
             Self::Memory(store) => {
-                let mut shelves = store.shelves.lock().unwrap_or_else(PoisonError::into_inner);
-                let shelf = shelves
+                let mut kv_stores = store.kv_stores.lock().unwrap_or_else(PoisonError::into_inner);
+                let kv = kv_stores
                     .entry(name.into())
-                    .or_insert_with(|| Arc::new(MemoryShelf::new().world(store.world.clone())));
-                Ok(Arc::clone(shelf))
+                    .or_insert_with(|| Arc::new(MemoryKvStore::new().world(store.world.clone())));
+                Ok(Arc::clone(kv))
             }
             #[cfg(feature = "postgres")]
-            Self::Postgres(store) => Ok(Arc::new(store.shelf(name))),
+            Self::Postgres(store) => Ok(Arc::new(store.kv(name))),
         }
     }
 }

@@ -8,7 +8,7 @@ use std::{
 
 use adjutant_agent::{Agent, Answered, CancelBy, Event, EventKind, RunResult, Running, Sessions};
 use adjutant_llm::{Model, Options};
-use adjutant_orchestration::RelayRun;
+use adjutant_orchestration::HandoffChainRun;
 use futures_core::Stream;
 use futures_util::FutureExt;
 
@@ -39,7 +39,7 @@ pub(crate) trait Leads: Send + Sync {
 /// One run of whoever leads: its events, each once the log holds its record, and what came of it.
 pub(super) struct LeadRun {
     run: Kind,
-    /// What the newest run of an agent came to; a relay may have several.
+    /// What the newest run of an agent came to; a handoff chain may have several.
     result: Option<Arc<RunResult>>,
     /// Why it ended without a last event.
     failure: Option<Error>,
@@ -47,7 +47,7 @@ pub(super) struct LeadRun {
 
 enum Kind {
     Agent(Box<Running>),
-    Relay(Box<RelayRun>),
+    HandoffChain(Box<HandoffChainRun>),
     Ended,
 }
 
@@ -56,7 +56,7 @@ impl Lead {
     pub(super) fn prompt(&self, prompt: &str) -> Result<LeadRun, Error> {
         Ok(LeadRun::new(match self {
             Lead::Agent(agent) => Kind::Agent(Box::new(agent.stream(prompt).map_err(told::of_agent)?.saved())),
-            Lead::Relay(relay) => Kind::Relay(Box::new(relay.stream(prompt).saved())),
+            Lead::HandoffChain(relay) => Kind::HandoffChain(Box::new(relay.stream(prompt).saved())),
         }))
     }
 
@@ -67,7 +67,7 @@ impl Lead {
         }
         Ok(LeadRun::new(match self {
             Lead::Agent(agent) => Kind::Agent(Box::new(agent.resume_stream(answers).map_err(told::of_agent)?.saved())),
-            Lead::Relay(relay) => Kind::Relay(Box::new(relay.resume_stream(answers).saved())),
+            Lead::HandoffChain(relay) => Kind::HandoffChain(Box::new(relay.resume_stream(answers).saved())),
         }))
     }
 
@@ -75,7 +75,7 @@ impl Lead {
     async fn waits(&self, answers: &[Answered]) -> Result<bool, Error> {
         match self {
             Lead::Agent(agent) => opened(agent).await,
-            Lead::Relay(relay) => {
+            Lead::HandoffChain(relay) => {
                 let active = relay.active().await.map_err(told::of_relay)?;
                 // Without answers it may be that a crash came between two agents, of which none has an open run.
                 match relay.agent(&active) {
@@ -102,7 +102,7 @@ impl LeadRun {
     pub(super) fn stop(&self, by: CancelBy) {
         match &self.run {
             Kind::Agent(running) => running.stopper().stop(by),
-            Kind::Relay(relay) => {
+            Kind::HandoffChain(relay) => {
                 if let Some(running) = relay.running() {
                     running.stopper().stop(by);
                 }
@@ -117,7 +117,7 @@ impl LeadRun {
     pub(super) fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<Event>> {
         let next = match &mut self.run {
             Kind::Agent(running) => Pin::new(&mut **running).poll_next(cx),
-            Kind::Relay(relay) => Pin::new(&mut **relay).poll_next(cx),
+            Kind::HandoffChain(relay) => Pin::new(&mut **relay).poll_next(cx),
             Kind::Ended => Poll::Ready(None),
         };
         match &next {
@@ -151,7 +151,9 @@ impl LeadRun {
     fn end(&mut self) {
         self.failure = match std::mem::replace(&mut self.run, Kind::Ended) {
             Kind::Agent(running) => running.result().and_then(Result::err).cloned().map(told::of_agent),
-            Kind::Relay(relay) => relay.finish().now_or_never().and_then(Result::err).and_then(told::of_unfinished),
+            Kind::HandoffChain(relay) => {
+                relay.finish().now_or_never().and_then(Result::err).and_then(told::of_unfinished)
+            }
             Kind::Ended => self.failure.take(),
         };
     }

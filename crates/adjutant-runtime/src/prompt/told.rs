@@ -19,7 +19,7 @@ pub(super) fn of_agent(error: adjutant_agent::Error) -> Error {
     Error::new(kind, error.to_string()).with_source_of(error)
 }
 
-/// An error of a relay, which is mostly one of its agents.
+/// An error of a handoff chain, which is mostly one of its agents.
 pub(super) fn of_relay(error: adjutant_orchestration::Error) -> Error {
     match agent_of(&error) {
         Some(agent) => of_agent(agent.clone()),

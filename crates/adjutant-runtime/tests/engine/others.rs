@@ -192,12 +192,12 @@ async fn conversation_is_handed_to_those_that_the_agent_names() {
     let third = json!({ "name": "third", "description": "Thinks.", "model": OTHER });
     let manifest = agents([chief(json!({ "transfers": ["helper"] })), helper(json!({})), third]);
     let engine = stage.engine(manifest).await;
-    let Lead::Relay(relay) = engine.lead("main").expect("a name") else { panic!("it hands over") };
+    let Lead::HandoffChain(relay) = engine.lead("main").expect("a name") else { panic!("it hands over") };
     assert_eq!(relay.run("Hello.").await.expect("it finishes").text(), "I help.");
     assert_eq!(tools(&stage.model.requests()[0]), ["transfer_to_helper"]);
     assert!(relay.agent("third").is_none());
     drop(relay);
-    let Lead::Relay(again) = engine.lead("main").expect("a name") else { panic!("it hands over") };
+    let Lead::HandoffChain(again) = engine.lead("main").expect("a name") else { panic!("it hands over") };
     assert_eq!(&*again.run("And now?").await.expect("it finishes").last.agent.name, "helper");
 }
 

@@ -120,7 +120,7 @@ async fn session_has_one_handle_and_its_own_conversation() {
     let engine = stage.engine(one(json!({}))).await;
     let of = |name: &str| match engine.lead(name).expect("a name") {
         Lead::Agent(agent) => agent,
-        Lead::Relay(_) => panic!("it hands nothing over"),
+        Lead::HandoffChain(_) => panic!("it hands nothing over"),
     };
     of("a").run("Hello.").await.expect("it finishes");
     of("b").run("Hello.").await.expect("it finishes");
@@ -211,8 +211,8 @@ async fn board_of_the_manifest_is_shared_by_its_agents() {
     let stage = Stage::new(calls("create_task", json!({ "title": "Sweep the floor" })));
     let ran = run(&stage.engine(manifest).await).await;
     assert!(result(&ran, 0).contains("Sweep") || result(&ran, 0).contains("id"), "{}", result(&ran, 0));
-    let shelf = Sqlite::open(stage.workspace().state().join("agent.db")).expect("it is there").shelf("work");
-    assert!(adjutant_agent::Shelf::newest(&shelf).await.expect("it can be read").0 > 0);
+    let kv = Sqlite::open(stage.workspace().state().join("agent.db")).expect("it is there").kv("work");
+    assert!(adjutant_agent::KvStore::newest(&kv).await.expect("it can be read").0 > 0);
 }
 
 #[tokio::test]
@@ -222,7 +222,7 @@ async fn workers_of_two_sessions_have_two_names_on_a_board() {
     let engine = stage.engine(manifest).await;
     let name = |session: &str| match engine.lead(session).expect("a name") {
         Lead::Agent(agent) => agent.identity().name.to_string(),
-        Lead::Relay(_) => panic!("one agent"),
+        Lead::HandoffChain(_) => panic!("one agent"),
     };
     assert_eq!((name("main"), name("desk 2")), ("solo".to_owned(), "solo-desk2".to_owned()));
 }
@@ -234,8 +234,8 @@ async fn notes_of_the_manifest_are_shared_by_its_agents() {
     let engine = stage.engine(manifest).await;
     assert!(preview(&engine).await.system.contains("<notes_protocol>"));
     run(&engine).await;
-    let shelf = Sqlite::open(stage.workspace().state().join("agent.db")).expect("it is there").shelf("wall");
-    assert!(adjutant_agent::Shelf::newest(&shelf).await.expect("it can be read").0 > 0);
+    let kv = Sqlite::open(stage.workspace().state().join("agent.db")).expect("it is there").kv("wall");
+    assert!(adjutant_agent::KvStore::newest(&kv).await.expect("it can be read").0 > 0);
 }
 
 /// A task that fails, and what is kept of it.
@@ -269,8 +269,8 @@ async fn reflections_are_kept_in_their_folder() {
 #[tokio::test]
 async fn reflections_are_kept_in_the_store_without_a_folder() {
     let stage = failing(json!({})).await;
-    let shelf = Sqlite::open(stage.workspace().state().join("agent.db")).expect("it is there").shelf("reflections");
-    assert!(adjutant_agent::Shelf::newest(&shelf).await.expect("it can be read").0 > 0);
+    let kv = Sqlite::open(stage.workspace().state().join("agent.db")).expect("it is there").kv("reflections");
+    assert!(adjutant_agent::KvStore::newest(&kv).await.expect("it can be read").0 > 0);
 }
 
 #[tokio::test]

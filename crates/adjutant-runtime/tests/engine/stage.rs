@@ -110,7 +110,7 @@ pub(crate) fn lead(engine: &Engine) -> Agent {
 pub(crate) fn alone(engine: &Engine, session: &str) -> Agent {
     match engine.lead(session).expect("a name") {
         Lead::Agent(agent) => Some(agent),
-        Lead::Relay(_) => None,
+        Lead::HandoffChain(_) => None,
     }
     .expect("it hands nothing over")
 }

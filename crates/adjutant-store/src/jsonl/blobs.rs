@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, fs, io::ErrorKind, path::Path};
 
-use adjutant_core::{Attachment, Digest, JournalError, JournalErrorKind, Stamped, Swept};
+use adjutant_core::{Attachment, Digest, GcReport, JournalError, JournalErrorKind, Stamped};
 
 use super::{
     line::BEGINNING,
@@ -44,14 +44,14 @@ pub(super) fn read(place: &Place, digests: Vec<Digest>) -> Result<Vec<Attachment
 /// Removes the attachments that no log has.
 ///
 /// A log that cannot be read keeps all of them: nobody knows which are its own.
-pub(super) fn sweep(place: &Place) -> Result<Swept, JournalError> {
+pub(super) fn sweep(place: &Place) -> Result<GcReport, JournalError> {
     let _locked = place.sweep_blobs()?;
     let mut needed = HashSet::new();
     for folder in entries(&place.logs())? {
         let mut scan = match Scan::open(&folder.path().join("records.jsonl"), BEGINNING, u64::MAX) {
             Ok(scan) => scan,
             // It was renamed or deleted a moment ago; what was renamed is not found by its new name for certain.
-            Err(_) if !folder.path().exists() => return Ok(Swept::default()),
+            Err(_) if !folder.path().exists() => return Ok(GcReport::default()),
             Err(error) => return Err(error),
         };
         loop {
@@ -62,7 +62,7 @@ pub(super) fn sweep(place: &Place) -> Result<Swept, JournalError> {
             needed.extend(batch.into_iter().flat_map(|kept| kept.attached).map(|digest| digest.to_string()));
         }
     }
-    let mut swept = Swept::default();
+    let mut swept = GcReport::default();
     for blob in entries(&place.blobs())? {
         let name = blob.file_name();
         if name.to_str().is_some_and(|name| needed.contains(name)) {

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use adjutant_core::{About, JournalError, JournalErrorKind, LogId, LogInfo, LogPage, LogQuery, Seq};
+use adjutant_core::{JournalError, JournalErrorKind, LogId, LogInfo, LogPage, LogQuery, Seq, SessionMeta};
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -24,7 +24,7 @@ pub(super) struct Meta {
     /// Its name; while it is renamed, both names: the true one is that of the folder.
     names: Vec<LogId>,
     created_ms: u64,
-    about: About,
+    about: SessionMeta,
     /// Whether the end that was flushed is kept beside the records: it was not always so.
     #[serde(default)]
     has_head: bool,
@@ -49,7 +49,7 @@ impl Meta {
         sync_folder(&log.folder)
     }
 
-    pub(super) fn about(&mut self) -> &mut About {
+    pub(super) fn about(&mut self) -> &mut SessionMeta {
         &mut self.about
     }
 
@@ -93,8 +93,13 @@ pub(super) fn make(place: &Place, log: &LogPlace, now_ms: u64) -> Result<(), Jou
     let records = temporary.records();
     new_file(&records).and_then(|file| file.sync_all()).map_err(|error| failed("make", &records, error))?;
     flushed::make(&temporary, &BEGINNING)?;
-    let meta =
-        Meta { v: VERSION, names: vec![log.log.clone()], created_ms: now_ms, about: About::new(), has_head: true };
+    let meta = Meta {
+        v: VERSION,
+        names: vec![log.log.clone()],
+        created_ms: now_ms,
+        about: SessionMeta::new(),
+        has_head: true,
+    };
     meta.write(&temporary)?;
     make_folder(&place.logs())?;
     fs::rename(&temporary.folder, &log.folder).map_err(|error| failed("make", &log.folder, error))?;
@@ -118,7 +123,7 @@ pub(super) fn info(place: &Place, log: &LogId) -> Result<LogInfo, JournalError> 
     Meta::read(&log)?.info(&log)
 }
 
-pub(super) fn describe(place: &Place, log: &LogId, about: About) -> Result<(), JournalError> {
+pub(super) fn describe(place: &Place, log: &LogId, about: SessionMeta) -> Result<(), JournalError> {
     let log = place.log(log);
     let _locked = log.lock()?;
     log.needed()?;

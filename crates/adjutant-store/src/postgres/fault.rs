@@ -4,8 +4,8 @@ use std::{error, fmt};
 
 use adjutant_core::{
     JournalError, JournalErrorKind,
+    kv::{KvStoreError, KvStoreErrorKind},
     memory::{MemoryError, MemoryErrorKind},
-    shelf::{ShelfError, ShelfErrorKind},
 };
 use deadpool_postgres::PoolError;
 use tokio_postgres::error::SqlState;
@@ -34,16 +34,16 @@ impl Fault {
         JournalError::new(kind, format!("cannot {doing}")).with_source(self)
     }
 
-    /// The error of a shelf, which was about to do this.
-    pub(super) fn shelf(self, doing: impl fmt::Display) -> ShelfError {
+    /// The error of a key-value store, which was about to do this.
+    pub(super) fn kv(self, doing: impl fmt::Display) -> KvStoreError {
         let kind = if self.is_corrupt() {
-            ShelfErrorKind::Corrupt
+            KvStoreErrorKind::Corrupt
         } else if self.is_too_large() {
-            ShelfErrorKind::Invalid
+            KvStoreErrorKind::Invalid
         } else {
-            ShelfErrorKind::Io
+            KvStoreErrorKind::Io
         };
-        ShelfError::new(kind, format!("cannot {doing}")).with_source(self)
+        KvStoreError::new(kind, format!("cannot {doing}")).with_source(self)
     }
 
     /// The error of a memory, which was about to do this.

@@ -9,8 +9,8 @@ mod records;
 use std::{pin::pin, sync::Arc};
 
 use adjutant_core::{
-    About, Digest, Epoch, Folded, Journal, JournalError, JournalErrorKind, Log, LogId, LogInfo, LogPage, LogQuery,
-    Owner, Post, PostNo, PostStream, Posted, RecordStream, Seq, StoredStream, Swept,
+    Digest, Epoch, Folded, GcReport, Journal, JournalError, JournalErrorKind, Log, LogId, LogInfo, LogPage, LogQuery,
+    Owner, Post, PostNo, PostStream, Posted, RecordStream, Seq, SessionMeta, StoredStream,
 };
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -131,7 +131,7 @@ impl Journal for PostgresJournal {
         keeping::list(&self.database, query).await
     }
 
-    async fn describe(&self, log: &LogId, about: About) -> Result<(), JournalError> {
+    async fn describe(&self, log: &LogId, about: SessionMeta) -> Result<(), JournalError> {
         keeping::describe(&self.database, log, &about).await
     }
 
@@ -143,7 +143,7 @@ impl Journal for PostgresJournal {
         keeping::delete(&self.database, log).await
     }
 
-    async fn sweep(&self) -> Result<Swept, JournalError> {
+    async fn sweep(&self) -> Result<GcReport, JournalError> {
         keeping::sweep(&self.database).await
     }
 

@@ -46,9 +46,9 @@ pub(super) fn posts(log: &str) -> String {
     topic('p', log)
 }
 
-/// The topic of the changes of a shelf.
-pub(super) fn changes(shelf: &str) -> String {
-    topic('s', shelf)
+/// The topic of the changes of a key-value store.
+pub(super) fn changes(kv: &str) -> String {
+    topic('s', kv)
 }
 
 /// A notification holds letters, but no NUL.

@@ -29,7 +29,7 @@ pub(super) enum Topic {
 #[derive(Debug)]
 pub(super) struct Changes {
     posts: watch::Sender<()>,
-    shelves: watch::Sender<()>,
+    kv_stores: watch::Sender<()>,
     /// None in memory, where nobody else writes.
     path: Option<PathBuf>,
     watching: Mutex<Watching>,
@@ -53,13 +53,13 @@ pub(super) struct Listener {
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 struct Seen {
     posts: i64,
-    shelves: i64,
+    kv_stores: i64,
 }
 
 impl Changes {
     /// Changes of the database in this file.
     pub(super) fn of(path: Option<PathBuf>) -> Self {
-        Self { posts: watch::Sender::new(()), shelves: watch::Sender::new(()), path, watching: Mutex::default() }
+        Self { posts: watch::Sender::new(()), kv_stores: watch::Sender::new(()), path, watching: Mutex::default() }
     }
 
     /// Something has changed.
@@ -96,7 +96,7 @@ impl Changes {
                     if before.is_none_or(|before| before.posts != now.posts) {
                         self.tell(Topic::Posts);
                     }
-                    if before.is_none_or(|before| before.shelves != now.shelves) {
+                    if before.is_none_or(|before| before.kv_stores != now.kv_stores) {
                         self.tell(Topic::Shelves);
                     }
                     is_failing = false;
@@ -121,7 +121,7 @@ impl Changes {
     fn topic(&self, topic: Topic) -> &watch::Sender<()> {
         match topic {
             Topic::Posts => &self.posts,
-            Topic::Shelves => &self.shelves,
+            Topic::Shelves => &self.kv_stores,
         }
     }
 
@@ -169,5 +169,5 @@ fn look(known: &mut Option<(Connection, i64)>, path: &Path) -> Result<Option<See
 fn seen(db: &Connection) -> rusqlite::Result<Seen> {
     let sql = "SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'posts'), 0), \
                (SELECT coalesce(sum(newest), 0) FROM shelves)";
-    db.prepare_cached(sql)?.query_row([], |row| Ok(Seen { posts: row.get(0)?, shelves: row.get(1)? }))
+    db.prepare_cached(sql)?.query_row([], |row| Ok(Seen { posts: row.get(0)?, kv_stores: row.get(1)? }))
 }

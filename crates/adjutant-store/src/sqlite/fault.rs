@@ -4,8 +4,8 @@ use std::{io, sync::Arc};
 
 use adjutant_core::{
     JournalError, JournalErrorKind,
+    kv::{KvStoreError, KvStoreErrorKind},
     memory::{MemoryError, MemoryErrorKind},
-    shelf::{ShelfError, ShelfErrorKind},
 };
 use rusqlite::ErrorCode;
 
@@ -25,7 +25,7 @@ pub(super) enum Fault {
     /// The thread that should have answered is gone.
     Gone,
     Journal(JournalError),
-    Shelf(ShelfError),
+    KvStore(KvStoreError),
     Memory(MemoryError),
 }
 
@@ -60,17 +60,17 @@ impl Fault {
         }
     }
 
-    /// The error of a shelf, which attempted this.
-    pub(super) fn shelf(self, attempt: impl FnOnce() -> String) -> ShelfError {
+    /// The error of a key-value store, which attempted this.
+    pub(super) fn kv(self, attempt: impl FnOnce() -> String) -> KvStoreError {
         let kind = match self.sort() {
-            Sort::Corrupt | Sort::Version => ShelfErrorKind::Corrupt,
-            Sort::Invalid => ShelfErrorKind::Invalid,
-            Sort::Io => ShelfErrorKind::Io,
+            Sort::Corrupt | Sort::Version => KvStoreErrorKind::Corrupt,
+            Sort::Invalid => KvStoreErrorKind::Invalid,
+            Sort::Io => KvStoreErrorKind::Io,
         };
-        if let Self::Shelf(error) = self {
+        if let Self::KvStore(error) = self {
             return error;
         }
-        let error = ShelfError::new(kind, self.message(attempt));
+        let error = KvStoreError::new(kind, self.message(attempt));
         match self {
             Self::Sqlite(source) => error.with_source(source),
             Self::File(source) => error.with_source(source),
@@ -114,7 +114,7 @@ impl Fault {
             Self::Corrupt(_) => Sort::Corrupt,
             Self::Invalid(_) => Sort::Invalid,
             Self::Version(_) => Sort::Version,
-            Self::File(_) | Self::ReadOnly | Self::Gone | Self::Journal(_) | Self::Shelf(_) | Self::Memory(_) => {
+            Self::File(_) | Self::ReadOnly | Self::Gone | Self::Journal(_) | Self::KvStore(_) | Self::Memory(_) => {
                 Sort::Io
             }
         }
@@ -163,9 +163,9 @@ impl From<JournalError> for Fault {
     }
 }
 
-impl From<ShelfError> for Fault {
-    fn from(error: ShelfError) -> Self {
-        Self::Shelf(error)
+impl From<KvStoreError> for Fault {
+    fn from(error: KvStoreError) -> Self {
+        Self::KvStore(error)
     }
 }
 

@@ -11,8 +11,8 @@ mod sessions;
 use std::sync::Arc;
 
 use adjutant_core::{
-    About, Folded, Journal, JournalError, Log, LogId, LogInfo, LogPage, LogQuery, Owner, Post, PostNo, PostStream,
-    Posted, RecordStream, Seq, StoredStream, Swept,
+    Folded, GcReport, Journal, JournalError, Log, LogId, LogInfo, LogPage, LogQuery, Owner, Post, PostNo, PostStream,
+    Posted, RecordStream, Seq, SessionMeta, StoredStream,
 };
 use adjutant_llm::World;
 use async_trait::async_trait;
@@ -80,7 +80,7 @@ impl Journal for SqliteJournal {
         read.map_err(|fault| fault.journal(|| "cannot list logs".to_owned()))
     }
 
-    async fn describe(&self, log: &LogId, about: About) -> Result<(), JournalError> {
+    async fn describe(&self, log: &LogId, about: SessionMeta) -> Result<(), JournalError> {
         let id = log.clone();
         let done = self.store.write(Order::now(), move |db| sessions::describe(db, &id, &about)).await;
         done.map_err(|fault| fault.journal(|| format!("cannot describe log {:?}", log.0)))
@@ -99,7 +99,7 @@ impl Journal for SqliteJournal {
         done.map_err(|fault| fault.journal(|| format!("cannot delete log {:?}", log.0)))
     }
 
-    async fn sweep(&self) -> Result<Swept, JournalError> {
+    async fn sweep(&self) -> Result<GcReport, JournalError> {
         let done = self.store.write(Order::lazy(), sessions::sweep).await;
         done.map_err(|fault| fault.journal(|| "cannot sweep attachments".to_owned()))
     }

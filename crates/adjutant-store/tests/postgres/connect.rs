@@ -64,6 +64,6 @@ async fn errors_and_debug_tell_no_secret() {
     }
     let place = place!("errors_and_debug_tell_no_secret");
     let database = place.open().await;
-    let said = format!("{database:?} {:?} {:?} {:?}", database.journal(), database.shelf("s"), database.memory());
+    let said = format!("{database:?} {:?} {:?} {:?}", database.journal(), database.kv("s"), database.memory());
     assert!(!said.contains("postgresql") && !said.contains("127.0.0.1"), "{said}");
 }

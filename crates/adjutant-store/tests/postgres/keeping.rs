@@ -1,13 +1,13 @@
 //! Information, lists, other names and deletion.
 
-use adjutant_core::{About, Journal, JournalErrorKind, LogId, LogInfo, LogQuery, Seq};
+use adjutant_core::{Journal, JournalErrorKind, LogId, LogInfo, LogQuery, Seq, SessionMeta};
 use adjutant_llm::FixedWorld;
 use adjutant_store::PostgresJournal;
 
 use crate::{Place, made, own, place};
 
-fn about(agent: &str, labels: &[&str], parent: Option<&str>) -> About {
-    let mut about = About::new();
+fn about(agent: &str, labels: &[&str], parent: Option<&str>) -> SessionMeta {
+    let mut about = SessionMeta::new();
     about.title = Some("a title\0".into());
     about.agent = Some(agent.into());
     about.labels = labels.iter().map(|label| (*label).into()).collect();
@@ -109,7 +109,7 @@ async fn log_that_is_deleted_is_gone_unless_it_is_owned() {
     drop(owned);
     journal.delete(&id).await.expect("nobody owns it");
     assert_eq!(journal.delete(&id).await.expect_err("it is gone").kind(), JournalErrorKind::Missing);
-    let error = journal.describe(&id, About::new()).await.expect_err("it is gone");
+    let error = journal.describe(&id, SessionMeta::new()).await.expect_err("it is gone");
     assert_eq!(error.kind(), JournalErrorKind::Missing);
     let fork = journal.info(&LogId::from("c")).await.expect("the fork is there");
     assert_eq!(fork.about.parent, Some((id, Seq(2))));

@@ -1,14 +1,14 @@
-//! PostgreSQL: sessions, shelves and memory, on a server that the tests start themselves.
+//! PostgreSQL: sessions, key-value stores and memory, on a server that the tests start themselves.
 #![cfg(all(unix, feature = "postgres"))]
 
 mod connect;
 mod gone;
 mod journal;
 mod keeping;
+mod kv;
 mod memory;
 mod ownership;
 mod posts;
-mod shelf;
 mod suites;
 
 use std::sync::{

@@ -2,8 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
-use adjutant_core::{Journal, Log, memory::Memory, shelf::Shelf};
-use adjutant_testing::{journal_suite, memory_suite, shelf_suite};
+use adjutant_core::{Journal, Log, kv::KvStore, memory::Memory};
+use adjutant_testing::{journal_suite, kv_suite, memory_suite};
 use async_trait::async_trait;
 
 use crate::Place;
@@ -51,9 +51,9 @@ impl journal_suite::Lab for Lab {
 }
 
 #[async_trait]
-impl shelf_suite::Lab for Lab {
-    async fn open(&self) -> Arc<dyn Shelf> {
-        Arc::new(self.store().await.shelf("board"))
+impl kv_suite::Lab for Lab {
+    async fn open(&self) -> Arc<dyn KvStore> {
+        Arc::new(self.store().await.kv("board"))
     }
 
     fn skips(&self, _: &str) -> Option<String> {
@@ -76,8 +76,8 @@ mod journal {
     adjutant_testing::journal_suite!(super::Lab::new());
 }
 
-mod shelf {
-    adjutant_testing::shelf_suite!(super::Lab::new());
+mod kv {
+    adjutant_testing::kv_suite!(super::Lab::new());
 }
 
 mod memory {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use adjutant_core::{
-    About, Attachment, Digest, Folded, Journal, JournalErrorKind, LogId, LogQuery, Owner, Record, Seq, Stamped,
-    StoredRecord, Swept,
+    Attachment, Digest, Folded, GcReport, Journal, JournalErrorKind, LogId, LogQuery, Owner, Record, Seq, SessionMeta,
+    Stamped, StoredRecord,
 };
 use adjutant_llm::FixedWorld;
 use adjutant_store::Sqlite;
@@ -107,7 +107,7 @@ async fn list_pages_by_change_without_reading_records() {
         let mut log = own(&journal, name).await;
         let stamped = Stamped::new(Seq(1), 60 + number / 3, "main".into(), Record::Withdrawn { item: 1 });
         append(&mut *log, &[Arc::new(stamped)]).await;
-        let mut about = About::new();
+        let mut about = SessionMeta::new();
         (about.title, about.agent) = (Some(name.into()), (number > 2).then(|| "coder".into()));
         about.labels = ["all".into(), format!("label \"{name}\"").into()].into();
         about.parent = (name != "a").then(|| ("a".into(), Seq(1)));
@@ -152,10 +152,10 @@ async fn attachments_stay_until_no_log_has_them() {
     let count = || place.raw().query_row("SELECT count(*) FROM attachments", [], |row| row.get::<_, i64>(0));
     assert_eq!(count(), Ok(1));
     journal.delete(&"one".into()).await.expect("deleted");
-    assert_eq!(journal.sweep().await.expect("swept"), Swept::default());
+    assert_eq!(journal.sweep().await.expect("swept"), GcReport::default());
     assert_eq!(whole(&journal, "two").await, [record(1, &text), record(2, &text)]);
     journal.delete(&"two".into()).await.expect("deleted");
-    assert_eq!(journal.sweep().await.expect("swept"), Swept { attachments: 1, bytes: text.len() as u64 });
+    assert_eq!(journal.sweep().await.expect("swept"), GcReport { attachments: 1, bytes: text.len() as u64 });
     assert_eq!(count(), Ok(0));
 }
 

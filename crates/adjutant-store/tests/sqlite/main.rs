@@ -5,6 +5,7 @@
 mod crowd;
 mod damage;
 mod journal;
+mod kv;
 mod memory;
 mod opening;
 mod owners;
@@ -12,7 +13,6 @@ mod posts;
 mod reading;
 #[path = "../scratch/folder.rs"]
 mod scratch;
-mod shelf;
 
 use std::{path::PathBuf, sync::Arc};
 

@@ -3,7 +3,7 @@
 use std::{env, fs, path::Path, process::Command, sync::Arc};
 
 use adjutant_core::{
-    About, Flush, Journal, JournalErrorKind, LogQuery, Owner, Post, PostNo, Seq, Sessions, shelf::Shelf,
+    Flush, Journal, JournalErrorKind, LogQuery, Owner, Post, PostNo, Seq, SessionMeta, Sessions, kv::KvStore,
 };
 use adjutant_store::Sqlite;
 
@@ -33,13 +33,13 @@ async fn child() {
     assert_eq!(sessions.export(&log, &mut file).await.expect("it is exported").records, 40);
     assert_eq!(journal.posted(&log, PostNo(0)).await.expect("they are told").len(), 1);
     assert!(!journal.info(&log).await.expect("it is known").is_owned);
-    let shelf = sqlite.shelf("shelf");
-    assert!(shelf.get("key").await.expect("it can be read").is_none());
+    let kv = sqlite.kv("shelf");
+    assert!(kv.get("key").await.expect("it can be read").is_none());
     let told = check_kind(journal.own(&log, &Owner::new()).await, JournalErrorKind::ReadOnly);
     let cure = "cannot own log \"log\": the database can only be read; hint: copy it to a place that can be written";
     assert_eq!((told.to_string().as_str(), told.is_retryable()), (cure, false));
     check_kind(journal.post(&log, Post::Cancel).await, JournalErrorKind::ReadOnly);
-    check_kind(journal.describe(&log, About::new()).await, JournalErrorKind::ReadOnly);
+    check_kind(journal.describe(&log, SessionMeta::new()).await, JournalErrorKind::ReadOnly);
     check_kind(journal.rename(&log, &"new".into()).await, JournalErrorKind::ReadOnly);
     check_kind(journal.delete(&log).await, JournalErrorKind::ReadOnly);
     check_kind(journal.sweep().await, JournalErrorKind::ReadOnly);

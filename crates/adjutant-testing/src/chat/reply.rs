@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use adjutant_llm::{Block, BlockKind, Chunk, RateLimits, Reply, Stop, Usage};
+use adjutant_llm::{Block, BlockKind, Chunk, FinishReason, RateLimits, Reply, Usage};
 use serde_json::{Value, json};
 
 use crate::{
@@ -129,13 +129,13 @@ impl Encoder {
         if reply.usage != Usage::default() {
             self.usage = reply.usage;
         }
-        if reply.stop == Stop::Refused {
+        if reply.stop == FinishReason::Refused {
             self.delta(&json!({"refusal": REFUSAL}), body);
         }
         let finish = match reply.stop {
-            Stop::Calls => "tool_calls",
-            Stop::Length => "length",
-            Stop::Filtered => "content_filter",
+            FinishReason::Calls => "tool_calls",
+            FinishReason::Length => "length",
+            FinishReason::Filtered => "content_filter",
             _ => "stop",
         };
         let finish = reply.raw_stop.as_deref().unwrap_or(finish);

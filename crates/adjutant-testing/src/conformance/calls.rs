@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use adjutant_llm::{Block, Call, CallResult, Entry, Reply, Request, Script, Status, Stop};
+use adjutant_llm::{Block, Call, CallResult, Entry, FinishReason, Reply, Request, Script, Status};
 use serde_json::{Value, json};
 
 use super::{
@@ -50,7 +50,7 @@ pub(super) async fn parallel_calls(subject: &dyn Subject) -> Verdict {
     let script = Script::new().call("look", json!({"city": "Köln"})).call("find", json!({"city": "Bonn"}));
     let answer = |call: &Call| CallResult::ok(call.name.as_str());
     let (reply, second) = there_and_back(subject, script, answer).await?;
-    same("the stop", reply.stop, Stop::Calls)?;
+    same("the stop", reply.stop, FinishReason::Calls)?;
     let names: Vec<&str> = reply.calls().map(|call| call.name.as_str()).collect();
     same("the calls", names, vec!["look", "find"])?;
     let pair = |name: &str| (name.to_owned(), name.to_owned());
@@ -126,10 +126,10 @@ pub(super) async fn invalid_arguments(subject: &dyn Subject) -> Verdict {
 }
 
 pub(super) async fn truncated_call(subject: &dyn Subject) -> Verdict {
-    let script = Script::new().text("I shall").call_raw("look", r#"{"city": "K"#).stop(Stop::Length);
+    let script = Script::new().text("I shall").call_raw("look", r#"{"city": "K"#).stop(FinishReason::Length);
     let stage = Stage::new(subject, [script, Script::new().text("Done.")]).await?;
     let reply = stage.reply(with_tools()).await?;
-    same("the stop", reply.stop, Stop::Length)?;
+    same("the stop", reply.stop, FinishReason::Length)?;
     same("the text", reply.text().as_str(), "I shall")?;
     ensure(!reply.may_run_calls(), || "the call may run".into())?;
     let cut = |_: &Call| CallResult::new(Status::Truncated, "The reply was cut off.");

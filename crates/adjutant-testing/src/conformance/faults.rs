@@ -6,7 +6,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use adjutant_llm::{BlockKind, Chunk, Error, ErrorKind, ModelInfo, Script, Stop, model_fn};
+use adjutant_llm::{BlockKind, Chunk, Error, ErrorKind, FinishReason, ModelInfo, Script, model_fn};
 use futures_core::Stream;
 use tokio::sync::oneshot;
 
@@ -121,7 +121,7 @@ pub(super) async fn endless_frame(subject: &dyn Subject) -> Verdict {
 pub(super) async fn slow_close(subject: &dyn Subject) -> Verdict {
     let heard = broken(subject, Limits::patient(), Fault::SlowClose).await?;
     let reply = heard.reply()?;
-    same("the stop", reply.stop, Stop::End)?;
+    same("the stop", reply.stop, FinishReason::End)?;
     same("the text", reply.text(), sentence())
 }
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use adjutant_llm::{
-    Block, Call, CallId, CallResult, Content, Effort, Entry, Extra, Image, Options, Origin, Reply, Request, Script,
-    Source, Status, Stop, Summary, Thinking, UserMessage,
+    Block, Call, CallId, CallResult, Content, Effort, Entry, Extra, FinishReason, Image, Options, Origin, Reply,
+    Request, Script, Source, Status, Summary, Thinking, UserMessage,
 };
 use serde_json::json;
 
@@ -98,7 +98,7 @@ fn peculiar(model: &str) -> Arc<Reply> {
         call(4, &odd, "look"),
         call(5, "call|other", "find"),
     ];
-    made(model, blocks, Stop::Calls)
+    made(model, blocks, FinishReason::Calls)
 }
 
 pub(super) async fn replay_other_provider(subject: &dyn Subject) -> Verdict {
@@ -132,7 +132,7 @@ pub(super) async fn orphan_call(subject: &dyn Subject) -> Verdict {
         Block::Call(Call::new(id(1), "look", r#"{"city":"Köln"}"#)),
         Block::Call(Call::new(id(2), "find", r#"{"ci"#)),
     ];
-    let reply = made(stage.model.info().id.as_str(), blocks, Stop::Interrupted);
+    let reply = made(stage.model.info().id.as_str(), blocks, FinishReason::Interrupted);
     let mut request = with_tools();
     request.entries.push(turn(&reply, |_| CallResult::new(Status::Cancelled, "Cancelled."))?);
     same("the reply", stage.reply(request.user("Go on.")).await?.text().as_str(), "Done.")?;
@@ -143,10 +143,10 @@ pub(super) async fn orphan_call(subject: &dyn Subject) -> Verdict {
 pub(super) async fn interrupted_turn(subject: &dyn Subject) -> Verdict {
     let stage = Stage::new(subject, [Script::new().text("Done.")]).await?;
     let blocks = vec![Block::Thinking(Thinking::new("An open thou")), Block::text("Half an ans")];
-    let interrupted = made(stage.model.info().id.as_str(), blocks, Stop::Interrupted);
+    let interrupted = made(stage.model.info().id.as_str(), blocks, FinishReason::Interrupted);
     let only_thinking =
-        made(stage.model.info().id.as_str(), vec![Block::Thinking(Thinking::new("Hm"))], Stop::Interrupted);
-    let nothing = made(stage.model.info().id.as_str(), Vec::new(), Stop::Interrupted);
+        made(stage.model.info().id.as_str(), vec![Block::Thinking(Thinking::new("Hm"))], FinishReason::Interrupted);
+    let nothing = made(stage.model.info().id.as_str(), Vec::new(), FinishReason::Interrupted);
     let mut request = hello().options(thinking_on());
     for reply in [interrupted, only_thinking, nothing] {
         request.entries.push(turn(&reply, |_| CallResult::ok(""))?);
@@ -171,8 +171,8 @@ pub(super) async fn empty_texts(subject: &dyn Subject) -> Verdict {
     let stage = Stage::new(subject, [Script::new().text("Done.")]).await?;
     let id = CallId { turn: 1, attempt: 0, block: 1 };
     let blocks = vec![Block::text(""), Block::Call(Call::new(id, "look", "{}"))];
-    let reply = made(stage.model.info().id.as_str(), blocks, Stop::Calls);
-    let silent = made(stage.model.info().id.as_str(), vec![Block::text(" \n")], Stop::End);
+    let reply = made(stage.model.info().id.as_str(), blocks, FinishReason::Calls);
+    let silent = made(stage.model.info().id.as_str(), vec![Block::text(" \n")], FinishReason::End);
     let mut request = with_tools();
     request.entries.push(turn(&reply, |_| CallResult::ok(""))?);
     request = request.user(UserMessage::new(vec![Content::text(""), Content::text("Go on.")]));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use adjutant_llm::{Block, Chunk, ErrorKind, Options, Script, Stop, Thinking, Usage};
+use adjutant_llm::{Block, Chunk, ErrorKind, FinishReason, Options, Script, Thinking, Usage};
 use serde_json::json;
 
 use super::{
@@ -23,7 +23,7 @@ pub(super) async fn text(subject: &dyn Subject) -> Verdict {
     let reply = heard.reply()?;
     same("starts", started, 1)?;
     same("the text", reply.text().as_str(), LETTERS)?;
-    same("the stop", reply.stop, Stop::End)?;
+    same("the stop", reply.stop, FinishReason::End)?;
     same("the model", &reply.model, &stage.model.info().id)?;
     let asked = stage.understood(0)?;
     same("the system prompt", &*asked.system, "Be brief.")?;
@@ -35,7 +35,7 @@ pub(super) async fn empty(subject: &dyn Subject) -> Verdict {
     let reply = stage.reply(hello()).await?;
     same("the text", reply.text().as_str(), "")?;
     same("the calls", reply.calls().count(), 0)?;
-    same("the stop", reply.stop, Stop::End)
+    same("the stop", reply.stop, FinishReason::End)
 }
 
 pub(super) async fn split_utf8(subject: &dyn Subject) -> Verdict {
@@ -76,41 +76,46 @@ pub(super) async fn thinking(subject: &dyn Subject) -> Verdict {
 }
 
 pub(super) async fn length(subject: &dyn Subject) -> Verdict {
-    let reply = stopped(subject, Stop::Length).await??;
+    let reply = stopped(subject, FinishReason::Length).await??;
     same("the text", reply.text().as_str(), "Half an ans")?;
-    same("the stop", reply.stop, Stop::Length)
+    same("the stop", reply.stop, FinishReason::Length)
 }
 
 pub(super) async fn refusal(subject: &dyn Subject) -> Verdict {
-    told_apart(subject, Stop::Refused).await
+    told_apart(subject, FinishReason::Refused).await
 }
 
 pub(super) async fn filtered(subject: &dyn Subject) -> Verdict {
-    told_apart(subject, Stop::Filtered).await
+    told_apart(subject, FinishReason::Filtered).await
 }
 
 /// A refusal may be a reply that says so, or an error that says so.
-async fn told_apart(subject: &dyn Subject, stop: Stop) -> Verdict {
+async fn told_apart(subject: &dyn Subject, stop: FinishReason) -> Verdict {
     match stopped(subject, stop).await? {
-        Ok(reply) => ensure(matches!(reply.stop, Stop::Refused | Stop::Filtered), || {
+        Ok(reply) => ensure(matches!(reply.stop, FinishReason::Refused | FinishReason::Filtered), || {
             format!("expected a refusal, got a reply that stops with {:?}", reply.stop)
         }),
         Err(why) => ensure(why.contains(&format!("{:?}", ErrorKind::Refused)), || why),
     }
 }
 
-async fn stopped(subject: &dyn Subject, stop: Stop) -> Result<Result<Arc<adjutant_llm::Reply>, String>, String> {
+async fn stopped(
+    subject: &dyn Subject,
+    stop: FinishReason,
+) -> Result<Result<Arc<adjutant_llm::Reply>, String>, String> {
     let stage = Stage::new(subject, [Script::new().text("Half an ans").stop(stop)]).await?;
     Ok(stage.reply(hello()).await)
 }
 
 pub(super) async fn stop_sequence(subject: &dyn Subject) -> Verdict {
-    let stage = Stage::new(subject, [Script::new().text("One").stop(Stop::Sequence)]).await?;
+    let stage = Stage::new(subject, [Script::new().text("One").stop(FinishReason::Sequence)]).await?;
     let heard = stage.ask(hello().options(Options::new().stop("two"))).await;
     let warned = !heard.warnings().is_empty();
     let reply = heard.reply()?;
     same("the text", reply.text().as_str(), "One")?;
-    ensure(matches!(reply.stop, Stop::End | Stop::Sequence), || format!("the reply stops with {:?}", reply.stop))?;
+    ensure(matches!(reply.stop, FinishReason::End | FinishReason::Sequence), || {
+        format!("the reply stops with {:?}", reply.stop)
+    })?;
     let asked = stage.understood(0)?.options.stop.len();
     ensure(asked == 1 || warned, || "the stop sequence was dropped without a warning".into())
 }
@@ -120,7 +125,7 @@ pub(super) async fn unknown_finish_reason(subject: &dyn Subject) -> Verdict {
     let warned = said.warnings().iter().any(|warning| warning.message.contains(TIRED));
     let reply = said.reply()?;
     same("the text", reply.text().as_str(), "So be it.")?;
-    same("the stop", reply.stop, Stop::End)?;
+    same("the stop", reply.stop, FinishReason::End)?;
     ensure(warned, || "no warning names the reason".into())?;
 
     let called = unknown_finish(subject, Script::new().call("look", json!({"city": "Bonn"}))).await?.reply()?;
@@ -140,7 +145,7 @@ async fn unknown_finish(subject: &dyn Subject, script: Script) -> Result<Heard, 
         let with = || format!("{TIRED:?}").into();
         known.into_iter().fold(setup, |setup, what| setup.fault_all(Fault::Replace { what: what.into(), with: with() }))
     };
-    let stage = Stage::broken(subject, Limits::patient(), [script.stop(Stop::Length)], breaks).await?;
+    let stage = Stage::broken(subject, Limits::patient(), [script.stop(FinishReason::Length)], breaks).await?;
     Ok(stage.ask(with_tools()).await)
 }
 
@@ -192,7 +197,7 @@ async fn passed_over(subject: &dyn Subject, bytes: &'static [u8]) -> Verdict {
     let stage = Stage::broken(subject, Limits::patient(), [script], breaks).await?;
     let reply = stage.reply(hello()).await?;
     same("the text", reply.text().as_str(), LETTERS)?;
-    same("the stop", reply.stop, Stop::End)
+    same("the stop", reply.stop, FinishReason::End)
 }
 
 pub(super) async fn concurrent(subject: &dyn Subject) -> Verdict {

@@ -3,8 +3,8 @@
 use std::{fmt::Debug, sync::Arc};
 
 use adjutant_llm::{
-    Block, Call, CallResult, Chunk, Collector, Entry, Error, ErrorKind, Model, Reply, Request, Script, ScriptedModel,
-    Stop, Thinking, Turn, Warning,
+    Block, Call, CallResult, Chunk, Collector, Entry, Error, ErrorKind, FinishReason, Model, Reply, Request, Script,
+    ScriptedModel, Thinking, Turn, Warning,
 };
 use serde_json::{Value, json};
 
@@ -239,7 +239,7 @@ pub(super) fn turn(reply: &Arc<Reply>, result: impl Fn(&Call) -> CallResult) -> 
 }
 
 /// A reply that a model of this id might have given, with these blocks.
-pub(super) fn made(model: &str, blocks: Vec<Block>, stop: Stop) -> Arc<Reply> {
+pub(super) fn made(model: &str, blocks: Vec<Block>, stop: FinishReason) -> Arc<Reply> {
     let mut reply = Reply::new(model.into(), stop);
     reply.blocks = blocks.into_iter().map(Arc::new).collect();
     Arc::new(reply)

@@ -3,7 +3,7 @@
 //! The signature of a thinking block stands where the vendor puts it: on the first call, or on an empty text part at
 //! the end. A script chooses another place by the thinking's extra: `{"place": "thought" | "text"}`.
 
-use adjutant_llm::{Block, BlockKind, Call, Chunk, RateLimits, Reply, Stop, Thinking, Usage};
+use adjutant_llm::{Block, BlockKind, Call, Chunk, FinishReason, RateLimits, Reply, Thinking, Usage};
 use serde_json::{Value, json};
 
 use super::signs_calls;
@@ -129,15 +129,15 @@ impl Encoder {
         if reply.usage != Usage::default() {
             self.usage = reply.usage;
         }
-        if reply.stop == Stop::Refused && reply.blocks.is_empty() {
+        if reply.stop == FinishReason::Refused && reply.blocks.is_empty() {
             let feedback = json!({"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}});
             self.respond(feedback, Frame::UsageAndFinish, body);
             return;
         }
         let reason = match reply.stop {
-            Stop::Length => "MAX_TOKENS",
-            Stop::Refused => "PROHIBITED_CONTENT",
-            Stop::Filtered => "SAFETY",
+            FinishReason::Length => "MAX_TOKENS",
+            FinishReason::Refused => "PROHIBITED_CONTENT",
+            FinishReason::Filtered => "SAFETY",
             _ if self.malformed => "MALFORMED_FUNCTION_CALL",
             _ => "STOP",
         };

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use adjutant_agent::{Journal, LogId, Owner, Record, Seq, Stamped, Swept};
+use adjutant_agent::{GcReport, Journal, LogId, Owner, Record, Seq, Stamped};
 use adjutant_llm::ThreadId;
 
 use super::stage::{LATER_MS, Stage, append, delete, entry, is_log, own, said};
@@ -70,14 +70,14 @@ pub(super) async fn attachments_swept(stage: &Stage<'_>) -> Verdict {
     // What others left is not of this play.
     ok("sweeping", journal.sweep().await)?;
     let ([one, two], all) = sharing(stage, &*journal).await?;
-    equal("what a sweep finds while both are there", &ok("sweeping", journal.sweep().await)?, &Swept::default())?;
+    equal("what a sweep finds while both are there", &ok("sweeping", journal.sweep().await)?, &GcReport::default())?;
     is_log(&*journal, &one, &all).await?;
     delete(&*journal, &one).await?;
-    equal("what a sweep finds while one is there", &ok("sweeping", journal.sweep().await)?, &Swept::default())?;
+    equal("what a sweep finds while one is there", &ok("sweeping", journal.sweep().await)?, &GcReport::default())?;
     is_log(&*journal, &two, &all).await?;
     delete(&*journal, &two).await?;
     let bytes = all[0].attachments().map_or(0, |attachments| attachments[0].bytes.len() as u64);
     let swept = ok("sweeping", stage.open().await.sweep().await)?;
-    equal("what a sweep finds when none is there", &swept, &Swept { attachments: 1, bytes })?;
-    equal("what a second sweep finds", &ok("sweeping", journal.sweep().await)?, &Swept::default())
+    equal("what a sweep finds when none is there", &swept, &GcReport { attachments: 1, bytes })?;
+    equal("what a second sweep finds", &ok("sweeping", journal.sweep().await)?, &GcReport::default())
 }

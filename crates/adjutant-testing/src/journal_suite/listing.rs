@@ -2,13 +2,19 @@
 
 use std::sync::Arc;
 
-use adjutant_agent::{About, Journal, LogId, LogInfo, LogQuery, Owner, Seq};
+use adjutant_agent::{Journal, LogId, LogInfo, LogQuery, Owner, Seq, SessionMeta};
 
 use super::stage::{LATER_MS, Stage, append, own, said};
 use crate::suite::{Verdict, equal, holds, ok};
 
 /// A log that changed last at this time, and can be found by the label of the play.
-async fn made(stage: &Stage<'_>, journal: &dyn Journal, name: &str, at_ms: u64, about: About) -> Result<LogId, String> {
+async fn made(
+    stage: &Stage<'_>,
+    journal: &dyn Journal,
+    name: &str,
+    at_ms: u64,
+    about: SessionMeta,
+) -> Result<LogId, String> {
     let log = stage.log(name);
     append(&mut *own(journal, &log, &Owner::new()).await?, &[said(1, at_ms, name)]).await?;
     let mut about = about;
@@ -39,7 +45,7 @@ pub(super) async fn newest_first(stage: &Stage<'_>) -> Verdict {
     let journal = stage.open().await;
     equal("a list of nothing", &listed(stage, &of(stage)).await?, &Vec::new())?;
     for (name, at_ms) in [("b", 2), ("é", 3), ("z", 3), ("B", 3), ("a", 1), ("c", 4)] {
-        made(stage, &*journal, name, LATER_MS + at_ms, About::new()).await?;
+        made(stage, &*journal, name, LATER_MS + at_ms, SessionMeta::new()).await?;
     }
     equal("the order", &listed(stage, &of(stage)).await?, &["c", "B", "z", "é", "b", "a"].map(str::to_owned).to_vec())?;
     // A change brings a log to the front, a description does not.
@@ -69,7 +75,7 @@ async fn made_known(stage: &Stage<'_>, journal: &dyn Journal, name: &str) -> Ver
 pub(super) async fn filters(stage: &Stage<'_>) -> Verdict {
     let journal = stage.open().await;
     let about = |agent: &str, labels: &[&str], parent: Option<LogId>| {
-        let mut about = About::new();
+        let mut about = SessionMeta::new();
         about.agent = Some(agent.into()).filter(|agent: &Arc<str>| !agent.is_empty());
         about.labels = labels.iter().map(|label| Arc::from(*label)).collect();
         about.parent = parent.map(|parent| (parent, Seq(1)));
@@ -127,7 +133,7 @@ pub(super) async fn pages(stage: &Stage<'_>) -> Verdict {
     let mut want = Vec::new();
     for number in 0..23u64 {
         let at_ms = LATER_MS + [0, 0, 0, 5, 5, 9][usize::try_from(number % 6).unwrap_or_default()];
-        let log = made(stage, &*journal, &format!("{number:02}/ü"), at_ms, About::new()).await?;
+        let log = made(stage, &*journal, &format!("{number:02}/ü"), at_ms, SessionMeta::new()).await?;
         want.push((u64::MAX - at_ms, log));
     }
     want.sort();
@@ -154,7 +160,7 @@ pub(super) async fn pages(stage: &Stage<'_>) -> Verdict {
 pub(super) async fn pages_hold_one(stage: &Stage<'_>) -> Verdict {
     let journal = stage.open().await;
     for name in ["a", "b"] {
-        made(stage, &*journal, name, LATER_MS, About::new()).await?;
+        made(stage, &*journal, name, LATER_MS, SessionMeta::new()).await?;
     }
     let mut query = of(stage);
     query.limit = 0;

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
-use adjutant_agent::{About, Flush, Holder, Journal, JournalError, JournalErrorKind, Log, LogId, Owner};
+use adjutant_agent::{Flush, Holder, Journal, JournalError, JournalErrorKind, Log, LogId, Owner, SessionMeta};
 use proptest::{
     collection,
     prelude::{Just, Strategy, any, prop_oneof},
@@ -117,7 +117,7 @@ impl Case {
                 self.settle(log).await
             }
             Operation::Describe { log, title, handle } => {
-                let mut about = About::new();
+                let mut about = SessionMeta::new();
                 about.title = Some(title.to_string().into());
                 let described = self.handles[handle].describe(&self.log(log), about).await;
                 let missing = self.known.get_mut(&log).map(|known| known.title = Some(title)).is_none();

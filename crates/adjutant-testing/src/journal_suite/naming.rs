@@ -1,6 +1,6 @@
 //! Names of logs: any text, and never a path.
 
-use adjutant_agent::{About, JournalErrorKind, LogId, LogQuery, MAX_ID_BYTES, Owner};
+use adjutant_agent::{JournalErrorKind, LogId, LogQuery, MAX_ID_BYTES, Owner, SessionMeta};
 
 use super::stage::{Stage, append, is_log, own, refused, said};
 use crate::suite::{Verdict, equal, ok};
@@ -97,7 +97,7 @@ async fn keeps_apart(stage: &Stage<'_>, names: Vec<String>) -> Verdict {
     for name in &names {
         let log = LogId::from(name.as_str());
         append(&mut *own(&*journal, &log, &Owner::new()).await?, &[said(1, 1, name)]).await?;
-        let mut about = About::new();
+        let mut about = SessionMeta::new();
         about.labels.insert(stage.prefix.as_str().into());
         about.title = Some(name.as_str().into());
         ok("describing", journal.describe(&log, about).await)?;

@@ -1,6 +1,6 @@
 //! Writes the stream of the Messages wire.
 
-use adjutant_llm::{Block, BlockKind, Chunk, RateLimits, Reply, Stop, Thinking, Usage, Utc};
+use adjutant_llm::{Block, BlockKind, Chunk, FinishReason, RateLimits, Reply, Thinking, Usage, Utc};
 use serde_json::{Value, json};
 
 use crate::{
@@ -152,14 +152,14 @@ impl Encoder {
             self.usage = reply.usage;
         }
         let reason = match reply.stop {
-            Stop::Sequence => "stop_sequence",
-            Stop::Calls => "tool_use",
-            Stop::Length => "max_tokens",
-            Stop::Paused => "pause_turn",
-            Stop::Refused | Stop::Filtered => "refusal",
+            FinishReason::Sequence => "stop_sequence",
+            FinishReason::Calls => "tool_use",
+            FinishReason::Length => "max_tokens",
+            FinishReason::Paused => "pause_turn",
+            FinishReason::Refused | FinishReason::Filtered => "refusal",
             _ => "end_turn",
         };
-        let sequence = self.answer.asked.request.options.stop.first().filter(|_| reply.stop == Stop::Sequence);
+        let sequence = self.answer.asked.request.options.stop.first().filter(|_| reply.stop == FinishReason::Sequence);
         let data = json!({
             "type": "message_delta",
             "delta": {"stop_reason": reply.raw_stop.as_deref().unwrap_or(reason), "stop_sequence": sequence},

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use adjutant_llm::{Block, BlockKind, Chunk, RateLimits, Reply, Stop, Thinking, Usage};
+use adjutant_llm::{Block, BlockKind, Chunk, FinishReason, RateLimits, Reply, Thinking, Usage};
 use serde_json::{Map, Value, json};
 
 use super::{code, snapshot};
@@ -259,7 +259,7 @@ impl Encoder {
         if reply.usage != Usage::default() {
             self.usage = reply.usage;
         }
-        if reply.stop == Stop::Refused {
+        if reply.stop == FinishReason::Refused {
             let mut item = self.start_message("refusal", body);
             item.text = REFUSAL.to_owned();
             let fields = json!({"item_id": item.id, "output_index": item.at, "content_index": 0, "delta": REFUSAL});
@@ -268,8 +268,8 @@ impl Encoder {
         }
         self.release("final_answer", body);
         let (status, reason) = match reply.stop {
-            Stop::Length => ("incomplete", Some("max_output_tokens")),
-            Stop::Filtered => ("incomplete", Some("content_filter")),
+            FinishReason::Length => ("incomplete", Some("max_output_tokens")),
+            FinishReason::Filtered => ("incomplete", Some("content_filter")),
             _ => ("completed", None),
         };
         let reason = reason.map(|reason| reply.raw_stop.as_deref().unwrap_or(reason));

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use adjutant_llm::{
-    Block, Call, CallId, CallResult, Content, Document, Entry, Image, Options, Origin, Reply, Request, Script,
-    ScriptedModel, Source, Status, Stop, Thinking, ToolDecl, Turn, UserMessage,
+    Block, Call, CallId, CallResult, Content, Document, Entry, FinishReason, Image, Options, Origin, Reply, Request,
+    Script, ScriptedModel, Source, Status, Thinking, ToolDecl, Turn, UserMessage,
 };
 use adjutant_testing::Loopback;
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ fn check(vendor: Vendor, body: Value, expect: &Request) {
 }
 
 fn turn(blocks: Vec<Block>, results: Vec<CallResult>) -> Entry {
-    let stop = if results.is_empty() { Stop::End } else { Stop::Calls };
+    let stop = if results.is_empty() { FinishReason::End } else { FinishReason::Calls };
     let mut reply = Reply::new("m".into(), stop);
     reply.blocks = blocks.into_iter().map(Arc::new).collect();
     let ids: Vec<CallId> = reply.calls().map(|call| call.id).collect();

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use adjutant_llm::{
-    Chunk, Error, ErrorKind, FixedWorld, ModelInfo, RateLimits, Script, ScriptedModel, Stop, Thinking, Usage, model_fn,
+    Chunk, Error, ErrorKind, FinishReason, FixedWorld, ModelInfo, RateLimits, Script, ScriptedModel, Thinking, Usage,
+    model_fn,
 };
 use adjutant_testing::Loopback;
 use serde_json::json;
@@ -137,7 +138,7 @@ fn messages_streams_calls_when_they_are_parallel() {
 #[test]
 fn messages_streams_opaque_blocks_and_the_length_stop() {
     let block = json!({"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}});
-    let script = Script::new().opaque("anthropic", block).text("Half").stop(Stop::Length).usage(usage());
+    let script = Script::new().opaque("anthropic", block).text("Half").stop(FinishReason::Length).usage(usage());
     let expect = events(&[
         r#"{"type":"content_block_start","index":0,"content_block":{"type":"server_tool_use","id":"srvtoolu_1","name":"web_search","input":{}}}"#,
         PING,
@@ -167,7 +168,7 @@ fn chat_streams_text_when_the_model_speaks() {
 #[test]
 fn chat_streams_thinking_and_the_length_stop() {
     let thinking = Thinking { text: "Hm.".into(), signature: None, redacted: false, extra: Default::default() };
-    let script = Script::new().thinking(thinking).text("Half").stop(Stop::Length).usage(usage());
+    let script = Script::new().thinking(thinking).text("Half").stop(FinishReason::Length).usage(usage());
     let expect = [
         frame(r#"{"role":"assistant","content":null,"refusal":null}"#, "null"),
         frame(r#"{"reasoning_content":"Hm."}"#, "null"),
@@ -201,7 +202,7 @@ fn chat_streams_calls_when_they_are_parallel() {
 #[test]
 fn chat_leaves_the_usage_out_when_it_was_not_asked_for() {
     run(async {
-        let server = Loopback::start(ScriptedModel::new([Script::new().text("a").stop(Stop::Refused)])).await;
+        let server = Loopback::start(ScriptedModel::new([Script::new().text("a").stop(FinishReason::Refused)])).await;
         let server = server.expect("a port");
         let mut body = hello(Vendor::OpenAi);
         body["stream_options"] = json!({});
@@ -220,7 +221,7 @@ fn answers_carry_the_vendors_headers() {
             let model = model_fn(ModelInfo::new("x/y"), move |_| {
                 let start =
                     Chunk::Start { attempt: 0, model: "x/y".into(), limits: Box::new(limits), warnings: Vec::new() };
-                let done = Chunk::Done(adjutant_llm::Reply::new("x/y".into(), Stop::End).into());
+                let done = Chunk::Done(adjutant_llm::Reply::new("x/y".into(), FinishReason::End).into());
                 Box::pin(Chunks(vec![done, start]))
             });
             let setup = Loopback::setup(model).world(FixedWorld::at_ms(AT_MS));

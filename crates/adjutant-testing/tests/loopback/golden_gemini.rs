@@ -1,6 +1,6 @@
 //! The bytes of whole streams on the Gemini wire.
 
-use adjutant_llm::{Extra, FixedWorld, Script, ScriptedModel, Stop, Thinking, Usage};
+use adjutant_llm::{Extra, FinishReason, FixedWorld, Script, ScriptedModel, Thinking, Usage};
 use adjutant_testing::Loopback;
 use serde_json::{Value, json};
 
@@ -101,17 +101,17 @@ fn gemini_sends_calls_whole_and_signs_the_first() {
 fn gemini_finishes_with_the_vendors_reason() {
     let empty = json!({"text": ""});
     let cases = [
-        (Stop::Length, "MAX_TOKENS"),
-        (Stop::Filtered, "SAFETY"),
-        (Stop::Refused, "PROHIBITED_CONTENT"),
-        (Stop::Sequence, "STOP"),
+        (FinishReason::Length, "MAX_TOKENS"),
+        (FinishReason::Filtered, "SAFETY"),
+        (FinishReason::Refused, "PROHIBITED_CONTENT"),
+        (FinishReason::Sequence, "STOP"),
     ];
     for (stop, reason) in cases {
         let said = part(json!({"text": "Ha"}));
         check("m", Script::new().text("Ha").stop(stop), &[said, end(reason, empty.clone())]);
     }
     // A prompt that is refused has no candidates.
-    check("m", Script::new().stop(Stop::Refused), &[Value::Null]);
+    check("m", Script::new().stop(FinishReason::Refused), &[Value::Null]);
     // Arguments that are no object have no form here.
     let malformed = json!({"finishReason": "MALFORMED_FUNCTION_CALL", "index": 0});
     check("m", Script::new().call_raw("t", "{\"a\":"), &[malformed]);

@@ -1,6 +1,6 @@
 //! The events of whole streams on the Responses wire.
 
-use adjutant_llm::{FixedWorld, Script, ScriptedModel, Stop, Thinking, Usage};
+use adjutant_llm::{FinishReason, FixedWorld, Script, ScriptedModel, Thinking, Usage};
 use adjutant_testing::Loopback;
 use serde_json::{Value, json};
 
@@ -162,7 +162,8 @@ fn responses_streams_calls_after_a_message_that_comments() {
 #[test]
 fn responses_ends_incomplete_or_with_a_refusal_when_the_model_stops_so() {
     run(async {
-        for (stop, reason) in [(Stop::Length, "max_output_tokens"), (Stop::Filtered, "content_filter")] {
+        for (stop, reason) in [(FinishReason::Length, "max_output_tokens"), (FinishReason::Filtered, "content_filter")]
+        {
             let events = events(Script::new().text("Ha").stop(stop)).await;
             let last = &events[events.len() - 1];
             assert_eq!(
@@ -171,7 +172,7 @@ fn responses_ends_incomplete_or_with_a_refusal_when_the_model_stops_so() {
             );
             assert_eq!(last["response"]["incomplete_details"], json!({"reason": reason}));
         }
-        let events = events(Script::new().stop(Stop::Refused)).await;
+        let events = events(Script::new().stop(FinishReason::Refused)).await;
         assert_eq!(events[4]["type"], "response.refusal.delta");
         let last = &events[events.len() - 1];
         assert_eq!(last["type"], "response.completed");

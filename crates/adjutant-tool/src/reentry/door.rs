@@ -7,17 +7,17 @@ use async_trait::async_trait;
 use serde_json::Value;
 
 use super::{Log, lock};
-use crate::{Answer, Ask, CallPort, Cancel, Noted, Progress, ToolError, ToolErrorKind};
+use crate::{Answer, Ask, CallBackend, Cancel, Noted, Progress, ToolError, ToolErrorKind};
 
 /// The door of one entry.
-pub(super) struct Door {
+pub(super) struct CallHandle {
     pub(super) log: Arc<Mutex<Log>>,
     pub(super) entry: usize,
     /// Set when the entry is to be dropped.
     pub(super) dropped: Cancel,
 }
 
-impl Door {
+impl CallHandle {
     fn log(&self) -> Result<MutexGuard<'_, Log>, ToolError> {
         let log = lock(&self.log);
         if log.is_in(self.entry) {
@@ -39,7 +39,7 @@ impl Door {
 }
 
 #[async_trait]
-impl CallPort for Door {
+impl CallBackend for CallHandle {
     fn emit(&self, _: Progress) {}
 
     fn charge(&self, _: Usage) {}

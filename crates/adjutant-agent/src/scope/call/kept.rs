@@ -62,7 +62,7 @@ impl Kept {
         join_all(scopes.iter().map(|scope| scope.close())).await;
     }
 
-    /// The port is no more: what is at work is dropped.
+    /// The executor is no more: what is at work is dropped.
     pub(crate) fn end(&self) {
         let scopes = {
             let mut state = self.state();

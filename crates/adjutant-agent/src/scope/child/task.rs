@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 use super::Core;
 use crate::{
     begin::Begin,
-    budget::Seat,
+    budget::ConcurrencyPermit,
     hooks::Verdict,
     inbox::{Inbox, Stopper},
     mailbox::Mailbox,
@@ -31,14 +31,14 @@ pub(super) struct Task {
     pub(super) claim: Box<dyn ChildDrive>,
     pub(super) mailbox: Arc<Mailbox>,
     pub(super) inbox: Arc<Inbox>,
-    pub(super) seat: Option<Seat>,
+    pub(super) seat: Option<ConcurrencyPermit>,
 }
 
 /// What is undone when the task ends, whichever way.
 struct AtWork {
     core: Arc<Core>,
     number: u64,
-    _seat: Option<Seat>,
+    _seat: Option<ConcurrencyPermit>,
 }
 
 /// What became of a drive.

@@ -3,7 +3,7 @@
 use adjutant_llm::ModelId;
 
 use super::{Run, Why};
-use crate::{number::TurnNo, record::HeardPart};
+use crate::{number::TurnNo, record::AcknowledgedPart};
 
 impl Run {
     pub(super) fn heard_more(
@@ -11,7 +11,7 @@ impl Run {
         turn: TurnNo,
         attempt: u32,
         by: &ModelId,
-        parts: &[HeardPart],
+        parts: &[AcknowledgedPart],
     ) -> Result<(), Why> {
         let working = self.turn_mut(turn)?;
         if working.reply.is_some() {
@@ -26,7 +26,7 @@ impl Run {
             working.heard.clear();
         }
         working.speaker = Some(by.clone());
-        HeardPart::join(&mut working.heard, parts);
+        AcknowledgedPart::join(&mut working.heard, parts);
         Ok(())
     }
 }

@@ -16,7 +16,7 @@ use crate::{
     journal::Stamped,
     number::Seq,
     pause::{Answered, Pause, PauseId},
-    record::{Admission, Change, HeardPart, Record, Revised},
+    record::{AcknowledgedPart, Admission, Change, Record, Revised},
 };
 
 /// How many characters of arguments are shown.
@@ -43,7 +43,7 @@ struct Voice {
     queued: BTreeMap<u64, Entry>,
     /// The attempt that something was heard of.
     attempt: u32,
-    heard: Vec<HeardPart>,
+    heard: Vec<AcknowledgedPart>,
     /// The tools of the calls of the turn.
     tools: BTreeMap<CallId, ToolName>,
 }
@@ -152,7 +152,7 @@ impl Narrator {
                     self.heard(voice, ShownKind::Void);
                 }
                 voice.attempt = *attempt;
-                HeardPart::join(&mut voice.heard, parts);
+                AcknowledgedPart::join(&mut voice.heard, parts);
             }
             Record::Retracted { .. } => self.heard(voice, ShownKind::Void),
             Record::Replied { reply, recovered, .. } => {

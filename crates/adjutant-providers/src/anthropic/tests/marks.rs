@@ -13,7 +13,7 @@ fn marks_are_set_when_they_are_asked_for() {
     let count = |model: &Anthropic, options: Options, mark: &str| {
         let entries = [
             Entry::User(UserMessage::text("a")),
-            turn(ID, Stop::End, vec![Block::text("b")], vec![]),
+            turn(ID, FinishReason::End, vec![Block::text("b")], vec![]),
             Entry::User(UserMessage::text("c")),
         ];
         let request = Request::of(Transcript::from_iter(entries)).system("s").tools([tool("read")]).options(options);
@@ -36,7 +36,7 @@ fn marks_are_set_when_they_are_asked_for() {
 fn marks_stand_before_blocks_that_take_none_when_those_are_last() {
     let check = |last: Block, is_marked: bool| {
         let entries =
-            [Entry::User(UserMessage::text("a")), turn(ID, Stop::Paused, vec![Block::text("b"), last], vec![])];
+            [Entry::User(UserMessage::text("a")), turn(ID, FinishReason::Paused, vec![Block::text("b"), last], vec![])];
         let text = marked(&model(), &Request::of(Transcript::from_iter(entries)));
         let at = text.find(r#""assistant""#).expect("the reply is shown");
         assert_eq!(text[at..].contains(MARK), is_marked, "{text}");
@@ -67,7 +67,7 @@ fn marks_meet_those_of_the_request_before_when_turns_go_on() {
         let calls: Vec<_> = (0..at as u32).map(|block| call(block, "{}")).collect();
         let results = calls.iter().map(|_| CallResult::ok("x".repeat(3_000))).collect();
         let said = [thinking("hm", Some("s"), false), Block::text("b")];
-        request.entries.push(turn(ID, Stop::Calls, said.into_iter().chain(calls).collect(), results));
+        request.entries.push(turn(ID, FinishReason::Calls, said.into_iter().chain(calls).collect(), results));
         for _ in 0..at % 3 {
             request.entries.push(Entry::User(UserMessage::text("go on")));
         }

@@ -32,7 +32,7 @@ fn thought(id: &str) -> Entry {
     let mut call = Call { wire_id: Some("call_1".into()), ..Call::new(place, "read", r#"{"path":"a"}"#) };
     call.extra = Extra::new(json!({"extra_content": {"google": {"thought_signature": "c2ln"}}}));
     let annotated = Extra::new(json!({"annotations": []}));
-    let mut reply = Reply::new(id.into(), Stop::Calls);
+    let mut reply = Reply::new(id.into(), FinishReason::Calls);
     reply.blocks = vec![
         Arc::new(Block::Thinking(Thinking { extra, ..Thinking::new("hm") })),
         Arc::new(Block::Text(Text { text: "Reading.".into(), extra: annotated })),
@@ -238,7 +238,7 @@ fn thinking_comes_back_when_the_model_itself_thought_it() {
     assert_eq!(first("openrouter/m"), expect);
     let in_parts = Extra::new(json!({"field": "content"}));
     let blocks = vec![Block::Thinking(Thinking { extra: in_parts, ..Thinking::new("hm") }), Block::text("Yes.")];
-    let mut reply = Reply::new("mistral/m".into(), Stop::End);
+    let mut reply = Reply::new("mistral/m".into(), FinishReason::End);
     reply.blocks = blocks.into_iter().map(Arc::new).collect();
     let turn = Turn::open(Arc::new(reply)).close().expect("no calls");
     check_messages(
@@ -254,8 +254,8 @@ fn thinking_comes_back_when_the_model_itself_thought_it() {
 #[test]
 fn roles_take_turns_when_the_dialect_demands_it() {
     let user = |text: &str| Entry::User(UserMessage::text(text));
-    let said = |text: &str| super::turn(Stop::End, vec![Block::text(text)], vec![]);
-    let called = || super::turn(Stop::Calls, vec![call(2, "{}")], vec![CallResult::ok("a")]);
+    let said = |text: &str| super::turn(FinishReason::End, vec![Block::text(text)], vec![]);
+    let called = || super::turn(FinishReason::Calls, vec![call(2, "{}")], vec![CallResult::ok("a")]);
     check_messages(
         &hosted("perplexity/m"),
         [said("dropped"), user("a"), user("b"), said("c"), said("d"), called(), user("e")],
@@ -346,7 +346,7 @@ fn reply_is_an_overflow_when_a_vendor_cuts_off_in_silence() {
         decoder.end(&mut chunks).map(|reply| reply.stop).map_err(|error| error.kind())
     };
     assert_eq!(end("zai/m"), Err(adjutant_llm::ErrorKind::Overflow));
-    assert_eq!(end("openai/m"), Ok(Stop::End));
+    assert_eq!(end("openai/m"), Ok(FinishReason::End));
 }
 
 #[test]

@@ -112,8 +112,8 @@ fn kept(check: &mut Check<'_>, manifest: &Manifest, at: At<'_>) {
         name.into_iter().for_each(|name| check.name(name, at.key(field), "name"));
     }
     let reflects = |(n, agent): (usize, &crate::manifest::AgentSpec)| {
-        let on_shelf = agent.reflections.as_ref().is_some_and(|it| it.folder.is_none());
-        on_shelf.then(|| at.key("agents").item(n).name_of("reflections"))
+        let on_kv = agent.reflections.as_ref().is_some_and(|it| it.folder.is_none());
+        on_kv.then(|| at.key("agents").item(n).name_of("reflections"))
     };
     let fields = [
         ("memory", manifest.memory.is_some()),

@@ -2,7 +2,9 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use adjutant_core::{About, Holder, JournalError, JournalErrorKind, LogId, LogInfo, LogPage, LogQuery, Seq, Swept};
+use adjutant_core::{
+    GcReport, Holder, JournalError, JournalErrorKind, LogId, LogInfo, LogPage, LogQuery, Seq, SessionMeta,
+};
 use tokio_postgres::{Row, Transaction, error::SqlState};
 
 use super::{lease::is_owned, log::ATTACHMENTS};
@@ -86,7 +88,7 @@ pub(super) async fn list(database: &Database, query: &LogQuery) -> Result<LogPag
 }
 
 /// Sets what is said of a log.
-pub(super) async fn describe(database: &Database, log: &LogId, about: &About) -> Result<(), JournalError> {
+pub(super) async fn describe(database: &Database, log: &LogId, about: &SessionMeta) -> Result<(), JournalError> {
     let large = || format!("what is said of log {:?} has more than {MAX_ABOUT} bytes", log.0);
     let bytes = json::bytes(about).filter(|bytes| bytes.len() <= MAX_ABOUT);
     let bytes = bytes.ok_or_else(|| JournalError::new(JournalErrorKind::Invalid, large()))?;
@@ -142,7 +144,7 @@ pub(super) async fn delete(database: &Database, log: &LogId) -> Result<(), Journ
 }
 
 /// Removes attachments that no log refers to.
-pub(super) async fn sweep(database: &Database) -> Result<Swept, JournalError> {
+pub(super) async fn sweep(database: &Database) -> Result<GcReport, JournalError> {
     let failed = |fault: Fault| fault.journal("sweep attachments");
     let mut client = database.client().await.map_err(failed)?;
     let swept = async {
@@ -151,7 +153,7 @@ pub(super) async fn sweep(database: &Database) -> Result<Swept, JournalError> {
         change.execute("select pg_advisory_xact_lock($1)", &[&ATTACHMENTS]).await?;
         let row = change.query_one(SWEEP, &[]).await?;
         change.commit().await?;
-        Ok(Swept { attachments: unsigned(&row, 0)?, bytes: unsigned(&row, 1)? })
+        Ok(GcReport { attachments: unsigned(&row, 0)?, bytes: unsigned(&row, 1)? })
     };
     swept.await.map_err(failed)
 }
@@ -177,7 +179,7 @@ pub(super) fn refusal(log: &LogId, row: Option<&Row>, column: usize) -> JournalE
 fn known(row: &Row, leaving: &BTreeSet<(i64, i64)>) -> Result<LogInfo, Fault> {
     let log = LogId(text(row, 0)?);
     let about: &[u8] = row.try_get(5)?;
-    let mut about: About = serde_json::from_slice(about).map_err(|_| Fault::Stored("what is said of a log"))?;
+    let mut about: SessionMeta = serde_json::from_slice(about).map_err(|_| Fault::Stored("what is said of a log"))?;
     // Renaming the parent changes the column only.
     about.parent = match row.try_get::<_, Option<&[u8]>>(6)? {
         Some(_) => Some((LogId(text(row, 6)?), Seq(unsigned(row, 7)?))),

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use adjutant_core::{About, JournalError, LogId, LogInfo, LogPage, LogQuery, Seq, Swept};
+use adjutant_core::{GcReport, JournalError, LogId, LogInfo, LogPage, LogQuery, Seq, SessionMeta};
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, params, params_from_iter};
 
 use super::{
@@ -77,7 +77,7 @@ fn read(row: &Row<'_>, owners: &Owners) -> Result<LogInfo, Fault> {
     let text = |column| row.get::<_, Option<String>>(column).map(|text| text.map(Arc::<str>::from));
     let (parent, shared): (Option<String>, Option<i64>) = (row.get(10)?, row.get(11)?);
     let labels: String = row.get(12)?;
-    let mut about = About::new();
+    let mut about = SessionMeta::new();
     (about.title, about.agent) = (text(8)?, text(9)?);
     about.labels = json::read::<BTreeSet<Arc<str>>>(&labels, "the labels of a log")?;
     about.parent = parent.map(|parent| (LogId::from(parent), Seq(number::read(shared.unwrap_or(0)))));
@@ -94,7 +94,7 @@ fn read(row: &Row<'_>, owners: &Owners) -> Result<LogInfo, Fault> {
 }
 
 /// Sets what is said of a log.
-pub(super) fn describe(db: &Connection, log: &LogId, about: &About) -> Result<(), Fault> {
+pub(super) fn describe(db: &Connection, log: &LogId, about: &SessionMeta) -> Result<(), Fault> {
     let key = place::key(db, log)?.ok_or_else(|| JournalError::missing(log))?;
     let parent = about.parent.as_ref().map(|(parent, seq)| (&*parent.0, number::kept(seq.0)));
     let sql = "UPDATE logs SET title = ?2, agent = ?3, parent = ?4, parent_seq = ?5 WHERE key = ?1";
@@ -140,11 +140,11 @@ pub(super) fn delete(db: &Connection, owners: &Owners, log: &LogId) -> Result<()
 }
 
 /// Removes attachments that no record has.
-pub(super) fn sweep(db: &Connection) -> Result<Swept, Fault> {
+pub(super) fn sweep(db: &Connection) -> Result<GcReport, Fault> {
     let orphans = "FROM attachments WHERE NOT EXISTS (SELECT 1 FROM attached WHERE digest = attachments.digest)";
     let count = format!("SELECT count(*), coalesce(sum(length(bytes)), 0) {orphans}");
     let (attachments, bytes): (i64, i64) =
         db.query_row(&count, [], |row| Ok((row.get(0)?, row.get(1)?))).optional()?.unwrap_or_default();
     db.execute(&format!("DELETE {orphans}"), [])?;
-    Ok(Swept { attachments: number::read(attachments), bytes: number::read(bytes) })
+    Ok(GcReport { attachments: number::read(attachments), bytes: number::read(bytes) })
 }

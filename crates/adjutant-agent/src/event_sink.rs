@@ -1,0 +1,231 @@
+//! Where an executor shows what happens: to its own reader first, then to the readers of every agent above.
+
+use std::{
+    collections::HashSet,
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    task::{Context, Poll},
+};
+
+use adjutant_llm::Warning;
+use adjutant_tool::Cancel;
+
+use crate::place::Place;
+use crate::{
+    hooks::{HookContext, Point, Verdict},
+    listener::Listeners,
+    mailbox::Mailbox,
+    queue::Queues,
+    setup::Setup,
+    snapshot::Seen,
+    writer::{Author, Stamp},
+};
+use adjutant_core::{Event, EventKind, Events, Seq, Stamped};
+
+/// How many different warnings a run remembers having shown.
+const MAX_WARNINGS: usize = 256;
+
+/// Warnings that are kept back, if they are.
+type Held = Option<Vec<(Place, u64, Warning)>>;
+
+/// Where acts show what happens, and what they perform with.
+#[derive(Debug)]
+pub(crate) struct EventSink {
+    pub(crate) setup: Arc<Setup>,
+    mailbox: Arc<Mailbox>,
+    /// The boxes of the agents above, the nearest first.
+    above: Arc<[Arc<Mailbox>]>,
+    /// The place of this feed among those that wait for room in the first agent's box.
+    ticket: u64,
+    shown: Mutex<HashSet<Warning>>,
+    held: Mutex<Held>,
+    events: Mutex<Events>,
+    newest: Arc<AtomicU64>,
+    /// The wish to stop what the executor performs.
+    pub(crate) stop: Cancel,
+    queues: OnceLock<Arc<Queues>>,
+    /// What can be seen of the conversation while it goes on.
+    pub(crate) seen: Arc<Seen>,
+}
+
+impl EventSink {
+    pub(crate) fn new(setup: Arc<Setup>, mailbox: Arc<Mailbox>, newest: Arc<AtomicU64>, seen: Arc<Seen>) -> Self {
+        let above = setup.within.as_ref().map_or_else(|| Arc::from([]), |within| Arc::clone(within.above()));
+        let ticket = above.last().map_or(0, |first| first.ticket());
+        let events = Mutex::new(Events::of(Arc::clone(&setup.who)));
+        Self {
+            setup,
+            mailbox,
+            above,
+            ticket,
+            shown: Mutex::default(),
+            held: Mutex::default(),
+            events,
+            newest,
+            stop: Cancel::new(),
+            queues: OnceLock::new(),
+            seen,
+        }
+    }
+
+    /// The queues of the conversation.
+    pub(crate) fn queues(&self) -> Arc<Queues> {
+        Arc::clone(self.queues.get_or_init(Arc::default))
+    }
+
+    /// These are the queues of the conversation.
+    pub(crate) fn listen(&self, queues: &Arc<Queues>) {
+        // An executor listens once.
+        let _ = self.queues.set(Arc::clone(queues));
+    }
+
+    /// Whether anyone looks.
+    pub(crate) fn is_open(&self) -> bool {
+        self.mailbox.is_open() || self.above.iter().any(|above| above.is_open())
+    }
+
+    /// The log holds the records up to this one.
+    pub(crate) fn saved(&self, upto: Seq) {
+        std::iter::once(&self.mailbox).chain(&*self.above).for_each(|mailbox| mailbox.saved(upto));
+    }
+
+    /// The boxes that an agent under this one shows to as well, the nearest first.
+    pub(crate) fn boxes(&self) -> Arc<[Arc<Mailbox>]> {
+        std::iter::once(&self.mailbox).chain(&*self.above).cloned().collect()
+    }
+
+    /// Shows the events of a record; called in the order of the log.
+    fn show_record(&self, stamped: &Stamped) {
+        let mut events = self.events();
+        if self.is_open() {
+            events.fold(stamped, |event| {
+                self.push(event);
+            });
+        } else {
+            events.learn(stamped);
+        }
+        drop(events);
+        // Afterwards: a reader goes on from the newest record it has seen.
+        self.newest.store(stamped.seq.0, Ordering::Release);
+        self.listeners().shown(stamped.seq);
+    }
+
+    /// Who listens to the first agent, and hears everything.
+    pub(crate) fn listeners(&self) -> &Arc<Listeners> {
+        self.first().listeners()
+    }
+
+    /// The box of the first agent.
+    fn first(&self) -> &Arc<Mailbox> {
+        self.above.last().unwrap_or(&self.mailbox)
+    }
+
+    /// What the events of later records need to know.
+    pub(crate) fn events(&self) -> MutexGuard<'_, Events> {
+        self.events.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The newest record that was shown.
+    pub(crate) fn newest(&self) -> Seq {
+        Seq(self.newest.load(Ordering::Acquire))
+    }
+
+    /// Shows something; says whether the reader that counts has fallen behind.
+    pub(crate) fn show(&self, place: Place, at_ms: u64, kind: EventKind) -> bool {
+        self.push(self.event(place, at_ms, kind))
+    }
+
+    /// Shows progress of a call, from whatever task.
+    pub(crate) fn show_progress(&self, place: Place, at_ms: u64, kind: EventKind) {
+        let event = self.event(place, at_ms, kind);
+        let Some((first, between)) = self.above.split_last() else { return self.mailbox.push_progress(event) };
+        for nearer in std::iter::once(&self.mailbox).chain(between).filter(|nearer| nearer.is_open()) {
+            nearer.push_progress(event.clone());
+        }
+        first.push_progress(event);
+    }
+
+    /// Shows a warning, once.
+    pub(crate) fn warn(&self, place: Place, at_ms: u64, warning: &Warning) {
+        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        if shown.len() < MAX_WARNINGS && shown.insert(warning.clone()) {
+            drop(shown);
+            let warning = warning.clone();
+            match &mut *self.held() {
+                Some(held) => held.push((place, at_ms, warning)),
+                None => {
+                    self.show(place, at_ms, EventKind::Warning { warning });
+                }
+            }
+        }
+    }
+
+    /// Keeps warnings back until the drive has begun: its beginning is told first.
+    pub(crate) fn hold(&self) {
+        self.held().get_or_insert_default();
+    }
+
+    /// Shows the warnings that were kept back.
+    pub(crate) fn release(&self) {
+        let held = self.held().take();
+        for (place, at_ms, warning) in held.into_iter().flatten() {
+            self.show(place, at_ms, EventKind::Warning { warning });
+        }
+    }
+
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until there is room for another delta: in the box of the first agent, whoever reads the others.
+    pub(crate) fn poll_room(&self, cx: &Context<'_>) -> Poll<()> {
+        self.first().poll_room(self.ticket, cx)
+    }
+
+    fn event(&self, place: Place, at_ms: u64, kind: EventKind) -> Event {
+        let who = Arc::clone(&self.setup.who);
+        // Not the newest record when the activity began: a reader goes on from the newest one it has seen.
+        let seq = self.newest();
+        Event { seq, at_ms, run: place.run, turn: place.turn, who, kind }
+    }
+
+    fn push(&self, event: Event) -> bool {
+        let Some((first, between)) = self.above.split_last() else { return self.mailbox.push(event) };
+        for nearer in std::iter::once(&self.mailbox).chain(between).filter(|nearer| nearer.is_open()) {
+            nearer.push_from_afar(event.clone());
+        }
+        first.push_from_afar(event)
+    }
+
+    /// Where a point is reached.
+    pub(crate) fn hook_context(&self, place: Place) -> HookContext {
+        let (who, at_ms) = (Arc::clone(&self.setup.who), self.setup.world.now_ms());
+        HookContext { who, run: place.run, turn: place.turn, at_ms, cancel: self.stop.clone() }
+    }
+
+    /// Passes a point through its hooks; that one failed and was passed over is shown, once.
+    pub(crate) async fn pass<P: Point>(&self, cx: &HookContext, point: P) -> Verdict<P> {
+        let place = Place { run: cx.run, turn: cx.turn };
+        let warn = |warning: Warning| self.warn(place, self.setup.world.now_ms(), &warning);
+        self.setup.hooks.pass_with(cx, point, warn).await
+    }
+}
+
+impl Author for EventSink {
+    fn stamp(&self) -> Option<Stamp<'_>> {
+        let Setup { world, who, durability, within, .. } = &*self.setup;
+        let late = within.as_ref().is_some_and(|within| within.is_fenced());
+        (!late).then(|| Stamp { at_ms: world.now_ms(), thread: &who.thread, durability: *durability })
+    }
+
+    fn appended(&self, stamped: &[Arc<Stamped>], saved: Option<Seq>) {
+        if let Some(upto) = saved {
+            self.saved(upto);
+        }
+        // The snapshot is updated first: whoever hears an event finds its record there.
+        self.seen.note(stamped);
+        stamped.iter().for_each(|stamped| self.show_record(stamped));
+    }
+}

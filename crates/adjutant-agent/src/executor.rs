@@ -1,0 +1,467 @@
+//! The executor of this process: futures and tokio tasks, an inbox, and a box of events.
+
+mod admit;
+mod after;
+mod answer;
+mod ask;
+mod bound;
+mod call;
+mod call_handle;
+mod contain;
+mod drive;
+mod early;
+pub(crate) mod engine;
+pub(crate) mod fingerprint;
+pub(crate) mod fund;
+mod heard;
+pub(crate) mod posts;
+pub(crate) mod prepare;
+mod queue;
+mod run_budget;
+mod scoped;
+mod settle;
+mod steps;
+mod waiters;
+
+use std::{
+    collections::BTreeSet,
+    fmt,
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use adjutant_llm::{CallId, CallResult, Status};
+use adjutant_tool::{Cancel, Toolset};
+use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
+use serde_json::Value;
+use tokio::sync::oneshot;
+
+use early::Background;
+use queue::Listening;
+use waiters::Waiters;
+
+pub(crate) use drive::tool_names;
+
+use crate::place::Place;
+use crate::{
+    event_sink::EventSink,
+    inbox::{Inbox, Input, Stopper},
+    mailbox::Mailbox,
+    scope::SessionWriter,
+    setup::Setup,
+    snapshot::Seen,
+    writer::{Author, Batch},
+};
+use adjutant_core::{
+    Activity, ActivityId, CancelBy, Error, EventKind, Executor, Failure, Flush, Log, Record, Run, Stamped, panic_text,
+};
+
+/// Performs the activities of one conversation in this process.
+///
+/// Acts run within the task that drives; several calls of one batch run on tasks of their own.
+pub struct LocalExecutor {
+    setup: Arc<Setup>,
+    writer: SessionWriter,
+    feed: Arc<EventSink>,
+    inbox: Arc<Inbox>,
+    stop: Cancel,
+    stopping: bool,
+    outer: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    queue: Listening,
+    /// What other processes say, if the journal takes posts.
+    posts: Option<Box<posts::Posts>>,
+    /// Observers of the queue that have not ended.
+    asides: Vec<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    /// Ends the newest request, and nothing else.
+    generating: Option<Cancel>,
+    busy: BTreeSet<ActivityId>,
+    acts: FuturesUnordered<Performing>,
+    done: Vec<Performed>,
+    tools: Option<Toolset>,
+    sources: Vec<Toolset>,
+    shown: Option<prepare::Shown>,
+    known: fingerprint::Known,
+    args: Vec<(CallId, Value)>,
+    notes: Vec<oneshot::Sender<()>>,
+    /// The wishes to save: the newest that was heard of, and the newest that is fulfilled.
+    wishes: (u64, u64),
+    waiters: Arc<Waiters>,
+    /// Where calls stand that pass through hooks.
+    line: Arc<tokio::sync::Mutex<()>>,
+    /// The calls that run, and the answers that are asked for on behalf of calls: how each is stopped.
+    running: Vec<(CallId, Cancel)>,
+    asking: Vec<answer::Asked>,
+    /// The calls of the open turn that should not begin.
+    stopped: BTreeSet<CallId>,
+    background: Background,
+    place: Place,
+    purse: run_budget::RunBudget,
+}
+
+/// An activity in flight. A panic of it ends in a record like everything else.
+struct Performing {
+    act: ActivityId,
+    work: Pin<Box<dyn Future<Output = Performed> + Send>>,
+}
+
+/// What came of an activity.
+struct Performed {
+    act: ActivityId,
+    records: Vec<Record>,
+    tools: Option<(Vec<Toolset>, Toolset)>,
+    args: Option<(CallId, Value)>,
+}
+
+impl LocalExecutor {
+    pub(crate) fn observed(setup: Arc<Setup>, writer: SessionWriter, mailbox: Arc<Mailbox>, inbox: Arc<Inbox>) -> Self {
+        Self::watched(setup, writer, mailbox, inbox, Arc::default())
+    }
+
+    pub(crate) fn watched(
+        setup: Arc<Setup>,
+        writer: SessionWriter,
+        mailbox: Arc<Mailbox>,
+        inbox: Arc<Inbox>,
+        seen: Arc<Seen>,
+    ) -> Self {
+        let feed = Arc::new(EventSink::new(Arc::clone(&setup), mailbox, Arc::clone(writer.newest()), seen));
+        Self {
+            stop: feed.stop.clone(),
+            background: Background::default(),
+            feed,
+            setup,
+            writer,
+            inbox,
+            stopping: false,
+            outer: None,
+            queue: Listening::default(),
+            posts: None,
+            asides: Vec::new(),
+            generating: None,
+            busy: BTreeSet::new(),
+            acts: FuturesUnordered::new(),
+            // Mostly one act ends at a time, and thousands of executors may wait.
+            done: Vec::with_capacity(1),
+            tools: None,
+            sources: Vec::new(),
+            shown: None,
+            known: fingerprint::Known::default(),
+            args: Vec::new(),
+            notes: Vec::new(),
+            wishes: (0, 0),
+            waiters: Arc::default(),
+            line: Arc::default(),
+            running: Vec::new(),
+            asking: Vec::new(),
+            stopped: BTreeSet::new(),
+            place: Place::default(),
+            purse: run_budget::RunBudget::default(),
+        }
+    }
+
+    /// Cancels the run when someone else wishes to stop.
+    pub(crate) fn hear(&mut self, cancel: Cancel) {
+        self.outer = Some(Box::pin(async move { cancel.cancelled().await }));
+    }
+
+    /// Stops the run from anywhere.
+    pub fn stopper(&self) -> Stopper {
+        Stopper { inbox: Arc::clone(&self.inbox) }
+    }
+
+    /// Saves what is not in the log yet, and gives the log back.
+    ///
+    /// # Errors
+    /// `Journal` if the log could not be written.
+    pub async fn into_log(self) -> Result<Box<dyn Log>, Error> {
+        self.into_writer().await?.take_log().await
+    }
+
+    /// Saves what is not in the log yet, and gives its writer back.
+    pub(crate) async fn into_writer(mut self) -> Result<SessionWriter, Error> {
+        self.save(self.setup.durability.at_end()).await?;
+        Ok(self.writer)
+    }
+
+    /// Appends what is not in the log yet, as one group.
+    async fn save(&mut self, flush: Flush) -> Result<(), Error> {
+        self.queue.appending = true;
+        let saved = self.writer.save(flush).await;
+        self.queue.appending = false;
+        self.feed.saved(saved?);
+        self.queue.confirm();
+        for done in self.notes.drain(..) {
+            // Who noted may have been cancelled since; the note is in the log all the same.
+            let _ = done.send(());
+        }
+        Ok(())
+    }
+
+    fn perform(&mut self, act: ActivityId, work: impl Future<Output = Performed> + Send + 'static) {
+        self.acts.push(Performing { act, work: Box::pin(work) });
+    }
+
+    /// Performs something that leaves no trace if someone wishes to stop first.
+    fn perform_unless_stopped(&mut self, act: ActivityId, work: impl Future<Output = Performed> + Send + 'static) {
+        let stop = self.stop.clone();
+        self.perform(act, async move {
+            tokio::select! {
+                biased;
+                performed = work => performed,
+                () = stop.cancelled() => Performed::nothing(act),
+            }
+        });
+    }
+
+    /// Everything that has happened, as records; `None` if nothing has. An activity may end without a record.
+    fn hear_all(&mut self, cx: &mut Context<'_>) -> Option<Vec<Record>> {
+        while let Poll::Ready(Some(performed)) = self.acts.poll_next_unpin(cx) {
+            self.done.push(performed);
+        }
+        let mut records = self.hear_queue(cx);
+        // After the activities, so that the last notes of a call are heard before it counts as ended.
+        for input in self.inbox.take(cx) {
+            match input {
+                Input::Cancel(by) => records.extend(self.wish(by)),
+                Input::StopCall(call) => self.stop_call(call),
+                Input::Note { call, record, done } if self.busy.contains(&ActivityId::Call(call)) => {
+                    records.push(*record);
+                    self.notes.extend(done);
+                }
+                Input::Kept { record, done } => {
+                    records.push(*record);
+                    self.notes.extend(done);
+                }
+                // The call has ended: its late notes are fenced, and who waits hears that the sender is gone.
+                Input::Note { .. } => {}
+            }
+        }
+        if self.outer.as_mut().is_some_and(|outer| outer.poll_unpin(cx).is_ready()) {
+            self.outer = None;
+            records.extend(self.wish(CancelBy::User));
+        }
+        records.extend(self.purse.late(cx));
+        let is_wished = self.inbox.asked_to_save() > self.wishes.0;
+        if is_wished {
+            records.extend(self.acknowledge());
+        }
+        let heard = is_wished || !(records.is_empty() && self.done.is_empty());
+        let mut done = std::mem::take(&mut self.done);
+        for mut performed in done.drain(..) {
+            self.busy.remove(&performed.act);
+            if let ActivityId::Call(ended) = performed.act {
+                self.running.retain(|(call, _)| *call != ended);
+            }
+            self.queue.end(performed.act, &mut performed.records, self.stopping);
+            if let Some(posts) = &mut self.posts {
+                posts.end(performed.act, &mut performed.records);
+            }
+            if let Some((sources, tools)) = performed.tools {
+                self.feed.seen.offer(&tools);
+                (self.sources, self.tools) = (sources, Some(tools));
+            }
+            self.configure(performed.act, &mut performed.records);
+            self.args.extend(performed.args);
+            if records.is_empty() {
+                records = performed.records;
+            } else {
+                records.extend(performed.records);
+            }
+        }
+        self.done = done;
+        heard.then_some(records)
+    }
+
+    /// A wish to stop; only the first one is recorded, however many come.
+    fn wish(&mut self, by: CancelBy) -> Option<Record> {
+        (!std::mem::replace(&mut self.stopping, true)).then_some(Record::CancelAsked { by })
+    }
+
+    /// A wish to stop one call of the open turn: it is cancelled, or does not begin.
+    fn stop_call(&mut self, call: CallId) {
+        match self.running.iter().find(|(running, _)| *running == call) {
+            Some((_, stop)) => stop.cancel(),
+            None if call.turn == self.place.turn.0 => {
+                self.stopped.insert(call);
+            }
+            None => {}
+        }
+    }
+
+    /// Whether anyone reads the events.
+    pub(crate) fn is_watched(&self) -> bool {
+        self.feed.is_open()
+    }
+
+    /// Shows something that is no record.
+    pub(crate) fn tell(&self, kind: EventKind) {
+        self.feed.show(self.place, self.setup.world.now_ms(), kind);
+    }
+
+    /// Follows the records that this executor has committed.
+    fn follow(&mut self, stamped: &Stamped) {
+        match &stamped.record {
+            Record::Began { run, .. } => self.place.run = *run,
+            Record::Opened { turn, .. } => {
+                self.place.turn = *turn;
+                self.args.clear();
+                self.stopped.clear();
+            }
+            Record::Returned { call, .. } => self.writer.threads().forget(&self.setup.who.thread, *call),
+            Record::Ended { .. } => self.writer.threads().forget_kept(&self.setup.who.thread),
+            _ => {}
+        }
+        self.stop_asking(&stamped.record);
+        if let Some(posts) = &mut self.posts {
+            posts.follow(&self.setup.who.thread, &stamped.record);
+        }
+        self.waiters.tell(&stamped.record);
+        if self.setup.policy.is_early() {
+            self.background.early.tell(&stamped.record);
+        }
+        self.purse.follow(&stamped.record);
+        if let Some(within) = &self.setup.within {
+            within.count(&stamped.record);
+        }
+    }
+}
+
+impl Executor for LocalExecutor {
+    fn busy(&self) -> &BTreeSet<ActivityId> {
+        &self.busy
+    }
+
+    fn start(&mut self, run: &Run, act: Activity) {
+        let id = act.id();
+        self.busy.insert(id);
+        // From the run, because an earlier drive may have opened the turn.
+        self.place = Place { run: run.run(), turn: run.turn() };
+        self.enter(run);
+        match act {
+            Activity::Prepare { turn } => self.prepare(run, turn),
+            Activity::Ask { .. } if self.queue.interrupts() => self.place_first(id),
+            Activity::Ask { turn, attempt } => {
+                self.begin_early(run);
+                self.ask(run, turn, attempt);
+            }
+            Activity::Admit { call } => self.admit(run, call),
+            Activity::Call { call, replay, .. } => self.call(run, call, replay),
+            Activity::Answer { pause } => self.answer(run, pause),
+            Activity::Settle { turn } => self.settle(run, turn),
+        }
+    }
+
+    fn stop(&mut self, acts: &[ActivityId]) {
+        if !acts.is_empty() {
+            self.stop.cancel();
+        }
+    }
+
+    async fn next(&mut self, until_ms: Option<u64>) -> Result<Vec<Record>, Error> {
+        if self.wishes.1 < self.wishes.0 {
+            self.grant().await?;
+        } else if self.done.is_empty()
+            && let Some(flush) = self.setup.durability.of(Flush::Lazy)
+        {
+            self.save(flush).await?;
+        }
+        let left = until_ms.map(|until| Duration::from_millis(until.saturating_sub(self.setup.world.now_ms())));
+        let mut alarm = left.map(|left| Box::pin(tokio::time::sleep(left)));
+        std::future::poll_fn(|cx| {
+            // What others say is looked at when nothing else happens.
+            let heard = self.hear_all(cx).or_else(|| self.hear_posts(cx));
+            // The deadline counts also when something is ready every time.
+            if alarm.as_mut().is_some_and(|alarm| alarm.as_mut().poll(cx).is_ready()) {
+                let late = self.wish(CancelBy::Deadline);
+                return Poll::Ready(Ok(heard.unwrap_or_default().into_iter().chain(late).collect()));
+            }
+            match heard {
+                Some(records) => Poll::Ready(Ok(records)),
+                None if self.acts.is_empty() => Poll::Ready(Err(Error::stuck())),
+                None => Poll::Pending,
+            }
+        })
+        .await
+    }
+
+    async fn commit(&mut self, records: Vec<Record>) -> Result<Vec<Arc<Stamped>>, Error> {
+        let records = self.with_orphans(records);
+        let records = self.with_kept(records).await;
+        let lasting = records.iter().any(must_last);
+        let notes = std::mem::take(&mut self.notes);
+        let flush = match (lasting, notes.is_empty()) {
+            (true, _) => Some(Flush::Now),
+            (false, false) => Some(Flush::Lazy),
+            (false, true) => None,
+        };
+        let author: Arc<dyn Author> = Arc::clone(&self.feed) as _;
+        self.queue.appending = true;
+        let committed = self.writer.commit(Batch { records, flush, notes, author }).await;
+        self.queue.appending = false;
+        let batch = committed?;
+        self.queue.note(&batch);
+        if flush.is_some() {
+            self.queue.confirm();
+        }
+        batch.iter().for_each(|stamped| self.follow(stamped));
+        Ok(batch)
+    }
+}
+
+impl Future for Performing {
+    type Output = Performed;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Performed> {
+        let act = self.act;
+        catch_unwind(AssertUnwindSafe(|| self.work.as_mut().poll(cx))).unwrap_or_else(|panic| {
+            let text = panic_text(&*panic);
+            if let ActivityId::Call(call) = act {
+                // Its body panicked where only its drop runs; that is the tool's doing all the same.
+                let result = CallResult::new(Status::Panicked, format!("the tool panicked: {text}"));
+                return Poll::Ready(Performed::new(act, Record::returned(call, result)));
+            }
+            let failure = Failure::Activity { act, message: format!("{act:?} panicked: {text}").into() };
+            Poll::Ready(Performed::new(act, Record::Broke { act, failure }))
+        })
+    }
+}
+
+impl Performed {
+    fn new(act: ActivityId, record: Record) -> Self {
+        Self { records: vec![record], ..Self::nothing(act) }
+    }
+
+    /// The activity ended, and leaves no trace.
+    fn nothing(act: ActivityId) -> Self {
+        Self { act, records: Vec::new(), tools: None, args: None }
+    }
+}
+
+/// Whether a record must be durable before anything else happens.
+fn must_last(record: &Record) -> bool {
+    matches!(
+        record,
+        Record::Launched { .. }
+            | Record::Begun { .. }
+            | Record::Noted { .. }
+            | Record::Paused { .. }
+            | Record::Suspended { .. }
+            | Record::Answered { .. }
+            | Record::Resumed { .. }
+            | Record::ChildOpened { .. }
+            | Record::ChildEnded { .. }
+            | Record::Exhausted { .. }
+            | Record::CancelAsked { .. }
+            | Record::Ended { .. }
+            | Record::Overruled { .. }
+    )
+}
+
+impl fmt::Debug for LocalExecutor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LocalPort").field("writer", &self.writer).field("busy", &self.busy).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,259 @@
+//! Admit: find the tool of a call, make its arguments fit, and ask hooks and people.
+
+mod texts;
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, Waker},
+};
+
+use adjutant_llm::{Call, CallId, CallResult, Status, ToolName};
+use adjutant_tool::{Admitted, Answer, Ask, AskKind, Bound, Toolset};
+use futures_util::FutureExt;
+use serde_json::Value;
+use tokio::sync::{Mutex, OwnedMutexGuard};
+
+use super::{LocalExecutor, Performed, bound, prepare::Restore};
+use crate::place::Place;
+use crate::{
+    event_sink::EventSink,
+    hooks::{Point, Verdict},
+    points::BeforeTool,
+};
+use adjutant_core::{ActivityId, Admission, Failure, Pause, Record, Run, panic_text};
+
+/// One call that asks to be admitted.
+struct Admit {
+    feed: Arc<EventSink>,
+    place: Place,
+    call: Call,
+    hidden: Vec<ToolName>,
+    /// The only tools that an earlier turn left.
+    chosen: Option<Vec<ToolName>>,
+    /// Whether its tool was approved for the rest of the run.
+    approved: bool,
+    unattended: bool,
+    /// What its admission waited for, and what came of it.
+    answer: Option<(Arc<Pause>, Answer)>,
+    /// Someone wished that it should not begin.
+    stopped: bool,
+}
+
+/// What is decided, and the arguments, already read.
+type Decided = (Admission, Option<Value>);
+
+/// A place in the queue of calls that pass through hooks.
+type InLine = Pin<Box<dyn Future<Output = OwnedMutexGuard<()>> + Send>>;
+
+impl LocalExecutor {
+    pub(super) fn admit(&mut self, run: &Run, id: CallId) {
+        let Some(call) = run.calls().call(id).cloned() else { return };
+        let admit = Admit {
+            feed: Arc::clone(&self.feed),
+            place: self.place,
+            hidden: run.request().hidden().to_vec(),
+            chosen: run.request().chosen_tools().map(<[_]>::to_vec),
+            approved: run.calls().is_approved(&call.name),
+            unattended: run.limits().is_some_and(|limits| limits.unattended),
+            answer: run.calls().admission_answer(id).map(|(pause, answer)| (Arc::clone(pause), answer.clone())),
+            stopped: self.stopped.contains(&id),
+            call,
+        };
+        match &self.tools {
+            Some(tools) if !admit.is_heard() => {
+                let decided = admit.decide(tools);
+                self.done.push(self.counter(run).count(performed(id, decided)));
+            }
+            tools => {
+                let (tools, restore, line) = (tools.clone(), self.restore(run), in_line(&self.line));
+                let counter = self.counter(run);
+                let work = admit.later(tools, restore, line).map(move |performed| counter.count(performed));
+                self.perform_unless_stopped(ActivityId::Admit(id), work);
+            }
+        }
+    }
+}
+
+/// The next place in the queue, taken at once: calls pass in their order, and never two at a time.
+fn in_line(line: &Arc<Mutex<()>>) -> InLine {
+    let mut place = Box::pin(Arc::clone(line).lock_owned());
+    match place.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(first) => Box::pin(std::future::ready(first)),
+        Poll::Pending => place,
+    }
+}
+
+fn performed(call: CallId, (admission, args): Decided) -> Performed {
+    let record = Record::Admitted { call, admission };
+    Performed { args: args.map(|args| (call, args)), ..Performed::new(ActivityId::Admit(call), record) }
+}
+
+fn refuse(result: CallResult) -> Decided {
+    (Admission::Refuse { result: Arc::new(result) }, None)
+}
+
+impl Admit {
+    /// Whether hooks have a say. They had it when the call was admitted for the first time.
+    fn is_heard(&self) -> bool {
+        self.answer.is_none() && self.feed.setup.hooks.hears::<BeforeTool>()
+    }
+
+    /// Decides after hooks, or with tools that must be resolved first: the turn was prepared by an earlier drive.
+    async fn later(self, tools: Option<Toolset>, restore: Option<Restore>, line: InLine) -> Performed {
+        let _place = line.await;
+        let act = ActivityId::Admit(self.call.id);
+        let (tools, resolved) = match restore {
+            None => (tools.unwrap_or_default(), None),
+            Some(restore) => match restore.tools(&self.feed.setup).await {
+                Ok((sources, tools)) => (tools.clone(), Some((sources, tools))),
+                Err(message) => {
+                    let failure = Failure::Activity { act, message: message.into() };
+                    return Performed::new(act, Record::Broke { act, failure });
+                }
+            },
+        };
+        let mut performed = if self.is_heard() {
+            self.through_hooks(&tools).await
+        } else {
+            performed(self.call.id, self.decide(&tools))
+        };
+        performed.tools = resolved;
+        performed
+    }
+
+    async fn through_hooks(&self, tools: &Toolset) -> Performed {
+        let id = self.call.id;
+        let (tool, admitted) = match self.fit(tools) {
+            Ok(fits) => fits,
+            Err(result) => return performed(id, refuse(result)),
+        };
+        let cx = self.feed.hook_context(self.place);
+        let point = BeforeTool::new(self.call.clone(), admitted.value.clone());
+        match self.feed.pass(&cx, point).await {
+            Verdict::Deny(reason) => {
+                let refused = performed(id, refuse(texts::denied(&reason)));
+                let denied = Record::Denied { point: BeforeTool::NAME.into(), reason, call: Some(id) };
+                Performed { records: [vec![denied], refused.records].concat(), ..refused }
+            }
+            Verdict::Pass(point) if point.args == admitted.value => performed(id, self.judge(tool, admitted)),
+            Verdict::Pass(point) => match fits(tool, &point.args.to_string()) {
+                Ok(changed) => performed(id, self.judge(tool, changed)),
+                Err(result) => performed(id, refuse(result)),
+            },
+        }
+    }
+
+    /// Decides without hooks.
+    fn decide(&self, tools: &Toolset) -> Decided {
+        if let Some((pause, answer)) = &self.answer {
+            return self.answered(tools, pause, answer);
+        }
+        match self.fit(tools) {
+            Ok((tool, admitted)) => self.judge(tool, admitted),
+            Err(result) => refuse(result),
+        }
+    }
+
+    /// The tool, and its arguments made to fit.
+    fn fit<'a>(&self, tools: &'a Toolset) -> Result<(&'a Bound, Admitted), CallResult> {
+        let tool = self.find(tools)?;
+        fits(tool, &self.call.args).map(|admitted| (tool, admitted))
+    }
+
+    fn find<'a>(&self, tools: &'a Toolset) -> Result<&'a Bound, CallResult> {
+        if self.stopped {
+            return Err(texts::stopped());
+        }
+        let name = &self.call.name;
+        let tool = tools.get(name.as_str());
+        let is_left_out = |chosen: &Vec<ToolName>| !chosen.contains(name);
+        if self.hidden.contains(name) || (tool.is_some() && self.chosen.as_ref().is_some_and(is_left_out)) {
+            return Err(texts::hidden(name));
+        }
+        tool.ok_or_else(|| texts::unknown(tools, name, &self.hidden))
+    }
+
+    /// Whether a call whose arguments fit may run: here, after someone's word, or elsewhere.
+    fn judge(&self, tool: &Bound, admitted: Admitted) -> Decided {
+        let policy = &self.feed.setup.policy;
+        if policy.is_external(tool) {
+            // Whoever runs it decides whether it may be run.
+            let ask = Ask::new(AskKind::External, texts::run_elsewhere(tool));
+            return if self.unattended { refuse(texts::no_executor(tool)) } else { self.ask(tool, admitted, ask) };
+        }
+        if self.approved {
+            return self.allow(tool, admitted);
+        }
+        match policy.ask(tool, &admitted.value) {
+            Ok(None) => self.allow(tool, admitted),
+            Ok(Some(_)) if self.unattended => refuse(texts::nobody()),
+            Ok(Some(ask)) => self.ask(tool, admitted, ask),
+            Err(panic) => refuse(texts::panicked_rule(&panic)),
+        }
+    }
+
+    fn ask(&self, tool: &Bound, admitted: Admitted, ask: Ask) -> Decided {
+        let setup = &self.feed.setup;
+        let call = Call { args: admitted.text, ..self.call.clone() };
+        let pause = Pause::of_call(&setup.who.thread, call, None, ask, setup.world.now_ms());
+        (Admission::Ask { pause: Arc::new(pause), sequential: tool.spec().sequential }, None)
+    }
+
+    fn allow(&self, tool: &Bound, admitted: Admitted) -> Decided {
+        let spec = tool.spec();
+        let admission = Admission::Allow {
+            changed: admitted.changed || admitted.text != self.call.args,
+            args: admitted.text,
+            title: spec.title.clone(),
+            replay: spec.replay,
+            sequential: spec.sequential,
+        };
+        (admission, Some(admitted.value))
+    }
+
+    /// The word has come. Hooks are not asked again; arguments that it changes must fit like any.
+    fn answered(&self, tools: &Toolset, pause: &Pause, answer: &Answer) -> Decided {
+        let tool = match self.find(tools) {
+            Ok(tool) => tool,
+            Err(result) => return refuse(result),
+        };
+        let asked = pause.call.as_ref().map_or(&self.call.args, |call| &call.args);
+        match answer {
+            Answer::Approve { args: Some(args), .. } if pause.ask.kind == AskKind::Approval => match fits(tool, args) {
+                Ok(admitted) => self.allow(tool, admitted),
+                Err(result) => refuse(result),
+            },
+            Answer::Approve { args: None, .. } | Answer::Give { .. } if texts::is_word(pause.ask.kind) => {
+                match adjutant_llm::json::from_str(asked) {
+                    Ok(value) => {
+                        self.allow(tool, Admitted { value, text: Arc::clone(asked), changed: *asked != self.call.args })
+                    }
+                    Err(error) => refuse(texts::unreadable(&error)),
+                }
+            }
+            Answer::Return { result } => self.supplied(tool, result, asked),
+            other => refuse(texts::refused(pause.ask.kind, other)),
+        }
+    }
+
+    fn supplied(&self, tool: &Bound, result: &CallResult, asked: &Arc<str>) -> Decided {
+        let max = tool.spec().max_output.unwrap_or(self.feed.setup.max_result_bytes);
+        let args = (*asked != self.call.args).then(|| Arc::clone(asked));
+        let (result, shown) = bound::bounded(CallResult { args, ..result.clone() }, max, "");
+        (Admission::Supplied { result, shown }, None)
+    }
+}
+
+/// Makes arguments fit a tool; its own panic refuses the call.
+fn fits(tool: &Bound, raw: &str) -> Result<Admitted, CallResult> {
+    match catch_unwind(AssertUnwindSafe(|| tool.admit(raw))) {
+        Ok(Ok(admitted)) => Ok(admitted),
+        Ok(Err(refusal)) => Err(CallResult::new(Status::InvalidArguments, refusal.message)),
+        Err(panic) => {
+            let text = panic_text(&*panic);
+            Err(CallResult::new(Status::Panicked, format!("the tool panicked: {text}")))
+        }
+    }
+}

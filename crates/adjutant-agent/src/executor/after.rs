@@ -1,0 +1,80 @@
+//! After: what hooks make of the result of a call that has run.
+
+use std::{sync::Arc, time::Duration};
+
+use adjutant_llm::{Call, CallResult, Status};
+
+use crate::place::Place;
+use crate::{
+    event_sink::EventSink,
+    hooks::{Point, Verdict},
+    points::{AfterTool, ToolError},
+};
+use adjutant_core::Record;
+
+/// A call that has run.
+pub(super) struct Ran<'a> {
+    pub(super) feed: &'a EventSink,
+    pub(super) place: Place,
+    pub(super) call: &'a Call,
+    /// The arguments that it ran with.
+    pub(super) args: &'a Arc<str>,
+    pub(super) began_ms: u64,
+}
+
+impl Ran<'_> {
+    /// The result as the hooks leave it, and what they said no to.
+    ///
+    /// An error passes `tool_error` first, which may mend it; `after_tool` sees every call that ran.
+    pub(super) async fn pass(&self, mut result: CallResult) -> (CallResult, Vec<Record>) {
+        let mut records = Vec::new();
+        let hooks = &self.feed.setup.hooks;
+        if hooks.is_empty() {
+            return (result, records);
+        }
+        if result.is_error() && hooks.hears::<ToolError>() {
+            let point = ToolError::new(self.call.clone(), Arc::clone(self.args), result.clone());
+            match self.reach(point).await {
+                Some(Verdict::Pass(point)) => result = point.result,
+                Some(Verdict::Deny(reason)) => records.push(self.denied(ToolError::NAME, reason)),
+                None => {}
+            }
+        }
+        if hooks.hears::<AfterTool>() {
+            let point = AfterTool::new(self.call.clone(), Arc::clone(self.args), result.clone(), self.duration());
+            match self.reach(point).await {
+                Some(Verdict::Pass(point)) => result = point.result,
+                Some(Verdict::Deny(reason)) => {
+                    result =
+                        CallResult::new(Status::Denied, format!("the call ran, but its result is withheld: {reason}"));
+                    records.push(self.denied(AfterTool::NAME, reason));
+                }
+                None => {}
+            }
+        }
+        (result, records)
+    }
+
+    /// Passes a point through its hooks; `None` if they still work when nobody waits any more.
+    async fn reach<P: Point>(&self, point: P) -> Option<Verdict<P>> {
+        let cx = self.feed.hook_context(self.place);
+        let given_up = async {
+            // A hook that hangs is left when the run is stopped.
+            self.feed.stop.cancelled().await;
+            tokio::time::sleep(self.feed.setup.grace).await;
+        };
+        tokio::select! {
+            biased;
+            verdict = self.feed.pass(&cx, point) => Some(verdict),
+            () = given_up => None,
+        }
+    }
+
+    fn denied(&self, point: &str, reason: Arc<str>) -> Record {
+        Record::Denied { point: point.into(), reason, call: Some(self.call.id) }
+    }
+
+    fn duration(&self) -> Duration {
+        Duration::from_millis(self.feed.setup.world.now_ms().saturating_sub(self.began_ms))
+    }
+}

@@ -1,0 +1,214 @@
+//! Answer: ask the outside what a run waits for.
+
+use std::{panic::AssertUnwindSafe, sync::Arc, task::Poll, time::Duration};
+
+use adjutant_llm::{CallId, Warning, WarningKind};
+use adjutant_tool::{Answer, AskKind, Cancel};
+use futures_util::FutureExt;
+
+use super::{LocalExecutor, Performed};
+use crate::place::Place;
+use crate::{
+    event_sink::EventSink,
+    hooks::{Point, Verdict},
+    points::{PauseAnswered, Pausing},
+};
+use adjutant_core::{ActivityId, Answered, Digest, Pause, Record, Responder, Run, panic_text};
+
+/// Someone who is asked: about which pause, for which call, and how that is stopped.
+pub(super) struct Asked {
+    pub(super) at: u32,
+    call: Option<CallId>,
+    pub(super) stop: Cancel,
+}
+
+/// A pause that is asked about.
+pub(super) struct Asking {
+    feed: Arc<EventSink>,
+    place: Place,
+    at: u32,
+    pause: Arc<Pause>,
+    /// Whether its call cannot wait beyond this drive, so that the pause ends without an answer.
+    ends: bool,
+}
+
+impl LocalExecutor {
+    pub(super) fn answer(&mut self, run: &Run, at: u32) {
+        let Some(pause) = run.waiting().pause(at).cloned() else { return };
+        if let Some(posts) = &mut self.posts {
+            posts.asked(at, &pause);
+        }
+        let is_own = pause.thread == self.setup.who.thread;
+        let call = pause.call_id().filter(|_| is_own);
+        let ends = pause.key.is_some() && call.is_some_and(|call| !run.calls().is_resumable(call));
+        let asking = Asking { feed: Arc::clone(&self.feed), place: self.place, at, pause, ends };
+        if asking.is_late() {
+            self.done.push(asking.answered(Answer::Expired));
+            return;
+        }
+        if self.setup.responder.is_none() && !self.setup.hooks.hears::<Pausing>() {
+            self.done.push(asking.unanswered(Vec::new()));
+            return;
+        }
+        let stop = self.stop.child();
+        self.asking.push(Asked { at, call, stop: stop.clone() });
+        self.perform(ActivityId::Answer(at), asking.run(stop));
+    }
+
+    /// Nobody need answer for the sake of a call that has its result.
+    pub(super) fn stop_asking(&mut self, record: &Record) {
+        let is_over = |call: &CallId| match record {
+            Record::Returned { call: ended, .. } => ended == call,
+            Record::Opened { .. } => true,
+            _ => false,
+        };
+        for asked in self.asking.extract_if(.., |it| it.call.as_ref().is_some_and(is_over)) {
+            asked.stop.cancel();
+        }
+    }
+
+    /// The records of answers that a parked run goes on with, and of what hooks said to them.
+    ///
+    /// What came too late counts as expired; an answer that a hook denies leaves its pause open. A wish to stop that comes
+    /// while hooks are asked ends the run instead.
+    pub(crate) async fn hear_answers(&mut self, run: &Run, answers: &[Answered]) -> Vec<Record> {
+        let place = self.place;
+        let answered = |it: &Answered| {
+            let pause = run.pauses().find(|pause| pause.id == it.pause).cloned()?;
+            let asking = Asking { feed: Arc::clone(&self.feed), place, at: 0, pause, ends: false };
+            let answer = if asking.is_late() { Answer::Expired } else { it.answer.clone() };
+            Some((asking, answer, it.shown))
+        };
+        let answers: Vec<_> = answers.iter().filter_map(answered).collect();
+        let mut heard = Box::pin(heard(answers));
+        std::future::poll_fn(|cx| match heard.as_mut().poll(cx) {
+            Poll::Ready(records) => Poll::Ready(records),
+            Poll::Pending => self.hear_all(cx).filter(|it| !it.is_empty()).map_or(Poll::Pending, Poll::Ready),
+        })
+        .await
+    }
+}
+
+impl Asking {
+    /// An answer that came by itself, while the run goes on.
+    pub(super) fn told(feed: Arc<EventSink>, place: Place, pause: Arc<Pause>) -> Self {
+        Self { feed, place, at: 0, pause, ends: false }
+    }
+
+    pub(super) fn pause(&self) -> &Pause {
+        &self.pause
+    }
+}
+
+async fn heard(answers: Vec<(Asking, Answer, Option<Digest>)>) -> Vec<Record> {
+    let (mut records, mut heard) = (Vec::new(), Vec::new());
+    for (asking, answer, shown) in answers {
+        let answer = asking.through_hooks(answer, &mut records).await;
+        heard.extend(answer.map(|answer| Answered { pause: asking.pause.id.clone(), answer, shown }));
+    }
+    records.push(Record::Resumed { answers: heard });
+    records
+}
+
+impl Asking {
+    async fn run(self, stop: Cancel) -> Performed {
+        let act = ActivityId::Answer(self.at);
+        // No time of the calls above passes meanwhile.
+        let _standing = self.feed.setup.within.as_ref().map(|within| within.standstill().stand());
+        tokio::select! {
+            biased;
+            performed = self.ask() => performed,
+            () = stop.cancelled() => Performed::nothing(act),
+        }
+    }
+
+    async fn ask(&self) -> Performed {
+        let setup = &self.feed.setup;
+        if setup.hooks.hears::<Pausing>() {
+            let point = Pausing::new(Arc::clone(&self.pause));
+            // Observed only.
+            let _ = self.feed.pass(&self.feed.hook_context(self.place), point).await;
+        }
+        let Some(responder) = &setup.responder else { return self.unanswered(Vec::new()) };
+        let left = self.pause.deadline_ms.map(|at| at.saturating_sub(setup.world.now_ms()));
+        let asked = self.respond(&**responder);
+        let answer = match left {
+            Some(left) => match tokio::time::timeout(Duration::from_millis(left), asked).await {
+                Ok(answer) => answer,
+                Err(_) => return self.answered(Answer::Expired),
+            },
+            None => asked.await,
+        };
+        let Some(answer) = answer.filter(|answer| self.fits(answer)) else { return self.unanswered(Vec::new()) };
+        let mut records = Vec::new();
+        match self.through_hooks(answer, &mut records).await {
+            Some(answer) => {
+                records.push(Record::Answered { pause: self.pause.id.clone(), answer });
+                Performed { records, ..Performed::nothing(ActivityId::Answer(self.at)) }
+            }
+            None => self.unanswered(records),
+        }
+    }
+
+    /// What the responder says. Its panic denies what needs approval, and leaves everything else open.
+    async fn respond(&self, responder: &dyn Responder) -> Option<Answer> {
+        let who = match self.pause.call_id() {
+            Some(call) => self.feed.setup.who.within(call),
+            None => (*self.feed.setup.who).clone(),
+        };
+        match AssertUnwindSafe(responder.answer(&who, &self.pause)).catch_unwind().await {
+            Ok(answer) => answer,
+            Err(panic) => {
+                let text = format!("the responder panicked: {}", panic_text(&*panic));
+                self.warn(text.clone());
+                (self.pause.ask.kind == AskKind::Approval).then(|| Answer::deny(text))
+            }
+        }
+    }
+
+    /// Whether an answer is one to what was asked; a warning tells if it is not.
+    pub(super) fn fits(&self, answer: &Answer) -> bool {
+        let fits = answer.fits(&self.pause.ask);
+        if let Err(error) = &fits {
+            self.warn(format!("an answer to {} is passed over: {error}", self.pause.id));
+        }
+        fits.is_ok()
+    }
+
+    /// The answer as hooks leave it; `None` if one of them denied it, or made it one that does not fit.
+    pub(super) async fn through_hooks(&self, answer: Answer, records: &mut Vec<Record>) -> Option<Answer> {
+        if !self.feed.setup.hooks.hears::<PauseAnswered>() {
+            return Some(answer);
+        }
+        let point = PauseAnswered::new(Arc::clone(&self.pause), answer);
+        match self.feed.pass(&self.feed.hook_context(self.place), point).await {
+            Verdict::Pass(point) => Some(point.answer).filter(|answer| self.fits(answer)),
+            Verdict::Deny(reason) => {
+                let call = self.pause.call_id();
+                records.push(Record::Denied { point: PauseAnswered::NAME.into(), reason, call });
+                None
+            }
+        }
+    }
+
+    pub(super) fn is_late(&self) -> bool {
+        self.pause.is_late(self.feed.setup.world.now_ms())
+    }
+
+    fn answered(&self, answer: Answer) -> Performed {
+        Performed::new(ActivityId::Answer(self.at), Record::Answered { pause: self.pause.id.clone(), answer })
+    }
+
+    fn unanswered(&self, mut records: Vec<Record>) -> Performed {
+        records.push(Record::Unanswered { pause: self.pause.id.clone() });
+        if self.ends {
+            records.push(Record::Answered { pause: self.pause.id.clone(), answer: Answer::Expired });
+        }
+        Performed { records, ..Performed::nothing(ActivityId::Answer(self.at)) }
+    }
+
+    fn warn(&self, message: String) {
+        let warning = Warning::new(WarningKind::Degraded, message);
+        self.feed.warn(self.place, self.feed.setup.world.now_ms(), &warning);
+    }
+}

@@ -1,0 +1,348 @@
+//! Ask: stream the model, show what it says, and keep what was said when it is cut off.
+
+mod revise;
+
+use std::{
+    panic::AssertUnwindSafe,
+    pin::{Pin, pin},
+    sync::{Arc, Mutex},
+    task::{Context, Poll},
+};
+
+use adjutant_llm::{
+    BlockKind, Chunk, ChunkStream, Error, ErrorKind, FinishReason, Model, ModelId, NanoUsd, Reply, Request, ToolName,
+    Usage,
+};
+use adjutant_tool::Cancel;
+use futures_util::FutureExt;
+
+use super::{
+    LocalExecutor, Performed,
+    early::Early,
+    fingerprint::Recorded,
+    prepare::{Restore, Shown},
+};
+use crate::place::Place;
+use crate::{
+    event_sink::EventSink,
+    listener::Aloud,
+    partial_reply::{PartialReply, lock},
+    points::{AfterModel, ModelError},
+};
+use adjutant_core::{ActivityId, EventKind, Failure, Record, Run, TurnNo, panic_text};
+
+/// How many chunks are taken in a row before others get their turn: the driver, the reader, a wish to stop.
+const BURST: u32 = 256;
+
+/// A stream on its way.
+struct Asking {
+    feed: Arc<EventSink>,
+    early: Arc<Early>,
+    place: Place,
+    turn: TurnNo,
+    asked: Arc<dyn Model>,
+    stream: ChunkStream,
+    /// Shared with whoever wants to see what was said so far.
+    saying: Arc<Mutex<PartialReply>>,
+    _aloud: Aloud,
+    kinds: Vec<Delta>,
+    /// The model whose attempt is going on.
+    model: Option<ModelId>,
+    /// The attempt that is going on.
+    attempt: u32,
+    records: Vec<Record>,
+    shown: bool,
+    /// Whether the box of events was full when it was looked at last.
+    full: bool,
+    at_ms: u64,
+}
+
+/// Which event a delta of a block becomes.
+#[derive(Clone, Copy)]
+enum Delta {
+    Text,
+    Thinking,
+    Args,
+    Hidden,
+}
+
+/// What a model is asked with.
+pub(super) struct Asker {
+    feed: Arc<EventSink>,
+    early: Arc<Early>,
+    place: Place,
+    model: Arc<dyn Model>,
+    stop: Cancel,
+    /// Whether a request that does not fit may be made smaller.
+    shrinks: bool,
+}
+
+impl LocalExecutor {
+    pub(super) fn ask(&mut self, run: &Run, turn: TurnNo, attempt: u32) {
+        let request = self.request(run, turn, attempt);
+        let (model, _) = self.setup.chosen(run.request().chosen_model());
+        let shrinks = !self.setup.effects.is_empty() && !run.request().has_overflowed();
+        let (feed, early, stop) = (Arc::clone(&self.feed), Arc::clone(&self.background.early), self.stop.child());
+        self.generating = Some(stop.clone());
+        let asker = Asker { feed, early, place: self.place, model, stop, shrinks };
+        let (fund, restore) = (self.fund(run, &request), self.restore(run));
+        let restore = restore.map(|restore| (restore, run.request().hidden().to_vec(), self.recorded(run)));
+        let stop = asker.stop.clone();
+        let ask = move |request: Request| async move {
+            match restore {
+                None => asker.ask(request).await,
+                Some((restore, hidden, recorded)) => asker.ask_later(request, restore, hidden, recorded).await,
+            }
+        };
+        match fund {
+            None => self.perform(ActivityId::Ask(turn), ask(request)),
+            Some(fund) => self.perform(ActivityId::Ask(turn), fund.ask(turn, request, stop, ask)),
+        }
+    }
+}
+
+impl Asker {
+    /// Resolves the tools first: the turn was prepared by an earlier drive.
+    ///
+    /// If the request is not what was recorded of it, that is recorded first: the model is asked when it is.
+    async fn ask_later(
+        self,
+        mut request: Request,
+        restore: Restore,
+        hidden: Vec<ToolName>,
+        recorded: Recorded,
+    ) -> Performed {
+        let act = ActivityId::Ask(self.place.turn);
+        let resolved = tokio::select! {
+            biased;
+            resolved = restore.tools(&self.feed.setup) => resolved,
+            () = self.stop.cancelled() => return Performed { act, records: Vec::new(), tools: None, args: None },
+        };
+        match resolved {
+            Ok((sources, tools)) => {
+                request.tools = Shown::decls(&mut None, tools.decls(), &hidden, restore.only());
+                let performed = match recorded.check(&request, &self.feed, self.place) {
+                    Some(configured) => Performed::new(act, configured),
+                    None => self.ask(request).await,
+                };
+                Performed { tools: Some((sources, tools)), ..performed }
+            }
+            Err(message) => {
+                Performed::new(act, Record::Broke { act, failure: Failure::Activity { act, message: message.into() } })
+            }
+        }
+    }
+
+    async fn ask(self, request: Request) -> Performed {
+        let turn = self.place.turn;
+        let attempt = request.attempt;
+        let stream = self.model.stream(request);
+        let at_ms = self.feed.setup.world.now_ms();
+        let (saying, who) = (Arc::clone(self.feed.seen.saying()), &self.feed.setup.who);
+        lock(&saying).begin(who, self.place, at_ms, attempt);
+        let aloud = self.feed.listeners().hear_reply(&who.thread, &saying);
+        // Only now: whoever comes later finds the reply and says so itself.
+        lock(&saying).is_shown |= self.feed.is_open();
+        let mut asking = Asking {
+            at_ms,
+            shown: false,
+            _aloud: aloud,
+            feed: Arc::clone(&self.feed),
+            early: self.early,
+            place: self.place,
+            turn,
+            asked: self.model,
+            stream,
+            saying,
+            kinds: Vec::new(),
+            model: None,
+            attempt,
+            records: Vec::new(),
+            full: false,
+        };
+        let began_ms = asking.at_ms;
+        let mut stopped = pin!(self.stop.cancelled());
+        let streaming = std::future::poll_fn(|cx| asking.poll(cx, stopped.as_mut()));
+        match AssertUnwindSafe(streaming).catch_unwind().await {
+            Ok(Some(Err(error))) if self.shrinks && asking.gives_way(&error) => asking.overflowed(&error),
+            Ok(Some(Ok(reply))) if asking.feed.setup.hooks.hears::<AfterModel>() && !has_doubles(&reply) => {
+                asking.revised(reply, began_ms, &self.stop).await
+            }
+            Ok(Some(Err(error))) if asking.feed.setup.hooks.hears::<ModelError>() => {
+                asking.mended(error, &self.stop).await
+            }
+            Ok(outcome) => asking.end(outcome),
+            Err(panic) => {
+                // What was said before the panic was shown, so it stays.
+                let act = ActivityId::Ask(turn);
+                let message = format!("{act:?} panicked: {}", panic_text(&*panic));
+                asking.records.push(Record::Broke { act, failure: Failure::Activity { act, message: message.into() } });
+                asking.end(None)
+            }
+        }
+    }
+}
+
+impl Asking {
+    /// Takes chunks until the stream ends or someone wishes to stop, which is `None`.
+    fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        mut stopped: Pin<&mut impl Future>,
+    ) -> Poll<Option<Result<Arc<Reply>, Error>>> {
+        let saying = Arc::clone(&self.saying);
+        for _ in 0..BURST {
+            if self.full {
+                if self.feed.poll_room(cx).is_pending() {
+                    return stopped.as_mut().poll(cx).map(|_| None);
+                }
+                self.full = false;
+            }
+            let chunk = match self.stream.as_mut().poll_next(cx) {
+                Poll::Ready(Some(Ok(chunk))) => chunk,
+                Poll::Ready(Some(Err(error))) => return Poll::Ready(Some(Err(error))),
+                Poll::Ready(None) => {
+                    let message = "the stream of the model ended without a reply";
+                    return Poll::Ready(Some(Err(Error::new(ErrorKind::Protocol, message))));
+                }
+                Poll::Pending => {
+                    // The next chunk comes later, so the time is looked at once a wake, not once a chunk.
+                    self.at_ms = self.feed.setup.world.now_ms();
+                    return stopped.as_mut().poll(cx).map(|_| None);
+                }
+            };
+            let news = self.is_news(&chunk).then(|| chunk.clone());
+            {
+                let mut saying = lock(&saying);
+                match saying.push(&chunk) {
+                    Ok(Some(reply)) => return Poll::Ready(Some(Ok(reply))),
+                    Ok(None) => self.take(chunk, saying.is_shown),
+                    Err(error) => return Poll::Ready(Some(Err(error))),
+                }
+            }
+            news.iter().for_each(|chunk| self.early.see(chunk, &self.feed));
+        }
+        if stopped.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(None);
+        }
+        // The executor hears of a wish to stop only when it is polled itself.
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    /// Whether calls may begin with this chunk, or end.
+    fn is_news(&self, chunk: &Chunk) -> bool {
+        self.feed.setup.policy.is_early() && matches!(chunk, Chunk::Close { .. } | Chunk::Retracted { .. })
+    }
+
+    fn take(&mut self, chunk: Chunk, is_shown: bool) {
+        self.shown |= is_shown;
+        let kind = match chunk {
+            Chunk::Start { attempt, model, limits, warnings } => {
+                self.kinds.clear();
+                (self.model, self.attempt) = (Some(model.clone()), attempt);
+                warnings.iter().for_each(|warning| self.feed.warn(self.place, self.at_ms, warning));
+                EventKind::ReplyStarted { attempt, model, limits }
+            }
+            Chunk::Open { block, kind } => {
+                let at = block as usize;
+                self.kinds.resize(self.kinds.len().max(at + 1), Delta::Hidden);
+                self.kinds[at] = Delta::of(&kind);
+                EventKind::BlockStarted { block, kind }
+            }
+            Chunk::Delta { block, text } => match self.kinds.get(block as usize) {
+                Some(Delta::Text) => EventKind::TextDelta { block, text },
+                Some(Delta::Thinking) => EventKind::ThinkingDelta { block, text },
+                Some(Delta::Args) => EventKind::ArgsDelta { block, text },
+                Some(Delta::Hidden) | None => return,
+            },
+            Chunk::Close { block, content } => EventKind::BlockFinished { block, content },
+            Chunk::Warned { warning } => return self.feed.warn(self.place, self.at_ms, &warning),
+            Chunk::Retracted { attempt, cause, usage } => {
+                let cost = self.known_cost(&usage);
+                self.records.push(Record::Retracted { turn: self.turn, attempt, usage, cost });
+                (self.attempt, self.kinds) = (attempt.saturating_add(1), Vec::new());
+                EventKind::ReplyRetracted { attempt, cause, usage }
+            }
+            _ => return,
+        };
+        if self.shown {
+            self.full = self.feed.show(self.place, self.at_ms, kind);
+        }
+    }
+
+    /// The records of the whole stream: one for each void attempt, the reply, and what broke.
+    fn end(mut self, outcome: Option<Result<Arc<Reply>, Error>>) -> Performed {
+        let act = ActivityId::Ask(self.turn);
+        let cut = lock(&self.saying).cut();
+        let said = match outcome {
+            Some(Ok(reply)) if has_doubles(&reply) => {
+                let error = Error::new(ErrorKind::Protocol, "two calls of a reply have one id");
+                self.broke(act, error);
+                None
+            }
+            Some(Ok(reply)) => Some(reply),
+            Some(Err(error)) => {
+                self.broke(act, error);
+                cut.map(Arc::new)
+            }
+            None => cut.map(Arc::new),
+        };
+        // An interrupted attempt that said nothing and used nothing leaves no trace in the conversation.
+        let said =
+            said.filter(|it| it.stop != FinishReason::Interrupted || !it.blocks.is_empty() || it.usage.total() > 0);
+        if said.is_none() {
+            self.take_back();
+        }
+        if let Some(reply) = said.filter(|it| !has_doubles(it)) {
+            let cost = self.known_cost(&reply.usage);
+            let replied = Record::replied(self.turn, reply, cost);
+            let at = self.records.iter().position(|record| matches!(record, Record::Broke { .. }));
+            self.records.insert(at.unwrap_or(self.records.len()), replied);
+        }
+        Performed { act, records: self.records, tools: None, args: None }
+    }
+
+    /// Blocks that were shown while they began, of an attempt that leaves no trace, are void.
+    fn take_back(&self) {
+        if self.shown && !self.kinds.is_empty() {
+            let cause = Error::new(ErrorKind::Cancelled, "the reply ended before it said anything");
+            let kind = EventKind::ReplyRetracted { attempt: self.attempt, cause, usage: Usage::default() };
+            // Nothing of the reply follows that could wait for room.
+            let _full = self.feed.show(self.place, self.at_ms, kind);
+        }
+    }
+
+    /// Some servers never say what was used, and a cut stream may not have: nothing said is not nothing spent.
+    fn known_cost(&self, usage: &Usage) -> Option<NanoUsd> {
+        if usage.total() > 0 { self.cost(usage) } else { None }
+    }
+
+    /// What the attempt at hand cost: a model may stand for several, each with its own price.
+    fn cost(&self, usage: &Usage) -> Option<NanoUsd> {
+        match &self.model {
+            Some(id) => self.asked.info_of(id).cost(usage),
+            None => self.asked.info().cost(usage),
+        }
+    }
+
+    fn broke(&mut self, act: ActivityId, error: Error) {
+        self.records.push(Record::Broke { act, failure: Failure::Model { error } });
+    }
+}
+
+impl Delta {
+    fn of(kind: &BlockKind) -> Self {
+        match kind {
+            BlockKind::Text => Delta::Text,
+            BlockKind::Thinking => Delta::Thinking,
+            BlockKind::Call { .. } => Delta::Args,
+            _ => Delta::Hidden,
+        }
+    }
+}
+
+fn has_doubles(reply: &Reply) -> bool {
+    let mut seen = std::collections::BTreeSet::new();
+    !reply.calls().all(|call| seen.insert(call.id))
+}

@@ -1,0 +1,81 @@
+//! Bounds on what an activity may leave behind.
+
+use std::sync::Arc;
+
+use adjutant_llm::{CallResult, Content};
+
+/// How many bytes of text of a result are kept, however much the model is shown of it.
+const HARD_RESULT_BYTES: usize = 4 * 1024 * 1024;
+
+/// What is kept of a result, and what the model is shown of it if that is less.
+///
+/// `max` is what the model is shown, in bytes of text; `more` is what it is told about the rest.
+pub(super) fn bounded(result: CallResult, max: usize, more: &str) -> (Arc<CallResult>, Option<Arc<CallResult>>) {
+    let whole = size(&result);
+    if whole <= max {
+        return (Arc::new(result), None);
+    }
+    let shown = cut(result.clone(), max, &format!("shown{more}"));
+    let kept = if whole > HARD_RESULT_BYTES { cut(result, HARD_RESULT_BYTES.max(max), "kept") } else { result };
+    (Arc::new(kept), Some(Arc::new(shown)))
+}
+
+fn size(result: &CallResult) -> usize {
+    result.content.iter().filter_map(Content::as_text).map(str::len).sum()
+}
+
+/// Cuts the text of a result to a number of bytes over all its pieces, and says so once.
+fn cut(mut result: CallResult, max: usize, how: &str) -> CallResult {
+    let whole = size(&result);
+    let (mut kept, mut full) = (0, false);
+    result.content.retain_mut(|content| {
+        let Content::Text { text } = content else { return true };
+        if full {
+            return false;
+        }
+        let part = floor(text, max - kept);
+        kept += part.len();
+        if part.len() < text.len() {
+            full = true;
+            *text = Arc::from(format!("{part}\n[output cut: the first {kept} of {whole} bytes are {how}]"));
+        }
+        true
+    });
+    result
+}
+
+/// The longest start of a text of at most `max` bytes that ends between two characters.
+fn floor(text: &str, max: usize) -> &str {
+    &text[..text.floor_char_boundary(max)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cut_keeps_characters_whole_when_the_limit_is_inside_one() {
+        let result = cut(CallResult::ok("añb"), 2, "shown");
+        assert_eq!(result.text(), "a\n[output cut: the first 1 of 4 bytes are shown]");
+        assert_eq!(cut(CallResult::ok("añb"), 4, "shown").text(), "añb");
+    }
+
+    #[test]
+    fn cut_tells_once_when_many_pieces_are_too_long() {
+        let content = vec![Content::text("ab"); 1_000];
+        let result = cut(CallResult { content, ..CallResult::ok("") }, 3, "shown");
+        assert_eq!(result.text(), "ab\na\n[output cut: the first 3 of 2000 bytes are shown]");
+    }
+
+    #[test]
+    fn result_is_kept_whole_when_the_model_is_shown_less() {
+        let (kept, shown) = bounded(CallResult::ok("abcd"), 3, "; there is more");
+        assert_eq!(kept.text(), "abcd");
+        let shown = shown.expect("less is shown").text();
+        assert_eq!(shown, "abc\n[output cut: the first 3 of 4 bytes are shown; there is more]");
+        let (kept, _) = bounded(CallResult::ok("x".repeat(HARD_RESULT_BYTES + 1)), 3, "");
+        let notice = "\n[output cut: the first 4194304 of 4194305 bytes are kept]";
+        assert_eq!(kept.text().split_at(HARD_RESULT_BYTES).1, notice);
+        assert_eq!(bounded(CallResult::ok("abc"), 3, "").1, None);
+    }
+}

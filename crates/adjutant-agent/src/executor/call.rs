@@ -1,0 +1,219 @@
+//! Call: run a tool, and say what came of it: a result, through its hooks and bounded, or that it waits.
+
+use std::sync::{Arc, Mutex};
+
+use adjutant_llm::{Call, CallId, CallResult, Status, telemetry};
+use adjutant_tool::{Bound, Replay, Toolset};
+use serde_json::Value;
+use tokio::runtime::{Handle, RuntimeFlavor};
+use tracing::Instrument;
+
+use super::{
+    LocalExecutor, Performed, after, bound,
+    call_handle::{CallHandle, Links},
+    contain::{self, Contained, Spawned},
+    early::Begun,
+    prepare::Restore,
+    steps::Steps,
+};
+use crate::place::Place;
+use crate::{event_sink::EventSink, scope::CallScope};
+use adjutant_core::{ActivityId, Conversation, Record, Run};
+
+/// The name of the tool that gives back what a model was not shown of a result.
+const RECALL: &str = "recall";
+
+/// One call, ready to run.
+struct Job {
+    feed: Arc<EventSink>,
+    place: Place,
+    call: Call,
+    scope: Arc<CallScope>,
+    tools: Option<Toolset>,
+    restore: Option<Restore>,
+    args: Result<Value, Arc<str>>,
+    /// The arguments that it runs with.
+    text: Arc<str>,
+    changed: bool,
+    pure: bool,
+    spawn: bool,
+    door: Arc<CallHandle>,
+    /// The body, if it runs already.
+    body: Option<Spawned>,
+    conversation: Arc<Conversation>,
+    /// Someone wished that it should not begin.
+    stopped: bool,
+}
+
+impl LocalExecutor {
+    /// The arguments that this drive has admitted a call with, already read.
+    fn take_args(&mut self, call: CallId) -> Option<Value> {
+        let at = self.args.iter().position(|(admitted, _)| *admitted == call)?;
+        Some(self.args.swap_remove(at).1)
+    }
+
+    pub(super) fn call(&mut self, run: &Run, id: CallId, replay: Replay) {
+        let Some((call, text, changed)) = run.calls().admitted(id) else { return };
+        let (door, scope, body) = match self.background.early.take(call, text) {
+            Some(Begun { door, body, scope, admitted }) => {
+                // The body may have ended already.
+                let _ = admitted.send(true);
+                (door, scope, Some(body))
+            }
+            None => {
+                let door = self.door(run, call, text, replay);
+                let scope = self.scope(run, id, replay, &door.standstill);
+                (door, scope, None)
+            }
+        };
+        self.running.push((id, door.stop.clone()));
+        let job = Job {
+            feed: Arc::clone(&self.feed),
+            place: self.place,
+            call: call.clone(),
+            scope,
+            tools: self.tools.clone(),
+            restore: self.restore(run),
+            args: self.take_args(id).ok_or_else(|| Arc::clone(text)),
+            text: Arc::clone(text),
+            changed,
+            pure: replay == Replay::Pure,
+            spawn: run.calls().is_parallel(),
+            door,
+            body,
+            conversation: Arc::new(Conversation::new(run.history().clone())),
+            stopped: self.stopped.contains(&id),
+        };
+        self.perform(ActivityId::Call(id), job.run());
+    }
+
+    fn door(&self, run: &Run, call: &Call, text: &Arc<str>, replay: Replay) -> Arc<CallHandle> {
+        let call = Call { args: Arc::clone(text), ..call.clone() };
+        let known = run.calls().steps(call.id);
+        let mut door = CallHandle::new(Arc::clone(&self.feed), self.place, self.links(), call, self.stop.child());
+        door.resumable = replay == Replay::Resumable;
+        let is_unattended = run.limits().is_some_and(|limits| limits.unattended);
+        door.attended = !is_unattended && (door.resumable || self.setup.responder.is_some());
+        door.steps = Mutex::new(Steps::new(known, door.resumable));
+        Arc::new(door)
+    }
+
+    pub(super) fn links(&self) -> Links {
+        Links { inbox: Arc::clone(&self.inbox), waiters: Arc::clone(&self.waiters) }
+    }
+}
+
+impl Job {
+    async fn run(mut self) -> Performed {
+        let (id, contents) = (self.call.id, self.feed.setup.contents);
+        self.door.open();
+        let span = telemetry::tool_span(&self.call, contents);
+        let began_ms = self.feed.setup.world.now_ms();
+        let (scope, door) = (Arc::clone(&self.scope), Arc::clone(&self.door));
+        let result = scope.surround(self.result(), || door.at_rest()).instrument(span.clone()).await;
+        self.door.shut();
+        let result = match result {
+            Ok(Ok(result)) => result,
+            Err(pauses) => return Performed::new(ActivityId::Call(id), Record::Suspended { call: id, pauses }),
+            Ok(Err(never)) => {
+                telemetry::record_result(&span, &never, contents);
+                return Performed::new(ActivityId::Call(id), self.returned(never));
+            }
+        };
+        let after = after::Ran { feed: &self.feed, place: self.place, call: &self.call, args: &self.text, began_ms };
+        // Boxed, so that a call without hooks stays small.
+        let (result, mut records) = match self.feed.setup.hooks.is_empty() {
+            true => (result, Vec::with_capacity(1)),
+            false => Box::pin(after.pass(result)).await,
+        };
+        telemetry::record_result(&span, &result, contents);
+        records.push(self.returned(result));
+        Performed { records, ..Performed::nothing(ActivityId::Call(id)) }
+    }
+
+    fn returned(&self, result: CallResult) -> Record {
+        let result = CallResult { args: self.changed.then(|| Arc::clone(&self.text)), ..result };
+        let max = self.tool().and_then(|tool| tool.spec().max_output).unwrap_or(self.feed.setup.max_result_bytes);
+        let (result, shown) = bound::bounded(result, max, &self.recall());
+        Record::Returned { call: self.call.id, result, shown }
+    }
+
+    /// How the model gets at what it is not shown.
+    fn recall(&self) -> String {
+        let recalls = self.tools.as_ref().is_some_and(|tools| tools.get(RECALL).is_some());
+        if recalls && self.call.name.as_str() != RECALL {
+            return format!("; {RECALL:?} gives the rest, call {}", self.call.id);
+        }
+        String::new()
+    }
+
+    fn tool(&self) -> Option<&Bound> {
+        self.tools.as_ref()?.get(self.call.name.as_str())
+    }
+
+    /// What came of the body; it goes on for ever if the body gave way to what it waits for.
+    ///
+    /// # Errors
+    /// The result of a call whose body never ran.
+    async fn result(&mut self) -> Result<CallResult, CallResult> {
+        if self.stopped {
+            self.door.stop.cancel();
+            return Err(CallResult::new(Status::Cancelled, "cancelled: the call was stopped before it began"));
+        }
+        self.find().await?;
+        let Some(tool) = self.tool().cloned() else {
+            let message = format!("tool {:?} is gone since the call was admitted", self.call.name.as_str());
+            return Err(CallResult::new(Status::UnknownTool, message));
+        };
+        let contained = Contained {
+            door: &self.door,
+            scope: &self.scope,
+            stop: &self.door.stop,
+            timeout: tool.spec().timeout.or(self.feed.setup.tool_timeout),
+            grace: self.feed.setup.grace,
+            pure: self.pure,
+        };
+        if let Some(body) = self.body.take() {
+            return Ok(contained.wait(body).await);
+        }
+        let args = match std::mem::replace(&mut self.args, Ok(Value::Null)) {
+            Ok(args) => args,
+            Err(text) => match serde_json::from_str(&text) {
+                Ok(args) => args,
+                Err(error) => {
+                    let message = format!("the recorded arguments are no JSON: {error}");
+                    return Err(CallResult::new(Status::InvalidArguments, message));
+                }
+            },
+        };
+        let who = Arc::new(self.feed.setup.who.within(self.call.id));
+        let body = contain::body(tool, args, who, &self.door, &self.conversation, &self.scope);
+        // Where there are other threads, a body that blocks must not keep this one from its limits.
+        Ok(match Handle::try_current() {
+            Ok(runtime) if self.spawn || runtime.runtime_flavor() != RuntimeFlavor::CurrentThread => {
+                contained.wait(Spawned(runtime.spawn(body))).await
+            }
+            _ => contained.wait(body).await,
+        })
+    }
+
+    /// Resolves the tools, if the turn was admitted by an earlier drive.
+    async fn find(&mut self) -> Result<(), CallResult> {
+        let Some(restore) = self.restore.take() else { return Ok(()) };
+        let resolved = tokio::select! {
+            biased;
+            resolved = Box::pin(restore.tools(&self.feed.setup)) => resolved,
+            () = self.door.stop.cancelled() => {
+                return Err(CallResult::new(Status::Cancelled, "cancelled: the call was stopped"));
+            }
+        };
+        match resolved {
+            Ok((_, tools)) => {
+                self.scope.set_tools(tools.clone());
+                self.tools = Some(tools);
+                Ok(())
+            }
+            Err(message) => Err(CallResult::new(Status::Failed, message)),
+        }
+    }
+}

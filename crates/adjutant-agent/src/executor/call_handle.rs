@@ -1,0 +1,303 @@
+//! The door from a call to this run: progress, usage, steps and pauses.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use adjutant_llm::{Call, Usage};
+use adjutant_tool::{Answer, Ask, CallBackend, Cancel, Noted, Progress, ToolError, ToolErrorKind};
+use async_trait::async_trait;
+use serde_json::Value;
+use tokio::sync::{Notify, oneshot};
+
+use super::{
+    steps::{Asked, Steps},
+    waiters::{Told, Waiters},
+};
+use crate::place::Place;
+use crate::{
+    event_sink::EventSink,
+    inbox::{Inbox, Input},
+    setup::Standstill,
+};
+use adjutant_core::{EventKind, Pause, Record};
+
+/// How often a new step lets the other branches of its body come to what is noted, before it waits for them in time.
+const MAX_TURNS_AWAY: usize = 64;
+
+/// What joins a door to its executor.
+#[derive(Clone)]
+pub(super) struct Links {
+    pub(super) inbox: Arc<Inbox>,
+    pub(super) waiters: Arc<Waiters>,
+}
+
+/// The door of one entry into a call.
+pub(super) struct CallHandle {
+    feed: Arc<EventSink>,
+    place: Place,
+    links: Links,
+    /// The call, with the arguments that it runs with.
+    pub(super) call: Call,
+    pub(super) resumable: bool,
+    /// Whether a pause would find somebody: not if the run is unattended, or the body could not be entered again.
+    pub(super) attended: bool,
+    pub(super) stop: Cancel,
+    pub(super) steps: Mutex<Steps>,
+    pub(super) phase: Mutex<Phase>,
+    /// Told of every change of the steps and the phase.
+    changed: Notify,
+    /// Stands as long as somebody is asked.
+    pub(super) standstill: Arc<Standstill>,
+    /// Told once the body waits for an answer that nobody here can give.
+    pub(super) parked: Notify,
+}
+
+/// How far an entry is.
+#[derive(Debug, Default)]
+pub(super) enum Phase {
+    /// The call runs ahead of its admission: what it says is kept back.
+    Early(Vec<Usage>),
+    /// The call runs.
+    #[default]
+    Open,
+    /// The call has ended: nothing is heard any more.
+    Ended,
+}
+
+impl CallHandle {
+    /// The door of a call with the arguments that it runs with: open, without steps, and with nobody behind it.
+    pub(super) fn new(feed: Arc<EventSink>, place: Place, links: Links, call: Call, stop: Cancel) -> Self {
+        let standstill = Arc::new(Standstill::under(feed.setup.within.as_ref().map(|within| within.standstill())));
+        Self {
+            feed,
+            place,
+            links,
+            call,
+            resumable: false,
+            attended: false,
+            stop,
+            steps: Mutex::new(Steps::new(Vec::new(), false)),
+            phase: Mutex::new(Phase::Open),
+            changed: Notify::new(),
+            standstill,
+            parked: Notify::new(),
+        }
+    }
+
+    /// Records something and waits until it is durable.
+    async fn note(&self, record: Record) -> Result<(), ToolError> {
+        self.admitted().await?;
+        let (done, durable) = oneshot::channel();
+        self.links.inbox.push(Input::Note { call: self.call.id, record: Box::new(record), done: Some(done) });
+        durable.await.map_err(|_| ended())
+    }
+
+    /// Waits until the call may be heard.
+    async fn admitted(&self) -> Result<(), ToolError> {
+        loop {
+            let mut changed = std::pin::pin!(self.changed.notified());
+            changed.as_mut().enable();
+            match *self.phase() {
+                Phase::Open => return Ok(()),
+                Phase::Ended => return Err(ended()),
+                Phase::Early(_) => {}
+            }
+            changed.await;
+        }
+    }
+
+    fn phase(&self) -> MutexGuard<'_, Phase> {
+        self.phase.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn steps(&self) -> MutexGuard<'_, Steps> {
+        self.steps.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Shuts the door: nothing is heard of the call any more.
+    pub(super) fn shut(&self) {
+        *self.phase() = Phase::Ended;
+        self.changed.notify_waiters();
+    }
+
+    /// The call that ran ahead was admitted: what it spent is told.
+    pub(super) fn open(&self) {
+        let kept = std::mem::take(&mut *self.phase());
+        if let Phase::Early(kept) = kept {
+            kept.into_iter().for_each(|usage| self.charge(usage));
+        }
+        self.changed.notify_waiters();
+    }
+
+    /// Why this entry is not what earlier entries were, if it is not.
+    pub(super) fn divergence(&self) -> Option<ToolError> {
+        self.steps().divergence()
+    }
+
+    /// The pauses of the body that nobody has answered.
+    pub(super) fn open_pauses(&self) -> Vec<Arc<Pause>> {
+        self.steps().open()
+    }
+
+    /// Waits until no step is at work.
+    pub(super) async fn at_rest(&self) {
+        loop {
+            let mut changed = std::pin::pin!(self.changed.notified());
+            changed.as_mut().enable();
+            if !self.steps().is_working() {
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    fn check(&self) -> Result<(), ToolError> {
+        if self.resumable {
+            return Ok(());
+        }
+        Err(ToolError::new(ToolErrorKind::NotResumable, "only a tool of class `Resumable` has steps"))
+    }
+
+    /// Lets the other branches of the body come to what earlier entries asked for, before this one asks for more.
+    ///
+    /// # Errors
+    /// `Diverged` if none of them does.
+    async fn in_order(&self, key: &str) -> Result<(), ToolError> {
+        for _ in 0..MAX_TURNS_AWAY {
+            if self.steps().may_ask(key) {
+                return Ok(());
+            }
+            tokio::task::yield_now().await;
+        }
+        let others = async {
+            loop {
+                let mut changed = std::pin::pin!(self.changed.notified());
+                changed.as_mut().enable();
+                if self.steps().may_ask(key) {
+                    return;
+                }
+                changed.await;
+            }
+        };
+        match tokio::time::timeout(self.feed.setup.grace, others).await {
+            Ok(()) => Ok(()),
+            Err(_) => Err(self.steps().went_astray(key)),
+        }
+    }
+
+    /// Waits for what comes of a pause.
+    async fn told(&self, key: &str, pause: &Arc<Pause>, told: oneshot::Receiver<Told>) -> Result<Answer, ToolError> {
+        let _standing = self.standstill.stand();
+        let told = tokio::select! {
+            biased;
+            told = told => told.map_err(|_| ended())?,
+            () = self.stop.cancelled() => {
+                let message = "the call was stopped while it waited for an answer";
+                return Err(ToolError::new(ToolErrorKind::Cancelled, message));
+            }
+        };
+        match told {
+            Some(answer) => {
+                self.steps().answered(key, pause, &answer);
+                Ok(answer)
+            }
+            None if self.resumable => self.give_way().await,
+            None => Err(unattended(key, &pause.ask)),
+        }
+    }
+
+    /// The body is dropped here, and entered again when there is an answer.
+    async fn give_way<T>(&self) -> T {
+        self.parked.notify_one();
+        std::future::pending().await
+    }
+}
+
+#[async_trait]
+impl CallBackend for CallHandle {
+    fn emit(&self, progress: Progress) {
+        // Held while the progress is shown, so that none is shown after the end.
+        let phase = self.phase();
+        if matches!(*phase, Phase::Open) {
+            let at_ms = self.feed.setup.world.now_ms();
+            let progress = Box::new(progress);
+            let kind = EventKind::ToolProgress { call: self.call.id, progress };
+            self.feed.show_progress(self.place, at_ms, kind);
+        }
+    }
+
+    fn charge(&self, usage: Usage) {
+        match &mut *self.phase() {
+            Phase::Early(kept) => kept.push(usage),
+            Phase::Open => {
+                let record = Record::Spent { call: self.call.id, usage };
+                self.links.inbox.push(Input::Note { call: self.call.id, record: Box::new(record), done: None });
+            }
+            Phase::Ended => {}
+        }
+    }
+
+    async fn begin(&self, key: &str) -> Result<Noted, ToolError> {
+        self.check()?;
+        self.in_order(key).await?;
+        // Begun at once, so that a step that is entered twice at a time is done once.
+        let noted = self.steps().begin(key)?;
+        match noted {
+            Noted::Fresh => self.note(Record::Begun { call: self.call.id, key: key.into() }).await?,
+            _ => self.changed.notify_waiters(),
+        }
+        Ok(noted)
+    }
+
+    async fn finish(&self, key: &str, value: Value) -> Result<(), ToolError> {
+        self.check()?;
+        self.note(Record::Noted { call: self.call.id, key: key.into(), value: value.clone() }).await?;
+        self.steps().finish(key, value);
+        self.changed.notify_waiters();
+        Ok(())
+    }
+
+    async fn pause(&self, key: &str, ask: Ask) -> Result<Answer, ToolError> {
+        if !self.attended {
+            return Err(unattended(key, &ask));
+        }
+        self.in_order(key).await?;
+        let known = {
+            let mut steps = self.steps();
+            match steps.ask(key, &ask)? {
+                Asked::Fresh => {
+                    let who = &self.feed.setup.who;
+                    let now_ms = self.feed.setup.world.now_ms();
+                    let pause = Arc::new(Pause::of_call(&who.thread, self.call.clone(), Some(key), ask, now_ms));
+                    steps.asked(key, &pause);
+                    Err(pause)
+                }
+                known => Ok(known),
+            }
+        };
+        self.changed.notify_waiters();
+        match known {
+            Err(pause) => {
+                let told = self.links.waiters.wait(&pause.id);
+                self.note(Record::Paused { pause: Arc::clone(&pause) }).await?;
+                self.told(key, &pause, told).await
+            }
+            Ok(Asked::Answered(answer)) => Ok(answer),
+            Ok(Asked::Open { parked: true, .. }) if self.resumable => self.give_way().await,
+            Ok(Asked::Open { parked: true, pause }) => Err(unattended(key, &pause.ask)),
+            Ok(Asked::Open { pause, .. }) => {
+                let told = self.links.waiters.wait(&pause.id);
+                self.told(key, &pause, told).await
+            }
+            Ok(Asked::Fresh) => Err(ended()),
+        }
+    }
+}
+
+fn ended() -> ToolError {
+    ToolError::new(ToolErrorKind::Cancelled, "the call has ended")
+}
+
+fn unattended(key: &str, ask: &Ask) -> ToolError {
+    let message = format!("nobody can be asked here, for {key:?}: {}", ask.prompt);
+    ToolError::new(ToolErrorKind::Unattended, message)
+}

@@ -1,0 +1,168 @@
+//! Contain: a body of a tool, with its panic, its time, its wish to stop, and its wish to wait for the outside.
+
+use std::{
+    panic::AssertUnwindSafe,
+    pin::{Pin, pin},
+    sync::Arc,
+    time::Duration,
+};
+
+use adjutant_llm::{CallResult, Status};
+use adjutant_tool::{Bound, CallBackend, CallContextBuilder, Cancel, Identity, ToolError, ToolErrorKind};
+use futures_util::FutureExt;
+use serde_json::Value;
+use tokio::task::JoinHandle;
+use tracing::{Instrument, Span};
+
+use super::call_handle::CallHandle;
+use crate::scope::CallScope;
+use adjutant_core::{Conversation, chain, panic_text};
+
+/// What a body ends in.
+pub(super) type Ended = Result<CallResult, ToolError>;
+
+/// A body, contained.
+pub(super) struct Contained<'a> {
+    pub(super) door: &'a CallHandle,
+    pub(super) scope: &'a CallScope,
+    pub(super) stop: &'a Cancel,
+    pub(super) timeout: Option<Duration>,
+    pub(super) grace: Duration,
+    /// Whether it may be dropped at any place.
+    pub(super) pure: bool,
+}
+
+/// How a body left.
+enum Left {
+    Ended(Ended),
+    Stopped,
+    Parked,
+    Late(Duration),
+}
+
+/// What runs when a call does; it owns all it needs.
+pub(super) fn body(
+    tool: Bound,
+    args: Value,
+    who: Arc<Identity>,
+    door: &Arc<CallHandle>,
+    conversation: &Arc<Conversation>,
+    scope: &Arc<CallScope>,
+) -> impl Future<Output = Ended> + Send + use<> {
+    let cancel = door.stop.clone();
+    let port = Arc::clone(door) as Arc<dyn CallBackend>;
+    let builder = CallContextBuilder::new(who, cancel, port).put(Arc::clone(conversation));
+    let cx = scope.put(builder, &door.stop).build();
+    let contained = AssertUnwindSafe(async move { tool.call(args, cx).await }).catch_unwind();
+    let contained = contained.instrument(Span::current());
+    contained.map(|outcome| outcome.unwrap_or_else(|panic| Ok(panicked(&*panic))))
+}
+
+impl Contained<'_> {
+    /// Waits for the body, but not longer than it may take, nor much longer than anyone wants its result.
+    ///
+    /// A body that gave way to what it waits for is dropped by its scope.
+    pub(super) async fn wait(&self, body: impl Future<Output = Ended>) -> CallResult {
+        let mut body = pin!(body);
+        let left = match self.leave(body.as_mut()).await {
+            Left::Parked => self.give_way(body.as_mut()).await,
+            left => left,
+        };
+        let ended = match left {
+            Left::Ended(ended) => Some(ended),
+            Left::Late(limit) => {
+                self.stop.cancel();
+                let message =
+                    format!("the tool did not end within {limit:?} and was given up; it may have taken effect");
+                return CallResult::new(Status::TimedOut, message);
+            }
+            Left::Stopped if self.pure => None,
+            Left::Stopped => tokio::time::timeout(self.grace, body).await.ok(),
+            Left::Parked => None,
+        };
+        self.stop.cancel();
+        let diverged = ended.as_ref().and_then(|_| self.door.divergence());
+        match (ended, diverged) {
+            (_, Some(error)) | (Some(Err(error)), None) => failed(&error),
+            (Some(Ok(result)), None) => result,
+            (None, None) => {
+                CallResult::new(Status::Cancelled, "cancelled: the call was stopped; it may have taken effect")
+            }
+        }
+    }
+
+    /// Lets the scope drop the body once its children rest as well; a step at work is not torn, because whether it took
+    /// effect would not be known.
+    async fn give_way(&self, mut body: Pin<&mut impl Future<Output = Ended>>) -> Left {
+        tokio::select! {
+            biased;
+            ended = body.as_mut() => return Left::Ended(ended),
+            () = self.door.at_rest() => {}
+            () = tokio::time::sleep(self.grace) => {}
+        }
+        loop {
+            self.scope.suspension.suspend(self.door.open_pauses());
+            tokio::select! {
+                biased;
+                ended = body.as_mut() => return Left::Ended(ended),
+                () = self.stop.cancelled() => return Left::Stopped,
+                () = self.door.parked.notified() => {}
+            }
+        }
+    }
+
+    async fn leave(&self, body: Pin<&mut impl Future<Output = Ended>>) -> Left {
+        let limit = async {
+            match self.timeout {
+                Some(timeout) => {
+                    self.door.standstill.elapsed(timeout).await;
+                    timeout
+                }
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            ended = body => Left::Ended(ended),
+            () = self.stop.cancelled() => Left::Stopped,
+            () = self.door.parked.notified() => Left::Parked,
+            limit = limit => Left::Late(limit),
+        }
+    }
+}
+
+fn failed(error: &ToolError) -> CallResult {
+    let status = match error.kind() {
+        ToolErrorKind::InvalidArguments => Status::InvalidArguments,
+        ToolErrorKind::Denied => Status::Denied,
+        ToolErrorKind::Cancelled => Status::Cancelled,
+        ToolErrorKind::TimedOut => Status::TimedOut,
+        ToolErrorKind::OutcomeUnknown => Status::OutcomeUnknown,
+        _ => Status::Failed,
+    };
+    CallResult::new(status, chain(error))
+}
+
+fn panicked(panic: &(dyn std::any::Any + Send)) -> CallResult {
+    CallResult::new(Status::Panicked, format!("the tool panicked: {}", panic_text(panic)))
+}
+
+/// A body on a task of its own; dropping it aborts the task.
+#[derive(Debug)]
+pub(super) struct Spawned(pub(super) JoinHandle<Ended>);
+
+impl Future for Spawned {
+    type Output = Ended;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut std::task::Context<'_>) -> std::task::Poll<Self::Output> {
+        self.0.poll_unpin(cx).map(|joined| {
+            joined.unwrap_or_else(|error| Err(ToolError::failed("the task of the tool was lost").with_source(error)))
+        })
+    }
+}
+
+impl Drop for Spawned {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}

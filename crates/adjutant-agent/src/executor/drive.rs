@@ -1,0 +1,51 @@
+//! What a drive asks of its executor, beside performing acts.
+
+use std::sync::Arc;
+
+use adjutant_llm::ToolName;
+
+use super::{LocalExecutor, prepare};
+use crate::place::Place;
+use crate::setup::Setup;
+use adjutant_core::{Error, Events, Run, Seq};
+
+impl LocalExecutor {
+    /// Saves what is not in the log yet.
+    pub(crate) async fn save_all(&mut self) -> Result<(), Error> {
+        self.save(self.setup.durability.at_end()).await
+    }
+
+    /// Keeps warnings back until the first records of the drive are shown.
+    pub(crate) fn hold(&self) {
+        self.feed.hold();
+    }
+
+    /// Shows the warnings that were kept back.
+    pub(crate) fn release(&self) {
+        self.feed.release();
+    }
+
+    /// The newest record that was shown.
+    pub(crate) fn shown(&self) -> Seq {
+        self.feed.newest()
+    }
+
+    /// Goes on with a run that another executor has performed before.
+    pub(crate) fn go_on(&mut self, events: Option<Events>, run: &Run) {
+        if let Some(events) = events {
+            *self.feed.events() = events.by(Arc::clone(&self.setup.who));
+        }
+        self.place = Place { run: run.run(), turn: run.turn() };
+    }
+
+    /// What the next executor must know to go on.
+    pub(crate) fn take_events(&mut self) -> Events {
+        std::mem::replace(&mut *self.feed.events(), Events::of(Arc::clone(&self.setup.who)))
+    }
+}
+
+/// The names of the tools that a run starts with.
+pub(crate) async fn tool_names(setup: &Setup) -> Result<Vec<ToolName>, String> {
+    let (_, tools) = prepare::resolve(setup, Default::default()).await?;
+    Ok(tools.iter().map(|tool| tool.spec().name().clone()).collect())
+}

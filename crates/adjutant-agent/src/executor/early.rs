@@ -1,0 +1,224 @@
+//! Early: calls that only look begin while the reply still streams. What comes of them counts once they are admitted.
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use adjutant_llm::{Block, Call, Chunk, Reply, ToolName};
+use adjutant_tool::{Cancel, Replay, Toolset};
+use tokio::{runtime::Handle, sync::watch};
+
+use super::{
+    LocalExecutor,
+    call_handle::{CallHandle, Links, Phase},
+    contain::{self, Spawned},
+};
+use crate::place::Place;
+use crate::{
+    budget::Budget,
+    event_sink::EventSink,
+    points::BeforeTool,
+    scope::{CallParts, CallScope, Kept, SessionWriter},
+};
+use adjutant_core::{Conversation, Record, Run};
+
+/// Calls that have begun ahead of their admission.
+#[derive(Default)]
+pub(super) struct Early {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// What decides whether a call may begin; none may without it.
+    rules: Option<Rules>,
+    begun: Vec<Begun>,
+}
+
+/// A call that has begun; dropping its body ends it.
+pub(super) struct Begun {
+    pub(super) door: Arc<CallHandle>,
+    pub(super) body: Spawned,
+    pub(super) scope: Arc<CallScope>,
+    /// Told when the call is admitted: agents under it wait for that.
+    pub(super) admitted: watch::Sender<bool>,
+}
+
+/// What decides whether a call may begin, and what it begins with.
+struct Rules {
+    tools: Toolset,
+    hidden: Vec<ToolName>,
+    chosen: Option<Vec<ToolName>>,
+    most: usize,
+    attended: bool,
+    place: Place,
+    links: Links,
+    stop: Cancel,
+    run: Run,
+    writer: SessionWriter,
+    kept: Arc<Kept>,
+    budget: Option<Budget>,
+    conversation: Arc<Conversation>,
+}
+
+/// What goes on beside the activities: calls that have begun early, and the children of the run. It ends when the executor goes.
+#[derive(Default)]
+pub(super) struct Background {
+    pub(super) early: Arc<Early>,
+    pub(super) kept: Arc<Kept>,
+}
+
+impl Early {
+    /// Looks at what a model says.
+    pub(super) fn see(&self, chunk: &Chunk, feed: &Arc<EventSink>) {
+        match chunk {
+            Chunk::Close { content, .. } => {
+                if let Block::Call(call) = &**content {
+                    self.state().see(call, feed);
+                }
+            }
+            Chunk::Retracted { .. } => self.state().end(|_| false),
+            _ => {}
+        }
+    }
+
+    /// Looks at what is recorded: what has begun goes on only as a call of the reply, until its turn is over.
+    pub(super) fn tell(&self, record: &Record) {
+        match record {
+            Record::Replied { reply, .. } => self.keep(reply),
+            Record::Opened { .. } | Record::Settled { .. } | Record::Broke { .. } | Record::Ended { .. } => self.end(),
+            _ => {}
+        }
+    }
+
+    /// The call that was begun with these very arguments.
+    pub(super) fn take(&self, call: &Call, args: &Arc<str>) -> Option<Begun> {
+        let mut state = self.state();
+        let is_it = |known: &Call| known.id == call.id && known.name == call.name && known.args == *args;
+        let at = state.begun.iter().position(|begun| is_it(&begun.door.call))?;
+        Some(state.begun.swap_remove(at))
+    }
+
+    fn keep(&self, reply: &Reply) {
+        let may_run = reply.may_run_calls();
+        let mut state = self.state();
+        state.rules = None;
+        state.end(|call| may_run && reply.calls().any(|known| known.id == call.id));
+    }
+
+    fn end(&self) {
+        let mut state = self.state();
+        state.rules = None;
+        state.end(|_| false);
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn see(&mut self, call: &Call, feed: &Arc<EventSink>) {
+        let Some(rules) = &self.rules else { return };
+        if rules.tools.get(call.name.as_str()).is_some_and(|tool| tool.spec().sequential) {
+            // The whole batch runs one call after the other.
+            self.rules = None;
+            return;
+        }
+        if self.begun.len() < rules.most {
+            self.begun.extend(rules.begin(call, feed));
+        }
+    }
+
+    /// Ends all that is not to be kept.
+    fn end(&mut self, keep: impl Fn(&Call) -> bool) {
+        for begun in self.begun.extract_if(.., |begun| !keep(&begun.door.call)) {
+            begun.door.shut();
+            begun.door.stop.cancel();
+        }
+    }
+}
+
+impl Rules {
+    fn begin(&self, call: &Call, feed: &Arc<EventSink>) -> Option<Begun> {
+        let runtime = Handle::try_current().ok()?;
+        let is_left_out = |chosen: &Vec<ToolName>| !chosen.contains(&call.name);
+        if self.hidden.contains(&call.name) || self.chosen.as_ref().is_some_and(is_left_out) {
+            return None;
+        }
+        let tool = self.tools.get(call.name.as_str())?;
+        let policy = &feed.setup.policy;
+        if tool.spec().replay != Replay::Pure || policy.is_external(tool) {
+            return None;
+        }
+        let admitted = catch_unwind(AssertUnwindSafe(|| tool.admit(&call.args))).ok()?.ok()?;
+        if !matches!(policy.ask(tool, &admitted.value), Ok(None)) {
+            return None;
+        }
+        let call = Call { args: admitted.text, ..call.clone() };
+        let who = Arc::new(feed.setup.who.within(call.id));
+        let links = self.links.clone();
+        let mut door = CallHandle::new(Arc::clone(feed), self.place, links, call, self.stop.child());
+        door.attended = self.attended;
+        door.phase = Mutex::new(Phase::Early(Vec::new()));
+        let door = Arc::new(door);
+        let (admit, is_admitted) = watch::channel(false);
+        let scope = self.scope(feed, &door, is_admitted);
+        let body = contain::body(tool.clone(), admitted.value, who, &door, &self.conversation, &scope);
+        Some(Begun { door, body: Spawned(runtime.spawn(body)), scope, admitted: admit })
+    }
+
+    fn scope(&self, feed: &Arc<EventSink>, door: &CallHandle, admitted: watch::Receiver<bool>) -> Arc<CallScope> {
+        CallScope::new(CallParts {
+            run: &self.run,
+            feed,
+            kept: &self.kept,
+            writer: &self.writer,
+            inbox: &self.links.inbox,
+            place: self.place,
+            call: door.call.id,
+            resumable: false,
+            budget: self.budget.clone(),
+            tools: Some(self.tools.clone()),
+            standstill: &door.standstill,
+            admitted: Some(admitted),
+        })
+    }
+}
+
+impl LocalExecutor {
+    /// Lets calls of the turn that is asked for begin while its reply streams, if the agent wishes that.
+    pub(super) fn begin_early(&self, run: &Run) {
+        let (Some(tools), Some(limits), true) = (&self.tools, run.limits(), self.setup.policy.is_early()) else {
+            return;
+        };
+        let is_counted = limits.sequential || limits.caps.tool_calls.is_some();
+        if run.request().is_last() || is_counted || self.setup.hooks.hears::<BeforeTool>() {
+            return;
+        }
+        let rules = Rules {
+            tools: tools.clone(),
+            hidden: run.request().hidden().to_vec(),
+            chosen: run.request().chosen_tools().map(<[_]>::to_vec),
+            most: limits.max_parallel_tools.max(1) as usize,
+            attended: !limits.unattended && self.setup.responder.is_some(),
+            place: self.place,
+            links: self.links(),
+            stop: self.stop.clone(),
+            run: run.clone(),
+            writer: self.writer.clone(),
+            kept: Arc::clone(&self.background.kept),
+            budget: self.budget().cloned(),
+            conversation: Arc::new(Conversation::new(run.history().clone())),
+        };
+        self.background.early.state().rules = Some(rules);
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        self.early.end();
+        self.kept.end();
+    }
+}

@@ -1,0 +1,272 @@
+//! The engine of effects: lets each look at the view that those before it left, and collects what they want as data.
+
+use std::{borrow::Cow, panic::AssertUnwindSafe, sync::Arc};
+
+use adjutant_llm::{Edit, EditError, Entry, Estimate, Model, ModelId, ToolName, Transcript, View};
+use adjutant_tool::Toolset;
+use futures_util::FutureExt;
+use serde_json::Value;
+
+use crate::{
+    budget::{Budget, notice},
+    effect::{Action, Bill, Effect, EffectContext, EffectError, Phase, overhead},
+    setup::Setup,
+};
+use adjutant_core::{EffectInput, Limit, Memo, Record, Report, TurnNo, chain, panic_text};
+
+/// What effects act with: the same for a turn that is prepared and for a look at the next one.
+#[derive(Clone, Copy)]
+pub(crate) struct Stage<'a> {
+    pub(crate) setup: &'a Setup,
+    pub(crate) sight: &'a EffectInput,
+    pub(crate) tools: &'a Toolset,
+    pub(crate) model: &'a Arc<dyn Model>,
+    pub(crate) phase: Phase,
+    /// What the helpers of effects are paid from, if anything is limited.
+    pub(crate) budget: Option<&'a Budget>,
+}
+
+/// What becomes of a turn before its request.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    /// What the request would show.
+    pub(crate) view: View,
+    /// What would have been said by then; appended entries stand here under the ids that they will have.
+    history: Transcript,
+    pub(crate) edits: Vec<Edit>,
+    /// What changes in this request alone.
+    once: Vec<Edit>,
+    pub(crate) hidden: Vec<ToolName>,
+    pub(crate) offered: Vec<Toolset>,
+    pub(crate) stop: Option<Limit>,
+    reminders: Vec<Edit>,
+    /// The estimated size of the reminders, in tokens.
+    pending: u64,
+    memos: Vec<Memo>,
+    reports: Vec<Report>,
+    bill: Bill,
+}
+
+impl Stage<'_> {
+    /// Shows entries of the application that are new, then lets the effects act, in order.
+    ///
+    /// What effects spent is in the plan also if this fails.
+    ///
+    /// Cancel: nothing of it happens.
+    ///
+    /// # Errors
+    /// Says which effect failed, panicked, or wants an edit that does not fit the view.
+    pub(crate) async fn act(&self, plan: &mut Plan) -> Result<(), String> {
+        let acted = AssertUnwindSafe(self.act_in_order(plan)).catch_unwind().await;
+        acted.unwrap_or_else(|panic| Err(format!("what prepares a turn panicked: {}", panic_text(&*panic))))
+    }
+
+    async fn act_in_order(&self, plan: &mut Plan) -> Result<(), String> {
+        self.convert(plan)?;
+        for (place, effect) in self.setup.effects.iter().enumerate() {
+            let key = self.key(place, effect.kind());
+            let memo = self.sight.memos.get(&*key).unwrap_or(&Value::Null);
+            let cx = self.context(plan, memo);
+            let actions = match AssertUnwindSafe(effect.act(cx)).catch_unwind().await {
+                Ok(Ok(actions)) => actions,
+                Ok(Err(error)) => return Err(format!("effect {key} failed: {}", chain(&error))),
+                Err(panic) => return Err(format!("effect {key} panicked: {}", panic_text(&*panic))),
+            };
+            plan.take(&**effect, &key, memo, actions).map_err(|error| format!("effect {key} failed: {error}"))?;
+            if plan.stop.is_some() && !self.sight.last {
+                // No request follows.
+                break;
+            }
+        }
+        plan.remind().map_err(|error| format!("reminders of effects: {error}"))
+    }
+
+    /// The key of an effect's memo: its kind, and a number if it is not the first of the kind.
+    ///
+    /// A kind that has the name of what the agent itself remembers always has a number.
+    fn key<'k>(&self, place: usize, kind: &'k str) -> Cow<'k, str> {
+        let before = self.setup.effects.iter().take(place).filter(|other| other.kind() == kind).count();
+        if before == 0 && kind != notice::KEY {
+            Cow::Borrowed(kind)
+        } else {
+            Cow::Owned(format!("{kind}#{}", before + 1))
+        }
+    }
+
+    fn context<'a>(&'a self, plan: &'a Plan, memo: &'a Value) -> EffectContext<'a> {
+        EffectContext {
+            phase: self.phase,
+            run: self.sight.run,
+            turn: self.sight.turn,
+            view: &plan.view,
+            history: &plan.history,
+            fresh: self.sight.fresh,
+            tokens: self.tokens(plan),
+            memo,
+            ledger: &self.sight.ledger,
+            system: &self.setup.system,
+            tools: self.tools,
+            hidden: &plan.hidden,
+            only: if self.sight.last { Some(&[]) } else { self.sight.only.as_deref() },
+            who: &self.setup.who,
+            model: self.model,
+            world: &self.setup.world,
+            bill: &plan.bill,
+            budget: self.budget,
+        }
+    }
+
+    /// How many tokens the request would hold as the plan stands.
+    fn tokens(&self, plan: &Plan) -> u64 {
+        let overhead = if self.sight.is_measured() {
+            0
+        } else {
+            let shown = self.tools.decls().iter().filter(|decl| !plan.hidden.contains(&decl.name));
+            overhead(&self.setup.system, shown)
+        };
+        self.sight.tokens(&plan.view, overhead).saturating_add(plan.pending)
+    }
+
+    /// Shows entries of the application that are new, as the application says.
+    fn convert(&self, plan: &mut Plan) -> Result<(), String> {
+        let Some(convert) = &self.setup.convert else { return Ok(()) };
+        let fresh = plan.view.items().iter().rev().take_while(|stored| stored.id >= self.sight.fresh);
+        let shown = fresh.filter_map(|stored| match &stored.entry {
+            Entry::Custom(custom) => Some(Edit::Replace { at: stored.id, with: Entry::User(convert(custom)?) }),
+            _ => None,
+        });
+        let mut edits: Vec<Edit> = shown.collect();
+        edits.reverse();
+        plan.edit(edits).map_err(|error| error.to_string())
+    }
+}
+
+impl Plan {
+    /// Nothing has changed yet.
+    pub(crate) fn new(sight: &EffectInput) -> Self {
+        Self {
+            view: sight.view.clone(),
+            history: sight.history.clone(),
+            edits: Vec::new(),
+            once: Vec::new(),
+            hidden: Vec::new(),
+            offered: Vec::new(),
+            stop: None,
+            reminders: Vec::new(),
+            pending: 0,
+            memos: Vec::new(),
+            reports: Vec::new(),
+            bill: Bill::default(),
+        }
+    }
+
+    /// Changes the view.
+    ///
+    /// # Errors
+    /// If an edit does not fit; nothing has changed then.
+    pub(crate) fn edit(&mut self, edits: Vec<Edit>) -> Result<(), EditError> {
+        if edits.is_empty() {
+            return Ok(());
+        }
+        self.view.apply_all(&edits)?;
+        for edit in &edits {
+            if let Edit::Append { entry } = edit {
+                self.history.push(entry.clone());
+            }
+        }
+        self.edits.extend(edits);
+        Ok(())
+    }
+
+    /// Changes what this request alone shows.
+    ///
+    /// # Errors
+    /// If an edit does not fit; nothing has changed then.
+    pub(crate) fn edit_once(&mut self, edits: Vec<Edit>) -> Result<(), EditError> {
+        self.view.clone().apply_all(&edits)?;
+        self.once = edits;
+        Ok(())
+    }
+
+    /// Takes what an effect wants.
+    fn take(&mut self, by: &dyn Effect, key: &str, memo: &Value, actions: Vec<Action>) -> Result<(), EffectError> {
+        let (mut edits, mut remembered) = (Vec::new(), None);
+        for action in actions {
+            match action {
+                Action::Edit(edit) => edits.push(edit),
+                Action::Remind(text) => {
+                    let edit = Action::reminder(by.kind(), text);
+                    self.pending = self.pending.saturating_add(size(&edit));
+                    self.reminders.push(edit);
+                }
+                Action::Hide(names) => self.hide(names),
+                Action::Offer(tools) => self.offered.push(tools),
+                Action::Remember(value) => remembered = Some(value),
+                Action::Report(data) => self.reports.push(Report { by: by.kind().into(), data }),
+                Action::Charge(usage) => self.bill.add(usage, None),
+                Action::Stop(limit) => {
+                    self.stop.get_or_insert(limit);
+                }
+            }
+        }
+        if let Some(value) = remembered.filter(|value| value != memo) {
+            self.memos.push(Memo { key: key.into(), value });
+        }
+        self.edit(edits).map_err(|error| EffectError::new(error.to_string()))
+    }
+
+    /// Hides tools that are not hidden yet.
+    pub(crate) fn hide(&mut self, names: Vec<ToolName>) {
+        for name in names {
+            if !self.hidden.contains(&name) {
+                self.hidden.push(name);
+            }
+        }
+    }
+
+    /// Reminders go after everything else, so that no effect folds them away unread.
+    fn remind(&mut self) -> Result<(), EditError> {
+        self.pending = 0;
+        let reminders = std::mem::take(&mut self.reminders);
+        self.edit(reminders)
+    }
+
+    /// Whether the view became smaller than it was.
+    pub(crate) fn shrank(&self, sight: &EffectInput) -> bool {
+        let shrinks = |edit: &Edit| matches!(edit, Edit::Fold { .. } | Edit::Replace { .. });
+        self.edits.iter().any(shrinks) && self.view.tokens() < sight.view.tokens()
+    }
+
+    /// What was spent, if anything was, for a turn that cannot be prepared.
+    pub(crate) fn bill_of(self, turn: TurnNo, model: ModelId) -> Option<Record> {
+        let (spent, cost) = self.bill.total();
+        let nothing = spent.total() == 0;
+        let (edits, once, hidden, memos, reports) = Default::default();
+        (!nothing).then_some(Record::Prepared {
+            turn,
+            edits,
+            once,
+            model,
+            hidden,
+            memos,
+            reports,
+            spent,
+            cost,
+            stop: None,
+        })
+    }
+
+    /// The turn, prepared.
+    pub(crate) fn record(self, turn: TurnNo, model: ModelId) -> Record {
+        let (spent, cost) = self.bill.total();
+        let Plan { edits, once, hidden, memos, reports, stop, .. } = self;
+        Record::Prepared { turn, edits, once, model, hidden, memos, reports, spent, cost, stop }
+    }
+}
+
+fn size(edit: &Edit) -> u64 {
+    match edit {
+        Edit::Append { entry } => Estimate::entry(entry),
+        _ => 0,
+    }
+}

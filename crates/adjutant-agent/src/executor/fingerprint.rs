@@ -1,0 +1,121 @@
+//! Fingerprints of requests: what the log knows of them, and what it is to be told.
+
+use std::sync::Arc;
+
+use adjutant_llm::{ModelId, Options, Request, ToolName, Warning, WarningKind};
+
+use super::{LocalExecutor, prepare::Shown};
+use crate::place::Place;
+use crate::{
+    event_sink::EventSink,
+    setup::{Parts, Print, Prints},
+};
+use adjutant_core::{ActivityId, Config, Record, Run};
+
+/// What the log knows of the requests of a thread, and what was said last.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    /// What the log says.
+    recorded: Option<Arc<Config>>,
+    print: Option<Arc<Print>>,
+    /// What the log says and what was made last, if they were found to be the same.
+    agreed: Option<(Arc<Config>, Arc<Config>)>,
+    /// Of the turn that is being prepared: how it will be asked.
+    next: Option<Next>,
+}
+
+/// What is known of a request before its turn is prepared.
+#[derive(Debug)]
+struct Next {
+    options: Arc<Options>,
+    only: Option<Vec<ToolName>>,
+    /// Whether the turn is asked whatever stops it.
+    last: bool,
+}
+
+/// Holds a request against what an earlier program recorded of it.
+pub(super) struct Recorded {
+    config: Option<Arc<Config>>,
+    model: ModelId,
+    options: Arc<Options>,
+}
+
+impl LocalExecutor {
+    /// A turn is about to be prepared: keeps what its request will be made with.
+    pub(super) fn expect(&mut self, run: &Run) {
+        let known = &mut self.known;
+        known.recorded = run.config().cloned();
+        let only = run.request().chosen_tools().map(<[ToolName]>::to_vec);
+        known.next = Some(Next { options: self.setup.options_of(run), only, last: run.request().is_last() });
+    }
+
+    /// Puts the fingerprint of the request before the preparation of its turn, if it is not what the log knows.
+    pub(super) fn configure(&mut self, act: ActivityId, records: &mut Vec<Record>) {
+        let (ActivityId::Prepare(_), Some(next)) = (act, &self.known.next) else { return };
+        let prepared = |(at, record): (usize, &Record)| match record {
+            Record::Prepared { model, hidden, stop, .. } if next.last || stop.is_none() => {
+                Some((at, model.clone(), hidden.clone()))
+            }
+            _ => None,
+        };
+        let Some((at, model, hidden)) = records.iter().enumerate().find_map(prepared) else { return };
+        let (Some(tools), Some(next)) = (&self.tools, self.known.next.take()) else { return };
+        let tools = Shown::decls(&mut self.shown, tools.decls(), &hidden, next.only.as_deref());
+        let parts = Parts { model: &model, system: &self.setup.system, tools: &tools, options: &next.options };
+        if let Some(config) = self.known.changed(parts, &self.setup.prints) {
+            records.insert(at, Record::Configured { config });
+        }
+    }
+
+    /// How a request of a turn that an earlier drive prepared is held against what was recorded of it.
+    pub(super) fn recorded(&self, run: &Run) -> Recorded {
+        let (model, _) = self.setup.chosen(run.request().chosen_model());
+        let (config, model) = (run.config().cloned(), model.info().id.clone());
+        Recorded { config, model, options: self.setup.options_of(run) }
+    }
+}
+
+impl Known {
+    /// The fingerprint, if the log knows another one or none.
+    fn changed(&mut self, parts: Parts<'_>, prints: &Prints) -> Option<Arc<Config>> {
+        let print = match &self.print {
+            Some(print) if print.is_of(parts) => Arc::clone(print),
+            _ => prints.of(parts),
+        };
+        let config = Arc::clone(&print.config);
+        self.print = Some(print);
+        let Some(recorded) = &self.recorded else { return Some(config) };
+        let agreed =
+            |(one, other): &(Arc<Config>, Arc<Config>)| Arc::ptr_eq(one, recorded) && Arc::ptr_eq(other, &config);
+        if Arc::ptr_eq(recorded, &config) || self.agreed.as_ref().is_some_and(agreed) {
+            return None;
+        }
+        if **recorded != *config {
+            return Some(config);
+        }
+        self.agreed = Some((Arc::clone(recorded), config));
+        None
+    }
+}
+
+impl Recorded {
+    /// What is to be recorded before this request is made; a warning tells what differs from what was recorded.
+    pub(super) fn check(self, request: &Request, feed: &EventSink, place: Place) -> Option<Record> {
+        let (system, tools) = (&request.system, &request.tools);
+        let parts = Parts { model: &self.model, system, tools, options: &self.options };
+        let config = Arc::clone(&feed.setup.prints.of(parts).config);
+        let differences = match &self.config {
+            Some(recorded) => recorded.differences(&config),
+            // What was recorded before there were fingerprints cannot be held against anything.
+            None => return Some(Record::Configured { config }),
+        };
+        if differences.is_empty() {
+            return None;
+        }
+        let fields: Vec<&str> = differences.iter().map(|it| &*it.field).collect();
+        let message =
+            format!("turn {} is asked with other parts than it was prepared with: {}", place.turn, fields.join(", "));
+        feed.warn(place, feed.setup.world.now_ms(), &Warning::new(WarningKind::Diverged, message));
+        Some(Record::Configured { config })
+    }
+}

@@ -1,0 +1,183 @@
+//! What requests and calls need of a budget: held before they begin, settled when they have ended.
+
+use std::sync::Arc;
+
+use adjutant_llm::{CallResult, Edit, ModelInfo, Request, Status, Warning, WarningKind};
+use adjutant_tool::Cancel;
+use futures_util::FutureExt;
+
+use super::{LocalExecutor, Performed};
+use crate::{
+    budget::{
+        Budget, Reservation, ReservationRequest,
+        bid::{bid_of, overhead},
+        notice::{KEY, notice},
+    },
+    effect::Action,
+    setup::Setup,
+};
+use adjutant_core::{ActivityId, Admission, EffectInput, Limit, Memo, Record, Run, Spend, TurnNo};
+
+/// The money behind a request.
+pub(super) struct Fund {
+    budget: Budget,
+    bid: ReservationRequest,
+    asked: u64,
+    /// Whether the run knows of a limit that was reached.
+    reached: bool,
+    last: bool,
+}
+
+/// Counts the calls that are let through.
+pub(super) struct Counter {
+    budget: Option<Budget>,
+    reached: bool,
+}
+
+impl LocalExecutor {
+    /// What a request needs, if anything is limited.
+    pub(super) fn fund(&mut self, run: &Run, request: &Request) -> Option<Fund> {
+        let budget = self.budget()?.clone();
+        self.warn_of_price(run, &budget);
+        let (bid, last) = (self.bid(run, request), run.request().is_last());
+        Some(Fund { budget, asked: bid.most_output, bid, reached: run.request().reached().is_some(), last })
+    }
+
+    pub(super) fn bid(&self, run: &Run, request: &Request) -> ReservationRequest {
+        let (model, _) = self.setup.chosen(run.request().chosen_model());
+        bid_of(model.info(), request, run.context_tokens(overhead(request)), run.request().is_last())
+    }
+
+    /// What costs nobody knows what cannot be held to a cap on money, and whoever set it is told once a drive.
+    fn warn_of_price(&mut self, run: &Run, budget: &Budget) {
+        let (model, _) = self.setup.chosen(run.request().chosen_model());
+        if model.info().price.is_none() && budget.caps_money() && self.purse.tells_of_price() {
+            let message = format!("{} has no known price, so the limit of money does not hold it", model.info().id);
+            let warning = Warning::new(WarningKind::Degraded, message);
+            self.feed.warn(self.place, self.setup.world.now_ms(), &warning);
+        }
+    }
+
+    /// Counts the calls of this run.
+    pub(super) fn counter(&self, run: &Run) -> Counter {
+        Counter { budget: self.budget().cloned(), reached: run.request().reached().is_some() }
+    }
+
+    /// What the model is told about what is used up, if it is time.
+    pub(super) fn notice(&self, run: &Run) -> Option<(Edit, Memo)> {
+        let (text, memo) = self.purse.is_open().then(|| notice(run, self.budget(), self.active_ms()))??;
+        Some((Action::reminder(KEY, text.into()), memo))
+    }
+
+    pub(super) fn noticed(&self, run: &Run, performed: Performed) -> Performed {
+        notify(performed, self.notice(run))
+    }
+}
+
+/// Puts a reminder after everything that the next request shows.
+pub(super) fn notify(mut performed: Performed, notice: Option<(Edit, Memo)>) -> Performed {
+    if let (Some((edit, memo)), Some(Record::Prepared { edits, memos, stop: None, .. })) =
+        (notice, performed.records.last_mut())
+    {
+        edits.push(edit);
+        memos.push(memo);
+    }
+    performed
+}
+
+impl Fund {
+    /// Asks the model with what is left, and settles what it really used.
+    pub(super) async fn ask<Fut>(
+        self,
+        turn: TurnNo,
+        mut request: Request,
+        stop: Cancel,
+        ask: impl FnOnce(Request) -> Fut,
+    ) -> Performed
+    where
+        Fut: Future<Output = Performed>,
+    {
+        let act = ActivityId::Ask(turn);
+        let reserved = tokio::select! {
+            biased;
+            reserved = self.budget.reserve(self.bid) => reserved,
+            () = stop.cancelled() => return Performed::nothing(act),
+        };
+        let reservation = match reserved {
+            Ok(reservation) => reservation,
+            // The last turn cannot say anything: it is over.
+            Err(_) if self.last => return Performed::new(act, Record::settled(turn)),
+            Err(limit) => return Performed::new(act, Record::Exhausted { limit }),
+        };
+        if reservation.output() < self.asked || self.last {
+            Arc::make_mut(&mut request.options).max_output_tokens = Some(reservation.output());
+        }
+        let mut performed = ask(request).await;
+        self.settle(reservation, &mut performed.records);
+        performed
+    }
+
+    fn settle(&self, reservation: Reservation, records: &mut Vec<Record>) {
+        // What is recorded before a request is no request.
+        let asked = !records.iter().any(|record| matches!(record, Record::Configured { .. }));
+        let mut actual = Spend { requests: u64::from(asked), ..Spend::default() };
+        let mut said = false;
+        for record in &*records {
+            let (usage, cost) = match record {
+                Record::Retracted { usage, cost, .. } => (usage, cost),
+                Record::Replied { reply, cost, original, .. } => {
+                    said = true;
+                    (&original.as_ref().unwrap_or(reply).usage, cost)
+                }
+                _ => continue,
+            };
+            actual = actual.plus(Spend { tokens: usage.total(), cost: cost.unwrap_or_default(), ..Spend::default() });
+        }
+        if said && actual.tokens == 0 {
+            // Nobody counted; what was sent was sent all the same.
+            actual = actual.plus(Spend { requests: 0, ..self.bid.fixed });
+        }
+        reservation.settle(actual);
+        if !self.reached
+            && let Some(limit) = self.budget.exhausted()
+        {
+            records.push(Record::Exhausted { limit });
+        }
+    }
+}
+
+impl Counter {
+    /// Lets a call through, if there may be one more.
+    pub(super) fn count(&self, mut performed: Performed) -> Performed {
+        let Some(budget) = &self.budget else { return performed };
+        let Some(Record::Admitted { admission, .. }) = performed.records.last_mut() else { return performed };
+        if !matches!(admission, Admission::Allow { .. }) || budget.take_call().is_ok() {
+            return performed;
+        }
+        let message = format!("not executed: the run has reached its limit of {}", Limit::ToolCalls);
+        *admission = Admission::Refuse { result: Arc::new(CallResult::new(Status::OverLimit, message)) };
+        performed.args = None;
+        if !self.reached {
+            performed.records.push(Record::Exhausted { limit: Limit::ToolCalls });
+        }
+        performed
+    }
+}
+
+/// Cuts the output of the first request of a run to what its caps leave, as it would be when it is made.
+pub(crate) fn cut_first(request: &mut Request, setup: &Setup, info: &ModelInfo, sight: &EffectInput) {
+    let (caps, above) = (sight.ledger.caps, setup.within.as_ref().and_then(|within| within.budget()));
+    let budget = match above {
+        None if caps.is_none() => return,
+        None => Budget::root(caps, Spend::default()),
+        Some(above) => above.child(caps, Spend::default()),
+    };
+    let input = sight.estimate(request.entries.tokens(), overhead(request));
+    let bid = bid_of(info, request, input, false);
+    if let Some(Ok(held)) = budget.reserve(bid).now_or_never() {
+        if held.output() < bid.most_output {
+            Arc::make_mut(&mut request.options).max_output_tokens = Some(held.output());
+        }
+        held.settle(Spend::default());
+    }
+}

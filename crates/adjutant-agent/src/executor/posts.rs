@@ -1,0 +1,297 @@
+//! Posts: what other processes say to a session, heard while a run of it goes on.
+
+use std::{
+    collections::{BTreeSet, VecDeque},
+    fmt,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use adjutant_llm::{CallId, ThreadId, Warning, WarningKind};
+use adjutant_tool::Answer;
+use futures_util::{FutureExt, StreamExt, stream::SelectAll};
+use tokio::time::Sleep;
+
+use super::{LocalExecutor, answer::Asking};
+use crate::{points::PauseAnswered, queue::unfit};
+use adjutant_core::{
+    ActivityId, Admission, CancelBy, Digest, Journal, JournalError, LogId, Pause, PauseId, Post, PostNo, PostStream,
+    Posted, Record, Run, chain,
+};
+
+/// How many posts wait here at most for something that goes on; what comes later waits in the journal.
+const MAX_WAITING: usize = 10_000;
+/// How long nothing is asked of a journal whose posts could not be read.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// What other processes say. They are heeded in order, so that one number says what was.
+pub(super) struct Posts {
+    /// Where they come from, before anyone has looked.
+    source: Option<(Arc<dyn Journal>, LogId)>,
+    /// Polled only when it was woken.
+    stream: SelectAll<PostStream>,
+    /// Until when nothing is read, because the last time failed.
+    resting: Option<Pin<Box<Sleep>>>,
+    /// The newest post that was heeded, or was before this.
+    heeded: PostNo,
+    /// Read and not heeded, in order.
+    waiting: VecDeque<Posted>,
+    /// What hooks make of the first of them.
+    deciding: Option<Pin<Box<dyn Future<Output = Vec<Record>> + Send>>>,
+    open: Vec<Open>,
+    /// Acts of asking that were overtaken by a post: what they come to does not count.
+    overtaken: BTreeSet<u32>,
+}
+
+/// A pause that nobody has answered.
+struct Open {
+    pause: Arc<Pause>,
+    /// Its place among the pauses of the run, if someone was asked.
+    at: Option<u32>,
+    /// Whether nobody here can answer.
+    parked: bool,
+}
+
+impl LocalExecutor {
+    /// Hears of posts after a place.
+    pub(crate) fn attend(&mut self, journal: &Arc<dyn Journal>, log: &LogId, heeded: PostNo, run: &Run) {
+        let open = |pause: &Arc<Pause>| Open { pause: Arc::clone(pause), at: None, parked: false };
+        self.posts = Some(Box::new(Posts {
+            source: Some((Arc::clone(journal), log.clone())),
+            stream: SelectAll::new(),
+            resting: None,
+            heeded,
+            waiting: VecDeque::new(),
+            deciding: None,
+            open: run.pauses().map(open).collect(),
+            overtaken: BTreeSet::new(),
+        }));
+    }
+
+    /// What others have said, as records: each with the word that it was heeded.
+    pub(super) fn hear_posts(&mut self, cx: &mut Context<'_>) -> Option<Vec<Record>> {
+        let mut posts = self.posts.take()?;
+        if let Some(error) = posts.read(cx) {
+            self.warn_of_post(format!("posts to the session cannot be read: {}", chain(&error)));
+        }
+        let heeded = self.heed(&mut posts, cx);
+        self.posts = Some(posts).filter(|posts| !posts.is_over());
+        heeded
+    }
+
+    fn heed(&mut self, posts: &mut Posts, cx: &mut Context<'_>) -> Option<Vec<Record>> {
+        // What waits for something that goes on is not worth waiting for once someone wishes to stop.
+        let cancelled = posts.waiting.iter().any(|posted| posted.post == Post::Cancel);
+        let (mut records, before) = (Vec::new(), posts.heeded);
+        while let Some(Posted { no, post }) = posts.waiting.pop_front() {
+            let heard = match &post {
+                Post::Message { lane, content } => match unfit(content) {
+                    Some(why) => {
+                        self.warn_of_post(format!("post {no} is passed over: {why}"));
+                        Some(Vec::new())
+                    }
+                    None => self.queue.queues().push_posted(no, *lane, content, cancelled).then(Vec::new),
+                },
+                Post::Answer { pause, answer, shown } => {
+                    self.heed_answer(posts, (pause, answer, *shown), cancelled, cx)
+                }
+                Post::Cancel => {
+                    self.inbox.wished(CancelBy::User);
+                    Some(self.wish(CancelBy::User).into_iter().collect())
+                }
+            };
+            let Some(heard) = heard else {
+                posts.waiting.push_front(Posted { no, post });
+                break;
+            };
+            posts.heeded = no;
+            records.extend(heard);
+        }
+        if posts.heeded == before {
+            return None;
+        }
+        let mut all = self.hear_queue(cx);
+        all.extend(records);
+        all.push(Record::Heeded { post: posts.heeded });
+        Some(all)
+    }
+
+    /// The records of an answer; `None` as long as it must wait.
+    fn heed_answer(
+        &mut self,
+        posts: &mut Posts,
+        (id, answer, shown): (&PauseId, &Answer, Option<Digest>),
+        cancelled: bool,
+        cx: &mut Context<'_>,
+    ) -> Option<Vec<Record>> {
+        if cancelled {
+            posts.deciding = None;
+            return Some(Vec::new());
+        }
+        let Some(open) = posts.open.iter().find(|open| open.pause.id == *id) else {
+            // A call that is at work may ask for it yet, or tell what agents under it wait for.
+            if posts.deciding.is_none() && self.is_at_work(id) {
+                return None;
+            }
+            posts.deciding = None;
+            self.warn_of_post(unheard(id));
+            return Some(Vec::new());
+        };
+        if open.parked && self.is_at_work(id) {
+            // The call is about to give way to this pause, and would not see that it was answered.
+            return None;
+        }
+        let (at, pause) = (open.at, Arc::clone(&open.pause));
+        if let Some(why) = pause.differs(shown) {
+            self.warn_of_post(format!("a posted answer is passed over: {why}"));
+            return Some(Vec::new());
+        }
+        let asking = Asking::told(Arc::clone(&self.feed), self.place, pause);
+        let records = match &mut posts.deciding {
+            Some(deciding) => match deciding.poll_unpin(cx) {
+                Poll::Ready(records) => records,
+                Poll::Pending => return None,
+            },
+            None if asking.is_late() => vec![Record::Answered { pause: id.clone(), answer: Answer::Expired }],
+            None if !asking.fits(answer) => return Some(Vec::new()),
+            None if self.setup.hooks.hears::<PauseAnswered>() => {
+                posts.deciding = Some(Box::pin(through_hooks(asking, answer.clone())));
+                return self.heed_answer(posts, (id, answer, shown), cancelled, cx);
+            }
+            None => vec![Record::Answered { pause: id.clone(), answer: answer.clone() }],
+        };
+        posts.deciding = None;
+        if records.iter().any(|record| matches!(record, Record::Answered { .. })) {
+            posts.open.retain(|open| open.pause.id != *id);
+            self.overtake(posts, at);
+        }
+        Some(records)
+    }
+
+    /// Whether a call is at work that the pause belongs to, itself or by what is under it.
+    fn is_at_work(&self, pause: &PauseId) -> bool {
+        let thread = &self.setup.who.thread;
+        self.busy.iter().any(|act| matches!(act, ActivityId::Call(call) if is_under(pause, thread, *call)))
+    }
+
+    /// Whoever is asked about a pause need not answer any more.
+    fn overtake(&mut self, posts: &mut Posts, at: Option<u32>) {
+        let Some(at) = at.filter(|at| self.busy.contains(&ActivityId::Answer(*at))) else { return };
+        posts.overtaken.insert(at);
+        for asked in self.asking.extract_if(.., |asked| asked.at == at) {
+            asked.stop.cancel();
+        }
+    }
+
+    fn warn_of_post(&self, message: String) {
+        let warning = Warning::new(WarningKind::Degraded, message);
+        self.feed.warn(self.place, self.setup.world.now_ms(), &warning);
+    }
+}
+
+async fn through_hooks(asking: Asking, answer: Answer) -> Vec<Record> {
+    let mut records = Vec::new();
+    if let Some(answer) = asking.through_hooks(answer, &mut records).await {
+        records.push(Record::Answered { pause: asking.pause().id.clone(), answer });
+    }
+    records
+}
+
+impl Posts {
+    /// Takes what has come, as far as there is room; the error if it cannot be read.
+    fn read(&mut self, cx: &mut Context<'_>) -> Option<JournalError> {
+        if let Some(resting) = &mut self.resting {
+            if resting.as_mut().poll(cx).is_pending() {
+                return None;
+            }
+            self.resting = None;
+        }
+        if let Some((journal, log)) = self.source.take() {
+            self.stream.extend(journal.posts(&log, self.heeded));
+        }
+        while self.waiting.len() < MAX_WAITING {
+            match self.stream.poll_next_unpin(cx) {
+                Poll::Ready(Some(Ok(posted))) => self.waiting.push_back(posted),
+                Poll::Ready(Some(Err(error))) => {
+                    let mut resting = Box::pin(tokio::time::sleep(PATIENCE));
+                    // It wakes the executor also if it is over at once.
+                    if resting.as_mut().poll(cx).is_ready() {
+                        cx.waker().wake_by_ref();
+                    }
+                    self.resting = Some(resting);
+                    return Some(error);
+                }
+                Poll::Ready(None) | Poll::Pending => break,
+            }
+        }
+        None
+    }
+
+    /// Whether nothing comes any more.
+    fn is_over(&self) -> bool {
+        self.source.is_none() && self.stream.is_empty() && self.waiting.is_empty()
+    }
+
+    /// Someone is asked about a pause.
+    pub(super) fn asked(&mut self, at: u32, pause: &Pause) {
+        if let Some(open) = self.open.iter_mut().find(|open| open.pause.id == pause.id) {
+            open.at = Some(at);
+        }
+    }
+
+    /// An activity has ended: what someone said who was overtaken does not count.
+    pub(super) fn end(&mut self, act: ActivityId, records: &mut Vec<Record>) {
+        if let ActivityId::Answer(at) = act
+            && self.overtaken.remove(&at)
+        {
+            records.retain(|record| !matches!(record, Record::Answered { .. } | Record::Unanswered { .. }));
+        }
+    }
+
+    /// Follows which pauses are open.
+    pub(super) fn follow(&mut self, thread: &ThreadId, record: &Record) {
+        match record {
+            Record::Admitted { admission: Admission::Ask { pause, .. }, .. } | Record::Paused { pause } => {
+                self.ask(pause, false);
+            }
+            Record::Suspended { pauses, .. } => pauses.iter().for_each(|pause| self.ask(pause, true)),
+            Record::Unanswered { pause } => self.open.iter_mut().for_each(|it| it.parked |= it.pause.id == *pause),
+            Record::Answered { pause, .. } => self.open.retain(|it| it.pause.id != *pause),
+            Record::Resumed { answers } => {
+                self.open.retain(|it| !answers.iter().any(|answered| answered.pause == it.pause.id));
+                self.open.iter_mut().for_each(|it| it.parked = false);
+            }
+            Record::Returned { call, .. } => self.open.retain(|it| !is_under(&it.pause.id, thread, *call)),
+            Record::Opened { .. } => self.open.clear(),
+            _ => {}
+        }
+    }
+
+    fn ask(&mut self, pause: &Arc<Pause>, parked: bool) {
+        let known = self.open.iter().find(|it| it.pause.id == pause.id).and_then(|it| it.at);
+        self.open.retain(|it| it.pause.id != pause.id);
+        self.open.push(Open { pause: Arc::clone(pause), at: known, parked });
+    }
+}
+
+/// Why an answer is passed over that nobody waits for.
+pub(crate) fn unheard(pause: &PauseId) -> String {
+    format!("a posted answer to {pause} is passed over: nobody waits for it")
+}
+
+/// Whether a pause is of a call of this thread, or of something under it.
+fn is_under(pause: &PauseId, thread: &ThreadId, call: CallId) -> bool {
+    let rest = pause.0.strip_prefix(thread.as_str()).and_then(|rest| rest.strip_prefix('/'));
+    rest.is_some_and(|rest| rest.split('/').next() == Some(&*call.to_string()))
+}
+
+impl fmt::Debug for Posts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Posts")
+            .field("heeded", &self.heeded)
+            .field("waiting", &self.waiting.len())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,349 @@
+//! Prepare: the tools of a turn, what effects and hooks change, and the request that they make with the view.
+
+use std::{panic::AssertUnwindSafe, sync::Arc};
+
+use adjutant_llm::{
+    EditError, ErrorKind, Model, ModelId, Options, Request, ToolChoice, ToolDecl, ToolName, Transcript, Warning,
+    WarningKind,
+};
+use adjutant_tool::Toolset;
+use futures_util::FutureExt;
+
+use super::{
+    LocalExecutor, Performed,
+    engine::{Plan, Stage},
+    fund,
+};
+use crate::place::Place;
+use crate::{
+    budget::Budget,
+    effect::Phase,
+    event_sink::EventSink,
+    hooks::{Point, Verdict},
+    points::BeforeModel,
+    setup::Setup,
+};
+use adjutant_core::{ActivityId, EffectInput, Failure, Record, Run, TurnNo, chain, panic_text};
+
+/// The tools of the turn before: what each source gave, what effects offered, and what they make together.
+pub(crate) type Known = (Vec<Toolset>, Option<Toolset>);
+
+/// What the model was shown of tools, and what that was made of.
+#[derive(Debug)]
+pub(crate) struct Shown {
+    of: Arc<[ToolDecl]>,
+    hidden: Vec<ToolName>,
+    only: Option<Vec<ToolName>>,
+    decls: Arc<[ToolDecl]>,
+}
+
+/// What a turn is prepared with.
+pub(super) struct Preparing {
+    feed: Arc<EventSink>,
+    place: Place,
+    turn: TurnNo,
+    sight: EffectInput,
+    model: Arc<dyn Model>,
+    budget: Option<Budget>,
+}
+
+impl LocalExecutor {
+    /// Prepares a turn: at once if nobody is asked.
+    pub(super) fn prepare(&mut self, run: &Run, turn: TurnNo) {
+        self.feed.seen.relieve(run);
+        self.expect(run);
+        let (model, warning) = self.setup.chosen(run.request().chosen_model());
+        if let Some(warning) = warning {
+            self.feed.warn(self.place, self.setup.world.now_ms(), &warning);
+        }
+        let (feed, place) = (Arc::clone(&self.feed), self.place);
+        match (self.setup.is_plain(), self.setup.toolboxes.is_empty()) {
+            (true, true) => {
+                let tools = self.setup.tools.toolset().clone();
+                self.feed.warn_all(place, &tools);
+                self.tools = Some(tools);
+                let record = Record::prepared(turn, model.info().id.clone(), Vec::new());
+                let performed = Performed::new(ActivityId::Prepare(turn), record);
+                self.done.push(self.noticed(run, performed));
+            }
+            (true, false) => {
+                let (model, known) = (model.info().id.clone(), (self.sources.clone(), self.tools.clone()));
+                let (work, notice) = (resolve_only(feed, place, turn, model, known), self.notice(run));
+                self.perform_unless_stopped(ActivityId::Prepare(turn), work.map(|it| fund::notify(it, notice)));
+            }
+            (false, _) => {
+                let sight = run.request().sight(self.setup.world.now_ms());
+                let known = (self.sources.clone(), self.tools.clone());
+                let budget = self.budget().cloned();
+                let preparing = Preparing { feed, place, turn, sight, model, budget };
+                let (work, notice) = (preparing.perform(known), self.notice(run));
+                self.perform_unless_stopped(ActivityId::Prepare(turn), work.map(|it| fund::notify(it, notice)));
+            }
+        }
+    }
+
+    /// The request of a turn: everything in it is shared, nothing is copied.
+    pub(super) fn request(&mut self, run: &Run, turn: TurnNo, attempt: u32) -> Request {
+        let decls = self.tools.as_ref().map_or_else(|| Arc::from([]), |tools| Arc::clone(tools.decls()));
+        let decls = Shown::decls(&mut self.shown, &decls, run.request().hidden(), run.request().chosen_tools());
+        let options = self.setup.options_of(run);
+        compose(&self.setup, decls, run.request().shown(), options, (turn, attempt))
+    }
+}
+
+impl LocalExecutor {
+    /// The request that an earlier drive may have made in the open turn.
+    pub(super) fn request_before(&self, run: &Run) -> Request {
+        let decls = self.tools.as_ref().map_or_else(|| Arc::from([]), |tools| Arc::clone(tools.decls()));
+        compose(&self.setup, decls, run.request().shown(), self.setup.options_of(run), (run.turn(), 0))
+    }
+}
+
+/// A request of these parts.
+pub(crate) fn compose(
+    setup: &Setup,
+    tools: Arc<[ToolDecl]>,
+    entries: Transcript,
+    options: Arc<Options>,
+    (turn, attempt): (TurnNo, u32),
+) -> Request {
+    let mut request = Request::shared(Arc::clone(&setup.system), tools, entries, options);
+    request.turn = Some(turn.0);
+    request.attempt = attempt;
+    request
+}
+
+/// Prepares a turn whose tools come from elsewhere; nothing else has a say.
+async fn resolve_only(feed: Arc<EventSink>, place: Place, turn: TurnNo, model: ModelId, known: Known) -> Performed {
+    let act = ActivityId::Prepare(turn);
+    match resolve(&feed.setup, known).await {
+        Ok((sources, tools)) => {
+            feed.warn_all(place, &tools);
+            let record = Record::prepared(turn, model, Vec::new());
+            Performed { tools: Some((sources, tools)), ..Performed::new(act, record) }
+        }
+        Err(message) => Performed::new(act, broke(act, message)),
+    }
+}
+
+impl Preparing {
+    async fn perform(self, known: Known) -> Performed {
+        let act = ActivityId::Prepare(self.turn);
+        let (sources, tools) = match resolve(&self.feed.setup, known.clone()).await {
+            Ok(resolved) => resolved,
+            Err(message) => return Performed::new(act, broke(act, message)),
+        };
+        let mut plan = Plan::new(&self.sight);
+        let acted = match self.stage(&tools).act(&mut plan).await {
+            Ok(()) => self.hook(&mut plan, &tools).await,
+            Err(message) => Err(vec![broke(act, message)]),
+        };
+        let model = self.model.info().id.clone();
+        let failed = match acted {
+            Ok(()) => self.unfit(&plan).map(|failed| vec![failed]),
+            Err(failed) => Some(failed),
+        };
+        if let Some(failed) = failed {
+            // The turn fails, but what was spent was spent.
+            let records = plan.bill_of(self.turn, model).into_iter().chain(failed).collect();
+            return Performed { act, records, tools: None, args: None };
+        }
+        let (sources, tools) = offer(sources, tools, std::mem::take(&mut plan.offered), known);
+        self.feed.warn_all(self.place, &tools);
+        let record = plan.record(self.turn, model);
+        Performed { tools: Some((sources, tools)), ..Performed::new(act, record) }
+    }
+
+    fn stage<'a>(&'a self, tools: &'a Toolset) -> Stage<'a> {
+        let phase = self.sight.overflow.map_or(Phase::Request, Phase::Overflow);
+        let budget = self.budget.as_ref();
+        Stage { setup: &self.feed.setup, sight: &self.sight, tools, model: &self.model, phase, budget }
+    }
+
+    /// What the hooks before a request change.
+    async fn hook(&self, plan: &mut Plan, tools: &Toolset) -> Result<(), Vec<Record>> {
+        let hooks = &self.feed.setup.hooks;
+        if !hooks.hears::<BeforeModel>() || (plan.stop.is_some() && !self.sight.last) {
+            return Ok(());
+        }
+        let act = ActivityId::Prepare(self.turn);
+        let decls = tools.with(&Toolset::merge(&plan.offered));
+        let shown = Shown::decls(&mut None, decls.decls(), &plan.hidden, self.sight.only.as_deref());
+        let point = BeforeModel::new(plan.view.items().clone(), shown, Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        match self.feed.pass(&self.feed.hook_context(self.place), point).await {
+            Verdict::Pass(point) => {
+                plan.hide(point.hidden);
+                plan.offered.extend(point.offered);
+                let named = |error: EditError| vec![broke(act, format!("a hook of {}: {error}", BeforeModel::NAME))];
+                plan.edit(point.edits).and_then(|()| plan.edit_once(point.once)).map_err(named)
+            }
+            Verdict::Deny(reason) => Err(denied::<BeforeModel>(act, reason).into()),
+        }
+    }
+
+    /// The provider said that the request does not fit, and nothing became smaller: the run fails as it would have.
+    fn unfit(&self, plan: &Plan) -> Option<Record> {
+        let overflow = self.sight.overflow.filter(|_| !plan.shrank(&self.sight) && plan.stop.is_none())?;
+        let message = "the request does not fit the model's context window, and nothing could be left out";
+        let error = adjutant_llm::Error::new(ErrorKind::Overflow, message).with_overflow(overflow);
+        Some(Record::Broke { act: ActivityId::Prepare(self.turn), failure: Failure::Model { error } })
+    }
+}
+
+/// The records of a point that a hook denied, in a way that fails the run.
+pub(super) fn denied<P: Point>(act: ActivityId, reason: Arc<str>) -> [Record; 2] {
+    let point: Arc<str> = P::NAME.into();
+    let failure = Failure::Denied { point: Arc::clone(&point), reason: Arc::clone(&reason) };
+    [Record::Denied { point, reason, call: None }, Record::Broke { act, failure }]
+}
+
+fn broke(act: ActivityId, message: String) -> Record {
+    Record::Broke { act, failure: Failure::Activity { act, message: message.into() } }
+}
+
+/// The tools with those that were offered; what did not change is not merged again.
+pub(crate) fn offer(
+    mut sources: Vec<Toolset>,
+    tools: Toolset,
+    offered: Vec<Toolset>,
+    (known, merged): Known,
+) -> (Vec<Toolset>, Toolset) {
+    let offered: Vec<Toolset> = offered.into_iter().filter(|set| !set.is_empty()).collect();
+    let tools = match merged {
+        _ if offered.is_empty() => tools,
+        Some(merged) if are_same(&known, sources.iter().chain(&offered)) => merged,
+        _ => Toolset::merge(std::iter::once(&tools).chain(&offered)),
+    };
+    sources.extend(offered);
+    (sources, tools)
+}
+
+/// How the tools of a turn are found again that an earlier drive prepared.
+pub(super) struct Restore {
+    sight: EffectInput,
+    model: Arc<dyn Model>,
+}
+
+impl LocalExecutor {
+    /// How the tools of the turn are found, unless this drive has prepared it itself.
+    pub(super) fn restore(&self, run: &Run) -> Option<Restore> {
+        let restore = || {
+            let (model, _) = self.setup.chosen(run.request().chosen_model());
+            Restore { sight: run.request().sight(self.setup.world.now_ms()), model }
+        };
+        self.tools.is_none().then(restore)
+    }
+}
+
+impl Restore {
+    /// The tools. Effects are only looked at for those that they offer: what they changed is in the log.
+    pub(super) async fn tools(&self, setup: &Setup) -> Result<(Vec<Toolset>, Toolset), String> {
+        let (sources, tools) = resolve(setup, Known::default()).await?;
+        if setup.effects.is_empty() {
+            return Ok((sources, tools));
+        }
+        let mut plan = Plan::new(&self.sight);
+        Stage { setup, sight: &self.sight, tools: &tools, model: &self.model, phase: Phase::Preview, budget: None }
+            .act(&mut plan)
+            .await?;
+        Ok(offer(sources, tools, plan.offered, Known::default()))
+    }
+
+    /// The only tools that an earlier turn of the run left.
+    pub(super) fn only(&self) -> Option<&[ToolName]> {
+        self.sight.only.as_deref()
+    }
+}
+
+/// Asks every source of tools; what did not change is not merged again.
+pub(crate) async fn resolve(setup: &Setup, (known, merged): Known) -> Result<(Vec<Toolset>, Toolset), String> {
+    let mut sources = vec![setup.tools.toolset().clone()];
+    for toolbox in &setup.toolboxes {
+        let resolved = AssertUnwindSafe(toolbox.resolve(&setup.who)).catch_unwind().await;
+        let resolved =
+            resolved.map_err(|panic| format!("toolbox {:?} panicked: {}", toolbox.name(), panic_text(&*panic)))?;
+        let failed = |error| format!("toolbox {:?} could not be opened: {}", toolbox.name(), chain(&error));
+        sources.push(resolved.map_err(failed)?);
+    }
+    sources.retain(|set| !set.is_empty());
+    let tools = match merged {
+        Some(merged) if are_same(&known, sources.iter()) => merged,
+        _ if sources.len() == 1 => sources[0].clone(),
+        _ => Toolset::merge(&sources),
+    };
+    Ok((sources, tools))
+}
+
+fn are_same<'a>(known: &[Toolset], sources: impl Iterator<Item = &'a Toolset>) -> bool {
+    known.iter().map(Toolset::decls).map(Arc::as_ptr).eq(sources.map(Toolset::decls).map(Arc::as_ptr))
+}
+
+impl Shown {
+    /// What the model is shown of these tools: the very same as before if nothing else is hidden.
+    pub(crate) fn decls(
+        shown: &mut Option<Self>,
+        of: &Arc<[ToolDecl]>,
+        hidden: &[ToolName],
+        only: Option<&[ToolName]>,
+    ) -> Arc<[ToolDecl]> {
+        if hidden.is_empty() && only.is_none() {
+            return Arc::clone(of);
+        }
+        match shown {
+            Some(it) if Arc::ptr_eq(&it.of, of) && it.hidden == hidden && it.only.as_deref() == only => {
+                Arc::clone(&it.decls)
+            }
+            _ => {
+                let may = |name: &ToolName| !hidden.contains(name) && only.is_none_or(|only| only.contains(name));
+                let decls: Arc<[ToolDecl]> = of.iter().filter(|decl| may(&decl.name)).cloned().collect();
+                let (hidden, only) = (hidden.to_vec(), only.map(<[ToolName]>::to_vec));
+                *shown = Some(Self { of: Arc::clone(of), hidden, only, decls: Arc::clone(&decls) });
+                decls
+            }
+        }
+    }
+}
+
+impl Setup {
+    /// Whether a turn is prepared without asking anyone but the toolboxes.
+    fn is_plain(&self) -> bool {
+        self.effects.is_empty() && self.convert.is_none() && !self.hooks.hears::<BeforeModel>()
+    }
+
+    /// The model that is asked, and what is to be said about it.
+    pub(crate) fn chosen(&self, chosen: Option<&ModelId>) -> (Arc<dyn Model>, Option<Warning>) {
+        let own = || Arc::clone(&self.model);
+        let Some(id) = chosen.filter(|id| **id != self.model.info().id) else { return (own(), None) };
+        match self.models.iter().find(|model| model.info().id == *id) {
+            Some(model) => (Arc::clone(model), None),
+            None => {
+                let message = format!("{id} is no model that the agent knows; {} is asked", self.model.info().id);
+                (own(), Some(Warning::new(WarningKind::Degraded, message)))
+            }
+        }
+    }
+
+    /// How the model should answer in the open turn.
+    pub(super) fn options_of(&self, run: &Run) -> Arc<Options> {
+        let thinking = run.request().chosen_thinking();
+        if thinking.is_none() && !run.request().is_last() {
+            return Arc::clone(&self.options);
+        }
+        let mut options = Options::clone(&self.options);
+        options.thinking = thinking.or(options.thinking);
+        if run.request().is_last() {
+            options.tool_choice = ToolChoice::None;
+        }
+        Arc::new(options)
+    }
+}
+
+impl EventSink {
+    /// Shows what was noticed about the tools of a turn, once.
+    fn warn_all(&self, place: Place, tools: &Toolset) {
+        if !tools.warnings().is_empty() {
+            let at_ms = self.setup.world.now_ms();
+            tools.warnings().iter().for_each(|warning| self.warn(place, at_ms, warning));
+        }
+    }
+}

@@ -1,0 +1,324 @@
+//! The queues as an executor sees them: it hears of what is queued, and takes out what is to be placed.
+
+use std::{
+    collections::BTreeMap,
+    pin::pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use adjutant_llm::Entry;
+use adjutant_tool::Cancel;
+use futures_util::FutureExt;
+
+use super::{LocalExecutor, Performed};
+use crate::place::Place;
+use crate::{
+    event_sink::EventSink,
+    hooks::{HookContext, Point, Verdict},
+    inbox::Input,
+    points::{MessagePlaced, MessageQueued},
+    queue::{Append, Queues, unfit},
+};
+use adjutant_core::{
+    ActivityId, CancelBy, Failure, Lane, NextStep, Outcome, Record, Revised, Run, RunNo, Stamped, Tail, TurnNo,
+};
+
+/// The queues of a session while an executor lives: what it took and did not record waits again when it is dropped.
+#[derive(Debug, Default)]
+pub(super) struct Listening {
+    queues: Arc<Queues>,
+    /// Whether an append is on its way: if it is dropped, nobody knows what the log holds.
+    pub(super) appending: bool,
+    /// What was committed and may not be saved yet.
+    unconfirmed: Vec<Arc<Stamped>>,
+}
+
+/// What a hook left of what was taken from a lane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Took {
+    /// The lane is empty.
+    Nothing,
+    /// Nothing of it.
+    Denied,
+    /// Only what no model sees.
+    Silent,
+    /// A message.
+    Said,
+}
+
+/// Takes messages out of the queues, on behalf of an activity.
+pub(super) struct Poller {
+    queues: Arc<Queues>,
+    feed: Arc<EventSink>,
+    pub(super) cx: HookContext,
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        self.queues.put_back(if self.appending { Append::Dropped } else { Append::Failed });
+    }
+}
+
+impl Listening {
+    pub(super) fn queues(&self) -> &Queues {
+        &self.queues
+    }
+
+    pub(super) fn interrupts(&self) -> bool {
+        self.queues.interrupts()
+    }
+
+    /// These records are on their way into the log.
+    pub(super) fn note(&mut self, batch: &[Arc<Stamped>]) {
+        let concerns = |it: &&Arc<Stamped>| matches!(it.record, Record::Placed { .. } | Record::Withdrawn { .. });
+        self.unconfirmed.extend(batch.iter().filter(concerns).cloned());
+    }
+
+    /// What was noted is in the log now, and out of the queues.
+    pub(super) fn confirm(&mut self) {
+        self.unconfirmed.drain(..).for_each(|stamped| self.queues.confirm(&stamped.record));
+    }
+
+    /// An activity that may have taken messages has ended: once someone wished to stop, nothing is placed any more.
+    pub(super) fn end(&self, act: ActivityId, records: &mut Vec<Record>, stopping: bool) {
+        if !matches!(act, ActivityId::Settle(_) | ActivityId::Ask(_)) {
+            return;
+        }
+        if stopping {
+            records.retain(|record| !matches!(record, Record::Placed { .. }));
+        }
+        self.queues.hand_over(records);
+    }
+}
+
+impl LocalExecutor {
+    /// Takes what is queued from here, and hears of what is.
+    pub(crate) fn listen(&mut self, queues: Arc<Queues>) {
+        self.feed.listen(&queues);
+        self.queue = Listening { queues, appending: false, unconfirmed: Vec::new() };
+    }
+
+    /// What was queued and taken back since the last time; observers of it run beside the activities.
+    pub(super) fn hear_queue(&mut self, cx: &mut Context<'_>) -> Vec<Record> {
+        self.queue.queues.watch(cx);
+        let news = self.queue.queues.hear();
+        if !news.is_empty() {
+            if self.queue.interrupts() {
+                self.generating.iter().for_each(Cancel::cancel);
+            }
+            if let Some(observing) = self.observing(&news, self.place) {
+                self.asides.push(Box::pin(observing));
+            }
+        }
+        if !self.asides.is_empty() {
+            self.asides.retain_mut(|aside| aside.poll_unpin(cx).is_pending());
+        }
+        news
+    }
+
+    fn observing(&self, news: &[Record], place: Place) -> Option<impl Future<Output = ()> + Send + 'static> {
+        if !self.setup.hooks.hears::<MessageQueued>() {
+            return None;
+        }
+        let points: Vec<_> = news.iter().filter_map(queued).collect();
+        let (feed, cx) = (Arc::clone(&self.feed), self.feed.hook_context(place));
+        Some(async move {
+            for point in points {
+                // It is only told, so there is nothing that a verdict could change.
+                let _ = feed.pass(&cx, point).await;
+            }
+        })
+    }
+
+    /// The first records of a drive: with a new run come what waits, and what is placed before its first request.
+    pub(crate) async fn opening(&mut self, run: &Run, first: Record) -> Vec<Record> {
+        let Record::Began { run: number, prompts, .. } = &first else { return vec![first] };
+        let (number, answered) = (*number, prompts.is_empty() && run.waiting().tail() == Tail::Answer);
+        let mut news = self.queue.queues.hear();
+        if news.is_empty() && !self.queue.queues.is_filled() {
+            return if answered { vec![first, nothing_to_say(number)] } else { vec![first] };
+        }
+        let place = Place { run: number, turn: TurnNo(0) };
+        let (observing, poller) = (self.observing(&news, place), self.poller(place));
+        let work = async move {
+            if let Some(observing) = observing {
+                observing.await;
+            }
+            poller.poll(if answered { NextStep::Stops } else { NextStep::Goes }).await
+        };
+        let (mut placed, wish) = self.unless_wished(work).await;
+        self.queue.queues.hand_over(&placed);
+        news.extend(self.queue.queues.hear());
+        if answered && wish.is_none() && !is_anything_said(run, &news, &placed) {
+            placed.push(nothing_to_say(number));
+        }
+        [first].into_iter().chain(news).chain(placed).chain(wish).collect()
+    }
+
+    /// Performs something before the first act, unless someone wishes to stop, which is recorded then.
+    async fn unless_wished(&mut self, work: impl Future<Output = Vec<Record>>) -> (Vec<Record>, Option<Record>) {
+        let mut work = pin!(work);
+        std::future::poll_fn(|cx| {
+            let mut by = self.inbox.take(cx).into_iter().find_map(|input| match input {
+                Input::Cancel(by) => Some(by),
+                Input::Note { .. } | Input::Kept { .. } | Input::StopCall(_) => None,
+            });
+            if self.outer.as_mut().is_some_and(|outer| outer.poll_unpin(cx).is_ready()) {
+                self.outer = None;
+                by = by.or(Some(CancelBy::User));
+            }
+            match by {
+                Some(by) => Poll::Ready((Vec::new(), self.wish(by))),
+                None => work.as_mut().poll(cx).map(|records| (records, None)),
+            }
+        })
+        .await
+    }
+
+    /// An interrupting message waits: it is placed, and only then is the model asked.
+    pub(super) fn place_first(&mut self, act: ActivityId) {
+        let poller = self.poller(self.place);
+        if poller.is_asked() {
+            return self.perform_unless_stopped(act, async move {
+                let records = poller.poll(NextStep::Goes).await;
+                Performed { act, records, tools: None, args: None }
+            });
+        }
+        let records = poller.poll_now(NextStep::Goes);
+        self.done.push(Performed { act, records, tools: None, args: None });
+    }
+
+    pub(super) fn poller(&self, place: Place) -> Poller {
+        Poller {
+            queues: Arc::clone(&self.queue.queues),
+            feed: Arc::clone(&self.feed),
+            cx: self.feed.hook_context(place),
+        }
+    }
+}
+
+impl Poller {
+    /// Whether a hook is asked before something is placed.
+    pub(super) fn is_asked(&self) -> bool {
+        self.feed.setup.hooks.hears::<MessagePlaced>() && self.queues.is_filled()
+    }
+
+    /// Takes out what is to be placed now, and asks nobody.
+    pub(super) fn poll_now(&self, ahead: NextStep) -> Vec<Record> {
+        let mut records = Vec::new();
+        for lane in lanes(ahead) {
+            loop {
+                let held = self.queues.take(*lane, self.feed.setup.drains.of(*lane));
+                if held.is_empty() {
+                    break;
+                }
+                let says = ahead != NextStep::Stops || held.iter().any(|held| is_said(&held.content));
+                let items = held.iter().map(|held| held.item).collect();
+                records.push(Record::Placed { items, revised: Vec::new() });
+                if says {
+                    return records;
+                }
+            }
+        }
+        records
+    }
+
+    /// Takes out what is to be placed now, as hooks see it; what they deny is dropped, and what follows it is taken.
+    ///
+    /// Cancel: what was taken out must be put back.
+    pub(super) async fn poll(&self, ahead: NextStep) -> Vec<Record> {
+        if !self.is_asked() {
+            return self.poll_now(ahead);
+        }
+        let mut records = Vec::new();
+        for lane in lanes(ahead) {
+            loop {
+                match self.place(*lane, &mut records).await {
+                    Took::Nothing => break,
+                    Took::Denied => {}
+                    Took::Silent if ahead == NextStep::Stops => {}
+                    Took::Silent | Took::Said => return records,
+                }
+            }
+        }
+        records
+    }
+
+    /// Places what a lane gives; says whether everything was denied and the lane must be asked again.
+    async fn place(&self, lane: Lane, records: &mut Vec<Record>) -> Took {
+        let held = self.queues.take(lane, self.feed.setup.drains.of(lane));
+        let (mut items, mut revised) = (Vec::new(), Vec::new());
+        if held.is_empty() {
+            return Took::Nothing;
+        }
+        let mut took = Took::Denied;
+        for held in held {
+            let point = MessagePlaced::new(held.item, lane, held.content.clone());
+            let reason = match self.feed.pass(&self.cx, point).await {
+                Verdict::Pass(point) => match unfit(&point.content) {
+                    None => {
+                        items.push(held.item);
+                        took = if took == Took::Said || is_said(&point.content) { Took::Said } else { Took::Silent };
+                        if point.content != held.content {
+                            revised.push(Revised { item: held.item, content: point.content });
+                        }
+                        continue;
+                    }
+                    Some(why) => format!("what a hook made of it cannot be placed: {why}").into(),
+                },
+                Verdict::Deny(reason) => reason,
+            };
+            records.push(Record::Withdrawn { item: held.item });
+            records.push(Record::Denied { point: MessagePlaced::NAME.into(), reason, call: None });
+        }
+        if !items.is_empty() {
+            records.push(Record::Placed { items, revised });
+        }
+        took
+    }
+}
+
+/// The lanes that are looked at, the first of them that gives something counts.
+fn lanes(ahead: NextStep) -> &'static [Lane] {
+    match ahead {
+        NextStep::Ends => &[],
+        NextStep::Goes => &[Lane::Steering],
+        NextStep::Stops => &[Lane::Steering, Lane::FollowUp],
+    }
+}
+
+fn queued(record: &Record) -> Option<MessageQueued> {
+    match record {
+        Record::Queued { item, lane, content } => Some(MessageQueued::new(*item, *lane, content.clone())),
+        _ => None,
+    }
+}
+
+/// Whether a model sees an entry that was queued.
+fn is_said(content: &Entry) -> bool {
+    !matches!(content, Entry::Custom(_))
+}
+
+/// Whether a message is among what is placed; it was queued in the log, or in the news.
+fn is_anything_said(run: &Run, news: &[Record], placed: &[Record]) -> bool {
+    let mut queued: BTreeMap<u64, &Entry> = run.waiting().queued().map(|(item, _, content)| (item, content)).collect();
+    queued.extend(news.iter().filter_map(|record| match record {
+        Record::Queued { item, content, .. } => Some((*item, content)),
+        _ => None,
+    }));
+    placed.iter().any(|record| match record {
+        Record::Placed { items, revised } => {
+            queued.extend(revised.iter().map(|revised| (revised.item, &revised.content)));
+            items.iter().any(|item| queued.get(item).is_none_or(|content| is_said(content)))
+        }
+        _ => false,
+    })
+}
+
+/// What should have gone on from an answer has been taken back or denied.
+fn nothing_to_say(run: RunNo) -> Record {
+    let reason = "nothing is left that could follow the answer".into();
+    let failure = Failure::Denied { point: MessagePlaced::NAME.into(), reason };
+    Record::Ended { run, outcome: Outcome::Failed { failure } }
+}

@@ -1,0 +1,135 @@
+//! The purse of a drive: its node in the tree of budgets, and the alarm of its time.
+
+use std::{
+    pin::Pin,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use super::LocalExecutor;
+use crate::budget::Budget;
+use adjutant_core::{Caps, Limit, Record, Run, Spend};
+
+/// What a drive spends from. Without any caps, here or above, it costs nothing.
+#[derive(Default)]
+pub(super) struct RunBudget {
+    budget: Option<Budget>,
+    known: Option<Known>,
+    /// Whether it was told that a price is not known.
+    told_of_price: bool,
+}
+
+/// What the purse was made with.
+struct Known {
+    caps: Caps,
+    began: Instant,
+    /// How long the run had been performed before.
+    active_ms: u64,
+    alarm: Option<Pin<Box<Sleep>>>,
+}
+
+impl LocalExecutor {
+    /// Opens the purse with the first act of a drive, and follows what may be spent.
+    pub(super) fn enter(&mut self, run: &Run) {
+        let (caps, free) = (run.request().caps(), self.above().is_none());
+        match &mut self.purse.known {
+            Some(known) if known.caps == caps => return,
+            Some(known) => {
+                known.caps = caps;
+                known.alarm = known.alarm();
+            }
+            None if caps.is_none() && free => return,
+            None => {
+                let mut known =
+                    Known { caps, began: Instant::now(), active_ms: run.request().active_ms(), alarm: None };
+                known.alarm = known.alarm();
+                self.purse.known = Some(known);
+            }
+        }
+        match &self.purse.budget {
+            Some(budget) => budget.set_caps(caps),
+            None => self.purse.budget = self.node(run, caps),
+        }
+    }
+
+    /// The node of this run, with what it has spent; what may have been asked and not heard counts as spent.
+    fn node(&self, run: &Run, caps: Caps) -> Option<Budget> {
+        let above = self.above();
+        if caps.is_none() && above.is_none() {
+            return None;
+        }
+        let spent = match run.request().is_asking() {
+            true => run.request().spend().plus(self.bid(run, &self.request_before(run)).fixed),
+            false => run.request().spend(),
+        };
+        Some(match above {
+            Some(above) => above.child(caps, spent),
+            None => Budget::root(caps, spent),
+        })
+    }
+
+    fn above(&self) -> Option<&Budget> {
+        self.setup.within.as_ref()?.budget()
+    }
+
+    /// What this run and the agents that it opens spend from, if anything is limited.
+    pub(super) fn budget(&self) -> Option<&Budget> {
+        self.purse.budget.as_ref()
+    }
+
+    /// How long the run has been performed, in milliseconds.
+    pub(super) fn active_ms(&self) -> u64 {
+        self.purse.known.as_ref().map_or(0, Known::active_ms)
+    }
+}
+
+impl RunBudget {
+    /// Whether anything is limited.
+    pub(super) fn is_open(&self) -> bool {
+        self.known.is_some()
+    }
+
+    /// Whether it is to be told that a price is not known: once.
+    pub(super) fn tells_of_price(&mut self) -> bool {
+        !std::mem::replace(&mut self.told_of_price, true)
+    }
+
+    /// Counts what calls and effects spent; requests and children settle for themselves.
+    pub(super) fn follow(&self, record: &Record) {
+        let Some(budget) = &self.budget else { return };
+        let (usage, cost) = match record {
+            Record::Spent { usage, .. } => (usage, None),
+            Record::Prepared { spent, cost, .. } => (spent, *cost),
+            _ => return,
+        };
+        if usage.total() > 0 || cost.is_some() {
+            budget.spend(Spend { tokens: usage.total(), cost: cost.unwrap_or_default(), ..Spend::default() });
+        }
+    }
+
+    /// The end of the time, once.
+    pub(super) fn late(&mut self, cx: &mut Context<'_>) -> Option<Record> {
+        let alarm = &mut self.known.as_mut()?.alarm;
+        match alarm.as_mut()?.as_mut().poll(cx) {
+            Poll::Ready(()) => {
+                *alarm = None;
+                Some(Record::Exhausted { limit: Limit::Time })
+            }
+            Poll::Pending => None,
+        }
+    }
+}
+
+impl Known {
+    fn alarm(&self) -> Option<Pin<Box<Sleep>>> {
+        let left = Duration::from_millis(self.caps.wall_ms?.saturating_sub(self.active_ms));
+        Some(Box::pin(sleep_until(self.began.checked_add(left)?)))
+    }
+
+    fn active_ms(&self) -> u64 {
+        let here = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.active_ms.saturating_add(here)
+    }
+}

@@ -1,0 +1,133 @@
+//! The scope of a call, made of what the executor has at hand.
+
+use std::{
+    future::{Future, poll_fn},
+    pin::pin,
+    sync::Arc,
+    task::Poll,
+};
+
+use adjutant_llm::{CallId, ThreadId};
+use adjutant_tool::Replay;
+
+use super::LocalExecutor;
+use crate::{
+    inbox::{Inbox, Input},
+    scope::{CallParts, CallScope, KEPT, Kept},
+    setup::Standstill,
+};
+use adjutant_core::{Outcome, Record, Run, Tally};
+
+impl LocalExecutor {
+    /// Puts the ends of children that nobody told before the results of their calls: what they used is not lost.
+    pub(super) fn with_orphans(&self, records: Vec<Record>) -> Vec<Record> {
+        if !records.iter().any(|record| matches!(record, Record::Returned { .. })) {
+            return records;
+        }
+        let (threads, thread) = (self.writer.threads(), &self.setup.who.thread);
+        if threads.is_empty() {
+            return records;
+        }
+        let mut all = Vec::with_capacity(records.len());
+        for record in records {
+            if let Record::Returned { call, .. } = &record {
+                all.extend(threads.orphans(thread, *call).into_iter().map(|orphan| ended(*call, orphan)));
+            }
+            all.push(record);
+        }
+        all
+    }
+
+    /// Ends the children of the run before it ends, and puts their ends before its own.
+    pub(super) async fn with_kept(&mut self, mut records: Vec<Record>) -> Vec<Record> {
+        let Some(at) = records.iter().position(|record| matches!(record, Record::Ended { .. })) else { return records };
+        let (kept, inbox) = (Arc::clone(&self.background.kept), Arc::clone(&self.inbox));
+        let mut ends = if kept.is_empty() { Vec::new() } else { Box::pin(close_kept(kept, inbox)).await };
+        let orphans = self.writer.threads().kept_orphans(&self.setup.who.thread);
+        ends.extend(orphans.into_iter().filter_map(|orphan| Some(ended(opener(&orphan.0)?, orphan))));
+        records.splice(at..at, ends);
+        records
+    }
+
+    /// Waits, while the run waits for the outside, for what the children of the run and other processes say.
+    ///
+    /// Gives nothing as soon as no child of the run is at work.
+    pub(crate) async fn rest(&mut self) -> Vec<Record> {
+        let kept = Arc::clone(&self.background.kept);
+        // Without any, whatever comes is for the drive that goes on with the answers.
+        if kept.is_at_rest() {
+            return Vec::new();
+        }
+        let mut rests = Box::pin(kept.rests());
+        poll_fn(|cx| {
+            if let Some(heard) = self.hear_all(cx).or_else(|| self.hear_posts(cx)).filter(|it| !it.is_empty()) {
+                return Poll::Ready(heard);
+            }
+            if kept.is_at_rest() {
+                return Poll::Ready(Vec::new());
+            }
+            while rests.as_mut().poll(cx).is_ready() {
+                rests = Box::pin(kept.rests());
+                if kept.is_at_rest() {
+                    return Poll::Ready(Vec::new());
+                }
+            }
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// The scope of a call that is about to run.
+    pub(super) fn scope(
+        &self,
+        run: &Run,
+        call: CallId,
+        replay: Replay,
+        standstill: &Arc<Standstill>,
+    ) -> Arc<CallScope> {
+        CallScope::new(CallParts {
+            run,
+            feed: &self.feed,
+            kept: &self.background.kept,
+            writer: &self.writer,
+            inbox: &self.inbox,
+            place: self.place,
+            call,
+            resumable: replay == Replay::Resumable,
+            budget: self.budget().cloned(),
+            tools: self.tools.clone(),
+            standstill,
+            admitted: None,
+        })
+    }
+}
+
+/// Ends the children of a run; gives what they note by the way.
+async fn close_kept(kept: Arc<Kept>, inbox: Arc<Inbox>) -> Vec<Record> {
+    let mut notes = Vec::new();
+    let mut closing = pin!(kept.close());
+    poll_fn(|cx| {
+        let closed = closing.as_mut().poll(cx);
+        for input in inbox.take(cx) {
+            match input {
+                // Whoever waits for a note hears that it is too late.
+                Input::Kept { record, done: None } => notes.push(*record),
+                Input::Kept { .. } | Input::Note { .. } | Input::Cancel(_) | Input::StopCall(_) => {}
+            }
+        }
+        closed
+    })
+    .await;
+    notes
+}
+
+/// The call that opened a child of the run, as the name of its thread tells.
+fn opener(thread: &ThreadId) -> Option<CallId> {
+    let (opener, _key) = thread.as_str().rsplit_once('/')?;
+    opener.rsplit_once(KEPT)?.1.parse().ok()
+}
+
+fn ended(call: CallId, (thread, outcome, tally): (ThreadId, Outcome, Tally)) -> Record {
+    let Tally { usage, cost, requests, tool_calls } = tally;
+    Record::ChildEnded { call, thread, outcome, usage, cost, requests, tool_calls }
+}

@@ -1,0 +1,101 @@
+//! Settle: what comes after a closed turn: what hooks change, whether the run ends, and what is placed.
+
+use std::sync::Arc;
+
+use adjutant_llm::{Warning, WarningKind};
+
+use super::{LocalExecutor, Performed, queue::Poller};
+use crate::{
+    event_sink::EventSink,
+    hooks::{Point, Verdict},
+    points::{AfterTurn, NextTurn},
+    setup::Setup,
+};
+use adjutant_core::{ActivityId, Change, Closed, Failure, NextStep, Record, Run, TurnNo};
+
+/// A turn on its way to its end.
+struct Settling {
+    feed: Arc<EventSink>,
+    poller: Poller,
+    turn: TurnNo,
+    ahead: NextStep,
+}
+
+impl LocalExecutor {
+    pub(super) fn settle(&mut self, run: &Run, turn: TurnNo) {
+        let (act, ahead) = (ActivityId::Settle(turn), run.waiting().ahead(false));
+        let hooks = &self.setup.hooks;
+        let watched = hooks.hears::<NextTurn>() || hooks.hears::<AfterTurn>();
+        let (closed, poller) = (if watched { run.waiting().closed() } else { None }, self.poller(self.place));
+        if closed.is_none() && !poller.is_asked() {
+            let mut records = vec![Record::settled(turn)];
+            records.extend(poller.poll_now(ahead));
+            self.done.push(Performed { act, records, tools: None, args: None });
+            return;
+        }
+        let settling = Settling { feed: Arc::clone(&self.feed), poller, turn, ahead };
+        self.perform_unless_stopped(act, async move {
+            Performed { act, records: settling.records(closed).await, tools: None, args: None }
+        });
+    }
+}
+
+impl Settling {
+    /// Hooks first, then the queues: what stops the run leaves them as they are.
+    async fn records(self, closed: Option<Closed>) -> Vec<Record> {
+        let (stop, change) = match closed {
+            Some(closed) => match self.ask(closed).await {
+                Ok(said) => said,
+                Err(denied) => return denied.into(),
+            },
+            None => (false, Change::default()),
+        };
+        let ahead = if stop { NextStep::Ends } else { self.ahead };
+        let mut records = vec![Record::Settled { turn: self.turn, stop, change }];
+        records.extend(self.poller.poll(ahead).await);
+        records
+    }
+
+    async fn ask(&self, mut closed: Closed) -> Result<(bool, Change), [Record; 2]> {
+        let cx = &self.poller.cx;
+        let (reply, results) = (Arc::clone(&closed.reply), closed.results.clone());
+        let next = NextTurn::new(reply, results, closed.view().clone(), Change::default());
+        let mut change = match self.feed.pass(cx, next).await {
+            Verdict::Pass(next) => next.change,
+            Verdict::Deny(reason) => return Err(self.denied::<NextTurn>(reason)),
+        };
+        self.check(&mut closed, &mut change);
+        let view = closed.view().clone();
+        let after = AfterTurn::new(closed.reply, closed.results, view, closed.entries, false);
+        match self.feed.pass(cx, after).await {
+            Verdict::Pass(after) => Ok((after.stop, change)),
+            Verdict::Deny(reason) => Err(self.denied::<AfterTurn>(reason)),
+        }
+    }
+
+    /// What cannot be done is left out, and an observer is told.
+    fn check(&self, closed: &mut Closed, change: &mut Change) {
+        if let Some(model) = change.model.take_if(|model| !knows(&self.feed.setup, model)) {
+            self.warn(format!("the model {:?} is not known, so the model stays", model.as_str()));
+        }
+        if !closed.edit(&change.edits) {
+            change.edits = Vec::new();
+            self.warn("an edit names an entry that is not shown, so the view stays".into());
+        }
+    }
+
+    fn warn(&self, message: String) {
+        let (place, at_ms) = (super::Place { run: self.poller.cx.run, turn: self.turn }, self.poller.cx.at_ms);
+        self.feed.warn(place, at_ms, &Warning::new(WarningKind::OptionDropped, message));
+    }
+
+    fn denied<P: Point>(&self, reason: Arc<str>) -> [Record; 2] {
+        let (act, point) = (ActivityId::Settle(self.turn), Arc::from(P::NAME));
+        let failure = Failure::Denied { point: Arc::clone(&point), reason: Arc::clone(&reason) };
+        [Record::Denied { point, reason, call: None }, Record::Broke { act, failure }]
+    }
+}
+
+fn knows(setup: &Setup, model: &adjutant_llm::ModelId) -> bool {
+    setup.model.info().id == *model || setup.models.iter().any(|known| known.info().id == *model)
+}

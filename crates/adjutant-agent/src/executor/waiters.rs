@@ -1,0 +1,61 @@
+//! Where bodies of calls wait for answers.
+
+use std::sync::{Mutex, PoisonError};
+
+use adjutant_tool::Answer;
+use tokio::sync::oneshot;
+
+use adjutant_core::{PauseId, Record};
+
+/// The bodies that wait, for what, and what came of the pauses of this turn.
+#[derive(Debug, Default)]
+pub(super) struct Waiters {
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    waiting: Vec<(PauseId, oneshot::Sender<Told>)>,
+    told: Vec<(PauseId, Told)>,
+}
+
+/// What came of a pause; `None` if nobody here can answer.
+pub(super) type Told = Option<Answer>;
+
+impl Waiters {
+    /// Waits for what comes of a pause; the sender goes when the executor does.
+    pub(super) fn wait(&self, pause: &PauseId) -> oneshot::Receiver<Told> {
+        let (tell, told) = oneshot::channel();
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        match inner.told.iter().find(|(known, _)| known == pause) {
+            Some((_, known)) => {
+                // The receiver is still here.
+                let _ = tell.send(known.clone());
+            }
+            None => {
+                inner.waiting.retain(|(_, tell)| !tell.is_closed());
+                inner.waiting.push((pause.clone(), tell));
+            }
+        }
+        told
+    }
+
+    /// Tells whoever waits what a durable record says.
+    pub(super) fn tell(&self, record: &Record) {
+        let (pause, told) = match record {
+            Record::Answered { pause, answer } => (pause, Some(answer)),
+            Record::Unanswered { pause } => (pause, None),
+            Record::Opened { .. } => {
+                self.inner.lock().unwrap_or_else(PoisonError::into_inner).told.clear();
+                return;
+            }
+            _ => return,
+        };
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        inner.told.push((pause.clone(), told.cloned()));
+        for (_, tell) in inner.waiting.extract_if(.., |(waits, _)| waits == pause) {
+            // Who waited may have given up since.
+            let _ = tell.send(told.cloned());
+        }
+    }
+}

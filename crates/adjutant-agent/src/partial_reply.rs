@@ -1,0 +1,135 @@
+//! A reply on its way: what was said so far, for whoever looks, acknowledges or attaches. It holds nothing that lasts.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use adjutant_llm::{BlockKind, Chunk, Collector, Error, Reply, Said};
+use adjutant_tool::Identity;
+
+use crate::place::Place;
+use adjutant_core::{AcknowledgedPart, Event, EventKind, Record, Seq};
+
+/// A reply on its way.
+///
+/// Invariant: what is shown of it is shown under its lock, so whoever holds the lock knows what observers have seen.
+#[derive(Debug, Default)]
+pub(crate) struct PartialReply {
+    collector: Collector,
+    who: Option<Arc<Identity>>,
+    place: Place,
+    at_ms: u64,
+    /// The attempt, counted from 0 in its turn; never lower than one before it.
+    attempt: u32,
+    /// What the log holds of each block.
+    heard: Vec<Heard>,
+    /// Whether anyone looks.
+    pub(crate) is_shown: bool,
+}
+
+/// What the log holds of a block.
+#[derive(Debug, Clone, Copy, Default)]
+struct Heard {
+    opened: bool,
+    closed: bool,
+    bytes: usize,
+}
+
+impl PartialReply {
+    /// Another reply begins.
+    pub(crate) fn begin(&mut self, who: &Arc<Identity>, place: Place, at_ms: u64, attempt: u32) {
+        *self = Self { who: Some(Arc::clone(who)), place, at_ms, attempt, ..Self::default() };
+    }
+
+    /// Takes the next chunk; gives the reply when it is finished.
+    ///
+    /// # Errors
+    /// `Protocol` if the chunk breaks the grammar.
+    pub(crate) fn push(&mut self, chunk: &Chunk) -> Result<Option<Arc<Reply>>, Error> {
+        let reply = self.collector.push(chunk)?;
+        match chunk {
+            Chunk::Start { attempt, .. } => self.attempt = self.attempt.max(*attempt),
+            Chunk::Retracted { attempt, .. } => {
+                self.attempt = self.attempt.max(*attempt).saturating_add(1);
+                self.heard.clear();
+            }
+            _ => {}
+        }
+        Ok(reply)
+    }
+
+    /// What was said so far, as an interrupted reply; `None` if no attempt is going on.
+    pub(crate) fn so_far(&self) -> Option<Reply> {
+        self.collector.so_far()
+    }
+
+    /// Ends the reply: what was said of it, interrupted.
+    pub(crate) fn cut(&mut self) -> Option<Reply> {
+        self.heard.clear();
+        std::mem::take(&mut self.collector).interrupted()
+    }
+
+    /// What the log does not hold yet of what was said, as a record; it counts as held from here on.
+    pub(crate) fn hear(&mut self) -> Option<Record> {
+        let model = self.collector.model()?.clone();
+        let mut parts = Vec::new();
+        for (block, kind, said) in self.collector.blocks() {
+            let at = block as usize;
+            if self.heard.len() <= at {
+                self.heard.resize(at + 1, Heard::default());
+            }
+            parts.extend(self.heard[at].part(block, kind, said));
+        }
+        let (turn, attempt) = (self.place.turn, self.attempt);
+        (!parts.is_empty()).then_some(Record::Heard { turn, attempt, model, parts })
+    }
+
+    /// What was said so far, as events at this place of the log.
+    pub(crate) fn events(&self, seq: Seq) -> Vec<Event> {
+        let (Some(model), Some(who)) = (self.collector.model(), &self.who) else { return Vec::new() };
+        let limits = Box::default();
+        let mut kinds = vec![EventKind::ReplyStarted { attempt: self.attempt, model: model.clone(), limits }];
+        for (block, kind, said) in self.collector.blocks() {
+            kinds.push(EventKind::BlockStarted { block, kind: kind.clone() });
+            match said {
+                Said::Open(text) => kinds.extend(EventKind::delta(block, kind, text)),
+                Said::Closed(content) => {
+                    kinds.extend(
+                        AcknowledgedPart::text_of(content).and_then(|text| EventKind::delta(block, kind, text)),
+                    );
+                    kinds.push(EventKind::BlockFinished { block, content: Arc::clone(content) });
+                }
+            }
+        }
+        let (at_ms, run, turn) = (self.at_ms, self.place.run, self.place.turn);
+        kinds.into_iter().map(|kind| Event { seq, at_ms, run, turn, who: Arc::clone(who), kind }).collect()
+    }
+}
+
+impl Heard {
+    /// What the log does not hold yet of a block.
+    fn part(&mut self, block: u32, kind: &BlockKind, said: Said<'_>) -> Option<AcknowledgedPart> {
+        let (was_opened, kind) = (std::mem::replace(&mut self.opened, true), kind.clone());
+        if self.closed {
+            return None;
+        }
+        match said {
+            Said::Open(text) => {
+                let more = text.get(self.bytes..).unwrap_or_default().to_owned();
+                self.bytes = text.len();
+                let is_news = !was_opened || !more.is_empty();
+                is_news.then_some(AcknowledgedPart { block, kind, text: more, closed: false, content: None })
+            }
+            Said::Closed(content) => {
+                self.closed = true;
+                let rest = AcknowledgedPart::only_text(&kind, content)
+                    .and_then(|text| text.get(self.bytes..))
+                    .map(str::to_owned);
+                let content = rest.is_none().then(|| Arc::clone(content));
+                Some(AcknowledgedPart { block, kind, text: rest.unwrap_or_default(), closed: true, content })
+            }
+        }
+    }
+}
+
+pub(crate) fn lock(saying: &Mutex<PartialReply>) -> MutexGuard<'_, PartialReply> {
+    saying.lock().unwrap_or_else(PoisonError::into_inner)
+}

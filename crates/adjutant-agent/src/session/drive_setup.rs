@@ -1,0 +1,259 @@
+//! One drive on its way: what it works with, and how far it has come.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use adjutant_llm::{Entry, Warning};
+use adjutant_tool::Cancel;
+
+use super::{Core, Start, mail::Mail};
+use crate::{
+    begin::Begin,
+    executor::LocalExecutor,
+    hooks::{HookContext, Point, Verdict},
+    inbox::Inbox,
+    mailbox::Mailbox,
+    middleware::MiddlewareState,
+    scope::SessionWriter,
+    setup::Setup,
+};
+use adjutant_core::{CancelBy, Error, EventKind, Exit, Failure, Outcome, Record, RunNo, commit, drive};
+
+/// One drive on its way.
+pub(super) struct DriveSetup<'s> {
+    pub(super) core: &'s mut Core,
+    pub(super) start: &'s Start,
+    /// What this drive performs with: the start's, with the instructions of this run.
+    pub(super) setup: Arc<Setup>,
+    pub(super) mailbox: &'s Arc<Mailbox>,
+    pub(super) inbox: &'s Arc<Inbox>,
+    /// The log, until an executor has it.
+    pub(super) log: Option<SessionWriter>,
+    pub(super) port: Option<LocalExecutor>,
+    /// The run that the drive is about.
+    pub(super) run: RunNo,
+    pub(super) prompts: Option<Arc<[Entry]>>,
+    /// Whether `before_run` was reached, and `after_run` was not.
+    pub(super) hears_run: bool,
+    /// Whether `before_agent` was passed, and `after_agent` was not reached.
+    pub(super) hears_agent: bool,
+    /// Whether the drive itself is going on: it is neither before nor behind it.
+    pub(super) inside: Arc<AtomicBool>,
+    /// What is told as soon as the run has begun.
+    pub(super) untold: Vec<Warning>,
+    /// What was posted before.
+    pub(super) mail: Mail,
+    /// What its middleware looks at and writes on, if there is any.
+    pub(super) desk: Option<Arc<MiddlewareState>>,
+    /// What keeps the run from being recorded.
+    pub(super) error: Option<Error>,
+}
+
+/// Why a run ends before it begins.
+pub(super) enum Never {
+    Denied { point: &'static str, reason: Arc<str> },
+    Failed(Failure),
+    Cancelled(CancelBy),
+    Ended(Outcome),
+}
+
+impl<'s> DriveSetup<'s> {
+    pub(super) fn new(
+        core: &'s mut Core,
+        start: &'s Start,
+        log: SessionWriter,
+        mailbox: &'s Arc<Mailbox>,
+        inbox: &'s Arc<Inbox>,
+    ) -> Self {
+        let resumes = !matches!(start.begin, Begin::Run { .. });
+        Self {
+            run: if resumes { core.run.run() } else { core.run.next_run() },
+            core,
+            start,
+            setup: Arc::clone(&start.setup),
+            mailbox,
+            inbox,
+            log: Some(log),
+            port: None,
+            prompts: None,
+            hears_run: false,
+            // An earlier drive has passed it.
+            hears_agent: resumes,
+            inside: Arc::default(),
+            untold: Vec::new(),
+            mail: Mail::default(),
+            desk: None,
+            error: None,
+        }
+    }
+
+    /// Takes what was posted before the drive.
+    pub(super) fn mail(mut self, mut mail: Mail) -> Self {
+        self.untold.append(&mut mail.warnings);
+        self.mail = mail;
+        self
+    }
+
+    /// The drive: its hooks, its instructions, and what the run decides.
+    pub(super) async fn perform(&mut self) {
+        self.inside.store(true, Ordering::Release);
+        let driven = self.steps().await;
+        self.error = driven.err();
+        if !self.setup.hooks.is_empty() {
+            Box::pin(self.after()).await;
+        }
+        self.inside.store(false, Ordering::Release);
+    }
+
+    async fn steps(&mut self) -> Result<(), Error> {
+        let ready = if self.is_plain() { Ok(self.first(None)) } else { Box::pin(self.before()).await };
+        match ready {
+            Ok(records) => {
+                let records = self.opening(records).await?;
+                self.commit(records).await?;
+                self.drive().await
+            }
+            Err(never) => Box::pin(self.never(never)).await,
+        }
+    }
+
+    /// The first records of the drive, with what waits in the queues, or with what hooks make of the answers.
+    async fn opening(&mut self, records: Vec<Record>) -> Result<Vec<Record>, Error> {
+        if self.port.is_none() {
+            self.port = Some(self.open_port()?);
+        }
+        self.attend();
+        let port = self.port.as_mut().ok_or_else(Error::stuck)?;
+        port.hold();
+        let mut records = records.into_iter();
+        let opening = match (&self.start.begin, records.next()) {
+            (Begin::Resume { .. }, _) if self.mail.cancels => vec![Record::CancelAsked { by: CancelBy::User }],
+            (Begin::Resume { .. }, _) => port.hear_answers(&self.core.run, &self.mail.answers).await,
+            (Begin::Run { .. }, Some(began)) => {
+                let mut opening = port.opening(&self.core.run, began).await;
+                let ends = |record: &Record| matches!(record, Record::CancelAsked { .. } | Record::Ended { .. });
+                if !opening.iter().any(ends) {
+                    opening.extend(records);
+                }
+                opening
+            }
+            (_, first) => first.into_iter().chain(records).collect(),
+        };
+        Ok(self.with_mail(opening))
+    }
+
+    /// Whether nobody is asked before the run begins.
+    fn is_plain(&self) -> bool {
+        self.setup.hooks.is_empty() && self.setup.is_instructed() && self.prompts.is_none()
+    }
+
+    /// Whether the run of this drive is in the log.
+    pub(super) fn has_begun(&self) -> bool {
+        self.core.run.run() == self.run
+    }
+
+    pub(super) async fn commit(&mut self, records: Vec<Record>) -> Result<(), Error> {
+        if self.port.is_none() {
+            self.port = Some(self.open_port()?);
+        }
+        let port = self.port.as_mut().ok_or_else(Error::stuck)?;
+        let committed = commit(&mut self.core.run, port, records).await;
+        port.release();
+        committed?;
+        for warning in self.untold.drain(..) {
+            port.tell(EventKind::Warning { warning });
+        }
+        Ok(())
+    }
+
+    fn open_port(&mut self) -> Result<LocalExecutor, Error> {
+        let log = self.log.take().ok_or_else(Error::stuck)?;
+        let (mailbox, inbox) = (Arc::clone(self.mailbox), Arc::clone(self.inbox));
+        let seen = Arc::clone(self.start.session.seen());
+        let mut port = LocalExecutor::watched(Arc::clone(&self.setup), log, mailbox, inbox, seen);
+        port.go_on(self.core.events.take(), &self.core.run);
+        port.listen(Arc::clone(self.start.session.queues()));
+        if let Some(cancel) = &self.start.cancel {
+            port.hear(cancel.clone());
+        }
+        Ok(port)
+    }
+
+    pub(super) async fn drive(&mut self) -> Result<(), Error> {
+        let port = self.port.as_mut().ok_or_else(Error::stuck)?;
+        loop {
+            let exit = drive(&mut self.core.run, port).await?;
+            if !matches!(exit, Exit::Parked(_)) {
+                return Ok(());
+            }
+            // Agents of the run go on while it waits for the outside; what is answered by then is heard.
+            let heard = port.rest().await;
+            if heard.is_empty() {
+                return Ok(());
+            }
+            commit(&mut self.core.run, port, heard).await?;
+        }
+    }
+
+    /// Passes a point through its hooks; `None` if they went on too long after someone wished to stop.
+    pub(super) async fn pass<P: Point>(&mut self, point: P) -> Option<Verdict<P>> {
+        let cx = HookContext {
+            who: Arc::clone(&self.setup.who),
+            run: self.run,
+            turn: self.core.run.turn(),
+            at_ms: self.setup.world.now_ms(),
+            cancel: self.inbox.stop(),
+        };
+        let (setup, patience) = (Arc::clone(&self.setup), self.patience());
+        let mut told = Vec::new();
+        let passed = tokio::select! {
+            biased;
+            verdict = setup.hooks.pass_with(&cx, point, |warning| told.push(warning)) => Some(verdict),
+            () = patience => None,
+        };
+        if passed.is_none() {
+            tracing::warn!(point = P::NAME, "a hook did not end when the run was stopped, and is passed over");
+        }
+        match &self.port {
+            Some(port) if self.has_begun() => {
+                told.into_iter().for_each(|warning| port.tell(EventKind::Warning { warning }));
+            }
+            _ => self.untold.extend(told),
+        }
+        passed
+    }
+
+    /// Ends when someone has wished to stop and the grace period is over.
+    pub(super) fn patience(&self) -> impl Future<Output = ()> + Send + use<> {
+        let wished = self.wished();
+        let grace = self.setup.grace;
+        async move {
+            wished.await;
+            tokio::time::sleep(grace).await;
+        }
+    }
+
+    /// Ends when someone wishes to stop.
+    pub(super) fn wished(&self) -> impl Future<Output = ()> + Send + use<> {
+        wished(self.inbox.stop(), self.start.cancel.clone())
+    }
+
+    /// Who wished to stop.
+    pub(super) fn wish(&self) -> Option<CancelBy> {
+        let outer = self.start.cancel.as_ref().filter(|cancel| cancel.is_cancelled());
+        self.inbox.wish().or(outer.map(|_| CancelBy::User))
+    }
+}
+
+/// Ends when someone wishes to stop, and tells who listens to `stop`.
+async fn wished(stop: Cancel, outer: Option<Cancel>) {
+    match outer {
+        None => stop.cancelled().await,
+        Some(outer) => tokio::select! {
+            () = stop.cancelled() => {}
+            () = outer.cancelled() => stop.cancel(),
+        },
+    }
+}

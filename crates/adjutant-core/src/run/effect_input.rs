@@ -1,0 +1,75 @@
+//! What effects see of a run: a copy that costs a few counters, taken when a turn is about to be prepared.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use adjutant_llm::{Entry, EntryId, Overflow, ToolName, Transcript, View};
+use serde_json::Value;
+
+use super::{Ledger, Measured};
+use crate::number::{RunNo, TurnNo};
+
+/// What effects see of a run.
+#[derive(Debug, Clone)]
+pub struct EffectInput {
+    /// The run.
+    pub run: RunNo,
+    /// The turn that is prepared.
+    pub turn: TurnNo,
+    /// What the request shows.
+    pub view: View,
+    /// Everything that was said.
+    pub history: Transcript,
+    /// The entries from this one on are new since the last turn was prepared.
+    pub fresh: EntryId,
+    /// What effects remember, by kind.
+    pub memos: BTreeMap<Arc<str>, Value>,
+    /// What was used, and what may be.
+    pub ledger: Ledger,
+    /// How far the request did not fit, if the provider said that it does not.
+    pub overflow: Option<Overflow>,
+    /// Whether the turn is the last and may call no tools.
+    pub last: bool,
+    /// The only tools that an earlier turn of this run left.
+    pub only: Option<Vec<ToolName>>,
+    pub(super) measured: Option<Measured>,
+}
+
+impl EffectInput {
+    /// How many tokens a request with this view would hold; `overhead` as in [`Run::context_tokens`].
+    pub fn tokens(&self, view: &View, overhead: u64) -> u64 {
+        Measured::scale(self.measured, view.tokens(), overhead)
+    }
+
+    /// The same, of a view of this estimated size.
+    pub fn estimate(&self, view: u64, overhead: u64) -> u64 {
+        Measured::scale(self.measured, view, overhead)
+    }
+
+    /// Whether a provider has counted a request of this conversation.
+    pub fn is_measured(&self) -> bool {
+        self.measured.is_some()
+    }
+
+    /// The same, with these entries at the end.
+    pub fn with(mut self, entries: Vec<Entry>) -> Self {
+        for entry in entries {
+            let stored = self.history.push(entry);
+            self.view.append(stored);
+        }
+        self
+    }
+}
+
+impl Measured {
+    /// What an estimate is taken for after what the provider counted last.
+    pub(super) fn scale(measured: Option<Self>, now: u64, overhead: u64) -> u64 {
+        match measured {
+            None => now.saturating_add(overhead),
+            Some(last) if now >= last.estimate => last.tokens.saturating_add(now - last.estimate),
+            Some(last) => {
+                let scaled = u128::from(last.tokens) * u128::from(now) / u128::from(last.estimate.max(1));
+                u64::try_from(scaled).unwrap_or(u64::MAX).max(now)
+            }
+        }
+    }
+}

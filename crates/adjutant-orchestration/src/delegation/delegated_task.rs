@@ -1,0 +1,183 @@
+//! An errand: one delegated task, from its claim on the board to its report.
+
+use std::sync::Arc;
+
+use adjutant_agent::{RunResult, Spawn};
+use adjutant_llm::ThreadId;
+use adjutant_tool::{CallContext, Cancel, Progress, ToolError};
+use serde_json::json;
+
+use super::{
+    Place, Shared, TaskEnd,
+    driver::{Guard, Lost},
+    handoff::Handoff,
+    leg::Leg,
+    plan::{Order, Planned, settled},
+    questions::Line,
+    report::Report,
+};
+use crate::{completion::CompletionStatus, text::cut_chars};
+
+/// How many characters of what an agent says are shown as progress.
+const MAX_PROGRESS_CHARS: usize = 500;
+
+/// One delegated task.
+pub(super) struct DelegatedTask {
+    /// Its place among the tasks of the call.
+    pub(super) at: usize,
+    pub(super) cx: CallContext,
+    pub(super) shared: Arc<Shared>,
+    pub(super) place: Place,
+    pub(super) spawn: Arc<dyn Spawn>,
+    pub(super) order: Order,
+    pub(super) planned: Option<Planned>,
+    /// The line to who delegated it, if it belongs to the run, and not to the call.
+    pub(super) line: Option<Arc<Line>>,
+}
+
+/// Who works on an errand now, and what it was told by the one before.
+pub(super) struct Turn {
+    pub(super) config: String,
+    pub(super) instance: String,
+    /// How many had the task before.
+    pub(super) peers: u32,
+    /// What the one before says, and its thread.
+    pub(super) handoff: Option<(String, ThreadId)>,
+}
+
+/// How a turn ended.
+pub(super) enum Ended {
+    Ran(Box<Result<RunResult, ToolError>>),
+    Lost(Lost),
+}
+
+impl DelegatedTask {
+    /// Performs it; whatever happens, there is a report.
+    pub(super) async fn perform(&self) -> Report {
+        let report = self.report().await;
+        self.show(&report.agent, "result", report.result.as_deref().or(report.error.as_deref()).unwrap_or_default());
+        report
+    }
+
+    /// Writes down what can be learned of a result.
+    pub(super) async fn learn(&self, report: &Report) {
+        let (Some(reflections), Some(Planned { prior, .. })) = (&self.shared.reflections, &self.planned) else {
+            return;
+        };
+        if let Some(failure) = report.failure() {
+            let recorded = reflections.record(&report.config, &self.order.task, failure).await;
+            recorded.unwrap_or_else(|error| tracing::warn!(%error, "a failure could not be written down"));
+        }
+        if !prior.ids.is_empty() {
+            let noted = reflections.outcome(&prior.ids, report.helped()).await;
+            noted.unwrap_or_else(|error| tracing::warn!(%error, "what helped could not be written down"));
+        }
+    }
+
+    async fn report(&self) -> Report {
+        let Some(planned) = &self.planned else {
+            let message = format!("there is no agent of this name: {:?}; hint: list_agents", self.order.agent);
+            return Report::error(&*self.order.agent, message);
+        };
+        if self.order.task.trim().is_empty() {
+            return Report::error(&*self.order.agent, "`task` is blank: say what to do");
+        }
+        let claimed = match self.claim(&planned.instance).await {
+            Ok(claimed) => claimed,
+            Err(error) => return Report::error(&*planned.instance, format!("the task cannot be claimed: {error}")),
+        };
+        let (guard, criteria) = claimed.unzip();
+        let mut report = self.relay(planned, guard, &criteria.unwrap_or_default()).await;
+        if self.order.task_id.is_some() && self.shared.board.is_none() {
+            report.warn("there is no board: `task_id` is ignored".to_owned());
+        }
+        report
+    }
+
+    /// Takes the task on the board; none if it is on no board.
+    async fn claim(&self, instance: &str) -> Result<Option<(Guard, Vec<String>)>, String> {
+        let (Some(driver), Some(task)) = (&self.shared.board, &self.order.task_id) else { return Ok(None) };
+        let (key, by) = (format!("claim.{}", self.at), &*self.cx.who().name);
+        let claimed = settled(&self.cx, &key, |again| async move {
+            Ok(driver.claim(task, instance, by, again).await.map_err(|error| error.to_string()))
+        });
+        let criteria = claimed.await.unwrap_or_else(|error| Err(error.to_string()))?;
+        let guard = Guard {
+            driver: Arc::clone(driver),
+            task: task.as_str().into(),
+            agent: instance.to_owned(),
+            cancel: self.cancel(),
+            is_over: false,
+        };
+        Ok(Some((guard, criteria)))
+    }
+
+    /// Lets the agents work on it, and writes down on the board how it ended.
+    async fn relay(&self, planned: &Planned, mut guard: Option<Guard>, criteria: &[String]) -> Report {
+        let (Turn { config, instance, .. }, ended) = self.turns(planned, &mut guard, criteria).await;
+        let is_lost = matches!(ended, Ended::Lost(Lost::Cancelled | Lost::Taken));
+        let report = match ended {
+            Ended::Ran(ran) => Report::of(&instance, *ran),
+            Ended::Lost(Lost::Cancelled) => Report::error(instance, "cancelled: the task was cancelled on the board"),
+            Ended::Lost(Lost::Taken) => Report::error(instance, "given up: another worker has the task"),
+            Ended::Lost(Lost::Unanswered) => {
+                Report::error(instance, "timed out: its question was not answered in time")
+            }
+        };
+        let mut report = Report { config, ..report };
+        let Some(guard) = &mut guard else { return report };
+        if is_lost {
+            guard.is_over = true;
+            return report;
+        }
+        let completion = report.end();
+        let end = match completion.status {
+            CompletionStatus::Completed => TaskEnd::Completed(completion),
+            CompletionStatus::Failed => TaskEnd::Failed(completion),
+        };
+        if let Err(error) = guard.end(end).await {
+            report.warn(format!("the board does not know how the task ended: {error}"));
+        }
+        report
+    }
+
+    /// One agent after the other, until one does not hand the task on; who was last, and how that ended.
+    async fn turns(&self, planned: &Planned, guard: &mut Option<Guard>, criteria: &[String]) -> (Turn, Ended) {
+        let (config, instance) = (self.order.agent.clone(), planned.instance.clone());
+        let mut turn = Turn { config, instance, peers: 0, handoff: None };
+        loop {
+            let leg = Leg { errand: self, turn: &turn, prior: &planned.prior, criteria };
+            let (ended, thread) = leg.run(guard.as_ref()).await;
+            let Some((handoff, from)) = handed_on(&ended).zip(thread) else { return (turn, ended) };
+            let said = handoff.text(&turn.instance);
+            let (config, instance, peers) = (handoff.target, handoff.instance, turn.peers + 1);
+            if let Some(guard) = guard {
+                if let Err(error) = guard.driver.hand_on(&guard.task, &instance).await {
+                    let error = ToolError::failed("the task cannot be handed on").with_source(error);
+                    return (turn, Ended::Ran(Box::new(Err(error))));
+                }
+                guard.agent.clone_from(&instance);
+            }
+            turn = Turn { config, instance, peers, handoff: Some((said, from)) };
+        }
+    }
+
+    /// The wish to stop it; what belongs to the run is stopped by its run, with the agent.
+    pub(super) fn cancel(&self) -> Cancel {
+        if self.line.is_some() { Cancel::new() } else { self.cx.cancel().clone() }
+    }
+
+    /// Shows what an agent says.
+    pub(super) fn show(&self, agent: &str, kind: &str, text: &str) {
+        let text = cut_chars(text, MAX_PROGRESS_CHARS);
+        let details = json!({ "agent": agent, "kind": kind, "text": text });
+        self.cx.progress(Progress { content: Vec::new(), details });
+    }
+}
+
+fn handed_on(ended: &Ended) -> Option<Handoff> {
+    match ended {
+        Ended::Ran(ran) => ran.as_ref().as_ref().ok().and_then(Handoff::of),
+        Ended::Lost(_) => None,
+    }
+}

@@ -1,0 +1,222 @@
+//! One prompt on its way through a handoff chain: the runs of all who get the conversation, one after the other.
+
+use std::{
+    fmt,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll, ready},
+};
+
+use adjutant_agent::{Agent, Answered, Completion, Event, Outcome, Prompt, RunResult, Running};
+use adjutant_llm::Usage;
+use futures_core::Stream;
+
+use super::{
+    HandoffChain, active,
+    filter::Filtered,
+    told,
+    transfer::{self, HandoffRun},
+};
+use crate::{Error, ErrorKind};
+
+/// What a run of a handoff chain begins with.
+pub(super) enum Begin {
+    Prompt(Prompt),
+    Resume(Vec<Answered>),
+}
+
+/// A prompt on its way through a handoff chain: the stream of the events of all who get the conversation.
+///
+/// It is performed while it is read. Dropping it cancels the run at work.
+#[must_use = "nothing happens until it is read"]
+pub struct HandoffChainRun {
+    relay: HandoffChain,
+    state: State,
+    legs: Vec<RunResult>,
+    /// Whether it was wished to stop: a run that ends then may still hand over.
+    is_cancelled: AtomicBool,
+    /// Whether events wait until the log holds their records.
+    is_saved: bool,
+}
+
+/// What a prompt came to.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct HandoffChainResult {
+    /// The run of whoever had the conversation in the end.
+    pub last: RunResult,
+    /// The runs before it, in order, each of which ended with a handoff.
+    pub handed_over: Vec<RunResult>,
+}
+
+enum State {
+    /// Who has the conversation is looked up.
+    Finding(Pin<Box<dyn Future<Output = Result<usize, Error>> + Send>>, Option<Begin>),
+    /// Someone has it.
+    Running(Box<Running>),
+    Ended(Option<Error>),
+}
+
+impl HandoffChainRun {
+    pub(super) fn new(relay: HandoffChain, begin: Begin) -> Self {
+        let found = relay.clone();
+        let finding = Box::pin(async move { found.find_active().await });
+        let state = State::Finding(finding, Some(begin));
+        Self { relay, state, legs: Vec::new(), is_cancelled: AtomicBool::new(false), is_saved: false }
+    }
+
+    /// Gives no event before the log holds its record, as [`Running::saved`].
+    pub fn saved(mut self) -> Self {
+        self.is_saved = true;
+        self
+    }
+
+    /// The next event; `None` after the last one.
+    ///
+    /// Cancel: nothing is lost.
+    pub async fn next(&mut self) -> Option<Event> {
+        std::future::poll_fn(|cx| self.poll_event(cx)).await
+    }
+
+    /// Follows the conversation until one answers.
+    ///
+    /// Cancel: the run at work is cancelled.
+    ///
+    /// # Errors
+    /// `Agent`, with the agent's error as its source.
+    pub async fn finish(mut self) -> Result<HandoffChainResult, Error> {
+        while self.next().await.is_some() {}
+        if let State::Ended(Some(error)) = self.state {
+            return Err(error);
+        }
+        let last = self.legs.pop();
+        let last = last.ok_or_else(|| Error::new(ErrorKind::Agent, "the conversation ended without a result"))?;
+        let last = adjutant_agent::Error::of_result(last).map_err(told)?;
+        Ok(HandoffChainResult { last, handed_over: self.legs })
+    }
+
+    /// Wishes to stop whoever is at work; between two runs, whoever comes next.
+    pub fn cancel(&self) {
+        self.is_cancelled.store(true, Ordering::Release);
+        if let State::Running(running) = &self.state {
+            running.cancel();
+        }
+    }
+
+    /// What stops whoever is at work, or queues messages for it; none between two runs.
+    pub fn running(&self) -> Option<&Running> {
+        match &self.state {
+            State::Running(running) => Some(running),
+            _ => None,
+        }
+    }
+
+    fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<Event>> {
+        loop {
+            let next = match &mut self.state {
+                State::Ended(_) => return Poll::Ready(None),
+                State::Finding(finding, begin) => {
+                    let found = ready!(finding.as_mut().poll(cx));
+                    let begin = begin.take();
+                    found.and_then(|at| self.begin(at, begin))
+                }
+                State::Running(running) => match ready!(Pin::new(&mut **running).poll_next(cx)) {
+                    Some(event) => return Poll::Ready(Some(event)),
+                    None => {
+                        let result = match running.result() {
+                            Some(Ok(result)) => Ok(result.clone()),
+                            Some(Err(error)) => Err(told(error.clone())),
+                            None => Err(Error::new(ErrorKind::Agent, "a run ended without a result")),
+                        };
+                        result.and_then(|result| self.go_on(result))
+                    }
+                },
+            };
+            self.state = next.unwrap_or_else(|error| State::Ended(Some(error)));
+            if self.is_cancelled.load(Ordering::Acquire) {
+                self.cancel();
+            }
+        }
+    }
+
+    fn perform(&self, running: Running) -> State {
+        State::Running(Box::new(if self.is_saved { running.saved() } else { running }))
+    }
+
+    /// Begins with whoever has the conversation.
+    fn begin(&self, at: usize, begin: Option<Begin>) -> Result<State, Error> {
+        let history = self.relay.transcript();
+        let running = match begin {
+            Some(Begin::Prompt(prompt)) => self.leg(at, 0).stream(prompt),
+            // A crash came between two handoff runs: the run before has ended.
+            Some(Begin::Resume(_)) if !self.relay.has_open_run() && active::is_handed_over(&history) => {
+                self.leg(at, active::handoffs(&history)).continue_stream()
+            }
+            Some(Begin::Resume(answers)) => self.leg(at, active::handoffs(&history)).resume_stream(answers),
+            None => return Ok(State::Ended(None)),
+        };
+        Ok(self.perform(running.map_err(told)?))
+    }
+
+    /// A run has ended: whoever it was handed to goes on, if it was.
+    fn go_on(&mut self, result: RunResult) -> Result<State, Error> {
+        let terminated = matches!(result.outcome, Outcome::Finished { why: Completion::Terminated, .. });
+        let to = terminated.then(|| result.calls.iter().find_map(|call| active::handed_to(&call.result))).flatten();
+        let to = to.and_then(|to| self.relay.targets.iter().position(|target| &*target.name == to));
+        self.legs.push(result);
+        let Some(to) = to else { return Ok(State::Ended(None)) };
+        let handoffs = active::handoffs(&self.relay.transcript());
+        let running = self.leg(to, handoffs).continue_stream().map_err(told)?;
+        Ok(self.perform(running))
+    }
+
+    /// An agent with the tools to hand the conversation over, after so many handoffs.
+    fn leg(&self, at: usize, handoffs: usize) -> Agent {
+        let target = self.relay.target(at);
+        let leg = HandoffRun::new(self.relay.max_handoffs.saturating_sub(handoffs));
+        let others = self.relay.targets.iter().filter(|other| target.may_hand_to(&other.name));
+        let agent = others.fold(target.agent.clone(), |agent, other| agent.tool(transfer::tool(other, &leg)));
+        match &target.filter {
+            Some(filter) => agent.effect(Filtered { name: Arc::clone(&target.name), filter: Arc::clone(filter) }),
+            None => agent,
+        }
+    }
+}
+
+impl HandoffChainResult {
+    /// The text of the answer; empty if none came.
+    pub fn text(&self) -> String {
+        self.last.text()
+    }
+
+    /// What all of them used, with everything under them.
+    pub fn total_usage(&self) -> Usage {
+        self.handed_over.iter().chain([&self.last]).fold(Usage::default(), |mut sum, result| {
+            sum += result.total_usage;
+            sum
+        })
+    }
+
+    /// How many requests were made.
+    pub fn turns(&self) -> u32 {
+        self.handed_over.iter().chain([&self.last]).map(|result| result.turns).sum()
+    }
+}
+
+impl Stream for HandoffChainRun {
+    type Item = Event;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Event>> {
+        self.poll_event(cx)
+    }
+}
+
+impl fmt::Debug for HandoffChainRun {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ended = matches!(self.state, State::Ended(_));
+        f.debug_struct("HandoffChainRun").field("legs", &self.legs.len()).field("ended", &ended).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,95 @@
+//! The tools that hand a conversation over.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use adjutant_agent::{RunLine, Verdict, points::Handoff};
+use adjutant_llm::{CallResult, Terminate};
+use adjutant_tool::{CallContext, ErasedTool, Replay, ToolError, ToolErrorKind, ToolSpec, tool_fn};
+use serde_json::{Value, json};
+
+use super::{Target, active::FIELD};
+
+/// How much of a reason is kept, in characters.
+const MAX_REASON: usize = 1_000;
+
+/// What the tools of one handoff run share.
+pub(super) struct HandoffRun {
+    /// How often the conversation may still be handed over.
+    pub(super) left: usize,
+    /// Who gets it, once a call was granted.
+    taken: Mutex<Option<Arc<str>>>,
+}
+
+/// The conversation, granted to one; it is given back if the call does not come to its end.
+struct Granted<'a> {
+    leg: &'a HandoffRun,
+    stays: bool,
+}
+
+impl HandoffRun {
+    pub(super) fn new(left: usize) -> Arc<Self> {
+        Arc::new(Self { left, taken: Mutex::default() })
+    }
+
+    /// Grants the conversation to one, for as long as that is held; fails if another one was first.
+    fn take(&self, to: &Arc<str>) -> Result<Granted<'_>, ToolError> {
+        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(other) = &*taken {
+            let message = format!("ignored: the conversation goes to {other} already");
+            return Err(ToolError::failed(message));
+        }
+        *taken = Some(Arc::clone(to));
+        Ok(Granted { leg: self, stays: false })
+    }
+}
+
+impl Drop for Granted<'_> {
+    fn drop(&mut self) {
+        if !self.stays {
+            *self.leg.taken.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        }
+    }
+}
+
+/// The tool that hands the conversation to a target.
+///
+/// A batch that calls it runs in order, so that of several handoffs the first counts.
+pub(super) fn tool(target: &Target, leg: &Arc<HandoffRun>) -> impl ErasedTool + 'static {
+    let schema = json!({
+        "type": "object",
+        "properties": {"reason": {"type": "string", "description": "Why, in a sentence; the other one reads it."}},
+    });
+    let about = target.description.trim();
+    let description = format!("Hands the whole conversation to {}, who answers from then on. {about}", target.name);
+    let spec = ToolSpec::new(format!("transfer_to_{}", target.name), description.trim_end().to_owned(), schema);
+    let (to, leg) = (Arc::clone(&target.name), Arc::clone(leg));
+    tool_fn(spec.replay(Replay::Idempotent).sequential(), move |args: Value, cx: CallContext| {
+        let (to, leg) = (Arc::clone(&to), Arc::clone(&leg));
+        async move { transfer(&args, &cx, &to, &leg).await }
+    })
+}
+
+async fn transfer(args: &Value, cx: &CallContext, to: &Arc<str>, leg: &HandoffRun) -> Result<CallResult, ToolError> {
+    if leg.left == 0 {
+        let message = "the conversation was handed over too often without an answer: answer it yourself";
+        return Err(ToolError::new(ToolErrorKind::Denied, message));
+    }
+    let line = RunLine::of(cx)?;
+    let mut granted = leg.take(to)?;
+    let reason: String =
+        args.get("reason").and_then(Value::as_str).unwrap_or_default().trim().chars().take(MAX_REASON).collect();
+    let point = Handoff::new(Arc::new(cx.who().clone()), Arc::clone(to), reason.as_str().into());
+    let reason = match line.pass(point).await {
+        Verdict::Pass(point) => point.reason,
+        Verdict::Deny(reason) => {
+            return Err(ToolError::new(ToolErrorKind::Denied, format!("the conversation stays here: {reason}")));
+        }
+    };
+    granted.stays = true;
+    let from = Arc::clone(&cx.who().name);
+    let data = json!({"from": from, "to": to, "reason": reason});
+    line.app(FIELD, 1, data.clone());
+    let why = if reason.is_empty() { String::new() } else { format!(": {reason}") };
+    let told = CallResult::ok(format!("{to} has the conversation now{why}"));
+    Ok(CallResult { details: json!({ FIELD: data }), terminate: Terminate::Now, ..told })
+}

@@ -1,0 +1,81 @@
+//! The one door from a call to its run.
+
+use adjutant_llm::{Content, Usage};
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{Answer, Ask, ToolError, ToolErrorKind};
+
+/// The one door from a call to its run; whoever runs tools implements it.
+#[async_trait]
+pub trait CallBackend: Send + Sync {
+    /// Shows what the call has done so far. After the call has ended, nothing happens.
+    fn emit(&self, progress: Progress);
+
+    /// Reports what the call spent on models.
+    fn charge(&self, usage: Usage);
+
+    /// Notes that a step of a resumable call begins; answers what the log knows of it.
+    async fn begin(&self, key: &str) -> Result<Noted, ToolError>;
+
+    /// Notes what a step came to; it is durable when this returns.
+    async fn finish(&self, key: &str, value: Value) -> Result<(), ToolError>;
+
+    /// Asks the world outside the run, and waits for an answer that fits; fails with `Unattended` by default.
+    ///
+    /// Cancel: the ask stays; the same key gets its answer when the call is entered again.
+    async fn pause(&self, key: &str, ask: Ask) -> Result<Answer, ToolError> {
+        let message = format!("nobody can be asked here, for {key:?}: {}", ask.prompt);
+        Err(ToolError::new(ToolErrorKind::Unattended, message))
+    }
+}
+
+/// What the log knows of a step.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Noted {
+    /// Nothing: it begins now.
+    Fresh,
+    /// It came to this.
+    Done(Value),
+    /// It was begun before a crash and not finished.
+    Unknown,
+}
+
+/// What a call has done so far.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Progress {
+    /// For people: content so far.
+    pub content: Vec<Content>,
+    /// For the application; `null` for none.
+    #[serde(skip_serializing_if = "Value::is_null")]
+    pub details: Value,
+}
+
+/// The door to no run: progress goes nowhere, and steps are not kept.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Detached;
+
+#[async_trait]
+impl CallBackend for Detached {
+    fn emit(&self, _: Progress) {}
+
+    fn charge(&self, _: Usage) {}
+
+    async fn begin(&self, _: &str) -> Result<Noted, ToolError> {
+        Err(ToolError::new(ToolErrorKind::NotResumable, "steps need a run that keeps a log"))
+    }
+
+    async fn finish(&self, _: &str, _: Value) -> Result<(), ToolError> {
+        Err(ToolError::new(ToolErrorKind::NotResumable, "steps need a run that keeps a log"))
+    }
+}
+
+impl Progress {
+    /// A text for people.
+    pub fn text(text: impl Into<std::sync::Arc<str>>) -> Self {
+        Self { content: vec![Content::text(text)], details: Value::Null }
+    }
+}
