@@ -162,6 +162,6 @@ impl From<&Identity> for Author {
 
 impl fmt::Debug for Notes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Notes").field("shelf", &self.kv).finish_non_exhaustive()
+        f.debug_struct("Notes").field("kv", &self.kv).finish_non_exhaustive()
     }
 }

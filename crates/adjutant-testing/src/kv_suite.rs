@@ -4,9 +4,9 @@
 //!
 //! ```
 //! use adjutant_agent::kv::MemoryKvStore;
-//! use adjutant_testing::shelf_suite::lab_fn;
+//! use adjutant_testing::kv_suite::lab_fn;
 //!
-//! adjutant_testing::shelf_suite!({
+//! adjutant_testing::kv_suite!({
 //!     // Made anew for each test. Every call of the function must give a handle on the same key-value store.
 //!     let key-value store = MemoryKvStore::new();
 //!     lab_fn(move || key-value store.clone())
@@ -32,7 +32,7 @@ pub use crate::suite::{Check, FnLab, Played, Report, Row};
 
 /// Where a key-value store is tried out: storage of its own, that nobody else uses.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is not a laboratory for shelves",
+    message = "`{Self}` is not a laboratory for key-value stores",
     note = "implement `open`, or use `kv_suite::lab_fn`"
 )]
 #[async_trait]

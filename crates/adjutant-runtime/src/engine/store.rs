@@ -31,14 +31,14 @@ pub(super) enum Store {
 }
 
 /// Key-value stores, by their names.
-type Shelves = BTreeMap<Arc<str>, Arc<dyn KvStore>>;
+type KvStores = BTreeMap<Arc<str>, Arc<dyn KvStore>>;
 
 /// A store in memory.
 #[derive(Clone)]
 pub(super) struct Volatile {
     journal: Arc<MemoryJournal>,
     memory: Arc<InMemory>,
-    kv_stores: Arc<Mutex<Shelves>>,
+    kv_stores: Arc<Mutex<KvStores>>,
     world: SharedWorld,
 }
 

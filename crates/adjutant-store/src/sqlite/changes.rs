@@ -22,7 +22,7 @@ pub(super) const POLL: Duration = Duration::from_millis(100);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Topic {
     Posts,
-    Shelves,
+    KvStores,
 }
 
 /// Tells of changes.
@@ -97,7 +97,7 @@ impl Changes {
                         self.tell(Topic::Posts);
                     }
                     if before.is_none_or(|before| before.kv_stores != now.kv_stores) {
-                        self.tell(Topic::Shelves);
+                        self.tell(Topic::KvStores);
                     }
                     is_failing = false;
                 }
@@ -121,7 +121,7 @@ impl Changes {
     fn topic(&self, topic: Topic) -> &watch::Sender<()> {
         match topic {
             Topic::Posts => &self.posts,
-            Topic::Shelves => &self.kv_stores,
+            Topic::KvStores => &self.kv_stores,
         }
     }
 

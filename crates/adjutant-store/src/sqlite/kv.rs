@@ -35,7 +35,7 @@ impl KvStore for SqliteKvStore {
         let failed = |fault: Fault| fault.kv(|| format!("cannot write to key-value store {:?}", self.name));
         let rows = rows(changes).map_err(failed)?;
         let bytes = rows.iter().filter_map(|row| row.put.as_ref()).map(|put| put.json.len() + put.text.len()).sum();
-        let order = Order { bytes, topic: Some(Topic::Shelves), ..Order::now() };
+        let order = Order { bytes, topic: Some(Topic::KvStores), ..Order::now() };
         let (kv, now_ms) = (Arc::clone(&self.name), self.world.now_ms());
         self.store.write(order, move |db| write::write(db, &kv, &rows, now_ms)).await.map_err(failed)
     }

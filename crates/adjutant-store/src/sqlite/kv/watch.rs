@@ -34,7 +34,7 @@ struct Watch {
 
 /// The changes after a version, as they come.
 pub(super) fn stream(store: Arc<Store>, kv: Arc<str>, prefix: &str, after: Version) -> ChangeStream {
-    let listener = store.changes.listen(Topic::Shelves);
+    let listener = store.changes.listen(Topic::KvStores);
     let watch = Watch {
         store,
         kv,
