@@ -241,7 +241,8 @@ impl<'a> Visit<'a> for File {
 
     fn visit_item_impl(&mut self, item: &'a ItemImpl) {
         let methods = item.items.iter().filter_map(|it| match it {
-            ImplItem::Fn(it) => Some(it.sig.ident.to_string()),
+            // No call of a method reaches a function without a receiver, whatever it is called.
+            ImplItem::Fn(it) if it.sig.receiver().is_some() => Some(it.sig.ident.to_string()),
             _ => None,
         });
         match (&item.trait_, &*item.self_ty) {
@@ -331,8 +332,9 @@ mod tests {
     #[test]
     fn methods_are_arrows_when_they_stand_in_another_module_than_their_type() {
         let lib = ("lib.rs", "mod a; mod b;");
-        let above = ("b.rs", "use crate::a::A; impl A { fn above(&self) {} fn new() {} } impl Drop for A {}");
-        check(&[lib, ("a.rs", "pub struct A; impl A { fn f(&self) { self.new() } fn new() {} }"), above], &[]);
+        let above =
+            ("b.rs", "use crate::a::A; impl A { fn above(&self) {} fn g(&self) {} fn of() {} } impl Drop for A {}");
+        check(&[lib, ("a.rs", "pub struct A; impl A { fn f(&self) { self.g().of() } fn g(&self) {} }"), above], &[]);
         let circle = ["modules in a circle: a, b"];
         check(&[lib, ("a.rs", "pub struct A; impl A { fn f(&self) { self.above() } }"), above], &circle);
     }
