@@ -14,7 +14,7 @@ pub use operator::Operator;
 
 use crate::{
     Error, Workspace,
-    workspace::files::{Sync, make_folder, read_capped, write_bytes},
+    files::{Sync, make_folder, read_capped, write_bytes},
 };
 
 /// The file that is touched when something was asked for.

@@ -17,7 +17,7 @@ pub use notice::{Notice, Notices, Row, Table};
 
 use crate::{
     Backend, Error, Home, Operator,
-    workspace::files::{Sync, read_json_if_any, write_json},
+    files::{Sync, read_json_if_any, write_json},
 };
 use drive::Drive;
 
