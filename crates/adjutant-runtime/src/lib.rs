@@ -24,11 +24,11 @@ mod workspace;
 
 pub use backend::{Backend, Instance, Loaded, Logs};
 pub use credentials::Credentials;
-pub use engine::{Engine, EngineBuilder, Lead};
+pub use engine::{Engine, EngineBuilder};
 pub use error::{Error, ErrorKind};
 pub use home::{Desired, Entries, Entry, Goal, Home, Operator};
 pub use manifest::{Manifest, Overrides, Resolved};
-pub use prompt::Prompter;
+pub use prompt::{Lead, Prompter};
 pub use provenance::Provenance;
 pub use status::{Reason, Status, StatusTracker, StatusWatch};
 pub use supervisor::Supervisor;
