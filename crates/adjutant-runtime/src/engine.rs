@@ -11,6 +11,7 @@ mod leads;
 mod member;
 mod models;
 mod pattern;
+mod prompter;
 mod reflecting;
 mod sections;
 mod shared_world;
@@ -19,15 +20,20 @@ mod toolbox;
 
 use std::{fmt, path::Path, sync::Arc};
 
-use adjutant_agent::{Agent, Sessions};
+use adjutant_agent::Sessions;
 use adjutant_llm::{Model, Options};
-use adjutant_orchestration::HandoffChain;
 
 pub use builder::EngineBuilder;
 use folder::Folder;
 use leads::Leads;
 
-use crate::{Credentials, Error, ErrorKind, Manifest, Overrides, Resolved, Workspace, prompt::Desk};
+use crate::{
+    credentials::Credentials,
+    error::{Error, ErrorKind},
+    manifest::{Manifest, Overrides, Resolved},
+    prompt::{Desk, Lead},
+    workspace::Workspace,
+};
 
 /// The folder beside a manifest that its engine works in.
 const BESIDE: &str = ".adjutant";
@@ -59,15 +65,6 @@ pub struct Engine {
     desk: Arc<Desk>,
     /// Removed when the engine is dropped, if it is its own.
     _folder: Folder,
-}
-
-/// Who answers prompts.
-#[derive(Debug, Clone)]
-pub enum Lead {
-    /// One agent.
-    Agent(Agent),
-    /// Agents that hand the conversation to each other.
-    HandoffChain(HandoffChain),
 }
 
 impl Engine {

@@ -2,7 +2,7 @@
 
 use std::{error, fmt, sync::Arc};
 
-use crate::Wants;
+use crate::wants::Wants;
 
 /// Why something of an agent's life could not be done.
 #[derive(Debug, Clone)]

@@ -1,5 +1,6 @@
 //! The folder of all agents of an operator: who works on it, which agents there are, and where each of them should stand.
 
+mod course;
 mod desired;
 mod entry;
 mod operator;
@@ -8,13 +9,15 @@ use std::path::{Path, PathBuf};
 
 use uuid::Uuid;
 
+pub use course::Course;
 pub use desired::{Desired, Goal};
 pub use entry::{Entries, Entry};
 pub use operator::Operator;
 
 use crate::{
-    Error, Workspace,
-    workspace::files::{Sync, make_folder, read_capped, write_bytes},
+    error::Error,
+    files::{Sync, make_folder, read_capped, write_bytes},
+    workspace::Workspace,
 };
 
 /// The file that is touched when something was asked for.

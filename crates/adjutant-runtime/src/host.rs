@@ -12,9 +12,9 @@ use uuid::Uuid;
 use self::{log::Log, signals::Signals};
 use crate::{
     Credentials, Engine, Error, ErrorKind, Reason, Resolved, Status, Workspace,
+    files::{self, Sync},
     http::{Server, ServerOptions},
     prompt::LocalPrompter,
-    workspace::files::{self, Sync},
 };
 
 /// The file of a workspace that tells where its agent listens.

@@ -18,12 +18,13 @@ use futures_core::Stream;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
-pub use self::local::LocalPrompter;
+pub use self::{lead::Lead, local::LocalPrompter};
 pub(crate) use self::{
     lead::Leads,
+    surface::Surface,
     work::{Desk, Work},
 };
-use crate::Error;
+use crate::error::Error;
 
 /// The most bytes that a prompt may have.
 pub const MAX_PROMPT_BYTES: usize = 8 * 1024 * 1024;

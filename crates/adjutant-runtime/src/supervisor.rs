@@ -12,19 +12,18 @@ use adjutant_tool::Cancel;
 use tokio::sync::{broadcast, watch};
 use uuid::Uuid;
 
-pub use course::Course;
+pub use crate::home::Course;
 pub use notice::{Notice, Notices, Row, Table};
 
 use crate::{
-    Backend, Error, Home, Operator,
-    workspace::files::{Sync, read_json_if_any, write_json},
+    backend::Backend,
+    error::Error,
+    home::{Home, Operator},
 };
 use drive::Drive;
 
 /// How many notices may wait for whoever reads them slowly.
 const NOTICES: usize = 1_024;
-/// The file of an agent that holds its course.
-const COURSE: &str = "supervision.json";
 
 /// Keeps the agents of a folder where they should stand.
 pub struct Supervisor {
@@ -147,14 +146,6 @@ impl std::fmt::Debug for Supervisor {
 }
 
 impl Home {
-    /// What happened to an agent since it was last ordered to run, as its supervisor wrote it down.
-    ///
-    /// # Errors
-    /// `Storage` if it cannot be read.
-    pub fn course(&self, id: Uuid) -> Result<Course, Error> {
-        Ok(read_json_if_any(&self.workspace(id).file(COURSE))?.unwrap_or_default())
-    }
-
     /// Writes down that the order that holds for an agent was carried out, by whoever did so without a supervisor.
     ///
     /// # Errors
@@ -164,9 +155,5 @@ impl Home {
         course.take(&self.desired(id)?);
         course.stopped();
         self.keep(id, &course)
-    }
-
-    fn keep(&self, id: Uuid, course: &Course) -> Result<(), Error> {
-        write_json(&self.workspace(id).file(COURSE), course, Sync::Program)
     }
 }

@@ -7,9 +7,11 @@ mod wants;
 
 pub(crate) use reach::{Reach, reach};
 pub use store::TrustStore;
-pub use wants::{Want, WantKind, Wants};
 
-use crate::{Error, ErrorKind};
+use crate::{
+    error::{Error, ErrorKind},
+    wants::Wants,
+};
 
 /// Whose manifests may do what they want.
 ///

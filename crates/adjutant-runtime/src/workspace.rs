@@ -1,9 +1,9 @@
 //! The folder of one agent: what is where, and how it is made.
 
 mod copying;
-pub(crate) mod files;
 mod lock;
 mod prepare;
+mod verify;
 
 use std::{
     net::SocketAddr,
@@ -14,10 +14,14 @@ use std::{
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::{Error, ErrorKind, Resolved, Status, provenance::Provenance};
-use files::Sync;
+use crate::{
+    error::{Error, ErrorKind},
+    files::{self, Sync},
+    manifest::Resolved,
+    provenance::Provenance,
+    status::Status,
+};
 
-pub(crate) use copying::is_executable;
 pub use lock::Lock;
 pub(crate) use prepare::{clear, prepare};
 

@@ -16,11 +16,12 @@ use super::{
     member::Member,
 };
 use crate::{
-    AgentFile, Error, ErrorKind, Home, Lock, Reason, Resolved, Status, StatusFile, Workspace,
-    workspace::{
-        self,
-        files::{self, Sync, storage},
-    },
+    error::{Error, ErrorKind},
+    files::{self, Sync, storage},
+    home::Home,
+    manifest::Resolved,
+    status::{Reason, Status},
+    workspace::{self, AgentFile, Lock, StatusFile, Workspace},
 };
 
 /// What the name of a folder begins with whose agent is being created.

@@ -15,9 +15,9 @@ use uuid::Uuid;
 use super::{HostChange, Logs};
 use crate::{
     Error, ErrorKind, Lock, Prepared, Prompter, Reason, Resolved, Status, StatusFile, StatusTracker, Trust, Wants,
-    Workspace,
+    Workspace, files,
     provenance::{FileKind, Finding, pin_program},
-    workspace::{self, files},
+    workspace,
 };
 
 /// Begins agents, each kind in its own way.

@@ -9,8 +9,9 @@ use std::{
 };
 
 use crate::{
-    Error, Workspace,
-    workspace::files::{self, private, storage},
+    error::Error,
+    files::{self, private, storage},
+    workspace::Workspace,
 };
 
 /// How much of logs is kept.

@@ -15,7 +15,7 @@ use async_trait::async_trait;
 use uuid::Uuid;
 
 use super::{Backend, GRACE, HostChange, Instance, Loaded, LogLimits, Lookup, folder::Folder};
-use crate::{Error, Resolved, Trust};
+use crate::{error::Error, manifest::Resolved, trust::Trust};
 use launch::Processes;
 
 /// How long a process may take to be ready, if nothing else is said.
@@ -122,9 +122,8 @@ impl Process {
     pub fn new(home: impl Into<PathBuf>, host: Option<PathBuf>, options: ProcessOptions) -> Result<Self, Error> {
         let host = match host {
             Some(host) => std::path::absolute(&host).unwrap_or(host),
-            None => std::env::current_exe().map_err(|error| {
-                crate::workspace::files::storage("find the program that runs", Path::new("itself"), error)
-            })?,
+            None => std::env::current_exe()
+                .map_err(|error| crate::files::storage("find the program that runs", Path::new("itself"), error))?,
         };
         let world = Arc::clone(&options.world);
         let launcher = Arc::new(Processes { host: host.clone(), options });

@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{FOLDERS, Listed, MAX_FILES, OWN_FILES};
-use crate::{Error, ErrorKind, Workspace, workspace::files::storage};
+use crate::{Error, ErrorKind, Workspace, files::storage};
 
 /// The most bytes of a path.
 const MAX_PATH: usize = 1_024;

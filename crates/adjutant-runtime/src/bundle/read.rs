@@ -13,12 +13,13 @@ use uuid::Uuid;
 
 use super::{DIGEST, DIGEST_LINE, FOLDERS, List, Listed, MAGIC, MAX_LIST, VERSION, list};
 use crate::{
-    AgentFile, Error, ErrorKind, Home, Lock, Prepared, Trust, Wants, Workspace,
+    error::{Error, ErrorKind},
+    files::{Sync, make_folder, open_regular, private, read_json, remove_folder, storage, sync_folder, write_json},
+    home::Home,
     manifest::needs,
-    trust::{Reach, reach},
-    workspace::files::{
-        Sync, make_folder, open_regular, private, read_json, remove_folder, storage, sync_folder, write_json,
-    },
+    trust::{Reach, Trust, reach},
+    wants::Wants,
+    workspace::{AgentFile, Lock, Prepared, Workspace},
 };
 
 /// The greatest file that is read: 16 GiB.

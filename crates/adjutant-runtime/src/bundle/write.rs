@@ -11,8 +11,10 @@ use uuid::Uuid;
 
 use super::{DIGEST, List, Listed, MAGIC, VERSION, list};
 use crate::{
-    Entry, Error, ErrorKind, Lock,
-    workspace::files::{open_regular, private, storage},
+    error::{Error, ErrorKind},
+    files::{open_regular, private, storage},
+    home::Entry,
+    workspace::Lock,
 };
 
 /// What was written.

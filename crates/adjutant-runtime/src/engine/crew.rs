@@ -9,12 +9,15 @@ use adjutant_agent::Agent;
 use adjutant_orchestration::{Delegation, HandoffChain, Registry, Target};
 
 use super::{
-    Lead,
     agent::Place,
     kit::{Kit, unknown},
     member::Member,
 };
-use crate::{Error, ErrorKind, manifest::AgentSpec};
+use crate::{
+    error::{Error, ErrorKind},
+    manifest::AgentSpec,
+    prompt::Lead,
+};
 
 /// The agents that one may give tasks to.
 type Set = BTreeSet<Arc<str>>;

@@ -8,8 +8,10 @@ use std::{
 
 use adjutant_agent::{Agent, LogId, MAX_ID_BYTES};
 
-use super::Lead;
-use crate::{Error, ErrorKind};
+use crate::{
+    error::{Error, ErrorKind},
+    prompt::Lead,
+};
 
 /// How many sessions are kept at hand. Those that rest and were not used for longest are read again when they are needed.
 const MAX_KEPT: usize = 64;

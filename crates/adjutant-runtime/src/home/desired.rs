@@ -7,8 +7,8 @@ use uuid::Uuid;
 
 use super::Home;
 use crate::{
-    Error, ErrorKind,
-    workspace::files::{Sync, make_folder, private, read_json_if_any, storage, write_json},
+    error::{Error, ErrorKind},
+    files::{Sync, make_folder, private, read_json_if_any, storage, write_json},
 };
 
 /// The file of an agent that holds it.

@@ -5,7 +5,7 @@ use std::{fs, io, sync::Arc};
 use uuid::Uuid;
 
 use super::Home;
-use crate::{AgentFile, Error, ErrorKind, Resolved, Workspace, workspace::files::storage};
+use crate::{AgentFile, Error, ErrorKind, Resolved, Workspace, files::storage};
 
 /// How many letters of an id stand for it at least.
 const MIN_PREFIX: usize = 4;

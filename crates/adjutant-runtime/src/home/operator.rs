@@ -8,8 +8,9 @@ use std::{
 
 use super::Home;
 use crate::{
-    Error, ErrorKind, Lock,
-    workspace::files::{make_folder, private, storage},
+    error::{Error, ErrorKind},
+    files::{make_folder, private, storage},
+    workspace::Lock,
 };
 
 const FILE: &str = "operator.lock";

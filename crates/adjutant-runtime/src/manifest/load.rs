@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::{
-    Manifest, ModelChoice, check,
+    Manifest, ModelChoice, Overrides, Resolved, check,
     check::Around,
     file, needs,
     node::Node,
@@ -11,7 +11,6 @@ use super::{
     read, set, shape,
     vars::Lookup,
 };
-use crate::{Overrides, Resolved};
 
 /// A manifest that was read and found right.
 #[derive(Debug, Clone)]

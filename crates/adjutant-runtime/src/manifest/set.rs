@@ -5,12 +5,11 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{
-    near,
+    Overrides, near,
     node::{Content, Key, Map, Mark, Node, Source},
     problem::{Problem, Problems, quoted},
     shape::{AGENT_FIELDS, MANIFEST_FIELDS},
 };
-use crate::Overrides;
 
 /// Lists whose elements are named, and by which field.
 const NAMED: [(&str, &str); 5] =

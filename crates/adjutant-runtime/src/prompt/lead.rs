@@ -8,12 +8,21 @@ use std::{
 
 use adjutant_agent::{Agent, Answered, CancelBy, Event, EventKind, RunResult, Running, Sessions};
 use adjutant_llm::{Model, Options};
-use adjutant_orchestration::HandoffChainRun;
+use adjutant_orchestration::{HandoffChain, HandoffChainRun};
 use futures_core::Stream;
 use futures_util::FutureExt;
 
 use super::{Desk, told};
-use crate::{Error, ErrorKind, engine::Lead};
+use crate::error::{Error, ErrorKind};
+
+/// Who answers prompts.
+#[derive(Debug, Clone)]
+pub enum Lead {
+    /// One agent.
+    Agent(Agent),
+    /// Agents that hand the conversation to each other.
+    HandoffChain(HandoffChain),
+}
 
 /// Knows the agents that prompts go to.
 pub(crate) trait Leads: Send + Sync {

@@ -1,4 +1,4 @@
-//! The prompt surface in this process: over an agent that somebody made, or over an engine.
+//! The prompt surface in this process: over an agent that somebody made, or over whatever else knows who leads.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -9,13 +9,10 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use super::{
-    Desk, EventStream, Leads, MessagePage, MessagesRequest, ObjectRequest, PromptReply, PromptRequest, Prompter,
+    Desk, EventStream, Lead, Leads, MessagePage, MessagesRequest, ObjectRequest, PromptReply, PromptRequest, Prompter,
     ResumeRequest, SessionPage, SessionsRequest, surface::Surface, work::Observer,
 };
-use crate::{
-    Error,
-    engine::{Engine, Lead},
-};
+use crate::error::Error;
 
 /// The session of prompts that name none, for an agent that is not from a manifest.
 const DEFAULT_SESSION: &str = "main";
@@ -26,7 +23,7 @@ const DEFAULT_SESSION: &str = "main";
 /// wait for one another.
 #[derive(Clone)]
 pub struct LocalPrompter {
-    leads: Arc<dyn Leads>,
+    pub(crate) leads: Arc<dyn Leads>,
 }
 
 /// One agent that somebody made.
@@ -44,11 +41,6 @@ impl LocalPrompter {
         let agent = agent.model(Arc::clone(&model)).journal(Arc::clone(&journal));
         let (options, sessions) = (Options::new(), Sessions::new(journal));
         Self { leads: Arc::new(One { agent, model, options, sessions, desk: Desk::new() }) }
-    }
-
-    /// What can be asked of an engine: the same as of the engine itself.
-    pub fn over(engine: Arc<Engine>) -> Self {
-        Self { leads: engine }
     }
 
     /// How many runs are at work, now and at each change.
@@ -99,59 +91,6 @@ impl Prompter for LocalPrompter {
 
     async fn sessions(&self, request: SessionsRequest) -> Result<SessionPage, Error> {
         Surface(&*self.leads).sessions(request).await
-    }
-}
-
-#[async_trait]
-impl Prompter for Engine {
-    async fn prompt(&self, request: PromptRequest) -> Result<PromptReply, Error> {
-        Surface(self).prompt(request).await
-    }
-
-    async fn stream(&self, request: PromptRequest) -> Result<EventStream, Error> {
-        Surface(self).stream(request).await
-    }
-
-    async fn resume(&self, request: ResumeRequest) -> Result<EventStream, Error> {
-        Surface(self).resume(request).await
-    }
-
-    async fn object(&self, request: ObjectRequest) -> Result<Value, Error> {
-        Surface(self).object(request).await
-    }
-
-    async fn messages(&self, request: MessagesRequest) -> Result<MessagePage, Error> {
-        Surface(self).messages(request).await
-    }
-
-    async fn sessions(&self, request: SessionsRequest) -> Result<SessionPage, Error> {
-        Surface(self).sessions(request).await
-    }
-}
-
-impl Leads for Engine {
-    fn lead(&self, session: &str) -> Result<Lead, Error> {
-        Engine::lead(self, session)
-    }
-
-    fn model(&self) -> Arc<dyn Model> {
-        Engine::model(self)
-    }
-
-    fn options(&self) -> Options {
-        Engine::options(self)
-    }
-
-    fn sessions(&self) -> Sessions {
-        Engine::sessions(self)
-    }
-
-    fn default_session(&self) -> &str {
-        Engine::default_session(self)
-    }
-
-    fn desk(&self) -> &Arc<Desk> {
-        Engine::desk(self)
     }
 }
 

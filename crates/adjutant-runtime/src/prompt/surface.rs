@@ -5,17 +5,17 @@ use std::{sync::Arc, time::Duration};
 use serde_json::Value;
 
 use super::{
-    EventStream, Leads, MAX_PROMPT_BYTES, MessagePage, MessagesRequest, ObjectRequest, PromptReply, PromptRequest,
-    ResumeRequest, SessionPage, SessionsRequest, history, object, session, told,
+    EventStream, Lead, Leads, MAX_PROMPT_BYTES, MessagePage, MessagesRequest, ObjectRequest, PromptReply,
+    PromptRequest, ResumeRequest, SessionPage, SessionsRequest, history, object, session, told,
     work::{RunStream, Seat},
 };
-use crate::{Error, ErrorKind, engine::Lead};
+use crate::error::{Error, ErrorKind};
 
 /// A prompt surface over those who lead.
-pub(super) struct Surface<'a>(pub(super) &'a dyn Leads);
+pub(crate) struct Surface<'a>(pub(crate) &'a dyn Leads);
 
 impl Surface<'_> {
-    pub(super) async fn prompt(&self, request: PromptRequest) -> Result<PromptReply, Error> {
+    pub(crate) async fn prompt(&self, request: PromptRequest) -> Result<PromptReply, Error> {
         let session = self.session_of(request.session.as_ref());
         let result = self.begin(&request, &session).await?.finish().await?;
         told::of_outcome(&result.outcome)?;
@@ -25,19 +25,19 @@ impl Surface<'_> {
         }
     }
 
-    pub(super) async fn stream(&self, request: PromptRequest) -> Result<EventStream, Error> {
+    pub(crate) async fn stream(&self, request: PromptRequest) -> Result<EventStream, Error> {
         let session = self.session_of(request.session.as_ref());
         Ok(Box::pin(self.begin(&request, &session).await?))
     }
 
-    pub(super) async fn resume(&self, request: ResumeRequest) -> Result<EventStream, Error> {
+    pub(crate) async fn resume(&self, request: ResumeRequest) -> Result<EventStream, Error> {
         let session = self.session_of(request.session.as_ref());
         let (mut seat, lead) = self.sit(&session)?;
         let run = lead.resume(request.answers).await.inspect_err(|error| seat.end(Err(error.clone())))?;
         Ok(Box::pin(RunStream::begin(run, seat, None).await?))
     }
 
-    pub(super) async fn object(&self, request: ObjectRequest) -> Result<Value, Error> {
+    pub(crate) async fn object(&self, request: ObjectRequest) -> Result<Value, Error> {
         check_prompt(&request.prompt)?;
         let desk = self.0.desk();
         let mut seat = desk.sit(None)?;
@@ -51,12 +51,12 @@ impl Surface<'_> {
         answer.inspect_err(|error| seat.end(Err(error.clone())))
     }
 
-    pub(super) async fn messages(&self, request: MessagesRequest) -> Result<MessagePage, Error> {
+    pub(crate) async fn messages(&self, request: MessagesRequest) -> Result<MessagePage, Error> {
         let log = session::check(&self.session_of(request.session.as_ref()))?;
         history::messages(&**self.0.sessions().journal(), &log, &request).await
     }
 
-    pub(super) async fn sessions(&self, request: SessionsRequest) -> Result<SessionPage, Error> {
+    pub(crate) async fn sessions(&self, request: SessionsRequest) -> Result<SessionPage, Error> {
         history::sessions(&self.0.sessions(), &request).await
     }
 

@@ -15,8 +15,8 @@ use futures_util::StreamExt;
 use tokio::{sync::watch, time::Sleep};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
-use super::{lead::LeadRun, told};
-use crate::{Error, ErrorKind, engine::Lead};
+use super::{Lead, lead::LeadRun, told};
+use crate::error::{Error, ErrorKind};
 
 /// How many sessions that nobody works in are kept open.
 const MAX_IDLE: usize = 16;

@@ -12,11 +12,8 @@ use sha2::{Digest, Sha256};
 
 use super::{FileKind, PinnedFile};
 use crate::{
-    Error, ErrorKind,
-    workspace::{
-        files::{open_regular, storage},
-        is_executable,
-    },
+    error::{Error, ErrorKind},
+    files::{is_executable, open_regular, storage},
 };
 
 /// How many bytes are read at a time.

@@ -1,10 +1,12 @@
 //! What is to be done for one agent: pure decisions over where it should stand, where it stands, and what happened before.
 
-use std::{collections::VecDeque, sync::Arc, time::Duration};
+use std::{collections::VecDeque, time::Duration};
 
-use serde::{Deserialize, Serialize};
-
-use crate::{Desired, ErrorKind, Goal, Reason, Status};
+use crate::{
+    error::ErrorKind,
+    home::{Course, Desired, Goal},
+    status::{Reason, Status},
+};
 
 /// The first pause before an attempt; each one after it is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -15,38 +17,6 @@ const CRASHES: usize = 5;
 const CRASHES_WITHIN: Duration = Duration::from_secs(5 * 60);
 /// How long an agent must have been ready for what was before to be forgotten.
 const SETTLED: Duration = Duration::from_secs(60);
-
-/// What happened to one agent since it was last ordered to run. It is kept beside the agent, so that an operator that
-/// begins again goes on where the last one was.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-#[non_exhaustive]
-pub struct Course {
-    /// The newest order that was taken up.
-    pub order: u64,
-    /// How often it failed in a row.
-    pub attempts: u32,
-    /// How often it was started again by itself, since it was ordered to run.
-    pub restarts: u64,
-    /// When it is started again, in milliseconds since 1970-01-01 UTC.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub next_ms: Option<u64>,
-    /// Why it is not started again.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub given_up: Option<Arc<str>>,
-    /// Whether it waits for a place, since so many agents run already.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub is_waiting: bool,
-    /// When it crashed, in milliseconds since 1970-01-01 UTC.
-    #[serde(skip_serializing_if = "VecDeque::is_empty")]
-    pub(super) crashes: VecDeque<u64>,
-    /// Since when it runs, if it does.
-    #[serde(skip)]
-    up_since: Option<u64>,
-    /// Whether it is to be stopped before it goes on.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub(super) restart: bool,
-}
 
 /// What is under way for an agent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -86,11 +56,6 @@ pub(super) enum Fault {
 }
 
 impl Course {
-    /// Whether it is to be stopped before it is started, and was not yet.
-    pub fn is_restarting(&self) -> bool {
-        self.restart
-    }
-
     /// Takes up an order, if it is a new one: what happened before is forgotten.
     pub(super) fn take(&mut self, desired: &Desired) -> bool {
         if desired.order <= self.order {

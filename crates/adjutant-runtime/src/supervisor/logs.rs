@@ -2,7 +2,7 @@
 
 use std::{fs, io, path::Path};
 
-use crate::workspace::files::private;
+use crate::files::private;
 
 /// The log of an agent's process.
 const LOG: &str = "output.log";

@@ -7,10 +7,10 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use super::Wants;
 use crate::{
-    Error,
-    workspace::files::{Sync, make_folder, storage, write_bytes},
+    error::Error,
+    files::{Sync, make_folder, storage, write_bytes},
+    wants::Wants,
 };
 
 /// The contents that a person has trusted.

@@ -1,14 +1,13 @@
-//! What a manifest wants that is more than to read its own folder and to ask a known provider: all of it, for people.
+//! Finds out what a manifest wants that is more than to read its own folder and to ask a known provider: all of it.
 
 use std::{
     collections::BTreeMap,
-    fmt, fs,
+    fs,
     path::{Component, Path, PathBuf},
     sync::Arc,
 };
 
 use adjutant_providers::Provider;
-use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{
@@ -17,8 +16,10 @@ use super::{
     reach,
 };
 use crate::{
-    Error, Manifest, Workspace,
-    manifest::{OptionsSpec, ProcessTool},
+    error::Error,
+    manifest::{Manifest, OptionsSpec, ProcessTool},
+    wants::{Want, WantKind, Wants},
+    workspace::Workspace,
 };
 
 /// The folder of a workspace that belongs to its tools; whatever stands in it, nothing of ours is written through it.
@@ -26,43 +27,6 @@ const WORK: &str = "work";
 /// How many files of a workspace are looked at, and how deep: an agent of years keeps a folder for each session.
 const MAX_FILES: usize = 1_000_000;
 const MAX_DEPTH: usize = 32;
-
-/// All that a manifest wants, sorted; and the digest of its content.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wants {
-    name: Arc<str>,
-    all: Vec<Want>,
-    digest: String,
-}
-
-/// Something that a manifest wants.
-///
-/// Shown, it is one line: characters that steer a terminal or do not show are written as `\u{…}`, and nothing is cut.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[non_exhaustive]
-pub struct Want {
-    /// What kind of thing it is.
-    pub kind: WantKind,
-    /// The thing itself, and what it is for.
-    pub what: String,
-}
-
-/// What kind of thing is wanted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum WantKind {
-    /// To run a program.
-    Program,
-    /// To read a folder that is not its own.
-    Folder,
-    /// To read a file that is not its own.
-    File,
-    /// To send prompts, and keys if it names their variables, to an address.
-    Address,
-    /// To use a database.
-    Database,
-}
 
 impl Wants {
     /// What a manifest wants whose own folder is this one. It reads files, and blocks.
@@ -114,43 +78,6 @@ impl Wants {
     pub(crate) fn with_content(mut self, digest: &str) -> Self {
         self.digest = content::also(&self.digest, digest);
         self
-    }
-
-    /// Whether it wants nothing.
-    pub fn is_empty(&self) -> bool {
-        self.all.is_empty()
-    }
-
-    /// Each thing, sorted.
-    pub fn iter(&self) -> impl Iterator<Item = &Want> {
-        self.all.iter()
-    }
-
-    /// What the manifest is called.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// The digest of the manifest and of what belongs to it, in 64 hexadecimal digits: it differs after any change.
-    ///
-    /// It is that of the manifest as it is meant, without its name, of all that its agents are told, of its skills, programs
-    /// and data; for an agent that was written down, not of its data, which it may change.
-    pub fn digest(&self) -> &str {
-        &self.digest
-    }
-
-    /// How many things of which kinds, in a few words.
-    pub(super) fn summary(&self) -> String {
-        let mut counts: BTreeMap<WantKind, usize> = BTreeMap::new();
-        self.all.iter().for_each(|it| *counts.entry(it.kind).or_default() += 1);
-        let words: Vec<String> = counts.iter().map(|(kind, count)| format!("{kind} ({count})")).collect();
-        words.join(", ")
-    }
-}
-
-impl Want {
-    fn new(kind: WantKind, what: impl AsRef<str>) -> Self {
-        Self { kind, what: visible(what.as_ref()) }
     }
 }
 
@@ -266,41 +193,4 @@ fn is_within(own: &Path, path: &Path) -> bool {
 
 fn is_plain(path: &Path) -> bool {
     path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
-}
-
-/// The text in one line, with everything written out that does not show or that turns the direction of what follows.
-fn visible(text: &str) -> String {
-    let is_hidden = |c: char| {
-        c.is_control()
-            || matches!(
-                c,
-                '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}'
-            )
-            || matches!(c, '\u{180b}'..='\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}')
-            || matches!(c, '\u{fe00}'..='\u{fe0f}' | '\u{fff0}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
-    };
-    let mut line = String::with_capacity(text.len());
-    for c in text.chars() {
-        if is_hidden(c) { line.extend(c.escape_unicode()) } else { line.push(c) }
-    }
-    line
-}
-
-impl fmt::Display for WantKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Program => "program",
-            Self::Folder => "folder",
-            Self::File => "file",
-            Self::Address => "address",
-            Self::Database => "database",
-        })
-    }
-}
-
-impl fmt::Display for Want {
-    /// `program: "/bin/sh" "-c" "…", as the tool sh`.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.kind, self.what)
-    }
 }

@@ -9,8 +9,11 @@ use std::{
 use adjutant_tool::Cancel;
 use sha2::{Digest, Sha256};
 
-use super::files::{self, storage};
-use crate::{Error, ErrorKind, provenance::hex};
+use crate::{
+    error::{Error, ErrorKind},
+    files::{self, is_executable, storage},
+    provenance::hex,
+};
 
 /// The most bytes of one context or instruction file.
 pub(crate) const MAX_CONTEXT: u64 = 8 << 20;
@@ -154,18 +157,6 @@ fn list(root: &Path, below: &Path, depth: usize, found: &mut Vec<PathBuf>) -> Re
         }
     }
     Ok(())
-}
-
-/// Whether its owner may run a file.
-#[cfg(unix)]
-pub(crate) fn is_executable(file: &File) -> bool {
-    use std::os::unix::fs::PermissionsExt;
-    file.metadata().is_ok_and(|found| found.permissions().mode() & 0o111 != 0)
-}
-
-#[cfg(not(unix))]
-pub(crate) fn is_executable(_: &File) -> bool {
-    true
 }
 
 /// A source that is missing, or is not what it should be, could not be pulled.

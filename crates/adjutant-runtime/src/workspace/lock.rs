@@ -6,8 +6,10 @@ use std::{
     time::Duration,
 };
 
-use super::files::{private, storage};
-use crate::{Error, ErrorKind};
+use crate::{
+    error::{Error, ErrorKind},
+    files::{private, storage},
+};
 
 /// How often a lock is tried, and how long after a try the next one comes.
 const TRIES: u32 = 10;

@@ -11,11 +11,11 @@ use adjutant_tool::Cancel;
 use super::{
     Prepared, Workspace,
     copying::{Copied, Copier, MAX_CONTEXT, MAX_DATA, pull},
-    files::{self, Sync, storage},
 };
 use crate::{
-    Error, ErrorKind, Manifest, Resolved,
-    manifest::{ContextSpec, DataSpec, Instructions, NamedContext},
+    error::{Error, ErrorKind},
+    files::{self, Sync, storage},
+    manifest::{ContextSpec, DataSpec, Instructions, Manifest, NamedContext, Resolved},
     provenance::{FileKind, ImageReference, PinnedFile, Provenance, digest_of, pin_program},
 };
 

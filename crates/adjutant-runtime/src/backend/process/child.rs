@@ -14,10 +14,12 @@ use tokio::{process::Command, time::Instant};
 use uuid::Uuid;
 
 use crate::{
-    Credentials, Error, ErrorKind, StartFile, Workspace,
     backend::life::blocking,
+    credentials::Credentials,
+    error::{Error, ErrorKind},
+    files::{self, Sync},
     processes::{self, Mark},
-    workspace::files::{self, Sync},
+    workspace::{StartFile, Workspace},
 };
 
 /// How often the lock of a process is tried that is not our child.

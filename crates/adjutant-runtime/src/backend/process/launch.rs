@@ -22,9 +22,9 @@ use crate::{
         HostChange, Logs,
         life::{Happening, Launch, Launcher, Live, blocking, next_look, stopped},
     },
+    files,
     host::HostFile,
     http::{Client, StatusStream},
-    workspace::files,
 };
 
 /// How often the size of logs is looked at.

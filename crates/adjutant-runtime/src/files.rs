@@ -1,4 +1,4 @@
-//! Files of a workspace: written whole or not at all, read up to a cap, private to their owner.
+//! Files of agents: written whole or not at all, read up to a cap, private to their owner.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -11,7 +11,7 @@ use rustix::fs::OFlags;
 use serde::{Serialize, de::DeserializeOwned};
 use uuid::Uuid;
 
-use crate::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind};
 
 /// The most bytes of a file of JSON that is read.
 pub(crate) const MAX_JSON: u64 = 64 << 20;
@@ -131,6 +131,18 @@ pub(crate) fn open_regular(path: &Path) -> Result<File, Error> {
         return Err(refused("a device or a pipe"));
     }
     Ok(file)
+}
+
+/// Whether its owner may run a file.
+#[cfg(unix)]
+pub(crate) fn is_executable(file: &File) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    file.metadata().is_ok_and(|found| found.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(not(unix))]
+pub(crate) fn is_executable(_: &File) -> bool {
+    true
 }
 
 /// Deletes a folder and all in it, never what its links point to. That there is none is no error.

@@ -5,7 +5,8 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Error, ErrorKind, Manifest, manifest};
+use super::{Manifest, Problems, of_yaml, yaml};
+use crate::error::{Error, ErrorKind};
 
 /// What will run. It can be printed: no credential is ever in it.
 ///
@@ -65,7 +66,7 @@ impl Resolved {
         let value = serde_json::to_value(self).map_err(|error| {
             Error::new(ErrorKind::Invalid, "what was resolved cannot be written").with_source(error)
         })?;
-        Ok(manifest::yaml(&value))
+        Ok(yaml(&value))
     }
 
     /// Reads what was written by [`Resolved::to_yaml`].
@@ -73,6 +74,6 @@ impl Resolved {
     /// # Errors
     /// `Manifest` with line and column if it is not of that form.
     pub fn from_yaml(text: &str) -> Result<Self, Error> {
-        manifest::of_yaml(text).map_err(|problem| manifest::Problems::from(problem).into())
+        of_yaml(text).map_err(|problem| Problems::from(problem).into())
     }
 }

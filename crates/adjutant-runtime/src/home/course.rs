@@ -1,0 +1,69 @@
+//! What happened to an agent, kept beside it. What follows from it, the supervisor decides.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::Home;
+use crate::{
+    error::Error,
+    files::{Sync, read_json_if_any, write_json},
+};
+
+/// The file of an agent that holds its course.
+const FILE: &str = "supervision.json";
+
+/// What happened to one agent since it was last ordered to run. It is kept beside the agent, so that an operator that
+/// begins again goes on where the last one was.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct Course {
+    /// The newest order that was taken up.
+    pub order: u64,
+    /// How often it failed in a row.
+    pub attempts: u32,
+    /// How often it was started again by itself, since it was ordered to run.
+    pub restarts: u64,
+    /// When it is started again, in milliseconds since 1970-01-01 UTC.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_ms: Option<u64>,
+    /// Why it is not started again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub given_up: Option<Arc<str>>,
+    /// Whether it waits for a place, since so many agents run already.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_waiting: bool,
+    /// When it crashed, in milliseconds since 1970-01-01 UTC.
+    #[serde(skip_serializing_if = "VecDeque::is_empty")]
+    pub(crate) crashes: VecDeque<u64>,
+    /// Since when it runs, if it does.
+    #[serde(skip)]
+    pub(crate) up_since: Option<u64>,
+    /// Whether it is to be stopped before it goes on.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) restart: bool,
+}
+
+impl Course {
+    /// Whether it is to be stopped before it is started, and was not yet.
+    pub fn is_restarting(&self) -> bool {
+        self.restart
+    }
+}
+
+impl Home {
+    /// What happened to an agent since it was last ordered to run, as its supervisor wrote it down.
+    ///
+    /// # Errors
+    /// `Storage` if it cannot be read.
+    pub fn course(&self, id: Uuid) -> Result<Course, Error> {
+        Ok(read_json_if_any(&self.workspace(id).file(FILE))?.unwrap_or_default())
+    }
+
+    /// Writes down what happened to an agent.
+    pub(crate) fn keep(&self, id: Uuid, course: &Course) -> Result<(), Error> {
+        write_json(&self.workspace(id).file(FILE), course, Sync::Program)
+    }
+}

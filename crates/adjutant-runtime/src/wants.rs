@@ -1,0 +1,118 @@
+//! What a manifest wants, in lines for people, and the digest of the content that wants it. `trust` finds it out.
+
+use std::{collections::BTreeMap, fmt, sync::Arc};
+
+use serde::Serialize;
+
+/// All that a manifest wants, sorted; and the digest of its content.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wants {
+    pub(crate) name: Arc<str>,
+    pub(crate) all: Vec<Want>,
+    pub(crate) digest: String,
+}
+
+/// Something that a manifest wants.
+///
+/// Shown, it is one line: characters that steer a terminal or do not show are written as `\u{…}`, and nothing is cut.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[non_exhaustive]
+pub struct Want {
+    /// What kind of thing it is.
+    pub kind: WantKind,
+    /// The thing itself, and what it is for.
+    pub what: String,
+}
+
+/// What kind of thing is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum WantKind {
+    /// To run a program.
+    Program,
+    /// To read a folder that is not its own.
+    Folder,
+    /// To read a file that is not its own.
+    File,
+    /// To send prompts, and keys if it names their variables, to an address.
+    Address,
+    /// To use a database.
+    Database,
+}
+
+impl Wants {
+    /// Whether it wants nothing.
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// Each thing, sorted.
+    pub fn iter(&self) -> impl Iterator<Item = &Want> {
+        self.all.iter()
+    }
+
+    /// What the manifest is called.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The digest of the manifest and of what belongs to it, in 64 hexadecimal digits: it differs after any change.
+    ///
+    /// It is that of the manifest as it is meant, without its name, of all that its agents are told, of its skills, programs
+    /// and data; for an agent that was written down, not of its data, which it may change.
+    pub fn digest(&self) -> &str {
+        &self.digest
+    }
+
+    /// How many things of which kinds, in a few words.
+    pub(crate) fn summary(&self) -> String {
+        let mut counts: BTreeMap<WantKind, usize> = BTreeMap::new();
+        self.all.iter().for_each(|it| *counts.entry(it.kind).or_default() += 1);
+        let words: Vec<String> = counts.iter().map(|(kind, count)| format!("{kind} ({count})")).collect();
+        words.join(", ")
+    }
+}
+
+impl Want {
+    pub(crate) fn new(kind: WantKind, what: impl AsRef<str>) -> Self {
+        Self { kind, what: visible(what.as_ref()) }
+    }
+}
+
+/// The text in one line, with everything written out that does not show or that turns the direction of what follows.
+fn visible(text: &str) -> String {
+    let is_hidden = |c: char| {
+        c.is_control()
+            || matches!(
+                c,
+                '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}'
+            )
+            || matches!(c, '\u{180b}'..='\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}')
+            || matches!(c, '\u{fe00}'..='\u{fe0f}' | '\u{fff0}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
+    };
+    let mut line = String::with_capacity(text.len());
+    for c in text.chars() {
+        if is_hidden(c) { line.extend(c.escape_unicode()) } else { line.push(c) }
+    }
+    line
+}
+
+impl fmt::Display for WantKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Program => "program",
+            Self::Folder => "folder",
+            Self::File => "file",
+            Self::Address => "address",
+            Self::Database => "database",
+        })
+    }
+}
+
+impl fmt::Display for Want {
+    /// `program: "/bin/sh" "-c" "…", as the tool sh`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.kind, self.what)
+    }
+}

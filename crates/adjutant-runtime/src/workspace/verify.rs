@@ -1,0 +1,69 @@
+//! Whether what an agent is made of is still the same in its workspace.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use super::{Prepared, Workspace};
+use crate::{
+    error::{Error, ErrorKind},
+    provenance::{Difference, FileKind, Finding, ImageReference, PinnedFile, Provenance, digest_of, pin_program},
+};
+
+impl Provenance {
+    /// What a workspace was made of.
+    ///
+    /// # Errors
+    /// `Missing` if it is not made, `Storage` if it cannot be read.
+    pub fn collect(workspace: &Workspace) -> Result<Self, Error> {
+        workspace.prepared().map(|prepared: Prepared| prepared.provenance)
+    }
+
+    /// What is not as it was pinned, in the order of the files; nothing if all is. It reads every file, and blocks.
+    pub fn verify(&self, workspace: &Workspace) -> Vec<Finding> {
+        let mut findings: Vec<Finding> = self.files.iter().filter_map(|file| file.verify(workspace)).collect();
+        for folder in ["context", "skills"] {
+            self.extra(workspace, Path::new(folder), &mut findings);
+        }
+        let now = workspace.prepared().map(|prepared| prepared.resolved.manifest.image);
+        let image = now.ok().flatten().and_then(|image| ImageReference::of(&image).ok());
+        if let Some(pinned) = self.image.as_ref().filter(|pinned| image.as_ref() != Some(*pinned)) {
+            let path = PathBuf::from(pinned.to_string());
+            findings.push(Finding { kind: None, path, what: Difference::Changed });
+        }
+        findings
+    }
+
+    /// Files of the copies that were not there, or cannot be looked at.
+    fn extra(&self, workspace: &Workspace, below: &Path, findings: &mut Vec<Finding>) {
+        for entry in fs::read_dir(workspace.file("").join(below)).into_iter().flatten().flatten() {
+            let path = below.join(entry.file_name());
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                self.extra(workspace, &path, findings);
+            } else if !self.files.iter().any(|file| file.path == path) {
+                let kind = if below.starts_with("skills") { FileKind::Skill } else { FileKind::Context };
+                findings.push(Finding { kind: Some(kind), path, what: Difference::Extra });
+            }
+        }
+    }
+}
+
+impl PinnedFile {
+    fn verify(&self, workspace: &Workspace) -> Option<Finding> {
+        let path = workspace.file("").join(&self.path);
+        let finding = |what| Some(Finding { kind: Some(self.kind), path: self.path.clone(), what });
+        let found = match self.kind {
+            FileKind::Tool | FileKind::Host => pin_program(self.kind, &path).map(|found| (found.sha256, found.bytes)),
+            FileKind::Manifest | FileKind::Context | FileKind::Instructions | FileKind::Data | FileKind::Skill => {
+                digest_of(&path)
+            }
+        };
+        match found {
+            Ok((sha256, bytes)) if sha256 == self.sha256 && bytes == self.bytes => None,
+            Ok(_) => finding(Difference::Changed),
+            Err(error) if error.kind() == ErrorKind::Config => finding(Difference::NotExecutable),
+            Err(_) => finding(Difference::Missing),
+        }
+    }
+}
