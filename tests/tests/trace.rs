@@ -1,4 +1,4 @@
-//! The events of a run as ARCHITECTURE.md draws them, compared with real runs.
+//! The events of a run as docs/events.md draws them, compared with real runs.
 
 use std::{
     panic::{self, PanicHookInfo},
@@ -15,7 +15,7 @@ use adjutant::{
 use serde_json::json;
 use tokio::sync::Notify;
 
-const DOCUMENT: &str = include_str!("../../ARCHITECTURE.md");
+const DOCUMENT: &str = include_str!("../../docs/events.md");
 const HEADING: &str = "## The events of a run";
 /// The cases that must be drawn, in order.
 const CASES: [&str; 9] = [
@@ -70,7 +70,7 @@ async fn trace_is_as_drawn_when_runs_are_real() {
     hush_panics_of_tools();
     let drawn = drawn();
     let names: Vec<&str> = drawn.iter().map(|(name, _)| name.as_str()).collect();
-    assert_eq!(names, CASES, "the cases of ARCHITECTURE.md");
+    assert_eq!(names, CASES, "the cases of docs/events.md");
     let mut wrong = Vec::new();
     for (name, expect) in &drawn {
         let real = real(name).await;
@@ -78,7 +78,7 @@ async fn trace_is_as_drawn_when_runs_are_real() {
             wrong.push(format!("{name}\n  drawn: {}\n  real:  {}", expect.join(" · "), real.join(" · ")));
         }
     }
-    assert!(wrong.is_empty(), "ARCHITECTURE.md draws other events than a run shows:\n{}", wrong.join("\n"));
+    assert!(wrong.is_empty(), "docs/events.md draws other events than a run shows:\n{}", wrong.join("\n"));
 }
 
 /// The cases of the document: a name at the start of a line, its events on indented lines.
