@@ -16,7 +16,7 @@ use serde_json::json;
 use tokio::sync::Notify;
 
 const DOCUMENT: &str = include_str!("../../docs/events.md");
-const HEADING: &str = "## The events of a run";
+const HEADING: &str = "## The order of events";
 /// The cases that must be drawn, in order.
 const CASES: [&str; 9] = [
     "text only",
