@@ -22,14 +22,15 @@ const MAX_FILES: usize = 10_000;
 /// What a digest is of. One that was trusted says nothing about the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(super) enum Of {
-    /// A manifest, with its data.
+    /// A manifest.
     Manifest,
-    /// An agent in its workspace, which may have changed its data.
+    /// An agent.
     Agent,
 }
 
-/// The digest of a manifest with everything that its agents are told, and its programs.
-pub(super) fn digest(manifest: &Manifest, of: Of) -> String {
+/// The digest of a manifest with everything that its agents are told, its programs and its data: `pinned` tells what held
+/// the files that the agent may have changed since.
+pub(super) fn digest(manifest: &Manifest, of: Of, pinned: impl Fn(&Path) -> Option<String>) -> String {
     let mut meant = manifest.clone();
     meant.name = "".into();
     for agent in &mut meant.agents {
@@ -41,7 +42,9 @@ pub(super) fn digest(manifest: &Manifest, of: Of) -> String {
     }
     meant.skill_folders.iter_mut().for_each(|folder| *folder = content(folder));
     for data in &mut meant.data {
-        data.file = if of == Of::Manifest { content(&data.file) } else { PathBuf::new() };
+        // A workspace is made with its place written out.
+        data.to = data.to.take().or_else(|| data.file.file_name().map(PathBuf::from));
+        data.file = pinned(&data.file).unwrap_or_else(|| sha256(&data.file)).into();
     }
     for tool in &mut meant.process_tools {
         let pinned = pin_program(FileKind::Tool, &tool.binary).map_or_else(|_| "none".to_owned(), |it| it.sha256);
@@ -84,9 +87,7 @@ fn walk(root: &Path, below: &Path, depth: usize, files: &mut Vec<String>) {
         return files.push(format!("{} {below:?}", Uuid::now_v7()));
     }
     if !path.is_dir() {
-        let digest = path.canonicalize().ok().and_then(|real| digest_of(&real).ok());
-        let sha256 = digest.map_or_else(|| "none".to_owned(), |(sha256, _)| sha256);
-        return files.push(format!("{sha256} {below:?}"));
+        return files.push(format!("{} {below:?}", sha256(&path)));
     }
     for entry in fs::read_dir(&path).into_iter().flatten().flatten() {
         if files.len() > MAX_FILES + 1 {
@@ -94,4 +95,10 @@ fn walk(root: &Path, below: &Path, depth: usize, files: &mut Vec<String>) {
         }
         walk(root, &below.join(entry.file_name()), depth + 1, files);
     }
+}
+
+/// The digest of a file, links followed.
+fn sha256(path: &Path) -> String {
+    let digest = path.canonicalize().ok().and_then(|real| digest_of(&real).ok());
+    digest.map_or_else(|| "none".to_owned(), |(sha256, _)| sha256)
 }

@@ -1,7 +1,7 @@
 //! What a manifest wants that is more than to read its own folder and to ask a known provider: all of it, for people.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fmt, fs,
     path::{Component, Path, PathBuf},
     sync::Arc,
@@ -19,6 +19,7 @@ use super::{
 use crate::{
     Error, Manifest, Workspace,
     manifest::{OptionsSpec, ProcessTool},
+    provenance::{FileKind, PinnedFile},
 };
 
 /// The folder of a workspace that belongs to its tools; whatever stands in it, nothing of ours is written through it.
@@ -67,17 +68,19 @@ pub enum WantKind {
 impl Wants {
     /// What a manifest wants whose own folder is this one. It reads files, and blocks.
     pub fn of(manifest: &Manifest, own: &Path) -> Self {
-        Self::sorted(manifest, own, Of::Manifest)
+        Self::sorted(manifest, own, Of::Manifest, |_| None)
     }
 
-    fn sorted(manifest: &Manifest, own: &Path, of: Of) -> Self {
-        let mut all: Vec<Want> = reach(manifest).into_iter().filter_map(|it| want(it, manifest, own)).collect();
-        all.sort();
-        all.dedup();
+    fn sorted(manifest: &Manifest, own: &Path, of: Of, pinned: impl Fn(&Path) -> Option<String>) -> Self {
+        // Copies lie elsewhere once they are made: those of an agent are told by what they hold.
+        let is_by_path = |it: &Reach<'_>| of == Of::Manifest || !matches!(it, Reach::Copied(_));
+        let sorted = |reach: Vec<Reach<'_>>| reach.into_iter().filter_map(|it| want(it, manifest, own)).collect();
+        let all: BTreeSet<Want> = sorted(reach(manifest));
+        let by_path: BTreeSet<Want> = sorted(reach(manifest).into_iter().filter(is_by_path).collect());
         // Where a path leads is no part of the manifest, and may change without it.
-        let digest =
-            all.iter().fold(content::digest(manifest, of), |digest, it| content::also(&digest, &it.to_string()));
-        Self { name: Arc::clone(&manifest.name), all, digest }
+        let digest = content::digest(manifest, of, pinned);
+        let digest = by_path.iter().fold(digest, |digest, it| content::also(&digest, &it.to_string()));
+        Self { name: Arc::clone(&manifest.name), all: all.into_iter().collect(), digest }
     }
 
     /// What an agent wants that was written down in this folder, by whomever. It reads files, and blocks.
@@ -85,16 +88,22 @@ impl Wants {
     /// # Errors
     /// `Missing` if there is no agent, `Storage` if it cannot be read.
     pub fn of_agent(workspace: &Workspace) -> Result<Self, Error> {
-        let manifest = match workspace.is_prepared() {
-            true => workspace.prepared()?.resolved.manifest,
-            false => workspace.agent()?.resolved.manifest.clone(),
-        };
-        Ok(Self::of_workspace(workspace, &manifest))
+        if workspace.is_prepared() {
+            let made = workspace.prepared()?;
+            return Ok(Self::of_workspace(workspace, &made.resolved.manifest, &made.provenance.files));
+        }
+        Ok(Self::of_workspace(workspace, &workspace.agent()?.resolved.manifest, &[]))
     }
 
-    /// What a manifest wants that runs in this folder.
-    pub(crate) fn of_workspace(workspace: &Workspace, manifest: &Manifest) -> Self {
-        let mut wants = Self::sorted(manifest, workspace.root(), Of::Agent);
+    /// What a manifest wants that runs in this folder, and was made of these files.
+    pub(crate) fn of_workspace(workspace: &Workspace, manifest: &Manifest, files: &[PinnedFile]) -> Self {
+        let pinned = |path: &Path| {
+            // What lies elsewhere is no copy, whatever is written of it.
+            let files = if is_within(workspace.root(), path) { files } else { &[] };
+            let is_it = |file: &&PinnedFile| file.kind == FileKind::Data && workspace.root().join(&file.path) == path;
+            files.iter().find(is_it).map(|file| file.sha256.clone())
+        };
+        let mut wants = Self::sorted(manifest, workspace.root(), Of::Agent, pinned);
         let mut links = Vec::new();
         let is_whole = find_links(workspace.root(), workspace.root(), 0, &mut 0, &mut links);
         let links =
@@ -134,7 +143,7 @@ impl Wants {
     /// The digest of the manifest and of what belongs to it, in 64 hexadecimal digits: it differs after any change.
     ///
     /// It is that of the manifest as it is meant, without its name, of all that its agents are told, of its skills, programs
-    /// and data; for an agent that was written down, not of its data, which it may change.
+    /// and data; for an agent that was written down, of its data as they were laid, which it may change.
     pub fn digest(&self) -> &str {
         &self.digest
     }
