@@ -321,7 +321,7 @@ impl Life {
         if matches!(trust, Trust::All) {
             return Ok(());
         }
-        blocking(move || trust.admit(&Wants::of_workspace(&workspace, &resolved.manifest, &files))).await
+        blocking(move || trust.admit(&Wants::of_workspace(&workspace, &resolved.manifest, &files)?)).await
     }
 
     /// From the beginning to the end.

@@ -67,43 +67,55 @@ pub enum WantKind {
 
 impl Wants {
     /// What a manifest wants whose own folder is this one. It reads files, and blocks.
-    pub fn of(manifest: &Manifest, own: &Path) -> Self {
+    ///
+    /// # Errors
+    /// `Full` if a file that it names is longer than 1 GiB, or all of them are than 4 GiB.
+    pub fn of(manifest: &Manifest, own: &Path) -> Result<Self, Error> {
         Self::sorted(manifest, own, Of::Manifest, |_| None)
     }
 
-    fn sorted(manifest: &Manifest, own: &Path, of: Of, pinned: impl Fn(&Path) -> Option<String>) -> Self {
+    fn sorted(
+        manifest: &Manifest,
+        own: &Path,
+        of: Of,
+        pinned: impl Fn(&Path) -> Option<String>,
+    ) -> Result<Self, Error> {
         // Copies lie elsewhere once they are made: those of an agent are told by what they hold.
         let is_by_path = |it: &Reach<'_>| of == Of::Manifest || !matches!(it, Reach::Copied(_));
         let sorted = |reach: Vec<Reach<'_>>| reach.into_iter().filter_map(|it| want(it, manifest, own)).collect();
         let all: BTreeSet<Want> = sorted(reach(manifest));
         let by_path: BTreeSet<Want> = sorted(reach(manifest).into_iter().filter(is_by_path).collect());
         // Where a path leads is no part of the manifest, and may change without it.
-        let digest = content::digest(manifest, of, pinned);
+        let digest = content::digest(manifest, of, pinned)?;
         let digest = by_path.iter().fold(digest, |digest, it| content::also(&digest, &it.to_string()));
-        Self { name: Arc::clone(&manifest.name), all: all.into_iter().collect(), digest }
+        Ok(Self { name: Arc::clone(&manifest.name), all: all.into_iter().collect(), digest })
     }
 
     /// What an agent wants that was written down in this folder, by whomever. It reads files, and blocks.
     ///
     /// # Errors
-    /// `Missing` if there is no agent, `Storage` if it cannot be read.
+    /// `Missing` if there is no agent, `Storage` if it cannot be read, `Full` as of a manifest.
     pub fn of_agent(workspace: &Workspace) -> Result<Self, Error> {
         if workspace.is_prepared() {
             let made = workspace.prepared()?;
-            return Ok(Self::of_workspace(workspace, &made.resolved.manifest, &made.provenance.files));
+            return Self::of_workspace(workspace, &made.resolved.manifest, &made.provenance.files);
         }
-        Ok(Self::of_workspace(workspace, &workspace.agent()?.resolved.manifest, &[]))
+        Self::of_workspace(workspace, &workspace.agent()?.resolved.manifest, &[])
     }
 
     /// What a manifest wants that runs in this folder, and was made of these files.
-    pub(crate) fn of_workspace(workspace: &Workspace, manifest: &Manifest, files: &[PinnedFile]) -> Self {
+    pub(crate) fn of_workspace(
+        workspace: &Workspace,
+        manifest: &Manifest,
+        files: &[PinnedFile],
+    ) -> Result<Self, Error> {
         let pinned = |path: &Path| {
             // What lies elsewhere is no copy, whatever is written of it.
             let files = if is_within(workspace.root(), path) { files } else { &[] };
             let is_it = |file: &&PinnedFile| file.kind == FileKind::Data && workspace.root().join(&file.path) == path;
             files.iter().find(is_it).map(|file| file.sha256.clone())
         };
-        let mut wants = Self::sorted(manifest, workspace.root(), Of::Agent, pinned);
+        let mut wants = Self::sorted(manifest, workspace.root(), Of::Agent, pinned)?;
         let mut links = Vec::new();
         let is_whole = find_links(workspace.root(), workspace.root(), 0, &mut 0, &mut links);
         let links =
@@ -116,7 +128,7 @@ impl Wants {
             wants.all.push(link);
         }
         wants.all.sort();
-        wants
+        Ok(wants)
     }
 
     /// The same, of a content that is more than the manifest: it is trusted by itself.

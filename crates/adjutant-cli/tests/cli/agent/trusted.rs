@@ -193,10 +193,18 @@ fn agent_starts_unasked_when_nothing_changed_since_its_manifest_was_trusted() {
     write("i.md", "good");
     write("run.sh", "echo good");
     let state = project.path().join("mine");
-    let program = format!("  program: \"/bin/sh\" \"{}\", as the tool t", project.path().join("run.sh").display());
-    check(&run(&project, &state, &["agent", "create", "--trust"]), 0, &[program], "");
+    let lines = [format!("  program: \"/bin/sh\" \"{}\", as the tool t", project.path().join("run.sh").display())];
+    check(&run(&project, &state, &["agent", "create", "--trust"]), 0, &lines, "");
     for _ in 0..2 {
         check(&run(&project, &state, &["agent", "start", "ada"]), 0, &[], "");
         run(&project, &state, &["agent", "stop", "ada"]);
     }
+    // The script of a program is as good as the program.
+    write("run.sh", "echo evil");
+    check(&run(&project, &state, &["agent", "start", "ada"]), 2, &lines, "`adjutant trust` trusts it");
+    // What nobody would wait for is told at once.
+    let long = fs::File::create(project.path().join("sk/one/long")).expect("it is made");
+    long.set_len((1 << 30) + 1).expect("it takes no room");
+    let seen = run(&project, &state, &["trust", "adjutant.yaml"]);
+    assert!(seen.code != Some(0) && seen.stderr.contains("is longer than 1073741824 bytes"), "{}", seen.stderr);
 }
