@@ -22,7 +22,7 @@ use crate::{
     provenance::{FileKind, PinnedFile},
 };
 
-/// The folder of a workspace that belongs to its tools; whatever stands in it, nothing of ours is written through it.
+/// The folder of a workspace that belongs to its tools; nothing of ours is written through it, but for reflections.
 const WORK: &str = "work";
 /// How many files of a workspace are looked at, and how deep: an agent of years keeps a folder for each session.
 const MAX_FILES: usize = 1_000_000;
@@ -117,7 +117,17 @@ impl Wants {
         };
         let mut wants = Self::sorted(manifest, workspace.root(), Of::Agent, pinned)?;
         let mut links = Vec::new();
-        let is_whole = find_links(workspace.root(), workspace.root(), 0, &mut 0, &mut links);
+        let (root, mut seen) = (workspace.root(), 0);
+        let mut is_whole = find_links(root, root, 0, &mut seen, &mut links);
+        let reflections = manifest.agents.iter().filter_map(|agent| agent.reflections.as_ref()?.folder.as_deref());
+        for folder in reflections.filter(|folder| is_plain(folder)) {
+            let above = links.len();
+            links
+                .extend(folder.ancestors().map(|it| root.join(it)).filter(|it| it.is_symlink() && leads_out(root, it)));
+            is_whole &= links.len() > above || find_links(root, &root.join(folder), 1, &mut seen, &mut links);
+        }
+        links.sort();
+        links.dedup();
         let links =
             links.iter().map(|path| Want::new(WantKind::Folder, format!("{}, for what an agent keeps", shown(path))));
         let unseen = format!("more than {MAX_FILES} files of its own, not looked at");
@@ -251,8 +261,7 @@ fn find_links(root: &Path, folder: &Path, depth: usize, seen: &mut usize, links:
         }
         let (path, kind) = (entry.path(), entry.file_type());
         if kind.as_ref().is_ok_and(fs::FileType::is_symlink) {
-            let is_inside = path.canonicalize().is_ok_and(|_| is_within(root, &path));
-            links.extend((!is_inside).then_some(path));
+            links.extend(leads_out(root, &path).then_some(path));
             continue;
         }
         let is_ours = kind.is_ok_and(|kind| kind.is_dir()) && (depth > 0 || entry.file_name() != WORK);
@@ -261,6 +270,11 @@ fn find_links(root: &Path, folder: &Path, depth: usize, seen: &mut usize, links:
         }
     }
     true
+}
+
+/// Whether a link leads out of a folder, or nowhere.
+fn leads_out(root: &Path, link: &Path) -> bool {
+    !link.canonicalize().is_ok_and(|_| is_within(root, link))
 }
 
 /// Where a path leads, and how it is written if that is elsewhere.
