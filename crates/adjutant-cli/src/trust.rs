@@ -61,5 +61,5 @@ fn found(path: &Path, place: &Place) -> Result<Vec<Wants>, Problem> {
 }
 
 fn of_manifest(file: &Path) -> Result<Wants, Problem> {
-    Ok(create::wants(&create::resolve(file, Overrides::default())?))
+    create::wants(&create::resolve(file, Overrides::default())?)
 }

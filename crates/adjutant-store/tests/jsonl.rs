@@ -381,3 +381,21 @@ async fn one_log_that_cannot_be_read_keeps_no_other_from_being_listed() {
         assert!(journal.info(&log).await.is_err(), "the damage is told to who asks for it: {name}");
     }
 }
+
+#[tokio::test]
+async fn numbers_and_lines_without_end_are_damage_and_stop_nobody() {
+    let folder = folder();
+    let (path, _) = small(&folder).await;
+    let (journal, log) = open(&folder);
+    let owner = fs::read_to_string(file(&folder, "owner.json")).expect("it is there");
+    let last = owner.replace(r#""epoch":1,"#, &format!(r#""epoch":{},"#, u64::MAX));
+    fs::write(file(&folder, "owner.json"), &last).expect("it is written");
+    assert_eq!(
+        journal.own(&log, &Owner::new()).await.map(drop).map_err(|it| it.kind()),
+        Err(JournalErrorKind::Corrupt)
+    );
+    let records = fs::File::options().write(true).open(path).expect("it is there");
+    records.set_len(30 << 30).expect("it takes no room");
+    assert_eq!(read(&journal, &log).await, Err(JournalErrorKind::Corrupt));
+    assert_eq!(journal.list(&LogQuery::new()).await.expect("it is passed over").logs.len(), 0);
+}

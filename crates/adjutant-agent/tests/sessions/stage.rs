@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use adjutant_agent::{
-    Agent, Epoch, Flush, Head, Holder, Journal, JournalError, JournalErrorKind, Log, LogId, LogInfo, LogPage, LogQuery,
+    Agent, Epoch, Flush, Head, Journal, JournalError, JournalErrorKind, Log, LogId, LogInfo, LogPage, LogQuery,
     MemoryJournal, Outcome, Owner, Record, RecordStream, Seq, SessionMeta, Sessions, Spawn, Stamped, StoredRecord,
 };
 use adjutant_llm::{CallResult, FixedWorld, Script, ScriptedModel, ThreadId};
@@ -120,12 +120,11 @@ impl Journal for Bare {
     }
 }
 
-/// A journal that is full after so many appends, and notices late that a log was given up.
+/// A journal that is full after so many appends.
 #[derive(Debug, Clone)]
 pub(crate) struct Full {
     pub(crate) journal: MemoryJournal,
     pub(crate) left: Arc<AtomicUsize>,
-    pub(crate) late: Arc<AtomicUsize>,
 }
 
 #[derive(Debug)]
@@ -163,9 +162,6 @@ impl Journal for Full {
     }
 
     async fn rename(&self, from: &LogId, to: &LogId) -> Result<(), JournalError> {
-        if take(&self.late) {
-            return Err(JournalError::owned(from, Holder::new("somebody")));
-        }
         self.journal.rename(from, to).await
     }
 

@@ -27,7 +27,7 @@ pub(super) async fn create(args: &Create) -> Result<Exit, Problem> {
     let resolved = resolve(file, overrides(&args.changes))?;
     let command = place.command(&format!("agent create {} --trust", plain::word(&file.to_string_lossy())));
     let consent = Consent { store: &place.trusted, is_given: args.trust, command };
-    consent.ask(&wants(&resolved))?;
+    consent.ask(&wants(&resolved)?)?;
     let instance = make(&*place.backend()?, resolved, &consent).await?;
     place.home.touch().map_err(|error| of_runtime(&error))?;
     let (name, id) = (instance.name(), instance.id());
@@ -70,9 +70,9 @@ fn wrong(problems: &manifest::Problems) -> Problem {
 }
 
 /// What a manifest wants, beyond the folder that it lies in.
-pub(crate) fn wants(resolved: &Resolved) -> Wants {
+pub(crate) fn wants(resolved: &Resolved) -> Result<Wants, Problem> {
     let folder = resolved.sources.first().and_then(|file| file.parent());
-    Wants::of(&resolved.manifest, folder.unwrap_or(Path::new(".")))
+    Wants::of(&resolved.manifest, folder.unwrap_or(Path::new("."))).map_err(|error| of_runtime(&error))
 }
 
 /// Writes an agent down, whose manifest is trusted: so is the agent, as it is written.
@@ -86,7 +86,7 @@ pub(crate) async fn make(
         ErrorKind::Exists => of_runtime(&error).hint("--name gives it another name"),
         _ => of_runtime(&error),
     })?;
-    if !consent.holds(&wants(&asked))? {
+    if !consent.holds(&wants(&asked)?)? {
         let problem =
             Problem::new(Exit::Usage, "what the agent wants changed while it was asked about: it is not trusted");
         return Err(problem.hint("its start asks for what it wants now"));

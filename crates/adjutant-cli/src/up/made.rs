@@ -71,7 +71,7 @@ pub(super) async fn make(
             }
         }
         let resolved = create::resolve(file, Overrides::default())?;
-        consent.ask(&create::wants(&resolved))?;
+        consent.ask(&create::wants(&resolved)?)?;
         consent::warn(&resolved.manifest);
         made.push((file, former, resolved));
     }

@@ -16,7 +16,7 @@ use super::{HostChange, Logs};
 use crate::{
     Error, ErrorKind, Lock, Prepared, Prompter, Reason, Resolved, Status, StatusFile, StatusTracker, Trust, Wants,
     Workspace, files,
-    provenance::{FileKind, Finding, pin_program},
+    provenance::{FileKind, Finding, PinnedFile, pin_program},
     workspace,
 };
 
@@ -307,7 +307,7 @@ impl Life {
     async fn make(self: &Arc<Self>, cancel: &Cancel) -> Result<Prepared, Error> {
         let (life, cancel) = (Arc::clone(self), cancel.clone());
         let (host, now) = (self.launcher.host().to_owned(), self.world.now_ms());
-        self.admit_wants(Arc::clone(&self.resolved)).await?;
+        self.admit_wants(Arc::clone(&self.resolved), Vec::new()).await?;
         let made = blocking(move || workspace::prepare(&life.workspace, &life.resolved, &host, now, &cancel)).await;
         made.map_err(|error| match error.kind() {
             ErrorKind::Storage | ErrorKind::Missing => Error::new(ErrorKind::Init, error.message()).with_source(error),
@@ -316,12 +316,12 @@ impl Life {
     }
 
     /// Refuses what wants more than is trusted, before anything of it is read or run.
-    async fn admit_wants(&self, resolved: Arc<Resolved>) -> Result<(), Error> {
+    async fn admit_wants(&self, resolved: Arc<Resolved>, files: Vec<PinnedFile>) -> Result<(), Error> {
         let (trust, workspace) = (self.launcher.trust(), self.workspace.clone());
         if matches!(trust, Trust::All) {
             return Ok(());
         }
-        blocking(move || trust.admit(&Wants::of_workspace(&workspace, &resolved.manifest))).await
+        blocking(move || trust.admit(&Wants::of_workspace(&workspace, &resolved.manifest, &files)?)).await
     }
 
     /// From the beginning to the end.
@@ -332,14 +332,14 @@ impl Life {
         let launch = |prepared| Launch { workspace: self.workspace.clone(), prepared, cancel: cancel.clone() };
         let mut live = if how == Begin::New {
             let prepared = self.verify(prepared).await?;
-            self.admit_wants(Arc::new(prepared.resolved.clone())).await?;
+            self.admit_wants(Arc::new(prepared.resolved.clone()), prepared.provenance.files.clone()).await?;
             if cancel.is_cancelled() {
                 return Err(stopped());
             }
             self.launcher.launch(launch(prepared)).await?
         } else {
             // What says that it runs stands in a file too.
-            self.admit_wants(Arc::new(prepared.resolved.clone())).await?;
+            self.admit_wants(Arc::new(prepared.resolved.clone()), prepared.provenance.files.clone()).await?;
             self.launcher.adopt(launch(prepared)).await?
         };
         drop(lock);

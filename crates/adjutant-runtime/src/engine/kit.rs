@@ -125,10 +125,17 @@ impl Kit {
     /// Where an agent's reflections are kept.
     ///
     /// # Errors
-    /// `Config` if the folder leads out of the workspace, or if the store keeps none.
+    /// `Config` if the folder leads out of the workspace or is reached by a link, or if the store keeps none.
     pub(super) fn reflections(&self, spec: &ReflectionSpec) -> Result<Reflections, Error> {
         let reflections = match &spec.folder {
-            Some(folder) => Reflections::in_dir(place(self.workspace.root(), folder)?),
+            Some(folder) => {
+                let (root, path) = (self.workspace.root(), place(self.workspace.root(), folder)?);
+                if folder.ancestors().any(|above| root.join(above).is_symlink()) {
+                    let message = format!("reflections are not kept behind a link: {}", path.display());
+                    return Err(Error::new(ErrorKind::Config, message));
+                }
+                Reflections::in_dir(path)
+            }
             None => Reflections::on_kv(self.store.kv(REFLECTIONS, "reflections")?),
         };
         Ok(reflections.world(Arc::clone(&self.world)).redact(self.secrets.iter().cloned()))

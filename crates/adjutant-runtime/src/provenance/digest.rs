@@ -18,17 +18,26 @@ use crate::{
 
 /// How many bytes are read at a time.
 const CHUNK: usize = 256 << 10;
+/// The most bytes of a file that is hashed.
+const MAX_BYTES: u64 = 1 << 30;
 /// The most digests that are remembered.
 const MAX_REMEMBERED: usize = 1_024;
 
 /// The sha256 of a regular file, and how many bytes it has.
+///
+/// # Errors
+/// `Full` if it is longer than 1 GiB.
 pub(crate) fn digest_of(path: &Path) -> Result<(String, u64), Error> {
     digest(open_regular(path)?, path)
 }
 
 fn digest(mut file: File, path: &Path) -> Result<(String, u64), Error> {
     let (mut hash, mut bytes, mut chunk) = (Sha256::new(), 0, vec![0; CHUNK]);
+    let length = file.metadata().map_err(|error| storage("read", path, error))?.len();
     loop {
+        if length.max(bytes) > MAX_BYTES {
+            return Err(Error::new(ErrorKind::Full, format!("{} is longer than {MAX_BYTES} bytes", path.display())));
+        }
         let read = file.read(&mut chunk).map_err(|error| storage("read", path, error))?;
         let Some(part) = chunk.get(..read).filter(|part| !part.is_empty()) else { break };
         hash.update(part);
@@ -40,7 +49,7 @@ fn digest(mut file: File, path: &Path) -> Result<(String, u64), Error> {
 /// Pins a program. A bare name is looked for in `PATH`; links are followed, as whoever starts it does.
 ///
 /// # Errors
-/// `Pull` if there is none, `Config` if it cannot be executed.
+/// `Pull` if there is none, `Config` if it cannot be executed, `Full` if it is longer than 1 GiB.
 pub(crate) fn pin_program(kind: FileKind, path: &Path) -> Result<PinnedFile, Error> {
     let path = find_program(path);
     let gone = |error: Error| Error::new(ErrorKind::Pull, error.message()).with_source(error);

@@ -10,45 +10,62 @@ use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use crate::{
-    Manifest,
+    Error, ErrorKind, Manifest,
     manifest::{ContextSpec, Instructions, NamedContext},
     provenance::{FileKind, digest_of, hex, pin_program},
+    workspace::files::storage,
 };
 
 /// How deep folders of skills are looked through, and how many files count.
 const MAX_DEPTH: usize = 32;
 const MAX_FILES: usize = 10_000;
+/// The most bytes that are hashed of all that one manifest names.
+const MAX_BYTES: u64 = 4 << 30;
+/// The most bytes of a file in a command line that is hashed.
+const MAX_SCRIPT: u64 = 32 << 20;
 
 /// What a digest is of. One that was trusted says nothing about the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(super) enum Of {
-    /// A manifest, with its data.
+    /// A manifest.
     Manifest,
-    /// An agent in its workspace, which may have changed its data.
+    /// An agent.
     Agent,
 }
 
-/// The digest of a manifest with everything that its agents are told, and its programs.
-pub(super) fn digest(manifest: &Manifest, of: Of) -> String {
-    let mut meant = manifest.clone();
+/// The digest of a manifest with everything that its agents are told, its programs and its data: `pinned` tells what held
+/// the files that the agent may have changed since.
+///
+/// # Errors
+/// `Full` if that is more than is hashed.
+pub(super) fn digest(manifest: &Manifest, of: Of, pinned: impl Fn(&Path) -> Option<String>) -> Result<String, Error> {
+    let (mut meant, mut hashed) = (manifest.clone(), Hashed::default());
     meant.name = "".into();
     for agent in &mut meant.agents {
         if let Some(Instructions::File { file }) = &mut agent.instructions {
-            *file = content(file);
+            *file = hashed.content(file)?;
         }
-        let told = std::mem::take(&mut agent.context).into_iter().filter_map(told);
-        agent.context = told.collect();
+        let told = std::mem::take(&mut agent.context).into_iter().filter_map(|it| hashed.told(it).transpose());
+        agent.context = told.collect::<Result<_, _>>()?;
     }
-    meant.skill_folders.iter_mut().for_each(|folder| *folder = content(folder));
+    for folder in &mut meant.skill_folders {
+        *folder = hashed.content(folder)?;
+    }
     for data in &mut meant.data {
-        data.file = if of == Of::Manifest { content(&data.file) } else { PathBuf::new() };
+        // A workspace is made with its place written out.
+        data.to = data.to.take().or_else(|| data.file.file_name().map(PathBuf::from));
+        data.file = pinned(&data.file).map_or_else(|| hashed.file(&data.file), Ok)?.into();
     }
+    let mut scripts = Vec::new();
     for tool in &mut meant.process_tools {
-        let pinned = pin_program(FileKind::Tool, &tool.binary).map_or_else(|_| "none".to_owned(), |it| it.sha256);
-        tool.sha256 = Some(pinned.into());
+        let pinned = pin_program(FileKind::Tool, &tool.binary).map(|it| (it.sha256, it.bytes));
+        tool.sha256 = Some(hashed.count(pinned)?.into());
+        for word in &tool.args {
+            scripts.extend(hashed.word(word)?);
+        }
     }
-    let text = serde_json::to_string(&(of, meant)).unwrap_or_else(|error| format!("no text: {error}"));
-    hex(&Sha256::digest(text))
+    let text = serde_json::to_string(&(of, meant, scripts)).unwrap_or_else(|error| format!("no text: {error}"));
+    Ok(hex(&Sha256::digest(text)))
 }
 
 /// The digest of a content with something beside it.
@@ -56,42 +73,87 @@ pub(super) fn also(digest: &str, beside: &str) -> String {
     hex(&Sha256::digest(format!("{digest}\n{beside}")))
 }
 
-/// A file that agents are told; a workspace is made without one that need not be there.
-fn told(context: ContextSpec) -> Option<ContextSpec> {
-    let (file, name, optional) = match context {
-        ContextSpec::File(file) => (file, None, false),
-        ContextSpec::Named(NamedContext { file, name, optional }) => (file, name, optional),
-    };
-    if optional && fs::symlink_metadata(&file).is_err() {
-        return None;
-    }
-    Some(ContextSpec::Named(NamedContext { file: content(&file), name, optional: false }))
+/// How many bytes were hashed.
+#[derive(Default)]
+struct Hashed {
+    bytes: u64,
 }
 
-/// The name of a file or a folder, and the digest of what it holds, in the place of its path.
-fn content(path: &Path) -> PathBuf {
-    let mut files = Vec::new();
-    walk(path, Path::new(""), 0, &mut files);
-    files.sort();
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    format!("{name} {}", hex(&Sha256::digest(files.join("\n")))).into()
-}
-
-fn walk(root: &Path, below: &Path, depth: usize, files: &mut Vec<String>) {
-    let path = root.join(below);
-    if depth > MAX_DEPTH || files.len() > MAX_FILES {
-        // What is not looked at may be anything: it is never the content that was trusted.
-        return files.push(format!("{} {below:?}", Uuid::now_v7()));
-    }
-    if !path.is_dir() {
-        let digest = path.canonicalize().ok().and_then(|real| digest_of(&real).ok());
-        let sha256 = digest.map_or_else(|| "none".to_owned(), |(sha256, _)| sha256);
-        return files.push(format!("{sha256} {below:?}"));
-    }
-    for entry in fs::read_dir(&path).into_iter().flatten().flatten() {
-        if files.len() > MAX_FILES + 1 {
-            return;
+impl Hashed {
+    /// The digest of a file; what cannot be read is told by a word, but for what is too long.
+    fn count(&mut self, found: Result<(String, u64), Error>) -> Result<String, Error> {
+        let (sha256, bytes) = match found {
+            Err(error) if error.kind() == ErrorKind::Full => return Err(error),
+            found => found.unwrap_or_else(|_| ("none".to_owned(), 0)),
+        };
+        self.bytes += bytes;
+        if self.bytes > MAX_BYTES {
+            let text = format!("a manifest may name files of {MAX_BYTES} bytes in all, and this one names more");
+            return Err(Error::new(ErrorKind::Full, text));
         }
-        walk(root, &below.join(entry.file_name()), depth + 1, files);
+        Ok(sha256)
+    }
+
+    /// The digest of a file, links followed.
+    fn file(&mut self, path: &Path) -> Result<String, Error> {
+        let real = fs::canonicalize(path).map_err(|error| storage("find", path, error));
+        self.count(real.and_then(|real| digest_of(&real)))
+    }
+
+    /// What the file holds that a word of a command line names, as the script of a shell. Words that begin with no slash
+    /// mean files of the working folder, which the agent may change.
+    fn word(&mut self, word: &str) -> Result<Option<String>, Error> {
+        let behind = word.split_once('=').map_or(word, |(_, behind)| behind);
+        let mut paths = [word, behind].into_iter().map(Path::new).filter(|path| path.is_absolute());
+        let found = paths.find_map(|path| Some((path, fs::metadata(path).ok().filter(fs::Metadata::is_file)?)));
+        Ok(match found {
+            None => None,
+            // Nobody waits for a model or a database to be hashed: their stamp changes with each write.
+            Some((_, found)) if found.len() > MAX_SCRIPT => {
+                Some(format!("{} {:?}", found.len(), found.modified().ok()))
+            }
+            Some((path, _)) => Some(self.file(path)?),
+        })
+    }
+
+    /// A file that agents are told; a workspace is made without one that need not be there.
+    fn told(&mut self, context: ContextSpec) -> Result<Option<ContextSpec>, Error> {
+        let (file, name, optional) = match context {
+            ContextSpec::File(file) => (file, None, false),
+            ContextSpec::Named(NamedContext { file, name, optional }) => (file, name, optional),
+        };
+        if optional && fs::symlink_metadata(&file).is_err() {
+            return Ok(None);
+        }
+        Ok(Some(ContextSpec::Named(NamedContext { file: self.content(&file)?, name, optional: false })))
+    }
+
+    /// The name of a file or a folder, and the digest of what it holds, in the place of its path.
+    fn content(&mut self, path: &Path) -> Result<PathBuf, Error> {
+        let mut files = Vec::new();
+        self.walk(path, Path::new(""), 0, &mut files)?;
+        files.sort();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        Ok(format!("{name} {}", hex(&Sha256::digest(files.join("\n")))).into())
+    }
+
+    fn walk(&mut self, root: &Path, below: &Path, depth: usize, files: &mut Vec<String>) -> Result<(), Error> {
+        let path = root.join(below);
+        if depth > MAX_DEPTH || files.len() > MAX_FILES {
+            // What is not looked at may be anything: it is never the content that was trusted.
+            files.push(format!("{} {below:?}", Uuid::now_v7()));
+            return Ok(());
+        }
+        if !path.is_dir() {
+            files.push(format!("{} {below:?}", self.file(&path)?));
+            return Ok(());
+        }
+        for entry in fs::read_dir(&path).into_iter().flatten().flatten() {
+            if files.len() > MAX_FILES + 1 {
+                return Ok(());
+            }
+            self.walk(root, &below.join(entry.file_name()), depth + 1, files)?;
+        }
+        Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! Finds out what a manifest wants that is more than to read its own folder and to ask a known provider: all of it.
 
 use std::{
-    collections::BTreeMap,
+    collections::BTreeSet,
     fs,
     path::{Component, Path, PathBuf},
     sync::Arc,
@@ -18,11 +18,12 @@ use super::{
 use crate::{
     error::Error,
     manifest::{Manifest, OptionsSpec, ProcessTool},
+    provenance::{FileKind, PinnedFile},
     wants::{Want, WantKind, Wants},
     workspace::Workspace,
 };
 
-/// The folder of a workspace that belongs to its tools; whatever stands in it, nothing of ours is written through it.
+/// The folder of a workspace that belongs to its tools; nothing of ours is written through it, but for reflections.
 const WORK: &str = "work";
 /// How many files of a workspace are looked at, and how deep: an agent of years keeps a folder for each session.
 const MAX_FILES: usize = 1_000_000;
@@ -30,37 +31,67 @@ const MAX_DEPTH: usize = 32;
 
 impl Wants {
     /// What a manifest wants whose own folder is this one. It reads files, and blocks.
-    pub fn of(manifest: &Manifest, own: &Path) -> Self {
-        Self::sorted(manifest, own, Of::Manifest)
+    ///
+    /// # Errors
+    /// `Full` if a file that it names is longer than 1 GiB, or all of them are than 4 GiB.
+    pub fn of(manifest: &Manifest, own: &Path) -> Result<Self, Error> {
+        Self::sorted(manifest, own, Of::Manifest, |_| None)
     }
 
-    fn sorted(manifest: &Manifest, own: &Path, of: Of) -> Self {
-        let mut all: Vec<Want> = reach(manifest).into_iter().filter_map(|it| want(it, manifest, own)).collect();
-        all.sort();
-        all.dedup();
+    fn sorted(
+        manifest: &Manifest,
+        own: &Path,
+        of: Of,
+        pinned: impl Fn(&Path) -> Option<String>,
+    ) -> Result<Self, Error> {
+        // Copies lie elsewhere once they are made: those of an agent are told by what they hold.
+        let is_by_path = |it: &Reach<'_>| of == Of::Manifest || !matches!(it, Reach::Copied(_));
+        let sorted = |reach: Vec<Reach<'_>>| reach.into_iter().filter_map(|it| want(it, manifest, own)).collect();
+        let all: BTreeSet<Want> = sorted(reach(manifest));
+        let by_path: BTreeSet<Want> = sorted(reach(manifest).into_iter().filter(is_by_path).collect());
         // Where a path leads is no part of the manifest, and may change without it.
-        let digest =
-            all.iter().fold(content::digest(manifest, of), |digest, it| content::also(&digest, &it.to_string()));
-        Self { name: Arc::clone(&manifest.name), all, digest }
+        let digest = content::digest(manifest, of, pinned)?;
+        let digest = by_path.iter().fold(digest, |digest, it| content::also(&digest, &it.to_string()));
+        Ok(Self { name: Arc::clone(&manifest.name), all: all.into_iter().collect(), digest })
     }
 
     /// What an agent wants that was written down in this folder, by whomever. It reads files, and blocks.
     ///
     /// # Errors
-    /// `Missing` if there is no agent, `Storage` if it cannot be read.
+    /// `Missing` if there is no agent, `Storage` if it cannot be read, `Full` as of a manifest.
     pub fn of_agent(workspace: &Workspace) -> Result<Self, Error> {
-        let manifest = match workspace.is_prepared() {
-            true => workspace.prepared()?.resolved.manifest,
-            false => workspace.agent()?.resolved.manifest.clone(),
-        };
-        Ok(Self::of_workspace(workspace, &manifest))
+        if workspace.is_prepared() {
+            let made = workspace.prepared()?;
+            return Self::of_workspace(workspace, &made.resolved.manifest, &made.provenance.files);
+        }
+        Self::of_workspace(workspace, &workspace.agent()?.resolved.manifest, &[])
     }
 
-    /// What a manifest wants that runs in this folder.
-    pub(crate) fn of_workspace(workspace: &Workspace, manifest: &Manifest) -> Self {
-        let mut wants = Self::sorted(manifest, workspace.root(), Of::Agent);
+    /// What a manifest wants that runs in this folder, and was made of these files.
+    pub(crate) fn of_workspace(
+        workspace: &Workspace,
+        manifest: &Manifest,
+        files: &[PinnedFile],
+    ) -> Result<Self, Error> {
+        let pinned = |path: &Path| {
+            // What lies elsewhere is no copy, whatever is written of it.
+            let files = if is_within(workspace.root(), path) { files } else { &[] };
+            let is_it = |file: &&PinnedFile| file.kind == FileKind::Data && workspace.root().join(&file.path) == path;
+            files.iter().find(is_it).map(|file| file.sha256.clone())
+        };
+        let mut wants = Self::sorted(manifest, workspace.root(), Of::Agent, pinned)?;
         let mut links = Vec::new();
-        let is_whole = find_links(workspace.root(), workspace.root(), 0, &mut 0, &mut links);
+        let (root, mut seen) = (workspace.root(), 0);
+        let mut is_whole = find_links(root, root, 0, &mut seen, &mut links);
+        let reflections = manifest.agents.iter().filter_map(|agent| agent.reflections.as_ref()?.folder.as_deref());
+        for folder in reflections.filter(|folder| is_plain(folder)) {
+            let above = links.len();
+            links
+                .extend(folder.ancestors().map(|it| root.join(it)).filter(|it| it.is_symlink() && leads_out(root, it)));
+            is_whole &= links.len() > above || find_links(root, &root.join(folder), 1, &mut seen, &mut links);
+        }
+        links.sort();
+        links.dedup();
         let links =
             links.iter().map(|path| Want::new(WantKind::Folder, format!("{}, for what an agent keeps", shown(path))));
         let unseen = format!("more than {MAX_FILES} files of its own, not looked at");
@@ -71,7 +102,7 @@ impl Wants {
             wants.all.push(link);
         }
         wants.all.sort();
-        wants
+        Ok(wants)
     }
 
     /// The same, of a content that is more than the manifest: it is trusted by itself.
@@ -157,8 +188,7 @@ fn find_links(root: &Path, folder: &Path, depth: usize, seen: &mut usize, links:
         }
         let (path, kind) = (entry.path(), entry.file_type());
         if kind.as_ref().is_ok_and(fs::FileType::is_symlink) {
-            let is_inside = path.canonicalize().is_ok_and(|_| is_within(root, &path));
-            links.extend((!is_inside).then_some(path));
+            links.extend(leads_out(root, &path).then_some(path));
             continue;
         }
         let is_ours = kind.is_ok_and(|kind| kind.is_dir()) && (depth > 0 || entry.file_name() != WORK);
@@ -167,6 +197,11 @@ fn find_links(root: &Path, folder: &Path, depth: usize, seen: &mut usize, links:
         }
     }
     true
+}
+
+/// Whether a link leads out of a folder, or nowhere.
+fn leads_out(root: &Path, link: &Path) -> bool {
+    !link.canonicalize().is_ok_and(|_| is_within(root, link))
 }
 
 /// Where a path leads, and how it is written if that is elsewhere.

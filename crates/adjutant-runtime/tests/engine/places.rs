@@ -266,6 +266,16 @@ async fn reflections_are_kept_in_their_folder() {
     assert_eq!(notes.filter(|note| note.path().extension().is_some_and(|it| it == "md")).count(), 1);
 }
 
+#[cfg(unix)]
+#[tokio::test]
+async fn reflections_are_not_kept_behind_a_link() {
+    let stage = Stage::new([]);
+    std::fs::create_dir_all(stage.workspace().work()).expect("it is made");
+    std::os::unix::fs::symlink("/", stage.workspace().work().join("x")).expect("it is linked");
+    let wrong = stage.wrong(one(json!({ "reflections": { "folder": "work/x/tmp" } }))).await;
+    assert_eq!(wrong.kind(), ErrorKind::Config, "{wrong}");
+}
+
 #[tokio::test]
 async fn reflections_are_kept_in_the_store_without_a_folder() {
     let stage = failing(json!({})).await;

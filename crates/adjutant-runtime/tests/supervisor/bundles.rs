@@ -389,6 +389,18 @@ fn links_out_of_an_agent_are_wanted_and_no_lock_is_taken_through_one() {
     let found: Vec<String> = wants.iter().map(ToString::to_string).collect();
     let has = |name: &str| found.iter().any(|it| it.starts_with("folder: ") && it.contains(name));
     assert!(found.len() == 3 && ["planted.log", "planted.db", "host.lock"].into_iter().all(has), "{found:?}");
+    // What tools keep is their own, but for what is written and read there for them.
+    fs::create_dir(root.join("work/x")).expect("it is made");
+    symlink(&victim, root.join("work/y")).expect("it is linked");
+    symlink(&victim, root.join("work/x/y.md")).expect("it is linked");
+    for (folder, more) in [("kept", 0), ("work/x", 1), ("work/y/z", 1)] {
+        let prepared = fs::read_to_string(root.join("prepared.json")).expect("it is there");
+        let mut prepared: Value = serde_json::from_str(&prepared).expect("it is JSON");
+        prepared["resolved"]["manifest"]["agents"][0]["reflections"] = json!({"folder": folder});
+        fs::write(root.join("prepared.json"), prepared.to_string()).expect("it is written");
+        let wants = Wants::of_agent(&setting.entry.workspace).expect("it can be read");
+        assert_eq!(wants.iter().count(), 3 + more, "{folder}: {wants:?}");
+    }
     Lock::take(&root.join("logs/planted.log")).expect_err("it is a link");
     Lock::take(&root.join("host.lock")).expect_err("it is a link");
     assert_eq!(fs::read_to_string(&victim).ok().as_deref(), Some("mine"));

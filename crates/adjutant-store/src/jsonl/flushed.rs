@@ -19,6 +19,8 @@ use super::{
 
 /// The name of the file.
 const FILE: &str = "head";
+/// The most bytes of it that are read.
+const MAX_BYTES: u64 = 4 << 10;
 
 /// The end of the records that were flushed last.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,9 +36,9 @@ impl Flushed {
         let path = records.with_file_name(FILE);
         let mut text = Vec::new();
         // Under a lock of its own: whoever writes it does so in place.
-        let read = File::open(&path).and_then(|mut file| {
+        let read = File::open(&path).and_then(|file| {
             file.lock_shared()?;
-            file.read_to_end(&mut text)
+            file.take(MAX_BYTES).read_to_end(&mut text)
         });
         match read {
             Ok(_) => {}

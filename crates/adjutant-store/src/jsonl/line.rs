@@ -45,6 +45,9 @@ pub(super) struct End {
     pub(super) length: u64,
 }
 
+/// The most bytes of a line, as in an exported session.
+pub(super) const MAX_LINE: usize = 512 << 20;
+
 const CHECK: &[u8] = b",\"check\":\"";
 const STORED: &[u8] = b"\",\"stored\":";
 
@@ -109,6 +112,10 @@ pub(super) fn lines(mut end: End, batch: &[Arc<Stamped>]) -> Result<(Vec<u8>, En
         let before = text.len();
         for part in [&head, CHECK, check.as_bytes(), STORED, stored, b"}\n"] {
             text.extend_from_slice(part);
+        }
+        if text.len() - before > MAX_LINE {
+            let message = format!("record {} would be longer than {MAX_LINE} bytes", stamped.seq);
+            return Err(JournalError::new(JournalErrorKind::Invalid, message));
         }
         let Header { seq, changed_ms, bytes, link, .. } = header;
         end = End { seq, changed_ms, bytes, link, length: end.length + (text.len() - before) as u64 };

@@ -5,7 +5,7 @@ use std::{
     io::ErrorKind,
 };
 
-use adjutant_core::{Holder, JournalError, Owner};
+use adjutant_core::{Holder, JournalError, JournalErrorKind, Owner};
 use adjutant_llm::private;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -97,9 +97,12 @@ pub(super) fn before(place: &LogPlace, owner: &Owner) -> Result<Option<Owned>, J
     Ok(before)
 }
 
-/// Takes a log; under its lock.
+/// Takes a log; under its lock. `Corrupt` if nobody could have had it as often as its file says.
 pub(super) fn take(place: &LogPlace, owner: &Owner, before: Option<Owned>) -> Result<Held, JournalError> {
-    let epoch = before.as_ref().map_or(0, |before| before.epoch) + 1;
+    let epoch = before.as_ref().map_or(0, |before| before.epoch).checked_add(1).ok_or_else(|| {
+        let message = format!("log {:?} had more owners than can be counted", place.log.0);
+        JournalError::new(JournalErrorKind::Corrupt, message)
+    })?;
     let owned = Owned { epoch, owner: owner.id().to_string(), token: Uuid::new_v4().as_u128() };
     let path = place.file(&owned.held());
     let alive = private::file(OpenOptions::new().create(true).truncate(false).write(true)).open(&path);

@@ -11,7 +11,7 @@ use bytes::Bytes;
 
 use super::{
     flushed::Flushed,
-    line::{BEGINNING, End, Line},
+    line::{BEGINNING, End, Line, MAX_LINE},
     place::failed,
 };
 
@@ -86,7 +86,11 @@ impl Scan {
 
     fn line(&mut self, end: &End) -> Result<Next, JournalError> {
         let mut text = Vec::new();
-        self.file.read_until(b'\n', &mut text).map_err(|error| failed("read", &self.path, error))?;
+        let mut limited = Read::by_ref(&mut self.file).take(MAX_LINE as u64 + 1);
+        limited.read_until(b'\n', &mut text).map_err(|error| failed("read", &self.path, error))?;
+        if text.len() > MAX_LINE {
+            return Err(self.corrupt(end.seq + 1));
+        }
         let is_whole = text.pop_if(|last| *last == b'\n').is_some();
         if !is_whole {
             // A byte that stands where the line feed was is damage: what is torn has no byte behind a whole line.
@@ -127,6 +131,13 @@ pub(super) fn tail(path: &Path) -> Result<End, JournalError> {
         file.seek(SeekFrom::Start(from)).map_err(read)?;
         let mut text = Vec::new();
         Read::by_ref(&mut file).take(length - from).read_to_end(&mut text).map_err(read)?;
+        let endless = || {
+            let message = format!("{} has no line in its last {} bytes", path.display(), length - from);
+            JournalError::new(JournalErrorKind::Corrupt, message)
+        };
+        if text.len() > MAX_LINE && !text.contains(&b'\n') {
+            return Err(endless());
+        }
         // The first line is whole only at the beginning of the file, the last one never.
         let mut lines: Vec<&[u8]> = text.split(|byte| *byte == b'\n').collect();
         let torn = lines.pop().map_or(0, <[u8]>::len);
@@ -143,6 +154,9 @@ pub(super) fn tail(path: &Path) -> Result<End, JournalError> {
         }
         if from == 0 {
             return Ok(BEGINNING);
+        }
+        if text.len() > MAX_LINE {
+            return Err(endless());
         }
         from = from.saturating_sub((length - from).saturating_mul(3));
     }
@@ -183,6 +197,9 @@ pub(super) fn at(path: &Path, length: u64) -> Result<Option<(u64, Digest)>, Jour
         if before.is_some() || from == 0 {
             let line = Line::read(&text[before.map_or(0, |before| before + 1)..]);
             return Ok(line.map(|line| (line.header.seq, line.header.link)));
+        }
+        if window > MAX_LINE as u64 {
+            return Ok(None);
         }
         window = window.saturating_mul(4);
     }

@@ -82,7 +82,8 @@ fn server() -> Loopback {
 /// The command of a user with a key, who trusts what stands in this folder.
 fn run(project: &Project, state: &Path, args: &[&str]) -> Seen {
     let mut command = adjutant(args);
-    command.current_dir(project.path()).env("XDG_STATE_HOME", state).env("OPENAI_API_KEY", KEY);
+    command.current_dir(project.path()).env("PWD", project.path());
+    command.env("XDG_STATE_HOME", state).env("OPENAI_API_KEY", KEY);
     seen(command)
 }
 
@@ -176,4 +177,34 @@ fn manifest_of_a_cloned_folder_is_asked_for_once_and_again_after_a_change() {
     let modes = fs::read_dir(state.join("adjutant/trust")).expect("it is there").flatten();
     let modes: Vec<u32> = modes.map(|it| it.metadata().expect("it is there").permissions().mode() & 0o777).collect();
     assert!(modes.len() == 2 && modes.iter().all(|mode| *mode == 0o600), "{modes:?}");
+}
+
+#[test]
+fn agent_starts_unasked_when_nothing_changed_since_its_manifest_was_trusted() {
+    let project = Project::of(
+        r#"{name: ada, model: offline/planner, instructions: {file: i.md}, skill_folders: [sk], skills: [one],
+        context: [i.md, {file: i.md, name: I}, {file: none.md, optional: true}],
+        data: [{file: i.md}, {file: i.md, to: sub/other.md}],
+        tools: [t], process_tools: [{name: t, description: x, binary: /bin/sh, args: ["${PWD}/run.sh"]}]}"#,
+    );
+    let write = |name: &str, text: &str| fs::write(project.path().join(name), text).expect("it is written");
+    fs::create_dir_all(project.path().join("sk/one")).expect("it is made");
+    write("sk/one/SKILL.md", "---\nname: one\ndescription: d\n---\ngood\n");
+    write("i.md", "good");
+    write("run.sh", "echo good");
+    let state = project.path().join("mine");
+    let lines = [format!("  program: \"/bin/sh\" \"{}\", as the tool t", project.path().join("run.sh").display())];
+    check(&run(&project, &state, &["agent", "create", "--trust"]), 0, &lines, "");
+    for _ in 0..2 {
+        check(&run(&project, &state, &["agent", "start", "ada"]), 0, &[], "");
+        run(&project, &state, &["agent", "stop", "ada"]);
+    }
+    // The script of a program is as good as the program.
+    write("run.sh", "echo evil");
+    check(&run(&project, &state, &["agent", "start", "ada"]), 2, &lines, "`adjutant trust` trusts it");
+    // What nobody would wait for is told at once.
+    let long = fs::File::create(project.path().join("sk/one/long")).expect("it is made");
+    long.set_len((1 << 30) + 1).expect("it takes no room");
+    let seen = run(&project, &state, &["trust", "adjutant.yaml"]);
+    assert!(seen.code != Some(0) && seen.stderr.contains("is longer than 1073741824 bytes"), "{}", seen.stderr);
 }
