@@ -28,6 +28,8 @@ const WORK: &str = "work";
 /// How many files of a workspace are looked at, and how deep: an agent of years keeps a folder for each session.
 const MAX_FILES: usize = 1_000_000;
 const MAX_DEPTH: usize = 32;
+/// How many files are counted that programs of an agent may use.
+const MAX_COUNTED: usize = 10_000;
 
 impl Wants {
     /// What a manifest wants whose own folder is this one. It reads files, and blocks.
@@ -100,6 +102,18 @@ impl Wants {
             // It is no part of the manifest, whose content may be trusted without it.
             wants.digest = content::also(&wants.digest, &link.to_string());
             wants.all.push(link);
+        }
+        if wants.all.iter().any(|want| want.kind == WantKind::Program) {
+            // They are the agent's to change, so they are listed with what is wanted and are no part of the digest.
+            for (folder, name) in [(workspace.work(), "its working folder"), (workspace.file("home"), "its home")] {
+                let count = match count(&folder, 0, 0) {
+                    0 => continue,
+                    1 => "1 file".to_owned(),
+                    all if all > MAX_COUNTED => format!("more than {MAX_COUNTED} files"),
+                    all => format!("{all} files"),
+                };
+                wants.all.push(Want::new(WantKind::Folder, format!("{count} in {name}, which its programs may use")));
+            }
         }
         wants.all.sort();
         Ok(wants)
@@ -197,6 +211,19 @@ fn find_links(root: &Path, folder: &Path, depth: usize, seen: &mut usize, links:
         }
     }
     true
+}
+
+/// How many files a folder holds that held so many before, counted as far as anybody would read the number.
+fn count(folder: &Path, depth: usize, before: usize) -> usize {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.fold(before, |all, entry| {
+        let is_folder = depth < MAX_DEPTH && entry.file_type().is_ok_and(|kind| kind.is_dir());
+        match is_folder {
+            _ if all > MAX_COUNTED => all,
+            true => count(&entry.path(), depth + 1, all),
+            false => all + 1,
+        }
+    })
 }
 
 /// Whether a link leads out of a folder, or nowhere.

