@@ -7,7 +7,7 @@ use adjutant::{
     runtime::{Error, Manifest, TrustStore, Wants},
 };
 
-use crate::{chooser, exit::Exit, problem::Problem, screen::tell, trouble::of_runtime};
+use crate::{chooser, exit::Exit, problem::Problem, screen::tell, trouble::of_runtime, waits::MAX_ON_TERMINAL};
 
 /// Where it is kept what the user trusts, and whether the command line said yes already.
 pub(crate) struct Consent<'a> {
@@ -27,7 +27,13 @@ impl Consent<'_> {
             return Ok(());
         }
         list(wants);
-        if !self.is_given && !answered("trust it? [y/N] ")? {
+        let bytes: usize = wants.iter().map(|want| want.to_string().len()).sum();
+        if !self.is_given && is_on_terminal() && bytes > MAX_ON_TERMINAL {
+            let text = format!("the list has {bytes} bytes and may have scrolled away, so nothing was done");
+            let hint = format!("read it in a file (`2> FILE`); `{}` trusts it", self.command);
+            return Err(Problem::new(Exit::Usage, text).hint(hint));
+        }
+        if !self.is_given && !answered(&format!("trust it, {} lines in all? [y/N] ", wants.iter().count()))? {
             let text = format!("nobody trusts what the agent {} wants, so nothing was done", wants.name());
             return Err(Problem::new(Exit::Usage, text).hint(format!("read the list; `{}` trusts it", self.command)));
         }

@@ -24,7 +24,10 @@ pub(super) async fn export(args: &Export) -> Result<Exit, Problem> {
     if !entry.workspace.is_prepared() {
         prepare(&place, &entry).await?;
     }
-    let file = args.file.clone().unwrap_or_else(|| PathBuf::from(format!("{}.adjutant-agent", entry.name)));
+    // A name that somebody else wrote does not say where files go.
+    let is_plain = entry.name.chars().all(|it| it.is_alphanumeric() || matches!(it, '-' | '_'));
+    let stem = if is_plain { entry.name.to_string() } else { entry.id.to_string() };
+    let file = args.file.clone().unwrap_or_else(|| PathBuf::from(format!("{stem}.adjutant-agent")));
     let to = file.clone();
     let name = plain::line(&entry.name);
     let exported = tokio::task::spawn_blocking(move || bundle::export(&entry, &to)).await;
