@@ -53,7 +53,7 @@ fn bare_driver_leaves_a_log_when_it_runs() {
 
 #[test]
 fn another_engine_performs_a_run_when_it_has_the_public_surface_alone() {
-    let expect = "finished after 12 records\nrun 2: And 84 is twice that.\n";
+    let expect = "finished after 13 records\nrun 2: And 84 is twice that.\n";
     check(env!("CARGO_BIN_EXE_example-other-engine"), None, expect);
 }
 
