@@ -7,6 +7,7 @@ use std::{
     sync::Arc,
 };
 
+use adjutant_llm::hidden;
 use adjutant_providers::Provider;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -150,7 +151,7 @@ impl Wants {
 
 impl Want {
     fn new(kind: WantKind, what: impl AsRef<str>) -> Self {
-        Self { kind, what: visible(what.as_ref()) }
+        Self { kind, what: hidden::whole(what.as_ref()) }
     }
 }
 
@@ -266,24 +267,6 @@ fn is_within(own: &Path, path: &Path) -> bool {
 
 fn is_plain(path: &Path) -> bool {
     path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
-}
-
-/// The text in one line, with everything written out that does not show or that turns the direction of what follows.
-fn visible(text: &str) -> String {
-    let is_hidden = |c: char| {
-        c.is_control()
-            || matches!(
-                c,
-                '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}'
-            )
-            || matches!(c, '\u{180b}'..='\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}')
-            || matches!(c, '\u{fe00}'..='\u{fe0f}' | '\u{fff0}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
-    };
-    let mut line = String::with_capacity(text.len());
-    for c in text.chars() {
-        if is_hidden(c) { line.extend(c.escape_unicode()) } else { line.push(c) }
-    }
-    line
 }
 
 impl fmt::Display for WantKind {
