@@ -7,7 +7,7 @@ use adjutant::{
     runtime::{Error, Manifest, TrustStore, Wants},
 };
 
-use crate::{chooser, exit::Exit, problem::Problem, screen::tell, trouble::of_runtime, waits::MAX_ON_TERMINAL};
+use crate::{chooser, exit::Exit, plain, problem::Problem, screen::tell, trouble::of_runtime, waits::MAX_ON_TERMINAL};
 
 /// Where it is kept what the user trusts, and whether the command line said yes already.
 pub(crate) struct Consent<'a> {
@@ -64,7 +64,7 @@ impl Consent<'_> {
 
 /// Tells all that is wanted, one thing a line.
 pub(crate) fn list(wants: &Wants) {
-    tell(&format!("the agent {} wants:", wants.name().escape_debug()));
+    tell(&format!("the agent {} wants:", plain::whole(wants.name())));
     wants.iter().for_each(|want| tell(&format!("  {want}")));
 }
 

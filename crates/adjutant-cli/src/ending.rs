@@ -1,6 +1,6 @@
 //! How a run ended: what is said about it, the answer by a schema, and the exit code.
 
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
 
 use adjutant::{
     CancelBy, ErrorKind, Outcome, RunResult, Running,
@@ -76,7 +76,10 @@ fn stopped(job: &Job<'_>, outcome: &Outcome, result: &RunResult, screen: &Screen
         }
         Outcome::Cancelled { by: CancelBy::Deadline } => late(job),
         Outcome::Cancelled { .. } => screen.tell("cancelled"),
-        Outcome::Paused { pauses } => waits::tell(pauses, job.kept.as_ref(), screen),
+        Outcome::Paused { pauses } => {
+            let root = job.how.root.as_deref().unwrap_or(Path::new("."));
+            waits::tell(pauses, Some(root), job.kept.as_ref(), screen);
+        }
         _ => {}
     }
 }

@@ -44,6 +44,7 @@ pub(crate) async fn newest(sessions: &Sessions, root: &Path) -> Result<Option<Lo
     loop {
         let page = sessions.list(&query).await.map_err(|error| trouble::of_journal(&error))?;
         let found = page.logs.into_iter().next();
+        found.as_ref().map(directory).transpose()?;
         if found.is_some() || page.next.is_none() {
             return Ok(found);
         }
@@ -67,9 +68,22 @@ pub(crate) fn label(root: &Path) -> Result<String, Problem> {
     Ok(label)
 }
 
-/// The directory that a session is about.
-pub(crate) fn directory(info: &LogInfo) -> Option<&str> {
-    info.about.labels.iter().find_map(|label| label.strip_prefix(DIRECTORY))
+/// Whether a label is that of a directory.
+pub(crate) fn is_directory(label: &str) -> bool {
+    label.starts_with(DIRECTORY)
+}
+
+/// The directory that a session is about; none if it was imported.
+///
+/// # Errors
+/// `Usage` if there are several: one would be found by it, and another one worked in.
+pub(crate) fn directory(info: &LogInfo) -> Result<Option<&str>, Problem> {
+    let mut labels = info.about.labels.iter().filter(|label| is_directory(label));
+    let first = labels.next().and_then(|label| label.strip_prefix(DIRECTORY));
+    let Some(other) = labels.next() else { return Ok(first) };
+    let [name, label] = [&info.log.0, other].map(|text| plain::word(&plain::whole(text)));
+    let problem = Problem::new(Exit::Usage, format!("the session has more than one directory: {}", info.log));
+    Err(problem.hint(format!("`adjutant sessions label {name}` shows them; a last word like -{label} takes one away")))
 }
 
 /// The tools whose calls wait for approval in a session.

@@ -2,6 +2,8 @@
 
 use std::{borrow::Cow, fmt::Display};
 
+use adjutant::llm::hidden::is_hidden;
+pub(crate) use adjutant::llm::hidden::whole;
 use serde_json::Value;
 
 /// How many characters of such text stand in one line.
@@ -24,18 +26,6 @@ pub(crate) fn line(text: &str) -> String {
 pub(crate) fn stream(text: &str) -> Cow<'_, str> {
     let harmful = |character| is_steering(character) && !matches!(character, '\n' | '\t');
     if text.contains(harmful) { Cow::Owned(text.replace(harmful, "\u{fffd}")) } else { Cow::Borrowed(text) }
-}
-
-/// The text whole, in one line: what cannot be seen or steers is an escape like `\u{202e}`.
-pub(crate) fn whole(text: &str) -> String {
-    let mut whole = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            _ if is_hidden(character) => whole.extend(character.escape_unicode()),
-            _ => whole.push(character),
-        }
-    }
-    whole
 }
 
 /// A JSON text whole, in one line: every key and value as it is read, and no white space between them.
@@ -122,16 +112,6 @@ pub(crate) fn word(text: &str) -> String {
 /// Control characters, and those that turn the direction of what follows.
 fn is_steering(character: char) -> bool {
     character.is_control() || matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-}
-
-/// What steers, takes no room, or looks like a blank and is none.
-fn is_hidden(character: char) -> bool {
-    is_steering(character)
-        || character.is_whitespace() && character != ' '
-        || matches!(character, '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}')
-        || matches!(character, '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{206f}' | '\u{2800}')
-        || matches!(character, '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}')
-        || matches!(character, '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
 #[cfg(test)]

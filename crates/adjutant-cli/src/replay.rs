@@ -83,7 +83,7 @@ fn write(event: &Event, args: &Replay, view: &mut View, screen: &mut Screen) -> 
     match &event.kind {
         EventKind::RunPaused { result } => {
             if let Outcome::Paused { pauses } = &result.outcome {
-                waits::tell(pauses, None, screen);
+                waits::tell(pauses, None, None, screen);
             }
         }
         EventKind::RunFinished { result } => screen.tell(&Took::of(result).to_string()),
@@ -97,7 +97,8 @@ async fn check(args: &mut Replay, info: &LogInfo, run: &Run, kept: Kept) -> Resu
     if args.how.models.is_empty() {
         args.how.models.extend(run.config().map(|config| config.model.to_string()));
     }
-    let root = args.how.root.clone().or_else(|| named::directory(info).map(PathBuf::from));
+    let own = named::directory(info)?.map(PathBuf::from);
+    let root = args.how.root.clone().or(own);
     let kit = Kit::new(&args.how, &root.unwrap_or_else(|| PathBuf::from(".")))?;
     let store = kept.store.clone();
     let job = explain::silent(&args.how, kit)?.kept(Some(kept)).crewed(Some(&store))?;

@@ -58,13 +58,13 @@ async fn perform(args: &mut Resume) -> Result<Exit, Problem> {
     let open: Vec<&Arc<Pause>> = pauses.iter().filter(|pause| !is_answered(pause)).collect();
     if open.is_empty() {
         // Before Ctrl-C is listened to: it ends the question and the command with it.
-        answers::show(args, &pauses, &given)?;
+        answers::show(args, &root, &pauses, &given)?;
     }
     let (cancel, chatter) = run::begin(args.how.quiet, args.how.json)?;
     let mut screen = Screen::new(chatter);
     kit.tell(&screen);
     if !open.is_empty() {
-        waits::tell(open, Some(&left.kept), &screen);
+        waits::tell(open, Some(&root), Some(&left.kept), &screen);
         return Ok(Exit::Waits);
     }
     let tape = Tape { record: None, played: None };
@@ -111,16 +111,24 @@ async fn look(args: &Resume) -> Result<Left, Problem> {
 }
 
 /// Takes from the session what was not said: the directory and the model.
+///
+/// # Errors
+/// `Usage` if the session has no directory, as one that was imported, and not both were said: whoever wrote the file
+/// would choose what is read, and who is sent it.
 fn adopt(args: &mut Resume, left: &Left) -> Result<(), Problem> {
-    if args.how.root.is_none() {
-        let Some(root) = named::directory(&left.info) else {
-            let problem = Problem::new(Exit::Usage, format!("the session has no directory: {}", left.info.log));
-            return Err(problem.hint("--root names the directory to work on"));
-        };
-        args.how.root = Some(root.into());
+    let (own, how) = (named::directory(&left.info)?, &mut args.how);
+    let model = left.run.config().map(|config| config.model.to_string());
+    if own.is_none() && (how.root.is_none() || how.models.is_empty()) {
+        let text =
+            format!("the session has no directory, so the directory and the model must be named: {}", left.info.log);
+        let (name, store) = (plain::word(&left.info.log.0), left.kept.store.option());
+        let model = model.map_or_else(|| "MODEL".to_owned(), |model| plain::word(&plain::whole(&model)));
+        let hint = format!("adjutant resume {name}{store} --root DIR --model {model}");
+        return Err(Problem::new(Exit::Usage, text).hint(hint));
     }
-    if args.how.models.is_empty() {
-        args.how.models.extend(left.run.config().map(|config| config.model.to_string()));
+    how.root = how.root.take().or_else(|| own.map(PathBuf::from));
+    if how.models.is_empty() {
+        how.models.extend(model);
     }
     Ok(())
 }

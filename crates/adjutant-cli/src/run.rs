@@ -139,7 +139,7 @@ async fn look(sessions: &Sessions, info: &LogInfo, kept: &Kept, screen: &Screen)
         screen.tell("notice: the last run of the session was left in its middle, and is closed");
         return Ok(());
     }
-    waits::tell(run.pauses(), None, screen);
+    waits::tell(run.pauses(), named::directory(info)?.map(Path::new), None, screen);
     Err(waits::waiting(kept))
 }
 

@@ -2,6 +2,7 @@
 
 use std::{
     io::{self, IsTerminal},
+    path::Path,
     sync::Arc,
 };
 
@@ -17,11 +18,16 @@ pub(crate) const MAX_ON_TERMINAL: usize = 64 * 1024;
 /// How many digits of a digest name what was shown: so many that nobody finds another call with the same ones.
 pub(crate) const DIGITS: usize = 32;
 
-/// Tells what waits, and how it is answered.
-pub(crate) fn tell<'a>(pauses: impl IntoIterator<Item = &'a Arc<Pause>>, kept: Option<&Kept>, screen: &Screen) {
+/// Tells what waits, in which directory if that is known, and how it is answered.
+pub(crate) fn tell<'a>(
+    pauses: impl IntoIterator<Item = &'a Arc<Pause>>,
+    root: Option<&Path>,
+    kept: Option<&Kept>,
+    screen: &Screen,
+) {
     let (mut question, mut approve, mut is_hidden) = (None, String::new(), false);
     for pause in pauses {
-        let (shown, is_whole) = shown(pause);
+        let (shown, is_whole) = shown(pause, root);
         screen.tell(&format!("waits: {shown}"));
         is_hidden |= !is_whole;
         if is_approval(pause) {
@@ -45,9 +51,13 @@ pub(crate) fn waiting(kept: &Kept) -> Problem {
     problem.hint(format!("adjutant resume {}{}", plain::word(&kept.name.0), kept.store.option()))
 }
 
-/// A pause in one line, and whether that is all of it.
-pub(crate) fn shown(pause: &Pause) -> (String, bool) {
-    let mut line = format!("{}  {}", plain::whole(&pause.id.0), about(pause));
+/// A pause in one line, with the directory that its call works in; and whether that is all of it.
+pub(crate) fn shown(pause: &Pause, root: Option<&Path>) -> (String, bool) {
+    let root = root.filter(|_| pause.call.is_some()).map(|root| {
+        let real = root.canonicalize().unwrap_or_else(|_| root.to_owned());
+        format!("in {}  ", plain::word(&plain::whole(&real.to_string_lossy())))
+    });
+    let mut line = format!("{}  {}{}", plain::whole(&pause.id.0), root.unwrap_or_default(), about(pause));
     if line.len() <= MAX_ON_TERMINAL || !io::stderr().is_terminal() {
         return (line, true);
     }

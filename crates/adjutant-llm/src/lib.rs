@@ -19,6 +19,7 @@ mod effort;
 mod embed;
 mod entry;
 mod error;
+pub mod hidden;
 mod info;
 pub mod json;
 mod message;

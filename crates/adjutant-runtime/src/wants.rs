@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
+use adjutant_llm::hidden;
 use serde::Serialize;
 
 /// All that a manifest wants, sorted; and the digest of its content.
@@ -76,26 +77,8 @@ impl Wants {
 
 impl Want {
     pub(crate) fn new(kind: WantKind, what: impl AsRef<str>) -> Self {
-        Self { kind, what: visible(what.as_ref()) }
+        Self { kind, what: hidden::whole(what.as_ref()) }
     }
-}
-
-/// The text in one line, with everything written out that does not show or that turns the direction of what follows.
-fn visible(text: &str) -> String {
-    let is_hidden = |c: char| {
-        c.is_control()
-            || matches!(
-                c,
-                '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}'
-            )
-            || matches!(c, '\u{180b}'..='\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}')
-            || matches!(c, '\u{fe00}'..='\u{fe0f}' | '\u{fff0}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
-    };
-    let mut line = String::with_capacity(text.len());
-    for c in text.chars() {
-        if is_hidden(c) { line.extend(c.escape_unicode()) } else { line.push(c) }
-    }
-    line
 }
 
 impl fmt::Display for WantKind {

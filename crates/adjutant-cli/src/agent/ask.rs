@@ -90,7 +90,7 @@ fn ended(last: Option<Event>, screen: &mut Screen) -> Result<Exit, Problem> {
         Outcome::Limit { limit } => {
             Problem::new(exit, format!("the run stopped at its limit: {limit} ({})", result.turns)).report();
         }
-        Outcome::Paused { pauses } => waits::tell(pauses, None, screen),
+        Outcome::Paused { pauses } => waits::tell(pauses, None, None, screen),
         Outcome::Cancelled { .. } => screen.tell("cancelled"),
         _ => {}
     }

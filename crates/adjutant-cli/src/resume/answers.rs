@@ -1,6 +1,6 @@
 //! What the command line answers to what waits.
 
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
 
 use adjutant::{
     agent::{Answered, Pause},
@@ -78,11 +78,11 @@ fn named<'a>(args: &Resume, pauses: &'a [Arc<Pause>]) -> Result<Vec<(&'a Pause, 
 ///
 /// # Errors
 /// `Usage` if something of it stays hidden, unless it is named by the digest that stands where it was shown whole.
-pub(crate) fn show(args: &Resume, pauses: &[Arc<Pause>], given: &[Answered]) -> Result<(), Problem> {
+pub(crate) fn show(args: &Resume, root: &Path, pauses: &[Arc<Pause>], given: &[Answered]) -> Result<(), Problem> {
     let mut is_asked = false;
     let approved = given.iter().filter(|it| matches!(it.answer, Answer::Approve { .. }));
     for pause in approved.filter_map(|it| pauses.iter().find(|pause| pause.id == it.pause)) {
-        let (shown, is_whole) = waits::shown(pause);
+        let (shown, is_whole) = waits::shown(pause, Some(root));
         tell(&format!("approves: {shown}"));
         let is_seen = args.approve.iter().any(|id| digest_of(id).is_some_and(|(id, _)| is_named(id, pause)));
         is_asked |= !is_seen;

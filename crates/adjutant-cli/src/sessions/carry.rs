@@ -4,6 +4,7 @@ use std::{
     fs::{self, File, OpenOptions},
     io::{self, BufReader, BufWriter, Write},
     path::Path,
+    sync::Arc,
 };
 
 use adjutant::{
@@ -71,11 +72,17 @@ async fn from(
     args: &Import,
     input: impl io::Read + Send,
 ) -> Result<adjutant::agent::LogInfo, Problem> {
-    let input = BufReader::new(input);
-    let imported = match &args.name {
-        Some(name) => sessions.import_as(input, &id(name)).await,
-        None => sessions.import(input).await,
-    };
+    let mut named = Vec::new();
+    let imported = sessions.import_with(BufReader::new(input), |log, about| {
+        if let Some(name) = &args.name {
+            *log = id(name);
+        }
+        // Where it works is for whoever resumes it, not for whoever wrote the file.
+        named.extend(about.labels.extract_if(.., |label| named::is_directory(label)));
+    });
+    let imported = imported.await;
+    let drop = |label: &Arc<str>| tell(&format!("notice: this label is not taken over: {}", plain::line(label)));
+    named.iter().filter(|_| imported.is_ok()).for_each(drop);
     imported.map_err(|error| match error.kind() {
         JournalErrorKind::Exists => trouble::of_journal(&error).hint("--as gives it another name"),
         // The file is damaged, not a session.

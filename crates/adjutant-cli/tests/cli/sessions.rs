@@ -60,6 +60,11 @@ impl Desk {
         self.folder.path().join(name).to_str().expect("temporary paths are UTF-8").to_owned()
     }
 
+    /// The directory to work on, as it is told.
+    pub(crate) fn work(&self) -> String {
+        fs::canonicalize(self.path("work")).expect("it is there").display().to_string()
+    }
+
     /// A command that knows the store, without a key.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = adjutant(args);

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     digest::Digest,
-    journal::{Attachment, JournalError, JournalErrorKind, LogId, LogInfo, StoredRecord},
+    journal::{About, Attachment, JournalError, JournalErrorKind, LogId, LogInfo, StoredRecord},
     number::Seq,
 };
 
@@ -53,9 +53,7 @@ impl Sessions {
     /// `Corrupt` if the file is not whole or not what was written, `Version` if a newer program wrote it, `Exists` if
     /// the name is taken, `Invalid`, `Unsupported`, `Io`. Nothing is left of it then.
     pub async fn import(&self, input: impl BufRead + Send) -> Result<LogInfo, JournalError> {
-        let (lines, header) = Lines::open(input)?;
-        let id = header.id.clone();
-        self.read_in(lines, header, &id).await
+        self.import_with(input, |_, _| {}).await
     }
 
     /// The same under another name.
@@ -63,20 +61,24 @@ impl Sessions {
     /// # Errors
     /// Like [`import`](Sessions::import).
     pub async fn import_as(&self, input: impl BufRead + Send, id: &LogId) -> Result<LogInfo, JournalError> {
-        let (lines, header) = Lines::open(input)?;
-        self.read_in(lines, header, id).await
+        self.import_with(input, |name, _| *name = id.clone()).await
     }
 
-    async fn read_in<R: BufRead + Send>(
+    /// The same; its name, and what the file says that it is about, are changed before anyone sees it.
+    ///
+    /// # Errors
+    /// Like [`import`](Sessions::import).
+    pub async fn import_with(
         &self,
-        mut lines: Lines<R>,
-        header: Header,
-        id: &LogId,
+        input: impl BufRead + Send,
+        change: impl FnOnce(&mut LogId, &mut About) + Send,
     ) -> Result<LogInfo, JournalError> {
-        check_about(&header.about)?;
-        let mut half = Half::new(self, id).await?;
-        let filled = fill(&mut half, &mut lines, id).await;
-        half.end(filled.map(|()| header.about), id).await
+        let (mut lines, Header { mut id, mut about, .. }) = Lines::open(input)?;
+        change(&mut id, &mut about);
+        check_about(&about)?;
+        let mut half = Half::new(self, &id).await?;
+        let filled = fill(&mut half, &mut lines, &id).await;
+        half.end(filled.map(|()| about), &id).await
     }
 }
 

@@ -7,7 +7,9 @@ use super::{Desk, lists};
 use crate::command::{says, serve};
 
 /// What waits, without what is said before.
-const WAITS: &str = "main/c1_0_1  list_files {}\n";
+fn waiting(desk: &Desk) -> String {
+    format!("main/c1_0_1  in {}  list_files {{}}\n", desk.work())
+}
 
 /// How what waits is approved, as it was hinted at.
 #[track_caller]
@@ -22,7 +24,7 @@ fn run_is_done_when_its_call_is_approved_by_another_process() {
         let server = serve([lists(), says("One file.")]);
         let paused = desk.ask(&server, &["run", "What is here?", "--session", "s", "--ask", "list_files"]);
         assert_eq!((paused.code, paused.stdout.as_str()), (Some(5), "Looking.\n"), "{paused:#?}");
-        let tail = format!("waits: {WAITS}hint: adjutant resume s --approve main/c1_0_1@");
+        let tail = format!("waits: {}hint: adjutant resume s --approve main/c1_0_1@", waiting(&desk));
         assert!(paused.stderr.contains(&tail), "{paused:#?}");
 
         let refused = desk.ask(&server, &["run", "And now?", "--session", "s", "-q"]);
@@ -37,7 +39,7 @@ fn run_is_done_when_its_call_is_approved_by_another_process() {
         let resumed = desk.ask(&server, &["resume", "s", "--approve"]);
         assert_eq!((resumed.code, resumed.stdout.as_str()), (Some(0), "One file.\n"), "{resumed:#?}");
         assert!(
-            resumed.stderr.starts_with(&format!("approves: {WAITS}→ list_files {{}}\n✓ list_files ")),
+            resumed.stderr.starts_with(&format!("approves: {}→ list_files {{}}\n✓ list_files ", waiting(&desk))),
             "{resumed:#?}"
         );
         assert!(server.requests()[1].body.windows(9).any(|it| it == b"notes.txt"));
@@ -61,7 +63,10 @@ fn call_is_shown_whole_and_approved_as_it_was_shown() {
             desk.ask(&server, &args).check(5, "Looking.\n", "");
         }
         let waits = desk.ask(&server, &["resume", "s"]);
-        assert!(waits.stderr.starts_with(&format!("waits: main/c1_0_1  search_text {shown}\n")), "{waits:#?}");
+        assert!(
+            waits.stderr.starts_with(&format!("waits: main/c1_0_1  in {}  search_text {shown}\n", desk.work())),
+            "{waits:#?}"
+        );
         for args in [&["resume", "s", "--explain"][..], &["sessions", "show", "s"]] {
             assert!(desk.out(args).contains(r#"","path":"b.txt"}"#), "{args:?}");
         }
@@ -97,9 +102,13 @@ fn calls_still_wait_when_the_session_is_resumed_or_forked() {
     for desk in Desk::each() {
         let server = serve([lists(), lists(), says("Done."), lists()]);
         desk.ask(&server, &["run", "Look!", "--session", "s", "--ask", "list_files", "-q"]).check(5, "Looking.\n", "");
-        desk.ask(&server, &["resume", "s", "--approve", "-q"]).check(5, "Looking.\n", &format!("approves: {WAITS}"));
+        desk.ask(&server, &["resume", "s", "--approve", "-q"]).check(
+            5,
+            "Looking.\n",
+            &format!("approves: {}", waiting(&desk)),
+        );
         desk.out(&["sessions", "fork", "s", "fork"]);
-        let again = format!("approves: {}", WAITS.replace("c1_", "c2_"));
+        let again = format!("approves: {}", waiting(&desk).replace("c1_", "c2_"));
         desk.ask(&server, &["resume", "fork", "--approve", "-q"]).check(0, "Done.\n", &again);
         desk.ask(&server, &["resume", "s", "--approve", "-q"]).check(5, "Looking.\n", &again);
     }
@@ -112,7 +121,7 @@ fn resumed_run_ends_when_its_time_is_up() {
         let server = serve([lists(), says("Too late").wait_at(0, &gate)]);
         desk.ask(&server, &["run", "Look!", "--session", "s", "--ask", "list_files", "-q"]).check(5, "Looking.\n", "");
         let late = "error: the run did not end within 50ms\nhint: --timeout sets the time\n";
-        let late = &format!("approves: {WAITS}{late}");
+        let late = &format!("approves: {}{late}", waiting(&desk));
         desk.ask(&server, &["resume", "s", "--approve", "--timeout", "0.05", "-q"]).check(124, "", late);
         gate.open();
     }

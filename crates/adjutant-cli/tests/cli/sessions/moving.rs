@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::{Desk, lists};
-use crate::command::{Seen, says, serve};
+use crate::command::{Seen, Vendor, says, serve};
 
 /// A desk with a session `s` of one run.
 fn asked(desk: &Desk) {
@@ -62,6 +62,39 @@ fn session_is_the_same_when_it_was_carried_in_a_file() {
     let damaged = to.see(&["sessions", "import", &file, "--as", "u"]);
     assert!(damaged.code == Some(1) && damaged.stderr.ends_with("hint: nothing was imported\n"), "{damaged:#?}");
     assert!(!to.out(&["sessions", "list"]).contains("\nu "));
+}
+
+#[test]
+fn imported_session_works_where_the_person_says_and_asks_the_model_that_is_named() {
+    let [from, to] = Desk::each();
+    let server = serve([lists(), says("Done.")]);
+    from.ask(&server, &["run", "Look!", "--session", "s", "--ask", "list_files", "-q"]).check(5, "Looking.\n", "");
+    let (file, work, elsewhere) = (from.path("s.jsonl"), from.work(), to.work());
+    from.out(&["sessions", "label", "s", &format!("+dir:{elsewhere}")]);
+    let two = "error: the session has more than one directory: s\nhint: `adjutant sessions label s` shows them; ";
+    for args in [&["resume", "s"][..], &["resume", "--root", &elsewhere], &["run", "Hi", "--continue"]] {
+        let seen = from.ask(&server, args);
+        assert!(seen.code == Some(2) && seen.stderr.contains(two), "{args:?} {seen:#?}");
+    }
+    from.out(&["sessions", "export", "s", &file]);
+    let told = to.see(&["sessions", "import", &file]).stderr;
+    for folder in [&work, &elsewhere] {
+        assert!(told.contains(&format!("notice: this label is not taken over: dir:{folder}\n")), "{told}");
+    }
+    assert_eq!(to.out(&["sessions", "label", "s"]), "ask:list_files\n");
+    to.ask(&server, &["resume"]).check(2, "", "error: this directory has no session\nhint: `adjutant sessions list`\n");
+    let model = Vendor::Anthropic.model();
+    let refused = format!(
+        "error: the session has no directory, so the directory and the model must be named: s\n\
+         hint: adjutant resume s --root DIR --model {model}\n"
+    );
+    for said in [&[][..], &["--root", &elsewhere], &["--model", model], &["--explain"]] {
+        to.ask(&server, &[&["resume", "s"], said].concat()).check(2, "", &refused);
+    }
+    assert_eq!(server.request_count(), 1);
+    let named = ["resume", "s", "--approve", "-q", "--root", &elsewhere, "--model", model];
+    let shown = format!("approves: main/c1_0_1  in {elsewhere}  list_files {{}}\n");
+    to.ask(&server, &named).check(0, "Done.\n", &shown);
 }
 
 #[test]
