@@ -197,7 +197,6 @@ async fn nothing_is_left_when_the_disk_is_full_while_importing() {
     write(&journal, "a", &texts(&["x"; 700])).await;
     let file = export(&journal, "a").await;
     for left in 0..3 {
-        let none = || Arc::new(AtomicUsize::new(0));
         let full = Full { journal: journal.clone(), left: Arc::new(AtomicUsize::new(left)) };
         let made = Sessions::new(Arc::new(full)).import_as(&file[..], &id("b")).await;
         assert_eq!(kind(made), JournalErrorKind::Io);

@@ -214,10 +214,10 @@ fn report(ways: &[Way], is_json: bool) -> Result<Exit, Problem> {
                 write(&plain::json_line(value))?;
             }
             Some(Ok(Ended::At(status))) => {
-                drop(write(&format!("{}: {}\n", plain::line(name), plain::line(&status.to_string())))?)
+                _ = write(&format!("{}: {}\n", plain::line(name), plain::line(&status.to_string())))?
             }
             Some(Ok(Ended::Waits)) => {
-                drop(write(&format!("{}: waits for a place, since so many agents run\n", plain::line(name)))?)
+                _ = write(&format!("{}: waits for a place, since so many agents run\n", plain::line(name)))?
             }
             Some(Err(problem)) => {
                 exit = problem.report();

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     digest::Digest,
-    journal::{About, Attachment, JournalError, JournalErrorKind, LogId, LogInfo, StoredRecord},
+    journal::{Attachment, JournalError, JournalErrorKind, LogId, LogInfo, SessionMeta, StoredRecord},
     number::Seq,
 };
 
@@ -71,7 +71,7 @@ impl Sessions {
     pub async fn import_with(
         &self,
         input: impl BufRead + Send,
-        change: impl FnOnce(&mut LogId, &mut About) + Send,
+        change: impl FnOnce(&mut LogId, &mut SessionMeta) + Send,
     ) -> Result<LogInfo, JournalError> {
         let (mut lines, Header { mut id, mut about, .. }) = Lines::open(input)?;
         change(&mut id, &mut about);

@@ -11,9 +11,9 @@ use uuid::Uuid;
 
 use crate::{
     Error, ErrorKind, Manifest,
+    files::storage,
     manifest::{ContextSpec, Instructions, NamedContext},
     provenance::{FileKind, digest_of, hex, pin_program},
-    workspace::files::storage,
 };
 
 /// How deep folders of skills are looked through, and how many files count.

@@ -1,7 +1,7 @@
 //! Finds out what a manifest wants that is more than to read its own folder and to ask a known provider: all of it.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     fs,
     path::{Component, Path, PathBuf},
     sync::Arc,
