@@ -11,7 +11,7 @@ use std::io::{self, Write};
 
 use adjutant::agent::LogId;
 
-use crate::{args, exit::Exit, problem::Problem, screen, work::work};
+use crate::{args, exit::Exit, plain, problem::Problem, screen, work::work};
 
 /// Looks after sessions.
 pub(crate) fn sessions(command: args::Sessions) -> Result<Exit, Problem> {
@@ -40,10 +40,10 @@ pub(crate) fn write(text: &str) -> Result<bool, Problem> {
     screen::is_read(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
 }
 
-/// Tells something beside the output.
+/// Tells something beside the output; whatever it is made of does not steer the terminal.
 pub(crate) fn tell(text: &str) {
     // There is nobody to tell when standard error is closed.
-    let _ = writeln!(io::stderr().lock(), "{text}");
+    let _ = writeln!(io::stderr().lock(), "{}", plain::stream(text));
 }
 
 fn id(name: &str) -> LogId {
