@@ -71,7 +71,7 @@ fn json_of(it: &Definition, status: &str) -> String {
         "max_concurrency": it.max_concurrency,
         "prefix": it.prefix,
     });
-    format!("{value}\n")
+    plain::json_line(value)
 }
 
 fn check(args: &CheckAgents) -> Result<Exit, Problem> {
