@@ -36,7 +36,7 @@ fn agent_lives_from_its_creation_to_its_removal_when_no_operator_works() {
 }
 
 #[test]
-fn name_that_was_planted_does_not_steer_the_terminal() {
+fn name_that_was_planted_neither_steers_the_terminal_nor_names_a_file() {
     let project = Project::new();
     let id = project.done(&["agent", "create"]);
     let file = project.path().join(".adjutant/run").join(id.trim()).join("agent.json");
@@ -44,6 +44,8 @@ fn name_that_was_planted_does_not_steer_the_terminal() {
     let mut written: Value = serde_json::from_str(&text).expect("it is JSON");
     written["resolved"]["manifest"]["name"] = "../x\u{1b}]0;y\u{7}\n\u{202e}z".into();
     std::fs::write(&file, written.to_string()).expect("it is written");
+    let exported = project.done(&["agent", "export", id.trim()]);
+    assert!(exported.contains(&format!(" into {}.adjutant-agent: ", id.trim())), "{exported}");
     for command in ["stop", "start", "restart", "stop", "rm"] {
         let seen = project.run(&["agent", command, "--all"]);
         let told = seen.stdout + &seen.stderr;
