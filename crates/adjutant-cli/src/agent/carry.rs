@@ -75,8 +75,8 @@ pub(super) async fn import(args: &Import) -> Result<Exit, Problem> {
         let imported = tokio::task::spawn_blocking(move || bundle::import(&home, &file, name.as_deref(), &trust));
         async { imported.await.map_err(|error| Problem::new(Exit::Failed, "the import broke off").cause(&error)) }
     };
-    let command = place.command(&format!("agent import {} --trust", plain::word(&args.file.to_string_lossy())));
-    let consent = Consent { store: &place.trusted, is_given: args.trust, command };
+    let command = place.command(&format!("agent import {}", plain::word(&args.file.to_string_lossy())));
+    let consent = Consent { store: &place.trusted, given: &args.trust, command, option: "--trust" };
     let imported = match import().await? {
         Ok(imported) => imported,
         Err(error) => {

@@ -52,7 +52,7 @@ pub(super) async fn reach(args: &These, wish: Wish) -> Result<Exit, Problem> {
     let entries = place.chosen(&args.names, args.all)?;
     if matches!(wish, Wish::Start | Wish::Restart) {
         let command = place.command("trust");
-        let consent = Consent { store: &place.trusted, is_given: false, command };
+        let consent = Consent { store: &place.trusted, given: &[], command, option: "--yes" };
         for entry in &entries {
             consent.ask(&Wants::of_agent(&entry.workspace).map_err(|error| of_runtime(&error))?)?;
             consent::warn(&entry.resolved.manifest);
