@@ -81,9 +81,9 @@ pub(crate) struct Trust {
     #[arg(value_name = "PATH", default_value = ".")]
     pub(crate) path: PathBuf,
 
-    /// Trusts it without asking on the terminal.
-    #[arg(long)]
-    pub(crate) yes: bool,
+    /// Trusts it without asking on the terminal; with a digest, only what has it.
+    #[arg(long, value_name = "DIGEST", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    pub(crate) yes: Vec<String>,
 
     #[command(flatten)]
     pub(crate) homed: agent::Homed,

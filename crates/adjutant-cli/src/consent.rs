@@ -7,35 +7,44 @@ use adjutant::{
     runtime::{Error, Manifest, TrustStore, Wants},
 };
 
-use crate::{chooser, exit::Exit, plain, problem::Problem, screen::tell, trouble::of_runtime, waits::MAX_ON_TERMINAL};
+use crate::{agent::of_runtime, chooser, exit::Exit, plain, problem::Problem, sessions::tell, waits::MAX_ON_TERMINAL};
 
 /// Where it is kept what the user trusts, and whether the command line said yes already.
 pub(crate) struct Consent<'a> {
     pub(crate) store: &'a TrustStore,
-    pub(crate) is_given: bool,
-    /// The command that gives it, for hints.
+    ///
+    /// An empty text is a yes to everything; others are digests of what is trusted.
+    pub(crate) given: &'a [String],
+    /// The command that gives it, and its option that does, for hints.
     pub(crate) command: String,
+    pub(crate) option: &'static str,
 }
 
 impl Consent<'_> {
     /// Asks whether all that is wanted is trusted, unless it is already or nothing is wanted; yes is kept.
     ///
     /// # Errors
-    /// `Usage` if it is not.
+    /// `Usage` if it is not, or if it is more than a terminal keeps.
     pub(crate) fn ask(&self, wants: &Wants) -> Result<(), Problem> {
         if self.holds(wants)? {
             return Ok(());
         }
-        list(wants);
-        let bytes: usize = wants.iter().map(|want| want.to_string().len()).sum();
-        if !self.is_given && is_on_terminal() && bytes > MAX_ON_TERMINAL {
-            let text = format!("the list has {bytes} bytes and may have scrolled away, so nothing was done");
-            let hint = format!("read it in a file (`2> FILE`); `{}` trusts it", self.command);
+        let is_given = self.given.iter().any(|it| it.is_empty() || it == wants.digest());
+        let (command, option, name) = (&self.command, self.option, plain::whole(wants.name()));
+        let text = listed(wants);
+        if !is_given && is_on_terminal() && text.len() > MAX_ON_TERMINAL {
+            let text =
+                format!("what the agent {name} wants is not asked for where it scrolls away: {}", wants.summary());
+            let hint = format!(
+                "`2> FILE` writes it whole, and nothing is done; `{command} {option}={}` trusts that",
+                wants.digest()
+            );
             return Err(Problem::new(Exit::Usage, text).hint(hint));
         }
-        if !self.is_given && !answered(&format!("trust it, {} lines in all? [y/N] ", wants.iter().count()))? {
-            let text = format!("nobody trusts what the agent {} wants, so nothing was done", wants.name());
-            return Err(Problem::new(Exit::Usage, text).hint(format!("read the list; `{}` trusts it", self.command)));
+        tell(&text);
+        if !is_given && !answered("trust it? [y/N] ")? {
+            let text = format!("nobody trusts what the agent {name} wants, so nothing was done");
+            return Err(Problem::new(Exit::Usage, text).hint(format!("read the list; `{command} {option}` trusts it")));
         }
         self.keep(wants)
     }
@@ -62,10 +71,11 @@ impl Consent<'_> {
     }
 }
 
-/// Tells all that is wanted, one thing a line.
-pub(crate) fn list(wants: &Wants) {
-    tell(&format!("the agent {} wants:", plain::whole(wants.name())));
-    wants.iter().for_each(|want| tell(&format!("  {want}")));
+/// All that is wanted, one thing a line; how much of each kind stands last, where it does not scroll away.
+pub(crate) fn listed(wants: &Wants) -> String {
+    let all: String = wants.iter().map(|want| format!("  {want}\n")).collect();
+    let (name, summary, digest) = (plain::whole(wants.name()), wants.summary(), wants.digest());
+    format!("the agent {name} wants:\n{all}in all: {summary}; sha256:{digest}")
 }
 
 /// Whether somebody at a terminal can be asked.

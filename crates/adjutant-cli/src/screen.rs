@@ -128,7 +128,7 @@ impl Screen {
     /// Writes a line to standard error.
     pub(crate) fn insist(&self, text: &str) {
         // An answer is worth having without what stands beside it.
-        let write = || drop(writeln!(io::stderr().lock(), "{text}"));
+        let write = || drop(writeln!(io::stderr().lock(), "{}", plain::stream(text)));
         match &self.live {
             Some(live) => live.all.suspend(write),
             None => write(),

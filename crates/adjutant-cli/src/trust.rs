@@ -11,8 +11,7 @@ use crate::{
     exit::Exit,
     plain,
     problem::Problem,
-    screen::write,
-    trouble::of_runtime,
+    sessions::{tell, write},
     up::made,
 };
 
@@ -22,8 +21,8 @@ const BUNDLE: &[u8] = b"adjutant-agent ";
 /// Lists what is wanted, and trusts it if the user says so.
 pub(crate) fn trust(args: &Trust) -> Result<Exit, Problem> {
     let place = Place::of(&args.homed, if args.path.is_dir() { &args.path } else { Path::new(".") });
-    let command = place.command(&format!("trust {} --yes", plain::word(&args.path.to_string_lossy())));
-    let consent = Consent { store: &place.trusted, is_given: args.yes, command };
+    let command = place.command(&format!("trust {}", plain::word(&args.path.to_string_lossy())));
+    let consent = Consent { store: &place.trusted, given: &args.yes, command, option: "--yes" };
     let found = found(&args.path, &place)?;
     if found.is_empty() {
         let text = format!("there is no manifest here, and no agent: {}", args.path.display());
@@ -32,7 +31,7 @@ pub(crate) fn trust(args: &Trust) -> Result<Exit, Problem> {
     for wants in &found {
         let digest = wants.digest();
         if consent.store.holds(digest).map_err(|error| of_runtime(&error))? && !wants.is_empty() {
-            consent::list(wants);
+            tell(&consent::listed(wants));
         }
         consent.ask(wants)?;
         let what = if wants.is_empty() { "wants nothing that must be trusted" } else { "is trusted" };

@@ -13,7 +13,7 @@ use adjutant::{
 
 use crate::{exit::Exit, plain, problem::Problem, screen::Screen, store::Kept};
 
-/// How many bytes of a pause are shown on a terminal: it forgets what it scrolls away.
+/// How many bytes that someone agrees to are shown on a terminal: it forgets what it scrolls away.
 pub(crate) const MAX_ON_TERMINAL: usize = 64 * 1024;
 /// How many digits of a digest name what was shown: so many that nobody finds another call with the same ones.
 pub(crate) const DIGITS: usize = 32;

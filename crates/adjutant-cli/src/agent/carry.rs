@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use adjutant::runtime::{ErrorKind, Trust, bundle};
+use adjutant::runtime::{Entry, ErrorKind, Trust, bundle};
 use serde_json::json;
 
 use super::place::Place;
@@ -24,17 +24,14 @@ pub(super) async fn export(args: &Export) -> Result<Exit, Problem> {
     if !entry.workspace.is_prepared() {
         prepare(&place, &entry).await?;
     }
-    // A name that somebody else wrote does not say where files go.
-    let is_plain = entry.name.chars().all(|it| it.is_alphanumeric() || matches!(it, '-' | '_'));
-    let stem = if is_plain { entry.name.to_string() } else { entry.id.to_string() };
-    let file = args.file.clone().unwrap_or_else(|| PathBuf::from(format!("{stem}.adjutant-agent")));
+    let file = args.file.clone().unwrap_or_else(|| PathBuf::from(format!("{}.adjutant-agent", stem(&entry))));
     let to = file.clone();
-    let name = plain::line(&entry.name);
+    let (name, word) = (plain::line(&entry.name), plain::word(&entry.name));
     let exported = tokio::task::spawn_blocking(move || bundle::export(&entry, &to)).await;
     let exported = exported.map_err(|error| Problem::new(Exit::Failed, "the export broke off").cause(&error))?;
     let exported = exported.map_err(|error| match error.kind() {
         ErrorKind::Conflict => {
-            of_runtime(&error).hint(format!("`{}` stops it", place.command(&format!("agent stop {name}"))))
+            of_runtime(&error).hint(format!("`{}` stops it", place.command(&format!("agent stop {word}"))))
         }
         _ => of_runtime(&error),
     })?;
@@ -51,8 +48,15 @@ pub(super) async fn export(args: &Export) -> Result<Exit, Problem> {
     Ok(Exit::Finished)
 }
 
+/// What its file is called: its name if that is one of a manifest, which leads nowhere else; otherwise its id.
+fn stem(entry: &Entry) -> String {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    let is_name = !entry.name.is_empty() && entry.name.len() <= 64 && entry.name.chars().all(is_part);
+    if is_name { entry.name.to_string() } else { entry.id.to_string() }
+}
+
 /// Makes its workspace, so that there is something to carry.
-async fn prepare(place: &Place, entry: &adjutant::runtime::Entry) -> Result<(), Problem> {
+async fn prepare(place: &Place, entry: &Entry) -> Result<(), Problem> {
     let _operator = place.home.operate().map_err(|error| {
         of_runtime(&error).hint(format!("`{}` makes it ready to be exported", place.command("agent start")))
     })?;
@@ -72,8 +76,8 @@ pub(super) async fn import(args: &Import) -> Result<Exit, Problem> {
         let imported = tokio::task::spawn_blocking(move || bundle::import(&home, &file, name.as_deref(), &trust));
         async { imported.await.map_err(|error| Problem::new(Exit::Failed, "the import broke off").cause(&error)) }
     };
-    let command = place.command(&format!("agent import {} --trust", plain::word(&args.file.to_string_lossy())));
-    let consent = Consent { store: &place.trusted, is_given: args.trust, command };
+    let command = place.command(&format!("agent import {}", plain::word(&args.file.to_string_lossy())));
+    let consent = Consent { store: &place.trusted, given: &args.trust, command, option: "--trust" };
     let imported = match import().await? {
         Ok(imported) => imported,
         Err(error) => {

@@ -25,9 +25,9 @@ pub(super) async fn create(args: &Create) -> Result<Exit, Problem> {
     let place = Place::of(&args.homed, Path::new("."));
     let file = args.file.as_deref().unwrap_or(Path::new(MANIFEST));
     let resolved = resolve(file, overrides(&args.changes))?;
-    let command = place.command(&format!("agent create {} --trust", plain::word(&file.to_string_lossy())));
-    let consent = Consent { store: &place.trusted, is_given: args.trust, command };
-    consent.ask(&wants(&resolved)?)?;
+    let command = place.command(&format!("agent create {}", plain::word(&file.to_string_lossy())));
+    let consent = Consent { store: &place.trusted, given: &args.trust, command, option: "--trust" };
+    consent.ask(&wants(&resolved))?;
     let instance = make(&*place.backend()?, resolved, &consent).await?;
     place.home.touch().map_err(|error| of_runtime(&error))?;
     let (name, id) = (instance.name(), instance.id());

@@ -53,7 +53,7 @@ pub(super) async fn reach(args: &These, wish: Wish) -> Result<Exit, Problem> {
     let entries = place.chosen(&args.names, args.all)?;
     if matches!(wish, Wish::Start | Wish::Restart) {
         let command = place.command("trust");
-        let consent = Consent { store: &place.trusted, is_given: false, command };
+        let consent = Consent { store: &place.trusted, given: &[], command, option: "--yes" };
         for entry in &entries {
             consent.ask(&Wants::of_agent(&entry.workspace).map_err(|error| of_runtime(&error))?)?;
             consent::warn(&entry.resolved.manifest);
@@ -98,7 +98,8 @@ fn unwritten(home: &Home, entry: &Entry, wish: Wish, error: Error) -> Result<Des
     if !is_possible || home.is_operated()? {
         return Err(error);
     }
-    tell(&plain::line(&format!("warning: {error}: it is done now, and not remembered")));
+    let error = plain::line(&error.to_string());
+    tell(&format!("warning: {error}: it is done now, and not remembered"));
     Ok(home.desired(entry.id).unwrap_or(Desired::NOTHING))
 }
 
@@ -111,8 +112,7 @@ async fn act_alone(place: &Place, ways: &mut [Way], wish: Wish) -> Result<bool, 
     // Another one may have begun since.
     let Ok(_operator) = home.operate() else { return Ok(false) };
     let loaded = place.backend()?.load().await.map_err(|error| of_runtime(&error))?;
-    let problems: Vec<String> = loaded.problems.iter().map(ToString::to_string).collect();
-    problems.iter().for_each(|text| tell(&plain::line(&format!("warning: {text}"))));
+    loaded.problems.iter().for_each(|it| tell(&format!("warning: {}", plain::line(&it.to_string()))));
     let acts = ways.iter_mut().filter(|way| way.ended.is_none()).map(|way| {
         let instance = loaded.instances.iter().find(|it| it.id() == way.entry.id);
         async move {
@@ -213,11 +213,12 @@ fn report(ways: &[Way], is_json: bool) -> Result<Exit, Problem> {
                 value["waiting"] = true.into();
                 write(&plain::json_line(value))?;
             }
-            Some(Ok(Ended::At(status))) => {
-                _ = write(&format!("{}: {}\n", plain::line(name), plain::line(&status.to_string())))?
-            }
-            Some(Ok(Ended::Waits)) => {
-                _ = write(&format!("{}: waits for a place, since so many agents run\n", plain::line(name)))?
+            Some(Ok(ended)) => {
+                let stands = match ended {
+                    Ended::At(status) => status.to_string(),
+                    Ended::Waits => "waits for a place, since so many agents run".to_owned(),
+                };
+                write(&format!("{}: {}\n", plain::line(name), plain::line(&stands)))?;
             }
             Some(Err(problem)) => {
                 exit = problem.report();

@@ -44,9 +44,9 @@ pub(crate) struct Create {
     #[command(flatten)]
     pub(crate) changes: Changes,
 
-    /// Trusts what the manifest wants, after it was listed: programs, folders, addresses and keys.
-    #[arg(long)]
-    pub(crate) trust: bool,
+    /// Trusts what the manifest wants, after it was listed: programs, folders, addresses and keys; with a digest, only that.
+    #[arg(long, value_name = "DIGEST", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    pub(crate) trust: Vec<String>,
 
     #[command(flatten)]
     pub(crate) homed: Homed,
@@ -230,9 +230,9 @@ pub(crate) struct Import {
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
 
-    /// Trusts what the agent wants, after it was listed: programs, folders, addresses and keys.
-    #[arg(long)]
-    pub(crate) trust: bool,
+    /// Trusts what the agent wants, after it was listed: programs, folders, addresses and keys; with a digest, only that.
+    #[arg(long, value_name = "DIGEST", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    pub(crate) trust: Vec<String>,
 
     #[command(flatten)]
     pub(crate) homed: Homed,
@@ -259,9 +259,10 @@ pub(crate) struct Up {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max: Option<u32>,
 
-    /// Trusts what manifests and agents of the directory want, after it was listed: programs, folders, addresses and keys.
-    #[arg(long)]
-    pub(crate) trust: bool,
+    /// Trusts what manifests and agents of the directory want, after it was listed: programs, folders, addresses and keys;
+    /// with a digest, only that.
+    #[arg(long, value_name = "DIGEST", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    pub(crate) trust: Vec<String>,
 
     /// Removes agents whose manifest was changed, with their sessions, and makes them anew.
     #[arg(long)]

@@ -49,8 +49,8 @@ pub(super) async fn make(
     files: &[PathBuf],
     screen: &Screen,
 ) -> Result<(), Problem> {
-    let command = place.command(&format!("up {} --trust", plain::word(&args.directory.to_string_lossy())));
-    let consent = Consent { store: &place.trusted, is_given: args.trust, command };
+    let command = place.command(&format!("up {}", plain::word(&args.directory.to_string_lossy())));
+    let consent = Consent { store: &place.trusted, given: &args.trust, command, option: "--trust" };
     let there = place.entries()?.all;
     let mut made = Vec::new();
     for file in files {

@@ -332,6 +332,9 @@ scout  used  -  files  depth 0  Looks into files.
     assert_eq!((seen.code, events.len()), (Some(0), 2), "{seen:#?}");
     assert_eq!((&events[1]["agent"], &events[1]["status"]), (&json!("scout"), &json!("untrusted")));
     assert_eq!((&events[1]["toolboxes"], &events[0]["max_turns"]), (&json!(["files"]), &json!(5)));
+    write(&desk, "work/.adjutant/agents/spy.md", "---\ndescription: \"x\\u202e\\u009b31m\\x7f\"\n---\nHi.\n");
+    let json = desk.out(&["agents", "list", "--json"]);
+    assert!(json.contains(r#""x\u202e\u009b31m\u007f""#), "{json}");
     let missing = desk.see(&["agents", "list", "--agents", "nowhere"]);
     let error = "error: the agents cannot be listed: nowhere\n";
     assert!(missing.code == Some(2) && missing.stderr.starts_with(error), "{missing:#?}");

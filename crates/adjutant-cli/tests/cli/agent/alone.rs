@@ -36,6 +36,24 @@ fn agent_lives_from_its_creation_to_its_removal_when_no_operator_works() {
 }
 
 #[test]
+fn name_that_was_planted_neither_steers_the_terminal_nor_names_a_file() {
+    let project = Project::new();
+    let id = project.done(&["agent", "create"]);
+    let file = project.path().join(".adjutant/run").join(id.trim()).join("agent.json");
+    let text = std::fs::read_to_string(&file).expect("it is there");
+    let mut written: Value = serde_json::from_str(&text).expect("it is JSON");
+    written["resolved"]["manifest"]["name"] = "../x\u{1b}]0;y\u{7}\n\u{202e}z".into();
+    std::fs::write(&file, written.to_string()).expect("it is written");
+    let exported = project.done(&["agent", "export", id.trim()]);
+    assert!(exported.contains(&format!(" into {}.adjutant-agent: ", id.trim())), "{exported}");
+    for command in ["stop", "start", "restart", "stop", "rm"] {
+        let seen = project.run(&["agent", command, "--all"]);
+        let told = seen.stdout + &seen.stderr;
+        assert!(told.contains("../x") && !told.contains(['\u{1b}', '\u{7}', '\u{202e}']), "{command}: {told:?}");
+    }
+}
+
+#[test]
 fn json_tells_the_same_when_it_is_wished() {
     let project = Project::new();
     let created: Value = serde_json::from_str(&project.done(&["agent", "create", "--json"])).expect("it is JSON");

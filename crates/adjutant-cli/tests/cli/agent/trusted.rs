@@ -3,6 +3,7 @@
 use std::{
     fs,
     path::{Path, PathBuf},
+    process::{Command, Stdio},
 };
 
 use adjutant::llm::{Script, ScriptedModel};
@@ -120,16 +121,48 @@ fn hostile_agent_does_nothing_when_it_is_imported_and_says_how_to_trust_it() {
     let kept = fs::read_to_string(folder.join("agent.json")).expect("it is there");
     assert!(kept.contains("\"ada\"") && !kept.contains("AWS_SECRET_ACCESS_KEY"), "{kept}");
     // A folder of agents does not carry the trust of whoever made it: another user is asked again.
-    check(&run(&project, &other, &["agent", "start", "ada"]), 2, &lines, "`adjutant trust` trusts it");
+    check(&run(&project, &other, &["agent", "start", "ada"]), 2, &lines, "`adjutant trust --yes` trusts it");
     fs::write(folder.join("desired.json"), r#"{"goal":"running","order":1}"#).expect("it is written");
     check(&run(&project, &other, &["up"]), 2, &lines, "`adjutant up . --trust` trusts it");
     // Nor does it hold for a folder that was made a link since.
     fs::remove_dir_all(folder.join("work")).expect("it is there");
     std::os::unix::fs::symlink("/", folder.join("work")).expect("a link");
     let link = format!("  folder: \"/\", by \"{}\", for what an agent keeps", folder.join("work").display());
-    check(&run(&project, &mine, &["agent", "start", "ada"]), 2, &[link], "`adjutant trust` trusts it");
+    check(&run(&project, &mine, &["agent", "start", "ada"]), 2, &[link], "`adjutant trust --yes` trusts it");
     assert!(!mark.exists(), "something ran");
     assert_eq!(server.requests().len(), 0, "something was sent");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn long_list_is_not_asked_for_on_a_terminal_and_agreed_to_by_its_digest() {
+    let project = Project::new();
+    let on_terminal = || {
+        let mut script = Command::new("script");
+        script.args(["-qec", concat!(env!("CARGO_BIN_EXE_adjutant"), " trust"), "/dev/null"]).env("SHELL", "/bin/sh");
+        script.current_dir(project.path()).env("XDG_STATE_HOME", project.path().join(".state"));
+        script.stdin(Stdio::null()).output().ok().map(|it| String::from_utf8_lossy(&it.stdout).into_owned())
+    };
+    let tools = |count: usize| {
+        let tool = |n: usize| json!({"name": format!("t{n}"), "description": "x", "binary": "/bin/sh", "args": [n.to_string()]});
+        let all: Vec<Value> = (0..count).map(tool).collect();
+        let manifest = json!({"name": "ada", "model": "offline/planner", "process_tools": all});
+        fs::write(project.path().join("adjutant.yaml"), manifest.to_string()).expect("it is written");
+    };
+    tools(2);
+    let Some(told) = on_terminal() else { return println!("skipped: there is no terminal here") };
+    assert!(told.contains("\r\nin all: program (2); sha256:"), "{told}");
+    assert!(told.contains("\r\ntrust it? [y/N] "), "{told}");
+    tools(2_000);
+    let told = on_terminal().expect("it starts");
+    let refused = "error: what the agent ada wants is not asked for where it scrolls away: program (2000)\r\nhint: ";
+    assert!(told.contains(refused) && !told.contains("[y/N]"), "{told}");
+    let whole = project.run(&["trust"]).stderr;
+    let digest = whole.lines().find_map(|it| it.strip_prefix("in all: program (2000); sha256:")).expect("a digest");
+    assert!(whole.contains("\"1999\", as the tool t1999\n") && told.contains(&format!("--yes={digest}`")), "{told}");
+    assert_eq!(project.run(&["trust", &format!("--yes={}", "0".repeat(64))]).code, Some(2));
+    project.done(&["trust", &format!("--yes={digest}")]);
+    project.done(&["agent", "create"]);
 }
 
 #[test]
