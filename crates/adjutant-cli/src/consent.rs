@@ -7,7 +7,7 @@ use adjutant::{
     runtime::{Error, Manifest, TrustStore, Wants},
 };
 
-use crate::{agent::of_runtime, chooser, exit::Exit, plain, problem::Problem, sessions::tell, waits::MAX_ON_TERMINAL};
+use crate::{chooser, exit::Exit, plain, problem::Problem, screen::tell, trouble::of_runtime, waits::MAX_ON_TERMINAL};
 
 /// Where it is kept what the user trusts, and whether the command line said yes already.
 pub(crate) struct Consent<'a> {

@@ -56,10 +56,10 @@ pub(crate) fn write(text: &str) -> Result<bool, Problem> {
     is_read(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
 }
 
-/// Tells something beside the output.
+/// Tells something beside the output; whatever it is made of does not steer the terminal.
 pub(crate) fn tell(text: &str) {
     // There is nobody to tell when standard error is closed.
-    let _ = writeln!(io::stderr().lock(), "{text}");
+    let _ = writeln!(io::stderr().lock(), "{}", plain::stream(text));
 }
 
 /// Whether someone reads what was written to standard output.

@@ -9,7 +9,7 @@ mod tend;
 
 use adjutant::agent::LogId;
 
-use crate::{args, exit::Exit, plain, problem::Problem, screen, work::work};
+use crate::{args, exit::Exit, problem::Problem, work::work};
 
 /// Looks after sessions.
 pub(crate) fn sessions(command: args::Sessions) -> Result<Exit, Problem> {
@@ -30,18 +30,6 @@ pub(crate) fn sessions(command: args::Sessions) -> Result<Exit, Problem> {
         Do::Stop(args) => work(talk::stop(&args)),
         Do::Tell(args) => work(talk::tell(&args)),
     }
-}
-
-/// Writes to standard output, at once; says whether anyone reads it.
-pub(crate) fn write(text: &str) -> Result<bool, Problem> {
-    let mut out = io::stdout().lock();
-    screen::is_read(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
-}
-
-/// Tells something beside the output; whatever it is made of does not steer the terminal.
-pub(crate) fn tell(text: &str) {
-    // There is nobody to tell when standard error is closed.
-    let _ = writeln!(io::stderr().lock(), "{}", plain::stream(text));
 }
 
 fn id(name: &str) -> LogId {

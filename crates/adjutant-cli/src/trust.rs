@@ -11,7 +11,8 @@ use crate::{
     exit::Exit,
     plain,
     problem::Problem,
-    sessions::{tell, write},
+    screen::{tell, write},
+    trouble::of_runtime,
     up::made,
 };
 

@@ -67,7 +67,7 @@ impl Wants {
     }
 
     /// How many things of which kinds, in a few words.
-    pub(crate) fn summary(&self) -> String {
+    pub fn summary(&self) -> String {
         let mut counts: BTreeMap<WantKind, usize> = BTreeMap::new();
         self.all.iter().for_each(|it| *counts.entry(it.kind).or_default() += 1);
         let words: Vec<String> = counts.iter().map(|(kind, count)| format!("{kind} ({count})")).collect();

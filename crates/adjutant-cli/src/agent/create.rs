@@ -27,7 +27,7 @@ pub(super) async fn create(args: &Create) -> Result<Exit, Problem> {
     let resolved = resolve(file, overrides(&args.changes))?;
     let command = place.command(&format!("agent create {}", plain::word(&file.to_string_lossy())));
     let consent = Consent { store: &place.trusted, given: &args.trust, command, option: "--trust" };
-    consent.ask(&wants(&resolved))?;
+    consent.ask(&wants(&resolved)?)?;
     let instance = make(&*place.backend()?, resolved, &consent).await?;
     place.home.touch().map_err(|error| of_runtime(&error))?;
     let (name, id) = (instance.name(), instance.id());

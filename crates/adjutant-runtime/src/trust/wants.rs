@@ -124,43 +124,6 @@ impl Wants {
         self.digest = content::also(&self.digest, digest);
         self
     }
-
-    /// Whether it wants nothing.
-    pub fn is_empty(&self) -> bool {
-        self.all.is_empty()
-    }
-
-    /// Each thing, sorted.
-    pub fn iter(&self) -> impl Iterator<Item = &Want> {
-        self.all.iter()
-    }
-
-    /// What the manifest is called.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// The digest of the manifest and of what belongs to it, in 64 hexadecimal digits: it differs after any change.
-    ///
-    /// It is that of the manifest as it is meant, without its name, of all that its agents are told, of its skills, programs
-    /// and data; for an agent that was written down, not of its data, which it may change.
-    pub fn digest(&self) -> &str {
-        &self.digest
-    }
-
-    /// How many things of which kinds, in a few words.
-    pub fn summary(&self) -> String {
-        let mut counts: BTreeMap<WantKind, usize> = BTreeMap::new();
-        self.all.iter().for_each(|it| *counts.entry(it.kind).or_default() += 1);
-        let words: Vec<String> = counts.iter().map(|(kind, count)| format!("{kind} ({count})")).collect();
-        words.join(", ")
-    }
-}
-
-impl Want {
-    fn new(kind: WantKind, what: impl AsRef<str>) -> Self {
-        Self { kind, what: hidden::whole(what.as_ref()) }
-    }
 }
 
 fn want(reach: Reach<'_>, manifest: &Manifest, own: &Path) -> Option<Want> {
