@@ -138,7 +138,7 @@ pub trait KvStore: Send + Sync + fmt::Debug {
     /// What happens to keys with a prefix after a version, in the order of versions, from any process.
     ///
     /// Of several changes of one key only the newest may be told. A removal that was made long before `after` is looked
-    /// at may be missing: begin with a scan, and watch from the version that [`newest`](Key-value store::newest) gave before it.
+    /// at may be missing: begin with a scan, and watch from the version that [`newest`](KvStore::newest) gave before it.
     ///
     /// # Errors
     /// As an item, after which more may come: `Io`.
