@@ -7,9 +7,9 @@
 //! use adjutant_testing::kv_suite::lab_fn;
 //!
 //! adjutant_testing::kv_suite!({
-//!     // Made anew for each test. Every call of the function must give a handle on the same key-value store.
-//!     let key-value store = MemoryKvStore::new();
-//!     lab_fn(move || key-value store.clone())
+//!     // Made anew for each test. Every call of the function must give a handle on the same store.
+//!     let kv = MemoryKvStore::new();
+//!     lab_fn(move || kv.clone())
 //! });
 //! # fn main() {}
 //! ```
