@@ -238,7 +238,7 @@ fn agent_starts_unasked_when_nothing_changed_since_its_manifest_was_trusted() {
     }
     // The script of a program is as good as the program.
     write("run.sh", "echo evil");
-    check(&run(&project, &state, &["agent", "start", "ada"]), 2, &lines, "`adjutant trust` trusts it");
+    check(&run(&project, &state, &["agent", "start", "ada"]), 2, &lines, "`adjutant trust --yes` trusts it");
     // What nobody would wait for is told at once.
     let long = fs::File::create(project.path().join("sk/one/long")).expect("it is made");
     long.set_len((1 << 30) + 1).expect("it takes no room");
