@@ -15,6 +15,7 @@ mod watch;
 
 use std::{fmt, sync::Arc, time::Duration};
 
+use adjutant_core::{Durability, Error, Journal, Limits, LogId, MemoryJournal, Responder, RunOptions, RunResult};
 use adjutant_llm::{Custom, Entry, Model, Options, Transcript, UserMessage, World, telemetry::Contents};
 use adjutant_tool::{ErasedTool, Identity, Toolbox};
 use serde_json::Value;
@@ -31,7 +32,6 @@ use crate::{
     session::{Session, Start},
     setup::Setup,
 };
-use adjutant_core::{Durability, Error, Journal, Limits, LogId, MemoryJournal, Responder, RunOptions, RunResult};
 
 pub use delegate::agent_tool;
 pub use factory::{AgentFactory, Member, MemberRun};

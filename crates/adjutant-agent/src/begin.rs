@@ -1,8 +1,7 @@
 //! How a drive begins.
 
-use adjutant_llm::Entry;
-
 use adjutant_core::{Answered, Limits};
+use adjutant_llm::Entry;
 
 /// How a drive begins.
 pub(crate) enum Begin {

@@ -11,9 +11,9 @@ use std::{
     task::{Context, Poll},
 };
 
+use adjutant_core::{Caps, Limit, Spend};
 use adjutant_llm::NanoUsd;
 
-use adjutant_core::{Caps, Limit, Spend};
 use tree::{Decided, NodeId, Tree};
 
 /// What a request needs: a fixed part, and output that may be cut to what is left.

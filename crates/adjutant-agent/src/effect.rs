@@ -5,6 +5,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
+use adjutant_core::{Ledger, Limit, RunNo, Spend, TurnNo};
 use adjutant_llm::{
     Chunk, Collector, Edit, Entry, EntryId, ErrorKind, Estimate, Model, ModelId, NanoUsd, Origin, Overflow, Reply,
     Request, Stored, TokenCounter, ToolDecl, ToolName, Transcript, Usage, UserMessage, View, World,
@@ -15,7 +16,6 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::budget::{Budget, bid};
-use adjutant_core::{Ledger, Limit, RunNo, Spend, TurnNo};
 
 /// Looks at the context before each request, and says what should change.
 ///

@@ -9,20 +9,20 @@ use std::{
     task::{Context, Poll},
 };
 
+use adjutant_core::{Event, EventKind, Events, Seq, Stamped};
 use adjutant_llm::Warning;
 use adjutant_tool::Cancel;
 
-use crate::place::Place;
 use crate::{
     hooks::{HookContext, Point, Verdict},
     listener::Listeners,
     mailbox::Mailbox,
+    place::Place,
     queue::Queues,
     setup::Setup,
     snapshot::Seen,
     writer::{Author, Stamp},
 };
-use adjutant_core::{Event, EventKind, Events, Seq, Stamped};
 
 /// How many different warnings a run remembers having shown.
 const MAX_WARNINGS: usize = 256;

@@ -7,12 +7,11 @@ use std::{
     sync::Arc,
 };
 
+use adjutant_core::{RunNo, TurnNo};
 use adjutant_llm::{CallId, ToolName, Warning, WarningKind};
 use adjutant_tool::{Cancel, Identity};
 use async_trait::async_trait;
 use futures_util::FutureExt;
-
-use adjutant_core::{RunNo, TurnNo};
 
 /// Why a point was denied, if no hook said.
 const NO_REASON: &str = "denied by a hook";

@@ -9,14 +9,13 @@ use std::{
     task::Context,
 };
 
+use adjutant_core::{CancelBy, Error, Record};
 use adjutant_llm::{CallId, ThreadId};
 use adjutant_tool::Cancel;
 use futures_util::task::AtomicWaker;
 use tokio::sync::oneshot;
 
 use saves::Saves;
-
-use adjutant_core::{CancelBy, Error, Record};
 
 /// Something from outside the loop.
 pub(crate) enum Input {
@@ -34,7 +33,7 @@ pub(crate) enum Input {
 #[derive(Default)]
 pub(crate) struct Inbox {
     queue: Mutex<Queue>,
-    port: AtomicWaker,
+    executor: AtomicWaker,
     /// Of the first agent: the agents under it that are at work.
     threads: Mutex<BTreeMap<ThreadId, Arc<Inbox>>>,
     saves: Saves,
@@ -66,12 +65,12 @@ impl Inbox {
         queue.inputs.push(input);
         drop(queue);
         stop.iter().for_each(Cancel::cancel);
-        self.port.wake();
+        self.executor.wake();
     }
 
     /// Takes what is there; the executor is woken when more comes.
     pub(crate) fn take(&self, cx: &Context<'_>) -> Vec<Input> {
-        self.port.register(cx.waker());
+        self.executor.register(cx.waker());
         std::mem::take(&mut self.queue().inputs)
     }
 
@@ -124,7 +123,7 @@ impl Inbox {
     /// Wishes that the executor save everything that it has shown up to now; gives the number of the wish.
     pub(crate) fn ask_to_save(&self) -> u64 {
         let wish = self.saves.ask();
-        self.port.wake();
+        self.executor.wake();
         wish
     }
 

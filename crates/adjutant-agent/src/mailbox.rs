@@ -9,8 +9,9 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use crate::listener::Listeners;
 use adjutant_core::{Event, EventKind, Seq};
+
+use crate::listener::Listeners;
 
 /// How many events wait before a stream of deltas has to.
 ///

@@ -2,11 +2,11 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use adjutant_core::{AcknowledgedPart, Event, EventKind, Record, Seq};
 use adjutant_llm::{BlockKind, Chunk, Collector, Error, Reply, Said};
 use adjutant_tool::Identity;
 
 use crate::place::Place;
-use adjutant_core::{AcknowledgedPart, Event, EventKind, Record, Seq};
 
 /// A reply on its way.
 ///

@@ -2,12 +2,12 @@
 
 use std::{sync::Arc, time::Duration};
 
+use adjutant_core::{Change, Lane, Outcome, Pause, RunResult};
 use adjutant_llm::{Call, CallId, CallResult, Edit, Entry, Reply, ToolDecl, ToolName, Transcript};
 use adjutant_tool::{Answer, Identity, Toolset};
 use serde_json::Value;
 
 use crate::hooks::{Fail, Point};
-use adjutant_core::{Change, Lane, Outcome, Pause, RunResult};
 
 macro_rules! points {
     ($($(#[$doc:meta])* $name:ident $text:literal $fail:ident { $($(#[$field_doc:meta])* $field:ident: $type:ty,)* } $($about:expr)?;)*) => { $(

@@ -1,8 +1,7 @@
 //! What a run is prompted with.
 
-use adjutant_llm::{Entry, UserMessage};
-
 use adjutant_core::Error;
+use adjutant_llm::{Entry, UserMessage};
 
 /// What a run is prompted with: text, one message, or several entries.
 #[derive(Debug, Clone, PartialEq)]

@@ -85,7 +85,7 @@ pub(crate) struct Queues {
     lanes: Mutex<Lanes>,
     /// Whether there is something that no executor has heard of.
     news: AtomicBool,
-    port: AtomicWaker,
+    executor: AtomicWaker,
 }
 
 impl Drains {
@@ -141,7 +141,7 @@ impl Queues {
 
     /// The executor is woken when there is news.
     pub(crate) fn watch(&self, cx: &Context<'_>) {
-        self.port.register(cx.waker());
+        self.executor.register(cx.waker());
     }
 
     /// What has happened to the queues since the last time, as records.
@@ -185,7 +185,7 @@ impl Queues {
     fn change<T>(&self, change: impl FnOnce(&mut Lanes) -> T) -> T {
         let changed = change(&mut self.lanes());
         self.news.store(true, Ordering::Release);
-        self.port.wake();
+        self.executor.wake();
         changed
     }
 

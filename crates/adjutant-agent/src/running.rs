@@ -8,6 +8,7 @@ use std::{
     task::{Context, Poll, ready},
 };
 
+use adjutant_core::{CancelBy, Error, Event, RunResult};
 use futures_core::Stream;
 use tokio::{runtime::Handle, task::JoinHandle};
 
@@ -16,7 +17,6 @@ use crate::{
     mailbox::Mailbox,
     session::{Claim, Session, Start, perform},
 };
-use adjutant_core::{CancelBy, Error, Event, RunResult};
 
 /// A live run: the stream of its events, which ends after `RunFinished`.
 ///

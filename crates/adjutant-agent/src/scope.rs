@@ -8,12 +8,12 @@ mod threads;
 
 use std::sync::Arc;
 
+use adjutant_core::Limits;
 use adjutant_llm::Transcript;
 use adjutant_tool::{Identity, ToolError, Toolset};
 use async_trait::async_trait;
 
 use crate::setup::Setup;
-use adjutant_core::Limits;
 
 pub(crate) use call::{CallParts, CallScope, Kept};
 pub use child::{Child, ChildRun};

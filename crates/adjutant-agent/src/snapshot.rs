@@ -8,14 +8,15 @@ use std::{
     },
 };
 
-use adjutant_llm::{CallId, Effort, Estimate, ModelId, Reply, TokenCounter, ToolDecl, ToolName, Transcript, Usage};
+use adjutant_core::{Outcome, Pause, Run, Seq, Stamped};
+use adjutant_llm::{CallId, Effort, ModelId, Reply, ToolName, Transcript, Usage};
 use adjutant_tool::Toolset;
 
 use crate::{
+    effect::overhead,
     partial_reply::{PartialReply, lock},
     setup::Setup,
 };
-use adjutant_core::{Outcome, Pause, Run, Seq, Stamped};
 
 /// How many records wait for someone to look, before the run itself is copied in their place.
 const MANY_RECENT: usize = 256;
@@ -152,7 +153,9 @@ impl Seen {
             calls: run.calls().at_work(),
             usage,
             total_usage,
-            context: ContextUse::of(&run, setup.model.info().context_window, || overhead(&system, tools.decls())),
+            context: ContextUse::of(&run, setup.model.info().context_window, || {
+                overhead(&system, tools.decls().iter())
+            }),
             error: failure(&run),
             pauses: run.pauses().cloned().collect(),
             queued: run.waiting().queued().count(),
@@ -198,15 +201,6 @@ impl ContextUse {
         let percent = if window == 0 { 0 } else { rounded(u128::from(window)).min(100) };
         Self { used, window, percent: u8::try_from(percent).unwrap_or(100) }
     }
-}
-
-/// The estimated size of what stands before the entries.
-fn overhead(system: &str, tools: &[ToolDecl]) -> u64 {
-    let count = |tool: &ToolDecl| {
-        let schema = Estimate.count(&tool.schema.to_string());
-        Estimate.count(tool.name.as_str()) + Estimate.count(&tool.description) + schema
-    };
-    Estimate.count(system) + tools.iter().map(count).sum::<u64>()
 }
 
 fn failure(run: &Run) -> Option<Arc<str>> {

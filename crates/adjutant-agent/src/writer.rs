@@ -9,12 +9,11 @@ use std::{
     task::Poll,
 };
 
-use adjutant_llm::ThreadId;
-use tokio::sync::{Mutex as AsyncMutex, oneshot};
-
 use adjutant_core::{
     Durability, Error, Flush, Folded, JournalError, JournalErrorKind, Log, LogId, PostNo, Record, Seq, Stamped,
 };
+use adjutant_llm::ThreadId;
+use tokio::sync::{Mutex as AsyncMutex, oneshot};
 
 /// How many records wait at most to be saved as a group.
 const MAX_UNSAVED: usize = 64;

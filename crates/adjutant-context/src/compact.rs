@@ -7,13 +7,13 @@ pub(super) mod summary;
 
 use std::{fmt, sync::Arc};
 
+use adjutant_agent::{Action, Effect, EffectContext, EffectError, Phase};
 use adjutant_llm::{Edit, EntryId, Model, Usage};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use self::cut::{Budget, Cut};
-use adjutant_agent::{Action, Effect, EffectContext, EffectError, Phase};
 
 /// At which share of the window the view is compacted.
 const THRESHOLD: f64 = 0.8;

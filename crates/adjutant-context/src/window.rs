@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use adjutant_agent::{Action, Effect, EffectContext, EffectError, Phase, RunNo, effects::shorten_results};
 use adjutant_llm::{Edit, Entry, Estimate, Model, Summary};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::compact::{cut::Cut, summary::Ask};
-use adjutant_agent::{Action, Effect, EffectContext, EffectError, Phase, RunNo, effects::shorten_results};
 
 const KIND: &str = "sliding_window";
 /// How many characters of a result are shown in the middle zone.

@@ -20,6 +20,7 @@ use adjutant_llm::{SystemWorld, World};
 use futures_util::StreamExt;
 
 use self::half::Half;
+
 pub use self::{
     diff::{Diff, Line},
     export::Exported,

@@ -190,7 +190,9 @@ impl Hazard {
         let guarded = std::future::poll_fn(|cx| {
             // What a panic leaves behind is dropped with the future.
             let polled = catch_unwind(AssertUnwindSafe(|| playing.as_mut().poll(cx)));
-            polled.unwrap_or_else(|panic| Poll::Ready(Err(format!("the model panicked: {}", words(&*panic)))))
+            polled.unwrap_or_else(|panic| {
+                Poll::Ready(Err(format!("the model panicked: {}", adjutant_agent::panic_text(&*panic))))
+            })
         });
         let ended = tokio::time::timeout(PATIENCE, guarded).await;
         ended.unwrap_or_else(|_| Err(format!("the model did not end within {PATIENCE:?}")))
@@ -244,9 +246,4 @@ impl fmt::Debug for Hazard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Hazard").field("name", &self.name).field("what", &self.what).finish_non_exhaustive()
     }
-}
-
-fn words(panic: &(dyn std::any::Any + Send)) -> &str {
-    let text = panic.downcast_ref::<&str>().copied();
-    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("without a word")
 }

@@ -1,7 +1,6 @@
 //! What the suites of storages share: lists of checks, what came of them, and how a check becomes a test.
 
 use std::{
-    any::Any,
     error::Error,
     fmt,
     io::Write,
@@ -11,6 +10,8 @@ use std::{
     task::Poll,
     time::Duration,
 };
+
+use adjutant_agent::{chain, panic_text};
 
 /// How long anything may take that a check waits for.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -106,7 +107,7 @@ impl<L: ?Sized> Check<L> {
         let mut playing = (self.play)(lab);
         let caught = std::future::poll_fn(move |cx| {
             catch_unwind(AssertUnwindSafe(|| playing.as_mut().poll(cx)))
-                .unwrap_or_else(|panic| Poll::Ready(Err(format!("panicked: {}", said(&*panic)))))
+                .unwrap_or_else(|panic| Poll::Ready(Err(format!("panicked: {}", panic_text(&*panic)))))
         });
         match tokio::time::timeout(PATIENCE, caught).await {
             Ok(Ok(())) => Played::Kept,
@@ -193,17 +194,6 @@ pub(crate) async fn joined<T>(what: &str, task: tokio::task::JoinHandle<Result<T
     task.await.map_err(|error| format!("{what} panicked: {error}"))?
 }
 
-/// An error with all that caused it.
-pub(crate) fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
-    text
-}
-
 fn short(value: &dyn fmt::Debug) -> String {
     let mut text = format!("{value:?}");
     if let Some((cut, _)) = text.char_indices().nth(600) {
@@ -211,11 +201,6 @@ fn short(value: &dyn fmt::Debug) -> String {
         text.push('…');
     }
     text
-}
-
-fn said(panic: &(dyn Any + Send)) -> &str {
-    let text = panic.downcast_ref::<&str>().copied();
-    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("without a word")
 }
 
 /// Makes of a list: `CHECKS`, `check`, what the tests call, and the macro that makes a test of each check.

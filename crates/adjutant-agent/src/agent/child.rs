@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use adjutant_core::{LogId, MemoryJournal};
 use adjutant_llm::{Chunk, ChunkStream, Error, ErrorKind, Model, ModelInfo, Request};
 use futures_util::stream;
 
 use super::Agent;
 use crate::{scope::AgentConfig, session::Session, setup::Setup};
-use adjutant_core::{LogId, MemoryJournal};
 
 /// Stands for the model of whoever opens the agent.
 #[derive(Debug)]

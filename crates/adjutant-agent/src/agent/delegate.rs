@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use adjutant_core::{Outcome, RunResult};
 use adjutant_llm::CallResult;
 use adjutant_tool::{CallContext, ErasedTool, Replay, ToolError, ToolErrorKind, ToolSpec, tool_fn};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Agent, AgentFactory};
-use adjutant_core::{Outcome, RunResult};
 
 /// The key of the child in its call.
 const KEY: &str = "agent";

@@ -2,13 +2,13 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use adjutant_core::{
+    CallFate, Error, JournalErrorKind, Record, Replayed, ResumeAction, ResumeItem, Rewind, Run, Seq, Stamped,
+};
 use adjutant_llm::{CallId, ThreadId};
 use futures_util::StreamExt;
 
 use crate::agent::Agent;
-use adjutant_core::{
-    CallFate, Error, JournalErrorKind, Record, Replayed, ResumeAction, ResumeItem, Rewind, Run, Seq, Stamped,
-};
 
 impl Agent {
     /// What would be done again if the session went on from where its log ends, and why; agents under it included.

@@ -7,6 +7,7 @@ use std::{
     task::{Context, Poll},
 };
 
+use adjutant_core::{CancelBy, Error, ErrorKind, Event, RunResult};
 use adjutant_tool::{CallContext, Identity, ToolError, ToolErrorKind};
 use futures_core::Stream;
 
@@ -16,7 +17,6 @@ use crate::{
     running::Running,
     scope::{Child, ChildRun, Spawn},
 };
-use adjutant_core::{CancelBy, Error, ErrorKind, Event, RunResult};
 
 /// Opens agents: first ones, each in a session of its own, or children of a call.
 #[derive(Clone)]

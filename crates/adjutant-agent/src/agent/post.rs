@@ -1,7 +1,8 @@
 //! What is said to the session whoever owns its log.
 
-use crate::agent::Agent;
 use adjutant_core::{Error, Post, PostNo};
+
+use crate::agent::Agent;
 
 impl Agent {
     /// Says something to the session, whoever owns its log: the run that goes on there hears it, or the next one.

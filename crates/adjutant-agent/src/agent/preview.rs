@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use adjutant_core::{ActivityId, Config, EffectInput, Error, Failure, Ledger, Outcome, RunResult, TurnNo};
 use adjutant_llm::{Entry, Model, Request};
 
 use super::Agent;
@@ -15,7 +16,6 @@ use crate::{
     prompt::Prompt,
     setup::Setup,
 };
-use adjutant_core::{ActivityId, Config, EffectInput, Error, Failure, Ledger, Outcome, RunResult, TurnNo};
 
 impl Agent {
     /// The next request, exactly as a run with this prompt would begin: with the tools, the instructions and what effects

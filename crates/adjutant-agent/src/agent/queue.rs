@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use adjutant_core::{Error, Lane};
 use adjutant_llm::{Entry, UserMessage};
 
 use super::Agent;
@@ -10,7 +11,6 @@ use crate::{
     running::Running,
     setup::Setup,
 };
-use adjutant_core::{Error, Lane};
 
 /// How messages are queued; `Agent` and `Running` share the queues of their session.
 impl Agent {

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use adjutant_core::{Answered, Error, Pause, RunResult};
+
 use super::Agent;
 use crate::{
     begin::Begin,
     running::Running,
     session::{self, Start},
 };
-use adjutant_core::{Answered, Error, Pause, RunResult};
 
 impl Agent {
     /// Goes on with a run that waits for answers, or that the program before this one left open.

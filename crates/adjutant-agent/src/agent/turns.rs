@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use adjutant_core::{CancelBy, Change, Error, RunOptions, RunResult};
 use adjutant_llm::{Effort, Entry, Options};
 use adjutant_tool::Tools;
 
@@ -14,7 +15,6 @@ use crate::{
     session::{Session, Start, append},
     setup::Setup,
 };
-use adjutant_core::{CancelBy, Change, Error, RunOptions, RunResult};
 
 /// Going on, and beginning elsewhere.
 impl Agent {

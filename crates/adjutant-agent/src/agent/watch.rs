@@ -5,13 +5,13 @@ use std::{
     sync::Arc,
 };
 
+use adjutant_core::{Error, Event, Seq};
 use tokio::task::JoinHandle;
 
 use crate::{
     agent::Agent,
     listener::{Attached, PastEvents, Subscription},
 };
-use adjutant_core::{Error, Event, Seq};
 
 impl Agent {
     /// Hears everything that happens in the session from now on, in all its runs.

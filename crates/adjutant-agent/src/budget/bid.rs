@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use adjutant_core::{Limit, Spend};
 use adjutant_llm::{Estimate, ModelInfo, NanoUsd, Price, Request, TokenCounter, ToolDecl, Usage};
 
 use super::{Budget, Reservation, ReservationRequest};
-use adjutant_core::{Limit, Spend};
 
 /// How many output tokens a request needs at least; with less left, it is not made.
 const LEAST_OUTPUT: u64 = 256;

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use adjutant_core::{Limit, Memo, Run};
 use adjutant_llm::NanoUsd;
 use serde_json::json;
 
 use super::Budget;
-use adjutant_core::{Limit, Memo, Run};
 
 /// The key of the memo that says in which run it was told.
 pub(crate) const KEY: &str = "budget";

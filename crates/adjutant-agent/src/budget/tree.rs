@@ -5,10 +5,10 @@ use std::{
     task::Waker,
 };
 
+use adjutant_core::{Caps, Limit, Spend};
 use adjutant_llm::NanoUsd;
 
 use super::ReservationRequest;
-use adjutant_core::{Caps, Limit, Spend};
 
 /// The place of a node in its tree.
 pub(super) type NodeId = usize;

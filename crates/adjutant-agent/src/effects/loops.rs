@@ -1,5 +1,6 @@
 //! The effect `loop_detect`: says so when the same call is made again and again.
 
+use adjutant_core::RunNo;
 use adjutant_llm::{Call, EntryId};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -7,7 +8,6 @@ use serde_json::{Map, Value, json};
 
 use super::tail;
 use crate::effect::{Action, Effect, EffectContext, EffectError};
-use adjutant_core::RunNo;
 
 /// Reminds the model when it makes the same call several times in a row, and again with each further time.
 ///

@@ -1,5 +1,6 @@
 //! The effect `reflection`: asks the model to think before it goes on, when everything it tries fails.
 
+use adjutant_core::RunNo;
 use adjutant_llm::{CallResult, EntryId, Turn};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -7,7 +8,6 @@ use serde_json::json;
 
 use super::tail;
 use crate::effect::{Action, Effect, EffectContext, EffectError};
-use adjutant_core::RunNo;
 
 /// How many turns are looked at: a longer row of failures is told of no more.
 const MAX_ROW: usize = 100;

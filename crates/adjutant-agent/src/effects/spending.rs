@@ -1,11 +1,11 @@
 //! What an effect with a budget does: a word at a share of it, the end of the run at the whole. Never within a turn.
 
+use adjutant_core::{Limit, RunNo};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::tail;
 use crate::effect::{Action, EffectContext};
-use adjutant_core::{Limit, RunNo};
 
 /// The share of a budget at which the model is told.
 pub(super) const WARN: f64 = 0.8;

@@ -5,6 +5,7 @@ use std::{
     hash::{DefaultHasher, Hash, Hasher},
 };
 
+use adjutant_core::{Limit, RunNo, TurnNo};
 use adjutant_llm::Turn;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -12,7 +13,6 @@ use serde_json::{Value, json};
 
 use super::tail;
 use crate::effect::{Action, Effect, EffectContext, EffectError};
-use adjutant_core::{Limit, RunNo, TurnNo};
 
 /// How many bytes of a result are compared, besides its length.
 const COMPARED_BYTES: usize = 2_000;

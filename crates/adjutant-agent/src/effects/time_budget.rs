@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
+use adjutant_core::Limit;
 use async_trait::async_trait;
 use serde::Deserialize;
 
 use super::spending::{WARN, judge};
 use crate::effect::{Action, Effect, EffectContext, EffectError};
-use adjutant_core::Limit;
 
 /// Ends a run before another request once its time is over; tells the model once before.
 ///

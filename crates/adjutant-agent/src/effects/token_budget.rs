@@ -1,11 +1,11 @@
 //! The effect `token_budget`: how many tokens a run may use.
 
+use adjutant_core::Limit;
 use async_trait::async_trait;
 use serde::Deserialize;
 
 use super::spending::{WARN, judge};
 use crate::effect::{Action, Effect, EffectContext, EffectError};
-use adjutant_core::Limit;
 
 /// Ends a run before another request once it has used its tokens; tells the model once before.
 ///

@@ -1,12 +1,12 @@
 //! The effect `turn_notice`: tells the model that its run comes near its last turn.
 
+use adjutant_core::RunNo;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::tail;
 use crate::effect::{Action, Effect, EffectContext, EffectError};
-use adjutant_core::RunNo;
 
 /// Tells the model once a run that it comes near the limit of its turns. It sets no limit itself.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]

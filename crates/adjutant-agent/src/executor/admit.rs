@@ -9,6 +9,7 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
+use adjutant_core::{ActivityId, Admission, Failure, Pause, Record, Run, panic_text};
 use adjutant_llm::{Call, CallId, CallResult, Status, ToolName};
 use adjutant_tool::{Admitted, Answer, Ask, AskKind, Bound, Toolset};
 use futures_util::FutureExt;
@@ -16,13 +17,12 @@ use serde_json::Value;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use super::{LocalExecutor, Performed, bound, prepare::Restore};
-use crate::place::Place;
 use crate::{
     event_sink::EventSink,
     hooks::{Point, Verdict},
+    place::Place,
     points::BeforeTool,
 };
-use adjutant_core::{ActivityId, Admission, Failure, Pause, Record, Run, panic_text};
 
 /// One call that asks to be admitted.
 struct Admit {

@@ -2,15 +2,15 @@
 
 use std::{sync::Arc, time::Duration};
 
+use adjutant_core::Record;
 use adjutant_llm::{Call, CallResult, Status};
 
-use crate::place::Place;
 use crate::{
     event_sink::EventSink,
     hooks::{Point, Verdict},
+    place::Place,
     points::{AfterTool, ToolError},
 };
-use adjutant_core::Record;
 
 /// A call that has run.
 pub(super) struct Ran<'a> {

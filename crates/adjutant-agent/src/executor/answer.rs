@@ -2,18 +2,18 @@
 
 use std::{panic::AssertUnwindSafe, sync::Arc, task::Poll, time::Duration};
 
+use adjutant_core::{ActivityId, Answered, Digest, Pause, Record, Responder, Run, panic_text};
 use adjutant_llm::{CallId, Warning, WarningKind};
 use adjutant_tool::{Answer, AskKind, Cancel};
 use futures_util::FutureExt;
 
 use super::{LocalExecutor, Performed};
-use crate::place::Place;
 use crate::{
     event_sink::EventSink,
     hooks::{Point, Verdict},
+    place::Place,
     points::{PauseAnswered, Pausing},
 };
-use adjutant_core::{ActivityId, Answered, Digest, Pause, Record, Responder, Run, panic_text};
 
 /// Someone who is asked: about which pause, for which call, and how that is stopped.
 pub(super) struct Asked {

@@ -9,6 +9,7 @@ use std::{
     task::{Context, Poll},
 };
 
+use adjutant_core::{ActivityId, EventKind, Failure, Record, Run, TurnNo, panic_text};
 use adjutant_llm::{
     BlockKind, Chunk, ChunkStream, Error, ErrorKind, FinishReason, Model, ModelId, NanoUsd, Reply, Request, ToolName,
     Usage,
@@ -22,14 +23,13 @@ use super::{
     fingerprint::Recorded,
     prepare::{Restore, Shown},
 };
-use crate::place::Place;
 use crate::{
     event_sink::EventSink,
     listener::Aloud,
     partial_reply::{PartialReply, lock},
+    place::Place,
     points::{AfterModel, ModelError},
 };
-use adjutant_core::{ActivityId, EventKind, Failure, Record, Run, TurnNo, panic_text};
 
 /// How many chunks are taken in a row before others get their turn: the driver, the reader, a wish to stop.
 const BURST: u32 = 256;

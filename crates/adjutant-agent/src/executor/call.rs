@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use adjutant_core::{ActivityId, Conversation, Record, Run};
 use adjutant_llm::{Call, CallId, CallResult, Status, telemetry};
 use adjutant_tool::{Bound, Replay, Toolset};
 use serde_json::Value;
@@ -16,9 +17,7 @@ use super::{
     prepare::Restore,
     steps::Steps,
 };
-use crate::place::Place;
-use crate::{event_sink::EventSink, scope::CallScope};
-use adjutant_core::{ActivityId, Conversation, Record, Run};
+use crate::{event_sink::EventSink, place::Place, scope::CallScope};
 
 /// The name of the tool that gives back what a model was not shown of a result.
 const RECALL: &str = "recall";

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use adjutant_core::{EventKind, Pause, Record};
 use adjutant_llm::{Call, Usage};
 use adjutant_tool::{Answer, Ask, CallBackend, Cancel, Noted, Progress, ToolError, ToolErrorKind};
 use async_trait::async_trait;
@@ -12,13 +13,12 @@ use super::{
     steps::{Asked, Steps},
     waiters::{Told, Waiters},
 };
-use crate::place::Place;
 use crate::{
     event_sink::EventSink,
     inbox::{Inbox, Input},
+    place::Place,
     setup::Standstill,
 };
-use adjutant_core::{EventKind, Pause, Record};
 
 /// How often a new step lets the other branches of its body come to what is noted, before it waits for them in time.
 const MAX_TURNS_AWAY: usize = 64;

@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use adjutant_core::{Conversation, chain, panic_text};
 use adjutant_llm::{CallResult, Status};
 use adjutant_tool::{Bound, CallBackend, CallContextBuilder, Cancel, Identity, ToolError, ToolErrorKind};
 use futures_util::FutureExt;
@@ -16,7 +17,6 @@ use tracing::{Instrument, Span};
 
 use super::call_handle::CallHandle;
 use crate::scope::CallScope;
-use adjutant_core::{Conversation, chain, panic_text};
 
 /// What a body ends in.
 pub(super) type Ended = Result<CallResult, ToolError>;

@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
+use adjutant_core::{Error, Events, Run, Seq};
 use adjutant_llm::ToolName;
 
 use super::{LocalExecutor, prepare};
-use crate::place::Place;
-use crate::setup::Setup;
-use adjutant_core::{Error, Events, Run, Seq};
+use crate::{place::Place, setup::Setup};
 
 impl LocalExecutor {
     /// Saves what is not in the log yet.

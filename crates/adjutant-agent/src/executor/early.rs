@@ -5,6 +5,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use adjutant_core::{Conversation, Record, Run};
 use adjutant_llm::{Block, Call, Chunk, Reply, ToolName};
 use adjutant_tool::{Cancel, Replay, Toolset};
 use tokio::{runtime::Handle, sync::watch};
@@ -14,14 +15,13 @@ use super::{
     call_handle::{CallHandle, Links, Phase},
     contain::{self, Spawned},
 };
-use crate::place::Place;
 use crate::{
     budget::Budget,
     event_sink::EventSink,
+    place::Place,
     points::BeforeTool,
     scope::{CallParts, CallScope, Kept, SessionWriter},
 };
-use adjutant_core::{Conversation, Record, Run};
 
 /// Calls that have begun ahead of their admission.
 #[derive(Default)]

@@ -2,6 +2,7 @@
 
 use std::{borrow::Cow, panic::AssertUnwindSafe, sync::Arc};
 
+use adjutant_core::{EffectInput, Limit, Memo, Record, Report, TurnNo, chain, panic_text};
 use adjutant_llm::{Edit, EditError, Entry, Estimate, Model, ModelId, ToolName, Transcript, View};
 use adjutant_tool::Toolset;
 use futures_util::FutureExt;
@@ -12,7 +13,6 @@ use crate::{
     effect::{Action, Bill, Effect, EffectContext, EffectError, Phase, overhead},
     setup::Setup,
 };
-use adjutant_core::{EffectInput, Limit, Memo, Record, Report, TurnNo, chain, panic_text};
 
 /// What effects act with: the same for a turn that is prepared and for a look at the next one.
 #[derive(Clone, Copy)]

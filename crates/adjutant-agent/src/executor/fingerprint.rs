@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
+use adjutant_core::{ActivityId, Config, Record, Run};
 use adjutant_llm::{ModelId, Options, Request, ToolName, Warning, WarningKind};
 
 use super::{LocalExecutor, prepare::Shown};
-use crate::place::Place;
 use crate::{
     event_sink::EventSink,
+    place::Place,
     setup::{Parts, Print, Prints},
 };
-use adjutant_core::{ActivityId, Config, Record, Run};
 
 /// What the log knows of the requests of a thread, and what was said last.
 #[derive(Debug, Default)]

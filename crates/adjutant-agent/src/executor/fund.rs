@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use adjutant_core::{ActivityId, Admission, EffectInput, Limit, Memo, Record, Run, Spend, TurnNo};
 use adjutant_llm::{CallResult, Edit, ModelInfo, Request, Status, Warning, WarningKind};
 use adjutant_tool::Cancel;
 use futures_util::FutureExt;
@@ -16,7 +17,6 @@ use crate::{
     effect::Action,
     setup::Setup,
 };
-use adjutant_core::{ActivityId, Admission, EffectInput, Limit, Memo, Record, Run, Spend, TurnNo};
 
 /// The money behind a request.
 pub(super) struct Fund {

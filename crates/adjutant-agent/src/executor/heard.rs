@@ -1,8 +1,9 @@
 //! Seen is saved: what a reader acknowledges is recorded, a reply that is on its way included.
 
+use adjutant_core::{ActivityId, Error, Record};
+
 use super::LocalExecutor;
 use crate::partial_reply::lock;
-use adjutant_core::{ActivityId, Error, Record};
 
 impl LocalExecutor {
     /// What was said and is not in the log, because someone wishes that what was shown be saved.

@@ -9,6 +9,10 @@ use std::{
     time::Duration,
 };
 
+use adjutant_core::{
+    ActivityId, Admission, CancelBy, Digest, Journal, JournalError, LogId, Pause, PauseId, Post, PostNo, PostStream,
+    Posted, Record, Run, chain,
+};
 use adjutant_llm::{CallId, ThreadId, Warning, WarningKind};
 use adjutant_tool::Answer;
 use futures_util::{FutureExt, StreamExt, stream::SelectAll};
@@ -16,10 +20,6 @@ use tokio::time::Sleep;
 
 use super::{LocalExecutor, answer::Asking};
 use crate::{points::PauseAnswered, queue::unfit};
-use adjutant_core::{
-    ActivityId, Admission, CancelBy, Digest, Journal, JournalError, LogId, Pause, PauseId, Post, PostNo, PostStream,
-    Posted, Record, Run, chain,
-};
 
 /// How many posts wait here at most for something that goes on; what comes later waits in the journal.
 const MAX_WAITING: usize = 10_000;

@@ -2,6 +2,7 @@
 
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
+use adjutant_core::{ActivityId, EffectInput, Failure, Record, Run, TurnNo, chain, panic_text};
 use adjutant_llm::{
     EditError, ErrorKind, Model, ModelId, Options, Request, ToolChoice, ToolDecl, ToolName, Transcript, Warning,
     WarningKind,
@@ -14,16 +15,15 @@ use super::{
     engine::{Plan, Stage},
     fund,
 };
-use crate::place::Place;
 use crate::{
     budget::Budget,
     effect::Phase,
     event_sink::EventSink,
     hooks::{Point, Verdict},
+    place::Place,
     points::BeforeModel,
     setup::Setup,
 };
-use adjutant_core::{ActivityId, EffectInput, Failure, Record, Run, TurnNo, chain, panic_text};
 
 /// The tools of the turn before: what each source gave, what effects offered, and what they make together.
 pub(crate) type Known = (Vec<Toolset>, Option<Toolset>);

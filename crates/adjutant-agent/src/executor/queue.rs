@@ -7,21 +7,21 @@ use std::{
     task::{Context, Poll},
 };
 
+use adjutant_core::{
+    ActivityId, CancelBy, Failure, Lane, NextStep, Outcome, Record, Revised, Run, RunNo, Stamped, Tail, TurnNo,
+};
 use adjutant_llm::Entry;
 use adjutant_tool::Cancel;
 use futures_util::FutureExt;
 
 use super::{LocalExecutor, Performed};
-use crate::place::Place;
 use crate::{
     event_sink::EventSink,
     hooks::{HookContext, Point, Verdict},
     inbox::Input,
+    place::Place,
     points::{MessagePlaced, MessageQueued},
     queue::{Append, Queues, unfit},
-};
-use adjutant_core::{
-    ActivityId, CancelBy, Failure, Lane, NextStep, Outcome, Record, Revised, Run, RunNo, Stamped, Tail, TurnNo,
 };
 
 /// The queues of a session while an executor lives: what it took and did not record waits again when it is dropped.

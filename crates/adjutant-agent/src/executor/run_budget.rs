@@ -6,11 +6,11 @@ use std::{
     time::Duration,
 };
 
+use adjutant_core::{Caps, Limit, Record, Run, Spend};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::LocalExecutor;
 use crate::budget::Budget;
-use adjutant_core::{Caps, Limit, Record, Run, Spend};
 
 /// What a drive spends from. Without any caps, here or above, it costs nothing.
 #[derive(Default)]

@@ -7,6 +7,7 @@ use std::{
     task::Poll,
 };
 
+use adjutant_core::{Outcome, Record, Run, Tally};
 use adjutant_llm::{CallId, ThreadId};
 use adjutant_tool::Replay;
 
@@ -16,7 +17,6 @@ use crate::{
     scope::{CallParts, CallScope, KEPT, Kept},
     setup::Standstill,
 };
-use adjutant_core::{Outcome, Record, Run, Tally};
 
 impl LocalExecutor {
     /// Puts the ends of children that nobody told before the results of their calls: what they used is not lost.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use adjutant_core::{ActivityId, Change, Closed, Failure, NextStep, Record, Run, TurnNo};
 use adjutant_llm::{Warning, WarningKind};
 
 use super::{LocalExecutor, Performed, queue::Poller};
@@ -11,7 +12,6 @@ use crate::{
     points::{AfterTurn, NextTurn},
     setup::Setup,
 };
-use adjutant_core::{ActivityId, Change, Closed, Failure, NextStep, Record, Run, TurnNo};
 
 /// A turn on its way to its end.
 struct Settling {

@@ -2,10 +2,9 @@
 
 use std::{collections::HashMap, sync::Arc};
 
+use adjutant_core::{Known, KnownState, Pause};
 use adjutant_tool::{Answer, Ask, Noted, ToolError, ToolErrorKind};
 use serde_json::Value;
-
-use adjutant_core::{Known, KnownState, Pause};
 
 /// What the body of a call has asked for.
 ///

@@ -2,10 +2,9 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use adjutant_core::{PauseId, Record};
 use adjutant_tool::Answer;
 use tokio::sync::oneshot;
-
-use adjutant_core::{PauseId, Record};
 
 /// The bodies that wait, for what, and what came of the pauses of this turn.
 #[derive(Debug, Default)]

@@ -9,13 +9,13 @@ use std::{
     time::Duration,
 };
 
+use adjutant_core::{Error, Event, EventKind, Journal, RunNo, Seq};
 use adjutant_llm::{ThreadId, Usage};
 use futures_core::Stream;
 use tokio::time::Sleep;
 
 use super::{Listeners, PastEvents, Subscription};
 use crate::inbox::{Inbox, Stopper};
-use adjutant_core::{Error, Event, EventKind, Journal, RunNo, Seq};
 
 /// How often a log is read on that another program writes.
 const FOLLOW_EVERY: Duration = Duration::from_millis(200);

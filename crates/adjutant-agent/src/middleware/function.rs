@@ -2,10 +2,10 @@
 
 use std::{fmt, pin::Pin, sync::Arc};
 
+use adjutant_core::{Failure, RunResult};
 use async_trait::async_trait;
 
 use super::{DriveContext, Middleware, NextDrive};
-use adjutant_core::{Failure, RunResult};
 
 /// What a function gives that is a middleware; it may borrow the rest of the chain.
 pub type BoxDrive<'a> = Pin<Box<dyn Future<Output = Result<RunResult, Failure>> + Send + 'a>>;

@@ -2,12 +2,12 @@
 
 use std::{fmt, panic::AssertUnwindSafe, sync::Arc};
 
+use adjutant_core::{Failure, RunResult};
 use adjutant_llm::Entry;
 use async_trait::async_trait;
 use futures_util::FutureExt;
 
 use super::{DriveContext, Middleware, NextDrive};
-use adjutant_core::{Failure, RunResult};
 
 /// Fails a run whose prompt does not pass a check; nothing of the prompt is recorded, and no model is asked.
 ///

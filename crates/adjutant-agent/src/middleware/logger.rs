@@ -1,10 +1,10 @@
 //! Tells the log of the program that a drive starts and how it ended; never what was said.
 
+use adjutant_core::{Failure, Outcome, RunResult};
 use async_trait::async_trait;
 use tokio::time::Instant;
 
 use super::{DriveContext, Middleware, NextDrive};
-use adjutant_core::{Failure, Outcome, RunResult};
 
 /// Tells `tracing` when a drive starts, and how it ended: outcome, duration, usage. Contents are left out.
 ///

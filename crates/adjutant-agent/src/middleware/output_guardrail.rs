@@ -2,11 +2,11 @@
 
 use std::{fmt, sync::Arc};
 
+use adjutant_core::{Failure, Outcome, RunResult};
 use adjutant_llm::Reply;
 use async_trait::async_trait;
 
 use super::{DriveContext, Middleware, NextDrive, input_guardrail::verdict};
-use adjutant_core::{Failure, Outcome, RunResult};
 
 /// Fails a run whose answer does not pass a check. The answer stays in the transcript; the outcome tells.
 ///

@@ -2,11 +2,11 @@
 
 use std::panic::AssertUnwindSafe;
 
+use adjutant_core::{Failure, RunResult};
 use async_trait::async_trait;
 use futures_util::FutureExt;
 
 use super::{DriveContext, Middleware, NextDrive};
-use adjutant_core::{Failure, RunResult};
 
 /// Makes a failure of a panic of whatever is inside, so that the middleware outside goes on with it.
 ///

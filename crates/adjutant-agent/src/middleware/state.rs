@@ -2,10 +2,10 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use adjutant_core::Record;
 use adjutant_llm::{Model, NanoUsd, Transcript, Usage, Warning};
 
 use super::DriveContext;
-use adjutant_core::Record;
 
 /// What the middleware of one drive may look at, and where it leaves what is to be recorded.
 #[derive(Debug)]

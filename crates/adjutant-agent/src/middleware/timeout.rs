@@ -2,10 +2,10 @@
 
 use std::{pin::pin, time::Duration};
 
+use adjutant_core::{CancelBy, Failure, RunResult};
 use async_trait::async_trait;
 
 use super::{DriveContext, Middleware, NextDrive};
-use adjutant_core::{CancelBy, Failure, RunResult};
 
 /// Cancels a drive that takes too long, as a deadline would, and waits until its turn is closed.
 ///

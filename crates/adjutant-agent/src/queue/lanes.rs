@@ -8,10 +8,10 @@ use std::{
     },
 };
 
+use adjutant_core::{Lane, PostNo, Record};
 use adjutant_llm::Entry;
 
 use super::{Append, Drain, Manner, QueueItem};
-use adjutant_core::{Lane, PostNo, Record};
 
 const LANES: [Lane; 2] = [Lane::Steering, Lane::FollowUp];
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use adjutant_core::{Lane, PostNo, Record};
 use adjutant_llm::{Entry, UserMessage};
 use shuttle::{
     sync::{Arc, Mutex},
@@ -9,7 +10,6 @@ use shuttle::{
 };
 
 use super::{Append, Drain, Manner, lanes::Lanes};
-use adjutant_core::{Lane, PostNo, Record};
 
 fn message(text: &str) -> Entry {
     UserMessage::text(text).into()

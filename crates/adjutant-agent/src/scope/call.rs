@@ -9,6 +9,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak},
 };
 
+use adjutant_core::{Answered, CancelBy, Failure, Limit, Limits, Outcome, Pause, Record, Run};
 use adjutant_llm::{CallId, ThreadId, Transcript};
 use adjutant_tool::{CallContextBuilder, Cancel, Identity, ToolError, ToolErrorKind, Toolset};
 use async_trait::async_trait;
@@ -24,15 +25,14 @@ use super::{
     line::HasLine,
     threads::{Holder, KEPT},
 };
-use crate::place::Place;
 use crate::{
     budget::Budget,
     event_sink::EventSink,
     hooks::{HookContext, Hooks},
     inbox::{Inbox, Input},
+    place::Place,
     setup::{ParentLink, Setup, Standstill},
 };
-use adjutant_core::{Answered, CancelBy, Failure, Limit, Limits, Outcome, Pause, Record, Run};
 
 pub(crate) use kept::Kept;
 use suspend::Suspension;

@@ -10,6 +10,7 @@ use std::{
     task::{Context, Poll, ready},
 };
 
+use adjutant_core::{CancelBy, Event, Limits, RunResult};
 use adjutant_llm::{Entry, ThreadId, Transcript};
 use adjutant_tool::{Identity, ToolError, ToolErrorKind};
 use futures_core::Stream;
@@ -24,9 +25,8 @@ use crate::{
     prompt::Prompt,
     setup::{ParentLink, Setup},
 };
-use adjutant_core::{CancelBy, Event, Limits, RunResult};
-
 use task::Task;
+
 pub(super) use task::{Ended, stopped};
 
 /// An agent under a call; see [`Spawn`](crate::Spawn).

@@ -2,18 +2,18 @@
 
 use std::{fmt, sync::Arc};
 
+use adjutant_core::{Error, Lane, Record};
 use adjutant_llm::{CallId, Entry, UserMessage};
 use adjutant_tool::{CallContext, Identity, ToolError};
 use serde_json::Value;
 
-use crate::place::Place;
 use crate::{
     event_sink::EventSink,
     hooks::{HookContext, Point, Verdict},
     inbox::{Inbox, Input},
+    place::Place,
     queue::{Manner, Queued, Queues},
 };
-use adjutant_core::{Error, Lane, Record};
 
 /// A line from a call to the run that made it: what happens later is told there. Cheap to clone.
 ///

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use adjutant_core::{Answered, Error, LogId, Run, RunResult, Tally};
 use adjutant_llm::{Entry, Transcript};
 use async_trait::async_trait;
 
 use super::SessionWriter;
 use crate::{begin::Begin, inbox::Inbox, mailbox::Mailbox, setup::Setup};
-use adjutant_core::{Answered, Error, LogId, Run, RunResult, Tally};
 
 /// Opens the conversation of a child in a log, with the fold of its thread.
 pub(crate) type OpenChild = fn(LogId, Run) -> Arc<dyn ChildSession>;

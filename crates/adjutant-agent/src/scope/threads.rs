@@ -7,13 +7,13 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
+use adjutant_core::{CancelBy, Illegal, Log, LogId, Outcome, Record, Run, RunResult, Stamped, Tally};
 use adjutant_llm::{CallId, ThreadId};
 use adjutant_tool::Identity;
 use serde::{Deserialize, Serialize};
 
 use super::session::{ChildSession, OpenChild};
 use crate::writer::Writer;
-use adjutant_core::{CancelBy, Illegal, Log, LogId, Outcome, Record, Run, RunResult, Stamped, Tally};
 
 /// What the names of threads begin with, under that of the parent, whose agents belong to the run.
 pub(crate) const KEPT: &str = "run.";

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use adjutant_core::{Failure, Outcome, Record};
+
 use super::drive_setup::DriveSetup;
 use crate::{
     hooks::{Point, Verdict},
     points::{AfterAgent, AfterRun},
 };
-use adjutant_core::{Failure, Outcome, Record};
 
 impl DriveSetup<'_> {
     /// Reaches the points that stand against those before the drive; nothing is reached twice.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use adjutant_core::{ActivityId, CancelBy, Error, Failure, Outcome, Record};
 use adjutant_llm::{Entry, Reply};
 
 use super::drive_setup::{DriveSetup, Never};
@@ -10,7 +11,6 @@ use crate::{
     hooks::{Point, Verdict},
     points::{BeforeAgent, BeforeRun, UserMessage},
 };
-use adjutant_core::{ActivityId, CancelBy, Error, Failure, Outcome, Record};
 
 impl DriveSetup<'_> {
     /// The records that the drive begins with.

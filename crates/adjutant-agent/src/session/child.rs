@@ -2,6 +2,10 @@
 
 use std::sync::Arc;
 
+use adjutant_core::{
+    Answered, Error, Journal, JournalError, JournalErrorKind, Log, LogId, Owner, Record, RecordStream, Run, RunResult,
+    Seq, Tally, commit,
+};
 use adjutant_llm::{Entry, Transcript};
 use async_trait::async_trait;
 use futures_util::stream;
@@ -14,10 +18,6 @@ use crate::{
     mailbox::Mailbox,
     scope::{ChildDrive, ChildSession, SessionWriter, Threads},
     setup::Setup,
-};
-use adjutant_core::{
-    Answered, Error, Journal, JournalError, JournalErrorKind, Log, LogId, Owner, Record, RecordStream, Run, RunResult,
-    Seq, Tally, commit,
 };
 
 /// The journal of who has none: the log belongs to the first agent.

@@ -5,6 +5,7 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
+use adjutant_core::{CancelBy, Error, EventKind, Exit, Failure, Outcome, Record, RunNo, commit, drive};
 use adjutant_llm::{Entry, Warning};
 use adjutant_tool::Cancel;
 
@@ -19,7 +20,6 @@ use crate::{
     scope::SessionWriter,
     setup::Setup,
 };
-use adjutant_core::{CancelBy, Error, EventKind, Exit, Failure, Outcome, Record, RunNo, commit, drive};
 
 /// One drive on its way.
 pub(super) struct DriveSetup<'s> {
@@ -122,7 +122,7 @@ impl<'s> DriveSetup<'s> {
     /// The first records of the drive, with what waits in the queues, or with what hooks make of the answers.
     async fn opening(&mut self, records: Vec<Record>) -> Result<Vec<Record>, Error> {
         if self.port.is_none() {
-            self.port = Some(self.open_port()?);
+            self.port = Some(self.open_executor()?);
         }
         self.attend();
         let port = self.port.as_mut().ok_or_else(Error::stuck)?;
@@ -156,7 +156,7 @@ impl<'s> DriveSetup<'s> {
 
     pub(super) async fn commit(&mut self, records: Vec<Record>) -> Result<(), Error> {
         if self.port.is_none() {
-            self.port = Some(self.open_port()?);
+            self.port = Some(self.open_executor()?);
         }
         let port = self.port.as_mut().ok_or_else(Error::stuck)?;
         let committed = commit(&mut self.core.run, port, records).await;
@@ -168,7 +168,7 @@ impl<'s> DriveSetup<'s> {
         Ok(())
     }
 
-    fn open_port(&mut self) -> Result<LocalExecutor, Error> {
+    fn open_executor(&mut self) -> Result<LocalExecutor, Error> {
         let log = self.log.take().ok_or_else(Error::stuck)?;
         let (mailbox, inbox) = (Arc::clone(self.mailbox), Arc::clone(self.inbox));
         let seen = Arc::clone(self.start.session.seen());

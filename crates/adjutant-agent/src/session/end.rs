@@ -6,6 +6,7 @@ use std::{
     task::Poll,
 };
 
+use adjutant_core::{CancelBy, Error, Event, EventKind, Failure, Outcome, Record, RunNo, RunResult, TurnNo, chain};
 use adjutant_llm::{Entry, Warning, WarningKind};
 use futures_util::FutureExt;
 
@@ -20,7 +21,6 @@ use crate::{
     mailbox::Mailbox,
     middleware::{DriveContext, Judge, MiddlewareState, NextDrive, panicked},
 };
-use adjutant_core::{CancelBy, Error, Event, EventKind, Failure, Outcome, Record, RunNo, RunResult, TurnNo, chain};
 
 impl DriveSetup<'_> {
     /// The drive within its middleware.

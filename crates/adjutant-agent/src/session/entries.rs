@@ -1,10 +1,10 @@
 //! What joins a conversation without a request: what it begins with, and what is appended while it rests.
 
+use adjutant_core::{Error, Record, Seq, Tail, commit};
 use adjutant_llm::{Entry, Transcript};
 
 use super::{Claim, Core, Session, Start};
 use crate::scope::SessionWriter;
-use adjutant_core::{Error, Record, Seq, Tail, commit};
 
 impl Session {
     /// A session that begins with these entries, once its log is made.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use adjutant_core::{Error, Event, Events, Folded, JournalError, JournalErrorKind, Run, Seq, Stamped};
 use adjutant_tool::Identity;
 use futures_util::StreamExt;
 
@@ -10,7 +11,6 @@ use crate::{
     scope::{SessionWriter, Threads},
     setup::Setup,
 };
-use adjutant_core::{Error, Event, Events, Folded, JournalError, JournalErrorKind, Run, Seq, Stamped};
 
 /// The fold of a log.
 #[derive(Debug)]

@@ -2,6 +2,7 @@
 
 use std::{future, sync::Arc};
 
+use adjutant_core::{Digest, Events, Frozen, Run, json};
 use adjutant_llm::{Stored, ThreadId, Transcript};
 use adjutant_tool::Identity;
 use bytes::{BufMut, Bytes, BytesMut};
@@ -10,7 +11,6 @@ use serde::{Deserialize, Serialize};
 use tokio::{runtime::Handle, task::spawn_blocking};
 
 use crate::scope::{Threads, Told};
-use adjutant_core::{Digest, Events, Frozen, Run, json};
 
 /// What the bytes are made of: the program's version, and the number of the shape that is described at [`write`].
 pub(super) const FORMAT: &str = concat!("adjutant-agent ", env!("CARGO_PKG_VERSION"), " shape 1");

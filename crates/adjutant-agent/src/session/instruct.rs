@@ -2,6 +2,7 @@
 
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
+use adjutant_core::{Failure, RunNo, chain, panic_text};
 use futures_util::FutureExt;
 
 use crate::{
@@ -10,7 +11,6 @@ use crate::{
     sections::{SectionContext, resolve_system},
     setup::Setup,
 };
-use adjutant_core::{Failure, RunNo, chain, panic_text};
 
 impl Setup {
     /// The same setup with the system prompt of a run.

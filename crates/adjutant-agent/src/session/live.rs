@@ -2,12 +2,13 @@
 
 use std::sync::{Arc, PoisonError};
 
+use adjutant_core::{Error, ErrorKind, JournalError, JournalErrorKind, RunResult};
+
 use super::Session;
 use crate::{
     inbox::{Inbox, Stopper},
     queue::Queues,
 };
-use adjutant_core::{Error, ErrorKind, JournalError, JournalErrorKind, RunResult};
 
 /// A drive has the session as long as this is held.
 pub(crate) struct Live {

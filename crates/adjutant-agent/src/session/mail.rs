@@ -1,10 +1,10 @@
 //! What was posted to a session before a drive of it began: it enters the log with the drive's first records.
 
+use adjutant_core::{Answered, JournalErrorKind, Post, PostNo, Posted, Record, Run, chain};
 use adjutant_llm::{Warning, WarningKind};
 
 use super::{Core, Start, drive_setup::DriveSetup};
 use crate::{begin::Begin, executor::posts::unheard, queue::unfit, scope::SessionWriter};
-use adjutant_core::{Answered, JournalErrorKind, Post, PostNo, Posted, Record, Run, chain};
 
 /// What was posted to a session before a drive of it began.
 #[derive(Debug, Default)]

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use adjutant_core::{CancelBy, Error, Event, Record, Seq, commit, drive};
+
 use super::{Claim, Core, Session, Start, describe, fold::Fold};
 use crate::{
     begin::Begin, executor::LocalExecutor, inbox::Inbox, mailbox::Mailbox, scope::SessionWriter, setup::Setup,
 };
-use adjutant_core::{CancelBy, Error, Event, Record, Seq, commit, drive};
 
 /// Reads the log of a session, if it was not read yet, and shows what it holds.
 pub(crate) async fn look(start: Start, claim: Claim) -> Result<(), Error> {

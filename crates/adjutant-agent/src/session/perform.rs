@@ -5,13 +5,13 @@ use std::{
     sync::{Arc, atomic::Ordering},
 };
 
+use adjutant_core::{Error, Outcome, RunResult};
 use adjutant_llm::telemetry::{self, Contents};
 use futures_util::FutureExt;
 use tracing::{Instrument, Span};
 
 use super::{Claim, Core, Start, drive_setup::DriveSetup, mail::Mail};
 use crate::{begin::Begin, inbox::Inbox, mailbox::Mailbox, middleware::panicked, scope::SessionWriter};
-use adjutant_core::{Error, Outcome, RunResult};
 
 /// Performs one run of a session from its prompt to its end.
 pub(crate) async fn perform(

@@ -8,9 +8,10 @@ use std::{
     },
 };
 
+use adjutant_core::{Record, Tally};
+
 use super::Standstill;
 use crate::{budget::Budget, inbox::Inbox, mailbox::Mailbox};
-use adjutant_core::{Record, Tally};
 
 /// Where an agent under another one stands.
 pub(crate) struct ParentLink {

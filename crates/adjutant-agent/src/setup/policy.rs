@@ -6,11 +6,11 @@ use std::{
     sync::Arc,
 };
 
+use adjutant_core::panic_text;
 use adjutant_tool::{Ask, Bound, ToolSpec};
 use serde_json::Value;
 
 use super::Setup;
-use adjutant_core::panic_text;
 
 type When = dyn Fn(&ToolSpec, &Value) -> Option<Ask> + Send + Sync;
 

@@ -5,11 +5,11 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
+use adjutant_core::{Config, Digest};
 use adjutant_llm::{ModelId, Options, Request, ToolDecl, ToolName};
 use serde_json::Value;
 
 use super::Setup;
-use adjutant_core::{Config, Digest};
 
 /// The newest fingerprint of agents that come from one: a new drive mostly finds its own here.
 #[derive(Debug, Default)]

@@ -122,6 +122,8 @@ pub(crate) struct Export {
 }
 
 /// Reads a session from a file, and checks every byte of it first.
+///
+/// Where it works is not taken over: `adjutant resume` of it wants --root and --model.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Import {
     /// The file; `-` for standard input.

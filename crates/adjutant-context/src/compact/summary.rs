@@ -2,6 +2,7 @@
 
 use std::{fmt::Write, panic::AssertUnwindSafe, sync::Arc};
 
+use adjutant_agent::{EffectContext, panic_text};
 use adjutant_llm::{
     Block, Cache, CallResult, Content, Entry, Estimate, FinishReason, Model, Options, Origin, Reply, Request,
     TokenCounter, Turn, UserMessage,
@@ -9,7 +10,6 @@ use adjutant_llm::{
 use futures_util::FutureExt;
 
 use super::{cut::Cut, scaled, unscaled};
-use adjutant_agent::{EffectContext, panic_text};
 
 /// How many characters of a message are shown.
 const MAX_MESSAGE: usize = 6_000;

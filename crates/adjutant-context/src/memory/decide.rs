@@ -2,20 +2,19 @@
 
 use std::sync::Arc;
 
+use adjutant_agent::memory::{FactId, MemoryError, MemoryErrorKind, Metadata, Vector};
 use adjutant_llm::{Format, Purpose, Request};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
-    extract::Learned,
-    extract::{MAX_LEARNED_BYTES, compiled, failed},
+    extract::{Learned, MAX_LEARNED_BYTES, compiled, failed},
     fuse::Remembered,
     ids,
     memories::Memories,
     meter::{Meter, Metered},
     words,
 };
-use adjutant_agent::memory::{FactId, MemoryError, MemoryErrorKind, Metadata, Vector};
 
 /// How many facts a new one is compared with.
 const NEIGHBOURS: usize = 5;

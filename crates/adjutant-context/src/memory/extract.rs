@@ -2,18 +2,17 @@
 
 use std::sync::Arc;
 
+use adjutant_agent::memory::{Fact, FactId, MemoryError, MemoryErrorKind};
 use adjutant_llm::{Format, Model, Request, Shape, Transcript};
 use serde::Deserialize;
 use serde_json::json;
 
 use super::{
     memories::Memories,
-    meter::Spent,
-    meter::{Meter, Metered},
+    meter::{Meter, Metered, Spent},
     part::Part,
     words,
 };
-use adjutant_agent::memory::{Fact, FactId, MemoryError, MemoryErrorKind};
 
 /// How many facts are taken from one part of a conversation.
 pub const MAX_LEARNED: usize = 20;

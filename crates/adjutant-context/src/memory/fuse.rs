@@ -2,8 +2,9 @@
 
 use std::{cmp::Ordering, collections::BTreeMap};
 
-use super::words;
 use adjutant_agent::memory::{Fact, FactId, Found};
+
+use super::words;
 
 /// How little the first ranks stand out.
 ///

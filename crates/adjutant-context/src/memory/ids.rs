@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
+use adjutant_agent::memory::{FactId, Metadata};
 use adjutant_llm::Utc;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use uuid::Builder;
-
-use adjutant_agent::memory::{FactId, Metadata};
 
 /// The id that always comes of these parts: a UUID of version 8.
 pub(super) fn derived(parts: &[&str]) -> FactId {

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use adjutant_agent::{DriveContext, Failure, Middleware, NextDrive, Outcome, RunResult};
 use adjutant_llm::{Warning, WarningKind};
 use async_trait::async_trait;
 
 use super::{background::Job, extract::Learned, memories::Memories, meter::Meter};
-use adjutant_agent::{DriveContext, Failure, Middleware, NextDrive, Outcome, RunResult};
 
 /// What the middleware is called, and who is paid.
 const NAME: &str = "memory";

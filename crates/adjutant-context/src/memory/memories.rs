@@ -2,13 +2,18 @@
 
 use std::{fmt, sync::Arc};
 
+use adjutant_agent::memory::{
+    Fact, FactChange, FactId, MAX_FACT_BYTES, Memory, MemoryError, MemoryErrorKind, Metadata, NewFact, OwnerId, Vector,
+};
 use adjutant_llm::{Embedder, Model, Purpose, SystemWorld, World, embed_all};
 use tokio::sync::Mutex as AsyncMutex;
 use uuid::Uuid;
 
-use super::{background::Background, fuse::Remembered, fuse::fuse, meter::Meter, meter::Spent, words};
-use adjutant_agent::memory::{
-    Fact, FactChange, FactId, MAX_FACT_BYTES, Memory, MemoryError, MemoryErrorKind, Metadata, NewFact, OwnerId, Vector,
+use super::{
+    background::Background,
+    fuse::{Remembered, fuse},
+    meter::{Meter, Spent},
+    words,
 };
 
 /// How many facts a search gives at most, whatever it is asked for.

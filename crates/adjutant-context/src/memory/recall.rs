@@ -2,13 +2,15 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
+use adjutant_agent::{
+    Action, Effect, EffectContext, EffectError, Phase,
+    memory::{FactId, MemoryError, MemoryErrorKind},
+};
 use adjutant_llm::{Entry, Origin, UserMessage};
 use async_trait::async_trait;
 use serde_json::json;
 
 use super::{fuse::Remembered, memories::Memories, meter::Meter, part::said_by_person, words};
-use adjutant_agent::memory::{FactId, MemoryError, MemoryErrorKind};
-use adjutant_agent::{Action, Effect, EffectContext, EffectError, Phase};
 
 /// What the effect is called.
 const KIND: &str = "memory";

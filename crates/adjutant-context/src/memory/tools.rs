@@ -2,6 +2,10 @@
 
 use std::{fmt::Write, sync::Arc};
 
+use adjutant_agent::{
+    LogId,
+    memory::{FactId, MemoryError, MemoryErrorKind, Metadata},
+};
 use adjutant_llm::CallResult;
 use adjutant_tool::{CallContext, ErasedTool, Replay, ToolError, ToolErrorKind, ToolSpec, Toolbox, Tools, tool_fn};
 use serde::Deserialize;
@@ -9,8 +13,6 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::{fuse::Remembered, ids, memories::Memories, meter::Meter, words};
-use adjutant_agent::LogId;
-use adjutant_agent::memory::{FactId, MemoryError, MemoryErrorKind, Metadata};
 
 /// How many bytes of one fact are shown.
 const MAX_SHOWN_BYTES: usize = 2_000;

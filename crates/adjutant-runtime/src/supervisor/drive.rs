@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
+use adjutant_agent::chain;
 use adjutant_tool::Cancel;
 use tokio::{sync::mpsc, time};
 use uuid::Uuid;
@@ -466,15 +467,4 @@ fn message(status: &Status) -> String {
         Status::Failed { message, .. } => message.to_string(),
         _ => "it ended by itself".to_owned(),
     }
-}
-
-/// An error and what caused it, in one line.
-fn chain(error: &Error) -> String {
-    let mut text = error.to_string();
-    let mut source = std::error::Error::source(error);
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
-    text
 }

@@ -9,7 +9,7 @@ use adjutant_llm::{Entry, SystemWorld, ThreadId, UserMessage, World};
 use futures_util::{StreamExt, TryStreamExt};
 
 use super::Lab;
-use crate::suite::{Verdict, chain, equal, fails, ok, soon};
+use crate::suite::{Verdict, equal, fails, ok, soon};
 
 /// A time that no clock shows yet, in milliseconds: what is appended then changed a log last.
 pub(super) const LATER_MS: u64 = 4_000_000_000_000;
@@ -55,7 +55,7 @@ pub(super) async fn own(journal: &dyn Journal, log: &LogId, owner: &Owner) -> Re
                     let wait = error.retry_after().unwrap_or_default().clamp(MOMENT, MOMENT * 50);
                     tokio::time::sleep(wait).await;
                 }
-                Err(error) => return Err(format!("owning {log:?} failed: {}", chain(&error))),
+                Err(error) => return Err(format!("owning {log:?} failed: {}", adjutant_agent::chain(&error))),
             }
         }
     })

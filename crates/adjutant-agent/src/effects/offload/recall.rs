@@ -1,12 +1,12 @@
 //! The tool `recall`: reads the result of an earlier call from the history, a page at a time.
 
+use adjutant_core::Conversation;
 use adjutant_llm::{CallId, CallResult};
 use adjutant_tool::{CallContext, ErasedTool, Replay, ToolError, ToolErrorKind, ToolSpec, tool_fn};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::super::clip::clip;
-use adjutant_core::Conversation;
 
 pub(super) const NAME: &str = "recall";
 /// How many characters a page has, unless the call says otherwise.

@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use adjutant_core::{ActivityId, EventKind, Failure, Record};
 use adjutant_llm::{CallId, Error, ErrorKind, Reply};
 use adjutant_tool::Cancel;
 
@@ -12,7 +13,6 @@ use crate::{
     partial_reply::lock,
     points::{AfterModel, ModelError},
 };
-use adjutant_core::{ActivityId, EventKind, Failure, Record};
 
 impl Asking {
     /// Whether a failure may be answered by a smaller request: nothing was said that would be lost.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use adjutant_core::{CancelBy, Error, Failure, Outcome, Pause, Record, RunResult, Tally};
 use adjutant_llm::Entry;
 use adjutant_tool::{ToolError, ToolErrorKind};
 use tokio::sync::oneshot;
@@ -16,7 +17,6 @@ use crate::{
     points::{SubagentStarted, SubagentStopped},
     scope::{CallScope, ChildDrive},
 };
-use adjutant_core::{CancelBy, Error, Failure, Outcome, Pause, Record, RunResult, Tally};
 
 /// What whoever waits for a child hears.
 pub(in crate::scope) type Ended = Result<RunResult, ToolError>;
