@@ -1,6 +1,8 @@
-//! What a board costs: 10,000 tasks, 50 workers who claim and finish them, on each key-value store. Nothing is claimed twice.
+//! What a board costs: 10,000 tasks, 50 workers who claim and finish them, on each key-value store. Nothing is claimed
+//! twice.
 //!
-//! A key-value store joins by a line in `kv_stores`. With `--test`, there are few tasks; with names of key-value stores, only those are tried.
+//! A key-value store joins by a line in `kv_stores`. With `--test`, there are few tasks; with names of key-value
+//! stores, only those are tried.
 #![expect(clippy::print_stdout, reason = "a benchmark")]
 
 use std::{

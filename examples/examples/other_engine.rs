@@ -1,4 +1,5 @@
-//! Another engine: it performs what a run decides one act after the other, through the public surface of the core alone.
+//! Another engine: it performs what a run decides one act after the other, through the public surface of the core
+//! alone.
 
 use std::{
     collections::{BTreeSet, VecDeque},

@@ -1,4 +1,5 @@
-//! Messages that wait to be placed: two lanes in the memory of a session, filled from any thread, emptied by an executor.
+//! Messages that wait to be placed: two lanes in the memory of a session, filled from any thread, emptied by an
+//! executor.
 
 mod lanes;
 #[cfg(test)]

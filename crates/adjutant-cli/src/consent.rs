@@ -12,6 +12,7 @@ use crate::{chooser, exit::Exit, plain, problem::Problem, screen::tell, trouble:
 /// Where it is kept what the user trusts, and whether the command line said yes already.
 pub(crate) struct Consent<'a> {
     pub(crate) store: &'a TrustStore,
+    /// What the command line agrees to.
     ///
     /// An empty text is a yes to everything; others are digests of what is trusted.
     pub(crate) given: &'a [String],

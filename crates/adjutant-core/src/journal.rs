@@ -204,8 +204,8 @@ pub type RecordStream = Pin<Box<dyn Stream<Item = Result<Arc<Stamped>, JournalEr
 
 /// An owned log.
 ///
-/// Dropping it gives it up: a journal that learns of it late makes whoever owns, renames or deletes the log next wait for
-/// that, and does not refuse them as `Owned`.
+/// Dropping it gives it up: a journal that learns of it late makes whoever owns, renames or deletes the log next wait
+/// for that, and does not refuse them as `Owned`.
 #[async_trait]
 pub trait Log: Send + fmt::Debug {
     /// The end of the log.

@@ -22,7 +22,8 @@ pub const MAX_VALUE_BYTES: usize = 8 * 1024 * 1024;
 /// The most changes that one write may hold.
 pub const MAX_WRITE: usize = 1_000;
 
-/// The version of a value: the number of the write that made it, over all keys of its key-value store. Never given twice.
+/// The version of a value: the number of the write that made it, over all keys of its key-value store. Never given
+/// twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Version(pub u64);
@@ -138,7 +139,8 @@ pub trait KvStore: Send + Sync + fmt::Debug {
     /// What happens to keys with a prefix after a version, in the order of versions, from any process.
     ///
     /// Of several changes of one key only the newest may be told. A removal that was made long before `after` is looked
-    /// at may be missing: begin with a scan, and watch from the version that [`newest`](KvStore::newest) gave before it.
+    /// at may be missing: begin with a scan, and watch from the version that [`newest`](KvStore::newest) gave before
+    /// it.
     ///
     /// # Errors
     /// As an item, after which more may come: `Io`.

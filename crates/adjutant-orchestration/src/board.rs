@@ -1,4 +1,5 @@
-//! A board of tasks on a key-value store: whoever shares the key-value store shares the board, in one process or in many.
+//! A board of tasks on a key-value store: whoever shares the key-value store shares the board, in one process or in
+//! many.
 //!
 //! A worker claims a task for a time, its lease, says that it is alive before the lease runs out, and finishes it with
 //! evidence. When it dies, the lease runs out and another worker may have the task. Which action is possible in which
@@ -70,8 +71,8 @@ const MAX_TRIES: u32 = 1_000;
 
 /// A board of tasks; clones share what they know of it, and all boards on one key-value store share their tasks.
 ///
-/// The key-value store holds nothing but the board. Times are those of the `World`: of several processes, the clocks should agree
-/// to within a small part of a lease.
+/// The key-value store holds nothing but the board. Times are those of the `World`: of several processes, the clocks
+/// should agree to within a small part of a lease.
 ///
 /// Invariant: a task's place in an index (ready, claimed) is a function of its record and changes in the same write, which
 /// happens only if the record is still as it was read: no task is claimed twice, and none is lost between two states.

@@ -106,7 +106,8 @@ impl HandoffChain {
         Self { targets: targets.into(), seen: Arc::default(), ..self.clone() }
     }
 
-    /// Prompts whoever has the conversation, and follows it until one answers: a collect over [`stream`](HandoffChain::stream).
+    /// Prompts whoever has the conversation, and follows it until one answers: a collect over
+    /// [`stream`](HandoffChain::stream).
     ///
     /// Cancel: the run at work is cancelled; its turn is closed in the background.
     ///

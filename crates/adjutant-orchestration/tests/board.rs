@@ -1,4 +1,5 @@
-//! The board: each rule is one check, played on a key-value store in memory, in SQLite (in memory and in a file) and in PostgreSQL.
+//! The board: each rule is one check, played on a key-value store in memory, in SQLite (in memory and in a file) and in
+//! PostgreSQL.
 
 #[path = "board/broken.rs"]
 mod broken;

@@ -60,8 +60,8 @@ impl Wants {
 
     /// The digest of the manifest and of what belongs to it, in 64 hexadecimal digits: it differs after any change.
     ///
-    /// It is that of the manifest as it is meant, without its name, of all that its agents are told, of its skills, programs
-    /// and data; for an agent that was written down, of its data as they were laid, which it may change.
+    /// It is that of the manifest as it is meant, without its name, of all that its agents are told, of its skills,
+    /// programs and data; for an agent that was written down, of its data as they were laid, which it may change.
     pub fn digest(&self) -> &str {
         &self.digest
     }

@@ -25,7 +25,8 @@ use adjutant_llm::{SystemWorld, World};
 use self::database::Database;
 pub use self::{journal::PostgresJournal, kv::PostgresKvStore, memory::PostgresMemory};
 
-/// A schema of a PostgreSQL database, which holds journals, key-value stores and memories; clones share its connections.
+/// A schema of a PostgreSQL database, which holds journals, key-value stores and memories; clones share its
+/// connections.
 ///
 /// The tables are made when it is opened, and brought up to date if an older program made them. The server must be
 /// PostgreSQL 12 or newer, the database encoded in UTF-8. Connections are not encrypted, and a URL that demands TLS is

@@ -1,4 +1,5 @@
-//! What a key-value store must keep: a list of promises, each with a name, played in a [`Lab`] that opens the key-value store.
+//! What a key-value store must keep: a list of promises, each with a name, played in a [`Lab`] that opens the key-value
+//! store.
 //!
 //! In `tests/`, with the key-value store in place of the one in memory:
 //!

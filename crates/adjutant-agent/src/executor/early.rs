@@ -62,7 +62,8 @@ struct Rules {
     conversation: Arc<Conversation>,
 }
 
-/// What goes on beside the activities: calls that have begun early, and the children of the run. It ends when the executor goes.
+/// What goes on beside the activities: calls that have begun early, and the children of the run. It ends when the
+/// executor goes.
 #[derive(Default)]
 pub(super) struct Background {
     pub(super) early: Arc<Early>,

@@ -64,8 +64,8 @@ impl Core {
         port
     }
 
-    /// A new executor on the same log, for a drive that was left in its middle: what is in flight is dropped, and what was
-    /// recorded and not shown is shown now.
+    /// A new executor on the same log, for a drive that was left in its middle: what is in flight is dropped, and what
+    /// was recorded and not shown is shown now.
     pub(super) async fn reopen(
         &mut self,
         start: &Start,

@@ -44,7 +44,8 @@ pub(crate) struct Create {
     #[command(flatten)]
     pub(crate) changes: Changes,
 
-    /// Trusts what the manifest wants, after it was listed: programs, folders, addresses and keys; with a digest, only that.
+    /// Trusts what the manifest wants, after it was listed: programs, folders, addresses and keys; with a digest, only
+    /// that.
     #[arg(long, value_name = "DIGEST", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     pub(crate) trust: Vec<String>,
 
@@ -230,7 +231,8 @@ pub(crate) struct Import {
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
 
-    /// Trusts what the agent wants, after it was listed: programs, folders, addresses and keys; with a digest, only that.
+    /// Trusts what the agent wants, after it was listed: programs, folders, addresses and keys; with a digest, only
+    /// that.
     #[arg(long, value_name = "DIGEST", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     pub(crate) trust: Vec<String>,
 
@@ -259,8 +261,8 @@ pub(crate) struct Up {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max: Option<u32>,
 
-    /// Trusts what manifests and agents of the directory want, after it was listed: programs, folders, addresses and keys;
-    /// with a digest, only that.
+    /// Trusts what manifests and agents of the directory want, after it was listed: programs, folders, addresses and
+    /// keys; with a digest, only that.
     #[arg(long, value_name = "DIGEST", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     pub(crate) trust: Vec<String>,
 

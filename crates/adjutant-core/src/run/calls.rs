@@ -9,8 +9,8 @@ use serde_json::Value;
 use super::{Run, Step, StepState};
 use crate::pause::{Answered, Pause};
 
-/// What to call, with which arguments, and what earlier entries of a call's body left: read by whoever performs the activities
-/// of a run.
+/// What to call, with which arguments, and what earlier entries of a call's body left: read by whoever performs the
+/// activities of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct CallsView<'a>(&'a Run);
 

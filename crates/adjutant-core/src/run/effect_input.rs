@@ -35,7 +35,8 @@ pub struct EffectInput {
 }
 
 impl EffectInput {
-    /// How many tokens a request with this view would hold; `overhead` as in [`Run::context_tokens`](super::Run::context_tokens).
+    /// How many tokens a request with this view would hold; `overhead` as in
+    /// [`Run::context_tokens`](super::Run::context_tokens).
     pub fn tokens(&self, view: &View, overhead: u64) -> u64 {
         Measured::scale(self.measured, view.tokens(), overhead)
     }

@@ -1,4 +1,5 @@
-//! How notes lie on a key-value store: what is known of one apart from its body, so that a list reads no bodies; and a count.
+//! How notes lie on a key-value store: what is known of one apart from its body, so that a list reads no bodies; and a
+//! count.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! Reflections on a key-value store. Not over `Memory`: its facts have no versions, so that two writers would lose counts.
+//! Reflections on a key-value store. Not over `Memory`: its facts have no versions, so that two writers would lose
+//! counts.
 
 use std::sync::Arc;
 

@@ -22,7 +22,8 @@ use futures_util::FutureExt;
 
 use super::stage::{LEASE, START_MS, next, tasks};
 
-/// A key-value store that fails to scan keys with a prefix, or to write, or never ends a write, for as long as it is told to.
+/// A key-value store that fails to scan keys with a prefix, or to write, or never ends a write, for as long as it is
+/// told to.
 #[derive(Debug, Clone, Default)]
 struct Balky {
     kv: MemoryKvStore,

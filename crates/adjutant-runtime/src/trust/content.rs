@@ -33,8 +33,8 @@ pub(super) enum Of {
     Agent,
 }
 
-/// The digest of a manifest with everything that its agents are told, its programs and its data: `pinned` tells what held
-/// the files that the agent may have changed since.
+/// The digest of a manifest with everything that its agents are told, its programs and its data: `pinned` tells what
+/// held the files that the agent may have changed since.
 ///
 /// # Errors
 /// `Full` if that is more than is hashed.
@@ -100,8 +100,8 @@ impl Hashed {
         self.count(real.and_then(|real| digest_of(&real)))
     }
 
-    /// What the file holds that a word of a command line names, as the script of a shell. Words that begin with no slash
-    /// mean files of the working folder, which the agent may change.
+    /// What the file holds that a word of a command line names, as the script of a shell. Words that begin with no
+    /// slash mean files of the working folder, which the agent may change.
     fn word(&mut self, word: &str) -> Result<Option<String>, Error> {
         let behind = word.split_once('=').map_or(word, |(_, behind)| behind);
         let mut paths = [word, behind].into_iter().map(Path::new).filter(|path| path.is_absolute());

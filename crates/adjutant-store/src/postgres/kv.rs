@@ -1,4 +1,5 @@
-//! A key-value store in PostgreSQL: writes follow each other by a lock on the row of the key-value store, which counts its versions.
+//! A key-value store in PostgreSQL: writes follow each other by a lock on the row of the key-value store, which counts
+//! its versions.
 
 mod watch;
 mod write;

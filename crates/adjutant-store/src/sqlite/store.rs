@@ -1,4 +1,5 @@
-//! What journal, key-value stores and memory share: one writer, a few readers, the owners of logs, and who is told of changes.
+//! What journal, key-value stores and memory share: one writer, a few readers, the owners of logs, and who is told of
+//! changes.
 
 use std::{
     fmt,
