@@ -7,7 +7,7 @@ use std::sync::Arc;
 use adjutant::{
     Agent,
     llm::{Entry, Request, Script, ScriptedModel, Usage},
-    orchestration::{AgentTree, HandoffChain, Target},
+    orchestration::{AgentTree, HandoffChain, HandoffTarget},
     toolkit::Files,
 };
 use serde_json::json;
@@ -47,9 +47,13 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     ]);
     let writer = Agent::new(ScriptedModel::new([Script::from_fn(written)]));
     let relay = HandoffChain::new([
-        Target::new("desk", "Whatever nobody else is for.", desk).to(["librarian"]),
-        Target::new("librarian", "Looks things up in the folder.", librarian.toolbox(Files::new(folder)?.toolbox())),
-        Target::new("writer", "Writes answers of what was found.", writer),
+        HandoffTarget::new("desk", "Whatever nobody else is for.", desk).to(["librarian"]),
+        HandoffTarget::new(
+            "librarian",
+            "Looks things up in the folder.",
+            librarian.toolbox(Files::new(folder)?.toolbox()),
+        ),
+        HandoffTarget::new("writer", "Writes answers of what was found.", writer),
     ])?;
     let mut run = relay.stream("What is this crate?");
     let mut tree = AgentTree::new();

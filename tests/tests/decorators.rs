@@ -15,7 +15,7 @@ use adjutant::{
     Model,
     llm::{Request, RetryPolicy, Script, ScriptedModel},
 };
-use adjutant_testing::{Fault, Loopback, Place};
+use adjutant_testing::{Fault, FaultPosition, Loopback};
 use adjutant_tests::{Heard, WIRES, Wire};
 
 /// What is said when nothing goes wrong: long enough to be cut in the middle, with letters of several bytes.
@@ -46,7 +46,7 @@ fn at_once() -> RetryPolicy {
 
 /// Faults that break an answer after something was said.
 fn midway() -> Vec<Fault> {
-    let garbage = Fault::Garbage { at: Place::Frame(9), bytes: (&b"data: {garbage\n\n"[..]).into() };
+    let garbage = Fault::Garbage { at: FaultPosition::Frame(9), bytes: (&b"data: {garbage\n\n"[..]).into() };
     vec![Fault::CutAt(MIDDLE), Fault::StallAt(MIDDLE), Fault::ErrorAfter { frames: 9 }, garbage, Fault::MissingFinish]
 }
 

@@ -67,6 +67,7 @@ pub(crate) fn run() -> Result<(), Failure> {
     let mut messages: Vec<String> = each.collect();
     messages.extend(sizes::xtask(&sources));
     messages.extend(words::expectations(&sources));
+    messages.extend(words::homonyms(&sources));
     messages.extend(driver::by_name(&sources));
     messages.extend(floors::circles(&sources));
     messages.extend(documents::lengths());

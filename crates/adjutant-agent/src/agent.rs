@@ -34,7 +34,7 @@ use crate::{
 };
 
 pub use delegate::agent_tool;
-pub use factory::{AgentFactory, Member, MemberRun};
+pub use factory::{AgentFactory, MemberRun, OpenedAgent};
 
 /// An agent: shared configuration and one session; cheap to clone, and clones share the session.
 ///

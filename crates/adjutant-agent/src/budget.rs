@@ -14,7 +14,7 @@ use std::{
 use adjutant_core::{Caps, Limit, Spend};
 use adjutant_llm::NanoUsd;
 
-use tree::{Decided, NodeId, Tree};
+use tree::{BudgetTree, Decided, NodeId};
 
 /// What a request needs: a fixed part, and output that may be cut to what is left.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -37,12 +37,12 @@ pub struct ReservationRequest {
 /// reserved. Dropping the last clone of a node removes it; what it spent stays spent above.
 #[derive(Clone)]
 pub struct Budget {
-    node: Arc<Node>,
+    node: Arc<NodeHandle>,
 }
 
 /// A node's place, given back when it is dropped.
-struct Node {
-    tree: Arc<Mutex<Tree>>,
+struct NodeHandle {
+    tree: Arc<Mutex<BudgetTree>>,
     id: NodeId,
     /// Keeps the places above.
     _up: Option<Budget>,
@@ -79,15 +79,15 @@ impl From<Spend> for ReservationRequest {
 impl Budget {
     /// The budget of a first run, of which something may be spent already.
     pub fn root(caps: Caps, spent: Spend) -> Self {
-        let (tree, id) = Tree::new(caps, spent);
-        Self { node: Arc::new(Node { tree: Arc::new(Mutex::new(tree)), id, _up: None }) }
+        let (tree, id) = BudgetTree::new(caps, spent);
+        Self { node: Arc::new(NodeHandle { tree: Arc::new(Mutex::new(tree)), id, _up: None }) }
     }
 
     /// The budget of a run under this one; what it has spent already counts here and above too.
     #[must_use]
     pub fn child(&self, caps: Caps, spent: Spend) -> Self {
         let id = self.tree().add(self.node.id, caps, spent);
-        Self { node: Arc::new(Node { tree: Arc::clone(&self.node.tree), id, _up: Some(self.clone()) }) }
+        Self { node: Arc::new(NodeHandle { tree: Arc::clone(&self.node.tree), id, _up: Some(self.clone()) }) }
     }
 
     /// Holds what a request needs. Waits in line while others hold what may be given back.
@@ -163,7 +163,7 @@ impl Budget {
         self.tree().caps_money(self.node.id)
     }
 
-    fn tree(&self) -> MutexGuard<'_, Tree> {
+    fn tree(&self) -> MutexGuard<'_, BudgetTree> {
         self.node.tree.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -200,7 +200,7 @@ impl Drop for ConcurrencyPermit {
     }
 }
 
-impl Drop for Node {
+impl Drop for NodeHandle {
     fn drop(&mut self) {
         self.tree.lock().unwrap_or_else(PoisonError::into_inner).remove(self.id);
     }

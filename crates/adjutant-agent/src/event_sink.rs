@@ -17,18 +17,18 @@ use crate::{
     hooks::{HookContext, Point, Verdict},
     listener::Listeners,
     mailbox::Mailbox,
-    place::Place,
+    place::TurnPosition,
     queue::Queues,
     setup::Setup,
-    snapshot::Seen,
-    writer::{Author, Stamp},
+    snapshot::SessionView,
+    writer::{Author, BatchStamp},
 };
 
 /// How many different warnings a run remembers having shown.
 const MAX_WARNINGS: usize = 256;
 
 /// Warnings that are kept back, if they are.
-type Held = Option<Vec<(Place, u64, Warning)>>;
+type HeldWarnings = Option<Vec<(TurnPosition, u64, Warning)>>;
 
 /// Where acts show what happens, and what they perform with.
 #[derive(Debug)]
@@ -40,18 +40,23 @@ pub(crate) struct EventSink {
     /// The place of this feed among those that wait for room in the first agent's box.
     ticket: u64,
     shown: Mutex<HashSet<Warning>>,
-    held: Mutex<Held>,
+    held: Mutex<HeldWarnings>,
     events: Mutex<Events>,
     newest: Arc<AtomicU64>,
     /// The wish to stop what the executor performs.
     pub(crate) stop: Cancel,
     queues: OnceLock<Arc<Queues>>,
     /// What can be seen of the conversation while it goes on.
-    pub(crate) seen: Arc<Seen>,
+    pub(crate) seen: Arc<SessionView>,
 }
 
 impl EventSink {
-    pub(crate) fn new(setup: Arc<Setup>, mailbox: Arc<Mailbox>, newest: Arc<AtomicU64>, seen: Arc<Seen>) -> Self {
+    pub(crate) fn new(
+        setup: Arc<Setup>,
+        mailbox: Arc<Mailbox>,
+        newest: Arc<AtomicU64>,
+        seen: Arc<SessionView>,
+    ) -> Self {
         let above = setup.within.as_ref().map_or_else(|| Arc::from([]), |within| Arc::clone(within.above()));
         let ticket = above.last().map_or(0, |first| first.ticket());
         let events = Mutex::new(Events::of(Arc::clone(&setup.who)));
@@ -133,12 +138,12 @@ impl EventSink {
     }
 
     /// Shows something; says whether the reader that counts has fallen behind.
-    pub(crate) fn show(&self, place: Place, at_ms: u64, kind: EventKind) -> bool {
+    pub(crate) fn show(&self, place: TurnPosition, at_ms: u64, kind: EventKind) -> bool {
         self.push(self.event(place, at_ms, kind))
     }
 
     /// Shows progress of a call, from whatever task.
-    pub(crate) fn show_progress(&self, place: Place, at_ms: u64, kind: EventKind) {
+    pub(crate) fn show_progress(&self, place: TurnPosition, at_ms: u64, kind: EventKind) {
         let event = self.event(place, at_ms, kind);
         let Some((first, between)) = self.above.split_last() else { return self.mailbox.push_progress(event) };
         for nearer in std::iter::once(&self.mailbox).chain(between).filter(|nearer| nearer.is_open()) {
@@ -148,7 +153,7 @@ impl EventSink {
     }
 
     /// Shows a warning, once.
-    pub(crate) fn warn(&self, place: Place, at_ms: u64, warning: &Warning) {
+    pub(crate) fn warn(&self, place: TurnPosition, at_ms: u64, warning: &Warning) {
         let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
         if shown.len() < MAX_WARNINGS && shown.insert(warning.clone()) {
             drop(shown);
@@ -175,7 +180,7 @@ impl EventSink {
         }
     }
 
-    fn held(&self) -> MutexGuard<'_, Held> {
+    fn held(&self) -> MutexGuard<'_, HeldWarnings> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -184,7 +189,7 @@ impl EventSink {
         self.first().poll_room(self.ticket, cx)
     }
 
-    fn event(&self, place: Place, at_ms: u64, kind: EventKind) -> Event {
+    fn event(&self, place: TurnPosition, at_ms: u64, kind: EventKind) -> Event {
         let who = Arc::clone(&self.setup.who);
         // Not the newest record when the activity began: a reader goes on from the newest one it has seen.
         let seq = self.newest();
@@ -200,24 +205,24 @@ impl EventSink {
     }
 
     /// Where a point is reached.
-    pub(crate) fn hook_context(&self, place: Place) -> HookContext {
+    pub(crate) fn hook_context(&self, place: TurnPosition) -> HookContext {
         let (who, at_ms) = (Arc::clone(&self.setup.who), self.setup.world.now_ms());
         HookContext { who, run: place.run, turn: place.turn, at_ms, cancel: self.stop.clone() }
     }
 
     /// Passes a point through its hooks; that one failed and was passed over is shown, once.
     pub(crate) async fn pass<P: Point>(&self, cx: &HookContext, point: P) -> Verdict<P> {
-        let place = Place { run: cx.run, turn: cx.turn };
+        let place = TurnPosition { run: cx.run, turn: cx.turn };
         let warn = |warning: Warning| self.warn(place, self.setup.world.now_ms(), &warning);
         self.setup.hooks.pass_with(cx, point, warn).await
     }
 }
 
 impl Author for EventSink {
-    fn stamp(&self) -> Option<Stamp<'_>> {
+    fn stamp(&self) -> Option<BatchStamp<'_>> {
         let Setup { world, who, durability, within, .. } = &*self.setup;
         let late = within.as_ref().is_some_and(|within| within.is_fenced());
-        (!late).then(|| Stamp { at_ms: world.now_ms(), thread: &who.thread, durability: *durability })
+        (!late).then(|| BatchStamp { at_ms: world.now_ms(), thread: &who.thread, durability: *durability })
     }
 
     fn appended(&self, stamped: &[Arc<Stamped>], saved: Option<Seq>) {

@@ -45,14 +45,14 @@ use waiters::Waiters;
 
 pub(crate) use drive::tool_names;
 
-use crate::place::Place;
+use crate::place::TurnPosition;
 use crate::{
     event_sink::EventSink,
     inbox::{Inbox, Input, Stopper},
     mailbox::Mailbox,
     scope::SessionWriter,
     setup::Setup,
-    snapshot::Seen,
+    snapshot::SessionView,
     writer::{Author, Batch},
 };
 use adjutant_core::{
@@ -82,8 +82,8 @@ pub struct LocalExecutor {
     done: Vec<Performed>,
     tools: Option<Toolset>,
     sources: Vec<Toolset>,
-    shown: Option<prepare::Shown>,
-    known: fingerprint::Known,
+    shown: Option<prepare::ShownTools>,
+    known: fingerprint::KnownRequests,
     args: Vec<(CallId, Value)>,
     notes: Vec<oneshot::Sender<()>>,
     /// The wishes to save: the newest that was heard of, and the newest that is fulfilled.
@@ -93,11 +93,11 @@ pub struct LocalExecutor {
     line: Arc<tokio::sync::Mutex<()>>,
     /// The calls that run, and the answers that are asked for on behalf of calls: how each is stopped.
     running: Vec<(CallId, Cancel)>,
-    asking: Vec<answer::Asked>,
+    asking: Vec<answer::PendingQuestion>,
     /// The calls of the open turn that should not begin.
     stopped: BTreeSet<CallId>,
     background: Background,
-    place: Place,
+    place: TurnPosition,
     purse: run_budget::RunBudget,
 }
 
@@ -125,7 +125,7 @@ impl LocalExecutor {
         writer: SessionWriter,
         mailbox: Arc<Mailbox>,
         inbox: Arc<Inbox>,
-        seen: Arc<Seen>,
+        seen: Arc<SessionView>,
     ) -> Self {
         let feed = Arc::new(EventSink::new(Arc::clone(&setup), mailbox, Arc::clone(writer.newest()), seen));
         Self {
@@ -148,7 +148,7 @@ impl LocalExecutor {
             tools: None,
             sources: Vec::new(),
             shown: None,
-            known: fingerprint::Known::default(),
+            known: fingerprint::KnownRequests::default(),
             args: Vec::new(),
             notes: Vec::new(),
             wishes: (0, 0),
@@ -157,7 +157,7 @@ impl LocalExecutor {
             running: Vec::new(),
             asking: Vec::new(),
             stopped: BTreeSet::new(),
-            place: Place::default(),
+            place: TurnPosition::default(),
             purse: run_budget::RunBudget::default(),
         }
     }
@@ -338,7 +338,7 @@ impl Executor for LocalExecutor {
         let id = act.id();
         self.busy.insert(id);
         // From the run, because an earlier drive may have opened the turn.
-        self.place = Place { run: run.run(), turn: run.turn() };
+        self.place = TurnPosition { run: run.run(), turn: run.turn() };
         self.enter(run);
         match act {
             Activity::Prepare { turn } => self.prepare(run, turn),

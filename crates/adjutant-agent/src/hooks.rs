@@ -121,7 +121,7 @@ pub struct Hooks {
 }
 
 type Observer = dyn for<'a> Fn(Observed<'a>) + Send + Sync;
-type Shared<P> = Arc<dyn Hook<P>>;
+type SharedHook<P> = Arc<dyn Hook<P>>;
 
 impl Hooks {
     /// No hooks.
@@ -132,7 +132,7 @@ impl Hooks {
     /// Adds a hook; the type of its point says where it stands.
     #[must_use]
     pub fn on<P: Point>(mut self, hook: impl Hook<P> + 'static) -> Self {
-        let hook: Shared<P> = Arc::new(hook);
+        let hook: SharedHook<P> = Arc::new(hook);
         self.own.push((TypeId::of::<P>(), Arc::new(hook)));
         self
     }
@@ -234,12 +234,12 @@ impl Hooks {
         Verdict::Deny(reason)
     }
 
-    fn collect<P: Point>(&self, into: &mut Vec<Shared<P>>) {
+    fn collect<P: Point>(&self, into: &mut Vec<SharedHook<P>>) {
         if let Some(outer) = &self.outer {
             outer.collect(into);
         }
         let own = self.own.iter().filter(|(point, _)| *point == TypeId::of::<P>());
-        into.extend(own.filter_map(|(_, hook)| hook.downcast_ref::<Shared<P>>().cloned()));
+        into.extend(own.filter_map(|(_, hook)| hook.downcast_ref::<SharedHook<P>>().cloned()));
     }
 
     fn tell(&self, observed: &Observed<'_>, warn: &mut (dyn FnMut(Warning) + Send)) {

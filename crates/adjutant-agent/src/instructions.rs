@@ -24,12 +24,12 @@ use adjutant_core::RunNo;
 /// were set. Nothing at all, or a blank text, is no system prompt.
 #[derive(Clone, Default)]
 pub struct Instructions {
-    text: Text,
+    text: InstructionText,
     source: Option<Arc<dyn InstructionSource>>,
 }
 
 #[derive(Clone)]
-enum Text {
+enum InstructionText {
     Plain(Arc<str>),
     #[cfg(feature = "template")]
     Template(Template),
@@ -98,14 +98,14 @@ impl Instructions {
     /// Sets the text, in place of a text or template before: exactly this one.
     #[must_use]
     pub fn text(self, text: impl Into<Arc<str>>) -> Self {
-        Self { text: Text::Plain(text.into()), ..self }
+        Self { text: InstructionText::Plain(text.into()), ..self }
     }
 
     /// Sets the template, in place of a text or template before.
     #[cfg(feature = "template")]
     #[must_use]
     pub fn template(self, template: Template) -> Self {
-        Self { text: Text::Template(template), ..self }
+        Self { text: InstructionText::Template(template), ..self }
     }
 
     /// Sets the source, which wins over text and template.
@@ -117,8 +117,8 @@ impl Instructions {
     /// The text, if nobody need be asked for it and nothing need be rendered; a blank one is none.
     pub(crate) fn fixed(&self) -> Option<Arc<str>> {
         match (&self.source, &self.text) {
-            (None, Text::Plain(text)) if text.trim().is_empty() => Some("".into()),
-            (None, Text::Plain(text)) => Some(Arc::clone(text)),
+            (None, InstructionText::Plain(text)) if text.trim().is_empty() => Some("".into()),
+            (None, InstructionText::Plain(text)) => Some(Arc::clone(text)),
             _ => None,
         }
     }
@@ -136,9 +136,9 @@ impl Instructions {
             return made.map_err(|error| InstructionError::caused("the source of instructions failed", error.into()));
         }
         match &self.text {
-            Text::Plain(text) => Ok(Arc::clone(text)),
+            InstructionText::Plain(text) => Ok(Arc::clone(text)),
             #[cfg(feature = "template")]
-            Text::Template(template) => template.render(&cx.state),
+            InstructionText::Template(template) => template.render(&cx.state),
         }
     }
 }
@@ -173,9 +173,9 @@ where
     }
 }
 
-impl Default for Text {
+impl Default for InstructionText {
     fn default() -> Self {
-        Text::Plain("".into())
+        InstructionText::Plain("".into())
     }
 }
 
@@ -208,9 +208,9 @@ impl fmt::Debug for Instructions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("Instructions");
         match &self.text {
-            Text::Plain(text) => shown.field("bytes", &text.len()),
+            InstructionText::Plain(text) => shown.field("bytes", &text.len()),
             #[cfg(feature = "template")]
-            Text::Template(template) => shown.field("template", template),
+            InstructionText::Template(template) => shown.field("template", template),
         };
         shown.field("has_source", &self.source.is_some()).finish()
     }

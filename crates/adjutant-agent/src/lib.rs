@@ -47,7 +47,7 @@ mod snapshot;
 mod writer;
 
 pub use adjutant_core::*;
-pub use agent::{Agent, AgentFactory, Member, MemberRun, agent_tool};
+pub use agent::{Agent, AgentFactory, MemberRun, OpenedAgent, agent_tool};
 pub use budget::{Budget, ConcurrencyPermit, Reservation, ReservationRequest};
 pub use effect::{Action, Effect, EffectContext, EffectError, Phase};
 pub use executor::LocalExecutor;

@@ -3,10 +3,10 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use adjutant_core::{AcknowledgedPart, Event, EventKind, Record, Seq};
-use adjutant_llm::{BlockKind, Chunk, Collector, Error, Reply, Said};
+use adjutant_llm::{BlockKind, BlockSoFar, Chunk, Collector, Error, Reply};
 use adjutant_tool::Identity;
 
-use crate::place::Place;
+use crate::place::TurnPosition;
 
 /// A reply on its way.
 ///
@@ -15,7 +15,7 @@ use crate::place::Place;
 pub(crate) struct PartialReply {
     collector: Collector,
     who: Option<Arc<Identity>>,
-    place: Place,
+    place: TurnPosition,
     at_ms: u64,
     /// The attempt, counted from 0 in its turn; never lower than one before it.
     attempt: u32,
@@ -35,7 +35,7 @@ struct Heard {
 
 impl PartialReply {
     /// Another reply begins.
-    pub(crate) fn begin(&mut self, who: &Arc<Identity>, place: Place, at_ms: u64, attempt: u32) {
+    pub(crate) fn begin(&mut self, who: &Arc<Identity>, place: TurnPosition, at_ms: u64, attempt: u32) {
         *self = Self { who: Some(Arc::clone(who)), place, at_ms, attempt, ..Self::default() };
     }
 
@@ -90,8 +90,8 @@ impl PartialReply {
         for (block, kind, said) in self.collector.blocks() {
             kinds.push(EventKind::BlockStarted { block, kind: kind.clone() });
             match said {
-                Said::Open(text) => kinds.extend(EventKind::delta(block, kind, text)),
-                Said::Closed(content) => {
+                BlockSoFar::Open(text) => kinds.extend(EventKind::delta(block, kind, text)),
+                BlockSoFar::Closed(content) => {
                     kinds.extend(
                         AcknowledgedPart::text_of(content).and_then(|text| EventKind::delta(block, kind, text)),
                     );
@@ -106,19 +106,19 @@ impl PartialReply {
 
 impl Heard {
     /// What the log does not hold yet of a block.
-    fn part(&mut self, block: u32, kind: &BlockKind, said: Said<'_>) -> Option<AcknowledgedPart> {
+    fn part(&mut self, block: u32, kind: &BlockKind, said: BlockSoFar<'_>) -> Option<AcknowledgedPart> {
         let (was_opened, kind) = (std::mem::replace(&mut self.opened, true), kind.clone());
         if self.closed {
             return None;
         }
         match said {
-            Said::Open(text) => {
+            BlockSoFar::Open(text) => {
                 let more = text.get(self.bytes..).unwrap_or_default().to_owned();
                 self.bytes = text.len();
                 let is_news = !was_opened || !more.is_empty();
                 is_news.then_some(AcknowledgedPart { block, kind, text: more, closed: false, content: None })
             }
-            Said::Closed(content) => {
+            BlockSoFar::Closed(content) => {
                 self.closed = true;
                 let rest = AcknowledgedPart::only_text(&kind, content)
                     .and_then(|text| text.get(self.bytes..))

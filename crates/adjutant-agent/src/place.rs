@@ -4,7 +4,7 @@ use adjutant_core::{RunNo, TurnNo};
 
 /// The run and the turn that something belongs to.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Place {
+pub(crate) struct TurnPosition {
     pub(crate) run: RunNo,
     pub(crate) turn: TurnNo,
 }

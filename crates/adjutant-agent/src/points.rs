@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use adjutant_core::{Change, Lane, Outcome, Pause, RunResult};
+use adjutant_core::{Lane, Outcome, Pause, RunChange, RunResult};
 use adjutant_llm::{Call, CallId, CallResult, Edit, Entry, Reply, ToolDecl, ToolName, Transcript};
 use adjutant_tool::{Answer, Identity, Toolset};
 use serde_json::Value;
@@ -122,7 +122,7 @@ points! {
         /// What the next request would show.
         view: Transcript,
         /// What is different.
-        change: Change,
+        change: RunChange,
     };
     /// A turn is closed: whether the run should end here.
     AfterTurn "after_turn" Closed {

@@ -17,8 +17,8 @@ use std::{
 use adjutant_llm::{Entry, Origin};
 use futures_util::task::AtomicWaker;
 
-pub(crate) use lanes::Held;
 use lanes::Lanes;
+pub(crate) use lanes::TakenMessage;
 
 use adjutant_core::{Error, Lane, PostNo, Record, Run};
 
@@ -151,7 +151,7 @@ impl Queues {
     }
 
     /// Takes from a lane what is to be placed now.
-    pub(crate) fn take(&self, lane: Lane, drain: Drain) -> Vec<Held> {
+    pub(crate) fn take(&self, lane: Lane, drain: Drain) -> Vec<TakenMessage> {
         let taken = self.lanes().take(lane, drain);
         // What was numbered just now is news.
         if !taken.is_empty() {

@@ -15,11 +15,11 @@ use async_trait::async_trait;
 
 use crate::setup::Setup;
 
-pub(crate) use call::{CallParts, CallScope, Kept};
+pub(crate) use call::{CallParts, CallScope, RunScopes};
 pub use child::{Child, ChildRun};
 pub use line::RunLine;
 pub(crate) use session::{ChildDrive, ChildSession};
-pub(crate) use threads::{KEPT, SessionWriter, Threads, Told};
+pub(crate) use threads::{KEPT, RecordedThread, SessionWriter, Threads};
 
 /// Opens agents under a call; a tool gets it from its context, with `cx.get::<dyn Spawn>()`.
 ///

@@ -36,7 +36,7 @@ use fold::Fold;
 
 use crate::{
     begin::Begin, inbox::Stopper, listener::Listeners, queue::Queues, scope::SessionWriter, setup::Setup,
-    snapshot::Seen,
+    snapshot::SessionView,
 };
 use adjutant_core::{Error, Events, Journal, JournalError, JournalErrorKind, LogId, Owner, Pause, PostNo, Run, Seq};
 
@@ -59,7 +59,7 @@ pub(crate) struct Session {
     /// What kept the newest drive from saving what it showed.
     lost: Mutex<Option<Error>>,
     listeners: Arc<Listeners>,
-    seen: Arc<Seen>,
+    seen: Arc<SessionView>,
 }
 
 /// What only one run at a time may hold.
@@ -133,7 +133,7 @@ impl Session {
     }
 
     /// What can be seen of the session while it runs.
-    pub(crate) fn seen(&self) -> &Arc<Seen> {
+    pub(crate) fn seen(&self) -> &Arc<SessionView> {
         &self.seen
     }
 

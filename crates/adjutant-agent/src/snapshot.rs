@@ -71,7 +71,7 @@ pub struct ContextUse {
 
 /// What is shared between a session and whoever looks at it.
 #[derive(Default)]
-pub(crate) struct Seen {
+pub(crate) struct SessionView {
     state: Mutex<State>,
     /// Made with the first request: agents that never run are many.
     partial: OnceLock<Arc<Mutex<PartialReply>>>,
@@ -88,7 +88,7 @@ struct State {
     system: Option<Arc<str>>,
 }
 
-impl Seen {
+impl SessionView {
     /// Takes note of records that were committed.
     pub(crate) fn note(&self, batch: &[Arc<Stamped>]) {
         let mut state = self.state();
@@ -210,7 +210,7 @@ fn failure(run: &Run) -> Option<Arc<str>> {
     }
 }
 
-impl fmt::Debug for Seen {
+impl fmt::Debug for SessionView {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Seen").field("running", &self.running).finish_non_exhaustive()
     }

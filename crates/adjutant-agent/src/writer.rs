@@ -23,10 +23,10 @@ const MAX_UNSAVED_TO_END: usize = 65_536;
 /// The writer of a session's log; clones write to the same log.
 #[derive(Clone)]
 pub(crate) struct Writer {
-    shared: Arc<Shared>,
+    shared: Arc<WriterShared>,
 }
 
-struct Shared {
+struct WriterShared {
     name: LogId,
     state: Arc<AsyncMutex<State>>,
     /// The newest record that was shown.
@@ -59,14 +59,14 @@ pub(crate) struct Batch {
 /// Who makes the records of a batch: asked before they are appended, and shown them afterwards.
 pub(crate) trait Author: Send + Sync {
     /// What the records are stamped with, asked while nobody else writes; `None` if they come too late.
-    fn stamp(&self) -> Option<Stamp<'_>>;
+    fn stamp(&self) -> Option<BatchStamp<'_>>;
 
     /// Takes note of the records, in the order of the log, and of the newest one that is saved, if all before it are.
     fn appended(&self, stamped: &[Arc<Stamped>], saved: Option<Seq>);
 }
 
 /// What the records of a batch are stamped with, and how lasting they are.
-pub(crate) struct Stamp<'a> {
+pub(crate) struct BatchStamp<'a> {
     pub(crate) at_ms: u64,
     pub(crate) thread: &'a ThreadId,
     pub(crate) durability: Durability,
@@ -74,7 +74,7 @@ pub(crate) struct Stamp<'a> {
 
 /// A share in a log: while there is one, appends are finished whoever is dropped.
 pub(crate) struct Share {
-    shared: Arc<Shared>,
+    shared: Arc<WriterShared>,
 }
 
 impl Writer {
@@ -82,7 +82,7 @@ impl Writer {
     pub(crate) fn new(log: Box<dyn Log>, name: LogId) -> Self {
         let seq = log.head().seq;
         let state = State { log: Some(log), seq, unsaved: Vec::new(), lazy: false, broken: None };
-        let shared = Shared {
+        let shared = WriterShared {
             name,
             state: Arc::new(AsyncMutex::new(state)),
             newest: Arc::new(AtomicU64::new(seq.0)),
@@ -168,7 +168,7 @@ impl Writer {
 impl State {
     async fn commit(&mut self, batch: Batch) -> Result<Vec<Arc<Stamped>>, Error> {
         let Batch { records, flush, notes, author } = batch;
-        let Some(Stamp { at_ms, thread, durability }) = author.stamp() else {
+        let Some(BatchStamp { at_ms, thread, durability }) = author.stamp() else {
             return Err(fenced("the call that opened the agent has ended"));
         };
         let first = self.seq.0 + 1;

@@ -14,7 +14,7 @@ mod spent;
 use std::sync::{Arc, Mutex};
 
 use adjutant_agent::{
-    Agent, AgentFactory, Caps, HookContext, Limits, Member, MemoryJournal, Record, Spawn, Verdict, points,
+    Agent, AgentFactory, Caps, HookContext, Limits, MemoryJournal, OpenedAgent, Record, Spawn, Verdict, points,
 };
 use adjutant_llm::{CallResult, Entry, Script, ScriptedModel, UserMessage};
 use adjutant_tool::{CallContext, Replay, ToolError, ToolErrorKind, Toolset};
@@ -145,7 +145,7 @@ async fn child_has_no_tools_when_none_are_handed_over() {
 #[tokio::test]
 async fn factory_makes_a_root_or_a_child_when_it_is_one() {
     async fn ask(factory: &AgentFactory) -> Result<(u16, String), ToolError> {
-        let member: Member = factory.create("a", helper(&["Yes."])).await?;
+        let member: OpenedAgent = factory.create("a", helper(&["Yes."])).await?;
         let text = member.run("Well?").await?.text();
         Ok((member.identity().depth, text))
     }

@@ -81,7 +81,7 @@ impl Answer {
     pub(crate) async fn ask(
         &self,
         model: &dyn Model,
-        asked: Asked,
+        asked: AnswerRequest,
         wrong: &[Violation],
     ) -> Result<Shaped<Value>, Error> {
         let mut text = "Your answer does not fit its JSON schema:\n".to_owned();
@@ -98,7 +98,7 @@ impl Answer {
 
 /// The conversation that an answer is asked for in: the one of the run, so that caches serve it.
 #[derive(Debug)]
-pub(crate) struct Asked {
+pub(crate) struct AnswerRequest {
     pub(crate) system: Arc<str>,
     pub(crate) tools: Arc<[ToolDecl]>,
     pub(crate) entries: Transcript,

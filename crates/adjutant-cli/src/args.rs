@@ -16,7 +16,7 @@ use clap::{Parser, Subcommand};
 pub(crate) use self::{
     agents::{Agents, CheckAgents, ListAgents, Staffed},
     board::{Board, ListTasks, ShowTask, TheseTasks, Which},
-    manifest::{CheckManifest, Init, Manifest, ShowManifest},
+    manifest::{CheckManifest, Init, ManifestCommand, ShowManifest},
     memory::{Forget, ListFacts, Memory, Search, Whose},
     run::{At, How, Resume, Run},
     sessions::{Delete, Diff, Export, Fork, Import, Label, List, Named, Rename, Replay, Sessions, Show, Tell, Verify},
@@ -61,7 +61,7 @@ pub(crate) enum Command {
     Init(Init),
     /// Looks after manifests: check one, show what will run, print their schema.
     #[command(subcommand)]
-    Manifest(Manifest),
+    Manifest(ManifestCommand),
     /// Lists the known models with their limits and prices, and which keys are present.
     ///
     /// A key is never printed, only the name of its variable.

@@ -4,7 +4,7 @@ use std::{fmt::Write, sync::Arc};
 
 use adjutant::{
     llm::SystemWorld,
-    orchestration::board::{Blocker, Board, Listed, TaskId, TaskQuery, TaskStatus},
+    orchestration::board::{Blocker, Board, ListedTask, TaskId, TaskQuery, TaskStatus},
 };
 use serde_json::json;
 
@@ -27,14 +27,14 @@ pub(crate) fn board(command: args::Board) -> Result<Exit, Problem> {
     match command {
         args::Board::List(args) => work(list(args)),
         args::Board::Show(args) => work(show(args)),
-        args::Board::Retry(args) => work(change(args, Change::Retry)),
-        args::Board::Cancel(args) => work(change(args, Change::Cancel)),
+        args::Board::Retry(args) => work(change(args, TaskAction::Retry)),
+        args::Board::Cancel(args) => work(change(args, TaskAction::Cancel)),
     }
 }
 
 /// What is done with each of some tasks.
 #[derive(Debug, Clone, Copy)]
-enum Change {
+enum TaskAction {
     Retry,
     Cancel,
 }
@@ -87,13 +87,13 @@ async fn show(args: ShowTask) -> Result<Exit, Problem> {
 }
 
 /// Changes tasks one after the other, up to the first that cannot be.
-async fn change(args: TheseTasks, change: Change) -> Result<Exit, Problem> {
+async fn change(args: TheseTasks, change: TaskAction) -> Result<Exit, Problem> {
     let (board, _) = open(&args.which).await?;
     for id in &args.ids {
         let id = TaskId::from(id.as_str());
         let (done, changed) = match change {
-            Change::Retry => ("retried", board.retry(&id).await),
-            Change::Cancel => ("cancelled", board.cancel(&id).await),
+            TaskAction::Retry => ("retried", board.retry(&id).await),
+            TaskAction::Cancel => ("cancelled", board.cancel(&id).await),
         };
         let task = changed.map_err(|error| trouble::of_board(&error))?;
         write(&if args.json { plain::json_line(json!(task)) } else { format!("{done} {id}\n") })?;
@@ -101,15 +101,15 @@ async fn change(args: TheseTasks, change: Change) -> Result<Exit, Problem> {
     Ok(Exit::Finished)
 }
 
-fn object(listed: &Listed) -> String {
+fn object(listed: &ListedTask) -> String {
     plain::json_line(json!(listed))
 }
 
-fn table(tasks: &[Listed]) -> String {
+fn table(tasks: &[ListedTask]) -> String {
     if tasks.is_empty() {
         return String::new();
     }
-    let row = |it: &Listed| {
+    let row = |it: &ListedTask| {
         let (task, priority) = (&it.task, it.task.priority.to_string());
         [task.id.to_string(), when::minute(task.updated_ms), status(it), priority, about(it)]
     };
@@ -122,13 +122,13 @@ fn table(tasks: &[Listed]) -> String {
 }
 
 /// Where a task stands, as people say it.
-fn status(listed: &Listed) -> String {
+fn status(listed: &ListedTask) -> String {
     let is_blocked = !listed.blocked_by.is_empty();
     if is_blocked { "blocked".to_owned() } else { listed.task.status.name().replace('_', " ") }
 }
 
 /// What is said of a task, in one line.
-fn about(listed: &Listed) -> String {
+fn about(listed: &ListedTask) -> String {
     let mut about = plain::line(&listed.task.title);
     if let Some(agent) = &listed.task.assignee {
         let _ = write!(about, " ({})", plain::line(agent));
@@ -145,7 +145,7 @@ fn blocker(blocker: &Blocker) -> String {
 }
 
 /// A task with everything, a line for each thing.
-fn whole(listed: &Listed) -> String {
+fn whole(listed: &ListedTask) -> String {
     let task = &listed.task;
     let mut text = format!("{}\n", plain::line(&task.title));
     let mut put = |name: &str, value: String| {

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::{
-    answer::{Answer, Asked},
+    answer::{Answer, AnswerRequest},
     exit::Exit,
     job::Job,
     meter::{Meter, Spent},
@@ -138,7 +138,7 @@ async fn ask(job: &Job<'_>, answer: &Answer, meter: &Meter, wrong: &[Violation])
         // What skills and agents add stands in every request of the run.
         (system, tools) = (request.system, request.tools);
     }
-    let asked = Asked { system, tools, entries: job.agent.transcript(), options };
+    let asked = AnswerRequest { system, tools, entries: job.agent.transcript(), options };
     tokio::select! {
         shaped = answer.ask(meter, asked, wrong) => shaped.map_err(Unanswered::Model),
         () = job.cancel.cancelled() => Err(Unanswered::Cancelled),

@@ -18,7 +18,7 @@ use crate::{
     plain,
     problem::Problem,
     screen,
-    store::Kept,
+    store::StoredRun,
     waits,
 };
 
@@ -26,7 +26,7 @@ use crate::{
 const MAX_VALUE: usize = 60;
 
 /// Tells what would be done again if the session went on.
-pub(crate) async fn explain(how: &How, kit: Kit, kept: &Kept, run: &Run) -> Result<Exit, Problem> {
+pub(crate) async fn explain(how: &How, kit: Kit, kept: &StoredRun, run: &Run) -> Result<Exit, Problem> {
     let job = silent(how, kit)?.kept(Some(kept.clone())).crewed(Some(&kept.store))?;
     let reruns = job.agent.explain_resume().await.map_err(|error| Problem::of(Exit::Failed, &error))?;
     let mut text = String::new();

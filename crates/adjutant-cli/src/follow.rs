@@ -10,8 +10,8 @@ use crate::{
     plain,
     problem::Problem,
     screen::{self, Screen},
-    show::{self, Line, Said, Show},
-    tree::{self, Tree},
+    show::{self, DisplayLine, Show, TextDisplay},
+    tree::{self, TreeView},
 };
 
 /// How long a text may have been shown before the session holds it.
@@ -75,24 +75,24 @@ pub(crate) async fn follow(
 #[derive(Debug)]
 pub(crate) struct View {
     show: Show,
-    tree: Tree,
+    tree: TreeView,
 }
 
 impl View {
     /// Shows what is said as it comes.
     pub(crate) fn live() -> Self {
-        Self { show: Show::new(Said::Live), tree: Tree::default() }
+        Self { show: Show::new(TextDisplay::Live), tree: TreeView::default() }
     }
 
     /// How events are shown.
     pub(crate) fn of(how: &How) -> Self {
         let said = match (how.last, &how.schema) {
-            (true, _) => Said::Last,
-            (false, Some(_)) => Said::Nothing,
-            (false, None) => Said::Live,
+            (true, _) => TextDisplay::Last,
+            (false, Some(_)) => TextDisplay::Nothing,
+            (false, None) => TextDisplay::Live,
         };
         let show = Show::new(said);
-        Self { show: if how.show_thinking { show.with_thinking() } else { show }, tree: Tree::default() }
+        Self { show: if how.show_thinking { show.with_thinking() } else { show }, tree: TreeView::default() }
     }
 
     /// Shows an event to a person.
@@ -104,7 +104,7 @@ impl View {
         let is_live = screen.is_live();
         for line in self.lines(event, is_live) {
             match &line {
-                Line::Busy(what) => {
+                DisplayLine::Busy(what) => {
                     self.tree.at(what);
                     if !(is_live && self.tree.is_busy()) {
                         screen.show(&line)?;
@@ -126,7 +126,7 @@ impl View {
     }
 
     /// What is shown of an event; where there is a tree, of agents under the first one only what went wrong.
-    fn lines(&mut self, event: &Event, is_live: bool) -> Vec<Line> {
+    fn lines(&mut self, event: &Event, is_live: bool) -> Vec<DisplayLine> {
         let is_first = event.who.depth == 0;
         let mut lines = if is_first { self.show.event(&event.kind) } else { self.tree.told(event) };
         if let EventKind::ChildOpened { child, .. } = &event.kind {
@@ -142,7 +142,7 @@ impl View {
     fn draw(&mut self, screen: &mut Screen) -> io::Result<()> {
         let is_busy = self.tree.is_busy();
         let lines = self.tree.draw(Instant::now());
-        if is_busy { screen.show(&Line::Agents(lines)) } else { Ok(()) }
+        if is_busy { screen.show(&DisplayLine::Agents(lines)) } else { Ok(()) }
     }
 
     /// Writes an event as a line of JSON.
@@ -154,7 +154,7 @@ impl View {
         let line = serde_json::to_string(event)?;
         screen.write(&plain::json_line(line))?;
         match &event.kind {
-            EventKind::Warning { warning } => screen.show(&Line::Told(show::of_warning(warning))),
+            EventKind::Warning { warning } => screen.show(&DisplayLine::Told(show::of_warning(warning))),
             _ => Ok(()),
         }
     }

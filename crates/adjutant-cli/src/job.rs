@@ -22,7 +22,7 @@ use crate::{
     problem::Problem,
     screen::Screen,
     staff::{self, Staff},
-    store::{Kept, Store},
+    store::{Store, StoredRun},
     taught,
 };
 
@@ -57,7 +57,7 @@ pub(crate) struct Job<'a> {
     pub(crate) cancel: Cancel,
     /// When everything must have ended.
     pub(crate) until: Option<Instant>,
-    pub(crate) kept: Option<Kept>,
+    pub(crate) kept: Option<StoredRun>,
     /// Whether something adds to the system prompt and to the tools.
     pub(crate) is_extended: bool,
     crew: Crew,
@@ -173,8 +173,8 @@ impl<'a> Job<'a> {
     }
 
     /// Keeps the run in a session, if there is one.
-    pub(crate) fn kept(mut self, kept: Option<Kept>) -> Self {
-        if let Some(Kept { store, name }) = &kept {
+    pub(crate) fn kept(mut self, kept: Option<StoredRun>) -> Self {
+        if let Some(StoredRun { store, name }) = &kept {
             let mut agent = store.keeps(self.agent).session(name.clone());
             if let Some(survives) = self.how.durability {
                 agent = agent.durability(survives.into());

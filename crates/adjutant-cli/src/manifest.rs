@@ -17,11 +17,11 @@ use crate::{
 };
 
 /// Looks after manifests.
-pub(crate) fn manifest(command: args::Manifest) -> Result<Exit, Problem> {
+pub(crate) fn manifest(command: args::ManifestCommand) -> Result<Exit, Problem> {
     match command {
-        args::Manifest::Check(args) => check(&args),
-        args::Manifest::Show(args) => show(&args),
-        args::Manifest::Schema => {
+        args::ManifestCommand::Check(args) => check(&args),
+        args::ManifestCommand::Show(args) => show(&args),
+        args::ManifestCommand::Schema => {
             write(&format!("{:#}\n", manifest::schema()))?;
             Ok(Exit::Finished)
         }

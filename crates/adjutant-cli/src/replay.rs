@@ -21,7 +21,7 @@ use crate::{
     named, plain,
     problem::Problem,
     screen::{self, Chatter, Screen},
-    store::{Kept, Store},
+    store::{Store, StoredRun},
     summary::Took,
     trouble, waits,
     work::work,
@@ -36,7 +36,7 @@ async fn perform(args: &mut Replay) -> Result<Exit, Problem> {
     let store = Store::open(&args.how.at).await?;
     let sessions = store.sessions();
     let info = named::find(&sessions, &args.name).await?;
-    let kept = Kept { store, name: info.log.clone() };
+    let kept = StoredRun { store, name: info.log.clone() };
     if args.check {
         let run = sessions.transcript(&info.log, until(args)).await.map_err(|error| trouble::of_journal(&error))?;
         return check(args, &info, &run, kept).await;
@@ -93,7 +93,7 @@ fn write(event: &Event, args: &Replay, view: &mut View, screen: &mut Screen) -> 
 }
 
 /// Lists in what today's requests would differ from those of the log.
-async fn check(args: &mut Replay, info: &LogInfo, run: &Run, kept: Kept) -> Result<Exit, Problem> {
+async fn check(args: &mut Replay, info: &LogInfo, run: &Run, kept: StoredRun) -> Result<Exit, Problem> {
     if args.how.models.is_empty() {
         args.how.models.extend(run.config().map(|config| config.model.to_string()));
     }

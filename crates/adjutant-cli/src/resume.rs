@@ -20,7 +20,7 @@ use crate::{
     problem::Problem,
     run,
     screen::Screen,
-    store::{Kept, Store},
+    store::{Store, StoredRun},
     trouble, waits,
     work::work,
 };
@@ -31,10 +31,10 @@ pub(crate) fn resume(args: &mut Resume) -> Result<Exit, Problem> {
 }
 
 /// A session, and how its newest run was left.
-struct Left {
+struct LeftRun {
     info: LogInfo,
     run: Run,
-    kept: Kept,
+    kept: StoredRun,
 }
 
 async fn perform(args: &mut Resume) -> Result<Exit, Problem> {
@@ -94,7 +94,7 @@ async fn perform(args: &mut Resume) -> Result<Exit, Problem> {
 }
 
 /// The session that is resumed, and how it was left.
-async fn look(args: &Resume) -> Result<Left, Problem> {
+async fn look(args: &Resume) -> Result<LeftRun, Problem> {
     let store = Store::open(&args.how.at).await?;
     let sessions = store.sessions();
     let info = match &args.name {
@@ -106,8 +106,8 @@ async fn look(args: &Resume) -> Result<Left, Problem> {
         }
     };
     let run = sessions.transcript(&info.log, Seq(u64::MAX)).await.map_err(|error| trouble::of_journal(&error))?;
-    let kept = Kept { store, name: info.log.clone() };
-    Ok(Left { info, run, kept })
+    let kept = StoredRun { store, name: info.log.clone() };
+    Ok(LeftRun { info, run, kept })
 }
 
 /// Takes from the session what was not said: the directory and the model.
@@ -115,7 +115,7 @@ async fn look(args: &Resume) -> Result<Left, Problem> {
 /// # Errors
 /// `Usage` if the session has no directory, as one that was imported, and not both were said: whoever wrote the file
 /// would choose what is read, and who is sent it.
-fn adopt(args: &mut Resume, left: &Left) -> Result<(), Problem> {
+fn adopt(args: &mut Resume, left: &LeftRun) -> Result<(), Problem> {
     let (own, how) = (named::directory(&left.info)?, &mut args.how);
     let model = left.run.config().map(|config| config.model.to_string());
     if own.is_none() && (how.root.is_none() || how.models.is_empty()) {
@@ -134,7 +134,7 @@ fn adopt(args: &mut Resume, left: &Left) -> Result<(), Problem> {
 }
 
 /// What was answered by others since; everything, if someone wished that the run ends.
-async fn heard(left: &Left) -> Result<Vec<PauseId>, Problem> {
+async fn heard(left: &LeftRun) -> Result<Vec<PauseId>, Problem> {
     let posted = left.kept.store.journal().posted(&left.info.log, left.run.heeded()).await;
     let posted = posted.map_err(|error| trouble::of_journal(&error))?;
     if posted.iter().any(|posted| matches!(posted.post, Post::Cancel)) {
@@ -162,7 +162,7 @@ async fn take(job: &Job<'_>, screen: &Screen) -> Result<(), Problem> {
     job.agent.open().await.map_err(|error| ending::failed(job, &error))
 }
 
-fn closed(kept: &Kept) -> Problem {
+fn closed(kept: &StoredRun) -> Problem {
     let problem = Problem::new(Exit::Usage, format!("no run of the session is open: {}", kept.name));
     problem.hint(format!("adjutant run --session {}{} PROMPT", plain::word(&kept.name.0), kept.store.option()))
 }

@@ -19,7 +19,7 @@ use crate::{
     problem::Problem,
     prompt,
     screen::{Chatter, Screen},
-    store::{Kept, Store},
+    store::{Store, StoredRun},
     trouble, waits, when,
     work::work,
 };
@@ -92,7 +92,7 @@ pub(crate) async fn finish(running: Running, job: &Job<'_>, screen: &mut Screen)
 }
 
 /// The session that a run goes on with, or begins.
-async fn session(args: &Run, root: &Path, kit: &Kit, store: &Store, screen: &Screen) -> Result<Kept, Problem> {
+async fn session(args: &Run, root: &Path, kit: &Kit, store: &Store, screen: &Screen) -> Result<StoredRun, Problem> {
     let sessions = store.sessions();
     let name = match &args.session {
         Some(name) => LogId::from(name.as_str()),
@@ -101,7 +101,7 @@ async fn session(args: &Run, root: &Path, kit: &Kit, store: &Store, screen: &Scr
             None => new_name(root),
         },
     };
-    let kept = Kept { store: store.clone(), name };
+    let kept = StoredRun { store: store.clone(), name };
     let name = plain::line(&kept.name.0);
     match sessions.info(&kept.name).await {
         Ok(info) => {
@@ -127,7 +127,7 @@ async fn session(args: &Run, root: &Path, kit: &Kit, store: &Store, screen: &Scr
 }
 
 /// Looks at how the newest run of a session was left: one that waits for answers is not passed over.
-async fn look(sessions: &Sessions, info: &LogInfo, kept: &Kept, screen: &Screen) -> Result<(), Problem> {
+async fn look(sessions: &Sessions, info: &LogInfo, kept: &StoredRun, screen: &Screen) -> Result<(), Problem> {
     if info.is_owned {
         return Ok(());
     }

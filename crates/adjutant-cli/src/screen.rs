@@ -7,7 +7,7 @@ use std::{
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::{exit::Exit, plain, problem::Problem, show::Line};
+use crate::{exit::Exit, plain, problem::Problem, show::DisplayLine};
 
 /// How often the spinner turns.
 const TICK: Duration = Duration::from_millis(100);
@@ -29,12 +29,12 @@ pub(crate) struct Screen {
     chatter: Chatter,
     /// Whether the answer goes to a terminal, which text of others must not steer.
     terminal: bool,
-    live: Option<Live>,
+    live: Option<LiveLines>,
 }
 
 /// Lines that change, below everything else; the first one turns.
 #[derive(Debug)]
-struct Live {
+struct LiveLines {
     all: MultiProgress,
     lines: Vec<ProgressBar>,
 }
@@ -85,22 +85,22 @@ impl Screen {
     ///
     /// # Errors
     /// If standard output cannot be written to.
-    pub(crate) fn show(&mut self, line: &Line) -> io::Result<()> {
+    pub(crate) fn show(&mut self, line: &DisplayLine) -> io::Result<()> {
         match line {
-            Line::Said(text) if self.terminal => self.write(&plain::stream(text)),
-            Line::Said(text) => self.write(text),
-            Line::Told(text) => {
+            DisplayLine::Said(text) if self.terminal => self.write(&plain::stream(text)),
+            DisplayLine::Said(text) => self.write(text),
+            DisplayLine::Told(text) => {
                 self.tell(text);
                 Ok(())
             }
             // Who looks at the terminal is told beside it.
-            Line::Void if self.terminal && self.chatter != Chatter::None => Ok(()),
-            Line::Void => self.write(VOID),
-            Line::Busy(what) => {
+            DisplayLine::Void if self.terminal && self.chatter != Chatter::None => Ok(()),
+            DisplayLine::Void => self.write(VOID),
+            DisplayLine::Busy(what) => {
                 self.wait(what);
                 Ok(())
             }
-            Line::Agents(lines) => {
+            DisplayLine::Agents(lines) => {
                 self.draw(lines);
                 Ok(())
             }
@@ -157,12 +157,12 @@ impl Screen {
     /// Draws these lines in place of those that were drawn last, with the spinner at the first, if there is one.
     fn draw(&mut self, lines: &[String]) {
         if self.is_live() {
-            self.live.get_or_insert_with(Live::new).set(lines);
+            self.live.get_or_insert_with(LiveLines::new).set(lines);
         }
     }
 }
 
-impl Live {
+impl LiveLines {
     fn new() -> Self {
         Self { all: MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(DRAWS)), lines: Vec::new() }
     }

@@ -15,7 +15,7 @@ const MODEL: &str = "waiting for the model";
 
 /// Something to show.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Line {
+pub(crate) enum DisplayLine {
     /// A piece of the answer.
     Said(String),
     /// A whole line beside the answer.
@@ -28,19 +28,19 @@ pub(crate) enum Line {
     Void,
 }
 
-impl Line {
+impl DisplayLine {
     /// What is told of this of an agent under the first one, if anything.
     pub(crate) fn within(self, name: &str) -> Option<Self> {
         match self {
-            Line::Told(text) => Some(Line::Told(format!("{name} {text}"))),
-            Line::Said(_) | Line::Busy(_) | Line::Agents(_) | Line::Void => None,
+            DisplayLine::Told(text) => Some(DisplayLine::Told(format!("{name} {text}"))),
+            DisplayLine::Said(_) | DisplayLine::Busy(_) | DisplayLine::Agents(_) | DisplayLine::Void => None,
         }
     }
 }
 
 /// What is shown of what the model says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Said {
+pub(crate) enum TextDisplay {
     /// Everything, as it comes.
     #[default]
     Live,
@@ -53,7 +53,7 @@ pub(crate) enum Said {
 /// What was shown so far, as far as it matters for what comes.
 #[derive(Debug, Default)]
 pub(crate) struct Show {
-    said: Said,
+    said: TextDisplay,
     thinking: bool,
     /// Whether the answer stands in the middle of a line.
     midline: bool,
@@ -68,7 +68,7 @@ pub(crate) struct Show {
 
 impl Show {
     /// Shows what is said like this, and no thinking.
-    pub(crate) fn new(said: Said) -> Self {
+    pub(crate) fn new(said: TextDisplay) -> Self {
         Self { said, ..Self::default() }
     }
 
@@ -85,10 +85,10 @@ impl Show {
     }
 
     /// What an event is shown as.
-    pub(crate) fn event(&mut self, event: &EventKind) -> Vec<Line> {
+    pub(crate) fn event(&mut self, event: &EventKind) -> Vec<DisplayLine> {
         match event {
-            EventKind::TurnStarted => vec![Line::Busy(MODEL.into())],
-            EventKind::Warning { warning } => vec![Line::Told(of_warning(warning))],
+            EventKind::TurnStarted => vec![DisplayLine::Busy(MODEL.into())],
+            EventKind::Warning { warning } => vec![DisplayLine::Told(of_warning(warning))],
             EventKind::ReplyStarted { .. } => {
                 self.texts.clear();
                 self.coming = true;
@@ -113,16 +113,16 @@ impl Show {
         }
     }
 
-    fn say(&mut self, block: u32, text: &str) -> Vec<Line> {
+    fn say(&mut self, block: u32, text: &str) -> Vec<DisplayLine> {
         *self.texts.entry(block).or_default() += text.len();
-        if text.is_empty() || self.said != Said::Live {
+        if text.is_empty() || self.said != TextDisplay::Live {
             return Vec::new();
         }
         self.midline = !text.ends_with('\n');
-        vec![Line::Said(text.to_owned())]
+        vec![DisplayLine::Said(text.to_owned())]
     }
 
-    fn think(&mut self, text: &str) -> Vec<Line> {
+    fn think(&mut self, text: &str) -> Vec<DisplayLine> {
         if !self.thinking {
             return Vec::new();
         }
@@ -134,7 +134,7 @@ impl Show {
     }
 
     /// Ends a block: what no delta brought is shown now.
-    fn close(&mut self, block: u32, content: &Block) -> Vec<Line> {
+    fn close(&mut self, block: u32, content: &Block) -> Vec<DisplayLine> {
         match content {
             Block::Text(said) => {
                 let text = &said.text;
@@ -146,7 +146,7 @@ impl Show {
         }
     }
 
-    fn end_reply(&mut self, reply: &Reply) -> Vec<Line> {
+    fn end_reply(&mut self, reply: &Reply) -> Vec<DisplayLine> {
         let mut lines = Vec::new();
         if !std::mem::take(&mut self.coming) {
             self.texts.clear();
@@ -161,37 +161,37 @@ impl Show {
         lines
     }
 
-    fn end_thought(&mut self) -> Vec<Line> {
+    fn end_thought(&mut self) -> Vec<DisplayLine> {
         let rest = std::mem::take(&mut self.thought);
         if rest.is_empty() { Vec::new() } else { vec![of_thought(&rest)] }
     }
 
-    fn end_line(&mut self) -> Vec<Line> {
+    fn end_line(&mut self) -> Vec<DisplayLine> {
         let mut lines = self.end_thought();
         if std::mem::take(&mut self.midline) {
-            lines.push(Line::Said("\n".into()));
+            lines.push(DisplayLine::Said("\n".into()));
         }
         lines
     }
 
-    fn take_back(&mut self, cause: &str) -> Vec<Line> {
-        let seen = self.said == Said::Live && self.texts.values().any(|bytes| *bytes > 0);
+    fn take_back(&mut self, cause: &str) -> Vec<DisplayLine> {
+        let seen = self.said == TextDisplay::Live && self.texts.values().any(|bytes| *bytes > 0);
         self.texts.clear();
         let mut lines = self.end_line();
-        lines.extend(seen.then_some(Line::Void));
+        lines.extend(seen.then_some(DisplayLine::Void));
         let what = if seen { "the answer so far is void" } else { "the model broke off" };
-        lines.push(Line::Told(format!("{what}, another attempt follows: {}", plain::line(cause))));
-        lines.push(Line::Busy(MODEL.into()));
+        lines.push(DisplayLine::Told(format!("{what}, another attempt follows: {}", plain::line(cause))));
+        lines.push(DisplayLine::Busy(MODEL.into()));
         lines
     }
 
-    fn start(&mut self, call: CallId, name: &str, args: &str) -> Vec<Line> {
+    fn start(&mut self, call: CallId, name: &str, args: &str) -> Vec<DisplayLine> {
         let name = plain::line(name);
         self.running.push((call, name.clone()));
-        vec![Line::Told(format!("→ {name} {}", plain::line(args))), self.busy()]
+        vec![DisplayLine::Told(format!("→ {name} {}", plain::line(args))), self.busy()]
     }
 
-    fn finish(&mut self, call: CallId, name: &str, result: &CallResult, duration: Duration) -> Vec<Line> {
+    fn finish(&mut self, call: CallId, name: &str, result: &CallResult, duration: Duration) -> Vec<DisplayLine> {
         self.running.retain(|(it, _)| *it != call);
         let (name, millis) = (plain::line(name), duration.as_millis());
         let told = if result.is_error() {
@@ -199,30 +199,30 @@ impl Show {
         } else {
             format!("✓ {name} {millis} ms")
         };
-        vec![Line::Told(told), self.busy()]
+        vec![DisplayLine::Told(told), self.busy()]
     }
 
     /// What is being waited for: the calls that run, or the model.
-    fn busy(&self) -> Line {
+    fn busy(&self) -> DisplayLine {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         self.running.iter().for_each(|(_, name)| *counts.entry(name).or_default() += 1);
         if counts.is_empty() {
-            return Line::Busy(MODEL.into());
+            return DisplayLine::Busy(MODEL.into());
         }
         let name =
             |(name, count): (&str, usize)| if count == 1 { name.to_owned() } else { format!("{name} × {count}") };
-        Line::Busy(counts.into_iter().map(name).collect::<Vec<_>>().join(", "))
+        DisplayLine::Busy(counts.into_iter().map(name).collect::<Vec<_>>().join(", "))
     }
 
-    fn end(&mut self, result: &RunResult) -> Vec<Line> {
+    fn end(&mut self, result: &RunResult) -> Vec<DisplayLine> {
         let mut lines = self.end_line();
-        if let (Said::Last, Outcome::Finished { reply, .. }) = (self.said, &result.outcome) {
+        if let (TextDisplay::Last, Outcome::Finished { reply, .. }) = (self.said, &result.outcome) {
             let text = reply.text();
             let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
-            lines.push(Line::Said(text + end));
+            lines.push(DisplayLine::Said(text + end));
         }
         if let Outcome::Finished { why: Completion::Length, .. } = result.outcome {
-            lines.push(Line::Told("warning: the answer was cut off at the model's output limit".into()));
+            lines.push(DisplayLine::Told("warning: the answer was cut off at the model's output limit".into()));
         }
         lines
     }
@@ -238,8 +238,8 @@ pub(crate) fn of_warning(warning: &Warning) -> String {
     }
 }
 
-fn of_thought(line: &str) -> Line {
-    Line::Told(format!("· {}", plain::line(line)))
+fn of_thought(line: &str) -> DisplayLine {
+    DisplayLine::Told(format!("· {}", plain::line(line)))
 }
 
 /// Why a call failed: the first line, and the one after it if the first only announces it.

@@ -35,7 +35,7 @@ pub(crate) struct Store {
 
 /// Where a run is kept.
 #[derive(Debug, Clone)]
-pub(crate) struct Kept {
+pub(crate) struct StoredRun {
     pub(crate) store: Store,
     pub(crate) name: LogId,
 }
@@ -50,7 +50,7 @@ enum Kind {
 
 /// Where a store is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Place {
+enum StoreAddress {
     Folder(PathBuf),
     File(PathBuf),
     Server(String),
@@ -60,10 +60,10 @@ impl Store {
     /// Opens the store, and makes it if there is none.
     pub(crate) async fn open(at: &At) -> Result<Self, Problem> {
         let place = match &at.store {
-            Some(text) => Place::of(text),
+            Some(text) => StoreAddress::of(text),
             None => match env::var(VARIABLE).ok().filter(|text| !text.is_empty()) {
-                Some(text) => Place::of(&text),
-                None => Place::File(usual()?),
+                Some(text) => StoreAddress::of(&text),
+                None => StoreAddress::File(usual()?),
             },
         };
         let wrong = |error: JournalError| {
@@ -71,11 +71,13 @@ impl Store {
             problem.cause_of(&error).hint(format!("--store or {VARIABLE} names the place"))
         };
         let kind = match &place {
-            Place::Folder(path) => Kind::Jsonl(JsonlJournal::open(path).map_err(wrong)?),
-            Place::File(path) => Kind::Sqlite(Sqlite::open(path).map_err(wrong)?),
-            Place::Server(url) => Kind::Postgres(Postgres::connect(url.as_str()).await.map_err(wrong)?, url.clone()),
+            StoreAddress::Folder(path) => Kind::Jsonl(JsonlJournal::open(path).map_err(wrong)?),
+            StoreAddress::File(path) => Kind::Sqlite(Sqlite::open(path).map_err(wrong)?),
+            StoreAddress::Server(url) => {
+                Kind::Postgres(Postgres::connect(url.as_str()).await.map_err(wrong)?, url.clone())
+            }
         };
-        let named = at.store.as_ref().filter(|_| !matches!(place, Place::Server(_)));
+        let named = at.store.as_ref().filter(|_| !matches!(place, StoreAddress::Server(_)));
         let option = named.map(|text| format!(" --store {}", plain::word(text))).unwrap_or_default();
         let exposed = match &kind {
             Kind::Jsonl(journal) => journal.exposed(),
@@ -156,20 +158,20 @@ impl fmt::Debug for Store {
     }
 }
 
-impl Place {
+impl StoreAddress {
     fn of(text: &str) -> Self {
         if text.starts_with("postgres://") || text.starts_with("postgresql://") {
-            return Place::Server(text.to_owned());
+            return StoreAddress::Server(text.to_owned());
         }
         let path = PathBuf::from(text);
-        if text.ends_with('/') || path.is_dir() { Place::Folder(path) } else { Place::File(path) }
+        if text.ends_with('/') || path.is_dir() { StoreAddress::Folder(path) } else { StoreAddress::File(path) }
     }
 
     /// The place without what may be secret in it.
     fn public(&self) -> String {
         match self {
-            Place::Folder(path) | Place::File(path) => path.display().to_string(),
-            Place::Server(_) => "the PostgreSQL database that was named".to_owned(),
+            StoreAddress::Folder(path) | StoreAddress::File(path) => path.display().to_string(),
+            StoreAddress::Server(_) => "the PostgreSQL database that was named".to_owned(),
         }
     }
 }
@@ -204,11 +206,11 @@ mod tests {
     fn place_is_a_folder_a_file_or_a_server_when_its_text_says_so() {
         let folder = tempfile::tempdir().expect("a temporary directory");
         let path = folder.path().to_str().expect("temporary paths are UTF-8");
-        assert_eq!(Place::of(path), Place::Folder(path.into()));
-        assert_eq!(Place::of("sessions/"), Place::Folder("sessions/".into()));
-        assert_eq!(Place::of("sessions.db"), Place::File("sessions.db".into()));
+        assert_eq!(StoreAddress::of(path), StoreAddress::Folder(path.into()));
+        assert_eq!(StoreAddress::of("sessions/"), StoreAddress::Folder("sessions/".into()));
+        assert_eq!(StoreAddress::of("sessions.db"), StoreAddress::File("sessions.db".into()));
         let url = "postgresql://ada:secret@db.example/agents";
-        assert_eq!(Place::of(url), Place::Server(url.into()));
-        assert!(!Place::of(url).public().contains("secret"));
+        assert_eq!(StoreAddress::of(url), StoreAddress::Server(url.into()));
+        assert!(!StoreAddress::of(url).public().contains("secret"));
     }
 }

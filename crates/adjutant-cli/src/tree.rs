@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use crate::{
     amount::grouped,
     plain,
-    show::{Line, Said, Show},
+    show::{DisplayLine, Show, TextDisplay},
 };
 
 /// How often the tree is drawn at most.
@@ -25,7 +25,7 @@ const MAX_DRAWN: usize = 6;
 
 /// The agents of a run, as far as it was followed.
 #[derive(Debug, Default)]
-pub(crate) struct Tree {
+pub(crate) struct TreeView {
     tree: AgentTree,
     /// What was told of each agent under the first one that works.
     shows: BTreeMap<ThreadId, Show>,
@@ -36,7 +36,7 @@ pub(crate) struct Tree {
     is_changed: bool,
 }
 
-impl Tree {
+impl TreeView {
     /// Takes in what happened.
     pub(crate) fn see(&mut self, event: &Event) {
         self.tree.see(event);
@@ -44,16 +44,17 @@ impl Tree {
     }
 
     /// What is told of an event of an agent under the first one.
-    pub(crate) fn told(&mut self, event: &Event) -> Vec<Line> {
+    pub(crate) fn told(&mut self, event: &Event) -> Vec<DisplayLine> {
         let who = &event.who;
         let name = label(who);
-        let show = self.shows.entry(who.thread.clone()).or_insert_with(|| Show::new(Said::Nothing));
-        let mut told: Vec<Line> = show.event(&event.kind).into_iter().filter_map(|line| line.within(&name)).collect();
+        let show = self.shows.entry(who.thread.clone()).or_insert_with(|| Show::new(TextDisplay::Nothing));
+        let mut told: Vec<DisplayLine> =
+            show.event(&event.kind).into_iter().filter_map(|line| line.within(&name)).collect();
         if let EventKind::RunFinished { .. } = &event.kind {
             self.shows.remove(&who.thread);
             let state = self.tree.nodes().iter().rev().find(|node| node.who.thread == who.thread);
             let state = state.map_or(NodeState::Finished, |node| node.state);
-            told.push(Line::Told(format!("■ {name}: {}", state.word())));
+            told.push(DisplayLine::Told(format!("■ {name}: {}", state.word())));
         }
         told
     }
@@ -116,9 +117,9 @@ impl Tree {
 }
 
 /// What is told of an agent that is opened.
-pub(crate) fn opened(child: &Identity) -> Line {
+pub(crate) fn opened(child: &Identity) -> DisplayLine {
     let task = child.task.as_deref().map(|task| format!(": {}", plain::line(task))).unwrap_or_default();
-    Line::Told(format!("▸ {}{task}", label(child)))
+    DisplayLine::Told(format!("▸ {}{task}", label(child)))
 }
 
 /// What stands before the lines of an agent.

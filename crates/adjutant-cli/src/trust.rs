@@ -5,7 +5,7 @@ use std::{fs::File, io::Read, path::Path};
 use adjutant::runtime::{Overrides, Wants, bundle};
 
 use crate::{
-    agent::{create, place::Place},
+    agent::{create, place::AgentFolder},
     args::Trust,
     consent::{self, Consent},
     exit::Exit,
@@ -21,7 +21,7 @@ const BUNDLE: &[u8] = b"adjutant-agent ";
 
 /// Lists what is wanted, and trusts it if the user says so.
 pub(crate) fn trust(args: &Trust) -> Result<Exit, Problem> {
-    let place = Place::of(&args.homed, if args.path.is_dir() { &args.path } else { Path::new(".") });
+    let place = AgentFolder::of(&args.homed, if args.path.is_dir() { &args.path } else { Path::new(".") });
     let command = place.command(&format!("trust {}", plain::word(&args.path.to_string_lossy())));
     let consent = Consent { store: &place.trusted, given: &args.yes, command, option: "--yes" };
     let found = found(&args.path, &place)?;
@@ -42,7 +42,7 @@ pub(crate) fn trust(args: &Trust) -> Result<Exit, Problem> {
 }
 
 /// What is wanted at a path: by the manifests and agents of a directory, by an exported agent, by a manifest.
-fn found(path: &Path, place: &Place) -> Result<Vec<Wants>, Problem> {
+fn found(path: &Path, place: &AgentFolder) -> Result<Vec<Wants>, Problem> {
     if path.is_dir() {
         let manifests = made::manifests(path)?;
         let mut all = manifests.iter().map(|file| of_manifest(file)).collect::<Result<Vec<_>, _>>()?;

@@ -7,12 +7,12 @@ use adjutant::{
     Cancel,
     runtime::{
         ErrorKind,
-        supervisor::{Report, Settings, Supervisor},
+        supervisor::{Settings, Supervisor, SupervisorReport},
     },
 };
 
 use crate::{
-    agent::place::Place,
+    agent::place::AgentFolder,
     args::agent::Up,
     exit::Exit,
     interrupt, plain,
@@ -28,7 +28,7 @@ pub(crate) fn up(args: &Up) -> Result<Exit, Problem> {
 }
 
 async fn perform(args: &Up) -> Result<Exit, Problem> {
-    let place = Place::of(&args.homed, &args.directory);
+    let place = AgentFolder::of(&args.homed, &args.directory);
     let files = made::manifests(&args.directory)?;
     if files.is_empty() && place.entries()?.all.is_empty() {
         let text = format!("there is no manifest here, and no agent: {}", args.directory.display());
@@ -98,7 +98,7 @@ fn asked_to_end(end: Cancel) -> Result<tokio::sync::watch::Receiver<bool>, Probl
 }
 
 /// Tells what became of each agent.
-fn tell(report: &Report, is_json: bool, screen: &Screen) -> Result<(), Problem> {
+fn tell(report: &SupervisorReport, is_json: bool, screen: &Screen) -> Result<(), Problem> {
     if is_json {
         let left: Vec<_> =
             report.left.iter().map(|(name, why)| serde_json::json!({"agent": name, "why": why})).collect();

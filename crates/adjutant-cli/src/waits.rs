@@ -11,7 +11,7 @@ use adjutant::{
     tools::{Ask, AskKind},
 };
 
-use crate::{exit::Exit, plain, problem::Problem, screen::Screen, store::Kept};
+use crate::{exit::Exit, plain, problem::Problem, screen::Screen, store::StoredRun};
 
 /// How many bytes that someone agrees to are shown on a terminal: it forgets what it scrolls away.
 pub(crate) const MAX_ON_TERMINAL: usize = 64 * 1024;
@@ -22,7 +22,7 @@ pub(crate) const DIGITS: usize = 32;
 pub(crate) fn tell<'a>(
     pauses: impl IntoIterator<Item = &'a Arc<Pause>>,
     root: Option<&Path>,
-    kept: Option<&Kept>,
+    kept: Option<&StoredRun>,
     screen: &Screen,
 ) {
     let (mut question, mut approve, mut is_hidden) = (None, String::new(), false);
@@ -46,7 +46,7 @@ pub(crate) fn tell<'a>(
 }
 
 /// The problem that a run of the session waits for answers.
-pub(crate) fn waiting(kept: &Kept) -> Problem {
+pub(crate) fn waiting(kept: &StoredRun) -> Problem {
     let problem = Problem::new(Exit::Usage, format!("a run of the session waits for an answer: {}", kept.name));
     problem.hint(format!("adjutant resume {}{}", plain::word(&kept.name.0), kept.store.option()))
 }

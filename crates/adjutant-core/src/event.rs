@@ -20,7 +20,7 @@ use crate::{
     outcome::{CancelBy, Limit, Outcome},
     pause,
     pause::{Pause, PauseId},
-    record::{Admission, Lane, Record, Report},
+    record::{Admission, EffectReport, Lane, Record},
     report::RunResult,
 };
 
@@ -517,7 +517,7 @@ fn appended<'a>(edits: &'a [Edit], added: impl Fn(&Entry) -> EventKind + 'a) -> 
     })
 }
 
-fn reported(report: &Report) -> EventKind {
+fn reported(report: &EffectReport) -> EventKind {
     EventKind::Report { by: Arc::clone(&report.by), data: Box::new(report.data.clone()) }
 }
 

@@ -47,11 +47,13 @@ pub use options::{AtLimit, Caps, Limits, RunOptions};
 pub use outcome::{CancelBy, Completion, Failure, Limit, Outcome};
 pub use panics::panic_text;
 pub use pause::{Answered, Pause, PauseId, Responder, responder_fn};
-pub use record::{AcknowledgedPart, Admission, Change, Config, Difference, Lane, Memo, Record, Report, Revised};
+pub use record::{
+    AcknowledgedPart, Admission, Config, Difference, EffectReport, Lane, Memo, Record, Revised, RunChange,
+};
 pub use replayed::{Divergence, EventFold, Replayed, Rewind};
 pub use report::{CallReport, RunResult};
 pub use run::{
-    CallFate, CallsView, Closed, EffectInput, Frozen, Illegal, Known, KnownState, Ledger, Next, NextStep, RequestView,
-    ResumeAction, ResumeItem, Run, Spend, Tail, Tally, WaitView,
+    CallFate, CallsView, Closed, EffectInput, Frozen, Illegal, KnownState, KnownStep, Ledger, Next, NextStep,
+    RequestView, ResumeAction, ResumeItem, Run, Spend, Tail, Tally, WaitView,
 };
 pub use sessions::Sessions;

@@ -90,7 +90,7 @@ pub struct FactChange {
 /// A fact that a search found.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub struct Found {
+pub struct ScoredFact {
     /// The fact.
     pub fact: Fact,
     /// How well it fits: for vectors their cosine, from -1 to 1; for words above 0, and higher is better.
@@ -135,14 +135,14 @@ pub trait Memory: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// `Io`.
-    async fn by_words(&self, owner: &OwnerId, query: &str, limit: usize) -> Result<Vec<Found>, MemoryError>;
+    async fn by_words(&self, owner: &OwnerId, query: &str, limit: usize) -> Result<Vec<ScoredFact>, MemoryError>;
 
     /// The owner's facts whose vectors are nearest by their cosine, best first. Facts without a vector, or with one of
     /// another embedder or length, are left out.
     ///
     /// # Errors
     /// `Io`.
-    async fn by_vector(&self, owner: &OwnerId, vector: &Vector, limit: usize) -> Result<Vec<Found>, MemoryError>;
+    async fn by_vector(&self, owner: &OwnerId, vector: &Vector, limit: usize) -> Result<Vec<ScoredFact>, MemoryError>;
 
     /// How far a source was read for the owner: what [`mark`](Memory::mark) kept last, 0 without it.
     ///
@@ -179,11 +179,11 @@ impl<M: Memory + ?Sized> Memory for Arc<M> {
         (**self).list(owner, after, limit).await
     }
 
-    async fn by_words(&self, owner: &OwnerId, query: &str, limit: usize) -> Result<Vec<Found>, MemoryError> {
+    async fn by_words(&self, owner: &OwnerId, query: &str, limit: usize) -> Result<Vec<ScoredFact>, MemoryError> {
         (**self).by_words(owner, query, limit).await
     }
 
-    async fn by_vector(&self, owner: &OwnerId, vector: &Vector, limit: usize) -> Result<Vec<Found>, MemoryError> {
+    async fn by_vector(&self, owner: &OwnerId, vector: &Vector, limit: usize) -> Result<Vec<ScoredFact>, MemoryError> {
         (**self).by_vector(owner, vector, limit).await
     }
 
@@ -241,7 +241,7 @@ impl FactChange {
     }
 }
 
-impl Found {
+impl ScoredFact {
     /// A fact that was found.
     pub fn new(fact: Fact, score: f64) -> Self {
         Self { fact, score }

@@ -114,13 +114,13 @@ impl Pause {
 
 /// A pause as events carry it: with the digest that an answer names as what was shown.
 #[derive(Serialize)]
-struct Told<'a> {
+struct EventPause<'a> {
     #[serde(flatten)]
     pause: &'a Pause,
     digest: Digest,
 }
 
-impl<'a> Told<'a> {
+impl<'a> EventPause<'a> {
     fn new(pause: &'a Arc<Pause>) -> Self {
         Self { pause, digest: pause.digest() }
     }
@@ -128,12 +128,12 @@ impl<'a> Told<'a> {
 
 /// Writes a pause with its digest.
 pub(crate) fn tell<S: Serializer>(pause: &Arc<Pause>, out: S) -> Result<S::Ok, S::Error> {
-    Told::new(pause).serialize(out)
+    EventPause::new(pause).serialize(out)
 }
 
 /// Writes pauses with their digests.
 pub(crate) fn tell_all<S: Serializer>(pauses: &[Arc<Pause>], out: S) -> Result<S::Ok, S::Error> {
-    out.collect_seq(pauses.iter().map(Told::new))
+    out.collect_seq(pauses.iter().map(EventPause::new))
 }
 
 impl fmt::Display for PauseId {

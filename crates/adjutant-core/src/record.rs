@@ -16,7 +16,7 @@ use serde_json::Value;
 pub use admission::Admission;
 pub use config::{Config, Difference};
 pub use heard::AcknowledgedPart;
-pub use parts::{Change, Lane, Memo, Report, Revised};
+pub use parts::{EffectReport, Lane, Memo, Revised, RunChange};
 
 use crate::{
     activity::ActivityId,
@@ -106,7 +106,7 @@ pub enum Record {
         memos: Vec<Memo>,
         /// What effects tell observers.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        reports: Vec<Report>,
+        reports: Vec<EffectReport>,
         /// What effects spent on models.
         #[serde(default, skip_serializing_if = "is_nothing")]
         spent: Usage,
@@ -285,8 +285,8 @@ pub enum Record {
         /// Whether the run should end here.
         stop: bool,
         /// What is different from the next turn on.
-        #[serde(default, skip_serializing_if = "Change::is_none")]
-        change: Change,
+        #[serde(default, skip_serializing_if = "RunChange::is_none")]
+        change: RunChange,
     },
     /// A limit was reached outside the loop's own counting.
     Exhausted {

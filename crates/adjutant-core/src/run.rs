@@ -34,12 +34,12 @@ use crate::{
     options::Limits,
     outcome::{CancelBy, Failure, Limit, Outcome},
     pause::Pause,
-    record::{AcknowledgedPart, Change, Config, Lane, Record},
+    record::{AcknowledgedPart, Config, Lane, Record, RunChange},
     report::{CallReport, RunResult},
 };
 
 pub use ahead::{Closed, NextStep, Tail, WaitView};
-pub use calls::{CallsView, Known, KnownState};
+pub use calls::{CallsView, KnownState, KnownStep};
 pub use effect_input::EffectInput;
 pub use explain::{CallFate, ResumeAction, ResumeItem};
 pub use frozen::Frozen;
@@ -119,9 +119,9 @@ struct Current {
     spent_cost: Option<NanoUsd>,
     calls: Vec<CallReport>,
     turn: Option<Working>,
-    pauses: Vec<Asked>,
+    pauses: Vec<RunPause>,
     approved: BTreeSet<ToolName>,
-    change: Change,
+    change: RunChange,
     exhausted: Option<Limit>,
     /// Whether going on beyond a limit was declined.
     declined: bool,
@@ -132,7 +132,7 @@ struct Current {
 
 /// A pause of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct Asked {
+struct RunPause {
     pause: Arc<Pause>,
     answer: Option<Answer>,
     /// Whether nobody here could answer.
@@ -159,7 +159,7 @@ struct Working {
     reply: Option<Arc<Reply>>,
     open: Option<OpenTurn>,
     /// One for each call of the reply, in order.
-    slots: Vec<Slot>,
+    slots: Vec<CallSlot>,
     terminates: Terminate,
     settled: Option<bool>,
     /// Whether messages were placed since the turn was settled.
@@ -168,7 +168,7 @@ struct Working {
 
 /// What is known of a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct Slot {
+struct CallSlot {
     call: CallId,
     /// The place of the pause that its admission waits for.
     asked: Option<u32>,
@@ -180,7 +180,7 @@ struct Slot {
     shown: Option<Arc<CallResult>>,
     done: bool,
     /// In the order in which the body asked for them.
-    steps: Vec<Step>,
+    steps: Vec<CallStep>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -192,7 +192,7 @@ struct Admitted {
 
 /// What a call's body asked for under a key.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct Step {
+struct CallStep {
     key: Arc<str>,
     state: StepState,
 }
@@ -341,7 +341,7 @@ impl Run {
     }
 
     /// What the run waits for and nobody has answered.
-    fn asked(&self) -> impl Iterator<Item = &Asked> {
+    fn asked(&self) -> impl Iterator<Item = &RunPause> {
         let asked = self.current.iter().filter(|current| current.outcome.is_none()).flat_map(|it| &it.pauses);
         asked.filter(|asked| asked.answer.is_none())
     }
@@ -361,12 +361,12 @@ impl Run {
 }
 
 impl Working {
-    fn slot(&self, call: CallId) -> Option<&Slot> {
+    fn slot(&self, call: CallId) -> Option<&CallSlot> {
         self.slots.iter().find(|slot| slot.call == call)
     }
 }
 
-impl Slot {
+impl CallSlot {
     fn new(call: CallId) -> Self {
         Self {
             call,

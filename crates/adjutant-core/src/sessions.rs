@@ -22,11 +22,11 @@ use futures_util::StreamExt;
 use self::half::Half;
 
 pub use self::{
-    diff::{Diff, Line},
+    diff::{Diff, DiffLine},
     export::Exported,
     fields::Field,
-    show::{Shown, ShownKind, ShownPage, ShownStream},
-    tree::{Branch, Tree},
+    show::{ShownKind, ShownPage, ShownStream, TimelineItem},
+    tree::{Branch, SessionTree},
     verify::Verified,
 };
 use crate::{

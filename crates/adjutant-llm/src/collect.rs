@@ -15,7 +15,7 @@ const MAX_BYTES: usize = 64 * 1_024 * 1_024;
 #[derive(Debug, Default)]
 pub struct Collector {
     model: Option<ModelId>,
-    blocks: Vec<Slot>,
+    blocks: Vec<BlockSlot>,
     usage: Usage,
     raw_usage: Arc<Value>,
     bytes: usize,
@@ -23,7 +23,7 @@ pub struct Collector {
 }
 
 #[derive(Debug, Clone)]
-enum Slot {
+enum BlockSlot {
     Vacant,
     Open(BlockKind, String),
     Closed(BlockKind, Arc<Block>),
@@ -31,7 +31,7 @@ enum Slot {
 
 /// What was said in a block so far.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Said<'a> {
+pub enum BlockSoFar<'a> {
     /// The deltas of an open block, joined.
     Open(&'a str),
     /// A finished block.
@@ -69,7 +69,7 @@ impl Collector {
             }
             Chunk::Done(reply) => {
                 self.started()?;
-                if self.blocks.iter().any(|slot| matches!(slot, Slot::Open(..))) {
+                if self.blocks.iter().any(|slot| matches!(slot, BlockSlot::Open(..))) {
                     return Err(broken("the end of a reply with an open block"));
                 }
                 self.done = true;
@@ -86,7 +86,7 @@ impl Collector {
         let mut reply = Reply::new(self.model?, FinishReason::Interrupted);
         reply.usage = self.usage;
         reply.raw_usage = self.raw_usage;
-        reply.blocks = self.blocks.into_iter().filter_map(Slot::so_far).collect();
+        reply.blocks = self.blocks.into_iter().filter_map(BlockSlot::so_far).collect();
         Some(reply)
     }
 
@@ -95,7 +95,7 @@ impl Collector {
         let mut reply = Reply::new(self.model.clone()?, FinishReason::Interrupted);
         reply.usage = self.usage;
         reply.raw_usage = Arc::clone(&self.raw_usage);
-        reply.blocks = self.blocks.iter().cloned().filter_map(Slot::so_far).collect();
+        reply.blocks = self.blocks.iter().cloned().filter_map(BlockSlot::so_far).collect();
         Some(reply)
     }
 
@@ -105,11 +105,11 @@ impl Collector {
     }
 
     /// What was said in each block that has begun, by its place in the reply.
-    pub fn blocks(&self) -> impl Iterator<Item = (u32, &BlockKind, Said<'_>)> {
+    pub fn blocks(&self) -> impl Iterator<Item = (u32, &BlockKind, BlockSoFar<'_>)> {
         (0..).zip(&self.blocks).filter_map(|(block, slot)| match slot {
-            Slot::Vacant => None,
-            Slot::Open(kind, text) => Some((block, kind, Said::Open(text))),
-            Slot::Closed(kind, content) => Some((block, kind, Said::Closed(content))),
+            BlockSlot::Vacant => None,
+            BlockSlot::Open(kind, text) => Some((block, kind, BlockSoFar::Open(text))),
+            BlockSlot::Closed(kind, content) => Some((block, kind, BlockSoFar::Closed(content))),
         })
     }
 
@@ -137,14 +137,14 @@ impl Collector {
             return Err(broken("more than 4,096 blocks"));
         }
         while self.blocks.len() <= at {
-            self.blocks.push(Slot::Vacant);
+            self.blocks.push(BlockSlot::Vacant);
         }
         match &mut self.blocks[at] {
-            slot @ Slot::Vacant => {
-                *slot = Slot::Open(kind.clone(), String::new());
+            slot @ BlockSlot::Vacant => {
+                *slot = BlockSlot::Open(kind.clone(), String::new());
                 Ok(())
             }
-            Slot::Open(..) | Slot::Closed(..) => Err(broken("a block that opens twice")),
+            BlockSlot::Open(..) | BlockSlot::Closed(..) => Err(broken("a block that opens twice")),
         }
     }
 
@@ -154,7 +154,7 @@ impl Collector {
             return Err(broken("a reply of more than 64 MiB"));
         }
         match self.slot(block) {
-            Some(Slot::Open(_, so_far)) => {
+            Some(BlockSlot::Open(_, so_far)) => {
                 so_far.push_str(text);
                 Ok(())
             }
@@ -163,28 +163,28 @@ impl Collector {
     }
 
     fn close(&mut self, block: u32, content: &Arc<Block>) -> Result<(), Error> {
-        let slot = self.slot(block).filter(|slot| matches!(slot, Slot::Open(..)));
+        let slot = self.slot(block).filter(|slot| matches!(slot, BlockSlot::Open(..)));
         let slot = slot.ok_or_else(|| broken("the end of a block that is not open"))?;
-        if let Slot::Open(kind, _) = std::mem::replace(slot, Slot::Vacant) {
-            *slot = Slot::Closed(kind, Arc::clone(content));
+        if let BlockSlot::Open(kind, _) = std::mem::replace(slot, BlockSlot::Vacant) {
+            *slot = BlockSlot::Closed(kind, Arc::clone(content));
         }
         Ok(())
     }
 
-    fn slot(&mut self, block: u32) -> Option<&mut Slot> {
+    fn slot(&mut self, block: u32) -> Option<&mut BlockSlot> {
         self.blocks.get_mut(block as usize)
     }
 }
 
-impl Slot {
+impl BlockSlot {
     fn so_far(self) -> Option<Arc<Block>> {
         match self {
-            Slot::Closed(_, block) => Some(block),
-            Slot::Open(BlockKind::Text, text) if !text.is_empty() => Some(Arc::new(Block::text(text))),
-            Slot::Open(BlockKind::Thinking, text) if !text.is_empty() => {
+            BlockSlot::Closed(_, block) => Some(block),
+            BlockSlot::Open(BlockKind::Text, text) if !text.is_empty() => Some(Arc::new(Block::text(text))),
+            BlockSlot::Open(BlockKind::Thinking, text) if !text.is_empty() => {
                 Some(Arc::new(Block::Thinking(Thinking::new(text))))
             }
-            Slot::Open(..) | Slot::Vacant => None,
+            BlockSlot::Open(..) | BlockSlot::Vacant => None,
         }
     }
 }
@@ -238,7 +238,7 @@ mod tests {
             collector.push(&chunk).expect("the grammar holds");
         }
         let said: Vec<_> = collector.blocks().map(|(block, _, said)| (block, said)).collect();
-        assert_eq!(said, [(0, Said::Open("half an ans")), (1, Said::Open("{\"a\":"))]);
+        assert_eq!(said, [(0, BlockSoFar::Open("half an ans")), (1, BlockSoFar::Open("{\"a\":"))]);
         let reply = collector.interrupted().expect("an attempt was going on");
         assert_eq!(
             (reply.text().as_str(), reply.calls().count(), reply.stop),

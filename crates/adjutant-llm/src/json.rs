@@ -51,7 +51,7 @@ pub fn from_slice(bytes: &[u8]) -> Result<Value, Misread> {
 
 fn read<'de>(mut from: Deserializer<impl Read<'de>>) -> Result<Value, Misread> {
     let twice = Cell::new(None);
-    let value = Part { place: None, twice: &twice }.deserialize(&mut from);
+    let value = LocatedValue { place: None, twice: &twice }.deserialize(&mut from);
     match (value.and_then(|value| from.end().map(|()| value)), twice.into_inner()) {
         (Ok(value), _) => Ok(value),
         (Err(_), Some(path)) => Err(Misread::Twice { path }),
@@ -60,14 +60,14 @@ fn read<'de>(mut from: Deserializer<impl Read<'de>>) -> Result<Value, Misread> {
 }
 
 /// A value on its way, and where it stands.
-struct Part<'a> {
-    place: Option<&'a Place<'a>>,
+struct LocatedValue<'a> {
+    place: Option<&'a JsonPath<'a>>,
     /// Where a key stands twice, once that is known: an error of the parser has no room for it.
     twice: &'a Cell<Option<String>>,
 }
 
-struct Place<'a> {
-    above: Option<&'a Place<'a>>,
+struct JsonPath<'a> {
+    above: Option<&'a JsonPath<'a>>,
     at: At<'a>,
 }
 
@@ -77,7 +77,7 @@ enum At<'a> {
     Index(usize),
 }
 
-impl<'de> DeserializeSeed<'de> for Part<'_> {
+impl<'de> DeserializeSeed<'de> for LocatedValue<'_> {
     type Value = Value;
 
     fn deserialize<D: serde::Deserializer<'de>>(self, from: D) -> Result<Value, D::Error> {
@@ -85,7 +85,7 @@ impl<'de> DeserializeSeed<'de> for Part<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Part<'_> {
+impl<'de> Visitor<'de> for LocatedValue<'_> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -123,8 +123,8 @@ impl<'de> Visitor<'de> for Part<'_> {
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Value, A::Error> {
         let mut items = Vec::new();
         loop {
-            let place = Place { above: self.place, at: At::Index(items.len()) };
-            match list.next_element_seed(Part { place: Some(&place), twice: self.twice })? {
+            let place = JsonPath { above: self.place, at: At::Index(items.len()) };
+            match list.next_element_seed(LocatedValue { place: Some(&place), twice: self.twice })? {
                 Some(item) => items.push(item),
                 None => return Ok(Value::Array(items)),
             }
@@ -134,12 +134,12 @@ impl<'de> Visitor<'de> for Part<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<Value, A::Error> {
         let mut members = Map::new();
         while let Some(key) = object.next_key::<String>()? {
-            let place = Place { above: self.place, at: At::Key(&key) };
-            let value = object.next_value_seed(Part { place: Some(&place), twice: self.twice })?;
+            let place = JsonPath { above: self.place, at: At::Key(&key) };
+            let value = object.next_value_seed(LocatedValue { place: Some(&place), twice: self.twice })?;
             match members.entry(key) {
                 map::Entry::Vacant(free) => drop(free.insert(value)),
                 map::Entry::Occupied(known) => {
-                    let place = Place { above: self.place, at: At::Key(known.key()) };
+                    let place = JsonPath { above: self.place, at: At::Key(known.key()) };
                     self.twice.set(Some(place.pointer()));
                     return Err(A::Error::custom("a key stands twice"));
                 }
@@ -149,7 +149,7 @@ impl<'de> Visitor<'de> for Part<'_> {
     }
 }
 
-impl Place<'_> {
+impl JsonPath<'_> {
     fn pointer(&self) -> String {
         let steps: Vec<At<'_>> = std::iter::successors(Some(self), |place| place.above).map(|place| place.at).collect();
         let mut path = String::new();

@@ -39,7 +39,7 @@ mod usage;
 mod world;
 
 pub use chunk::{BlockKind, Chunk, ChunkStream, RateLimits, Warning, WarningKind};
-pub use collect::{Collector, Said};
+pub use collect::{BlockSoFar, Collector};
 pub use decorate::{Cassette, Ending, Exchange, Fallback, Fingerprint, Limiter, PerMinute};
 pub use decorate::{RateLimit, Recorder, Replay, Retry, RetryPolicy, Timeout};
 pub use effort::{Effort, EffortError};

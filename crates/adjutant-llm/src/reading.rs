@@ -21,7 +21,7 @@ pub(crate) trait Tagged<'de>: Sized {
 
 /// Reads such an enum: in one pass if the tag comes first, as it does in all that is written here.
 pub(crate) fn tagged<'de, T: Tagged<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
-    deserializer.deserialize_map(Fields(PhantomData))
+    deserializer.deserialize_map(TaggedVisitor(PhantomData))
 }
 
 /// Reads an enum from a map whose tag was not met yet; `before` holds the fields that were.
@@ -37,9 +37,9 @@ pub(crate) fn late<'de, T: Tagged<'de>, A: MapAccess<'de>>(
     T::read(variant, Value::Object(before)).map_err(de::Error::custom)
 }
 
-struct Fields<T>(PhantomData<T>);
+struct TaggedVisitor<T>(PhantomData<T>);
 
-impl<'de, T: Tagged<'de>> Visitor<'de> for Fields<T> {
+impl<'de, T: Tagged<'de>> Visitor<'de> for TaggedVisitor<T> {
     type Value = T;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -47,7 +47,7 @@ impl<'de, T: Tagged<'de>> Visitor<'de> for Fields<T> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<T, A::Error> {
-        match map.next_key_seed(Key(&[T::TAG]))? {
+        match map.next_key_seed(KnownKey(&[T::TAG]))? {
             None => Err(de::Error::missing_field(T::TAG)),
             Some(Ok(_)) => {
                 let variant = map.next_value_seed(Name(T::VARIANTS))?;
@@ -62,9 +62,9 @@ impl<'de, T: Tagged<'de>> Visitor<'de> for Fields<T> {
 }
 
 /// One of these names, or another one.
-pub(crate) struct Key(pub(crate) &'static [&'static str]);
+pub(crate) struct KnownKey(pub(crate) &'static [&'static str]);
 
-impl<'de> DeserializeSeed<'de> for Key {
+impl<'de> DeserializeSeed<'de> for KnownKey {
     type Value = Result<&'static str, String>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
@@ -72,7 +72,7 @@ impl<'de> DeserializeSeed<'de> for Key {
     }
 }
 
-impl Visitor<'_> for Key {
+impl Visitor<'_> for KnownKey {
     type Value = Result<&'static str, String>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -109,23 +109,23 @@ impl Visitor<'_> for Name {
 
 /// Reads a text that is shared: it is copied once.
 pub(crate) fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<str>, D::Error> {
-    deserializer.deserialize_str(Shared)
+    deserializer.deserialize_str(SharedStrVisitor)
 }
 
 /// The same, of a text that may be missing.
 pub(crate) fn some_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Arc<str>>, D::Error> {
-    struct Text(Arc<str>);
-    impl<'de> Deserialize<'de> for Text {
+    struct SharedText(Arc<str>);
+    impl<'de> Deserialize<'de> for SharedText {
         fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-            text(deserializer).map(Text)
+            text(deserializer).map(SharedText)
         }
     }
-    Ok(Option::<Text>::deserialize(deserializer)?.map(|text| text.0))
+    Ok(Option::<SharedText>::deserialize(deserializer)?.map(|text| text.0))
 }
 
-struct Shared;
+struct SharedStrVisitor;
 
-impl Visitor<'_> for Shared {
+impl Visitor<'_> for SharedStrVisitor {
     type Value = Arc<str>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

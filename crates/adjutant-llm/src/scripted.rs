@@ -37,7 +37,7 @@ struct State {
 /// One scripted reply: what is said, where it pauses, and how it ends.
 #[derive(Default)]
 pub struct Script {
-    parts: Vec<Part>,
+    parts: Vec<ScriptedPart>,
     stop: Option<FinishReason>,
     usage: Option<Usage>,
     delta_chars: Option<usize>,
@@ -50,7 +50,7 @@ pub struct Script {
 
 type Factory = Box<dyn FnOnce(&Request) -> Script + Send>;
 
-enum Part {
+enum ScriptedPart {
     Text(Arc<str>),
     Thinking(Thinking),
     Call { name: Arc<str>, args: Arc<str> },
@@ -135,14 +135,14 @@ impl Script {
     /// Says a text block.
     #[must_use]
     pub fn text(mut self, text: impl Into<Arc<str>>) -> Self {
-        self.parts.push(Part::Text(text.into()));
+        self.parts.push(ScriptedPart::Text(text.into()));
         self
     }
 
     /// Says a thinking block.
     #[must_use]
     pub fn thinking(mut self, thinking: Thinking) -> Self {
-        self.parts.push(Part::Thinking(thinking));
+        self.parts.push(ScriptedPart::Thinking(thinking));
         self
     }
 
@@ -155,14 +155,14 @@ impl Script {
     /// Calls a tool with arguments that need not be JSON.
     #[must_use]
     pub fn call_raw(mut self, name: impl Into<Arc<str>>, args: impl Into<Arc<str>>) -> Self {
-        self.parts.push(Part::Call { name: name.into(), args: args.into() });
+        self.parts.push(ScriptedPart::Call { name: name.into(), args: args.into() });
         self
     }
 
     /// Says a block that only its issuer understands.
     #[must_use]
     pub fn opaque(mut self, issuer: impl Into<Arc<str>>, value: Value) -> Self {
-        self.parts.push(Part::Opaque { issuer: issuer.into(), value });
+        self.parts.push(ScriptedPart::Opaque { issuer: issuer.into(), value });
         self
     }
 
@@ -217,7 +217,7 @@ impl Script {
         self
     }
 
-    fn play(self, info: &ModelInfo, request: &Request) -> VecDeque<Item> {
+    fn play(self, info: &ModelInfo, request: &Request) -> VecDeque<ScriptItem> {
         let mut script = self;
         while let Some(factory) = script.factory.take() {
             script = factory(request);
@@ -227,17 +227,17 @@ impl Script {
         for (voided, cause) in std::mem::take(&mut script.retracted) {
             let usage = voided.usage.unwrap_or_default();
             voided.attempt(info, request, attempt, &mut items);
-            items.push_back(Item::Chunk(Ok(Chunk::Retracted { attempt, cause, usage })));
+            items.push_back(ScriptItem::Chunk(Ok(Chunk::Retracted { attempt, cause, usage })));
             attempt += 1;
         }
         let failure = script.failure.take();
         let reply = script.attempt(info, request, attempt, &mut items);
-        items.push_back(Item::Chunk(failure.map_or(Ok(Chunk::Done(Arc::new(reply))), Err)));
+        items.push_back(ScriptItem::Chunk(failure.map_or(Ok(Chunk::Done(Arc::new(reply))), Err)));
         items
     }
 
-    fn attempt(mut self, info: &ModelInfo, request: &Request, attempt: u32, items: &mut VecDeque<Item>) -> Reply {
-        let chunk = |chunk| Item::Chunk(Ok(chunk));
+    fn attempt(mut self, info: &ModelInfo, request: &Request, attempt: u32, items: &mut VecDeque<ScriptItem>) -> Reply {
+        let chunk = |chunk| ScriptItem::Chunk(Ok(chunk));
         let mut reply = Reply::new(info.id.clone(), self.stop.unwrap_or(FinishReason::End));
         items.push_back(chunk(Chunk::Start {
             attempt,
@@ -251,7 +251,7 @@ impl Script {
             items.push_back(chunk(Chunk::Open { block, kind }));
             for text in pieces(&text, self.delta_chars.unwrap_or(DELTA_CHARS)) {
                 items.extend(
-                    self.gates.iter().filter(|(at, _)| *at == deltas).map(|(_, gate)| Item::Gate(gate.clone())),
+                    self.gates.iter().filter(|(at, _)| *at == deltas).map(|(_, gate)| ScriptItem::Gate(gate.clone())),
                 );
                 items.push_back(chunk(Chunk::Delta { block, text }));
                 deltas += 1;
@@ -259,7 +259,7 @@ impl Script {
             items.push_back(chunk(Chunk::Close { block, content: Arc::clone(&content) }));
             reply.blocks.push(content);
         }
-        items.extend(self.gates.iter().filter(|(at, _)| *at >= deltas).map(|(_, gate)| Item::Gate(gate.clone())));
+        items.extend(self.gates.iter().filter(|(at, _)| *at >= deltas).map(|(_, gate)| ScriptItem::Gate(gate.clone())));
         if self.stop.is_none() && reply.calls().next().is_some() {
             reply.stop = FinishReason::Calls;
         }
@@ -270,18 +270,18 @@ impl Script {
     }
 }
 
-impl Part {
+impl ScriptedPart {
     fn block(&self, id: CallId) -> (BlockKind, Arc<str>, Arc<Block>) {
         let (kind, text, block) = match self {
-            Part::Text(text) => (BlockKind::Text, text.clone(), Block::text(Arc::clone(text))),
-            Part::Thinking(it) => (BlockKind::Thinking, it.text.clone(), Block::Thinking(it.clone())),
-            Part::Call { name, args } => {
+            ScriptedPart::Text(text) => (BlockKind::Text, text.clone(), Block::text(Arc::clone(text))),
+            ScriptedPart::Thinking(it) => (BlockKind::Thinking, it.text.clone(), Block::Thinking(it.clone())),
+            ScriptedPart::Call { name, args } => {
                 let name = crate::ToolName(name.clone());
                 let call =
                     Call { id, wire_id: None, name: name.clone(), args: args.clone(), extra: Default::default() };
                 (BlockKind::Call { id, name }, args.clone(), Block::Call(call))
             }
-            Part::Opaque { issuer, value } => {
+            ScriptedPart::Opaque { issuer, value } => {
                 (BlockKind::Opaque, "".into(), Block::Opaque { issuer: issuer.clone(), value: value.clone() })
             }
         };
@@ -321,10 +321,10 @@ impl Default for Gate {
 }
 
 struct Play {
-    items: VecDeque<Item>,
+    items: VecDeque<ScriptItem>,
 }
 
-enum Item {
+enum ScriptItem {
     Chunk(Result<Chunk, Error>),
     Gate(Gate),
     Waiting(Pin<Box<dyn Future<Output = ()> + Send>>),
@@ -337,11 +337,11 @@ impl Stream for Play {
         loop {
             match self.items.pop_front() {
                 None => return Poll::Ready(None),
-                Some(Item::Chunk(chunk)) => return Poll::Ready(Some(chunk)),
-                Some(Item::Gate(gate)) => self.items.push_front(Item::Waiting(Box::pin(gate.pass()))),
-                Some(Item::Waiting(mut wait)) => {
+                Some(ScriptItem::Chunk(chunk)) => return Poll::Ready(Some(chunk)),
+                Some(ScriptItem::Gate(gate)) => self.items.push_front(ScriptItem::Waiting(Box::pin(gate.pass()))),
+                Some(ScriptItem::Waiting(mut wait)) => {
                     if wait.as_mut().poll(cx).is_pending() {
-                        self.items.push_front(Item::Waiting(wait));
+                        self.items.push_front(ScriptItem::Waiting(wait));
                         return Poll::Pending;
                     }
                 }

@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use self::{
-    ask::{Asked, Mode},
+    ask::{Mode, StructuredExchange},
     form::Form,
 };
 use crate::{Error, ErrorKind, FinishReason, Format, Model, NanoUsd, Reply, Request, Usage};
@@ -93,7 +93,7 @@ impl<T: DeserializeOwned> Shape<T> {
     pub async fn ask(&self, model: &(impl Model + ?Sized), request: Request) -> Result<Shaped<T>, Error> {
         let info = model.info();
         let mode = Mode::of(info, &request.options);
-        let mut asked = Asked::new(ask::prepare(request, info, mode, &self.form)?);
+        let mut asked = StructuredExchange::new(ask::prepare(request, info, mode, &self.form)?);
         let (mut repairs, mut pauses) = (0, 0);
         loop {
             let reply = asked.gather(model).await?;

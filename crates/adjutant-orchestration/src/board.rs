@@ -46,13 +46,13 @@ use std::sync::Arc;
 use adjutant_agent::kv::{Change, KvStore, KvStoreError, KvStoreErrorKind, Version};
 use adjutant_llm::World;
 
-use self::window::Shared;
+use self::window::BoardShared;
 pub use self::{
     bounds::{
         MAX_AGENT_BYTES, MAX_CRITERIA, MAX_DEPENDENCIES, MAX_DESCRIPTION_BYTES, MAX_KEY_BYTES, MAX_METADATA_BYTES,
         MAX_RESULT_BYTES, MAX_TEXT_BYTES, MAX_TITLE_BYTES,
     },
-    list::{Blocker, Listed, MAX_PAGE, TaskPage, TaskQuery},
+    list::{Blocker, ListedTask, MAX_PAGE, TaskPage, TaskQuery},
     new::{Finish, NewTask, TaskEdit},
     table::Action,
     task::{Evidence, Lease, Task, TaskId, TaskStatus},
@@ -80,13 +80,13 @@ const MAX_TRIES: u32 = 1_000;
 pub struct Board {
     kv: Arc<dyn KvStore>,
     world: Arc<dyn World>,
-    shared: Arc<Shared>,
+    shared: Arc<BoardShared>,
     max_lost: u32,
 }
 
 /// A task as it was read.
 #[derive(Debug, Clone)]
-struct Kept {
+struct VersionedTask {
     task: Task,
     version: Version,
 }
@@ -111,17 +111,17 @@ impl Board {
         Ok(self.read(id).await?.task)
     }
 
-    async fn read(&self, id: &TaskId) -> Result<Kept, Error> {
+    async fn read(&self, id: &TaskId) -> Result<VersionedTask, Error> {
         let missing = || Error::new(ErrorKind::Missing, format!("there is no task {}", id.shown()));
         self.find(id).await?.ok_or_else(missing)
     }
 
-    async fn find(&self, id: &TaskId) -> Result<Option<Kept>, Error> {
+    async fn find(&self, id: &TaskId) -> Result<Option<VersionedTask>, Error> {
         if !id.is_possible() {
             return Ok(None);
         }
         let Some(item) = self.kv.get(&keys::task(id)).await? else { return Ok(None) };
-        Ok(Some(Kept { task: task::decode(&item.value)?, version: item.version }))
+        Ok(Some(VersionedTask { task: task::decode(&item.value)?, version: item.version }))
     }
 
     /// Changes a task by looking at what it is now, again if someone else was faster; a change to nothing is none.
@@ -142,7 +142,7 @@ impl Board {
     }
 
     /// Puts a task in place of what was read; says whether it was still the same.
-    async fn replace(&self, before: &Kept, after: &mut Task) -> Result<bool, Error> {
+    async fn replace(&self, before: &VersionedTask, after: &mut Task) -> Result<bool, Error> {
         after.updated_ms = self.world.now_ms().max(before.task.updated_ms);
         self.write(keys::replace(before, after)?).await
     }

@@ -71,7 +71,7 @@ struct Fields {
     toolboxes: Vec<Arc<str>>,
     skills: Vec<Arc<str>>,
     max_turns: Option<u32>,
-    delegation: Rules,
+    delegation: DefinitionRules,
     expertise: Vec<Arc<str>>,
     estimated_cost: Option<Arc<str>>,
     max_concurrency: Option<usize>,
@@ -80,7 +80,7 @@ struct Fields {
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct Rules {
+struct DefinitionRules {
     depth: u16,
     handoffs: usize,
 }

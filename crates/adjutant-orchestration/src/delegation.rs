@@ -63,24 +63,24 @@ const TIMEOUT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 /// ```
 #[derive(Clone)]
 pub struct Delegation {
-    shared: Arc<Shared>,
-    place: Place,
+    shared: Arc<DelegationShared>,
+    place: DelegationLevel,
 }
 
 /// What all agents under one delegation share.
 #[derive(Clone)]
-pub(crate) struct Shared {
+pub(crate) struct DelegationShared {
     pub(crate) registry: Registry,
     pub(crate) board: Option<Arc<dyn TaskDriver>>,
     pub(crate) reflections: Option<Arc<dyn Recall>>,
     /// Whether agents may ask those who gave them tasks.
     is_interactive: bool,
-    pending: Arc<questions::Pending>,
+    pending: Arc<questions::PendingDelegations>,
 }
 
 /// Where an agent stands among those that delegate.
 #[derive(Debug, Clone)]
-pub(crate) struct Place {
+pub(crate) struct DelegationLevel {
     /// How many levels of agents it may have under itself.
     pub(crate) left: u16,
     /// How often a task that it delegates may be handed on.
@@ -92,9 +92,14 @@ pub(crate) struct Place {
 impl Delegation {
     /// Tasks for the agents of this registry; as long as no depth is set, nobody can delegate.
     pub fn new(registry: Registry) -> Self {
-        let shared =
-            Shared { registry, board: None, reflections: None, is_interactive: false, pending: Arc::default() };
-        Self { shared: Arc::new(shared), place: Place { left: 0, max_handoffs: 0, slot: None } }
+        let shared = DelegationShared {
+            registry,
+            board: None,
+            reflections: None,
+            is_interactive: false,
+            pending: Arc::default(),
+        };
+        Self { shared: Arc::new(shared), place: DelegationLevel { left: 0, max_handoffs: 0, slot: None } }
     }
 
     /// Sets how many levels of agents may stand under the one that it is installed in; 0 without it.
@@ -152,7 +157,7 @@ impl Delegation {
     }
 }
 
-impl Place {
+impl DelegationLevel {
     /// How many levels of agents one of this profile may have under itself, below this place.
     fn below(&self, profile: &Profile) -> u16 {
         profile.max_depth.min(self.left.saturating_sub(1))
@@ -173,14 +178,22 @@ impl Place {
 }
 
 /// Equips an instance that is given a task: it can say that it is done, hand on, and delegate as far as depth is left.
-pub(crate) fn equip(spawned: &Spawned, shared: &Arc<Shared>, above: &Place, handoffs: u32) -> Agent {
+pub(crate) fn equip(
+    spawned: &Spawned,
+    shared: &Arc<DelegationShared>,
+    above: &DelegationLevel,
+    handoffs: u32,
+) -> Agent {
     let profile = &spawned.profile;
     let mut agent = protocol::install(spawned.agent.clone());
     if handoffs > 0 {
         agent = handoff::install(agent, &shared.registry);
     }
-    let place =
-        Place { left: above.below(profile), max_handoffs: profile.max_handoffs, slot: Some(spawned.slot.clone()) };
+    let place = DelegationLevel {
+        left: above.below(profile),
+        max_handoffs: profile.max_handoffs,
+        slot: Some(spawned.slot.clone()),
+    };
     Delegation { shared: Arc::clone(shared), place }.install(agent)
 }
 

@@ -5,11 +5,11 @@ mod report;
 mod seats;
 mod tool;
 
-use adjutant_agent::{Agent, AgentFactory, EventKind, Member, MemberRun, RunResult};
+use adjutant_agent::{Agent, AgentFactory, EventKind, MemberRun, OpenedAgent, RunResult};
 use adjutant_tool::{Cancel, ToolError, ToolErrorKind};
 use futures_util::{StreamExt, stream::FuturesUnordered};
 
-pub(crate) use ended::{End, Ended, MAX_TASK_BYTES};
+pub(crate) use ended::{AgentEnd, EndKind, MAX_TASK_BYTES};
 use seats::Seats;
 pub use tool::fan_out_tool;
 
@@ -58,7 +58,7 @@ pub enum AtFailure {
 }
 
 /// Stops a child if nobody waits for it any more; a first agent stops by itself then.
-struct Wanted<'a>(Option<&'a Member>);
+struct Wanted<'a>(Option<&'a OpenedAgent>);
 
 impl Default for FanOutOptions {
     fn default() -> Self {
@@ -158,7 +158,7 @@ impl FanOut {
             }
             let Some((at, result)) = work.next().await else { break };
             ended(at, &result);
-            if self.options.at_failure == AtFailure::CancelOthers && Ended::of(&result).end != End::Completed {
+            if self.options.at_failure == AtFailure::CancelOthers && AgentEnd::of(&result).end != EndKind::Completed {
                 stop.cancel();
             }
             if let Some(place) = results.get_mut(at) {
@@ -212,7 +212,7 @@ impl FanOut {
 }
 
 /// Waits for an answer, or for the end of an agent that should stop; one that waits for the outside is not waited for.
-async fn finish(mut run: MemberRun, member: &Member, stop: &Cancel) -> TaskResult {
+async fn finish(mut run: MemberRun, member: &OpenedAgent, stop: &Cancel) -> TaskResult {
     let (mut waits, mut told) = (false, false);
     loop {
         tokio::select! {
@@ -243,7 +243,7 @@ fn cancelled(message: &'static str) -> ToolError {
 
 impl Drop for Wanted<'_> {
     fn drop(&mut self) {
-        if let Some(Member::Child(child)) = self.0 {
+        if let Some(OpenedAgent::Child(child)) = self.0 {
             child.cancel();
         }
     }

@@ -18,7 +18,7 @@ use adjutant_llm::Transcript;
 use crate::{Error, ErrorKind};
 
 pub use run::{HandoffChainResult, HandoffChainRun};
-pub use target::Target;
+pub use target::HandoffTarget;
 
 use run::Begin;
 
@@ -44,8 +44,8 @@ const MAX_TARGETS: usize = 64;
 /// let desk = ScriptedModel::new([Script::new().call("transfer_to_billing", json!({"reason": "a refund"}))]);
 /// let billing = ScriptedModel::new([Script::new().text("It is paid back."), Script::new().text("Still I.")]);
 /// let relay = HandoffChain::new([
-///     Target::new("desk", "Everything else.", Agent::new(desk).instructions("Find out who can help.")),
-///     Target::new("billing", "Bills and refunds.", Agent::new(billing)),
+///     HandoffTarget::new("desk", "Everything else.", Agent::new(desk).instructions("Find out who can help.")),
+///     HandoffTarget::new("billing", "Bills and refunds.", Agent::new(billing)),
 /// ])?;
 /// assert_eq!(relay.run("I want my money back.").await?.text(), "It is paid back.");
 /// assert_eq!(&*relay.run("Who are you?").await?.last.agent.name, "billing");
@@ -54,14 +54,14 @@ const MAX_TARGETS: usize = 64;
 /// ```
 #[derive(Clone)]
 pub struct HandoffChain {
-    targets: Arc<[Target]>,
+    targets: Arc<[HandoffTarget]>,
     max_handoffs: usize,
-    seen: Arc<Mutex<Option<Seen>>>,
+    seen: Arc<Mutex<Option<HandoffPosition>>>,
 }
 
 /// Who has the conversation, as far as it was looked at.
 #[derive(Debug, Clone, Copy, Default)]
-struct Seen {
+struct HandoffPosition {
     at: usize,
     entries: usize,
 }
@@ -72,8 +72,8 @@ impl HandoffChain {
     /// # Errors
     /// `Invalid` if there is none, or more than 64, if a name cannot be part of a tool's name or stands twice, or if an
     /// agent may hand over to one that is not there.
-    pub fn new(targets: impl IntoIterator<Item = Target>) -> Result<Self, Error> {
-        let mut targets: Vec<Target> = targets.into_iter().collect();
+    pub fn new(targets: impl IntoIterator<Item = HandoffTarget>) -> Result<Self, Error> {
+        let mut targets: Vec<HandoffTarget> = targets.into_iter().collect();
         check(&targets)?;
         let Some(first) = targets.first().map(|target| target.agent.clone()) else {
             return Err(Error::new(ErrorKind::Invalid, "a handoff chain needs an agent that begins"));
@@ -174,7 +174,7 @@ impl HandoffChain {
         let (history, known) = (first.transcript(), known.unwrap_or_default());
         // Only the history counts: a run that handed over may have been stopped or dropped before another one began.
         let at = active::target(&history, known.entries, &self.targets).unwrap_or(known.at);
-        *self.seen() = Some(Seen { at, entries: history.len() });
+        *self.seen() = Some(HandoffPosition { at, entries: history.len() });
         Ok(at)
     }
 
@@ -182,17 +182,17 @@ impl HandoffChain {
         self.target(0).agent.has_open_run()
     }
 
-    fn seen(&self) -> MutexGuard<'_, Option<Seen>> {
+    fn seen(&self) -> MutexGuard<'_, Option<HandoffPosition>> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A target, by a place that was found in the list.
-    fn target(&self, at: usize) -> &Target {
+    fn target(&self, at: usize) -> &HandoffTarget {
         self.targets.get(at).expect("places are found in the list, and the list is never empty")
     }
 }
 
-fn check(targets: &[Target]) -> Result<(), Error> {
+fn check(targets: &[HandoffTarget]) -> Result<(), Error> {
     if targets.len() > MAX_TARGETS {
         return Err(invalid(format!("a handoff chain has {MAX_TARGETS} agents at most, and not {}", targets.len())));
     }

@@ -21,7 +21,7 @@ pub use definition::Definition;
 pub use delegation::Delegation;
 pub use error::{Error, ErrorKind};
 pub use fan_out::{AtFailure, FanOut, FanOutOptions, TaskResult, fan_out_tool};
-pub use handoff_chain::{HandoffChain, HandoffChainResult, HandoffChainRun, Target};
+pub use handoff_chain::{HandoffChain, HandoffChainResult, HandoffChainRun, HandoffTarget};
 pub use notes::Notes;
 pub use reflection::Reflections;
 pub use registry::{Occupied, Profile, Registry, Slot, Spawned};

@@ -108,7 +108,7 @@ pub enum Outcome {
 /// A change of a reflection that is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Change {
+pub enum ReflectionChange {
     /// Counts a run that was shown it.
     Count(Outcome),
     /// Removes it.
@@ -144,7 +144,7 @@ pub trait ReflectionStore: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// `Conflict` if others were always faster, `TimedOut`, `Store`.
-    async fn change(&self, id: &ReflectionId, change: Change) -> Result<bool, Error>;
+    async fn change(&self, id: &ReflectionId, change: ReflectionChange) -> Result<bool, Error>;
 }
 
 #[async_trait]
@@ -157,7 +157,7 @@ impl<S: ReflectionStore + ?Sized> ReflectionStore for Arc<S> {
         (**self).add(reflection).await
     }
 
-    async fn change(&self, id: &ReflectionId, change: Change) -> Result<bool, Error> {
+    async fn change(&self, id: &ReflectionId, change: ReflectionChange) -> Result<bool, Error> {
         (**self).change(id, change).await
     }
 }

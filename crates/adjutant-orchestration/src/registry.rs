@@ -51,14 +51,14 @@ pub struct Profile {
 /// Factories of agents by name; cheap to clone, and clones share the entries.
 #[derive(Clone, Default)]
 pub struct Registry {
-    inner: Arc<Inner>,
+    inner: Arc<RegistryShared>,
     /// What the names of its instances hold, so that no other program gives the same ones.
     worker: Arc<str>,
 }
 
 #[derive(Default)]
-struct Inner {
-    entries: RwLock<BTreeMap<Arc<str>, Arc<Entry>>>,
+struct RegistryShared {
+    entries: RwLock<BTreeMap<Arc<str>, Arc<RegistryEntry>>>,
     /// The newest number of each name.
     numbers: Mutex<BTreeMap<Arc<str>, u64>>,
     /// How many levels of agents those at work may have under themselves, whatever their factories say; by their ids.
@@ -69,11 +69,11 @@ struct Inner {
 
 /// Holds the bound of an agent as long as it works.
 pub(crate) struct Bound {
-    inner: Arc<Inner>,
+    inner: Arc<RegistryShared>,
     agent: Arc<str>,
 }
 
-struct Entry {
+struct RegistryEntry {
     profile: Arc<Profile>,
     factory: Box<dyn Fn() -> Agent + Send + Sync>,
     /// What is left of the instances that may work at a time.
@@ -155,7 +155,7 @@ impl Registry {
     pub fn register(&self, profile: Profile, factory: impl Fn() -> Agent + Send + Sync + 'static) {
         let most = profile.max_concurrency.and_then(|most| usize::try_from(most).ok());
         let free = most.map(|most| Arc::new(Semaphore::new(most.clamp(1, Semaphore::MAX_PERMITS))));
-        let entry = Entry { profile: Arc::new(profile), factory: Box::new(factory), free };
+        let entry = RegistryEntry { profile: Arc::new(profile), factory: Box::new(factory), free };
         let name = Arc::clone(&entry.profile.name);
         self.inner.entries.write().unwrap_or_else(PoisonError::into_inner).insert(name, Arc::new(entry));
     }
@@ -254,7 +254,7 @@ impl Registry {
         self.inner.bounds().get(agent).copied()
     }
 
-    fn entry(&self, name: &str) -> Option<Arc<Entry>> {
+    fn entry(&self, name: &str) -> Option<Arc<RegistryEntry>> {
         self.inner.entries.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
     }
 
@@ -263,7 +263,7 @@ impl Registry {
     }
 }
 
-impl Inner {
+impl RegistryShared {
     fn bounds(&self) -> MutexGuard<'_, BTreeMap<Arc<str>, u16>> {
         self.bounds.lock().unwrap_or_else(PoisonError::into_inner)
     }

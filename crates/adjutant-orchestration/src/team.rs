@@ -46,7 +46,7 @@ use adjutant_agent::{Agent, Caps, Limits};
 use adjutant_llm::{SystemWorld, World};
 use adjutant_tool::{Tools, toolbox_fn};
 
-use drive::{Open, Surround};
+use drive::{OpenRosters, Surround};
 pub use mailbox::{Address, Mailbox, MemoryMailbox, Message, MessageKind, Pick};
 pub use report::{MemberReport, MemberStatus, TeamReport};
 
@@ -59,13 +59,13 @@ pub const LEAD: &str = "lead";
 /// led by several agents, and in several sessions at a time: they know nothing of each other.
 #[derive(Clone)]
 pub struct Team {
-    plan: Arc<Plan>,
-    open: Arc<Open>,
+    plan: Arc<TeamPlan>,
+    open: Arc<OpenRosters>,
 }
 
 /// What a team is made of.
 #[derive(Clone)]
-struct Plan {
+struct TeamPlan {
     name: Arc<str>,
     max_size: Option<usize>,
     member_timeout: Option<Duration>,
@@ -86,7 +86,7 @@ type Hears = dyn Fn(&TeamReport) + Send + Sync;
 impl Team {
     /// A team without templates, of any size, whose lead may make members from a prompt.
     pub fn new(name: impl Into<Arc<str>>) -> Self {
-        let plan = Plan {
+        let plan = TeamPlan {
             name: name.into(),
             max_size: None,
             member_timeout: None,
@@ -212,7 +212,7 @@ impl Team {
             .middleware(Surround { plan, open })
     }
 
-    fn with(mut self, change: impl FnOnce(&mut Plan)) -> Self {
+    fn with(mut self, change: impl FnOnce(&mut TeamPlan)) -> Self {
         change(Arc::make_mut(&mut self.plan));
         self
     }

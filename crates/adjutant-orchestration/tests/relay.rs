@@ -9,7 +9,7 @@ use adjutant_agent::{
     Agent, EventKind, Flush, HookContext, Journal, Limit, MemoryJournal, Outcome, Owner, Record, Seq, Verdict, points,
 };
 use adjutant_llm::{Edit, Entry, Script, ScriptedModel, Status, Summary, Usage};
-use adjutant_orchestration::{ErrorKind, HandoffChain, HandoffChainResult, Target};
+use adjutant_orchestration::{ErrorKind, HandoffChain, HandoffChainResult, HandoffTarget};
 use adjutant_tool::{Replay, ToolSpec, tool_fn};
 use futures_util::StreamExt;
 use serde_json::json;
@@ -30,12 +30,12 @@ fn model(scripts: impl IntoIterator<Item = Script>) -> Arc<ScriptedModel> {
 }
 
 /// A target with instructions of its name.
-fn target(name: &'static str, model: &Arc<ScriptedModel>) -> Target {
+fn target(name: &'static str, model: &Arc<ScriptedModel>) -> HandoffTarget {
     let agent = Agent::new(Arc::clone(model)).instructions(format!("You are {name}."));
-    Target::new(name, format!("For {name}."), agent)
+    HandoffTarget::new(name, format!("For {name}."), agent)
 }
 
-fn relay_of(targets: impl IntoIterator<Item = Target>) -> HandoffChain {
+fn relay_of(targets: impl IntoIterator<Item = HandoffTarget>) -> HandoffChain {
     HandoffChain::new(targets).expect("the names are good")
 }
 
@@ -108,7 +108,7 @@ async fn conversation_stays_when_a_hook_denies_the_handoff() {
     let (one, two) = (model([hands_to(&["b"]), says("Then I answer.")]), model([]));
     let agent = Agent::new(Arc::clone(&one))
         .on(|_: HookContext, _: points::Handoff| async { Verdict::<points::Handoff>::Deny("not now".into()) });
-    let relay = relay_of([Target::new("a", "", agent), target("b", &two)]);
+    let relay = relay_of([HandoffTarget::new("a", "", agent), target("b", &two)]);
     let result = relay.run("Go.").await.expect("one answers");
     assert_eq!((result.text().as_str(), &*result.last.agent.name), ("Then I answer.", "a"));
     assert_eq!(results(&result), [(Status::Denied, "the conversation stays here: not now".to_owned())]);
@@ -121,7 +121,7 @@ async fn conversation_stays_when_the_call_itself_is_denied() {
     let agent = Agent::new(Arc::clone(&one))
         .on(|_: HookContext, _: points::BeforeTool| async { Verdict::<points::BeforeTool>::Deny("no tools".into()) });
     let result =
-        relay_of([Target::new("a", "", agent), target("b", &model([]))]).run("Go.").await.expect("one answers");
+        relay_of([HandoffTarget::new("a", "", agent), target("b", &model([]))]).run("Go.").await.expect("one answers");
     assert_eq!(&*result.last.agent.name, "a");
 }
 
@@ -146,7 +146,7 @@ async fn other_calls_run_when_their_turn_hands_over() {
     });
     let one = model([Script::new().call("transfer_to_b", json!({})).call("look", json!({}))]);
     let agent = Agent::new(Arc::clone(&one)).tool(look);
-    let result = relay_of([Target::new("a", "", agent), target("b", &model([says("B.")]))])
+    let result = relay_of([HandoffTarget::new("a", "", agent), target("b", &model([says("B.")]))])
         .run("Go.")
         .await
         .expect("one answers");
@@ -160,7 +160,7 @@ async fn target_keeps_to_its_own_rules_when_it_takes_over() {
     let agent = Agent::new(Arc::clone(&two)).max_turns(1).on(|_: HookContext, _: points::Handoff| async {
         Verdict::<points::Handoff>::Deny("b hands nothing on".into())
     });
-    let result = relay_of([target("a", &one), Target::new("b", "", agent)]).run("Go.").await.expect("it ends");
+    let result = relay_of([target("a", &one), HandoffTarget::new("b", "", agent)]).run("Go.").await.expect("it ends");
     assert_eq!(result.last.outcome, Outcome::Limit { limit: Limit::Turns });
     assert_eq!(one.requests().len(), 1);
 }
@@ -204,7 +204,7 @@ async fn events_of_all_follow_each_other_when_a_conversation_is_handed_over() {
 /// The handoff chain of one program, with these scripts, on a journal.
 fn program(journal: &MemoryJournal, one: Vec<Script>, two: Vec<Script>) -> HandoffChain {
     let first = Agent::new(model(one)).journal(journal.clone());
-    relay_of([Target::new("a", "", first), target("b", &model(two))])
+    relay_of([HandoffTarget::new("a", "", first), target("b", &model(two))])
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use adjutant_llm::ModelInfo;
 
 use crate::{
-    blocks::Place,
+    blocks::CallIdSeed,
     credentials::Key,
     driver::{Address, Auth},
     host::{Host, Protocol, hosted},
@@ -66,7 +66,7 @@ impl Protocol for encode::Encoder {
         Address { path: "/v1/messages".to_owned(), auth: Auth::Header("x-api-key"), headers: &[VERSION] }
     }
 
-    fn decoder(&self, info: &Arc<ModelInfo>, place: Place) -> decode::Decoder {
+    fn decoder(&self, info: &Arc<ModelInfo>, place: CallIdSeed) -> decode::Decoder {
         decode::Decoder::new(info, place)
     }
 }

@@ -9,7 +9,7 @@ const MAX_BLOCKS: usize = 4_096;
 
 /// What the call ids of a reply are made of.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct CallIdSeed {
     pub(crate) turn: u64,
     pub(crate) attempt: u32,
 }
@@ -17,11 +17,11 @@ pub(crate) struct Place {
 /// The blocks of a reply so far.
 #[derive(Debug)]
 pub(crate) struct Blocks {
-    place: Place,
+    place: CallIdSeed,
     done: Vec<Option<Arc<Block>>>,
 }
 
-impl Place {
+impl CallIdSeed {
     /// The place of the reply to a request.
     pub(crate) fn of(request: &Request) -> Self {
         Self { turn: request.turn(), attempt: request.attempt }
@@ -29,7 +29,7 @@ impl Place {
 }
 
 impl Blocks {
-    pub(crate) fn new(place: Place) -> Self {
+    pub(crate) fn new(place: CallIdSeed) -> Self {
         Self { place, done: Vec::new() }
     }
 

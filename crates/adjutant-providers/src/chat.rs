@@ -10,7 +10,7 @@ use std::{borrow::Cow, sync::Arc};
 use adjutant_llm::ModelInfo;
 
 use crate::{
-    blocks::Place,
+    blocks::CallIdSeed,
     credentials::Key,
     dialect::{Dialect, KeyHeader},
     driver::{Address, Auth},
@@ -63,7 +63,7 @@ impl Protocol for encode::Encoder {
         Address { path: self.dialect().path.clone().into_owned(), auth, headers: &[] }
     }
 
-    fn decoder(&self, info: &Arc<ModelInfo>, place: Place) -> decode::Decoder {
+    fn decoder(&self, info: &Arc<ModelInfo>, place: CallIdSeed) -> decode::Decoder {
         decode::Decoder::new(Arc::clone(info), self.dialect().silent_overflow, place)
     }
 }

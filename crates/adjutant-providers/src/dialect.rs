@@ -9,7 +9,7 @@ use adjutant_llm::Effort;
 use serde::{Deserialize, Serialize};
 
 /// A text that a constant or a configuration holds.
-type Text = Cow<'static, str>;
+type ConstText = Cow<'static, str>;
 
 /// Declares the dialect, and the same with everything optional.
 macro_rules! dialect {
@@ -51,15 +51,15 @@ macro_rules! dialect {
 
 dialect! {
     /// The provider: what stands before the slash of a model's name.
-    name: Text,
+    name: ConstText,
     /// The address that `path` is added to, version included; empty if there is no common one.
-    base_url: Text,
+    base_url: ConstText,
     /// The environment variable that holds another address.
-    base_url_variable: Text,
+    base_url_variable: ConstText,
     /// The environment variables that may hold the key, best first; none if no key is asked for.
-    key_variables: Cow<'static, [Text]>,
+    key_variables: Cow<'static, [ConstText]>,
     /// What is added to the base URL, with a query if one is needed.
-    path: Text,
+    path: ConstText,
     /// How the key is sent.
     key_header: KeyHeader,
     /// The field for the limit of the reply.
@@ -79,13 +79,13 @@ dialect! {
     /// What the efforts are called.
     efforts: EffortNames,
     /// How thinking goes back to the model that thought it.
-    replay: Replay,
+    replay: ThinkingReplay,
     /// What the ids of calls look like.
     call_ids: CallIds,
     /// Whether tools can be declared; otherwise they are left out, and calls in the history are told in words.
     tools: bool,
     /// The `tool_choice` that demands a call; empty if there is none.
-    choice_required: Text,
+    choice_required: ConstText,
     /// Whether `tool_choice` can demand one tool.
     choice_named: bool,
     /// Whether `tool_choice` can forbid calls; otherwise the tools are left out.
@@ -103,7 +103,7 @@ dialect! {
     /// Whether `prompt_cache_key` is known.
     cache_key: bool,
     /// The `prompt_cache_retention` of a cache that is kept long; empty if there is none.
-    cache_retention: Text,
+    cache_retention: ConstText,
     /// Whether `cache_control` marks what is to be cached, for models whose name begins with `anthropic/`.
     cache_marks: bool,
     /// Which roles may follow each other.
@@ -187,24 +187,24 @@ pub enum ThinkingFormat {
 #[serde(default, deny_unknown_fields)]
 pub struct EffortNames {
     /// [`Effort::Off`].
-    pub off: Text,
+    pub off: ConstText,
     /// [`Effort::Minimal`].
-    pub minimal: Text,
+    pub minimal: ConstText,
     /// [`Effort::Low`].
-    pub low: Text,
+    pub low: ConstText,
     /// [`Effort::Medium`].
-    pub medium: Text,
+    pub medium: ConstText,
     /// [`Effort::High`].
-    pub high: Text,
+    pub high: ConstText,
     /// [`Effort::Max`].
-    pub max: Text,
+    pub max: ConstText,
 }
 
 /// How thinking goes back to the model that thought it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Replay {
+pub enum ThinkingReplay {
     /// Not at all.
     Never,
     /// In the field in which it came.
@@ -282,7 +282,7 @@ const GENERIC: Dialect = Dialect {
     thinking: ThinkingFormat::Effort,
     thinks_beside_tools: true,
     efforts: THREE,
-    replay: Replay::Same,
+    replay: ThinkingReplay::Same,
     call_ids: CallIds::Ours,
     tools: true,
     choice_required: Cow::Borrowed("required"),

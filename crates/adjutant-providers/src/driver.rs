@@ -31,7 +31,7 @@ pub(crate) use json::post;
 pub(crate) use crate::observe::Observe;
 
 use crate::{
-    blocks::Place,
+    blocks::CallIdSeed,
     body::Segmented,
     credentials::{Resolving, Secrets},
     driver::{failure::Refused, watch::Watch},
@@ -64,7 +64,7 @@ pub(crate) trait Wire: fmt::Debug + Send + Sync + 'static {
 
     fn encode(&self, request: &Request) -> (Segmented, Vec<Warning>);
 
-    fn decoder(&self, place: Place) -> Self::Decoder;
+    fn decoder(&self, place: CallIdSeed) -> Self::Decoder;
 }
 
 /// Turns events into chunks. Pure: state and an event give chunks.
@@ -158,7 +158,7 @@ struct Start {
 }
 
 /// Whether the state has changed, or a waker is registered.
-type Step = Poll<()>;
+type StatePoll = Poll<()>;
 
 impl<W: Wire> Driver<W> {
     fn new(wire: Arc<W>, state: State) -> Self {
@@ -203,7 +203,7 @@ impl<W: Wire> Driver<W> {
         }
     }
 
-    fn step(&mut self, cx: &mut Context<'_>) -> Step {
+    fn step(&mut self, cx: &mut Context<'_>) -> StatePoll {
         match &mut self.state {
             State::New(_) => {
                 self.begin();
@@ -264,7 +264,7 @@ impl<W: Wire> Driver<W> {
         let endpoint = self.wire.endpoint();
         self.deadline = after(endpoint.timeouts().first_byte);
         let (body, warnings) = self.wire.encode(&request);
-        self.decoder = Some(self.wire.decoder(Place::of(&request)));
+        self.decoder = Some(self.wire.decoder(CallIdSeed::of(&request)));
         self.start = Some(Box::new(Start { attempt: request.attempt, limits: Box::default(), warnings }));
         self.watch = self.wire.observer().map(|by| Box::new(Watch::new(by, self.wire.info(), &request)));
         let unsent = Unsent { options: Arc::clone(&request.options), body };
@@ -274,7 +274,7 @@ impl<W: Wire> Driver<W> {
         }
     }
 
-    fn resolved(&mut self, secret: Option<String>) -> Step {
+    fn resolved(&mut self, secret: Option<String>) -> StatePoll {
         self.secret = secret.map(|it| it.trim().into()).filter(|it: &Arc<str>| !it.is_empty());
         self.secrets.add(self.secret.as_deref().unwrap_or_default());
         if let State::Resolving(_, unsent) = std::mem::replace(&mut self.state, State::Ended) {
@@ -299,7 +299,7 @@ impl<W: Wire> Driver<W> {
         }
     }
 
-    fn answered(&mut self, response: http::Response<reqwest::Body>) -> Step {
+    fn answered(&mut self, response: http::Response<reqwest::Body>) -> StatePoll {
         let (parts, body) = response.into_parts();
         if let Some(watch) = &self.watch {
             watch.response(&parts, &self.secrets);
@@ -319,7 +319,7 @@ impl<W: Wire> Driver<W> {
         Poll::Ready(())
     }
 
-    fn received(&mut self, bytes: &Bytes) -> Step {
+    fn received(&mut self, bytes: &Bytes) -> StatePoll {
         if self.received == 0 && bytes.first().is_some_and(|byte| matches!(byte, b'{' | b'[' | b'<')) {
             return self.not_events(bytes);
         }
@@ -333,7 +333,7 @@ impl<W: Wire> Driver<W> {
     }
 
     /// Goes on after a few more events.
-    fn decoded(&mut self) -> Step {
+    fn decoded(&mut self) -> StatePoll {
         match self.decode() {
             Ok(Flow::Finished) => self.finished(),
             Ok(Flow::More) => match self.bad.take_if(|_| !self.more) {
@@ -373,7 +373,7 @@ impl<W: Wire> Driver<W> {
     }
 
     /// A success whose body begins like JSON or HTML.
-    fn not_events(&mut self, bytes: &Bytes) -> Step {
+    fn not_events(&mut self, bytes: &Bytes) -> StatePoll {
         if let State::Reading(body) = std::mem::replace(&mut self.state, State::Ended) {
             let mut refused = Refused::success(self.request_id.clone());
             refused.take(Some(bytes));
@@ -384,7 +384,7 @@ impl<W: Wire> Driver<W> {
     }
 
     /// The last event was read: the reply is made, and the rest of the body is waited for shortly.
-    fn finished(&mut self) -> Step {
+    fn finished(&mut self) -> StatePoll {
         let reply = match self.reply() {
             Ok(reply) => reply,
             Err(error) => return self.fail(error),
@@ -413,7 +413,7 @@ impl<W: Wire> Driver<W> {
     }
 
     /// The body ended by itself: an event without its blank line may still be there.
-    fn body_ended(&mut self) -> Step {
+    fn body_ended(&mut self) -> StatePoll {
         if let (Some(decoder), Ok(Some(frame))) = (&mut self.decoder, self.splitter.last()) {
             let flow = decoder.frame(frame, &mut self.out);
             // What cannot be read is half an event: it was cut off, and does not count.
@@ -431,7 +431,7 @@ impl<W: Wire> Driver<W> {
     }
 
     /// The body did not end by itself: that is no harm once the reply is whole.
-    fn cut_off(&mut self, error: Error) -> Step {
+    fn cut_off(&mut self, error: Error) -> StatePoll {
         if self.decoder.as_ref().is_some_and(Decode::is_whole) {
             self.state = State::Ended;
             return self.finished();
@@ -439,7 +439,7 @@ impl<W: Wire> Driver<W> {
         self.fail(error)
     }
 
-    fn refused(&mut self) -> Step {
+    fn refused(&mut self) -> StatePoll {
         if let State::Refused(_, refused) = std::mem::replace(&mut self.state, State::Ended) {
             let error = refused.into_error(self.wire.info(), &self.secrets);
             return self.fail(error);
@@ -447,14 +447,14 @@ impl<W: Wire> Driver<W> {
         Poll::Ready(())
     }
 
-    fn drained(&mut self) -> Step {
+    fn drained(&mut self) -> StatePoll {
         if let State::Draining(_, reply) = std::mem::replace(&mut self.state, State::Ended) {
             self.state = State::Finishing(reply);
         }
         Poll::Ready(())
     }
 
-    fn fail(&mut self, error: Error) -> Step {
+    fn fail(&mut self, error: Error) -> StatePoll {
         self.failed(error);
         Poll::Ready(())
     }
@@ -476,7 +476,7 @@ impl<W: Wire> Driver<W> {
 
     /// Waits for the rest of the body. It is mostly there already and only not handed over, so the connection gets its
     /// turn a few times before a timer is set: setting one so short wakes the runtime by a system call.
-    fn drain(&mut self, cx: &mut Context<'_>) -> Step {
+    fn drain(&mut self, cx: &mut Context<'_>) -> StatePoll {
         if self.yields == MAX_YIELDS {
             return self.wait(cx);
         }
@@ -486,7 +486,7 @@ impl<W: Wire> Driver<W> {
     }
 
     /// Waits until the deadline; what passing it means depends on what was waited for.
-    fn wait(&mut self, cx: &mut Context<'_>) -> Step {
+    fn wait(&mut self, cx: &mut Context<'_>) -> StatePoll {
         let deadline = self.deadline;
         let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline)));
         if timer.deadline() > deadline {
@@ -501,7 +501,7 @@ impl<W: Wire> Driver<W> {
         Poll::Pending
     }
 
-    fn timed_out(&mut self) -> Step {
+    fn timed_out(&mut self) -> StatePoll {
         match &self.state {
             State::Refused(..) => self.refused(),
             State::Draining(..) => self.drained(),

@@ -177,7 +177,7 @@ impl Embedder for OpenAiEmbedder {
     /// `purpose` makes no difference here.
     async fn embed(&self, texts: &[Arc<str>], _: Purpose) -> Result<Embeddings, Error> {
         #[derive(Serialize)]
-        struct Asked<'a> {
+        struct EmbedRequest<'a> {
             model: &'a str,
             input: &'a [Arc<str>],
             encoding_format: &'static str,
@@ -185,7 +185,7 @@ impl Embedder for OpenAiEmbedder {
             dimensions: Option<usize>,
         }
         #[derive(Deserialize)]
-        struct Answer {
+        struct EmbedResponse {
             data: Vec<One>,
             #[serde(default)]
             usage: Option<Used>,
@@ -201,13 +201,15 @@ impl Embedder for OpenAiEmbedder {
             #[serde(default)]
             prompt_tokens: Option<u64>,
         }
-        let asked = Asked {
+        let asked = EmbedRequest {
             model: self.host.model.name(),
             input: texts,
             encoding_format: "base64",
             dimensions: self.cut.then_some(self.host.info.dimensions),
         };
-        let Some(answer) = self.host.ask::<Answer>(texts, &asked).await? else { return Ok(Embeddings::default()) };
+        let Some(answer) = self.host.ask::<EmbedResponse>(texts, &asked).await? else {
+            return Ok(Embeddings::default());
+        };
         let mut data: Vec<(usize, One)> = answer.data.into_iter().enumerate().collect();
         data.sort_by_key(|(at, one)| one.index.unwrap_or(*at));
         if data.iter().enumerate().any(|(at, (_, one))| one.index.is_some_and(|index| index != at)) {
@@ -226,7 +228,7 @@ impl Embedder for GeminiEmbedder {
 
     async fn embed(&self, texts: &[Arc<str>], purpose: Purpose) -> Result<Embeddings, Error> {
         #[derive(Deserialize)]
-        struct Answer {
+        struct EmbedResponse {
             embeddings: Vec<One>,
             /// Source: `EmbeddingUsageMetadata` in the reference of `models.batchEmbedContents`, 2026-11.
             #[serde(default, rename = "usageMetadata")]
@@ -244,7 +246,9 @@ impl Embedder for GeminiEmbedder {
         }
         let one = |text: &Arc<str>| self.request(text, purpose);
         let asked = serde_json::json!({ "requests": texts.iter().map(one).collect::<Vec<_>>() });
-        let Some(answer) = self.host.ask::<Answer>(texts, &asked).await? else { return Ok(Embeddings::default()) };
+        let Some(answer) = self.host.ask::<EmbedResponse>(texts, &asked).await? else {
+            return Ok(Embeddings::default());
+        };
         let mut vectors: Vec<Vec<f32>> = answer.embeddings.into_iter().map(|one| one.values).collect();
         if self.cut {
             vectors.iter_mut().for_each(|vector| scale(vector));

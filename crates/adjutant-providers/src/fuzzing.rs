@@ -8,7 +8,7 @@ use http_body::Body;
 
 use crate::{
     Anthropic, Chat, Gemini, Key, OpenAi,
-    blocks::Place,
+    blocks::CallIdSeed,
     body::Segmented,
     driver::{self, Decode, Flow},
     sse::Splitter,
@@ -106,7 +106,7 @@ impl Encoded {
 }
 
 fn drain(wire: &impl driver::Wire, answer: &[u8]) -> Result<usize, Error> {
-    let mut decoder = wire.decoder(Place { turn: 1, attempt: 0 });
+    let mut decoder = wire.decoder(CallIdSeed { turn: 1, attempt: 0 });
     let (mut splitter, mut out) = (Splitter::default(), VecDeque::new());
     let mut chunks = 0;
     let mut flow = Flow::More;
@@ -136,7 +136,7 @@ fn both(wire: &impl driver::Wire, size: u8, answer: &[u8]) {
 }
 
 fn play(wire: &impl driver::Wire, size: usize, answer: &[u8]) -> Vec<Result<Chunk, Error>> {
-    let mut decoder = wire.decoder(Place { turn: 1, attempt: 0 });
+    let mut decoder = wire.decoder(CallIdSeed { turn: 1, attempt: 0 });
     let (mut splitter, mut out) = (Splitter::default(), VecDeque::new());
     let end = read(&mut decoder, &mut splitter, size, answer, &mut out);
     let mut collector = Collector::new();

@@ -12,7 +12,7 @@ use std::{fmt::Write, sync::Arc};
 use adjutant_llm::ModelInfo;
 
 use crate::{
-    blocks::Place,
+    blocks::CallIdSeed,
     credentials::Key,
     driver::{Address, Auth},
     host::{Host, Protocol, hosted},
@@ -56,7 +56,7 @@ impl Protocol for encode::Encoder {
         Address { path, auth: Auth::Header("x-goog-api-key"), headers: &[] }
     }
 
-    fn decoder(&self, info: &Arc<ModelInfo>, place: Place) -> decode::Decoder {
+    fn decoder(&self, info: &Arc<ModelInfo>, place: CallIdSeed) -> decode::Decoder {
         decode::Decoder::new(info, place)
     }
 }

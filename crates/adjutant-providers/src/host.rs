@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 use adjutant_llm::{ModelInfo, Request, Warning};
 
 use crate::{
-    blocks::Place,
+    blocks::CallIdSeed,
     body::Segmented,
     credentials::Key,
     driver::{Address, Decode, Endpoint, Observe, Timeouts, Wire},
@@ -20,7 +20,7 @@ pub(crate) trait Protocol: Encode + fmt::Debug + Clone + Send + Sync + 'static {
     fn address(&self, info: &ModelInfo) -> Address;
 
     /// The decoder of one answer.
-    fn decoder(&self, info: &Arc<ModelInfo>, place: Place) -> Self::Decoder;
+    fn decoder(&self, info: &Arc<ModelInfo>, place: CallIdSeed) -> Self::Decoder;
 }
 
 /// A model behind a wire.
@@ -103,7 +103,7 @@ impl<P: Protocol> Wire for Host<P> {
         segments::encode(&self.slot, &self.info, &self.protocol, &self.heads, request)
     }
 
-    fn decoder(&self, place: Place) -> P::Decoder {
+    fn decoder(&self, place: CallIdSeed) -> P::Decoder {
         self.protocol.decoder(&self.info, place)
     }
 }

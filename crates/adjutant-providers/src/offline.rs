@@ -19,7 +19,7 @@ use adjutant_llm::{
 use futures_util::stream;
 use serde_json::{Value, json};
 
-use plan::Step;
+use plan::PlannedStep;
 use tools::Planned;
 
 /// What every stream of this model begins with.
@@ -64,8 +64,8 @@ impl Model for OfflineModel {
     fn stream(&self, request: Request) -> ChunkStream {
         let speech = Speech::new(&self.info, &request);
         let chunks = match plan::next(&request) {
-            Step::Say(text) => speech.say(&text),
-            Step::Call(calls) => speech.call(calls),
+            PlannedStep::Say(text) => speech.say(&text),
+            PlannedStep::Call(calls) => speech.call(calls),
         };
         Box::pin(stream::iter(chunks.into_iter().map(Ok)))
     }

@@ -18,29 +18,29 @@ const READABLE: [&str; 12] =
 
 /// An entry as a model may see it.
 #[derive(Debug)]
-pub(crate) enum Shown<'a> {
+pub(crate) enum ProjectedEntry<'a> {
     /// Nothing.
     Nothing,
     /// A message of the user.
     User(Vec<Piece<'a>>),
     /// A reply, and the results of its calls.
-    Turn(Said<'a>),
+    Turn(ProjectedReply<'a>),
 }
 
 /// A reply as a model may see it; each call has its result.
 #[derive(Debug)]
-pub(crate) struct Said<'a> {
+pub(crate) struct ProjectedReply<'a> {
     /// What is said, in order; never empty. Thinking is there only if the model itself thought it.
-    pub(crate) parts: Vec<Part<'a>>,
+    pub(crate) parts: Vec<ReplyPart<'a>>,
     /// One for each call, in order.
-    pub(crate) results: Vec<Answer<'a>>,
+    pub(crate) results: Vec<ProjectedResult<'a>>,
     /// Whether the model itself said it, so that what only it understands goes back too.
     pub(crate) own: bool,
 }
 
 /// A part of a reply.
 #[derive(Debug)]
-pub(crate) enum Part<'a> {
+pub(crate) enum ReplyPart<'a> {
     /// Text, never blank; `extra` is `null` unless the model itself said it.
     Text { text: Cow<'a, str>, extra: &'a Value },
     /// What the model itself thought, exactly as it came.
@@ -53,7 +53,7 @@ pub(crate) enum Part<'a> {
 
 /// The result of a call.
 #[derive(Debug)]
-pub(crate) struct Answer<'a> {
+pub(crate) struct ProjectedResult<'a> {
     pub(crate) call: &'a Call,
     /// What came of it; may be empty.
     pub(crate) pieces: Vec<Piece<'a>>,
@@ -61,20 +61,22 @@ pub(crate) struct Answer<'a> {
 }
 
 /// An entry as this model may see it; what is changed is said once.
-pub(crate) fn shown<'a>(entry: &'a Entry, info: &ModelInfo, warnings: &mut Vec<Warning>) -> Shown<'a> {
+pub(crate) fn shown<'a>(entry: &'a Entry, info: &ModelInfo, warnings: &mut Vec<Warning>) -> ProjectedEntry<'a> {
     match entry {
         Entry::User(user) => of_pieces(pieces(&user.content, info.inputs, warnings)),
-        Entry::Summary(summary) if !summary.text.trim().is_empty() => Shown::User(vec![Piece::Text(&summary.text)]),
+        Entry::Summary(summary) if !summary.text.trim().is_empty() => {
+            ProjectedEntry::User(vec![Piece::Text(&summary.text)])
+        }
         Entry::Turn(turn) => of_turn(turn, info, warnings),
-        _ => Shown::Nothing,
+        _ => ProjectedEntry::Nothing,
     }
 }
 
-fn of_pieces(pieces: Vec<Piece<'_>>) -> Shown<'_> {
-    if pieces.is_empty() { Shown::Nothing } else { Shown::User(pieces) }
+fn of_pieces(pieces: Vec<Piece<'_>>) -> ProjectedEntry<'_> {
+    if pieces.is_empty() { ProjectedEntry::Nothing } else { ProjectedEntry::User(pieces) }
 }
 
-fn of_turn<'a>(turn: &'a Turn, info: &ModelInfo, warnings: &mut Vec<Warning>) -> Shown<'a> {
+fn of_turn<'a>(turn: &'a Turn, info: &ModelInfo, warnings: &mut Vec<Warning>) -> ProjectedEntry<'a> {
     let reply = turn.reply();
     let whole = !matches!(reply.stop, FinishReason::Interrupted | FinishReason::Refused | FinishReason::Filtered);
     let own = whole && reply.model == info.id;
@@ -84,39 +86,39 @@ fn of_turn<'a>(turn: &'a Turn, info: &ModelInfo, warnings: &mut Vec<Warning>) ->
     for block in &reply.blocks {
         match &**block {
             Block::Text(said) if !said.text.trim().is_empty() => {
-                parts.push(Part::Text { text: Cow::Borrowed(&*said.text), extra: extra(&said.extra) });
+                parts.push(ReplyPart::Text { text: Cow::Borrowed(&*said.text), extra: extra(&said.extra) });
             }
             // A text without words may carry a signature.
             Block::Text(said) if !extra(&said.extra).is_null() => {
-                parts.push(Part::Text { text: Cow::Borrowed(&*said.text), extra: extra(&said.extra) });
+                parts.push(ReplyPart::Text { text: Cow::Borrowed(&*said.text), extra: extra(&said.extra) });
             }
-            Block::Thinking(thinking) if own => parts.push(Part::Thinking(thinking)),
+            Block::Thinking(thinking) if own => parts.push(ReplyPart::Thinking(thinking)),
             Block::Call(call) => {
                 let Some(result) = closed.next().filter(|_| whole) else { continue };
-                parts.push(Part::Call { call, args: Args::of(call, result), extra: extra(&call.extra) });
+                parts.push(ReplyPart::Call { call, args: Args::of(call, result), extra: extra(&call.extra) });
                 let pieces = pieces(&result.content, info.inputs, warnings);
-                results.push(Answer { call, pieces, is_error: result.is_error() });
+                results.push(ProjectedResult { call, pieces, is_error: result.is_error() });
             }
             Block::Opaque { issuer, value } if whole => parts.extend(of_opaque(issuer, value, info)),
             _ => {}
         }
     }
-    if parts.iter().all(|part| matches!(part, Part::Thinking(_))) {
-        return Shown::Nothing;
+    if parts.iter().all(|part| matches!(part, ReplyPart::Thinking(_))) {
+        return ProjectedEntry::Nothing;
     }
-    Shown::Turn(Said { parts, results, own })
+    ProjectedEntry::Turn(ProjectedReply { parts, results, own })
 }
 
 /// A block of a provider: for that provider as it is, for others what can be read of it.
-fn of_opaque<'a>(issuer: &Arc<str>, value: &'a Value, info: &ModelInfo) -> Option<Part<'a>> {
+fn of_opaque<'a>(issuer: &Arc<str>, value: &'a Value, info: &ModelInfo) -> Option<ReplyPart<'a>> {
     if **issuer == *info.provider() {
-        return Some(Part::Opaque(value));
+        return Some(ReplyPart::Opaque(value));
     }
     let mut words = String::new();
     read(value, false, &mut words);
     let words: String = words.chars().take(MAX_FOREIGN).collect();
     let text = format!("[{}: {}]", value.get("type").and_then(Value::as_str).unwrap_or("note"), words.trim());
-    (!words.trim().is_empty()).then_some(Part::Text { text: text.into(), extra: &Value::Null })
+    (!words.trim().is_empty()).then_some(ReplyPart::Text { text: text.into(), extra: &Value::Null })
 }
 
 /// Gathers the readable texts of a value, within bounds.

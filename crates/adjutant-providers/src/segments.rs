@@ -61,7 +61,7 @@ pub(crate) enum Messages {
 ///
 /// Invariant: `sealed` and `tail` hold the messages of the first `count` entries, of which `last` is the last.
 #[derive(Debug, Default)]
-pub(crate) struct Kept {
+pub(crate) struct EncodedTranscript {
     info: Option<Arc<ModelInfo>>,
     head: Option<Arc<Head>>,
     sealed: Arc<Vec<Bytes>>,
@@ -100,7 +100,7 @@ pub(crate) fn encode(
     heads: &Heads,
     request: &Request,
 ) -> (Segmented, Vec<Warning>) {
-    let slot = request.entries.encodings().slot::<Mutex<Kept>>(key);
+    let slot = request.entries.encodings().slot::<Mutex<EncodedTranscript>>(key);
     lock(&slot).encode(info, wire, heads, request)
 }
 
@@ -128,16 +128,16 @@ impl Heads {
 }
 
 /// A slot whose last user panicked may hold half an entry, so it starts over.
-fn lock(slot: &Mutex<Kept>) -> MutexGuard<'_, Kept> {
+fn lock(slot: &Mutex<EncodedTranscript>) -> MutexGuard<'_, EncodedTranscript> {
     slot.lock().unwrap_or_else(|poisoned| {
         slot.clear_poison();
         let mut kept = poisoned.into_inner();
-        *kept = Kept::default();
+        *kept = EncodedTranscript::default();
         kept
     })
 }
 
-impl Kept {
+impl EncodedTranscript {
     fn encode(
         &mut self,
         info: &Arc<ModelInfo>,
@@ -328,7 +328,7 @@ mod tests {
             texts.push(format!("{text:?}"));
             check(&wire, &info, &request, &format!("[{}]}}", texts.join(",")));
         }
-        let slot = request.entries.encodings().slot::<Mutex<Kept>>("plain");
+        let slot = request.entries.encodings().slot::<Mutex<EncodedTranscript>>("plain");
         let kept = lock(&slot);
         assert!(kept.sealed.len() > 2 && kept.sealed.iter().all(|it| it.len() >= SEGMENT), "{}", kept.sealed.len());
         assert_eq!(wire.entries.get(), 40);

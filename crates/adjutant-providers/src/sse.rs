@@ -60,7 +60,7 @@ pub(crate) struct Splitter {
 }
 
 /// Where the event that has just ended is.
-enum Place {
+enum EventSpan {
     Buffer(Range<usize>, Range<usize>),
     Parsed,
 }
@@ -195,16 +195,16 @@ impl Splitter {
     }
 
     /// Ends the event at hand at the line at hand.
-    fn dispatch(&mut self) -> Result<Option<Place>, Error> {
+    fn dispatch(&mut self) -> Result<Option<EventSpan>, Error> {
         self.bound_at(self.line)?;
         let whole = self.begin..self.line;
         let (event, data) = (self.event.take(), self.data.take());
         let odd = std::mem::take(&mut self.odd);
         self.begin = self.line;
         if odd {
-            return Ok(self.parse(whole)?.then_some(Place::Parsed));
+            return Ok(self.parse(whole)?.then_some(EventSpan::Parsed));
         }
-        Ok(data.map(|data| Place::Buffer(event.unwrap_or(0..0), data)))
+        Ok(data.map(|data| EventSpan::Buffer(event.unwrap_or(0..0), data)))
     }
 
     /// Has the full parser read one whole event; whether it found one.
@@ -253,10 +253,10 @@ impl Splitter {
         true
     }
 
-    fn lend(&self, place: Place) -> Frame<'_> {
+    fn lend(&self, place: EventSpan) -> Frame<'_> {
         match place {
-            Place::Buffer(event, data) => Frame { event: &self.buffer[event], data: &self.buffer[data] },
-            Place::Parsed => Frame { event: &self.parsed.0, data: &self.parsed.1 },
+            EventSpan::Buffer(event, data) => Frame { event: &self.buffer[event], data: &self.buffer[data] },
+            EventSpan::Parsed => Frame { event: &self.parsed.0, data: &self.parsed.1 },
         }
     }
 

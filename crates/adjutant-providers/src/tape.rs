@@ -34,13 +34,13 @@ pub struct Tape {
 
 #[derive(Default)]
 struct State {
-    running: BTreeMap<u64, Running>,
+    running: BTreeMap<u64, PlayedAnswer>,
     next: u64,
     lost: u64,
 }
 
 #[derive(Default)]
-struct Running {
+struct PlayedAnswer {
     number: u64,
     answer: String,
     cut: bool,
@@ -92,7 +92,7 @@ impl Observe for Tape {
         match self.write_request(state.next, request.body) {
             Ok(number) => {
                 state.next = number.saturating_add(1);
-                state.running.insert(exchange.number, Running { number, ..Running::default() });
+                state.running.insert(exchange.number, PlayedAnswer { number, ..PlayedAnswer::default() });
             }
             // Nobody could tell what an answer without its request belongs to.
             Err(_) => state.lost += 2,

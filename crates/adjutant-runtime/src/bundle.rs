@@ -44,13 +44,13 @@ struct List {
     agent: Arc<str>,
     /// Its id where it was exported.
     id: Uuid,
-    files: Vec<Listed>,
+    files: Vec<ListedFile>,
 }
 
 /// A file of an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Listed {
+struct ListedFile {
     /// Where it is in the folder, with `/` between the parts.
     path: String,
     /// How long it is, in bytes.

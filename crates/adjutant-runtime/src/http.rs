@@ -17,7 +17,7 @@ pub(crate) use self::error::{line, name_of};
 pub use self::{
     client::{Client, StatusStream},
     error::status_of,
-    report::Report,
+    report::AgentReport,
     server::{Server, ServerOptions},
 };
 

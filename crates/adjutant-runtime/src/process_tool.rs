@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::{Error, ErrorKind, Workspace, manifest::ProcessTool};
 use binary::Binary;
-use child::{Ended, Started};
+use child::{ProgramEnd, Started};
 use words::Words;
 
 /// How long a call may take, if its tool says nothing.
@@ -57,12 +57,12 @@ impl Surroundings {
 #[derive(Debug, Clone)]
 pub(crate) struct Program {
     spec: ToolSpec,
-    plan: Arc<Plan>,
+    plan: Arc<ProgramPlan>,
 }
 
 /// What every call of it has in common.
 #[derive(Debug)]
-struct Plan {
+struct ProgramPlan {
     binary: Binary,
     words: Words,
     environment: BTreeMap<String, String>,
@@ -96,7 +96,8 @@ impl Program {
         // Twice is as good as once: whoever wrote the manifest says so, and the key is the same.
         let spec = spec.replay(if tool.repeatable { Replay::Idempotent } else { Replay::Once });
         let (environment, around) = (tool.environment.clone(), around.clone());
-        let program = Self { spec, plan: Arc::new(Plan { binary, words, environment, around, timeout, max_output }) };
+        let program =
+            Self { spec, plan: Arc::new(ProgramPlan { binary, words, environment, around, timeout, max_output }) };
         if let Err(error) = Bound::new(program.clone()).schema() {
             let message = format!("the parameters of the tool {} are no schema", tool.name);
             return Err(Error::new(ErrorKind::Config, message).with_source(error.clone()));
@@ -126,15 +127,17 @@ impl ErasedTool for Program {
         let started = Started::new(plan, &words).await?;
         let done = started.finish(line.into_bytes(), plan.timeout, cx.cancel(), plan.max_output).await;
         match done.ended {
-            Ended::Exit(status) if status.success() => Ok(CallResult::ok(done.output.text())),
-            Ended::Exit(status) => Err(ToolError::failed(done.failure(&child::told(status)))),
-            Ended::Lost(error) => Err(ToolError::failed("it is not known how the program ended").with_source(error)),
-            Ended::Late => {
+            ProgramEnd::Exit(status) if status.success() => Ok(CallResult::ok(done.output.text())),
+            ProgramEnd::Exit(status) => Err(ToolError::failed(done.failure(&child::told(status)))),
+            ProgramEnd::Lost(error) => {
+                Err(ToolError::failed("it is not known how the program ended").with_source(error))
+            }
+            ProgramEnd::Late => {
                 let how =
                     format!("the program took longer than {} and was killed", crate::manifest::Span(plan.timeout));
                 Err(ToolError::new(ToolErrorKind::TimedOut, done.failure(&how)))
             }
-            Ended::Cancelled => {
+            ProgramEnd::Cancelled => {
                 Err(ToolError::new(ToolErrorKind::Cancelled, "the program was killed: it was cancelled"))
             }
         }

@@ -13,7 +13,7 @@ use tokio::sync::{broadcast, watch};
 use uuid::Uuid;
 
 pub use crate::home::Course;
-pub use notice::{Notice, Notices, Row, Table};
+pub use notice::{AgentRow, Notice, Notices, Table};
 
 use crate::{
     backend::Backend,
@@ -32,7 +32,7 @@ pub struct Supervisor {
     settings: Settings,
     world: Arc<dyn World>,
     notices: broadcast::Sender<Notice>,
-    table: watch::Sender<Arc<[Row]>>,
+    table: watch::Sender<Arc<[AgentRow]>>,
 }
 
 /// How agents are supervised.
@@ -54,7 +54,7 @@ pub struct Settings {
 /// What became of the agents when the supervisor ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Report {
+pub struct SupervisorReport {
     /// The names of those that were stopped.
     pub stopped: Vec<Arc<str>>,
     /// The names of those that did not run.
@@ -132,7 +132,7 @@ impl Supervisor {
     ///
     /// # Errors
     /// `Storage` if the agents cannot be found.
-    pub async fn run(self, end: Cancel, at_once: Cancel) -> Result<Report, Error> {
+    pub async fn run(self, end: Cancel, at_once: Cancel) -> Result<SupervisorReport, Error> {
         let mut drive = Drive::begin(self).await?;
         drive.work(&end).await;
         Ok(drive.end(&at_once).await)

@@ -11,7 +11,7 @@ pub struct Finding {
     /// What it is about.
     pub kind: FindingKind,
     /// Where.
-    pub place: Place,
+    pub place: Location,
     /// What it is, lower case, without a full stop.
     pub message: Arc<str>,
 }
@@ -81,7 +81,7 @@ pub enum FindingKind {
 /// Where something stands.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
-pub struct Place {
+pub struct Location {
     /// The file or folder, as its root was named; for people, never for a model.
     pub file: Arc<str>,
     /// The line, counted from 1; 0 if it is about the whole file.
@@ -91,7 +91,7 @@ pub struct Place {
 }
 
 impl Finding {
-    pub(crate) fn new(severity: Severity, kind: FindingKind, place: Place, message: impl Into<Arc<str>>) -> Self {
+    pub(crate) fn new(severity: Severity, kind: FindingKind, place: Location, message: impl Into<Arc<str>>) -> Self {
         Self { severity, kind, place, message: message.into() }
     }
 }
@@ -137,7 +137,7 @@ impl Severity {
     }
 }
 
-impl Place {
+impl Location {
     /// A whole file or folder.
     pub fn whole(file: impl Into<Arc<str>>) -> Self {
         Self { file: file.into(), line: 0, column: 0 }
@@ -157,7 +157,7 @@ impl fmt::Display for Finding {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.file)?;
         match (self.line, self.column) {

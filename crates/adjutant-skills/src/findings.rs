@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::{Finding, FindingKind, Place, Severity, limits::MAX_FINDINGS};
+use crate::{Finding, FindingKind, Location, Severity, limits::MAX_FINDINGS};
 
 /// Whether the specification counts, or use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Rules {
+pub(crate) enum Strictness {
     /// What can be used is.
     Lenient,
     /// What breaks the specification is an error.
@@ -16,30 +16,36 @@ pub(crate) enum Rules {
 /// The findings so far.
 #[derive(Debug)]
 pub(crate) struct Findings {
-    rules: Rules,
+    rules: Strictness,
     list: Vec<Finding>,
 }
 
-impl Rules {
+impl Strictness {
     /// How bad it is to break the specification.
     pub(crate) fn severity(self) -> Severity {
         match self {
-            Rules::Lenient => Severity::Warning,
-            Rules::Strict => Severity::Error,
+            Strictness::Lenient => Severity::Warning,
+            Strictness::Strict => Severity::Error,
         }
     }
 }
 
 impl Findings {
-    pub(crate) fn new(rules: Rules) -> Self {
+    pub(crate) fn new(rules: Strictness) -> Self {
         Self { rules, list: Vec::new() }
     }
 
-    pub(crate) fn rules(&self) -> Rules {
+    pub(crate) fn rules(&self) -> Strictness {
         self.rules
     }
 
-    pub(crate) fn push(&mut self, severity: Severity, kind: FindingKind, place: Place, message: impl Into<Arc<str>>) {
+    pub(crate) fn push(
+        &mut self,
+        severity: Severity,
+        kind: FindingKind,
+        place: Location,
+        message: impl Into<Arc<str>>,
+    ) {
         if self.list.len() < MAX_FINDINGS {
             self.list.push(Finding::new(severity, kind, place, message));
         } else if self.list.len() == MAX_FINDINGS {
@@ -48,11 +54,11 @@ impl Findings {
         }
     }
 
-    pub(crate) fn warn(&mut self, kind: FindingKind, place: Place, message: impl Into<Arc<str>>) {
+    pub(crate) fn warn(&mut self, kind: FindingKind, place: Location, message: impl Into<Arc<str>>) {
         self.push(Severity::Warning, kind, place, message);
     }
 
-    pub(crate) fn refuse(&mut self, kind: FindingKind, place: Place, message: impl Into<Arc<str>>) {
+    pub(crate) fn refuse(&mut self, kind: FindingKind, place: Location, message: impl Into<Arc<str>>) {
         self.push(Severity::Error, kind, place, message);
     }
 

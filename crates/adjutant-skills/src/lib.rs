@@ -40,7 +40,7 @@ mod skills;
 mod tools;
 
 pub use error::{Error, ErrorKind};
-pub use finding::{Finding, FindingKind, Place, Severity};
+pub use finding::{Finding, FindingKind, Location, Severity};
 pub use root::{Root, Scope, Trust, TrustAsk};
 pub use skill::{Skill, SkillFile, Status};
 pub use skills::{Checked, SkillTokens, Skills, check};

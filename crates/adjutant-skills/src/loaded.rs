@@ -15,12 +15,12 @@ pub(crate) const SHOWS: &str = "skill";
 /// How many conversations are remembered; they are looked at again when they were forgotten.
 const MAX_CONVERSATIONS: usize = 4_096;
 
-type Key = (Arc<str>, ThreadId);
+type LoadedKey = (Arc<str>, ThreadId);
 
 /// The skills that conversations show.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Loaded {
-    of: Arc<Mutex<HashMap<Key, BTreeSet<Arc<str>>>>>,
+    of: Arc<Mutex<HashMap<LoadedKey, BTreeSet<Arc<str>>>>>,
     /// What the newest turn with such a call has loaded, by session and thread.
     turns: Arc<Mutex<HashMap<(LogId, ThreadId), InTurn>>>,
 }
@@ -68,7 +68,7 @@ impl Loaded {
         });
     }
 
-    fn with<T>(&self, work: impl FnOnce(&mut HashMap<Key, BTreeSet<Arc<str>>>) -> T) -> T {
+    fn with<T>(&self, work: impl FnOnce(&mut HashMap<LoadedKey, BTreeSet<Arc<str>>>) -> T) -> T {
         work(&mut self.of.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -81,7 +81,7 @@ impl Hook<BeforeModel> for Loaded {
     }
 }
 
-fn key(who: &Identity) -> Key {
+fn key(who: &Identity) -> LoadedKey {
     (Arc::clone(&who.agent_id), who.thread.clone())
 }
 

@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use crate::{
-    FindingKind, Place, Severity,
-    findings::{Findings, Rules},
+    FindingKind, Location, Severity,
+    findings::{Findings, Strictness},
     front::{Field, Node, Split, body, read, split},
     limits::{
         ADVISED_LINES, MAX_ALLOWED_TOOLS, MAX_BODY_BYTES, MAX_COMPATIBILITY_CHARS, MAX_DESCRIPTION_CHARS,
@@ -15,7 +15,7 @@ use crate::{
 
 /// A `SKILL.md`, read.
 #[derive(Debug, Default)]
-pub(crate) struct Manifest {
+pub(crate) struct SkillManifest {
     pub(crate) name: Arc<str>,
     pub(crate) description: Option<Arc<str>>,
     pub(crate) license: Option<Arc<str>>,
@@ -26,15 +26,15 @@ pub(crate) struct Manifest {
 }
 
 /// Who reads: what the file is called, what its folder is, and where findings go.
-pub(crate) struct Reader<'a> {
-    pub(crate) file: &'a Place,
+pub(crate) struct SkillReader<'a> {
+    pub(crate) file: &'a Location,
     pub(crate) folder: &'a str,
     pub(crate) findings: &'a mut Findings,
 }
 
-impl Reader<'_> {
+impl SkillReader<'_> {
     /// Reads a file; `None` if it is refused, which is told.
-    pub(crate) fn read(&mut self, bytes: &[u8]) -> Option<Manifest> {
+    pub(crate) fn read(&mut self, bytes: &[u8]) -> Option<SkillManifest> {
         let text = self.text(bytes)?;
         let (yaml, rest) = match split(text) {
             Split::Front(yaml, rest) => (Some(yaml), rest),
@@ -54,7 +54,7 @@ impl Reader<'_> {
                 (None, rest)
             }
         };
-        let mut manifest = Manifest::default();
+        let mut manifest = SkillManifest::default();
         let mut declared = None;
         if let Some(yaml) = yaml {
             declared = self.fields(yaml, &mut manifest)?;
@@ -90,7 +90,7 @@ impl Reader<'_> {
     }
 
     /// Reads the fields; the name that is declared, and where.
-    fn fields(&mut self, yaml: &str, manifest: &mut Manifest) -> Option<Option<(String, (u64, u64))>> {
+    fn fields(&mut self, yaml: &str, manifest: &mut SkillManifest) -> Option<Option<(String, (u64, u64))>> {
         if yaml.len() > MAX_FRONT_BYTES {
             let message = format!("the front matter is larger than {MAX_FRONT_BYTES} bytes");
             self.refused(FindingKind::TooLarge, (2, 0), message);
@@ -236,7 +236,7 @@ impl Reader<'_> {
             self.warned(FindingKind::BodyEmpty, "the body is empty");
         }
         let lines = body.lines().count();
-        if lines > ADVISED_LINES && self.findings.rules() == Rules::Strict {
+        if lines > ADVISED_LINES && self.findings.rules() == Strictness::Strict {
             let message = format!("the body has {lines} lines; at most {ADVISED_LINES} are advised");
             self.warned(FindingKind::BodyLong, message);
         }
@@ -251,7 +251,7 @@ impl Reader<'_> {
 
     /// Breaks the specification, and is a way of use here: only told if the specification counts.
     fn strict(&mut self, kind: FindingKind, message: impl Into<Arc<str>>) {
-        if self.findings.rules() == Rules::Strict {
+        if self.findings.rules() == Strictness::Strict {
             self.findings.push(Severity::Error, kind, self.file.at(1, 0), message);
         }
     }

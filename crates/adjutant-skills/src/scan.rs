@@ -10,16 +10,16 @@ use cap_fs_ext::DirExt;
 use cap_std::{ambient_authority, fs::Dir};
 
 use crate::{
-    Error, ErrorKind, FindingKind, Place, Root, Skill, SkillFile, Status,
+    Error, ErrorKind, FindingKind, Location, Root, Skill, SkillFile, Status,
     findings::Findings,
     folder::{Folder, Refused, bytes},
     limits::{
         MAX_DEPTH, MAX_ENTRIES, MAX_FILE_BYTES, MAX_FOLDERS, MAX_LISTED_DEPTH, MAX_LISTED_FILES, MAX_SKILLS,
         MAX_TOTAL_BYTES,
     },
-    manifest::Reader,
+    manifest::SkillReader,
     name,
-    skill::Listed,
+    skill::SkillListing,
 };
 
 /// The file that makes a folder a skill.
@@ -37,14 +37,14 @@ pub(crate) fn scan(root: &Root, findings: &mut Findings) -> Result<Vec<Skill>, E
         // Noticed by the sandbox, not by the system, so there is no code of the system.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied && error.raw_os_error().is_none() => {
             let message = "a link leads out of the directory, so the skills of this folder are not read";
-            findings.warn(FindingKind::Link, Place::whole(root.path().display().to_string()), message);
+            findings.warn(FindingKind::Link, Location::whole(root.path().display().to_string()), message);
             return Ok(Vec::new());
         }
         Err(error) if root.is_required() => return Err(unopened(root.path(), error)),
         Err(error) => {
             if error.kind() != io::ErrorKind::NotFound {
                 let message = format!("the folder of skills cannot be opened: {}", error.kind());
-                findings.warn(FindingKind::Unreadable, Place::whole(root.path().display().to_string()), message);
+                findings.warn(FindingKind::Unreadable, Location::whole(root.path().display().to_string()), message);
             }
             return Ok(Vec::new());
         }
@@ -55,7 +55,7 @@ pub(crate) fn scan(root: &Root, findings: &mut Findings) -> Result<Vec<Skill>, E
         findings,
         skills: Vec::new(),
         folders: MAX_FOLDERS,
-        left: Left(MAX_ENTRIES),
+        left: EntryBudget(MAX_ENTRIES),
         bytes: MAX_TOTAL_BYTES,
     };
     match scan.dir.try_clone() {
@@ -88,7 +88,7 @@ struct Scan<'a> {
     skills: Vec<Skill>,
     /// How many folders may still be looked at.
     folders: usize,
-    left: Left,
+    left: EntryBudget,
     /// How many bytes of bodies may still be kept.
     bytes: usize,
 }
@@ -166,7 +166,7 @@ impl Scan<'_> {
         let folder = Folder::new(Arc::clone(&self.dir), at);
         let Some(bytes) = self.bytes(&folder, &place) else { return };
         let called = self.called(at);
-        let manifest = Reader { file: &place, folder: &called, findings: self.findings }.read(&bytes);
+        let manifest = SkillReader { file: &place, folder: &called, findings: self.findings }.read(&bytes);
         let Some(manifest) = manifest else { return };
         let Some(left) = self.bytes.checked_sub(manifest.body.len()) else {
             let message = format!("all skills together are larger than {MAX_TOTAL_BYTES} bytes; this one is not read");
@@ -188,7 +188,7 @@ impl Scan<'_> {
         });
     }
 
-    fn bytes(&mut self, folder: &Folder, place: &Place) -> Option<Vec<u8>> {
+    fn bytes(&mut self, folder: &Folder, place: &Location) -> Option<Vec<u8>> {
         let (kind, message) = match folder.file(FILE) {
             Ok((_, size)) if size > MAX_FILE_BYTES => {
                 (FindingKind::TooLarge, format!("the file is larger than {MAX_FILE_BYTES} bytes"))
@@ -216,16 +216,16 @@ impl Scan<'_> {
         name(at).or_else(root).unwrap_or_default()
     }
 
-    fn place(&self, at: &Path) -> Place {
-        Place::whole(self.root.path().join(at).display().to_string())
+    fn place(&self, at: &Path) -> Location {
+        Location::whole(self.root.path().join(at).display().to_string())
     }
 }
 
 /// How many entries may still be looked at.
-struct Left(usize);
+struct EntryBudget(usize);
 
 /// The names in a folder, sorted, without hidden ones, and whether some were left out.
-fn entries(dir: &Dir, left: &mut Left) -> io::Result<(Vec<String>, bool)> {
+fn entries(dir: &Dir, left: &mut EntryBudget) -> io::Result<(Vec<String>, bool)> {
     let (mut names, mut is_cut) = (Vec::new(), false);
     for entry in dir.entries()? {
         let Some(fewer) = left.0.checked_sub(1) else {
@@ -245,8 +245,8 @@ fn entries(dir: &Dir, left: &mut Left) -> io::Result<(Vec<String>, bool)> {
 }
 
 /// The regular files beside a `SKILL.md`, as far as they can be read.
-fn listed(folder: &Folder, left: &mut Left) -> Listed {
-    let mut listed = Listed::default();
+fn listed(folder: &Folder, left: &mut EntryBudget) -> SkillListing {
+    let mut listed = SkillListing::default();
     let mut open = vec![PathBuf::new()];
     while let Some(at) = open.pop() {
         // One handle at a time, however many folders there are.

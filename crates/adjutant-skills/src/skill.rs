@@ -4,19 +4,19 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use adjutant_llm::{Estimate, TokenCounter};
 
-use crate::{Place, Scope, folder::Folder, manifest::Manifest, name};
+use crate::{Location, Scope, folder::Folder, manifest::SkillManifest, name};
 
 /// A skill: what it says about itself, its body, and the files beside it.
 #[derive(Debug, Clone)]
 pub struct Skill {
-    pub(crate) manifest: Arc<Manifest>,
+    pub(crate) manifest: Arc<SkillManifest>,
     pub(crate) scope: Scope,
     pub(crate) status: Status,
-    pub(crate) place: Place,
+    pub(crate) place: Location,
     /// The folder relative to its root, with slashes.
     pub(crate) path: Arc<str>,
     pub(crate) folder: Folder,
-    pub(crate) files: Arc<Listed>,
+    pub(crate) files: Arc<SkillListing>,
 }
 
 /// Whether a skill is used.
@@ -35,7 +35,7 @@ pub enum Status {
 
 /// The files beside a `SKILL.md`.
 #[derive(Debug, Default)]
-pub(crate) struct Listed {
+pub(crate) struct SkillListing {
     pub(crate) files: Vec<SkillFile>,
     /// Whether there are more.
     pub(crate) is_cut: bool,
@@ -103,7 +103,7 @@ impl Skill {
     }
 
     /// Its `SKILL.md`, as its root was named; for people, never for a model.
-    pub fn place(&self) -> &Place {
+    pub fn place(&self) -> &Location {
         &self.place
     }
 

@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, path::Path, sync::Arc};
 use adjutant_llm::{Estimate, TokenCounter};
 
 use crate::{
-    Error, Finding, FindingKind, Place, Root, Severity, Skill, Status,
-    findings::{Findings, Rules},
+    Error, Finding, FindingKind, Location, Root, Severity, Skill, Status,
+    findings::{Findings, Strictness},
     limits::{MAX_INLINE_BYTES, MAX_LISTING_BYTES, MAX_SKILLS},
     scan::{FILE, scan},
 };
@@ -53,14 +53,14 @@ impl Skills {
     pub fn load(roots: impl IntoIterator<Item = Root>) -> Result<Self, Error> {
         let mut roots: Vec<Root> = roots.into_iter().collect();
         roots.sort_by_key(|root| std::cmp::Reverse(root.scope()));
-        let mut findings = Findings::new(Rules::Lenient);
+        let mut findings = Findings::new(Strictness::Lenient);
         let mut all: Vec<Skill> = Vec::new();
         for root in &roots {
             let mut skills = scan(root, &mut findings)?;
             if !skills.is_empty() && !root.is_trusted(skills.iter().map(|skill| skill.manifest.name.clone()).collect())
             {
                 skills.iter_mut().for_each(|skill| skill.status = Status::Untrusted);
-                let place = Place::whole(root.path().display().to_string());
+                let place = Location::whole(root.path().display().to_string());
                 let message = format!("nobody trusts the skills of this folder: {} not used", skills.len());
                 findings.warn(FindingKind::Untrusted, place, message);
             }
@@ -133,11 +133,11 @@ pub fn check(path: &Path) -> Result<Checked, Error> {
         _ => path,
     };
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-    let mut findings = Findings::new(Rules::Strict);
+    let mut findings = Findings::new(Strictness::Strict);
     let mut skills = scan(&Root::named(folder), &mut findings)?;
     let mut findings = findings.into_list();
     if skills.is_empty() && findings.iter().all(|finding| finding.severity != Severity::Error) {
-        let place = Place::whole(path.display().to_string());
+        let place = Location::whole(path.display().to_string());
         findings.push(Finding::new(Severity::Error, FindingKind::Missing, place, "there is no skill"));
     }
     skills.sort_by(|one, other| one.name().cmp(other.name()));
@@ -150,7 +150,7 @@ fn is_idle(skill: &Skill) -> bool {
 
 /// Says which of the skills are used, the greatest scope first.
 fn settle(all: &mut [Skill], findings: &mut Findings) {
-    let mut taken: BTreeMap<String, Place> = BTreeMap::new();
+    let mut taken: BTreeMap<String, Location> = BTreeMap::new();
     let (mut inline, mut listing) = (MAX_INLINE_BYTES, MAX_LISTING_BYTES);
     for skill in all.iter_mut().filter(|skill| !is_idle(skill)) {
         if let Some(other) = taken.get(skill.name()) {

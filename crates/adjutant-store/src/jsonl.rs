@@ -31,7 +31,7 @@ use async_trait::async_trait;
 use crate::Exposed;
 
 use self::{
-    place::Place,
+    place::JournalFolder,
     writer::{JsonlLog, Writer},
 };
 
@@ -46,7 +46,7 @@ use self::{
 /// ```
 #[derive(Debug, Clone)]
 pub struct JsonlJournal {
-    place: Place,
+    place: JournalFolder,
     world: Arc<dyn World>,
     exposed: Option<Arc<Exposed>>,
 }
@@ -57,7 +57,7 @@ impl JsonlJournal {
     /// # Errors
     /// `Io` if there is no such folder and none can be made.
     pub fn open(folder: impl AsRef<Path>) -> Result<Self, JournalError> {
-        let place = Place::new(folder.as_ref());
+        let place = JournalFolder::new(folder.as_ref());
         place::make_folder(folder.as_ref())?;
         place.empty_trash();
         let exposed = Exposed::among([folder.as_ref().to_owned()]).map(Arc::new);
@@ -78,7 +78,7 @@ impl JsonlJournal {
     /// Does something with the files on a thread that may wait.
     async fn with<T: Send + 'static>(
         &self,
-        act: impl FnOnce(&Place) -> Result<T, JournalError> + Send + 'static,
+        act: impl FnOnce(&JournalFolder) -> Result<T, JournalError> + Send + 'static,
     ) -> Result<T, JournalError> {
         let place = self.place.clone();
         off_thread(move || act(&place)).await

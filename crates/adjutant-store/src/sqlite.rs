@@ -22,7 +22,7 @@ use adjutant_core::JournalError;
 use adjutant_llm::{SystemWorld, World};
 
 pub use self::{journal::SqliteJournal, kv::SqliteKvStore, memory::SqliteMemory};
-use self::{schema::Place, store::Store};
+use self::{schema::DatabaseLocation, store::Store};
 use crate::Exposed;
 
 /// A database of sessions, key-value stores and memory; clones share its one writer and its few readers.
@@ -54,7 +54,7 @@ impl Sqlite {
     /// another program, `Io` if it cannot be opened or made.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, JournalError> {
         let path = path.as_ref();
-        let opened = Place::file(path).and_then(Store::open);
+        let opened = DatabaseLocation::file(path).and_then(Store::open);
         let store = opened.map_err(|fault| fault.journal(|| format!("cannot open database {path:?}")))?;
         let beside = ["", "-wal", "-shm", "-owners"].map(|end| schema::beside(path, end));
         // What cannot be written cannot be made private either.
@@ -67,7 +67,7 @@ impl Sqlite {
     /// # Errors
     /// `Io` if there is no memory or no thread for it.
     pub fn in_memory() -> Result<Self, JournalError> {
-        let opened = Store::open(Place::Memory);
+        let opened = Store::open(DatabaseLocation::Memory);
         let store = opened.map_err(|fault| fault.journal(|| "cannot open a database in memory".to_owned()))?;
         Ok(Self::of(store))
     }

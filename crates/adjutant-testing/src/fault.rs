@@ -18,7 +18,7 @@ pub enum Fault {
     /// Sends bytes that do not belong there.
     Garbage {
         /// Where they stand.
-        at: Place,
+        at: FaultPosition,
         /// What is sent.
         bytes: Bytes,
     },
@@ -67,7 +67,7 @@ pub enum Fault {
 /// Where bytes are put in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Place {
+pub enum FaultPosition {
     /// Before the byte of this offset.
     Byte(u64),
     /// Before the frame of this number, counted from 0.
@@ -112,7 +112,7 @@ impl Fault {
             Fault::Hangup,
             Fault::CutAt(40),
             Fault::StallAt(40),
-            Fault::Garbage { at: Place::Frame(1), bytes: Bytes::from_static(b"data: {garbage\n\n") },
+            Fault::Garbage { at: FaultPosition::Frame(1), bytes: Bytes::from_static(b"data: {garbage\n\n") },
             Fault::SplitEvery(1),
             Fault::rate_limited(1),
             Fault::Html,

@@ -42,7 +42,7 @@ use std::sync::Arc;
 use adjutant_agent::{Journal, Log};
 use async_trait::async_trait;
 
-use self::stage::Stage;
+use self::stage::JournalStage;
 use crate::suite::checks;
 pub use crate::suite::{Check, FnLab, Played, Report, Row};
 
@@ -88,7 +88,7 @@ impl Lab for FnLab<dyn Journal> {
 }
 
 checks! {
-    $ journal_suite, "The expression makes a [`Lab`](crate::journal_suite::Lab) for each test, and may await.", Stage;
+    $ journal_suite, "The expression makes a [`Lab`](crate::journal_suite::Lab) for each test, and may await.", JournalStage;
     appending::append_then_read: "what was appended is read again: bytes, links and order, by a new handle",
     appending::batch_of_nothing: "a batch of nothing changes nothing",
     appending::batch_is_atomic: "of a batch that cannot be stored nothing is stored",

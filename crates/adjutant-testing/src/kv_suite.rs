@@ -27,7 +27,7 @@ use std::sync::Arc;
 use adjutant_agent::KvStore;
 use async_trait::async_trait;
 
-use self::stage::Stage;
+use self::stage::KvStage;
 use crate::suite::checks;
 pub use crate::suite::{Check, FnLab, Played, Report, Row};
 
@@ -65,7 +65,7 @@ impl Lab for FnLab<dyn KvStore> {
 }
 
 checks! {
-    $ kv_suite, "The expression makes a [`Lab`](crate::kv_suite::Lab) for each test, and may await.", Stage;
+    $ kv_suite, "The expression makes a [`Lab`](crate::kv_suite::Lab) for each test, and may await.", KvStage;
     keeping::put_then_get: "what was put is read again, by any handle",
     keeping::values_survive: "values and texts of any kind survive, exact numbers and the order of keys included",
     keeping::keys_are_data: "keys with slashes, NUL and emoji are different keys",

@@ -47,7 +47,7 @@ mod strict;
 mod suite;
 mod wire;
 
-pub use fault::{Fault, Place};
+pub use fault::{Fault, FaultPosition};
 pub use latch::Latch;
 pub use loopback::{Loopback, Order, Setup};
 #[cfg(unix)]

@@ -38,7 +38,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(5);
 pub struct Loopback {
     addr: SocketAddr,
     shared: Arc<Shared>,
-    running: Running,
+    running: ServerTask,
 }
 
 /// What a server will do, before it starts.
@@ -66,7 +66,7 @@ pub enum Order {
 }
 
 #[derive(Debug)]
-enum Running {
+enum ServerTask {
     Task(AbortHandle),
     Thread(Option<(oneshot::Sender<()>, thread::JoinHandle<()>)>),
 }
@@ -149,8 +149,8 @@ impl Loopback {
 impl Drop for Loopback {
     fn drop(&mut self) {
         match &mut self.running {
-            Running::Task(task) => task.abort(),
-            Running::Thread(thread) => {
+            ServerTask::Task(task) => task.abort(),
+            ServerTask::Thread(thread) => {
                 if let Some((stop, thread)) = thread.take() {
                     // The thread may have ended before, by a panic of the model; there is nothing left to do then.
                     let _ = stop.send(());
@@ -232,7 +232,7 @@ impl Setup {
     pub async fn start(self) -> io::Result<Loopback> {
         let (listener, addr, shared) = self.bind()?;
         let task = tokio::spawn(accept(listener, Arc::clone(&shared)));
-        Ok(Loopback { addr, shared, running: Running::Task(task.abort_handle()) })
+        Ok(Loopback { addr, shared, running: ServerTask::Task(task.abort_handle()) })
     }
 
     /// Starts the server on a thread of its own, with a runtime of its own.
@@ -256,7 +256,7 @@ impl Setup {
                 }
             });
         })?;
-        Ok(Loopback { addr, shared, running: Running::Thread(Some((stop, thread))) })
+        Ok(Loopback { addr, shared, running: ServerTask::Thread(Some((stop, thread))) })
     }
 
     fn bind(self) -> io::Result<(TcpListener, SocketAddr, Arc<Shared>)> {

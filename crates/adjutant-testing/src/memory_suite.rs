@@ -26,7 +26,7 @@ use std::sync::Arc;
 use adjutant_agent::Memory;
 use async_trait::async_trait;
 
-use self::stage::Stage;
+use self::stage::MemoryStage;
 use crate::suite::checks;
 pub use crate::suite::{Check, FnLab, Played, Report, Row};
 
@@ -64,7 +64,7 @@ impl Lab for FnLab<dyn Memory> {
 }
 
 checks! {
-    $ memory_suite, "The expression makes a [`Lab`](crate::memory_suite::Lab) for each test, and may await.", Stage;
+    $ memory_suite, "The expression makes a [`Lab`](crate::memory_suite::Lab) for each test, and may await.", MemoryStage;
     keeping::add_then_get: "what was added is read again, by any handle",
     keeping::facts_survive: "texts, names and metadata of any kind survive",
     keeping::adds_are_whole: "of several facts all are added, or none is",

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::fault::{Fault, Place};
+use crate::fault::{Fault, FaultPosition};
 
 /// What is broken about one answer; the default breaks nothing.
 #[derive(Debug, Default)]
@@ -68,8 +68,8 @@ impl Plan {
             }
             Fault::CutAt(at) => self.bytes.cut = Some(*at),
             Fault::StallAt(at) => self.bytes.stall = Some(*at),
-            Fault::Garbage { at: Place::Byte(at), bytes } => self.bytes.garbage.push((*at, bytes.clone())),
-            Fault::Garbage { at: Place::Frame(at), bytes } => self.frames.garbage.push((*at, bytes.clone())),
+            Fault::Garbage { at: FaultPosition::Byte(at), bytes } => self.bytes.garbage.push((*at, bytes.clone())),
+            Fault::Garbage { at: FaultPosition::Frame(at), bytes } => self.frames.garbage.push((*at, bytes.clone())),
             Fault::SplitEvery(size) => self.split = Some((*size).max(1)),
             Fault::ErrorAfter { frames } => self.frames.error_after = Some(*frames),
             Fault::EndlessFrame => self.frames.endless = true,

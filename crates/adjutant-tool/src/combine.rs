@@ -15,4 +15,4 @@ pub use self::{
     composite::Composite, confirm::Confirm, filter::Filter, limit_output::LimitOutput, prefix::Prefix, rename::Rename,
     time_out::TimeOut,
 };
-use kept::Kept;
+use kept::SetCache;

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::Path, sync::Arc};
 use adjutant::{
     agent::{Journal, LogId, Record, Run, Seq, kv::KvStore},
     llm::SystemWorld,
-    orchestration::board::{Board, Listed, TaskQuery, TaskStatus},
+    orchestration::board::{Board, ListedTask, TaskQuery, TaskStatus},
 };
 use futures_util::StreamExt;
 
@@ -30,7 +30,7 @@ pub(super) async fn check(
         return Err(format!("the board has {} tasks", page.tasks.len()));
     }
     let mut survived = Survived { kills, ..Survived::default() };
-    for (number, Listed { task, .. }) in page.tasks.iter().enumerate() {
+    for (number, ListedTask { task, .. }) in page.tasks.iter().enumerate() {
         let expected = if is_hopeless(number) { TaskStatus::Failed } else { TaskStatus::Completed };
         if task.status != expected || task.lease.is_some() || &*task.title != format!("task {number}").as_str() {
             return Err(format!("{} stands as {:?}, with the lease {:?}", task.title, task.status, task.lease));

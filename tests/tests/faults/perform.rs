@@ -9,7 +9,7 @@ use adjutant::{
     providers::Timeouts,
     tool,
 };
-use adjutant_testing::{Fault, Loopback, Place, Setup};
+use adjutant_testing::{Fault, FaultPosition, Loopback, Setup};
 use adjutant_tests::Wire;
 use serde_json::json;
 use tokio::{
@@ -94,7 +94,7 @@ pub(crate) async fn perform(hazard: &str, wire: Wire) -> String {
         "endless_frame" => fault(wire, Fault::EndlessFrame).await,
         "garbage" => {
             let bytes = b"data: {garbage\n\n".to_vec().into();
-            fault(wire, Fault::Garbage { at: Place::Frame(9), bytes }).await
+            fault(wire, Fault::Garbage { at: FaultPosition::Frame(9), bytes }).await
         }
         "split_every" => fault(wire, Fault::SplitEvery(1)).await,
         "invalid_utf8" => {

@@ -213,16 +213,7 @@ impl File {
 
 impl<'a> Visit<'a> for File {
     fn visit_item(&mut self, item: &'a Item) {
-        let attributes: &[Attribute] = match item {
-            Item::Mod(it) => &it.attrs,
-            Item::Impl(it) => &it.attrs,
-            Item::Use(it) => &it.attrs,
-            Item::Fn(it) => &it.attrs,
-            _ => &[],
-        };
-        let is_test =
-            |it: &Attribute| it.path().is_ident("cfg") && it.parse_args::<syn::Ident>().is_ok_and(|it| it == "test");
-        if !attributes.iter().any(is_test) {
+        if !is_test(item) {
             syn::visit::visit_item(self, item);
         }
     }
@@ -262,6 +253,20 @@ impl<'a> Visit<'a> for File {
     fn visit_macro(&mut self, it: &'a Macro) {
         self.tokens(it.tokens.clone());
     }
+}
+
+/// Whether only tests have an item.
+pub(super) fn is_test(item: &Item) -> bool {
+    let attributes: &[Attribute] = match item {
+        Item::Mod(it) => &it.attrs,
+        Item::Impl(it) => &it.attrs,
+        Item::Use(it) => &it.attrs,
+        Item::Fn(it) => &it.attrs,
+        _ => &[],
+    };
+    let is_test =
+        |it: &Attribute| it.path().is_ident("cfg") && it.parse_args::<syn::Ident>().is_ok_and(|it| it == "test");
+    attributes.iter().any(is_test)
 }
 
 /// The sets of nodes that reach each other, greatest first.

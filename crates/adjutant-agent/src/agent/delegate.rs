@@ -15,7 +15,7 @@ const KEY: &str = "agent";
 
 /// What the model says.
 #[derive(Deserialize)]
-struct Order {
+struct DelegateArgs {
     task: String,
     #[serde(default)]
     max_turns: Option<u32>,
@@ -43,7 +43,7 @@ pub fn agent_tool(name: &str, description: impl Into<Arc<str>>, agent: Agent) ->
     tool_fn(spec, move |args: Value, cx: CallContext| {
         let agent = agent.clone();
         async move {
-            let order: Order = serde_json::from_value(args).map_err(|error| {
+            let order: DelegateArgs = serde_json::from_value(args).map_err(|error| {
                 ToolError::new(ToolErrorKind::InvalidArguments, "this is no task").with_source(error)
             })?;
             if order.task.trim().is_empty() {

@@ -27,14 +27,14 @@ pub struct AgentFactory {
 /// An agent that a factory has opened.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum Member {
+pub enum OpenedAgent {
     /// A first agent.
     Root(Agent),
     /// A child of a call.
     Child(Child),
 }
 
-/// An answer of a [`Member`] on its way: the stream of its events.
+/// An answer of a [`OpenedAgent`] on its way: the stream of its events.
 #[derive(Debug)]
 #[must_use = "a run may do nothing until its events are read"]
 #[non_exhaustive]
@@ -65,15 +65,15 @@ impl AgentFactory {
     ///
     /// # Errors
     /// Like [`Spawn::open`]; a first agent is always opened.
-    pub async fn create(&self, key: &str, agent: Agent) -> Result<Member, ToolError> {
+    pub async fn create(&self, key: &str, agent: Agent) -> Result<OpenedAgent, ToolError> {
         match &self.spawn {
-            Some(spawn) => Ok(Member::Child(spawn.open(key, agent.into()).await?)),
-            None => Ok(Member::Root(agent.new_session())),
+            Some(spawn) => Ok(OpenedAgent::Child(spawn.open(key, agent.into()).await?)),
+            None => Ok(OpenedAgent::Root(agent.new_session())),
         }
     }
 }
 
-impl Member {
+impl OpenedAgent {
     /// Who it is.
     pub fn identity(&self) -> &Identity {
         match self {

@@ -9,9 +9,9 @@ use super::Agent;
 use crate::{
     effect::Phase,
     executor::{
-        engine::{Plan, Stage},
+        engine::{Stage, TurnPlan},
         fund,
-        prepare::{self, Known, Shown},
+        prepare::{self, KnownTools, ShownTools},
     },
     prompt::Prompt,
     setup::Setup,
@@ -60,12 +60,12 @@ impl Agent {
         (sight.overflow, sight.last, sight.only) = (None, false, None);
         let (model, _) = setup.chosen(None);
         let failed = |message| self.failed(message);
-        let (_, tools) = prepare::resolve(setup, Known::default()).await.map_err(failed)?;
-        let mut plan = Plan::new(&sight);
+        let (_, tools) = prepare::resolve(setup, KnownTools::default()).await.map_err(failed)?;
+        let mut plan = TurnPlan::new(&sight);
         let stage = Stage { setup, sight: &sight, tools: &tools, model: &model, phase: Phase::Preview, budget: None };
         stage.act(&mut plan).await.map_err(failed)?;
-        let (_, tools) = prepare::offer(Vec::new(), tools, std::mem::take(&mut plan.offered), Known::default());
-        let decls = Shown::decls(&mut None, tools.decls(), &plan.hidden, None);
+        let (_, tools) = prepare::offer(Vec::new(), tools, std::mem::take(&mut plan.offered), KnownTools::default());
+        let decls = ShownTools::decls(&mut None, tools.decls(), &plan.hidden, None);
         let (entries, options) = (plan.view.items().fork(), Arc::clone(&setup.options));
         let request = prepare::compose(setup, decls, entries, options, (sight.turn, 0));
         Ok((instructed, sight, model, request))

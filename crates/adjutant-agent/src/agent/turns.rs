@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use adjutant_core::{CancelBy, Change, Error, RunOptions, RunResult};
+use adjutant_core::{CancelBy, Error, RunChange, RunOptions, RunResult};
 use adjutant_llm::{Effort, Entry, Options};
 use adjutant_tool::Tools;
 
@@ -141,7 +141,7 @@ impl Agent {
     ///
     /// A hook of [`NextTurn`]: its panic fails the run.
     #[must_use]
-    pub fn prepare_next_turn(self, prepare: impl Fn(&NextTurn) -> Option<Change> + Send + Sync + 'static) -> Self {
+    pub fn prepare_next_turn(self, prepare: impl Fn(&NextTurn) -> Option<RunChange> + Send + Sync + 'static) -> Self {
         self.on(move |_: HookContext, mut turn: NextTurn| {
             if let Some(change) = prepare(&turn) {
                 turn.change = turn.change.then(change);

@@ -18,18 +18,18 @@ const ROOT: NodeId = 0;
 
 /// All nodes of a tree, and who waits in line.
 #[derive(Debug)]
-pub(super) struct Tree {
-    nodes: Vec<Node>,
+pub(super) struct BudgetTree {
+    nodes: Vec<BudgetNode>,
     free: Vec<NodeId>,
     /// Who waits, in the order of arrival.
-    line: BTreeMap<u64, Waiting>,
+    line: BTreeMap<u64, WaitingRequest>,
     /// What was decided and not heard yet, with the node that asked.
     decided: BTreeMap<u64, (NodeId, Decided)>,
     tickets: u64,
 }
 
 #[derive(Debug)]
-struct Node {
+struct BudgetNode {
     up: Option<NodeId>,
     caps: Caps,
     spent: Spend,
@@ -39,7 +39,7 @@ struct Node {
 }
 
 #[derive(Debug)]
-struct Waiting {
+struct WaitingRequest {
     node: NodeId,
     bid: ReservationRequest,
     waker: Option<Waker>,
@@ -61,15 +61,15 @@ enum Room {
     Never(Limit),
 }
 
-impl Tree {
+impl BudgetTree {
     pub(super) fn new(caps: Caps, spent: Spend) -> (Self, NodeId) {
-        let root = Node { up: None, caps, spent, held: Spend::default(), agents: 0 };
+        let root = BudgetNode { up: None, caps, spent, held: Spend::default(), agents: 0 };
         let (line, decided) = (BTreeMap::new(), BTreeMap::new());
         (Self { nodes: vec![root], free: Vec::new(), line, decided, tickets: 0 }, ROOT)
     }
 
     pub(super) fn add(&mut self, up: NodeId, caps: Caps, spent: Spend) -> NodeId {
-        let node = Node { up: Some(up), caps, spent: Spend::default(), held: Spend::default(), agents: 0 };
+        let node = BudgetNode { up: Some(up), caps, spent: Spend::default(), held: Spend::default(), agents: 0 };
         let id = match self.free.pop() {
             Some(id) => {
                 self.nodes[id] = node;
@@ -118,7 +118,7 @@ impl Tree {
     }
 
     pub(super) fn take_call(&mut self, id: NodeId) -> Result<(), Limit> {
-        let full = |node: &Node| node.caps.tool_calls.is_some_and(|cap| node.spent.tool_calls >= cap);
+        let full = |node: &BudgetNode| node.caps.tool_calls.is_some_and(|cap| node.spent.tool_calls >= cap);
         if self.path(id).any(|(_, node)| full(node)) {
             return Err(Limit::ToolCalls);
         }
@@ -139,7 +139,7 @@ impl Tree {
     }
 
     pub(super) fn may_nest(&self, id: NodeId) -> Result<(), Limit> {
-        let deep = |(above, (_, node)): (u16, (NodeId, &Node))| node.caps.depth.is_some_and(|cap| above >= cap);
+        let deep = |(above, (_, node)): (u16, (NodeId, &BudgetNode))| node.caps.depth.is_some_and(|cap| above >= cap);
         if (0_u16..).zip(self.path(id)).any(deep) { Err(Limit::Depth) } else { Ok(()) }
     }
 
@@ -156,14 +156,14 @@ impl Tree {
 
     pub(super) fn tightest(&self, id: NodeId) -> Option<(Limit, u64, u64)> {
         let share = |(_, spent, cap): &(Limit, u64, u64)| u128::from(*spent) * 1_000_000 / u128::from((*cap).max(1));
-        let calls = |node: &Node| Some((Limit::ToolCalls, node.spent.tool_calls, node.caps.tool_calls?));
+        let calls = |node: &BudgetNode| Some((Limit::ToolCalls, node.spent.tool_calls, node.caps.tool_calls?));
         self.path(id).flat_map(|(_, node)| node.uses().chain(calls(node))).max_by_key(share)
     }
 
     /// Joins the line; whoever can be served is served.
     pub(super) fn enter(&mut self, node: NodeId, bid: ReservationRequest) -> u64 {
         self.tickets += 1;
-        self.line.insert(self.tickets, Waiting { node, bid, waker: None });
+        self.line.insert(self.tickets, WaitingRequest { node, bid, waker: None });
         let ticket = self.tickets;
         self.serve();
         ticket
@@ -248,11 +248,11 @@ impl Tree {
     }
 
     /// A node and all above it.
-    fn path(&self, id: NodeId) -> impl Iterator<Item = (NodeId, &Node)> {
+    fn path(&self, id: NodeId) -> impl Iterator<Item = (NodeId, &BudgetNode)> {
         std::iter::successors(Some(id), |id| self.nodes[*id].up).map(|id| (id, &self.nodes[id]))
     }
 
-    fn change(&mut self, id: NodeId, change: impl Fn(&mut Node)) {
+    fn change(&mut self, id: NodeId, change: impl Fn(&mut BudgetNode)) {
         let mut next = Some(id);
         while let Some(id) = next {
             let node = &mut self.nodes[id];
@@ -262,10 +262,10 @@ impl Tree {
     }
 }
 
-impl Node {
+impl BudgetNode {
     /// The caps on requests, with what was spent of them.
     fn uses(&self) -> impl Iterator<Item = (Limit, u64, u64)> + use<> {
-        let Node { caps, spent, .. } = self;
+        let BudgetNode { caps, spent, .. } = self;
         let tokens = caps.tokens.map(|cap| (Limit::Tokens, spent.tokens, cap));
         let cost = caps.cost.map(|cap| (Limit::Money, spent.cost.0, cap.0));
         let requests = caps.requests.map(|cap| (Limit::Requests, spent.requests, cap));

@@ -21,7 +21,7 @@ pub struct LoopDetect {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Told {
+struct LoopMemo {
     run: RunNo,
     /// The newest turn when it was told.
     at: EntryId,
@@ -66,7 +66,7 @@ impl Effect for LoopDetect {
             return Ok(Vec::new());
         }
         let threshold = self.threshold.max(2);
-        let told = cx.memo::<Told>().filter(|told| told.run == cx.run());
+        let told = cx.memo::<LoopMemo>().filter(|told| told.run == cx.run());
         let newest_first = tail::turns(cx.history());
         let mut calls = newest_first.flat_map(|(id, turn)| {
             let calls: Vec<&Call> = turn.reply().calls().collect();
@@ -91,7 +91,7 @@ impl Effect for LoopDetect {
              arguments, another tool or another way, or say what is in your way.",
             newest.name
         );
-        Ok(vec![Action::Remember(json!(Told { run: cx.run(), at, count })), Action::Remind(text.into())])
+        Ok(vec![Action::Remember(json!(LoopMemo { run: cx.run(), at, count })), Action::Remind(text.into())])
     }
 }
 

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::{
     clip::preview,
-    shrink::{MIN_GAIN, Spared, Step},
+    shrink::{MIN_GAIN, ShrinkStep, Spared},
 };
 use crate::effect::{Action, Effect, EffectContext, EffectError};
 
@@ -70,7 +70,7 @@ impl Effect for ObservationMask {
 
     async fn act(&self, cx: EffectContext<'_>) -> Result<Vec<Action>, EffectError> {
         let spared = Spared::Entries(self.recent);
-        let step = Step { kind: KIND, threshold: Some(self.threshold), min_gain: self.min_gain, spared };
+        let step = ShrinkStep { kind: KIND, threshold: Some(self.threshold), min_gain: self.min_gain, spared };
         Ok(step.act(&cx, |call, result| {
             let text = result.text();
             let line =

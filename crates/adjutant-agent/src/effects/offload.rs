@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::{
     clip::preview,
-    shrink::{MIN_GAIN, Spared, Step, with_text},
+    shrink::{MIN_GAIN, ShrinkStep, Spared, with_text},
 };
 use crate::effect::{Action, Effect, EffectContext, EffectError};
 
@@ -92,7 +92,7 @@ impl Effect for Offload {
 
     async fn act(&self, cx: EffectContext<'_>) -> Result<Vec<Action>, EffectError> {
         let spared = Spared::Turns(self.recent);
-        let step = Step { kind: KIND, threshold: Some(self.threshold), min_gain: self.min_gain, spared };
+        let step = ShrinkStep { kind: KIND, threshold: Some(self.threshold), min_gain: self.min_gain, spared };
         let mut actions = step.act(&cx, |call, result| {
             let text = result.text();
             let chars = text.chars().count();

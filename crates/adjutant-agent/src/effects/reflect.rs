@@ -22,7 +22,7 @@ pub struct Reflection {
 }
 
 #[derive(PartialEq, Serialize, Deserialize)]
-struct Told {
+struct ReflectMemo {
     run: RunNo,
     /// The newest turn when it was told.
     at: EntryId,
@@ -63,8 +63,8 @@ impl Effect for Reflection {
         let Some(at) = failed.first().filter(|_| failed.len() >= self.failures && failed.len() < MAX_ROW) else {
             return Ok(Vec::new());
         };
-        let told = Told { run: cx.run(), at: *at };
-        if cx.memo::<Told>().is_some_and(|before| before == told) {
+        let told = ReflectMemo { run: cx.run(), at: *at };
+        if cx.memo::<ReflectMemo>().is_some_and(|before| before == told) {
             return Ok(Vec::new());
         }
         let text = format!(

@@ -29,7 +29,7 @@ pub(super) enum Spared {
 
 /// A step: when it is worth while, and what it spares.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Step {
+pub(super) struct ShrinkStep {
     pub(super) kind: &'static str,
     /// How full the window must be; `None` whatever it holds.
     pub(super) threshold: Option<f64>,
@@ -39,12 +39,12 @@ pub(super) struct Step {
 }
 
 #[derive(Default, Deserialize)]
-struct Memo {
+struct ShrinkMemo {
     /// The entries up to this one have had their turn.
     upto: Option<EntryId>,
 }
 
-impl Step {
+impl ShrinkStep {
     /// What the effect wants; `shorten` gives what is shown of a successful result from now on, if that is less.
     pub(super) fn act(
         &self,
@@ -57,7 +57,7 @@ impl Step {
         }
         let items = cx.view().items();
         // What was passed over counts again when something must go.
-        let upto = cx.memo::<Memo>().unwrap_or_default().upto.filter(|_| !overflows);
+        let upto = cx.memo::<ShrinkMemo>().unwrap_or_default().upto.filter(|_| !overflows);
         let new = |stored: &&Arc<Stored>| upto.is_none_or(|upto| stored.id > upto);
         let old = (0..self.spared.end(items)).rev().map_while(|at| items.get(at).filter(new));
         let old: Vec<&Arc<Stored>> = old.collect();

@@ -11,7 +11,7 @@ use crate::effect::{Action, EffectContext};
 pub(super) const WARN: f64 = 0.8;
 
 #[derive(Serialize, Deserialize)]
-struct Memo {
+struct SpendingMemo {
     run: RunNo,
     told: bool,
     /// How often the budget was used up; each time someone let the run go on, it may use as much again.
@@ -30,11 +30,11 @@ pub(super) fn judge(
     if max == 0 || !tail::may_speak(cx) {
         return Vec::new();
     }
-    let memo = cx.memo::<Memo>().filter(|memo| memo.run == cx.run());
-    let memo = memo.unwrap_or(Memo { run: cx.run(), told: false, used_up: 0 });
+    let memo = cx.memo::<SpendingMemo>().filter(|memo| memo.run == cx.run());
+    let memo = memo.unwrap_or(SpendingMemo { run: cx.run(), told: false, used_up: 0 });
     let allowed = max.saturating_mul(memo.used_up.saturating_add(1));
     if spent >= allowed {
-        let memo = Memo { told: false, used_up: spent / max, ..memo };
+        let memo = SpendingMemo { told: false, used_up: spent / max, ..memo };
         return vec![Action::Remember(json!(memo)), Action::Stop(limit)];
     }
     if memo.told || warn <= 0.0 || (spent as f64) < warn * allowed as f64 {
@@ -42,5 +42,5 @@ pub(super) fn judge(
     }
     let percent = u128::from(spent) * 100 / u128::from(allowed);
     let text = format!("{percent} % of {}. Bring the work to an end: finish with what you have.", notice(allowed));
-    vec![Action::Remember(json!(Memo { told: true, ..memo })), Action::Remind(text.into())]
+    vec![Action::Remember(json!(SpendingMemo { told: true, ..memo })), Action::Remind(text.into())]
 }

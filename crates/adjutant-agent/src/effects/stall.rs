@@ -33,7 +33,7 @@ pub struct StallDetect {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Told {
+struct StallMemo {
     run: RunNo,
     turn: TurnNo,
 }
@@ -81,7 +81,7 @@ impl Effect for StallDetect {
         if self.window < 2 || !tail::may_speak(&cx) {
             return Ok(Vec::new());
         }
-        let told = cx.memo::<Told>().filter(|told| told.run == cx.run());
+        let told = cx.memo::<StallMemo>().filter(|told| told.run == cx.run());
         let window = u64::try_from(self.window).unwrap_or(u64::MAX);
         Ok(match (self.is_stalled(&cx), told) {
             (false, None) => Vec::new(),
@@ -92,7 +92,7 @@ impl Effect for StallDetect {
                      now, and what you have not tried; then do something else, or finish with what you have.",
                     self.window
                 );
-                let told = Told { run: cx.run(), turn: cx.turn() };
+                let told = StallMemo { run: cx.run(), turn: cx.turn() };
                 vec![Action::Remember(json!(told)), Action::Remind(text.into())]
             }
             (true, Some(told)) if cx.turn().0.saturating_sub(told.turn.0) >= window => {

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::{
     clip::clip,
-    shrink::{MIN_GAIN, Spared, Step, TRIM, shortened, with_text},
+    shrink::{MIN_GAIN, ShrinkStep, Spared, TRIM, shortened, with_text},
 };
 use crate::effect::{Action, Effect, EffectContext, EffectError};
 
@@ -66,7 +66,7 @@ impl Effect for TrimResults {
 
     async fn act(&self, cx: EffectContext<'_>) -> Result<Vec<Action>, EffectError> {
         let spared = Spared::Turns(self.recent);
-        let step = Step { kind: TRIM, threshold: None, min_gain: self.min_gain, spared };
+        let step = ShrinkStep { kind: TRIM, threshold: None, min_gain: self.min_gain, spared };
         Ok(step.act(&cx, |_, result| trimmed(result, self.max_chars)))
     }
 }

@@ -16,7 +16,7 @@ pub struct TurnNotice {
 }
 
 #[derive(PartialEq, Serialize, Deserialize)]
-struct Told {
+struct TurnNoticeMemo {
     run: RunNo,
 }
 
@@ -34,9 +34,9 @@ impl Effect for TurnNotice {
     }
 
     async fn act(&self, cx: EffectContext<'_>) -> Result<Vec<Action>, EffectError> {
-        let (turns, told) = (cx.ledger().turns, Told { run: cx.run() });
+        let (turns, told) = (cx.ledger().turns, TurnNoticeMemo { run: cx.run() });
         let is_due = self.warn_at > 0 && turns >= self.warn_at && tail::may_speak(&cx);
-        if !is_due || cx.memo::<Told>().is_some_and(|before| before == told) {
+        if !is_due || cx.memo::<TurnNoticeMemo>().is_some_and(|before| before == told) {
             return Ok(Vec::new());
         }
         let text = format!(

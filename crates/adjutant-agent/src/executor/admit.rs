@@ -20,14 +20,14 @@ use super::{LocalExecutor, Performed, bound, prepare::Restore};
 use crate::{
     event_sink::EventSink,
     hooks::{Point, Verdict},
-    place::Place,
+    place::TurnPosition,
     points::BeforeTool,
 };
 
 /// One call that asks to be admitted.
 struct Admit {
     feed: Arc<EventSink>,
-    place: Place,
+    place: TurnPosition,
     call: Call,
     hidden: Vec<ToolName>,
     /// The only tools that an earlier turn left.

@@ -8,14 +8,14 @@ use adjutant_llm::{Call, CallResult, Status};
 use crate::{
     event_sink::EventSink,
     hooks::{Point, Verdict},
-    place::Place,
+    place::TurnPosition,
     points::{AfterTool, ToolError},
 };
 
 /// A call that has run.
 pub(super) struct Ran<'a> {
     pub(super) feed: &'a EventSink,
-    pub(super) place: Place,
+    pub(super) place: TurnPosition,
     pub(super) call: &'a Call,
     /// The arguments that it ran with.
     pub(super) args: &'a Arc<str>,

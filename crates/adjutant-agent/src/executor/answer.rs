@@ -11,12 +11,12 @@ use super::{LocalExecutor, Performed};
 use crate::{
     event_sink::EventSink,
     hooks::{Point, Verdict},
-    place::Place,
+    place::TurnPosition,
     points::{PauseAnswered, Pausing},
 };
 
 /// Someone who is asked: about which pause, for which call, and how that is stopped.
-pub(super) struct Asked {
+pub(super) struct PendingQuestion {
     pub(super) at: u32,
     call: Option<CallId>,
     pub(super) stop: Cancel,
@@ -25,7 +25,7 @@ pub(super) struct Asked {
 /// A pause that is asked about.
 pub(super) struct Asking {
     feed: Arc<EventSink>,
-    place: Place,
+    place: TurnPosition,
     at: u32,
     pause: Arc<Pause>,
     /// Whether its call cannot wait beyond this drive, so that the pause ends without an answer.
@@ -51,7 +51,7 @@ impl LocalExecutor {
             return;
         }
         let stop = self.stop.child();
-        self.asking.push(Asked { at, call, stop: stop.clone() });
+        self.asking.push(PendingQuestion { at, call, stop: stop.clone() });
         self.perform(ActivityId::Answer(at), asking.run(stop));
     }
 
@@ -91,7 +91,7 @@ impl LocalExecutor {
 
 impl Asking {
     /// An answer that came by itself, while the run goes on.
-    pub(super) fn told(feed: Arc<EventSink>, place: Place, pause: Arc<Pause>) -> Self {
+    pub(super) fn told(feed: Arc<EventSink>, place: TurnPosition, pause: Arc<Pause>) -> Self {
         Self { feed, place, at: 0, pause, ends: false }
     }
 

@@ -21,13 +21,13 @@ use super::{
     LocalExecutor, Performed,
     early::Early,
     fingerprint::Recorded,
-    prepare::{Restore, Shown},
+    prepare::{Restore, ShownTools},
 };
 use crate::{
     event_sink::EventSink,
     listener::Aloud,
     partial_reply::{PartialReply, lock},
-    place::Place,
+    place::TurnPosition,
     points::{AfterModel, ModelError},
 };
 
@@ -38,7 +38,7 @@ const BURST: u32 = 256;
 struct Asking {
     feed: Arc<EventSink>,
     early: Arc<Early>,
-    place: Place,
+    place: TurnPosition,
     turn: TurnNo,
     asked: Arc<dyn Model>,
     stream: ChunkStream,
@@ -70,7 +70,7 @@ enum Delta {
 pub(super) struct Asker {
     feed: Arc<EventSink>,
     early: Arc<Early>,
-    place: Place,
+    place: TurnPosition,
     model: Arc<dyn Model>,
     stop: Cancel,
     /// Whether a request that does not fit may be made smaller.
@@ -120,7 +120,7 @@ impl Asker {
         };
         match resolved {
             Ok((sources, tools)) => {
-                request.tools = Shown::decls(&mut None, tools.decls(), &hidden, restore.only());
+                request.tools = ShownTools::decls(&mut None, tools.decls(), &hidden, restore.only());
                 let performed = match recorded.check(&request, &self.feed, self.place) {
                     Some(configured) => Performed::new(act, configured),
                     None => self.ask(request).await,

@@ -17,15 +17,15 @@ use super::{
     prepare::Restore,
     steps::Steps,
 };
-use crate::{event_sink::EventSink, place::Place, scope::CallScope};
+use crate::{event_sink::EventSink, place::TurnPosition, scope::CallScope};
 
 /// The name of the tool that gives back what a model was not shown of a result.
 const RECALL: &str = "recall";
 
 /// One call, ready to run.
-struct Job {
+struct CallJob {
     feed: Arc<EventSink>,
-    place: Place,
+    place: TurnPosition,
     call: Call,
     scope: Arc<CallScope>,
     tools: Option<Toolset>,
@@ -66,7 +66,7 @@ impl LocalExecutor {
             }
         };
         self.running.push((id, door.stop.clone()));
-        let job = Job {
+        let job = CallJob {
             feed: Arc::clone(&self.feed),
             place: self.place,
             call: call.clone(),
@@ -102,7 +102,7 @@ impl LocalExecutor {
     }
 }
 
-impl Job {
+impl CallJob {
     async fn run(mut self) -> Performed {
         let (id, contents) = (self.call.id, self.feed.setup.contents);
         self.door.open();

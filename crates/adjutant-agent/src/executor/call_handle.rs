@@ -10,13 +10,13 @@ use serde_json::Value;
 use tokio::sync::{Notify, oneshot};
 
 use super::{
-    steps::{Asked, Steps},
-    waiters::{Told, Waiters},
+    steps::{PauseState, Steps},
+    waiters::{PauseReply, Waiters},
 };
 use crate::{
     event_sink::EventSink,
     inbox::{Inbox, Input},
-    place::Place,
+    place::TurnPosition,
     setup::Standstill,
 };
 
@@ -33,7 +33,7 @@ pub(super) struct Links {
 /// The door of one entry into a call.
 pub(super) struct CallHandle {
     feed: Arc<EventSink>,
-    place: Place,
+    place: TurnPosition,
     links: Links,
     /// The call, with the arguments that it runs with.
     pub(super) call: Call,
@@ -65,7 +65,7 @@ pub(super) enum Phase {
 
 impl CallHandle {
     /// The door of a call with the arguments that it runs with: open, without steps, and with nobody behind it.
-    pub(super) fn new(feed: Arc<EventSink>, place: Place, links: Links, call: Call, stop: Cancel) -> Self {
+    pub(super) fn new(feed: Arc<EventSink>, place: TurnPosition, links: Links, call: Call, stop: Cancel) -> Self {
         let standstill = Arc::new(Standstill::under(feed.setup.within.as_ref().map(|within| within.standstill())));
         Self {
             feed,
@@ -185,7 +185,12 @@ impl CallHandle {
     }
 
     /// Waits for what comes of a pause.
-    async fn told(&self, key: &str, pause: &Arc<Pause>, told: oneshot::Receiver<Told>) -> Result<Answer, ToolError> {
+    async fn told(
+        &self,
+        key: &str,
+        pause: &Arc<Pause>,
+        told: oneshot::Receiver<PauseReply>,
+    ) -> Result<Answer, ToolError> {
         let _standing = self.standstill.stand();
         let told = tokio::select! {
             biased;
@@ -264,7 +269,7 @@ impl CallBackend for CallHandle {
         let known = {
             let mut steps = self.steps();
             match steps.ask(key, &ask)? {
-                Asked::Fresh => {
+                PauseState::Fresh => {
                     let who = &self.feed.setup.who;
                     let now_ms = self.feed.setup.world.now_ms();
                     let pause = Arc::new(Pause::of_call(&who.thread, self.call.clone(), Some(key), ask, now_ms));
@@ -281,14 +286,14 @@ impl CallBackend for CallHandle {
                 self.note(Record::Paused { pause: Arc::clone(&pause) }).await?;
                 self.told(key, &pause, told).await
             }
-            Ok(Asked::Answered(answer)) => Ok(answer),
-            Ok(Asked::Open { parked: true, .. }) if self.resumable => self.give_way().await,
-            Ok(Asked::Open { parked: true, pause }) => Err(unattended(key, &pause.ask)),
-            Ok(Asked::Open { pause, .. }) => {
+            Ok(PauseState::Answered(answer)) => Ok(answer),
+            Ok(PauseState::Open { parked: true, .. }) if self.resumable => self.give_way().await,
+            Ok(PauseState::Open { parked: true, pause }) => Err(unattended(key, &pause.ask)),
+            Ok(PauseState::Open { pause, .. }) => {
                 let told = self.links.waiters.wait(&pause.id);
                 self.told(key, &pause, told).await
             }
-            Ok(Asked::Fresh) => Err(ended()),
+            Ok(PauseState::Fresh) => Err(ended()),
         }
     }
 }

@@ -19,7 +19,7 @@ use super::call_handle::CallHandle;
 use crate::scope::CallScope;
 
 /// What a body ends in.
-pub(super) type Ended = Result<CallResult, ToolError>;
+pub(super) type CallEnd = Result<CallResult, ToolError>;
 
 /// A body, contained.
 pub(super) struct Contained<'a> {
@@ -33,8 +33,8 @@ pub(super) struct Contained<'a> {
 }
 
 /// How a body left.
-enum Left {
-    Ended(Ended),
+enum BodyExit {
+    Ended(CallEnd),
     Stopped,
     Parked,
     Late(Duration),
@@ -48,7 +48,7 @@ pub(super) fn body(
     door: &Arc<CallHandle>,
     conversation: &Arc<Conversation>,
     scope: &Arc<CallScope>,
-) -> impl Future<Output = Ended> + Send + use<> {
+) -> impl Future<Output = CallEnd> + Send + use<> {
     let cancel = door.stop.clone();
     let port = Arc::clone(door) as Arc<dyn CallBackend>;
     let builder = CallContextBuilder::new(who, cancel, port).put(Arc::clone(conversation));
@@ -62,23 +62,23 @@ impl Contained<'_> {
     /// Waits for the body, but not longer than it may take, nor much longer than anyone wants its result.
     ///
     /// A body that gave way to what it waits for is dropped by its scope.
-    pub(super) async fn wait(&self, body: impl Future<Output = Ended>) -> CallResult {
+    pub(super) async fn wait(&self, body: impl Future<Output = CallEnd>) -> CallResult {
         let mut body = pin!(body);
         let left = match self.leave(body.as_mut()).await {
-            Left::Parked => self.give_way(body.as_mut()).await,
+            BodyExit::Parked => self.give_way(body.as_mut()).await,
             left => left,
         };
         let ended = match left {
-            Left::Ended(ended) => Some(ended),
-            Left::Late(limit) => {
+            BodyExit::Ended(ended) => Some(ended),
+            BodyExit::Late(limit) => {
                 self.stop.cancel();
                 let message =
                     format!("the tool did not end within {limit:?} and was given up; it may have taken effect");
                 return CallResult::new(Status::TimedOut, message);
             }
-            Left::Stopped if self.pure => None,
-            Left::Stopped => tokio::time::timeout(self.grace, body).await.ok(),
-            Left::Parked => None,
+            BodyExit::Stopped if self.pure => None,
+            BodyExit::Stopped => tokio::time::timeout(self.grace, body).await.ok(),
+            BodyExit::Parked => None,
         };
         self.stop.cancel();
         let diverged = ended.as_ref().and_then(|_| self.door.divergence());
@@ -93,10 +93,10 @@ impl Contained<'_> {
 
     /// Lets the scope drop the body once its children rest as well; a step at work is not torn, because whether it took
     /// effect would not be known.
-    async fn give_way(&self, mut body: Pin<&mut impl Future<Output = Ended>>) -> Left {
+    async fn give_way(&self, mut body: Pin<&mut impl Future<Output = CallEnd>>) -> BodyExit {
         tokio::select! {
             biased;
-            ended = body.as_mut() => return Left::Ended(ended),
+            ended = body.as_mut() => return BodyExit::Ended(ended),
             () = self.door.at_rest() => {}
             () = tokio::time::sleep(self.grace) => {}
         }
@@ -104,14 +104,14 @@ impl Contained<'_> {
             self.scope.suspension.suspend(self.door.open_pauses());
             tokio::select! {
                 biased;
-                ended = body.as_mut() => return Left::Ended(ended),
-                () = self.stop.cancelled() => return Left::Stopped,
+                ended = body.as_mut() => return BodyExit::Ended(ended),
+                () = self.stop.cancelled() => return BodyExit::Stopped,
                 () = self.door.parked.notified() => {}
             }
         }
     }
 
-    async fn leave(&self, body: Pin<&mut impl Future<Output = Ended>>) -> Left {
+    async fn leave(&self, body: Pin<&mut impl Future<Output = CallEnd>>) -> BodyExit {
         let limit = async {
             match self.timeout {
                 Some(timeout) => {
@@ -123,10 +123,10 @@ impl Contained<'_> {
         };
         tokio::select! {
             biased;
-            ended = body => Left::Ended(ended),
-            () = self.stop.cancelled() => Left::Stopped,
-            () = self.door.parked.notified() => Left::Parked,
-            limit = limit => Left::Late(limit),
+            ended = body => BodyExit::Ended(ended),
+            () = self.stop.cancelled() => BodyExit::Stopped,
+            () = self.door.parked.notified() => BodyExit::Parked,
+            limit = limit => BodyExit::Late(limit),
         }
     }
 }
@@ -149,10 +149,10 @@ fn panicked(panic: &(dyn std::any::Any + Send)) -> CallResult {
 
 /// A body on a task of its own; dropping it aborts the task.
 #[derive(Debug)]
-pub(super) struct Spawned(pub(super) JoinHandle<Ended>);
+pub(super) struct Spawned(pub(super) JoinHandle<CallEnd>);
 
 impl Future for Spawned {
-    type Output = Ended;
+    type Output = CallEnd;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut std::task::Context<'_>) -> std::task::Poll<Self::Output> {
         self.0.poll_unpin(cx).map(|joined| {

@@ -6,7 +6,7 @@ use adjutant_core::{Error, Events, Run, Seq};
 use adjutant_llm::ToolName;
 
 use super::{LocalExecutor, prepare};
-use crate::{place::Place, setup::Setup};
+use crate::{place::TurnPosition, setup::Setup};
 
 impl LocalExecutor {
     /// Saves what is not in the log yet.
@@ -34,7 +34,7 @@ impl LocalExecutor {
         if let Some(events) = events {
             *self.feed.events() = events.by(Arc::clone(&self.setup.who));
         }
-        self.place = Place { run: run.run(), turn: run.turn() };
+        self.place = TurnPosition { run: run.run(), turn: run.turn() };
     }
 
     /// What the next executor must know to go on.

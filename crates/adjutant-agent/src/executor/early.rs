@@ -18,9 +18,9 @@ use super::{
 use crate::{
     budget::Budget,
     event_sink::EventSink,
-    place::Place,
+    place::TurnPosition,
     points::BeforeTool,
-    scope::{CallParts, CallScope, Kept, SessionWriter},
+    scope::{CallParts, CallScope, RunScopes, SessionWriter},
 };
 
 /// Calls that have begun ahead of their admission.
@@ -32,7 +32,7 @@ pub(super) struct Early {
 #[derive(Default)]
 struct State {
     /// What decides whether a call may begin; none may without it.
-    rules: Option<Rules>,
+    rules: Option<CallRules>,
     begun: Vec<Begun>,
 }
 
@@ -46,18 +46,18 @@ pub(super) struct Begun {
 }
 
 /// What decides whether a call may begin, and what it begins with.
-struct Rules {
+struct CallRules {
     tools: Toolset,
     hidden: Vec<ToolName>,
     chosen: Option<Vec<ToolName>>,
     most: usize,
     attended: bool,
-    place: Place,
+    place: TurnPosition,
     links: Links,
     stop: Cancel,
     run: Run,
     writer: SessionWriter,
-    kept: Arc<Kept>,
+    kept: Arc<RunScopes>,
     budget: Option<Budget>,
     conversation: Arc<Conversation>,
 }
@@ -67,7 +67,7 @@ struct Rules {
 #[derive(Default)]
 pub(super) struct Background {
     pub(super) early: Arc<Early>,
-    pub(super) kept: Arc<Kept>,
+    pub(super) kept: Arc<RunScopes>,
 }
 
 impl Early {
@@ -141,7 +141,7 @@ impl State {
     }
 }
 
-impl Rules {
+impl CallRules {
     fn begin(&self, call: &Call, feed: &Arc<EventSink>) -> Option<Begun> {
         let runtime = Handle::try_current().ok()?;
         let is_left_out = |chosen: &Vec<ToolName>| !chosen.contains(&call.name);
@@ -198,7 +198,7 @@ impl LocalExecutor {
         if run.request().is_last() || is_counted || self.setup.hooks.hears::<BeforeTool>() {
             return;
         }
-        let rules = Rules {
+        let rules = CallRules {
             tools: tools.clone(),
             hidden: run.request().hidden().to_vec(),
             chosen: run.request().chosen_tools().map(<[_]>::to_vec),

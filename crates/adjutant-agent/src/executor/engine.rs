@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, panic::AssertUnwindSafe, sync::Arc};
 
-use adjutant_core::{EffectInput, Limit, Memo, Record, Report, TurnNo, chain, panic_text};
+use adjutant_core::{EffectInput, EffectReport, Limit, Memo, Record, TurnNo, chain, panic_text};
 use adjutant_llm::{Edit, EditError, Entry, Estimate, Model, ModelId, ToolName, Transcript, View};
 use adjutant_tool::Toolset;
 use futures_util::FutureExt;
@@ -28,7 +28,7 @@ pub(crate) struct Stage<'a> {
 
 /// What becomes of a turn before its request.
 #[derive(Debug)]
-pub(crate) struct Plan {
+pub(crate) struct TurnPlan {
     /// What the request would show.
     pub(crate) view: View,
     /// What would have been said by then; appended entries stand here under the ids that they will have.
@@ -43,7 +43,7 @@ pub(crate) struct Plan {
     /// The estimated size of the reminders, in tokens.
     pending: u64,
     memos: Vec<Memo>,
-    reports: Vec<Report>,
+    reports: Vec<EffectReport>,
     bill: Bill,
 }
 
@@ -56,12 +56,12 @@ impl Stage<'_> {
     ///
     /// # Errors
     /// Says which effect failed, panicked, or wants an edit that does not fit the view.
-    pub(crate) async fn act(&self, plan: &mut Plan) -> Result<(), String> {
+    pub(crate) async fn act(&self, plan: &mut TurnPlan) -> Result<(), String> {
         let acted = AssertUnwindSafe(self.act_in_order(plan)).catch_unwind().await;
         acted.unwrap_or_else(|panic| Err(format!("what prepares a turn panicked: {}", panic_text(&*panic))))
     }
 
-    async fn act_in_order(&self, plan: &mut Plan) -> Result<(), String> {
+    async fn act_in_order(&self, plan: &mut TurnPlan) -> Result<(), String> {
         self.convert(plan)?;
         for (place, effect) in self.setup.effects.iter().enumerate() {
             let key = self.key(place, effect.kind());
@@ -93,7 +93,7 @@ impl Stage<'_> {
         }
     }
 
-    fn context<'a>(&'a self, plan: &'a Plan, memo: &'a Value) -> EffectContext<'a> {
+    fn context<'a>(&'a self, plan: &'a TurnPlan, memo: &'a Value) -> EffectContext<'a> {
         EffectContext {
             phase: self.phase,
             run: self.sight.run,
@@ -117,7 +117,7 @@ impl Stage<'_> {
     }
 
     /// How many tokens the request would hold as the plan stands.
-    fn tokens(&self, plan: &Plan) -> u64 {
+    fn tokens(&self, plan: &TurnPlan) -> u64 {
         let overhead = if self.sight.is_measured() {
             0
         } else {
@@ -128,7 +128,7 @@ impl Stage<'_> {
     }
 
     /// Shows entries of the application that are new, as the application says.
-    fn convert(&self, plan: &mut Plan) -> Result<(), String> {
+    fn convert(&self, plan: &mut TurnPlan) -> Result<(), String> {
         let Some(convert) = &self.setup.convert else { return Ok(()) };
         let fresh = plan.view.items().iter().rev().take_while(|stored| stored.id >= self.sight.fresh);
         let shown = fresh.filter_map(|stored| match &stored.entry {
@@ -141,7 +141,7 @@ impl Stage<'_> {
     }
 }
 
-impl Plan {
+impl TurnPlan {
     /// Nothing has changed yet.
     pub(crate) fn new(sight: &EffectInput) -> Self {
         Self {
@@ -202,7 +202,7 @@ impl Plan {
                 Action::Hide(names) => self.hide(names),
                 Action::Offer(tools) => self.offered.push(tools),
                 Action::Remember(value) => remembered = Some(value),
-                Action::Report(data) => self.reports.push(Report { by: by.kind().into(), data }),
+                Action::Report(data) => self.reports.push(EffectReport { by: by.kind().into(), data }),
                 Action::Charge(usage) => self.bill.add(usage, None),
                 Action::Stop(limit) => {
                     self.stop.get_or_insert(limit);
@@ -259,7 +259,7 @@ impl Plan {
     /// The turn, prepared.
     pub(crate) fn record(self, turn: TurnNo, model: ModelId) -> Record {
         let (spent, cost) = self.bill.total();
-        let Plan { edits, once, hidden, memos, reports, stop, .. } = self;
+        let TurnPlan { edits, once, hidden, memos, reports, stop, .. } = self;
         Record::Prepared { turn, edits, once, model, hidden, memos, reports, spent, cost, stop }
     }
 }

@@ -5,28 +5,28 @@ use std::sync::Arc;
 use adjutant_core::{ActivityId, Config, Record, Run};
 use adjutant_llm::{ModelId, Options, Request, ToolName, Warning, WarningKind};
 
-use super::{LocalExecutor, prepare::Shown};
+use super::{LocalExecutor, prepare::ShownTools};
 use crate::{
     event_sink::EventSink,
-    place::Place,
+    place::TurnPosition,
     setup::{Parts, Print, Prints},
 };
 
 /// What the log knows of the requests of a thread, and what was said last.
 #[derive(Debug, Default)]
-pub(super) struct Known {
+pub(super) struct KnownRequests {
     /// What the log says.
     recorded: Option<Arc<Config>>,
     print: Option<Arc<Print>>,
     /// What the log says and what was made last, if they were found to be the same.
     agreed: Option<(Arc<Config>, Arc<Config>)>,
     /// Of the turn that is being prepared: how it will be asked.
-    next: Option<Next>,
+    next: Option<NextRequest>,
 }
 
 /// What is known of a request before its turn is prepared.
 #[derive(Debug)]
-struct Next {
+struct NextRequest {
     options: Arc<Options>,
     only: Option<Vec<ToolName>>,
     /// Whether the turn is asked whatever stops it.
@@ -46,7 +46,7 @@ impl LocalExecutor {
         let known = &mut self.known;
         known.recorded = run.config().cloned();
         let only = run.request().chosen_tools().map(<[ToolName]>::to_vec);
-        known.next = Some(Next { options: self.setup.options_of(run), only, last: run.request().is_last() });
+        known.next = Some(NextRequest { options: self.setup.options_of(run), only, last: run.request().is_last() });
     }
 
     /// Puts the fingerprint of the request before the preparation of its turn, if it is not what the log knows.
@@ -60,7 +60,7 @@ impl LocalExecutor {
         };
         let Some((at, model, hidden)) = records.iter().enumerate().find_map(prepared) else { return };
         let (Some(tools), Some(next)) = (&self.tools, self.known.next.take()) else { return };
-        let tools = Shown::decls(&mut self.shown, tools.decls(), &hidden, next.only.as_deref());
+        let tools = ShownTools::decls(&mut self.shown, tools.decls(), &hidden, next.only.as_deref());
         let parts = Parts { model: &model, system: &self.setup.system, tools: &tools, options: &next.options };
         if let Some(config) = self.known.changed(parts, &self.setup.prints) {
             records.insert(at, Record::Configured { config });
@@ -75,7 +75,7 @@ impl LocalExecutor {
     }
 }
 
-impl Known {
+impl KnownRequests {
     /// The fingerprint, if the log knows another one or none.
     fn changed(&mut self, parts: Parts<'_>, prints: &Prints) -> Option<Arc<Config>> {
         let print = match &self.print {
@@ -100,7 +100,7 @@ impl Known {
 
 impl Recorded {
     /// What is to be recorded before this request is made; a warning tells what differs from what was recorded.
-    pub(super) fn check(self, request: &Request, feed: &EventSink, place: Place) -> Option<Record> {
+    pub(super) fn check(self, request: &Request, feed: &EventSink, place: TurnPosition) -> Option<Record> {
         let (system, tools) = (&request.system, &request.tools);
         let parts = Parts { model: &self.model, system, tools, options: &self.options };
         let config = Arc::clone(&feed.setup.prints.of(parts).config);

@@ -40,13 +40,13 @@ pub(super) struct Posts {
     waiting: VecDeque<Posted>,
     /// What hooks make of the first of them.
     deciding: Option<Pin<Box<dyn Future<Output = Vec<Record>> + Send>>>,
-    open: Vec<Open>,
+    open: Vec<OpenPause>,
     /// Acts of asking that were overtaken by a post: what they come to does not count.
     overtaken: BTreeSet<u32>,
 }
 
 /// A pause that nobody has answered.
-struct Open {
+struct OpenPause {
     pause: Arc<Pause>,
     /// Its place among the pauses of the run, if someone was asked.
     at: Option<u32>,
@@ -57,7 +57,7 @@ struct Open {
 impl LocalExecutor {
     /// Hears of posts after a place.
     pub(crate) fn attend(&mut self, journal: &Arc<dyn Journal>, log: &LogId, heeded: PostNo, run: &Run) {
-        let open = |pause: &Arc<Pause>| Open { pause: Arc::clone(pause), at: None, parked: false };
+        let open = |pause: &Arc<Pause>| OpenPause { pause: Arc::clone(pause), at: None, parked: false };
         self.posts = Some(Box::new(Posts {
             source: Some((Arc::clone(journal), log.clone())),
             stream: SelectAll::new(),
@@ -272,7 +272,7 @@ impl Posts {
     fn ask(&mut self, pause: &Arc<Pause>, parked: bool) {
         let known = self.open.iter().find(|it| it.pause.id == pause.id).and_then(|it| it.at);
         self.open.retain(|it| it.pause.id != pause.id);
-        self.open.push(Open { pause: Arc::clone(pause), at: known, parked });
+        self.open.push(OpenPause { pause: Arc::clone(pause), at: known, parked });
     }
 }
 

@@ -12,7 +12,7 @@ use futures_util::FutureExt;
 
 use super::{
     LocalExecutor, Performed,
-    engine::{Plan, Stage},
+    engine::{Stage, TurnPlan},
     fund,
 };
 use crate::{
@@ -20,17 +20,17 @@ use crate::{
     effect::Phase,
     event_sink::EventSink,
     hooks::{Point, Verdict},
-    place::Place,
+    place::TurnPosition,
     points::BeforeModel,
     setup::Setup,
 };
 
 /// The tools of the turn before: what each source gave, what effects offered, and what they make together.
-pub(crate) type Known = (Vec<Toolset>, Option<Toolset>);
+pub(crate) type KnownTools = (Vec<Toolset>, Option<Toolset>);
 
 /// What the model was shown of tools, and what that was made of.
 #[derive(Debug)]
-pub(crate) struct Shown {
+pub(crate) struct ShownTools {
     of: Arc<[ToolDecl]>,
     hidden: Vec<ToolName>,
     only: Option<Vec<ToolName>>,
@@ -40,7 +40,7 @@ pub(crate) struct Shown {
 /// What a turn is prepared with.
 pub(super) struct Preparing {
     feed: Arc<EventSink>,
-    place: Place,
+    place: TurnPosition,
     turn: TurnNo,
     sight: EffectInput,
     model: Arc<dyn Model>,
@@ -85,7 +85,7 @@ impl LocalExecutor {
     /// The request of a turn: everything in it is shared, nothing is copied.
     pub(super) fn request(&mut self, run: &Run, turn: TurnNo, attempt: u32) -> Request {
         let decls = self.tools.as_ref().map_or_else(|| Arc::from([]), |tools| Arc::clone(tools.decls()));
-        let decls = Shown::decls(&mut self.shown, &decls, run.request().hidden(), run.request().chosen_tools());
+        let decls = ShownTools::decls(&mut self.shown, &decls, run.request().hidden(), run.request().chosen_tools());
         let options = self.setup.options_of(run);
         compose(&self.setup, decls, run.request().shown(), options, (turn, attempt))
     }
@@ -114,7 +114,13 @@ pub(crate) fn compose(
 }
 
 /// Prepares a turn whose tools come from elsewhere; nothing else has a say.
-async fn resolve_only(feed: Arc<EventSink>, place: Place, turn: TurnNo, model: ModelId, known: Known) -> Performed {
+async fn resolve_only(
+    feed: Arc<EventSink>,
+    place: TurnPosition,
+    turn: TurnNo,
+    model: ModelId,
+    known: KnownTools,
+) -> Performed {
     let act = ActivityId::Prepare(turn);
     match resolve(&feed.setup, known).await {
         Ok((sources, tools)) => {
@@ -127,13 +133,13 @@ async fn resolve_only(feed: Arc<EventSink>, place: Place, turn: TurnNo, model: M
 }
 
 impl Preparing {
-    async fn perform(self, known: Known) -> Performed {
+    async fn perform(self, known: KnownTools) -> Performed {
         let act = ActivityId::Prepare(self.turn);
         let (sources, tools) = match resolve(&self.feed.setup, known.clone()).await {
             Ok(resolved) => resolved,
             Err(message) => return Performed::new(act, broke(act, message)),
         };
-        let mut plan = Plan::new(&self.sight);
+        let mut plan = TurnPlan::new(&self.sight);
         let acted = match self.stage(&tools).act(&mut plan).await {
             Ok(()) => self.hook(&mut plan, &tools).await,
             Err(message) => Err(vec![broke(act, message)]),
@@ -161,14 +167,14 @@ impl Preparing {
     }
 
     /// What the hooks before a request change.
-    async fn hook(&self, plan: &mut Plan, tools: &Toolset) -> Result<(), Vec<Record>> {
+    async fn hook(&self, plan: &mut TurnPlan, tools: &Toolset) -> Result<(), Vec<Record>> {
         let hooks = &self.feed.setup.hooks;
         if !hooks.hears::<BeforeModel>() || (plan.stop.is_some() && !self.sight.last) {
             return Ok(());
         }
         let act = ActivityId::Prepare(self.turn);
         let decls = tools.with(&Toolset::merge(&plan.offered));
-        let shown = Shown::decls(&mut None, decls.decls(), &plan.hidden, self.sight.only.as_deref());
+        let shown = ShownTools::decls(&mut None, decls.decls(), &plan.hidden, self.sight.only.as_deref());
         let point = BeforeModel::new(plan.view.items().clone(), shown, Vec::new(), Vec::new(), Vec::new(), Vec::new());
         match self.feed.pass(&self.feed.hook_context(self.place), point).await {
             Verdict::Pass(point) => {
@@ -182,7 +188,7 @@ impl Preparing {
     }
 
     /// The provider said that the request does not fit, and nothing became smaller: the run fails as it would have.
-    fn unfit(&self, plan: &Plan) -> Option<Record> {
+    fn unfit(&self, plan: &TurnPlan) -> Option<Record> {
         let overflow = self.sight.overflow.filter(|_| !plan.shrank(&self.sight) && plan.stop.is_none())?;
         let message = "the request does not fit the model's context window, and nothing could be left out";
         let error = adjutant_llm::Error::new(ErrorKind::Overflow, message).with_overflow(overflow);
@@ -206,7 +212,7 @@ pub(crate) fn offer(
     mut sources: Vec<Toolset>,
     tools: Toolset,
     offered: Vec<Toolset>,
-    (known, merged): Known,
+    (known, merged): KnownTools,
 ) -> (Vec<Toolset>, Toolset) {
     let offered: Vec<Toolset> = offered.into_iter().filter(|set| !set.is_empty()).collect();
     let tools = match merged {
@@ -238,15 +244,15 @@ impl LocalExecutor {
 impl Restore {
     /// The tools. Effects are only looked at for those that they offer: what they changed is in the log.
     pub(super) async fn tools(&self, setup: &Setup) -> Result<(Vec<Toolset>, Toolset), String> {
-        let (sources, tools) = resolve(setup, Known::default()).await?;
+        let (sources, tools) = resolve(setup, KnownTools::default()).await?;
         if setup.effects.is_empty() {
             return Ok((sources, tools));
         }
-        let mut plan = Plan::new(&self.sight);
+        let mut plan = TurnPlan::new(&self.sight);
         Stage { setup, sight: &self.sight, tools: &tools, model: &self.model, phase: Phase::Preview, budget: None }
             .act(&mut plan)
             .await?;
-        Ok(offer(sources, tools, plan.offered, Known::default()))
+        Ok(offer(sources, tools, plan.offered, KnownTools::default()))
     }
 
     /// The only tools that an earlier turn of the run left.
@@ -256,7 +262,7 @@ impl Restore {
 }
 
 /// Asks every source of tools; what did not change is not merged again.
-pub(crate) async fn resolve(setup: &Setup, (known, merged): Known) -> Result<(Vec<Toolset>, Toolset), String> {
+pub(crate) async fn resolve(setup: &Setup, (known, merged): KnownTools) -> Result<(Vec<Toolset>, Toolset), String> {
     let mut sources = vec![setup.tools.toolset().clone()];
     for toolbox in &setup.toolboxes {
         let resolved = AssertUnwindSafe(toolbox.resolve(&setup.who)).catch_unwind().await;
@@ -278,7 +284,7 @@ fn are_same<'a>(known: &[Toolset], sources: impl Iterator<Item = &'a Toolset>) -
     known.iter().map(Toolset::decls).map(Arc::as_ptr).eq(sources.map(Toolset::decls).map(Arc::as_ptr))
 }
 
-impl Shown {
+impl ShownTools {
     /// What the model is shown of these tools: the very same as before if nothing else is hidden.
     pub(crate) fn decls(
         shown: &mut Option<Self>,
@@ -340,7 +346,7 @@ impl Setup {
 
 impl EventSink {
     /// Shows what was noticed about the tools of a turn, once.
-    fn warn_all(&self, place: Place, tools: &Toolset) {
+    fn warn_all(&self, place: TurnPosition, tools: &Toolset) {
         if !tools.warnings().is_empty() {
             let at_ms = self.setup.world.now_ms();
             tools.warnings().iter().for_each(|warning| self.warn(place, at_ms, warning));

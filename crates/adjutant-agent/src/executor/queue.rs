@@ -19,7 +19,7 @@ use crate::{
     event_sink::EventSink,
     hooks::{HookContext, Point, Verdict},
     inbox::Input,
-    place::Place,
+    place::TurnPosition,
     points::{MessagePlaced, MessageQueued},
     queue::{Append, Queues, unfit},
 };
@@ -117,7 +117,7 @@ impl LocalExecutor {
         news
     }
 
-    fn observing(&self, news: &[Record], place: Place) -> Option<impl Future<Output = ()> + Send + 'static> {
+    fn observing(&self, news: &[Record], place: TurnPosition) -> Option<impl Future<Output = ()> + Send + 'static> {
         if !self.setup.hooks.hears::<MessageQueued>() {
             return None;
         }
@@ -139,7 +139,7 @@ impl LocalExecutor {
         if news.is_empty() && !self.queue.queues.is_filled() {
             return if answered { vec![first, nothing_to_say(number)] } else { vec![first] };
         }
-        let place = Place { run: number, turn: TurnNo(0) };
+        let place = TurnPosition { run: number, turn: TurnNo(0) };
         let (observing, poller) = (self.observing(&news, place), self.poller(place));
         let work = async move {
             if let Some(observing) = observing {
@@ -189,7 +189,7 @@ impl LocalExecutor {
         self.done.push(Performed { act, records, tools: None, args: None });
     }
 
-    pub(super) fn poller(&self, place: Place) -> Poller {
+    pub(super) fn poller(&self, place: TurnPosition) -> Poller {
         Poller {
             queues: Arc::clone(&self.queue.queues),
             feed: Arc::clone(&self.feed),

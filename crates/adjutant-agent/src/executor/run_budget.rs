@@ -16,13 +16,13 @@ use crate::budget::Budget;
 #[derive(Default)]
 pub(super) struct RunBudget {
     budget: Option<Budget>,
-    known: Option<Known>,
+    known: Option<BudgetBasis>,
     /// Whether it was told that a price is not known.
     told_of_price: bool,
 }
 
 /// What the purse was made with.
-struct Known {
+struct BudgetBasis {
     caps: Caps,
     began: Instant,
     /// How long the run had been performed before.
@@ -43,7 +43,7 @@ impl LocalExecutor {
             None if caps.is_none() && free => return,
             None => {
                 let mut known =
-                    Known { caps, began: Instant::now(), active_ms: run.request().active_ms(), alarm: None };
+                    BudgetBasis { caps, began: Instant::now(), active_ms: run.request().active_ms(), alarm: None };
                 known.alarm = known.alarm();
                 self.purse.known = Some(known);
             }
@@ -81,7 +81,7 @@ impl LocalExecutor {
 
     /// How long the run has been performed, in milliseconds.
     pub(super) fn active_ms(&self) -> u64 {
-        self.purse.known.as_ref().map_or(0, Known::active_ms)
+        self.purse.known.as_ref().map_or(0, BudgetBasis::active_ms)
     }
 }
 
@@ -122,7 +122,7 @@ impl RunBudget {
     }
 }
 
-impl Known {
+impl BudgetBasis {
     fn alarm(&self) -> Option<Pin<Box<Sleep>>> {
         let left = Duration::from_millis(self.caps.wall_ms?.saturating_sub(self.active_ms));
         Some(Box::pin(sleep_until(self.began.checked_add(left)?)))

@@ -14,7 +14,7 @@ use adjutant_tool::Replay;
 use super::LocalExecutor;
 use crate::{
     inbox::{Inbox, Input},
-    scope::{CallParts, CallScope, KEPT, Kept},
+    scope::{CallParts, CallScope, KEPT, RunScopes},
     setup::Standstill,
 };
 
@@ -103,7 +103,7 @@ impl LocalExecutor {
 }
 
 /// Ends the children of a run; gives what they note by the way.
-async fn close_kept(kept: Arc<Kept>, inbox: Arc<Inbox>) -> Vec<Record> {
+async fn close_kept(kept: Arc<RunScopes>, inbox: Arc<Inbox>) -> Vec<Record> {
     let mut notes = Vec::new();
     let mut closing = pin!(kept.close());
     poll_fn(|cx| {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use adjutant_core::{ActivityId, Change, Closed, Failure, NextStep, Record, Run, TurnNo};
+use adjutant_core::{ActivityId, Closed, Failure, NextStep, Record, Run, RunChange, TurnNo};
 use adjutant_llm::{Warning, WarningKind};
 
 use super::{LocalExecutor, Performed, queue::Poller};
@@ -48,7 +48,7 @@ impl Settling {
                 Ok(said) => said,
                 Err(denied) => return denied.into(),
             },
-            None => (false, Change::default()),
+            None => (false, RunChange::default()),
         };
         let ahead = if stop { NextStep::Ends } else { self.ahead };
         let mut records = vec![Record::Settled { turn: self.turn, stop, change }];
@@ -56,10 +56,10 @@ impl Settling {
         records
     }
 
-    async fn ask(&self, mut closed: Closed) -> Result<(bool, Change), [Record; 2]> {
+    async fn ask(&self, mut closed: Closed) -> Result<(bool, RunChange), [Record; 2]> {
         let cx = &self.poller.cx;
         let (reply, results) = (Arc::clone(&closed.reply), closed.results.clone());
-        let next = NextTurn::new(reply, results, closed.view().clone(), Change::default());
+        let next = NextTurn::new(reply, results, closed.view().clone(), RunChange::default());
         let mut change = match self.feed.pass(cx, next).await {
             Verdict::Pass(next) => next.change,
             Verdict::Deny(reason) => return Err(self.denied::<NextTurn>(reason)),
@@ -74,7 +74,7 @@ impl Settling {
     }
 
     /// What cannot be done is left out, and an observer is told.
-    fn check(&self, closed: &mut Closed, change: &mut Change) {
+    fn check(&self, closed: &mut Closed, change: &mut RunChange) {
         if let Some(model) = change.model.take_if(|model| !knows(&self.feed.setup, model)) {
             self.warn(format!("the model {:?} is not known, so the model stays", model.as_str()));
         }
@@ -85,7 +85,7 @@ impl Settling {
     }
 
     fn warn(&self, message: String) {
-        let (place, at_ms) = (super::Place { run: self.poller.cx.run, turn: self.turn }, self.poller.cx.at_ms);
+        let (place, at_ms) = (super::TurnPosition { run: self.poller.cx.run, turn: self.turn }, self.poller.cx.at_ms);
         self.feed.warn(place, at_ms, &Warning::new(WarningKind::OptionDropped, message));
     }
 

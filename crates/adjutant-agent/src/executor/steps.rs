@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use adjutant_core::{Known, KnownState, Pause};
+use adjutant_core::{KnownState, KnownStep, Pause};
 use adjutant_tool::{Answer, Ask, Noted, ToolError, ToolErrorKind};
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ use serde_json::Value;
 /// does not has diverged, even if the body ignores that. Branches of a body may come to what is noted in any order.
 #[derive(Debug)]
 pub(super) struct Steps {
-    known: Vec<Known>,
+    known: Vec<KnownStep>,
     index: HashMap<Arc<str>, usize>,
     /// For each of earlier entries, whether this one has asked for it; none if that does not count.
     asked: Vec<bool>,
@@ -24,7 +24,7 @@ pub(super) struct Steps {
 }
 
 /// What is known of a pause that is asked for.
-pub(super) enum Asked {
+pub(super) enum PauseState {
     /// It was never asked.
     Fresh,
     /// It waits; `parked` says whether nobody here could answer.
@@ -35,7 +35,7 @@ pub(super) enum Asked {
 
 impl Steps {
     /// What earlier entries have asked for; `strict` says whether this one must ask for it too.
-    pub(super) fn new(known: Vec<Known>, strict: bool) -> Self {
+    pub(super) fn new(known: Vec<KnownStep>, strict: bool) -> Self {
         let index = known.iter().map(|it| Arc::clone(&it.key)).zip(0..).collect();
         let asked = if strict { vec![false; known.len()] } else { Vec::new() };
         Self { known, index, left: asked.len(), asked, working: 0, diverged: None }
@@ -73,13 +73,13 @@ impl Steps {
     }
 
     /// Something is asked for.
-    pub(super) fn ask(&mut self, key: &str, ask: &Ask) -> Result<Asked, ToolError> {
-        let Some(at) = self.find(key) else { return Ok(Asked::Fresh) };
+    pub(super) fn ask(&mut self, key: &str, ask: &Ask) -> Result<PauseState, ToolError> {
+        let Some(at) = self.find(key) else { return Ok(PauseState::Fresh) };
         match &self.known[at].state {
             KnownState::Asked { pause, parked } if pause.ask == *ask => {
-                Ok(Asked::Open { pause: Arc::clone(pause), parked: *parked })
+                Ok(PauseState::Open { pause: Arc::clone(pause), parked: *parked })
             }
-            KnownState::Answered { pause, answer } if pause.ask == *ask => Ok(Asked::Answered(answer.clone())),
+            KnownState::Answered { pause, answer } if pause.ask == *ask => Ok(PauseState::Answered(answer.clone())),
             _ => Err(self.changed(key)),
         }
     }
@@ -100,7 +100,7 @@ impl Steps {
 
     /// The pauses that nobody has answered, in order.
     pub(super) fn open(&self) -> Vec<Arc<Pause>> {
-        let open = |it: &Known| match &it.state {
+        let open = |it: &KnownStep| match &it.state {
             KnownState::Asked { pause, .. } => Some(Arc::clone(pause)),
             _ => None,
         };
@@ -117,7 +117,7 @@ impl Steps {
     }
 
     /// The first that is noted and was not asked for.
-    fn next(&self) -> Option<&Known> {
+    fn next(&self) -> Option<&KnownStep> {
         if self.left == 0 {
             return None;
         }
@@ -137,7 +137,7 @@ impl Steps {
     fn push(&mut self, key: &str, state: KnownState) {
         let key: Arc<str> = key.into();
         self.index.insert(Arc::clone(&key), self.known.len());
-        self.known.push(Known { key, state });
+        self.known.push(KnownStep { key, state });
     }
 
     fn set(&mut self, key: &str, state: KnownState) {

@@ -9,21 +9,21 @@ use tokio::sync::oneshot;
 /// The bodies that wait, for what, and what came of the pauses of this turn.
 #[derive(Debug, Default)]
 pub(super) struct Waiters {
-    inner: Mutex<Inner>,
+    inner: Mutex<WaiterLists>,
 }
 
 #[derive(Debug, Default)]
-struct Inner {
-    waiting: Vec<(PauseId, oneshot::Sender<Told>)>,
-    told: Vec<(PauseId, Told)>,
+struct WaiterLists {
+    waiting: Vec<(PauseId, oneshot::Sender<PauseReply>)>,
+    told: Vec<(PauseId, PauseReply)>,
 }
 
 /// What came of a pause; `None` if nobody here can answer.
-pub(super) type Told = Option<Answer>;
+pub(super) type PauseReply = Option<Answer>;
 
 impl Waiters {
     /// Waits for what comes of a pause; the sender goes when the executor does.
-    pub(super) fn wait(&self, pause: &PauseId) -> oneshot::Receiver<Told> {
+    pub(super) fn wait(&self, pause: &PauseId) -> oneshot::Receiver<PauseReply> {
         let (tell, told) = oneshot::channel();
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         match inner.told.iter().find(|(known, _)| known == pause) {

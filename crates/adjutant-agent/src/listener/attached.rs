@@ -29,7 +29,7 @@ const FOLLOW_EVERY: Duration = Duration::from_millis(200);
 #[must_use = "a stream does nothing until it is read"]
 pub struct Attached {
     past: PastEvents,
-    live: Option<Live>,
+    live: Option<LiveRun>,
     /// What is told before the log is read on.
     void: VecDeque<Event>,
     /// When the log is read on.
@@ -41,7 +41,7 @@ pub struct Attached {
 }
 
 /// A run that this program performs.
-struct Live {
+struct LiveRun {
     events: Subscription,
     inbox: Arc<Inbox>,
     /// What was said by the time of joining.
@@ -75,7 +75,8 @@ impl Attached {
         // What is told has to be in the log to be read from there.
         inbox.ask_to_save();
         let said = said.into();
-        let live = Live { events, inbox, said, next: None, is_joined: false, ends: Vec::new(), open: BTreeMap::new() };
+        let live =
+            LiveRun { events, inbox, said, next: None, is_joined: false, ends: Vec::new(), open: BTreeMap::new() };
         Self { live: Some(live), ..Self::following(past.until(newest)) }
     }
 
@@ -233,7 +234,7 @@ impl Attached {
     }
 }
 
-impl Live {
+impl LiveRun {
     /// Knows which replies have begun and not ended.
     fn follow(&mut self, event: &Event) {
         match &event.kind {

@@ -18,11 +18,11 @@ const MAX_PENDING_BYTES: usize = 1_048_576;
 /// Where events wait for one listener.
 #[derive(Default)]
 pub(super) struct Outlet {
-    pending: Mutex<Pending>,
+    pending: Mutex<PendingEvents>,
 }
 
 #[derive(Default)]
-struct Pending {
+struct PendingEvents {
     events: VecDeque<Event>,
     /// The text of the deltas among them.
     bytes: usize,
@@ -106,12 +106,12 @@ impl Outlet {
         pending.closed || pending.lag.as_ref().is_some_and(|lag| lag.end.is_some()) || pending.events.iter().any(is_end)
     }
 
-    fn pending(&self) -> MutexGuard<'_, Pending> {
+    fn pending(&self) -> MutexGuard<'_, PendingEvents> {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Pending {
+impl PendingEvents {
     fn put(&mut self, event: &Event) {
         if let Some(lag) = &mut self.lag {
             lag.miss(event);

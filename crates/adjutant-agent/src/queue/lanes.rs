@@ -18,8 +18,8 @@ const LANES: [Lane; 2] = [Lane::Steering, Lane::FollowUp];
 /// Both lanes of a session.
 #[derive(Debug, Default)]
 pub(super) struct Lanes {
-    steering: VecDeque<Item>,
-    follow_up: VecDeque<Item>,
+    steering: VecDeque<QueuedMessage>,
+    follow_up: VecDeque<QueuedMessage>,
     /// The newest number that was given in the thread.
     numbered: u64,
     last_id: u64,
@@ -33,7 +33,7 @@ pub(super) struct Lanes {
 
 /// A message in its lane.
 #[derive(Debug)]
-struct Item {
+struct QueuedMessage {
     /// In the order of arrival, over both lanes.
     id: u64,
     /// 0 before an executor has heard of it.
@@ -42,11 +42,11 @@ struct Item {
     manner: Manner,
     /// Whether it was posted: what the log has not heard of is posted still.
     posted: bool,
-    stage: Stage,
+    stage: MessageState,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum MessageState {
     Waits,
     /// An executor has taken it and has no record of that yet.
     Held,
@@ -58,33 +58,33 @@ enum Stage {
 
 /// A message that an executor has taken.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Held {
+pub(crate) struct TakenMessage {
     pub(crate) item: u64,
     pub(crate) content: Entry,
 }
 
-impl Item {
+impl QueuedMessage {
     fn number(&self) -> u64 {
         self.number.load(Ordering::Acquire)
     }
 }
 
 impl Lanes {
-    fn lane(&self, lane: Lane) -> &VecDeque<Item> {
+    fn lane(&self, lane: Lane) -> &VecDeque<QueuedMessage> {
         match lane {
             Lane::Steering => &self.steering,
             Lane::FollowUp => &self.follow_up,
         }
     }
 
-    fn lane_mut(&mut self, lane: Lane) -> &mut VecDeque<Item> {
+    fn lane_mut(&mut self, lane: Lane) -> &mut VecDeque<QueuedMessage> {
         match lane {
             Lane::Steering => &mut self.steering,
             Lane::FollowUp => &mut self.follow_up,
         }
     }
 
-    fn items_mut(&mut self) -> impl Iterator<Item = &mut Item> {
+    fn items_mut(&mut self) -> impl Iterator<Item = &mut QueuedMessage> {
         self.steering.iter_mut().chain(&mut self.follow_up)
     }
 
@@ -105,7 +105,14 @@ impl Lanes {
     fn put(&mut self, lane: Lane, number: u64, content: Entry, manner: Manner) -> (u64, Arc<AtomicU64>) {
         self.last_id += 1;
         let (id, number) = (self.last_id, Arc::new(AtomicU64::new(number)));
-        let item = Item { id, number: Arc::clone(&number), content, manner, posted: false, stage: Stage::Waits };
+        let item = QueuedMessage {
+            id,
+            number: Arc::clone(&number),
+            content,
+            manner,
+            posted: false,
+            stage: MessageState::Waits,
+        };
         self.lane_mut(lane).push_back(item);
         (id, number)
     }
@@ -124,12 +131,12 @@ impl Lanes {
     }
 
     pub(super) fn waits(&self, lane: Lane, id: u64) -> bool {
-        self.lane(lane).iter().any(|item| item.id == id && item.stage == Stage::Waits)
+        self.lane(lane).iter().any(|item| item.id == id && item.stage == MessageState::Waits)
     }
 
     pub(super) fn waiting(&self) -> impl Iterator<Item = QueueItem> {
         let of = |lane: Lane| {
-            let waiting = self.lane(lane).iter().filter(|item| item.stage == Stage::Waits);
+            let waiting = self.lane(lane).iter().filter(|item| item.stage == MessageState::Waits);
             waiting.map(move |item| QueueItem {
                 item: Some(item.number()).filter(|number| *number > 0),
                 lane,
@@ -140,11 +147,11 @@ impl Lanes {
     }
 
     pub(super) fn interrupts(&self) -> bool {
-        self.steering.iter().any(Item::interrupts)
+        self.steering.iter().any(QueuedMessage::interrupts)
     }
 
     pub(super) fn withdraw(&mut self, lane: Lane, id: u64) -> bool {
-        let at = self.lane(lane).iter().position(|item| item.id == id && item.stage == Stage::Waits);
+        let at = self.lane(lane).iter().position(|item| item.id == id && item.stage == MessageState::Waits);
         let Some(item) = at.and_then(|at| self.lane_mut(lane).remove(at)) else { return false };
         let number = item.number();
         if number > 0 {
@@ -158,7 +165,7 @@ impl Lanes {
         let waiting: Vec<_> = self
             .lane(lane)
             .iter()
-            .filter(|it| it.stage == Stage::Waits)
+            .filter(|it| it.stage == MessageState::Waits)
             .map(|it| (it.id, it.content.clone()))
             .collect();
         waiting.into_iter().filter_map(|(id, content)| self.withdraw(lane, id).then_some(content)).collect()
@@ -185,26 +192,26 @@ impl Lanes {
     }
 
     /// Takes the oldest message or all, but never fewer than reach to the last one that interrupts.
-    pub(super) fn take(&mut self, lane: Lane, drain: Drain) -> Vec<Held> {
+    pub(super) fn take(&mut self, lane: Lane, drain: Drain) -> Vec<TakenMessage> {
         self.number();
-        let waiting = || self.lane(lane).iter().filter(|item| item.stage == Stage::Waits);
+        let waiting = || self.lane(lane).iter().filter(|item| item.stage == MessageState::Waits);
         let interrupting = waiting().zip(1..).filter(|(item, _)| item.interrupts()).map(|(_, nth)| nth).max();
         let many = match drain {
             Drain::One => interrupting.unwrap_or(1),
             Drain::All => usize::MAX,
         };
-        let taken = self.lane_mut(lane).iter_mut().filter(|item| item.stage == Stage::Waits).take(many);
-        let hold = |item: &mut Item| {
-            item.stage = Stage::Held;
-            Held { item: item.number(), content: item.content.clone() }
+        let taken = self.lane_mut(lane).iter_mut().filter(|item| item.stage == MessageState::Waits).take(many);
+        let hold = |item: &mut QueuedMessage| {
+            item.stage = MessageState::Held;
+            TakenMessage { item: item.number(), content: item.content.clone() }
         };
         taken.map(hold).collect()
     }
 
     pub(super) fn hand_over(&mut self, records: &[Record]) {
         let ending: BTreeSet<u64> = records.iter().flat_map(ended).copied().collect();
-        for item in self.items_mut().filter(|item| item.stage == Stage::Held) {
-            item.stage = if ending.contains(&item.number()) { Stage::Ending } else { Stage::Waits };
+        for item in self.items_mut().filter(|item| item.stage == MessageState::Held) {
+            item.stage = if ending.contains(&item.number()) { MessageState::Ending } else { MessageState::Waits };
         }
     }
 
@@ -220,8 +227,8 @@ impl Lanes {
     pub(super) fn put_back(&mut self, append: Append) {
         for item in self.items_mut() {
             item.stage = match (item.stage, append) {
-                (Stage::Ending, Append::Dropped) | (Stage::InDoubt, _) => Stage::InDoubt,
-                (Stage::Waits | Stage::Held | Stage::Ending, _) => Stage::Waits,
+                (MessageState::Ending, Append::Dropped) | (MessageState::InDoubt, _) => MessageState::InDoubt,
+                (MessageState::Waits | MessageState::Held | MessageState::Ending, _) => MessageState::Waits,
             };
         }
     }
@@ -233,7 +240,7 @@ impl Lanes {
         for lane in LANES {
             for mut item in std::mem::take(self.lane_mut(lane)) {
                 let number = item.number();
-                item.stage = Stage::Waits;
+                item.stage = MessageState::Waits;
                 if (number == 0 || number > numbered) && item.posted {
                     // It is posted still, or was heeded and is gone.
                 } else if number == 0 || number > numbered {
@@ -255,7 +262,7 @@ impl Lanes {
     }
 
     /// What the log has goes before what it has not.
-    fn put_logged(&mut self, logged: BTreeMap<u64, (Lane, Entry)>, mut known: BTreeMap<u64, Item>) {
+    fn put_logged(&mut self, logged: BTreeMap<u64, (Lane, Entry)>, mut known: BTreeMap<u64, QueuedMessage>) {
         for lane in LANES {
             let mut fresh = std::mem::take(self.lane_mut(lane));
             for (number, (_, content)) in logged.iter().filter(|(_, (of, _))| *of == lane) {
@@ -274,9 +281,9 @@ impl Lanes {
     }
 }
 
-impl Item {
+impl QueuedMessage {
     fn interrupts(&self) -> bool {
-        self.manner == Manner::Interrupts && self.stage == Stage::Waits
+        self.manner == Manner::Interrupts && self.stage == MessageState::Waits
     }
 }
 

@@ -21,20 +21,20 @@ use tokio::{
 
 use super::{
     AgentConfig, Child, Parent, RunLine, SessionWriter, Spawn,
-    child::{self, Core, Ended},
+    child::{self, ChildEnd, Core},
     line::HasLine,
-    threads::{Holder, KEPT},
+    threads::{ChildHolder, KEPT},
 };
 use crate::{
     budget::Budget,
     event_sink::EventSink,
     hooks::{HookContext, Hooks},
     inbox::{Inbox, Input},
-    place::Place,
+    place::TurnPosition,
     setup::{ParentLink, Setup, Standstill},
 };
 
-pub(crate) use kept::Kept;
+pub(crate) use kept::RunScopes;
 use suspend::Suspension;
 
 /// How many bytes a child's key may have.
@@ -44,11 +44,11 @@ const MAX_KEY: usize = 200;
 pub(crate) struct CallScope {
     me: Weak<CallScope>,
     pub(super) feed: Arc<EventSink>,
-    kept: Arc<Kept>,
+    kept: Arc<RunScopes>,
     pub(super) writer: SessionWriter,
     inbox: Arc<Inbox>,
     pub(super) call: CallId,
-    place: Place,
+    place: TurnPosition,
     pub(super) resumable: bool,
     limits: Limits,
     history: Transcript,
@@ -71,10 +71,10 @@ pub(crate) struct CallScope {
 pub(crate) struct CallParts<'a> {
     pub(crate) run: &'a Run,
     pub(crate) feed: &'a Arc<EventSink>,
-    pub(crate) kept: &'a Arc<Kept>,
+    pub(crate) kept: &'a Arc<RunScopes>,
     pub(crate) writer: &'a SessionWriter,
     pub(crate) inbox: &'a Arc<Inbox>,
-    pub(crate) place: Place,
+    pub(crate) place: TurnPosition,
     pub(crate) call: CallId,
     pub(crate) resumable: bool,
     pub(crate) budget: Option<Budget>,
@@ -93,7 +93,7 @@ struct State {
     /// The scope of the children that this call opened and the run keeps.
     kept: Option<Arc<CallScope>>,
     /// Children that wait for the outside, and who waits for them.
-    parked: Vec<(Arc<Core>, oneshot::Sender<Ended>)>,
+    parked: Vec<(Arc<Core>, oneshot::Sender<ChildEnd>)>,
 }
 
 /// How long the children of a scope live.
@@ -387,7 +387,7 @@ impl CallScope {
     }
 
     /// A child waits for the outside: whoever waits for it goes on waiting.
-    pub(super) fn park(&self, core: Arc<Core>, waits: oneshot::Sender<Ended>, pauses: Vec<Arc<Pause>>) {
+    pub(super) fn park(&self, core: Arc<Core>, waits: oneshot::Sender<ChildEnd>, pauses: Vec<Arc<Pause>>) {
         self.state().parked.push((core, waits));
         self.suspension.suspend(pauses);
     }
@@ -432,7 +432,7 @@ impl CallScope {
         let session = known.session.get_or_insert_with(|| self.writer.open(known.run.take().unwrap_or_default()));
         let limits = Limits { unattended: limits.unattended || self.limits.unattended, ..limits };
         let core = Arc::new(Core::new(me, key.into(), Arc::new(setup), limits, Arc::clone(session), history));
-        known.holder = Some(Arc::downgrade(&core) as Weak<dyn Holder>);
+        known.holder = Some(Arc::downgrade(&core) as Weak<dyn ChildHolder>);
         Ok(Child::new(core))
     }
 

@@ -18,16 +18,16 @@ use futures_util::FutureExt;
 use tokio::{runtime::Handle, sync::oneshot};
 use tracing::Instrument;
 
-use super::{CallScope, ChildSession, call::over, threads::Holder};
+use super::{CallScope, ChildSession, call::over, threads::ChildHolder};
 use crate::{
     inbox::{Inbox, Stopper},
     mailbox::Mailbox,
     prompt::Prompt,
     setup::{ParentLink, Setup},
 };
-use task::Task;
+use task::ChildTask;
 
-pub(super) use task::{Ended, stopped};
+pub(super) use task::{ChildEnd, stopped};
 
 /// An agent under a call; see [`Spawn`](crate::Spawn).
 ///
@@ -57,12 +57,12 @@ pub struct ChildRun {
     batch: VecDeque<Event>,
     mailbox: Arc<Mailbox>,
     stopper: Stopper,
-    ended: oneshot::Receiver<Ended>,
-    result: Option<Ended>,
+    ended: oneshot::Receiver<ChildEnd>,
+    result: Option<ChildEnd>,
 }
 
 /// Stops a child if nobody waits for it any more.
-struct Waiting {
+struct WaitGuard {
     run: ChildRun,
     done: bool,
 }
@@ -101,7 +101,7 @@ impl Child {
     pub async fn run(&self, prompt: impl Into<Prompt> + Send) -> Result<RunResult, ToolError> {
         let run = self.stream(prompt)?;
         run.mailbox.close();
-        let mut waiting = Waiting { run, done: false };
+        let mut waiting = WaitGuard { run, done: false };
         let result = std::future::poll_fn(|cx| waiting.run.poll_end(cx)).await;
         waiting.done = true;
         result
@@ -129,7 +129,7 @@ impl Child {
         core.scope.begin(core, |number, ordinal| {
             core.scope.first().admit(core.thread(), &inbox);
             let mailbox = Arc::clone(&mailbox);
-            let task = Task { core: Arc::clone(core), number, ordinal, prompts, claim, mailbox, inbox, seat };
+            let task = ChildTask { core: Arc::clone(core), number, ordinal, prompts, claim, mailbox, inbox, seat };
             runtime.spawn(task.perform(heard).in_current_span())
         })?;
         *core.stopper.lock().unwrap_or_else(PoisonError::into_inner) = Some(stopper.clone());
@@ -191,7 +191,7 @@ impl Core {
     }
 }
 
-impl Holder for Core {
+impl ChildHolder for Core {
     fn is_open(&self) -> bool {
         !self.scope.is_closed()
     }
@@ -221,7 +221,7 @@ impl ChildRun {
         self.stopper.stop(CancelBy::Parent);
     }
 
-    fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<Ended> {
+    fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<ChildEnd> {
         if let Some(result) = self.result.take() {
             return Poll::Ready(result);
         }
@@ -266,7 +266,7 @@ impl Drop for ChildRun {
     }
 }
 
-impl Drop for Waiting {
+impl Drop for WaitGuard {
     fn drop(&mut self) {
         if !self.done {
             self.run.cancel();

@@ -11,7 +11,7 @@ use crate::{
     event_sink::EventSink,
     hooks::{HookContext, Point, Verdict},
     inbox::{Inbox, Input},
-    place::Place,
+    place::TurnPosition,
     queue::{Manner, Queued, Queues},
 };
 
@@ -25,7 +25,7 @@ pub struct RunLine {
     inbox: Arc<Inbox>,
     queues: Arc<Queues>,
     call: CallId,
-    place: Place,
+    place: TurnPosition,
 }
 
 /// Who makes a line when it is asked for: most calls never do.
@@ -43,7 +43,7 @@ impl RunLine {
         scope.map(|scope| scope.line()).ok_or_else(|| ToolError::failed("only a call of a run has a line to one"))
     }
 
-    pub(super) fn new(feed: Arc<EventSink>, inbox: Arc<Inbox>, call: CallId, place: Place) -> Self {
+    pub(super) fn new(feed: Arc<EventSink>, inbox: Arc<Inbox>, call: CallId, place: TurnPosition) -> Self {
         let queues = feed.queues();
         Self { feed, inbox, queues, call, place }
     }

@@ -21,7 +21,7 @@ pub(crate) const KEPT: &str = "run.";
 /// The threads of a log under its first one, by name.
 #[derive(Default)]
 pub(crate) struct Threads {
-    known: BTreeMap<ThreadId, Known>,
+    known: BTreeMap<ThreadId, KnownThread>,
 }
 
 /// The writer of a session's log, with what is known of the log's threads; clones write to the same log.
@@ -33,14 +33,14 @@ pub(crate) struct SessionWriter {
 }
 
 /// Who holds a child.
-pub(crate) trait Holder: Send + Sync {
+pub(crate) trait ChildHolder: Send + Sync {
     /// Whether the child may still be prompted.
     fn is_open(&self) -> bool;
 }
 
 /// What is known of a thread.
 #[derive(Default)]
-pub(crate) struct Known {
+pub(crate) struct KnownThread {
     /// Who speaks in it.
     pub(crate) who: Option<Arc<Identity>>,
     /// Whether the parent's thread tells of it.
@@ -54,7 +54,7 @@ pub(crate) struct Known {
     /// How many of them the parent's thread tells.
     pub(crate) told: usize,
     /// Who holds the child.
-    pub(crate) holder: Option<Weak<dyn Holder>>,
+    pub(crate) holder: Option<Weak<dyn ChildHolder>>,
 }
 
 impl SessionWriter {
@@ -120,7 +120,7 @@ impl Threads {
     }
 
     /// What is known of a thread; nothing yet if it is new.
-    pub(crate) fn of(&mut self, thread: &ThreadId) -> &mut Known {
+    pub(crate) fn of(&mut self, thread: &ThreadId) -> &mut KnownThread {
         self.known.entry(thread.clone()).or_default()
     }
 
@@ -185,7 +185,7 @@ impl Threads {
 
 /// What a log alone tells of a thread.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Told {
+pub(crate) struct RecordedThread {
     thread: ThreadId,
     who: Option<Arc<Identity>>,
     opened: bool,
@@ -196,29 +196,29 @@ pub(crate) struct Told {
 
 impl Threads {
     /// What the log alone tells; `None` if a thread was at work here, so that the log tells it in other words.
-    pub(crate) fn told(&self) -> Option<Vec<Told>> {
-        let of = |(thread, known): (&ThreadId, &Known)| {
-            let Known { who, opened, run, session, results, told, holder } = known;
+    pub(crate) fn told(&self) -> Option<Vec<RecordedThread>> {
+        let of = |(thread, known): (&ThreadId, &KnownThread)| {
+            let KnownThread { who, opened, run, session, results, told, holder } = known;
             let is_read = session.is_none()
                 && *told < usize::MAX
                 && holder.as_ref().is_none_or(|holder| holder.strong_count() == 0);
             let (who, run, results) = (who.clone(), run.clone(), results.clone());
-            is_read.then(|| Told { thread: thread.clone(), who, opened: *opened, run, results, told: *told })
+            is_read.then(|| RecordedThread { thread: thread.clone(), who, opened: *opened, run, results, told: *told })
         };
         self.known.iter().map(of).collect()
     }
 
     /// The same threads again.
-    pub(crate) fn of_told(told: Vec<Told>) -> Self {
-        let of = |it: Told| {
-            let Told { thread, who, opened, run, results, told } = it;
-            (thread, Known { who, opened, run, results, told, ..Known::default() })
+    pub(crate) fn of_told(told: Vec<RecordedThread>) -> Self {
+        let of = |it: RecordedThread| {
+            let RecordedThread { thread, who, opened, run, results, told } = it;
+            (thread, KnownThread { who, opened, run, results, told, ..KnownThread::default() })
         };
         Self { known: told.into_iter().map(of).collect() }
     }
 }
 
-impl Known {
+impl KnownThread {
     /// Whether somebody holds the child.
     pub(super) fn is_held(&self) -> bool {
         self.holder.as_ref().and_then(Weak::upgrade).is_some_and(|holder| holder.is_open())

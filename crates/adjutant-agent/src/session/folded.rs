@@ -10,7 +10,7 @@ use futures_util::future::join_all;
 use serde::{Deserialize, Serialize};
 use tokio::{runtime::Handle, task::spawn_blocking};
 
-use crate::scope::{Threads, Told};
+use crate::scope::{RecordedThread, Threads};
 
 /// What the bytes are made of: the program's version, and the number of the shape that is described at [`write`].
 pub(super) const FORMAT: &str = concat!("adjutant-agent ", env!("CARGO_PKG_VERSION"), " shape 1");
@@ -26,13 +26,13 @@ struct Head {
     thread: ThreadId,
     run: Frozen,
     events: Events,
-    threads: Vec<Told>,
-    parts: Vec<Part>,
+    threads: Vec<RecordedThread>,
+    parts: Vec<HistoryPart>,
 }
 
 /// Some entries of the history.
 #[derive(Clone, Copy, Serialize, Deserialize)]
-struct Part {
+struct HistoryPart {
     bytes: usize,
     digest: Digest,
 }
@@ -48,7 +48,7 @@ pub(super) async fn write(
     thread: &ThreadId,
     run: &Run,
     events: Events,
-    threads: Vec<Told>,
+    threads: Vec<RecordedThread>,
 ) -> Result<Bytes, &'static str> {
     let (thread, run) = (thread.clone(), run.clone());
     let is_large = run.history().tokens() > (PART / 4) as u64;
@@ -57,7 +57,7 @@ pub(super) async fn write(
         let lengths = entries(run.history(), &mut parts)?;
         let mut at = 0;
         let part = |bytes: usize| {
-            let part = Part { bytes, digest: Digest::of(&parts[at..at + bytes]) };
+            let part = HistoryPart { bytes, digest: Digest::of(&parts[at..at + bytes]) };
             at += bytes;
             part
         };

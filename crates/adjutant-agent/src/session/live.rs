@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// A drive has the session as long as this is held.
-pub(crate) struct Live {
+pub(crate) struct LiveSession {
     session: Arc<Session>,
     stopper: Arc<Stopper>,
     has_ended: bool,
@@ -24,10 +24,10 @@ impl Session {
     }
 
     /// A run has the session until what is given back is dropped.
-    pub(crate) fn go_live(self: &Arc<Self>, stopper: Stopper) -> Live {
+    pub(crate) fn go_live(self: &Arc<Self>, stopper: Stopper) -> LiveSession {
         let stopper = Arc::new(stopper);
         *self.live.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(&stopper);
-        Live { session: Arc::clone(self), stopper, has_ended: false }
+        LiveSession { session: Arc::clone(self), stopper, has_ended: false }
     }
 
     /// The run that has the session, if one has.
@@ -53,7 +53,7 @@ impl Session {
     }
 }
 
-impl Live {
+impl LiveSession {
     /// The drive has ended.
     pub(crate) fn end(mut self, performed: &Result<RunResult, Error>) {
         let is_lost = |error: &&Error| matches!(error.kind(), ErrorKind::Journal | ErrorKind::Defect);
@@ -67,7 +67,7 @@ impl Live {
     }
 }
 
-impl Drop for Live {
+impl Drop for LiveSession {
     fn drop(&mut self) {
         if !self.has_ended {
             let why = "what was shown is not saved: the run was given up in its middle";

@@ -19,7 +19,7 @@ pub(crate) struct Standstill {
 }
 
 /// Counts one answer that is waited for, until it is dropped.
-pub(crate) struct Standing(Arc<Standstill>);
+pub(crate) struct WaitCount(Arc<Standstill>);
 
 impl Standstill {
     /// The standstill of a call of an agent that works under another call, or of the first one.
@@ -28,9 +28,9 @@ impl Standstill {
     }
 
     /// Somebody is asked.
-    pub(crate) fn stand(self: &Arc<Self>) -> Standing {
+    pub(crate) fn stand(self: &Arc<Self>) -> WaitCount {
         self.each(|it| it.waiting.fetch_add(1, Ordering::AcqRel));
-        Standing(Arc::clone(self))
+        WaitCount(Arc::clone(self))
     }
 
     /// Waits for so much time of the call's own.
@@ -66,7 +66,7 @@ impl Standstill {
     }
 }
 
-impl Drop for Standing {
+impl Drop for WaitCount {
     fn drop(&mut self) {
         self.0.each(|it| it.waiting.fetch_sub(1, Ordering::AcqRel));
     }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use adjutant_agent::{
-    Agent, Change, Completion, EventKind, Failure, HookContext, Journal, Limit, MemoryJournal, Outcome, Record, Seq,
+    Agent, Completion, EventKind, Failure, HookContext, Journal, Limit, MemoryJournal, Outcome, Record, RunChange, Seq,
     Verdict,
     points::{AfterTurn, MessagePlaced, NextTurn},
 };
@@ -29,7 +29,7 @@ fn done() -> Script {
 }
 
 /// What the turns of a run changed, as it is recorded.
-async fn changes(journal: &MemoryJournal, agent: &Agent) -> Vec<Change> {
+async fn changes(journal: &MemoryJournal, agent: &Agent) -> Vec<RunChange> {
     let read = journal.read(agent.session_id(), Seq(0));
     let changes = read.filter_map(|stamped| async move {
         match &stamped.expect("memory does not fail").record {
@@ -40,8 +40,8 @@ async fn changes(journal: &MemoryJournal, agent: &Agent) -> Vec<Change> {
     changes.collect().await
 }
 
-fn change() -> Change {
-    let mut change = Change::default();
+fn change() -> RunChange {
+    let mut change = RunChange::default();
     change.model = Some("test/other".into());
     change.thinking = Some(Effort::High);
     change.tools = Some(vec!["work".into()]);
@@ -57,7 +57,7 @@ async fn prepare_next_turn_changes_the_run_when_it_says_so() {
     let agent = Agent::new(Arc::clone(&model)).alternative(Arc::clone(&other)).journal(journal.clone()).tool(work());
     let changed = agent.clone().prepare_next_turn(|turn| (!turn.results.is_empty()).then(change));
     changed.run("Go.").await.expect("the run finishes");
-    assert_eq!(changes(&journal, &agent).await, [change(), Change::default()]);
+    assert_eq!(changes(&journal, &agent).await, [change(), RunChange::default()]);
     let shown = model.requests().into_iter().chain(other.requests()).nth(1).expect("two requests");
     assert!(matches!(&shown.entries.get(0).expect("entries").entry, Entry::Summary(it) if &*it.text == "What was."));
     assert!(matches!(&agent.transcript().get(0).expect("entries").entry, Entry::User(_)));
@@ -72,7 +72,7 @@ async fn prepare_next_turn_changes_nothing_when_it_is_silent() {
     let (journal, model) = (MemoryJournal::new(), ScriptedModel::new([calling(), done()]));
     let agent = Agent::new(model).journal(journal.clone()).tool(work()).prepare_next_turn(|_| None);
     agent.run("Go.").await.expect("the run finishes");
-    assert_eq!(changes(&journal, &agent).await, [Change::default(), Change::default()]);
+    assert_eq!(changes(&journal, &agent).await, [RunChange::default(), RunChange::default()]);
 }
 
 #[tokio::test]
@@ -106,12 +106,12 @@ async fn prepare_next_turn_is_warned_when_it_asks_for_what_is_not_there() {
 fn changes_join_when_several_functions_say_something() {
     let mut first = change();
     first.edits = Vec::new();
-    let mut second = Change::default();
+    let mut second = RunChange::default();
     second.thinking = Some(Effort::Low);
     let joined = first.clone().then(second);
     first.thinking = Some(Effort::Low);
     assert_eq!(joined, first);
-    assert_eq!(Change::default().then(Change::default()), Change::default());
+    assert_eq!(RunChange::default().then(RunChange::default()), RunChange::default());
 }
 
 #[tokio::test]
@@ -140,7 +140,7 @@ async fn turn_points_see_the_turn_when_it_is_closed() {
             let into = Summary { text: "What was.".into(), covers: 2 };
             let edits = vec![Edit::Fold { upto: EntryId(1), keep: Vec::new(), into }];
             (!turn.results.is_empty()).then(|| {
-                let mut change = Change::default();
+                let mut change = RunChange::default();
                 change.edits = edits;
                 change
             })

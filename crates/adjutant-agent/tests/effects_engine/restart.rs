@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use adjutant_agent::{
-    Action, Agent, AtLimit, Change, Flush, Journal, Limits, LogId, MemoryJournal, Owner, Record, Seq, Stamped,
+    Action, Agent, AtLimit, Flush, Journal, Limits, LogId, MemoryJournal, Owner, Record, RunChange, Seq, Stamped,
     effects::effect_fn,
 };
 use adjutant_llm::{Effort, ModelInfo, Request, Script, ScriptedModel, ToolChoice};
@@ -59,7 +59,7 @@ async fn request_is_the_same_when_another_program_goes_on_after_the_turn_was_pre
 }
 
 /// A log of two turns, in which the first one ends with this change; and an agent that can go on with it.
-async fn changed(change: Change) -> (Arc<ScriptedModel>, Arc<ScriptedModel>, Agent) {
+async fn changed(change: RunChange) -> (Arc<ScriptedModel>, Arc<ScriptedModel>, Agent) {
     let (_, agent, journal) = stage::logged([Script::new().call("step", json!({})), Script::new().text("Yes.")]);
     let agent = agent.tool(step()).tool(stage::named("other"));
     agent.run("Go.").await.expect("it answers");
@@ -76,7 +76,7 @@ async fn changed(change: Change) -> (Arc<ScriptedModel>, Arc<ScriptedModel>, Age
 
 #[tokio::test]
 async fn next_turn_is_asked_as_the_turn_before_it_chose() {
-    let mut change = Change::default();
+    let mut change = RunChange::default();
     change.model = Some("test/other".into());
     change.thinking = Some(Effort::High);
     change.tools = Some(vec!["other".into()]);
@@ -91,7 +91,7 @@ async fn next_turn_is_asked_as_the_turn_before_it_chose() {
 
 #[tokio::test]
 async fn agents_own_model_is_asked_with_a_warning_when_the_chosen_one_is_not_known() {
-    let mut change = Change::default();
+    let mut change = RunChange::default();
     change.model = Some("test/gone".into());
     let (_, _, agent) = changed(change).await;
     let mut running = agent.resume_stream(Vec::new()).expect("the session is free");

@@ -3,7 +3,8 @@
 use std::sync::{Arc, Mutex, atomic::AtomicUsize};
 
 use adjutant_agent::{
-    Agent, Journal, JournalErrorKind, LogId, MemoryJournal, Owner, Record, Seq, SessionMeta, Sessions, sessions::Tree,
+    Agent, Journal, JournalErrorKind, LogId, MemoryJournal, Owner, Record, Seq, SessionMeta, Sessions,
+    sessions::SessionTree,
 };
 use adjutant_llm::{CallId, CallResult, Script, ScriptedModel};
 use adjutant_tool::Replay;
@@ -114,7 +115,7 @@ async fn fork_keeps_the_keys_of_calls_when_they_were_launched_before() {
 }
 
 /// The names in a tree: ancestors, then depth, name and fork point of each branch.
-fn told(tree: &Tree) -> (Vec<&str>, Vec<(usize, &str, u64)>) {
+fn told(tree: &SessionTree) -> (Vec<&str>, Vec<(usize, &str, u64)>) {
     let ancestors = tree.ancestors.iter().map(|info| &*info.log.0).collect();
     let branch = |branch: &adjutant_agent::sessions::Branch| {
         let at = branch.info.about.parent.as_ref().map_or(0, |(_, at)| at.0);

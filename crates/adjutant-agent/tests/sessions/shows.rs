@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use adjutant_agent::{
-    AcknowledgedPart, Admission, Agent, CancelBy, Change, JournalErrorKind, Lane, Limit, Limits, MemoryJournal,
-    Outcome, Record, RunNo, Seq, TurnNo,
-    sessions::{Shown, ShownKind},
+    AcknowledgedPart, Admission, Agent, CancelBy, JournalErrorKind, Lane, Limit, Limits, MemoryJournal, Outcome,
+    Record, RunChange, RunNo, Seq, TurnNo,
+    sessions::{ShownKind, TimelineItem},
 };
 use adjutant_llm::{
     BlockKind, Call, CallId, CallResult, Edit, Entry, EntryId, FinishReason, ModelId, Origin, Reply, Script,
@@ -17,13 +17,13 @@ use serde_json::json;
 
 use super::stage::{id, kind, log, sessions, spec, stamped, tool, write};
 
-async fn shown(journal: &MemoryJournal, name: &str) -> Vec<Shown> {
+async fn shown(journal: &MemoryJournal, name: &str) -> Vec<TimelineItem> {
     sessions(journal).show(&id(name)).map(|it| it.expect("memory does not fail")).collect().await
 }
 
 /// Each thing in a line, indented by its depth.
-fn lines(shown: &[Shown]) -> Vec<String> {
-    let line = |it: &Shown| format!("{}{} {}: {}", "  ".repeat(it.depth.into()), it.who, it.kind, it.text);
+fn lines(shown: &[TimelineItem]) -> Vec<String> {
+    let line = |it: &TimelineItem| format!("{}{} {}: {}", "  ".repeat(it.depth.into()), it.who, it.kind, it.text);
     shown.iter().map(line).collect()
 }
 
@@ -155,7 +155,7 @@ async fn messages_are_shown_when_they_join_the_conversation() {
             turn: TurnNo(1),
             stop: false,
             change: {
-                let mut change = Change::default();
+                let mut change = RunChange::default();
                 change.model = Some(ModelId::from("c/d"));
                 change
             },

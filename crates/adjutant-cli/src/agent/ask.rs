@@ -14,8 +14,8 @@ use adjutant::{
 use futures_util::StreamExt;
 
 use super::{
-    place::Place,
-    standing::{self, Standing},
+    place::AgentFolder,
+    standing::{self, AgentStanding},
 };
 use crate::{
     args::agent::{Object, Prompt, This},
@@ -124,10 +124,10 @@ pub(super) async fn object(args: &Object) -> Result<Exit, Problem> {
 /// # Errors
 /// `Usage` if there is none, or it does not run.
 async fn connect(this: &This) -> Result<(Entry, Client), Problem> {
-    let place = Place::of(&this.homed, Path::new("."));
+    let place = AgentFolder::of(&this.homed, Path::new("."));
     let entry = place.find(&this.name)?;
     if !entry.workspace.is_hosted().map_err(|error| of_runtime(&error))? {
-        let standing = Standing::of(&place.home, &entry).await;
+        let standing = AgentStanding::of(&place.home, &entry).await;
         let stands = standing.map_or("removed".to_owned(), |it| it.line(super::reach::now_ms()));
         let problem = Problem::new(Exit::Usage, format!("the agent {} does not run: it is {stands}", entry.name));
         let command = place.command(&format!("agent start {}", plain::word(&entry.name)));

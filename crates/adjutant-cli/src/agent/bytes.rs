@@ -5,7 +5,7 @@ use std::path::Path;
 use adjutant::runtime::provenance::{Finding, Provenance};
 use serde_json::json;
 
-use super::place::Place;
+use super::place::AgentFolder;
 use crate::{
     args::agent,
     exit::Exit,
@@ -17,7 +17,7 @@ use crate::{
 
 /// Tells which bytes an agent runs, and compares them with what is there if that is wished.
 pub(super) async fn provenance(args: &agent::Provenance) -> Result<Exit, Problem> {
-    let place = Place::of(&args.this.homed, Path::new("."));
+    let place = AgentFolder::of(&args.this.homed, Path::new("."));
     let entry = place.find(&args.this.name)?;
     let workspace = entry.workspace.clone();
     let provenance = Provenance::collect(&workspace).map_err(|error| {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use adjutant::runtime::{Entry, ErrorKind, Trust, bundle};
 use serde_json::json;
 
-use super::place::Place;
+use super::place::AgentFolder;
 use crate::{
     amount::grouped,
     args::agent::{Export, Import},
@@ -19,7 +19,7 @@ use crate::{
 
 /// Writes an agent into a file.
 pub(super) async fn export(args: &Export) -> Result<Exit, Problem> {
-    let place = Place::of(&args.this.homed, Path::new("."));
+    let place = AgentFolder::of(&args.this.homed, Path::new("."));
     let entry = place.find(&args.this.name)?;
     if !entry.workspace.is_prepared() {
         prepare(&place, &entry).await?;
@@ -56,7 +56,7 @@ fn stem(entry: &Entry) -> String {
 }
 
 /// Makes its workspace, so that there is something to carry.
-async fn prepare(place: &Place, entry: &Entry) -> Result<(), Problem> {
+async fn prepare(place: &AgentFolder, entry: &Entry) -> Result<(), Problem> {
     let _operator = place.home.operate().map_err(|error| {
         of_runtime(&error).hint(format!("`{}` makes it ready to be exported", place.command("agent start")))
     })?;
@@ -69,7 +69,7 @@ async fn prepare(place: &Place, entry: &Entry) -> Result<(), Problem> {
 
 /// Reads an agent from a file.
 pub(super) async fn import(args: &Import) -> Result<Exit, Problem> {
-    let place = Place::of(&args.homed, Path::new("."));
+    let place = AgentFolder::of(&args.homed, Path::new("."));
     let import = || {
         let (home, file, name) = (place.home.clone(), args.file.clone(), args.name.clone());
         let trust = Trust::Store(place.trusted.clone());

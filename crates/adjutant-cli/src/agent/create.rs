@@ -6,7 +6,7 @@ use adjutant::runtime::{Backend, ErrorKind, Instance, Manifest, Overrides, Resol
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::place::Place;
+use super::place::AgentFolder;
 use crate::{
     args::agent::{Changes, Create},
     consent::Consent,
@@ -22,7 +22,7 @@ pub(crate) const MANIFEST: &str = "adjutant.yaml";
 
 /// Makes an agent of a manifest.
 pub(super) async fn create(args: &Create) -> Result<Exit, Problem> {
-    let place = Place::of(&args.homed, Path::new("."));
+    let place = AgentFolder::of(&args.homed, Path::new("."));
     let file = args.file.as_deref().unwrap_or(Path::new(MANIFEST));
     let resolved = resolve(file, overrides(&args.changes))?;
     let command = place.command(&format!("agent create {}", plain::word(&file.to_string_lossy())));

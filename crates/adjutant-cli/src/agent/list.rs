@@ -7,9 +7,9 @@ use futures_util::future::join_all;
 use tokio::time::sleep;
 
 use super::{
-    place::Place,
+    place::AgentFolder,
     reach::now_ms,
-    standing::{Standing, model},
+    standing::{AgentStanding, model},
 };
 use crate::{
     args::agent::{self, Ps},
@@ -27,9 +27,9 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// Lists agents.
 pub(super) async fn ps(args: &Ps) -> Result<Exit, Problem> {
-    let place = Place::of(&args.homed, Path::new("."));
+    let place = AgentFolder::of(&args.homed, Path::new("."));
     let entries = place.entries()?;
-    let standings = join_all(entries.all.iter().map(|entry| Standing::of(&place.home, entry))).await;
+    let standings = join_all(entries.all.iter().map(|entry| AgentStanding::of(&place.home, entry))).await;
     let now = now_ms();
     let (mut text, mut rows) = (String::new(), vec![HEADS.map(str::to_owned)]);
     for (entry, standing) in entries.all.iter().zip(standings) {
@@ -86,12 +86,12 @@ pub(crate) fn age(ms: u64) -> String {
 }
 
 /// Tells where one agent stands, and each change if that is wished.
-pub(super) async fn status(args: &agent::Status) -> Result<Exit, Problem> {
-    let place = Place::of(&args.this.homed, Path::new("."));
+pub(super) async fn status(args: &agent::StatusArgs) -> Result<Exit, Problem> {
+    let place = AgentFolder::of(&args.this.homed, Path::new("."));
     let entry = place.find(&args.this.name)?;
     let mut told = None;
     loop {
-        let Some(standing) = Standing::of(&place.home, &entry).await else {
+        let Some(standing) = AgentStanding::of(&place.home, &entry).await else {
             let value = serde_json::json!({"agent": &*entry.name, "id": entry.id, "status": "removed"});
             write(&if args.json { plain::json_line(value) } else { format!("{}\n", Status::Removed) })?;
             return Ok(Exit::Finished);

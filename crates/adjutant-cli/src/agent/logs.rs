@@ -7,12 +7,12 @@ use std::{
 
 use adjutant::runtime::{Logs, backend::LogLimits};
 
-use super::place::Place;
+use super::place::AgentFolder;
 use crate::{args::agent, exit::Exit, plain, problem::Problem, screen::write, trouble::of_runtime};
 
 /// Shows the last lines of a log, and what is written from now on if that is wished.
 pub(super) async fn logs(args: &agent::Logs) -> Result<Exit, Problem> {
-    let entry = Place::of(&args.this.homed, Path::new(".")).find(&args.this.name)?;
+    let entry = AgentFolder::of(&args.this.homed, Path::new(".")).find(&args.this.name)?;
     let logs = Logs::of(&entry.workspace, LogLimits::default());
     if !args.follow {
         let lines = logs.tail(args.lines).map_err(|error| of_runtime(&error))?;

@@ -18,7 +18,7 @@ const VARIABLE: &str = "ADJUTANT_HOME";
 const FOLDER: &str = ".adjutant/run";
 
 /// A folder of agents.
-pub(crate) struct Place {
+pub(crate) struct AgentFolder {
     pub(crate) home: Home,
     /// What the user trusts, wherever agents are.
     pub(crate) trusted: TrustStore,
@@ -26,7 +26,7 @@ pub(crate) struct Place {
     option: String,
 }
 
-impl Place {
+impl AgentFolder {
     /// The folder that is meant in a project.
     pub(crate) fn of(homed: &Homed, project: &Path) -> Self {
         let named = std::env::var_os(VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from);

@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
-use super::{place::Place, standing::Standing};
+use super::{place::AgentFolder, standing::AgentStanding};
 use crate::{
     args::agent::These,
     consent::{self, Consent},
@@ -36,12 +36,12 @@ pub(super) enum Wish {
 struct Way {
     entry: Entry,
     desired: Desired,
-    ended: Option<Result<Ended, Problem>>,
+    ended: Option<Result<ReachEnd, Problem>>,
 }
 
 /// Where a way ended.
 #[derive(Debug, Clone, PartialEq)]
-enum Ended {
+enum ReachEnd {
     At(Status),
     /// It will run once another one ends.
     Waits,
@@ -49,7 +49,7 @@ enum Ended {
 
 /// Brings agents where they should stand, and tells where they do.
 pub(super) async fn reach(args: &These, wish: Wish) -> Result<Exit, Problem> {
-    let place = Place::of(&args.homed, std::path::Path::new("."));
+    let place = AgentFolder::of(&args.homed, std::path::Path::new("."));
     let entries = place.chosen(&args.names, args.all)?;
     if matches!(wish, Wish::Start | Wish::Restart) {
         let command = place.command("trust");
@@ -104,7 +104,7 @@ fn unwritten(home: &Home, entry: &Entry, wish: Wish, error: Error) -> Result<Des
 }
 
 /// Does it, if no operator is at work; whether it did. Meanwhile, this command is the operator.
-async fn act_alone(place: &Place, ways: &mut [Way], wish: Wish) -> Result<bool, Problem> {
+async fn act_alone(place: &AgentFolder, ways: &mut [Way], wish: Wish) -> Result<bool, Problem> {
     let home = &place.home;
     if home.is_operated().map_err(|error| of_runtime(&error))? {
         return Ok(false);
@@ -130,7 +130,7 @@ async fn act_alone(place: &Place, ways: &mut [Way], wish: Wish) -> Result<bool, 
                 // It holds all the same; an operator that begins later would only do it again.
                 let _ = home.carried_out(way.entry.id);
             }
-            way.ended = Some(done.map(Ended::At).map_err(|error| of_runtime(&error)));
+            way.ended = Some(done.map(ReachEnd::At).map_err(|error| of_runtime(&error)));
         }
     });
     join_all(acts).await;
@@ -152,14 +152,14 @@ async fn act(instance: &dyn Instance, wish: Wish) -> Result<Status, Error> {
 }
 
 /// Whether the operator has done it, or cannot.
-async fn look(home: &Home, way: &Way, wish: Wish) -> Option<Result<Ended, Problem>> {
-    let Some(standing) = Standing::of(home, &way.entry).await else {
+async fn look(home: &Home, way: &Way, wish: Wish) -> Option<Result<ReachEnd, Problem>> {
+    let Some(standing) = AgentStanding::of(home, &way.entry).await else {
         return Some(match wish {
-            Wish::Remove => Ok(Ended::At(Status::Removed)),
+            Wish::Remove => Ok(ReachEnd::At(Status::Removed)),
             _ => Err(Problem::new(Exit::Failed, format!("the agent {} was removed", way.entry.name))),
         });
     };
-    let Standing { status, course, .. } = &standing;
+    let AgentStanding { status, course, .. } = &standing;
     if course.order < way.desired.order {
         return None;
     }
@@ -169,10 +169,10 @@ async fn look(home: &Home, way: &Way, wish: Wish) -> Option<Result<Ended, Proble
     };
     match wish {
         Wish::Remove => None,
-        Wish::Stop => (!status.is_active()).then(|| Ok(Ended::At(status.clone()))),
+        Wish::Stop => (!status.is_active()).then(|| Ok(ReachEnd::At(status.clone()))),
         Wish::Start | Wish::Restart if course.is_restarting() => None,
-        Wish::Start | Wish::Restart if status.is_up() => Some(Ok(Ended::At(status.clone()))),
-        Wish::Start | Wish::Restart if course.is_waiting => Some(Ok(Ended::Waits)),
+        Wish::Start | Wish::Restart if status.is_up() => Some(Ok(ReachEnd::At(status.clone()))),
+        Wish::Start | Wish::Restart if course.is_waiting => Some(Ok(ReachEnd::Waits)),
         Wish::Start | Wish::Restart => match (&course.given_up, course.attempts) {
             (Some(why), _) => failed(why, "it is not tried again before it is started again"),
             (None, 0) => None,
@@ -182,7 +182,7 @@ async fn look(home: &Home, way: &Way, wish: Wish) -> Option<Result<Ended, Proble
 }
 
 async fn late(home: &Home, way: &Way) -> Problem {
-    let standing = Standing::of(home, &way.entry).await;
+    let standing = AgentStanding::of(home, &way.entry).await;
     let stands = standing.map_or("removed".to_owned(), |it| it.line(now_ms()));
     let text =
         format!("the operator did not do it within {} s; the agent {} is {stands}", WITHIN.as_secs(), way.entry.name);
@@ -201,7 +201,7 @@ fn report(ways: &[Way], is_json: bool) -> Result<Exit, Problem> {
         let (name, id) = (&*way.entry.name, way.entry.id);
         let mut value = json!({"agent": name, "id": id});
         match &way.ended {
-            Some(Ok(Ended::At(status))) if is_json => {
+            Some(Ok(ReachEnd::At(status))) if is_json => {
                 let status = serde_json::to_value(status).unwrap_or_default();
                 value
                     .as_object_mut()
@@ -209,14 +209,14 @@ fn report(ways: &[Way], is_json: bool) -> Result<Exit, Problem> {
                     .for_each(|it| it.extend(status.as_object().cloned().unwrap_or_default()));
                 write(&plain::json_line(value))?;
             }
-            Some(Ok(Ended::Waits)) if is_json => {
+            Some(Ok(ReachEnd::Waits)) if is_json => {
                 value["waiting"] = true.into();
                 write(&plain::json_line(value))?;
             }
             Some(Ok(ended)) => {
                 let stands = match ended {
-                    Ended::At(status) => status.to_string(),
-                    Ended::Waits => "waits for a place, since so many agents run".to_owned(),
+                    ReachEnd::At(status) => status.to_string(),
+                    ReachEnd::Waits => "waits for a place, since so many agents run".to_owned(),
                 };
                 write(&format!("{}: {}\n", plain::line(name), plain::line(&stands)))?;
             }

@@ -12,7 +12,7 @@ const WITHIN: Duration = Duration::from_secs(1);
 
 /// Where an agent stands.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Standing {
+pub(crate) struct AgentStanding {
     pub(crate) status: Status,
     pub(crate) address: Option<SocketAddr>,
     /// Since when, in milliseconds since 1970-01-01 UTC.
@@ -23,7 +23,7 @@ pub(crate) struct Standing {
     pub(crate) is_hosted: bool,
 }
 
-impl Standing {
+impl AgentStanding {
     /// Looks at an agent; none if it is there no more.
     pub(crate) async fn of(home: &Home, entry: &Entry) -> Option<Self> {
         let workspace = &entry.workspace;

@@ -17,7 +17,7 @@ pub(crate) enum Agent {
     /// Stops agents, and deletes all that they left.
     Rm(These),
     Ps(Ps),
-    Status(Status),
+    Status(StatusArgs),
     Logs(Logs),
     Prompt(Prompt),
     Object(Object),
@@ -124,7 +124,7 @@ pub(crate) struct Ps {
 
 /// Tells where an agent stands.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Status {
+pub(crate) struct StatusArgs {
     #[command(flatten)]
     pub(crate) this: This,
 

@@ -21,7 +21,7 @@ pub(crate) struct Init {
 
 /// What is done with manifests.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Manifest {
+pub(crate) enum ManifestCommand {
     Check(CheckManifest),
     Show(ShowManifest),
     /// Prints the JSON Schema of manifests, for editors.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use adjutant::agent::{
     Seq, Sessions,
-    sessions::{Shown, ShownKind},
+    sessions::{ShownKind, TimelineItem},
 };
 use futures_util::StreamExt;
 
@@ -69,7 +69,7 @@ async fn follow(args: &Show, sessions: &Sessions, mut after: Seq) -> Result<Exit
 }
 
 /// One thing, as lines.
-fn text_of(args: &Show, shown: &Shown) -> String {
+fn text_of(args: &Show, shown: &TimelineItem) -> String {
     if args.json {
         return serde_json::to_string(shown).map(plain::json_line).unwrap_or_default();
     }

@@ -19,7 +19,7 @@ fn tools() -> Tools {
 }
 
 /// What is shown of a run with these replies; joined pieces of the answer stand between other lines.
-fn shown(show: Show, scripts: impl IntoIterator<Item = Script>) -> Vec<Line> {
+fn shown(show: Show, scripts: impl IntoIterator<Item = Script>) -> Vec<DisplayLine> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
         let agent = Agent::new(ScriptedModel::new(scripts)).toolbox(tools());
@@ -28,7 +28,7 @@ fn shown(show: Show, scripts: impl IntoIterator<Item = Script>) -> Vec<Line> {
         while let Some(event) = running.next().await {
             for line in show.event(&without_time(event.kind)) {
                 match (lines.last_mut(), line) {
-                    (Some(Line::Said(before)), Line::Said(text)) => before.push_str(&text),
+                    (Some(DisplayLine::Said(before)), DisplayLine::Said(text)) => before.push_str(&text),
                     (_, line) => lines.push(line),
                 }
             }
@@ -45,27 +45,31 @@ fn without_time(mut event: EventKind) -> EventKind {
 }
 
 #[track_caller]
-fn check(show: Show, scripts: impl IntoIterator<Item = Script>, expect: &[Line]) {
+fn check(show: Show, scripts: impl IntoIterator<Item = Script>, expect: &[DisplayLine]) {
     assert_eq!(shown(show, scripts), expect);
 }
 
-fn said(text: &str) -> Line {
-    Line::Said(text.into())
+fn said(text: &str) -> DisplayLine {
+    DisplayLine::Said(text.into())
 }
 
-fn told(text: &str) -> Line {
-    Line::Told(text.into())
+fn told(text: &str) -> DisplayLine {
+    DisplayLine::Told(text.into())
 }
 
-fn busy(text: &str) -> Line {
-    Line::Busy(text.into())
+fn busy(text: &str) -> DisplayLine {
+    DisplayLine::Busy(text.into())
 }
 
 #[test]
 fn text_ends_with_a_line_when_the_model_did_not_end_it() {
     let waiting = busy("waiting for the model");
-    check(Show::new(Said::Live), [Script::new().text("Hello, world!")], &[waiting.clone(), said("Hello, world!\n")]);
-    check(Show::new(Said::Live), [Script::new().text("Hello!\n")], &[waiting, said("Hello!\n")]);
+    check(
+        Show::new(TextDisplay::Live),
+        [Script::new().text("Hello, world!")],
+        &[waiting.clone(), said("Hello, world!\n")],
+    );
+    check(Show::new(TextDisplay::Live), [Script::new().text("Hello!\n")], &[waiting, said("Hello!\n")]);
 }
 
 #[test]
@@ -73,7 +77,7 @@ fn calls_are_told_when_they_succeed_and_fail() {
     let first = Script::new().text("Let me look.").call("good", json!({"path": "."}));
     let second = Script::new().call("bad", json!({})).call_raw("no\nne", "{\x1b");
     let waiting = busy("waiting for the model");
-    let lines = shown(Show::new(Said::Live), [first, second, Script::new().text("Done.")]);
+    let lines = shown(Show::new(TextDisplay::Live), [first, second, Script::new().text("Done.")]);
     let expect = [
         waiting.clone(),
         said("Let me look.\n"),
@@ -98,24 +102,28 @@ fn thinking_is_shown_by_line_when_it_is_wished() {
             .text("So.")
     };
     let waiting = busy("waiting for the model");
-    check(Show::new(Said::Live), [script()], &[waiting.clone(), said("So.\n")]);
+    check(Show::new(TextDisplay::Live), [script()], &[waiting.clone(), said("So.\n")]);
     let expect = [waiting, told("· First this."), told("· Then that."), said("So.\n")];
-    check(Show::new(Said::Live).with_thinking(), [script()], &expect);
+    check(Show::new(TextDisplay::Live).with_thinking(), [script()], &expect);
 }
 
 #[test]
 fn text_is_kept_when_the_model_fails_or_takes_it_back() {
     let broke = || Error::new(ErrorKind::Network, "the line\nbroke");
     let waiting = busy("waiting for the model");
-    check(Show::new(Said::Live), [Script::new().text("Half an").fail(broke())], &[waiting.clone(), said("Half an\n")]);
+    check(
+        Show::new(TextDisplay::Live),
+        [Script::new().text("Half an").fail(broke())],
+        &[waiting.clone(), said("Half an\n")],
+    );
     let again = || Script::new().text("Whole.").after_retracted(Script::new().text("Half"), broke());
     let void = told("the answer so far is void, another attempt follows: the line broke");
-    let expect = [waiting.clone(), said("Half\n"), Line::Void, void, waiting.clone(), said("Whole.\n")];
-    check(Show::new(Said::Live), [again()], &expect);
+    let expect = [waiting.clone(), said("Half\n"), DisplayLine::Void, void, waiting.clone(), said("Whole.\n")];
+    check(Show::new(TextDisplay::Live), [again()], &expect);
     let broke_off = told("the model broke off, another attempt follows: the line broke");
     let expect = [waiting.clone(), broke_off.clone(), waiting.clone(), said("Whole.\n")];
-    check(Show::new(Said::Last), [again()], &expect);
-    check(Show::new(Said::Nothing), [again()], &[waiting.clone(), broke_off, waiting]);
+    check(Show::new(TextDisplay::Last), [again()], &expect);
+    check(Show::new(TextDisplay::Nothing), [again()], &[waiting.clone(), broke_off, waiting]);
 }
 
 #[test]
@@ -124,11 +132,11 @@ fn last_reply_alone_is_shown_when_that_is_wished() {
     let waiting = busy("waiting for the model");
     let calls = [told("→ good {}"), busy("good"), told("✓ good 12 ms")];
     let mut expect = [&[waiting.clone()][..], &calls, &[waiting.clone(), waiting.clone()]].concat();
-    check(Show::new(Said::Nothing), scripts(), &expect);
+    check(Show::new(TextDisplay::Nothing), scripts(), &expect);
     expect.push(said("Done.\n"));
-    check(Show::new(Said::Last), scripts(), &expect);
+    check(Show::new(TextDisplay::Last), scripts(), &expect);
     let broke = Error::new(ErrorKind::Network, "the line broke");
-    check(Show::new(Said::Last), [Script::new().text("Half").fail(broke)], &[waiting]);
+    check(Show::new(TextDisplay::Last), [Script::new().text("Half").fail(broke)], &[waiting]);
 }
 
 #[test]
@@ -147,12 +155,12 @@ fn warnings_are_told_when_there_are_some() {
         said("Cut\n"),
         told("warning: the answer was cut off at the model's output limit"),
     ];
-    check(Show::new(Said::Live), [script], &expect);
+    check(Show::new(TextDisplay::Live), [script], &expect);
 }
 
 #[test]
 fn text_is_shown_once_when_it_came_without_deltas() {
-    let mut show = Show::new(Said::Live);
+    let mut show = Show::new(TextDisplay::Live);
     let finished = |block| EventKind::BlockFinished { block, content: Block::text("whole").into() };
     assert_eq!(show.event(&finished(0)), [said("whole")]);
     show.event(&EventKind::BlockStarted { block: 1, kind: BlockKind::Text });
@@ -162,7 +170,7 @@ fn text_is_shown_once_when_it_came_without_deltas() {
 
 #[test]
 fn calls_are_counted_when_several_of_one_tool_run() {
-    let mut show = Show::new(Said::Live);
+    let mut show = Show::new(TextDisplay::Live);
     let started = |block, name: &str| EventKind::ToolStarted {
         call: CallId { turn: 1, attempt: 0, block },
         name: name.into(),

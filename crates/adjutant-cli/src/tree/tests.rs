@@ -20,8 +20,8 @@ fn event(who: &Identity, kind: Value) -> Event {
     serde_json::from_value(event).expect("an event")
 }
 
-fn begun(names: &[&str]) -> Tree {
-    let mut tree = Tree::default();
+fn begun(names: &[&str]) -> TreeView {
+    let mut tree = TreeView::default();
     tree.see(&event(&who("lead", 0), json!({"event": "run_started"})));
     for name in names {
         tree.see(&event(&who("lead", 0), json!({"event": "child_opened", "call": "c1_0_0", "child": who(name, 1)})));

@@ -10,7 +10,7 @@ use adjutant::runtime::{Backend, Entry, Goal, Overrides, Wants};
 use crate::{
     agent::{
         create::{self, MANIFEST},
-        place::Place,
+        place::AgentFolder,
     },
     args::agent::Up,
     consent::{self, Consent},
@@ -44,7 +44,7 @@ pub(crate) fn manifests(directory: &Path) -> Result<Vec<PathBuf>, Problem> {
 /// What they want, and what those want that will run and were there before, is asked for before anything is made.
 pub(super) async fn make(
     args: &Up,
-    place: &Place,
+    place: &AgentFolder,
     backend: &dyn Backend,
     files: &[PathBuf],
     screen: &Screen,

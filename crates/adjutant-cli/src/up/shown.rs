@@ -2,14 +2,14 @@
 
 use adjutant::runtime::{
     Goal,
-    supervisor::{Notice, Notices, Row, Table},
+    supervisor::{AgentRow, Notice, Notices, Table},
 };
 
 use crate::{
     plain,
     problem::Problem,
     screen::{self, Screen},
-    show::Line,
+    show::DisplayLine,
 };
 
 /// How many agents are drawn at a time.
@@ -45,7 +45,7 @@ pub(super) async fn show(
                     return Ok(());
                 }
                 // Nothing is written to standard output here.
-                let _ = screen.show(&Line::Agents(rows(&table.rows())));
+                let _ = screen.show(&DisplayLine::Agents(rows(&table.rows())));
             }
         }
     }
@@ -72,10 +72,10 @@ fn line(notice: &Notice, is_live: bool) -> Option<String> {
 }
 
 /// The lines of the table: how many run, then those that matter most.
-fn rows(rows: &[Row]) -> Vec<String> {
+fn rows(rows: &[AgentRow]) -> Vec<String> {
     let up = rows.iter().filter(|row| row.status.is_up()).count();
     let mut lines = vec![format!("{up} of {} agents ready; Ctrl-C ends", rows.len())];
-    let mut drawn: Vec<&Row> = rows.iter().collect();
+    let mut drawn: Vec<&AgentRow> = rows.iter().collect();
     // What is wrong or on its way comes first.
     drawn.sort_by_key(|row| (row.status.is_up(), row.goal != Goal::Running));
     let width = drawn.iter().take(MAX_DRAWN).map(|row| row.agent.chars().count()).max().unwrap_or_default();
@@ -91,7 +91,7 @@ fn rows(rows: &[Row]) -> Vec<String> {
     lines
 }
 
-fn of_row(row: &Row) -> String {
+fn of_row(row: &AgentRow) -> String {
     let restarts = if row.restarts == 0 { String::new() } else { format!(", started again {} times", row.restarts) };
     let note = match (&row.given_up, row.is_waiting, row.next_ms.is_some()) {
         (Some(_), ..) => ", given up",

@@ -1,7 +1,7 @@
 //! Each failure as its user sees it: what was said so far, the cause, the cure, and the code.
 
 use adjutant::llm::ScriptedModel;
-use adjutant_testing::{Fault, Loopback, Place};
+use adjutant_testing::{Fault, FaultPosition, Loopback};
 
 use crate::command::{Seen, VENDORS, Vendor, WIRES, adjutant, run, says, seen};
 
@@ -106,8 +106,10 @@ fn text_so_far_is_shown_when_the_answer_breaks_off() {
     let some = |said: &str| !said.is_empty() && said.len() < TEXT.len();
     let cut = |vendor: Vendor| Fault::CutAt(vendor.middle().0);
     check_part(cut, some, "the connection to HOST broke in the middle of the answer\n");
-    let garbage =
-        |vendor: Vendor| Fault::Garbage { at: Place::Frame(vendor.middle().1), bytes: "data: {garbage\n\n".into() };
+    let garbage = |vendor: Vendor| Fault::Garbage {
+        at: FaultPosition::Frame(vendor.middle().1),
+        bytes: "data: {garbage\n\n".into(),
+    };
     check_part(garbage, some, "the stream holds an event that cannot be read: {garbage\n");
     check_part(|_| Fault::MissingFinish, |said| said == TEXT, "the stream ended in the middle\n");
     for vendor in WIRES {

@@ -17,7 +17,7 @@ const MAX_WAITING: usize = 64;
 
 /// A conversation that is to be read.
 #[derive(Debug, Clone)]
-pub(super) struct Job {
+pub(super) struct ConversationJob {
     pub(super) source: Arc<str>,
     pub(super) history: Transcript,
     pub(super) model: Arc<dyn Model>,
@@ -32,9 +32,9 @@ pub(super) struct Background {
 
 #[derive(Debug, Default)]
 struct State {
-    waiting: VecDeque<Job>,
+    waiting: VecDeque<ConversationJob>,
     /// The one that is read.
-    reading: Option<Job>,
+    reading: Option<ConversationJob>,
     at_work: bool,
 }
 
@@ -58,7 +58,7 @@ impl Memories {
     }
 
     /// Lets a conversation be read in the background; says whether there is room for it.
-    pub(super) fn read_later(&self, job: Job) -> bool {
+    pub(super) fn read_later(&self, job: ConversationJob) -> bool {
         let mut state = self.background.state();
         let waits = state.waiting.len();
         match state.waiting.iter_mut().find(|waiting| waiting.source == job.source) {
@@ -127,7 +127,7 @@ impl Drop for Worker {
 
 impl Background {
     /// The next one; `None` if nothing waits: whoever adds something then begins to work.
-    fn next(&self) -> Option<Job> {
+    fn next(&self) -> Option<ConversationJob> {
         let mut state = self.state();
         state.reading = state.waiting.pop_front();
         if state.reading.is_none() {

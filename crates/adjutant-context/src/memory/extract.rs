@@ -10,7 +10,7 @@ use serde_json::json;
 use super::{
     memories::Memories,
     meter::{Meter, Metered, Spent},
-    part::Part,
+    part::ConversationPart,
     words,
 };
 
@@ -102,7 +102,7 @@ impl Memories {
         let _reading = self.reading.lock().await;
         loop {
             let from = self.store.marked(&self.owner, source).await?;
-            let Some(part) = Part::next(history, from) else { return Ok(()) };
+            let Some(part) = ConversationPart::next(history, from) else { return Ok(()) };
             let facts =
                 if part.has_person { find(&part, &Metered { model, meter }, learned).await? } else { Vec::new() };
             // Another process may have read it meanwhile: what it found counts.
@@ -118,7 +118,11 @@ impl Memories {
 }
 
 /// The facts in a part, each one bounded.
-async fn find(part: &Part, model: &Metered<'_>, learned: &mut Learned) -> Result<Vec<Arc<str>>, MemoryError> {
+async fn find(
+    part: &ConversationPart,
+    model: &Metered<'_>,
+    learned: &mut Learned,
+) -> Result<Vec<Arc<str>>, MemoryError> {
     let request = Request::new().system(SYSTEM).user(&*part.shown());
     let facts = match shape()?.ask(model, request).await {
         Ok(shaped) => shaped.value.facts,

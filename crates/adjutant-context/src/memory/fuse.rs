@@ -2,7 +2,7 @@
 
 use std::{cmp::Ordering, collections::BTreeMap};
 
-use adjutant_agent::memory::{Fact, FactId, Found};
+use adjutant_agent::memory::{Fact, FactId, ScoredFact};
 
 use super::words;
 
@@ -35,8 +35,8 @@ struct Ranked {
 /// its score alone, because a rank says nothing about that.
 pub(super) fn fuse(
     query: &str,
-    by_words: Vec<Found>,
-    by_vector: Vec<Found>,
+    by_words: Vec<ScoredFact>,
+    by_vector: Vec<ScoredFact>,
     limit: usize,
     min_score: f64,
 ) -> Vec<Remembered> {
@@ -50,7 +50,11 @@ pub(super) fn fuse(
     best.into_iter().take(limit).map(|it| Remembered { fact: it.fact, score: it.score }).collect()
 }
 
-fn place(ranked: &mut BTreeMap<FactId, Ranked>, found: impl Iterator<Item = Found>, score: impl Fn(&Found) -> f64) {
+fn place(
+    ranked: &mut BTreeMap<FactId, Ranked>,
+    found: impl Iterator<Item = ScoredFact>,
+    score: impl Fn(&ScoredFact) -> f64,
+) {
     for (at, found) in found.enumerate() {
         let (rank, score) = (1.0 / (RANK_CONSTANT + at as f64 + 1.0), score(&found));
         let entry = ranked.entry(found.fact.id.clone());
@@ -69,9 +73,9 @@ mod tests {
     use super::*;
     use adjutant_agent::memory::Metadata;
 
-    fn found(list: &[(&str, f64)]) -> Vec<Found> {
+    fn found(list: &[(&str, f64)]) -> Vec<ScoredFact> {
         let fact = |text: &str| Fact::new(text.into(), text, Metadata::new(), 0);
-        list.iter().map(|(text, score)| Found::new(fact(text), *score)).collect()
+        list.iter().map(|(text, score)| ScoredFact::new(fact(text), *score)).collect()
     }
 
     fn shown(best: Vec<Remembered>) -> Vec<(String, f64)> {

@@ -6,7 +6,7 @@ use adjutant_agent::{DriveContext, Failure, Middleware, NextDrive, Outcome, RunR
 use adjutant_llm::{Warning, WarningKind};
 use async_trait::async_trait;
 
-use super::{background::Job, extract::Learned, memories::Memories, meter::Meter};
+use super::{background::ConversationJob, extract::Learned, memories::Memories, meter::Meter};
 
 /// What the middleware is called, and who is paid.
 const NAME: &str = "memory";
@@ -78,7 +78,7 @@ impl Learning {
     }
 
     fn read_later(&self, cx: &DriveContext, source: Arc<str>) {
-        let job = Job { source, history: cx.history(), model: Arc::clone(cx.model()) };
+        let job = ConversationJob { source, history: cx.history(), model: Arc::clone(cx.model()) };
         if !self.memories.read_later(job) {
             tell(cx, "too many sessions wait to be read; this one is after its next run".into());
         }

@@ -18,7 +18,7 @@ const MAX_BEFORE_BYTES: usize = 1_000;
 
 /// The next part of a conversation.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Part {
+pub(super) struct ConversationPart {
     /// What was said before it.
     before: Vec<Value>,
     /// What was said in it.
@@ -29,7 +29,7 @@ pub(super) struct Part {
     pub(super) to: u64,
 }
 
-impl Part {
+impl ConversationPart {
     /// The part that begins with the entry of this number; `None` if there is nothing behind it.
     pub(super) fn next(history: &Transcript, from: u64) -> Option<Self> {
         let unread = history.iter().rev().take_while(|stored| stored.id.0 >= from).count();

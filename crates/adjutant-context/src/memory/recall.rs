@@ -31,7 +31,7 @@ pub struct Recall {
 }
 
 /// The facts that were shown, with the time of their newest change.
-type Memo = BTreeMap<FactId, u64>;
+type RecallMemo = BTreeMap<FactId, u64>;
 
 impl Memories {
     /// The effect that shows the model what is remembered.
@@ -79,7 +79,7 @@ fn late() -> MemoryError {
 /// What shows the facts that were not shown before.
 fn fresh(cx: &EffectContext<'_>, found: Vec<Remembered>) -> Vec<Action> {
     let shows = |entry: &Entry| matches!(entry, Entry::User(UserMessage { origin: Origin::Reminder { by }, .. }) if **by == *KIND);
-    let mut memo: Memo = cx.memo().unwrap_or_default();
+    let mut memo: RecallMemo = cx.memo().unwrap_or_default();
     if memo.len() > MAX_MEMO || !cx.view().items().iter().any(|stored| shows(&stored.entry)) {
         memo.clear();
     }

@@ -31,7 +31,7 @@ struct Args {
 }
 
 /// One call, with the meter that it is charged by.
-struct Task {
+struct MemoryCall {
     memories: Memories,
     args: Args,
     cx: CallContext,
@@ -54,14 +54,14 @@ impl Memories {
 
 fn tool<F, Fut>(memories: &Memories, spec: ToolSpec, run: F) -> impl ErasedTool + 'static
 where
-    F: Fn(Arc<Task>) -> Fut + Send + Sync + 'static,
+    F: Fn(Arc<MemoryCall>) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<String, MemoryError>> + Send + 'static,
 {
     let memories = memories.clone();
     tool_fn(spec, move |args, cx| {
         let parsed = serde_json::from_value::<Args>(args);
         let meter = Meter::under(&memories.meter);
-        let task = parsed.map(|args| Arc::new(Task { memories: memories.clone(), args, cx, meter }));
+        let task = parsed.map(|args| Arc::new(MemoryCall { memories: memories.clone(), args, cx, meter }));
         let work = task.map(|task| (run(Arc::clone(&task)), task));
         async move {
             let (work, task) =
@@ -76,7 +76,7 @@ where
     })
 }
 
-impl Task {
+impl MemoryCall {
     async fn store(&self) -> Result<String, MemoryError> {
         let (text, memories) = (Arc::clone(&self.args.fact), &self.memories);
         let session = self.cx.get::<LogId>();

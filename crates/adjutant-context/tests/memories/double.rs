@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use adjutant_agent::memory::{
-    Fact, FactChange, FactId, Found, InMemory, Memory, MemoryError, MemoryErrorKind, NewFact, OwnerId, Vector,
+    Fact, FactChange, FactId, InMemory, Memory, MemoryError, MemoryErrorKind, NewFact, OwnerId, ScoredFact, Vector,
 };
 use async_trait::async_trait;
 
@@ -61,7 +61,7 @@ impl Memory for Double {
         self.inner()?.list(owner, after, limit).await
     }
 
-    async fn by_words(&self, owner: &OwnerId, query: &str, limit: usize) -> Result<Vec<Found>, MemoryError> {
+    async fn by_words(&self, owner: &OwnerId, query: &str, limit: usize) -> Result<Vec<ScoredFact>, MemoryError> {
         if self.hanging.load(Ordering::Relaxed) {
             std::future::pending::<()>().await;
         }
@@ -69,7 +69,7 @@ impl Memory for Double {
         self.inner()?.by_words(owner, query, limit).await
     }
 
-    async fn by_vector(&self, owner: &OwnerId, vector: &Vector, limit: usize) -> Result<Vec<Found>, MemoryError> {
+    async fn by_vector(&self, owner: &OwnerId, vector: &Vector, limit: usize) -> Result<Vec<ScoredFact>, MemoryError> {
         self.inner()?.by_vector(owner, vector, limit).await
     }
 

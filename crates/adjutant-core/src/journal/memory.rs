@@ -22,14 +22,14 @@ const MAX_POSTS: usize = 10_000;
 /// A journal that lives as long as the program; clones share it. Nothing is written as bytes.
 #[derive(Debug, Clone)]
 pub struct MemoryJournal {
-    logs: Arc<Mutex<BTreeMap<LogId, Arc<Mutex<Kept>>>>>,
+    logs: Arc<Mutex<BTreeMap<LogId, Arc<Mutex<StoredLog>>>>>,
     world: Arc<dyn World>,
 }
 
 #[derive(Debug)]
-struct Kept {
+struct StoredLog {
     epoch: Epoch,
-    owner: Option<Holder>,
+    owner: Option<MemoryHolder>,
     records: Vec<Arc<Stamped>>,
     created_ms: u64,
     updated_ms: u64,
@@ -41,7 +41,7 @@ struct Kept {
 
 /// Who has a log, as long as the value lives.
 #[derive(Debug)]
-struct Holder {
+struct MemoryHolder {
     owner: Arc<str>,
     held: Weak<()>,
 }
@@ -51,7 +51,7 @@ struct MemoryLog {
     id: LogId,
     epoch: Epoch,
     seq: Seq,
-    kept: Arc<Mutex<Kept>>,
+    kept: Arc<Mutex<StoredLog>>,
     _held: Arc<()>,
 }
 
@@ -67,7 +67,7 @@ impl MemoryJournal {
         Self { world: Arc::new(world), ..self }
     }
 
-    fn log(&self, log: &LogId) -> Result<Arc<Mutex<Kept>>, JournalError> {
+    fn log(&self, log: &LogId) -> Result<Arc<Mutex<StoredLog>>, JournalError> {
         lock(&self.logs).get(log).cloned().ok_or_else(|| JournalError::missing(log))
     }
 }
@@ -78,7 +78,7 @@ impl Default for MemoryJournal {
     }
 }
 
-impl Kept {
+impl StoredLog {
     fn new(now_ms: u64) -> Self {
         Self {
             epoch: Epoch(0),
@@ -113,7 +113,7 @@ impl Kept {
 impl Journal for MemoryJournal {
     async fn own(&self, log: &LogId, owner: &Owner) -> Result<Box<dyn Log>, JournalError> {
         log.check()?;
-        let made = || Arc::new(Mutex::new(Kept::new(self.world.now_ms())));
+        let made = || Arc::new(Mutex::new(StoredLog::new(self.world.now_ms())));
         let kept = Arc::clone(lock(&self.logs).entry(log.clone()).or_insert_with(made));
         let held = Arc::new(());
         let (epoch, seq) = {
@@ -123,7 +123,7 @@ impl Journal for MemoryJournal {
                 return Err(JournalError::owned(log, super::Holder::new(Arc::clone(known))));
             }
             kept.epoch.0 += 1;
-            kept.owner = Some(Holder { owner: Arc::clone(owner.id()), held: Arc::downgrade(&held) });
+            kept.owner = Some(MemoryHolder { owner: Arc::clone(owner.id()), held: Arc::downgrade(&held) });
             (kept.epoch, Seq(kept.records.len() as u64))
         };
         Ok(Box::new(MemoryLog { id: log.clone(), epoch, seq, kept, _held: held }))
@@ -155,7 +155,7 @@ impl Journal for MemoryJournal {
     fn posts(&self, log: &LogId, after: PostNo) -> Option<PostStream> {
         let kept = self.log(log).ok()?;
         let newest = lock(&kept).newest_post.subscribe();
-        let next = |(kept, mut newest, mut after): (Arc<Mutex<Kept>>, watch::Receiver<PostNo>, PostNo)| async move {
+        let next = |(kept, mut newest, mut after): (Arc<Mutex<StoredLog>>, watch::Receiver<PostNo>, PostNo)| async move {
             loop {
                 let seen = *newest.wait_for(|newest| *newest > after).await.ok()?;
                 let found = lock(&kept).posts.iter().find(|posted| posted.no > after).cloned();
@@ -265,7 +265,7 @@ impl Log for MemoryLog {
 
 impl MemoryLog {
     /// What is kept, as long as nobody has taken over.
-    fn kept(&self) -> Result<MutexGuard<'_, Kept>, JournalError> {
+    fn kept(&self) -> Result<MutexGuard<'_, StoredLog>, JournalError> {
         let kept = lock(&self.kept);
         if kept.epoch == self.epoch { Ok(kept) } else { Err(JournalError::fenced(&self.id)) }
     }

@@ -22,13 +22,13 @@ const MAX_REMOVALS: usize = 10_000;
 /// A key-value store that lives as long as the program; clones share it.
 #[derive(Debug, Clone)]
 pub struct MemoryKvStore {
-    kept: Arc<Mutex<Kept>>,
+    kept: Arc<Mutex<StoreData>>,
     newest: watch::Sender<Version>,
     world: Arc<dyn World>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct StoreData {
     newest: Version,
     items: BTreeMap<Arc<str>, Item>,
     /// The last change of each key, removals included.
@@ -55,7 +55,7 @@ impl MemoryKvStore {
         Self { world: Arc::new(world), ..self }
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, StoreData> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -66,7 +66,7 @@ impl Default for MemoryKvStore {
     }
 }
 
-impl Kept {
+impl StoreData {
     fn version(&self, key: &str) -> Option<Version> {
         self.items.get(key).map(|item| item.version)
     }

@@ -9,7 +9,7 @@ use std::{
 use async_trait::async_trait;
 
 use super::{
-    Fact, FactChange, FactId, Found, MAX_FACTS, Memory, MemoryError, MemoryErrorKind, NewFact, OwnerId, Vector,
+    Fact, FactChange, FactId, MAX_FACTS, Memory, MemoryError, MemoryErrorKind, NewFact, OwnerId, ScoredFact, Vector,
 };
 use crate::search;
 
@@ -22,14 +22,14 @@ pub struct InMemory {
 /// What one owner has.
 #[derive(Debug, Default)]
 struct Owned {
-    facts: HashMap<FactId, Kept>,
+    facts: HashMap<FactId, StoredFact>,
     /// The facts by their age.
     ages: BTreeMap<(u64, FactId), ()>,
     marks: HashMap<Arc<str>, u64>,
 }
 
 #[derive(Debug)]
-struct Kept {
+struct StoredFact {
     fact: Fact,
     vector: Option<Vector>,
 }
@@ -46,7 +46,7 @@ impl InMemory {
 }
 
 impl Owned {
-    fn kept(&self) -> impl Iterator<Item = &Kept> {
+    fn kept(&self) -> impl Iterator<Item = &StoredFact> {
         self.ages.keys().filter_map(|(_, id)| self.facts.get(id))
     }
 
@@ -77,7 +77,7 @@ impl Memory for InMemory {
         owned.check(owner, &facts)?;
         for NewFact { id, text, metadata, vector, now_ms } in facts {
             owned.ages.insert((now_ms, id.clone()), ());
-            owned.facts.insert(id.clone(), Kept { fact: Fact::new(id, text, metadata, now_ms), vector });
+            owned.facts.insert(id.clone(), StoredFact { fact: Fact::new(id, text, metadata, now_ms), vector });
         }
         Ok(())
     }
@@ -123,20 +123,20 @@ impl Memory for InMemory {
         Ok(ages.filter_map(|((_, id), ())| owned.facts.get(id)).map(|kept| kept.fact.clone()).collect())
     }
 
-    async fn by_words(&self, owner: &OwnerId, query: &str, limit: usize) -> Result<Vec<Found>, MemoryError> {
+    async fn by_words(&self, owner: &OwnerId, query: &str, limit: usize) -> Result<Vec<ScoredFact>, MemoryError> {
         let owners = self.owners();
         let Some(owned) = owners.get(owner) else { return Ok(Vec::new()) };
         let best = search::best(query, owned.kept().map(|kept| (&kept.fact, &kept.fact.text)), limit);
-        Ok(best.into_iter().map(|(fact, score)| Found::new(fact.clone(), score)).collect())
+        Ok(best.into_iter().map(|(fact, score)| ScoredFact::new(fact.clone(), score)).collect())
     }
 
-    async fn by_vector(&self, owner: &OwnerId, vector: &Vector, limit: usize) -> Result<Vec<Found>, MemoryError> {
+    async fn by_vector(&self, owner: &OwnerId, vector: &Vector, limit: usize) -> Result<Vec<ScoredFact>, MemoryError> {
         let owners = self.owners();
         let Some(owned) = owners.get(owner) else { return Ok(Vec::new()) };
         let scored = owned.kept().filter_map(|kept| Some((&kept.fact, kept.vector.as_ref()?.cosine(vector)?)));
         let mut scored: Vec<(&Fact, f64)> = scored.collect();
         scored.sort_by(|(_, one), (_, other)| other.total_cmp(one));
-        Ok(scored.into_iter().take(limit).map(|(fact, score)| Found::new(fact.clone(), score)).collect())
+        Ok(scored.into_iter().take(limit).map(|(fact, score)| ScoredFact::new(fact.clone(), score)).collect())
     }
 
     async fn marked(&self, owner: &OwnerId, source: &str) -> Result<u64, MemoryError> {

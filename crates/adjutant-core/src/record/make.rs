@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use adjutant_llm::{CallId, CallResult, Edit, ModelId, NanoUsd, Reply, Usage};
 
-use super::{Change, Record};
+use super::{Record, RunChange};
 use crate::number::TurnNo;
 
 impl Record {
@@ -36,6 +36,6 @@ impl Record {
 
     /// A turn is over, and nothing changes.
     pub fn settled(turn: TurnNo) -> Self {
-        Record::Settled { turn, stop: false, change: Change::default() }
+        Record::Settled { turn, stop: false, change: RunChange::default() }
     }
 }

@@ -36,7 +36,7 @@ pub struct Memo {
 
 /// What an effect tells observers about what it did.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Report {
+pub struct EffectReport {
     /// The effect's kind.
     pub by: Arc<str>,
     /// What it did.
@@ -47,7 +47,7 @@ pub struct Report {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
-pub struct Change {
+pub struct RunChange {
     /// The model that is asked; one that the agent knows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<ModelId>,
@@ -62,7 +62,7 @@ pub struct Change {
     pub edits: Vec<Edit>,
 }
 
-impl Change {
+impl RunChange {
     /// This change, and another one after it.
     #[must_use]
     pub fn then(mut self, next: Self) -> Self {

@@ -24,11 +24,11 @@ struct Attempt {
     /// Whether its beginning was told.
     is_told: bool,
     /// What was told of each part.
-    told: Vec<Told>,
+    told: Vec<BlockProgress>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Told {
+struct BlockProgress {
     opened: bool,
     closed: bool,
     bytes: usize,
@@ -91,14 +91,14 @@ impl Attempt {
             let (attempt, model, limits) = (self.no, self.model.clone(), Box::default());
             show(EventKind::ReplyStarted { attempt, model, limits });
         }
-        self.told.resize(self.parts.len(), Told::default());
+        self.told.resize(self.parts.len(), BlockProgress::default());
         for (part, told) in self.parts.iter().zip(&mut self.told) {
             told.tell(part, &mut show);
         }
     }
 }
 
-impl Told {
+impl BlockProgress {
     fn tell(&mut self, part: &AcknowledgedPart, mut show: impl FnMut(EventKind)) {
         let block = part.block;
         if !std::mem::replace(&mut self.opened, true) {

@@ -7,7 +7,7 @@ use std::{
 
 use adjutant_llm::{CallResult, Edit, Entry, FinishReason, Reply, Terminate, Transcript};
 
-use super::{Asked, Run, Working};
+use super::{Run, RunPause, Working};
 use crate::{
     pause::{Answered, Pause, PauseId},
     record::Lane,
@@ -143,7 +143,7 @@ impl<'a> WaitView<'a> {
         if !self.0.is_open() {
             return Some("no run is open".into());
         }
-        let mut open: BTreeMap<&PauseId, &Asked> = self.0.asked().map(|asked| (&asked.pause.id, asked)).collect();
+        let mut open: BTreeMap<&PauseId, &RunPause> = self.0.asked().map(|asked| (&asked.pause.id, asked)).collect();
         let known: BTreeSet<&PauseId> = open.keys().copied().collect();
         for Answered { pause, answer, shown } in answers {
             match open.remove(pause) {

@@ -6,7 +6,7 @@ use adjutant_llm::{Call, CallId, ToolName};
 use adjutant_tool::{Answer, Replay};
 use serde_json::Value;
 
-use super::{Run, Step, StepState};
+use super::{CallStep, Run, StepState};
 use crate::pause::{Answered, Pause};
 
 /// What to call, with which arguments, and what earlier entries of a call's body left: read by whoever performs the
@@ -16,7 +16,7 @@ pub struct CallsView<'a>(&'a Run);
 
 /// What is known of something that a call's body asked for under a key.
 #[derive(Debug, Clone)]
-pub struct Known {
+pub struct KnownStep {
     /// The key that the body gave.
     pub key: Arc<str>,
     /// How far it got.
@@ -81,15 +81,15 @@ impl<'a> CallsView<'a> {
     }
 
     /// What the body of a call has asked for in earlier entries, in order.
-    pub fn steps(self, call: CallId) -> Vec<Known> {
+    pub fn steps(self, call: CallId) -> Vec<KnownStep> {
         let Some(slot) = self.0.working().and_then(|working| working.slot(call)) else { return Vec::new() };
-        let known = |step: &Step| {
+        let known = |step: &CallStep| {
             let state = match &step.state {
                 StepState::Begun => KnownState::Begun,
                 StepState::Noted(value) => KnownState::Done(value.clone()),
                 StepState::Asked(at) => self.known_pause(*at)?,
             };
-            Some(Known { key: Arc::clone(&step.key), state })
+            Some(KnownStep { key: Arc::clone(&step.key), state })
         };
         slot.steps.iter().filter_map(known).collect()
     }

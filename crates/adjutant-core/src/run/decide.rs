@@ -5,13 +5,13 @@ use std::{collections::BTreeSet, sync::Arc};
 use adjutant_llm::{CallId, CallResult, FinishReason, OpenTurn, Reply, Terminate, ThreadId, Usage};
 use adjutant_tool::Replay;
 
-use super::{Current, Next, Run, Slot, Tail, Working, texts};
+use super::{CallSlot, Current, Next, Run, Tail, Working, texts};
 use crate::{
     activity::{Activity, ActivityId},
     number::TurnNo,
     options::AtLimit,
     outcome::{Completion, Failure, Limit, Outcome},
-    record::{AcknowledgedPart, Change, Record},
+    record::{AcknowledgedPart, Record, RunChange},
 };
 
 type Busy = BTreeSet<ActivityId>;
@@ -109,7 +109,7 @@ impl Current {
     }
 
     /// Every call is admitted or waits for a word: what needs nothing runs, what is open is asked.
-    fn launch<'a>(&self, working: &Working, missing: impl Iterator<Item = &'a Slot>, busy: &Busy) -> Next {
+    fn launch<'a>(&self, working: &Working, missing: impl Iterator<Item = &'a CallSlot>, busy: &Busy) -> Next {
         let sequential = self.limits.sequential || working.slots.iter().any(|slot| slot.sequential);
         let cap = if sequential { 1 } else { self.limits.max_parallel_tools.max(1) as usize };
         let running = busy.iter().filter(|act| matches!(act, ActivityId::Call(_))).count();
@@ -142,7 +142,7 @@ impl Current {
         }
     }
 
-    fn serve_slot(&self, slot: &Slot, busy: &Busy) -> Served {
+    fn serve_slot(&self, slot: &CallSlot, busy: &Busy) -> Served {
         if busy.contains(&ActivityId::Call(slot.call)) || busy.contains(&ActivityId::Admit(slot.call)) {
             return Served::Busy;
         }
@@ -175,7 +175,8 @@ impl Current {
             });
         }
         let unsettled = self.turn.as_ref().filter(|working| working.settled.is_none());
-        let settled = |working: &Working| Record::Settled { turn: working.no, stop: true, change: Change::default() };
+        let settled =
+            |working: &Working| Record::Settled { turn: working.no, stop: true, change: RunChange::default() };
         let ended = Record::Ended { run: self.run, outcome };
         Next::Decide(unsettled.map(settled).into_iter().chain([ended]).collect())
     }
@@ -245,7 +246,7 @@ fn failed(failure: Failure) -> Outcome {
 }
 
 fn settle(working: &Working, stop: bool) -> Next {
-    Next::Decide(vec![Record::Settled { turn: working.no, stop, change: Change::default() }])
+    Next::Decide(vec![Record::Settled { turn: working.no, stop, change: RunChange::default() }])
 }
 
 fn close(open: &OpenTurn, result: impl Fn(CallId) -> CallResult) -> Next {

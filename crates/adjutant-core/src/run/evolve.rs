@@ -14,13 +14,13 @@ use adjutant_llm::{
 };
 use serde_json::Value;
 
-use super::{Admitted, Current, Illegal, Measured, Run, Slot, StepState, Working};
+use super::{Admitted, CallSlot, Current, Illegal, Measured, Run, StepState, Working};
 use crate::{
     journal::Stamped,
     number::{RunNo, TurnNo},
     options::Limits,
     outcome::{Limit, Outcome},
-    record::{Admission, Change, Lane, Memo, Record, Revised},
+    record::{Admission, Lane, Memo, Record, Revised, RunChange},
     report::CallReport,
 };
 
@@ -142,7 +142,7 @@ impl Run {
         working.filter(|working| working.no == turn && working.settled.is_none()).ok_or("the turn is not open")
     }
 
-    fn slot_mut(&mut self, call: CallId) -> Result<&mut Slot, Why> {
+    fn slot_mut(&mut self, call: CallId) -> Result<&mut CallSlot, Why> {
         let working = self.current_mut()?.turn.as_mut();
         let slot = working.and_then(|working| working.slots.iter_mut().find(|slot| slot.call == call));
         slot.ok_or("the open turn has no such call")
@@ -174,7 +174,7 @@ impl Run {
             turn: None,
             pauses: Vec::new(),
             approved: BTreeSet::new(),
-            change: Change::default(),
+            change: RunChange::default(),
             exhausted: None,
             declined: false,
             cancel: None,
@@ -303,7 +303,7 @@ impl Run {
         }
         working.reply = Some(Arc::clone(reply));
         working.heard.clear();
-        working.slots = reply.calls().map(|call| Slot::new(call.id)).collect();
+        working.slots = reply.calls().map(|call| CallSlot::new(call.id)).collect();
         if has_doubles(&working.slots) {
             return Err("two calls of a reply have one id");
         }
@@ -400,7 +400,7 @@ impl Run {
         }
     }
 
-    fn settled(&mut self, turn: TurnNo, stop: bool, change: &Change) -> Result<(), Why> {
+    fn settled(&mut self, turn: TurnNo, stop: bool, change: &RunChange) -> Result<(), Why> {
         let working = self.turn_mut(turn)?;
         if working.open.is_some() {
             return Err("a call of the turn has no result");
@@ -482,7 +482,7 @@ fn terminates(results: &[Arc<CallResult>]) -> Terminate {
     if all { Terminate::IfAll } else { Terminate::No }
 }
 
-fn has_doubles(slots: &[Slot]) -> bool {
+fn has_doubles(slots: &[CallSlot]) -> bool {
     let mut ids: Vec<CallId> = slots.iter().map(|slot| slot.call).collect();
     ids.sort_unstable();
     ids.windows(2).any(|pair| pair[0] == pair[1])

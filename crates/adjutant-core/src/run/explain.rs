@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc};
 use adjutant_llm::{CallId, ThreadId, ToolName};
 use adjutant_tool::Replay;
 
-use super::{Current, Run, Slot, StepState, Working};
+use super::{CallSlot, Current, Run, StepState, Working};
 use crate::{
     number::TurnNo,
     pause::{Pause, PauseId},
@@ -133,7 +133,7 @@ impl Current {
         }
     }
 
-    fn fate(&self, slot: &Slot) -> CallFate {
+    fn fate(&self, slot: &CallSlot) -> CallFate {
         match &slot.admitted {
             Some(admitted) if slot.launched_ms.is_some() => match admitted.replay {
                 Replay::Pure | Replay::Idempotent => CallFate::RunAgain,
@@ -146,7 +146,7 @@ impl Current {
         }
     }
 
-    fn entered(&self, slot: &Slot) -> CallFate {
+    fn entered(&self, slot: &CallSlot) -> CallFate {
         let (mut answered, mut unknown) = (Vec::new(), Vec::new());
         for step in &slot.steps {
             match &step.state {
@@ -164,10 +164,10 @@ impl Current {
 
 impl Working {
     /// The calls without a result, in order.
-    fn calls(&self, fate: impl Fn(&Slot) -> CallFate) -> Vec<ResumeAction> {
+    fn calls(&self, fate: impl Fn(&CallSlot) -> CallFate) -> Vec<ResumeAction> {
         let name = |call: CallId| self.reply.as_ref()?.calls().find(|it| it.id == call).map(|it| it.name.clone());
         let missing = self.slots.iter().filter(|slot| !slot.done);
-        let call = |slot: &Slot| {
+        let call = |slot: &CallSlot| {
             let replay = slot.admitted.as_ref().map(|admitted| admitted.replay);
             Some(ResumeAction::Call { call: slot.call, name: name(slot.call)?, replay, fate: fate(slot) })
         };

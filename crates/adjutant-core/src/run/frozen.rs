@@ -13,14 +13,14 @@ use crate::report::CallReport;
 pub struct Frozen {
     run: Run,
     next: EntryId,
-    view: Vec<Shown>,
+    view: Vec<ShownEntry>,
     view_next: EntryId,
     calls: Vec<Reported>,
 }
 
 /// What stands in the view.
 #[derive(Debug, Serialize, Deserialize)]
-enum Shown {
+enum ShownEntry {
     /// Entries of the history: the place of the first one, and how many.
     Same(usize, usize),
     Other(Arc<Stored>),
@@ -60,15 +60,15 @@ impl Run {
         turns.flat_map(|turn| turn.pairs()).map(|(call, result)| (call.id, result)).collect()
     }
 
-    fn shown_items(&self) -> Vec<Shown> {
+    fn shown_items(&self) -> Vec<ShownEntry> {
         let mut shown = Vec::new();
         for stored in self.view.items().iter() {
             let same = self.history.position(stored.id);
             let same = same.filter(|at| self.history.get(*at).is_some_and(|kept| Arc::ptr_eq(kept, stored)));
             match (same, shown.last_mut()) {
-                (Some(at), Some(Shown::Same(first, many))) if at == *first + *many => *many += 1,
-                (Some(at), _) => shown.push(Shown::Same(at, 1)),
-                (None, _) => shown.push(Shown::Other(Arc::clone(stored))),
+                (Some(at), Some(ShownEntry::Same(first, many))) if at == *first + *many => *many += 1,
+                (Some(at), _) => shown.push(ShownEntry::Same(at, 1)),
+                (None, _) => shown.push(ShownEntry::Other(Arc::clone(stored))),
             }
         }
         shown
@@ -83,11 +83,11 @@ impl Frozen {
         let mut shown = Vec::with_capacity(view.len());
         for part in view {
             match part {
-                Shown::Same(first, many) => {
+                ShownEntry::Same(first, many) => {
                     let end = first.checked_add(many).filter(|end| *end <= run.history.len())?;
                     shown.extend((first..end).filter_map(|at| run.history.get(at).cloned()));
                 }
-                Shown::Other(stored) => shown.push(stored),
+                ShownEntry::Other(stored) => shown.push(stored),
             }
         }
         run.view = View::of(Transcript::restored(shown, view_next).ok()?);

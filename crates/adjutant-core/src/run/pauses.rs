@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use adjutant_tool::{Ask, AskKind};
 use serde_json::json;
 
-use super::{Asked, Current, Next, Run, Slot};
+use super::{CallSlot, Current, Next, Run, RunPause};
 use crate::{
     activity::{Activity, ActivityId},
     outcome::Limit,
@@ -46,7 +46,7 @@ impl Current {
     }
 
     /// Whether everything that a call's body waits for was answered.
-    pub(super) fn may_enter(&self, slot: &Slot) -> bool {
+    pub(super) fn may_enter(&self, slot: &CallSlot) -> bool {
         slot.waits.iter().all(|at| self.answered(*at))
     }
 
@@ -72,7 +72,7 @@ impl Current {
     }
 }
 
-impl Asked {
+impl RunPause {
     pub(super) fn new(pause: &Arc<Pause>, waiting: bool) -> Self {
         Self { pause: Arc::clone(pause), answer: None, waiting }
     }

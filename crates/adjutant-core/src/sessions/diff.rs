@@ -30,13 +30,13 @@ pub struct Diff {
     /// The fields in which these two differ, at most 50.
     pub fields: Vec<Field>,
     /// What happened from there on, side by side, at most 40 records.
-    pub lines: Vec<Line>,
+    pub lines: Vec<DiffLine>,
 }
 
 /// The records of two sessions at the same place, in words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Line {
+pub struct DiffLine {
     /// The place.
     pub at: Seq,
     /// What happened there; none where a session has ended.
@@ -73,7 +73,7 @@ impl Sessions {
             let at = Seq(diff.shared + diff.beyond[0].max(diff.beyond[1]) + 1);
             if diff.lines.len() < MAX_LINES {
                 let sides = pair.each_ref().map(|side| side.as_deref().map(words::record));
-                diff.lines.push(Line { at, sides });
+                diff.lines.push(DiffLine { at, sides });
             }
             for (beyond, side) in diff.beyond.iter_mut().zip(&pair) {
                 *beyond += u64::from(side.is_some());

@@ -11,7 +11,7 @@ use super::{
     Sessions,
     chain::{Chain, Folds},
     corrupt,
-    file::{FORMAT, Footer, Header, Line, MAX_ATTACHED_BYTES, MAX_LINE_BYTES, VERSION},
+    file::{ExportHeader, ExportLine, FORMAT, Footer, MAX_ATTACHED_BYTES, MAX_LINE_BYTES, VERSION},
     invalid,
 };
 use crate::{
@@ -55,7 +55,7 @@ impl Sessions {
         let info = self.journal.info(id).await?;
         let mut sealed = Sealed { out, sha256: Sha256::new(), bytes: 0, known: BTreeSet::new() };
         let (created_ms, about) = (info.created_ms, info.about);
-        sealed.line(&Header { format: FORMAT.into(), version: VERSION, id: id.clone(), created_ms, about })?;
+        sealed.line(&ExportHeader { format: FORMAT.into(), version: VERSION, id: id.clone(), created_ms, about })?;
         let (mut chain, mut folds) = (Chain::new(id), Folds::default());
         let mut stored = self.journal.stored(id, Seq(0));
         while let Some(stored) = stored.next().await {
@@ -70,7 +70,7 @@ impl Sessions {
         let (records, attachments) = (chain.seq.0, sealed.known.len() as u64);
         let sha256 = Digest(sealed.sha256.clone().finalize().into());
         let footer = Footer { records, attachments, link: chain.link, bytes: sealed.bytes, sha256 };
-        sealed.line(&Line::Footer(footer))?;
+        sealed.line(&ExportLine::Footer(footer))?;
         sealed.out.flush().map_err(unwritten)?;
         Ok(Exported { records, attachments, bytes: sealed.bytes, link: chain.link })
     }
@@ -88,7 +88,7 @@ impl<W: io::Write> Sealed<'_, W> {
                 let text = std::str::from_utf8(&attachment.bytes).map_err(|error| {
                     corrupt(format!("attachment {} is no text", attachment.digest)).with_source(error)
                 })?;
-                self.line(&Line::Attachment { digest: attachment.digest, text: text.into() })?;
+                self.line(&ExportLine::Attachment { digest: attachment.digest, text: text.into() })?;
             }
         }
         let raw: Option<&RawValue> = serde_json::from_slice(&stored.bytes).ok();
@@ -98,7 +98,7 @@ impl<W: io::Write> Sealed<'_, W> {
             return Err(invalid(format!("record {} is not one JSON object in one line", stored.seq)));
         };
         let attachments = stored.attachments.iter().map(|attachment| attachment.digest).collect();
-        self.line(&Line::Record { seq: stored.seq, link: stored.link, attachments, bytes })
+        self.line(&ExportLine::Record { seq: stored.seq, link: stored.link, attachments, bytes })
     }
 
     fn line(&mut self, line: &impl Serialize) -> Result<(), JournalError> {

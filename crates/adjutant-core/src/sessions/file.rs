@@ -32,7 +32,7 @@ pub(super) struct Versioned {
 
 /// The first line.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Header {
+pub(super) struct ExportHeader {
     pub(super) format: Cow<'static, str>,
     pub(super) version: u32,
     pub(super) id: LogId,
@@ -43,7 +43,7 @@ pub(super) struct Header {
 /// Every other line.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Line<'a> {
+pub(super) enum ExportLine<'a> {
     /// A large text of the record that follows.
     Attachment {
         digest: Digest,

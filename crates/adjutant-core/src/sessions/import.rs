@@ -12,7 +12,7 @@ use super::{
     Sessions,
     chain::{Chain, Folds},
     check_about, corrupt,
-    file::{FORMAT, Footer, Header, Line, MAX_ATTACHED_BYTES, MAX_LINE_BYTES, VERSION, Versioned},
+    file::{ExportHeader, ExportLine, FORMAT, Footer, MAX_ATTACHED_BYTES, MAX_LINE_BYTES, VERSION, Versioned},
     half::Half,
 };
 use crate::{
@@ -33,7 +33,7 @@ struct Lines<R> {
 }
 
 /// What was read of a file.
-struct Reading {
+struct ImportReader {
     chain: Chain,
     folds: Folds,
     /// The attachments of the record that comes next.
@@ -73,7 +73,7 @@ impl Sessions {
         input: impl BufRead + Send,
         change: impl FnOnce(&mut LogId, &mut SessionMeta) + Send,
     ) -> Result<LogInfo, JournalError> {
-        let (mut lines, Header { mut id, mut about, .. }) = Lines::open(input)?;
+        let (mut lines, ExportHeader { mut id, mut about, .. }) = Lines::open(input)?;
         change(&mut id, &mut about);
         check_about(&about)?;
         let mut half = Half::new(self, &id).await?;
@@ -84,19 +84,19 @@ impl Sessions {
 
 async fn fill<R: BufRead + Send>(half: &mut Half, lines: &mut Lines<R>, id: &LogId) -> Result<(), JournalError> {
     let (next, known) = (Vec::new(), BTreeMap::new());
-    let mut reading = Reading { chain: Chain::new(id), folds: Folds::default(), next, next_bytes: 0, known };
+    let mut reading = ImportReader { chain: Chain::new(id), folds: Folds::default(), next, next_bytes: 0, known };
     loop {
         lines.read()?;
         match lines.parse()? {
-            Line::Attachment { digest, text } => reading.attachment(digest, &text)?,
-            Line::Record { seq, link, attachments, bytes } => {
+            ExportLine::Attachment { digest, text } => reading.attachment(digest, &text)?,
+            ExportLine::Record { seq, link, attachments, bytes } => {
                 let bytes = Bytes::copy_from_slice(bytes.get().as_bytes());
                 let attachments = reading.attachments(half, seq, &attachments).await?;
                 let stamped = reading.chain.take(StoredRecord { seq, bytes, link, attachments })?;
                 reading.folds.take(id, &stamped)?;
                 half.push(stamped).await?;
             }
-            Line::Footer(footer) => {
+            ExportLine::Footer(footer) => {
                 reading.check(lines, &footer)?;
                 return lines.end();
             }
@@ -104,7 +104,7 @@ async fn fill<R: BufRead + Send>(half: &mut Half, lines: &mut Lines<R>, id: &Log
     }
 }
 
-impl Reading {
+impl ImportReader {
     fn attachment(&mut self, digest: Digest, text: &str) -> Result<(), JournalError> {
         self.next_bytes += text.len();
         if self.next_bytes > MAX_ATTACHED_BYTES {
@@ -154,7 +154,7 @@ impl Reading {
             bytes: lines.bytes,
             sha256: Digest(lines.sha256.clone().finalize().into()),
         };
-        let written = serde_json::to_vec(&Line::Footer(expected)).unwrap_or_default();
+        let written = serde_json::to_vec(&ExportLine::Footer(expected)).unwrap_or_default();
         // Compared as bytes: the last line is the only one that its digest does not cover.
         if self.next.is_empty() && written == lines.line {
             return Ok(());
@@ -165,7 +165,7 @@ impl Reading {
 }
 
 impl<R: BufRead> Lines<R> {
-    fn open(input: R) -> Result<(Self, Header), JournalError> {
+    fn open(input: R) -> Result<(Self, ExportHeader), JournalError> {
         let mut lines = Self { input, sha256: Sha256::new(), bytes: 0, line: Vec::new(), no: 0 };
         lines.read()?;
         let unread = |error| corrupt("the file is no exported session").with_source(error);
@@ -203,7 +203,7 @@ impl<R: BufRead> Lines<R> {
         })
     }
 
-    fn parse(&self) -> Result<Line<'_>, JournalError> {
+    fn parse(&self) -> Result<ExportLine<'_>, JournalError> {
         let why = || format!("line {} of the file is not what was written", self.no);
         serde_json::from_slice(&self.line).map_err(|error| corrupt(why()).with_source(error))
     }

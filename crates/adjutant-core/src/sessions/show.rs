@@ -18,7 +18,7 @@ use crate::{
 /// One thing that was said or done in a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct Shown {
+pub struct TimelineItem {
     /// The record that tells of it; several things may stand in one.
     pub seq: Seq,
     /// When that was recorded, in milliseconds since 1970-01-01 UTC.
@@ -91,19 +91,19 @@ pub enum ShownKind {
 #[non_exhaustive]
 pub struct ShownPage {
     /// What was said and done, in order.
-    pub items: Vec<Shown>,
+    pub items: Vec<TimelineItem>,
     /// The record behind which the next page begins; none if this is the last one.
     pub next: Option<Seq>,
 }
 
 /// What was said and done in a session, in order.
-pub type ShownStream = Pin<Box<dyn Stream<Item = Result<Shown, JournalError>> + Send>>;
+pub type ShownStream = Pin<Box<dyn Stream<Item = Result<TimelineItem, JournalError>> + Send>>;
 
 /// A log that is being told.
 struct Telling {
     records: RecordStream,
     narrator: Narrator,
-    ready: VecDeque<Shown>,
+    ready: VecDeque<TimelineItem>,
     is_over: bool,
 }
 

@@ -15,7 +15,7 @@ const PAGE: usize = 500;
 /// What a session was forked from, and what was forked from it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Tree {
+pub struct SessionTree {
     /// What it was forked from, the oldest first.
     pub ancestors: Vec<LogInfo>,
     /// The session that the oldest of them was forked from, if it is gone.
@@ -41,10 +41,10 @@ impl Sessions {
     ///
     /// # Errors
     /// `Missing`, `Unsupported`, `Io`.
-    pub async fn tree(&self, id: &LogId) -> Result<Tree, JournalError> {
+    pub async fn tree(&self, id: &LogId) -> Result<SessionTree, JournalError> {
         let info = self.journal.info(id).await?;
         let mut seen = BTreeSet::from([id.clone()]);
-        let mut tree = Tree { ancestors: Vec::new(), missing: None, branches: Vec::new(), is_cut: false };
+        let mut tree = SessionTree { ancestors: Vec::new(), missing: None, branches: Vec::new(), is_cut: false };
         self.climb(&info, &mut tree, &mut seen).await?;
         // Children are pushed in reverse, so that the first one stands behind its parent.
         let mut open = vec![(0, info)];
@@ -57,7 +57,12 @@ impl Sessions {
         Ok(tree)
     }
 
-    async fn climb(&self, info: &LogInfo, tree: &mut Tree, seen: &mut BTreeSet<LogId>) -> Result<(), JournalError> {
+    async fn climb(
+        &self,
+        info: &LogInfo,
+        tree: &mut SessionTree,
+        seen: &mut BTreeSet<LogId>,
+    ) -> Result<(), JournalError> {
         let mut next = info.about.parent.clone();
         while let Some((parent, _)) = next.take() {
             if !seen.insert(parent.clone()) {
@@ -84,7 +89,7 @@ impl Sessions {
     async fn forks(
         &self,
         of: &LogId,
-        tree: &mut Tree,
+        tree: &mut SessionTree,
         seen: &mut BTreeSet<LogId>,
     ) -> Result<Vec<LogInfo>, JournalError> {
         let mut forks = Vec::new();

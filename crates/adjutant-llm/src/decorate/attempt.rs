@@ -9,7 +9,7 @@ use std::{
 use crate::{Chunk, ChunkStream, Error, ErrorKind, Model, Request, Usage};
 
 /// Items of a stream that come before all others.
-pub(crate) type Pending = VecDeque<Result<Chunk, Error>>;
+pub(crate) type PendingChunks = VecDeque<Result<Chunk, Error>>;
 
 /// After how many withheld chunks in a row others get their turn.
 const BURST: u32 = 64;
@@ -89,7 +89,7 @@ impl Attempt {
     }
 
     /// Gives the attempt up: what was shown is taken back, and what was used without a word is told.
-    pub(crate) fn give_up(mut self, cause: Error, out: &mut Pending) {
+    pub(crate) fn give_up(mut self, cause: Error, out: &mut PendingChunks) {
         if !self.shown && self.usage.total() == 0 {
             return;
         }
@@ -98,7 +98,7 @@ impl Attempt {
     }
 
     /// Ends the stream with the attempt.
-    pub(crate) fn fail(mut self, error: Error, out: &mut Pending) {
+    pub(crate) fn fail(mut self, error: Error, out: &mut PendingChunks) {
         out.extend(self.start.take().map(Ok));
         out.extend(self.spent.take().map(Ok));
         out.push_back(Err(error));

@@ -9,7 +9,7 @@ use std::{
 
 use futures_core::Stream;
 
-use super::attempt::{Attempt, Pending};
+use super::attempt::{Attempt, PendingChunks};
 use crate::{Chunk, ChunkStream, Error, ErrorKind, Model, ModelId, ModelInfo, Request, Warning, WarningKind};
 
 /// How many characters of an error stand in a warning.
@@ -101,7 +101,7 @@ impl Model for Fallback {
 
     fn stream(&self, request: Request) -> ChunkStream {
         let attempt = Some(Attempt::new(&*self.first, &request));
-        let (failures, pending) = (Vec::new(), Pending::new());
+        let (failures, pending) = (Vec::new(), PendingChunks::new());
         Box::pin(Falling { models: self.clone(), request, at: 0, failures, pending, attempt })
     }
 }
@@ -111,7 +111,7 @@ struct Falling {
     request: Request,
     at: usize,
     failures: Vec<Warning>,
-    pending: Pending,
+    pending: PendingChunks,
     attempt: Option<Attempt>,
 }
 

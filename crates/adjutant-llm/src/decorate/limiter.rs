@@ -50,10 +50,10 @@ pub struct PerMinute {
 /// Source: Anthropic's rate limits (token buckets that refill continuously), 2026-06.
 #[derive(Clone)]
 pub struct Limiter {
-    shared: Arc<Shared>,
+    shared: Arc<LimiterShared>,
 }
 
-struct Shared {
+struct LimiterShared {
     per_minute: PerMinute,
     state: Mutex<State>,
 }
@@ -83,19 +83,19 @@ pub(crate) struct Tokens {
 }
 
 /// The place of a request: in the queue, then among those that run. Leaving it wakes whoever is first.
-pub(crate) struct Place {
+pub(crate) struct Permit {
     limiter: Limiter,
     tokens: Tokens,
     /// What the buckets really gave for input and output: a debt has an end.
     taken: [f64; 2],
     /// Whether the server's own count went before it, so that nothing of it is given back.
     told: bool,
-    stage: Stage,
+    stage: PermitState,
     timer: Option<Pin<Box<Sleep>>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum PermitState {
     New,
     Waiting(u64),
     Running,
@@ -162,7 +162,7 @@ impl Limiter {
             queue: VecDeque::new(),
             next: 0,
         };
-        Self { shared: Arc::new(Shared { per_minute, state: Mutex::new(state) }) }
+        Self { shared: Arc::new(LimiterShared { per_minute, state: Mutex::new(state) }) }
     }
 
     /// What may be used in a minute.
@@ -276,10 +276,10 @@ fn shrink(bucket: &mut Option<Bucket>, left: Option<u64>) -> bool {
     more
 }
 
-impl Place {
+impl Permit {
     /// A place for a request that will use about this much. It is in the queue from the first poll on.
     pub(crate) fn new(limiter: Limiter, tokens: Tokens) -> Self {
-        Self { limiter, tokens, taken: [0.0; 2], told: false, stage: Stage::New, timer: None }
+        Self { limiter, tokens, taken: [0.0; 2], told: false, stage: PermitState::New, timer: None }
     }
 
     /// Takes what a server said about its limits in answer to this request.
@@ -323,15 +323,15 @@ impl Place {
     fn turn(&mut self, cx: &Context<'_>) -> Turn {
         let mut state = self.limiter.state();
         let number = match self.stage {
-            Stage::New => {
+            PermitState::New => {
                 let number = state.next;
                 state.next += 1;
                 state.queue.push_back((number, cx.waker().clone()));
-                self.stage = Stage::Waiting(number);
+                self.stage = PermitState::Waiting(number);
                 number
             }
-            Stage::Waiting(number) => number,
-            Stage::Running | Stage::Left => return Turn::Now,
+            PermitState::Waiting(number) => number,
+            PermitState::Running | PermitState::Left => return Turn::Now,
         };
         let turn = match state.queue.front() {
             Some((first, _)) if *first == number => state.enter(self.tokens, &mut self.taken),
@@ -339,7 +339,7 @@ impl Place {
         };
         if let Turn::Now = turn {
             state.queue.pop_front();
-            self.stage = Stage::Running;
+            self.stage = PermitState::Running;
             let next = state.queue.front().map(|(_, waker)| waker.clone());
             drop(state);
             if let Some(waker) = next {
@@ -355,7 +355,7 @@ impl Place {
 
     /// Gives back or pays the difference between what was taken and what was used, once.
     pub(crate) fn settle(&mut self, used: Tokens) {
-        if mem::replace(&mut self.stage, Stage::Left) != Stage::Running {
+        if mem::replace(&mut self.stage, PermitState::Left) != PermitState::Running {
             return;
         }
         let [input, output] = self.taken;
@@ -372,18 +372,18 @@ impl Place {
 
     /// Leaves the queue.
     fn leave(&mut self) {
-        if let Stage::Waiting(number) = self.stage {
-            self.stage = Stage::Left;
+        if let PermitState::Waiting(number) = self.stage {
+            self.stage = PermitState::Left;
             self.limiter.change(Instant::now(), |state| state.queue.retain(|(it, _)| *it != number));
         }
     }
 
     pub(crate) fn is_running(&self) -> bool {
-        self.stage == Stage::Running
+        self.stage == PermitState::Running
     }
 }
 
-impl Drop for Place {
+impl Drop for Permit {
     fn drop(&mut self) {
         self.leave();
     }
@@ -398,7 +398,7 @@ impl fmt::Debug for Limiter {
     }
 }
 
-impl fmt::Debug for Place {
+impl fmt::Debug for Permit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Place").field("tokens", &self.tokens).field("stage", &self.stage).finish_non_exhaustive()
     }

@@ -9,7 +9,7 @@ use std::{
 
 use futures_core::Stream;
 
-use super::limiter::{Place, Tokens};
+use super::limiter::{Permit, Tokens};
 use crate::{
     Chunk, ChunkStream, Error, ErrorKind, Estimate, Limiter, Model, ModelId, ModelInfo, Request, TokenCounter, Usage,
 };
@@ -70,8 +70,8 @@ impl Model for RateLimit {
             model: Arc::clone(&self.model),
             request: Some(request),
             stream: None,
-            place: Place::new(self.limiter.clone(), tokens),
-            seen: Seen::default(),
+            place: Permit::new(self.limiter.clone(), tokens),
+            seen: SeenUsage::default(),
         })
     }
 }
@@ -82,13 +82,13 @@ struct Limited {
     request: Option<Request>,
     /// There while it runs.
     stream: Option<ChunkStream>,
-    place: Place,
-    seen: Seen,
+    place: Permit,
+    seen: SeenUsage,
 }
 
 /// What is known about what was used.
 #[derive(Debug, Default)]
-struct Seen {
+struct SeenUsage {
     started: bool,
     /// What attempts used that were taken back.
     void: Usage,

@@ -11,7 +11,7 @@ use std::{
 use futures_core::Stream;
 use tokio::time::Sleep;
 
-use super::attempt::{Attempt, Pending};
+use super::attempt::{Attempt, PendingChunks};
 use crate::{Chunk, ChunkStream, Error, ErrorKind, Model, ModelId, ModelInfo, Request, SystemWorld, World};
 
 /// How much of a wait is left to chance.
@@ -116,7 +116,7 @@ impl Model for Retry {
     }
 
     fn stream(&self, request: Request) -> ChunkStream {
-        let (attempt, pending) = (Some(Attempt::new(&*self.model, &request)), Pending::new());
+        let (attempt, pending) = (Some(Attempt::new(&*self.model, &request)), PendingChunks::new());
         Box::pin(Retrying { retry: self.clone(), request, retries: 0, pending, attempt, wait: None })
     }
 }
@@ -190,7 +190,7 @@ struct Retrying {
     retry: Retry,
     request: Request,
     retries: u32,
-    pending: Pending,
+    pending: PendingChunks,
     /// There while the model is asked.
     attempt: Option<Attempt>,
     /// There while the next attempt is waited for.

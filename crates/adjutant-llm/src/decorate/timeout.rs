@@ -41,11 +41,11 @@ const BURST: u8 = 32;
 #[must_use]
 pub struct Timeout {
     model: Arc<dyn Model>,
-    limits: Limits,
+    limits: TimeoutLimits,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Limits {
+struct TimeoutLimits {
     total: Option<Duration>,
     first_chunk: Option<Duration>,
     idle: Option<Duration>,
@@ -54,7 +54,7 @@ struct Limits {
 impl Timeout {
     /// The model, without a limit yet.
     pub fn new(model: impl Model + 'static) -> Self {
-        Self { model: Arc::new(model), limits: Limits::default() }
+        Self { model: Arc::new(model), limits: TimeoutLimits::default() }
     }
 
     /// Sets how long a stream may take in all.
@@ -103,7 +103,7 @@ struct Timed {
     /// Nothing once the stream has ended.
     stream: Option<ChunkStream>,
     model: ModelId,
-    limits: Limits,
+    limits: TimeoutLimits,
     began: Option<Instant>,
     /// Whether the first chunk has come.
     seen: bool,

@@ -81,12 +81,12 @@ impl<'de> Tagged<'de> for Content {
 
     fn read<D: Deserializer<'de>>(variant: &'static str, fields: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
-        struct Text {
+        struct TextFields {
             #[serde(deserialize_with = "reading::text")]
             text: Arc<str>,
         }
         match variant {
-            "text" => Text::deserialize(fields).map(|Text { text }| Content::Text { text }),
+            "text" => TextFields::deserialize(fields).map(|TextFields { text }| Content::Text { text }),
             "image" => Image::deserialize(fields).map(Content::Image),
             _ => Document::deserialize(fields).map(Content::Document),
         }

@@ -53,8 +53,8 @@ impl Serialize for CallId {
 
 impl<'de> Deserialize<'de> for CallId {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Text;
-        impl de::Visitor<'_> for Text {
+        struct CallIdVisitor;
+        impl de::Visitor<'_> for CallIdVisitor {
             type Value = CallId;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -65,7 +65,7 @@ impl<'de> Deserialize<'de> for CallId {
                 text.parse().map_err(de::Error::custom)
             }
         }
-        deserializer.deserialize_str(Text)
+        deserializer.deserialize_str(CallIdVisitor)
     }
 }
 

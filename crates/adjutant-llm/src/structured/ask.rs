@@ -100,14 +100,14 @@ fn add(request: &mut Request, text: String) {
 }
 
 /// A conversation about one answer, and what it has used.
-pub(super) struct Asked {
+pub(super) struct StructuredExchange {
     request: Request,
     usage: Usage,
     cost: Option<NanoUsd>,
     attempts: u32,
 }
 
-impl Asked {
+impl StructuredExchange {
     pub(super) fn new(request: Request) -> Self {
         Self { request, usage: Usage::default(), cost: Some(NanoUsd::default()), attempts: 0 }
     }

@@ -92,7 +92,7 @@ struct Call {
 }
 
 /// How a call ended.
-enum End<'a> {
+enum SpanEnd<'a> {
     Reply(&'a Reply),
     Error(&'static str, &'a str),
 }
@@ -106,13 +106,13 @@ impl Stream for Watched {
         let polled = call.span.in_scope(|| this.stream.as_mut().poll_next(cx));
         let Poll::Ready(item) = &polled else { return polled };
         let end = match item {
-            Some(Ok(Chunk::Done(reply))) => End::Reply(reply),
+            Some(Ok(Chunk::Done(reply))) => SpanEnd::Reply(reply),
             Some(Ok(chunk)) => {
                 call.see(chunk);
                 return polled;
             }
-            Some(Err(error)) => End::Error(semconv::error_type(error.kind()), error.message()),
-            None => End::Error(semconv::error_type(ErrorKind::Protocol), "the stream ended without a reply"),
+            Some(Err(error)) => SpanEnd::Error(semconv::error_type(error.kind()), error.message()),
+            None => SpanEnd::Error(semconv::error_type(ErrorKind::Protocol), "the stream ended without a reply"),
         };
         if let Some(call) = this.call.take() {
             call.end(end);
@@ -124,7 +124,7 @@ impl Stream for Watched {
 impl Drop for Watched {
     fn drop(&mut self) {
         if let Some(call) = self.call.take() {
-            call.end(End::Error(semconv::error_type(ErrorKind::Cancelled), ""));
+            call.end(SpanEnd::Error(semconv::error_type(ErrorKind::Cancelled), ""));
         }
     }
 }
@@ -151,13 +151,13 @@ impl Call {
         }
     }
 
-    fn end(self, end: End<'_>) {
+    fn end(self, end: SpanEnd<'_>) {
         let (usage, error) = match end {
-            End::Reply(reply) => {
+            SpanEnd::Reply(reply) => {
                 spans::record_reply(&self.span, reply, self.contents);
                 (self.retracted + reply.usage, None)
             }
-            End::Error(kind, message) => {
+            SpanEnd::Error(kind, message) => {
                 self.span.record(semconv::RESPONSE_FINISH_REASONS, messages::json(&["error"]));
                 // A message may repeat what was said.
                 let message = if self.contents == Contents::Recorded { message } else { "" };

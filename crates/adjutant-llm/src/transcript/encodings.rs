@@ -15,10 +15,10 @@ const MAX_SLOTS: usize = 4;
 /// transcript at hand: compare the last encoded entry by pointer.
 #[derive(Default)]
 pub struct Encodings {
-    slots: Mutex<Vec<Slot>>,
+    slots: Mutex<Vec<EncodingSlot>>,
 }
 
-struct Slot {
+struct EncodingSlot {
     key: Arc<str>,
     value: Arc<dyn Any + Send + Sync>,
 }
@@ -39,7 +39,7 @@ impl Encodings {
             slots.remove(0);
         }
         let value = Arc::new(T::default());
-        slots.push(Slot { key: key.into(), value: Arc::clone(&value) as Arc<dyn Any + Send + Sync> });
+        slots.push(EncodingSlot { key: key.into(), value: Arc::clone(&value) as Arc<dyn Any + Send + Sync> });
         value
     }
 }

@@ -12,7 +12,7 @@ use super::Stored;
 use crate::{
     EntryId, UserMessage,
     entry::{Custom, Entry, Summary, Turn},
-    reading::{self, Key, Name, Tagged},
+    reading::{self, KnownKey, Name, Tagged},
 };
 
 impl<'de> Tagged<'de> for Entry {
@@ -37,13 +37,13 @@ impl<'de> Deserialize<'de> for Entry {
 
 impl<'de> Deserialize<'de> for Stored {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(Fields)
+        deserializer.deserialize_map(StoredVisitor)
     }
 }
 
-struct Fields;
+struct StoredVisitor;
 
-impl<'de> Visitor<'de> for Fields {
+impl<'de> Visitor<'de> for StoredVisitor {
     type Value = Stored;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -54,7 +54,7 @@ impl<'de> Visitor<'de> for Fields {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Stored, A::Error> {
         let (mut id, mut tokens) = (None, None);
         loop {
-            match map.next_key_seed(Key(&["id", "tokens", Entry::TAG]))? {
+            match map.next_key_seed(KnownKey(&["id", "tokens", Entry::TAG]))? {
                 None => return Err(de::Error::missing_field(Entry::TAG)),
                 Some(Ok("id")) => id = Some(map.next_value::<EntryId>()?),
                 Some(Ok("tokens")) => tokens = Some(map.next_value::<u64>()?),

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 
 use super::{
     BackgroundOptions, TaskSnapshot, TaskState,
-    task::{NewTask, Stopper, Task},
+    task::{BackgroundTask, NewTask, Stopper},
 };
 use crate::{Error, ErrorKind};
 
@@ -28,7 +28,7 @@ pub(super) struct TaskTable {
 }
 
 /// By session and thread of the agent that launched them, in the order of their launch.
-type ByAgent = BTreeMap<(LogId, ThreadId), Vec<Arc<Task>>>;
+type ByAgent = BTreeMap<(LogId, ThreadId), Vec<Arc<BackgroundTask>>>;
 
 impl TaskTable {
     pub(super) fn new(options: BackgroundOptions) -> Self {
@@ -50,8 +50,8 @@ impl TaskTable {
     }
 
     /// Lists a task of an earlier program; `None` if it is known by now.
-    pub(super) fn adopt(&self, new: NewTask) -> Option<Arc<Task>> {
-        let task = Arc::new(Task::new(new));
+    pub(super) fn adopt(&self, new: NewTask) -> Option<Arc<BackgroundTask>> {
+        let task = Arc::new(BackgroundTask::new(new));
         let mut all = self.all();
         let tasks = all.entry((task.session.clone(), task.by.clone())).or_default();
         if tasks.iter().any(|known| known.thread == task.thread) {
@@ -64,12 +64,12 @@ impl TaskTable {
     }
 
     /// The task of this thread, if it is known.
-    pub(super) fn find(&self, session: &LogId, by: &ThreadId, thread: &ThreadId) -> Option<Arc<Task>> {
+    pub(super) fn find(&self, session: &LogId, by: &ThreadId, thread: &ThreadId) -> Option<Arc<BackgroundTask>> {
         self.of(session, by).into_iter().find(|task| task.thread == *thread)
     }
 
     /// Lists a new task as running, if there is room for one more.
-    pub(super) fn list(&self, new: NewTask) -> Result<Arc<Task>, Error> {
+    pub(super) fn list(&self, new: NewTask) -> Result<Arc<BackgroundTask>, Error> {
         let mut all = self.all();
         let tasks = all.entry((new.session.clone(), new.by.clone())).or_default();
         // The same call was entered again.
@@ -86,7 +86,7 @@ impl TaskTable {
                 format!("{} results wait to be read: read them with get_task first, {named} for example", unread.len());
             return Err(Error::new(ErrorKind::Full, message));
         }
-        let task = Arc::new(Task::new(new));
+        let task = Arc::new(BackgroundTask::new(new));
         insert(tasks, &task);
         prune(tasks, self.options.max_read);
         drop(all);
@@ -95,7 +95,7 @@ impl TaskTable {
     }
 
     /// Takes a task off the list that was not launched after all.
-    pub(super) fn unlist(&self, task: &Task) {
+    pub(super) fn unlist(&self, task: &BackgroundTask) {
         let mut all = self.all();
         let key = (task.session.clone(), task.by.clone());
         if let Some(tasks) = all.get_mut(&key) {
@@ -109,12 +109,12 @@ impl TaskTable {
     }
 
     /// The tasks of one agent, in the order of their launch.
-    pub(super) fn of(&self, session: &LogId, by: &ThreadId) -> Vec<Arc<Task>> {
+    pub(super) fn of(&self, session: &LogId, by: &ThreadId) -> Vec<Arc<BackgroundTask>> {
         self.all().get(&(session.clone(), by.clone())).cloned().unwrap_or_default()
     }
 
     /// The task of one agent by its id.
-    pub(super) fn get(&self, session: &LogId, by: &ThreadId, id: &str) -> Result<Arc<Task>, Error> {
+    pub(super) fn get(&self, session: &LogId, by: &ThreadId, id: &str) -> Result<Arc<BackgroundTask>, Error> {
         let tasks = self.of(session, by);
         tasks.into_iter().find(|task| &*task.id == id).ok_or_else(|| {
             let id = crate::text::ellipsed(id, 100);
@@ -155,19 +155,19 @@ impl TaskTable {
 }
 
 /// Whether a task came to something that the agent which launched it does not know.
-fn is_unread(task: &Arc<Task>) -> bool {
+fn is_unread(task: &Arc<BackgroundTask>) -> bool {
     task.state().is_ended() && !task.is_read()
 }
 
 /// Puts a task where it belongs in the order of launches.
-fn insert(tasks: &mut Vec<Arc<Task>>, task: &Arc<Task>) {
+fn insert(tasks: &mut Vec<Arc<BackgroundTask>>, task: &Arc<BackgroundTask>) {
     let at = tasks.partition_point(|other| other.number < task.number);
     tasks.insert(at, Arc::clone(task));
 }
 
 /// Drops the oldest of those that were read, beyond so many.
-fn prune(tasks: &mut Vec<Arc<Task>>, max_read: usize) {
-    let is_over = |task: &Arc<Task>| task.state() != TaskState::Running && task.is_read();
+fn prune(tasks: &mut Vec<Arc<BackgroundTask>>, max_read: usize) {
+    let is_over = |task: &Arc<BackgroundTask>| task.state() != TaskState::Running && task.is_read();
     let mut over = tasks.iter().filter(|task| is_over(task)).count().saturating_sub(max_read);
     tasks.retain(|task| {
         let goes = over > 0 && is_over(task);

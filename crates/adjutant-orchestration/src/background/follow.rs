@@ -11,9 +11,9 @@ use super::{
     desk::TaskTable,
     ear::Ear,
     launch::VERSION,
-    task::{Stopper, Task},
+    task::{BackgroundTask, Stopper},
 };
-use crate::{fan_out::Ended, text::ellipsed};
+use crate::{fan_out::AgentEnd, text::ellipsed};
 
 /// How many bytes of a result the message holds that tells it.
 const MAX_TOLD_BYTES: usize = 4_000;
@@ -23,7 +23,7 @@ const MAX_KEPT_BYTES: usize = 100_000;
 const MAX_LINE_BYTES: usize = 200;
 
 /// Looks after a task until it has ended.
-pub(super) async fn follow(desk: Arc<TaskTable>, task: Arc<Task>, mut run: MemberRun, ear: Ear) {
+pub(super) async fn follow(desk: Arc<TaskTable>, task: Arc<BackgroundTask>, mut run: MemberRun, ear: Ear) {
     let mut asked = false;
     loop {
         tokio::select! {
@@ -38,11 +38,11 @@ pub(super) async fn follow(desk: Arc<TaskTable>, task: Arc<Task>, mut run: Membe
             }
         }
     }
-    let ended = Ended::of(&run.finish().await);
+    let ended = AgentEnd::of(&run.finish().await);
     end(&desk, &task, &ear, ended);
 }
 
-fn note(desk: &TaskTable, task: &Task, event: &Event) {
+fn note(desk: &TaskTable, task: &BackgroundTask, event: &Event) {
     // A kept task is a first agent.
     let is_own = if task.kept { event.who.depth == 0 } else { event.who.thread == task.thread };
     if !is_own {
@@ -60,7 +60,7 @@ fn note(desk: &TaskTable, task: &Task, event: &Event) {
 }
 
 /// Ends a task, and tells whoever should hear of it.
-pub(super) fn end(desk: &TaskTable, task: &Task, ear: &Ear, ended: Ended) {
+pub(super) fn end(desk: &TaskTable, task: &BackgroundTask, ear: &Ear, ended: AgentEnd) {
     let state = TaskState::from(ended.end);
     // Of what its own wish or the end of its run stopped, the agent need not be told.
     if state != TaskState::Cancelled || task.stopper() == Stopper::Application {
@@ -78,14 +78,14 @@ pub(super) fn end(desk: &TaskTable, task: &Task, ear: &Ear, ended: Ended) {
 }
 
 /// Ends a task. Last of all: whoever waits for its end finds everything else done.
-pub(super) fn settle(desk: &TaskTable, task: &Task, ended: Ended) {
+pub(super) fn settle(desk: &TaskTable, task: &BackgroundTask, ended: AgentEnd) {
     let text = ellipsed(&ended.text, MAX_KEPT_BYTES).into();
     task.end(ended.end.into(), text, ended.usage);
     desk.tell();
 }
 
 /// The message that tells the end of a task, and whether it holds the whole text.
-fn notice(task: &Task, state: TaskState, text: &str) -> (UserMessage, bool) {
+fn notice(task: &BackgroundTask, state: TaskState, text: &str) -> (UserMessage, bool) {
     let (shown, whole) = (ellipsed(text, MAX_TOLD_BYTES), text.len() <= MAX_TOLD_BYTES);
     let mut said = format!("The background task {} ({}) is {}:\n{shown}", task.id, task.agent, state.word());
     if !whole {

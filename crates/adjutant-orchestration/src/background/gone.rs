@@ -21,7 +21,7 @@ pub(super) struct Gone {
 /// The tasks whose end the model does not know, by their ids.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
-struct Open(BTreeMap<Arc<str>, OpenTask>);
+struct OpenTasks(BTreeMap<Arc<str>, OpenTask>);
 
 /// A task whose end the model does not know.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -58,7 +58,7 @@ impl Effect for Gone {
         if !matches!(cx.phase(), Phase::Request | Phase::Preview) {
             return Ok(Vec::new());
         }
-        let before: Open = cx.memo().unwrap_or_default();
+        let before: OpenTasks = cx.memo().unwrap_or_default();
         let mut open = before.clone();
         cx.fresh().for_each(|stored| open.hear(&stored.entry));
         let by = &cx.who().thread;
@@ -74,7 +74,7 @@ impl Effect for Gone {
     }
 }
 
-impl Open {
+impl OpenTasks {
     /// Notes what an entry says about tasks.
     fn hear(&mut self, entry: &Entry) {
         match entry {

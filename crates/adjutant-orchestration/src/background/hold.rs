@@ -7,7 +7,7 @@ use adjutant_llm::{Entry, Terminate};
 use async_trait::async_trait;
 use futures_util::future::select_all;
 
-use super::{desk::TaskTable, launch::Mark, task::Task};
+use super::{desk::TaskTable, launch::Mark, task::BackgroundTask};
 
 /// Holds a run while its tasks are at work.
 pub(super) struct Hold {
@@ -20,7 +20,7 @@ impl Hold {
     }
 
     /// The tasks that were launched in the run, as far as they are known.
-    fn tasks(&self, cx: &HookContext, point: &AfterTurn) -> Vec<Arc<Task>> {
+    fn tasks(&self, cx: &HookContext, point: &AfterTurn) -> Vec<Arc<BackgroundTask>> {
         let turns = point.entries.iter().filter_map(|entry| match entry {
             Entry::Turn(turn) => Some(turn),
             _ => None,

@@ -16,11 +16,11 @@ use super::{
     desk::TaskTable,
     ear::Ear,
     follow,
-    task::{NewTask, Task},
+    task::{BackgroundTask, NewTask},
 };
 use crate::{
     Error, ErrorKind,
-    fan_out::{End, Ended, MAX_TASK_BYTES},
+    fan_out::{AgentEnd, EndKind, MAX_TASK_BYTES},
     text::ellipsed,
 };
 
@@ -44,7 +44,7 @@ pub(super) enum Stands {
     Fresh,
     /// It was left in the middle.
     Open,
-    Ended(Ended),
+    Ended(AgentEnd),
 }
 
 /// The log of a kept task, by the session and the thread of its call.
@@ -57,7 +57,7 @@ pub(super) fn log_of(session: &LogId, by: &ThreadId, call: adjutant_llm::CallId)
 /// Begins a kept task, or goes on with it; one that has ended is ended.
 pub(super) fn begin(
     desk: &Arc<TaskTable>,
-    task: &Arc<Task>,
+    task: &Arc<BackgroundTask>,
     stands: Stands,
     agent: Agent,
     prompt: &str,
@@ -104,7 +104,7 @@ pub(super) async fn resume(background: &Background, session: &Agent) -> Result<V
         let Some(task) = found else { continue };
         let Some(known) = background.agents.get(&launched.agent) else {
             let text = format!("no agent {:?} can be launched any more", launched.agent);
-            follow::settle(desk, &task, Ended { end: End::Failed, text, usage: Usage::default() });
+            follow::settle(desk, &task, AgentEnd { end: EndKind::Failed, text, usage: Usage::default() });
             continue;
         };
         let agent = launched.max_turns.map_or(known.agent.clone(), |turns| known.agent.clone().cap_turns(turns));
@@ -169,15 +169,15 @@ pub(super) async fn stands(journal: &dyn Journal, log: &LogId) -> Result<Stands,
     Ok(stands)
 }
 
-fn ended(outcome: &Outcome, usage: Usage) -> Ended {
+fn ended(outcome: &Outcome, usage: Usage) -> AgentEnd {
     let (end, text) = match outcome {
-        Outcome::Finished { reply, .. } => (End::Completed, reply.text()),
-        Outcome::Cancelled { by } => (End::Cancelled, format!("the agent was stopped by {by}")),
-        Outcome::Limit { limit } => (End::Failed, format!("the agent reached its limit of {limit}")),
-        Outcome::Failed { failure } => (End::Failed, format!("the agent failed: {failure}")),
-        other => (End::Failed, format!("the agent ended: {}", other.kind())),
+        Outcome::Finished { reply, .. } => (EndKind::Completed, reply.text()),
+        Outcome::Cancelled { by } => (EndKind::Cancelled, format!("the agent was stopped by {by}")),
+        Outcome::Limit { limit } => (EndKind::Failed, format!("the agent reached its limit of {limit}")),
+        Outcome::Failed { failure } => (EndKind::Failed, format!("the agent failed: {failure}")),
+        other => (EndKind::Failed, format!("the agent ended: {}", other.kind())),
     };
-    Ended { end, text, usage }
+    AgentEnd { end, text, usage }
 }
 
 /// The next record of a log; a log that is not there has none.

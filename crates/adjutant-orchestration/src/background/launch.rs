@@ -13,7 +13,7 @@ use super::{
     ear::Ear,
     follow,
     kept::{self, Launched},
-    task::{NewTask, Task},
+    task::{BackgroundTask, NewTask},
 };
 use crate::{fan_out, text::ellipsed};
 
@@ -25,7 +25,7 @@ const MAX_TASK_BYTES: usize = 500;
 pub(super) const VERSION: u32 = 1;
 
 /// What is to be launched.
-pub(super) struct Order {
+pub(super) struct LaunchOrder {
     pub(super) name: Arc<str>,
     pub(super) agent: Agent,
     pub(super) task: String,
@@ -69,7 +69,11 @@ pub(super) fn session(cx: &CallContext) -> Result<LogId, ToolError> {
 }
 
 /// Launches a task, and says so to the model.
-pub(super) async fn launch(desk: &Arc<TaskTable>, cx: &CallContext, order: Order) -> Result<CallResult, ToolError> {
+pub(super) async fn launch(
+    desk: &Arc<TaskTable>,
+    cx: &CallContext,
+    order: LaunchOrder,
+) -> Result<CallResult, ToolError> {
     if order.task.trim().is_empty() {
         return Err(ToolError::new(ToolErrorKind::InvalidArguments, "`task` is blank: say what to do"));
     }
@@ -115,7 +119,7 @@ pub(super) async fn launch(desk: &Arc<TaskTable>, cx: &CallContext, order: Order
     Ok(launched(&task))
 }
 
-fn launched(task: &Task) -> CallResult {
+fn launched(task: &BackgroundTask) -> CallResult {
     let said = json!({"task_id": task.id, "agent": task.agent, "status": "launched"});
     let mark = Mark::Launched {
         task_id: Arc::clone(&task.id),
@@ -127,7 +131,7 @@ fn launched(task: &Task) -> CallResult {
     CallResult::ok(said.to_string()).details(mark.details())
 }
 
-fn found_again(task: &Task, order: &Order) -> Launched {
+fn found_again(task: &BackgroundTask, order: &LaunchOrder) -> Launched {
     Launched {
         task_id: Arc::clone(&task.id),
         number: task.number,

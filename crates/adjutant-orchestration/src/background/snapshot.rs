@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
 use super::desk::TaskTable;
-use crate::fan_out::End;
+use crate::fan_out::EndKind;
 
 /// Where a task stands; from running it goes to one of the others, and stays there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -77,12 +77,12 @@ impl TaskState {
     }
 }
 
-impl From<End> for TaskState {
-    fn from(end: End) -> Self {
+impl From<EndKind> for TaskState {
+    fn from(end: EndKind) -> Self {
         match end {
-            End::Completed => TaskState::Completed,
-            End::Failed => TaskState::Failed,
-            End::Cancelled => TaskState::Cancelled,
+            EndKind::Completed => TaskState::Completed,
+            EndKind::Failed => TaskState::Failed,
+            EndKind::Cancelled => TaskState::Cancelled,
         }
     }
 }

@@ -11,7 +11,7 @@ use super::{TaskSnapshot, TaskState};
 
 /// One task.
 #[derive(Debug)]
-pub(super) struct Task {
+pub(super) struct BackgroundTask {
     pub(super) session: LogId,
     pub(super) by: ThreadId,
     pub(super) number: u64,
@@ -23,13 +23,13 @@ pub(super) struct Task {
     pub(super) kept: bool,
     /// The wish that it stops.
     pub(super) wish: Cancel,
-    state: watch::Sender<Standing>,
-    told: Mutex<Told>,
+    state: watch::Sender<TaskStanding>,
+    told: Mutex<LaunchNotice>,
 }
 
 /// Where a task stands.
 #[derive(Debug, Clone)]
-pub(super) struct Standing {
+pub(super) struct TaskStanding {
     pub(super) state: TaskState,
     pub(super) progress: Arc<str>,
     pub(super) text: Arc<str>,
@@ -38,7 +38,7 @@ pub(super) struct Standing {
 
 /// What the agent that launched a task knows of its end.
 #[derive(Debug, Default)]
-struct Told {
+struct LaunchNotice {
     /// Who wished that it stops.
     stopper: Stopper,
     /// Whether a message that tells it was queued, and holds the whole text.
@@ -71,10 +71,10 @@ pub(super) struct NewTask {
     pub(super) kept: bool,
 }
 
-impl Task {
+impl BackgroundTask {
     pub(super) fn new(new: NewTask) -> Self {
         let NewTask { session, by, number, agent, thread, task, kept } = new;
-        let standing = Standing {
+        let standing = TaskStanding {
             state: TaskState::Running,
             progress: Arc::default(),
             text: Arc::default(),
@@ -84,7 +84,7 @@ impl Task {
         Self { session, by, number, id, agent, thread, task, kept, wish: Cancel::new(), state, told: Mutex::default() }
     }
 
-    pub(super) fn standing(&self) -> Standing {
+    pub(super) fn standing(&self) -> TaskStanding {
         self.state.borrow().clone()
     }
 
@@ -107,7 +107,7 @@ impl Task {
         self.state.send_if_modified(|standing| {
             let first = !standing.state.is_ended();
             if first {
-                *standing = Standing { state, text, usage, progress: Arc::clone(&standing.progress) };
+                *standing = TaskStanding { state, text, usage, progress: Arc::clone(&standing.progress) };
             }
             first
         });
@@ -156,7 +156,7 @@ impl Task {
     }
 
     pub(super) fn snapshot(&self) -> TaskSnapshot {
-        let Standing { state, progress, text, usage } = self.standing();
+        let TaskStanding { state, progress, text, usage } = self.standing();
         TaskSnapshot {
             session: self.session.clone(),
             by: self.by.clone(),
@@ -172,7 +172,7 @@ impl Task {
         }
     }
 
-    fn told(&self) -> MutexGuard<'_, Told> {
+    fn told(&self) -> MutexGuard<'_, LaunchNotice> {
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -12,8 +12,8 @@ use super::{
     Background, Launchable, TaskState,
     desk::TaskTable,
     follow::one_line,
-    launch::{Mark, Order, VERSION, launch, session},
-    task::{Stopper, Task},
+    launch::{LaunchOrder, Mark, VERSION, launch, session},
+    task::{BackgroundTask, Stopper},
 };
 use crate::{Error, ErrorKind, text::ellipsed};
 
@@ -53,7 +53,7 @@ pub(super) fn toolbox(background: &Background) -> impl Toolbox + 'static + use<>
                 let known = agents.get_key_value(&*args.agent).ok_or_else(|| unknown(&args.agent))?;
                 let (name, agent) = (Arc::clone(known.0), known.1.agent.clone());
                 let Args { task, max_turns, keep, .. } = args;
-                launch(&desk, &cx, Order { name, agent, task, max_turns, keep }).await
+                launch(&desk, &cx, LaunchOrder { name, agent, task, max_turns, keep }).await
             }
         }));
     }
@@ -86,7 +86,7 @@ pub(super) fn agent_tool(
                 return foreground.call(value, cx).await;
             }
             let Args { task, max_turns, .. } = args;
-            launch(&desk, &cx, Order { name, agent, task, max_turns, keep: false }).await
+            launch(&desk, &cx, LaunchOrder { name, agent, task, max_turns, keep: false }).await
         }
     })
 }
@@ -142,7 +142,7 @@ async fn get(desk: Arc<TaskTable>, args: Args, cx: CallContext) -> Result<CallRe
 
 async fn list(desk: Arc<TaskTable>, _: Args, cx: CallContext) -> Result<CallResult, ToolError> {
     let tasks = desk.of(&session(&cx)?, &cx.who().thread);
-    let line = |task: &Arc<Task>| {
+    let line = |task: &Arc<BackgroundTask>| {
         let standing = task.standing();
         let what = one_line(&task.task);
         json!({
@@ -169,7 +169,7 @@ async fn stop(desk: Arc<TaskTable>, args: Args, cx: CallContext) -> Result<CallR
     Ok(if state == TaskState::Cancelled { result.details(settled(&task)) } else { result })
 }
 
-fn settled(task: &Task) -> Value {
+fn settled(task: &BackgroundTask) -> Value {
     Mark::Settled { task_id: Arc::clone(&task.id) }.details()
 }
 

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use adjutant_agent::kv::{Scan, Version};
 
 use super::{
-    Action, Board, Kept, Lease, MAX_LEASE, MAX_TRIES, Task, TaskId, TaskStatus,
+    Action, Board, Lease, MAX_LEASE, MAX_TRIES, Task, TaskId, TaskStatus, VersionedTask,
     bounds::{check_agent, invalid},
     busy, keys,
     table::step,
@@ -264,7 +264,7 @@ fn lease_ms(agent: &str, lease: Duration) -> Result<u64, Error> {
     Ok(ms)
 }
 
-impl Kept {
+impl VersionedTask {
     /// Whether the lease of its worker has run out.
     pub(super) fn is_lapsed(&self, now: u64) -> bool {
         self.task.lease.as_ref().is_some_and(|lease| lease.until_ms <= now)

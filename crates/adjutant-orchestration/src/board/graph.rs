@@ -6,7 +6,8 @@ use adjutant_agent::kv::{Change, Scan, When};
 use futures_util::{StreamExt, TryStreamExt, stream};
 
 use super::{
-    Blocker, Board, Kept, MAX_TRIES, NewTask, Task, TaskId, TaskStatus, bounds::invalid, busy, keys, task::encode,
+    Blocker, Board, MAX_TRIES, NewTask, Task, TaskId, TaskStatus, VersionedTask, bounds::invalid, busy, keys,
+    task::encode,
 };
 use crate::{Error, ErrorKind};
 
@@ -56,14 +57,14 @@ impl Board {
             return Ok(Vec::new());
         }
         let found = stream::iter(task.dependencies.clone()).map(|id| async move { self.find(&id).await });
-        let found: Vec<Option<Kept>> = found.buffered(AT_ONCE).try_collect().await?;
+        let found: Vec<Option<VersionedTask>> = found.buffered(AT_ONCE).try_collect().await?;
         Ok(found.into_iter().flatten().filter(is_open).map(|kept| Blocker::of(kept.task)).collect())
     }
 
     /// Puts a task in place of what was read, with other dependencies; says whether all was still the same.
     pub(super) async fn replace_behind(
         &self,
-        before: &Kept,
+        before: &VersionedTask,
         after: &mut Task,
         dependencies: Vec<TaskId>,
     ) -> Result<bool, Error> {
@@ -92,7 +93,7 @@ impl Board {
     }
 
     /// Removes a task; says whether all was still as it was read.
-    pub(super) async fn remove(&self, kept: &Kept) -> Result<bool, Error> {
+    pub(super) async fn remove(&self, kept: &VersionedTask) -> Result<bool, Error> {
         let mut changes = keys::remove(kept);
         for dependency in self.read_all(&kept.task.dependencies).await? {
             changes.push(touch(&dependency, dependency.task.dependents.saturating_sub(1))?);
@@ -152,7 +153,7 @@ impl Board {
         Ok(())
     }
 
-    async fn read_all(&self, ids: &[TaskId]) -> Result<Vec<Kept>, Error> {
+    async fn read_all(&self, ids: &[TaskId]) -> Result<Vec<VersionedTask>, Error> {
         let read = stream::iter(ids.to_vec()).map(|id| async move {
             let missing = || Error::new(ErrorKind::Missing, format!("there is no task {} to depend on", id.shown()));
             self.find(&id).await?.ok_or_else(missing)
@@ -161,12 +162,12 @@ impl Board {
     }
 }
 
-fn is_open(kept: &Kept) -> bool {
+fn is_open(kept: &VersionedTask) -> bool {
     kept.task.status != TaskStatus::Completed
 }
 
 /// Writes a task again as it was read, with so many dependents.
-fn touch(kept: &Kept, dependents: u32) -> Result<Change, Error> {
+fn touch(kept: &VersionedTask, dependents: u32) -> Result<Change, Error> {
     let task = Task { dependents, ..kept.task.clone() };
     Ok(Change::put(keys::task(&task.id), encode(&task)?).when(When::Is(kept.version)))
 }

@@ -4,7 +4,7 @@ use adjutant_agent::kv::{Change, When};
 use serde_json::Value;
 
 use super::{
-    Kept, Task, TaskId, TaskStatus,
+    Task, TaskId, TaskStatus, VersionedTask,
     task::{decode, encode},
 };
 use crate::Error;
@@ -92,7 +92,7 @@ pub(super) fn create(new: &Task) -> Result<Vec<Change>, Error> {
 }
 
 /// The changes that put a task in the place of what was read.
-pub(super) fn replace(before: &Kept, after: &Task) -> Result<Vec<Change>, Error> {
+pub(super) fn replace(before: &VersionedTask, after: &Task) -> Result<Vec<Change>, Error> {
     let mut changes = vec![Change::put(task(&after.id), encode(after)?).when(When::Is(before.version))];
     changes.extend(moved(place(&before.task), place(after)));
     let is_completed = after.status == TaskStatus::Completed && before.task.status != TaskStatus::Completed;
@@ -101,8 +101,8 @@ pub(super) fn replace(before: &Kept, after: &Task) -> Result<Vec<Change>, Error>
 }
 
 /// The changes that remove a task.
-pub(super) fn remove(before: &Kept) -> Vec<Change> {
-    let Kept { task: old, version } = before;
+pub(super) fn remove(before: &VersionedTask) -> Vec<Change> {
+    let VersionedTask { task: old, version } = before;
     let mut changes = vec![Change::remove(task(&old.id)).when(When::Is(*version))];
     changes.extend(old.key.as_ref().map(|key| Change::remove(once(key))));
     changes.extend(old.dependencies.iter().map(|on| Change::remove(format!("{}{}", dependents(on), old.id))));
@@ -126,6 +126,6 @@ pub(super) fn named(value: &Value) -> TaskId {
 }
 
 /// A task that is kept, with its version.
-pub(super) fn kept(item: &adjutant_agent::kv::Item) -> Result<Kept, Error> {
-    Ok(Kept { task: decode(&item.value)?, version: item.version })
+pub(super) fn kept(item: &adjutant_agent::kv::Item) -> Result<VersionedTask, Error> {
+    Ok(VersionedTask { task: decode(&item.value)?, version: item.version })
 }

@@ -35,7 +35,7 @@ pub struct TaskQuery {
 #[non_exhaustive]
 pub struct TaskPage {
     /// The tasks, oldest first.
-    pub tasks: Vec<Listed>,
+    pub tasks: Vec<ListedTask>,
     /// Where the next page begins, if there may be one.
     pub next: Option<TaskId>,
 }
@@ -43,7 +43,7 @@ pub struct TaskPage {
 /// A task with what blocks it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
-pub struct Listed {
+pub struct ListedTask {
     /// The task.
     #[serde(flatten)]
     pub task: Task,
@@ -148,7 +148,7 @@ impl Board {
                 }
                 // One more than wanted: there is a next page.
                 if tasks.len() == limit {
-                    return Ok(TaskPage { next: tasks.last().map(|it: &Listed| it.task.id.clone()), tasks });
+                    return Ok(TaskPage { next: tasks.last().map(|it: &ListedTask| it.task.id.clone()), tasks });
                 }
                 tasks.push(listed);
             }
@@ -163,14 +163,14 @@ impl Board {
     ///
     /// # Errors
     /// `Missing`, `Store`.
-    pub async fn show(&self, id: &TaskId) -> Result<Listed, Error> {
+    pub async fn show(&self, id: &TaskId) -> Result<ListedTask, Error> {
         let task = self.get(id).await?;
         self.listed(task).await
     }
 
-    async fn listed(&self, task: Task) -> Result<Listed, Error> {
+    async fn listed(&self, task: Task) -> Result<ListedTask, Error> {
         let is_pending = task.status == TaskStatus::Pending;
         let blocked_by = if is_pending { self.blockers(&task).await? } else { Vec::new() };
-        Ok(Listed { task, blocked_by })
+        Ok(ListedTask { task, blocked_by })
     }
 }

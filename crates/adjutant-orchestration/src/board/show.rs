@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde_json::{Map, Value, json};
 
-use super::{Listed, Task, TaskPage};
+use super::{ListedTask, Task, TaskPage};
 use crate::text::counted;
 
 /// How many bytes of a description and of a result are shown.
@@ -25,7 +25,7 @@ pub(super) fn page(page: &TaskPage) -> Value {
 }
 
 /// A task with all that there is to know.
-pub(super) fn task(listed: &Listed) -> Value {
+pub(super) fn task(listed: &ListedTask) -> Value {
     let Task { description, acceptance_criteria, evidence, metadata, result, caveats, last_failure, .. } = &listed.task;
     let mut shown = line(listed);
     let mut put = |name: &str, text: Option<&str>, max: usize| {
@@ -56,7 +56,7 @@ pub(super) fn task(listed: &Listed) -> Value {
     Value::Object(shown)
 }
 
-fn line(listed: &Listed) -> Map<String, Value> {
+fn line(listed: &ListedTask) -> Map<String, Value> {
     let Task { id, title, status, priority, assignee, dependencies, attempts, .. } = &listed.task;
     let mut shown = Map::new();
     shown.insert("id".to_owned(), json!(id));

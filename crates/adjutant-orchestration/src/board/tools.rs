@@ -50,12 +50,12 @@ struct Args {
     limit: Option<usize>,
     result: Arc<str>,
     caveats: Option<Arc<str>>,
-    evidence: Vec<Shown>,
+    evidence: Vec<CriterionProof>,
     timeout_seconds: Option<u64>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Shown {
+struct CriterionProof {
     criterion: Arc<str>,
     proof: Arc<str>,
 }
@@ -196,7 +196,7 @@ impl Desk {
             _ => Finish::completed(Arc::clone(result)),
         };
         finish.caveats.clone_from(caveats);
-        for Shown { criterion, proof } in evidence {
+        for CriterionProof { criterion, proof } in evidence {
             finish = finish.evidence(Arc::clone(criterion), Arc::clone(proof));
         }
         self.board.finish(self.id()?, &self.worker, finish).await?;

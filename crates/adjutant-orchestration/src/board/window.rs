@@ -9,7 +9,7 @@ use adjutant_agent::kv::Version;
 
 /// What the clones of a board share.
 #[derive(Debug, Default)]
-pub(super) struct Shared {
+pub(super) struct BoardShared {
     window: Mutex<Window>,
     /// Held by the one that looks for ready tasks.
     pub(super) refill: tokio::sync::Mutex<()>,
@@ -33,11 +33,11 @@ pub(super) struct Window {
 /// A ready task that one worker tries to claim. Unless it is told how that went, everything is looked at anew.
 #[derive(Debug)]
 pub(super) struct Tried<'a> {
-    shared: &'a Shared,
+    shared: &'a BoardShared,
     is_told: bool,
 }
 
-impl Shared {
+impl BoardShared {
     pub(super) fn window(&self) -> MutexGuard<'_, Window> {
         self.window.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -10,11 +10,11 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
-    MAX_SHOWN_BYTES, Place, Shared, TIMEOUT,
+    DelegationLevel, DelegationShared, MAX_SHOWN_BYTES, TIMEOUT,
     agents::is_self,
     delegated_task::DelegatedTask,
     interactive,
-    plan::{Order, plan},
+    plan::{TaskOrder, plan},
 };
 
 /// How many tasks one call may hold.
@@ -22,11 +22,11 @@ pub(super) const MAX_TASKS: usize = 128;
 
 #[derive(Deserialize)]
 struct Args {
-    tasks: Vec<Order>,
+    tasks: Vec<TaskOrder>,
 }
 
 /// The tool `delegate`.
-pub(super) fn tool(shared: &Arc<Shared>, place: &Place) -> impl ErasedTool + 'static {
+pub(super) fn tool(shared: &Arc<DelegationShared>, place: &DelegationLevel) -> impl ErasedTool + 'static {
     let (shared, place) = (Arc::clone(shared), place.clone());
     tool_fn(spec(shared.is_interactive), move |args: Value, cx: CallContext| {
         let (shared, mut place) = (Arc::clone(&shared), place.clone());
@@ -48,7 +48,7 @@ pub(super) fn tool(shared: &Arc<Shared>, place: &Place) -> impl ErasedTool + 'st
 }
 
 /// What the model says, if the call as a whole may be.
-fn read(args: Value, cx: &CallContext) -> Result<Vec<Order>, ToolError> {
+fn read(args: Value, cx: &CallContext) -> Result<Vec<TaskOrder>, ToolError> {
     let refuse = |message: String| Err(ToolError::new(ToolErrorKind::InvalidArguments, message));
     let Args { mut tasks } = match serde_json::from_value(args) {
         Ok(args) => args,
@@ -70,9 +70,9 @@ fn read(args: Value, cx: &CallContext) -> Result<Vec<Order>, ToolError> {
 
 async fn delegate(
     cx: &CallContext,
-    shared: &Arc<Shared>,
-    place: &Place,
-    orders: Vec<Order>,
+    shared: &Arc<DelegationShared>,
+    place: &DelegationLevel,
+    orders: Vec<TaskOrder>,
 ) -> Result<Value, ToolError> {
     let spawn = cx.get::<dyn Spawn>();
     let spawn = spawn.ok_or_else(|| ToolError::failed("tasks are delegated only within a call of a run"))?;

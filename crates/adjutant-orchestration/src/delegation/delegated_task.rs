@@ -8,13 +8,13 @@ use adjutant_tool::{CallContext, Cancel, Progress, ToolError};
 use serde_json::json;
 
 use super::{
-    Place, Shared, TaskEnd,
+    DelegationLevel, DelegationShared, TaskEnd,
     driver::{Guard, Lost},
     handoff::Handoff,
     leg::Leg,
-    plan::{Order, Planned, settled},
-    questions::Line,
-    report::Report,
+    plan::{Planned, TaskOrder, settled},
+    questions::QuestionLine,
+    report::TaskReport,
 };
 use crate::{completion::CompletionStatus, text::cut_chars};
 
@@ -26,13 +26,13 @@ pub(super) struct DelegatedTask {
     /// Its place among the tasks of the call.
     pub(super) at: usize,
     pub(super) cx: CallContext,
-    pub(super) shared: Arc<Shared>,
-    pub(super) place: Place,
+    pub(super) shared: Arc<DelegationShared>,
+    pub(super) place: DelegationLevel,
     pub(super) spawn: Arc<dyn Spawn>,
-    pub(super) order: Order,
+    pub(super) order: TaskOrder,
     pub(super) planned: Option<Planned>,
     /// The line to who delegated it, if it belongs to the run, and not to the call.
-    pub(super) line: Option<Arc<Line>>,
+    pub(super) line: Option<Arc<QuestionLine>>,
 }
 
 /// Who works on an errand now, and what it was told by the one before.
@@ -46,21 +46,21 @@ pub(super) struct Turn {
 }
 
 /// How a turn ended.
-pub(super) enum Ended {
+pub(super) enum DelegatedEnd {
     Ran(Box<Result<RunResult, ToolError>>),
     Lost(Lost),
 }
 
 impl DelegatedTask {
     /// Performs it; whatever happens, there is a report.
-    pub(super) async fn perform(&self) -> Report {
+    pub(super) async fn perform(&self) -> TaskReport {
         let report = self.report().await;
         self.show(&report.agent, "result", report.result.as_deref().or(report.error.as_deref()).unwrap_or_default());
         report
     }
 
     /// Writes down what can be learned of a result.
-    pub(super) async fn learn(&self, report: &Report) {
+    pub(super) async fn learn(&self, report: &TaskReport) {
         let (Some(reflections), Some(Planned { prior, .. })) = (&self.shared.reflections, &self.planned) else {
             return;
         };
@@ -74,17 +74,17 @@ impl DelegatedTask {
         }
     }
 
-    async fn report(&self) -> Report {
+    async fn report(&self) -> TaskReport {
         let Some(planned) = &self.planned else {
             let message = format!("there is no agent of this name: {:?}; hint: list_agents", self.order.agent);
-            return Report::error(&*self.order.agent, message);
+            return TaskReport::error(&*self.order.agent, message);
         };
         if self.order.task.trim().is_empty() {
-            return Report::error(&*self.order.agent, "`task` is blank: say what to do");
+            return TaskReport::error(&*self.order.agent, "`task` is blank: say what to do");
         }
         let claimed = match self.claim(&planned.instance).await {
             Ok(claimed) => claimed,
-            Err(error) => return Report::error(&*planned.instance, format!("the task cannot be claimed: {error}")),
+            Err(error) => return TaskReport::error(&*planned.instance, format!("the task cannot be claimed: {error}")),
         };
         let (guard, criteria) = claimed.unzip();
         let mut report = self.relay(planned, guard, &criteria.unwrap_or_default()).await;
@@ -113,18 +113,20 @@ impl DelegatedTask {
     }
 
     /// Lets the agents work on it, and writes down on the board how it ended.
-    async fn relay(&self, planned: &Planned, mut guard: Option<Guard>, criteria: &[String]) -> Report {
+    async fn relay(&self, planned: &Planned, mut guard: Option<Guard>, criteria: &[String]) -> TaskReport {
         let (Turn { config, instance, .. }, ended) = self.turns(planned, &mut guard, criteria).await;
-        let is_lost = matches!(ended, Ended::Lost(Lost::Cancelled | Lost::Taken));
+        let is_lost = matches!(ended, DelegatedEnd::Lost(Lost::Cancelled | Lost::Taken));
         let report = match ended {
-            Ended::Ran(ran) => Report::of(&instance, *ran),
-            Ended::Lost(Lost::Cancelled) => Report::error(instance, "cancelled: the task was cancelled on the board"),
-            Ended::Lost(Lost::Taken) => Report::error(instance, "given up: another worker has the task"),
-            Ended::Lost(Lost::Unanswered) => {
-                Report::error(instance, "timed out: its question was not answered in time")
+            DelegatedEnd::Ran(ran) => TaskReport::of(&instance, *ran),
+            DelegatedEnd::Lost(Lost::Cancelled) => {
+                TaskReport::error(instance, "cancelled: the task was cancelled on the board")
+            }
+            DelegatedEnd::Lost(Lost::Taken) => TaskReport::error(instance, "given up: another worker has the task"),
+            DelegatedEnd::Lost(Lost::Unanswered) => {
+                TaskReport::error(instance, "timed out: its question was not answered in time")
             }
         };
-        let mut report = Report { config, ..report };
+        let mut report = TaskReport { config, ..report };
         let Some(guard) = &mut guard else { return report };
         if is_lost {
             guard.is_over = true;
@@ -142,7 +144,7 @@ impl DelegatedTask {
     }
 
     /// One agent after the other, until one does not hand the task on; who was last, and how that ended.
-    async fn turns(&self, planned: &Planned, guard: &mut Option<Guard>, criteria: &[String]) -> (Turn, Ended) {
+    async fn turns(&self, planned: &Planned, guard: &mut Option<Guard>, criteria: &[String]) -> (Turn, DelegatedEnd) {
         let (config, instance) = (self.order.agent.clone(), planned.instance.clone());
         let mut turn = Turn { config, instance, peers: 0, handoff: None };
         loop {
@@ -154,7 +156,7 @@ impl DelegatedTask {
             if let Some(guard) = guard {
                 if let Err(error) = guard.driver.hand_on(&guard.task, &instance).await {
                     let error = ToolError::failed("the task cannot be handed on").with_source(error);
-                    return (turn, Ended::Ran(Box::new(Err(error))));
+                    return (turn, DelegatedEnd::Ran(Box::new(Err(error))));
                 }
                 guard.agent.clone_from(&instance);
             }
@@ -175,9 +177,9 @@ impl DelegatedTask {
     }
 }
 
-fn handed_on(ended: &Ended) -> Option<Handoff> {
+fn handed_on(ended: &DelegatedEnd) -> Option<Handoff> {
     match ended {
-        Ended::Ran(ran) => ran.as_ref().as_ref().ok().and_then(Handoff::of),
-        Ended::Lost(_) => None,
+        DelegatedEnd::Ran(ran) => ran.as_ref().as_ref().ok().and_then(Handoff::of),
+        DelegatedEnd::Lost(_) => None,
     }
 }

@@ -13,11 +13,11 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
-    MAX_SHOWN_BYTES, Place, Shared, TIMEOUT,
+    DelegationLevel, DelegationShared, MAX_SHOWN_BYTES, TIMEOUT,
     brief::MAX_CONTEXT_CHARS,
     delegated_task::DelegatedTask,
-    questions::{Line, Reply, Standing},
-    report::{MAX_RESULT_CHARS, Report},
+    questions::{DelegationStanding, QuestionLine, Reply},
+    report::{MAX_RESULT_CHARS, TaskReport},
 };
 use crate::{registry::Slot, text::cut_chars};
 
@@ -38,13 +38,13 @@ struct Answers {
 }
 
 /// Lets an agent answer the questions of those whom it gave tasks.
-pub(super) fn install(agent: Agent, shared: &Arc<Shared>, place: &Place) -> Agent {
+pub(super) fn install(agent: Agent, shared: &Arc<DelegationShared>, place: &DelegationLevel) -> Agent {
     let section = section_text(SectionKind::InteractiveDelegationProtocol, ANSWERING);
     agent.tool(answers(shared, place)).section(section)
 }
 
 /// Lets an agent ask who gave it its task.
-pub(super) fn let_ask(agent: Agent, line: &Arc<Line>, slot: &Slot) -> Agent {
+pub(super) fn let_ask(agent: Agent, line: &Arc<QuestionLine>, slot: &Slot) -> Agent {
     let (line, slot) = (Arc::clone(line), slot.clone());
     let ask = tool_fn(asking(), move |args: Value, cx: CallContext| {
         let (line, slot) = (Arc::clone(&line), slot.clone());
@@ -71,7 +71,7 @@ pub(super) fn let_ask(agent: Agent, line: &Arc<Line>, slot: &Slot) -> Agent {
 /// Performs errands that belong to the run; each is over, or waits for an answer, when this returns.
 pub(super) async fn perform(
     cx: &CallContext,
-    shared: &Arc<Shared>,
+    shared: &Arc<DelegationShared>,
     errands: Vec<DelegatedTask>,
 ) -> Result<Value, ToolError> {
     let mut lines = Vec::with_capacity(errands.len());
@@ -82,7 +82,7 @@ pub(super) async fn perform(
         tokio::spawn(async move {
             let performed = AssertUnwindSafe(errand.perform()).catch_unwind().await;
             let agent = &*errand.order.agent;
-            let report = performed.unwrap_or_else(|_| Report::error(agent, "the delegation panicked"));
+            let report = performed.unwrap_or_else(|_| TaskReport::error(agent, "the delegation panicked"));
             errand.learn(&report).await;
             line.finish(report);
         });
@@ -91,7 +91,11 @@ pub(super) async fn perform(
 }
 
 /// Waits until each is over or waits for an answer.
-async fn settle(cx: &CallContext, shared: &Shared, lines: &[Arc<Line>]) -> Result<Vec<Standing>, ToolError> {
+async fn settle(
+    cx: &CallContext,
+    shared: &DelegationShared,
+    lines: &[Arc<QuestionLine>],
+) -> Result<Vec<DelegationStanding>, ToolError> {
     let standings = tokio::select! {
         standings = join_all(lines.iter().map(|line| line.settled())) => standings,
         () = cx.cancel().cancelled() => {
@@ -100,14 +104,14 @@ async fn settle(cx: &CallContext, shared: &Shared, lines: &[Arc<Line>]) -> Resul
         }
     };
     for (line, standing) in lines.iter().zip(&standings) {
-        if matches!(standing, Standing::Over(_)) {
+        if matches!(standing, DelegationStanding::Over(_)) {
             shared.pending.close(cx, line);
         }
     }
     Ok(standings)
 }
 
-fn answers(shared: &Arc<Shared>, place: &Place) -> impl ErasedTool + 'static {
+fn answers(shared: &Arc<DelegationShared>, place: &DelegationLevel) -> impl ErasedTool + 'static {
     let (shared, place) = (Arc::clone(shared), place.clone());
     tool_fn(answering(), move |args: Value, cx: CallContext| {
         let (shared, place) = (Arc::clone(&shared), place.clone());

@@ -10,11 +10,11 @@ use futures_util::FutureExt;
 use super::{
     Recalled,
     brief::Brief,
-    delegated_task::{DelegatedTask, Ended, Turn},
+    delegated_task::{DelegatedEnd, DelegatedTask, Turn},
     driver::{Guard, Lost},
     equip,
     interactive::let_ask,
-    questions::Line,
+    questions::QuestionLine,
 };
 use crate::text::cut_chars;
 
@@ -33,15 +33,15 @@ pub(super) struct Leg<'a> {
 
 impl Leg<'_> {
     /// Lets the agent work; how that ended, and its thread if it was opened.
-    pub(super) async fn run(&self, guard: Option<&Guard>) -> (Ended, Option<ThreadId>) {
+    pub(super) async fn run(&self, guard: Option<&Guard>) -> (DelegatedEnd, Option<ThreadId>) {
         let mut thread = None;
         // The factory of the agent is the application's own.
         let worked = AssertUnwindSafe(self.work(guard, &mut thread)).catch_unwind().await;
         let ended = worked.unwrap_or_else(|_| Err(ToolError::failed("the agent could not be made: it panicked")));
-        (ended.unwrap_or_else(|error| Ended::Ran(Box::new(Err(error)))), thread)
+        (ended.unwrap_or_else(|error| DelegatedEnd::Ran(Box::new(Err(error)))), thread)
     }
 
-    async fn work(&self, guard: Option<&Guard>, thread: &mut Option<ThreadId>) -> Result<Ended, ToolError> {
+    async fn work(&self, guard: Option<&Guard>, thread: &mut Option<ThreadId>) -> Result<DelegatedEnd, ToolError> {
         let DelegatedTask { shared, place, order, .. } = self.errand;
         let mut held = std::pin::pin!(hold(guard, self.errand.line.as_deref()));
         let cancel = self.errand.cancel();
@@ -50,7 +50,7 @@ impl Leg<'_> {
         let _occupied = tokio::select! {
             biased;
             () = cancel.cancelled() => return Err(cancelled()),
-            lost = &mut held => return Ok(Ended::Lost(lost)),
+            lost = &mut held => return Ok(DelegatedEnd::Lost(lost)),
             occupied = slot.take() => occupied,
         };
         spawned.agent = spawned.agent.identify(|who| who.task = Some(cut_chars(&order.task, MAX_TASK_CHARS).into()));
@@ -79,7 +79,7 @@ impl Leg<'_> {
             }
         }
         let ran = run.finish().await;
-        Ok(lost.map_or_else(|| Ended::Ran(Box::new(ran)), Ended::Lost))
+        Ok(lost.map_or_else(|| DelegatedEnd::Ran(Box::new(ran)), DelegatedEnd::Lost))
     }
 
     /// The key of the child: the place of the task, and how many had it before.
@@ -112,7 +112,7 @@ impl Leg<'_> {
 }
 
 /// Holds the task on the board, and waits until the agent is not to go on with it.
-async fn hold(guard: Option<&Guard>, line: Option<&Line>) -> Lost {
+async fn hold(guard: Option<&Guard>, line: Option<&QuestionLine>) -> Lost {
     let held = async {
         match guard {
             Some(guard) => guard.driver.hold(&guard.task, &guard.agent).await,

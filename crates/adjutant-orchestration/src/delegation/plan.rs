@@ -7,7 +7,7 @@ use adjutant_llm::Entry;
 use adjutant_tool::{CallContext, ToolError, ToolErrorKind};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use super::{Recalled, Shared};
+use super::{DelegationShared, Recalled};
 
 /// How often a step is begun anew that a crash has torn.
 const MAX_TORN: usize = 100;
@@ -21,7 +21,7 @@ pub(crate) enum Again {
 
 /// One task, as the model gives it.
 #[derive(Debug, Clone, Deserialize)]
-pub(super) struct Order {
+pub(super) struct TaskOrder {
     pub(super) agent: String,
     pub(super) task: String,
     pub(super) context: String,
@@ -50,7 +50,7 @@ pub(super) struct Planned {
     pub(super) prior: Recalled,
 }
 
-impl Order {
+impl TaskOrder {
     /// Whether its agent may ask.
     pub(super) fn may_ask(&self) -> bool {
         self.mode == Mode::Interactive
@@ -60,8 +60,8 @@ impl Order {
 /// Decides for each task; none for a task of an agent that is not known.
 pub(super) async fn plan(
     cx: &CallContext,
-    shared: &Arc<Shared>,
-    orders: &[Order],
+    shared: &Arc<DelegationShared>,
+    orders: &[TaskOrder],
 ) -> Result<Vec<Option<Planned>>, ToolError> {
     remember(cx, shared);
     settled(cx, "plan", |_| async {
@@ -76,7 +76,7 @@ pub(super) async fn plan(
 }
 
 /// Looks up the names that were given before in this conversation, once: in another program, the numbers begin anew.
-fn remember(cx: &CallContext, shared: &Shared) {
+fn remember(cx: &CallContext, shared: &DelegationShared) {
     let (Some(log), Some(spawn)) = (cx.get::<LogId>(), cx.get::<dyn Spawn>()) else { return };
     if !shared.registry.is_new(&log, &cx.who().thread) {
         return;
@@ -92,7 +92,7 @@ fn remember(cx: &CallContext, shared: &Shared) {
     }
 }
 
-async fn planned(shared: &Shared, order: &Order) -> Planned {
+async fn planned(shared: &DelegationShared, order: &TaskOrder) -> Planned {
     let instance = shared.registry.instance_name(&order.agent, &order.task);
     let prior = match &shared.reflections {
         None => Recalled::default(),

@@ -12,7 +12,7 @@ use adjutant_tool::{CallContext, ToolError, ToolErrorKind};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{oneshot, watch};
 
-use super::report::Report;
+use super::report::TaskReport;
 
 /// How long a question waits for its answer.
 pub(super) const PATIENCE: Duration = Duration::from_secs(300);
@@ -25,21 +25,21 @@ const MAX_QUESTIONS: usize = 16;
 
 /// The delegations that go on while those who delegated do something else.
 #[derive(Default)]
-pub(super) struct Pending {
-    of: Mutex<BTreeMap<Owner, Open>>,
+pub(super) struct PendingDelegations {
+    of: Mutex<BTreeMap<Owner, OpenDelegation>>,
 }
 
 /// Who has delegated: an agent in a session.
 type Owner = (LogId, ThreadId);
 
 #[derive(Default)]
-struct Open {
+struct OpenDelegation {
     number: u64,
-    lines: Vec<Arc<Line>>,
+    lines: Vec<Arc<QuestionLine>>,
 }
 
 /// The line between one delegated task and who delegated it.
-pub(super) struct Line {
+pub(super) struct QuestionLine {
     /// What it is called: `d-1`.
     pub(super) id: String,
     state: Mutex<State>,
@@ -51,12 +51,12 @@ pub(super) struct Line {
 struct State {
     agent: String,
     number: u64,
-    questions: Vec<Waiting>,
-    report: Option<Report>,
+    questions: Vec<WaitingQuestion>,
+    report: Option<TaskReport>,
     is_expired: bool,
 }
 
-struct Waiting {
+struct WaitingQuestion {
     question: Question,
     answer: oneshot::Sender<String>,
 }
@@ -79,16 +79,16 @@ pub(super) struct Reply {
 /// Where a delegated task stands.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub(super) enum Standing {
+pub(super) enum DelegationStanding {
     /// Its agent waits for answers.
     Asks { delegation_id: String, agent: String, questions: Vec<Question> },
     /// It is over.
-    Over(Report),
+    Over(TaskReport),
 }
 
-impl Pending {
+impl PendingDelegations {
     /// A line for a new delegated task.
-    pub(super) fn open(&self, cx: &CallContext) -> Arc<Line> {
+    pub(super) fn open(&self, cx: &CallContext) -> Arc<QuestionLine> {
         let mut of = self.of.lock().unwrap_or_else(PoisonError::into_inner);
         if of.len() >= MAX_OWNERS {
             of.retain(|_, open| open.lines.iter().any(|line| line.state().report.is_none()));
@@ -101,18 +101,18 @@ impl Pending {
         }
         open.number += 1;
         let id = format!("d-{}", open.number);
-        let line = Arc::new(Line { id, state: Mutex::default(), changed: watch::Sender::new(0) });
+        let line = Arc::new(QuestionLine { id, state: Mutex::default(), changed: watch::Sender::new(0) });
         open.lines.push(Arc::clone(&line));
         line
     }
 
     /// The lines that these answers are for, each once, in order; nothing is sent if one of them cannot be.
-    pub(super) fn check(&self, cx: &CallContext, replies: &[Reply]) -> Result<Vec<Arc<Line>>, ToolError> {
+    pub(super) fn check(&self, cx: &CallContext, replies: &[Reply]) -> Result<Vec<Arc<QuestionLine>>, ToolError> {
         let lines = {
             let of = self.of.lock().unwrap_or_else(PoisonError::into_inner);
             of.get(&owner(cx)).map(|open| open.lines.clone()).unwrap_or_default()
         };
-        let mut found: Vec<Arc<Line>> = Vec::new();
+        let mut found: Vec<Arc<QuestionLine>> = Vec::new();
         for (at, reply) in replies.iter().enumerate() {
             let line = lines.iter().find(|line| line.id == reply.delegation_id);
             let line = line.ok_or_else(|| unknown(&format!("delegation {:?}", reply.delegation_id)))?;
@@ -130,7 +130,7 @@ impl Pending {
     }
 
     /// A delegated task is over and was told.
-    pub(super) fn close(&self, cx: &CallContext, line: &Arc<Line>) {
+    pub(super) fn close(&self, cx: &CallContext, line: &Arc<QuestionLine>) {
         let mut of = self.of.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(open) = of.get_mut(&owner(cx)) {
             open.lines.retain(|known| !Arc::ptr_eq(known, line));
@@ -138,7 +138,7 @@ impl Pending {
     }
 }
 
-impl Line {
+impl QuestionLine {
     /// Asks, and waits for the answer.
     pub(super) async fn ask(&self, agent: &str, question: String) -> Result<String, ToolError> {
         let (answer, answered) = oneshot::channel();
@@ -151,7 +151,7 @@ impl Line {
             state.number += 1;
             state.agent = agent.to_owned();
             let question = Question { question_id: format!("q-{}", state.number), question };
-            state.questions.push(Waiting { question, answer });
+            state.questions.push(WaitingQuestion { question, answer });
         }
         self.tell();
         match tokio::time::timeout(PATIENCE, answered).await {
@@ -179,7 +179,7 @@ impl Line {
     }
 
     /// The task is over.
-    pub(super) fn finish(&self, report: Report) {
+    pub(super) fn finish(&self, report: TaskReport) {
         let mut state = self.state();
         state.questions.clear();
         state.report = Some(report);
@@ -193,16 +193,16 @@ impl Line {
     }
 
     /// Waits until the agent asks, or the task is over.
-    pub(super) async fn settled(&self) -> Standing {
+    pub(super) async fn settled(&self) -> DelegationStanding {
         self.until(|state| match &state.report {
-            Some(report) => Some(Standing::Over(report.clone())),
+            Some(report) => Some(DelegationStanding::Over(report.clone())),
             None if state.is_expired => None,
             None => {
                 // Who asked may have been stopped meanwhile.
                 let waits = state.questions.iter().filter(|waiting| !waiting.answer.is_closed());
                 let questions: Vec<Question> = waits.map(|waiting| waiting.question.clone()).collect();
                 let (delegation_id, agent) = (self.id.clone(), state.agent.clone());
-                (!questions.is_empty()).then_some(Standing::Asks { delegation_id, agent, questions })
+                (!questions.is_empty()).then_some(DelegationStanding::Asks { delegation_id, agent, questions })
             }
         })
         .await

@@ -18,7 +18,7 @@ const MAX_ERROR_CHARS: usize = 1_000;
 
 /// What came of a delegated task.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Report {
+pub(super) struct TaskReport {
     /// The instance that answers for it; the name that was asked for if none did.
     pub(super) agent: String,
     /// The entry that it is of.
@@ -34,7 +34,7 @@ pub(super) struct Report {
     pub(super) warning: Option<String>,
 }
 
-impl Report {
+impl TaskReport {
     /// A task that came to nothing.
     pub(super) fn error(agent: impl Into<String>, error: impl AsRef<str>) -> Self {
         let error = cut_chars(error.as_ref(), MAX_ERROR_CHARS).into_owned();

@@ -13,7 +13,7 @@ const MAX_ERROR_BYTES: usize = 2_000;
 
 /// How an agent ended, in one word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum EndKind {
     Completed,
     Failed,
     Cancelled,
@@ -21,28 +21,28 @@ pub(crate) enum End {
 
 /// How an agent ended: its answer, or why there is none.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Ended {
-    pub(crate) end: End,
+pub(crate) struct AgentEnd {
+    pub(crate) end: EndKind,
     pub(crate) text: String,
     pub(crate) usage: Usage,
 }
 
-impl End {
+impl EndKind {
     pub(crate) fn word(self) -> &'static str {
         match self {
-            End::Completed => "completed",
-            End::Failed => "failed",
-            End::Cancelled => "cancelled",
+            EndKind::Completed => "completed",
+            EndKind::Failed => "failed",
+            EndKind::Cancelled => "cancelled",
         }
     }
 }
 
-impl Ended {
+impl AgentEnd {
     pub(crate) fn of(result: &Result<RunResult, ToolError>) -> Self {
         let result = match result {
             Ok(result) => result,
             Err(error) => {
-                let end = if error.kind() == ToolErrorKind::Cancelled { End::Cancelled } else { End::Failed };
+                let end = if error.kind() == ToolErrorKind::Cancelled { EndKind::Cancelled } else { EndKind::Failed };
                 return Self {
                     end,
                     text: ellipsed(&chain(error), MAX_ERROR_BYTES).into_owned(),
@@ -52,12 +52,12 @@ impl Ended {
         };
         let (end, why) = match &result.outcome {
             Outcome::Finished { .. } => {
-                return Self { end: End::Completed, text: result.text(), usage: result.total_usage };
+                return Self { end: EndKind::Completed, text: result.text(), usage: result.total_usage };
             }
-            Outcome::Limit { limit } => (End::Failed, format!("the agent reached its limit of {limit}")),
-            Outcome::Cancelled { by } => (End::Cancelled, format!("the agent was stopped by {by}")),
-            Outcome::Failed { failure } => (End::Failed, format!("the agent failed: {failure}")),
-            Outcome::Paused { .. } => (End::Failed, "the agent waits for the outside".to_owned()),
+            Outcome::Limit { limit } => (EndKind::Failed, format!("the agent reached its limit of {limit}")),
+            Outcome::Cancelled { by } => (EndKind::Cancelled, format!("the agent was stopped by {by}")),
+            Outcome::Failed { failure } => (EndKind::Failed, format!("the agent failed: {failure}")),
+            Outcome::Paused { .. } => (EndKind::Failed, "the agent waits for the outside".to_owned()),
         };
         let said = result.text();
         let text = if said.is_empty() { why } else { format!("{why}; it had said: {said}") };

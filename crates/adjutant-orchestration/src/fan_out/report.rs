@@ -6,7 +6,7 @@ use adjutant_llm::{CallResult, Status};
 use adjutant_tool::Progress;
 use serde_json::{Value, json};
 
-use super::{End, Ended, TaskResult};
+use super::{AgentEnd, EndKind, TaskResult};
 use crate::text::ellipsed;
 
 /// How many bytes the model is shown of all answers together.
@@ -23,8 +23,8 @@ pub(super) fn result(tasks: &[String], results: &[TaskResult], max_result_bytes:
     let max_bytes = max_result_bytes.min(share);
     let (mut text, mut details, mut completed) = (String::new(), Vec::new(), 0);
     for (at, (task, result)) in tasks.iter().zip(results).enumerate() {
-        let ended = Ended::of(result);
-        completed += usize::from(ended.end == End::Completed);
+        let ended = AgentEnd::of(result);
+        completed += usize::from(ended.end == EndKind::Completed);
         section(&mut text, at + 1, task, &ended, max_bytes);
         details.push(detail(task, &ended));
     }
@@ -34,7 +34,7 @@ pub(super) fn result(tasks: &[String], results: &[TaskResult], max_result_bytes:
 
 /// What observers are shown when a task has ended.
 pub(super) fn progress(done: usize, tasks: &[String], at: usize, result: &TaskResult) -> Progress {
-    let (ended, task) = (Ended::of(result), tasks.get(at).map_or("", String::as_str));
+    let (ended, task) = (AgentEnd::of(result), tasks.get(at).map_or("", String::as_str));
     let of = tasks.len();
     let text = format!("{done}/{of}: task {} {}: {}", at + 1, ended.end.word(), title(task));
     let mut progress = Progress::text(text);
@@ -42,15 +42,15 @@ pub(super) fn progress(done: usize, tasks: &[String], at: usize, result: &TaskRe
     progress
 }
 
-fn section(text: &mut String, number: usize, task: &str, ended: &Ended, max_bytes: usize) {
+fn section(text: &mut String, number: usize, task: &str, ended: &AgentEnd, max_bytes: usize) {
     let shown = ellipsed(&ended.text, max_bytes);
     let left_out = ended.text.len().saturating_sub(max_bytes);
     // Writing to a string does not fail.
     let _ = writeln!(text, "## Task {number}: {}", title(task));
     let _ = match ended.end {
-        End::Completed => writeln!(text, "{shown}"),
-        End::Failed => writeln!(text, "**Error:** {shown}"),
-        End::Cancelled => writeln!(text, "**Cancelled:** {shown}"),
+        EndKind::Completed => writeln!(text, "{shown}"),
+        EndKind::Failed => writeln!(text, "**Error:** {shown}"),
+        EndKind::Cancelled => writeln!(text, "**Cancelled:** {shown}"),
     };
     if left_out > 0 {
         let _ = writeln!(text, "[{left_out} bytes more were left out]");
@@ -58,8 +58,8 @@ fn section(text: &mut String, number: usize, task: &str, ended: &Ended, max_byte
     text.push('\n');
 }
 
-fn detail(task: &str, ended: &Ended) -> Value {
-    let key = if ended.end == End::Completed { "result" } else { "error" };
+fn detail(task: &str, ended: &AgentEnd) -> Value {
+    let key = if ended.end == EndKind::Completed { "result" } else { "error" };
     json!({"task": task, "status": ended.end.word(), key: ended.text, "usage": ended.usage})
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use adjutant_agent::{Member, MemberRun};
+use adjutant_agent::{MemberRun, OpenedAgent};
 use adjutant_tool::{Cancel, ToolError, ToolErrorKind};
 use tokio::sync::Notify;
 
@@ -20,7 +20,7 @@ impl Seats {
     /// Begins a task as soon as there is a seat; `None` if it should not begin any more.
     pub(super) async fn begin(
         &self,
-        member: &Member,
+        member: &OpenedAgent,
         task: &str,
         stop: &Cancel,
     ) -> Option<Result<(MemberRun, Seat<'_>), ToolError>> {

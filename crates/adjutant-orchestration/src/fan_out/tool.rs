@@ -11,7 +11,7 @@ use super::{AtFailure, FanOut, FanOutOptions, report};
 
 /// What the model says.
 #[derive(Deserialize)]
-struct Order {
+struct FanOutArgs {
     tasks: Vec<String>,
     #[serde(default)]
     stop_on_failure: Option<bool>,
@@ -35,7 +35,7 @@ pub fn fan_out_tool(
     tool_fn(spec, move |args: Value, cx: CallContext| {
         let fan_out = fan_out.clone();
         async move {
-            let order: Order = serde_json::from_value(args).map_err(|error| {
+            let order: FanOutArgs = serde_json::from_value(args).map_err(|error| {
                 ToolError::new(ToolErrorKind::InvalidArguments, "these are no tasks").with_source(error)
             })?;
             let fan_out = match order.stop_on_failure {

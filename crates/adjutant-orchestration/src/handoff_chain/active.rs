@@ -2,7 +2,7 @@
 
 use adjutant_llm::{CallResult, Entry, Origin, Status, Transcript};
 
-use super::Target;
+use super::HandoffTarget;
 
 /// The field of a result's details that says that the conversation was handed over.
 pub(super) const FIELD: &str = "handoff";
@@ -16,7 +16,7 @@ pub(super) fn handed_to(result: &CallResult) -> Option<&str> {
 }
 
 /// Who got the conversation last, if it was handed over to one of these after so many entries.
-pub(super) fn target(history: &Transcript, known: usize, targets: &[Target]) -> Option<usize> {
+pub(super) fn target(history: &Transcript, known: usize, targets: &[HandoffTarget]) -> Option<usize> {
     history.iter().rev().take(history.len().saturating_sub(known)).find_map(|stored| {
         let to = of_entry(&stored.entry)?;
         targets.iter().position(|target| &*target.name == to)

@@ -16,7 +16,7 @@ pub(super) type Filter = Arc<dyn Fn(&View) -> Vec<Edit> + Send + Sync>;
 
 /// An agent of a [`HandoffChain`](crate::HandoffChain).
 #[derive(Clone)]
-pub struct Target {
+pub struct HandoffTarget {
     pub(super) name: Arc<str>,
     pub(super) description: Arc<str>,
     pub(super) agent: Agent,
@@ -25,7 +25,7 @@ pub struct Target {
     pub(super) filter: Option<Filter>,
 }
 
-impl Target {
+impl HandoffTarget {
     /// An agent that takes the conversation under this name; the description tells the others when it should.
     ///
     /// A name has letters, digits, `_` and `-`, 52 at most. Only the configuration of the agent counts: its session is
@@ -63,7 +63,7 @@ impl Target {
     }
 }
 
-impl fmt::Debug for Target {
+impl fmt::Debug for HandoffTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("Target");
         shown.field("name", &self.name).field("to", &self.to).field("filtered", &self.filter.is_some());

@@ -7,7 +7,7 @@ use adjutant_llm::{CallResult, Terminate};
 use adjutant_tool::{CallContext, ErasedTool, Replay, ToolError, ToolErrorKind, ToolSpec, tool_fn};
 use serde_json::{Value, json};
 
-use super::{Target, active::FIELD};
+use super::{HandoffTarget, active::FIELD};
 
 /// How much of a reason is kept, in characters.
 const MAX_REASON: usize = 1_000;
@@ -54,7 +54,7 @@ impl Drop for Granted<'_> {
 /// The tool that hands the conversation to a target.
 ///
 /// A batch that calls it runs in order, so that of several handoffs the first counts.
-pub(super) fn tool(target: &Target, leg: &Arc<HandoffRun>) -> impl ErasedTool + 'static {
+pub(super) fn tool(target: &HandoffTarget, leg: &Arc<HandoffRun>) -> impl ErasedTool + 'static {
     let schema = json!({
         "type": "object",
         "properties": {"reason": {"type": "string", "description": "Why, in a sentence; the other one reads it."}},

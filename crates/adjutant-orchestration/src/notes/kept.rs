@@ -20,7 +20,7 @@ const MAX_KEYS: usize = 32;
 
 /// What is kept of a note besides its body.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Kept {
+pub(super) struct NoteRecord {
     #[serde(flatten)]
     pub(super) info: NoteInfo,
     /// The keys of its newest writings, oldest first.
@@ -34,7 +34,7 @@ pub(super) struct Body {
     pub(super) body: Arc<str>,
 }
 
-impl Kept {
+impl NoteRecord {
     pub(super) fn new(info: NoteInfo) -> Self {
         Self { info, keys: Vec::new() }
     }

@@ -4,7 +4,7 @@ use adjutant_agent::kv::Scan;
 
 use super::{
     MAX_FOUND, MAX_PAGE, Note, NoteInfo, Notes, check,
-    kept::{self, BODIES, Body, INFOS, Kept},
+    kept::{self, BODIES, Body, INFOS, NoteRecord},
 };
 use crate::{Error, ErrorKind, reflection::telling};
 
@@ -26,7 +26,7 @@ impl Notes {
             // Both are of one write, or it was changed in between.
             if let Some(body) = body.filter(|body| body.version == info.version) {
                 let Body { body } = kept::read(&body)?;
-                return Ok(Some(Note { info: Kept::of(&info)?.info, body }));
+                return Ok(Some(Note { info: NoteRecord::of(&info)?.info, body }));
             }
             tokio::task::yield_now().await;
         }
@@ -44,7 +44,7 @@ impl Notes {
             None => scan,
         };
         let items = self.kv.scan(&scan).await?;
-        items.iter().map(|item| Ok(Kept::of(item)?.info)).collect()
+        items.iter().map(|item| Ok(NoteRecord::of(item)?.info)).collect()
     }
 
     /// The notes that fit the words of a query best, best first; [`MAX_FOUND`] at most. Words that nearly every text has
@@ -66,7 +66,7 @@ impl Notes {
             // What was removed meanwhile is left out.
             if let Some(info) = self.kv.get(&format!("{INFOS}{name}")).await? {
                 let Body { body } = kept::read(&hit.item)?;
-                found.push(Note { info: Kept::of(&info)?.info, body });
+                found.push(Note { info: NoteRecord::of(&info)?.info, body });
             }
         }
         Ok(found)

@@ -40,7 +40,7 @@ struct Args {
 }
 
 /// One call.
-struct Task {
+struct NoteCall {
     notes: Notes,
     args: Args,
     cx: CallContext,
@@ -61,13 +61,13 @@ impl Notes {
 
 fn tool<F, Fut>(notes: &Notes, spec: ToolSpec, run: F) -> impl ErasedTool + 'static
 where
-    F: Fn(Task) -> Fut + Send + Sync + 'static,
+    F: Fn(NoteCall) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<CallResult, Error>> + Send + 'static,
 {
     let notes = notes.clone();
     tool_fn(spec, move |args, cx| {
         let parsed = serde_json::from_value::<Args>(args);
-        let work = parsed.map(|args| run(Task { notes: notes.clone(), args, cx }));
+        let work = parsed.map(|args| run(NoteCall { notes: notes.clone(), args, cx }));
         async move {
             let work = work.map_err(|error| ToolError::new(ToolErrorKind::InvalidArguments, error.to_string()))?;
             work.await.map_err(ToolError::from)
@@ -75,7 +75,7 @@ where
     })
 }
 
-impl Task {
+impl NoteCall {
     async fn write(self) -> Result<CallResult, Error> {
         let Args { name, content, mode, version, .. } = &self.args;
         let when = match version {

@@ -7,7 +7,7 @@ use adjutant_tool::Identity;
 
 use super::{
     Author, MAX_NOTES, Mode, NoteInfo, Notes, Writing, check,
-    kept::{self, BODIES, Body, COUNT, INFOS, Kept},
+    kept::{self, BODIES, Body, COUNT, INFOS, NoteRecord},
 };
 use crate::{Error, ErrorKind};
 
@@ -60,7 +60,7 @@ impl Notes {
     /// Writes once; `None` if someone else was faster.
     async fn try_write(&self, writing: &Writing, by: &Author) -> Result<Option<NoteInfo>, Error> {
         let item = self.kv.get(&format!("{INFOS}{}", writing.name)).await?;
-        let before = item.as_ref().map(Kept::of).transpose()?;
+        let before = item.as_ref().map(NoteRecord::of).transpose()?;
         if let Some(done) = before.as_ref().filter(|kept| kept.knows(writing.key.as_ref())) {
             return Ok(Some(done.info.clone()));
         }
@@ -97,10 +97,10 @@ impl Notes {
     }
 
     /// What is kept of the note when it is written.
-    fn changed(&self, before: Option<Kept>, writing: &Writing, by: &Author, bytes: usize) -> Kept {
+    fn changed(&self, before: Option<NoteRecord>, writing: &Writing, by: &Author, bytes: usize) -> NoteRecord {
         let now_ms = self.world.now_ms();
         let mut kept = before.unwrap_or_else(|| {
-            Kept::new(NoteInfo {
+            NoteRecord::new(NoteInfo {
                 name: Arc::clone(&writing.name),
                 bytes,
                 created_by: by.clone(),

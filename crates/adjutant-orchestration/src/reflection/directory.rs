@@ -14,7 +14,7 @@ use adjutant_llm::private;
 use async_trait::async_trait;
 
 use super::{
-    Change, Listing, Reflection, ReflectionId, ReflectionStore, markdown, name,
+    Listing, Reflection, ReflectionChange, ReflectionId, ReflectionStore, markdown, name,
     on_kv::{full, no_name},
 };
 use crate::{Error, ErrorKind, text};
@@ -73,7 +73,7 @@ impl ReflectionStore for Directory {
         self.on_disk(move |directory| directory.write_new(reflection)).await
     }
 
-    async fn change(&self, id: &ReflectionId, change: Change) -> Result<bool, Error> {
+    async fn change(&self, id: &ReflectionId, change: ReflectionChange) -> Result<bool, Error> {
         let id = id.clone();
         self.on_disk(move |directory| directory.change_one(&id, change)).await
     }
@@ -162,19 +162,19 @@ impl Directory {
         Err(full(&reflection.id))
     }
 
-    fn change_one(&self, id: &ReflectionId, change: Change) -> Result<bool, Error> {
+    fn change_one(&self, id: &ReflectionId, change: ReflectionChange) -> Result<bool, Error> {
         if name::stamp(&id.0).is_none() || !self.file(id).exists() {
             return Ok(false);
         }
         let _locked = self.lock()?;
-        if change == Change::Remove {
+        if change == ReflectionChange::Remove {
             return match fs::remove_file(self.file(id)) {
                 Err(error) if error.kind() == IoErrorKind::NotFound => Ok(false),
                 other => other.map(|()| true).map_err(|error| self.failed("write to", error)),
             };
         }
         let Some(mut reflection) = self.read_one(id)? else { return Ok(false) };
-        if let Change::Count(outcome) = change {
+        if let ReflectionChange::Count(outcome) = change {
             reflection.tally.count(outcome);
         }
         self.write(&reflection)?;

@@ -33,7 +33,7 @@ pub struct Learning {
 /// What an agent said of its task when it ended it.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Said {
+struct TaskEnding {
     status: Arc<str>,
     summary: Arc<str>,
     caveats: Option<Arc<str>>,
@@ -114,7 +114,9 @@ impl Learning {
 fn describe(result: &RunResult) -> Failed {
     let task = recalling::said(&result.entries);
     let agent = Arc::clone(&result.agent.config_name);
-    if let Some(Said { summary, caveats, files_modified, .. }) = said(result).filter(|said| !said.summary.is_empty()) {
+    if let Some(TaskEnding { summary, caveats, files_modified, .. }) =
+        said(result).filter(|said| !said.summary.is_empty())
+    {
         return Failed { agent, task: task.into(), summary, caveats, files_modified };
     }
     let how = match &result.outcome {
@@ -145,9 +147,9 @@ fn failed_calls(result: &RunResult) -> Option<Arc<str>> {
 }
 
 /// What the agent said of its task, if it did.
-fn said(result: &RunResult) -> Option<Said> {
+fn said(result: &RunResult) -> Option<TaskEnding> {
     let mut calls = result.calls.iter().filter(|report| report.name.as_str() == COMPLETE && !report.result.is_error());
-    calls.find_map(|report| Said::deserialize(&report.result.details).ok())
+    calls.find_map(|report| TaskEnding::deserialize(&report.result.details).ok())
 }
 
 impl fmt::Debug for Learning {

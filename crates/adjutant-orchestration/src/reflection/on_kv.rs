@@ -6,7 +6,7 @@ use std::sync::Arc;
 use adjutant_agent::kv::{self, Item, KvStore, KvStoreErrorKind, Scan, When};
 use async_trait::async_trait;
 
-use super::{Change, Listing, Reflection, ReflectionId, ReflectionStore, name};
+use super::{Listing, Reflection, ReflectionChange, ReflectionId, ReflectionStore, name};
 use crate::{Error, ErrorKind};
 
 /// What the keys of reflections begin with.
@@ -53,18 +53,18 @@ impl ReflectionStore for OnKvStore {
         Err(full(&reflection.id))
     }
 
-    async fn change(&self, id: &ReflectionId, change: Change) -> Result<bool, Error> {
+    async fn change(&self, id: &ReflectionId, change: ReflectionChange) -> Result<bool, Error> {
         let Some(key) = key(id) else { return Ok(false) };
         for _ in 0..TRIES {
             let Some(item) = self.kv.get(&key).await? else { return Ok(false) };
             let when = When::Is(item.version);
             let done = match change {
-                Change::Count(outcome) => {
+                ReflectionChange::Count(outcome) => {
                     let mut reflection = read(&item)?;
                     reflection.tally.count(outcome);
                     self.put(&reflection, when).await
                 }
-                Change::Remove => self.write(kv::Change::remove(&*key).when(when)).await,
+                ReflectionChange::Remove => self.write(kv::Change::remove(&*key).when(when)).await,
             };
             match done {
                 Err(error) if error.kind() == ErrorKind::Conflict => tokio::task::yield_now().await,

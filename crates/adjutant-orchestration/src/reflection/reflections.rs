@@ -9,8 +9,8 @@ use adjutant_agent::{
 use adjutant_llm::{Entry, SystemWorld, World};
 
 use super::{
-    Change, Directory, Failed, Learning, Listing, OnKvStore, Outcome, Recalling, Redactor, Reflection, ReflectionId,
-    ReflectionStore, name, rank, recalling, render,
+    Directory, Failed, Learning, Listing, OnKvStore, Outcome, Recalling, Redactor, Reflection, ReflectionChange,
+    ReflectionId, ReflectionStore, name, rank, recalling, render,
 };
 use crate::{Error, ErrorKind, text};
 
@@ -146,7 +146,7 @@ impl Reflections {
             if ids.iter().take(at).any(|before| before == id) {
                 continue;
             }
-            if let Err(error) = self.store.change(id, Change::Count(outcome)).await {
+            if let Err(error) = self.store.change(id, ReflectionChange::Count(outcome)).await {
                 failed.get_or_insert(error);
             }
         }
@@ -221,7 +221,7 @@ impl Reflections {
             by_use.then(one.created_ms.cmp(&other.created_ms))
         });
         for it in known.iter().take(too_many) {
-            self.store.change(&it.id, Change::Remove).await?;
+            self.store.change(&it.id, ReflectionChange::Remove).await?;
         }
         Ok(())
     }

@@ -12,7 +12,7 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 /// The place of one instance among those of its entry that may work at a time; clones are one place.
 #[derive(Clone)]
 pub struct Slot {
-    inner: Arc<Inner>,
+    inner: Arc<SlotShared>,
 }
 
 /// A slot that is taken, until this is dropped.
@@ -29,7 +29,7 @@ pub(crate) struct Away {
     is_back: bool,
 }
 
-struct Inner {
+struct SlotShared {
     free: Option<Arc<Semaphore>>,
     state: Mutex<State>,
     /// Who waits for the instance's permit hears when it has one, or needs none any more.
@@ -46,7 +46,7 @@ struct State {
 
 impl Slot {
     pub(super) fn new(free: Option<Arc<Semaphore>>) -> Self {
-        Self { inner: Arc::new(Inner { free, state: Mutex::default(), changed: Notify::new() }) }
+        Self { inner: Arc::new(SlotShared { free, state: Mutex::default(), changed: Notify::new() }) }
     }
 
     /// Waits until the instance may work; whoever asks first is first.

@@ -10,7 +10,7 @@ use adjutant_llm::ThreadId;
 use adjutant_tool::{CallContext, ToolError};
 use async_trait::async_trait;
 
-use super::{Plan, roster::Roster};
+use super::{TeamPlan, roster::Roster};
 
 /// How many rosters of runs that wait for the outside are kept; the oldest goes first.
 const MAX_PARKED: usize = 256;
@@ -22,22 +22,22 @@ tokio::task_local! {
 
 /// The rosters of a team that are open, by the thread of the lead.
 #[derive(Default)]
-pub(super) struct Open {
+pub(super) struct OpenRosters {
     state: Mutex<State>,
 }
 
-type Key = (LogId, ThreadId);
+type RosterKey = (LogId, ThreadId);
 
 #[derive(Default)]
 struct State {
-    rosters: BTreeMap<Key, Arc<Roster>>,
+    rosters: BTreeMap<RosterKey, Arc<Roster>>,
     /// Of runs that wait for the outside, oldest first.
-    parked: Vec<(Key, Arc<Roster>)>,
+    parked: Vec<(RosterKey, Arc<Roster>)>,
 }
 
 /// A team around a drive, and those around that one.
 struct Around {
-    open: Weak<Open>,
+    open: Weak<OpenRosters>,
     /// None for an agent under a lead, which is no lead itself.
     roster: Option<Arc<Roster>>,
     outer: Option<Arc<Around>>,
@@ -45,19 +45,19 @@ struct Around {
 
 /// Surrounds the drives of a lead.
 pub(super) struct Surround {
-    pub(super) plan: Arc<Plan>,
-    pub(super) open: Arc<Open>,
+    pub(super) plan: Arc<TeamPlan>,
+    pub(super) open: Arc<OpenRosters>,
 }
 
 /// A roster in its place, which is left when the drive ends, whichever way.
 struct Seated<'a> {
-    open: &'a Open,
-    key: Key,
+    open: &'a OpenRosters,
+    key: RosterKey,
     roster: Arc<Roster>,
     parks: bool,
 }
 
-impl Open {
+impl OpenRosters {
     /// The roster of the drive that is performed here.
     pub(super) fn here(self: &Arc<Self>) -> Option<Arc<Roster>> {
         self.around().and_then(|around| around.roster.clone())
@@ -85,7 +85,12 @@ impl Open {
     }
 
     /// Takes the place of a lead; none for an agent under one. What an earlier run left behind is given too.
-    fn enter(&self, plan: &Arc<Plan>, key: &Key, resumes: bool) -> (Option<Arc<Roster>>, Option<Arc<Roster>>) {
+    fn enter(
+        &self,
+        plan: &Arc<TeamPlan>,
+        key: &RosterKey,
+        resumes: bool,
+    ) -> (Option<Arc<Roster>>, Option<Arc<Roster>>) {
         let mut state = self.state();
         if state.rosters.keys().any(|(log, thread)| *log == key.0 && is_under(&key.1, thread)) {
             return (None, None);
@@ -97,7 +102,7 @@ impl Open {
         (Some(roster), left)
     }
 
-    fn leave(&self, key: &Key, roster: &Arc<Roster>, parks: bool) -> Vec<Arc<Roster>> {
+    fn leave(&self, key: &RosterKey, roster: &Arc<Roster>, parks: bool) -> Vec<Arc<Roster>> {
         let mut state = self.state();
         state.rosters.remove(key);
         if !parks {

@@ -12,15 +12,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::{
-    LEAD, Plan,
-    drive::Open,
+    LEAD, TeamPlan,
+    drive::OpenRosters,
     roster::{Roster, State},
     texts,
 };
 
 /// What the lead is told, and which tools it has.
 pub(super) struct Lead {
-    open: Arc<Open>,
+    open: Arc<OpenRosters>,
     /// The tools that stay; none if all do.
     only: Option<BTreeSet<ToolName>>,
 }
@@ -35,7 +35,7 @@ pub(super) struct Mate {
 /// What the lead was told, and who was at work then.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-struct Told {
+struct TeamMemo {
     run: RunNo,
     room: Arc<str>,
     /// The newest message of the note.
@@ -44,7 +44,7 @@ struct Told {
 }
 
 impl Lead {
-    pub(super) fn new(plan: &Plan, open: &Arc<Open>, tools: BTreeSet<ToolName>) -> Self {
+    pub(super) fn new(plan: &TeamPlan, open: &Arc<OpenRosters>, tools: BTreeSet<ToolName>) -> Self {
         Self { open: Arc::clone(open), only: plan.coordinator.then_some(tools) }
     }
 
@@ -57,7 +57,7 @@ impl Lead {
 
     fn tell(&self, cx: &EffectContext<'_>, actions: &mut Vec<Action>) {
         let Some(roster) = self.open.here() else { return };
-        let before: Told = cx.memo().unwrap_or_default();
+        let before: TeamMemo = cx.memo().unwrap_or_default();
         let state = roster.state();
         if before.run == cx.run() && before.room != roster.room && !before.at_work.is_empty() {
             let lost = texts::names(&before.at_work);
@@ -70,9 +70,9 @@ impl Lead {
         let (message, note) = news(&state, LEAD, heard);
         actions.extend(note.map(|note| Action::Remind(note.into())));
         let at_work: Vec<Arc<str>> = state.active().map(|(name, _)| Arc::clone(name)).collect();
-        let mut told = Told { run: cx.run(), room: Arc::clone(&roster.room), message, at_work };
+        let mut told = TeamMemo { run: cx.run(), room: Arc::clone(&roster.room), message, at_work };
         if told.at_work.is_empty() && message == 0 {
-            told = Told::default();
+            told = TeamMemo::default();
         }
         if told != before {
             actions.push(Action::Remember(json!(told)));

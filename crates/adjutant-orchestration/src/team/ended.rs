@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use super::{
     MemberStatus, MessageKind,
-    member::{GRACE, Job},
+    member::{GRACE, MemberJob},
     post::MAX_CONTENT,
     roster::Roster,
     texts,
@@ -20,7 +20,7 @@ use super::{
 use crate::text;
 
 /// What a member came to, for its team.
-struct Ended {
+struct MemberEnd {
     status: MemberStatus,
     text: Arc<str>,
     result: Option<Arc<RunResult>>,
@@ -28,7 +28,7 @@ struct Ended {
 
 impl Roster {
     /// Waits until a member ends, or stops it when its time is over.
-    pub(super) async fn look_after(&self, job: Job, child: Arc<Child>, run: ChildRun, limit: Option<Duration>) {
+    pub(super) async fn look_after(&self, job: MemberJob, child: Arc<Child>, run: ChildRun, limit: Option<Duration>) {
         let mut finish = pin!(run.finish());
         let ended = match limit {
             None => Ok(finish.await),
@@ -42,12 +42,12 @@ impl Roster {
             },
         };
         let stopping = self.state().members.get(&job.name).is_some_and(|it| it.work == job.work && it.stopping);
-        let ended = Ended::of(ended, stopping);
+        let ended = MemberEnd::of(ended, stopping);
         self.has_ended(&job, &child, ended).await;
     }
 
     /// The member is done with its task, one way or the other: the lead hears of it, and then everyone else.
-    async fn has_ended(&self, job: &Job, child: &Child, ended: Ended) {
+    async fn has_ended(&self, job: &MemberJob, child: &Child, ended: MemberEnd) {
         let Some(left) = self.begin_end(job, &ended) else { return };
         let (name, text) = (&job.name, &ended.text);
         let kind = match ended.status {
@@ -75,7 +75,7 @@ impl Roster {
     /// The end goes into the log before anyone hears of it; `None` if the member works on something else by now.
     ///
     /// What it has not read is given.
-    fn begin_end(&self, job: &Job, ended: &Ended) -> Option<Vec<Arc<str>>> {
+    fn begin_end(&self, job: &MemberJob, ended: &MemberEnd) -> Option<Vec<Arc<str>>> {
         let mut state = self.state();
         if let Some(result) = &ended.result {
             let cost = result.total_cost.unwrap_or_default();
@@ -100,7 +100,7 @@ impl Roster {
     }
 
     /// Everyone knows.
-    fn note_end(&self, job: &Job, ended: &Ended) {
+    fn note_end(&self, job: &MemberJob, ended: &MemberEnd) {
         let now_ms = self.now_ms();
         if let Some(member) = self.state().members.get_mut(&job.name).filter(|member| member.work == job.work) {
             (member.status, member.since_ms, member.result) = (ended.status, now_ms, Arc::clone(&ended.text));
@@ -109,7 +109,7 @@ impl Roster {
         self.bump();
     }
 
-    async fn tell(&self, line: &RunLine, child: &Child, ended: Ended) {
+    async fn tell(&self, line: &RunLine, child: &Child, ended: MemberEnd) {
         let (team, who) = (Arc::clone(&self.plan.name), Arc::new(child.identity().clone()));
         // They are only told.
         match (ended.status, ended.result) {
@@ -126,7 +126,7 @@ impl Roster {
     }
 }
 
-impl Ended {
+impl MemberEnd {
     /// What it means that a run came to this; an error holds how long it was given.
     fn of(
         ended: Result<Result<RunResult, ToolError>, (Duration, Result<RunResult, ToolError>)>,

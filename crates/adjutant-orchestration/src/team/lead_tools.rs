@@ -9,8 +9,8 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::{
-    LEAD, MemberStatus, Plan,
-    drive::Open,
+    LEAD, MemberStatus, TeamPlan,
+    drive::OpenRosters,
     recipe::NewMember,
     roster::Roster,
     talk_tools::{self, MAX_WAIT, Speaker, seconds, spec, text, tool, waiting},
@@ -53,7 +53,7 @@ struct Waited {
 }
 
 /// The tools of a lead, those for talking included.
-pub(super) fn tools(plan: &Plan, open: &Arc<Open>) -> Tools {
+pub(super) fn tools(plan: &TeamPlan, open: &Arc<OpenRosters>) -> Tools {
     let lead = Speaker::Lead(Arc::clone(open));
     let tools = Tools::new("team")
         .tool(tool(&lead, spawn_spec(plan), spawn))
@@ -130,7 +130,7 @@ async fn wait(roster: Arc<Roster>, _: Arc<str>, args: Waited, cx: CallContext) -
     Ok(CallResult::ok(format!("{all}.{why}{unread}")).details(json!(report)))
 }
 
-fn spawn_spec(plan: &Plan) -> ToolSpec {
+fn spawn_spec(plan: &TeamPlan) -> ToolSpec {
     let mut about = String::from("Adds a member to your team and sets it to work; it works while you go on.");
     if !plan.templates.is_empty() {
         about.push_str(&format!(" Templates: {}.", texts::names(plan.templates.keys())));

@@ -119,11 +119,11 @@ pub struct MemoryMailbox {
     max_bytes: usize,
 }
 
-type Room = HashMap<Arc<str>, Line>;
+type Room = HashMap<Arc<str>, RecipientQueue>;
 
 /// What waits for one recipient.
 #[derive(Debug, Default)]
-struct Line {
+struct RecipientQueue {
     messages: VecDeque<Message>,
     bytes: usize,
 }
@@ -230,7 +230,7 @@ impl Mailbox for MemoryMailbox {
     }
 }
 
-impl Line {
+impl RecipientQueue {
     fn take(&mut self, pick: &Pick) -> Vec<Message> {
         let (mut taken, mut left, mut bytes, mut full) = (Vec::new(), VecDeque::new(), 0_usize, false);
         for message in self.messages.drain(..) {
@@ -250,7 +250,7 @@ impl Line {
     }
 }
 
-fn line<'a>(rooms: &'a mut HashMap<Arc<str>, Room>, to: &Address) -> Result<&'a mut Line, Error> {
+fn line<'a>(rooms: &'a mut HashMap<Arc<str>, Room>, to: &Address) -> Result<&'a mut RecipientQueue, Error> {
     let closed = || Error::new(ErrorKind::Closed, "the mailbox is closed");
     let room = rooms.get_mut(&to.room).ok_or_else(closed)?;
     let missing = || Error::new(ErrorKind::Missing, format!("the mailbox knows no recipient {:?}", &*to.name));

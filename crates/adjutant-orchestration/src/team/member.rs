@@ -26,7 +26,7 @@ pub(super) const GRACE: Duration = Duration::from_secs(5);
 
 /// Who works, and on the what-th task of the team.
 #[derive(Clone)]
-pub(super) struct Job {
+pub(super) struct MemberJob {
     pub(super) name: Arc<str>,
     pub(super) work: u64,
     /// The line to the run that it is for.
@@ -35,7 +35,7 @@ pub(super) struct Job {
 
 /// A member that is to work again.
 struct Again {
-    job: Job,
+    job: MemberJob,
     child: Option<Arc<Child>>,
     recipe: Recipe,
     before: Box<Member>,
@@ -44,7 +44,7 @@ struct Again {
 /// A member that is on the list before it has begun: if it does not begin, everything is as it was before.
 struct Enlisted<'a> {
     roster: &'a Roster,
-    job: &'a Job,
+    job: &'a MemberJob,
     before: Option<Member>,
     stays: bool,
 }
@@ -116,7 +116,7 @@ impl Roster {
     }
 
     /// Puts a new member on the list.
-    fn enlist(&self, new: &NewMember, recipe: Recipe) -> Result<(Arc<str>, Job, Option<Member>), Error> {
+    fn enlist(&self, new: &NewMember, recipe: Recipe) -> Result<(Arc<str>, MemberJob, Option<Member>), Error> {
         let mut state = self.state();
         self.has_room(&state)?;
         if state.members.get(&new.name).is_some_and(|known| known.is_at_work()) {
@@ -147,7 +147,7 @@ impl Roster {
         let line = state.line.clone();
         drop(state);
         self.plan.mailbox.open(&self.address(&id));
-        Ok((id, Job { name: Arc::clone(&new.name), work, line }, before))
+        Ok((id, MemberJob { name: Arc::clone(&new.name), work, line }, before))
     }
 
     fn enlist_again(&self, name: &str, task: &Arc<str>) -> Result<Again, Error> {
@@ -165,7 +165,7 @@ impl Roster {
         (member.work, member.since_ms, member.stopping) = (work, since_ms, false);
         (member.task, member.result) = (Arc::clone(task), Arc::default());
         let (child, recipe) = (member.child.clone(), member.recipe.clone());
-        let job = Job { name: name.into(), work, line: state.line.clone() };
+        let job = MemberJob { name: name.into(), work, line: state.line.clone() };
         Ok(Again { job, child, recipe, before })
     }
 
@@ -186,7 +186,7 @@ impl Roster {
     async fn set_up(
         self: &Arc<Self>,
         cx: &CallContext,
-        job: &Job,
+        job: &MemberJob,
         recipe: &Recipe,
         task: &Arc<str>,
     ) -> Result<(), ToolError> {
@@ -227,7 +227,7 @@ impl Roster {
     /// Prompts a member, and looks after it until it ends.
     fn start(
         self: &Arc<Self>,
-        job: &Job,
+        job: &MemberJob,
         child: &Arc<Child>,
         text: String,
         limit: Option<Duration>,

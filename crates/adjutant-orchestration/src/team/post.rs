@@ -9,7 +9,7 @@ use serde_json::json;
 use super::{
     LEAD, Message, MessageKind, Pick,
     recipe::ALL,
-    roster::{Header, Roster, State},
+    roster::{MessageHeader, Roster, State},
     texts,
 };
 use crate::{Error, ErrorKind};
@@ -112,7 +112,7 @@ impl Roster {
         };
         let mut sent = Sent { id, to: Vec::new(), not_to: BTreeMap::new() };
         for name in to {
-            let header = Header { number, from: Arc::clone(from), kind };
+            let header = MessageHeader { number, from: Arc::clone(from), kind };
             match self.put(&name, header, message.clone()).await {
                 Ok(()) => sent.to.push(name),
                 Err(error) => drop(sent.not_to.insert(name, error)),
@@ -122,7 +122,7 @@ impl Roster {
         Ok(sent)
     }
 
-    async fn put(&self, name: &Arc<str>, header: Header, message: Message) -> Result<(), Error> {
+    async fn put(&self, name: &Arc<str>, header: MessageHeader, message: Message) -> Result<(), Error> {
         let number = header.number;
         // Known before it is there: who reads it finds it listed.
         let to = {

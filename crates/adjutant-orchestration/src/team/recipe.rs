@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use adjutant_agent::Agent;
 
-use super::{LEAD, Plan, texts};
+use super::{LEAD, TeamPlan, texts};
 use crate::{Error, ErrorKind};
 
 /// All others.
@@ -37,7 +37,7 @@ pub(super) struct Recipe {
 
 impl Recipe {
     /// What a new member is made of, after what the lead says.
-    pub(super) fn of(plan: &Plan, new: &NewMember) -> Result<Self, Error> {
+    pub(super) fn of(plan: &TeamPlan, new: &NewMember) -> Result<Self, Error> {
         let invalid = |message: String| Error::new(ErrorKind::Invalid, message);
         let known = || match plan.templates.len() {
             0 => "there are none".to_owned(),

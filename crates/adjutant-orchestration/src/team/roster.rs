@@ -10,12 +10,12 @@ use adjutant_agent::{Caps, Child, Limit, Queued, RunLine, Spend};
 use adjutant_llm::{Reply, ThreadId};
 use tokio::sync::watch;
 
-use super::{Address, LEAD, MemberReport, MemberStatus, MessageKind, Plan, TeamReport, texts};
+use super::{Address, LEAD, MemberReport, MemberStatus, MessageKind, TeamPlan, TeamReport, texts};
 
 /// The roster of one run of a lead.
 pub(super) struct Roster {
     me: Weak<Roster>,
-    pub(super) plan: Arc<Plan>,
+    pub(super) plan: Arc<TeamPlan>,
     /// The room of its messages, unique for ever.
     pub(super) room: Arc<str>,
     /// The conversation of the lead.
@@ -36,7 +36,7 @@ pub(super) struct State {
     /// How many messages were sent.
     pub(super) sent: u64,
     /// What each agent has not read, oldest first.
-    pub(super) unread: BTreeMap<Arc<str>, VecDeque<Header>>,
+    pub(super) unread: BTreeMap<Arc<str>, VecDeque<MessageHeader>>,
     pub(super) waits: BTreeMap<u64, Waiter>,
     pub(super) waited: u64,
     /// What members spent on tasks, by the number of the task.
@@ -70,7 +70,7 @@ pub(super) struct Member {
 
 /// What is known of a message that nobody has read.
 #[derive(Debug, Clone)]
-pub(super) struct Header {
+pub(super) struct MessageHeader {
     pub(super) number: u64,
     pub(super) from: Arc<str>,
     pub(super) kind: MessageKind,
@@ -108,7 +108,7 @@ pub(super) struct Rule {
 }
 
 impl Roster {
-    pub(super) fn new(plan: &Arc<Plan>, lead: ThreadId) -> Arc<Self> {
+    pub(super) fn new(plan: &Arc<TeamPlan>, lead: ThreadId) -> Arc<Self> {
         let room = format!("{:032x}", plan.world.id()).into();
         Arc::new_cyclic(|me| Self {
             me: Weak::clone(me),
@@ -211,7 +211,7 @@ impl State {
         self.members.iter().filter(|(_, member)| member.is_at_work() && !member.ending)
     }
 
-    pub(super) fn unread_of(&self, name: &str) -> impl DoubleEndedIterator<Item = &Header> {
+    pub(super) fn unread_of(&self, name: &str) -> impl DoubleEndedIterator<Item = &MessageHeader> {
         self.unread.get(name).into_iter().flatten()
     }
 

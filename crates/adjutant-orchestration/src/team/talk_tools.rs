@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::{
     LEAD, Message,
-    drive::Open,
+    drive::OpenRosters,
     post::{Sent, closed},
     roster::Roster,
     wait::Heard,
@@ -31,7 +31,7 @@ const MAX_OUTPUT: usize = 512 * 1024;
 #[derive(Clone)]
 pub(super) enum Speaker {
     /// The lead of whichever run calls.
-    Lead(Arc<Open>),
+    Lead(Arc<OpenRosters>),
     /// A member.
     Member { roster: Weak<Roster>, name: Arc<str>, id: Arc<str> },
 }

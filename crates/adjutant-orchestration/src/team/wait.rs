@@ -51,7 +51,7 @@ pub(super) enum Until {
 }
 
 /// Someone who waits, until this is dropped.
-struct Waiting<'a> {
+struct MemberWait<'a> {
     roster: &'a Roster,
     number: u64,
 }
@@ -156,7 +156,7 @@ impl Roster {
         }
     }
 
-    fn waiting(&self, who: &str, what: Wants) -> Waiting<'_> {
+    fn waiting(&self, who: &str, what: Wants) -> MemberWait<'_> {
         let mut state = self.state();
         state.waited += 1;
         let number = state.waited;
@@ -164,11 +164,11 @@ impl Roster {
         state.look_for_standstill();
         drop(state);
         self.bump();
-        Waiting { roster: self, number }
+        MemberWait { roster: self, number }
     }
 
     /// Why nothing will come, if nothing will.
-    fn in_vain(&self, waiting: &Waiting<'_>, from: Option<&Arc<str>>) -> Option<String> {
+    fn in_vain(&self, waiting: &MemberWait<'_>, from: Option<&Arc<str>>) -> Option<String> {
         let mut state = self.state();
         if state.closed {
             return Some("the team's run has ended".to_owned());
@@ -191,7 +191,7 @@ impl Roster {
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for MemberWait<'_> {
     fn drop(&mut self) {
         self.roster.state().waits.remove(&self.number);
     }

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use adjutant_agent::{Agent, AtLimit, EventKind, HookContext, Limits, MemoryJournal, Outcome, Verdict, points};
 use adjutant_llm::{CallResult, Error, ErrorKind, Gate, Script, ScriptedModel};
-use adjutant_orchestration::{HandoffChain, HandoffChainRun, Target};
+use adjutant_orchestration::{HandoffChain, HandoffChainRun, HandoffTarget};
 use adjutant_tool::{Answer, Replay};
 use serde_json::json;
 
@@ -20,7 +20,7 @@ fn hands_to_b() -> Script {
 
 /// A handoff chain of `a`, which begins, and `b`.
 fn relay(a: Agent, b: Agent) -> HandoffChain {
-    HandoffChain::new([Target::new("a", "", a), Target::new("b", "", b)]).expect("the names are good")
+    HandoffChain::new([HandoffTarget::new("a", "", a), HandoffTarget::new("b", "", b)]).expect("the names are good")
 }
 
 /// Reads until a run of this agent has ended.

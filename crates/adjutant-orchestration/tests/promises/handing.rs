@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use adjutant_agent::{Agent, Pause, responder_fn};
 use adjutant_llm::{CallResult, Script, ScriptedModel, Status};
-use adjutant_orchestration::{HandoffChain, Target};
+use adjutant_orchestration::{HandoffChain, HandoffTarget};
 use adjutant_tool::{Answer, ErasedTool, ToolSpec, tool_fn};
 use serde_json::json;
 
@@ -15,7 +15,7 @@ fn write() -> impl ErasedTool + 'static {
     tool_fn(spec, |_, _| async { Ok(CallResult::ok("written")) })
 }
 
-fn relay(targets: impl IntoIterator<Item = Target>) -> HandoffChain {
+fn relay(targets: impl IntoIterator<Item = HandoffTarget>) -> HandoffChain {
     HandoffChain::new(targets).expect("the names are good")
 }
 
@@ -28,7 +28,7 @@ async fn responder_of_the_target_is_asked_when_it_has_the_conversation() {
             asked.lock().expect("nobody panics inside").push(format!("{name} of {}", who.name));
             async move { Some(if name == "b" { Answer::approve() } else { Answer::deny("no") }) }
         });
-        Target::new(name, "", Agent::new(ScriptedModel::new(script)).tool(write()).responder(responder))
+        HandoffTarget::new(name, "", Agent::new(ScriptedModel::new(script)).tool(write()).responder(responder))
     };
     let write = || Script::new().call("write", json!({}));
     let first = vec![write(), Script::new().call("transfer_to_b", json!({}))];
@@ -44,8 +44,8 @@ async fn conversation_stays_when_an_ordinary_tool_is_called() {
     let spec = ToolSpec::new("transfer_money", "Transfers.", json!({ "type": "object" }));
     let tool = tool_fn(spec, |_, _| async { Ok(CallResult::ok("transferred")) });
     let model = ScriptedModel::new([Script::new().call("transfer_money", json!({})), says("It is paid.")]);
-    let nobody = Target::new("b", "", Agent::new(ScriptedModel::new([])));
-    let result = relay([Target::new("a", "", Agent::new(model).tool(tool)), nobody]).run("Pay.").await;
+    let nobody = HandoffTarget::new("b", "", Agent::new(ScriptedModel::new([])));
+    let result = relay([HandoffTarget::new("a", "", Agent::new(model).tool(tool)), nobody]).run("Pay.").await;
     let result = result.expect("one answers");
     assert_eq!((&*result.last.agent.name, result.handed_over.len()), ("a", 0));
     assert_eq!(result.text(), "It is paid.");
@@ -54,8 +54,9 @@ async fn conversation_stays_when_an_ordinary_tool_is_called() {
 #[tokio::test]
 async fn tools_tell_when_to_hand_over_and_only_to_whom_one_may() {
     let model = Arc::new(ScriptedModel::new([says("I answer.")]));
-    let idle = |name: &'static str, about: &'static str| Target::new(name, about, Agent::new(ScriptedModel::new([])));
-    let desk = Target::new("desk", "", Agent::new(Arc::clone(&model))).to(["billing"]);
+    let idle =
+        |name: &'static str, about: &'static str| HandoffTarget::new(name, about, Agent::new(ScriptedModel::new([])));
+    let desk = HandoffTarget::new("desk", "", Agent::new(Arc::clone(&model))).to(["billing"]);
     relay([desk, idle("billing", "Bills and refunds."), idle("legal", "Lawsuits.")])
         .run("Hi.")
         .await

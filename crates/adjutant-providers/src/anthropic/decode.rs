@@ -13,7 +13,7 @@ use super::{
     wire::{Begun, Delta, Event, Growth, Kind, Opened},
 };
 use crate::{
-    blocks::{Blocks, Place},
+    blocks::{Blocks, CallIdSeed},
     classify::Refusal,
     driver::{Decode, Finish, Flow},
     raw_usage::{RawUsage, members},
@@ -42,7 +42,7 @@ pub(super) struct Decoder {
     /// Whose opaque blocks these are.
     issuer: Arc<str>,
     blocks: Blocks,
-    open: Vec<Open>,
+    open: Vec<OpenBlock>,
     counts: Counts,
     usage: Usage,
     raw_usage: RawUsage,
@@ -55,7 +55,7 @@ pub(super) struct Decoder {
 
 /// A block that is not closed yet.
 #[derive(Debug)]
-struct Open {
+struct OpenBlock {
     index: u64,
     block: u32,
     so_far: SoFar,
@@ -71,7 +71,7 @@ enum SoFar {
 }
 
 impl Decoder {
-    pub(super) fn new(info: &ModelInfo, place: Place) -> Self {
+    pub(super) fn new(info: &ModelInfo, place: CallIdSeed) -> Self {
         Self {
             model: info.id.clone(),
             issuer: info.provider().into(),
@@ -140,7 +140,7 @@ impl Decoder {
             }
         };
         let block = self.blocks.open(|id| so_far.kind(id), out)?;
-        self.open.push(Open { index, block, so_far });
+        self.open.push(OpenBlock { index, block, so_far });
         if let (Some(Text(first)), Some(open)) = (first, self.open.last_mut()) {
             open.grow(first.into_owned(), out);
         }
@@ -166,7 +166,7 @@ impl Decoder {
         Ok(())
     }
 
-    fn find(&mut self, index: u64) -> Result<&mut Open, Error> {
+    fn find(&mut self, index: u64) -> Result<&mut OpenBlock, Error> {
         let found = self.open.iter_mut().find(|open| open.index == index);
         found.ok_or_else(|| protocol(format!("block {index} grows before it begins")))
     }
@@ -204,7 +204,7 @@ impl Decoder {
         }
     }
 
-    fn close(&mut self, open: Open, out: &mut VecDeque<Chunk>) {
+    fn close(&mut self, open: OpenBlock, out: &mut VecDeque<Chunk>) {
         let block = match open.so_far {
             SoFar::Text { text, citations } if citations.is_empty() => Block::text(text),
             SoFar::Text { text, citations } => {
@@ -345,7 +345,7 @@ impl Decoder {
     }
 }
 
-impl Open {
+impl OpenBlock {
     fn grow(&mut self, delta: String, out: &mut VecDeque<Chunk>) {
         if delta.is_empty() {
             return;

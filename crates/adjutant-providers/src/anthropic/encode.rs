@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     pieces::{Piece, changed, media_type, name},
-    projection::{self, Answer, Said, Shown},
+    projection::{self, ProjectedEntry, ProjectedReply, ProjectedResult},
     segments::{Encode, Messages, Role, Tail, write},
 };
 
@@ -49,9 +49,9 @@ impl Encode for Encoder {
 
     fn entry(&self, entry: &Entry, tail: &mut Tail, warnings: &mut Vec<Warning>) {
         match projection::shown(entry, &self.info, warnings) {
-            Shown::Nothing => {}
-            Shown::User(pieces) => message(tail, Role::User, &content(pieces, warnings)),
-            Shown::Turn(said) => turn(said, is_open(entry), tail, warnings),
+            ProjectedEntry::Nothing => {}
+            ProjectedEntry::User(pieces) => message(tail, Role::User, &content(pieces, warnings)),
+            ProjectedEntry::Turn(said) => turn(said, is_open(entry), tail, warnings),
         }
     }
 
@@ -68,7 +68,7 @@ impl Encode for Encoder {
 
 /// Writes a reply and the results of its calls. The message of a reply that was paused is the last one: with it, the model
 /// goes on. Any other reply at the end is up to the caller; models since Opus 4.7 refuse to continue it.
-fn turn(said: Said<'_>, is_open: bool, tail: &mut Tail, warnings: &mut Vec<Warning>) {
+fn turn(said: ProjectedReply<'_>, is_open: bool, tail: &mut Tail, warnings: &mut Vec<Warning>) {
     let parts = if is_open { said.parts } else { answered(said.parts) };
     let parts: Vec<_> = parts.into_iter().filter_map(part).collect();
     if parts.iter().all(is_thought) {
@@ -94,14 +94,14 @@ fn is_open(entry: &Entry) -> bool {
 }
 
 /// The parts without calls of the provider's own tools that never got a result; the API refuses them.
-fn answered(parts: Vec<projection::Part<'_>>) -> Vec<projection::Part<'_>> {
-    let id_of = |part: &projection::Part<'_>, name: &str| match part {
-        projection::Part::Opaque(value) => value.get(name).and_then(Value::as_str).map(str::to_owned),
+fn answered(parts: Vec<projection::ReplyPart<'_>>) -> Vec<projection::ReplyPart<'_>> {
+    let id_of = |part: &projection::ReplyPart<'_>, name: &str| match part {
+        projection::ReplyPart::Opaque(value) => value.get(name).and_then(Value::as_str).map(str::to_owned),
         _ => None,
     };
     let results: Vec<_> = parts.iter().filter_map(|part| id_of(part, "tool_use_id")).collect();
-    let is_answered = |part: &projection::Part<'_>| match part {
-        projection::Part::Opaque(value) if kind(value).ends_with("tool_use") => {
+    let is_answered = |part: &projection::ReplyPart<'_>| match part {
+        projection::ReplyPart::Opaque(value) if kind(value).ends_with("tool_use") => {
             id_of(part, "id").is_none_or(|id| results.contains(&id))
         }
         _ => true,
@@ -109,7 +109,7 @@ fn answered(parts: Vec<projection::Part<'_>>) -> Vec<projection::Part<'_>> {
     parts.into_iter().filter(is_answered).collect()
 }
 
-fn result<'a>(answer: Answer<'a>, warnings: &mut Vec<Warning>) -> Part<'a> {
+fn result<'a>(answer: ProjectedResult<'a>, warnings: &mut Vec<Warning>) -> Part<'a> {
     let mut content = content(answer.pieces, warnings);
     if content.is_empty() && answer.is_error {
         // "content cannot be empty if `is_error` is true". Source: claude-agent-sdk-python 248.
@@ -118,18 +118,18 @@ fn result<'a>(answer: Answer<'a>, warnings: &mut Vec<Warning>) -> Part<'a> {
     Part::ToolResult { tool_use_id: answer.call.id, content, is_error: answer.is_error }
 }
 
-fn part(part: projection::Part<'_>) -> Option<Part<'_>> {
+fn part(part: projection::ReplyPart<'_>) -> Option<Part<'_>> {
     match part {
         // The API refuses blank texts, whatever they carry.
-        projection::Part::Text { text, extra } => {
+        projection::ReplyPart::Text { text, extra } => {
             let citations = extra.get("citations");
             (!text.trim().is_empty()).then_some(Part::Text { text, citations })
         }
-        projection::Part::Thinking(thinking) => replayed(thinking),
-        projection::Part::Call { call, args, extra } => {
+        projection::ReplyPart::Thinking(thinking) => replayed(thinking),
+        projection::ReplyPart::Call { call, args, extra } => {
             Some(Part::ToolUse { id: call.id, name: name(call, 128), input: args, caller: extra.get("caller") })
         }
-        projection::Part::Opaque(value) => Some(Part::Opaque(value)),
+        projection::ReplyPart::Opaque(value) => Some(Part::Opaque(value)),
     }
 }
 

@@ -26,7 +26,7 @@ const MIN_ANSWER: u64 = 1_024;
 const MAX_TEMPERATURE: f64 = 1.0;
 
 /// What is said about thinking, and the limit of the reply that it needs.
-struct Plan {
+struct ThinkingPlan {
     thinking: Option<Thinking>,
     effort: Option<&'static str>,
     max_tokens: u64,
@@ -84,10 +84,10 @@ pub(super) fn head(
 /// since Opus 4.7 the thinking is left out unless a summary is asked for. A loop of calls that another model began holds no
 /// thinking of this one: adaptive models take that; with a budget, the API leaves thinking off for that request by itself
 /// ("graceful thinking degradation").
-fn plan(info: &ModelInfo, options: &Effective<'_>, asked: &Options, warnings: &mut Vec<Warning>) -> Plan {
+fn plan(info: &ModelInfo, options: &Effective<'_>, asked: &Options, warnings: &mut Vec<Warning>) -> ThinkingPlan {
     let given = asked.extra.get("max_tokens").and_then(Value::as_u64);
     let max_tokens = given.or(options.max_output_tokens).unwrap_or(info.max_output_tokens);
-    let plan = |thinking, effort| Plan { thinking, effort, max_tokens };
+    let plan = |thinking, effort| ThinkingPlan { thinking, effort, max_tokens };
     let effort = match options.thinking {
         // The form of the vendor's own, chosen by the caller.
         Some(effort) if !asked.extra.contains_key("thinking") => effort,
@@ -104,7 +104,7 @@ fn plan(info: &ModelInfo, options: &Effective<'_>, asked: &Options, warnings: &m
 }
 
 /// A budget that leaves room for an answer; the limit of the reply grows for it as far as the model lets it.
-fn budget(info: &ModelInfo, wanted: u64, limit: u64, most: u64, warnings: &mut Vec<Warning>) -> Plan {
+fn budget(info: &ModelInfo, wanted: u64, limit: u64, most: u64, warnings: &mut Vec<Warning>) -> ThinkingPlan {
     let room = (wanted + MIN_ANSWER).min(most).max(limit);
     let budget_tokens = wanted.min(room.saturating_sub(MIN_ANSWER));
     if budget_tokens < MIN_BUDGET {
@@ -113,13 +113,13 @@ fn budget(info: &ModelInfo, wanted: u64, limit: u64, most: u64, warnings: &mut V
             info.id
         );
         dropped(warnings, text);
-        return Plan { thinking: None, effort: None, max_tokens: limit };
+        return ThinkingPlan { thinking: None, effort: None, max_tokens: limit };
     }
     if room > limit {
         let text = format!("max_output_tokens was raised from {limit} to {room}: thinking takes up to {budget_tokens}");
         dropped(warnings, text);
     }
-    Plan { thinking: Some(Thinking::Enabled { budget_tokens }), effort: None, max_tokens: room }
+    ThinkingPlan { thinking: Some(Thinking::Enabled { budget_tokens }), effort: None, max_tokens: room }
 }
 
 fn budget_of(effort: Effort) -> u64 {
@@ -144,7 +144,12 @@ fn level_of(effort: Effort) -> &'static str {
 }
 
 /// Source: extended thinking guide, "feature compatibility", 2026-11: thinking takes no temperature.
-fn temperature(info: &ModelInfo, options: &Effective<'_>, plan: &Plan, warnings: &mut Vec<Warning>) -> Option<f64> {
+fn temperature(
+    info: &ModelInfo,
+    options: &Effective<'_>,
+    plan: &ThinkingPlan,
+    warnings: &mut Vec<Warning>,
+) -> Option<f64> {
     let temperature = options.temperature?;
     if plan.thinks() {
         dropped(warnings, format!("temperature was dropped: {} takes none while it thinks", info.id));
@@ -175,7 +180,7 @@ fn stop<'a>(options: &Effective<'a>, warnings: &mut Vec<Warning>) -> Vec<&'a Arc
 fn choice<'a>(
     info: &ModelInfo,
     options: &Effective<'a>,
-    plan: &Plan,
+    plan: &ThinkingPlan,
     warnings: &mut Vec<Warning>,
 ) -> Option<Choice<'a>> {
     let manual = matches!(plan.thinking, Some(Thinking::Enabled { .. }));
@@ -195,7 +200,7 @@ fn choice<'a>(
 }
 
 /// The effort and the format, and what the caller adds to them.
-fn config(info: &ModelInfo, plan: &Plan, options: &Options, warnings: &mut Vec<Warning>) -> Map<String, Value> {
+fn config(info: &ModelInfo, plan: &ThinkingPlan, options: &Options, warnings: &mut Vec<Warning>) -> Map<String, Value> {
     let mut config = Map::new();
     config.extend(plan.effort.map(|effort| ("effort".to_owned(), effort.into())));
     let format = options.format.as_ref().and_then(|it| format(info, it, warnings));
@@ -275,7 +280,7 @@ fn dropped(warnings: &mut Vec<Warning>, text: String) {
     warnings.push(Warning::new(WarningKind::OptionDropped, text));
 }
 
-impl Plan {
+impl ThinkingPlan {
     fn thinks(&self) -> bool {
         matches!(self.thinking, Some(Thinking::Adaptive { .. } | Thinking::Enabled { .. }))
     }

@@ -16,7 +16,7 @@ use super::{
     wire::{self, CallDelta, Choice, Completion, Delta, FunctionDelta, Groq, Spoken, SpokenPart},
 };
 use crate::{
-    blocks::{Blocks, Place},
+    blocks::{Blocks, CallIdSeed},
     classify::Refusal,
     counts,
     driver::{Decode, Finish, Flow},
@@ -24,7 +24,7 @@ use crate::{
     sse::Frame,
     text::Loose,
 };
-use calls::Open;
+use calls::OpenCall;
 
 /// Source: the streaming guide of Chat Completions, 2026-08.
 const DONE: &str = "[DONE]";
@@ -40,10 +40,10 @@ pub(super) struct Decoder {
     silent_overflow: bool,
     blocks: Blocks,
     /// The text or thinking that is being said.
-    said: Option<Said>,
+    said: Option<OpenText>,
     /// Whether a delta said something: a whole message then says the same again.
     has_deltas: bool,
-    calls: Vec<Open>,
+    calls: Vec<OpenCall>,
     /// OpenRouter's pieces of thinking that no block holds yet.
     details: Vec<Value>,
     notes: Notes,
@@ -64,7 +64,7 @@ struct Notes {
 }
 
 #[derive(Debug)]
-struct Said {
+struct OpenText {
     block: u32,
     kind: Kind,
     text: String,
@@ -79,7 +79,7 @@ enum Kind {
 }
 
 impl Decoder {
-    pub(super) fn new(info: Arc<ModelInfo>, silent_overflow: bool, place: Place) -> Self {
+    pub(super) fn new(info: Arc<ModelInfo>, silent_overflow: bool, place: CallIdSeed) -> Self {
         Self {
             info,
             silent_overflow,
@@ -207,7 +207,7 @@ impl Decoder {
             self.hush(out);
             let opens = if kind == Kind::Text { BlockKind::Text } else { BlockKind::Thinking };
             let block = self.blocks.open(|_| opens, out)?;
-            self.said = Some(Said { block, kind, text: String::new(), field });
+            self.said = Some(OpenText { block, kind, text: String::new(), field });
         }
         if let Some(said) = &mut self.said {
             said.text.push_str(&text);
@@ -218,7 +218,7 @@ impl Decoder {
 
     /// Closes the text or thinking that is being said.
     fn hush(&mut self, out: &mut VecDeque<Chunk>) {
-        let Some(Said { block, kind, text, field }) = self.said.take() else { return };
+        let Some(OpenText { block, kind, text, field }) = self.said.take() else { return };
         let mut extra = Map::new();
         let content = match kind {
             Kind::Text => {

@@ -11,11 +11,11 @@ use adjutant_llm::{Cache, Entry, ModelInfo, Options, Request, Warning};
 use super::wire::{CacheControl, Content, Message, Part};
 use crate::{
     dialect::{Dialect, SystemRole},
-    projection::{self, Shown},
+    projection::{self, ProjectedEntry},
     segments::{Encode, Messages, Tail, write},
 };
 pub(super) use messages::AS_PART;
-use options::Fields;
+use options::BodyFields;
 
 /// Extra fields that would contradict the request.
 const RESERVED: [&str; 4] = ["model", "messages", "stream", "tools"];
@@ -88,7 +88,7 @@ impl Encode for Encoder {
         out.extend_from_slice(b"{\"model\":");
         write(out, self.info.name());
         let is_marked = self.is_marked();
-        let mut fields = Fields { dialect: &self.dialect, info: &self.info, request, is_marked, out, warnings };
+        let mut fields = BodyFields { dialect: &self.dialect, info: &self.info, request, is_marked, out, warnings };
         let added = fields.write();
         out.extend_from_slice(b",\"messages\":[");
         self.system(request, added, out)
@@ -96,9 +96,9 @@ impl Encode for Encoder {
 
     fn entry(&self, entry: &Entry, tail: &mut Tail, warnings: &mut Vec<Warning>) {
         match projection::shown(entry, &self.info, warnings) {
-            Shown::Nothing => {}
-            Shown::User(pieces) => self.user(pieces, tail, warnings),
-            Shown::Turn(said) => self.turn(said, tail, warnings),
+            ProjectedEntry::Nothing => {}
+            ProjectedEntry::User(pieces) => self.user(pieces, tail, warnings),
+            ProjectedEntry::Turn(said) => self.turn(said, tail, warnings),
         }
     }
 

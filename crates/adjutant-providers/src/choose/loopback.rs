@@ -43,10 +43,10 @@ pub(super) async fn find(servers: &[Server; 3]) -> Option<(Server, String)> {
 async fn first_model(server: Server) -> Option<String> {
     #[derive(Deserialize)]
     struct List {
-        data: Vec<Listed>,
+        data: Vec<ListedModel>,
     }
     #[derive(Deserialize)]
-    struct Listed {
+    struct ListedModel {
         id: String,
     }
     let client = client(LIMIT, Route::Loopback).ok()?;

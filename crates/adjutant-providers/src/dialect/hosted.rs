@@ -15,7 +15,7 @@ pub(super) const OPENAI: Dialect = Dialect {
     store: true,
     thinks_beside_tools: false,
     efforts: EFFORTS,
-    replay: Replay::Never,
+    replay: ThinkingReplay::Never,
     parallel_calls: true,
     cache_key: true,
     cache_retention: Cow::Borrowed("24h"),
@@ -47,7 +47,7 @@ pub(super) const OPENROUTER: Dialect = Dialect {
     key_variables: Cow::Borrowed(&[Cow::Borrowed("OPENROUTER_API_KEY")]),
     thinking: ThinkingFormat::Reasoning,
     efforts: EFFORTS,
-    replay: Replay::Details,
+    replay: ThinkingReplay::Details,
     parallel_calls: true,
     cache_marks: true,
     files: true,
@@ -78,7 +78,7 @@ pub(super) const DEEPSEEK: Dialect = Dialect {
     key_variables: Cow::Borrowed(&[Cow::Borrowed("DEEPSEEK_API_KEY")]),
     thinking: ThinkingFormat::Toggle,
     efforts: LOW_HIGH_MAX,
-    replay: Replay::Demanded,
+    replay: ThinkingReplay::Demanded,
     forced_thinking: false,
     structured: StructuredField::Object,
     images: false,
@@ -94,7 +94,7 @@ pub(super) const XAI: Dialect = Dialect {
     base_url_variable: Cow::Borrowed("XAI_BASE_URL"),
     key_variables: Cow::Borrowed(&[Cow::Borrowed("XAI_API_KEY")]),
     limit: LimitField::MaxCompletionTokens,
-    replay: Replay::Never,
+    replay: ThinkingReplay::Never,
     parallel_calls: true,
     ..GENERIC
 };
@@ -166,7 +166,7 @@ pub(super) const MOONSHOT: Dialect = Dialect {
     limit: LimitField::MaxCompletionTokens,
     thinking: ThinkingFormat::Either,
     efforts: LOW_HIGH_MAX,
-    replay: Replay::Demanded,
+    replay: ThinkingReplay::Demanded,
     forced_thinking: false,
     strict_schemas: false,
     ..GENERIC
@@ -233,7 +233,7 @@ pub(super) const PERPLEXITY: Dialect = Dialect {
     stream_options: false,
     stop: false,
     efforts: EffortNames { off: Cow::Borrowed(""), minimal: Cow::Borrowed("minimal"), ..THREE },
-    replay: Replay::Never,
+    replay: ThinkingReplay::Never,
     tools: false,
     strict_schemas: false,
     order: RoleOrder::Alternate,
@@ -258,7 +258,7 @@ pub(super) const GITHUB: Dialect = Dialect {
     base_url: Cow::Borrowed("https://models.github.ai/inference"),
     base_url_variable: Cow::Borrowed("GITHUB_MODELS_BASE_URL"),
     key_variables: Cow::Borrowed(&[Cow::Borrowed("GITHUB_MODELS_TOKEN"), Cow::Borrowed("GITHUB_TOKEN")]),
-    replay: Replay::Never,
+    replay: ThinkingReplay::Never,
     ..GENERIC
 };
 

@@ -54,12 +54,12 @@ pub(crate) struct Endpoint {
     key: Key,
     headers: BTreeMap<String, String>,
     timeouts: Timeouts,
-    target: Result<Target, Error>,
+    target: Result<RequestTarget, Error>,
     secrets: Secrets,
 }
 
 #[derive(Clone)]
-struct Target {
+struct RequestTarget {
     url: Url,
     headers: HeaderMap,
     host: Arc<str>,
@@ -79,7 +79,7 @@ impl Endpoint {
     /// An endpoint; what is wrong with it is said when it is used.
     pub(crate) fn new(base_url: &str, address: Address, key: Key) -> Self {
         let (headers, timeouts) = (BTreeMap::new(), Timeouts::default());
-        let target = Target::new(base_url, &address, &key, &headers);
+        let target = RequestTarget::new(base_url, &address, &key, &headers);
         let mut secrets = Secrets::default();
         secrets.add(key.expose().map_or("", |key| key));
         Self { base_url: base_url.into(), address, key, headers, timeouts, target, secrets }
@@ -99,13 +99,13 @@ impl Endpoint {
 
     pub(crate) fn set_address(&mut self, address: Address) {
         self.address = address;
-        self.target = Target::new(&self.base_url, &self.address, &self.key, &self.headers);
+        self.target = RequestTarget::new(&self.base_url, &self.address, &self.key, &self.headers);
     }
 
     pub(crate) fn set_headers(&mut self, headers: BTreeMap<String, String>) {
         self.secrets.add_headers(&headers);
         self.headers = headers;
-        self.target = Target::new(&self.base_url, &self.address, &self.key, &self.headers);
+        self.target = RequestTarget::new(&self.base_url, &self.address, &self.key, &self.headers);
     }
 
     pub(crate) fn set_timeouts(&mut self, timeouts: Timeouts) {
@@ -186,7 +186,7 @@ fn insert(from: &BTreeMap<String, String>, into: &mut HeaderMap) -> Result<(), E
     Ok(())
 }
 
-impl Target {
+impl RequestTarget {
     fn new(base_url: &str, address: &Address, key: &Key, extra: &BTreeMap<String, String>) -> Result<Self, Error> {
         let config = |text: String| Error::new(ErrorKind::Config, text);
         let base = base_url.trim().trim_end_matches('/');
@@ -273,7 +273,7 @@ impl fmt::Debug for Endpoint {
     }
 }
 
-impl fmt::Debug for Target {
+impl fmt::Debug for RequestTarget {
     /// The address may hold a password, and the headers hold the key.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Target").field("host", &self.host).field("route", &self.route).finish_non_exhaustive()

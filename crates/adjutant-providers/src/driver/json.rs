@@ -38,7 +38,7 @@ pub(crate) async fn post<T: DeserializeOwned>(endpoint: &Endpoint, info: &ModelI
 }
 
 /// An answer that was no refusal.
-struct Answer {
+struct JsonAnswer {
     request_id: Option<Arc<str>>,
     bytes: Bytes,
 }
@@ -49,7 +49,7 @@ async fn exchange(
     secret: Option<&str>,
     secrets: &Secrets,
     body: Bytes,
-) -> Result<Answer, Error> {
+) -> Result<JsonAnswer, Error> {
     let (client, request) = endpoint.request(&Default::default(), secret, body.into())?;
     let mut response = client.execute(request).await.map_err(|error| failure::unreachable(endpoint, error))?;
     let refused = !response.status().is_success();
@@ -75,7 +75,7 @@ async fn exchange(
         }
     }
     if !refused {
-        return Ok(Answer { request_id, bytes: answer.freeze() });
+        return Ok(JsonAnswer { request_id, bytes: answer.freeze() });
     }
     let (parts, ()) = http::Response::<reqwest::Body>::from(response).map(drop).into_parts();
     let mut refused = failure::Refused::new(&parts);
@@ -84,7 +84,7 @@ async fn exchange(
 }
 
 /// The answer, or what it says instead: some servers say an error under the status of a success.
-fn read<T: DeserializeOwned>(info: &ModelInfo, answer: &Answer) -> Result<T, Error> {
+fn read<T: DeserializeOwned>(info: &ModelInfo, answer: &JsonAnswer) -> Result<T, Error> {
     serde_json::from_slice(&answer.bytes).map_err(|source| {
         let body = String::from_utf8_lossy(&answer.bytes);
         let error = failure::told(info, &body).unwrap_or_else(|| {

@@ -47,7 +47,7 @@ pub(crate) async fn play<W: Wire>(wire: &Arc<W>, pieces: &[&[u8]], end: End) -> 
     let pieces = pieces.iter().map(|it| it.to_vec()).collect();
     let mut driver = Driver::new(Arc::clone(wire), State::Reading(reqwest::Body::wrap(Pieces { pieces, end })));
     driver.deadline = Instant::now() + wire.endpoint().timeouts().first_byte;
-    driver.decoder = Some(wire.decoder(Place { turn: 3, attempt: 0 }));
+    driver.decoder = Some(wire.decoder(CallIdSeed { turn: 3, attempt: 0 }));
     driver.start = Some(Box::new(Start { attempt: 0, limits: Box::default(), warnings: Vec::new() }));
     let mut stream = Box::pin(driver);
     let mut items = Vec::new();
@@ -184,7 +184,7 @@ impl Wire for Plain {
         (Segmented::new(Bytes::new(), Arc::default(), "{}".into(), 0, Default::default()), Vec::new())
     }
 
-    fn decoder(&self, _: Place) -> PlainDecoder {
+    fn decoder(&self, _: CallIdSeed) -> PlainDecoder {
         PlainDecoder::default()
     }
 }
@@ -269,7 +269,7 @@ async fn stream_times_out_when_only_comments_or_half_events_come() {
         let drip = Drip(said.as_bytes(), Box::pin(tokio::time::sleep(Duration::from_secs(1))));
         let mut driver = Driver::new(Arc::clone(&wire), State::Reading(reqwest::Body::wrap(drip)));
         driver.deadline = Instant::now() + wire.endpoint().timeouts().first_byte;
-        driver.decoder = Some(wire.decoder(Place { turn: 1, attempt: 0 }));
+        driver.decoder = Some(wire.decoder(CallIdSeed { turn: 1, attempt: 0 }));
         let begun = Instant::now();
         let mut stream = Box::pin(driver);
         let item = std::future::poll_fn(|cx| stream.as_mut().poll_next(cx)).await.expect("an item");

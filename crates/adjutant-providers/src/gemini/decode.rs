@@ -14,7 +14,7 @@ use super::{
     wire::{Called, Candidate, Piece, PromptFeedback, Response, Whole},
 };
 use crate::{
-    blocks::{Blocks, Place},
+    blocks::{Blocks, CallIdSeed},
     classify::Refusal,
     driver::{Decode, Finish, Flow},
     raw_usage::{RawUsage, members},
@@ -39,7 +39,7 @@ pub(super) struct Decoder {
     issuer: Arc<str>,
     blocks: Blocks,
     /// The text or thought that is being said.
-    open: Option<Open>,
+    open: Option<OpenText>,
     /// What was said about the text, and is not kept with one yet.
     metadata: Map<String, Value>,
     counts: Counts,
@@ -54,7 +54,7 @@ pub(super) struct Decoder {
 }
 
 #[derive(Debug)]
-struct Open {
+struct OpenText {
     block: u32,
     kind: Kind,
     text: String,
@@ -67,7 +67,7 @@ enum Kind {
 }
 
 impl Decoder {
-    pub(super) fn new(info: &ModelInfo, place: Place) -> Self {
+    pub(super) fn new(info: &ModelInfo, place: CallIdSeed) -> Self {
         Self {
             model: info.id.clone(),
             issuer: info.provider().into(),
@@ -151,7 +151,7 @@ impl Decoder {
             self.hush(None, out);
             let opens = if kind == Kind::Text { BlockKind::Text } else { BlockKind::Thinking };
             let block = self.blocks.open(|_| opens, out)?;
-            self.open = Some(Open { block, kind, text: String::new() });
+            self.open = Some(OpenText { block, kind, text: String::new() });
         }
         if let Some(open) = self.open.as_mut().filter(|_| !text.is_empty()) {
             open.text.push_str(text);

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     pieces::{Piece, changed, media_type, name},
-    projection::{self, Answer, Said, Shown},
+    projection::{self, ProjectedEntry, ProjectedReply, ProjectedResult},
     segments::{Encode, Messages, Role, Tail, write},
 };
 
@@ -52,13 +52,13 @@ impl Encode for Encoder {
 
     fn entry(&self, entry: &Entry, tail: &mut Tail, warnings: &mut Vec<Warning>) {
         match projection::shown(entry, &self.info, warnings) {
-            Shown::Nothing => {}
-            Shown::User(pieces) => {
+            ProjectedEntry::Nothing => {}
+            ProjectedEntry::User(pieces) => {
                 let mut parts = Vec::with_capacity(pieces.len());
                 pieces.into_iter().for_each(|piece| content(piece, &mut parts, warnings));
                 message(tail, Role::User, &parts);
             }
-            Shown::Turn(said) => self.turn(said, tail, warnings),
+            ProjectedEntry::Turn(said) => self.turn(said, tail, warnings),
         }
     }
 }
@@ -72,20 +72,20 @@ pub(super) fn generation(name: &str) -> u32 {
 }
 
 impl Encoder {
-    fn turn(&self, said: Said<'_>, tail: &mut Tail, warnings: &mut Vec<Warning>) {
+    fn turn(&self, said: ProjectedReply<'_>, tail: &mut Tail, warnings: &mut Vec<Warning>) {
         let own = said.own;
         // Of the calls of a step, the first one must be signed. Source: thought signatures guide, 2026-11.
         let mut unsigned = (self.generation() >= STRICT).then_some(NO_SIGNATURE);
         let parts = said.parts.into_iter().filter_map(|part| match part {
-            projection::Part::Text { text, extra } => spoken(text, signature(extra)),
-            projection::Part::Thinking(thinking) => thought(thinking),
-            projection::Part::Call { call, args, extra } => {
+            projection::ReplyPart::Text { text, extra } => spoken(text, signature(extra)),
+            projection::ReplyPart::Thinking(thinking) => thought(thinking),
+            projection::ReplyPart::Call { call, args, extra } => {
                 let thought_signature = signature(extra).or(unsigned);
                 unsigned = None;
                 let call = FunctionCall { id: id(call, own), name: name(call, 64), args };
                 Some(Part { data: Payload::FunctionCall(call), thought: false, thought_signature })
             }
-            projection::Part::Opaque(value) => opaque(value.as_object()?, own, warnings),
+            projection::ReplyPart::Opaque(value) => opaque(value.as_object()?, own, warnings),
         });
         let parts: Vec<_> = parts.collect();
         message(tail, Role::Model, &parts);
@@ -96,7 +96,7 @@ impl Encoder {
 
     /// Writes all results in one message. Media that a result cannot hold follow in another, since the API counts the
     /// parts of the first.
-    fn results(&self, results: Vec<Answer<'_>>, own: bool, tail: &mut Tail, warnings: &mut Vec<Warning>) {
+    fn results(&self, results: Vec<ProjectedResult<'_>>, own: bool, tail: &mut Tail, warnings: &mut Vec<Warning>) {
         let mut attached = Vec::new();
         let mut parts = Vec::with_capacity(results.len());
         for answer in results {

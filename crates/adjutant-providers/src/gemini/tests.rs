@@ -127,7 +127,7 @@ fn answers_break_nothing_when_they_are_garbled() {
 fn errors_are_retryable_when_the_model_made_what_cannot_be_used() {
     let error = |data: &str| {
         let protocol = model(ID).inner.protocol().clone();
-        let mut decoder = Protocol::decoder(&protocol, &protocol.info, Place { turn: 1, attempt: 0 });
+        let mut decoder = Protocol::decoder(&protocol, &protocol.info, CallIdSeed { turn: 1, attempt: 0 });
         let frame = crate::sse::Frame { event: "", data };
         let flow = crate::driver::Decode::frame(&mut decoder, frame, &mut Default::default());
         let error = flow.expect_err("a failure");
@@ -515,7 +515,7 @@ proptest! {
 #[test]
 fn usage_is_bounded_when_each_event_adds_to_it() {
     let protocol = model(ID).inner.protocol().clone();
-    let mut decoder = Protocol::decoder(&protocol, &protocol.info, Place { turn: 1, attempt: 0 });
+    let mut decoder = Protocol::decoder(&protocol, &protocol.info, CallIdSeed { turn: 1, attempt: 0 });
     let mut out = std::collections::VecDeque::new();
     let mut take = |usage: &str| {
         let data = format!(r#"{{"usageMetadata":{usage}}}"#);

@@ -6,9 +6,9 @@ use adjutant_llm::ToolDecl;
 
 use super::{
     evidence::{Evidence, Failure, Read},
-    manifest::{self, Manifest, Opening},
+    manifest::{self, Opening, ProjectManifest},
     outline::{self, MAX_LINE},
-    shapes::{Entry, Place},
+    shapes::{ListEntry, SearchHit},
     tools::{Offered, Role},
     wish::Wish,
 };
@@ -81,10 +81,11 @@ fn helpless(tools: &[ToolDecl]) -> String {
 }
 
 fn describe(answer: &mut String, seen: &Evidence) {
-    let manifests: Vec<Manifest> = seen.files.iter().filter_map(Manifest::of).collect();
+    let manifests: Vec<ProjectManifest> = seen.files.iter().filter_map(ProjectManifest::of).collect();
     let readme = seen.files.iter().find(|it| manifest::is_readme(&it.path));
     let opening = readme.map(|it| Opening::of(&it.text.lines)).unwrap_or_default();
-    let (top, mut members): (Vec<&Manifest>, Vec<&Manifest>) = manifests.iter().partition(|it| it.folder().is_empty());
+    let (top, mut members): (Vec<&ProjectManifest>, Vec<&ProjectManifest>) =
+        manifests.iter().partition(|it| it.folder().is_empty());
     members.sort_unstable_by_key(|it| it.folder());
     let entries = seen.entries();
     if entries.is_empty() && seen.files.is_empty() {
@@ -104,7 +105,7 @@ fn describe(answer: &mut String, seen: &Evidence) {
     surroundings(answer, seen, &entries);
 }
 
-fn introduce(answer: &mut String, top: Option<&Manifest>, opening: &Opening) {
+fn introduce(answer: &mut String, top: Option<&ProjectManifest>, opening: &Opening) {
     let name = top.and_then(|it| it.name.as_deref()).or(opening.title.as_deref());
     let name = name.map_or("This directory".to_owned(), |it| format!("`{}`", it.trim_matches('`')));
     let kind = match top {
@@ -119,7 +120,7 @@ fn introduce(answer: &mut String, top: Option<&Manifest>, opening: &Opening) {
     let _ = writeln!(answer, "{name} is {kind}{}", if said.is_empty() { "." } else { &said });
 }
 
-fn surroundings(answer: &mut String, seen: &Evidence, entries: &[&Entry]) {
+fn surroundings(answer: &mut String, seen: &Evidence, entries: &[&ListEntry]) {
     let languages = outline::languages(entries);
     if !languages.is_empty() {
         let shown: Vec<_> = languages.iter().take(8).map(|(name, count)| format!("{name} {count}")).collect();
@@ -127,7 +128,7 @@ fn surroundings(answer: &mut String, seen: &Evidence, entries: &[&Entry]) {
         let _ = writeln!(answer, "\nFiles by language{note}: {}.", shown.join(", "));
     }
     let top = entries.iter().filter(|it| !it.path.contains('/'));
-    let (folders, files): (Vec<&&Entry>, Vec<_>) = top.partition(|it| it.is_dir);
+    let (folders, files): (Vec<&&ListEntry>, Vec<_>) = top.partition(|it| it.is_dir);
     let is_notable = |it: &str| NOTABLE.contains(&it.split('.').next().unwrap_or(it).to_lowercase().as_str());
     let code = |it: &str, slash: &str| format!("`{it}{slash}`");
     let notable: Vec<_> = files.iter().filter(|it| is_notable(&it.path)).map(|it| code(&it.path, "")).collect();
@@ -144,10 +145,10 @@ fn surroundings(answer: &mut String, seen: &Evidence, entries: &[&Entry]) {
 
 fn find(answer: &mut String, seen: &Evidence, term: &str, within: Option<&str>, offered: &Offered<'_>) {
     let name = term.trim_end_matches("()").to_lowercase();
-    let is_named = |it: &&Entry| manifest::name(&it.path).to_lowercase().contains(&name);
-    let named: Vec<&Entry> = seen.entries().into_iter().filter(is_named).collect();
+    let is_named = |it: &&ListEntry| manifest::name(&it.path).to_lowercase().contains(&name);
+    let named: Vec<&ListEntry> = seen.entries().into_iter().filter(is_named).collect();
     let place = within.map(|it| format!(" in `{it}`")).unwrap_or_default();
-    let mut places: Vec<&Place> = seen.searches.iter().flat_map(|it| &it.places).collect();
+    let mut places: Vec<&SearchHit> = seen.searches.iter().flat_map(|it| &it.places).collect();
     let files = places.iter().map(|it| &it.path).collect::<std::collections::BTreeSet<_>>().len();
     if !places.is_empty() {
         let at_least = if seen.searches.iter().any(|it| it.partial) { "at least " } else { "" };
@@ -162,12 +163,12 @@ fn find(answer: &mut String, seen: &Evidence, term: &str, within: Option<&str>, 
         }
     }
     let last = name.rsplit("::").next().unwrap_or(&name);
-    let defines = |it: &&Place| outline::defined(&it.text).is_some_and(|defined| defined.to_lowercase() == last);
-    let shown = |it: &&Place| format!("- `{}:{}` {}", it.path, it.line, manifest::cut(&it.text, MAX_LINE));
-    let defined: Vec<&Place> = places.extract_if(.., |it| defines(it)).collect();
+    let defines = |it: &&SearchHit| outline::defined(&it.text).is_some_and(|defined| defined.to_lowercase() == last);
+    let shown = |it: &&SearchHit| format!("- `{}:{}` {}", it.path, it.line, manifest::cut(&it.text, MAX_LINE));
+    let defined: Vec<&SearchHit> = places.extract_if(.., |it| defines(it)).collect();
     items(answer, "\nDefined at:\n", &defined, shown);
     items(answer, if defined.is_empty() { "\nPlaces:\n" } else { "\nAlso at:\n" }, &places, shown);
-    let with_slash = |it: &&Entry| format!("- `{}{}`", it.path, if it.is_dir { "/" } else { "" });
+    let with_slash = |it: &&ListEntry| format!("- `{}{}`", it.path, if it.is_dir { "/" } else { "" });
     items(answer, "\nFiles and folders of that name:\n", &named, with_slash);
 }
 
@@ -181,7 +182,7 @@ fn read(answer: &mut String, seen: &Evidence, path: &str, whole: bool) {
     let folder = format!("{}/", path.trim_matches('/'));
     let entries = seen.entries();
     let below: Vec<_> = entries.iter().filter(|it| it.path.starts_with(&folder)).collect();
-    let shown = |it: &&&Entry| format!("- `{}{}`", it.path, if it.is_dir { "/" } else { "" });
+    let shown = |it: &&&ListEntry| format!("- `{}{}`", it.path, if it.is_dir { "/" } else { "" });
     items(answer, &format!("`{folder}` is a directory. It holds:\n"), &below, shown);
     if below.is_empty() && !seen.lists.is_empty() {
         let _ = writeln!(answer, "No file or directory called `{path}` is among what the tools list.");
@@ -201,7 +202,7 @@ fn show(answer: &mut String, file: &Read, whole: bool) {
         }
         return;
     }
-    if let Some(manifest) = Manifest::of(file) {
+    if let Some(manifest) = ProjectManifest::of(file) {
         let name = manifest.name.map(|it| format!(" `{it}`")).unwrap_or_default();
         let said = manifest.description.map(|it| format!(": {it}")).unwrap_or_default();
         let _ = writeln!(answer, "It is the manifest of the {}{name}{said}", manifest.kind);

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::{
     shapes,
-    tools::{Offered, Role, Slot},
+    tools::{ArgumentSlot, Offered, Role},
 };
 
 /// What was asked last, and what the tools have returned since.
@@ -14,7 +14,7 @@ pub(super) struct Evidence {
     pub(super) question: String,
     /// How many replies were given since.
     pub(super) turns: usize,
-    pub(super) lists: Vec<Listed>,
+    pub(super) lists: Vec<ToolListing>,
     pub(super) files: Vec<Read>,
     pub(super) searches: Vec<Searched>,
     pub(super) failures: Vec<Failure>,
@@ -24,8 +24,8 @@ pub(super) struct Evidence {
 
 /// A list that a tool returned.
 #[derive(Debug)]
-pub(super) struct Listed {
-    pub(super) entries: Vec<shapes::Entry>,
+pub(super) struct ToolListing {
+    pub(super) entries: Vec<shapes::ListEntry>,
     pub(super) partial: bool,
 }
 
@@ -33,13 +33,13 @@ pub(super) struct Listed {
 #[derive(Debug)]
 pub(super) struct Read {
     pub(super) path: String,
-    pub(super) text: shapes::Text,
+    pub(super) text: shapes::FileText,
 }
 
 /// Matches that a tool returned.
 #[derive(Debug)]
 pub(super) struct Searched {
-    pub(super) places: Vec<shapes::Place>,
+    pub(super) places: Vec<shapes::SearchHit>,
     pub(super) partial: bool,
 }
 
@@ -78,7 +78,7 @@ impl Evidence {
     fn take(&mut self, call: &Call, result: &CallResult, offered: &Offered<'_>) {
         let args: Value = serde_json::from_str(&call.args).unwrap_or_default();
         let role = offered.role(call.name.as_str());
-        let path = Slot::Path.find(&args).and_then(Value::as_str).map(str::to_owned);
+        let path = ArgumentSlot::Path.find(&args).and_then(Value::as_str).map(str::to_owned);
         let text = result.text();
         self.calls.push((call.name.to_string(), args));
         if result.is_error() {
@@ -87,7 +87,7 @@ impl Evidence {
         }
         let partial = shapes::is_partial(&text);
         match role {
-            Some(Role::List) => self.lists.push(Listed { entries: shapes::entries(&text), partial }),
+            Some(Role::List) => self.lists.push(ToolListing { entries: shapes::entries(&text), partial }),
             Some(Role::Read) => {
                 self.files.push(Read { path: path.unwrap_or_default(), text: shapes::text(&text) });
             }
@@ -97,7 +97,7 @@ impl Evidence {
     }
 
     /// All entries of all lists, each path once.
-    pub(super) fn entries(&self) -> Vec<&shapes::Entry> {
+    pub(super) fn entries(&self) -> Vec<&shapes::ListEntry> {
         let mut seen = std::collections::HashSet::new();
         self.lists.iter().flat_map(|it| &it.entries).filter(|it| seen.insert(&it.path)).collect()
     }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{evidence::Read, shapes::Entry};
+use super::{evidence::Read, shapes::ListEntry};
 
 /// What is read when nothing can be listed.
 pub(super) const LIKELY: &[&str] = &["README.md", "Cargo.toml", "package.json", "pyproject.toml", "go.mod"];
@@ -11,7 +11,7 @@ const MAX_SENTENCE: usize = 300;
 
 /// What a manifest says.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Manifest {
+pub(super) struct ProjectManifest {
     pub(super) path: String,
     /// What such a project is called, for example `Rust crate`.
     pub(super) kind: &'static str,
@@ -28,7 +28,7 @@ pub(super) struct Opening {
 }
 
 /// The READMEs and manifests of a list that say what the directory is; the ones nearest to the top first.
-pub(super) fn worth_reading(entries: &[&Entry]) -> Vec<String> {
+pub(super) fn worth_reading(entries: &[&ListEntry]) -> Vec<String> {
     let mut wanted: Vec<(usize, &str)> = Vec::new();
     for entry in entries.iter().filter(|it| !it.is_dir) {
         let depth = entry.path.matches('/').count();
@@ -61,7 +61,7 @@ fn kind(name: &str) -> Option<&'static str> {
     }
 }
 
-impl Manifest {
+impl ProjectManifest {
     /// What a file says as a manifest; `None` if it is none.
     pub(super) fn of(file: &Read) -> Option<Self> {
         let kind = kind(name(&file.path))?;
@@ -202,12 +202,12 @@ pub(super) fn cut(text: &str, max: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::offline::shapes::Text;
+    use crate::offline::shapes::FileText;
 
     fn manifest(path: &str, text: &str) -> Option<(Option<String>, Option<String>, bool)> {
         let lines = text.lines().map(str::to_owned).collect();
-        let file = Read { path: path.to_owned(), text: Text { lines, note: None } };
-        Manifest::of(&file).map(|it| (it.name, it.description, it.is_workspace))
+        let file = Read { path: path.to_owned(), text: FileText { lines, note: None } };
+        ProjectManifest::of(&file).map(|it| (it.name, it.description, it.is_workspace))
     }
 
     fn said(name: &str, description: &str, is_workspace: bool) -> Option<(Option<String>, Option<String>, bool)> {

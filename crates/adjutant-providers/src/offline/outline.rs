@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{manifest, shapes::Entry};
+use super::{manifest, shapes::ListEntry};
 
 /// How many characters of a line are shown.
 pub(super) const MAX_LINE: usize = 120;
@@ -89,7 +89,7 @@ pub(super) fn outline(path: &str, lines: &[String]) -> Vec<String> {
 }
 
 /// How many files there are of each language, the most first.
-pub(super) fn languages(entries: &[&Entry]) -> Vec<(&'static str, usize)> {
+pub(super) fn languages(entries: &[&ListEntry]) -> Vec<(&'static str, usize)> {
     let mut counts: BTreeMap<&'static str, usize> = BTreeMap::new();
     for entry in entries.iter().filter(|it| !it.is_dir) {
         if let Some(language) = language(manifest::name(&entry.path)) {

@@ -7,8 +7,8 @@ use super::{
     answer,
     evidence::Evidence,
     manifest,
-    shapes::Entry,
-    tools::{self, Offered, Planned, Role, Slot},
+    shapes::ListEntry,
+    tools::{self, ArgumentSlot, Offered, Planned, Role},
     wish::Wish,
 };
 
@@ -29,13 +29,13 @@ const HEAD_LINES: u64 = 300;
 
 /// What to do next.
 #[derive(Debug)]
-pub(super) enum Step {
+pub(super) enum PlannedStep {
     Call(Vec<Planned>),
     Say(String),
 }
 
 /// Decides from the request alone.
-pub(super) fn next(request: &Request) -> Step {
+pub(super) fn next(request: &Request) -> PlannedStep {
     let offered = Offered::of(&request.tools);
     let seen = Evidence::of(request, &offered);
     let wish = Wish::of(&seen.question);
@@ -51,9 +51,9 @@ pub(super) fn next(request: &Request) -> Step {
     });
     calls.truncate(MAX_CALLS);
     if calls.is_empty() {
-        return Step::Say(answer::compose(&wish, &seen, &offered, &request.tools));
+        return PlannedStep::Say(answer::compose(&wish, &seen, &offered, &request.tools));
     }
-    Step::Call(calls)
+    PlannedStep::Call(calls)
 }
 
 fn describe(offered: &Offered<'_>, seen: &Evidence) -> Vec<Planned> {
@@ -77,7 +77,9 @@ fn find(offered: &Offered<'_>, seen: &Evidence, words: &[String], within: Option
             calls
         }
         (0, None) => list(offered, ".", FIND_DEPTH),
-        (1, Some(decl)) if none && !seen.failed(Role::Search) && tools::takes(decl, Slot::IgnoreCase).is_some() => {
+        (1, Some(decl))
+            if none && !seen.failed(Role::Search) && tools::takes(decl, ArgumentSlot::IgnoreCase).is_some() =>
+        {
             search(offered, words, within, true)
         }
         _ => Vec::new(),
@@ -98,9 +100,9 @@ fn read(offered: &Offered<'_>, seen: &Evidence, path: &str) -> Vec<Planned> {
 }
 
 /// The file that was probably meant: the same name elsewhere, or the same name without its extension.
-fn namesake<'a>(entries: &[&'a Entry], path: &str) -> Option<&'a str> {
+fn namesake<'a>(entries: &[&'a ListEntry], path: &str) -> Option<&'a str> {
     let path = path.trim_matches('/').to_lowercase();
-    let is_named = |entry: &Entry, exactly: bool| {
+    let is_named = |entry: &ListEntry, exactly: bool| {
         let full = entry.path.to_lowercase();
         let name = full.rsplit('/').next().unwrap_or_default();
         let stem = name.split('.').next().unwrap_or_default();
@@ -114,38 +116,40 @@ fn namesake<'a>(entries: &[&'a Entry], path: &str) -> Option<&'a str> {
 }
 
 fn list(offered: &Offered<'_>, path: &str, depth: u64) -> Vec<Planned> {
-    let args = [(Slot::Path, json!(path)), (Slot::Depth, json!(depth)), (Slot::Limit, json!(LIMIT))];
+    let args =
+        [(ArgumentSlot::Path, json!(path)), (ArgumentSlot::Depth, json!(depth)), (ArgumentSlot::Limit, json!(LIMIT))];
     offered.list.map(|decl| tools::call(decl, args)).into_iter().collect()
 }
 
 fn whole(offered: &Offered<'_>, path: &str) -> Vec<Planned> {
-    offered.read.map(|decl| tools::call(decl, [(Slot::Path, json!(path))])).into_iter().collect()
+    offered.read.map(|decl| tools::call(decl, [(ArgumentSlot::Path, json!(path))])).into_iter().collect()
 }
 
 fn heads(offered: &Offered<'_>, paths: impl Iterator<Item = String>) -> Vec<Planned> {
     let Some(decl) = offered.read else { return Vec::new() };
-    let head = |path| tools::call(decl, [(Slot::Path, json!(path)), (Slot::LastLine, json!(HEAD_LINES))]);
+    let head =
+        |path| tools::call(decl, [(ArgumentSlot::Path, json!(path)), (ArgumentSlot::LastLine, json!(HEAD_LINES))]);
     paths.take(MAX_CALLS).map(head).collect()
 }
 
 fn search(offered: &Offered<'_>, words: &[String], within: Option<&str>, ignore_case: bool) -> Vec<Planned> {
     let Some(decl) = offered.search else { return Vec::new() };
-    let is_regex = matches!(tools::takes(decl, Slot::Pattern), Some("pattern" | "regex"));
+    let is_regex = matches!(tools::takes(decl, ArgumentSlot::Pattern), Some("pattern" | "regex"));
     let pattern = if is_regex {
         let words: Vec<String> = words.iter().map(|it| escape(it)).collect();
         words.join(r"[\s_-]*")
     } else {
         words.join(" ")
     };
-    let mut args = vec![(Slot::Pattern, json!(pattern)), (Slot::Limit, json!(MATCHES))];
+    let mut args = vec![(ArgumentSlot::Pattern, json!(pattern)), (ArgumentSlot::Limit, json!(MATCHES))];
     let path_is_required = decl.schema["required"].as_array().is_some_and(|it| {
-        tools::takes(decl, Slot::Path).is_some_and(|name| it.iter().any(|required| required == name))
+        tools::takes(decl, ArgumentSlot::Path).is_some_and(|name| it.iter().any(|required| required == name))
     });
     if let Some(path) = within.or(path_is_required.then_some(".")) {
-        args.push((Slot::Path, json!(path)));
+        args.push((ArgumentSlot::Path, json!(path)));
     }
     if ignore_case {
-        args.push((Slot::IgnoreCase, json!(true)));
+        args.push((ArgumentSlot::IgnoreCase, json!(true)));
     }
     vec![tools::call(decl, args)]
 }

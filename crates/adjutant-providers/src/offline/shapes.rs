@@ -5,7 +5,7 @@ const MAX_LINES: usize = 5_000;
 
 /// An entry of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct ListEntry {
     /// The path, without a slash at its end.
     pub(super) path: String,
     pub(super) is_dir: bool,
@@ -13,7 +13,7 @@ pub(super) struct Entry {
 
 /// A place that a search found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct SearchHit {
     pub(super) path: String,
     pub(super) line: u64,
     pub(super) text: String,
@@ -21,7 +21,7 @@ pub(super) struct Place {
 
 /// The text of a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Text {
+pub(super) struct FileText {
     pub(super) lines: Vec<String>,
     /// The tool's own words about it, without brackets: how many lines, how large, whether more follows.
     pub(super) note: Option<String>,
@@ -39,14 +39,14 @@ pub(super) fn is_partial(text: &str) -> bool {
 }
 
 /// A list: one path a line, perhaps with a size after two spaces, perhaps drawn as a tree, or an array of JSON.
-pub(super) fn entries(text: &str) -> Vec<Entry> {
+pub(super) fn entries(text: &str) -> Vec<ListEntry> {
     if let Ok(paths) = serde_json::from_str::<Vec<String>>(text) {
         return paths.iter().take(MAX_LINES).filter_map(|it| entry(it)).collect();
     }
     text.lines().take(MAX_LINES).filter_map(entry).collect()
 }
 
-fn entry(line: &str) -> Option<Entry> {
+fn entry(line: &str) -> Option<ListEntry> {
     let line = line.trim().trim_start_matches(|it: char| "│├└─ \t".contains(it));
     let line = line.strip_prefix("- ").unwrap_or(line).strip_prefix("./").unwrap_or(line.trim_start_matches("- "));
     if line.is_empty() || line.starts_with(['[', '…', '`']) {
@@ -55,11 +55,11 @@ fn entry(line: &str) -> Option<Entry> {
     let name = line.split("  ").next().unwrap_or(line).split('\t').next().unwrap_or(line).trim();
     let is_dir = name.ends_with('/');
     let path = name.trim_end_matches('/');
-    (!path.is_empty()).then(|| Entry { path: path.to_owned(), is_dir })
+    (!path.is_empty()).then(|| ListEntry { path: path.to_owned(), is_dir })
 }
 
 /// The lines of a file, without their numbers if they have them.
-pub(super) fn text(result: &str) -> Text {
+pub(super) fn text(result: &str) -> FileText {
     let note = note(result).map(str::to_owned);
     let mut lines: Vec<&str> = result.lines().take(MAX_LINES).collect();
     if note.is_some() {
@@ -67,7 +67,7 @@ pub(super) fn text(result: &str) -> Text {
     }
     let bare: Option<Vec<&str>> = lines.iter().map(|line| unnumbered(line)).collect();
     let lines = bare.unwrap_or(lines).into_iter().map(str::to_owned).collect();
-    Text { lines, note }
+    FileText { lines, note }
 }
 
 fn unnumbered(line: &str) -> Option<&str> {
@@ -81,16 +81,16 @@ fn unnumbered(line: &str) -> Option<&str> {
 }
 
 /// The places of matches: `path:line: text`. Lines around matches, `path-line- text`, are left out.
-pub(super) fn places(result: &str) -> Vec<Place> {
+pub(super) fn places(result: &str) -> Vec<SearchHit> {
     result.lines().take(MAX_LINES).filter(|line| !line.starts_with('[')).filter_map(place).collect()
 }
 
-fn place(line: &str) -> Option<Place> {
+fn place(line: &str) -> Option<SearchHit> {
     for (at, _) in line.match_indices(':') {
         let (number, text) = line[at + 1..].split_once(':')?;
         if at > 0 && !number.is_empty() && number.bytes().all(|it| it.is_ascii_digit()) {
             let path = line[..at].to_owned();
-            return Some(Place { path, line: number.parse().ok()?, text: text.trim().to_owned() });
+            return Some(SearchHit { path, line: number.parse().ok()?, text: text.trim().to_owned() });
         }
     }
     None
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn text_drops_numbers_when_every_line_has_one() {
-        let expect = |lines: &[&str], note: Option<&str>| Text {
+        let expect = |lines: &[&str], note: Option<&str>| FileText {
             lines: lines.iter().map(|it| (*it).to_owned()).collect(),
             note: note.map(str::to_owned),
         };
@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn places_takes_matches_when_lines_stand_around_them() {
         let found = places("a.rs-1- x:2: y\na.rs:2: fn a() {}\n--\nb::c:7: d\n[2 matching lines]");
-        let place = |path: &str, line, text: &str| Place { path: path.into(), line, text: text.into() };
+        let place = |path: &str, line, text: &str| SearchHit { path: path.into(), line, text: text.into() };
         // A line around a match that itself looks like one cannot be told apart.
         let odd = place("a.rs-1- x", 2, "y");
         assert_eq!(found, [odd, place("a.rs", 2, "fn a() {}"), place("b::c", 7, "d")]);

@@ -20,7 +20,7 @@ pub(super) enum Role {
 
 /// An argument that a tool may take, under one of several names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Slot {
+pub(super) enum ArgumentSlot {
     Path,
     Pattern,
     Depth,
@@ -60,10 +60,10 @@ impl<'a> Offered<'a> {
     }
 }
 
-impl Slot {
+impl ArgumentSlot {
     fn names(self) -> &'static [&'static str] {
         match self {
-            Slot::Path => &[
+            ArgumentSlot::Path => &[
                 "path",
                 "file_path",
                 "filepath",
@@ -76,11 +76,11 @@ impl Slot {
                 "folder",
                 "root",
             ],
-            Slot::Pattern => &["pattern", "regex", "query", "search", "term", "needle", "text"],
-            Slot::Depth => &["depth", "max_depth", "levels"],
-            Slot::Limit => &["limit", "max_results", "max_entries", "max"],
-            Slot::LastLine => &["end_line", "line_end", "last_line", "to_line"],
-            Slot::IgnoreCase => &["ignore_case", "case_insensitive"],
+            ArgumentSlot::Pattern => &["pattern", "regex", "query", "search", "term", "needle", "text"],
+            ArgumentSlot::Depth => &["depth", "max_depth", "levels"],
+            ArgumentSlot::Limit => &["limit", "max_results", "max_entries", "max"],
+            ArgumentSlot::LastLine => &["end_line", "line_end", "last_line", "to_line"],
+            ArgumentSlot::IgnoreCase => &["ignore_case", "case_insensitive"],
         }
     }
 
@@ -91,13 +91,13 @@ impl Slot {
 }
 
 /// The name under which a tool takes an argument.
-pub(super) fn takes(decl: &ToolDecl, slot: Slot) -> Option<&'static str> {
+pub(super) fn takes(decl: &ToolDecl, slot: ArgumentSlot) -> Option<&'static str> {
     let properties = decl.schema.get("properties")?.as_object()?;
     slot.names().iter().copied().find(|name| properties.contains_key(*name))
 }
 
 /// A call of a tool with those of the arguments that it takes.
-pub(super) fn call(decl: &ToolDecl, args: impl IntoIterator<Item = (Slot, Value)>) -> Planned {
+pub(super) fn call(decl: &ToolDecl, args: impl IntoIterator<Item = (ArgumentSlot, Value)>) -> Planned {
     let mut taken = Map::new();
     for (slot, value) in args {
         if let Some(name) = takes(decl, slot) {
@@ -111,15 +111,15 @@ fn role(decl: &ToolDecl) -> Option<Role> {
     let words = words(decl.name.as_str());
     let says = |any: &[&str]| words.iter().any(|word| any.contains(&word.as_str()));
     let about_files = says(&["file", "files", "dir", "directory", "folder", "text", "code"]);
-    let (path, pattern) = (takes(decl, Slot::Path).is_some(), takes(decl, Slot::Pattern).is_some());
+    let (path, pattern) = (takes(decl, ArgumentSlot::Path).is_some(), takes(decl, ArgumentSlot::Pattern).is_some());
     if says(&["search", "grep", "rg", "find"]) && pattern && (path || about_files) {
-        return fits(decl, &[Slot::Pattern, Slot::Path]).then_some(Role::Search);
+        return fits(decl, &[ArgumentSlot::Pattern, ArgumentSlot::Path]).then_some(Role::Search);
     }
     if says(&["list", "ls", "tree"]) && (path || about_files) {
-        return fits(decl, &[Slot::Path, Slot::Depth, Slot::Limit]).then_some(Role::List);
+        return fits(decl, &[ArgumentSlot::Path, ArgumentSlot::Depth, ArgumentSlot::Limit]).then_some(Role::List);
     }
     if says(&["read", "cat", "view", "show", "open"]) && path {
-        return fits(decl, &[Slot::Path]).then_some(Role::Read);
+        return fits(decl, &[ArgumentSlot::Path]).then_some(Role::Read);
     }
     None
 }
@@ -141,7 +141,7 @@ fn words(name: &str) -> Vec<String> {
 }
 
 /// Whether the tool requires nothing that the planner would not give.
-fn fits(decl: &ToolDecl, given: &[Slot]) -> bool {
+fn fits(decl: &ToolDecl, given: &[ArgumentSlot]) -> bool {
     let Some(required) = decl.schema.get("required").and_then(Value::as_array) else { return true };
     required.iter().all(|name| {
         let name = name.as_str().unwrap_or_default();

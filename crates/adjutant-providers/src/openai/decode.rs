@@ -6,12 +6,12 @@ use adjutant_llm::{Chunk, Error, ErrorKind, FinishReason, ModelId, ModelInfo, Re
 use serde_json::{Value, value::RawValue};
 
 use super::{
-    item::Part,
+    item::TextKind,
     items::{Items, MAX_ITEMS, Spot, too_many},
     wire::{self, Done, Event, Growth, Kind, Response},
 };
 use crate::{
-    blocks::Place,
+    blocks::CallIdSeed,
     classify::Refusal,
     counts,
     driver::{Decode, Finish, Flow},
@@ -62,7 +62,7 @@ struct Ending {
 }
 
 impl Decoder {
-    pub(super) fn new(info: &ModelInfo, place: Place) -> Self {
+    pub(super) fn new(info: &ModelInfo, place: CallIdSeed) -> Self {
         Self {
             model: info.id.clone(),
             items: Items::new(info.provider().into(), place),
@@ -79,25 +79,29 @@ impl Decoder {
         let delta = event.delta.0.as_deref().unwrap_or_default();
         let text = event.text.0.as_deref().unwrap_or_default();
         match kind {
-            "response.output_text.delta" => self.items.grow(spot, (Part::Said, content), delta, out)?,
-            "response.function_call_arguments.delta" => self.items.grow(spot, (Part::Args, 0), delta, out)?,
-            "response.reasoning_summary_text.delta" => self.items.grow(spot, (Part::Summary, summary), delta, out)?,
-            "response.reasoning_text.delta" => self.items.grow(spot, (Part::Thought, content), delta, out)?,
-            "response.output_text.done" => self.items.whole(spot, (Part::Said, content), text, out)?,
-            "response.reasoning_summary_text.done" => self.items.whole(spot, (Part::Summary, summary), text, out)?,
-            "response.reasoning_text.done" => self.items.whole(spot, (Part::Thought, content), text, out)?,
+            "response.output_text.delta" => self.items.grow(spot, (TextKind::Said, content), delta, out)?,
+            "response.function_call_arguments.delta" => self.items.grow(spot, (TextKind::Args, 0), delta, out)?,
+            "response.reasoning_summary_text.delta" => {
+                self.items.grow(spot, (TextKind::Summary, summary), delta, out)?
+            }
+            "response.reasoning_text.delta" => self.items.grow(spot, (TextKind::Thought, content), delta, out)?,
+            "response.output_text.done" => self.items.whole(spot, (TextKind::Said, content), text, out)?,
+            "response.reasoning_summary_text.done" => {
+                self.items.whole(spot, (TextKind::Summary, summary), text, out)?
+            }
+            "response.reasoning_text.done" => self.items.whole(spot, (TextKind::Thought, content), text, out)?,
             "response.function_call_arguments.done" => {
                 let arguments = event.arguments.0.as_deref().unwrap_or_default();
-                self.items.whole(spot, (Part::Args, 0), arguments, out)?;
+                self.items.whole(spot, (TextKind::Args, 0), arguments, out)?;
             }
             "response.refusal.delta" => {
                 self.items.refuse();
-                self.items.grow(spot, (Part::Said, content), delta, out)?;
+                self.items.grow(spot, (TextKind::Said, content), delta, out)?;
             }
             "response.refusal.done" => {
                 self.items.refuse();
                 let refusal = event.refusal.0.as_deref().unwrap_or_default();
-                self.items.whole(spot, (Part::Said, content), refusal, out)?;
+                self.items.whole(spot, (TextKind::Said, content), refusal, out)?;
             }
             "response.output_item.added" | "response.output_item.done" => {
                 let raw = event.item.ok_or_else(|| unreadable(data))?;
@@ -266,13 +270,13 @@ impl Decode for Decoder {
 }
 
 /// Which text grows, if nothing else is to be done about it.
-fn grown(growth: &Growth<'_>) -> Option<(Part, u64)> {
+fn grown(growth: &Growth<'_>) -> Option<(TextKind, u64)> {
     let (content, summary) = (growth.content_index.unwrap_or(0), growth.summary_index.unwrap_or(0));
     match growth.kind {
-        "response.output_text.delta" => Some((Part::Said, content)),
-        "response.function_call_arguments.delta" => Some((Part::Args, 0)),
-        "response.reasoning_summary_text.delta" => Some((Part::Summary, summary)),
-        "response.reasoning_text.delta" => Some((Part::Thought, content)),
+        "response.output_text.delta" => Some((TextKind::Said, content)),
+        "response.function_call_arguments.delta" => Some((TextKind::Args, 0)),
+        "response.reasoning_summary_text.delta" => Some((TextKind::Summary, summary)),
+        "response.reasoning_text.delta" => Some((TextKind::Thought, content)),
         _ => None,
     }
 }

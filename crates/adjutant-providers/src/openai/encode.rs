@@ -12,7 +12,7 @@ use crate::{
     cache_key::cache_key,
     options::{self, Effective},
     pieces::{Args, Piece, changed, format_name, media_type, name},
-    projection::{self, Answer, Part, Said, Shown},
+    projection::{self, ProjectedEntry, ProjectedReply, ProjectedResult, ReplyPart},
     segments::{Encode, Messages, Role, Tail, member, write},
     strict,
 };
@@ -110,13 +110,13 @@ impl Encode for Encoder {
 
     fn entry(&self, entry: &Entry, tail: &mut Tail, warnings: &mut Vec<Warning>) {
         match projection::shown(entry, &self.info, warnings) {
-            Shown::Nothing => {}
-            Shown::User(pieces) => {
+            ProjectedEntry::Nothing => {}
+            ProjectedEntry::User(pieces) => {
                 let content = pieces.iter().map(part).collect();
                 let message = Message { id: None, role: "user", content, phase: None, status: None };
                 item(tail, Role::User, &Item::Message(message));
             }
-            Shown::Turn(said) => turn(said, tail, warnings),
+            ProjectedEntry::Turn(said) => turn(said, tail, warnings),
         }
     }
 }
@@ -217,7 +217,7 @@ fn tools(request: &Request, options: &Effective<'_>, out: &mut Vec<u8>) {
 }
 
 /// The items of a reply, and then the results of its calls.
-fn turn(said: Said<'_>, tail: &mut Tail, warnings: &mut Vec<Warning>) {
+fn turn(said: ProjectedReply<'_>, tail: &mut Tail, warnings: &mut Vec<Warning>) {
     for it in items(&said, warnings) {
         item(tail, Role::Model, &it);
     }
@@ -226,7 +226,7 @@ fn turn(said: Said<'_>, tail: &mut Tail, warnings: &mut Vec<Warning>) {
     }
 }
 
-fn items<'a>(said: &'a Said<'a>, warnings: &mut Vec<Warning>) -> Vec<Item<'a>> {
+fn items<'a>(said: &'a ProjectedReply<'a>, warnings: &mut Vec<Warning>) -> Vec<Item<'a>> {
     let (mut items, mut before) = (Vec::with_capacity(said.parts.len()), Reasoning::None);
     // Whose parts the last message holds: texts of one message stay together.
     let mut speaker: Option<&Value> = None;
@@ -234,8 +234,8 @@ fn items<'a>(said: &'a Said<'a>, warnings: &mut Vec<Warning>) -> Vec<Item<'a>> {
         let named = before == Reasoning::Whole;
         let id = |extra: &'a Value, prefix| extra_id(extra).filter(|id| named && id.starts_with(prefix));
         match part {
-            Part::Text { text, .. } if text.is_empty() => continue,
-            Part::Text { text, extra } => {
+            ReplyPart::Text { text, .. } if text.is_empty() => continue,
+            ReplyPart::Text { text, extra } => {
                 let annotations = extra.get("annotations").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
                 let part = wire::Part::OutputText { text: Cow::Borrowed(text), annotations };
                 let by = &extra["id"];
@@ -255,14 +255,14 @@ fn items<'a>(said: &'a Said<'a>, warnings: &mut Vec<Warning>) -> Vec<Item<'a>> {
                     }
                 }
             }
-            Part::Thinking(thinking) => match replayed(thinking) {
+            ReplyPart::Thinking(thinking) => match replayed(thinking) {
                 Some(item) => {
                     items.push(item);
                     before = if before == Reasoning::Gone { before } else { Reasoning::Whole };
                 }
                 None => before = Reasoning::Gone,
             },
-            Part::Call { call, args, extra } => items.push(Item::FunctionCall {
+            ReplyPart::Call { call, args, extra } => items.push(Item::FunctionCall {
                 id: id(extra, "fc"),
                 call_id: call.id,
                 name: name(call, 64),
@@ -270,7 +270,7 @@ fn items<'a>(said: &'a Said<'a>, warnings: &mut Vec<Warning>) -> Vec<Item<'a>> {
                 namespace: extra.get("namespace"),
                 caller: extra.get("caller"),
             }),
-            Part::Opaque(value) => {
+            ReplyPart::Opaque(value) => {
                 let whole = said.own && before != Reasoning::Gone;
                 items.extend(opaque(value, whole, &said.parts, warnings));
             }
@@ -299,7 +299,7 @@ fn replayed(thinking: &Thinking) -> Option<Item<'_>> {
 /// What the provider ran itself goes back as it came, if its reasoning does too.
 ///
 /// Pictures do not. Source: opencode 41123, 2026-08: refused with or without an id when nothing is stored.
-fn opaque<'a>(value: &'a Value, whole: bool, parts: &[Part<'_>], warnings: &mut Vec<Warning>) -> Option<Item<'a>> {
+fn opaque<'a>(value: &'a Value, whole: bool, parts: &[ReplyPart<'_>], warnings: &mut Vec<Warning>) -> Option<Item<'a>> {
     match value["type"].as_str() {
         // Stands for all that came before it, whichever model wrote it.
         Some("compaction") => {}
@@ -321,10 +321,10 @@ fn opaque<'a>(value: &'a Value, whole: bool, parts: &[Part<'_>], warnings: &mut 
 }
 
 /// Whether the output of an item that a client runs stands beside it, as that of a hosted shell does.
-fn is_answered(value: &Value, parts: &[Part<'_>]) -> bool {
+fn is_answered(value: &Value, parts: &[ReplyPart<'_>]) -> bool {
     let ids = [&value["call_id"], &value["id"]];
     parts.iter().any(|part| {
-        let Part::Opaque(other) = part else { return false };
+        let ReplyPart::Opaque(other) = part else { return false };
         let is_output = other["type"].as_str().is_some_and(|it| it.ends_with("_output") || it.ends_with("_response"));
         let about = [&other["call_id"], &other["approval_request_id"], &other["id"]];
         is_output && about.iter().any(|id| id.is_string() && ids.contains(id))
@@ -341,7 +341,7 @@ fn extra_id(extra: &Value) -> Option<&str> {
 }
 
 /// The result of a call. Source: openai-python 2.0.0, 2025-09: results may hold pictures and files.
-fn output<'a>(answer: &Answer<'a>) -> Output<'a> {
+fn output<'a>(answer: &ProjectedResult<'a>) -> Output<'a> {
     let texts: Option<Vec<_>> = answer
         .pieces
         .iter()

@@ -18,7 +18,7 @@ const BETWEEN: &str = "\n\n";
 
 /// Which text of an item an event belongs to, beside its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Part {
+pub(super) enum TextKind {
     /// A part of a message: text or a refusal.
     Said,
     /// A part of the summary of reasoning.
@@ -38,7 +38,7 @@ pub(super) enum Kind {
 }
 
 #[derive(Debug)]
-pub(super) struct Item {
+pub(super) struct OutputItem {
     /// Its place in the answer.
     pub(super) order: u64,
     pub(super) id: Option<String>,
@@ -65,7 +65,7 @@ pub(super) struct Item {
 
 #[derive(Debug)]
 pub(super) struct Piece {
-    key: (Part, u64),
+    key: (TextKind, u64),
     pub(super) text: String,
     /// How many bytes of the text were given on.
     sent: usize,
@@ -74,7 +74,7 @@ pub(super) struct Piece {
     annotations: Vec<Value>,
 }
 
-impl Item {
+impl OutputItem {
     /// An item of which only this is known.
     pub(super) fn new(order: u64, id: Option<&str>, kind: Kind) -> Self {
         Self {
@@ -140,7 +140,7 @@ impl Item {
             Kind::Reasoning => self.reasoned(item)?,
             Kind::Call => {
                 if let Some(args) = &item.arguments.0 {
-                    self.piece((Part::Args, 0))?.set(args);
+                    self.piece((TextKind::Args, 0))?.set(args);
                 }
             }
             Kind::Opaque => self.value = serde_json::from_str(value).unwrap_or_default(),
@@ -153,7 +153,7 @@ impl Item {
         let mut refused = false;
         for (index, part) in (0..).zip(parts(item.content)?) {
             refused |= part.refusal.is_some();
-            let piece = self.piece((Part::Said, index))?;
+            let piece = self.piece((TextKind::Said, index))?;
             piece.set(part.text.or(part.refusal).as_deref().unwrap_or_default());
             piece.annotations = part.annotations.unwrap_or_default();
         }
@@ -166,10 +166,10 @@ impl Item {
     fn reasoned(&mut self, item: Done<'_>) -> Result<(), Error> {
         let summary = item.summary.unwrap_or_default();
         for (index, part) in (0..).zip(summary.as_array().into_iter().flatten()) {
-            self.piece((Part::Summary, index))?.set(part["text"].as_str().unwrap_or_default());
+            self.piece((TextKind::Summary, index))?.set(part["text"].as_str().unwrap_or_default());
         }
         for (index, part) in (0..).zip(parts(item.content)?) {
-            self.piece((Part::Thought, index))?.set(part.text.as_deref().unwrap_or_default());
+            self.piece((TextKind::Thought, index))?.set(part.text.as_deref().unwrap_or_default());
         }
         if summary.is_array() {
             self.extra.insert("summary".to_owned(), summary);
@@ -183,7 +183,7 @@ impl Item {
         Ok(())
     }
 
-    pub(super) fn piece(&mut self, key: (Part, u64)) -> Result<&mut Piece, Error> {
+    pub(super) fn piece(&mut self, key: (TextKind, u64)) -> Result<&mut Piece, Error> {
         // Mostly the last one.
         let at = match self.pieces.iter().rposition(|piece| piece.key == key) {
             Some(at) => at,
@@ -315,12 +315,12 @@ impl Kind {
     }
 }
 
-impl Part {
+impl TextKind {
     pub(super) fn kind(self) -> Kind {
         match self {
-            Part::Said => Kind::Message,
-            Part::Summary | Part::Thought => Kind::Reasoning,
-            Part::Args => Kind::Call,
+            TextKind::Said => Kind::Message,
+            TextKind::Summary | TextKind::Thought => Kind::Reasoning,
+            TextKind::Args => Kind::Call,
         }
     }
 }

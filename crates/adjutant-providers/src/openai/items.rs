@@ -8,10 +8,10 @@ use std::{
 use adjutant_llm::{Block, Chunk, Error, ErrorKind};
 
 use super::{
-    item::{Item, Kind, Part, Piece},
+    item::{Kind, OutputItem, Piece, TextKind},
     wire::Done,
 };
-use crate::blocks::{Blocks, Place};
+use crate::blocks::{Blocks, CallIdSeed};
 
 /// How many items an answer may have.
 pub(super) const MAX_ITEMS: usize = 4_096;
@@ -21,7 +21,7 @@ pub(super) const MAX_ITEMS: usize = 4_096;
 pub(super) struct Items {
     issuer: Arc<str>,
     blocks: Blocks,
-    list: Vec<Item>,
+    list: Vec<OutputItem>,
     /// Every id that an item ever had, and every place: what is in neither is not looked for.
     ids: HashSet<String>,
     orders: HashSet<u64>,
@@ -38,7 +38,7 @@ pub(super) struct Spot<'a> {
 }
 
 impl Items {
-    pub(super) fn new(issuer: Arc<str>, place: Place) -> Self {
+    pub(super) fn new(issuer: Arc<str>, place: CallIdSeed) -> Self {
         Self {
             issuer,
             blocks: Blocks::new(place),
@@ -54,7 +54,7 @@ impl Items {
     pub(super) fn begin(&mut self, spot: Spot<'_>, item: &Done<'_>, out: &mut VecDeque<Chunk>) -> Result<(), Error> {
         let kind = Kind::of(&item.kind.0);
         // Another id is another item, also at a place that is taken.
-        let is_it = |item: &Item| item.kind == kind && (item.id.is_none() || item.id.as_deref() == spot.id);
+        let is_it = |item: &OutputItem| item.kind == kind && (item.id.is_none() || item.id.as_deref() == spot.id);
         let at = match self.find(spot).filter(|at| is_it(&self.list[*at])) {
             Some(at) if self.list[at].done => return Ok(()),
             Some(at) => at,
@@ -62,14 +62,14 @@ impl Items {
         };
         self.list[at].known(item);
         self.named(at);
-        self.release(at, Ended::No, out)
+        self.release(at, AnswerEnded::No, out)
     }
 
     /// A text of an item grows.
     pub(super) fn grow(
         &mut self,
         spot: Spot<'_>,
-        key: (Part, u64),
+        key: (TextKind, u64),
         delta: &str,
         out: &mut VecDeque<Chunk>,
     ) -> Result<(), Error> {
@@ -80,7 +80,7 @@ impl Items {
     pub(super) fn whole(
         &mut self,
         spot: Spot<'_>,
-        key: (Part, u64),
+        key: (TextKind, u64),
         text: &str,
         out: &mut VecDeque<Chunk>,
     ) -> Result<(), Error> {
@@ -101,7 +101,7 @@ impl Items {
         out: &mut VecDeque<Chunk>,
     ) -> Result<(), Error> {
         let kind = Kind::of(&item.kind.0);
-        let is_it = |item: &Item| !item.done || item.id.as_deref() == spot.id;
+        let is_it = |item: &OutputItem| !item.done || item.id.as_deref() == spot.id;
         let at = match self.find(spot).filter(|at| is_it(&self.list[*at])) {
             Some(at) => at,
             None => self.add(spot, kind)?,
@@ -115,7 +115,7 @@ impl Items {
         }
         self.refused |= found.finish(item, value)?;
         self.named(at);
-        self.release(at, Ended::No, out)
+        self.release(at, AnswerEnded::No, out)
     }
 
     /// An item as it stands in the whole answer: if it has not come by itself.
@@ -166,7 +166,7 @@ impl Items {
         });
         for at in 0..self.list.len() {
             self.list[at].done = true;
-            self.release(at, Ended::Yes, out)?;
+            self.release(at, AnswerEnded::Yes, out)?;
         }
         if self.list.iter().any(|item| !item.closed) {
             return Err(protocol("a call names no tool"));
@@ -177,7 +177,7 @@ impl Items {
     fn piece(
         &mut self,
         spot: Spot<'_>,
-        key: (Part, u64),
+        key: (TextKind, u64),
         out: &mut VecDeque<Chunk>,
         change: impl FnOnce(&mut Piece),
     ) -> Result<(), Error> {
@@ -191,23 +191,23 @@ impl Items {
             return Ok(());
         }
         change(item.piece(key)?);
-        self.release(at, Ended::No, out)
+        self.release(at, AnswerEnded::No, out)
     }
 
     /// The item that an event belongs to: by its id and place, by its id, by its place, or the last one.
     ///
     /// Some servers give each event another id, some give every item the place 0.
     fn find(&self, spot: Spot<'_>) -> Option<usize> {
-        let by_id = |item: &Item| spot.id.is_some() && item.id.as_deref() == spot.id;
-        let by_index = |item: &Item| Some(item.order) == spot.index;
-        let position = |is: &dyn Fn(&Item) -> bool| self.list.iter().rposition(is);
+        let by_id = |item: &OutputItem| spot.id.is_some() && item.id.as_deref() == spot.id;
+        let by_index = |item: &OutputItem| Some(item.order) == spot.index;
+        let position = |is: &dyn Fn(&OutputItem) -> bool| self.list.iter().rposition(is);
         if spot.id.is_none() && spot.index.is_none() {
             return position(&|item| !item.done);
         }
         let known_id = spot.id.is_some_and(|id| self.ids.contains(id));
         // Mostly it is where it says that it is.
         let said = spot.index.and_then(|index| usize::try_from(index).ok());
-        let is_it = |item: &Item| by_index(item) && (!known_id || by_id(item));
+        let is_it = |item: &OutputItem| by_index(item) && (!known_id || by_id(item));
         if let Some(at) = said.filter(|at| self.list.get(*at).is_some_and(is_it)) {
             return Some(at);
         }
@@ -228,8 +228,8 @@ impl Items {
         // What comes too late for its place stands behind what has blocks already.
         let at = self.list.partition_point(|item| item.order < order).max(self.settled);
         let waiting = &self.list[self.settled..];
-        let at = at.max(waiting.iter().rposition(Item::is_open).map_or(0, |open| self.settled + open + 1));
-        self.list.insert(at, Item::new(order, spot.id, kind));
+        let at = at.max(waiting.iter().rposition(OutputItem::is_open).map_or(0, |open| self.settled + open + 1));
+        self.list.insert(at, OutputItem::new(order, spot.id, kind));
         self.orders.insert(order);
         self.named(at);
         Ok(at)
@@ -243,14 +243,14 @@ impl Items {
     }
 
     /// Gives on what is new of an item, and of those that waited for it.
-    fn release(&mut self, at: usize, ended: Ended, out: &mut VecDeque<Chunk>) -> Result<(), Error> {
+    fn release(&mut self, at: usize, ended: AnswerEnded, out: &mut VecDeque<Chunk>) -> Result<(), Error> {
         if at < self.settled {
             return self.give(at, out);
         }
         while self.settled < self.list.len() {
             let before = self.settled.checked_sub(1).map(|at| self.list[at].order);
             let next = before.map_or(0, |order| order.saturating_add(1));
-            if ended == Ended::No && self.list[self.settled].order > next {
+            if ended == AnswerEnded::No && self.list[self.settled].order > next {
                 break;
             }
             self.give(self.settled, out)?;
@@ -274,7 +274,7 @@ impl Items {
 
 /// Whether the answer has ended, so that nothing is waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Ended {
+enum AnswerEnded {
     Yes,
     No,
 }

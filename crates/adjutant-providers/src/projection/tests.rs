@@ -57,16 +57,16 @@ fn render(piece: &Piece<'_>) -> String {
 fn lines(entry: &Entry, info: &ModelInfo) -> (Vec<String>, Vec<String>) {
     let mut warnings = Vec::new();
     let lines = match shown(entry, info, &mut warnings) {
-        Shown::Nothing => Vec::new(),
-        Shown::User(pieces) => pieces.iter().map(|it| format!("user {}", render(it))).collect(),
-        Shown::Turn(said) => {
-            let part = |part: &Part<'_>| match part {
-                Part::Text { text, extra } => format!("text {text:?} {extra}"),
-                Part::Thinking(thinking) => format!("thinking {:?}", thinking.text),
-                Part::Call { call, extra, .. } => format!("call {} {extra}", call.id),
-                Part::Opaque(value) => format!("opaque {value}"),
+        ProjectedEntry::Nothing => Vec::new(),
+        ProjectedEntry::User(pieces) => pieces.iter().map(|it| format!("user {}", render(it))).collect(),
+        ProjectedEntry::Turn(said) => {
+            let part = |part: &ReplyPart<'_>| match part {
+                ReplyPart::Text { text, extra } => format!("text {text:?} {extra}"),
+                ReplyPart::Thinking(thinking) => format!("thinking {:?}", thinking.text),
+                ReplyPart::Call { call, extra, .. } => format!("call {} {extra}", call.id),
+                ReplyPart::Opaque(value) => format!("opaque {value}"),
             };
-            let result = |it: &Answer<'_>| {
+            let result = |it: &ProjectedResult<'_>| {
                 let pieces: Vec<_> = it.pieces.iter().map(render).collect();
                 format!("result {} {} {}", it.call.id, it.is_error, pieces.join(", "))
             };
@@ -208,15 +208,15 @@ proptest! {
         ]),
     ) {
         let entry = turn(model, stop, blocks);
-        if let Shown::Turn(said) = shown(&entry, &info(), &mut Vec::new()) {
+        if let ProjectedEntry::Turn(said) = shown(&entry, &info(), &mut Vec::new()) {
             let calls: Vec<_> = said.parts.iter().filter_map(|part| match part {
-                Part::Call { call, .. } => Some(call.id),
+                ReplyPart::Call { call, .. } => Some(call.id),
                 _ => None,
             }).collect();
             let results: Vec<_> = said.results.iter().map(|it| it.call.id).collect();
             prop_assert_eq!(calls, results);
-            prop_assert!(said.parts.iter().any(|part| !matches!(part, Part::Thinking(_))));
-            prop_assert!(said.own || !said.parts.iter().any(|part| matches!(part, Part::Thinking(_))));
+            prop_assert!(said.parts.iter().any(|part| !matches!(part, ReplyPart::Thinking(_))));
+            prop_assert!(said.own || !said.parts.iter().any(|part| matches!(part, ReplyPart::Thinking(_))));
             prop_assert_eq!(said.own, model == OWN && !matches!(stop, FinishReason::Refused | FinishReason::Filtered | FinishReason::Interrupted));
         }
     }

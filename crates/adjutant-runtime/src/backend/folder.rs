@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::{
     Instance, Loaded,
     life::{Begin, Launcher, Life, blocking, locked},
-    member::Member,
+    member::InstanceHandle,
 };
 use crate::{
     error::{Error, ErrorKind},
@@ -36,11 +36,11 @@ pub(super) struct Folder {
     root: PathBuf,
     launcher: Arc<dyn Launcher>,
     world: Arc<dyn World>,
-    members: Mutex<HashMap<Uuid, Arc<Member>>>,
+    members: Mutex<HashMap<Uuid, Arc<InstanceHandle>>>,
 }
 
 /// An agent that was found.
-struct Found {
+struct FoundAgent {
     workspace: Workspace,
     agent: AgentFile,
     status: StatusFile,
@@ -71,7 +71,7 @@ impl Folder {
         let (root, launcher) = (self.root.clone(), Arc::clone(&self.launcher));
         let (found, problems) = blocking(move || find(&root, &known, &*launcher)).await?;
         let mut begun = Vec::new();
-        for Found { workspace, agent, status, is_hosted } in found {
+        for FoundAgent { workspace, agent, status, is_hosted } in found {
             let member = self.member(workspace, &agent, status);
             if is_hosted {
                 begun.push(member.0.begin(Begin::Adopt).map(|current| (Arc::clone(&member), current)));
@@ -109,11 +109,11 @@ impl Folder {
         problems.into_iter().next().map_or(Ok(()), Err)
     }
 
-    fn member(&self, workspace: Workspace, agent: &AgentFile, status: StatusFile) -> Arc<Member> {
+    fn member(&self, workspace: Workspace, agent: &AgentFile, status: StatusFile) -> Arc<InstanceHandle> {
         let mut members = locked(&self.members);
         let agent = (agent.id, Arc::clone(&agent.resolved));
         let with = (Arc::clone(&self.launcher), Arc::clone(&self.world));
-        let make = || Arc::new(Member(Life::new(workspace, agent.clone(), with, status)));
+        let make = || Arc::new(InstanceHandle(Life::new(workspace, agent.clone(), with, status)));
         Arc::clone(members.entry(agent.0).or_insert_with(make))
     }
 
@@ -121,7 +121,7 @@ impl Folder {
     fn instances(&self) -> Vec<Arc<dyn Instance>> {
         let mut members = locked(&self.members);
         members.retain(|_, member| member.0.tracker.get() != Status::Removed);
-        let mut found: Vec<&Arc<Member>> = members.values().collect();
+        let mut found: Vec<&Arc<InstanceHandle>> = members.values().collect();
         found.sort_by_key(|member| (Arc::clone(member.0.name()), member.0.id));
         found.into_iter().map(|member| Arc::clone(member) as Arc<dyn Instance>).collect()
     }
@@ -198,7 +198,7 @@ fn folders(root: &Path) -> Result<Vec<(Uuid, Workspace)>, Error> {
 }
 
 /// Finds agents that are not known, and cleans up what was interrupted.
-fn find(root: &Path, known: &[Uuid], launcher: &dyn Launcher) -> Result<(Vec<Found>, Vec<Error>), Error> {
+fn find(root: &Path, known: &[Uuid], launcher: &dyn Launcher) -> Result<(Vec<FoundAgent>, Vec<Error>), Error> {
     if !root.exists() {
         return Ok((Vec::new(), Vec::new()));
     }
@@ -231,7 +231,7 @@ fn find(root: &Path, known: &[Uuid], launcher: &dyn Launcher) -> Result<(Vec<Fou
 }
 
 /// Where an agent stands that nobody followed; none if its removal was finished.
-fn look_at(id: Uuid, workspace: Workspace, launcher: &dyn Launcher) -> Result<Option<Found>, Error> {
+fn look_at(id: Uuid, workspace: Workspace, launcher: &dyn Launcher) -> Result<Option<FoundAgent>, Error> {
     let agent = workspace.agent()?;
     if agent.id != id {
         return Err(Error::new(ErrorKind::Storage, format!("its agent.json tells of another one: {}", agent.id)));
@@ -257,7 +257,7 @@ fn look_at(id: Uuid, workspace: Workspace, launcher: &dyn Launcher) -> Result<Op
     // One that just began is not among those that were killed by now, but holds its lock.
     if workspace.is_hosted()? {
         let status = StatusFile { status: Status::Starting, ..status };
-        return Ok(Some(Found { workspace, agent, status, is_hosted: true }));
+        return Ok(Some(FoundAgent { workspace, agent, status, is_hosted: true }));
     }
     let now = match &status.status {
         Status::Starting | Status::Ready | Status::Working => ended_alone(&workspace),
@@ -271,7 +271,7 @@ fn look_at(id: Uuid, workspace: Workspace, launcher: &dyn Launcher) -> Result<Op
         // Whoever looks next finds the same. On a full disk, it must be possible to remove an agent.
         tracing::warn!(agent = %id, %error, "the status of the agent was not written");
     }
-    Ok(Some(Found { workspace, agent, status, is_hosted: false }))
+    Ok(Some(FoundAgent { workspace, agent, status, is_hosted: false }))
 }
 
 /// How an agent ended that nobody followed: as it told itself, or it crashed.

@@ -17,7 +17,7 @@ use uuid::Uuid;
 use super::{
     Backend, GRACE, HostChange, Instance, Loaded, LogLimits, Logs, Lookup,
     folder::Folder,
-    life::{Happening, Launch, Launcher, Live, blocking, stopped},
+    life::{Happening, Launch, Launcher, LiveAgent, blocking, stopped},
 };
 use crate::{
     Credentials, Engine, Error, ErrorKind, Lock, Prepared, Prompter, Resolved, Status, Workspace, prompt::LocalPrompter,
@@ -166,7 +166,7 @@ impl Launcher for Tasks {
         self.options.host_change
     }
 
-    async fn launch(&self, launch: Launch) -> Result<Box<dyn Live>, Error> {
+    async fn launch(&self, launch: Launch) -> Result<Box<dyn LiveAgent>, Error> {
         let Launch { workspace, prepared, cancel } = launch;
         let host = workspace.clone();
         let lock = blocking(move || host.lock_host()).await?;
@@ -178,10 +178,10 @@ impl Launcher for Tasks {
             built = (self.options.build)(prepared, workspace, credentials) => built?,
         };
         let runs = prompter.runs();
-        Ok(Box::new(Task { prompter, runs, grace: self.options.grace, _lock: lock }))
+        Ok(Box::new(AgentTask { prompter, runs, grace: self.options.grace, _lock: lock }))
     }
 
-    async fn adopt(&self, launch: Launch) -> Result<Box<dyn Live>, Error> {
+    async fn adopt(&self, launch: Launch) -> Result<Box<dyn LiveAgent>, Error> {
         let message = format!("another process runs the agent {}", launch.prepared.resolved.manifest.name);
         Err(Error::new(ErrorKind::Busy, message))
     }
@@ -194,7 +194,7 @@ impl Launcher for Tasks {
 }
 
 /// An agent that is a task.
-struct Task {
+struct AgentTask {
     prompter: LocalPrompter,
     runs: watch::Receiver<usize>,
     grace: Duration,
@@ -202,7 +202,7 @@ struct Task {
 }
 
 #[async_trait]
-impl Live for Task {
+impl LiveAgent for AgentTask {
     async fn next(&mut self) -> Happening {
         // The sender is held by the prompter.
         let _changed = self.runs.changed().await;

@@ -35,10 +35,10 @@ pub(super) trait Launcher: Send + Sync {
     }
 
     /// Begins an agent, and returns when it is ready. Who cancels gets an error, and nothing is left.
-    async fn launch(&self, launch: Launch) -> Result<Box<dyn Live>, Error>;
+    async fn launch(&self, launch: Launch) -> Result<Box<dyn LiveAgent>, Error>;
 
     /// Goes on with an agent that somebody else began.
-    async fn adopt(&self, launch: Launch) -> Result<Box<dyn Live>, Error>;
+    async fn adopt(&self, launch: Launch) -> Result<Box<dyn LiveAgent>, Error>;
 
     /// Ends what a start left that nobody followed to its end. Blocks.
     fn clean_up(&self, workspace: &Workspace);
@@ -56,7 +56,7 @@ pub(super) struct Launch {
 
 /// An agent that is ready.
 #[async_trait]
-pub(super) trait Live: Send {
+pub(super) trait LiveAgent: Send {
     /// What happens next. Cancel: nothing is lost.
     async fn next(&mut self) -> Happening;
 

@@ -11,10 +11,10 @@ use super::{
 };
 use crate::{Error, Prompter, Resolved, Status, StatusWatch, Workspace};
 
-pub(super) struct Member(pub(super) Arc<Life>);
+pub(super) struct InstanceHandle(pub(super) Arc<Life>);
 
 #[async_trait]
-impl Instance for Member {
+impl Instance for InstanceHandle {
     fn id(&self) -> Uuid {
         self.0.id
     }
@@ -72,7 +72,7 @@ impl Instance for Member {
     }
 }
 
-impl Drop for Member {
+impl Drop for InstanceHandle {
     fn drop(&mut self) {
         self.0.abandon();
     }

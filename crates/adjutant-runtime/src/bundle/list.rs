@@ -6,7 +6,7 @@ use std::{
     path::{Component, Path},
 };
 
-use super::{FOLDERS, Listed, MAX_FILES, OWN_FILES};
+use super::{FOLDERS, ListedFile, MAX_FILES, OWN_FILES};
 use crate::{Error, ErrorKind, Workspace, files::storage};
 
 /// The most bytes of a path.
@@ -16,16 +16,16 @@ const MAX_DEPTH: usize = 64;
 
 /// Files that were found.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct FoundFiles {
     /// Those that go along, sorted.
-    pub(super) files: Vec<Listed>,
+    pub(super) files: Vec<ListedFile>,
     /// Links, pipes, devices, and files whose names are no text: they stay.
     pub(super) skipped: Vec<String>,
 }
 
 /// The files of an agent.
-pub(super) fn find(workspace: &Workspace) -> Result<Found, Error> {
-    let mut found = Found::default();
+pub(super) fn find(workspace: &Workspace) -> Result<FoundFiles, Error> {
+    let mut found = FoundFiles::default();
     for name in OWN_FILES {
         found.add(workspace.root(), name)?;
     }
@@ -35,7 +35,7 @@ pub(super) fn find(workspace: &Workspace) -> Result<Found, Error> {
     Ok(found)
 }
 
-impl Found {
+impl FoundFiles {
     fn walk(&mut self, root: &Path, folder: &str, depth: usize) -> Result<(), Error> {
         let path = root.join(folder);
         match fs::symlink_metadata(&path) {
@@ -77,7 +77,7 @@ impl Found {
         if self.files.len() == MAX_FILES {
             return Err(Error::new(ErrorKind::Full, format!("an agent may have {MAX_FILES} files to be exported")));
         }
-        self.files.push(Listed { path: name.to_owned(), size: meta.len(), executable: is_executable(&meta) });
+        self.files.push(ListedFile { path: name.to_owned(), size: meta.len(), executable: is_executable(&meta) });
         Ok(())
     }
 }
@@ -101,7 +101,7 @@ fn is_executable(_: &fs::Metadata) -> bool {
 ///
 /// # Errors
 /// `Invalid` with the first file that may not be in it.
-pub(super) fn check(files: &[Listed]) -> Result<(), Error> {
+pub(super) fn check(files: &[ListedFile]) -> Result<(), Error> {
     if files.len() > MAX_FILES {
         return Err(Error::new(ErrorKind::Invalid, format!("it names more than {MAX_FILES} files")));
     }

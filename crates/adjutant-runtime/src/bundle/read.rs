@@ -11,7 +11,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use super::{DIGEST, DIGEST_LINE, FOLDERS, List, Listed, MAGIC, MAX_LIST, VERSION, list};
+use super::{DIGEST, DIGEST_LINE, FOLDERS, List, ListedFile, MAGIC, MAX_LIST, VERSION, list};
 use crate::{
     error::{Error, ErrorKind},
     files::{Sync, make_folder, open_regular, private, read_json, remove_folder, storage, sync_folder, write_json},
@@ -170,7 +170,7 @@ impl Bundle {
     }
 }
 
-fn create(path: &Path, listed: &Listed) -> io::Result<File> {
+fn create(path: &Path, listed: &ListedFile) -> io::Result<File> {
     let mut options = OpenOptions::new();
     private(options.write(true).create_new(true));
     #[cfg(unix)]

@@ -9,7 +9,7 @@ use std::{
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use super::{DIGEST, List, Listed, MAGIC, VERSION, list};
+use super::{DIGEST, List, ListedFile, MAGIC, VERSION, list};
 use crate::{
     error::{Error, ErrorKind},
     files::{open_regular, private, storage},
@@ -105,7 +105,7 @@ fn write(root: &Path, list: &List, to: &Path) -> Result<(), Error> {
     ended.and_then(|file| file.sync_all()).map_err(wrong)
 }
 
-fn copy(root: &Path, listed: &Listed, out: &mut impl Write) -> Result<(), Error> {
+fn copy(root: &Path, listed: &ListedFile, out: &mut impl Write) -> Result<(), Error> {
     let path = root.join(&listed.path);
     let file: File = open_regular(&path)?;
     let copied = io::copy(&mut file.take(listed.size), out).map_err(|error| storage("copy", &path, error))?;

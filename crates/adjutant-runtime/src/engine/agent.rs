@@ -20,7 +20,7 @@ const MAX_ABOVE: usize = 2;
 
 /// Where an agent stands.
 #[derive(Debug, Clone)]
-pub(super) struct Place<'a> {
+pub(super) struct AgentPosition<'a> {
     /// How many levels of agents may stand below it; as many as it says itself without this.
     pub(super) left: Option<u16>,
     /// Whether it gets what it gives tasks with from here, and not from whoever gives it its own.
@@ -31,7 +31,7 @@ pub(super) struct Place<'a> {
     pub(super) caps: Caps,
 }
 
-impl Default for Place<'_> {
+impl Default for AgentPosition<'_> {
     fn default() -> Self {
         Self { left: None, delegates: true, above: &[], caps: Caps::new() }
     }
@@ -41,7 +41,7 @@ impl Crew {
     /// An agent that prompts go to: it has sessions, memories, and the budget of the whole.
     pub(super) fn root(self: &Arc<Self>, member: &Arc<Member>, entry: &Arc<Member>) -> Agent {
         let kit = &self.kit;
-        let place = Place { caps: bounds::caps(&kit.manifest.budget), ..Place::default() };
+        let place = AgentPosition { caps: bounds::caps(&kit.manifest.budget), ..AgentPosition::default() };
         let mut agent = self.agent(member, &place);
         if let (None, Some(model)) = (&member.model, &entry.model) {
             agent = agent.model(Arc::clone(model)).name(Arc::clone(&member.spec.name));
@@ -65,7 +65,7 @@ impl Crew {
     }
 
     /// An agent with everything that its manifest says.
-    pub(super) fn agent(self: &Arc<Self>, member: &Arc<Member>, place: &Place<'_>) -> Agent {
+    pub(super) fn agent(self: &Arc<Self>, member: &Arc<Member>, place: &AgentPosition<'_>) -> Agent {
         let Member { spec, options, limits, .. } = &**member;
         let mut agent = match &member.model {
             Some(model) => Agent::new(Arc::clone(model)).name(Arc::clone(&spec.name)),
@@ -96,7 +96,7 @@ impl Crew {
     }
 
     /// The agent with its toolboxes.
-    fn equipped(self: &Arc<Self>, mut agent: Agent, member: &Arc<Member>, place: &Place<'_>) -> Agent {
+    fn equipped(self: &Arc<Self>, mut agent: Agent, member: &Arc<Member>, place: &AgentPosition<'_>) -> Agent {
         let is_coordinator = member.spec.team.as_ref().is_some_and(|team| team.coordinator) && place.may_open(member);
         for piece in &member.toolboxes {
             agent = match piece {
@@ -113,11 +113,17 @@ impl Crew {
     }
 
     /// The agent with the tools to launch others.
-    fn launching(self: &Arc<Self>, agent: Agent, member: &Member, spec: &ToolboxSpec, place: &Place<'_>) -> Agent {
+    fn launching(
+        self: &Arc<Self>,
+        agent: Agent,
+        member: &Member,
+        spec: &ToolboxSpec,
+        place: &AgentPosition<'_>,
+    ) -> Agent {
         let above = place.below(member);
         let mut background = Background::new(BackgroundOptions::new());
         for other in self.others(&member.spec).iter().filter_map(|name| self.member(name)) {
-            let made = self.agent(other, &Place { above: &above, ..Place::default() });
+            let made = self.agent(other, &AgentPosition { above: &above, ..AgentPosition::default() });
             background = background.agent(Arc::clone(&other.spec.name), Arc::clone(&other.spec.description), made);
         }
         if is_plain(spec) {
@@ -128,7 +134,7 @@ impl Crew {
     }
 
     /// The team that an agent may lead.
-    fn team(self: &Arc<Self>, member: &Member, spec: &TeamSpec, place: &Place<'_>) -> Team {
+    fn team(self: &Arc<Self>, member: &Member, spec: &TeamSpec, place: &AgentPosition<'_>) -> Team {
         let (above, caps) = (place.below(member), bounds::caps(&spec.member_budget));
         let mut team = Team::new(Arc::clone(&member.spec.name)).world(SharedWorld(Arc::clone(&self.kit.world)));
         if let Some(size) = spec.size {
@@ -139,7 +145,7 @@ impl Crew {
         }
         for name in &spec.members {
             let Some(template) = self.member(name) else { continue };
-            let place = Place { above: &above, caps, ..Place::default() };
+            let place = AgentPosition { above: &above, caps, ..AgentPosition::default() };
             team = team.template(Arc::clone(name), self.agent(template, &place));
         }
         team = if spec.members.is_empty() {
@@ -159,7 +165,7 @@ impl Crew {
     }
 }
 
-impl Place<'_> {
+impl AgentPosition<'_> {
     /// Whether an agent here may have a team and background tasks.
     fn may_open(&self, member: &Member) -> bool {
         self.above.len() < MAX_ABOVE && !self.above.contains(&member.spec.name)

@@ -6,10 +6,10 @@ use std::{
 };
 
 use adjutant_agent::Agent;
-use adjutant_orchestration::{Delegation, HandoffChain, Registry, Target};
+use adjutant_orchestration::{Delegation, HandoffChain, HandoffTarget, Registry};
 
 use super::{
-    agent::Place,
+    agent::AgentPosition,
     kit::{Kit, unknown},
     member::Member,
 };
@@ -78,7 +78,8 @@ impl Crew {
         let targets = chain.iter().map(|member| {
             let spec = &member.spec;
             let agent = self.root(member, entry);
-            Target::new(Arc::clone(&spec.name), Arc::clone(&spec.description), agent).to(spec.transfers.iter().cloned())
+            HandoffTarget::new(Arc::clone(&spec.name), Arc::clone(&spec.description), agent)
+                .to(spec.transfers.iter().cloned())
         });
         HandoffChain::new(targets)
             .map(Lead::HandoffChain)
@@ -86,7 +87,7 @@ impl Crew {
     }
 
     /// The agent with the tools to give tasks to others, as deep as it may.
-    pub(super) fn delegating(self: &Arc<Self>, agent: Agent, member: &Member, place: &Place<'_>) -> Agent {
+    pub(super) fn delegating(self: &Arc<Self>, agent: Agent, member: &Member, place: &AgentPosition<'_>) -> Agent {
         let spec = &member.spec;
         let depth = place.left.map_or(spec.delegation.depth, |left| left.min(spec.delegation.depth));
         if depth == 0 || !place.delegates || self.others(spec).is_empty() {
@@ -124,7 +125,7 @@ impl Crew {
             registry.register(member.profile(own), move || match crew.upgrade() {
                 Some(crew) => {
                     let left = (!uniform).then(|| depth.saturating_sub(1));
-                    crew.agent(&member, &Place { left, delegates: !uniform, ..Place::default() })
+                    crew.agent(&member, &AgentPosition { left, delegates: !uniform, ..AgentPosition::default() })
                 }
                 None => Agent::inheriting(Arc::clone(&member.spec.name)),
             });

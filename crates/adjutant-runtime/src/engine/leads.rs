@@ -26,11 +26,11 @@ pub(super) struct Leads {
     first: Arc<str>,
     /// Whether agents of two sessions must have two names, because a board tells its workers apart by them.
     is_named: bool,
-    kept: Mutex<Kept>,
+    kept: Mutex<LeadCache>,
 }
 
 #[derive(Default)]
-struct Kept {
+struct LeadCache {
     /// With the moment of the newest use.
     leads: BTreeMap<Arc<str>, (Lead, u64)>,
     now: u64,
@@ -66,7 +66,7 @@ impl Leads {
     }
 }
 
-impl Kept {
+impl LeadCache {
     /// Lets go of a session that rests, if there are too many.
     fn make_room(&mut self, first: &str) {
         if self.leads.len() < MAX_KEPT {

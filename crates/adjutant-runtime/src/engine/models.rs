@@ -15,7 +15,7 @@ use crate::{
 const RETRIES: u32 = 2;
 
 /// A model's name, and how many requests and tokens of input a minute it may get.
-type Limits = (Arc<str>, Option<u32>, Option<u64>);
+type ModelLimits = (Arc<str>, Option<u32>, Option<u64>);
 
 /// What makes models.
 pub(super) struct Models {
@@ -27,7 +27,7 @@ pub(super) struct Models {
     /// Those that were made, with what stands around them.
     made: Vec<(ModelSpec, Arc<dyn Model>)>,
     /// A limit holds for all agents that say the same about a model.
-    limiters: BTreeMap<Limits, Limiter>,
+    limiters: BTreeMap<ModelLimits, Limiter>,
     world: Arc<dyn World>,
 }
 

@@ -15,7 +15,7 @@ use super::{
     MAX_REQUEST_BYTES,
     error::Wire,
     frames::Frames,
-    report::Report,
+    report::AgentReport,
     sse::{END, ERROR},
 };
 use crate::{
@@ -36,7 +36,7 @@ const SILENCE: Duration = Duration::from_secs(60);
 const IDLE: Duration = Duration::from_secs(10);
 
 /// Where an agent stands, now and at each change; ends after `stopped`.
-pub type StatusStream = Pin<Box<dyn Stream<Item = Result<Report, Error>> + Send>>;
+pub type StatusStream = Pin<Box<dyn Stream<Item = Result<AgentReport, Error>> + Send>>;
 
 /// What can be asked of an agent in another process. Cheap to clone.
 #[derive(Clone)]
@@ -91,7 +91,7 @@ impl Client {
     ///
     /// # Errors
     /// `Denied` if the token is wrong, `Connection` if nobody answers.
-    pub async fn status(&self) -> Result<Report, Error> {
+    pub async fn status(&self) -> Result<AgentReport, Error> {
         self.get("/v1/status", &[]).await
     }
 

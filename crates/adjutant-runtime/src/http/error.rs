@@ -44,11 +44,11 @@ const KINDS: [(ErrorKind, &str, u16); 20] = [
 /// Shape: `{"error":{"kind":"conflict","message":"…","is_retryable":false}}`.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Wire {
-    error: Told,
+    error: ErrorBody,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Told {
+struct ErrorBody {
     kind: String,
     message: String,
     #[serde(default)]
@@ -97,7 +97,7 @@ pub(crate) fn line(error: &Error) -> String {
 impl Wire {
     pub(super) fn of(error: &Error) -> Self {
         let kind = name_of(error.kind()).to_owned();
-        Self { error: Told { kind, message: line(error), is_retryable: error.is_retryable() } }
+        Self { error: ErrorBody { kind, message: line(error), is_retryable: error.is_retryable() } }
     }
 
     /// The error that it tells of; one of a kind that is not known here is the agent's.

@@ -8,7 +8,7 @@ use futures_util::stream;
 use tokio::sync::watch;
 
 use super::{
-    report::Report,
+    report::AgentReport,
     routes::{Phase, Site},
     sse::{self, END},
 };
@@ -18,7 +18,7 @@ struct Watching {
     site: Arc<Site>,
     runs: watch::Receiver<usize>,
     phase: watch::Receiver<Phase>,
-    told: Option<Report>,
+    told: Option<AgentReport>,
     is_over: bool,
 }
 
@@ -44,7 +44,7 @@ pub(super) fn follow(site: Arc<Site>) -> impl Stream<Item = Result<Event, Infall
 
 impl Watching {
     /// The next change; `None` once the agent has stopped and that was told.
-    async fn next(&mut self) -> Option<Report> {
+    async fn next(&mut self) -> Option<AgentReport> {
         loop {
             let phase = *self.phase.borrow_and_update();
             self.runs.mark_unchanged();

@@ -11,7 +11,7 @@ use crate::Status;
 /// Shape: `{"status":"working","agent":"reviewer","runs":1,"session":"main"}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct Report {
+pub struct AgentReport {
     /// Where it stands: `ready`, `working`, and at the end `stopped`.
     #[serde(flatten)]
     pub status: Status,
@@ -23,7 +23,7 @@ pub struct Report {
     pub session: Arc<str>,
 }
 
-impl Report {
+impl AgentReport {
     pub(super) fn new(status: Status, agent: Arc<str>, runs: usize, session: Arc<str>) -> Self {
         Self { status, agent, runs: runs as u64, session }
     }

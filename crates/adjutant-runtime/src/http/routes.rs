@@ -25,7 +25,7 @@ use super::{
     MAX_REQUEST_BYTES, OPENAPI,
     error::{Problem, too_long},
     guard, news,
-    report::Report,
+    report::AgentReport,
     sse,
 };
 use crate::{
@@ -78,14 +78,14 @@ impl Site {
     }
 
     /// What there is to tell now.
-    pub(super) fn report(&self) -> Report {
+    pub(super) fn report(&self) -> AgentReport {
         let (phase, runs) = (*self.phase.borrow(), *self.prompter.runs().borrow());
         let status = match phase {
             Phase::Stopped => Status::Stopped,
             Phase::Serving | Phase::Stopping if runs > 0 => Status::Working,
             Phase::Serving | Phase::Stopping => Status::Ready,
         };
-        Report::new(status, Arc::clone(&self.agent), runs, self.prompter.session_of(None))
+        AgentReport::new(status, Arc::clone(&self.agent), runs, self.prompter.session_of(None))
     }
 }
 
@@ -132,7 +132,7 @@ async fn prompt(State(site): State<Arc<Site>>, headers: HeaderMap, body: Body) -
 /// How the events of a run are told.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Told {
+struct EventsQuery {
     #[serde(default)]
     events: Detail,
 }
@@ -160,7 +160,7 @@ impl Detail {
 
 async fn stream(
     State(site): State<Arc<Site>>,
-    query: Result<Query<Told>, QueryRejection>,
+    query: Result<Query<EventsQuery>, QueryRejection>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
@@ -172,7 +172,7 @@ async fn stream(
 
 async fn resume(
     State(site): State<Arc<Site>>,
-    query: Result<Query<Told>, QueryRejection>,
+    query: Result<Query<EventsQuery>, QueryRejection>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {

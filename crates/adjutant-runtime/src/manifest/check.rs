@@ -41,7 +41,7 @@ struct Check<'a> {
     effects: EffectRegistry,
     /// None if the providers or models of the manifest are wrong.
     chooser: Option<Chooser>,
-    skills: Option<skill::Found>,
+    skills: Option<skill::FoundSkills>,
 }
 
 /// Checks a manifest against the tree that it was read from, and makes its paths absolute.

@@ -21,26 +21,31 @@ pub(super) const MAX_BYTES: u64 = 1 << 20;
 const MAX_PARENTS: usize = 10;
 
 /// A manifest and all that it extends.
-pub(super) struct Tree {
+pub(super) struct ManifestTree {
     pub(super) root: Node,
     /// The files, without links: the manifest first.
     pub(super) sources: Vec<PathBuf>,
 }
 
 /// Reads a manifest; a text that is given stands for that of the file.
-pub(super) fn load(path: &Path, text: Option<&str>, lookup: Lookup<'_>, problems: &mut Problems) -> Option<Tree> {
-    let mut reading = Reading { lookup, problems, sources: Vec::new() };
+pub(super) fn load(
+    path: &Path,
+    text: Option<&str>,
+    lookup: Lookup<'_>,
+    problems: &mut Problems,
+) -> Option<ManifestTree> {
+    let mut reading = ManifestReader { lookup, problems, sources: Vec::new() };
     let root = reading.file(path, text, None)?;
-    Some(Tree { root, sources: reading.sources })
+    Some(ManifestTree { root, sources: reading.sources })
 }
 
-struct Reading<'a> {
+struct ManifestReader<'a> {
     lookup: Lookup<'a>,
     problems: &'a mut Problems,
     sources: Vec<PathBuf>,
 }
 
-impl Reading<'_> {
+impl ManifestReader<'_> {
     /// A file with everything that it extends; `by` is where it is named.
     fn file(&mut self, path: &Path, text: Option<&str>, by: Option<&Mark>) -> Option<Node> {
         let shown: Arc<str> = path.display().to_string().into();

@@ -58,7 +58,7 @@ impl Manifest {
 
 fn load(path: &Path, text: Option<&str>, lookup: Lookup<'_>) -> Result<Loaded, Problems> {
     let mut problems = Problems::default();
-    let Some(file::Tree { mut root, mut sources }) = file::load(path, text, lookup, &mut problems) else {
+    let Some(file::ManifestTree { mut root, mut sources }) = file::load(path, text, lookup, &mut problems) else {
         return Err(problems.sorted());
     };
     shape::normalise(&mut root, &mut sources, &mut problems);

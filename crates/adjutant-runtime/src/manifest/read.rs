@@ -7,7 +7,7 @@ mod reader;
 use serde::de;
 
 use self::{
-    fault::{Step, What},
+    fault::{PathStep, What},
     reader::Reader,
 };
 use super::{
@@ -17,7 +17,7 @@ use super::{
 };
 
 /// What was read, and whether parts were left out that others may refer to.
-pub(super) struct Found<T> {
+pub(super) struct ReadValue<T> {
     pub(super) value: T,
     pub(super) is_whole: bool,
 }
@@ -34,14 +34,14 @@ pub(super) fn all<T: de::DeserializeOwned>(
     tree: &mut Node,
     fields: &[&str],
     problems: &mut Problems,
-) -> Option<Found<T>> {
+) -> Option<ReadValue<T>> {
     let mut is_whole = true;
     loop {
         let fault = match T::deserialize(Reader(tree)) {
-            Ok(value) => return Some(Found { value, is_whole }),
+            Ok(value) => return Some(ReadValue { value, is_whole }),
             Err(fault) => fault,
         };
-        let path: Vec<Step> = fault.0.path.iter().rev().copied().collect();
+        let path: Vec<PathStep> = fault.0.path.iter().rev().copied().collect();
         if !is_follow_up(tree, &path, &fault.0.what) {
             let mut problem = fault.problem(&tree.mark);
             if let (What::Unknown(name), [_]) = (&fault.0.what, path.as_slice()) {
@@ -57,24 +57,24 @@ pub(super) fn all<T: de::DeserializeOwned>(
 }
 
 /// Whether a field is missing because its value was wrong.
-fn is_follow_up(tree: &Node, path: &[Step], what: &What) -> bool {
+fn is_follow_up(tree: &Node, path: &[PathStep], what: &What) -> bool {
     let What::Missing(field) = what else { return false };
     let node = path.iter().try_fold(tree, |node, step| match step {
-        Step::Key(at) => node.as_map()?.entries.get(*at).map(|(_, node)| node),
-        Step::Item(at) => node.as_list()?.get(*at),
+        PathStep::Key(at) => node.as_map()?.entries.get(*at).map(|(_, node)| node),
+        PathStep::Item(at) => node.as_list()?.get(*at),
     });
     node.and_then(Node::as_map).is_some_and(|map| map.spoiled.iter().any(|it| it == field))
 }
 
 /// Takes out what a fault is about; whether nothing else can refer to it. None if it is the whole.
-fn take_out(tree: &mut Node, path: &[Step], what: &What) -> Option<bool> {
+fn take_out(tree: &mut Node, path: &[PathStep], what: &What) -> Option<bool> {
     let (last, above) = path.split_last()?;
     let parent = above.iter().try_fold(tree, |node, step| match step {
-        Step::Key(at) => node.as_map_mut()?.entries.get_mut(*at).map(|(_, node)| node),
-        Step::Item(at) => node.as_list_mut()?.get_mut(*at),
+        PathStep::Key(at) => node.as_map_mut()?.entries.get_mut(*at).map(|(_, node)| node),
+        PathStep::Item(at) => node.as_list_mut()?.get_mut(*at),
     })?;
     match last {
-        Step::Key(at) => {
+        PathStep::Key(at) => {
             let map = parent.as_map_mut()?;
             let (key, node) = (*at < map.entries.len()).then(|| map.entries.remove(*at))?;
             if matches!(what, What::Unknown(_)) {
@@ -83,7 +83,7 @@ fn take_out(tree: &mut Node, path: &[Step], what: &What) -> Option<bool> {
             map.spoiled.push(key.text);
             Some(matches!(node.content, Content::Scalar(_)))
         }
-        Step::Item(at) => {
+        PathStep::Item(at) => {
             let items = parent.as_list_mut()?;
             (*at < items.len()).then(|| items.remove(*at))?;
             Some(false)

@@ -26,7 +26,7 @@ struct Reader<'a> {
     aliases: usize,
 }
 
-type Step<'a> = (Event<'a>, Span);
+type SpannedEvent<'a> = (Event<'a>, Span);
 
 /// Reads a file that holds one document, a mapping; an empty one is an empty mapping.
 ///
@@ -63,7 +63,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn step(&mut self) -> Result<Step<'a>, Problem> {
+    fn step(&mut self) -> Result<SpannedEvent<'a>, Problem> {
         match self.parser.next_event() {
             Some(Ok((event, span))) => Ok((event, span)),
             Some(Err(error)) => {
@@ -75,7 +75,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn node(&mut self, (event, span): Step<'a>, depth: usize) -> Result<Node, Problem> {
+    fn node(&mut self, (event, span): SpannedEvent<'a>, depth: usize) -> Result<Node, Problem> {
         self.count(1, span)?;
         if depth > MAX_DEPTH {
             return Err(self.problem(span, format!("values stand in each other more than {MAX_DEPTH} levels deep")));

@@ -28,12 +28,12 @@ pub(super) struct Binary {
 struct Pin {
     sha256: String,
     /// What it looked like when it was read: it is only read again if that is different.
-    seen: Mutex<Stamp>,
+    seen: Mutex<FileStamp>,
 }
 
 /// What a file looks like without reading it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Stamp {
+struct FileStamp {
     device: u64,
     inode: u64,
     size: u64,
@@ -50,7 +50,7 @@ impl Binary {
         let path = if is_bare(binary) { in_path(binary)? } else { binary.to_owned() };
         let about = look(&path).map_err(wrong)?;
         let pin = sha256.map(|sha256| {
-            let pin = Pin { sha256: sha256.to_ascii_lowercase(), seen: Mutex::new(Stamp::of(&about)) };
+            let pin = Pin { sha256: sha256.to_ascii_lowercase(), seen: Mutex::new(FileStamp::of(&about)) };
             pin.verify(&path).map(|()| pin)
         });
         Ok(Self { pin: pin.transpose().map_err(wrong)?, path })
@@ -67,7 +67,7 @@ impl Binary {
     pub(super) fn check(&self) -> Result<(), ToolError> {
         let about = look(&self.path).map_err(ToolError::failed)?;
         let Some(pin) = &self.pin else { return Ok(()) };
-        let now = Stamp::of(&about);
+        let now = FileStamp::of(&about);
         let is_seen = *pin.seen.lock().unwrap_or_else(PoisonError::into_inner) == now;
         if !is_seen {
             pin.verify(&self.path).map_err(ToolError::failed)?;
@@ -88,7 +88,7 @@ impl Pin {
     }
 }
 
-impl Stamp {
+impl FileStamp {
     fn of(about: &Metadata) -> Self {
         Self {
             device: about.dev(),

@@ -16,7 +16,7 @@ use tokio::{
 };
 use uuid::Uuid;
 
-use super::{Plan, output::Kept};
+use super::{ProgramPlan, output::TrimmedOutput};
 use crate::processes::{CALL_VARIABLE, Mark, START_VARIABLE, kill_group, kill_group_now, kill_marked};
 
 /// Which agent a process belongs to.
@@ -40,14 +40,14 @@ pub(super) struct Started {
 /// A program that has ended.
 #[derive(Debug)]
 pub(super) struct Done {
-    pub(super) ended: Ended,
-    pub(super) output: Kept,
-    errors: Kept,
+    pub(super) ended: ProgramEnd,
+    pub(super) output: TrimmedOutput,
+    errors: TrimmedOutput,
 }
 
 /// How a program ended.
 #[derive(Debug)]
-pub(super) enum Ended {
+pub(super) enum ProgramEnd {
     Exit(ExitStatus),
     Lost(io::Error),
     Late,
@@ -67,7 +67,7 @@ impl Started {
     ///
     /// # Errors
     /// `Failed` if it cannot be started.
-    pub(super) async fn new(plan: &Plan, words: &[String]) -> Result<Self, ToolError> {
+    pub(super) async fn new(plan: &ProgramPlan, words: &[String]) -> Result<Self, ToolError> {
         let call = Uuid::new_v4();
         let mut command = command(plan, words, call);
         let (mut tries, wait) = BUSY;
@@ -89,7 +89,7 @@ impl Started {
     ///
     /// Cancel: everything is killed at once.
     pub(super) async fn finish(mut self, line: Vec<u8>, within: Duration, cancel: &Cancel, max: usize) -> Done {
-        let (mut output, mut errors) = (Kept::both(max), Kept::end(MAX_ERRORS));
+        let (mut output, mut errors) = (TrimmedOutput::both(max), TrimmedOutput::end(MAX_ERRORS));
         let pipes = (self.child.stdin.take(), self.child.stdout.take(), self.child.stderr.take());
         let ended = {
             let talk = async {
@@ -109,13 +109,13 @@ impl Started {
             let (mut talk, mut is_told, late) = (pin!(talk), false, Instant::now() + within.min(FOREVER));
             let ended = loop {
                 tokio::select! {
-                    status = self.child.wait() => break status.map_or_else(Ended::Lost, Ended::Exit),
+                    status = self.child.wait() => break status.map_or_else(ProgramEnd::Lost, ProgramEnd::Exit),
                     () = &mut talk, if !is_told => is_told = true,
-                    () = cancel.cancelled() => break Ended::Cancelled,
-                    () = sleep_until(late) => break Ended::Late,
+                    () = cancel.cancelled() => break ProgramEnd::Cancelled,
+                    () = sleep_until(late) => break ProgramEnd::Late,
                 }
             };
-            let is_over = matches!(ended, Ended::Exit(_) | Ended::Lost(_));
+            let is_over = matches!(ended, ProgramEnd::Exit(_) | ProgramEnd::Lost(_));
             if is_over && !is_told {
                 is_told = timeout(DRAIN, &mut talk).await.is_ok();
             }
@@ -150,7 +150,7 @@ impl Started {
 /// The longest time that is waited for.
 const FOREVER: Duration = Duration::from_secs(365 * 24 * 3600);
 
-fn command(plan: &Plan, words: &[String], call: Uuid) -> Command {
+fn command(plan: &ProgramPlan, words: &[String], call: Uuid) -> Command {
     let around = &plan.around;
     let mut command = Command::new(plan.binary.path());
     command.args(words).env_clear().current_dir(&around.work).process_group(0).kill_on_drop(true);
@@ -170,7 +170,7 @@ fn command(plan: &Plan, words: &[String], call: Uuid) -> Command {
     command
 }
 
-fn cannot_start(plan: &Plan, error: &io::Error) -> ToolError {
+fn cannot_start(plan: &ProgramPlan, error: &io::Error) -> ToolError {
     let shown = plan.binary.path().display();
     ToolError::failed(match error.kind() {
         io::ErrorKind::NotFound => {

@@ -9,7 +9,7 @@ const CHUNK: usize = 64 << 10;
 
 /// The beginning and the end of an output.
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(super) struct TrimmedOutput {
     head: Vec<u8>,
     tail: VecDeque<u8>,
     max_head: usize,
@@ -18,7 +18,7 @@ pub(super) struct Kept {
     total: u64,
 }
 
-impl Kept {
+impl TrimmedOutput {
     /// Keeps as much of the beginning as of the end.
     pub(super) fn both(bytes: usize) -> Self {
         Self::new(bytes / 2, bytes - bytes / 2)
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(mut kept: Kept, parts: &[&[u8]], expect: &str) {
+    fn check(mut kept: TrimmedOutput, parts: &[&[u8]], expect: &str) {
         for part in parts {
             kept.add(part);
         }
@@ -118,31 +118,35 @@ mod tests {
 
     #[test]
     fn output_is_whole_when_it_fits() {
-        check(Kept::both(8), &[b"abcd", b"efgh"], "abcdefgh");
-        check(Kept::both(8), &["äöüß".as_bytes()], "äöüß");
-        check(Kept::both(7), &["aäöü".as_bytes()], "aäöü");
-        check(Kept::both(8), &[], "");
+        check(TrimmedOutput::both(8), &[b"abcd", b"efgh"], "abcdefgh");
+        check(TrimmedOutput::both(8), &["äöüß".as_bytes()], "äöüß");
+        check(TrimmedOutput::both(7), &["aäöü".as_bytes()], "aäöü");
+        check(TrimmedOutput::both(8), &[], "");
     }
 
     #[test]
     fn output_keeps_beginning_and_end_and_tells_what_was_dropped() {
-        check(Kept::both(8), &[b"abcdefghijkl"], "abcd\n[4 bytes left out]\nijkl");
-        check(Kept::both(8), &[b"a", b"bcdefg", b"hijklmnopqrstuv", b"wxyz"], "abcd\n[18 bytes left out]\nwxyz");
-        check(Kept::end(3), &[b"abc", b"defg"], "[4 bytes left out]\nefg");
+        check(TrimmedOutput::both(8), &[b"abcdefghijkl"], "abcd\n[4 bytes left out]\nijkl");
+        check(
+            TrimmedOutput::both(8),
+            &[b"a", b"bcdefg", b"hijklmnopqrstuv", b"wxyz"],
+            "abcd\n[18 bytes left out]\nwxyz",
+        );
+        check(TrimmedOutput::end(3), &[b"abc", b"defg"], "[4 bytes left out]\nefg");
     }
 
     #[test]
     fn character_that_was_cut_is_dropped_whole() {
-        check(Kept::both(6), &["aäöüß".as_bytes()], "aä\n[4 bytes left out]\nß");
-        check(Kept::both(7), &["äöüäöü".as_bytes()], "ä\n[6 bytes left out]\nöü");
+        check(TrimmedOutput::both(6), &["aäöüß".as_bytes()], "aä\n[4 bytes left out]\nß");
+        check(TrimmedOutput::both(7), &["äöüäöü".as_bytes()], "ä\n[6 bytes left out]\nöü");
     }
 
     #[test]
     fn bytes_that_are_no_text_are_shown_and_told() {
         let note = "\n[it was not all UTF-8: \u{fffd} stands for what could not be read]";
-        check(Kept::both(8), &[b"a\xffb"], &format!("a\u{fffd}b{note}"));
+        check(TrimmedOutput::both(8), &[b"a\xffb"], &format!("a\u{fffd}b{note}"));
         check(
-            Kept::both(4),
+            TrimmedOutput::both(4),
             &[b"\xff\xfe\xfdabc\xff"],
             &format!("\u{fffd}\u{fffd}\n[3 bytes left out]\nc\u{fffd}{note}"),
         );

@@ -26,7 +26,7 @@ pub(super) async fn messages(
     let mut records = journal.read(log, Seq(0));
     'read: while let Some(stamped) = records.next().await {
         let stamped = stamped.map_err(told::of_journal)?;
-        let reader = reader.get_or_insert_with(|| Reader::new(&stamped.thread));
+        let reader = reader.get_or_insert_with(|| HistoryReader::new(&stamped.thread));
         for message in reader.read(&stamped) {
             if first + page.len() as u64 >= until {
                 break 'read;
@@ -62,12 +62,12 @@ fn mark(text: &str) -> Result<PageMark, Error> {
 }
 
 /// Makes messages of the records of whoever leads; those of agents below are left out.
-struct Reader {
+struct HistoryReader {
     thread: ThreadId,
     events: Events,
 }
 
-impl Reader {
+impl HistoryReader {
     fn new(thread: &ThreadId) -> Self {
         let who = Arc::new(Identity::root(thread.clone(), "", ""));
         Self { thread: thread.clone(), events: Events::of(who) }

@@ -56,13 +56,13 @@ pub(crate) struct Desk {
 
 #[derive(Default)]
 struct Sessions {
-    open: BTreeMap<Arc<str>, Open>,
+    open: BTreeMap<Arc<str>, OpenWork>,
     /// Counts the uses.
     uses: u64,
 }
 
 #[derive(Default)]
-struct Open {
+struct OpenWork {
     lead: Option<Lead>,
     at_work: bool,
     used: u64,

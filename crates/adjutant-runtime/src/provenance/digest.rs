@@ -73,7 +73,7 @@ fn find_program(path: &Path) -> PathBuf {
 
 /// Which bytes a file held, as far as the system tells: it changes with each write.
 #[derive(PartialEq, Eq, Clone, Copy)]
-struct Stamp {
+struct FileVersion {
     device: u64,
     inode: u64,
     bytes: u64,
@@ -81,7 +81,7 @@ struct Stamp {
     changed: (i64, i64),
 }
 
-static REMEMBERED: LazyLock<Mutex<HashMap<PathBuf, (Stamp, String)>>> = LazyLock::new(Mutex::default);
+static REMEMBERED: LazyLock<Mutex<HashMap<PathBuf, (FileVersion, String)>>> = LazyLock::new(Mutex::default);
 
 /// The digest of a program. It is remembered if the file was last touched long enough ago for its stamp to tell of each write
 /// since: hosts are large, and many agents start with the same one.
@@ -94,7 +94,7 @@ fn remembered(file: File, path: &Path) -> Result<(String, u64), Error> {
         return Ok((sha256.clone(), stamp.bytes));
     }
     let (sha256, bytes) = digest(file, path)?;
-    if let Some(stamp) = stamp.filter(Stamp::is_settled) {
+    if let Some(stamp) = stamp.filter(FileVersion::is_settled) {
         let mut held = held();
         if held.len() >= MAX_REMEMBERED {
             held.clear();
@@ -104,7 +104,7 @@ fn remembered(file: File, path: &Path) -> Result<(String, u64), Error> {
     Ok((sha256, bytes))
 }
 
-impl Stamp {
+impl FileVersion {
     fn is_settled(&self) -> bool {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
         i64::try_from(now.as_secs()).is_ok_and(|now| self.changed.0 + 2 < now)
@@ -112,10 +112,10 @@ impl Stamp {
 }
 
 #[cfg(unix)]
-fn stamp(file: &File) -> Option<Stamp> {
+fn stamp(file: &File) -> Option<FileVersion> {
     use std::os::unix::fs::MetadataExt;
     let found = file.metadata().ok()?;
-    Some(Stamp {
+    Some(FileVersion {
         device: found.dev(),
         inode: found.ino(),
         bytes: found.size(),
@@ -125,7 +125,7 @@ fn stamp(file: &File) -> Option<Stamp> {
 }
 
 #[cfg(not(unix))]
-fn stamp(_: &File) -> Option<Stamp> {
+fn stamp(_: &File) -> Option<FileVersion> {
     None
 }
 

@@ -12,7 +12,7 @@ use crate::{Error, ErrorKind};
 /// Invariant: what it holds changes by [`Status::may_become`] alone, and each change is told in the order it happened.
 #[derive(Debug)]
 pub struct StatusTracker {
-    sender: watch::Sender<Held>,
+    sender: watch::Sender<TrackedStatus>,
 }
 
 /// Sees where an agent stands.
@@ -20,12 +20,12 @@ pub struct StatusTracker {
 /// A slow watcher misses what was between, never the newest. It costs nothing to drop one.
 #[derive(Debug, Clone)]
 pub struct StatusWatch {
-    receiver: watch::Receiver<Held>,
+    receiver: watch::Receiver<TrackedStatus>,
     over: bool,
 }
 
 #[derive(Debug)]
-struct Held {
+struct TrackedStatus {
     status: Status,
     address: Option<SocketAddr>,
 }
@@ -33,7 +33,7 @@ struct Held {
 impl StatusTracker {
     /// Begins at a status.
     pub fn new(status: Status) -> Self {
-        Self { sender: watch::Sender::new(Held { status, address: None }) }
+        Self { sender: watch::Sender::new(TrackedStatus { status, address: None }) }
     }
 
     /// Where it stands now.

@@ -29,7 +29,7 @@ pub(super) struct Flight {
 
 /// What is to be done now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum SupervisorStep {
     /// Nothing.
     Rest,
     /// Begin.
@@ -46,7 +46,7 @@ pub(super) enum Step {
 
 /// Why an agent is not up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fault {
+pub(super) enum DownReason {
     /// A pause may heal it.
     Heals,
     /// The same, but it counts towards the limit of crashes.
@@ -84,11 +84,11 @@ impl Course {
                 false
             }
             (Some(_), Status::Failed { reason, message }) => {
-                self.fail(Fault::of(*reason), message, now_ms, unit());
+                self.fail(DownReason::of(*reason), message, now_ms, unit());
                 true
             }
             (Some(_), Status::Stopped) => {
-                self.fail(Fault::Crash, "it ended by itself", now_ms, unit());
+                self.fail(DownReason::Crash, "it ended by itself", now_ms, unit());
                 true
             }
             _ => false,
@@ -96,16 +96,16 @@ impl Course {
     }
 
     /// It could not be started, or came to an end that nobody had asked for.
-    pub(super) fn fail(&mut self, fault: Fault, message: &str, now_ms: u64, unit: f64) {
+    pub(super) fn fail(&mut self, fault: DownReason, message: &str, now_ms: u64, unit: f64) {
         if self.up_since.take().is_some_and(|since| is_over(since, now_ms, SETTLED)) {
             (self.attempts, self.crashes) = (0, VecDeque::new());
         }
         self.attempts = self.attempts.saturating_add(1);
         self.next_ms = Some(now_ms.saturating_add(millis(pause(self.attempts, unit))));
         match fault {
-            Fault::Heals => {}
-            Fault::Stays => self.give_up(message.to_owned()),
-            Fault::Crash => {
+            DownReason::Heals => {}
+            DownReason::Stays => self.give_up(message.to_owned()),
+            DownReason::Crash => {
                 self.crashes.push_back(now_ms);
                 // One that lies ahead was before the clock was set back: when, nobody knows.
                 self.crashes.retain(|at| *at <= now_ms && !is_over(*at, now_ms, CRASHES_WITHIN));
@@ -139,51 +139,58 @@ impl Course {
     }
 
     /// What is to be done now.
-    pub(super) fn step(&self, goal: Goal, status: &Status, flight: Flight, has_place: bool, now_ms: u64) -> Step {
+    pub(super) fn step(
+        &self,
+        goal: Goal,
+        status: &Status,
+        flight: Flight,
+        has_place: bool,
+        now_ms: u64,
+    ) -> SupervisorStep {
         if flight.ending {
-            return Step::Rest;
+            return SupervisorStep::Rest;
         }
         let is_up = flight.starting || is_up(status);
         // One that begins while nobody waits for it is waited for: a start that finds it so does that.
         let is_begun = flight.starting || matches!(status, Status::Ready | Status::Working);
         let wanted = match goal {
-            _ if matches!(status, Status::Removed) => Step::Rest,
+            _ if matches!(status, Status::Removed) => SupervisorStep::Rest,
             // What was begun is finished, whatever is asked for now.
-            _ if matches!(status, Status::Removing) => Step::Remove,
-            Goal::Removed => Step::Remove,
-            Goal::Stopped if is_up => Step::Stop,
-            Goal::Stopped => Step::Rest,
-            Goal::Running if is_up && self.restart => Step::Stop,
-            Goal::Running if is_begun || self.given_up.is_some() => Step::Rest,
-            Goal::Running => Step::Start,
+            _ if matches!(status, Status::Removing) => SupervisorStep::Remove,
+            Goal::Removed => SupervisorStep::Remove,
+            Goal::Stopped if is_up => SupervisorStep::Stop,
+            Goal::Stopped => SupervisorStep::Rest,
+            Goal::Running if is_up && self.restart => SupervisorStep::Stop,
+            Goal::Running if is_begun || self.given_up.is_some() => SupervisorStep::Rest,
+            Goal::Running => SupervisorStep::Start,
         };
         // A pause that is longer than any can be was begun before the clock was set back: it is over.
         let next_ms = self.next_ms.filter(|next| *next > now_ms && *next - now_ms <= millis(LONGEST_PAUSE));
         match (wanted, next_ms) {
-            (Step::Rest, _) => Step::Rest,
-            (_, Some(until_ms)) => Step::Pause { until_ms },
-            (Step::Start, None) if !has_place => Step::Queue,
+            (SupervisorStep::Rest, _) => SupervisorStep::Rest,
+            (_, Some(until_ms)) => SupervisorStep::Pause { until_ms },
+            (SupervisorStep::Start, None) if !has_place => SupervisorStep::Queue,
             (wanted, None) => wanted,
         }
     }
 }
 
-impl Fault {
+impl DownReason {
     /// What a failure of this kind is.
     pub(super) fn of(reason: Reason) -> Self {
         match reason {
-            Reason::Init | Reason::Pull | Reason::Model | Reason::Readiness => Fault::Heals,
-            Reason::Config => Fault::Stays,
-            Reason::Crashed => Fault::Crash,
+            Reason::Init | Reason::Pull | Reason::Model | Reason::Readiness => DownReason::Heals,
+            Reason::Config => DownReason::Stays,
+            Reason::Crashed => DownReason::Crash,
         }
     }
 
     /// What an error at a start is.
     pub(super) fn of_kind(kind: ErrorKind) -> Self {
         match kind {
-            ErrorKind::Crashed => Fault::Crash,
-            ErrorKind::Config | ErrorKind::Manifest | ErrorKind::Invalid => Fault::Stays,
-            _ => Fault::Heals,
+            ErrorKind::Crashed => DownReason::Crash,
+            ErrorKind::Config | ErrorKind::Manifest | ErrorKind::Invalid => DownReason::Stays,
+            _ => DownReason::Heals,
         }
     }
 }

@@ -8,9 +8,9 @@ use tokio::{sync::mpsc, time};
 use uuid::Uuid;
 
 use super::{
-    Course, Notice, Report, Row, Supervisor,
-    course::{Fault, Flight, Step, is_up},
-    work::{self, Done, Told},
+    AgentRow, Course, Notice, Supervisor, SupervisorReport,
+    course::{DownReason, Flight, SupervisorStep, is_up},
+    work::{self, Done, DoneSender},
 };
 use crate::{Desired, Error, Goal, Instance, Loaded, Logs, Status};
 
@@ -27,7 +27,7 @@ const MISSES: u32 = 3;
 pub(super) struct Drive {
     by: Supervisor,
     agents: BTreeMap<Uuid, Cared>,
-    told: Told,
+    told: DoneSender,
     done: mpsc::UnboundedReceiver<Done>,
     mark: Option<Vec<u8>>,
     looks: u64,
@@ -221,8 +221,8 @@ impl Drive {
             }
             Err(error) if is_wished => {
                 let (fault, message) = match cared.instance.status() {
-                    Status::Failed { reason, message } => (Fault::of(reason), message.to_string()),
-                    _ => (Fault::of_kind(error.kind()), chain(&error)),
+                    Status::Failed { reason, message } => (DownReason::of(reason), message.to_string()),
+                    _ => (DownReason::of_kind(error.kind()), chain(&error)),
                 };
                 cared.course.fail(fault, &message, now, unit);
                 self.tell_failure(id, &message);
@@ -240,7 +240,7 @@ impl Drive {
             Ok(()) => {
                 cared.course.stopped();
                 if let Some(why) = why {
-                    cared.course.fail(Fault::Crash, &why, now, unit);
+                    cared.course.fail(DownReason::Crash, &why, now, unit);
                     self.tell_failure(id, &why);
                 }
             }
@@ -307,31 +307,33 @@ impl Drive {
             failed = Some(message(&status));
         }
         let step = match cared.is_unread {
-            true => Step::Rest,
+            true => SupervisorStep::Rest,
             false => cared.course.step(cared.desired.goal, &status, cared.flight, *places != Some(0), now),
         };
         let (instance, told) = (Arc::clone(&cared.instance), self.told.clone());
         let mut waits = None;
         match step {
-            Step::Rest | Step::Pause { .. } => (cared.queued, cared.course.is_waiting) = (None, false),
-            Step::Queue => {
+            SupervisorStep::Rest | SupervisorStep::Pause { .. } => {
+                (cared.queued, cared.course.is_waiting) = (None, false)
+            }
+            SupervisorStep::Queue => {
                 if cared.queued.is_none() {
                     self.queue += 1;
                     (cared.queued, cared.course.is_waiting) = (Some(self.queue), true);
                     waits = self.by.settings.max_running;
                 }
             }
-            Step::Start => {
+            SupervisorStep::Start => {
                 *places = places.map(|left| left.saturating_sub(1));
                 cared.course.starts();
                 (cared.queued, cared.flight.starting) = (None, true);
                 work::start(instance, self.by.settings.ready_within, told);
             }
-            Step::Stop => {
+            SupervisorStep::Stop => {
                 cared.flight.ending = true;
                 work::stop(instance, None, told);
             }
-            Step::Remove => {
+            SupervisorStep::Remove => {
                 (cared.flight.ending, cared.is_leaving) = (true, true);
                 work::remove(instance, told);
             }
@@ -387,7 +389,7 @@ impl Drive {
 
     /// Shows where all agents stand, if that has changed.
     fn publish(&self) {
-        let mut rows: Vec<Row> = self.agents.iter().map(|(id, cared)| cared.row(*id)).collect();
+        let mut rows: Vec<AgentRow> = self.agents.iter().map(|(id, cared)| cared.row(*id)).collect();
         rows.sort_by(|one, other| (&one.agent, one.id).cmp(&(&other.agent, other.id)));
         self.by.table.send_if_modified(|table| {
             let is_new = **table != *rows;
@@ -399,8 +401,8 @@ impl Drive {
     }
 
     /// Stops every agent that runs, and tells what became of each.
-    pub(super) async fn end(mut self, at_once: &Cancel) -> Report {
-        let mut report = Report::default();
+    pub(super) async fn end(mut self, at_once: &Cancel) -> SupervisorReport {
+        let mut report = SupervisorReport::default();
         let mut ending: BTreeMap<Uuid, Arc<str>> = BTreeMap::new();
         for (id, cared) in &mut self.agents {
             if !(cared.flight.starting || cared.flight.ending || is_up(&cared.instance.status())) {
@@ -455,10 +457,10 @@ impl Drive {
 }
 
 impl Cared {
-    fn row(&self, id: Uuid) -> Row {
+    fn row(&self, id: Uuid) -> AgentRow {
         let Course { restarts, is_waiting, next_ms, given_up, .. } = self.course.clone();
         let (agent, goal, status) = (self.instance.name(), self.desired.goal, self.instance.status());
-        Row { agent, id, status, goal, restarts, is_waiting, next_ms, given_up }
+        AgentRow { agent, id, status, goal, restarts, is_waiting, next_ms, given_up }
     }
 }
 

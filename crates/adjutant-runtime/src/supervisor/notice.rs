@@ -80,13 +80,13 @@ pub struct Notices {
 /// Sees where all agents of a supervisor stand.
 #[derive(Debug, Clone)]
 pub struct Table {
-    from: watch::Receiver<Arc<[Row]>>,
+    from: watch::Receiver<Arc<[AgentRow]>>,
 }
 
 /// An agent of a supervisor.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
-pub struct Row {
+pub struct AgentRow {
     /// Its name.
     pub agent: Arc<str>,
     /// Its id.
@@ -126,12 +126,12 @@ impl Notices {
 }
 
 impl Table {
-    pub(super) fn of(from: watch::Receiver<Arc<[Row]>>) -> Self {
+    pub(super) fn of(from: watch::Receiver<Arc<[AgentRow]>>) -> Self {
         Self { from }
     }
 
     /// The agents, sorted by their names.
-    pub fn rows(&self) -> Arc<[Row]> {
+    pub fn rows(&self) -> Arc<[AgentRow]> {
         Arc::clone(&self.from.borrow())
     }
 

@@ -23,9 +23,9 @@ pub(super) enum Done {
 }
 
 /// Where it is told.
-pub(super) type Told = mpsc::UnboundedSender<Done>;
+pub(super) type DoneSender = mpsc::UnboundedSender<Done>;
 
-pub(super) fn start(instance: Arc<dyn Instance>, within: Duration, told: Told) {
+pub(super) fn start(instance: Arc<dyn Instance>, within: Duration, told: DoneSender) {
     tokio::spawn(async move {
         let id = instance.id();
         // Nobody is told when the supervisor has ended.
@@ -59,7 +59,7 @@ async fn begin(instance: &dyn Instance) -> Result<(), Error> {
     }
 }
 
-pub(super) fn stop(instance: Arc<dyn Instance>, why: Option<Arc<str>>, told: Told) {
+pub(super) fn stop(instance: Arc<dyn Instance>, why: Option<Arc<str>>, told: DoneSender) {
     tokio::spawn(async move {
         let id = instance.id();
         let ended = tokio::spawn(async move { instance.stop().await }).await;
@@ -67,7 +67,7 @@ pub(super) fn stop(instance: Arc<dyn Instance>, why: Option<Arc<str>>, told: Tol
     });
 }
 
-pub(super) fn remove(instance: Arc<dyn Instance>, told: Told) {
+pub(super) fn remove(instance: Arc<dyn Instance>, told: DoneSender) {
     tokio::spawn(async move {
         let id = instance.id();
         let ended = tokio::spawn(async move { instance.remove().await }).await;
@@ -76,7 +76,7 @@ pub(super) fn remove(instance: Arc<dyn Instance>, told: Told) {
 }
 
 /// Asks it something that costs nothing. Any answer is one; silence and a lost connection are none.
-pub(super) fn probe(instance: Arc<dyn Instance>, within: Duration, told: Told) {
+pub(super) fn probe(instance: Arc<dyn Instance>, within: Duration, told: DoneSender) {
     tokio::spawn(async move {
         let asked = async {
             let prompter = instance.prompter().await?;
@@ -91,7 +91,7 @@ pub(super) fn probe(instance: Arc<dyn Instance>, within: Duration, told: Told) {
     });
 }
 
-pub(super) fn load(backend: Arc<dyn Backend>, told: Told) {
+pub(super) fn load(backend: Arc<dyn Backend>, told: DoneSender) {
     tokio::spawn(async move {
         let _ = told.send(Done::Loaded(backend.load().await));
     });

@@ -16,7 +16,7 @@ use adjutant_runtime::{
     Backend, Error, ErrorKind, Goal, Home, Instance, Loaded, Logs, Prompter, Reason, Resolved, Status, StatusTracker,
     StatusWatch, Workspace,
     backend::LogLimits,
-    supervisor::{Notice, Notices, Report, Settings, Supervisor, Table},
+    supervisor::{Notice, Notices, Settings, Supervisor, SupervisorReport, Table},
 };
 use adjutant_tool::Cancel;
 use async_trait::async_trait;
@@ -79,7 +79,7 @@ pub(crate) struct Working {
     pub(crate) table: Table,
     pub(crate) end: Cancel,
     pub(crate) at_once: Cancel,
-    done: JoinHandle<Result<Report, Error>>,
+    done: JoinHandle<Result<SupervisorReport, Error>>,
 }
 
 /// Time that stands still with that of the test; chance that is always in the middle.
@@ -185,12 +185,12 @@ impl Working {
         .await;
     }
 
-    pub(crate) async fn report(self) -> Report {
+    pub(crate) async fn report(self) -> SupervisorReport {
         self.end.cancel();
         self.ended().await
     }
 
-    pub(crate) async fn ended(self) -> Report {
+    pub(crate) async fn ended(self) -> SupervisorReport {
         self.done.await.expect("it does not panic").expect("it works")
     }
 }

@@ -4,7 +4,7 @@ use std::{sync::atomic::Ordering, time::Duration};
 
 use adjutant_runtime::{
     Goal, Instance, Reason, Status,
-    supervisor::{Notice, Row, Settings},
+    supervisor::{AgentRow, Notice, Settings},
 };
 use tokio::time::sleep;
 
@@ -14,7 +14,7 @@ fn crashed() -> Status {
     Status::failed(Reason::Crashed, "killed")
 }
 
-fn row(rows: &[Row], name: &str) -> Row {
+fn row(rows: &[AgentRow], name: &str) -> AgentRow {
     rows.iter().find(|row| *row.agent == *name).expect("it is in the table").clone()
 }
 

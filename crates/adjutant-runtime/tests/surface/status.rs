@@ -6,7 +6,7 @@ use adjutant_agent::{Agent, MemoryJournal};
 use adjutant_llm::{Gate, Script, ScriptedModel};
 use adjutant_runtime::{
     ErrorKind, Status,
-    http::{Client, Report, Server, ServerOptions},
+    http::{AgentReport, Client, Server, ServerOptions},
     prompt::LocalPrompter,
 };
 use futures_util::StreamExt;
@@ -14,7 +14,7 @@ use tokio::net::TcpListener;
 
 use crate::stage::{Over, kind, stage};
 
-fn told(report: &Report) -> (Status, u64) {
+fn told(report: &AgentReport) -> (Status, u64) {
     (report.status.clone(), report.runs)
 }
 

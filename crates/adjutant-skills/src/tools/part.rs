@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// What is shown of a text.
-struct Part {
+struct TextExcerpt {
     shown: String,
     lines: u64,
     /// The line to read on with, if there is one.
@@ -32,7 +32,7 @@ pub(super) fn read(skill: &Skill, path: &str, first: u64) -> Result<CallResult, 
     let text = text(&bytes, is_whole)
         .ok_or_else(|| ToolError::failed(format!("{asked} is a binary file of {}, not text", size(total))))?;
     let first = first.max(1);
-    let part = Part::of(text, first);
+    let part = TextExcerpt::of(text, first);
     if part.lines == 0 && first > 1 {
         return Err(ToolError::failed(format!("{asked} has no line {first}")));
     }
@@ -51,7 +51,7 @@ pub(super) fn read(skill: &Skill, path: &str, first: u64) -> Result<CallResult, 
     Ok(CallResult::ok(part.shown + &footer).details(details))
 }
 
-impl Part {
+impl TextExcerpt {
     /// The lines from the first on, as many as there is room for.
     fn of(text: &str, first: u64) -> Self {
         let mut part = Self { shown: String::new(), lines: 0, next: None, is_line_cut: false };

@@ -6,12 +6,12 @@ use adjutant_core::{Attachment, Digest, GcReport, JournalError, JournalErrorKind
 
 use super::{
     line::BEGINNING,
-    place::{Place, contents, failed, make_folder, replace, sync_folder},
+    place::{JournalFolder, contents, failed, make_folder, replace, sync_folder},
     scan::Scan,
 };
 
 /// Writes the attachments of records that are not there yet; they survive a crash of the machine.
-pub(super) fn keep<'a>(place: &Place, records: impl Iterator<Item = &'a Stamped>) -> Result<(), JournalError> {
+pub(super) fn keep<'a>(place: &JournalFolder, records: impl Iterator<Item = &'a Stamped>) -> Result<(), JournalError> {
     let folder = place.blobs();
     let mut is_new = false;
     for stamped in records {
@@ -30,7 +30,7 @@ pub(super) fn keep<'a>(place: &Place, records: impl Iterator<Item = &'a Stamped>
 }
 
 /// The attachments with these digests.
-pub(super) fn read(place: &Place, digests: Vec<Digest>) -> Result<Vec<Attachment>, JournalError> {
+pub(super) fn read(place: &JournalFolder, digests: Vec<Digest>) -> Result<Vec<Attachment>, JournalError> {
     let read = |digest: Digest| {
         let path = place.blobs().join(digest.to_string());
         let bytes = contents(&path)?.ok_or_else(|| {
@@ -44,7 +44,7 @@ pub(super) fn read(place: &Place, digests: Vec<Digest>) -> Result<Vec<Attachment
 /// Removes the attachments that no log has.
 ///
 /// A log that cannot be read keeps all of them: nobody knows which are its own.
-pub(super) fn sweep(place: &Place) -> Result<GcReport, JournalError> {
+pub(super) fn sweep(place: &JournalFolder) -> Result<GcReport, JournalError> {
     let _locked = place.sweep_blobs()?;
     let mut needed = HashSet::new();
     for folder in entries(&place.logs())? {

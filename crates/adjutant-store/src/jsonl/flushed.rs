@@ -13,8 +13,8 @@ use adjutant_core::{Digest, JournalError, JournalErrorKind};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    line::End,
-    place::{LogPlace, failed, replace},
+    line::LogEnd,
+    place::{LogFolder, failed, replace},
 };
 
 /// The name of the file.
@@ -52,7 +52,7 @@ impl Flushed {
     }
 
     /// Fails if the records behind this end, where a batch ends, are not those that were flushed.
-    pub(super) fn check(&self, records: &Path, End { seq, link, length, .. }: &End) -> Result<(), JournalError> {
+    pub(super) fn check(&self, records: &Path, LogEnd { seq, link, length, .. }: &LogEnd) -> Result<(), JournalError> {
         if *seq != self.seq || (*link, *length) == (self.link, self.length) {
             return Ok(());
         }
@@ -76,24 +76,24 @@ impl Flushed {
 }
 
 /// Makes the file; it survives a crash of the machine.
-pub(super) fn make(log: &LogPlace, end: &End) -> Result<(), JournalError> {
+pub(super) fn make(log: &LogFolder, end: &LogEnd) -> Result<(), JournalError> {
     replace(&log.file(FILE), &text(end))
 }
 
 /// Opens the file to write: what is written later goes into the file of this log, whatever became of its name.
-pub(super) fn open(log: &LogPlace) -> Result<File, JournalError> {
+pub(super) fn open(log: &LogFolder) -> Result<File, JournalError> {
     let path = log.file(FILE);
     OpenOptions::new().write(true).open(&path).map_err(|error| failed("open", &path, error))
 }
 
 /// Writes the end of records that have been flushed.
-pub(super) fn write(mut file: &File, end: &End) -> io::Result<()> {
+pub(super) fn write(mut file: &File, end: &LogEnd) -> io::Result<()> {
     file.lock()?;
     let written = file.rewind().and_then(|()| file.write_all(&text(end)));
     written.and(file.unlock())
 }
 
-fn text(End { seq, length, link, .. }: &End) -> Vec<u8> {
+fn text(LogEnd { seq, length, link, .. }: &LogEnd) -> Vec<u8> {
     let json = format!("{{\"seq\":{seq},\"length\":{length},\"link\":\"{link}\"}}");
     format!("{json:159}\n").into_bytes()
 }

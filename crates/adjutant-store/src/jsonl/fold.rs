@@ -9,13 +9,13 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    line::End,
-    place::{LogPlace, contents, failed, replace},
+    line::LogEnd,
+    place::{LogFolder, contents, failed, replace},
     scan,
 };
 
 #[derive(Serialize, Deserialize)]
-struct Header {
+struct FoldHeader {
     seq: Seq,
     /// The link of that record.
     link: Digest,
@@ -28,11 +28,11 @@ struct Header {
 /// Keeps a fold of the records up to this end in place of the one before; they are on the disk before it is.
 ///
 /// A crash of the machine that took them would leave a fold that others could grow into.
-pub(super) fn keep(log: &LogPlace, End { link, length, .. }: &End, folded: &Folded) -> Result<(), JournalError> {
+pub(super) fn keep(log: &LogFolder, LogEnd { link, length, .. }: &LogEnd, folded: &Folded) -> Result<(), JournalError> {
     let path = log.file("fold");
     let Folded { seq, format, bytes } = folded;
     let (format, digest) = (Arc::clone(format), Digest::of(bytes));
-    let header = Header { seq: *seq, link: *link, length: *length, format, digest };
+    let header = FoldHeader { seq: *seq, link: *link, length: *length, format, digest };
     let mut text = serde_json::to_vec(&header).map_err(|error| failed("write", &path, error.into()))?;
     text.push(b'\n');
     text.extend_from_slice(bytes);
@@ -42,10 +42,12 @@ pub(super) fn keep(log: &LogPlace, End { link, length, .. }: &End, folded: &Fold
 }
 
 /// The fold that was kept last; what is damaged, or of records that are not those of the log, is none.
-pub(super) fn read(log: &LogPlace) -> Result<Option<Folded>, JournalError> {
+pub(super) fn read(log: &LogFolder) -> Result<Option<Folded>, JournalError> {
     let Some(text) = contents(&log.file("fold"))? else { return Ok(None) };
     let Some(at) = text.iter().position(|byte| *byte == b'\n') else { return Ok(None) };
-    let Ok(Header { seq, link, length, format, digest }) = serde_json::from_slice(&text[..at]) else { return Ok(None) };
+    let Ok(FoldHeader { seq, link, length, format, digest }) = serde_json::from_slice(&text[..at]) else {
+        return Ok(None);
+    };
     let bytes = Bytes::from(text).slice(at + 1..);
     let stands = Digest::of(&bytes) == digest && scan::at(&log.records(), length)? == Some((seq.0, link));
     Ok(stands.then_some(Folded { seq, format, bytes }))

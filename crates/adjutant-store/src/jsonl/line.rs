@@ -36,7 +36,7 @@ pub(super) struct Line<'a> {
 
 /// The end of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct End {
+pub(super) struct LogEnd {
     pub(super) seq: u64,
     pub(super) changed_ms: u64,
     pub(super) bytes: u64,
@@ -52,7 +52,7 @@ const CHECK: &[u8] = b",\"check\":\"";
 const STORED: &[u8] = b"\",\"stored\":";
 
 /// The beginning of every log.
-pub(super) const BEGINNING: End = End { seq: 0, changed_ms: 0, bytes: 0, link: Digest::GENESIS, length: 0 };
+pub(super) const BEGINNING: LogEnd = LogEnd { seq: 0, changed_ms: 0, bytes: 0, link: Digest::GENESIS, length: 0 };
 
 impl<'a> Line<'a> {
     /// Reads a line, without its line feed.
@@ -69,14 +69,14 @@ impl<'a> Line<'a> {
     }
 
     /// Whether it is the line that follows, and its record is what was written.
-    pub(super) fn follows(&self, end: &End) -> bool {
+    pub(super) fn follows(&self, end: &LogEnd) -> bool {
         self.header.seq == end.seq + 1 && end.link.then(self.stored) == self.header.link
     }
 
     /// The end of the log behind this line, which begins where the log ended before.
-    pub(super) fn end(&self, end: &End, line_length: usize) -> End {
+    pub(super) fn end(&self, end: &LogEnd, line_length: usize) -> LogEnd {
         let Header { seq, changed_ms, bytes, link, .. } = self.header;
-        End { seq, changed_ms, bytes, link, length: end.length + line_length as u64 + 1 }
+        LogEnd { seq, changed_ms, bytes, link, length: end.length + line_length as u64 + 1 }
     }
 }
 
@@ -87,7 +87,7 @@ fn check_of(head: &[u8]) -> String {
 }
 
 /// The lines of a batch behind an end, and the end behind them.
-pub(super) fn lines(mut end: End, batch: &[Arc<Stamped>]) -> Result<(Vec<u8>, End), JournalError> {
+pub(super) fn lines(mut end: LogEnd, batch: &[Arc<Stamped>]) -> Result<(Vec<u8>, LogEnd), JournalError> {
     let mut text = Vec::new();
     for (stamped, rest) in batch.iter().zip((0..batch.len() as u64).rev()) {
         let stored = stamped.bytes()?;
@@ -118,7 +118,7 @@ pub(super) fn lines(mut end: End, batch: &[Arc<Stamped>]) -> Result<(Vec<u8>, En
             return Err(JournalError::new(JournalErrorKind::Invalid, message));
         }
         let Header { seq, changed_ms, bytes, link, .. } = header;
-        end = End { seq, changed_ms, bytes, link, length: end.length + (text.len() - before) as u64 };
+        end = LogEnd { seq, changed_ms, bytes, link, length: end.length + (text.len() - before) as u64 };
     }
     Ok((text, end))
 }

@@ -10,7 +10,7 @@ use super::{
     flushed::{self, Flushed},
     line::BEGINNING,
     name, owner,
-    place::{LogPlace, Place, failed, json, make_folder, new_file, replace_json, sync_folder},
+    place::{JournalFolder, LogFolder, failed, json, make_folder, new_file, replace_json, sync_folder},
     scan,
 };
 
@@ -39,12 +39,12 @@ struct Versioned {
 
 impl Meta {
     /// Reads what is written of a log; fails if there is none.
-    pub(super) fn read(log: &LogPlace) -> Result<Self, JournalError> {
+    pub(super) fn read(log: &LogFolder) -> Result<Self, JournalError> {
         check_version(log)?;
         json(&log.file("meta.json"))?.ok_or_else(|| JournalError::missing(&log.log))
     }
 
-    pub(super) fn write(&self, log: &LogPlace) -> Result<(), JournalError> {
+    pub(super) fn write(&self, log: &LogFolder) -> Result<(), JournalError> {
         replace_json(&log.file("meta.json"), self)?;
         sync_folder(&log.folder)
     }
@@ -58,7 +58,7 @@ impl Meta {
         self.names = names.iter().map(|name| (*name).clone()).collect();
     }
 
-    fn info(self, log: &LogPlace) -> Result<LogInfo, JournalError> {
+    fn info(self, log: &LogFolder) -> Result<LogInfo, JournalError> {
         let end = scan::tail(&log.records())?;
         let mut info = LogInfo::new(log.log.clone(), self.created_ms);
         info.updated_ms = self.created_ms.max(end.changed_ms);
@@ -71,7 +71,7 @@ impl Meta {
 }
 
 /// Fails if a newer program wrote the log, or its kept end is gone.
-pub(super) fn check_version(log: &LogPlace) -> Result<(), JournalError> {
+pub(super) fn check_version(log: &LogFolder) -> Result<(), JournalError> {
     match json::<Versioned>(&log.file("meta.json"))? {
         Some(Versioned { v, .. }) if v > VERSION => {
             let message = format!("log {:?} has version {v}; this program reads up to {VERSION}", log.log.0);
@@ -86,7 +86,7 @@ pub(super) fn check_version(log: &LogPlace) -> Result<(), JournalError> {
 }
 
 /// Makes a log without records; after a crash there is the whole of it or nothing.
-pub(super) fn make(place: &Place, log: &LogPlace, now_ms: u64) -> Result<(), JournalError> {
+pub(super) fn make(place: &JournalFolder, log: &LogFolder, now_ms: u64) -> Result<(), JournalError> {
     let _kept = place.keep_trash()?;
     let temporary = log.at(place.trash()?);
     make_folder(&temporary.folder)?;
@@ -107,7 +107,7 @@ pub(super) fn make(place: &Place, log: &LogPlace, now_ms: u64) -> Result<(), Jou
 }
 
 /// From now on the end of a log is kept beside it, if it was not before; under its lock.
-pub(super) fn keep_head(log: &LogPlace) -> Result<(), JournalError> {
+pub(super) fn keep_head(log: &LogFolder) -> Result<(), JournalError> {
     let mut meta = Meta::read(log)?;
     if meta.has_head {
         return Ok(());
@@ -117,13 +117,13 @@ pub(super) fn keep_head(log: &LogPlace) -> Result<(), JournalError> {
     meta.write(log)
 }
 
-pub(super) fn info(place: &Place, log: &LogId) -> Result<LogInfo, JournalError> {
+pub(super) fn info(place: &JournalFolder, log: &LogId) -> Result<LogInfo, JournalError> {
     let log = place.log(log);
     log.needed()?;
     Meta::read(&log)?.info(&log)
 }
 
-pub(super) fn describe(place: &Place, log: &LogId, about: SessionMeta) -> Result<(), JournalError> {
+pub(super) fn describe(place: &JournalFolder, log: &LogId, about: SessionMeta) -> Result<(), JournalError> {
     let log = place.log(log);
     let _locked = log.lock()?;
     log.needed()?;
@@ -133,7 +133,7 @@ pub(super) fn describe(place: &Place, log: &LogId, about: SessionMeta) -> Result
 }
 
 /// A page of logs. One that is damaged, or of a newer program, is told to the operator.
-pub(super) fn list(place: &Place, query: &LogQuery) -> Result<LogPage, JournalError> {
+pub(super) fn list(place: &JournalFolder, query: &LogQuery) -> Result<LogPage, JournalError> {
     let mut infos = Vec::new();
     for log in logs(place)? {
         match Meta::read(&log).and_then(|meta| meta.info(&log)) {
@@ -151,7 +151,7 @@ pub(super) fn list(place: &Place, query: &LogQuery) -> Result<LogPage, JournalEr
 }
 
 /// All logs. One whose name cannot be read is told to the operator, and does not keep the others from being listed.
-pub(super) fn logs(place: &Place) -> Result<Vec<LogPlace>, JournalError> {
+pub(super) fn logs(place: &JournalFolder) -> Result<Vec<LogFolder>, JournalError> {
     let mut logs = Vec::new();
     for folder in entries(&place.logs())? {
         let path = folder.path().join("meta.json");

@@ -10,7 +10,7 @@ use adjutant_llm::private;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::place::{LogPlace, failed, json, replace_json};
+use super::place::{LogFolder, failed, json, replace_json};
 
 /// The last ownership of a log. It changes only under the lock of the log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,14 +23,14 @@ pub(super) struct Owned {
 
 /// An ownership that lives; dropping it gives the log up, and so does the death of the process.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct HeldOwnership {
     pub(super) owned: Owned,
     _alive: File,
 }
 
 impl Owned {
     /// The last ownership of a log, if it ever had an owner.
-    pub(super) fn read(place: &LogPlace) -> Result<Option<Self>, JournalError> {
+    pub(super) fn read(place: &LogFolder) -> Result<Option<Self>, JournalError> {
         json(&place.file("owner.json"))
     }
 
@@ -39,7 +39,7 @@ impl Owned {
     }
 
     /// The log is not free.
-    fn refusal(&self, place: &LogPlace) -> JournalError {
+    fn refusal(&self, place: &LogFolder) -> JournalError {
         let mut holder = Holder::new(&*self.owner);
         // The file is written when the log is taken.
         let taken = fs::metadata(place.file("owner.json")).and_then(|file| file.modified());
@@ -48,7 +48,7 @@ impl Owned {
     }
 
     /// Whether its owner lives.
-    fn is_alive(&self, place: &LogPlace) -> Result<bool, JournalError> {
+    fn is_alive(&self, place: &LogFolder) -> Result<bool, JournalError> {
         let path = place.file(&self.held());
         let file = match File::open(&path) {
             Ok(file) => file,
@@ -65,7 +65,7 @@ impl Owned {
 }
 
 /// Whether somebody has the log now.
-pub(super) fn is_owned(place: &LogPlace) -> Result<bool, JournalError> {
+pub(super) fn is_owned(place: &LogFolder) -> Result<bool, JournalError> {
     loop {
         let Some(owned) = Owned::read(place)? else { return Ok(false) };
         let is_alive = owned.is_alive(place)?;
@@ -77,7 +77,7 @@ pub(super) fn is_owned(place: &LogPlace) -> Result<bool, JournalError> {
 }
 
 /// Fails if somebody has the log now.
-pub(super) fn needs_free(place: &LogPlace) -> Result<(), JournalError> {
+pub(super) fn needs_free(place: &LogFolder) -> Result<(), JournalError> {
     match Owned::read(place)? {
         Some(owned) if is_owned(place)? => Err(owned.refusal(place)),
         _ => Ok(()),
@@ -85,7 +85,7 @@ pub(super) fn needs_free(place: &LogPlace) -> Result<(), JournalError> {
 }
 
 /// The ownership before the one that is wished for; fails if its owner has the log still. Under the lock of the log.
-pub(super) fn before(place: &LogPlace, owner: &Owner) -> Result<Option<Owned>, JournalError> {
+pub(super) fn before(place: &LogFolder, owner: &Owner) -> Result<Option<Owned>, JournalError> {
     let before = Owned::read(place)?;
     if let Some(before) = &before
         && !owner.takes_over()
@@ -98,7 +98,7 @@ pub(super) fn before(place: &LogPlace, owner: &Owner) -> Result<Option<Owned>, J
 }
 
 /// Takes a log; under its lock. `Corrupt` if nobody could have had it as often as its file says.
-pub(super) fn take(place: &LogPlace, owner: &Owner, before: Option<Owned>) -> Result<Held, JournalError> {
+pub(super) fn take(place: &LogFolder, owner: &Owner, before: Option<Owned>) -> Result<HeldOwnership, JournalError> {
     let epoch = before.as_ref().map_or(0, |before| before.epoch).checked_add(1).ok_or_else(|| {
         let message = format!("log {:?} had more owners than can be counted", place.log.0);
         JournalError::new(JournalErrorKind::Corrupt, message)
@@ -113,12 +113,12 @@ pub(super) fn take(place: &LogPlace, owner: &Owner, before: Option<Owned>) -> Re
         // It tells nobody anything any more.
         let _ = fs::remove_file(place.file(&before.held()));
     }
-    Ok(Held { owned, _alive: alive })
+    Ok(HeldOwnership { owned, _alive: alive })
 }
 
-impl Held {
+impl HeldOwnership {
     /// Fails if somebody has taken over; under the lock of the log.
-    pub(super) fn check(&self, place: &LogPlace) -> Result<(), JournalError> {
+    pub(super) fn check(&self, place: &LogFolder) -> Result<(), JournalError> {
         let is_last = Owned::read(place)?.as_ref() == Some(&self.owned);
         if is_last { Ok(()) } else { Err(JournalError::fenced(&place.log)) }
     }

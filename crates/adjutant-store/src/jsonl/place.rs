@@ -23,13 +23,13 @@ use super::name;
 
 /// The folder of a journal.
 #[derive(Debug, Clone)]
-pub(super) struct Place {
+pub(super) struct JournalFolder {
     root: Arc<Path>,
 }
 
 /// The folder of one log.
 #[derive(Debug, Clone)]
-pub(super) struct LogPlace {
+pub(super) struct LogFolder {
     pub(super) log: LogId,
     pub(super) folder: PathBuf,
     lock: PathBuf,
@@ -41,7 +41,7 @@ pub(super) struct Locked {
     _file: File,
 }
 
-impl Place {
+impl JournalFolder {
     pub(super) fn new(root: &Path) -> Self {
         Self { root: root.into() }
     }
@@ -75,11 +75,11 @@ impl Place {
         left.flatten().for_each(|entry| drop(fs::remove_dir_all(entry.path())));
     }
 
-    pub(super) fn log(&self, log: &LogId) -> LogPlace {
+    pub(super) fn log(&self, log: &LogId) -> LogFolder {
         let name = name::folder(log);
         // Logs share a lock with few others: a lock of its own could not be removed with its log.
         let lock = format!("{:02x}", Digest::of(name.as_bytes()).0[0]);
-        LogPlace { log: log.clone(), folder: self.logs().join(name), lock: self.root.join("locks").join(lock) }
+        LogFolder { log: log.clone(), folder: self.logs().join(name), lock: self.root.join("locks").join(lock) }
     }
 
     /// Keeps blobs from being swept while it is held.
@@ -93,7 +93,7 @@ impl Place {
     }
 }
 
-impl LogPlace {
+impl LogFolder {
     /// The same log in another folder.
     pub(super) fn at(&self, folder: PathBuf) -> Self {
         Self { folder, ..self.clone() }

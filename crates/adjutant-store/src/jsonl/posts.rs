@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     off_thread,
-    place::{LogPlace, Place, contents, failed, replace, sync_folder},
+    place::{JournalFolder, LogFolder, contents, failed, replace, sync_folder},
 };
 
 /// How many posts may wait in one log.
@@ -27,21 +27,21 @@ const MAX_POSTS: usize = 10_000;
 const EVERY: Duration = Duration::from_millis(250);
 
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct Header {
+struct InboxHeader {
     upto: PostNo,
 }
 
 /// What is in an inbox.
 #[derive(Debug, Default)]
-struct Inbox {
+struct InboxFile {
     upto: PostNo,
     posts: Vec<Posted>,
     /// How long the file is up to the last whole line.
     length: u64,
 }
 
-impl Inbox {
-    fn read(log: &LogPlace) -> Result<Self, JournalError> {
+impl InboxFile {
+    fn read(log: &LogFolder) -> Result<Self, JournalError> {
         let Some(text) = contents(&log.file("posts.jsonl"))? else { return Ok(Self::default()) };
         let corrupt = |error| {
             let message = format!("the inbox of log {:?} is not what was written", log.log.0);
@@ -49,7 +49,7 @@ impl Inbox {
         };
         let mut lines = text.split_inclusive(|byte| *byte == b'\n').filter(|line| line.ends_with(b"\n"));
         let Some(first) = lines.next() else { return Ok(Self::default()) };
-        let Header { upto } = serde_json::from_slice(first).map_err(corrupt)?;
+        let InboxHeader { upto } = serde_json::from_slice(first).map_err(corrupt)?;
         let mut inbox = Self { upto, posts: Vec::new(), length: first.len() as u64 };
         for line in lines {
             inbox.posts.push(serde_json::from_slice(line).map_err(corrupt)?);
@@ -64,11 +64,11 @@ impl Inbox {
 }
 
 /// Puts a post into the inbox of a log; it survives a crash of the machine.
-pub(super) fn post(place: &Place, log: &LogId, post: Post) -> Result<PostNo, JournalError> {
+pub(super) fn post(place: &JournalFolder, log: &LogId, post: Post) -> Result<PostNo, JournalError> {
     let log = place.log(log);
     let _locked = log.lock()?;
     log.needed()?;
-    let inbox = Inbox::read(&log)?;
+    let inbox = InboxFile::read(&log)?;
     if inbox.posts.len() >= MAX_POSTS {
         let message = format!("log {:?} takes no more posts: {MAX_POSTS} wait", log.log.0);
         return Err(JournalError::new(JournalErrorKind::Invalid, message));
@@ -92,8 +92,8 @@ pub(super) fn post(place: &Place, log: &LogId, post: Post) -> Result<PostNo, Jou
 }
 
 /// Forgets the posts up to this one; under the lock of the log.
-pub(super) fn forget(log: &LogPlace, upto: PostNo) -> Result<(), JournalError> {
-    let inbox = Inbox::read(log)?;
+pub(super) fn forget(log: &LogFolder, upto: PostNo) -> Result<(), JournalError> {
+    let inbox = InboxFile::read(log)?;
     // Also without a post: in a log that was copied, posts to the first one were heeded.
     if upto <= inbox.upto {
         return Ok(());
@@ -104,10 +104,10 @@ pub(super) fn forget(log: &LogPlace, upto: PostNo) -> Result<(), JournalError> {
 }
 
 /// The posts after a place that are there now.
-pub(super) fn posted(place: &Place, log: &LogId, after: PostNo) -> Result<Vec<Posted>, JournalError> {
+pub(super) fn posted(place: &JournalFolder, log: &LogId, after: PostNo) -> Result<Vec<Posted>, JournalError> {
     let log = place.log(log);
     log.needed()?;
-    let mut posts = Inbox::read(&log)?.posts;
+    let mut posts = InboxFile::read(&log)?.posts;
     posts.retain(|posted| posted.no > after);
     Ok(posts)
 }
@@ -125,7 +125,7 @@ fn line(value: &impl Serialize) -> Result<Vec<u8>, JournalError> {
 }
 
 fn lines<'a>(upto: PostNo, posts: impl IntoIterator<Item = &'a Posted>) -> Result<Vec<u8>, JournalError> {
-    let mut text = line(&Header { upto })?;
+    let mut text = line(&InboxHeader { upto })?;
     for posted in posts {
         text.extend(line(posted)?);
     }
@@ -133,8 +133,8 @@ fn lines<'a>(upto: PostNo, posts: impl IntoIterator<Item = &'a Posted>) -> Resul
 }
 
 /// Who waits for posts.
-struct Waiting {
-    place: Place,
+struct PostWaiter {
+    place: JournalFolder,
     log: LogId,
     after: PostNo,
     ready: VecDeque<Posted>,
@@ -144,8 +144,8 @@ struct Waiting {
 }
 
 /// The posts after a place, as they come.
-pub(super) fn watch(place: Place, log: LogId, after: PostNo) -> PostStream {
-    let waiting = Waiting { place, log, after, ready: VecDeque::new(), seen: None, is_first: true };
+pub(super) fn watch(place: JournalFolder, log: LogId, after: PostNo) -> PostStream {
+    let waiting = PostWaiter { place, log, after, ready: VecDeque::new(), seen: None, is_first: true };
     Box::pin(stream::unfold(waiting, |mut waiting| async move {
         loop {
             if let Some(posted) = waiting.ready.pop_front() {
@@ -165,16 +165,20 @@ pub(super) fn watch(place: Place, log: LogId, after: PostNo) -> PostStream {
     }))
 }
 
-type Seen = (u64, SystemTime);
+type FileStamp = (u64, SystemTime);
 
 /// The posts after a place, if the file is not what it was.
-fn look(log: &LogPlace, seen: Option<Seen>, after: PostNo) -> Result<Option<(Seen, VecDeque<Posted>)>, JournalError> {
+fn look(
+    log: &LogFolder,
+    seen: Option<FileStamp>,
+    after: PostNo,
+) -> Result<Option<(FileStamp, VecDeque<Posted>)>, JournalError> {
     // Before it is read: what is written meanwhile is seen the next time.
     let Ok(file) = std::fs::metadata(log.file("posts.jsonl")) else { return Ok(None) };
     let now = (file.len(), file.modified().unwrap_or(SystemTime::UNIX_EPOCH));
     if seen == Some(now) {
         return Ok(None);
     }
-    let posts = Inbox::read(log)?.posts.into_iter().filter(|posted| posted.no > after);
+    let posts = InboxFile::read(log)?.posts.into_iter().filter(|posted| posted.no > after);
     Ok(Some((now, posts.collect())))
 }

@@ -7,26 +7,26 @@ use tokio::sync::mpsc;
 use super::{
     blobs,
     line::BEGINNING,
-    place::{LogPlace, Place},
-    scan::{Kept, Scan},
+    place::{JournalFolder, LogFolder},
+    scan::{Scan, ScannedRecord},
 };
 
 /// How many records wait for who listens.
 const AHEAD: usize = 256;
 
 /// The records of a log, each checked against the link before it.
-pub(super) fn records(place: Place, log: LogId, after: Seq) -> RecordStream {
+pub(super) fn records(place: JournalFolder, log: LogId, after: Seq) -> RecordStream {
     streamed(move |send| each(&place, &log, after, |before, stored| send(stored.open(before))))
 }
 
 /// The records of a log as they are stored.
-pub(super) fn stored(place: Place, log: LogId, after: Seq) -> StoredStream {
+pub(super) fn stored(place: JournalFolder, log: LogId, after: Seq) -> StoredStream {
     streamed(move |send| each(&place, &log, after, |_, stored| send(Ok(stored))))
 }
 
 /// Tells each record after a place with the link before it, until somebody says that it is enough.
 fn each(
-    place: &Place,
+    place: &JournalFolder,
     log: &LogId,
     after: Seq,
     mut tell: impl FnMut(&Digest, StoredRecord) -> bool,
@@ -41,7 +41,7 @@ fn each(
         if batch.is_empty() {
             return Ok(());
         }
-        for Kept { seq, bytes, link, attached } in batch {
+        for ScannedRecord { seq, bytes, link, attached } in batch {
             let before = std::mem::replace(&mut before, link);
             if seq <= after {
                 continue;
@@ -55,7 +55,7 @@ fn each(
 }
 
 /// The next batch. What looks damaged may be an owner who cuts off what was torn: then a look under the lock tells.
-fn batch(scan: &mut Scan, log: &LogPlace, after: Seq) -> Result<Vec<Kept>, JournalError> {
+fn batch(scan: &mut Scan, log: &LogFolder, after: Seq) -> Result<Vec<ScannedRecord>, JournalError> {
     let end = scan.end.clone();
     scan.batch().or_else(|error| {
         let Ok(_locked) = log.lock() else { return Err(error) };

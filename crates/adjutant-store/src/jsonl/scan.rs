@@ -11,7 +11,7 @@ use bytes::Bytes;
 
 use super::{
     flushed::Flushed,
-    line::{BEGINNING, End, Line, MAX_LINE},
+    line::{BEGINNING, Line, LogEnd, MAX_LINE},
     place::failed,
 };
 
@@ -20,7 +20,7 @@ const TAIL: u64 = 16 * 1024;
 
 /// A record as a file has it.
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(super) struct ScannedRecord {
     pub(super) seq: Seq,
     pub(super) bytes: Bytes,
     pub(super) link: Digest,
@@ -33,7 +33,7 @@ pub(super) struct Scan {
     file: BufReader<File>,
     path: PathBuf,
     /// The end of the last whole batch.
-    pub(super) end: End,
+    pub(super) end: LogEnd,
     /// Up to this record, nobody looks at what is stored.
     skip: u64,
     /// What must be there.
@@ -41,16 +41,16 @@ pub(super) struct Scan {
 }
 
 /// What comes next in a file.
-enum Next {
+enum NextLine {
     /// A line; how long it is without its line feed.
-    Line(Kept, End, u64),
+    Line(ScannedRecord, LogEnd, u64),
     /// Nothing, or the beginning of a line.
     End,
 }
 
 impl Scan {
     /// Begins behind this end.
-    pub(super) fn open(path: &Path, end: End, skip: u64) -> Result<Self, JournalError> {
+    pub(super) fn open(path: &Path, end: LogEnd, skip: u64) -> Result<Self, JournalError> {
         // Before the records are: those that are flushed meanwhile need not be met.
         let flushed = Flushed::read(path)?;
         let mut file = File::open(path).map_err(|error| failed("open", path, error))?;
@@ -62,11 +62,11 @@ impl Scan {
     ///
     /// # Errors
     /// `Corrupt` also where the records end before what was flushed.
-    pub(super) fn batch(&mut self) -> Result<Vec<Kept>, JournalError> {
+    pub(super) fn batch(&mut self) -> Result<Vec<ScannedRecord>, JournalError> {
         let (mut batch, mut end) = (Vec::new(), self.end.clone());
         let mut expected = None;
         loop {
-            let Next::Line(kept, next, rest) = self.line(&end)? else {
+            let NextLine::Line(kept, next, rest) = self.line(&end)? else {
                 self.flushed.as_ref().map_or(Ok(()), |flushed| flushed.reached(&self.path, self.end.seq))?;
                 return Ok(Vec::new());
             };
@@ -84,7 +84,7 @@ impl Scan {
         }
     }
 
-    fn line(&mut self, end: &End) -> Result<Next, JournalError> {
+    fn line(&mut self, end: &LogEnd) -> Result<NextLine, JournalError> {
         let mut text = Vec::new();
         let mut limited = Read::by_ref(&mut self.file).take(MAX_LINE as u64 + 1);
         limited.read_until(b'\n', &mut text).map_err(|error| failed("read", &self.path, error))?;
@@ -95,7 +95,7 @@ impl Scan {
         if !is_whole {
             // A byte that stands where the line feed was is damage: what is torn has no byte behind a whole line.
             let is_damaged = text.pop().is_some() && Line::read(&text).is_some_and(|line| line.follows(end));
-            return if is_damaged { Err(self.corrupt(end.seq + 1)) } else { Ok(Next::End) };
+            return if is_damaged { Err(self.corrupt(end.seq + 1)) } else { Ok(NextLine::End) };
         }
         let Some(line) = Line::read(&text) else { return Err(self.corrupt(end.seq + 1)) };
         let is_next = line.header.seq == end.seq + 1;
@@ -108,7 +108,7 @@ impl Scan {
         let attached = line.header.attached;
         let bytes = Bytes::from(text);
         let bytes = bytes.slice(start..bytes.len() - 1);
-        Ok(Next::Line(Kept { seq, bytes, link, attached }, next, rest))
+        Ok(NextLine::Line(ScannedRecord { seq, bytes, link, attached }, next, rest))
     }
 
     fn corrupt(&self, seq: u64) -> JournalError {
@@ -118,7 +118,7 @@ impl Scan {
 }
 
 /// The end of a file, by what its last lines say of themselves: the records are not read.
-pub(super) fn tail(path: &Path) -> Result<End, JournalError> {
+pub(super) fn tail(path: &Path) -> Result<LogEnd, JournalError> {
     let read = |error| failed("read", path, error);
     let mut file = match File::open(path) {
         Ok(file) => file,
@@ -148,7 +148,7 @@ pub(super) fn tail(path: &Path) -> Result<End, JournalError> {
                 && header.rest == 0
             {
                 let (changed_ms, bytes) = (header.changed_ms, header.bytes);
-                return Ok(End { seq: header.seq, changed_ms, bytes, link: header.link, length: behind });
+                return Ok(LogEnd { seq: header.seq, changed_ms, bytes, link: header.link, length: behind });
             }
             behind -= text.len() as u64 + 1;
         }
@@ -163,11 +163,11 @@ pub(super) fn tail(path: &Path) -> Result<End, JournalError> {
 }
 
 /// The end behind a record, whether its batch ends there or not; `None` if there is no such record.
-pub(super) fn end_of(path: &Path, seq: u64) -> Result<Option<End>, JournalError> {
+pub(super) fn end_of(path: &Path, seq: u64) -> Result<Option<LogEnd>, JournalError> {
     let mut scan = Scan::open(path, BEGINNING, u64::MAX)?;
     let mut end = BEGINNING;
     while end.seq < seq {
-        let Next::Line(_, next, _) = scan.line(&end)? else { return Ok(None) };
+        let NextLine::Line(_, next, _) = scan.line(&end)? else { return Ok(None) };
         end = next;
     }
     Ok(Some(end))

@@ -7,11 +7,11 @@ use adjutant_core::{JournalError, LogId};
 use super::{
     meta::{self, Meta},
     owner,
-    place::{LogPlace, Place, failed, sync_folder},
+    place::{JournalFolder, LogFolder, failed, sync_folder},
 };
 
 /// Gives a log another name, and tells the logs that were forked from it.
-pub(super) fn rename(place: &Place, from: &LogId, to: &LogId) -> Result<(), JournalError> {
+pub(super) fn rename(place: &JournalFolder, from: &LogId, to: &LogId) -> Result<(), JournalError> {
     to.check()?;
     let (source, target) = (place.log(from), place.log(to));
     {
@@ -33,7 +33,7 @@ pub(super) fn rename(place: &Place, from: &LogId, to: &LogId) -> Result<(), Jour
 }
 
 /// Tells a log that the one it was forked from has another name.
-fn follow(child: &LogPlace, from: &LogId, to: &LogId) -> Result<(), JournalError> {
+fn follow(child: &LogFolder, from: &LogId, to: &LogId) -> Result<(), JournalError> {
     let is_child = |meta: &mut Meta| meta.about().parent.as_ref().is_some_and(|(parent, _)| parent == from);
     let meta = Meta::read(child);
     if !meta.is_ok_and(|mut meta| is_child(&mut meta)) {
@@ -52,7 +52,7 @@ fn follow(child: &LogPlace, from: &LogId, to: &LogId) -> Result<(), JournalError
 }
 
 /// Deletes a log: at once for everybody, and from the disk as soon as that goes.
-pub(super) fn delete(place: &Place, log: &LogId) -> Result<(), JournalError> {
+pub(super) fn delete(place: &JournalFolder, log: &LogId) -> Result<(), JournalError> {
     let log = place.log(log);
     let trash = place.trash()?;
     {

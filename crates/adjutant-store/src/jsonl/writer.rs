@@ -16,10 +16,10 @@ use crate::folds::FOLD_EVERY;
 
 use super::{
     blobs, flushed, fold,
-    line::{self, BEGINNING, End},
+    line::{self, BEGINNING, LogEnd},
     meta, off_thread,
-    owner::{self, Held},
-    place::{LogPlace, Place, failed},
+    owner::{self, HeldOwnership},
+    place::{JournalFolder, LogFolder, failed},
     posts,
     scan::{self, Scan},
 };
@@ -35,10 +35,10 @@ pub(super) struct JsonlLog {
 
 #[derive(Debug)]
 pub(super) struct Writer {
-    place: Place,
-    log: LogPlace,
-    held: Held,
-    end: End,
+    place: JournalFolder,
+    log: LogFolder,
+    held: HeldOwnership,
+    end: LogEnd,
     /// The file of the end that was flushed.
     head: File,
     /// How long the file of records was when it was flushed last.
@@ -47,7 +47,7 @@ pub(super) struct Writer {
 
 impl Writer {
     /// Takes a log, makes it if there is none, and cuts off what a crash left of a batch.
-    pub(super) fn own(place: &Place, log: &LogId, owner: &Owner, now_ms: u64) -> Result<Self, JournalError> {
+    pub(super) fn own(place: &JournalFolder, log: &LogId, owner: &Owner, now_ms: u64) -> Result<Self, JournalError> {
         log.check()?;
         let at = place.log(log);
         let _locked = at.lock()?;

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use adjutant_core::{
     Memory,
     memory::{
-        Fact, FactChange, FactId, Found, MAX_FACT_BYTES, MAX_FACTS, MAX_METADATA_BYTES, MemoryError, MemoryErrorKind,
-        Metadata, NewFact, OwnerId, Vector,
+        Fact, FactChange, FactId, MAX_FACT_BYTES, MAX_FACTS, MAX_METADATA_BYTES, MemoryError, MemoryErrorKind,
+        Metadata, NewFact, OwnerId, ScoredFact, Vector,
     },
 };
 use async_trait::async_trait;
@@ -80,9 +80,9 @@ impl PostgresMemory {
     }
 
     /// Facts as the database takes them, added.
-    async fn put(&self, owner: &OwnerId, batch: &Batch<'_>) -> Result<bool, Fault> {
+    async fn put(&self, owner: &OwnerId, batch: &FactBatch<'_>) -> Result<bool, Fault> {
         let (count, most) = (signed(batch.ids.len() as u64), signed(MAX_FACTS as u64));
-        let Batch { ids, texts, words, metadata, models, vectors, times } = batch;
+        let FactBatch { ids, texts, words, metadata, models, vectors, times } = batch;
         let owner = owner.0.as_bytes();
         let values: Values<'_> = &[&owner, &count, &most, ids, texts, words, metadata, models, vectors, times];
         Ok(self.database.row(ADD, values).await?.is_some())
@@ -100,7 +100,7 @@ impl Memory for PostgresMemory {
         if facts.len() > MAX_FACTS {
             return Err(full());
         }
-        match self.put(owner, &Batch::of(&facts)?).await {
+        match self.put(owner, &FactBatch::of(&facts)?).await {
             Ok(true) => Ok(()),
             Ok(false) => Err(full()),
             Err(fault) if fault.is(&SqlState::UNIQUE_VIOLATION) => {
@@ -135,18 +135,18 @@ impl Memory for PostgresMemory {
         facts.map_err(|fault| fault.memory("list facts"))
     }
 
-    async fn by_words(&self, owner: &OwnerId, query: &str, limit: usize) -> Result<Vec<Found>, MemoryError> {
+    async fn by_words(&self, owner: &OwnerId, query: &str, limit: usize) -> Result<Vec<ScoredFact>, MemoryError> {
         let asked = words::asked(query);
         if asked.is_empty() || limit == 0 {
             return Ok(Vec::new());
         }
         let rows = self.database.rows(BY_WORDS, &[&asked, &owner.0.as_bytes(), &signed(limit as u64)]).await;
-        let found = |row: &Row| Ok(Found::new(fact(row)?, row.try_get(5)?));
+        let found = |row: &Row| Ok(ScoredFact::new(fact(row)?, row.try_get(5)?));
         let found = rows.and_then(|rows| rows.iter().map(found).collect());
         found.map_err(|fault| fault.memory("search facts"))
     }
 
-    async fn by_vector(&self, owner: &OwnerId, vector: &Vector, limit: usize) -> Result<Vec<Found>, MemoryError> {
+    async fn by_vector(&self, owner: &OwnerId, vector: &Vector, limit: usize) -> Result<Vec<ScoredFact>, MemoryError> {
         nearest::nearest(&self.database, owner, vector, limit)
             .await
             .map_err(|fault| fault.memory("search facts by a vector"))
@@ -174,7 +174,7 @@ impl Memory for PostgresMemory {
 
 /// Facts as the database takes them.
 #[derive(Default)]
-struct Batch<'a> {
+struct FactBatch<'a> {
     ids: Vec<&'a [u8]>,
     texts: Vec<&'a [u8]>,
     words: Vec<String>,
@@ -184,7 +184,7 @@ struct Batch<'a> {
     times: Vec<i64>,
 }
 
-impl<'a> Batch<'a> {
+impl<'a> FactBatch<'a> {
     fn of(facts: &'a [NewFact]) -> Result<Self, MemoryError> {
         let mut batch = Self::default();
         for fact in facts {

@@ -51,7 +51,7 @@ pub(super) struct Listener {
 
 /// How far others have come.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-struct Seen {
+struct SeenChanges {
     posts: i64,
     kv_stores: i64,
 }
@@ -92,7 +92,7 @@ impl Changes {
                 Ok(None) => {}
                 Ok(Some(now)) => {
                     // Before the first look something may have happened that nobody was told of.
-                    let before: Option<Seen> = seen.replace(now);
+                    let before: Option<SeenChanges> = seen.replace(now);
                     if before.is_none_or(|before| before.posts != now.posts) {
                         self.tell(Topic::Posts);
                     }
@@ -150,7 +150,7 @@ impl Drop for Listener {
 }
 
 /// How far things are, if anybody has committed since the last look.
-fn look(known: &mut Option<(Connection, i64)>, path: &Path) -> Result<Option<Seen>, Fault> {
+fn look(known: &mut Option<(Connection, i64)>, path: &Path) -> Result<Option<SeenChanges>, Fault> {
     let version = |db: &Connection| db.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get::<_, i64>(0));
     if let Some((db, before)) = known {
         let now = version(db)?;
@@ -166,8 +166,8 @@ fn look(known: &mut Option<(Connection, i64)>, path: &Path) -> Result<Option<See
     Ok(Some(seen))
 }
 
-fn seen(db: &Connection) -> rusqlite::Result<Seen> {
+fn seen(db: &Connection) -> rusqlite::Result<SeenChanges> {
     let sql = "SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'posts'), 0), \
                (SELECT coalesce(sum(newest), 0) FROM shelves)";
-    db.prepare_cached(sql)?.query_row([], |row| Ok(Seen { posts: row.get(0)?, kv_stores: row.get(1)? }))
+    db.prepare_cached(sql)?.query_row([], |row| Ok(SeenChanges { posts: row.get(0)?, kv_stores: row.get(1)? }))
 }

@@ -64,7 +64,7 @@ impl KvStore for SqliteKvStore {
 }
 
 /// Changes as they are kept, if they may be made together.
-fn rows(changes: Vec<Change>) -> Result<Vec<write::Row>, Fault> {
+fn rows(changes: Vec<Change>) -> Result<Vec<write::ChangeRow>, Fault> {
     if changes.len() > MAX_WRITE {
         return Err(Fault::Invalid(format!("{} changes; it may have {MAX_WRITE}", changes.len())));
     }
@@ -85,7 +85,7 @@ fn rows(changes: Vec<Change>) -> Result<Vec<write::Row>, Fault> {
             }
             Ok(write::Put { json, text })
         });
-        rows.push(write::Row { put: put.transpose()?, key, when });
+        rows.push(write::ChangeRow { put: put.transpose()?, key, when });
     }
     Ok(rows)
 }

@@ -9,7 +9,7 @@ mod vectors;
 use std::sync::Arc;
 
 use adjutant_core::memory::{
-    Fact, FactChange, FactId, Found, Memory, MemoryError, MemoryErrorKind, NewFact, OwnerId, Vector,
+    Fact, FactChange, FactId, Memory, MemoryError, MemoryErrorKind, NewFact, OwnerId, ScoredFact, Vector,
 };
 use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension};
@@ -27,7 +27,7 @@ impl Memory for SqliteMemory {
     async fn add(&self, owner: &OwnerId, facts: Vec<NewFact>) -> Result<(), MemoryError> {
         let failed = |fault: Fault| fault.memory(|| format!("cannot add facts of {:?}", owner.0));
         limits::check_owner(owner).map_err(failed)?;
-        let rows: Vec<_> = facts.into_iter().map(facts::Row::of).collect::<Result<_, _>>().map_err(failed)?;
+        let rows: Vec<_> = facts.into_iter().map(facts::FactRow::of).collect::<Result<_, _>>().map_err(failed)?;
         let name = owner.clone();
         self.store.write(Order::now(), move |db| facts::add(db, &name, &rows)).await.map_err(failed)
     }
@@ -64,12 +64,12 @@ impl Memory for SqliteMemory {
         self.read(owner, "list facts", move |db, owner| find::list(db, owner, after.as_ref(), limit)).await
     }
 
-    async fn by_words(&self, owner: &OwnerId, query: &str, limit: usize) -> Result<Vec<Found>, MemoryError> {
+    async fn by_words(&self, owner: &OwnerId, query: &str, limit: usize) -> Result<Vec<ScoredFact>, MemoryError> {
         let query = query.to_owned();
         self.read(owner, "search facts", move |db, owner| find::by_words(db, owner, &query, limit)).await
     }
 
-    async fn by_vector(&self, owner: &OwnerId, vector: &Vector, limit: usize) -> Result<Vec<Found>, MemoryError> {
+    async fn by_vector(&self, owner: &OwnerId, vector: &Vector, limit: usize) -> Result<Vec<ScoredFact>, MemoryError> {
         let failed = |fault: Fault| fault.memory(|| format!("cannot search facts of {:?}", owner.0));
         limits::check_vector(vector).map_err(failed)?;
         let vector = vector.clone();

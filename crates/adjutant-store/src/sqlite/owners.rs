@@ -19,10 +19,10 @@ use super::{fault::Fault, schema};
 pub(super) type Tenure = (i64, i64);
 
 /// The ownerships whose values live.
-type Live = Mutex<HashSet<Tenure>>;
+type LiveTenures = Mutex<HashSet<Tenure>>;
 
 /// The instances of this program: of them it is known at once which logs they have.
-static HERE: LazyLock<Mutex<HashMap<String, Weak<Live>>>> = LazyLock::new(Mutex::default);
+static HERE: LazyLock<Mutex<HashMap<String, Weak<LiveTenures>>>> = LazyLock::new(Mutex::default);
 
 /// What one open database owns, and who else is alive.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub(super) struct Owners {
     instance: String,
     /// None in memory, where there are no others.
     folder: Option<PathBuf>,
-    live: Arc<Live>,
+    live: Arc<LiveTenures>,
     /// Locked as long as the instance lives; there is none before it owns a log.
     file: Mutex<Option<File>>,
 }
@@ -39,7 +39,7 @@ impl Owners {
     /// A new instance of the database in this file.
     pub(super) fn beside(path: Option<&Path>) -> Self {
         let folder = path.map(|path| schema::beside(path, "-owners"));
-        let (instance, live) = (Uuid::new_v4().as_simple().to_string(), Arc::<Live>::default());
+        let (instance, live) = (Uuid::new_v4().as_simple().to_string(), Arc::<LiveTenures>::default());
         lock(&HERE).insert(instance.clone(), Arc::downgrade(&live));
         Self { instance, folder, live, file: Mutex::default() }
     }

@@ -27,12 +27,12 @@ const STATEMENTS: usize = 128;
 
 /// Where a database is.
 #[derive(Debug)]
-pub(super) enum Place {
+pub(super) enum DatabaseLocation {
     File(PathBuf),
     Memory,
 }
 
-impl Place {
+impl DatabaseLocation {
     /// A file by any path; none is special.
     pub(super) fn file(path: &Path) -> Result<Self, Fault> {
         Ok(Self::File(std::path::absolute(path)?))
@@ -49,8 +49,8 @@ pub(super) enum Reading {
 }
 
 /// Opens a database to write, or to read if it cannot be written.
-pub(super) fn open(place: &Place) -> Result<(Option<Connection>, Reading), Fault> {
-    let Place::File(path) = place else { return Ok((Some(writer(place)?), Reading::Shared)) };
+pub(super) fn open(place: &DatabaseLocation) -> Result<(Option<Connection>, Reading), Fault> {
+    let DatabaseLocation::File(path) = place else { return Ok((Some(writer(place)?), Reading::Shared)) };
     let fault = match writer(place) {
         // What SQLite may not write, it opens to read.
         Ok(db) if db.is_readonly("main")? => Fault::ReadOnly,
@@ -87,18 +87,18 @@ fn is_frozen(path: &Path) -> bool {
 }
 
 /// Opens a database to write, and brings it up to date.
-fn writer(place: &Place) -> Result<Connection, Fault> {
+fn writer(place: &DatabaseLocation) -> Result<Connection, Fault> {
     let mut db = match place {
-        Place::File(path) => {
+        DatabaseLocation::File(path) => {
             make(path)?;
             let how = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
             Connection::open_with_flags(path, how)?
         }
-        Place::Memory => Connection::open_in_memory()?,
+        DatabaseLocation::Memory => Connection::open_in_memory()?,
     };
     prepare(&db)?;
     check(&db)?;
-    if let Place::File(_) = place {
+    if let DatabaseLocation::File(_) = place {
         to_wal(&db)?;
     }
     // Where a flush of the system's own does not reach the disk, SQLite knows a stronger one.

@@ -20,7 +20,7 @@ use super::{
     fault::Fault,
     owners::Owners,
     readers::Readers,
-    schema::{self, Place, Reading},
+    schema::{self, DatabaseLocation, Reading},
     writer::{Job, Order, Request, Writer},
 };
 
@@ -36,12 +36,12 @@ pub(super) struct Store {
 
 impl Store {
     /// Opens a database and starts its writer, if it can be written.
-    pub(super) fn open(place: Place) -> Result<Self, Fault> {
+    pub(super) fn open(place: DatabaseLocation) -> Result<Self, Fault> {
         let (db, reading) = schema::open(&place)?;
         let path = match &place {
             // Two names of one file must have one folder of owners.
-            Place::File(path) => Some(std::fs::canonicalize(path)?),
-            Place::Memory => None,
+            DatabaseLocation::File(path) => Some(std::fs::canonicalize(path)?),
+            DatabaseLocation::Memory => None,
         };
         let owners = Arc::new(Owners::beside(path.as_deref()));
         // What nobody can write does not change.

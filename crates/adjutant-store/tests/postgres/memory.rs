@@ -2,7 +2,7 @@
 
 use adjutant_core::{
     Memory,
-    memory::{FactChange, FactId, Found, MemoryErrorKind, Metadata, NewFact, OwnerId, Vector},
+    memory::{FactChange, FactId, MemoryErrorKind, Metadata, NewFact, OwnerId, ScoredFact, Vector},
 };
 use serde_json::json;
 
@@ -16,7 +16,7 @@ fn fact(id: &str, text: &str, now_ms: u64) -> NewFact {
     NewFact::new(FactId::from(id), text, now_ms)
 }
 
-fn ids(found: &[Found]) -> Vec<&str> {
+fn ids(found: &[ScoredFact]) -> Vec<&str> {
     found.iter().map(|found| &*found.fact.id.0).collect()
 }
 

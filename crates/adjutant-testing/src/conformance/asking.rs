@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 
 use super::{
     Subject, Verdict,
-    stage::{Stage, ensure, hello, same, with_tools},
+    stage::{HazardStage, ensure, hello, same, with_tools},
 };
 
 pub(super) async fn system_and_tools(subject: &dyn Subject) -> Verdict {
-    let stage = Stage::new(subject, [Script::new().text("Done.")]).await?;
+    let stage = HazardStage::new(subject, [Script::new().text("Done.")]).await?;
     let request = with_tools().system("Be brief.\n\nBe kind.");
     stage.reply(request.clone()).await?;
     let asked = stage.understood(0)?;
@@ -47,7 +47,7 @@ async fn chosen(subject: &dyn Subject, choice: ToolChoice) -> Result<(Request, V
 
 /// Asks, and gives what the provider understood and what was warned of.
 async fn asked(subject: &dyn Subject, request: Request) -> Result<(Request, Vec<Warning>), String> {
-    let stage = Stage::new(subject, [Script::new().text("Done.")]).await?;
+    let stage = HazardStage::new(subject, [Script::new().text("Done.")]).await?;
     let heard = stage.ask(request).await;
     let warnings = heard.warnings();
     heard.reply()?;
@@ -79,7 +79,7 @@ pub(super) async fn structured(subject: &dyn Subject) -> Verdict {
         (ToolChoice::Required, [tool]) => Script::new().call_raw(tool.name.as_str(), answer),
         _ => Script::new().text(answer),
     });
-    let stage = Stage::new(subject, [script]).await?;
+    let stage = HazardStage::new(subject, [script]).await?;
     let request = hello().options(Options::new().format(Format::new("verdict", schema)));
     let reply = stage.reply(request).await?;
     let args = reply.calls().map(|call| call.args.to_string());
@@ -91,7 +91,7 @@ pub(super) async fn structured(subject: &dyn Subject) -> Verdict {
 
 pub(super) async fn effort(subject: &dyn Subject) -> Verdict {
     let options = Options::new().thinking(Effort::High).max_output_tokens(20_000);
-    let stage = Stage::new(subject, [Script::new().text("Done.")]).await?;
+    let stage = HazardStage::new(subject, [Script::new().text("Done.")]).await?;
     let heard = stage.ask(hello().options(options)).await;
     let warnings = heard.warnings();
     heard.reply()?;
@@ -109,7 +109,7 @@ pub(super) async fn effort(subject: &dyn Subject) -> Verdict {
 }
 
 pub(super) async fn limits_asked(subject: &dyn Subject) -> Verdict {
-    let stage = Stage::new(subject, [Script::new().text("Done.")]).await?;
+    let stage = HazardStage::new(subject, [Script::new().text("Done.")]).await?;
     let heard = stage.ask(hello().options(Options::new().max_output_tokens(77).temperature(0.5))).await;
     let warnings = heard.warnings();
     heard.reply()?;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{
     Subject, Verdict,
-    stage::{Stage, ensure, results, same, turn, with_tools},
+    stage::{HazardStage, ensure, results, same, turn, with_tools},
 };
 
 /// Asks, answers every call of the reply, and asks again.
@@ -16,7 +16,7 @@ async fn there_and_back(
     script: Script,
     result: impl Fn(&Call) -> CallResult,
 ) -> Result<(Arc<Reply>, Request), String> {
-    let stage = Stage::new(subject, [script, Script::new().text("Done.")]).await?;
+    let stage = HazardStage::new(subject, [script, Script::new().text("Done.")]).await?;
     let request = with_tools();
     let reply = stage.reply(request.clone()).await?;
     for call in reply.calls() {
@@ -28,7 +28,7 @@ async fn there_and_back(
 
 /// Sends a reply back with its results; gives what the provider understood.
 async fn back(
-    stage: &Stage,
+    stage: &HazardStage,
     mut request: Request,
     reply: &Arc<Reply>,
     result: impl Fn(&Call) -> CallResult,
@@ -114,7 +114,7 @@ pub(super) async fn empty_arguments(subject: &dyn Subject) -> Verdict {
 pub(super) async fn invalid_arguments(subject: &dyn Subject) -> Verdict {
     const ARGS: &str = r#"{"city": "Köln", "#;
     let scripts = [Script::new().call_raw("look", ARGS), Script::new().text("Done.")];
-    let stage = Stage::new(subject, scripts).await?;
+    let stage = HazardStage::new(subject, scripts).await?;
     let heard = stage.ask(with_tools()).await;
     stage.understood(0)?;
     // A wire that cannot say such a call tells its failure: as an error, or as a reply without calls.
@@ -127,7 +127,7 @@ pub(super) async fn invalid_arguments(subject: &dyn Subject) -> Verdict {
 
 pub(super) async fn truncated_call(subject: &dyn Subject) -> Verdict {
     let script = Script::new().text("I shall").call_raw("look", r#"{"city": "K"#).stop(FinishReason::Length);
-    let stage = Stage::new(subject, [script, Script::new().text("Done.")]).await?;
+    let stage = HazardStage::new(subject, [script, Script::new().text("Done.")]).await?;
     let reply = stage.reply(with_tools()).await?;
     same("the stop", reply.stop, FinishReason::Length)?;
     same("the text", reply.text().as_str(), "I shall")?;

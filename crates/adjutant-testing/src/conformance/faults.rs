@@ -12,9 +12,9 @@ use tokio::sync::oneshot;
 
 use super::{
     Limits, Subject, Verdict,
-    stage::{Heard, Stage, ensure, hello, same},
+    stage::{HazardStage, Heard, ensure, hello, same},
 };
-use crate::{Fault, Loopback, Place};
+use crate::{Fault, FaultPosition, Loopback};
 
 /// A byte of the body that stands behind several deltas, on every wire.
 const MIDDLE: u64 = 4_000;
@@ -26,7 +26,7 @@ fn sentence() -> String {
 
 async fn broken(subject: &dyn Subject, limits: Limits, fault: Fault) -> Result<Heard, String> {
     let scripts = [Script::new().text(sentence())];
-    let stage = Stage::broken(subject, limits, scripts, |setup| setup.fault_all(fault)).await?;
+    let stage = HazardStage::broken(subject, limits, scripts, |setup| setup.fault_all(fault)).await?;
     let heard = stage.ask(hello()).await;
     stage.asked()?;
     Ok(heard)
@@ -55,7 +55,7 @@ pub(super) async fn error_at_once(subject: &dyn Subject) -> Verdict {
 
 pub(super) async fn failed_reply(subject: &dyn Subject) -> Verdict {
     let failure = Error::new(ErrorKind::Overloaded, "the model has failed");
-    let stage = Stage::new(subject, [Script::new().text("Half an ans").fail(failure)]).await?;
+    let stage = HazardStage::new(subject, [Script::new().text("Half an ans").fail(failure)]).await?;
     let heard = stage.ask(hello()).await;
     same("the text", heard.text().as_str(), "Half an ans")?;
     heard.error(&[ErrorKind::Overloaded]).map(|_| ())
@@ -90,7 +90,7 @@ pub(super) async fn missing_finish(subject: &dyn Subject) -> Verdict {
 
 pub(super) async fn garbage(subject: &dyn Subject) -> Verdict {
     let bytes = "data: {garbage\n\n".into();
-    let heard = broken(subject, Limits::patient(), Fault::Garbage { at: Place::Frame(9), bytes }).await?;
+    let heard = broken(subject, Limits::patient(), Fault::Garbage { at: FaultPosition::Frame(9), bytes }).await?;
     whole_or_protocol(heard)
 }
 

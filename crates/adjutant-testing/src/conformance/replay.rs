@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::{
     Subject, Verdict,
-    stage::{Stage, ensure, hello, made, results, said_by_user, same, signed, turn, with_tools},
+    stage::{HazardStage, ensure, hello, made, results, said_by_user, same, signed, turn, with_tools},
 };
 
 /// A signature that the server sends; base64.
@@ -42,7 +42,7 @@ pub(super) async fn redacted_replayed(subject: &dyn Subject) -> Verdict {
 /// Two turns with calls and one without; everything that the provider has sealed must be in the request after them.
 async fn sealed(subject: &dyn Subject, scripts: [Script; 2]) -> Verdict {
     let ends = [Script::new().text("Done."), Script::new().text("Done again.")];
-    let stage = Stage::new(subject, scripts.into_iter().chain(ends)).await?;
+    let stage = HazardStage::new(subject, scripts.into_iter().chain(ends)).await?;
     let mut request = with_tools().options(thinking_on());
     for number in 1..=2 {
         let reply = stage.reply(request.clone()).await?;
@@ -64,7 +64,7 @@ async fn sealed(subject: &dyn Subject, scripts: [Script; 2]) -> Verdict {
 /// Only one wire tells phases; on the others there is nothing to lose.
 pub(super) async fn phase_replayed(subject: &dyn Subject) -> Verdict {
     let script = Script::new().text("I shall look.").call("look", json!({"city": "Köln"}));
-    let stage = Stage::new(subject, [script, Script::new().text("Done.")]).await?;
+    let stage = HazardStage::new(subject, [script, Script::new().text("Done.")]).await?;
     let mut request = with_tools();
     let reply = stage.reply(request.clone()).await?;
     request.entries.push(turn(&reply, |_| CallResult::ok("Found."))?);
@@ -106,11 +106,11 @@ pub(super) async fn replay_other_provider(subject: &dyn Subject) -> Verdict {
 }
 
 pub(super) async fn replay_other_model(subject: &dyn Subject) -> Verdict {
-    replayed(subject, Stage::other_model).await
+    replayed(subject, HazardStage::other_model).await
 }
 
-async fn replayed(subject: &dyn Subject, model: impl Fn(&Stage) -> String) -> Verdict {
-    let stage = Stage::new(subject, [Script::new().text("Done."), Script::new().text("Again.")]).await?;
+async fn replayed(subject: &dyn Subject, model: impl Fn(&HazardStage) -> String) -> Verdict {
+    let stage = HazardStage::new(subject, [Script::new().text("Done."), Script::new().text("Again.")]).await?;
     let mut request = with_tools().options(thinking_on());
     request.entries.push(turn(&peculiar(&model(&stage)), |call| CallResult::ok(call.name.as_str()))?);
     let reply = stage.reply(request.clone()).await?;
@@ -125,7 +125,7 @@ async fn replayed(subject: &dyn Subject, model: impl Fn(&Stage) -> String) -> Ve
 }
 
 pub(super) async fn orphan_call(subject: &dyn Subject) -> Verdict {
-    let stage = Stage::new(subject, [Script::new().text("Done.")]).await?;
+    let stage = HazardStage::new(subject, [Script::new().text("Done.")]).await?;
     let id = |block| CallId { turn: 1, attempt: 0, block };
     let blocks = vec![
         Block::text("I shall look."),
@@ -141,7 +141,7 @@ pub(super) async fn orphan_call(subject: &dyn Subject) -> Verdict {
 }
 
 pub(super) async fn interrupted_turn(subject: &dyn Subject) -> Verdict {
-    let stage = Stage::new(subject, [Script::new().text("Done.")]).await?;
+    let stage = HazardStage::new(subject, [Script::new().text("Done.")]).await?;
     let blocks = vec![Block::Thinking(Thinking::new("An open thou")), Block::text("Half an ans")];
     let interrupted = made(stage.model.info().id.as_str(), blocks, FinishReason::Interrupted);
     let only_thinking =
@@ -158,7 +158,7 @@ pub(super) async fn interrupted_turn(subject: &dyn Subject) -> Verdict {
 }
 
 pub(super) async fn consecutive_messages(subject: &dyn Subject) -> Verdict {
-    let stage = Stage::new(subject, [Script::new().text("Done.")]).await?;
+    let stage = HazardStage::new(subject, [Script::new().text("Done.")]).await?;
     let reminder = UserMessage::text("Remember.").from_origin(Origin::Reminder { by: "clock".into() });
     let request = hello().user("And more.").user(reminder).user("And last.");
     same("the reply", stage.reply(request).await?.text().as_str(), "Done.")?;
@@ -168,7 +168,7 @@ pub(super) async fn consecutive_messages(subject: &dyn Subject) -> Verdict {
 }
 
 pub(super) async fn empty_texts(subject: &dyn Subject) -> Verdict {
-    let stage = Stage::new(subject, [Script::new().text("Done.")]).await?;
+    let stage = HazardStage::new(subject, [Script::new().text("Done.")]).await?;
     let id = CallId { turn: 1, attempt: 0, block: 1 };
     let blocks = vec![Block::text(""), Block::Call(Call::new(id, "look", "{}"))];
     let reply = made(stage.model.info().id.as_str(), blocks, FinishReason::Calls);
@@ -182,7 +182,7 @@ pub(super) async fn empty_texts(subject: &dyn Subject) -> Verdict {
 }
 
 pub(super) async fn summary(subject: &dyn Subject) -> Verdict {
-    let stage = Stage::new(subject, [Script::new().text("Done.")]).await?;
+    let stage = HazardStage::new(subject, [Script::new().text("Done.")]).await?;
     let mut request = Request::new();
     request.entries.push(Entry::Summary(Summary { text: "They spoke of Köln.".into(), covers: 12 }));
     same("the reply", stage.reply(request.user("And Bonn?")).await?.text().as_str(), "Done.")?;
@@ -193,7 +193,7 @@ pub(super) async fn summary(subject: &dyn Subject) -> Verdict {
 pub(super) async fn long_history(subject: &dyn Subject) -> Verdict {
     const TURNS: usize = 60;
     let calls = (0..TURNS).map(|at| Script::new().call("look", json!({"city": format!("City {at}")})));
-    let stage = Stage::new(subject, calls.chain([Script::new().text("Done.")])).await?;
+    let stage = HazardStage::new(subject, calls.chain([Script::new().text("Done.")])).await?;
     let mut request = with_tools();
     for at in 0..TURNS {
         let reply = stage.reply(request.clone()).await?;
@@ -212,7 +212,7 @@ fn pixel() -> Content {
 }
 
 pub(super) async fn image(subject: &dyn Subject) -> Verdict {
-    let stage = Stage::new(subject, [Script::new().text("A pixel.")]).await?;
+    let stage = HazardStage::new(subject, [Script::new().text("A pixel.")]).await?;
     let request = Request::new().user(UserMessage::new(vec![Content::text("What is this?"), pixel()]));
     same("the reply", stage.reply(request).await?.text().as_str(), "A pixel.")?;
     ensure(said_by_user(&stage.understood(0)?).contains("What is this?"), || "the text was lost".into())?;
@@ -224,7 +224,7 @@ pub(super) async fn image_result(subject: &dyn Subject) -> Verdict {
         Script::new().call("look", json!({"city": "Köln"})).call("find", json!({"city": "Bonn"})),
         Script::new().text("A pixel."),
     ];
-    let stage = Stage::new(subject, scripts).await?;
+    let stage = HazardStage::new(subject, scripts).await?;
     let mut request = with_tools();
     let reply = stage.reply(request.clone()).await?;
     let seen = |call: &Call| {
@@ -242,7 +242,7 @@ pub(super) async fn image_result(subject: &dyn Subject) -> Verdict {
 }
 
 /// Checks that a picture was sent if the model takes pictures, and not otherwise.
-fn pictured(stage: &Stage, request: usize) -> Verdict {
+fn pictured(stage: &HazardStage, request: usize) -> Verdict {
     let sent = stage.sent(request)?.to_string().contains(PIXEL);
     match (stage.model.info().inputs.images, sent) {
         (true, false) => Err("the picture was lost".into()),

@@ -7,9 +7,9 @@ use serde_json::json;
 
 use super::{
     Limits, Subject, Verdict,
-    stage::{Heard, Stage, ensure, hello, said_by_user, same, with_tools},
+    stage::{HazardStage, Heard, ensure, hello, said_by_user, same, with_tools},
 };
-use crate::{Fault, Place};
+use crate::{Fault, FaultPosition};
 
 /// A reason to stop that no wire knows.
 const TIRED: &str = "tired";
@@ -17,7 +17,7 @@ const TIRED: &str = "tired";
 const LETTERS: &str = "Grüße aus Köln, \u{65e5}\u{672c} und \u{1f600}\u{1f468}\u{200d}\u{1f469}! \"So\\n\"\n\ttoo.";
 
 pub(super) async fn text(subject: &dyn Subject) -> Verdict {
-    let stage = Stage::new(subject, [Script::new().text(LETTERS)]).await?;
+    let stage = HazardStage::new(subject, [Script::new().text(LETTERS)]).await?;
     let heard = stage.ask(hello().system("Be brief.")).await;
     let started = heard.chunks.iter().filter(|chunk| matches!(chunk, Chunk::Start { .. })).count();
     let reply = heard.reply()?;
@@ -31,7 +31,7 @@ pub(super) async fn text(subject: &dyn Subject) -> Verdict {
 }
 
 pub(super) async fn empty(subject: &dyn Subject) -> Verdict {
-    let stage = Stage::new(subject, [Script::new()]).await?;
+    let stage = HazardStage::new(subject, [Script::new()]).await?;
     let reply = stage.reply(hello()).await?;
     same("the text", reply.text().as_str(), "")?;
     same("the calls", reply.calls().count(), 0)?;
@@ -41,13 +41,13 @@ pub(super) async fn empty(subject: &dyn Subject) -> Verdict {
 pub(super) async fn split_utf8(subject: &dyn Subject) -> Verdict {
     let script = Script::new().text(LETTERS).delta_chars(1);
     let breaks = |setup: crate::Setup| setup.fault_all(Fault::SplitEvery(1));
-    let stage = Stage::broken(subject, Limits::patient(), [script], breaks).await?;
+    let stage = HazardStage::broken(subject, Limits::patient(), [script], breaks).await?;
     same("the text", stage.reply(hello()).await?.text().as_str(), LETTERS)
 }
 
 pub(super) async fn large_delta(subject: &dyn Subject) -> Verdict {
     let text = "ä".repeat(300_000);
-    let stage = Stage::new(subject, [Script::new().text(text.as_str()).delta_chars(300_000)]).await?;
+    let stage = HazardStage::new(subject, [Script::new().text(text.as_str()).delta_chars(300_000)]).await?;
     let reply = stage.reply(hello()).await?;
     ensure(reply.text() == text, || format!("expected 300,000 letters, got {}", reply.text().chars().count()))
 }
@@ -55,7 +55,7 @@ pub(super) async fn large_delta(subject: &dyn Subject) -> Verdict {
 pub(super) async fn unpaired_surrogate(subject: &dyn Subject) -> Verdict {
     let script = Script::new().text("before ~~~ after").delta_chars(100);
     let half = Fault::Replace { what: "~~~".into(), with: "\\ud83d".into() };
-    let stage = Stage::broken(subject, Limits::patient(), [script], |setup| setup.fault_all(half)).await?;
+    let stage = HazardStage::broken(subject, Limits::patient(), [script], |setup| setup.fault_all(half)).await?;
     let heard = stage.ask(hello()).await;
     match heard.reply() {
         Ok(reply) => {
@@ -69,7 +69,7 @@ pub(super) async fn unpaired_surrogate(subject: &dyn Subject) -> Verdict {
 
 pub(super) async fn thinking(subject: &dyn Subject) -> Verdict {
     let script = Script::new().thinking(Thinking::new("Let me think.")).text("Yes.");
-    let stage = Stage::new(subject, [script]).await?;
+    let stage = HazardStage::new(subject, [script]).await?;
     let reply = stage.reply(hello()).await?;
     let kinds: Vec<String> = reply.blocks.iter().map(|block| shown(block)).collect();
     same("the blocks", kinds, vec!["thinking Let me think.".to_owned(), "text Yes.".to_owned()])
@@ -103,12 +103,12 @@ async fn stopped(
     subject: &dyn Subject,
     stop: FinishReason,
 ) -> Result<Result<Arc<adjutant_llm::Reply>, String>, String> {
-    let stage = Stage::new(subject, [Script::new().text("Half an ans").stop(stop)]).await?;
+    let stage = HazardStage::new(subject, [Script::new().text("Half an ans").stop(stop)]).await?;
     Ok(stage.reply(hello()).await)
 }
 
 pub(super) async fn stop_sequence(subject: &dyn Subject) -> Verdict {
-    let stage = Stage::new(subject, [Script::new().text("One").stop(FinishReason::Sequence)]).await?;
+    let stage = HazardStage::new(subject, [Script::new().text("One").stop(FinishReason::Sequence)]).await?;
     let heard = stage.ask(hello().options(Options::new().stop("two"))).await;
     let warned = !heard.warnings().is_empty();
     let reply = heard.reply()?;
@@ -145,7 +145,7 @@ async fn unknown_finish(subject: &dyn Subject, script: Script) -> Result<Heard, 
         let with = || format!("{TIRED:?}").into();
         known.into_iter().fold(setup, |setup, what| setup.fault_all(Fault::Replace { what: what.into(), with: with() }))
     };
-    let stage = Stage::broken(subject, Limits::patient(), [script.stop(FinishReason::Length)], breaks).await?;
+    let stage = HazardStage::broken(subject, Limits::patient(), [script.stop(FinishReason::Length)], breaks).await?;
     Ok(stage.ask(with_tools()).await)
 }
 
@@ -154,14 +154,14 @@ fn tokens() -> Usage {
 }
 
 pub(super) async fn usage(subject: &dyn Subject) -> Verdict {
-    let stage = Stage::new(subject, [Script::new().text("Yes.").usage(tokens())]).await?;
+    let stage = HazardStage::new(subject, [Script::new().text("Yes.").usage(tokens())]).await?;
     check_usage(&stage.reply(hello()).await?.usage)
 }
 
 pub(super) async fn duplicate_usage(subject: &dyn Subject) -> Verdict {
     let script = Script::new().text("Yes.").usage(tokens());
     let breaks = |setup: crate::Setup| setup.fault_all(Fault::DuplicateUsage);
-    let stage = Stage::broken(subject, Limits::patient(), [script], breaks).await?;
+    let stage = HazardStage::broken(subject, Limits::patient(), [script], breaks).await?;
     let reply = stage.reply(hello()).await?;
     same("the text", reply.text().as_str(), "Yes.")?;
     check_usage(&reply.usage)
@@ -189,12 +189,12 @@ pub(super) async fn heartbeat(subject: &dyn Subject) -> Verdict {
 async fn passed_over(subject: &dyn Subject, bytes: &'static [u8]) -> Verdict {
     let breaks = |mut setup: crate::Setup| {
         for at in [0, 1, 3] {
-            setup = setup.fault_all(Fault::Garbage { at: Place::Frame(at), bytes: bytes.into() });
+            setup = setup.fault_all(Fault::Garbage { at: FaultPosition::Frame(at), bytes: bytes.into() });
         }
         setup
     };
     let script = Script::new().text(LETTERS);
-    let stage = Stage::broken(subject, Limits::patient(), [script], breaks).await?;
+    let stage = HazardStage::broken(subject, Limits::patient(), [script], breaks).await?;
     let reply = stage.reply(hello()).await?;
     same("the text", reply.text().as_str(), LETTERS)?;
     same("the stop", reply.stop, FinishReason::End)
@@ -202,7 +202,7 @@ async fn passed_over(subject: &dyn Subject, bytes: &'static [u8]) -> Verdict {
 
 pub(super) async fn concurrent(subject: &dyn Subject) -> Verdict {
     let echo = || Script::from_fn(|request| Script::new().text(said_by_user(request)).delta_chars(1));
-    let stage = Stage::new(subject, [echo(), echo()]).await?;
+    let stage = HazardStage::new(subject, [echo(), echo()]).await?;
     let ask = |text: &'static str| stage.reply(adjutant_llm::Request::new().user(text));
     let (first, second) = tokio::join!(ask("first, and first again"), ask("second, and second again"));
     same("the first reply", first?.text().as_str(), "first, and first again")?;

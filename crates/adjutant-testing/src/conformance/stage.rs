@@ -12,7 +12,7 @@ use super::{Limits, Subject, Verdict};
 use crate::{Loopback, Setup};
 
 /// A server, what it plays, and the model that is held to it.
-pub(super) struct Stage {
+pub(super) struct HazardStage {
     pub(super) server: Loopback,
     pub(super) scripted: Arc<ScriptedModel>,
     pub(super) model: Arc<dyn Model>,
@@ -27,7 +27,7 @@ pub(super) struct Heard {
     broken: Option<String>,
 }
 
-impl Stage {
+impl HazardStage {
     /// A stage on which nothing breaks.
     pub(super) async fn new(subject: &dyn Subject, scripts: impl IntoIterator<Item = Script>) -> Result<Self, String> {
         Self::broken(subject, Limits::patient(), scripts, |setup| setup).await

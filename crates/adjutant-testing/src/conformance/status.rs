@@ -6,13 +6,13 @@ use adjutant_llm::{Error, ErrorKind, Script};
 
 use super::{
     Limits, Subject, Verdict,
-    stage::{Stage, ensure, hello, same},
+    stage::{HazardStage, ensure, hello, same},
 };
 use crate::Fault;
 
 async fn answered(subject: &dyn Subject, fault: Fault, kinds: &[ErrorKind]) -> Result<Error, String> {
     let scripts = [Script::new().text("Never said.")];
-    let stage = Stage::broken(subject, Limits::patient(), scripts, |setup| setup.fault_all(fault)).await?;
+    let stage = HazardStage::broken(subject, Limits::patient(), scripts, |setup| setup.fault_all(fault)).await?;
     let heard = stage.ask(hello()).await;
     stage.asked()?;
     heard.error(kinds)
@@ -51,7 +51,7 @@ pub(super) async fn html(subject: &dyn Subject) -> Verdict {
 
 pub(super) async fn overflow(subject: &dyn Subject) -> Verdict {
     let script = Script::from_fn(|_| Script::new().fail(Error::new(ErrorKind::Overflow, "the input is too long")));
-    let stage = Stage::new(subject, [script]).await?;
+    let stage = HazardStage::new(subject, [script]).await?;
     let error = stage.ask(hello()).await.error(&[ErrorKind::Overflow])?;
     ensure(!error.is_retryable(), || "the same request would be tried again".into())
 }

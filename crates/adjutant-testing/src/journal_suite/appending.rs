@@ -6,10 +6,10 @@ use adjutant_agent::{Digest, Flush, JournalErrorKind, Owner, Record, Seq, Stampe
 use adjutant_llm::ThreadId;
 use bytes::Bytes;
 
-use super::stage::{LATER_MS, Stage, append, batch, is_log, is_missing, own, read, refused, said, stored};
+use super::stage::{JournalStage, LATER_MS, append, batch, is_log, is_missing, own, read, refused, said, stored};
 use crate::suite::{Verdict, equal, holds, ok};
 
-pub(super) async fn append_then_read(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn append_then_read(stage: &JournalStage<'_>) -> Verdict {
     let log = stage.log("log");
     let all = batch(1, 12);
     {
@@ -29,7 +29,7 @@ pub(super) async fn append_then_read(stage: &Stage<'_>) -> Verdict {
     equal("the head of a log that is there", &held.head().seq, &Seq(12))
 }
 
-pub(super) async fn batch_of_nothing(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn batch_of_nothing(stage: &JournalStage<'_>) -> Verdict {
     let (journal, log) = (stage.open().await, stage.log("log"));
     let mut held = own(&*journal, &log, &Owner::new()).await?;
     let head = held.head();
@@ -40,7 +40,7 @@ pub(super) async fn batch_of_nothing(stage: &Stage<'_>) -> Verdict {
     is_log(&*journal, &log, &batch(1, 3)).await
 }
 
-pub(super) async fn batch_is_atomic(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn batch_is_atomic(stage: &JournalStage<'_>) -> Verdict {
     let (journal, log) = (stage.open().await, stage.log("log"));
     let owner = Owner::new();
     let mut held = own(&*journal, &log, &owner).await?;
@@ -57,7 +57,7 @@ pub(super) async fn batch_is_atomic(stage: &Stage<'_>) -> Verdict {
 
 use JournalErrorKind::Corrupt;
 
-pub(super) async fn wrong_number_refused(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn wrong_number_refused(stage: &JournalStage<'_>) -> Verdict {
     let (journal, log) = (stage.open().await, stage.log("log"));
     let owner = Owner::new();
     let wrong = [batch(2, 2), batch(3, 3), batch(5, 6), batch(1, 4), [batch(4, 4), batch(4, 4)].concat()];
@@ -74,7 +74,7 @@ pub(super) async fn wrong_number_refused(stage: &Stage<'_>) -> Verdict {
     is_log(&*journal, &log, &batch(1, 3)).await
 }
 
-pub(super) async fn read_after_cursor(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn read_after_cursor(stage: &JournalStage<'_>) -> Verdict {
     let (journal, log) = stage.filled("log", 5).await?;
     let whole = stored(&*journal, &log, 0).await?;
     for (rest, after) in (0..=5u64).enumerate() {
@@ -88,7 +88,7 @@ pub(super) async fn read_after_cursor(stage: &Stage<'_>) -> Verdict {
     Ok(())
 }
 
-pub(super) async fn missing_log(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn missing_log(stage: &JournalStage<'_>) -> Verdict {
     let (journal, log) = (stage.open().await, stage.log("log"));
     for _ in 0..2 {
         is_missing(&*journal, &log).await?;
@@ -99,7 +99,7 @@ pub(super) async fn missing_log(stage: &Stage<'_>) -> Verdict {
     is_log(&*journal, &log, &[]).await
 }
 
-pub(super) async fn texts_survive(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn texts_survive(stage: &JournalStage<'_>) -> Verdict {
     let texts = [
         "",
         " ",
@@ -119,7 +119,7 @@ pub(super) async fn texts_survive(stage: &Stage<'_>) -> Verdict {
     is_log(&*stage.open().await, &log, &all).await
 }
 
-pub(super) async fn chain_verifies(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn chain_verifies(stage: &JournalStage<'_>) -> Verdict {
     let log = stage.log("log");
     for owner in 0..3 {
         let journal = stage.open().await;
@@ -137,7 +137,7 @@ pub(super) async fn chain_verifies(stage: &Stage<'_>) -> Verdict {
     equal("the records behind the links", &opened, &batch(1, 12))
 }
 
-pub(super) async fn bytes_are_kept(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn bytes_are_kept(stage: &JournalStage<'_>) -> Verdict {
     let line = |seq: u64| {
         let text = r#"{ "record" : {"withdrawn":{"item": 7, "to come":[1.50,1e2,"\u0041"]}}, "x":null,"at_ms":5 ,"#;
         format!("{text}\t\"thread\":\"main\",\"seq\":{seq},\"v\":2 }}")
@@ -145,14 +145,14 @@ pub(super) async fn bytes_are_kept(stage: &Stage<'_>) -> Verdict {
     elsewhere(stage, [line(1), line(2)]).await
 }
 
-pub(super) async fn version_1_is_kept(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn version_1_is_kept(stage: &JournalStage<'_>) -> Verdict {
     let line =
         |seq| format!(r#"{{"v":1,"seq":{seq},"at_ms":5,"thread":"main","record":{{"record":"withdrawn","item":7}}}}"#);
     elsewhere(stage, [line(1), line(2)]).await
 }
 
 /// Appends two records that were read from these bytes.
-async fn elsewhere(stage: &Stage<'_>, lines: [String; 2]) -> Verdict {
+async fn elsewhere(stage: &JournalStage<'_>, lines: [String; 2]) -> Verdict {
     let records = lines.clone().map(|line| Stamped::read(Bytes::from(line), Vec::new()).map(Arc::new));
     let records: Vec<_> = ok("reading a record", records.into_iter().collect::<Result<_, _>>())?;
     let (journal, log) = (stage.open().await, stage.log("log"));
@@ -164,7 +164,7 @@ async fn elsewhere(stage: &Stage<'_>, lines: [String; 2]) -> Verdict {
     equal("what they mean", &read(&*reopened, &log, 0).await?, &vec![Arc::new(meant(1)), Arc::new(meant(2))])
 }
 
-pub(super) async fn clock_backwards(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn clock_backwards(stage: &JournalStage<'_>) -> Verdict {
     let times = [LATER_MS, LATER_MS - 5, 0, LATER_MS + 1, LATER_MS, 1];
     let all: Vec<_> = (1..).zip(times).map(|(seq, at_ms)| said(seq, at_ms, "tick")).collect();
     let (journal, log) = (stage.open().await, stage.log("log"));

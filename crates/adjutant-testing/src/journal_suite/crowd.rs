@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use adjutant_agent::{Flush, Owner};
 
-use super::stage::{Stage, append, batch, is_log, own, read};
+use super::stage::{JournalStage, append, batch, is_log, own, read};
 use crate::suite::{Verdict, equal, holds, joined, ok};
 
-pub(super) async fn many_logs_at_once(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn many_logs_at_once(stage: &JournalStage<'_>) -> Verdict {
     let handles = [stage.open().await, stage.open().await];
     let mut writing = Vec::new();
     for number in 0..50 {
@@ -31,7 +31,7 @@ pub(super) async fn many_logs_at_once(stage: &Stage<'_>) -> Verdict {
     Ok(())
 }
 
-pub(super) async fn read_while_appending(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn read_while_appending(stage: &JournalStage<'_>) -> Verdict {
     let (journal, log) = (stage.open().await, stage.log("log"));
     let mut held = own(&*journal, &log, &Owner::new()).await?;
     let writing = tokio::spawn(async move {

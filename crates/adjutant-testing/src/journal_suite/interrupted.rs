@@ -8,7 +8,7 @@ use std::{
 
 use adjutant_agent::{Flush, Owner};
 
-use super::stage::{Stage, append, batch, is_log, own, read};
+use super::stage::{JournalStage, append, batch, is_log, own, read};
 use crate::suite::{Verdict, equal, holds};
 
 /// Polls a future a few times, or until it is ready, and drops it.
@@ -23,7 +23,7 @@ fn cut<T>(coming: impl Future<Output = T>, polls: usize) -> Option<T> {
     })
 }
 
-pub(super) async fn append_dropped(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn append_dropped(stage: &JournalStage<'_>) -> Verdict {
     let (journal, log) = (stage.open().await, stage.log("log"));
     let owner = Owner::new();
     let mut next = 1;
@@ -47,7 +47,7 @@ pub(super) async fn append_dropped(stage: &Stage<'_>) -> Verdict {
     is_log(&*stage.open().await, &log, &batch(1, next - 1)).await
 }
 
-pub(super) async fn own_dropped(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn own_dropped(stage: &JournalStage<'_>) -> Verdict {
     let (journal, log) = stage.filled("log", 2).await?;
     for polls in [0, 1, 1, 2, 5, 20] {
         let _ = cut(journal.own(&log, &Owner::new()), polls);

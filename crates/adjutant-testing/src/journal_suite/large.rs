@@ -5,17 +5,17 @@ use std::sync::Arc;
 use adjutant_agent::{GcReport, Journal, LogId, Owner, Record, Seq, Stamped};
 use adjutant_llm::ThreadId;
 
-use super::stage::{LATER_MS, Stage, append, delete, entry, is_log, own, said};
+use super::stage::{JournalStage, LATER_MS, append, delete, entry, is_log, own, said};
 use crate::suite::{Verdict, equal, ok};
 
 /// A text of this many bytes that no other play has.
-fn long(stage: &Stage<'_>, bytes: usize) -> String {
+fn long(stage: &JournalStage<'_>, bytes: usize) -> String {
     let mut text = stage.prefix.clone();
     text.push_str(&"naïve\0\n".repeat(bytes / "naïve\0\n".len()));
     text
 }
 
-pub(super) async fn large_text(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn large_text(stage: &JournalStage<'_>) -> Verdict {
     let all = vec![
         said(1, LATER_MS, "before"),
         said(2, LATER_MS, &long(stage, 8 * 1024 * 1024)),
@@ -27,7 +27,7 @@ pub(super) async fn large_text(stage: &Stage<'_>) -> Verdict {
     is_log(&*stage.open().await, &log, &all).await
 }
 
-pub(super) async fn large_record(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn large_record(stage: &JournalStage<'_>) -> Verdict {
     let entries = (0..100_000).map(|number| entry(&format!("part {number}"))).collect();
     let record = Stamped::new(Seq(1), LATER_MS, ThreadId::from("main"), Record::Appended { entries });
     // Several large texts in one record, one of them twice: their order is that of the record.
@@ -40,7 +40,7 @@ pub(super) async fn large_record(stage: &Stage<'_>) -> Verdict {
 }
 
 /// Two logs with one large text, the first of them twice, and what is in each.
-async fn sharing(stage: &Stage<'_>, journal: &dyn Journal) -> Result<([LogId; 2], Vec<Arc<Stamped>>), String> {
+async fn sharing(stage: &JournalStage<'_>, journal: &dyn Journal) -> Result<([LogId; 2], Vec<Arc<Stamped>>), String> {
     let text = long(stage, 1024 * 1024);
     let all = vec![said(1, LATER_MS, &text), said(2, LATER_MS, &text)];
     let logs = [stage.log("one"), stage.log("two")];
@@ -50,7 +50,7 @@ async fn sharing(stage: &Stage<'_>, journal: &dyn Journal) -> Result<([LogId; 2]
     Ok((logs, all))
 }
 
-pub(super) async fn attachments_are_shared(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn attachments_are_shared(stage: &JournalStage<'_>) -> Verdict {
     let journal = stage.open().await;
     let ([one, two], all) = sharing(stage, &*journal).await?;
     delete(&*journal, &one).await?;
@@ -65,7 +65,7 @@ pub(super) async fn attachments_are_shared(stage: &Stage<'_>) -> Verdict {
     is_log(&*stage.open().await, &one, &all).await
 }
 
-pub(super) async fn attachments_swept(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn attachments_swept(stage: &JournalStage<'_>) -> Verdict {
     let journal = stage.open().await;
     // What others left is not of this play.
     ok("sweeping", journal.sweep().await)?;

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use adjutant_agent::{Journal, LogId, LogInfo, LogQuery, Owner, Seq, SessionMeta};
 
-use super::stage::{LATER_MS, Stage, append, own, said};
+use super::stage::{JournalStage, LATER_MS, append, own, said};
 use crate::suite::{Verdict, equal, holds, ok};
 
 /// A log that changed last at this time, and can be found by the label of the play.
 async fn made(
-    stage: &Stage<'_>,
+    stage: &JournalStage<'_>,
     journal: &dyn Journal,
     name: &str,
     at_ms: u64,
@@ -24,24 +24,24 @@ async fn made(
 }
 
 /// The logs of this play, 50 at a time.
-fn of(stage: &Stage<'_>) -> LogQuery {
+fn of(stage: &JournalStage<'_>) -> LogQuery {
     let mut query = LogQuery::new();
     query.label = Some(stage.prefix.as_str().into());
     query
 }
 
 /// The names in a list without what they all begin with.
-async fn listed(stage: &Stage<'_>, query: &LogQuery) -> Result<Vec<String>, String> {
+async fn listed(stage: &JournalStage<'_>, query: &LogQuery) -> Result<Vec<String>, String> {
     let page = ok("listing", stage.open().await.list(query).await)?;
     holds("a list that is over has no next page", page.next.is_none())?;
     Ok(page.logs.iter().map(|info| short(stage, info)).collect())
 }
 
-fn short(stage: &Stage<'_>, info: &LogInfo) -> String {
+fn short(stage: &JournalStage<'_>, info: &LogInfo) -> String {
     info.log.0.strip_prefix(&format!("{}-", stage.prefix)).unwrap_or(&info.log.0).to_owned()
 }
 
-pub(super) async fn newest_first(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn newest_first(stage: &JournalStage<'_>) -> Verdict {
     let journal = stage.open().await;
     equal("a list of nothing", &listed(stage, &of(stage)).await?, &Vec::new())?;
     for (name, at_ms) in [("b", 2), ("é", 3), ("z", 3), ("B", 3), ("a", 1), ("c", 4)] {
@@ -65,14 +65,14 @@ pub(super) async fn newest_first(stage: &Stage<'_>) -> Verdict {
     Ok(())
 }
 
-async fn made_known(stage: &Stage<'_>, journal: &dyn Journal, name: &str) -> Verdict {
+async fn made_known(stage: &JournalStage<'_>, journal: &dyn Journal, name: &str) -> Verdict {
     let log = stage.log(name);
     let mut about = ok("info", journal.info(&log).await)?.about;
     about.title = Some("known".into());
     ok("describing", journal.describe(&log, about).await)
 }
 
-pub(super) async fn filters(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn filters(stage: &JournalStage<'_>) -> Verdict {
     let journal = stage.open().await;
     let about = |agent: &str, labels: &[&str], parent: Option<LogId>| {
         let mut about = SessionMeta::new();
@@ -128,7 +128,7 @@ pub(super) async fn filters(stage: &Stage<'_>) -> Verdict {
     Ok(())
 }
 
-pub(super) async fn pages(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn pages(stage: &JournalStage<'_>) -> Verdict {
     let journal = stage.open().await;
     let mut want = Vec::new();
     for number in 0..23u64 {
@@ -157,7 +157,7 @@ pub(super) async fn pages(stage: &Stage<'_>) -> Verdict {
     Ok(())
 }
 
-pub(super) async fn pages_hold_one(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn pages_hold_one(stage: &JournalStage<'_>) -> Verdict {
     let journal = stage.open().await;
     for name in ["a", "b"] {
         made(stage, &*journal, name, LATER_MS, SessionMeta::new()).await?;

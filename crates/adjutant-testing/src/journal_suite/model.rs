@@ -9,7 +9,7 @@ use proptest::{
     test_runner::{Config, TestCaseError, TestRunner},
 };
 
-use super::stage::{Stage, batch, is_log, is_missing};
+use super::stage::{JournalStage, batch, is_log, is_missing};
 use crate::suite::{Verdict, equal, joined, ok};
 
 /// How many sequences of operations are played.
@@ -66,7 +66,7 @@ fn operations() -> impl Strategy<Value = Vec<Operation>> {
     collection::vec(one, 1..30)
 }
 
-pub(super) async fn random_operations(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn random_operations(stage: &JournalStage<'_>) -> Verdict {
     let (handles, prefix) = ([stage.open().await, stage.open().await], stage.prefix.clone());
     let runtime = tokio::runtime::Handle::current();
     // The cases wait for what they do: not on a thread that others wait on.

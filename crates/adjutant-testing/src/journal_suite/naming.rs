@@ -2,10 +2,10 @@
 
 use adjutant_agent::{JournalErrorKind, LogId, LogQuery, MAX_ID_BYTES, Owner, SessionMeta};
 
-use super::stage::{Stage, append, is_log, own, refused, said};
+use super::stage::{JournalStage, append, is_log, own, refused, said};
 use crate::suite::{Verdict, equal, ok};
 
-pub(super) async fn names_are_data(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn names_are_data(stage: &JournalStage<'_>) -> Verdict {
     let mut names: Vec<String> = [
         "/",
         "//",
@@ -49,7 +49,7 @@ pub(super) async fn names_are_data(stage: &Stage<'_>) -> Verdict {
     keeps_apart(stage, names).await
 }
 
-pub(super) async fn names_are_distinct(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn names_are_distinct(stage: &JournalStage<'_>) -> Verdict {
     let names = [
         "a",
         "A",
@@ -92,7 +92,7 @@ pub(super) async fn names_are_distinct(stage: &Stage<'_>) -> Verdict {
 }
 
 /// Fills a log for each name with that name, and looks whether all are what they were.
-async fn keeps_apart(stage: &Stage<'_>, names: Vec<String>) -> Verdict {
+async fn keeps_apart(stage: &JournalStage<'_>, names: Vec<String>) -> Verdict {
     let journal = stage.open().await;
     for name in &names {
         let log = LogId::from(name.as_str());
@@ -120,7 +120,7 @@ async fn keeps_apart(stage: &Stage<'_>, names: Vec<String>) -> Verdict {
     equal("the names that are listed", &listed, &names)
 }
 
-pub(super) async fn bad_names_refused(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn bad_names_refused(stage: &JournalStage<'_>) -> Verdict {
     let (journal, log) = stage.filled("log", 1).await?;
     for name in [String::new(), "x".repeat(MAX_ID_BYTES + 1), "é".repeat(MAX_ID_BYTES / 2 + 1), "x".repeat(100_000)] {
         let bad = LogId::from(name);

@@ -2,10 +2,10 @@
 
 use adjutant_agent::{Flush, Holder, JournalError, JournalErrorKind, Owner};
 
-use super::stage::{Stage, append, batch, is_log, own, refused, when_free};
+use super::stage::{JournalStage, append, batch, is_log, own, refused, when_free};
 use crate::suite::{Verdict, equal, holds, joined, ok};
 
-pub(super) async fn second_owner_refused(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn second_owner_refused(stage: &JournalStage<'_>) -> Verdict {
     let (journal, log) = (stage.open().await, stage.log("log"));
     let first = Owner::new();
     let mut held = own(&*journal, &log, &first).await?;
@@ -24,7 +24,7 @@ pub(super) async fn second_owner_refused(stage: &Stage<'_>) -> Verdict {
     is_log(&*journal, &log, &batch(1, 3)).await
 }
 
-pub(super) async fn same_owner_fences(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn same_owner_fences(stage: &JournalStage<'_>) -> Verdict {
     let (journal, log) = (stage.open().await, stage.log("log"));
     for handle in [journal.clone(), stage.open().await] {
         let owner = Owner::new();
@@ -41,7 +41,7 @@ pub(super) async fn same_owner_fences(stage: &Stage<'_>) -> Verdict {
     is_log(&*journal, &log, &batch(1, 6)).await
 }
 
-pub(super) async fn drop_frees(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn drop_frees(stage: &JournalStage<'_>) -> Verdict {
     let (journal, log) = (stage.open().await, stage.log("log"));
     let other = stage.open().await;
     for round in 0..4 {
@@ -52,7 +52,7 @@ pub(super) async fn drop_frees(stage: &Stage<'_>) -> Verdict {
     is_log(&*journal, &log, &batch(1, 4)).await
 }
 
-pub(super) async fn death_frees(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn death_frees(stage: &JournalStage<'_>) -> Verdict {
     let (journal, log) = (stage.open().await, stage.log("log"));
     let mut held = own(&*journal, &log, &Owner::new()).await?;
     append(&mut *held, &batch(1, 3)).await?;
@@ -63,7 +63,7 @@ pub(super) async fn death_frees(stage: &Stage<'_>) -> Verdict {
     is_log(&*reopened, &log, &batch(1, 4)).await
 }
 
-pub(super) async fn epochs_grow(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn epochs_grow(stage: &JournalStage<'_>) -> Verdict {
     let (journal, log) = (stage.open().await, stage.log("log"));
     let owner = Owner::named("one");
     let mut epochs = Vec::new();
@@ -80,7 +80,7 @@ pub(super) async fn epochs_grow(stage: &Stage<'_>) -> Verdict {
     holds(&format!("epochs grow: {epochs:?}"), epochs.is_sorted_by(|one, next| one < next))
 }
 
-pub(super) async fn owned_is_told(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn owned_is_told(stage: &JournalStage<'_>) -> Verdict {
     let (journal, log) = (stage.open().await, stage.log("log"));
     let held = own(&*journal, &log, &Owner::new()).await?;
     for journal in [&journal, &stage.open().await] {
@@ -94,7 +94,7 @@ pub(super) async fn owned_is_told(stage: &Stage<'_>) -> Verdict {
     .await
 }
 
-pub(super) async fn one_of_many(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn one_of_many(stage: &JournalStage<'_>) -> Verdict {
     let log = stage.log("log");
     let mut asking = Vec::new();
     for _ in 0..8 {

@@ -7,7 +7,7 @@ use adjutant_tool::Answer;
 use futures_util::StreamExt;
 use serde_json::Value;
 
-use super::stage::{Stage, delete, entry, own, refused, when_free};
+use super::stage::{JournalStage, delete, entry, own, refused, when_free};
 use crate::suite::{Verdict, equal, holds, joined, ok, soon};
 
 fn message(text: &str) -> Post {
@@ -28,11 +28,11 @@ async fn post(journal: &dyn Journal, log: &LogId, text: &str) -> Result<Posted, 
     Ok(Posted { no: ok("posting", journal.post(log, post.clone()).await)?, post })
 }
 
-async fn made(stage: &Stage<'_>, name: &str) -> Result<(Arc<dyn Journal>, LogId), String> {
+async fn made(stage: &JournalStage<'_>, name: &str) -> Result<(Arc<dyn Journal>, LogId), String> {
     stage.filled(name, 1).await
 }
 
-pub(super) async fn posts_in_order(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn posts_in_order(stage: &JournalStage<'_>) -> Verdict {
     let (journal, log) = made(stage, "log").await?;
     let other = stage.open().await;
     let mut sent = Vec::new();
@@ -52,7 +52,7 @@ pub(super) async fn posts_in_order(stage: &Stage<'_>) -> Verdict {
     Ok(())
 }
 
-pub(super) async fn posts_of_all_kinds(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn posts_of_all_kinds(stage: &JournalStage<'_>) -> Verdict {
     let (journal, log) = made(stage, "log").await?;
     let all = [
         message("👩‍👩‍👧‍👦 \0 \n \u{2028}"),
@@ -74,7 +74,7 @@ pub(super) async fn posts_of_all_kinds(stage: &Stage<'_>) -> Verdict {
     Ok(())
 }
 
-pub(super) async fn deep_post_hides_no_other(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn deep_post_hides_no_other(stage: &JournalStage<'_>) -> Verdict {
     let (journal, log) = made(stage, "log").await?;
     let first = post(&*journal, &log, "first").await?;
     let value = (0..1_000).fold(Value::Null, |inner, _| Value::Array(vec![inner]));
@@ -93,7 +93,7 @@ pub(super) async fn deep_post_hides_no_other(stage: &Stage<'_>) -> Verdict {
     equal("the post behind", &next(&mut told).await?, &last)
 }
 
-pub(super) async fn heeded_posts_forgotten(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn heeded_posts_forgotten(stage: &JournalStage<'_>) -> Verdict {
     let (journal, log) = made(stage, "log").await?;
     let (one, two) = (post(&*journal, &log, "one").await?, post(&*journal, &log, "two").await?);
     let three = post(&*journal, &log, "three").await?;
@@ -111,7 +111,7 @@ pub(super) async fn heeded_posts_forgotten(stage: &Stage<'_>) -> Verdict {
     equal("the first post that waits", &next(&mut posts(&*journal, &log, PostNo(0))?).await?, &four)
 }
 
-pub(super) async fn heeded_in_a_copy(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn heeded_in_a_copy(stage: &JournalStage<'_>) -> Verdict {
     let (journal, log) = made(stage, "copy").await?;
     let mut held = own(&*journal, &log, &Owner::new()).await?;
     // Its records say that posts to another log were heeded.
@@ -127,7 +127,7 @@ pub(super) async fn heeded_in_a_copy(stage: &Stage<'_>) -> Verdict {
     equal("the posts after those that were heeded", &told, &vec![first, second])
 }
 
-pub(super) async fn posts_told_at_once(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn posts_told_at_once(stage: &JournalStage<'_>) -> Verdict {
     let (journal, log) = made(stage, "log").await?;
     let other = stage.open().await;
     let told = async |journal: &dyn Journal, after: PostNo| {
@@ -153,7 +153,7 @@ pub(super) async fn posts_told_at_once(stage: &Stage<'_>) -> Verdict {
     refused("posts to a log that is missing", missing, JournalErrorKind::Missing)
 }
 
-pub(super) async fn waiting_is_woken(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn waiting_is_woken(stage: &JournalStage<'_>) -> Verdict {
     let (journal, log) = made(stage, "log").await?;
     let mut told = posts(&*journal, &log, PostNo(0))?;
     for text in ["one", "two"] {
@@ -170,13 +170,13 @@ pub(super) async fn waiting_is_woken(stage: &Stage<'_>) -> Verdict {
     Ok(())
 }
 
-pub(super) async fn posts_need_a_log(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn posts_need_a_log(stage: &JournalStage<'_>) -> Verdict {
     let (journal, log) = (stage.open().await, stage.log("log"));
     refused("posting to a log that is missing", journal.post(&log, Post::Cancel).await, JournalErrorKind::Missing)?;
     refused("info of a log that was posted to", journal.info(&log).await, JournalErrorKind::Missing)
 }
 
-pub(super) async fn posts_at_once(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn posts_at_once(stage: &JournalStage<'_>) -> Verdict {
     let (_, log) = made(stage, "log").await?;
     let mut posting = Vec::new();
     for poster in 0..4 {
@@ -203,7 +203,7 @@ pub(super) async fn posts_at_once(stage: &Stage<'_>) -> Verdict {
     Ok(())
 }
 
-pub(super) async fn posts_follow_the_log(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn posts_follow_the_log(stage: &JournalStage<'_>) -> Verdict {
     let (journal, log) = made(stage, "log").await?;
     let renamed = stage.log("renamed");
     let one = post(&*journal, &log, "one").await?;

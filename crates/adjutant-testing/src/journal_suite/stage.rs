@@ -15,13 +15,13 @@ use crate::suite::{Verdict, equal, fails, ok, soon};
 pub(super) const LATER_MS: u64 = 4_000_000_000_000;
 
 /// A play of one check.
-pub(super) struct Stage<'a> {
+pub(super) struct JournalStage<'a> {
     pub(super) lab: &'a dyn Lab,
     /// What the names of its logs begin with; nobody used it before.
     pub(super) prefix: String,
 }
 
-impl<'a> Stage<'a> {
+impl<'a> JournalStage<'a> {
     pub(super) fn new(lab: &'a (dyn Lab + 'static)) -> Self {
         Self { lab, prefix: format!("{:x}", SystemWorld.id()) }
     }

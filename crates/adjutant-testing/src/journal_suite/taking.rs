@@ -2,10 +2,10 @@
 
 use adjutant_agent::{Flush, Folded, JournalErrorKind, Owner, Seq};
 
-use super::stage::{Stage, append, batch, delete, is_log, own, refused};
+use super::stage::{JournalStage, append, batch, delete, is_log, own, refused};
 use crate::suite::{Verdict, equal, fails, holds, joined, ok};
 
-pub(super) async fn takeover_fences(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn takeover_fences(stage: &JournalStage<'_>) -> Verdict {
     let (journal, log) = (stage.open().await, stage.log("log"));
     let mut late = own(&*journal, &log, &Owner::new()).await?;
     append(&mut *late, &batch(1, 2)).await?;
@@ -24,7 +24,7 @@ pub(super) async fn takeover_fences(stage: &Stage<'_>) -> Verdict {
     is_log(&*stage.open().await, &log, &batch(1, 4)).await
 }
 
-pub(super) async fn fenced_drop_frees_nothing(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn fenced_drop_frees_nothing(stage: &JournalStage<'_>) -> Verdict {
     let (journal, log) = (stage.open().await, stage.log("log"));
     let owner = Owner::new();
     let first = own(&*journal, &log, &owner).await?;
@@ -41,7 +41,7 @@ pub(super) async fn fenced_drop_frees_nothing(stage: &Stage<'_>) -> Verdict {
     is_log(&*journal, &log, &batch(1, 1)).await
 }
 
-pub(super) async fn fenced_keeps_nothing(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn fenced_keeps_nothing(stage: &JournalStage<'_>) -> Verdict {
     let (journal, log) = (stage.open().await, stage.log("log"));
     let mut late = own(&*journal, &log, &Owner::new()).await?;
     append(&mut *late, &batch(1, 2)).await?;
@@ -52,7 +52,7 @@ pub(super) async fn fenced_keeps_nothing(stage: &Stage<'_>) -> Verdict {
     equal("the fold", &ok("folded", journal.folded(&log).await)?, &Some(fold(b"new")))
 }
 
-pub(super) async fn fenced_after_delete(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn fenced_after_delete(stage: &JournalStage<'_>) -> Verdict {
     let (journal, log) = (stage.open().await, stage.log("log"));
     let mut late = own(&*journal, &log, &Owner::new()).await?;
     drop(ok("taking over", journal.own(&log, &Owner::new().taking_over()).await)?);
@@ -68,7 +68,7 @@ pub(super) async fn fenced_after_delete(stage: &Stage<'_>) -> Verdict {
     is_log(&*journal, &log, &batch(1, 2)).await
 }
 
-pub(super) async fn takeovers_at_once(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn takeovers_at_once(stage: &JournalStage<'_>) -> Verdict {
     let log = stage.log("log");
     let mut writing = Vec::new();
     for _ in 0..6 {

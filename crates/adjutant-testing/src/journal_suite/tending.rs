@@ -2,7 +2,7 @@
 
 use adjutant_agent::{Folded, JournalErrorKind, LogId, Owner, Seq, SessionMeta};
 
-use super::stage::{Stage, append, batch, delete, is_log, is_missing, own, refused, when_free};
+use super::stage::{JournalStage, append, batch, delete, is_log, is_missing, own, refused, when_free};
 use crate::suite::{Verdict, equal, holds, ok};
 
 fn about(title: &str, parent: Option<(LogId, Seq)>) -> SessionMeta {
@@ -14,7 +14,7 @@ fn about(title: &str, parent: Option<(LogId, Seq)>) -> SessionMeta {
     about
 }
 
-pub(super) async fn description_kept(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn description_kept(stage: &JournalStage<'_>) -> Verdict {
     let (journal, log) = stage.filled("log", 2).await?;
     equal("what is said of a new log", &ok("info", journal.info(&log).await)?.about, &SessionMeta::new())?;
     let full = about("title\n\0", Some((stage.log("parent"), Seq(7))));
@@ -34,7 +34,7 @@ pub(super) async fn description_kept(stage: &Stage<'_>) -> Verdict {
     is_missing(&*journal, &stage.log("missing")).await
 }
 
-pub(super) async fn renamed_keeps_all(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn renamed_keeps_all(stage: &JournalStage<'_>) -> Verdict {
     let (journal, log) = stage.filled("log", 3).await?;
     let fold = Folded { seq: Seq(3), format: "suite".into(), bytes: "fold".into() };
     let mut held = own(&*journal, &log, &Owner::new()).await?;
@@ -65,7 +65,7 @@ pub(super) async fn renamed_keeps_all(stage: &Stage<'_>) -> Verdict {
     is_log(&*journal, &log, &batch(1, 1)).await
 }
 
-pub(super) async fn rename_refused(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn rename_refused(stage: &JournalStage<'_>) -> Verdict {
     let (journal, log) = stage.filled("log", 1).await?;
     let (_, taken) = stage.filled("taken", 2).await?;
     let exists = when_free("renaming to a name that is taken", async || match journal.rename(&log, &taken).await {
@@ -85,7 +85,7 @@ pub(super) async fn rename_refused(stage: &Stage<'_>) -> Verdict {
     is_log(&*journal, &taken, &batch(1, 2)).await
 }
 
-pub(super) async fn deleted_is_gone(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn deleted_is_gone(stage: &JournalStage<'_>) -> Verdict {
     let (journal, log) = stage.filled("log", 3).await?;
     ok("describing", journal.describe(&log, about("mine", None)).await)?;
     delete(&*journal, &log).await?;
@@ -102,7 +102,7 @@ pub(super) async fn deleted_is_gone(stage: &Stage<'_>) -> Verdict {
     equal("what is said of a log that was made anew", &info.about, &SessionMeta::new())
 }
 
-pub(super) async fn delete_refused(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn delete_refused(stage: &JournalStage<'_>) -> Verdict {
     let (journal, log) = (stage.open().await, stage.log("log"));
     let mut held = own(&*journal, &log, &Owner::new()).await?;
     for journal in [&journal, &stage.open().await] {
@@ -112,7 +112,7 @@ pub(super) async fn delete_refused(stage: &Stage<'_>) -> Verdict {
     is_log(&*journal, &log, &batch(1, 1)).await
 }
 
-pub(super) async fn children_stay_whole(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn children_stay_whole(stage: &JournalStage<'_>) -> Verdict {
     let (journal, parent) = stage.filled("parent", 3).await?;
     let (_, child) = stage.filled("child", 2).await?;
     ok("describing", journal.describe(&child, about("child", Some((parent.clone(), Seq(2))))).await)?;
@@ -124,7 +124,7 @@ pub(super) async fn children_stay_whole(stage: &Stage<'_>) -> Verdict {
     is_log(&*journal, &child, &batch(1, 3)).await
 }
 
-pub(super) async fn fold_kept(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn fold_kept(stage: &JournalStage<'_>) -> Verdict {
     let (journal, log) = stage.filled("log", 4).await?;
     holds("a new log has no fold", ok("folded", journal.folded(&log).await)?.is_none())?;
     let mut held = own(&*journal, &log, &Owner::new()).await?;

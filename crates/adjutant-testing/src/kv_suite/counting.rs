@@ -6,7 +6,7 @@ use adjutant_agent::{
 };
 use serde_json::json;
 
-use super::stage::{Stage, get, has, write};
+use super::stage::{KvStage, get, has, write};
 use crate::suite::{Verdict, equal, joined, ok};
 
 /// The number that a key holds, and what must be true for a change that stands on it.
@@ -24,7 +24,7 @@ async fn try_write(kv: &dyn KvStore, changes: Vec<Change>) -> Result<bool, Strin
     }
 }
 
-pub(super) async fn exact_sum(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn exact_sum(stage: &KvStage<'_>) -> Verdict {
     let key = stage.key("counter");
     let mut raising = Vec::new();
     for _ in 0..6 {
@@ -47,7 +47,7 @@ pub(super) async fn exact_sum(stage: &Stage<'_>) -> Verdict {
     has(&*stage.open().await, &key, &json!(120), "").await.map(drop)
 }
 
-pub(super) async fn one_creates(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn one_creates(stage: &KvStage<'_>) -> Verdict {
     let key = stage.key("seat");
     let mut creating = Vec::new();
     for number in 0..8 {
@@ -65,7 +65,7 @@ pub(super) async fn one_creates(stage: &Stage<'_>) -> Verdict {
     has(&*stage.open().await, &key, &json!(winners[0]), "").await.map(drop)
 }
 
-pub(super) async fn transfers(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn transfers(stage: &KvStage<'_>) -> Verdict {
     let kv = stage.open().await;
     let keys = ["a", "b", "c"].map(|name| stage.key(name));
     write(&*kv, keys.iter().map(|key| Change::put(&**key, json!(100)))).await?;

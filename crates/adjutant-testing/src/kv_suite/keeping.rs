@@ -3,10 +3,10 @@
 use adjutant_agent::kv::{Change, KvStoreErrorKind, MAX_KEY_BYTES, MAX_VALUE_BYTES, MAX_WRITE, Version, When};
 use serde_json::{Value, json};
 
-use super::stage::{Stage, conflict, get, has, has_none, refused, write};
+use super::stage::{KvStage, conflict, get, has, has_none, refused, write};
 use crate::suite::{Verdict, equal, holds, ok};
 
-pub(super) async fn put_then_get(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn put_then_get(stage: &KvStage<'_>) -> Verdict {
     let (kv, key) = (stage.open().await, stage.key("a"));
     has_none(&*kv, &key).await?;
     let one = write(&*kv, [Change::put(&*key, json!({"n": 1})).text("first")]).await?;
@@ -19,7 +19,7 @@ pub(super) async fn put_then_get(stage: &Stage<'_>) -> Verdict {
     holds("a value tells when it was written", item.changed_ms > 0)
 }
 
-pub(super) async fn values_survive(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn values_survive(stage: &KvStage<'_>) -> Verdict {
     let numbers = r#"{"z":1,"a":[9007199254740993,-9223372036854775808,18446744073709551615,0.1,-0.0,1e-7,1.7976931348623157e308]}"#;
     let values = [
         Value::Null,
@@ -40,7 +40,7 @@ pub(super) async fn values_survive(stage: &Stage<'_>) -> Verdict {
     Ok(())
 }
 
-pub(super) async fn keys_are_data(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn keys_are_data(stage: &KvStage<'_>) -> Verdict {
     let names = [
         "a",
         "A",
@@ -77,7 +77,7 @@ pub(super) async fn keys_are_data(stage: &Stage<'_>) -> Verdict {
     has(&*kv, &long, &json!("long"), "").await.map(drop)
 }
 
-pub(super) async fn removed_is_gone(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn removed_is_gone(stage: &KvStage<'_>) -> Verdict {
     let (kv, key) = (stage.open().await, stage.key("a"));
     write(&*kv, [Change::remove(&*key)]).await?;
     let put = write(&*kv, [Change::put(&*key, json!(1)).text("one")]).await?;
@@ -90,7 +90,7 @@ pub(super) async fn removed_is_gone(stage: &Stage<'_>) -> Verdict {
     holds(&format!("a version is not given again: {put}, then {again}"), again > put)
 }
 
-pub(super) async fn versions_grow(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn versions_grow(stage: &KvStage<'_>) -> Verdict {
     let kv = stage.open().await;
     let (a, b) = (stage.key("a"), stage.key("b"));
     let newest = ok("newest", kv.newest().await)?;
@@ -109,7 +109,7 @@ pub(super) async fn versions_grow(stage: &Stage<'_>) -> Verdict {
     equal("the newest version", &ok("newest", kv.newest().await)?, &four)
 }
 
-pub(super) async fn conditions(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn conditions(stage: &KvStage<'_>) -> Verdict {
     let (kv, other, key) = (stage.open().await, stage.open().await, stage.key("a"));
     let try_put = async |when| kv.write(vec![Change::put(&*key, json!("put")).when(when)]).await;
     let try_remove = async |when| other.write(vec![Change::remove(&*key).when(when)]).await;
@@ -130,7 +130,7 @@ pub(super) async fn conditions(stage: &Stage<'_>) -> Verdict {
     ok("creating", try_put(When::Absent).await).map(drop)
 }
 
-pub(super) async fn writes_are_whole(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn writes_are_whole(stage: &KvStage<'_>) -> Verdict {
     let kv = stage.open().await;
     let [a, b, c] = ["a", "b", "c"].map(|name| stage.key(name));
     let one = write(&*kv, [&a, &b].map(|key| Change::put(&**key, json!(1)))).await?;
@@ -150,7 +150,7 @@ pub(super) async fn writes_are_whole(stage: &Stage<'_>) -> Verdict {
     equal("the version of the last", &has(&*kv, &c, &json!(2), "").await?, &two)
 }
 
-pub(super) async fn doubles_refused(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn doubles_refused(stage: &KvStage<'_>) -> Verdict {
     let (kv, key, other) = (stage.open().await, stage.key("a"), stage.key("b"));
     for double in [Change::put(&*key, json!(2)), Change::remove(&*key)] {
         let changes = vec![Change::put(&*other, json!(1)), Change::put(&*key, json!(1)), double];
@@ -160,7 +160,7 @@ pub(super) async fn doubles_refused(stage: &Stage<'_>) -> Verdict {
     has_none(&*kv, &other).await
 }
 
-pub(super) async fn limits(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn limits(stage: &KvStage<'_>) -> Verdict {
     let (kv, key) = (stage.open().await, stage.key("a"));
     let long = stage.key(&"é".repeat(MAX_KEY_BYTES / 2));
     for bad in ["", &*long] {

@@ -6,11 +6,11 @@ use adjutant_agent::{
 };
 use serde_json::json;
 
-use super::stage::{Stage, write};
+use super::stage::{KvStage, write};
 use crate::suite::{Verdict, equal, ok};
 
 /// Puts a value by each of these names.
-async fn put(stage: &Stage<'_>, kv: &dyn KvStore, names: &[&str]) -> Verdict {
+async fn put(stage: &KvStage<'_>, kv: &dyn KvStore, names: &[&str]) -> Verdict {
     write(kv, names.iter().map(|name| Change::put(stage.key(name), json!(name)))).await.map(drop)
 }
 
@@ -18,7 +18,7 @@ fn owned(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
 }
 
-pub(super) async fn order_of_bytes(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn order_of_bytes(stage: &KvStage<'_>) -> Verdict {
     let kv = stage.open().await;
     let sorted = [
         "",
@@ -65,7 +65,7 @@ pub(super) async fn order_of_bytes(stage: &Stage<'_>) -> Verdict {
     Ok(())
 }
 
-pub(super) async fn prefixes(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn prefixes(stage: &KvStage<'_>) -> Verdict {
     let kv = stage.open().await;
     let names = [
         "a",
@@ -110,7 +110,7 @@ pub(super) async fn prefixes(stage: &Stage<'_>) -> Verdict {
     equal("how many a scan of all keys gives", &mine, &names.len())
 }
 
-pub(super) async fn pages(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn pages(stage: &KvStage<'_>) -> Verdict {
     let kv = stage.open().await;
     let names: Vec<String> = (0..17).map(|number| format!("{number:02}\u{10ffff}")).collect();
     put(stage, &*kv, &names.iter().map(String::as_str).collect::<Vec<_>>()).await?;

@@ -3,16 +3,16 @@
 use adjutant_agent::{KvStore, kv::Change};
 use serde_json::json;
 
-use super::stage::{Stage, write};
+use super::stage::{KvStage, write};
 use crate::suite::{Verdict, equal, holds, ok};
 
 /// Puts a value by each of these names that is found by the text beside it.
-async fn put(stage: &Stage<'_>, kv: &dyn KvStore, texts: &[(&str, &str)]) -> Verdict {
+async fn put(stage: &KvStage<'_>, kv: &dyn KvStore, texts: &[(&str, &str)]) -> Verdict {
     write(kv, texts.iter().map(|(name, text)| Change::put(stage.key(name), json!(name)).text(*text))).await.map(drop)
 }
 
 /// The names that a search finds, best first.
-async fn found(stage: &Stage<'_>, kv: &dyn KvStore, query: &str) -> Result<Vec<String>, String> {
+async fn found(stage: &KvStage<'_>, kv: &dyn KvStore, query: &str) -> Result<Vec<String>, String> {
     let hits = ok(&format!("searching for {query:?}"), kv.search(&stage.prefix, query, 100).await)?;
     let scores: Vec<f64> = hits.iter().map(|hit| hit.score).collect();
     holds(&format!("scores are above 0, best first: {scores:?}"), scores.is_sorted_by(|one, next| one >= next))?;
@@ -21,13 +21,13 @@ async fn found(stage: &Stage<'_>, kv: &dyn KvStore, query: &str) -> Result<Vec<S
 }
 
 /// Checks which names a search finds, in any order.
-async fn finds(stage: &Stage<'_>, kv: &dyn KvStore, query: &str, want: &[&str]) -> Verdict {
+async fn finds(stage: &KvStage<'_>, kv: &dyn KvStore, query: &str, want: &[&str]) -> Verdict {
     let mut got = found(stage, kv, query).await?;
     got.sort();
     equal(&format!("what is found by {query:?}"), &got, &want.iter().map(|name| (*name).to_owned()).collect())
 }
 
-pub(super) async fn any_word(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn any_word(stage: &KvStage<'_>) -> Verdict {
     let kv = stage.open().await;
     let texts = [
         ("a", "the quick brown fox jumps over the fence"),
@@ -45,7 +45,7 @@ pub(super) async fn any_word(stage: &Stage<'_>) -> Verdict {
     equal("the best one", &found(stage, &*kv, "bear brown").await?, &vec!["b".to_owned(), "a".to_owned()])
 }
 
-pub(super) async fn case_and_scripts(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn case_and_scripts(stage: &KvStage<'_>) -> Verdict {
     let kv = stage.open().await;
     let texts = [
         ("a", "Straße ÄRGER café"),
@@ -71,7 +71,7 @@ pub(super) async fn case_and_scripts(stage: &Stage<'_>) -> Verdict {
     Ok(())
 }
 
-pub(super) async fn syntax_is_text(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn syntax_is_text(stage: &KvStage<'_>) -> Verdict {
     let kv = stage.open().await;
     put(stage, &*kv, &[("a", "alpha beta"), ("b", "gamma near delta"), ("c", "and or not")]).await?;
     for query in [
@@ -101,7 +101,7 @@ pub(super) async fn syntax_is_text(stage: &Stage<'_>) -> Verdict {
     finds(stage, &*kv, &long, &["a"]).await
 }
 
-pub(super) async fn within_prefix(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn within_prefix(stage: &KvStage<'_>) -> Verdict {
     let kv = stage.open().await;
     let texts = ["x/1", "x/2", "x%3", "X/4", "y/5"].map(|name| (name, "needle in hay"));
     put(stage, &*kv, &texts).await?;
@@ -119,7 +119,7 @@ pub(super) async fn within_prefix(stage: &Stage<'_>) -> Verdict {
     equal("what is found in a narrow prefix", &hits.len(), &1)
 }
 
-pub(super) async fn follows_changes(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn follows_changes(stage: &KvStage<'_>) -> Verdict {
     let (kv, other) = (stage.open().await, stage.open().await);
     put(stage, &*kv, &[("a", "apple"), ("b", "banana")]).await?;
     finds(stage, &*other, "apple banana", &["a", "b"]).await?;

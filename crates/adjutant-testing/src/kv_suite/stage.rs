@@ -13,13 +13,13 @@ use super::Lab;
 use crate::suite::{Verdict, equal, fails, ok};
 
 /// A play of one check.
-pub(super) struct Stage<'a> {
+pub(super) struct KvStage<'a> {
     lab: &'a dyn Lab,
     /// What its keys begin with; nobody used it before.
     pub(super) prefix: String,
 }
 
-impl<'a> Stage<'a> {
+impl<'a> KvStage<'a> {
     pub(super) fn new(lab: &'a (dyn Lab + 'static)) -> Self {
         Self { lab, prefix: format!("{:x}/", SystemWorld.id()) }
     }

@@ -4,7 +4,7 @@ use adjutant_agent::kv::{Change, ChangeStream, Changed, Version};
 use futures_util::StreamExt;
 use serde_json::{Value, json};
 
-use super::stage::{Stage, write};
+use super::stage::{KvStage, write};
 use crate::suite::{Verdict, equal, holds, joined, ok, soon};
 
 async fn next(changes: &mut ChangeStream) -> Result<Changed, String> {
@@ -24,7 +24,7 @@ async fn is_next(changes: &mut ChangeStream, key: &str, version: Version, value:
     equal("the value", &changed.item.map(|item| item.value), &value)
 }
 
-pub(super) async fn sees_later_changes(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn sees_later_changes(stage: &KvStage<'_>) -> Verdict {
     let (kv, key) = (stage.open().await, stage.key("a"));
     write(&*kv, [Change::put(&*key, json!("before"))]).await?;
     let mut changes = kv.watch(&stage.prefix, ok("newest", kv.newest().await)?);
@@ -44,7 +44,7 @@ pub(super) async fn sees_later_changes(stage: &Stage<'_>) -> Verdict {
     is_next(&mut changes, &key, three, Some(json!(3))).await
 }
 
-pub(super) async fn begins_at_a_version(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn begins_at_a_version(stage: &KvStage<'_>) -> Verdict {
     let kv = stage.open().await;
     let keys = ["c", "a", "b"].map(|name| stage.key(name));
     let mut versions = Vec::new();
@@ -73,7 +73,7 @@ pub(super) async fn begins_at_a_version(stage: &Stage<'_>) -> Verdict {
     }
 }
 
-pub(super) async fn watches_a_prefix(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn watches_a_prefix(stage: &KvStage<'_>) -> Verdict {
     let kv = stage.open().await;
     let mut changes = kv.watch(&stage.key("a%"), ok("newest", kv.newest().await)?);
     for name in ["b", "a", "A%", "aab", "a_"] {

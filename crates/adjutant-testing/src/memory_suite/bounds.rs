@@ -5,10 +5,10 @@ use adjutant_agent::memory::{
 };
 use serde_json::json;
 
-use super::stage::{Stage, add, fact, has, made, metadata, refused};
+use super::stage::{MemoryStage, add, fact, has, made, metadata, refused};
 use crate::suite::{Verdict, equal, ok};
 
-pub(super) async fn too_large_refused(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn too_large_refused(stage: &MemoryStage<'_>) -> Verdict {
     let (memory, owner) = (stage.open().await, stage.owner("a"));
     let kept = fact("kept", "text");
     add(&*memory, &owner, [kept.clone()]).await?;
@@ -38,7 +38,7 @@ pub(super) async fn too_large_refused(stage: &Stage<'_>) -> Verdict {
     has(&*stage.open().await, &owner, &[made(&kept)]).await
 }
 
-pub(super) async fn what_fits_is_kept(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn what_fits_is_kept(stage: &MemoryStage<'_>) -> Verdict {
     let memory = stage.open().await;
     let owner = stage.owner("");
     let owner = OwnerId(format!("{owner}{}", "x".repeat(512 - owner.0.len())).into());
@@ -52,7 +52,7 @@ pub(super) async fn what_fits_is_kept(stage: &Stage<'_>) -> Verdict {
     has(&*memory, &owner, &[made(&fits)]).await
 }
 
-pub(super) async fn full(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn full(stage: &MemoryStage<'_>) -> Verdict {
     let (memory, owner) = (stage.open().await, stage.owner("a"));
     let new = |number: usize| NewFact::new(FactId(format!("{number}").into()), "x", 1);
     for from in (0..MAX_FACTS).step_by(10_000) {

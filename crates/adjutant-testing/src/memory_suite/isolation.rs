@@ -6,10 +6,10 @@ use adjutant_agent::{
 };
 use serde_json::json;
 
-use super::stage::{Stage, add, fact, finds, get, has, made, metadata, names, owned, pointing, refused, vector};
+use super::stage::{MemoryStage, add, fact, finds, get, has, made, metadata, names, owned, pointing, refused, vector};
 use crate::suite::{Verdict, equal, ok};
 
-pub(super) async fn names_are_of_owners(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn names_are_of_owners(stage: &MemoryStage<'_>) -> Verdict {
     let (memory, ann, bob) = (stage.open().await, stage.owner("ann"), stage.owner("bob"));
     let (of_ann, of_bob) = (pointing("one", "tea", &[1.0]), pointing("one", "coffee", &[-1.0]));
     add(&*memory, &ann, [of_ann.clone()]).await?;
@@ -46,7 +46,7 @@ async fn attack(memory: &dyn Memory, thief: &OwnerId, ids: &[FactId]) -> Verdict
     Ok(())
 }
 
-pub(super) async fn foreign_ids_touch_nothing(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn foreign_ids_touch_nothing(stage: &MemoryStage<'_>) -> Verdict {
     let (memory, ann, bob) = (stage.open().await, stage.owner("ann"), stage.owner("bob"));
     let facts = [pointing("one", "secret tea", &[1.0, 0.0]), pointing("two", "secret coffee", &[0.0, 1.0])];
     add(&*memory, &ann, facts.clone()).await?;
@@ -67,7 +67,7 @@ pub(super) async fn foreign_ids_touch_nothing(stage: &Stage<'_>) -> Verdict {
     equal("the mark", &ok("marked", memory.marked(&ann, "session").await)?, &7)
 }
 
-pub(super) async fn searches_keep_apart(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn searches_keep_apart(stage: &MemoryStage<'_>) -> Verdict {
     let (memory, ann, bob) = (stage.open().await, stage.owner("ann"), stage.owner("bob"));
     add(&*memory, &ann, (0..30).map(|n| pointing(&format!("a{n}"), "green tea", &[1.0, 0.0]))).await?;
     add(&*memory, &bob, [pointing("b", "tea and many other things besides", &[0.2, 1.0])]).await?;
@@ -82,7 +82,7 @@ pub(super) async fn searches_keep_apart(stage: &Stage<'_>) -> Verdict {
     equal("what one finds who has nothing", &names(&found)?, &owned(&[]))
 }
 
-pub(super) async fn owners_are_data(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn owners_are_data(stage: &MemoryStage<'_>) -> Verdict {
     let memory = stage.open().await;
     let owners = ["a", "A", "a ", " a", "a/b", "a%", "a_", "a\0", "a\0b", "é", "e\u{301}", "👩‍👩‍👧‍👦", "'", "*", "..", ""];
     for name in owners {

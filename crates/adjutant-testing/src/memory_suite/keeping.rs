@@ -3,10 +3,10 @@
 use adjutant_agent::memory::{FactChange, FactId, MemoryErrorKind, NewFact};
 use serde_json::{Value, json};
 
-use super::stage::{Stage, add, fact, finds, get, has, made, metadata, pointing, refused, vector};
+use super::stage::{MemoryStage, add, fact, finds, get, has, made, metadata, pointing, refused, vector};
 use crate::suite::{Verdict, equal, holds, ok};
 
-pub(super) async fn add_then_get(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn add_then_get(stage: &MemoryStage<'_>) -> Verdict {
     let (memory, owner) = (stage.open().await, stage.owner("a"));
     has(&*memory, &owner, &[]).await?;
     equal("a fact that was never added", &get(&*memory, &owner, "one").await?, &None)?;
@@ -18,7 +18,7 @@ pub(super) async fn add_then_get(stage: &Stage<'_>) -> Verdict {
     has(&*memory, &owner, &[made(&one), made(&two)]).await
 }
 
-pub(super) async fn facts_survive(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn facts_survive(stage: &MemoryStage<'_>) -> Verdict {
     let (memory, owner) = (stage.open().await, stage.owner("a"));
     let texts = [
         "\0 a\0b",
@@ -41,7 +41,7 @@ pub(super) async fn facts_survive(stage: &Stage<'_>) -> Verdict {
     has(&*stage.open().await, &owner, &facts.iter().map(made).collect::<Vec<_>>()).await
 }
 
-pub(super) async fn adds_are_whole(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn adds_are_whole(stage: &MemoryStage<'_>) -> Verdict {
     let (memory, owner) = (stage.open().await, stage.owner("a"));
     let one = fact("one", "first");
     add(&*memory, &owner, [one.clone()]).await?;
@@ -55,7 +55,7 @@ pub(super) async fn adds_are_whole(stage: &Stage<'_>) -> Verdict {
     finds(&*memory, &owner, "first second third again", &["one"]).await
 }
 
-pub(super) async fn update_changes(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn update_changes(stage: &MemoryStage<'_>) -> Verdict {
     let (memory, owner) = (stage.open().await, stage.owner("a"));
     let (one, two) = (fact("one", "likes tea").metadata(metadata(&[("k", json!(1))])), fact("two", "other"));
     add(&*memory, &owner, [one.clone(), two.clone()]).await?;
@@ -72,7 +72,7 @@ pub(super) async fn update_changes(stage: &Stage<'_>) -> Verdict {
     refused("updating what is missing", missing, MemoryErrorKind::Missing)
 }
 
-pub(super) async fn metadata_merges(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn metadata_merges(stage: &MemoryStage<'_>) -> Verdict {
     let (memory, owner) = (stage.open().await, stage.owner("a"));
     let one = fact("one", "text").metadata(metadata(&[("a", json!(1)), ("b", json!({"x": 1})), ("c", json!("c"))]));
     add(&*memory, &owner, [one.clone()]).await?;
@@ -84,7 +84,7 @@ pub(super) async fn metadata_merges(stage: &Stage<'_>) -> Verdict {
     has(&*stage.open().await, &owner, &[got]).await
 }
 
-pub(super) async fn deleted_is_gone(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn deleted_is_gone(stage: &MemoryStage<'_>) -> Verdict {
     let (memory, owner) = (stage.open().await, stage.owner("a"));
     let (one, two) = (pointing("one", "green tea", &[1.0, 0.0]), pointing("two", "black tea", &[1.0, 0.1]));
     add(&*memory, &owner, [one.clone(), two.clone()]).await?;
@@ -103,7 +103,7 @@ pub(super) async fn deleted_is_gone(stage: &Stage<'_>) -> Verdict {
     finds(&*memory, &owner, "green", &[]).await
 }
 
-pub(super) async fn pages(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn pages(stage: &MemoryStage<'_>) -> Verdict {
     let (memory, owner) = (stage.open().await, stage.owner("a"));
     let ages = [5, 3, 5, 5, 1, 9, 5, 5, 3, 5, 5];
     let facts: Vec<_> = (10..)

@@ -2,10 +2,10 @@
 
 use adjutant_agent::memory::{FactId, MemoryErrorKind, NewFact};
 
-use super::stage::{Stage, fact};
+use super::stage::{MemoryStage, fact};
 use crate::suite::{Verdict, equal, holds, joined, ok};
 
-pub(super) async fn kept_by_source(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn kept_by_source(stage: &MemoryStage<'_>) -> Verdict {
     let (memory, ann, bob) = (stage.open().await, stage.owner("ann"), stage.owner("bob"));
     let marked = async |owner, source: &str| ok("marked", stage.open().await.marked(owner, source).await);
     equal("a source that was never read", &marked(&ann, "s").await?, &0)?;
@@ -29,7 +29,7 @@ pub(super) async fn kept_by_source(stage: &Stage<'_>) -> Verdict {
     equal("the mark", &marked(&ann, "s").await?, &9)
 }
 
-pub(super) async fn one_is_faster(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn one_is_faster(stage: &MemoryStage<'_>) -> Verdict {
     let owner = stage.owner("a");
     for from in 0..5 {
         let mut marking = Vec::new();
@@ -46,7 +46,7 @@ pub(super) async fn one_is_faster(stage: &Stage<'_>) -> Verdict {
     equal("the mark", &ok("marked", stage.open().await.marked(&owner, "s").await)?, &5)
 }
 
-pub(super) async fn adding_at_once(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn adding_at_once(stage: &MemoryStage<'_>) -> Verdict {
     let owner = stage.owner("a");
     let mut adding = Vec::new();
     for adder in 0..6 {

@@ -5,7 +5,7 @@ use adjutant_agent::{
     memory::{FactChange, OwnerId, Vector},
 };
 
-use super::stage::{Stage, add, fact, finds, names, owned, pointing, vector};
+use super::stage::{MemoryStage, add, fact, finds, names, owned, pointing, vector};
 use crate::suite::{Verdict, equal, holds, ok};
 
 /// The names of what is near, nearest first.
@@ -17,7 +17,7 @@ async fn near(memory: &dyn Memory, owner: &OwnerId, to: &Vector, limit: usize) -
     names(&found)
 }
 
-pub(super) async fn any_word(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn any_word(stage: &MemoryStage<'_>) -> Verdict {
     let (memory, owner) = (stage.open().await, stage.owner("a"));
     let facts = [("a", "The user drinks green tea"), ("b", "The user drinks black coffee"), ("c", "A cat sleeps")];
     add(&*memory, &owner, facts.map(|(id, text)| fact(id, text))).await?;
@@ -32,7 +32,7 @@ pub(super) async fn any_word(stage: &Stage<'_>) -> Verdict {
     Ok(())
 }
 
-pub(super) async fn case_and_scripts(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn case_and_scripts(stage: &MemoryStage<'_>) -> Verdict {
     let (memory, owner) = (stage.open().await, stage.owner("a"));
     let facts = [("a", "ÄRGER café"), ("b", "ПРИВЕТ мир"), ("c", "version 42, semi-colon"), ("d", "ΑΘΗΝΑ")];
     add(&*memory, &owner, facts.map(|(id, text)| fact(id, text))).await?;
@@ -51,7 +51,7 @@ pub(super) async fn case_and_scripts(stage: &Stage<'_>) -> Verdict {
     Ok(())
 }
 
-pub(super) async fn syntax_is_text(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn syntax_is_text(stage: &MemoryStage<'_>) -> Verdict {
     let (memory, owner) = (stage.open().await, stage.owner("a"));
     add(&*memory, &owner, [fact("a", "alpha beta"), fact("b", "gamma delta"), fact("c", "and or not")]).await?;
     for query in ["", " ", "\"", "'", "*", "(", "-", "^", ":", "\\", "\0", "%", "!", "&", "|", "a*", "alph*", "\"\""] {
@@ -72,7 +72,7 @@ pub(super) async fn syntax_is_text(stage: &Stage<'_>) -> Verdict {
     finds(&*memory, &owner, &format!("{} beta", "word ".repeat(20_000)), &["a"]).await
 }
 
-pub(super) async fn limits(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn limits(stage: &MemoryStage<'_>) -> Verdict {
     let (memory, owner) = (stage.open().await, stage.owner("a"));
     add(&*memory, &owner, (0..8).map(|n| pointing(&format!("f{n}"), "tea with other words", &[1.0, 1.0]))).await?;
     add(&*memory, &owner, [pointing("best", "tea", &[1.0, 0.1]), pointing("worst", "x", &[-1.0, 0.0])]).await?;
@@ -87,7 +87,7 @@ pub(super) async fn limits(stage: &Stage<'_>) -> Verdict {
     equal("the nearest", &near(&*memory, &owner, &vector("usual", &[1.0, 0.0]), 1).await?, &owned(&["best"]))
 }
 
-pub(super) async fn follows_changes(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn follows_changes(stage: &MemoryStage<'_>) -> Verdict {
     let (memory, other, owner) = (stage.open().await, stage.open().await, stage.owner("a"));
     add(&*memory, &owner, [fact("a", "apple"), fact("b", "banana")]).await?;
     finds(&*other, &owner, "apple banana", &["a", "b"]).await?;
@@ -101,7 +101,7 @@ pub(super) async fn follows_changes(stage: &Stage<'_>) -> Verdict {
     equal("what a search gives", &found.into_iter().map(|found| found.fact).next(), &fact)
 }
 
-pub(super) async fn nearest_first(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn nearest_first(stage: &MemoryStage<'_>) -> Verdict {
     let (memory, owner) = (stage.open().await, stage.owner("a"));
     let facts = [
         ("same", [2.0, 0.0, 0.0]),
@@ -122,7 +122,7 @@ pub(super) async fn nearest_first(stage: &Stage<'_>) -> Verdict {
     holds(&format!("the cosines are {want:?}: {scores:?}"), is_close && scores.len() == want.len())
 }
 
-pub(super) async fn other_vectors_left_out(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn other_vectors_left_out(stage: &MemoryStage<'_>) -> Verdict {
     let (memory, owner) = (stage.open().await, stage.owner("a"));
     let facts = [
         pointing("fits", "x", &[0.0, 1.0]),
@@ -144,7 +144,7 @@ pub(super) async fn other_vectors_left_out(stage: &Stage<'_>) -> Verdict {
     finds(&*memory, &owner, "x", &["case", "fits", "longer", "none", "other", "shorter"]).await
 }
 
-pub(super) async fn updates_change_vectors(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn updates_change_vectors(stage: &MemoryStage<'_>) -> Verdict {
     let (memory, owner) = (stage.open().await, stage.owner("a"));
     add(&*memory, &owner, [pointing("a", "x", &[1.0, 0.0]), pointing("b", "x", &[0.9, 0.1])]).await?;
     let query = vector("usual", &[1.0, 0.0]);
@@ -157,7 +157,7 @@ pub(super) async fn updates_change_vectors(stage: &Stage<'_>) -> Verdict {
     equal("no vector", &near(&*stage.open().await, &owner, &query, 10).await?, &owned(&["b"]))
 }
 
-pub(super) async fn odd_vectors(stage: &Stage<'_>) -> Verdict {
+pub(super) async fn odd_vectors(stage: &MemoryStage<'_>) -> Verdict {
     let (memory, owner) = (stage.open().await, stage.owner("a"));
     add(&*memory, &owner, [pointing("fits", "x", &[1.0, 0.0])]).await?;
     // They may be refused or kept, and are not near anything.

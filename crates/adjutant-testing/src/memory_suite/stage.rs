@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use adjutant_agent::{
     Memory,
-    memory::{Fact, FactId, Found, MemoryError, MemoryErrorKind, Metadata, NewFact, OwnerId, Vector},
+    memory::{Fact, FactId, MemoryError, MemoryErrorKind, Metadata, NewFact, OwnerId, ScoredFact, Vector},
 };
 use adjutant_llm::{SystemWorld, World};
 use serde_json::Value;
@@ -13,12 +13,12 @@ use super::Lab;
 use crate::suite::{Verdict, equal, fails, holds, ok};
 
 /// A play of one check.
-pub(super) struct Stage<'a> {
+pub(super) struct MemoryStage<'a> {
     lab: &'a dyn Lab,
     prefix: String,
 }
 
-impl<'a> Stage<'a> {
+impl<'a> MemoryStage<'a> {
     pub(super) fn new(lab: &'a (dyn Lab + 'static)) -> Self {
         Self { lab, prefix: format!("{:x}-", SystemWorld.id()) }
     }
@@ -74,7 +74,7 @@ pub(super) async fn has(memory: &dyn Memory, owner: &OwnerId, want: &[Fact]) -> 
 }
 
 /// The names of what a search found, in its order.
-pub(super) fn names(found: &[Found]) -> Result<Vec<String>, String> {
+pub(super) fn names(found: &[ScoredFact]) -> Result<Vec<String>, String> {
     let scores: Vec<f64> = found.iter().map(|found| found.score).collect();
     holds(&format!("scores go down: {scores:?}"), scores.is_sorted_by(|one, next| one >= next))?;
     Ok(found.iter().map(|found| found.fact.id.to_string()).collect())

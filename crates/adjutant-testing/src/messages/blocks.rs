@@ -12,7 +12,7 @@ pub(super) const MAX_CALL_ID: usize = 64;
 const VENDORS_OWN: [&str; 5] = ["server_tool_use", "mcp_tool_use", "container_upload", "compaction", "fallback"];
 
 /// A block of a reply.
-pub(super) enum Said<'a> {
+pub(super) enum ReplyBlock<'a> {
     Block(Block),
     /// The id on the wire, and the call.
     Call(&'a str, Block),
@@ -80,12 +80,12 @@ pub(super) fn result(block: &Node<'_>) -> Result<CallResult, Refusal> {
 }
 
 /// A block of a reply.
-pub(super) fn said<'a>(block: &Node<'a>, id: CallId) -> Result<Said<'a>, Refusal> {
+pub(super) fn said<'a>(block: &Node<'a>, id: CallId) -> Result<ReplyBlock<'a>, Refusal> {
     if let Some(text) = block.value.as_str() {
-        return Ok(Said::Block(Block::text(text)));
+        return Ok(ReplyBlock::Block(Block::text(text)));
     }
     match block.need("type")?.text()? {
-        "text" => Ok(Said::Block(Block::text(block.need("text")?.words()?))),
+        "text" => Ok(ReplyBlock::Block(Block::text(block.need("text")?.words()?))),
         "thinking" => {
             let text = block.need("thinking")?.text()?.into();
             let signature = block.need("signature")?;
@@ -93,11 +93,16 @@ pub(super) fn said<'a>(block: &Node<'a>, id: CallId) -> Result<Said<'a>, Refusal
                 return Err(block.refuse("Invalid `signature` in `thinking` block"));
             }
             let signature = Some(signature.text()?.into());
-            Ok(Said::Block(Block::Thinking(Thinking { text, signature, redacted: false, extra: Default::default() })))
+            Ok(ReplyBlock::Block(Block::Thinking(Thinking {
+                text,
+                signature,
+                redacted: false,
+                extra: Default::default(),
+            })))
         }
         "redacted_thinking" => {
             let signature = Some(block.need("data")?.words()?.into());
-            Ok(Said::Block(Block::Thinking(Thinking {
+            Ok(ReplyBlock::Block(Block::Thinking(Thinking {
                 text: "".into(),
                 signature,
                 redacted: true,
@@ -109,10 +114,10 @@ pub(super) fn said<'a>(block: &Node<'a>, id: CallId) -> Result<Said<'a>, Refusal
             let name = block.need("name")?.word(MAX_TOOL_NAME)?;
             let input = block.need("input")?;
             input.object()?;
-            Ok(Said::Call(wire_id, history::call(id, wire_id, name, input.value.to_string())))
+            Ok(ReplyBlock::Call(wire_id, history::call(id, wire_id, name, input.value.to_string())))
         }
         other if VENDORS_OWN.contains(&other) || (other.ends_with("_tool_result") && other != "tool_result") => {
-            Ok(Said::Opaque(Block::Opaque { issuer: "anthropic".into(), value: block.value.clone() }))
+            Ok(ReplyBlock::Opaque(Block::Opaque { issuer: "anthropic".into(), value: block.value.clone() }))
         }
         other => Err(unexpected(block, other)),
     }

@@ -12,7 +12,7 @@ use crate::{
 
 /// How far the message has come.
 #[derive(Debug, PartialEq, Eq)]
-enum Stage {
+enum MessageProgress {
     /// Nothing was sent.
     Before,
     /// The message has begun, no block has.
@@ -26,21 +26,21 @@ enum Stage {
 pub(crate) struct Encoder {
     answer: Answer,
     usage: Usage,
-    stage: Stage,
+    stage: MessageProgress,
 }
 
 impl Encoder {
     pub(crate) fn new(asked: Asked, stamp: Stamp) -> Self {
         // The vendor knows the size of the input when it begins; the model may correct it later.
         let usage = Usage { input_uncached: asked.request.entries.tokens(), output: 1, ..Usage::default() };
-        Self { answer: Answer::new(asked, stamp), usage, stage: Stage::Before }
+        Self { answer: Answer::new(asked, stamp), usage, stage: MessageProgress::Before }
     }
 
     fn begin(&mut self, body: &mut Body) {
-        if self.stage != Stage::Before {
+        if self.stage != MessageProgress::Before {
             return;
         }
-        self.stage = Stage::Started;
+        self.stage = MessageProgress::Started;
         let message = json!({
             "id": format!("msg_01{:022}", self.answer.stamp.number),
             "type": "message",
@@ -58,8 +58,8 @@ impl Encoder {
     fn start_block(&mut self, block: u32, content: &Value, body: &mut Body) {
         let data = json!({"type": "content_block_start", "index": block, "content_block": content});
         event("content_block_start", &data, Frame::Content, body);
-        if self.stage == Stage::Started {
-            self.stage = Stage::Pinged;
+        if self.stage == MessageProgress::Started {
+            self.stage = MessageProgress::Pinged;
             body.frame(Frame::Content, |to| to.extend_from_slice(b"event: ping\ndata: {\"type\": \"ping\"}\n\n"));
         }
         if let Some(open) = self.answer.blocks.get_mut(&block) {

@@ -4,7 +4,7 @@ use adjutant_llm::{Options, Request, ToolDecl, UserMessage};
 use serde_json::Value;
 
 use super::{
-    blocks::{self, Said},
+    blocks::{self, ReplyBlock},
     rules,
 };
 use crate::{
@@ -182,15 +182,15 @@ fn assistant<'a>(history: &mut History, message: &Node<'a>, ids: &mut Vec<&'a st
     let mut paused = false;
     for (at, block) in blocks::of_message(message)?.iter().enumerate() {
         match blocks::said(block, history.call_id(at))? {
-            Said::Block(block) => said.push(block),
-            Said::Call(id, call) => {
+            ReplyBlock::Block(block) => said.push(block),
+            ReplyBlock::Call(id, call) => {
                 if ids.contains(&id) {
                     return Err(block.refuse("`tool_use` ids must be unique"));
                 }
                 ids.push(id);
                 said.push(call);
             }
-            Said::Opaque(block) => {
+            ReplyBlock::Opaque(block) => {
                 paused = true;
                 said.push(block);
             }

@@ -31,7 +31,7 @@ pub(crate) struct Encoder {
     /// The items that are done, by their place.
     output: BTreeMap<usize, Value>,
     /// The items that are not, by block.
-    open: BTreeMap<u32, Item>,
+    open: BTreeMap<u32, OpenItem>,
     next: usize,
     /// The message whose end is held back.
     held: Option<(usize, Value)>,
@@ -41,7 +41,7 @@ pub(crate) struct Encoder {
 
 /// An item of the output that is not done.
 #[derive(Debug, Clone)]
-struct Item {
+struct OpenItem {
     at: usize,
     id: String,
     text: String,
@@ -86,12 +86,12 @@ impl Encoder {
     }
 
     /// Begins an item; everything said before it has its end.
-    fn start(&mut self, prefix: &str, body: &mut Body) -> Item {
+    fn start(&mut self, prefix: &str, body: &mut Body) -> OpenItem {
         self.begin(body);
         self.release("commentary", body);
         let (at, number) = (self.next, self.answer.stamp.number);
         self.next += 1;
-        Item {
+        OpenItem {
             at,
             id: format!("{prefix}_{number:024x}{at:024x}"),
             text: String::new(),
@@ -101,7 +101,7 @@ impl Encoder {
         }
     }
 
-    fn add(&mut self, item: &Item, shown: Value, body: &mut Body) {
+    fn add(&mut self, item: &OpenItem, shown: Value, body: &mut Body) {
         self.content("response.output_item.added", json!({"output_index": item.at, "item": shown}), body);
     }
 
@@ -128,7 +128,7 @@ impl Encoder {
         self.open.insert(block, item);
     }
 
-    fn start_message(&mut self, part: &str, body: &mut Body) -> Item {
+    fn start_message(&mut self, part: &str, body: &mut Body) -> OpenItem {
         let item = self.start("msg", body);
         let shown = json!({"id": item.id, "type": "message", "status": "in_progress", "role": "assistant",
                            "content": []});
@@ -197,7 +197,7 @@ impl Encoder {
         Ok(())
     }
 
-    fn end_message(&mut self, item: Item, part: &str, body: &mut Body) {
+    fn end_message(&mut self, item: OpenItem, part: &str, body: &mut Body) {
         let (event, field) = if part == "refusal" { ("refusal", "refusal") } else { ("output_text", "text") };
         let place = json!({"item_id": item.id, "output_index": item.at, "content_index": 0});
         let whole = Map::from_iter([(field.to_owned(), item.text.as_str().into())]);
@@ -210,7 +210,7 @@ impl Encoder {
         self.held = Some((item.at, shown));
     }
 
-    fn end_reasoning(&mut self, block: u32, item: &Item, thinking: &Thinking, body: &mut Body) {
+    fn end_reasoning(&mut self, block: u32, item: &OpenItem, thinking: &Thinking, body: &mut Body) {
         let mut summary = Vec::new();
         if item.summarised {
             let place = json!({"item_id": item.id, "output_index": item.at, "summary_index": 0});
@@ -226,7 +226,7 @@ impl Encoder {
         self.reasoning = Some(item.id.clone());
     }
 
-    fn end_call(&mut self, item: &Item, body: &mut Body) {
+    fn end_call(&mut self, item: &OpenItem, body: &mut Body) {
         let fields = json!({"item_id": item.id, "output_index": item.at, "name": item.name, "arguments": item.text});
         self.content("response.function_call_arguments.done", fields, body);
         self.follows(&item.id);
@@ -344,7 +344,7 @@ fn said(part: &str, text: &str) -> Value {
     }
 }
 
-fn call(item: &Item, status: &str) -> Value {
+fn call(item: &OpenItem, status: &str) -> Value {
     json!({"id": item.id, "type": "function_call", "status": status, "arguments": item.text,
            "call_id": item.call_id, "name": item.name})
 }

@@ -1,7 +1,7 @@
 //! Each fault, on every wire. `every_fault_has_a_test` holds the list.
 
 use adjutant_llm::{Script, ScriptedModel, Usage};
-use adjutant_testing::{Fault, Loopback, Place};
+use adjutant_testing::{Fault, FaultPosition, Loopback};
 use bytes::Bytes;
 use serde_json::json;
 
@@ -100,8 +100,8 @@ fn stall_at_falls_silent_when_the_byte_is_reached() {
 fn garbage_stands_between_bytes_and_frames() {
     let bytes = Bytes::from_static(b"\xF0\x9F??");
     let garbage = |at| Fault::Garbage { at, bytes: bytes.clone() };
-    check(&garbage(Place::Byte(5)), |_, body| ([&body[..5], &bytes, &body[5..]].concat(), true));
-    check(&garbage(Place::Frame(2)), |_, body| {
+    check(&garbage(FaultPosition::Byte(5)), |_, body| ([&body[..5], &bytes, &body[5..]].concat(), true));
+    check(&garbage(FaultPosition::Frame(2)), |_, body| {
         let mut frames = frames(&body);
         frames.insert(2, bytes.to_vec());
         (frames.concat(), true)

@@ -19,7 +19,7 @@ const MAX_NESTED: usize = 512;
 /// Coerces a value in place; says whether it was changed.
 pub(super) fn coerce(bound: &Bound, root: &Value, value: &mut Value) -> bool {
     let mut walk = Walk { bound, root, steps: MAX_STEPS, nested: 0, trials: 0, level: 0, changed: false };
-    walk.visit(value, &Place { schema: root, pointer: String::new() });
+    walk.visit(value, &LocatedSchema { schema: root, pointer: String::new() });
     walk.changed
 }
 
@@ -34,28 +34,28 @@ struct Walk<'a> {
 }
 
 /// A schema and where it stands in the root schema.
-struct Place<'a> {
+struct LocatedSchema<'a> {
     schema: &'a Value,
     pointer: String,
 }
 
-impl<'a> Place<'a> {
-    fn key(&self, key: &str) -> Option<Place<'a>> {
+impl<'a> LocatedSchema<'a> {
+    fn key(&self, key: &str) -> Option<LocatedSchema<'a>> {
         let schema = self.schema.get(key)?;
         let token = key.replace('~', "~0").replace('/', "~1");
-        Some(Place { schema, pointer: format!("{}/{token}", self.pointer) })
+        Some(LocatedSchema { schema, pointer: format!("{}/{token}", self.pointer) })
     }
 
-    fn list(&self, key: &str) -> Vec<Place<'a>> {
+    fn list(&self, key: &str) -> Vec<LocatedSchema<'a>> {
         let Some(list) = self.schema.get(key).and_then(Value::as_array) else { return Vec::new() };
-        let place = |(n, schema)| Place { schema, pointer: format!("{}/{key}/{n}", self.pointer) };
+        let place = |(n, schema)| LocatedSchema { schema, pointer: format!("{}/{key}/{n}", self.pointer) };
         list.iter().enumerate().map(place).collect()
     }
 }
 
 impl<'a> Walk<'a> {
     /// The order is: reference, `allOf`, `anyOf`, `oneOf`, own type, then what is inside.
-    fn visit(&mut self, value: &mut Value, place: &Place<'a>) {
+    fn visit(&mut self, value: &mut Value, place: &LocatedSchema<'a>) {
         if !place.schema.is_object() || self.nested == MAX_NESTED || !self.step(1) {
             return;
         }
@@ -86,13 +86,13 @@ impl<'a> Walk<'a> {
     }
 
     /// What a reference within the schema points at.
-    fn target(&self, place: &Place<'a>) -> Option<Place<'a>> {
+    fn target(&self, place: &LocatedSchema<'a>) -> Option<LocatedSchema<'a>> {
         let pointer = place.schema.get("$ref")?.as_str()?.strip_prefix('#')?;
-        Some(Place { schema: self.root.pointer(pointer)?, pointer: pointer.to_owned() })
+        Some(LocatedSchema { schema: self.root.pointer(pointer)?, pointer: pointer.to_owned() })
     }
 
     /// Follows the branch that the value fits, or else the first one that it can be made to fit.
-    fn branch(&mut self, value: &mut Value, branches: &[Place<'a>]) {
+    fn branch(&mut self, value: &mut Value, branches: &[LocatedSchema<'a>]) {
         if branches.is_empty() {
             return;
         }
@@ -114,7 +114,7 @@ impl<'a> Walk<'a> {
     }
 
     /// The value made to fit a branch, if that can be done.
-    fn trial(&mut self, value: &Value, place: &Place<'a>) -> Option<Value> {
+    fn trial(&mut self, value: &Value, place: &LocatedSchema<'a>) -> Option<Value> {
         let mut trial = value.clone();
         let before = std::mem::replace(&mut self.changed, false);
         self.visit(&mut trial, place);
@@ -122,7 +122,7 @@ impl<'a> Walk<'a> {
         (changed && self.fits(&trial, place)).then_some(trial)
     }
 
-    fn fits(&mut self, value: &Value, place: &Place<'a>) -> bool {
+    fn fits(&mut self, value: &Value, place: &LocatedSchema<'a>) -> bool {
         if !self.step(size(value)) {
             return false;
         }
@@ -156,7 +156,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn properties(&mut self, map: &mut Map<String, Value>, place: &Place<'a>) {
+    fn properties(&mut self, map: &mut Map<String, Value>, place: &LocatedSchema<'a>) {
         let properties = place.key("properties");
         let others =
             if place.schema.get("patternProperties").is_none() { place.key("additionalProperties") } else { None };
@@ -179,7 +179,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn items(&mut self, items: &mut [Value], place: &Place<'a>) {
+    fn items(&mut self, items: &mut [Value], place: &LocatedSchema<'a>) {
         let mut first = place.list("prefixItems");
         let mut rest = place.key("items");
         // Before draft 2020-12 a tuple was a list under `items`.
@@ -194,7 +194,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn allows_null(&mut self, place: &Place<'a>) -> bool {
+    fn allows_null(&mut self, place: &LocatedSchema<'a>) -> bool {
         if !place.schema.is_object() || self.nested == MAX_NESTED || !self.step(1) {
             return place.schema.as_bool().unwrap_or(true);
         }
@@ -204,7 +204,7 @@ impl<'a> Walk<'a> {
         allows
     }
 
-    fn says_null(&mut self, place: &Place<'a>) -> bool {
+    fn says_null(&mut self, place: &LocatedSchema<'a>) -> bool {
         let schema = place.schema;
         let listed = schema.get("enum").and_then(Value::as_array).is_none_or(|it| it.contains(&Value::Null));
         let typed = schema.get("type").is_none() || names(schema, "null");

@@ -4,20 +4,20 @@ use std::{fmt, sync::Arc};
 
 use async_trait::async_trait;
 
-use super::Kept;
+use super::SetCache;
 use crate::{Identity, ToolError, Toolbox, Toolset};
 
 /// Several toolboxes, in order; of several tools with one name the first stays, and the set warns of the others.
 pub struct Composite {
     name: Arc<str>,
     toolboxes: Vec<Arc<dyn Toolbox>>,
-    kept: Kept,
+    kept: SetCache,
 }
 
 impl Composite {
     /// No toolbox yet.
     pub fn new(name: impl Into<Arc<str>>) -> Self {
-        Self { name: name.into(), toolboxes: Vec::new(), kept: Kept::default() }
+        Self { name: name.into(), toolboxes: Vec::new(), kept: SetCache::default() }
     }
 
     /// Adds a toolbox at the end.

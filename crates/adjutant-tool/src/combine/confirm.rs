@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc};
 use async_trait::async_trait;
 use serde_json::Value;
 
-use super::Kept;
+use super::SetCache;
 use crate::{Ask, Identity, ToolError, ToolSpec, Toolbox, Toolset};
 
 /// A toolbox whose calls need someone's word: all of them, or those that [`Confirm::when`] picks.
@@ -14,7 +14,7 @@ use crate::{Ask, Identity, ToolError, ToolSpec, Toolbox, Toolset};
 pub struct Confirm<T> {
     inner: T,
     when: Option<Arc<When>>,
-    kept: Kept,
+    kept: SetCache,
 }
 
 type When = dyn Fn(&ToolSpec, &Value) -> Option<Ask> + Send + Sync;
@@ -22,13 +22,13 @@ type When = dyn Fn(&ToolSpec, &Value) -> Option<Ask> + Send + Sync;
 impl<T: Toolbox> Confirm<T> {
     /// Every call needs someone's word.
     pub fn new(inner: T) -> Self {
-        Self { inner, when: None, kept: Kept::default() }
+        Self { inner, when: None, kept: SetCache::default() }
     }
 
     /// Only calls for which this says so; it sees the tool under the name that it has here, and its arguments.
     #[must_use]
     pub fn when(self, when: impl Fn(&ToolSpec, &Value) -> Option<Ask> + Send + Sync + 'static) -> Self {
-        Self { when: Some(Arc::new(when)), kept: Kept::default(), ..self }
+        Self { when: Some(Arc::new(when)), kept: SetCache::default(), ..self }
     }
 }
 

@@ -4,14 +4,14 @@ use std::fmt;
 
 use async_trait::async_trait;
 
-use super::Kept;
+use super::SetCache;
 use crate::{Identity, ToolError, ToolSpec, Toolbox, Toolset};
 
 /// The tools of a toolbox that an agent may have; asked at every turn, for every tool.
 pub struct Filter<T> {
     inner: T,
     keep: Box<Keep>,
-    kept: Kept,
+    kept: SetCache,
 }
 
 type Keep = dyn Fn(&Identity, &ToolSpec) -> bool + Send + Sync;
@@ -19,7 +19,7 @@ type Keep = dyn Fn(&Identity, &ToolSpec) -> bool + Send + Sync;
 impl<T: Toolbox> Filter<T> {
     /// Keeps the tools for which `keep` says so.
     pub fn new(inner: T, keep: impl Fn(&Identity, &ToolSpec) -> bool + Send + Sync + 'static) -> Self {
-        Self { inner, keep: Box::new(keep), kept: Kept::default() }
+        Self { inner, keep: Box::new(keep), kept: SetCache::default() }
     }
 }
 

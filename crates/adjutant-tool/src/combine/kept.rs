@@ -9,7 +9,7 @@ const MAX_KEPT: usize = 16;
 
 /// The sets that were made last, the latest in front.
 #[derive(Debug, Default)]
-pub(super) struct Kept(Mutex<Vec<Made>>);
+pub(super) struct SetCache(Mutex<Vec<Made>>);
 
 #[derive(Debug)]
 struct Made {
@@ -18,7 +18,7 @@ struct Made {
     set: Toolset,
 }
 
-impl Kept {
+impl SetCache {
     /// What these sets make together.
     pub(super) fn made(&self, from: &[Toolset], make: impl FnOnce() -> Toolset) -> Toolset {
         self.picked(from, Vec::new(), make)

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use super::Kept;
+use super::SetCache;
 use crate::{Identity, ToolError, Toolbox, Toolset};
 
 /// A toolbox whose results are shown to the model up to a number of bytes of text.
@@ -10,13 +10,13 @@ use crate::{Identity, ToolError, Toolbox, Toolset};
 pub struct LimitOutput<T> {
     inner: T,
     bytes: usize,
-    kept: Kept,
+    kept: SetCache,
 }
 
 impl<T: Toolbox> LimitOutput<T> {
     /// Shows at most so many bytes of text of a result; a tool that shows less keeps its own limit.
     pub fn new(inner: T, bytes: usize) -> Self {
-        Self { inner, bytes, kept: Kept::default() }
+        Self { inner, bytes, kept: SetCache::default() }
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::Kept;
+use super::SetCache;
 use crate::{Identity, ToolError, Toolbox, Toolset};
 
 /// A toolbox whose tools have a text before their names, as in `gh_search`.
@@ -12,13 +12,13 @@ use crate::{Identity, ToolError, Toolbox, Toolset};
 pub struct Prefix<T> {
     inner: T,
     prefix: Arc<str>,
-    kept: Kept,
+    kept: SetCache,
 }
 
 impl<T: Toolbox> Prefix<T> {
     /// Puts `prefix` before every name, as it is; names that providers take have 64 characters at most.
     pub fn new(inner: T, prefix: impl Into<Arc<str>>) -> Self {
-        Self { inner, prefix: prefix.into(), kept: Kept::default() }
+        Self { inner, prefix: prefix.into(), kept: SetCache::default() }
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use adjutant_llm::{ToolName, Warning, WarningKind};
 use async_trait::async_trait;
 
-use super::Kept;
+use super::SetCache;
 use crate::{Bound, Identity, ToolError, Toolbox, Toolset};
 
 /// A toolbox some of whose tools have other names.
@@ -15,7 +15,7 @@ use crate::{Bound, Identity, ToolError, Toolbox, Toolset};
 pub struct Rename<T> {
     inner: T,
     names: BTreeMap<ToolName, ToolName>,
-    kept: Kept,
+    kept: SetCache,
 }
 
 impl<T: Toolbox> Rename<T> {
@@ -26,7 +26,7 @@ impl<T: Toolbox> Rename<T> {
         N: Into<ToolName>,
     {
         let names = names.into_iter().map(|(old, new)| (old.into(), new.into())).collect();
-        Self { inner, names, kept: Kept::default() }
+        Self { inner, names, kept: SetCache::default() }
     }
 
     fn renamed(&self, tool: &Bound) -> Bound {

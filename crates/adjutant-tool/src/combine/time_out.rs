@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use super::Kept;
+use super::SetCache;
 use crate::{Identity, ToolError, Toolbox, Toolset};
 
 /// A toolbox whose calls may take so long, instead of the run's own limit.
@@ -12,13 +12,13 @@ use crate::{Identity, ToolError, Toolbox, Toolset};
 pub struct TimeOut<T> {
     inner: T,
     limit: Duration,
-    kept: Kept,
+    kept: SetCache,
 }
 
 impl<T: Toolbox> TimeOut<T> {
     /// Gives a call at most so long; a tool that takes less keeps its own limit.
     pub fn new(inner: T, limit: Duration) -> Self {
-        Self { inner, limit, kept: Kept::default() }
+        Self { inner, limit, kept: SetCache::default() }
     }
 }
 

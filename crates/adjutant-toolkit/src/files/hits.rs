@@ -43,7 +43,7 @@ pub(super) struct Hits {
 }
 
 /// Where the search of one file stands.
-struct Place {
+struct FileSearch {
     path: String,
     before: VecDeque<(u64, String)>,
     /// How many lines after the last match are still to be shown.
@@ -88,7 +88,7 @@ impl Hits {
         }
         self.files += 1;
         let before = self.matches;
-        let mut place = Place { path: show::path(path), before: VecDeque::new(), after: 0, shown: None };
+        let mut place = FileSearch { path: show::path(path), before: VecDeque::new(), after: 0, shown: None };
         while let Ok(Some(line)) = lines.read() {
             work::go_on(stop)?;
             self.scanned = self.scanned.saturating_add(line.bytes.len() as u64 + line.cut + 1);
@@ -103,7 +103,7 @@ impl Hits {
         Ok(())
     }
 
-    fn line(&mut self, place: &mut Place, line: &Line) {
+    fn line(&mut self, place: &mut FileSearch, line: &Line) {
         let hit = self.regex.find(&line.bytes);
         if let Some(hit) = hit {
             let shown = around(&line.bytes, line.cut, &hit);
@@ -128,7 +128,7 @@ impl Hits {
         }
     }
 
-    fn show(&mut self, place: &mut Place, number: u64, mark: char, text: &str) {
+    fn show(&mut self, place: &mut FileSearch, number: u64, mark: char, text: &str) {
         let follows = place.shown.is_some_and(|last| last + 1 == number);
         if self.context > 0 && !follows && !self.text.is_empty() {
             self.text.push_str("--\n");

@@ -22,12 +22,12 @@ const MAX_RULE_BYTES: u64 = 262_144;
 /// A deeper file wins over a higher one, and `.ignore` over `.gitignore`, as everywhere.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Ignored {
-    ignore: Vec<Arc<Rules>>,
-    gitignore: Vec<Arc<Rules>>,
+    ignore: Vec<Arc<IgnoreRules>>,
+    gitignore: Vec<Arc<IgnoreRules>>,
 }
 
 #[derive(Debug)]
-struct Rules {
+struct IgnoreRules {
     /// The directory that the rules stand in, relative to the root.
     at: PathBuf,
     matcher: Gitignore,
@@ -51,8 +51,8 @@ impl Ignored {
     #[must_use]
     pub(super) fn enter(&self, dir: &Dir, at: &Path) -> Self {
         let mut deeper = self.clone();
-        deeper.ignore.extend(Rules::read(dir, at, ".ignore"));
-        deeper.gitignore.extend(Rules::read(dir, at, ".gitignore"));
+        deeper.ignore.extend(IgnoreRules::read(dir, at, ".ignore"));
+        deeper.gitignore.extend(IgnoreRules::read(dir, at, ".gitignore"));
         deeper
     }
 
@@ -71,7 +71,7 @@ impl Ignored {
     }
 }
 
-impl Rules {
+impl IgnoreRules {
     fn read(dir: &Dir, at: &Path, name: &str) -> Option<Arc<Self>> {
         let (file, _) = open_regular(dir, Path::new(name)).ok()??;
         let mut bytes = Vec::new();

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::{
     listing,
-    root::{Root, Target},
+    root::{PathTarget, Root},
     show,
     walk::Walk,
     work,
@@ -68,7 +68,7 @@ impl Tool for ListFiles {
 fn list(root: &Root, args: &Args, stop: &Cancel) -> Result<CallResult, ToolError> {
     let asked = args.path.as_deref().unwrap_or_default();
     let opened = root.target(asked)?;
-    let Target::Dir(dir) = opened.target else {
+    let PathTarget::Dir(dir) = opened.target else {
         let message = format!("{} is a file, not a directory; read_file shows it", show::quoted(asked));
         return Err(ToolError::failed(message));
     };

@@ -5,11 +5,11 @@ use serde_json::json;
 
 use super::{
     show,
-    walk::{Found, Kind, Walk},
+    walk::{Kind, Walk, WalkEntry},
 };
 
 /// Shows `limit` of the entries, and says how many there are.
-pub(super) fn render(mut found: Vec<Found>, limit: usize, walk: &Walk, asked: &str) -> CallResult {
+pub(super) fn render(mut found: Vec<WalkEntry>, limit: usize, walk: &Walk, asked: &str) -> CallResult {
     let dirs = found.iter().filter(|it| it.kind == Kind::Dir).count();
     let files = found.len() - dirs;
     let left_out = found.len().saturating_sub(limit);
@@ -42,7 +42,7 @@ pub(super) fn render(mut found: Vec<Found>, limit: usize, walk: &Walk, asked: &s
 }
 
 /// Keeps the entries nearest to the top, in the order they have.
-fn keep_shallow(found: &mut Vec<Found>, limit: usize) {
+fn keep_shallow(found: &mut Vec<WalkEntry>, limit: usize) {
     if found.len() <= limit {
         return;
     }
@@ -57,7 +57,7 @@ fn keep_shallow(found: &mut Vec<Found>, limit: usize) {
     });
 }
 
-fn line(found: &Found) -> String {
+fn line(found: &WalkEntry) -> String {
     let path = show::path(&found.path);
     let note = if found.path.to_str().is_some() { "" } else { "  (the name is no UTF-8, so it cannot be read)" };
     match found.kind {

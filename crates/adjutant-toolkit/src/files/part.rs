@@ -20,7 +20,7 @@ const MAX_LINE: usize = 2_000;
 const MAX_SCAN: u64 = 268_435_456;
 
 /// The part of a file that is shown.
-pub(super) struct Part<'a> {
+pub(super) struct FileExcerpt<'a> {
     path: &'a str,
     size: u64,
     first: u64,
@@ -30,7 +30,7 @@ pub(super) struct Part<'a> {
     lines_cut: u64,
 }
 
-impl<'a> Part<'a> {
+impl<'a> FileExcerpt<'a> {
     pub(super) fn new(path: &'a str, size: u64, first: u64, last: u64) -> Self {
         Self { path, size, first, last, text: String::new(), shown: 0, lines_cut: 0 }
     }

@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{
-    part::Part,
-    root::{Root, Target},
+    part::FileExcerpt,
+    root::{PathTarget, Root},
     show, work,
 };
 
@@ -61,8 +61,8 @@ fn read(root: &Root, args: &Args, stop: &Cancel) -> Result<CallResult, ToolError
         return Err(ToolError::new(ToolErrorKind::InvalidArguments, message));
     }
     match root.target(&args.path)?.target {
-        Target::File(file, size) => Part::new(&args.path, size, first, last).take(file, stop),
-        Target::Dir(_) => {
+        PathTarget::File(file, size) => FileExcerpt::new(&args.path, size, first, last).take(file, stop),
+        PathTarget::Dir(_) => {
             Err(ToolError::failed(format!("{} is a directory; list_files shows it", show::quoted(&args.path))))
         }
     }

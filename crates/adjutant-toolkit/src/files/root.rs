@@ -29,7 +29,7 @@ pub(super) struct Root {
 
 /// What a path led to.
 #[derive(Debug)]
-pub(super) enum Target {
+pub(super) enum PathTarget {
     /// A regular file, and its size in bytes.
     File(File, u64),
     /// A directory.
@@ -41,7 +41,7 @@ pub(super) enum Target {
 pub(super) struct Opened {
     /// The path relative to the root, without links; empty for the root.
     pub(super) path: PathBuf,
-    pub(super) target: Target,
+    pub(super) target: PathTarget,
 }
 
 impl Root {
@@ -97,19 +97,19 @@ impl Root {
         Ok(path.components().filter(|part| *part != Component::CurDir).collect())
     }
 
-    fn enter(&self, path: &Path) -> io::Result<Option<Target>> {
+    fn enter(&self, path: &Path) -> io::Result<Option<PathTarget>> {
         if path.as_os_str().is_empty() {
-            return self.dir.try_clone().map(Target::Dir).map(Some);
+            return self.dir.try_clone().map(PathTarget::Dir).map(Some);
         }
         let metadata = self.dir.metadata(path)?;
         if metadata.is_dir() {
-            return self.dir.open_dir(path).map(Target::Dir).map(Some);
+            return self.dir.open_dir(path).map(PathTarget::Dir).map(Some);
         }
         if !metadata.is_file() {
             return Ok(None);
         }
         let opened = open_regular(&self.dir, path)?;
-        Ok(opened.map(|(file, size)| Target::File(file, size)))
+        Ok(opened.map(|(file, size)| PathTarget::File(file, size)))
     }
 }
 

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::{
     glob::Glob,
     hits::Hits,
-    root::{Root, Target},
+    root::{PathTarget, Root},
     walk::{Kind, MAX_DEPTH, Walk},
     work,
 };
@@ -84,11 +84,11 @@ fn search(root: &Root, args: &Args, stop: &Cancel) -> Result<CallResult, ToolErr
     let asked = args.path.as_deref().unwrap_or_default();
     let opened = root.target(asked)?;
     let dir = match opened.target {
-        Target::File(file, _) => {
+        PathTarget::File(file, _) => {
             hits.search(&opened.path, file, stop)?;
             return Ok(hits.finish(&args.pattern, false));
         }
-        Target::Dir(dir) => dir,
+        PathTarget::Dir(dir) => dir,
     };
     let mut walk = Walk::below(root, dir, &opened.path, asked, MAX_DEPTH)?;
     while let Some(found) = walk.next() {

@@ -35,7 +35,7 @@ pub(super) struct Walk {
 
 /// An entry that the walk came upon.
 #[derive(Debug, Clone)]
-pub(super) struct Found {
+pub(super) struct WalkEntry {
     /// Relative to the root.
     pub(super) path: PathBuf,
     /// Counted from 1 for the entries of the directory that the walk began in.
@@ -81,7 +81,7 @@ impl Walk {
     }
 
     /// Opens the file that the walk has just come upon; `None` if it is a regular file no more.
-    pub(super) fn open(&self, found: &Found) -> io::Result<Option<File>> {
+    pub(super) fn open(&self, found: &WalkEntry) -> io::Result<Option<File>> {
         let (Some(level), Some(name)) = (self.levels.last(), found.path.file_name()) else { return Ok(None) };
         Ok(open_regular(&level.dir, Path::new(name))?.map(|(file, _)| file))
     }
@@ -116,7 +116,7 @@ impl Walk {
         Ok(())
     }
 
-    fn enter(&mut self, found: &Found) {
+    fn enter(&mut self, found: &WalkEntry) {
         let (Some(level), Some(name)) = (self.levels.last(), found.path.file_name()) else { return };
         let ignored = level.ignored.clone();
         // Not through a link, should the directory have become one since.
@@ -128,9 +128,9 @@ impl Walk {
 }
 
 impl Iterator for Walk {
-    type Item = Found;
+    type Item = WalkEntry;
 
-    fn next(&mut self) -> Option<Found> {
+    fn next(&mut self) -> Option<WalkEntry> {
         loop {
             let depth = self.levels.len();
             let level = self.levels.last_mut()?;
@@ -152,7 +152,7 @@ impl Iterator for Walk {
 
 impl Level {
     /// What the entry is; `None` if it is left out, or gone by now.
-    fn look(&self, name: &OsString, entry: &DirEntry, depth: usize) -> Option<Found> {
+    fn look(&self, name: &OsString, entry: &DirEntry, depth: usize) -> Option<WalkEntry> {
         let metadata = entry.metadata().ok()?;
         let kind = match metadata.file_type() {
             it if it.is_dir() => Kind::Dir,
@@ -162,6 +162,6 @@ impl Level {
         };
         let path = self.at.join(name);
         let hidden = self.ignored.hides(&path, kind == Kind::Dir);
-        (!hidden).then(|| Found { path, depth, kind, size: metadata.len() })
+        (!hidden).then(|| WalkEntry { path, depth, kind, size: metadata.len() })
     }
 }

@@ -9,7 +9,7 @@ use super::CallScope;
 
 /// The scopes whose children belong to the run.
 #[derive(Default)]
-pub(crate) struct Kept {
+pub(crate) struct RunScopes {
     state: Mutex<State>,
     rested: Arc<Notify>,
 }
@@ -22,7 +22,7 @@ struct State {
     scopes: Vec<Weak<CallScope>>,
 }
 
-impl Kept {
+impl RunScopes {
     /// Keeps a scope until the run ends; none if it has ended.
     pub(super) fn keep(&self, scope: impl FnOnce(Arc<Notify>) -> Arc<CallScope>) -> Option<Arc<CallScope>> {
         let mut state = self.state();
@@ -83,7 +83,7 @@ impl State {
     }
 }
 
-impl std::fmt::Debug for Kept {
+impl std::fmt::Debug for RunScopes {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Kept").field("scopes", &self.state().scopes.len()).finish()
     }

@@ -19,10 +19,10 @@ use crate::{
 };
 
 /// What whoever waits for a child hears.
-pub(in crate::scope) type Ended = Result<RunResult, ToolError>;
+pub(in crate::scope) type ChildEnd = Result<RunResult, ToolError>;
 
 /// One answer of a child.
-pub(super) struct Task {
+pub(super) struct ChildTask {
     pub(super) core: Arc<Core>,
     pub(super) number: u64,
     /// Which prompt of this key it is, counted from 1 since the body was entered.
@@ -43,19 +43,19 @@ struct AtWork {
 
 /// What became of a drive.
 enum Driven {
-    Ended(Box<Ended>),
+    Ended(Box<ChildEnd>),
     /// It waits for the outside.
     Parked(Vec<Arc<Pause>>),
 }
 
 impl Driven {
-    fn ended(ended: Ended) -> Self {
+    fn ended(ended: ChildEnd) -> Self {
         Driven::Ended(Box::new(ended))
     }
 }
 
-impl Task {
-    pub(super) async fn perform(self, heard: oneshot::Sender<Ended>) {
+impl ChildTask {
+    pub(super) async fn perform(self, heard: oneshot::Sender<ChildEnd>) {
         let Self { core, number, ordinal, prompts, claim, mailbox, inbox, seat } = self;
         let at_work = AtWork { core: Arc::clone(&core), number, _seat: seat };
         let known = {
@@ -205,7 +205,7 @@ async fn close(core: &Arc<Core>, mailbox: &Arc<Mailbox>, inbox: &Arc<Inbox>) {
 }
 
 /// What follows the end of a run: the hook after it, and its record.
-async fn finish(core: &Arc<Core>, result: RunResult) -> Ended {
+async fn finish(core: &Arc<Core>, result: RunResult) -> ChildEnd {
     stopped(core.scope(), core, Ok(&result)).await;
     let tally = core.within().tally();
     let ordinal = {
@@ -261,7 +261,7 @@ fn tell_end(core: &Core, ordinal: usize, result: &RunResult, tally: Tally) {
     });
 }
 
-fn of_result(result: RunResult) -> Ended {
+fn of_result(result: RunResult) -> ChildEnd {
     Error::of_result(result).map_err(|error| ToolError::failed("the agent failed").with_source(error))
 }
 

@@ -7,10 +7,10 @@ use super::Envelope;
 use crate::{journal::Attachment, record::Record};
 
 /// A step from one version to the next.
-type Step = fn(&mut Value) -> Result<(), Error>;
+type Migration = fn(&mut Value) -> Result<(), Error>;
 
 /// The step from version `n + 1` at place `n`.
-const STEPS: &[Step] = &[names_stand_outside];
+const STEPS: &[Migration] = &[names_stand_outside];
 
 /// Reads a record of an older version.
 pub(super) fn read(bytes: &[u8], _: &[Attachment], version: u32) -> Result<Envelope<Record>, Error> {

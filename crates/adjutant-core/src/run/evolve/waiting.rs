@@ -9,7 +9,7 @@ use super::{Run, StepState, Why};
 use crate::{
     outcome::Limit,
     pause::{Answered, Pause, PauseId},
-    run::{Asked, Current, Step},
+    run::{CallStep, Current, RunPause},
 };
 
 impl Run {
@@ -17,7 +17,7 @@ impl Run {
     pub(super) fn ask(&mut self, pause: &Arc<Pause>, waiting: bool) -> Result<u32, Why> {
         let pauses = &mut self.current_mut()?.pauses;
         let at = u32::try_from(pauses.len()).map_err(|_| "too many pauses")?;
-        pauses.push(Asked::new(pause, waiting));
+        pauses.push(RunPause::new(pause, waiting));
         Ok(at)
     }
 
@@ -34,7 +34,7 @@ impl Run {
         let steps = &mut self.slot_mut(call)?.steps;
         match steps.iter_mut().rev().find(|step| step.key == *key) {
             Some(step) => step.state = state,
-            None => steps.push(Step { key: Arc::clone(key), state }),
+            None => steps.push(CallStep { key: Arc::clone(key), state }),
         }
         Ok(())
     }
@@ -58,7 +58,7 @@ impl Run {
     }
 
     /// The open pause of that name; an answer to another one comes too late and means nothing.
-    fn asked_mut(&mut self, id: &PauseId) -> Result<Option<&mut Asked>, Why> {
+    fn asked_mut(&mut self, id: &PauseId) -> Result<Option<&mut RunPause>, Why> {
         let mut pauses = self.current_mut()?.pauses.iter_mut().rev();
         Ok(pauses.find(|asked| asked.pause.id == *id && asked.answer.is_none()))
     }

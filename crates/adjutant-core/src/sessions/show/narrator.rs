@@ -10,13 +10,13 @@ use adjutant_tool::Answer;
 
 use super::{
     super::{chain, short, words},
-    Shown, ShownKind,
+    ShownKind, TimelineItem,
 };
 use crate::{
     journal::Stamped,
     number::Seq,
     pause::{Answered, Pause, PauseId},
-    record::{AcknowledgedPart, Admission, Change, Record, Revised},
+    record::{AcknowledgedPart, Admission, Record, Revised, RunChange},
 };
 
 /// How many characters of arguments are shown.
@@ -32,7 +32,7 @@ pub(super) struct Narrator {
     /// The pauses that were told and not answered.
     open: BTreeSet<PauseId>,
     at: (Seq, u64),
-    out: Vec<Shown>,
+    out: Vec<TimelineItem>,
 }
 
 /// What is known of a thread.
@@ -54,7 +54,7 @@ impl Narrator {
     }
 
     /// What a record tells.
-    pub(super) fn tell(&mut self, stamped: &Stamped) -> Vec<Shown> {
+    pub(super) fn tell(&mut self, stamped: &Stamped) -> Vec<TimelineItem> {
         self.at = (stamped.seq, stamped.at_ms);
         let name = &self.name;
         let voice = || Voice { who: Arc::clone(name), ..Voice::default() };
@@ -68,7 +68,7 @@ impl Narrator {
     }
 
     /// What is left to tell at the end of the log.
-    pub(super) fn rest(&mut self) -> Vec<Shown> {
+    pub(super) fn rest(&mut self) -> Vec<TimelineItem> {
         for voice in std::mem::take(&mut self.voices).values_mut() {
             self.heard(voice, ShownKind::Heard);
         }
@@ -235,7 +235,7 @@ impl Narrator {
         }
     }
 
-    fn change(&mut self, voice: &mut Voice, change: &Change) {
+    fn change(&mut self, voice: &mut Voice, change: &RunChange) {
         self.edits(voice, &change.edits);
         if let Some(model) = &change.model {
             self.say(voice, ShownKind::Note, format!("goes on with {model}"));
@@ -312,7 +312,7 @@ impl Narrator {
 
     fn push(&mut self, voice: &Voice, who: impl Into<Arc<str>>, kind: ShownKind, text: String) {
         let (seq, at_ms) = self.at;
-        self.out.push(Shown { seq, at_ms, depth: voice.depth, who: who.into(), kind, text });
+        self.out.push(TimelineItem { seq, at_ms, depth: voice.depth, who: who.into(), kind, text });
     }
 }
 

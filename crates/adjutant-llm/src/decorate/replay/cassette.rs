@@ -68,7 +68,7 @@ pub enum Ending {
 
 /// The first line of a cassette.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Header<I> {
+pub(super) struct CassetteHeader<I> {
     pub(super) cassette: u32,
     pub(super) info: I,
 }
@@ -144,7 +144,7 @@ impl Exchange {
 }
 
 fn header(number: u64, line: &[u8]) -> Result<ModelInfo, Error> {
-    let header = serde_json::from_slice::<Header<ModelInfo>>(line)
+    let header = serde_json::from_slice::<CassetteHeader<ModelInfo>>(line)
         .map_err(|error| at(number, &format!("it is not the header of a cassette: {error}")))?;
     if header.cassette != VERSION {
         return Err(at(number, &format!("version {}, this program reads {VERSION}", header.cassette)));

@@ -15,11 +15,11 @@ const BEFORE: usize = 20;
 #[derive(Debug, Default)]
 pub(super) struct Differences {
     count: usize,
-    shown: Vec<Place>,
+    shown: Vec<DifferingField>,
 }
 
 #[derive(Debug)]
-struct Place {
+struct DifferingField {
     pointer: String,
     recorded: String,
     asked: String,
@@ -77,7 +77,7 @@ impl Differences {
         self.count += 1;
         if self.shown.len() < MAX_SHOWN {
             let pointer = pointer.chars().take(2 * MAX_SIDE).collect();
-            self.shown.push(Place { pointer, recorded, asked });
+            self.shown.push(DifferingField { pointer, recorded, asked });
         }
     }
 }
@@ -110,7 +110,7 @@ impl fmt::Display for Differences {
         if self.shown.is_empty() {
             return f.write_str("no difference");
         }
-        for (at, Place { pointer, recorded, asked }) in self.shown.iter().enumerate() {
+        for (at, DifferingField { pointer, recorded, asked }) in self.shown.iter().enumerate() {
             let comma = if at > 0 { "; " } else { "" };
             write!(f, "{comma}at {pointer:?} recorded {recorded}, asked {asked}")?;
         }

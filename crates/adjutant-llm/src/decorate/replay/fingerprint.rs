@@ -25,7 +25,7 @@ pub struct Fingerprint(u128);
 
 /// The parts of a request that can change the answer.
 #[derive(Serialize)]
-struct Asked<'a> {
+struct KeyParts<'a> {
     system: &'a str,
     tools: &'a [ToolDecl],
     entries: Vec<&'a Entry>,
@@ -39,12 +39,12 @@ impl Fingerprint {
     pub fn of(request: &Request) -> Self {
         let mut hash = Fnv(BASIS);
         // Writing JSON into a hash cannot fail: all keys are texts.
-        let _ = serde_json::to_writer(&mut hash, &Asked::of(request));
+        let _ = serde_json::to_writer(&mut hash, &KeyParts::of(request));
         Self(hash.0)
     }
 }
 
-impl<'a> Asked<'a> {
+impl<'a> KeyParts<'a> {
     fn of(request: &'a Request) -> Self {
         let entries = request.entries.iter().map(|stored| &stored.entry);
         let options = match &request.options.cache_key {
@@ -64,7 +64,7 @@ impl<'a> Asked<'a> {
 
 /// The parts of a request that can change the answer, as JSON.
 pub(super) fn value(request: &Request) -> Value {
-    serde_json::to_value(Asked::of(request)).unwrap_or_default()
+    serde_json::to_value(KeyParts::of(request)).unwrap_or_default()
 }
 
 struct Fnv(u128);

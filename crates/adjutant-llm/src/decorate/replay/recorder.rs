@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use super::{
     Ending, Fingerprint,
-    cassette::{Header, MAX_LINE, VERSION},
+    cassette::{CassetteHeader, MAX_LINE, VERSION},
 };
 use crate::{Chunk, ChunkStream, Error, ErrorKind, Model, ModelId, ModelInfo, Request};
 
@@ -66,7 +66,7 @@ impl Recorder {
     pub fn new(model: impl Model + 'static, sink: impl Write + Send + 'static) -> Self {
         let mut header = Vec::new();
         // Writing into a vector cannot fail, and an info holds no map whose keys are not texts.
-        let _ = put(&mut header, &Header { cassette: VERSION, info: model.info() });
+        let _ = put(&mut header, &CassetteHeader { cassette: VERSION, info: model.info() });
         let state =
             State { sink: Box::new(sink), header: Some(header), told: vec![model.info().id.clone()], broken: None };
         Self { model: Arc::new(model), tape: Arc::new(Tape { state: Mutex::new(state) }) }
@@ -123,7 +123,7 @@ impl State {
         for info in others {
             if !self.told.contains(&info.id) {
                 self.told.push(info.id.clone());
-                put(&mut headers, &Header { cassette: VERSION, info })?;
+                put(&mut headers, &CassetteHeader { cassette: VERSION, info })?;
                 headers.push(b'\n');
             }
         }

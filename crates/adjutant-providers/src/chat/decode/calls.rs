@@ -13,7 +13,7 @@ const MAX_CALLS: usize = 4_096;
 
 /// A call that is not closed yet; it opens with its name.
 #[derive(Debug)]
-pub(super) struct Open {
+pub(super) struct OpenCall {
     index: Option<u64>,
     wire_id: Option<Arc<str>>,
     named: Option<(u32, Arc<str>)>,
@@ -34,7 +34,7 @@ impl Decoder {
             None if self.calls.len() == MAX_CALLS => return Err(protocol("the reply has more than 4,096 calls")),
             None => {
                 self.hush(out);
-                self.calls.push(Open::new(delta.index));
+                self.calls.push(OpenCall::new(delta.index));
                 self.calls.len() - 1
             }
         };
@@ -67,7 +67,7 @@ impl Decoder {
     ///
     /// Some servers give every call the index 0 and tell them apart by id; some give neither after the first delta.
     fn find(&self, index: Option<u64>, id: Option<&str>, has_name: bool) -> Option<usize> {
-        let same_id = |open: &Open| match (open.wire_id.as_deref(), id) {
+        let same_id = |open: &OpenCall| match (open.wire_id.as_deref(), id) {
             (Some(one), Some(other)) => one == other,
             _ => true,
         };
@@ -101,7 +101,7 @@ impl Decoder {
     }
 }
 
-impl Open {
+impl OpenCall {
     fn new(index: Option<u64>) -> Self {
         Self { index, wire_id: None, named: None, args: String::new(), extra_content: None }
     }

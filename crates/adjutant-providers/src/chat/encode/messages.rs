@@ -13,9 +13,9 @@ use super::{
     Encoder,
 };
 use crate::{
-    dialect::{CallIds, Replay, RoleOrder},
+    dialect::{CallIds, RoleOrder, ThinkingReplay},
     pieces::{Args, Piece, changed, media_type, name},
-    projection::{self, Answer, Said},
+    projection::{self, ProjectedReply, ProjectedResult},
     segments::{Role, Tail, write},
 };
 
@@ -43,7 +43,7 @@ impl Encoder {
         self.message(tail, Role::User, &Message::User { content });
     }
 
-    pub(super) fn turn(&self, mut said: Said<'_>, tail: &mut Tail, warnings: &mut Vec<Warning>) {
+    pub(super) fn turn(&self, mut said: ProjectedReply<'_>, tail: &mut Tail, warnings: &mut Vec<Warning>) {
         if self.dialect.order == RoleOrder::Alternate && tail.last.is_none() {
             changed(warnings, NO_BEGINNING);
             return;
@@ -52,7 +52,7 @@ impl Encoder {
             return self.in_words(&said, tail, warnings);
         }
         let calls = said.parts.iter().filter_map(|part| match part {
-            projection::Part::Call { call, args, extra } => Some(wire::Call {
+            projection::ReplyPart::Call { call, args, extra } => Some(wire::Call {
                 id: self.id(call.id),
                 kind: "function",
                 function: Function { name: name(call, 64), arguments: arguments(args) },
@@ -75,24 +75,24 @@ impl Encoder {
     }
 
     /// Puts what the model thought into its message, as the dialect wants it.
-    fn think<'a>(&self, said: &'a Said<'a>, message: &mut Assistant<'a>) {
+    fn think<'a>(&self, said: &'a ProjectedReply<'a>, message: &mut Assistant<'a>) {
         let thoughts = || {
             said.parts.iter().filter_map(|part| match part {
-                projection::Part::Thinking(thinking) => Some(*thinking),
+                projection::ReplyPart::Thinking(thinking) => Some(*thinking),
                 _ => None,
             })
         };
         match self.dialect.replay {
-            Replay::Never => return,
-            Replay::Details => {
+            ThinkingReplay::Never => return,
+            ThinkingReplay::Details => {
                 message.reasoning_details = gather(said, |id| self.id(id));
                 if !message.reasoning_details.is_empty() {
                     return;
                 }
             }
-            Replay::Same | Replay::Demanded => {}
+            ThinkingReplay::Same | ThinkingReplay::Demanded => {}
         }
-        let demanded = self.dialect.replay == Replay::Demanded;
+        let demanded = self.dialect.replay == ThinkingReplay::Demanded;
         let mut spoken = thoughts().filter(|it| !it.text.is_empty());
         if let Some(first) = spoken.next() {
             let field = first.extra.text("field").filter(|_| !demanded).unwrap_or_default();
@@ -113,7 +113,7 @@ impl Encoder {
     }
 
     /// Writes a message for each result, and one for all the media in them.
-    fn results(&self, results: Vec<Answer<'_>>, tail: &mut Tail, warnings: &mut Vec<Warning>) {
+    fn results(&self, results: Vec<ProjectedResult<'_>>, tail: &mut Tail, warnings: &mut Vec<Warning>) {
         let mut attached = Vec::new();
         for answer in results {
             let (mut texts, mut images, before) = (Vec::new(), Vec::new(), attached.len());
@@ -146,10 +146,10 @@ impl Encoder {
     }
 
     /// Writes a reply and its results for a server that knows no calls.
-    fn in_words(&self, said: &Said<'_>, tail: &mut Tail, warnings: &mut Vec<Warning>) {
+    fn in_words(&self, said: &ProjectedReply<'_>, tail: &mut Tail, warnings: &mut Vec<Warning>) {
         let mut told = text(&said.parts).map(Cow::into_owned).unwrap_or_default();
         for part in &said.parts {
-            if let projection::Part::Call { call, args, .. } = part {
+            if let projection::ReplyPart::Call { call, args, .. } = part {
                 told.push_str(if told.is_empty() { "" } else { "\n" });
                 told.push_str(&format!("[called {} with {}]", call.name, arguments(args)));
             }
@@ -207,16 +207,16 @@ fn ends_in_words(message: &Message<'_>) -> bool {
 }
 
 /// The details of thinking that a reply came with, in order; those that belong to a call name it as it is sent.
-fn gather(said: &Said<'_>, id: impl Fn(CallId) -> Id) -> Vec<Value> {
+fn gather(said: &ProjectedReply<'_>, id: impl Fn(CallId) -> Id) -> Vec<Value> {
     let (mut all, mut calls) = (Vec::new(), Vec::new());
     for part in &said.parts {
         let extra = match part {
-            projection::Part::Thinking(thinking) => thinking.extra.value(),
-            projection::Part::Call { call, extra, .. } => {
+            projection::ReplyPart::Thinking(thinking) => thinking.extra.value(),
+            projection::ReplyPart::Call { call, extra, .. } => {
                 calls.push(*call);
                 *extra
             }
-            projection::Part::Text { .. } | projection::Part::Opaque(_) => continue,
+            projection::ReplyPart::Text { .. } | projection::ReplyPart::Opaque(_) => continue,
         };
         let pieces = extra.get(details::MEMBER).and_then(Value::as_array);
         pieces.into_iter().flatten().for_each(|piece| details::add(&mut all, piece.clone()));
@@ -232,10 +232,10 @@ fn gather(said: &Said<'_>, id: impl Fn(CallId) -> Id) -> Vec<Value> {
 }
 
 /// Text and thinking as parts of the content, in order.
-fn as_parts<'a>(parts: &'a [projection::Part<'a>]) -> Vec<Part<'a>> {
+fn as_parts<'a>(parts: &'a [projection::ReplyPart<'a>]) -> Vec<Part<'a>> {
     let said = parts.iter().filter_map(|part| match part {
-        projection::Part::Text { text, .. } if !text.trim().is_empty() => Some(words(text)),
-        projection::Part::Thinking(Thinking { text, .. }) if !text.is_empty() => {
+        projection::ReplyPart::Text { text, .. } if !text.trim().is_empty() => Some(words(text)),
+        projection::ReplyPart::Thinking(Thinking { text, .. }) if !text.is_empty() => {
             Some(Part::Thinking { thinking: [TextPart { kind: "text", text }], closed: true })
         }
         _ => None,
@@ -248,9 +248,9 @@ fn words(text: &str) -> Part<'_> {
 }
 
 /// The text of a reply; opaque blocks have no place on this wire.
-fn text<'a>(parts: &[projection::Part<'a>]) -> Option<Cow<'a, str>> {
+fn text<'a>(parts: &[projection::ReplyPart<'a>]) -> Option<Cow<'a, str>> {
     let mut texts = parts.iter().filter_map(|part| match part {
-        projection::Part::Text { text, .. } if !text.trim().is_empty() => Some(text.clone()),
+        projection::ReplyPart::Text { text, .. } if !text.trim().is_empty() => Some(text.clone()),
         _ => None,
     });
     let mut said = texts.next()?;

@@ -24,7 +24,7 @@ use crate::{
 const MAX_STOPS: usize = 4;
 
 /// The fields of one body before its messages; those that a caller sets itself are left to it.
-pub(super) struct Fields<'a> {
+pub(super) struct BodyFields<'a> {
     pub(super) dialect: &'a Dialect,
     pub(super) info: &'a ModelInfo,
     pub(super) request: &'a Request,
@@ -34,7 +34,7 @@ pub(super) struct Fields<'a> {
     pub(super) warnings: &'a mut Vec<Warning>,
 }
 
-impl<'a> Fields<'a> {
+impl<'a> BodyFields<'a> {
     /// Writes all of them; what must be said in the system prompt instead comes back.
     pub(super) fn write(&mut self) -> Option<String> {
         let request = self.request;

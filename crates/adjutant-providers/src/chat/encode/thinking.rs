@@ -3,14 +3,14 @@
 use adjutant_llm::{Effort, ThinkingControl};
 use serde_json::{Value, json};
 
-use super::options::Fields;
+use super::options::BodyFields;
 use crate::dialect::ThinkingFormat;
 
 /// The least that a model is given to think, in tokens.
 const LEAST: u64 = 1_024;
 
 /// Writes the effort, which is one of the model's own.
-pub(super) fn write(fields: &mut Fields<'_>, effort: Effort, limit: Option<u64>) {
+pub(super) fn write(fields: &mut BodyFields<'_>, effort: Effort, limit: Option<u64>) {
     let (format, efforts) = (fields.dialect.thinking, &fields.info.efforts);
     let on = effort != Effort::Off;
     let can_stop = efforts.contains(&Effort::Off);
@@ -74,14 +74,14 @@ pub(super) fn write(fields: &mut Fields<'_>, effort: Effort, limit: Option<u64>)
     }
 }
 
-fn level(fields: &mut Fields<'_>, effort: Effort) {
+fn level(fields: &mut BodyFields<'_>, effort: Effort) {
     if let Some(name) = named(fields, effort) {
         fields.add("reasoning_effort", &name);
     }
 }
 
 /// What the vendor calls the effort; if it has no name, that is said.
-fn named(fields: &mut Fields<'_>, effort: Effort) -> Option<String> {
+fn named(fields: &mut BodyFields<'_>, effort: Effort) -> Option<String> {
     let name = fields.dialect.efforts.name(effort).map(str::to_owned);
     if name.is_none() {
         fields.dropped("thinking", &format!("has no word for {effort}"));

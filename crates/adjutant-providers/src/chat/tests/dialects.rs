@@ -339,7 +339,7 @@ fn requests_go_to_the_vendor_with_its_key_when_nothing_else_is_set() {
 fn reply_is_an_overflow_when_a_vendor_cuts_off_in_silence() {
     let end = |id: &str| {
         let model = Chat::new(ModelInfo::new(id).context_window(1_000), "sk");
-        let mut decoder = Wire::decoder(&*model.inner, Place { turn: 3, attempt: 0 });
+        let mut decoder = Wire::decoder(&*model.inner, CallIdSeed { turn: 3, attempt: 0 });
         let data = r#"{"choices":[{"index":0,"delta":{"content":"a"},"finish_reason":"stop"}],"usage":{"prompt_tokens":1001,"completion_tokens":1}}"#;
         let mut chunks = std::collections::VecDeque::new();
         decoder.frame(Frame { event: "", data }, &mut chunks).expect("an event");
@@ -352,7 +352,7 @@ fn reply_is_an_overflow_when_a_vendor_cuts_off_in_silence() {
 #[test]
 fn reply_is_refused_when_more_comes_beside_its_text_than_can_be_kept() {
     let notes = |count: usize| {
-        let mut decoder = Wire::decoder(&*hosted("openai/m").inner, Place { turn: 3, attempt: 0 });
+        let mut decoder = Wire::decoder(&*hosted("openai/m").inner, CallIdSeed { turn: 3, attempt: 0 });
         let list = vec!["{}"; count].join(",");
         let data = format!(r#"{{"choices":[{{"index":0,"delta":{{"content":"a","annotations":[{list}]}}}}]}}"#);
         let flow = decoder.frame(Frame { event: "", data: &data }, &mut Default::default());

@@ -4,7 +4,7 @@ use super::*;
 
 /// What comes of items that come by themselves, and of the whole answer after them.
 fn decoded(items: &[Value], output: &[Value]) -> Result<Reply, adjutant_llm::Error> {
-    let mut decoder = decode::Decoder::new(&info(), Place { turn: 3, attempt: 0 });
+    let mut decoder = decode::Decoder::new(&info(), CallIdSeed { turn: 3, attempt: 0 });
     let mut out = std::collections::VecDeque::new();
     let done = items.iter().zip(0_u64..);
     let done = done.map(|(item, at)| json!({"type": "response.output_item.done", "output_index": at, "item": item}));

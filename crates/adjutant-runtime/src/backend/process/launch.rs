@@ -20,7 +20,7 @@ use crate::{
     Credentials, Error, ErrorKind, Prompter, Status, Trust, Workspace,
     backend::{
         HostChange, Logs,
-        life::{Happening, Launch, Launcher, Live, blocking, next_look, stopped},
+        life::{Happening, Launch, Launcher, LiveAgent, blocking, next_look, stopped},
     },
     files,
     host::HostFile,
@@ -56,7 +56,7 @@ impl Launcher for Processes {
         self.options.trust.clone()
     }
 
-    async fn launch(&self, launch: Launch) -> Result<Box<dyn Live>, Error> {
+    async fn launch(&self, launch: Launch) -> Result<Box<dyn LiveAgent>, Error> {
         let Launch { workspace, prepared, cancel } = launch;
         let logs = self.logs(&workspace);
         let lookup = Arc::clone(&self.options.credentials);
@@ -92,7 +92,7 @@ impl Launcher for Processes {
         }
     }
 
-    async fn adopt(&self, launch: Launch) -> Result<Box<dyn Live>, Error> {
+    async fn adopt(&self, launch: Launch) -> Result<Box<dyn LiveAgent>, Error> {
         let Launch { workspace, cancel, .. } = launch;
         let at = workspace.clone();
         let last = blocking(move || at.last_start()).await?;
@@ -243,7 +243,7 @@ struct Host {
 }
 
 #[async_trait]
-impl Live for Host {
+impl LiveAgent for Host {
     async fn next(&mut self) -> Happening {
         loop {
             tokio::select! {

@@ -6,12 +6,12 @@ use super::{Check, shown};
 use crate::manifest::{Manifest, node::At, path::Kind};
 
 /// The skills that a manifest brings.
-pub(super) struct Found {
+pub(super) struct FoundSkills {
     pub(super) names: Vec<String>,
 }
 
 /// Reads the folders; none if one of them cannot be read, so that names are not held against half of the skills.
-pub(super) fn find(check: &mut Check<'_>, manifest: &mut Manifest, at: At<'_>) -> Option<Found> {
+pub(super) fn find(check: &mut Check<'_>, manifest: &mut Manifest, at: At<'_>) -> Option<FoundSkills> {
     let (mut roots, mut is_whole) = (Vec::new(), true);
     for (n, folder) in manifest.skill_folders.iter_mut().enumerate() {
         let (at, before) = (at.key("skill_folders").item(n), check.problems.iter().len());
@@ -43,5 +43,5 @@ pub(super) fn find(check: &mut Check<'_>, manifest: &mut Manifest, at: At<'_>) -
         }
     }
     let skills = Skills::load(roots).ok().filter(|_| is_whole)?;
-    Some(Found { names: skills.iter().map(Skill::name).map(str::to_owned).collect() })
+    Some(FoundSkills { names: skills.iter().map(Skill::name).map(str::to_owned).collect() })
 }

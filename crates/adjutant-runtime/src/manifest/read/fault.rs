@@ -12,15 +12,15 @@ use crate::manifest::{
 
 /// What could not be read.
 #[derive(Debug)]
-pub(in crate::manifest) struct Fault(pub(super) Box<Inner>);
+pub(in crate::manifest) struct ReadFault(pub(super) Box<FaultDetail>);
 
 #[derive(Debug, Default)]
-pub(super) struct Inner {
+pub(super) struct FaultDetail {
     pub(super) message: String,
     pub(super) hint: Option<String>,
     pub(super) mark: Option<Mark>,
     /// From the fault up to the root.
-    pub(super) path: Vec<Step>,
+    pub(super) path: Vec<PathStep>,
     pub(super) what: What,
 }
 
@@ -36,14 +36,14 @@ pub(super) enum What {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum PathStep {
     Key(usize),
     Item(usize),
 }
 
-impl Fault {
+impl ReadFault {
     pub(super) fn new(message: impl Into<String>) -> Self {
-        Self(Box::new(Inner { message: message.into(), ..Inner::default() }))
+        Self(Box::new(FaultDetail { message: message.into(), ..FaultDetail::default() }))
     }
 
     pub(super) fn hint(mut self, hint: impl Into<Option<String>>) -> Self {
@@ -57,7 +57,7 @@ impl Fault {
         self
     }
 
-    pub(super) fn below(mut self, step: Step) -> Self {
+    pub(super) fn below(mut self, step: PathStep) -> Self {
         self.0.path.push(step);
         self
     }
@@ -67,15 +67,15 @@ impl Fault {
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for ReadFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0.message)
     }
 }
 
-impl std::error::Error for Fault {}
+impl std::error::Error for ReadFault {}
 
-impl de::Error for Fault {
+impl de::Error for ReadFault {
     fn custom<T: fmt::Display>(message: T) -> Self {
         Self::new(message.to_string())
     }

@@ -3,7 +3,7 @@
 use serde::de::{self, DeserializeSeed, Deserializer, IntoDeserializer, Unexpected, Visitor};
 
 use super::{
-    fault::{Fault, Step},
+    fault::{PathStep, ReadFault},
     plain::{Plain, plain},
 };
 use crate::manifest::{
@@ -16,7 +16,7 @@ use crate::manifest::{
 pub(super) struct Reader<'a>(pub(super) &'a Node);
 
 impl<'a> Reader<'a> {
-    fn scalar<'de, V: Visitor<'de>>(scalar: &Scalar, visitor: V) -> Result<V::Value, Fault> {
+    fn scalar<'de, V: Visitor<'de>>(scalar: &Scalar, visitor: V) -> Result<V::Value, ReadFault> {
         let text = &scalar.text;
         let found = match scalar.form {
             Form::Plain => plain(text),
@@ -32,12 +32,12 @@ impl<'a> Reader<'a> {
             Plain::Unsigned(it) => visitor.visit_u64(it),
             Plain::Signed(it) => visitor.visit_i64(it),
             Plain::Float(it) => visitor.visit_f64(it),
-            Plain::Excess => Err(Fault::new(format!("no number can be {text}"))),
+            Plain::Excess => Err(ReadFault::new(format!("no number can be {text}"))),
             Plain::Text => visitor.visit_str(text),
         }
     }
 
-    fn any<'de, V: Visitor<'de>>(self, visitor: V, nulls: Nulls) -> Result<V::Value, Fault> {
+    fn any<'de, V: Visitor<'de>>(self, visitor: V, nulls: Nulls) -> Result<V::Value, ReadFault> {
         let Node { mark, content } = self.0;
         let found = match content {
             Content::Scalar(scalar) => Self::scalar(scalar, visitor),
@@ -50,16 +50,16 @@ impl<'a> Reader<'a> {
     }
 
     /// A text; a word that would be something else without quotes is refused, and told so.
-    fn string<'de, V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn string<'de, V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadFault> {
         let Content::Scalar(scalar) = &self.0.content else { return self.any(visitor, Nulls::Kept) };
         let text = &scalar.text;
         let is_text = scalar.form != Form::Plain || matches!(plain(text), Plain::Text | Plain::Excess);
         let found = if is_text {
             visitor.visit_str(text)
         } else if scalar.is_null() {
-            Err(Fault::new("expected a text, found nothing"))
+            Err(ReadFault::new("expected a text, found nothing"))
         } else {
-            Err(Fault::new(format!("expected a text, found {text}")).hint(format!("put it in quotes: \"{text}\"")))
+            Err(ReadFault::new(format!("expected a text, found {text}")).hint(format!("put it in quotes: \"{text}\"")))
         };
         found.map_err(|fault| fault.at(&self.0.mark))
     }
@@ -75,7 +75,7 @@ enum Nulls {
 
 macro_rules! forward_values {
     ($($name:ident)*) => {$(
-        fn $name<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        fn $name<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadFault> {
             match &self.0.content {
                 Content::Scalar(scalar) if scalar.form == Form::Filled => {
                     let scalar = Scalar { form: Form::Expanded, ..scalar.clone() };
@@ -89,14 +89,14 @@ macro_rules! forward_values {
 
 macro_rules! forward {
     ($($name:ident)*) => {$(
-        fn $name<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        fn $name<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadFault> {
             self.any(visitor, Nulls::Kept)
         }
     )*};
 }
 
 impl<'de> Deserializer<'de> for Reader<'_> {
-    type Error = Fault;
+    type Error = ReadFault;
 
     forward_values! {
         deserialize_bool deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64 deserialize_u8 deserialize_u16
@@ -108,23 +108,23 @@ impl<'de> Deserializer<'de> for Reader<'_> {
         deserialize_ignored_any
     }
 
-    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadFault> {
         self.string(visitor)
     }
 
-    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadFault> {
         self.string(visitor)
     }
 
-    fn deserialize_char<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_char<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadFault> {
         self.string(visitor)
     }
 
-    fn deserialize_identifier<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_identifier<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadFault> {
         self.string(visitor)
     }
 
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadFault> {
         if self.0.is_null() { visitor.visit_none() } else { visitor.visit_some(self) }
     }
 
@@ -133,7 +133,7 @@ impl<'de> Deserializer<'de> for Reader<'_> {
         _: &'static str,
         _: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, Fault> {
+    ) -> Result<V::Value, ReadFault> {
         self.any(visitor, Nulls::Absent)
     }
 
@@ -142,24 +142,24 @@ impl<'de> Deserializer<'de> for Reader<'_> {
         _: &'static str,
         known: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, Fault> {
+    ) -> Result<V::Value, ReadFault> {
         let mark = &self.0.mark;
         let found = match self.0.as_text() {
             Some(text) if !self.0.is_null() => visitor.visit_enum(text.into_deserializer()),
-            _ => Err(Fault::new(format!("expected one of {}", near::list(known)))),
+            _ => Err(ReadFault::new(format!("expected one of {}", near::list(known)))),
         };
-        found.map_err(|fault: Fault| fault.at(mark))
+        found.map_err(|fault: ReadFault| fault.at(mark))
     }
 
-    fn deserialize_newtype_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_newtype_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, ReadFault> {
         visitor.visit_newtype_struct(self)
     }
 
-    fn deserialize_unit_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_unit_struct<V: Visitor<'de>>(self, _: &'static str, visitor: V) -> Result<V::Value, ReadFault> {
         self.any(visitor, Nulls::Kept)
     }
 
-    fn deserialize_tuple<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, Fault> {
+    fn deserialize_tuple<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, ReadFault> {
         self.any(visitor, Nulls::Kept)
     }
 
@@ -168,12 +168,12 @@ impl<'de> Deserializer<'de> for Reader<'_> {
         _: &'static str,
         _: usize,
         visitor: V,
-    ) -> Result<V::Value, Fault> {
+    ) -> Result<V::Value, ReadFault> {
         self.any(visitor, Nulls::Kept)
     }
 }
 
-impl<'de> IntoDeserializer<'de, Fault> for Reader<'_> {
+impl<'de> IntoDeserializer<'de, ReadFault> for Reader<'_> {
     type Deserializer = Self;
 
     fn into_deserializer(self) -> Self {
@@ -187,11 +187,11 @@ struct Items<'a> {
 }
 
 impl<'de> de::SeqAccess<'de> for Items<'_> {
-    type Error = Fault;
+    type Error = ReadFault;
 
-    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Fault> {
+    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, ReadFault> {
         let Some(node) = self.items.get(self.at) else { return Ok(None) };
-        let step = Step::Item(self.at);
+        let step = PathStep::Item(self.at);
         self.at += 1;
         seed.deserialize(Reader(node)).map(Some).map_err(|fault| fault.at(&node.mark).below(step))
     }
@@ -210,20 +210,20 @@ impl<'a> Entries<'a> {
 }
 
 impl<'de> de::MapAccess<'de> for Entries<'_> {
-    type Error = Fault;
+    type Error = ReadFault;
 
-    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Fault> {
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, ReadFault> {
         while self.nulls == Nulls::Absent && self.entry().is_some_and(|(_, node)| node.is_null()) {
             self.at += 1;
         }
         let Some((key, _)) = self.entry() else { return Ok(None) };
         let text = key.text.as_str().into_deserializer();
-        seed.deserialize(text).map(Some).map_err(|fault: Fault| fault.at(&key.mark).below(Step::Key(self.at)))
+        seed.deserialize(text).map(Some).map_err(|fault: ReadFault| fault.at(&key.mark).below(PathStep::Key(self.at)))
     }
 
-    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Fault> {
-        let Some((_, node)) = self.entry() else { return Err(Fault::new("a value is missing")) };
-        let step = Step::Key(self.at);
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, ReadFault> {
+        let Some((_, node)) = self.entry() else { return Err(ReadFault::new("a value is missing")) };
+        let step = PathStep::Key(self.at);
         self.at += 1;
         seed.deserialize(Reader(node)).map_err(|fault| fault.at(&node.mark).below(step))
     }

@@ -16,7 +16,7 @@ fn rests() -> Flight {
 
 /// What is done for a fresh agent.
 #[track_caller]
-fn check(goal: Goal, status: &Status, flight: Flight, expect: Step) {
+fn check(goal: Goal, status: &Status, flight: Flight, expect: SupervisorStep) {
     let mut course = Course::default();
     course.take(&Desired { goal, ..RUN });
     assert_eq!(course.step(goal, status, flight, true, 0), expect, "{goal:?} {status:?} {flight:?}");
@@ -29,31 +29,31 @@ fn step_is_that_of_the_table_when_nothing_happened_before() {
     let ending = Flight { starting: false, ending: true };
     let both = Flight { starting: true, ending: true };
     for status in [Status::Created, Status::Stopped, failed(Reason::Crashed), failed(Reason::Config)] {
-        check(Running, &status, rests(), Step::Start);
-        check(Running, &status, starting, Step::Rest);
-        check(Stopped, &status, rests(), Step::Rest);
-        check(Stopped, &status, starting, Step::Stop);
-        check(Removed, &status, rests(), Step::Remove);
+        check(Running, &status, rests(), SupervisorStep::Start);
+        check(Running, &status, starting, SupervisorStep::Rest);
+        check(Stopped, &status, rests(), SupervisorStep::Rest);
+        check(Stopped, &status, starting, SupervisorStep::Stop);
+        check(Removed, &status, rests(), SupervisorStep::Remove);
     }
     for status in [Status::Ready, Status::Working] {
-        check(Running, &status, rests(), Step::Rest);
+        check(Running, &status, rests(), SupervisorStep::Rest);
     }
     // One that begins without anybody waiting for it is waited for.
     for status in [Status::Preparing, Status::Starting] {
-        check(Running, &status, rests(), Step::Start);
-        check(Running, &status, starting, Step::Rest);
+        check(Running, &status, rests(), SupervisorStep::Start);
+        check(Running, &status, starting, SupervisorStep::Rest);
     }
     for status in [Status::Preparing, Status::Starting, Status::Ready, Status::Working] {
-        check(Stopped, &status, rests(), Step::Stop);
-        check(Removed, &status, rests(), Step::Remove);
-        check(Removed, &status, starting, Step::Remove);
+        check(Stopped, &status, rests(), SupervisorStep::Stop);
+        check(Removed, &status, rests(), SupervisorStep::Remove);
+        check(Removed, &status, starting, SupervisorStep::Remove);
     }
     for goal in [Running, Stopped, Removed] {
-        check(goal, &Status::Removing, rests(), Step::Remove);
-        check(goal, &Status::Removed, rests(), Step::Rest);
+        check(goal, &Status::Removing, rests(), SupervisorStep::Remove);
+        check(goal, &Status::Removed, rests(), SupervisorStep::Rest);
         for flight in [ending, both] {
-            check(goal, &Status::Ready, flight, Step::Rest);
-            check(goal, &Status::Removing, flight, Step::Rest);
+            check(goal, &Status::Ready, flight, SupervisorStep::Rest);
+            check(goal, &Status::Removing, flight, SupervisorStep::Rest);
         }
     }
 }
@@ -65,10 +65,10 @@ fn pause_is_over_when_the_clock_was_set_back() {
     course.see(&Status::Ready, year, || 0.5);
     course.see(&failed(Reason::Crashed), year, || 0.5);
     let step = |course: &Course, now| course.step(Goal::Running, &failed(Reason::Crashed), rests(), true, now);
-    assert_eq!(step(&course, year), Step::Pause { until_ms: year + 1_000 });
-    assert_eq!(step(&course, 1_000), Step::Start);
+    assert_eq!(step(&course, year), SupervisorStep::Pause { until_ms: year + 1_000 });
+    assert_eq!(step(&course, 1_000), SupervisorStep::Start);
     course.starts();
-    course.fail(Fault::Crash, "again", 1_000, 0.5);
+    course.fail(DownReason::Crash, "again", 1_000, 0.5);
     assert_eq!(course.crashes, [1_000], "what lies ahead is forgotten");
 }
 
@@ -88,15 +88,15 @@ fn one_that_can_heal_is_tried_without_end_and_config_never_again() {
     course.take(&RUN);
     for attempt in 1..200 {
         course.starts();
-        course.fail(Fault::of(Reason::Model), "no key", attempt * 1_000_000, 0.5);
+        course.fail(DownReason::of(Reason::Model), "no key", attempt * 1_000_000, 0.5);
         assert_eq!((course.attempts, &course.given_up), (u32::try_from(attempt).expect("it is small"), &None));
     }
     assert_eq!(course.restarts, 198);
-    course.fail(Fault::of(Reason::Config), "the binary was changed", 0, 0.5);
+    course.fail(DownReason::of(Reason::Config), "the binary was changed", 0, 0.5);
     assert_eq!(course.given_up.as_deref(), Some("the binary was changed"));
-    assert_eq!(course.step(Goal::Running, &failed(Reason::Config), rests(), true, u64::MAX), Step::Rest);
+    assert_eq!(course.step(Goal::Running, &failed(Reason::Config), rests(), true, u64::MAX), SupervisorStep::Rest);
     assert!(course.take(&Desired { order: 2, ..RUN }));
-    assert_eq!(course.step(Goal::Running, &failed(Reason::Config), rests(), true, 0), Step::Start);
+    assert_eq!(course.step(Goal::Running, &failed(Reason::Config), rests(), true, 0), SupervisorStep::Start);
 }
 
 /// Crashes so far apart, each after it was ready for so long; whether it was given up, and after how many.
@@ -133,23 +133,26 @@ fn end_that_nobody_asked_for_counts_when_it_says_it_stopped() {
     course.see(&Status::Ready, 5, || 0.5);
     assert!(course.see(&Status::Stopped, 6, || 0.5));
     assert!(!course.see(&Status::Stopped, 7, || 0.5));
-    assert_eq!(course.step(Goal::Running, &Status::Stopped, rests(), true, 7), Step::Pause { until_ms: 1_006 });
-    assert_eq!(course.step(Goal::Running, &Status::Stopped, rests(), false, 1_006), Step::Queue);
-    assert_eq!(course.step(Goal::Running, &Status::Stopped, rests(), true, 1_006), Step::Start);
+    assert_eq!(
+        course.step(Goal::Running, &Status::Stopped, rests(), true, 7),
+        SupervisorStep::Pause { until_ms: 1_006 }
+    );
+    assert_eq!(course.step(Goal::Running, &Status::Stopped, rests(), false, 1_006), SupervisorStep::Queue);
+    assert_eq!(course.step(Goal::Running, &Status::Stopped, rests(), true, 1_006), SupervisorStep::Start);
 }
 
 #[test]
 fn order_ends_a_pause_when_it_is_new_and_changes_nothing_when_it_is_old() {
     let mut course = Course::default();
     course.take(&RUN);
-    course.fail(Fault::Heals, "no", 0, 0.5);
+    course.fail(DownReason::Heals, "no", 0, 0.5);
     let failed = failed(Reason::Init);
     assert!(!course.take(&RUN));
-    assert_eq!(course.step(Goal::Running, &failed, rests(), true, 0), Step::Pause { until_ms: 1_000 });
+    assert_eq!(course.step(Goal::Running, &failed, rests(), true, 0), SupervisorStep::Pause { until_ms: 1_000 });
     assert!(course.take(&Desired { goal: Goal::Stopped, order: 2, restart: false }));
-    assert_eq!(course.step(Goal::Stopped, &failed, rests(), true, 0), Step::Rest);
+    assert_eq!(course.step(Goal::Stopped, &failed, rests(), true, 0), SupervisorStep::Rest);
     assert!(course.take(&Desired { order: 3, ..RUN }));
-    assert_eq!((course.step(Goal::Running, &failed, rests(), true, 0), course.attempts), (Step::Start, 0));
+    assert_eq!((course.step(Goal::Running, &failed, rests(), true, 0), course.attempts), (SupervisorStep::Start, 0));
 }
 
 #[test]
@@ -158,28 +161,31 @@ fn restart_stops_it_once_when_it_runs() {
     course.take(&RUN);
     course.see(&Status::Ready, 0, || 0.5);
     course.take(&Desired { goal: Goal::Running, order: 2, restart: true });
-    assert_eq!(course.step(Goal::Running, &Status::Ready, rests(), true, 0), Step::Stop);
+    assert_eq!(course.step(Goal::Running, &Status::Ready, rests(), true, 0), SupervisorStep::Stop);
     // A start that is asked for before it was stopped does not undo it.
     course.take(&Desired { goal: Goal::Running, order: 3, restart: false });
-    assert_eq!(course.step(Goal::Running, &Status::Ready, rests(), true, 0), Step::Stop);
+    assert_eq!(course.step(Goal::Running, &Status::Ready, rests(), true, 0), SupervisorStep::Stop);
     course.stopped();
-    assert_eq!(course.step(Goal::Running, &Status::Stopped, rests(), true, 0), Step::Start);
+    assert_eq!(course.step(Goal::Running, &Status::Stopped, rests(), true, 0), SupervisorStep::Start);
     course.take(&Desired { goal: Goal::Running, order: 4, restart: true });
     // There is nothing to stop: it only begins.
     course.starts();
     course.see(&Status::Ready, 9, || 0.5);
-    assert_eq!((course.step(Goal::Running, &Status::Ready, rests(), true, 9), course.restarts), (Step::Rest, 0));
+    assert_eq!(
+        (course.step(Goal::Running, &Status::Ready, rests(), true, 9), course.restarts),
+        (SupervisorStep::Rest, 0)
+    );
 }
 
 #[test]
 fn course_goes_on_when_it_was_written_down() {
     let mut course = Course::default();
     course.take(&RUN);
-    (1..=4).for_each(|now| course.fail(Fault::Crash, "killed", now, 0.5));
+    (1..=4).for_each(|now| course.fail(DownReason::Crash, "killed", now, 0.5));
     let text = serde_json::to_string(&course).expect("it is written");
     let mut read: Course = serde_json::from_str(&text).expect("it is read");
     assert_eq!(read, course);
-    read.fail(Fault::Crash, "killed", 5, 0.5);
+    read.fail(DownReason::Crash, "killed", 5, 0.5);
     let why = "it crashed 5 times within 5 minutes, the last time so: killed";
     assert_eq!(read.given_up.as_deref(), Some(why));
 }
@@ -233,32 +239,32 @@ proptest! {
                 }
                 Event::Fail(reason) => {
                     (status, failed_at) = (failed(reason), Some(now));
-                    course.fail(Fault::of(reason), "it broke", now, unit);
+                    course.fail(DownReason::of(reason), "it broke", now, unit);
                 }
                 Event::Pass(ms) => now += ms,
             }
             prop_assert!(course.crashes.len() <= 5);
             let step = course.step(goal, &status, rests(), true, now);
             match step {
-                Step::Start => {
+                SupervisorStep::Start => {
                     prop_assert_eq!(goal, Goal::Running);
                     prop_assert!(course.given_up.is_none());
                     // Never before three quarters of the shortest pause are over.
                     prop_assert!(failed_at.is_none_or(|at| now >= at + 750) || matches!(status, Status::Preparing | Status::Starting));
                 }
-                Step::Pause { until_ms } => prop_assert!(until_ms > now && until_ms <= now + 30_000),
-                Step::Stop => prop_assert!(is_up(&status) && (goal == Goal::Stopped || course.restart)),
-                Step::Remove => prop_assert!(goal == Goal::Removed || status == Status::Removing),
-                Step::Queue => prop_assert!(false, "there is a place"),
-                Step::Rest => {}
+                SupervisorStep::Pause { until_ms } => prop_assert!(until_ms > now && until_ms <= now + 30_000),
+                SupervisorStep::Stop => prop_assert!(is_up(&status) && (goal == Goal::Stopped || course.restart)),
+                SupervisorStep::Remove => prop_assert!(goal == Goal::Removed || status == Status::Removing),
+                SupervisorStep::Queue => prop_assert!(false, "there is a place"),
+                SupervisorStep::Rest => {}
             }
             // One that should run does, is given up, or is started once the pause is over.
             if goal == Goal::Running && course.given_up.is_none() && status != Status::Removing {
                 let later = course.step(goal, &status, rests(), true, now + 30_000);
                 let expect = match (is_up(&status), course.restart) {
-                    (true, true) => Step::Stop,
-                    _ if matches!(status, Status::Ready | Status::Working) => Step::Rest,
-                    _ => Step::Start,
+                    (true, true) => SupervisorStep::Stop,
+                    _ if matches!(status, Status::Ready | Status::Working) => SupervisorStep::Rest,
+                    _ => SupervisorStep::Start,
                 };
                 prop_assert_eq!(later, expect);
             }

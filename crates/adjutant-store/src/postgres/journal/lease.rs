@@ -34,13 +34,13 @@ const LEAVE_LOG: &str = "update logs set owner = null, until = null where id = $
 /// The leases of this program.
 #[derive(Default)]
 pub(in crate::postgres) struct Leases {
-    held: Mutex<Held>,
+    held: Mutex<HeldLeases>,
     /// The ownerships that are about to be given up: row and epoch, and what the log was called.
     leaving: watch::Sender<BTreeMap<(i64, i64), LogId>>,
 }
 
 #[derive(Default)]
-struct Held {
+struct HeldLeases {
     epochs: HashMap<i64, Epoch>,
     is_renewing: bool,
 }
@@ -70,7 +70,7 @@ impl Leases {
         self.leaving.borrow().keys().copied().collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Held> {
+    fn lock(&self) -> MutexGuard<'_, HeldLeases> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -102,7 +102,7 @@ impl Drop for Lease {
             leaving.insert((row, epoch), self.log.clone());
         });
         let (database, log) = (Arc::clone(&self.database), self.log.clone());
-        let left = Left { database, ownership: (row, epoch) };
+        let left = GiveUpGuard { database, ownership: (row, epoch) };
         // Where no runtime is left, nobody renews the lease either.
         self.runtime.spawn(async move {
             if let Err(error) = left.database.execute(LEAVE_LOG, &[&row, &epoch]).await {
@@ -119,12 +119,12 @@ impl fmt::Debug for Lease {
 }
 
 /// Says when a log has been given up, also if the runtime ends before.
-struct Left {
+struct GiveUpGuard {
     database: Arc<Database>,
     ownership: (i64, i64),
 }
 
-impl Drop for Left {
+impl Drop for GiveUpGuard {
     fn drop(&mut self) {
         self.database.leases.leaving.send_modify(|leaving| {
             leaving.remove(&self.ownership);

@@ -78,7 +78,7 @@ pub(super) struct PostgresLog {
 
 /// A batch as the database takes it.
 #[derive(Default)]
-struct Batch<'a> {
+struct RecordBatch<'a> {
     seqs: Vec<i64>,
     links: Vec<Digest>,
     records: Vec<&'a [u8]>,
@@ -148,8 +148,8 @@ impl Log for PostgresLog {
 }
 
 impl PostgresLog {
-    fn batch<'a>(&self, records: &'a [Arc<Stamped>]) -> Result<Batch<'a>, JournalError> {
-        let mut batch = Batch::default();
+    fn batch<'a>(&self, records: &'a [Arc<Stamped>]) -> Result<RecordBatch<'a>, JournalError> {
+        let mut batch = RecordBatch::default();
         let (mut seq, mut link) = (self.seq.0, self.link);
         for stamped in records {
             seq += 1;
@@ -170,7 +170,7 @@ impl PostgresLog {
     /// Whether the head was where it was expected.
     async fn put(
         &self,
-        batch: &Batch<'_>,
+        batch: &RecordBatch<'_>,
         seq: Seq,
         link: Digest,
         updated_ms: i64,
@@ -218,7 +218,7 @@ impl PostgresLog {
     }
 }
 
-impl<'a> Batch<'a> {
+impl<'a> RecordBatch<'a> {
     fn push(&mut self, stamped: &'a Stamped, bytes: &'a [u8], link: Digest) -> Result<(), JournalError> {
         let seq = signed(stamped.seq.0);
         let attachments = stamped.attachments()?;

@@ -55,7 +55,8 @@ pub(super) async fn post(database: &Database, log: &LogId, post: &Post) -> Resul
 
 /// The posts after a place; those to a log that is not there yet come when it is.
 pub(super) fn posts(database: &Arc<Database>, log: &LogId, after: PostNo) -> PostStream {
-    let inbox = Inbox { database: Arc::clone(database), log: log.clone(), after, page: VecDeque::new(), waiter: None };
+    let inbox =
+        PostReader { database: Arc::clone(database), log: log.clone(), after, page: VecDeque::new(), waiter: None };
     Box::pin(stream::unfold(inbox, async |mut inbox| Some((inbox.next().await, inbox))))
 }
 
@@ -71,7 +72,7 @@ pub(super) async fn posted(database: &Database, log: &LogId, after: PostNo) -> R
 }
 
 /// Where reading the posts has come to.
-struct Inbox {
+struct PostReader {
     database: Arc<Database>,
     log: LogId,
     after: PostNo,
@@ -80,7 +81,7 @@ struct Inbox {
     waiter: Option<Waiter>,
 }
 
-impl Inbox {
+impl PostReader {
     async fn next(&mut self) -> Result<Posted, JournalError> {
         loop {
             if let Some(row) = self.page.pop_front() {

@@ -50,7 +50,7 @@ pub(super) fn linked(
     log: LogId,
     after: Seq,
 ) -> impl Stream<Item = Result<(StoredRecord, Digest), JournalError>> + Send {
-    let reader = Reader { database, log, place: None, last: after.0, page: VecDeque::new() };
+    let reader = LogReader { database, log, place: None, last: after.0, page: VecDeque::new() };
     stream::try_unfold(reader, async |mut reader| {
         let next = reader.next().await?;
         Ok(next.map(|next| (next, reader)))
@@ -58,16 +58,16 @@ pub(super) fn linked(
 }
 
 /// Where reading a log has come to.
-struct Reader {
+struct LogReader {
     database: Arc<Database>,
     log: LogId,
-    place: Option<Place>,
+    place: Option<ReadPosition>,
     last: u64,
     page: VecDeque<(StoredRecord, i32)>,
 }
 
 #[derive(Clone, Copy)]
-struct Place {
+struct ReadPosition {
     row: i64,
     /// The head of the log when reading began.
     head: u64,
@@ -75,7 +75,7 @@ struct Place {
     link: Digest,
 }
 
-impl Reader {
+impl LogReader {
     async fn next(&mut self) -> Result<Option<(StoredRecord, Digest)>, JournalError> {
         let place = match self.place {
             Some(place) => place,
@@ -99,12 +99,12 @@ impl Reader {
                 self.attachments(place.row, record.seq, attached).await.map_err(|fault| self.failed(fault))?;
         }
         self.last = record.seq.0;
-        self.place = Some(Place { link: record.link, ..place });
+        self.place = Some(ReadPosition { link: record.link, ..place });
         Ok(Some((record, place.link)))
     }
 
     /// Finds the log and the link that it goes on from; none if the place is behind its end.
-    async fn begin(&mut self) -> Result<Option<Place>, JournalError> {
+    async fn begin(&mut self) -> Result<Option<ReadPosition>, JournalError> {
         let values = [&self.log.0.as_bytes() as _, &signed(self.last) as _];
         let row = self.database.row(BEGIN, &values).await.map_err(|fault| self.failed(fault))?;
         let row = row.ok_or_else(|| JournalError::missing(&self.log))?;
@@ -118,7 +118,7 @@ impl Reader {
             _ if has_link => digest(&row, 2).map_err(|fault| self.failed(fault))?,
             _ => return Err(self.lost(self.last)),
         };
-        let place = Place { row: row.get(0), head, link };
+        let place = ReadPosition { row: row.get(0), head, link };
         self.place = Some(place);
         Ok(Some(place))
     }

@@ -50,7 +50,7 @@ const FORGET: &str = "delete from removals where shelf = $1 and version <= \
 
 /// Changes keys; gives the version of the write.
 pub(super) async fn write(database: &Database, name: &str, changes: &[Change]) -> Result<Version, KvStoreError> {
-    let batch = Batch::of(changes)?;
+    let batch = ChangeBatch::of(changes)?;
     let failed = |fault: Fault| fault.kv(format_args!("write to key-value store {name:?}"));
     let mut client = database.client().await.map_err(failed)?;
     let change = client.transaction().await.map_err(|error| failed(error.into()))?;
@@ -70,7 +70,7 @@ pub(super) async fn write(database: &Database, name: &str, changes: &[Change]) -
         let (now, channel, topic) = (signed(database.world.now_ms()), database.channel(), wake::changes(name));
         let apply = change.prepare_cached(APPLY).await?;
         let stamp = signed(version.0);
-        let Batch { keys, values, texts, words, removed } = &batch;
+        let ChangeBatch { keys, values, texts, words, removed } = &batch;
         change.query(&apply, &[&kv, &stamp, removed, &now, keys, values, texts, words, &channel, &topic]).await?;
         if version.0 % FORGET_EVERY == 0 || removed.len() as u64 >= FORGET_EVERY {
             let forget = change.prepare_cached(FORGET).await?;
@@ -99,7 +99,7 @@ async fn count(
 
 /// Changes as the database takes them.
 #[derive(Default)]
-struct Batch<'a> {
+struct ChangeBatch<'a> {
     keys: Vec<&'a [u8]>,
     values: Vec<Vec<u8>>,
     texts: Vec<&'a [u8]>,
@@ -107,7 +107,7 @@ struct Batch<'a> {
     removed: Vec<&'a [u8]>,
 }
 
-impl<'a> Batch<'a> {
+impl<'a> ChangeBatch<'a> {
     fn of(changes: &'a [Change]) -> Result<Self, KvStoreError> {
         if changes.is_empty() || changes.len() > MAX_WRITE {
             return Err(invalid(format!("a write has {} changes; it may have 1 to {MAX_WRITE}", changes.len())));

@@ -2,7 +2,7 @@
 
 use std::pin::pin;
 
-use adjutant_core::memory::{FactId, Found, OwnerId, Vector};
+use adjutant_core::memory::{FactId, OwnerId, ScoredFact, Vector};
 use futures_util::TryStreamExt;
 use tokio_postgres::types::ToSql;
 
@@ -31,7 +31,7 @@ pub(super) async fn nearest(
     owner: &OwnerId,
     vector: &Vector,
     limit: usize,
-) -> Result<Vec<Found>, Fault> {
+) -> Result<Vec<ScoredFact>, Fault> {
     let near = near(database, owner, vector, limit).await?;
     let ids: Vec<&[u8]> = near.iter().map(|near| near.id.0.as_bytes()).collect();
     let rows = database.rows(FACTS, &[&owner.0.as_bytes(), &ids]).await?;
@@ -40,7 +40,7 @@ pub(super) async fn nearest(
     let found = near.iter().filter_map(|near| {
         // One that was deleted meanwhile is not found.
         let at = facts.iter().position(|fact| fact.id == near.id)?;
-        Some(Found::new(facts.swap_remove(at), near.score))
+        Some(ScoredFact::new(facts.swap_remove(at), near.score))
     });
     Ok(found.collect())
 }

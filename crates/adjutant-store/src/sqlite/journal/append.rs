@@ -24,19 +24,19 @@ pub(super) struct Batch {
     pub(super) head: Seq,
     pub(super) link: Digest,
     pub(super) at_ms: u64,
-    pub(super) rows: Vec<Row>,
+    pub(super) rows: Vec<RecordRow>,
 }
 
 /// A record as it is kept.
 #[derive(Debug)]
-pub(super) struct Row {
+pub(super) struct RecordRow {
     seq: Seq,
     pub(super) link: Digest,
     bytes: Bytes,
     attachments: Vec<Attachment>,
 }
 
-impl Row {
+impl RecordRow {
     /// The row of a record that follows one with this link.
     pub(super) fn of(stamped: &Arc<Stamped>, before: &Digest) -> Result<Self, JournalError> {
         let (bytes, attachments) = (stamped.bytes()?.clone(), stamped.attachments()?.to_vec());
@@ -55,7 +55,7 @@ impl Row {
 impl Batch {
     /// How many bytes it writes, about.
     pub(super) fn bytes(&self) -> usize {
-        let attached = |row: &Row| row.attachments.iter().map(|part| part.bytes.len()).sum::<usize>();
+        let attached = |row: &RecordRow| row.attachments.iter().map(|part| part.bytes.len()).sum::<usize>();
         self.rows.iter().map(|row| row.bytes.len() + attached(row)).sum()
     }
 }

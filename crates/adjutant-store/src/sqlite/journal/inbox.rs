@@ -49,7 +49,7 @@ pub(super) fn heeded(db: &Connection, log: &LogId, tenure: Tenure, upto: PostNo)
 }
 
 /// A log's inbox, as far as it is looked through.
-struct Inbox {
+struct InboxReader {
     store: Arc<Store>,
     log: LogId,
     after: PostNo,
@@ -62,11 +62,11 @@ struct Inbox {
 /// The posts after a place, as they come.
 pub(super) fn stream(store: Arc<Store>, log: LogId, after: PostNo) -> PostStream {
     let listener = store.changes.listen(Topic::Posts);
-    let inbox = Inbox { store, log, after, waiting: VecDeque::new(), listener, is_failing: false };
+    let inbox = InboxReader { store, log, after, waiting: VecDeque::new(), listener, is_failing: false };
     Box::pin(stream::unfold(inbox, |mut inbox| async move { Some((inbox.next().await, inbox)) }))
 }
 
-impl Inbox {
+impl InboxReader {
     async fn next(&mut self) -> Result<Posted, JournalError> {
         loop {
             if let Some(posted) = self.waiting.pop_front() {

@@ -35,7 +35,7 @@ impl SqliteLog {
         let mut rows = Vec::with_capacity(batch.len());
         let mut link = self.link;
         for stamped in batch {
-            let row = append::Row::of(stamped, &link)?;
+            let row = append::RecordRow::of(stamped, &link)?;
             link = row.link;
             rows.push(row);
         }

@@ -24,7 +24,7 @@ const PART_BYTES: usize = 1024 * 1024;
 const AHEAD: usize = 2;
 
 /// Makes an item of a record and of the link before it.
-type Open<T> = fn(StoredRecord, &Digest) -> Result<T, JournalError>;
+type RecordOpener<T> = fn(StoredRecord, &Digest) -> Result<T, JournalError>;
 
 /// How far a log is read.
 #[derive(Debug, Clone)]
@@ -39,7 +39,7 @@ struct Cursor {
 }
 
 /// A part of a log as it is stored, and where the next one begins.
-struct Part {
+struct StoredPart {
     /// The link of the record before it.
     before: Digest,
     records: Vec<StoredRecord>,
@@ -52,7 +52,7 @@ struct Part {
 type Items<T> = Vec<Result<T, JournalError>>;
 
 /// What a reader does next.
-enum Next<T> {
+enum ReadNext<T> {
     Begin(Cursor),
     GoOn(Receiver<JoinHandle<Items<T>>>),
 }
@@ -62,24 +62,24 @@ pub(super) fn stream<T: Send + 'static>(
     store: Arc<Store>,
     log: &LogId,
     after: Seq,
-    open: Open<T>,
+    open: RecordOpener<T>,
 ) -> Pin<Box<dyn Stream<Item = Result<T, JournalError>> + Send>> {
     let first = Cursor { log: log.clone(), key: None, at: after, link: None, limit: PART.0 };
-    let items = stream::unfold(Some(Next::Begin(first)), move |next| {
+    let items = stream::unfold(Some(ReadNext::Begin(first)), move |next| {
         let store = Arc::clone(&store);
         async move {
             match next? {
-                Next::Begin(cursor) => {
+                ReadNext::Begin(cursor) => {
                     // Most logs are short: they are not worth a task.
                     let log = cursor.log.clone();
                     let first = store.read(move |db| part(db, cursor.clone()).map(|part| part.open(open))).await;
                     let (items, next) = first.unwrap_or_else(|fault| (vec![Err(cannot_read(fault, &log))], None));
-                    Some((stream::iter(items), next.map(|cursor| Next::GoOn(ahead(store, cursor, open)))))
+                    Some((stream::iter(items), next.map(|cursor| ReadNext::GoOn(ahead(store, cursor, open)))))
                 }
-                Next::GoOn(mut parts) => {
+                ReadNext::GoOn(mut parts) => {
                     let items = parts.recv().await?.await.unwrap_or_else(|_| vec![Err(gone())]);
                     // Nothing follows an error.
-                    let next = items.last().is_none_or(Result::is_ok).then_some(Next::GoOn(parts));
+                    let next = items.last().is_none_or(Result::is_ok).then_some(ReadNext::GoOn(parts));
                     Some((stream::iter(items), next))
                 }
             }
@@ -89,13 +89,17 @@ pub(super) fn stream<T: Send + 'static>(
 }
 
 /// Reads on ahead of who listens: while one part is read from the file, those before it are checked and parsed.
-fn ahead<T: Send + 'static>(store: Arc<Store>, mut cursor: Cursor, open: Open<T>) -> Receiver<JoinHandle<Items<T>>> {
+fn ahead<T: Send + 'static>(
+    store: Arc<Store>,
+    mut cursor: Cursor,
+    open: RecordOpener<T>,
+) -> Receiver<JoinHandle<Items<T>>> {
     let (parts, opened) = mpsc::channel(AHEAD);
     tokio::spawn(async move {
         loop {
             let from = cursor.clone();
             let read = store.read(move |db| part(db, from.clone())).await;
-            let part = read.unwrap_or_else(|fault| Part::failed(cannot_read(fault, &cursor.log)));
+            let part = read.unwrap_or_else(|fault| StoredPart::failed(cannot_read(fault, &cursor.log)));
             let next = part.next.clone();
             let opening = spawn_blocking(move || part.open(open).0);
             // Without anybody who listens there is nothing more to read.
@@ -108,13 +112,13 @@ fn ahead<T: Send + 'static>(store: Arc<Store>, mut cursor: Cursor, open: Open<T>
     opened
 }
 
-impl Part {
+impl StoredPart {
     fn failed(error: JournalError) -> Self {
         Self { before: Digest::GENESIS, records: Vec::new(), failed: Some(error), next: None }
     }
 
     /// Checks and parses the records, up to the first one that is not what was written.
-    fn open<T>(self, open: Open<T>) -> (Items<T>, Option<Cursor>) {
+    fn open<T>(self, open: RecordOpener<T>) -> (Items<T>, Option<Cursor>) {
         let (mut items, mut before) = (Vec::with_capacity(self.records.len()), self.before);
         for record in self.records {
             let link = record.link;
@@ -132,24 +136,25 @@ impl Part {
 }
 
 /// The end of a log.
-struct End {
+struct LogHead {
     key: i64,
     head: Seq,
     link: Digest,
 }
 
-fn end(db: &Connection, log: &LogId) -> Result<Option<End>, Fault> {
-    let read =
-        |row: &Row<'_>| Ok(End { key: row.get(0)?, head: Seq(number::read(row.get(1)?)), link: Digest(row.get(2)?) });
+fn end(db: &Connection, log: &LogId) -> Result<Option<LogHead>, Fault> {
+    let read = |row: &Row<'_>| {
+        Ok(LogHead { key: row.get(0)?, head: Seq(number::read(row.get(1)?)), link: Digest(row.get(2)?) })
+    };
     Ok(db.prepare_cached("SELECT key, head, link FROM logs WHERE id = ?1")?.query_row([&*log.0], read).optional()?)
 }
 
-fn part(db: &Connection, mut cursor: Cursor) -> Result<Part, Fault> {
+fn part(db: &Connection, mut cursor: Cursor) -> Result<StoredPart, Fault> {
     let known = end(db, &cursor.log)?.filter(|end| cursor.key.is_none_or(|key| key == end.key));
     let end = known.ok_or_else(|| JournalError::missing(&cursor.log))?;
     cursor.key = Some(end.key);
     if cursor.at >= end.head {
-        return Ok(Part { before: Digest::GENESIS, records: Vec::new(), failed: None, next: None });
+        return Ok(StoredPart { before: Digest::GENESIS, records: Vec::new(), failed: None, next: None });
     }
     let before = match cursor.link {
         Some(link) => link,
@@ -160,7 +165,7 @@ fn part(db: &Connection, mut cursor: Cursor) -> Result<Part, Fault> {
     let mut select = db.prepare_cached(sql)?;
     let (from, upto) = (place::of(end.key, cursor.at), place::of(end.key, end.head));
     let mut rows = select.query(params![from, upto, cursor.limit])?;
-    let mut part = Part { before, records: Vec::new(), failed: None, next: None };
+    let mut part = StoredPart { before, records: Vec::new(), failed: None, next: None };
     let (mut link, mut bytes) = (before, 0);
     while let Some(row) = rows.next()?.filter(|_| bytes < PART_BYTES) {
         let record = record(db, row)?;

@@ -15,7 +15,7 @@ const FORGET_EVERY: i64 = 64;
 
 /// A change of a key.
 #[derive(Debug)]
-pub(super) struct Row {
+pub(super) struct ChangeRow {
     pub(super) key: Arc<str>,
     pub(super) when: When,
     pub(super) put: Option<Put>,
@@ -36,7 +36,7 @@ struct Present {
 }
 
 /// Changes keys.
-pub(super) fn write(db: &Connection, kv: &str, rows: &[Row], now_ms: u64) -> Result<Version, Fault> {
+pub(super) fn write(db: &Connection, kv: &str, rows: &[ChangeRow], now_ms: u64) -> Result<Version, Fault> {
     db.prepare_cached("INSERT OR IGNORE INTO shelves(name) VALUES (?1)")?.execute([kv])?;
     let step = i64::from(!rows.is_empty());
     let sql = "UPDATE shelves SET newest = newest + ?2 WHERE name = ?1 RETURNING key, newest";
@@ -53,8 +53,8 @@ pub(super) fn write(db: &Connection, kv: &str, rows: &[Row], now_ms: u64) -> Res
     Ok(Version(number::read(version)))
 }
 
-fn change(db: &Connection, kv: i64, version: i64, row: &Row, now_ms: i64) -> Result<(), Fault> {
-    let Row { key, when, put } = row;
+fn change(db: &Connection, kv: i64, version: i64, row: &ChangeRow, now_ms: i64) -> Result<(), Fault> {
+    let ChangeRow { key, when, put } = row;
     let known = present(db, kv, key)?;
     let found = known.as_ref().filter(|known| !known.is_removed).map(|known| known.version);
     let holds = match when {

@@ -15,7 +15,7 @@ use super::{
 
 /// A fact as it is kept.
 #[derive(Debug)]
-pub(super) struct Row {
+pub(super) struct FactRow {
     id: FactId,
     text: Arc<str>,
     metadata: String,
@@ -23,7 +23,7 @@ pub(super) struct Row {
     now_ms: i64,
 }
 
-impl Row {
+impl FactRow {
     /// The row of a fact, if it may be one.
     pub(super) fn of(fact: NewFact) -> Result<Self, Fault> {
         let NewFact { id, text, metadata, vector, now_ms, .. } = fact;
@@ -35,7 +35,7 @@ impl Row {
 }
 
 /// Adds facts.
-pub(super) fn add(db: &Connection, owner_id: &OwnerId, rows: &[Row]) -> Result<(), Fault> {
+pub(super) fn add(db: &Connection, owner_id: &OwnerId, rows: &[FactRow]) -> Result<(), Fault> {
     let key = owner(db, owner_id)?;
     let sql = "UPDATE owners SET facts = facts + ?2 WHERE key = ?1 RETURNING facts";
     let added = number::count(rows.len());

@@ -1,6 +1,6 @@
 //! Reading facts of one owner: by name, by age, by words.
 
-use adjutant_core::memory::{Fact, FactId, Found};
+use adjutant_core::memory::{Fact, FactId, ScoredFact};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::super::{fault::Fault, json, number, words};
@@ -52,7 +52,7 @@ pub(super) fn list(db: &Connection, owner: i64, after: Option<&FactId>, limit: u
 }
 
 /// Facts that have one of the words, best first.
-pub(super) fn by_words(db: &Connection, owner: i64, query: &str, limit: usize) -> Result<Vec<Found>, Fault> {
+pub(super) fn by_words(db: &Connection, owner: i64, query: &str, limit: usize) -> Result<Vec<ScoredFact>, Fault> {
     let Some(words) = words::one_of(query, owner) else { return Ok(Vec::new()) };
     let sql = format!(
         "SELECT {COLUMNS}, bm25(fact_words, 0.0, 1.0) AS fit FROM fact_words JOIN facts ON facts.row = fact_words.rowid \
@@ -62,7 +62,7 @@ pub(super) fn by_words(db: &Connection, owner: i64, query: &str, limit: usize) -
     let mut rows = select.query(params![words, owner, number::count(limit)])?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
-        found.push(Found::new(fact(row)?, words::score(row.get(6)?)));
+        found.push(ScoredFact::new(fact(row)?, words::score(row.get(6)?)));
     }
     Ok(found)
 }

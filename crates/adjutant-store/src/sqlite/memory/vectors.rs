@@ -5,7 +5,7 @@ use std::{
     collections::BinaryHeap,
 };
 
-use adjutant_core::memory::{Found, Vector};
+use adjutant_core::memory::{ScoredFact, Vector};
 use rusqlite::{Connection, params};
 
 use super::{super::fault::Fault, find};
@@ -30,7 +30,7 @@ pub(super) fn set(db: &Connection, owner: i64, fact: i64, vector: Option<&Vector
 }
 
 /// The facts whose vectors are nearest, best first.
-pub(super) fn nearest(db: &Connection, owner: i64, vector: &Vector, limit: usize) -> Result<Vec<Found>, Fault> {
+pub(super) fn nearest(db: &Connection, owner: i64, vector: &Vector, limit: usize) -> Result<Vec<ScoredFact>, Fault> {
     let wanted = unit(&vector.numbers);
     let mut select = db.prepare_cached("SELECT fact, numbers FROM vectors WHERE owner = ?1 AND model = ?2")?;
     let mut rows = select.query(params![owner, vector.model.as_str()])?;
@@ -48,7 +48,7 @@ pub(super) fn nearest(db: &Connection, owner: i64, vector: &Vector, limit: usize
     let mut found = Vec::with_capacity(best.len());
     for Reverse(near) in best.into_sorted_vec() {
         if let Some(fact) = find::at(db, owner, near.row)? {
-            found.push(Found::new(fact, near.score));
+            found.push(ScoredFact::new(fact, near.score));
         }
     }
     Ok(found)
