@@ -17,10 +17,10 @@ use crate::{
     hooks::{HookContext, Point, Verdict},
     listener::Listeners,
     mailbox::Mailbox,
-    place::TurnPosition,
     queue::Queues,
     setup::Setup,
     snapshot::SessionView,
+    turn_position::TurnPosition,
     writer::{Author, BatchStamp},
 };
 

@@ -45,7 +45,7 @@ use waiters::Waiters;
 
 pub(crate) use drive::tool_names;
 
-use crate::place::TurnPosition;
+use crate::turn_position::TurnPosition;
 use crate::{
     event_sink::EventSink,
     inbox::{Inbox, Input, Stopper},

@@ -34,7 +34,6 @@ mod listener;
 mod mailbox;
 mod middleware;
 mod partial_reply;
-mod place;
 pub mod points;
 mod prompt;
 mod queue;
@@ -44,6 +43,7 @@ pub mod sections;
 mod session;
 mod setup;
 mod snapshot;
+mod turn_position;
 mod writer;
 
 pub use adjutant_core::*;

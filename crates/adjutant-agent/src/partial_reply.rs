@@ -6,7 +6,7 @@ use adjutant_core::{AcknowledgedPart, Event, EventKind, Record, Seq};
 use adjutant_llm::{BlockKind, BlockSoFar, Chunk, Collector, Error, Reply};
 use adjutant_tool::Identity;
 
-use crate::place::TurnPosition;
+use crate::turn_position::TurnPosition;
 
 /// A reply on its way.
 ///

@@ -37,7 +37,7 @@ const MAX_TARGETS: usize = 64;
 /// ```
 /// use adjutant_agent::Agent;
 /// use adjutant_llm::{Script, ScriptedModel};
-/// use adjutant_orchestration::{HandoffChain, Target};
+/// use adjutant_orchestration::{HandoffChain, HandoffTarget};
 /// use serde_json::json;
 ///
 /// # tokio::runtime::Builder::new_current_thread().build().expect("a runtime").block_on(async {

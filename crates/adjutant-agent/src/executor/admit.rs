@@ -20,8 +20,8 @@ use super::{LocalExecutor, Performed, bound, prepare::Restore};
 use crate::{
     event_sink::EventSink,
     hooks::{Point, Verdict},
-    place::TurnPosition,
     points::BeforeTool,
+    turn_position::TurnPosition,
 };
 
 /// One call that asks to be admitted.

@@ -8,8 +8,8 @@ use adjutant_llm::{Call, CallResult, Status};
 use crate::{
     event_sink::EventSink,
     hooks::{Point, Verdict},
-    place::TurnPosition,
     points::{AfterTool, ToolError},
+    turn_position::TurnPosition,
 };
 
 /// A call that has run.

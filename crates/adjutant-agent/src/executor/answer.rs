@@ -11,8 +11,8 @@ use super::{LocalExecutor, Performed};
 use crate::{
     event_sink::EventSink,
     hooks::{Point, Verdict},
-    place::TurnPosition,
     points::{PauseAnswered, Pausing},
+    turn_position::TurnPosition,
 };
 
 /// Someone who is asked: about which pause, for which call, and how that is stopped.

@@ -27,8 +27,8 @@ use crate::{
     event_sink::EventSink,
     listener::Aloud,
     partial_reply::{PartialReply, lock},
-    place::TurnPosition,
     points::{AfterModel, ModelError},
+    turn_position::TurnPosition,
 };
 
 /// How many chunks are taken in a row before others get their turn: the driver, the reader, a wish to stop.

@@ -17,7 +17,7 @@ use super::{
     prepare::Restore,
     steps::Steps,
 };
-use crate::{event_sink::EventSink, place::TurnPosition, scope::CallScope};
+use crate::{event_sink::EventSink, scope::CallScope, turn_position::TurnPosition};
 
 /// The name of the tool that gives back what a model was not shown of a result.
 const RECALL: &str = "recall";

@@ -16,8 +16,8 @@ use super::{
 use crate::{
     event_sink::EventSink,
     inbox::{Inbox, Input},
-    place::TurnPosition,
     setup::Standstill,
+    turn_position::TurnPosition,
 };
 
 /// How often a new step lets the other branches of its body come to what is noted, before it waits for them in time.

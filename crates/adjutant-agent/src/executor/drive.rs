@@ -6,7 +6,7 @@ use adjutant_core::{Error, Events, Run, Seq};
 use adjutant_llm::ToolName;
 
 use super::{LocalExecutor, prepare};
-use crate::{place::TurnPosition, setup::Setup};
+use crate::{setup::Setup, turn_position::TurnPosition};
 
 impl LocalExecutor {
     /// Saves what is not in the log yet.

@@ -18,9 +18,9 @@ use super::{
 use crate::{
     budget::Budget,
     event_sink::EventSink,
-    place::TurnPosition,
     points::BeforeTool,
     scope::{CallParts, CallScope, RunScopes, SessionWriter},
+    turn_position::TurnPosition,
 };
 
 /// Calls that have begun ahead of their admission.

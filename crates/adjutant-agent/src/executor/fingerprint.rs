@@ -8,8 +8,8 @@ use adjutant_llm::{ModelId, Options, Request, ToolName, Warning, WarningKind};
 use super::{LocalExecutor, prepare::ShownTools};
 use crate::{
     event_sink::EventSink,
-    place::TurnPosition,
     setup::{Parts, Print, Prints},
+    turn_position::TurnPosition,
 };
 
 /// What the log knows of the requests of a thread, and what was said last.

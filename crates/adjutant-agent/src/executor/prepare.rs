@@ -20,9 +20,9 @@ use crate::{
     effect::Phase,
     event_sink::EventSink,
     hooks::{Point, Verdict},
-    place::TurnPosition,
     points::BeforeModel,
     setup::Setup,
+    turn_position::TurnPosition,
 };
 
 /// The tools of the turn before: what each source gave, what effects offered, and what they make together.

@@ -19,9 +19,9 @@ use crate::{
     event_sink::EventSink,
     hooks::{HookContext, Point, Verdict},
     inbox::Input,
-    place::TurnPosition,
     points::{MessagePlaced, MessageQueued},
     queue::{Append, Queues, unfit},
+    turn_position::TurnPosition,
 };
 
 /// The queues of a session while an executor lives: what it took and did not record waits again when it is dropped.

@@ -30,8 +30,8 @@ use crate::{
     event_sink::EventSink,
     hooks::{HookContext, Hooks},
     inbox::{Inbox, Input},
-    place::TurnPosition,
     setup::{ParentLink, Setup, Standstill},
+    turn_position::TurnPosition,
 };
 
 pub(crate) use kept::RunScopes;

@@ -11,8 +11,8 @@ use crate::{
     event_sink::EventSink,
     hooks::{HookContext, Point, Verdict},
     inbox::{Inbox, Input},
-    place::TurnPosition,
     queue::{Manner, Queued, Queues},
+    turn_position::TurnPosition,
 };
 
 /// A line from a call to the run that made it: what happens later is told there. Cheap to clone.
