@@ -2,14 +2,21 @@
 
 use std::process::Command;
 
-#[track_caller]
-fn check(program: &str, argument: Option<&str>, expect: &str) {
-    assert_eq!(printed(program, argument.as_slice()), expect);
+/// The program of an example.
+pub(crate) fn program(example: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_all_examples"));
+    command.env("EXAMPLE", example);
+    command
 }
 
 #[track_caller]
-fn printed(program: &str, arguments: &[&str]) -> String {
-    let output = Command::new(program).args(arguments).output().expect("the program starts");
+fn check(example: &str, argument: Option<&str>, expect: &str) {
+    assert_eq!(printed(example, argument.as_slice()), expect);
+}
+
+#[track_caller]
+fn printed(example: &str, arguments: &[&str]) -> String {
+    let output = program(example).args(arguments).output().expect("the program starts");
     assert_eq!((String::from_utf8_lossy(&output.stderr).as_ref(), output.status.code()), ("", Some(0)));
     String::from_utf8(output.stdout).expect("the program prints text")
 }
@@ -21,13 +28,13 @@ fn stream_shows_text_and_tools_when_it_runs() {
                   < count_words 6\n\
                   There are six words.\n\
                   finished after 2 turns\n";
-    check(env!("CARGO_BIN_EXE_example-stream"), None, expect);
+    check("stream", None, expect);
 }
 
 #[test]
 fn scripted_passes_its_own_assertions_when_it_runs() {
     let expect = "the calculator tells the model that it cannot divide by zero\n";
-    check(env!("CARGO_BIN_EXE_example-scripted"), None, expect);
+    check("scripted", None, expect);
 }
 
 #[test]
@@ -48,13 +55,13 @@ fn bare_driver_leaves_a_log_when_it_runs() {
                   13 replied\n\
                   14 settled\n\
                   15 ended\n";
-    check(env!("CARGO_BIN_EXE_example-bare-driver"), None, expect);
+    check("bare_driver", None, expect);
 }
 
 #[test]
 fn another_engine_performs_a_run_when_it_has_the_public_surface_alone() {
     let expect = "finished after 13 records\nrun 2: And 84 is twice that.\n";
-    check(env!("CARGO_BIN_EXE_example-other-engine"), None, expect);
+    check("other_engine", None, expect);
 }
 
 #[test]
@@ -65,13 +72,13 @@ fn switch_takes_the_conversation_along_when_the_model_changes() {
                   anthropic/claude-sonnet-5: \"\", 1 results\n\
                   anthropic/claude-sonnet-5: \"About 2.7 million.\", 0 results\n\
                   user: Say it exactly.\n";
-    check(env!("CARGO_BIN_EXE_example-switch"), None, expect);
+    check("switch", None, expect);
 }
 
 #[test]
 fn structured_asks_again_when_the_answer_does_not_fit() {
     let expect = "Printer on fire, urgency 5, for Ada\nafter 2 attempts\n";
-    check(env!("CARGO_BIN_EXE_example-structured"), None, expect);
+    check("structured", None, expect);
 }
 
 #[test]
@@ -80,7 +87,7 @@ fn resilient_answers_when_two_models_fail_it() {
                   attempt 2 is taken back: the connection broke\n\
                   openai/gpt-5.4: Here I am.\n\
                   requests: 2 and 2\n";
-    check(env!("CARGO_BIN_EXE_example-resilient"), None, expect);
+    check("resilient", None, expect);
 }
 
 #[test]
@@ -90,7 +97,7 @@ fn cassette_plays_what_was_recorded_when_it_is_asked_the_same() {
                   played: It is 42.\n\
                   another question: the request was not recorded; the nearest is exchange 1: at \
                   \"/entries/0/content/0/text\" recorded \"What is 17 plus 25?\", asked \"What is 17 plus 24?\"\n";
-    check(env!("CARGO_BIN_EXE_example-cassette"), None, expect);
+    check("cassette", None, expect);
 }
 
 #[test]
@@ -103,7 +110,7 @@ fn steering_reaches_the_agent_when_it_works() {
                   agent: Chapter one, in German: ...\n\
                   followed up: Then find a title.\n\
                   agent: And a title: Der lange Weg.\n";
-    check(env!("CARGO_BIN_EXE_example-steering"), None, expect);
+    check("steering", None, expect);
 }
 
 #[test]
@@ -116,9 +123,8 @@ fn approval_goes_on_from_its_file_when_the_process_is_another_one() {
     ] {
         let file = folder.join(word);
         let file = file.to_str().expect("a path that is text");
-        let program = env!("CARGO_BIN_EXE_example-approval");
-        assert_eq!(printed(program, &[file]), "main/c1_0_0 waits: pay {\"amount\":40,\"to\":\"Ada\"}\n");
-        assert_eq!(printed(program, &[file, word]), expect);
+        assert_eq!(printed("approval", &[file]), "main/c1_0_0 waits: pay {\"amount\":40,\"to\":\"Ada\"}\n");
+        assert_eq!(printed("approval", &[file, word]), expect);
     }
     std::fs::remove_dir_all(&folder).expect("the folder goes");
 }
@@ -130,13 +136,13 @@ fn tree_stays_within_its_budget_when_children_work_together() {
                   lead/scout-wasps: all about wasps\n\
                   They all have six legs.\n\
                   own 75 tokens, all together 3075\n";
-    check(env!("CARGO_BIN_EXE_example-tree"), None, expect);
+    check("tree", None, expect);
 }
 
 #[test]
 fn handoff_goes_down_the_chain_when_it_runs() {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/adjutant-tool");
-    let text = printed(env!("CARGO_BIN_EXE_example-handoff"), &[root]);
+    let text = printed("handoff", &[root]);
     let expect = "desk: finished, 1 turn, 100 tokens, 1 call (What is this crate?)\n\
                   librarian: finished, 3 turns, 300 tokens, 3 calls\n\
                   writer: finished, 1 turn, 100 tokens\n\
@@ -148,7 +154,7 @@ fn handoff_goes_down_the_chain_when_it_runs() {
 #[test]
 fn team_talks_until_its_list_has_a_title() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/adjutant-skills");
-    let text = printed(env!("CARGO_BIN_EXE_example-team"), &[folder]);
+    let text = printed("team", &[folder]);
     let mut at = 0;
     for expect in [
         "lead: 2800 tokens with its team",
@@ -167,7 +173,7 @@ fn team_talks_until_its_list_has_a_title() {
 #[test]
 fn lead_delegates_again_what_failed_when_it_runs() {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/adjutant-tool");
-    let text = printed(env!("CARGO_BIN_EXE_example-lead"), &[root]);
+    let text = printed("lead", &[root]);
     let expect = "lead: finished, 6 turns, 600 tokens, 7 calls (What is this crate?)\n\
                   ├─ counter-count-1: finished, 2 turns, 200 tokens, 2 calls (Count the Rust files)\n\
                   ├─ reader-read-1: finished, 2 turns, 200 tokens, 2 calls (Read what the crate says of itself)\n\
@@ -187,12 +193,12 @@ fn guardrail_rejects_what_it_should_when_it_runs() {
                   Denied: not executed: the system stays as it is\n\
                   I may not.\n\
                   the run failed: rejected by no names: it names a customer\n";
-    check(env!("CARGO_BIN_EXE_example-guardrail"), None, expect);
+    check("guardrail", None, expect);
 }
 
 #[test]
 fn compaction_keeps_a_long_run_in_a_small_window_when_it_runs() {
-    let text = printed(env!("CARGO_BIN_EXE_example-compaction"), &[]);
+    let text = printed("compaction", &[]);
     let lines: Vec<&str> = text.lines().collect();
     assert!(lines[0].starts_with("compact: {\"before\":16532,\"after\":4034,\"folded\":22,"), "{text}");
     assert_eq!(
@@ -206,7 +212,7 @@ fn compaction_keeps_a_long_run_in_a_small_window_when_it_runs() {
 
 #[test]
 fn memory_serves_a_later_session_when_it_runs() {
-    let text = printed(env!("CARGO_BIN_EXE_example-memory"), &[]);
+    let text = printed("memory", &[]);
     let lines: Vec<&str> = text.lines().collect();
     let known = ["  * The user has a dog named Rex.", "  * The user lives in Lisbon, and lived in Graz before."];
     let at = lines.iter().position(|line| *line == "after the second session:").expect("there was a second session");
@@ -218,7 +224,7 @@ fn memory_serves_a_later_session_when_it_runs() {
 #[test]
 fn toolbox_names_the_crates_when_it_looks_into_this_workspace() {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
-    let text = printed(env!("CARGO_BIN_EXE_example-toolbox"), &[root]);
+    let text = printed("toolbox", &[root]);
     assert!(text.starts_with("> list_files Ok\n"), "{text}");
     for name in ["adjutant-llm", "adjutant-tool", "adjutant-agent", "adjutant-providers", "adjutant-toolkit"] {
         assert!(text.contains(name), "{name} is missing in: {text}");
@@ -228,7 +234,7 @@ fn toolbox_names_the_crates_when_it_looks_into_this_workspace() {
 #[test]
 fn fan_out_reads_every_file_when_it_looks_into_a_folder() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs");
-    let text = printed(env!("CARGO_BIN_EXE_example-fan-out"), &[folder]);
+    let text = printed("fan_out", &[folder]);
     let files = std::fs::read_dir(folder).expect("the folder is there").count();
     let of = |begin: &str| text.lines().filter(|line| line.starts_with(begin)).count();
     assert_eq!(
@@ -246,7 +252,7 @@ fn fan_out_reads_every_file_when_it_looks_into_a_folder() {
 #[test]
 fn background_research_is_told_when_the_lead_has_gone_on() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples");
-    let text = printed(env!("CARGO_BIN_EXE_example-background"), &[folder]);
+    let text = printed("background", &[folder]);
     let expect = [
         "I have read the manifest. The research is still on its way.",
         "background.ended: \"task-1\"",
@@ -275,6 +281,6 @@ fn manifest_is_answered_from_its_files_when_it_runs() {
     };
     file("prices.txt", "apple 3\n");
     let manifest = "name: clerk\nmodel: offline/planner\ntoolboxes: [files]\ndata: [{ file: prices.txt }]\n";
-    let printed = printed(env!("CARGO_BIN_EXE_example-manifest"), &[&file("adjutant.yaml", manifest)]);
+    let printed = printed("manifest", &[&file("adjutant.yaml", manifest)]);
     assert!(printed.contains("prices.txt:1"), "{printed}");
 }

@@ -1,7 +1,5 @@
 //! The program of the README: short, the same as the example, and it runs.
 
-use std::process::Command;
-
 use adjutant::llm::{Script, ScriptedModel};
 use adjutant_testing::Loopback;
 use serde_json::json;
@@ -40,7 +38,7 @@ fn program_calls_its_tool_when_a_model_asks_for_it() {
         }),
     ]);
     let server = Loopback::start_blocking(model).expect("the server starts");
-    let output = Command::new(env!("CARGO_BIN_EXE_example-hello"))
+    let output = crate::examples::program("hello")
         .env("ANTHROPIC_BASE_URL", server.anthropic_base_url())
         .env("ANTHROPIC_API_KEY", "not-a-real-key")
         .output()
@@ -52,7 +50,7 @@ fn program_calls_its_tool_when_a_model_asks_for_it() {
 
 #[test]
 fn program_says_what_is_missing_when_there_is_no_key() {
-    let output = Command::new(env!("CARGO_BIN_EXE_example-hello"))
+    let output = crate::examples::program("hello")
         .env_remove("ANTHROPIC_BASE_URL")
         .env_remove("ANTHROPIC_API_KEY")
         .output()

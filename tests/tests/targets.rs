@@ -35,7 +35,7 @@ fn wrong(folder: &Path, manifest: &str) -> Vec<String> {
     let roots = targets.iter().filter_map(|name| fs::read_to_string(folder.join(name)).ok());
     let roots: String = roots.collect();
     let times = |name: &String| {
-        let line = format!("#[path = \"{name}\"]");
+        let line = format!("mod {};", name.trim_end_matches(".rs"));
         roots.lines().filter(|it| *it == line).count() + usize::from(targets.contains(name))
     };
     let found = files(&folder).into_iter().map(|name| (times(&name), name)).filter(|(times, _)| *times != 1);

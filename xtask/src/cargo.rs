@@ -18,8 +18,27 @@ pub(crate) fn step(words: &str) -> Result<(), Failure> {
 
 /// Like [`step`], with arguments that may hold spaces.
 pub(crate) fn step_with(words: &str, more: &[&str]) -> Result<(), Failure> {
-    println!("==> cargo {words} {}", more.join(" "));
-    let status = command(words).args(more).status().map_err(|error| failure(words, &error))?;
+    run(words, command(words).args(more))
+}
+
+/// Like [`step`], after `clippy -- -D warnings`, whose work it takes over.
+///
+/// Clippy is cargo's `check` with another compiler, named by these variables. Cargo keeps what each compiler made apart:
+/// under its own, it would check every crate once more. Were they other ones in some version, that would be all.
+pub(crate) fn step_after_clippy(words: &str) -> Result<(), Failure> {
+    let driver = program().with_file_name(format!("clippy-driver{}", std::env::consts::EXE_SUFFIX));
+    let mut command = command(words);
+    if driver.exists() {
+        command.env("RUSTC_WORKSPACE_WRAPPER", driver);
+        command.env("CLIPPY_ARGS", "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__");
+    }
+    run(words, &mut command)
+}
+
+fn run(words: &str, command: &mut Command) -> Result<(), Failure> {
+    let more = command.get_args().skip(words.split_whitespace().count()).map(|it| it.to_string_lossy());
+    println!("==> cargo {words} {}", more.collect::<Vec<_>>().join(" "));
+    let status = command.status().map_err(|error| failure(words, &error))?;
     if status.success() { Ok(()) } else { Err(failure(words, &status)) }
 }
 
@@ -41,8 +60,12 @@ fn failure(words: &str, why: &dyn std::fmt::Display) -> Failure {
     Failure::Step(format!("cargo {words}: {why}"))
 }
 
+fn program() -> PathBuf {
+    std::env::var_os("CARGO").unwrap_or("cargo".into()).into()
+}
+
 fn command(words: &str) -> Command {
-    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
+    let mut command = Command::new(program());
     command.current_dir(root()).args(words.split_whitespace());
     command.env("RUSTDOCFLAGS", "-D warnings");
     // `cargo run` sets these for xtask itself. Build scripts that watch them would run again in every other build.

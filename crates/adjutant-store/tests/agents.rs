@@ -1,9 +1,6 @@
 //! Two hundred agents at once on one store: each log is, byte for byte, that of the same agent alone in memory.
 #![cfg(all(feature = "jsonl", feature = "sqlite"))]
 
-#[path = "scratch/folder.rs"]
-mod scratch;
-
 use std::sync::Arc;
 
 use adjutant_agent::{Agent, Durability, Journal, LogId, MemoryJournal, Seq};
@@ -12,6 +9,8 @@ use adjutant_store::{JsonlJournal, Sqlite};
 use adjutant_tool::tool;
 use futures_util::{StreamExt, future::join_all};
 use serde_json::json;
+
+use crate::scratch;
 
 const AGENTS: usize = 200;
 

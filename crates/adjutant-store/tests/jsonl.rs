@@ -1,9 +1,6 @@
 //! JSON lines that were cut, flipped, filled up or taken away: nothing half-written is believed.
 #![cfg(feature = "jsonl")]
 
-#[path = "scratch/folder.rs"]
-mod scratch;
-
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -17,8 +14,9 @@ use adjutant_core::{
 use adjutant_llm::{Entry, ThreadId, UserMessage};
 use adjutant_store::JsonlJournal;
 use futures_util::{StreamExt, TryStreamExt};
-use scratch::folder;
 use tempfile::TempDir;
+
+use crate::scratch::folder;
 
 const LOG: &str = "a/b";
 /// The folder of the log.

@@ -1,11 +1,10 @@
 //! The suite of journals against JSON lines.
 #![cfg(feature = "jsonl")]
 
-#[path = "scratch/folder.rs"]
-mod scratch;
-
 use adjutant_store::JsonlJournal;
 use adjutant_testing::journal_suite::{Lab, lab_fn};
+
+use crate::scratch;
 
 fn lab() -> impl Lab {
     let folder = scratch::folder();

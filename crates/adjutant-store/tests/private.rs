@@ -75,7 +75,7 @@ fn everything_is_its_owners_alone_whatever_the_umask() {
     for umask in ["000", "022", "077"] {
         let folder = tempfile::tempdir().expect("a folder");
         let mut shell = Command::new("sh");
-        shell.arg("-c").arg(format!("umask {umask}; exec \"$0\" --exact child"));
+        shell.arg("-c").arg(format!("umask {umask}; exec \"$0\" --exact private::child"));
         let child = shell.arg(env::current_exe().expect("a test")).env(PLACE, folder.path()).output();
         let child = child.expect("it starts");
         assert!(child.status.success(), "umask {umask}: {}", String::from_utf8_lossy(&child.stdout));

@@ -1,13 +1,12 @@
 //! The conformance suites over one SQLite file, and in memory.
 #![cfg(feature = "sqlite")]
 
-#[path = "scratch/folder.rs"]
-mod scratch;
-
 use std::path::PathBuf;
 
 use adjutant_store::Sqlite;
 use tempfile::TempDir;
+
+use crate::scratch;
 
 /// A file of its own, which goes with the lab.
 fn file() -> (TempDir, PathBuf) {

@@ -6,7 +6,7 @@ use adjutant_core::{Journal, JournalErrorKind, LogId};
 use adjutant_store::Postgres;
 use futures_util::future;
 
-use crate::place;
+use super::place;
 
 fn whole(error: &(dyn Error + 'static)) -> String {
     let causes = std::iter::successors(Some(error), |error| (*error).source());

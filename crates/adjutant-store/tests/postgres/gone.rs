@@ -8,7 +8,7 @@ use adjutant_testing::PostgresServer;
 use futures_util::StreamExt;
 use tokio::{sync::watch, time};
 
-use crate::{read, record, records};
+use super::{read, record, records};
 
 /// Owns a log, however long the server takes to come back.
 async fn own_again(journal: &PostgresJournal, log: &LogId, owner: &Owner) -> Box<dyn Log> {

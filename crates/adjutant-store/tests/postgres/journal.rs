@@ -7,7 +7,7 @@ use adjutant_llm::FixedWorld;
 use bytes::Bytes;
 use futures_util::TryStreamExt;
 
-use crate::{made, own, place, read, record, records, spoken};
+use super::{made, own, place, read, record, records, spoken};
 
 #[tokio::test]
 async fn log_gives_back_what_was_appended() {

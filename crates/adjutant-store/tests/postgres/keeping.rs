@@ -4,7 +4,7 @@ use adjutant_core::{Journal, JournalErrorKind, LogId, LogInfo, LogQuery, Seq, Se
 use adjutant_llm::FixedWorld;
 use adjutant_store::PostgresJournal;
 
-use crate::{Place, made, own, place};
+use super::{Place, made, own, place};
 
 fn about(agent: &str, labels: &[&str], parent: Option<&str>) -> SessionMeta {
     let mut about = SessionMeta::new();

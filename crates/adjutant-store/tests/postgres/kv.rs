@@ -7,7 +7,7 @@ use adjutant_core::{
 use futures_util::{StreamExt, future};
 use serde_json::json;
 
-use crate::place;
+use super::place;
 
 fn kind(error: adjutant_core::kv::KvStoreError) -> KvStoreErrorKind {
     error.kind().clone()

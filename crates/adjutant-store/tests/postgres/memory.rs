@@ -6,7 +6,7 @@ use adjutant_core::{
 };
 use serde_json::json;
 
-use crate::place;
+use super::place;
 
 fn vector(numbers: &[f32]) -> Vector {
     Vector { model: "embedder".into(), numbers: numbers.to_vec() }

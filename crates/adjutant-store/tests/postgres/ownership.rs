@@ -7,7 +7,7 @@ use adjutant_store::{Postgres, PostgresJournal};
 use futures_util::future;
 use tokio::{runtime::Runtime, time};
 
-use crate::{own, place, read, record, records};
+use super::{own, place, read, record, records};
 
 /// Waits for a log as one should.
 async fn when_free(journal: &PostgresJournal, log: &LogId) -> Box<dyn Log> {

@@ -4,7 +4,7 @@ use adjutant_core::{Journal, JournalErrorKind, Lane, LogId, Post, PostNo, Posted
 use adjutant_llm::UserMessage;
 use futures_util::StreamExt;
 
-use crate::{own, place};
+use super::{own, place};
 
 fn message(text: &str) -> Post {
     Post::Message { lane: Lane::Steering, content: UserMessage::text(text).into() }

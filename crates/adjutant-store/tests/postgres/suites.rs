@@ -6,7 +6,7 @@ use adjutant_core::{Journal, Log, kv::KvStore, memory::Memory};
 use adjutant_testing::{journal_suite, kv_suite, memory_suite};
 use async_trait::async_trait;
 
-use crate::Place;
+use super::Place;
 
 /// How long a log belongs to a process that is gone: long, because a busy machine may renew late.
 const LEASE: Duration = Duration::from_secs(30);

@@ -15,9 +15,9 @@ const PLACE: &str = "ADJUTANT_TEST_READS";
 const READ: &str = "the child has read";
 /// Makes a folder read-only for the command that follows, in a world of mounts of its own.
 const MEDIUM: &str =
-    "mount --bind \"$1\" \"$1\" && mount -o remount,bind,ro \"$1\" && exec \"$0\" --exact reading::child";
+    "mount --bind \"$1\" \"$1\" && mount -o remount,bind,ro \"$1\" && exec \"$0\" --exact sqlite::reading::child";
 /// Runs the command that follows as a user who owns nothing.
-const NOBODY: &str = "exec setpriv --reuid 65534 --regid 65534 --clear-groups \"$0\" --exact reading::child";
+const NOBODY: &str = "exec setpriv --reuid 65534 --regid 65534 --clear-groups \"$0\" --exact sqlite::reading::child";
 
 /// Runs in the child: all that reads works, all that writes is told what to do.
 #[tokio::test]
@@ -73,7 +73,7 @@ fn read_in(script: &str, command: &str, args: &[&str], place: &Place) -> Option<
         child.args(args).args(["sh", "-c", script]).arg(env::current_exe().expect("a test")).arg(place.folder.path());
         child.env(PLACE, place.folder.path()).output().ok()
     };
-    run(&script.replace("exact reading::child", "list")).filter(|can| can.status.success())?;
+    run(&script.replace("exact sqlite::reading::child", "list")).filter(|can| can.status.success())?;
     let done = run(&format!("{script} --nocapture"))?;
     Some([done.stdout, done.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat())
 }

@@ -1,19 +1,19 @@
-use adjutant_tool::tool;
+use adjutant_macros::tool;
 
 /// Adds.
-#[tool(max_output = 0)]
+#[tool(nam = "sum")]
 fn add(a: i64, b: i64) -> i64 {
     a + b
 }
 
 /// Subtracts.
-#[tool(timeout_secs = 0)]
+#[tool(colour = "red")]
 fn subtract(a: i64, b: i64) -> i64 {
     a - b
 }
 
 /// Multiplies.
-#[tool(approve)]
+#[tool(sequential, sequential)]
 fn multiply(a: i64, b: i64) -> i64 {
     a * b
 }

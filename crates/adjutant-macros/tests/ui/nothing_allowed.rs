@@ -1,19 +1,19 @@
-use adjutant_tool::tool;
+use adjutant_macros::tool;
 
 /// Adds.
-#[tool(nam = "sum")]
+#[tool(max_output = 0)]
 fn add(a: i64, b: i64) -> i64 {
     a + b
 }
 
 /// Subtracts.
-#[tool(colour = "red")]
+#[tool(timeout_secs = 0)]
 fn subtract(a: i64, b: i64) -> i64 {
     a - b
 }
 
 /// Multiplies.
-#[tool(sequential, sequential)]
+#[tool(approve)]
 fn multiply(a: i64, b: i64) -> i64 {
     a * b
 }

@@ -54,7 +54,7 @@ impl Place {
 /// The name of the test that calls it.
 macro_rules! place {
     ($name:literal) => {
-        match crate::Place::of($name) {
+        match crate::postgres::Place::of($name) {
             Some(place) => place,
             None => return,
         }

@@ -1,4 +1,4 @@
-use adjutant_tool::tool;
+use adjutant_macros::tool;
 
 /// Searches.
 #[tool]

@@ -11,8 +11,6 @@ mod opening;
 mod owners;
 mod posts;
 mod reading;
-#[path = "../scratch/folder.rs"]
-mod scratch;
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -21,6 +19,8 @@ use adjutant_llm::{Entry, UserMessage};
 use adjutant_store::{Sqlite, SqliteJournal};
 use futures_util::StreamExt;
 use tempfile::TempDir;
+
+use crate::scratch;
 
 /// A folder with a database.
 struct Place {

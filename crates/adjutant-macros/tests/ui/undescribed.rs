@@ -1,4 +1,4 @@
-use adjutant_tool::tool;
+use adjutant_macros::tool;
 
 #[tool]
 fn add(a: i64, b: i64) -> i64 {
