@@ -1,14 +1,14 @@
 //! Effects: what looks at the context before each request and says, as data, what should change.
 
 use std::{
-    error, fmt,
+    fmt,
     sync::{Arc, Mutex, PoisonError},
 };
 
 use adjutant_core::{Ledger, Limit, RunNo, Spend, TurnNo};
 use adjutant_llm::{
-    Chunk, Collector, Edit, Entry, EntryId, ErrorKind, Estimate, Model, ModelId, NanoUsd, Origin, Overflow, Reply,
-    Request, Stored, TokenCounter, ToolDecl, ToolName, Transcript, Usage, UserMessage, View, World,
+    Cause, Chunk, Collector, Edit, Entry, EntryId, ErrorKind, Estimate, Model, ModelId, NanoUsd, Origin, Overflow,
+    Reply, Request, Stored, TokenCounter, ToolDecl, ToolName, Transcript, Usage, UserMessage, View, World,
 };
 use adjutant_tool::{Identity, Toolset};
 use async_trait::async_trait;
@@ -113,10 +113,11 @@ pub(crate) struct Bill {
 }
 
 /// Why an effect could not decide.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{message}")]
 pub struct EffectError {
     message: Arc<str>,
-    source: Option<Arc<dyn error::Error + Send + Sync>>,
+    source: Option<Cause>,
 }
 
 impl<'a> EffectContext<'a> {
@@ -312,21 +313,9 @@ impl EffectError {
 
     /// Sets what caused it.
     #[must_use]
-    pub fn with_source(mut self, source: impl error::Error + Send + Sync + 'static) -> Self {
-        self.source = Some(Arc::new(source));
+    pub fn with_source(mut self, source: impl Into<Cause>) -> Self {
+        self.source = Some(source.into());
         self
-    }
-}
-
-impl fmt::Display for EffectError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl error::Error for EffectError {
-    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
-        self.source.as_ref().map(|source| &**source as &(dyn error::Error + 'static))
     }
 }
 

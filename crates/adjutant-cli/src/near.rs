@@ -11,7 +11,7 @@ pub(crate) fn near<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Vec<
     let length = name.chars().count();
     let far = (length * 2 / 3).min(length.div_ceil(3).max(2));
     let rank = |other: &'a str| {
-        let steps = steps(name, other);
+        let steps = strsim::osa_distance(name, other);
         let is_long = name.len().min(other.len()) >= MIN_PART;
         let is_part = is_long && (other.contains(name) || name.contains(other));
         (is_part || steps <= far).then_some((steps, other))
@@ -19,22 +19,6 @@ pub(crate) fn near<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Vec<
     let mut ranked: Vec<(usize, &str)> = names.filter_map(rank).collect();
     ranked.sort_unstable();
     ranked.into_iter().take(MAX_NEAR).map(|(_, name)| name).collect()
-}
-
-/// How many characters must be added, removed or replaced to make one of the other.
-fn steps(one: &str, other: &str) -> usize {
-    let other: Vec<char> = other.chars().collect();
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (at, from) in one.chars().enumerate() {
-        let mut corner = row[0];
-        row[0] = at + 1;
-        for (to, left) in other.iter().zip(1..) {
-            let replaced = corner + usize::from(from != *to);
-            corner = row[left];
-            row[left] = replaced.min(corner + 1).min(row[left - 1] + 1);
-        }
-    }
-    row[other.len()]
 }
 
 #[cfg(test)]
@@ -49,10 +33,5 @@ mod tests {
         assert_eq!(near("tow", ["two", "b"].into_iter()), ["two"]);
         assert_eq!(near("x", ["b", "f"].into_iter()), [""; 0]);
         assert_eq!(near("swallow", names.into_iter()), [""; 0]);
-    }
-
-    #[test]
-    fn steps_are_counted_when_texts_differ() {
-        assert_eq!([steps("", "abc"), steps("kitten", "sitting"), steps("über", "uber")], [3, 3, 1]);
     }
 }

@@ -10,7 +10,8 @@ use sha2::{Digest as _, Sha256};
 pub struct Digest(pub [u8; 32]);
 
 /// A text that is no digest.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a digest has 64 hexadecimal digits, in small letters")]
 pub struct NoDigest;
 
 impl Digest {
@@ -62,14 +63,6 @@ impl FromStr for Digest {
         Ok(Self(digest))
     }
 }
-
-impl fmt::Display for NoDigest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a digest has 64 hexadecimal digits, in small letters")
-    }
-}
-
-impl std::error::Error for NoDigest {}
 
 impl Serialize for Digest {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -1,6 +1,6 @@
 //! The one error of this crate.
 
-use std::{error, fmt, sync::Arc, time::Duration};
+use std::{error, sync::Arc, time::Duration};
 
 use crate::{
     journal::JournalError,
@@ -11,22 +11,35 @@ use crate::{
 };
 
 /// Why a run did not happen, or how it failed.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, thiserror::Error)]
+#[error(transparent)]
 pub struct Error {
     inner: Box<Inner>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, thiserror::Error)]
 enum Inner {
+    #[error("the session is running already; hint: `new_session` starts one of its own")]
     Busy,
+    #[error("the message cannot be queued: {0} wait already")]
     Full(usize),
+    #[error("the prompt cannot be sent: {0}")]
     Prompt(&'static str),
+    #[error("the session has a run that waits for answers to: {}; hint: `resume`", names(.0))]
     Paused(Vec<PauseId>),
+    #[error("the answers do not match what the run waits for: {0}")]
     Answers(Arc<str>),
+    #[error("the model call failed")]
+    Model(Arc<RunResult>, #[source] adjutant_llm::Error),
+    #[error("the run failed: {1}")]
     Failed(Arc<RunResult>, Failure),
+    #[error("the agent did not answer: {}", .0.as_ref().map_or_else(|| "its events ended early".into(), |it| format!("the run is {}", it.outcome.kind())))]
     Unanswered(Option<Arc<RunResult>>),
-    Journal(JournalError),
-    Illegal(Illegal),
+    #[error("the log could not be used")]
+    Journal(#[source] JournalError),
+    #[error("the log does not fold")]
+    Illegal(#[source] Illegal),
+    #[error("the run waits, but nothing is in flight")]
     Stuck,
 }
 
@@ -108,7 +121,12 @@ impl Error {
 
     /// The run failed with this result.
     pub fn failed(result: RunResult, failure: Failure) -> Self {
-        Inner::Failed(Arc::new(result), failure).into()
+        let result = Arc::new(result);
+        match failure {
+            Failure::Model { error } => Inner::Model(result, error),
+            failure => Inner::Failed(result, failure),
+        }
+        .into()
     }
 
     /// What a caller can do about it.
@@ -119,7 +137,7 @@ impl Error {
             Inner::Prompt(_) => ErrorKind::Prompt,
             Inner::Paused(_) => ErrorKind::Paused,
             Inner::Answers(_) => ErrorKind::Answers,
-            Inner::Failed(..) => ErrorKind::Failed,
+            Inner::Model(..) | Inner::Failed(..) => ErrorKind::Failed,
             Inner::Unanswered(_) => ErrorKind::Unanswered,
             Inner::Journal(_) => ErrorKind::Journal,
             Inner::Illegal(_) | Inner::Stuck => ErrorKind::Defect,
@@ -129,7 +147,7 @@ impl Error {
     /// The result of the run that failed or has no answer, if there was one.
     pub fn result(&self) -> Option<&RunResult> {
         match &*self.inner {
-            Inner::Failed(result, _) => Some(result),
+            Inner::Model(result, _) | Inner::Failed(result, _) => Some(result),
             Inner::Unanswered(result) => result.as_deref(),
             _ => None,
         }
@@ -138,7 +156,7 @@ impl Error {
     /// The error of the model, if that is how the run failed.
     pub fn model_error(&self) -> Option<&adjutant_llm::Error> {
         match &*self.inner {
-            Inner::Failed(_, Failure::Model { error }) => Some(error),
+            Inner::Model(_, error) => Some(error),
             _ => None,
         }
     }
@@ -165,48 +183,6 @@ impl Error {
     }
 }
 
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &*self.inner {
-            Inner::Busy => f.write_str("the session is running already; hint: `new_session` starts one of its own"),
-            Inner::Full(bound) => write!(f, "the message cannot be queued: {bound} wait already"),
-            Inner::Prompt(why) => write!(f, "the prompt cannot be sent: {why}"),
-            Inner::Paused(pauses) => {
-                let names: Vec<&str> = pauses.iter().map(|pause| &*pause.0).collect();
-                write!(f, "the session has a run that waits for answers to: {}; hint: `resume`", names.join(", "))
-            }
-            Inner::Answers(why) => write!(f, "the answers do not match what the run waits for: {why}"),
-            Inner::Failed(_, Failure::Model { .. }) => f.write_str("the model call failed"),
-            Inner::Failed(_, failure) => write!(f, "the run failed: {failure}"),
-            Inner::Unanswered(None) => f.write_str("the agent did not answer: its events ended early"),
-            Inner::Unanswered(Some(result)) => {
-                write!(f, "the agent did not answer: the run is {}", result.outcome.kind())
-            }
-            Inner::Journal(_) => f.write_str("the log could not be used"),
-            Inner::Illegal(_) => f.write_str("the log does not fold"),
-            Inner::Stuck => f.write_str("the run waits, but nothing is in flight"),
-        }
-    }
-}
-
-impl error::Error for Error {
-    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
-        match &*self.inner {
-            Inner::Failed(_, Failure::Model { error }) => Some(error),
-            Inner::Journal(error) => Some(error),
-            Inner::Illegal(error) => Some(error),
-            Inner::Busy
-            | Inner::Full(_)
-            | Inner::Prompt(_)
-            | Inner::Paused(_)
-            | Inner::Answers(_)
-            | Inner::Failed(..)
-            | Inner::Unanswered(_)
-            | Inner::Stuck => None,
-        }
-    }
-}
-
 impl From<Inner> for Error {
     fn from(inner: Inner) -> Self {
         Self { inner: Box::new(inner) }
@@ -223,6 +199,10 @@ impl From<Illegal> for Error {
     fn from(error: Illegal) -> Self {
         Inner::Illegal(error).into()
     }
+}
+
+fn names(pauses: &[PauseId]) -> String {
+    pauses.iter().map(|pause| &*pause.0).collect::<Vec<_>>().join(", ")
 }
 
 /// An error and everything that caused it, in one line.

@@ -15,7 +15,6 @@ mod texts;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fmt,
     sync::Arc,
     time::Duration,
 };
@@ -85,7 +84,8 @@ struct Measured {
 }
 
 /// A record that cannot follow what was folded before: the log was not written by a run.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("record {seq} cannot follow: {why}")]
 pub struct Illegal {
     /// The record.
     pub seq: Seq,
@@ -381,11 +381,3 @@ impl CallSlot {
         }
     }
 }
-
-impl fmt::Display for Illegal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "record {} cannot follow: {}", self.seq, self.why)
-    }
-}
-
-impl std::error::Error for Illegal {}

@@ -1,20 +1,24 @@
 //! The one error of this crate: classified once, where it happened.
 
-use std::{error, fmt, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize};
+
+use crate::cause::Cause;
 
 /// How many bytes of a refused answer's body are kept.
 const MAX_BODY: usize = 2_048;
 
 /// What went wrong with a model call. One pointer wide, because it travels in every result of a stream.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, thiserror::Error, Serialize, Deserialize)]
+#[error(transparent)]
 #[serde(transparent)]
 pub struct Error {
     inner: Box<Inner>,
 }
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, thiserror::Error, Serialize, Deserialize)]
+#[error("{message}")]
 struct Inner {
     kind: ErrorKind,
     message: Arc<str>,
@@ -33,7 +37,7 @@ struct Inner {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     should_retry: Option<bool>,
     #[serde(skip)]
-    source: Option<Arc<dyn error::Error + Send + Sync>>,
+    source: Option<Cause>,
 }
 
 /// How far a request and its reply did not fit the context window, as far as the provider said.
@@ -149,8 +153,8 @@ impl Error {
 
     /// Sets what caused it.
     #[must_use]
-    pub fn with_source(mut self, source: impl error::Error + Send + Sync + 'static) -> Self {
-        self.inner.source = Some(Arc::new(source));
+    pub fn with_source(mut self, source: impl Into<Cause>) -> Self {
+        self.inner.source = Some(source.into());
         self
     }
 
@@ -219,18 +223,6 @@ impl Error {
             | ErrorKind::Protocol
             | ErrorKind::Cancelled => false,
         }
-    }
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.inner.message)
-    }
-}
-
-impl error::Error for Error {
-    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
-        self.inner.source.as_ref().map(|source| &**source as &(dyn error::Error + 'static))
     }
 }
 

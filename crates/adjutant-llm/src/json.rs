@@ -15,15 +15,17 @@ use serde_json::{
 const MAX_PATH: usize = 400;
 
 /// Why a text is not read.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Misread {
     /// An object names a key twice.
+    #[error("a key stands twice in an object: {path}")]
     Twice {
         /// Where the key stands, as a JSON pointer; what goes beyond 400 bytes is cut.
         path: String,
     },
     /// The text is no JSON, or is nested deeper than 127 levels.
+    #[error("{0}")]
     NotJson(serde_json::Error),
 }
 
@@ -167,14 +169,3 @@ impl JsonPath<'_> {
         path
     }
 }
-
-impl fmt::Display for Misread {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Misread::Twice { path } => write!(f, "a key stands twice in an object: {path}"),
-            Misread::NotJson(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for Misread {}

@@ -12,6 +12,7 @@
 //! # }).expect("the scripted model answers");
 //! ```
 
+mod cause;
 mod chunk;
 mod collect;
 mod decorate;
@@ -38,6 +39,7 @@ mod transcript;
 mod usage;
 mod world;
 
+pub use cause::Cause;
 pub use chunk::{BlockKind, Chunk, ChunkStream, RateLimits, Warning, WarningKind};
 pub use collect::{BlockSoFar, Collector};
 pub use decorate::{Cassette, Ending, Exchange, Fallback, Fingerprint, Limiter, PerMinute};

@@ -6,6 +6,7 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
+use jiff::{Timestamp, tz::TimeZone};
 use uuid::Uuid;
 
 /// Where time, ids and chance come from.
@@ -101,21 +102,14 @@ fn to_unit(bits: u64) -> f64 {
 }
 
 impl Utc {
-    /// The second in which a time lies that is given in milliseconds since 1970-01-01 UTC.
-    ///
-    /// Source: Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms", `civil_from_days`.
+    /// The second in which a time lies that is given in milliseconds since 1970-01-01 UTC; no later one than the last of 9999.
     pub fn of_ms(ms: u64) -> Self {
-        let seconds = ms / 1_000;
-        // Years begin in March here, so that the day that is added in leap years is the last one.
-        let (days, rest) = (seconds / 86_400 + 719_468, seconds % 86_400);
-        let (era, day_of_era) = (days / 146_097, days % 146_097);
-        let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-        let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-        let march_month = (5 * day_of_year + 2) / 153;
-        let day = day_of_year - (153 * march_month + 2) / 5 + 1;
-        let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
-        let year = year_of_era + era * 400 + u64::from(month <= 2);
-        Self { year, month, day, hour: rest / 3_600, minute: rest / 60 % 60, second: rest % 60 }
+        let then = i64::try_from(ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok());
+        let civil = TimeZone::UTC.to_datetime(then.unwrap_or(Timestamp::MAX));
+        let [month, day, hour, minute, second] =
+            [civil.month(), civil.day(), civil.hour(), civil.minute(), civil.second()]
+                .map(|it| it.unsigned_abs().into());
+        Self { year: civil.year().unsigned_abs().into(), month, day, hour, minute, second }
     }
 }
 
@@ -136,7 +130,6 @@ mod tests {
         assert_eq!(Utc::of_ms(951_782_399_999).to_string(), "2000-02-28T23:59:59Z");
         assert_eq!(Utc::of_ms(951_782_400_999).to_string(), "2000-02-29T00:00:00Z");
         assert_eq!(Utc::of_ms(1_709_251_199_000).to_string(), "2024-02-29T23:59:59Z");
-        // The last second that a number of milliseconds can tell.
-        assert_eq!(Utc::of_ms(u64::MAX).to_string(), "584556019-04-03T14:25:51Z");
+        assert_eq!(Utc::of_ms(u64::MAX).to_string(), "9999-12-30T22:00:00Z");
     }
 }

@@ -1,7 +1,7 @@
 //! The function that becomes a tool, checked.
 
 use proc_macro2::TokenStream;
-use syn::{Attribute, Error, ItemFn, Result};
+use syn::{Attribute, Error, ItemFn, Result, Safety};
 
 use crate::{
     argument::{Argument, Role},
@@ -51,7 +51,7 @@ fn check(item: &ItemFn) -> Result<()> {
     if let Some(clause) = &signature.generics.where_clause {
         return Err(Error::new_spanned(clause, "a tool cannot be generic: its schema must be one"));
     }
-    if let Some(token) = &signature.unsafety {
+    if let Safety::Unsafe(token) = &signature.safety {
         return Err(Error::new_spanned(token, "a tool cannot be unsafe: a model calls it"));
     }
     if let Some(abi) = &signature.abi {

@@ -1,18 +1,20 @@
 //! The one error of this crate. What a tool fails with is a `ToolError`, made of this one.
 
-use std::{error, fmt, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use adjutant_agent::kv::{KvStoreError, KvStoreErrorKind};
+use adjutant_llm::Cause;
 use adjutant_tool::{ToolError, ToolErrorKind};
 
 /// Why something of agents with other agents could not be done.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{message}")]
 pub struct Error {
     kind: ErrorKind,
     message: Arc<str>,
     retry: bool,
     retry_after: Option<Duration>,
-    source: Option<Arc<dyn error::Error + Send + Sync>>,
+    source: Option<Cause>,
 }
 
 /// What a caller can do about an error.
@@ -46,8 +48,8 @@ impl Error {
         Self { kind, message: message.into(), retry: false, retry_after: None, source: None }
     }
 
-    pub(crate) fn with_source(mut self, source: impl error::Error + Send + Sync + 'static) -> Self {
-        self.source = Some(Arc::new(source));
+    pub(crate) fn with_source(mut self, source: impl Into<Cause>) -> Self {
+        self.source = Some(source.into());
         self
     }
 
@@ -108,36 +110,8 @@ impl From<Error> for ToolError {
         // The message is the model's; what caused it goes along, not the same words again.
         let told = ToolError::new(kind, error.message);
         match error.source {
-            Some(source) => told.with_source(Cause(source)),
+            Some(source) => told.with_source(source),
             None => told,
         }
-    }
-}
-
-/// What caused an error, shared.
-#[derive(Debug)]
-struct Cause(Arc<dyn error::Error + Send + Sync>);
-
-impl fmt::Display for Cause {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl error::Error for Cause {
-    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
-        self.0.source()
-    }
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl error::Error for Error {
-    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
-        self.source.as_ref().map(|source| &**source as &(dyn error::Error + 'static))
     }
 }

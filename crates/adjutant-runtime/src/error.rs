@@ -1,15 +1,18 @@
 //! The one error of this crate.
 
-use std::{error, fmt, sync::Arc};
+use std::sync::Arc;
+
+use adjutant_llm::Cause;
 
 use crate::wants::Wants;
 
 /// Why something of an agent's life could not be done.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{message}")]
 pub struct Error {
     kind: ErrorKind,
     message: Arc<str>,
-    source: Option<Arc<dyn error::Error + Send + Sync>>,
+    source: Option<Cause>,
     wants: Option<Arc<Wants>>,
 }
 
@@ -64,8 +67,8 @@ impl Error {
         Self { kind, message: message.into(), source: None, wants: None }
     }
 
-    pub(crate) fn with_source(mut self, source: impl error::Error + Send + Sync + 'static) -> Self {
-        self.source = Some(Arc::new(source));
+    pub(crate) fn with_source(mut self, source: impl Into<Cause>) -> Self {
+        self.source = Some(source.into());
         self
     }
 
@@ -102,17 +105,5 @@ impl Error {
                 | ErrorKind::Full
                 | ErrorKind::Connection
         )
-    }
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl error::Error for Error {
-    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
-        self.source.as_ref().map(|source| &**source as &(dyn error::Error + 'static))
     }
 }

@@ -1,17 +1,19 @@
 //! The one error of this crate. What a tool fails with is a `ToolError`, made of this one.
 
-use std::{error, fmt, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
+use adjutant_llm::Cause;
 use adjutant_tool::{ToolError, ToolErrorKind};
 
 /// Why a skill could not be read or used.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{message}")]
 pub struct Error {
     kind: ErrorKind,
     message: Arc<str>,
 
     retry_after: Option<Duration>,
-    source: Option<Arc<dyn error::Error + Send + Sync>>,
+    source: Option<Cause>,
 }
 
 /// What a caller can do about an error.
@@ -33,8 +35,8 @@ impl Error {
         Self { kind, message: message.into(), retry_after: None, source: None }
     }
 
-    pub(crate) fn with_source(mut self, source: impl error::Error + Send + Sync + 'static) -> Self {
-        self.source = Some(Arc::new(source));
+    pub(crate) fn with_source(mut self, source: impl Into<Cause>) -> Self {
+        self.source = Some(source.into());
         self
     }
 
@@ -69,17 +71,5 @@ impl From<Error> for ToolError {
             ErrorKind::Limit | ErrorKind::Io => ToolErrorKind::Failed,
         };
         ToolError::new(kind, Arc::clone(&error.message)).with_source(error)
-    }
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl error::Error for Error {
-    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
-        self.source.as_ref().map(|source| &**source as &(dyn error::Error + 'static))
     }
 }

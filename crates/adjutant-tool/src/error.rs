@@ -1,13 +1,16 @@
 //! Why a tool failed. For the model this is data: it becomes an error result.
 
-use std::{error, fmt, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
+
+use adjutant_llm::Cause;
 
 /// Why a tool failed.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{message}")]
 pub struct ToolError {
     kind: ToolErrorKind,
     message: Arc<str>,
-    source: Option<Arc<dyn error::Error + Send + Sync>>,
+    source: Option<Cause>,
 }
 
 /// What kind of failure it is.
@@ -47,8 +50,8 @@ impl ToolError {
 
     /// Sets what caused it.
     #[must_use]
-    pub fn with_source(mut self, source: impl error::Error + Send + Sync + 'static) -> Self {
-        self.source = Some(Arc::new(source));
+    pub fn with_source(mut self, source: impl Into<Cause>) -> Self {
+        self.source = Some(source.into());
         self
     }
 
@@ -70,17 +73,5 @@ impl ToolError {
     /// How long to wait before trying again; a tool's failure never says.
     pub fn retry_after(&self) -> Option<Duration> {
         None
-    }
-}
-
-impl fmt::Display for ToolError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl error::Error for ToolError {
-    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
-        self.source.as_ref().map(|source| &**source as &(dyn error::Error + 'static))
     }
 }

@@ -1,13 +1,16 @@
 //! The one error of this crate: why a toolbox could not be made. What a tool fails with is a `ToolError`.
 
-use std::{error, fmt, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
+
+use adjutant_llm::Cause;
 
 /// Why a toolbox could not be made.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{message}")]
 pub struct Error {
     kind: ErrorKind,
     message: Arc<str>,
-    source: Option<Arc<dyn error::Error + Send + Sync>>,
+    source: Option<Cause>,
 }
 
 /// What a caller can do about an error.
@@ -23,8 +26,8 @@ impl Error {
         Self { kind, message: message.into(), source: None }
     }
 
-    pub(crate) fn with_source(mut self, source: impl error::Error + Send + Sync + 'static) -> Self {
-        self.source = Some(Arc::new(source));
+    pub(crate) fn with_source(mut self, source: impl Into<Cause>) -> Self {
+        self.source = Some(source.into());
         self
     }
 
@@ -48,17 +51,5 @@ impl Error {
     /// How long to wait before trying again; nothing here ever says.
     pub fn retry_after(&self) -> Option<Duration> {
         None
-    }
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl error::Error for Error {
-    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
-        self.source.as_ref().map(|source| &**source as &(dyn error::Error + 'static))
     }
 }

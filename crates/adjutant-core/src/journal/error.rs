@@ -1,16 +1,19 @@
 //! The one error of journals.
 
-use std::{error, fmt, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
+
+use adjutant_llm::Cause;
 
 use super::{Holder, LogId};
 
 /// What went wrong with a journal.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{message}")]
 pub struct JournalError {
     kind: JournalErrorKind,
     message: Arc<str>,
     holder: Option<Arc<Holder>>,
-    source: Option<Arc<dyn error::Error + Send + Sync>>,
+    source: Option<Cause>,
 }
 
 /// What a caller can do about a journal's error.
@@ -81,8 +84,8 @@ impl JournalError {
 
     /// Sets what caused it.
     #[must_use]
-    pub fn with_source(mut self, source: impl error::Error + Send + Sync + 'static) -> Self {
-        self.source = Some(Arc::new(source));
+    pub fn with_source(mut self, source: impl Into<Cause>) -> Self {
+        self.source = Some(source.into());
         self
     }
 
@@ -104,17 +107,5 @@ impl JournalError {
     /// Who has the log, if another owner has it.
     pub fn holder(&self) -> Option<&Holder> {
         self.holder.as_deref()
-    }
-}
-
-impl fmt::Display for JournalError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl error::Error for JournalError {
-    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
-        self.source.as_ref().map(|source| &**source as &(dyn error::Error + 'static))
     }
 }

@@ -1,15 +1,18 @@
 //! The one error of key-value stores.
 
-use std::{error, fmt, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
+
+use adjutant_llm::Cause;
 
 use super::Version;
 
 /// What went wrong with a key-value store.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{message}")]
 pub struct KvStoreError {
     kind: KvStoreErrorKind,
     message: Arc<str>,
-    source: Option<Arc<dyn error::Error + Send + Sync>>,
+    source: Option<Cause>,
 }
 
 /// What a caller can do about a key-value store's error.
@@ -49,8 +52,8 @@ impl KvStoreError {
 
     /// Sets what caused it.
     #[must_use]
-    pub fn with_source(mut self, source: impl error::Error + Send + Sync + 'static) -> Self {
-        self.source = Some(Arc::new(source));
+    pub fn with_source(mut self, source: impl Into<Cause>) -> Self {
+        self.source = Some(source.into());
         self
     }
 
@@ -67,17 +70,5 @@ impl KvStoreError {
     /// How long to wait before trying again; a key-value store never says.
     pub fn retry_after(&self) -> Option<Duration> {
         None
-    }
-}
-
-impl fmt::Display for KvStoreError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl error::Error for KvStoreError {
-    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
-        self.source.as_ref().map(|source| &**source as &(dyn error::Error + 'static))
     }
 }

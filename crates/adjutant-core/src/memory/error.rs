@@ -1,13 +1,16 @@
 //! The one error of memories.
 
-use std::{error, fmt, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
+
+use adjutant_llm::Cause;
 
 /// What went wrong with a memory.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{message}")]
 pub struct MemoryError {
     kind: MemoryErrorKind,
     message: Arc<str>,
-    source: Option<Arc<dyn error::Error + Send + Sync>>,
+    source: Option<Cause>,
 }
 
 /// What a caller can do about a memory's error.
@@ -38,8 +41,8 @@ impl MemoryError {
 
     /// Sets what caused it.
     #[must_use]
-    pub fn with_source(mut self, source: impl error::Error + Send + Sync + 'static) -> Self {
-        self.source = Some(Arc::new(source));
+    pub fn with_source(mut self, source: impl Into<Cause>) -> Self {
+        self.source = Some(source.into());
         self
     }
 
@@ -56,17 +59,5 @@ impl MemoryError {
     /// How long to wait before trying again; a memory never says.
     pub fn retry_after(&self) -> Option<Duration> {
         None
-    }
-}
-
-impl fmt::Display for MemoryError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl error::Error for MemoryError {
-    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
-        self.source.as_ref().map(|source| &**source as &(dyn error::Error + 'static))
     }
 }

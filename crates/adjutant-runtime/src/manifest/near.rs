@@ -3,11 +3,13 @@
 /// Longer words are compared by their beginnings.
 const MAX_CHARS: usize = 64;
 
-/// The nearest of these words, if one is near.
+/// The nearest of these words, if one is near: two letters that changed places count as one change, and case does not count.
 pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let length = word.chars().count();
     let far = (length * 2 / 3).min(length.div_ceil(3).max(2));
-    let ranked = known.into_iter().map(|other| (steps(word, other), other));
+    let start = |text: &str| text.chars().take(MAX_CHARS).collect::<String>().to_ascii_lowercase();
+    let word = start(word);
+    let ranked = known.into_iter().map(|other| (strsim::osa_distance(&word, &start(other)), other));
     ranked.filter(|(steps, _)| *steps <= far).min().map(|(_, other)| other)
 }
 
@@ -35,42 +37,21 @@ pub(crate) fn unknown_field(message: &str) -> Option<(&str, Vec<&str>)> {
     Some((field, known.filter(|word| *word != "or").collect()))
 }
 
-/// How many characters must be added, removed or replaced to make one of the other; case does not count.
-fn steps(one: &str, other: &str) -> usize {
-    let chars = |text: &str| text.chars().take(MAX_CHARS).map(|c| c.to_ascii_lowercase()).collect::<Vec<_>>();
-    let (one, other) = (chars(one), chars(other));
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (at, from) in one.iter().enumerate() {
-        let mut corner = at;
-        let mut left = at + 1;
-        for (cell, to) in row.iter_mut().skip(1).zip(&other) {
-            let replaced = corner + usize::from(from != to);
-            corner = *cell;
-            left = replaced.min(corner + 1).min(left + 1);
-            *cell = left;
-        }
-        if let Some(first) = row.first_mut() {
-            *first = at + 1;
-        }
-    }
-    row.last().copied().unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn nearest_is_the_word_with_the_fewest_changes_when_one_is_near() {
-        let known = ["instructions", "include", "toolboxes", "tools", "two"];
-        let cases = [("instrctions", Some("instructions")), ("tool", Some("tools")), ("tow", Some("two"))];
+        let known = ["image", "instructions", "include", "name", "toolboxes", "tools", "two"];
+        let cases = [
+            ("instrctions", Some("instructions")),
+            ("tool", Some("tools")),
+            ("tow", Some("two")),
+            ("nmae", Some("name")),
+        ];
         for (word, expect) in cases.into_iter().chain([("Include", Some("include")), ("zzz", None), ("", None)]) {
             assert_eq!(nearest(word, known), expect, "{word}");
         }
-    }
-
-    #[test]
-    fn steps_are_counted_when_words_differ() {
-        assert_eq!([steps("", "abc"), steps("kitten", "sitting"), steps("ABC", "abd"), steps("abc", "")], [3, 3, 1, 3]);
     }
 }

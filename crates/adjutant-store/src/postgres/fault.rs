@@ -1,6 +1,6 @@
 //! What goes wrong between us and the server, in the words of the trait that was asked.
 
-use std::{error, fmt};
+use std::fmt;
 
 use adjutant_core::{
     JournalError, JournalErrorKind,
@@ -11,13 +11,16 @@ use deadpool_postgres::PoolError;
 use tokio_postgres::error::SqlState;
 
 /// What went wrong.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(super) enum Fault {
     /// There is no connection.
-    Pool(PoolError),
+    #[error("no connection to the database is free")]
+    Pool(#[source] PoolError),
     /// The connection broke, or the server refused.
-    Sql(tokio_postgres::Error),
+    #[error("the database failed")]
+    Sql(#[from] tokio_postgres::Error),
     /// What is stored is not what was written: what that is.
+    #[error("{0} is not what was written")]
     Stored(&'static str),
 }
 
@@ -74,7 +77,7 @@ impl Fault {
 
     fn code(&self) -> Option<&SqlState> {
         match self {
-            Self::Pool(PoolError::Backend(error)) | Self::Sql(error) => error.code(),
+            Self::Sql(error) => error.code(),
             Self::Pool(_) | Self::Stored(_) => None,
         }
     }
@@ -82,32 +85,9 @@ impl Fault {
 
 impl From<PoolError> for Fault {
     fn from(error: PoolError) -> Self {
-        Self::Pool(error)
-    }
-}
-
-impl From<tokio_postgres::Error> for Fault {
-    fn from(error: tokio_postgres::Error) -> Self {
-        Self::Sql(error)
-    }
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Pool(PoolError::Backend(_)) | Self::Sql(_) => f.write_str("the database failed"),
-            Self::Pool(_) => f.write_str("no connection to the database is free"),
-            Self::Stored(what) => write!(f, "{what} is not what was written"),
-        }
-    }
-}
-
-impl error::Error for Fault {
-    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
-        match self {
-            Self::Pool(PoolError::Backend(error)) | Self::Sql(error) => Some(error),
-            Self::Pool(error) => Some(error),
-            Self::Stored(_) => None,
+        match error {
+            PoolError::Backend(error) => Self::Sql(error),
+            error => Self::Pool(error),
         }
     }
 }
