@@ -29,8 +29,9 @@ const MAX_FILES: usize = 256;
 /// ```
 /// The fields, all but `description` optional: `name` (that of the file without it), `description`, `model` (that of
 /// whoever gives the task without it), `toolboxes`, `skills`, `max_turns`, `delegation` with `depth` and `handoffs`,
-/// `expertise`, `estimated_cost`, `max_concurrency`, `prefix`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// `expertise`, `estimated_cost`, `max_concurrency`, `prefix`. With serde, they are read alone, and not looked at.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(from = "Fields")]
 #[non_exhaustive]
 pub struct Definition {
     /// What it is called: letters, digits, `_` and `-`, 64 at most.
@@ -92,42 +93,45 @@ impl Definition {
     /// `Invalid`, with file, line and column, if it cannot be read, a field is unknown or a value cannot be.
     pub fn parse(text: &str, path: &Path) -> Result<Self, Error> {
         let shown = path.display();
-        let (front, instructions) = split(text).map_err(|why| invalid(format!("{shown}:1:1: {why}")))?;
-        let fields: Fields = read(&front).map_err(|(line, column, why)| {
-            let at = if line == 0 { String::new() } else { format!(":{line}:{column}") };
-            invalid(format!("{shown}{at}: {why}"))
-        })?;
-        let stem = || path.file_stem().map(|stem| stem.to_string_lossy().into());
-        let name: Arc<str> = fields.name.or_else(stem).unwrap_or_default();
-        if !is_name(&name) {
-            let message =
-                format!("{shown}{}: a name has 1 to 64 letters, digits, `_` and `-`: {name:?}", place(&front, "name"));
-            return Err(invalid(message));
+        let (front, instructions) =
+            Self::split(text).map_err(|why| invalid(format!("{shown}:1:1: {}", why.message())))?;
+        let mut fields = read(&front).map_err(|(at, why)| invalid(format!("{shown}{at}: {why}")))?;
+        let wrong = |field: &str, why: String| Err(invalid(format!("{shown}{}: {why}", place(&front, field))));
+        let stem = || path.file_stem().unwrap_or_default().to_string_lossy().into();
+        let name = fields.name.get_or_insert_with(stem);
+        if !is_name(name) {
+            return wrong("name", format!("a name has 1 to 64 letters, digits, `_` and `-`: {name:?}"));
         }
-        let Some(description) = fields.description.filter(|text| !text.trim().is_empty()) else {
-            let at = place(&front, "description");
-            return Err(invalid(format!("{shown}{at}: `description` is missing: others choose the agent by it")));
-        };
+        if fields.description.as_ref().is_none_or(|text| text.trim().is_empty()) {
+            return wrong("description", "`description` is missing: others choose the agent by it".to_owned());
+        }
         if fields.max_turns == Some(0) || fields.max_concurrency == Some(0) {
             let field = if fields.max_turns == Some(0) { "max_turns" } else { "max_concurrency" };
-            let at = place(&front, field);
-            return Err(invalid(format!("{shown}{at}: `max_turns` and `max_concurrency` are at least 1")));
+            return wrong(field, "`max_turns` and `max_concurrency` are at least 1".to_owned());
         }
-        Ok(Self {
-            name,
-            description,
-            model: fields.model,
-            toolboxes: fields.toolboxes,
-            skills: fields.skills,
-            max_turns: fields.max_turns,
-            depth: fields.delegation.depth,
-            handoffs: fields.delegation.handoffs,
-            expertise: fields.expertise,
-            estimated_cost: fields.estimated_cost,
-            max_concurrency: fields.max_concurrency,
-            prefix: fields.prefix,
-            instructions: instructions.trim().into(),
-        })
+        Ok(Self { instructions: instructions.into(), ..Self::from(fields) })
+    }
+
+    /// The front matter of a file, and the text below it. The front matter keeps its lines where they stand in the file.
+    ///
+    /// # Errors
+    /// `Invalid` if there is none.
+    pub fn split(text: &str) -> Result<(String, &str), Error> {
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let mut lines = text.split_inclusive('\n');
+        let Some(first) = lines.next().filter(|line| line.trim_end() == "---") else {
+            let message = "it does not begin with front matter: a line `---`, the fields, a line `---`";
+            return Err(invalid(message.to_owned()));
+        };
+        let (mut front, mut read) = (String::from("\n"), first.len());
+        for line in lines {
+            read += line.len();
+            if line.trim_end() == "---" {
+                return Ok((front, text.get(read..).unwrap_or_default().trim()));
+            }
+            front.push_str(line);
+        }
+        Err(invalid("its front matter does not end: a line `---` is missing".to_owned()))
     }
 
     /// What a registry tells of it.
@@ -170,6 +174,26 @@ impl Definition {
     }
 }
 
+impl From<Fields> for Definition {
+    fn from(fields: Fields) -> Self {
+        Self {
+            name: fields.name.unwrap_or_default(),
+            description: fields.description.unwrap_or_default(),
+            model: fields.model,
+            toolboxes: fields.toolboxes,
+            skills: fields.skills,
+            max_turns: fields.max_turns,
+            depth: fields.delegation.depth,
+            handoffs: fields.delegation.handoffs,
+            expertise: fields.expertise,
+            estimated_cost: fields.estimated_cost,
+            max_concurrency: fields.max_concurrency,
+            prefix: fields.prefix,
+            instructions: Arc::default(),
+        }
+    }
+}
+
 /// The text of a file; only of a regular one, so that nothing waits for a pipe.
 fn file(path: &Path) -> Result<String, Error> {
     let cannot =
@@ -202,32 +226,11 @@ fn invalid(message: String) -> Error {
     Error::new(ErrorKind::Invalid, message)
 }
 
-/// The front matter, and the text below it. The front matter keeps its lines where they stand in the file.
-///
-/// # Errors
-/// Why there is none.
-fn split(text: &str) -> Result<(String, &str), &'static str> {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let mut lines = text.split_inclusive('\n');
-    let Some(first) = lines.next().filter(|line| line.trim_end() == "---") else {
-        return Err("it does not begin with front matter: a line `---`, the fields, a line `---`");
-    };
-    let (mut front, mut read) = (String::from("\n"), first.len());
-    for line in lines {
-        read += line.len();
-        if line.trim_end() == "---" {
-            return Ok((front, text.get(read..).unwrap_or_default()));
-        }
-        front.push_str(line);
-    }
-    Err("its front matter does not end: a line `---` is missing")
-}
-
 /// Reads fields, within the parser's budgets for depth, aliases and size.
 ///
 /// # Errors
-/// Line, column, and what is wrong there; line 0 if that is not known.
-fn read(front: &str) -> Result<Fields, (u64, u64, String)> {
+/// The place as `:line:column`, nothing if it is not known, and what is wrong there.
+fn read(front: &str) -> Result<Fields, (String, String)> {
     if front.trim().is_empty() {
         return Ok(Fields::default());
     }
@@ -235,9 +238,8 @@ fn read(front: &str) -> Result<Fields, (u64, u64, String)> {
         budget: serde_saphyr::budget! { max_depth: 8, max_events: 2_000, max_aliases: 0, max_anchors: 0 },
     };
     serde_saphyr::from_str_with_options(front, options).map_err(|error| {
-        let place = error.location().map(|at| (at.line(), at.column()));
-        let (line, column) = place.unwrap_or_default();
+        let place = error.location().map(|at| format!(":{}:{}", at.line(), at.column()));
         let why = error.without_snippet().to_string();
-        (line, column, why.lines().next().unwrap_or_default().to_owned())
+        (place.unwrap_or_default(), why.lines().next().unwrap_or_default().to_owned())
     })
 }

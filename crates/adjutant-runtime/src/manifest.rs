@@ -120,7 +120,7 @@ pub(crate) use write::yaml;
 /// Reads a value from a text of YAML.
 pub(crate) fn of_yaml<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, Problem> {
     let source = node::Source { shown: "resolved".into(), folder: PathBuf::new() };
-    read::one(&yaml::read(text, &Arc::new(source))?)
+    read::one(&yaml::read(text, &Arc::new(source), yaml::MANIFEST)?)
 }
 
 /// Whether a field has its default, and is not written.

@@ -75,7 +75,7 @@ impl ManifestReader<'_> {
             Err(message) => return self.fail(wrong(message)),
         };
         let source = Arc::new(Source { shown: Arc::clone(&shown), folder });
-        let mut node = match yaml::read(&text, &source) {
+        let mut node = match yaml::read(&text, &source, yaml::MANIFEST) {
             Ok(node) => node,
             Err(problem) => return self.fail(problem),
         };

@@ -9,10 +9,10 @@ use adjutant_orchestration::Definition;
 
 use super::{
     file::{self, MAX_BYTES},
-    near,
-    node::{Content, Form, Key, Map, Mark, Node, Scalar, Source},
+    node::{Key, Mark, Node, Source},
     path::{self, Kind},
     problem::{Problem, Problems, quoted},
+    read, yaml,
 };
 
 /// How many agents may be included.
@@ -102,77 +102,29 @@ fn agent(path: &Path, shown: String, by: &Mark, problems: &mut Problems) -> Opti
             return None;
         }
     };
-    match Definition::parse(&text, path) {
-        Ok(definition) => Some(node(&definition, &text, &source)),
-        Err(error) => {
-            problems.push(problem(error.message(), path, &source));
-            None
-        }
-    }
+    let read = node(&text, path, &source);
+    read.map_err(|problem| problems.push(problem)).ok()
 }
 
-/// What is wrong with an agent's file: its message begins with the path, the line and the column.
-fn problem(message: &str, path: &Path, source: &Arc<Source>) -> Problem {
-    let rest = message.strip_prefix(&path.display().to_string()).unwrap_or(message).trim_start_matches([':', ' ']);
-    let (message, hint) = rest.split_once("; hint: ").unwrap_or((rest, ""));
-    let mut mark = Mark::whole(source);
-    let mut parts = message.splitn(3, ':');
-    let place = (|| Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?)))();
-    let message = match place {
-        Some((line, column)) => {
-            (mark.line, mark.column) = (line, column);
-            parts.next().unwrap_or_default().trim_start()
-        }
-        None => message,
-    };
-    let message = message.split(" at line ").next().unwrap_or(message);
-    if let Some((field, known)) = near::unknown_field(message) {
-        return Problem::new(&mark, format!("there is no field `{field}` here")).hint(near::hint(field, &known));
-    }
-    Problem::new(&mark, message).hint((!hint.is_empty()).then(|| hint.to_owned()))
-}
-
-fn node(it: &Definition, text: &str, source: &Arc<Source>) -> Node {
+/// The fields of an agent's file as they stand there, with what the file says beside them: its name, and its text.
+fn node(text: &str, path: &Path, source: &Arc<Source>) -> Result<Node, Problem> {
     let whole = Mark { source: Arc::clone(source), line: 1, column: 1 };
-    let mark = |field: &str| place(text, field, &whole);
-    let mut map = Map::default();
-    let mut set = |field: &str, content: Content| {
-        let mark = mark(field);
-        map.set(Key::new(&mark, field), Node { mark: mark.clone(), content });
-    };
-    let quoted = |text: &str| Content::Scalar(Scalar { text: text.to_owned(), form: Form::Quoted });
-    let number = |number: u64| Content::Scalar(Scalar { text: number.to_string(), form: Form::Plain });
-    set("name", quoted(&it.name));
-    set("description", quoted(&it.description));
-    for (field, value) in [("model", &it.model), ("estimated_cost", &it.estimated_cost), ("prefix", &it.prefix)] {
-        value.iter().for_each(|value| set(field, quoted(value)));
+    let (front, instructions) = Definition::split(text).map_err(|error| Problem::new(&whole, error.message()))?;
+    let mut node = yaml::read(&front, source, yaml::AGENT)?;
+    // A file says no more than a definition has; what its values mean is looked at with those of the manifest.
+    read::one::<Definition>(&node)?;
+    node.mark = whole.clone();
+    let Some(map) = node.as_map_mut() else { return Ok(node) };
+    if map.get("description").and_then(Node::as_text).is_none_or(|text| text.trim().is_empty()) {
+        let mark = map.get("description").map_or(&whole, |node| &node.mark);
+        return Err(Problem::new(mark, "`description` is missing: others choose the agent by it"));
     }
-    for (field, list) in [("toolboxes", &it.toolboxes), ("skills", &it.skills), ("expertise", &it.expertise)] {
-        if !list.is_empty() {
-            let mark = mark(field);
-            set(field, Content::List(list.iter().map(|text| Node::text(&mark, &**text)).collect()));
-        }
+    if map.get("name").is_none_or(Node::is_null) {
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+        map.set(Key::new(&whole, "name"), Node::text(&whole, stem));
     }
-    it.max_turns.into_iter().for_each(|turns| set("max_turns", number(turns.into())));
-    it.max_concurrency.into_iter().for_each(|most| set("max_concurrency", number(most as u64)));
-    if it.depth > 0 || it.handoffs > 0 {
-        let at = mark("delegation");
-        let mut rules = Map::default();
-        for (field, value) in [("depth", u64::from(it.depth)), ("handoffs", it.handoffs as u64)] {
-            rules.set(Key::new(&at, field), Node { mark: at.clone(), content: number(value) });
-        }
-        set("delegation", Content::Map(rules));
+    if !instructions.is_empty() {
+        map.set(Key::new(&whole, "instructions"), Node::text(&whole, instructions));
     }
-    if !it.instructions.is_empty() {
-        set("instructions", quoted(&it.instructions));
-    }
-    Node { mark: whole, content: Content::Map(map) }
-}
-
-/// Where a field of the front matter stands; the beginning if it does not.
-fn place(text: &str, field: &str, whole: &Mark) -> Mark {
-    let front = text.lines().skip(1).take_while(|line| line.trim_end() != "---");
-    let is_it = |line: &str| line.strip_prefix(field).is_some_and(|rest| rest.trim_start().starts_with(':'));
-    let line = front.zip(2..).find(|(line, _)| is_it(line)).map_or(1, |(_, at)| at);
-    Mark { line, ..whole.clone() }
+    Ok(node)
 }

@@ -9,18 +9,26 @@ use super::{
     problem::{Problem, quoted},
 };
 
-/// How many values and keys a file may have, those that anchors and aliases repeat included.
-const MAX_NODES: usize = 50_000;
-/// How deep values may stand in each other.
-const MAX_DEPTH: usize = 32;
-/// How many anchors a file may have.
-const MAX_ANCHORS: usize = 128;
-/// How many aliases a file may have.
-const MAX_ALIASES: usize = 512;
+/// How much a file may hold.
+#[derive(Clone, Copy)]
+pub(super) struct Budget {
+    /// How many values and keys, those that anchors and aliases repeat included.
+    nodes: usize,
+    /// How deep values may stand in each other.
+    depth: usize,
+    anchors: usize,
+    aliases: usize,
+}
+
+/// What a manifest may hold.
+pub(super) const MANIFEST: Budget = Budget { nodes: 50_000, depth: 32, anchors: 128, aliases: 512 };
+/// What the front matter of an agent may hold.
+pub(super) const AGENT: Budget = Budget { nodes: 2_000, depth: 8, anchors: 0, aliases: 0 };
 
 struct Reader<'a> {
     parser: Parser<'a, StrInput<'a>>,
     source: &'a Arc<Source>,
+    budget: Budget,
     anchors: HashMap<usize, Node>,
     nodes: usize,
     aliases: usize,
@@ -32,16 +40,14 @@ type SpannedEvent<'a> = (Event<'a>, Span);
 ///
 /// # Errors
 /// The first thing that is wrong: after it, nothing can be trusted.
-pub(super) fn read(text: &str, source: &Arc<Source>) -> Result<Node, Problem> {
+pub(super) fn read(text: &str, source: &Arc<Source>, budget: Budget) -> Result<Node, Problem> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let parser = Parser::new_from_str(text);
-    let mut reader = Reader { parser, source, anchors: HashMap::new(), nodes: 0, aliases: 0 };
+    let mut reader = Reader { parser, source, budget, anchors: HashMap::new(), nodes: 0, aliases: 0 };
     let root = reader.document()?;
     match root {
         Some(node) if node.as_map().is_some() => Ok(node),
-        Some(node) if !node.is_null() => {
-            Err(Problem::new(&node.mark, "a manifest is a mapping: fields and their values"))
-        }
+        Some(node) if !node.is_null() => Err(Problem::new(&node.mark, "expected a mapping: fields and their values")),
         _ => Ok(Node::new(&Mark { source: Arc::clone(source), line: 1, column: 1 }, Content::Map(Map::default()))),
     }
 }
@@ -55,7 +61,7 @@ impl<'a> Reader<'a> {
             match event {
                 Event::StreamEnd => return Ok(root),
                 Event::DocumentStart(..) if root.is_some() => {
-                    return Err(self.problem(span, "a manifest is one document: there is a second one"));
+                    return Err(self.problem(span, "a file is one document: there is a second one"));
                 }
                 Event::StreamStart | Event::DocumentStart(..) | Event::DocumentEnd => {}
                 event => root = Some(self.node((event, span), 0)?),
@@ -77,8 +83,9 @@ impl<'a> Reader<'a> {
 
     fn node(&mut self, (event, span): SpannedEvent<'a>, depth: usize) -> Result<Node, Problem> {
         self.count(1, span)?;
-        if depth > MAX_DEPTH {
-            return Err(self.problem(span, format!("values stand in each other more than {MAX_DEPTH} levels deep")));
+        if depth > self.budget.depth {
+            let message = format!("values stand in each other more than {} levels deep", self.budget.depth);
+            return Err(self.problem(span, message));
         }
         let mark = self.place(span);
         let (anchor, tag, content) = match event {
@@ -96,12 +103,12 @@ impl<'a> Reader<'a> {
             _ => return Err(self.problem(span, "a value is expected here")),
         };
         if let Some(tag) = tag {
-            return Err(self.problem(span, format!("tags are not used in a manifest: {}", quoted(&tag.original()))));
+            return Err(self.problem(span, format!("tags are not used here: {}", quoted(&tag.original()))));
         }
         let node = Node { mark, content };
         if anchor > 0 {
-            if self.anchors.len() >= MAX_ANCHORS {
-                return Err(self.problem(span, format!("there are more than {MAX_ANCHORS} anchors")));
+            if self.anchors.len() >= self.budget.anchors {
+                return Err(self.problem(span, format!("there are more than {} anchors", self.budget.anchors)));
             }
             self.count(size(&node), span)?;
             self.anchors.insert(anchor, node.clone());
@@ -142,7 +149,7 @@ impl<'a> Reader<'a> {
         match event {
             Event::Scalar(text, ScalarStyle::Plain, _, None) if text == "<<" => {
                 let hint = "`extends` takes over another manifest".to_owned();
-                Err(self.problem(span, "merge keys are not used in a manifest").hint(hint))
+                Err(self.problem(span, "merge keys are not used here").hint(hint))
             }
             Event::Scalar(text, _, _, None) => Ok(Key { text: text.into_owned(), mark: self.place(span) }),
             _ => Err(self.problem(span, "a key is a plain word or a quoted text")),
@@ -152,8 +159,8 @@ impl<'a> Reader<'a> {
     /// A value that was named before.
     fn repeat(&mut self, id: usize, span: Span) -> Result<Node, Problem> {
         self.aliases += 1;
-        if self.aliases > MAX_ALIASES {
-            return Err(self.problem(span, format!("there are more than {MAX_ALIASES} aliases")));
+        if self.aliases > self.budget.aliases {
+            return Err(self.problem(span, format!("there are more than {} aliases", self.budget.aliases)));
         }
         let Some(node) = self.anchors.get(&id).cloned() else {
             return Err(self.problem(span, "an alias cannot stand for the value that it is in"));
@@ -164,13 +171,12 @@ impl<'a> Reader<'a> {
 
     fn count(&mut self, more: usize, span: Span) -> Result<(), Problem> {
         self.nodes += more;
-        if self.nodes <= MAX_NODES {
+        let most = self.budget.nodes;
+        if self.nodes <= most {
             return Ok(());
         }
-        Err(self.problem(
-            span,
-            format!("there are more than {MAX_NODES} values, those that anchors and aliases repeat included"),
-        ))
+        let message = format!("there are more than {most} values, those that anchors and aliases repeat included");
+        Err(self.problem(span, message))
     }
 
     fn problem(&self, span: Span, message: impl Into<String>) -> Problem {
@@ -188,9 +194,10 @@ impl<'a> Reader<'a> {
 }
 
 /// How many values and keys a node has; aliases stand only for what is in the budget already.
+/// A long text counts for more than one, because each alias copies it.
 fn size(node: &Node) -> usize {
     match &node.content {
-        Content::Scalar(_) => 1,
+        Content::Scalar(scalar) => 1 + scalar.text.len() / 64,
         Content::List(items) => 1 + items.iter().map(size).sum::<usize>(),
         Content::Map(map) => 1 + map.entries.iter().map(|(_, node)| 1 + size(node)).sum::<usize>(),
     }

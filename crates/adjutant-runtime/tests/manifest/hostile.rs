@@ -35,6 +35,8 @@ fn yaml_bombs_are_refused() {
     let aliases: String = (0..600).map(|n| format!("    b{n}: *a\n")).collect();
     let text = format!("name: a\noptions:\n  extra:\n    a: &a x\n{aliases}");
     assert_eq!(first(&text), "adjutant.yaml:517:11: there are more than 512 aliases");
+    let long = format!("name: a\noptions: {{extra: [&a {}, {}]}}\n", "x".repeat(1 << 19), "*a, ".repeat(500));
+    assert!(first(&long).ends_with("there are more than 50000 values, those that anchors and aliases repeat included"));
     let itself = "name: a\noptions: {extra: &x {y: *x}}\n";
     assert_eq!(first(itself), "adjutant.yaml:2:25: an alias cannot stand for the value that it is in");
     let many = format!("name: a\nexpertise: [{}]\n", "x, ".repeat(60_000));

@@ -40,15 +40,23 @@ fn manifest_says_more_about_an_agent_that_it_includes() {
 fn problems_of_included_agents_stand_in_their_files() {
     let folder = Folder::new();
     folder.write("crew/bad.md", "---\ndescription: x\ncolour: red\n---\nx\n");
+    folder.write("crew/deep.md", "---\ndescription: x\ndelegation: {deep: 1}\n---\nx\n");
     folder.write("crew/empty.md", "---\nprefix: x\n---\nx\n");
     folder.write("crew/model.md", "---\ndescription: x\n\nmodel: nowhere/none\ntoolboxes: [file]\n---\nx\n");
+    folder.write("crew/number.md", "---\ndescription: x\nmax_turns: many\n---\nx\n");
     folder.write("crew/plain.md", "Nothing.\n");
+    folder.write("crew/twice.md", "---\ndescription: &a x\nprefix: *a\n---\nx\n");
+    folder.write("crew/typo.md", "---\ndescription: x\ntoolbox: [files]\n---\nx\n");
     let error = folder.wrong("name: whole\ninclude: [crew/*.md]\ndelegation: {depth: 1}\n");
     insta::assert_snapshot!(error, @r#"
     crew/bad.md:3:1: there is no field `colour` here; hint: there is `name`, `description`, `model`, `toolboxes`, `skills`, `max_turns`, `delegation`, `expertise`, `estimated_cost`, `max_concurrency`, `prefix`
+    crew/deep.md:3:14: there is no field `deep` here; hint: there is `depth`, `handoffs`
     crew/empty.md:1:1: `description` is missing: others choose the agent by it
-    crew/model.md:4:1: no provider is called "nowhere"; hint: the nearest are azure, qwen, together, openai
-    crew/model.md:5:1: there is no toolbox "file"; hint: the nearest is `files`
+    crew/model.md:4:8: no provider is called "nowhere"; hint: the nearest are azure, qwen, together, openai
+    crew/model.md:5:13: there is no toolbox "file"; hint: the nearest is `files`
+    crew/number.md:3:12: expected a whole number from 0 to 4294967295, found "many"
     crew/plain.md:1:1: it does not begin with front matter: a line `---`, the fields, a line `---`
+    crew/twice.md:2:17: there are more than 0 anchors
+    crew/typo.md:3:1: there is no field `toolbox` here; hint: the nearest is `toolboxes`
     "#);
 }

@@ -1,16 +1,12 @@
 //! YAML with small budgets, as fields with places. Scalars keep their spelling: a version of 1.0 is not 1.
 
-use std::fmt;
+use std::collections::HashMap;
 
-use serde::{
-    Deserialize, Deserializer,
-    de::{Error as _, MapAccess, SeqAccess, Visitor},
-};
-use serde_saphyr::{DuplicateKeyPolicy, Location, MergeKeyPolicy, NonFiniteFloatPolicy, Options, Spanned};
+use serde_saphyr::granit_parser::{Event, Parser, ScalarStyle, Span, StrInput};
 
 /// How deep front matter may be nested.
 const MAX_DEPTH: usize = 8;
-/// How many values front matter may have.
+/// How many values front matter may have, repeated ones counted again.
 const MAX_NODES: usize = 2_000;
 /// How many anchors it may have, and how many places that repeat one.
 const MAX_ANCHORS: usize = 16;
@@ -33,7 +29,7 @@ pub(crate) enum Node {
 pub(crate) struct Field {
     pub(crate) key: String,
     pub(crate) value: Node,
-    /// Where the value stands, in lines and columns of the file, counted from 1; 0 if that is not known.
+    /// Where the value stands, in lines and columns of the file, counted from 1.
     pub(crate) at: (u64, u64),
     /// Where the key stands.
     pub(crate) key_at: (u64, u64),
@@ -48,175 +44,137 @@ pub(crate) struct Wrong {
 
 /// The fields of front matter, which begins in the second line of its file.
 pub(crate) fn read(yaml: &str) -> Result<Vec<Field>, Wrong> {
-    if yaml.trim().is_empty() {
-        return Ok(Vec::new());
+    // So that places are those of the file.
+    let yaml = format!("\n{yaml}");
+    let parser = Parser::new_from_str(&yaml);
+    let mut reader = Reader { parser, anchors: HashMap::new(), aliases: 0, nodes: 0, bytes: 0 };
+    let (mut root, mut documents) = (None, 0);
+    loop {
+        let (event, span) = reader.step()?;
+        match event {
+            Event::StreamEnd => break,
+            Event::DocumentStart(..) if documents > 0 => return Err(wrong(span, "there is a second document")),
+            Event::DocumentStart(..) => documents += 1,
+            Event::StreamStart | Event::DocumentEnd => {}
+            event => root = Some((reader.node(event, span, 1)?, place(span))),
+        }
     }
-    // So that places, and what the parser says of places, are those of the file.
-    let yaml = &format!("\n{yaml}");
-    let raw = serde_saphyr::from_str_with_options::<Spanned<Raw>>(yaml, options()).map_err(|error| wrong(&error))?;
-    match raw.value {
-        Raw::Map(fields) => fields.into_iter().map(|field| field_of(yaml, field)).collect(),
-        // Comments alone.
-        Raw::Null => Ok(Vec::new()),
-        _ => Err(Wrong { at: place(raw.referenced), message: "the front matter is no mapping of fields".into() }),
-    }
-}
-
-fn options() -> Options {
-    let budget = serde_saphyr::budget! {
-        max_depth: MAX_DEPTH,
-        flow_nesting_limit: MAX_DEPTH,
-        max_nodes: MAX_NODES,
-        max_events: 4 * MAX_NODES,
-        max_anchors: MAX_ANCHORS,
-        max_aliases: MAX_ANCHORS,
-        max_recorded_anchor_events: MAX_NODES,
-        max_recorded_anchor_bytes: MAX_SCALAR_BYTES,
-        max_total_scalar_bytes: MAX_SCALAR_BYTES,
-        max_documents: 1,
-        max_merge_keys: 0,
-        max_inclusion_depth: 0,
-    };
-    let aliases = serde_saphyr::alias_limits! {
-        max_total_replayed_events: MAX_NODES,
-        max_replay_stack_depth: MAX_DEPTH,
-        max_alias_expansions_per_anchor: MAX_ANCHORS,
-    };
-    serde_saphyr::options! {
-        budget: budget,
-        duplicate_keys: DuplicateKeyPolicy::Error,
-        merge_keys: MergeKeyPolicy::Error,
-        alias_limits: aliases,
-        non_finite_float_policy: NonFiniteFloatPolicy::AsString,
-        with_snippet: false,
+    match root {
+        Some((Node::Map(fields), _)) => Ok(fields),
+        // There is nothing, or there are comments alone.
+        None | Some((Node::Null, _)) => Ok(Vec::new()),
+        Some((_, at)) => Err(Wrong { at, message: "the front matter is no mapping of fields".into() }),
     }
 }
 
-/// A value as it was read; of one that is no text, the text of the file is the spelling.
-enum Raw {
-    Null,
-    Text(String),
-    /// A number or a truth value, and how it would be written.
-    Plain(String),
-    List(Vec<Spanned<Raw>>),
-    Map(Vec<(Spanned<String>, Spanned<Raw>)>),
+struct Reader<'a> {
+    parser: Parser<'a, StrInput<'a>>,
+    /// Values that may be repeated, each with how many values and bytes it has.
+    anchors: HashMap<usize, (Node, usize, usize)>,
+    aliases: usize,
+    nodes: usize,
+    bytes: usize,
 }
 
-fn field_of(yaml: &str, (key, value): (Spanned<String>, Spanned<Raw>)) -> Result<Field, Wrong> {
-    let (at, key_at) = (place(value.referenced), place(key.referenced));
-    Ok(Field { key: key.value, value: node_of(yaml, value)?, at, key_at })
+impl<'a> Reader<'a> {
+    fn step(&mut self) -> Result<(Event<'a>, Span), Wrong> {
+        match self.parser.next_event() {
+            Some(Ok(step)) => Ok(step),
+            Some(Err(error)) => Err(wrong(Span::empty(*error.marker()), &error.info())),
+            None => Ok((Event::StreamEnd, Span::default())),
+        }
+    }
+
+    fn node(&mut self, event: Event<'a>, span: Span, depth: usize) -> Result<Node, Wrong> {
+        if depth > MAX_DEPTH {
+            return Err(wrong(span, &format!("values stand in each other more than {MAX_DEPTH} levels deep")));
+        }
+        let (nodes, bytes) = (self.nodes, self.bytes);
+        let (anchor, tag, node) = match event {
+            Event::Scalar(text, style, anchor, tag) => {
+                self.count(1, text.len(), span)?;
+                let is_bare = style == ScalarStyle::Plain && tag.is_none();
+                let is_null = is_bare && matches!(&*text, "" | "~" | "null" | "Null" | "NULL");
+                (anchor, tag, if is_null { Node::Null } else { Node::Text(text.into_owned()) })
+            }
+            Event::SequenceStart(_, anchor, tag) => (anchor, tag, self.list(span, depth)?),
+            Event::MappingStart(_, anchor, tag) => (anchor, tag, self.map(span, depth)?),
+            Event::Alias(id) => return self.repeat(id, span),
+            _ => return Err(wrong(span, "a value is expected here")),
+        };
+        if tag.is_some_and(|tag| tag.suffix() == "binary") {
+            return Err(wrong(span, "binary values do not belong into front matter"));
+        }
+        if anchor > 0 {
+            if self.anchors.len() >= MAX_ANCHORS {
+                return Err(wrong(span, &format!("there are more than {MAX_ANCHORS} anchors")));
+            }
+            self.anchors.insert(anchor, (node.clone(), self.nodes - nodes, self.bytes - bytes));
+        }
+        Ok(node)
+    }
+
+    fn list(&mut self, span: Span, depth: usize) -> Result<Node, Wrong> {
+        self.count(1, 0, span)?;
+        let mut items = Vec::new();
+        loop {
+            match self.step()? {
+                (Event::SequenceEnd, _) => return Ok(Node::List(items)),
+                (event, span) => items.push(self.node(event, span, depth + 1)?),
+            }
+        }
+    }
+
+    fn map(&mut self, span: Span, depth: usize) -> Result<Node, Wrong> {
+        self.count(1, 0, span)?;
+        let mut fields: Vec<Field> = Vec::new();
+        loop {
+            let (key, key_at) = match self.step()? {
+                (Event::MappingEnd, _) => return Ok(Node::Map(fields)),
+                (Event::Scalar(key, style, ..), span) if !(key == "<<" && style == ScalarStyle::Plain) => (key, span),
+                (Event::Scalar(..), span) => return Err(wrong(span, "merge keys are not used in front matter")),
+                (_, span) => return Err(wrong(span, "a key is a plain word or a quoted text")),
+            };
+            self.count(1, key.len(), key_at)?;
+            if fields.iter().any(|field| field.key == key) {
+                return Err(wrong(key_at, &format!("duplicate key: {key}")));
+            }
+            let (event, span) = self.step()?;
+            let value = self.node(event, span, depth + 1)?;
+            fields.push(Field { key: key.into_owned(), value, at: place(span), key_at: place(key_at) });
+        }
+    }
+
+    /// A value that was named before.
+    fn repeat(&mut self, id: usize, span: Span) -> Result<Node, Wrong> {
+        self.aliases += 1;
+        if self.aliases > MAX_ANCHORS {
+            return Err(wrong(span, &format!("there are more than {MAX_ANCHORS} aliases")));
+        }
+        let Some((node, nodes, bytes)) = self.anchors.get(&id).cloned() else {
+            return Err(wrong(span, "an alias cannot stand for the value that it is in"));
+        };
+        self.count(nodes, bytes, span)?;
+        Ok(node)
+    }
+
+    fn count(&mut self, nodes: usize, bytes: usize, span: Span) -> Result<(), Wrong> {
+        self.nodes += nodes;
+        self.bytes += bytes;
+        if self.nodes <= MAX_NODES && self.bytes <= MAX_SCALAR_BYTES {
+            return Ok(());
+        }
+        Err(wrong(span, &format!("there are more than {MAX_NODES} values, or {MAX_SCALAR_BYTES} bytes of them")))
+    }
 }
 
-fn node_of(yaml: &str, raw: Spanned<Raw>) -> Result<Node, Wrong> {
-    Ok(match raw.value {
-        Raw::Null => Node::Null,
-        Raw::Text(text) => Node::Text(text),
-        Raw::Plain(shown) => Node::Text(spelling(yaml, raw.defined).unwrap_or(shown)),
-        Raw::List(items) => Node::List(items.into_iter().map(|item| node_of(yaml, item)).collect::<Result<_, _>>()?),
-        Raw::Map(fields) => Node::Map(fields.into_iter().map(|field| field_of(yaml, field)).collect::<Result<_, _>>()?),
-    })
+fn place(span: Span) -> (u64, u64) {
+    (span.start.line() as u64, span.start.col() as u64 + 1)
 }
 
-fn spelling(yaml: &str, at: Location) -> Option<String> {
-    let span = at.span();
-    let begin = usize::try_from(span.byte_offset()?).ok()?;
-    let end = begin.checked_add(usize::try_from(span.byte_len()?).ok()?)?;
-    yaml.get(begin..end).map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
-}
-
-fn place(at: Location) -> (u64, u64) {
-    (at.line(), at.column())
-}
-
-fn wrong(error: &serde_saphyr::Error) -> Wrong {
-    let said = error.without_snippet().to_string();
-    let at = error.location().map_or((0, 0), place);
-    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
-    let said = said.trim_end_matches(&format!(" at line {}, column {}", at.0, at.1));
+fn wrong(span: Span, said: &str) -> Wrong {
     let said: String = said.chars().filter(|c| !c.is_control()).take(MAX_SAID).collect();
-    Wrong { at, message: format!("the front matter is not YAML: {said}") }
-}
-
-impl<'de> Deserialize<'de> for Raw {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(AnyValue)
-    }
-}
-
-struct AnyValue;
-
-impl<'de> Visitor<'de> for AnyValue {
-    type Value = Raw;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a value")
-    }
-
-    fn visit_unit<E>(self) -> Result<Raw, E> {
-        Ok(Raw::Null)
-    }
-
-    fn visit_none<E>(self) -> Result<Raw, E> {
-        Ok(Raw::Null)
-    }
-
-    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Raw, D::Error> {
-        Raw::deserialize(deserializer)
-    }
-
-    fn visit_bool<E>(self, value: bool) -> Result<Raw, E> {
-        Ok(Raw::Plain(value.to_string()))
-    }
-
-    fn visit_i64<E>(self, value: i64) -> Result<Raw, E> {
-        Ok(Raw::Plain(value.to_string()))
-    }
-
-    fn visit_u64<E>(self, value: u64) -> Result<Raw, E> {
-        Ok(Raw::Plain(value.to_string()))
-    }
-
-    fn visit_i128<E>(self, value: i128) -> Result<Raw, E> {
-        Ok(Raw::Plain(value.to_string()))
-    }
-
-    fn visit_u128<E>(self, value: u128) -> Result<Raw, E> {
-        Ok(Raw::Plain(value.to_string()))
-    }
-
-    fn visit_f64<E>(self, value: f64) -> Result<Raw, E> {
-        Ok(Raw::Plain(value.to_string()))
-    }
-
-    fn visit_str<E>(self, value: &str) -> Result<Raw, E> {
-        Ok(Raw::Text(value.to_owned()))
-    }
-
-    fn visit_bytes<E: serde::de::Error>(self, _: &[u8]) -> Result<Raw, E> {
-        Err(E::custom("binary values do not belong into front matter"))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Raw, A::Error> {
-        let mut list = Vec::new();
-        while let Some(item) = items.next_element()? {
-            list.push(item);
-            if list.len() > MAX_NODES {
-                return Err(A::Error::custom("the list is too long"));
-            }
-        }
-        Ok(Raw::List(list))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Raw, A::Error> {
-        let mut fields = Vec::new();
-        while let Some(entry) = entries.next_entry()? {
-            fields.push(entry);
-            if fields.len() > MAX_NODES {
-                return Err(A::Error::custom("the mapping is too long"));
-            }
-        }
-        Ok(Raw::Map(fields))
-    }
+    Wrong { at: place(span), message: format!("the front matter is not YAML: {said}") }
 }
 
 #[cfg(test)]
