@@ -96,7 +96,7 @@ fn opening(criterion: &mut Criterion, runtime: &Runtime, (name, journal): &Store
     for (how, journal) in [("from its fold", journal), ("read whole", &whole)] {
         let open = || {
             let agent = Worker::agent(RUN).journal(Arc::clone(journal)).session(log.clone()).take_over();
-            runtime.block_on(agent.open()).expect("the log opens");
+            runtime.block_on(agent.log().open()).expect("the log opens");
             agent
         };
         let (Spent { time, computed }, best) = (Spent::median(11, || drop(open())), Spent::best(11, || drop(open())));

@@ -42,8 +42,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let agent = treasurer([Script::new().text("That is done.")], &path);
     let answer = if word == "approve" { Answer::approve() } else { Answer::deny("not this month") };
-    agent.open().await?;
-    let answers = agent.pauses().into_iter().map(|pause| pause.answered(answer.clone()));
+    agent.log().open().await?;
+    let answers = agent.log().pauses().into_iter().map(|pause| pause.answered(answer.clone()));
     let result = agent.resume(answers.collect()).await?;
     println!("{:?}: {}", result.calls[0].result.status, result.calls[0].result.text());
     println!("{}", result.text());

@@ -37,7 +37,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let lead = Agent::new(ScriptedModel::new(script)).name("lead").toolbox(files.toolbox());
     let lead = background.install(lead);
 
-    let (mut running, mut tree) = (lead.stream("Look around.")?, AgentTree::new());
+    let (mut running, mut tree) = (lead.run("Look around.").stream()?, AgentTree::new());
     while let Some(event) = running.next().await {
         tree.see(&event);
         match &event.kind {

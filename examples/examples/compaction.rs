@@ -47,7 +47,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let summaries = (0..PAGES).map(|n| Script::new().text(format!("Summary {n}: the book goes on.")));
     let compact = Compact::new().keep_recent_tokens(4_000).model(ScriptedModel::new(summaries));
     let agent = Agent::new(reader()).tool(read).effect(compact).limits(Limits::new().unlimited_turns());
-    let mut running = agent.stream("Read the book.")?;
+    let mut running = agent.run("Read the book.").stream()?;
     let mut times = 0;
     while let Some(event) = running.next().await {
         if let EventKind::Report { by, data } = event.kind {
@@ -59,10 +59,14 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     let result = running.result().ok_or("it has ended")?.map_err(Clone::clone)?;
     println!("{} after {} turns, compacted {} times", result.text(), result.turns, times);
-    println!("the history holds {} entries, the next request shows {}", agent.transcript().len(), shown(&agent).await?);
+    println!(
+        "the history holds {} entries, the next request shows {}",
+        agent.log().transcript().len(),
+        shown(&agent).await?
+    );
     Ok(())
 }
 
 async fn shown(agent: &Agent) -> Result<usize, adjutant::Error> {
-    Ok(agent.preview("And now?").await?.entries.len())
+    Ok(agent.log().preview("And now?").await?.entries.len())
 }

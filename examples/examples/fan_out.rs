@@ -25,7 +25,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     ];
     let lead = Agent::new(ScriptedModel::new(script)).name("lead").tool(summarise);
 
-    let (mut running, mut tree) = (lead.stream("What is in these files?")?, AgentTree::new());
+    let (mut running, mut tree) = (lead.run("What is in these files?").stream()?, AgentTree::new());
     while let Some(event) = running.next().await {
         tree.see(&event);
     }

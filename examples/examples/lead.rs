@@ -150,7 +150,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let delegation = delegation.reflections(Reflections::in_dir(&notes));
     let lead = Agent::new(lead()).name("lead").toolbox(board.tools(BoardTools::new()));
 
-    let mut running = delegation.install(lead).stream("What is this crate?")?;
+    let mut running = delegation.install(lead).run("What is this crate?").stream()?;
     let (mut tree, mut told) = (AgentTree::new(), Vec::new());
     while let Some(event) = running.next().await {
         tree.see(&event);

@@ -58,7 +58,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("after the second session:");
     let facts = show(&memories).await?;
 
-    let mut running = agent.new_session().stream("Tell me about my dog and Lisbon.")?;
+    let mut running = agent.new_session().run("Tell me about my dog and Lisbon.").stream()?;
     while let Some(event) = running.next().await {
         if let EventKind::Report { by, data } = event.kind {
             println!("{by}: {} facts recalled", data["recalled"].as_array().map_or(0, Vec::len));

@@ -30,7 +30,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let other = Retry::new(Arc::clone(&second)).policy(policy).retract();
     let model = Timeout::new(Fallback::new(one).or(other)).total(Duration::from_secs(300));
 
-    let mut running = Agent::new(model).stream("Anybody there?")?;
+    let mut running = Agent::new(model).run("Anybody there?").stream()?;
     while let Some(event) = running.next().await {
         match event.kind {
             EventKind::Warning { warning } => println!("warning: {warning}"),

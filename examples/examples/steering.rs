@@ -23,14 +23,14 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         Script::new().text("And a title: Der lange Weg."),
     ];
     let agent = Agent::new(ScriptedModel::new(script)).tool(read_chapter);
-    let mut running = agent.stream("Sum up chapter one.")?;
+    let mut running = agent.run("Sum up chapter one.").stream()?;
     while let Some(event) = running.next().await {
         match event.kind {
             EventKind::ToolStarted { name, .. } => {
                 println!("{name} runs; the user steers");
-                agent.steer("In German, please.")?;
-                agent.follow_up("Then find a title.")?;
-                let mistake = agent.follow_up("And order a pizza.")?;
+                agent.queue().steer("In German, please.")?;
+                agent.queue().follow_up("Then find a title.")?;
+                let mistake = agent.queue().follow_up("And order a pizza.")?;
                 println!("withdrawn in time: {}", mistake.withdraw());
             }
             EventKind::EntryAdded { content } => {

@@ -20,7 +20,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         Script::new().text("There are six words."),
     ]);
     let agent = Agent::new(model).tool(count_words);
-    let mut running = agent.stream("How many words are in `to be or not to be`?")?;
+    let mut running = agent.run("How many words are in `to be or not to be`?").stream()?;
     while let Some(event) = running.next().await {
         match event.kind {
             EventKind::TextDelta { text, .. } => print!("{text}"),

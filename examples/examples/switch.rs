@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use adjutant::{
-    Agent, RunOptions,
+    Agent,
     llm::{Entry, ModelInfo, Script, ScriptedModel},
     tool,
 };
@@ -31,8 +31,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let agent = Agent::new(first).tool(population);
     println!("{}", agent.run("How many people live in Bamako?").await?.text());
-    let other = RunOptions::new().model(Arc::clone(&second));
-    println!("{}", agent.run_with("Say it exactly.", other).await?.text());
+    println!("{}", agent.run("Say it exactly.").model(Arc::clone(&second)).await?.text());
 
     // What the second model was shown: calls and results go over too; a wire leaves out only what another one signed.
     for stored in second.requests()[0].entries.iter() {

@@ -23,7 +23,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .coordinator();
     let lead = team.install(lead());
 
-    let mut running = lead.stream("Write down which packages this folder holds.")?;
+    let mut running = lead.run("Write down which packages this folder holds.").stream()?;
     let (mut said, mut results) = (BTreeMap::<String, Vec<String>>::new(), BTreeMap::<String, String>::new());
     while let Some(event) = running.next().await {
         let EventKind::App { kind, data, .. } = &event.kind else { continue };

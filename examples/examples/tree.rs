@@ -43,7 +43,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     ];
     let caps = Caps::new().tokens(100_000).depth(1).agents(8);
     let agent = Agent::new(ScriptedModel::new(script)).name("lead").tool(research).limits(Limits::new().caps(caps));
-    let mut running = agent.stream("Compare insects.")?;
+    let mut running = agent.run("Compare insects.").stream()?;
     let mut said = Vec::new();
     while let Some(event) = running.next().await {
         if let EventKind::ReplyFinished { reply, .. } = &event.kind

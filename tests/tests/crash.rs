@@ -114,10 +114,10 @@ fn answers(pauses: &[Arc<adjutant::agent::Pause>]) -> Vec<Answered> {
 async fn program(desk: &Desk, journal: Cutting) -> Result<RunResult, Error> {
     let begun = Log::read(&journal).await.first().is_some_and(|run| run.outcome().is_some() || run.is_open());
     let agent = desk.agent(journal);
-    agent.open().await?;
-    let mut result = if begun { agent.resume(answers(&agent.pauses())).await? } else { agent.run("Go.").await? };
+    agent.log().open().await?;
+    let mut result = if begun { agent.resume(answers(&agent.log().pauses())).await? } else { agent.run("Go.").await? };
     while let Outcome::Paused { .. } = result.outcome {
-        result = agent.resume(answers(&agent.pauses())).await?;
+        result = agent.resume(answers(&agent.log().pauses())).await?;
     }
     Ok(result)
 }

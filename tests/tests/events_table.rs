@@ -92,7 +92,7 @@ async fn shown() -> Vec<EventKind> {
         .call("look", json!({}))
         .after_retracted(Script::new().text("I"), overloaded());
     let agent = Agent::new(ScriptedModel::new([first, Script::new().text("I have seen it.")])).tool(look);
-    let mut running = agent.stream("Look.").expect("the session is free");
+    let mut running = agent.run("Look.").stream().expect("the session is free");
     let mut kinds = Vec::new();
     while let Some(event) = running.next().await {
         kinds.push(event.kind);

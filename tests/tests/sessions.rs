@@ -74,8 +74,8 @@ async fn session_is_the_same_whatever_keeps_it() {
         let second = model([says("As I said.")]);
         let next = agent(&second, open(folder.path()));
         assert_eq!(run(next.clone(), "And?").await.text(), "As I said.", "{name}");
-        assert_eq!(next.transcript().len(), 5, "{name}");
-        seen.push((name, second.requests(), next.transcript(), bytes(&*open(folder.path())).await));
+        assert_eq!(next.log().transcript().len(), 5, "{name}");
+        seen.push((name, second.requests(), next.log().transcript(), bytes(&*open(folder.path())).await));
     }
     let [memory, others @ ..] = &seen[..] else { unreachable!("three stores") };
     for other in others {
@@ -127,7 +127,7 @@ async fn summary_is_written_once_when_a_session_goes_on_in_other_programs() {
             let summaries = request.entries.iter().filter(|it| matches!(it.entry, Entry::Summary(_))).count();
             assert_eq!((summaries, writer.requests().len()), (1, 1), "{name}");
             // The history keeps every entry: 1 message, 24 turns, the answer, and two for each run since.
-            assert_eq!(next.transcript().len(), 26 + 2 * (turn + 1), "{name}");
+            assert_eq!(next.log().transcript().len(), 26 + 2 * (turn + 1), "{name}");
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use adjutant::{
-    Agent, EventKind, Outcome, RunOptions, agent,
+    Agent, EventKind, Outcome, agent,
     llm::{
         Call, CallResult, Chunk, Collector, Content, Effort, Entry, FinishReason, Gate, Options, Reply, Request,
         Script, ScriptedModel, Status, UserMessage, WarningKind, complete,
@@ -226,7 +226,7 @@ async fn session_goes_on_when_a_run_was_cancelled_on_another_wire() {
         let setup = Loopback::setup(Arc::clone(&scripted)).strict_signatures();
         let server = setup.start().await.expect("the server starts");
         let agent = Agent::new(first.model(&server));
-        let mut running = agent.stream("Speak!").expect("the session is free");
+        let mut running = agent.run("Speak!").stream().expect("the session is free");
         let mut ended = None;
         while let Some(event) = running.next().await {
             match event.kind {
@@ -237,8 +237,7 @@ async fn session_goes_on_when_a_run_was_cancelled_on_another_wire() {
         }
         let ended = ended.expect("the end is told");
         assert!(matches!(&ended.outcome, Outcome::Cancelled { by: agent::CancelBy::User }), "{:?}", ended.outcome);
-        let options = RunOptions::new().model(second.model(&server));
-        let running = agent.stream_with("Go on.", options).expect("the session is free");
+        let running = agent.run("Go on.").model(second.model(&server)).stream().expect("the session is free");
         let result = running.finish().await.expect("the run finishes");
         assert_eq!(result.text(), "The other half.", "{first} → {second}: {:?}", result.outcome);
         let understood = scripted.requests().pop().expect("there is a request");

@@ -142,11 +142,17 @@ async fn real(name: &str) -> Vec<String> {
 
 fn agent(scripts: impl IntoIterator<Item = Script>) -> Agent {
     let model = ScriptedModel::new(scripts);
-    Agent::new(model).tool(add).tool(slow).tool(quick).tool(broken).tool(wait).grace(Duration::from_secs(60))
+    Agent::new(model)
+        .tool(add)
+        .tool(slow)
+        .tool(quick)
+        .tool(broken)
+        .tool(wait)
+        .calls(|calls| calls.grace = Duration::from_secs(60))
 }
 
 async fn trace(agent: Agent, mut on: impl FnMut(&EventKind, &Running)) -> Vec<String> {
-    let mut running = agent.stream("Go.").expect("the session is free");
+    let mut running = agent.run("Go.").stream().expect("the session is free");
     let mut words: Vec<String> = Vec::new();
     while let Some(event) = running.next().await {
         on(&event.kind, &running);

@@ -7,6 +7,7 @@ mod driver;
 mod edges;
 mod floors;
 mod sizes;
+mod surface;
 mod weight;
 mod words;
 
@@ -71,6 +72,7 @@ pub(crate) fn run() -> Result<(), Failure> {
     messages.extend(driver::by_name(&sources));
     messages.extend(floors::circles(&sources));
     messages.extend(documents::lengths());
+    messages.extend(surface::counts(&sources));
     messages.extend(edges::table(&packages));
     messages.extend(edges::published(&packages));
     messages.extend(weight::facade()?);

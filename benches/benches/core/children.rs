@@ -43,7 +43,7 @@ pub(crate) fn run(together: bool, children: usize) -> Report {
 
 /// Reads every event of a run, those of the children too.
 async fn read(agent: &Agent, children: usize) {
-    let mut running = agent.stream("Go.").expect("the session is free");
+    let mut running = agent.run("Go.").stream().expect("the session is free");
     let (mut ended, mut calls) = (0, 0);
     while let Some(event) = running.next().await {
         match event.kind {

@@ -55,7 +55,7 @@ pub(crate) fn compare() {
 
 /// How often a run is compacted.
 async fn folds(agent: &Agent) -> usize {
-    let mut running = agent.stream("Go.").expect("the session is free");
+    let mut running = agent.run("Go.").stream().expect("the session is free");
     let mut folds = 0;
     while let Some(event) = running.next().await {
         folds += usize::from(matches!(event.kind, EventKind::Report { .. }));

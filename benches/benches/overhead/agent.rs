@@ -66,7 +66,7 @@ pub(crate) fn run(kind: &str, port: u16, n: usize) {
 
 /// Reads every event, as a user interface would.
 async fn stream(agent: &Agent) -> usize {
-    let mut running = agent.stream("Go.").expect("the session is free");
+    let mut running = agent.run("Go.").stream().expect("the session is free");
     let mut bytes = 0;
     while let Some(event) = running.next().await {
         if let EventKind::TextDelta { text, .. } = &event.kind {

@@ -3,12 +3,36 @@
 use adjutant_core::{Answered, Limits};
 use adjutant_llm::Entry;
 
+/// How one run is bounded, where that differs from its agent.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Bounds {
+    /// The most turns; `Some(None)` for no limit.
+    pub(crate) max_turns: Option<Option<u32>>,
+    /// When it must have ended, in milliseconds since 1970-01-01 UTC.
+    pub(crate) deadline_ms: Option<u64>,
+}
+
+impl Bounds {
+    /// Puts the bounds into these limits.
+    pub(crate) fn narrow(self, limits: &mut Limits) {
+        limits.max_turns = self.max_turns.unwrap_or(limits.max_turns);
+        limits.deadline_ms = self.deadline_ms.or(limits.deadline_ms);
+    }
+
+    /// These limits with the bounds; `None` if they stay as they are.
+    pub(crate) fn over(self, limits: &Limits) -> Option<Limits> {
+        let mut bounded = limits.clone();
+        self.narrow(&mut bounded);
+        (bounded != *limits).then_some(bounded)
+    }
+}
+
 /// How a drive begins.
 pub(crate) enum Begin {
     /// A new run; without prompts it goes on with what is there.
     Run { prompts: Vec<Entry>, limits: Limits },
-    /// The run that is open, with these answers.
-    Resume { answers: Vec<Answered> },
+    /// The run that is open, with these answers; it may be bounded in another way from here on.
+    Resume { answers: Vec<Answered>, bounds: Bounds },
     /// The end of the run that is open.
     Cancel,
 }

@@ -120,7 +120,7 @@ impl Budget {
     ///
     /// # Errors
     /// `Agents` if there is none, here or above.
-    pub fn take_seat(&self) -> Result<ConcurrencyPermit, Limit> {
+    pub(crate) fn take_seat(&self) -> Result<ConcurrencyPermit, Limit> {
         self.tree().take_seat(self.node.id)?;
         Ok(ConcurrencyPermit { budget: self.clone() })
     }
@@ -129,7 +129,7 @@ impl Budget {
     ///
     /// # Errors
     /// `Depth` if that is too deep, for this node or one above.
-    pub fn may_nest(&self) -> Result<(), Limit> {
+    pub(crate) fn may_nest(&self) -> Result<(), Limit> {
         self.tree().may_nest(self.node.id)
     }
 

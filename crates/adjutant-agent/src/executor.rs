@@ -319,7 +319,7 @@ impl LocalExecutor {
             posts.follow(&self.setup.who.thread, &stamped.record);
         }
         self.waiters.tell(&stamped.record);
-        if self.setup.policy.is_early() {
+        if self.setup.calls.early {
             self.background.early.tell(&stamped.record);
         }
         self.purse.follow(&stamped.record);

@@ -137,6 +137,18 @@ impl Hooks {
         self
     }
 
+    /// Adds all of the others, after those that are there.
+    pub(crate) fn and(mut self, others: Hooks) -> Self {
+        self.own.extend(others.own);
+        self.observers.extend(others.observers);
+        self.isolated |= others.isolated;
+        self.outer = match (self.outer.take(), others.outer) {
+            (Some(outer), Some(other)) => Some(Arc::new(Arc::unwrap_or_clone(outer).and(Arc::unwrap_or_clone(other)))),
+            (outer, other) => outer.or(other),
+        };
+        self
+    }
+
     /// Adds an observer of every point; it cannot change anything, and its panic changes nothing.
     #[must_use]
     pub fn observe(mut self, observer: impl for<'a> Fn(Observed<'a>) + Send + Sync + 'static) -> Self {
@@ -188,7 +200,7 @@ impl Hooks {
     /// Passes a point through its hooks, and says which of them failed and were passed over.
     ///
     /// Cancel: the point is not reached.
-    pub async fn pass_with<P: Point>(
+    pub(crate) async fn pass_with<P: Point>(
         &self,
         cx: &HookContext,
         mut point: P,

@@ -43,11 +43,12 @@ pub mod sections;
 mod session;
 mod setup;
 mod snapshot;
+mod turn_hooks;
 mod turn_position;
 mod writer;
 
 pub use adjutant_core::*;
-pub use agent::{Agent, AgentFactory, MemberRun, OpenedAgent, agent_tool};
+pub use agent::{Agent, AgentFactory, AgentLog, AgentQueue, MemberRun, OpenedAgent, RunBuilder, agent_tool};
 pub use budget::{Budget, ConcurrencyPermit, Reservation, ReservationRequest};
 pub use effect::{Action, Effect, EffectContext, EffectError, Phase};
 pub use executor::LocalExecutor;
@@ -58,9 +59,10 @@ pub use middleware::{
     BoxDrive, DriveContext, FnMiddleware, InputGuardrail, Logger, Middleware, NextDrive, OutputGuardrail, Recovery,
     Timeout, middleware_fn,
 };
-pub use prompt::Prompt;
+pub use prompt::{Continue, Prompt};
 pub use queue::{Drain, QueueItem, Queued};
 pub use running::Running;
 pub use scope::{AgentConfig, Child, ChildRun, Parent, RunLine, Spawn};
-pub use setup::Setup;
+pub use setup::{CallOptions, Setup};
 pub use snapshot::{ContextUse, Snapshot};
+pub use turn_hooks::{prepare_next_turn, stop_after_turn};

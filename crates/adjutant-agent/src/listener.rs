@@ -45,7 +45,7 @@ pub(crate) struct Aloud {
 
 /// Everything that happens in a session, from the moment of subscription on; ends when nobody holds the session.
 ///
-/// A listener that is slow loses nothing of what is in the log: see [`Agent::subscribe`](crate::Agent::subscribe).
+/// A listener that is slow loses nothing of what is in the log: see [`AgentLog::subscribe`](crate::AgentLog::subscribe).
 #[must_use = "a subscription hears only while it is held"]
 pub struct Subscription {
     outlet: Arc<Outlet>,

@@ -3,27 +3,48 @@
 use adjutant_core::Error;
 use adjutant_llm::{Entry, UserMessage};
 
-/// What a run is prompted with: text, one message, or several entries.
+/// What a run is prompted with: text, one message, several entries, or [`Continue`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prompt {
-    entries: Vec<Entry>,
+    /// None for a run that goes on with what is there.
+    entries: Option<Vec<Entry>>,
 }
+
+/// Stands for a prompt where there is none: the run goes on with what is there.
+///
+/// After a message of the user, or results, the model answers those. After an answer, the steering that waits is the
+/// prompt, or else a follow-up. Custom entries at the end are passed over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Continue;
 
 impl Prompt {
     /// Several entries. Turns are welcome: they are paired by construction.
     pub fn new(entries: Vec<Entry>) -> Self {
-        Self { entries }
+        Self { entries: Some(entries) }
     }
 
+    /// What is said; nothing if the run goes on with what is there.
     pub(crate) fn checked(self) -> Result<Vec<Entry>, Error> {
+        if self.entries.is_none() { Ok(Vec::new()) } else { self.said() }
+    }
+
+    /// What is said, where something must be.
+    pub(crate) fn said(self) -> Result<Vec<Entry>, Error> {
+        let entries = self.entries.unwrap_or_default();
         let says_something = |entry: &Entry| matches!(entry, Entry::User(message) if !message.is_empty());
-        if self.entries.iter().any(|entry| matches!(entry, Entry::Summary(_))) {
+        if entries.iter().any(|entry| matches!(entry, Entry::Summary(_))) {
             return Err(Error::prompt("a summary belongs to a view, not to a prompt"));
         }
-        if !self.entries.iter().any(says_something) {
+        if !entries.iter().any(says_something) {
             return Err(Error::prompt("it is empty"));
         }
-        Ok(self.entries)
+        Ok(entries)
+    }
+}
+
+impl From<Continue> for Prompt {
+    fn from(_: Continue) -> Self {
+        Self { entries: None }
     }
 }
 

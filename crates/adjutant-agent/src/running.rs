@@ -103,11 +103,20 @@ impl Running {
     // Not an async function: its future would hold the run twice, and thousands of agents may wait in one.
     pub fn finish(mut self) -> impl Future<Output = Result<RunResult, Error>> + Send {
         self.mailbox.close();
-        std::future::poll_fn(move |cx| {
-            while ready!(self.poll_event(cx)).is_some() {}
-            let result = self.result.take().unwrap_or_else(|| Err(Error::stuck()));
-            Poll::Ready(result.and_then(Error::of_result))
-        })
+        std::future::poll_fn(move |cx| self.poll_end(cx))
+    }
+
+    /// The run with nobody to read its events.
+    pub(crate) fn unheard(self) -> Self {
+        self.mailbox.close();
+        self
+    }
+
+    /// Drives the run and passes its events over.
+    pub(crate) fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<Result<RunResult, Error>> {
+        while ready!(self.poll_event(cx)).is_some() {}
+        let result = self.result.take().unwrap_or_else(|| Err(Error::stuck()));
+        Poll::Ready(result.and_then(Error::of_result))
     }
 
     /// Drives the run to its end and gives the text of its answer.

@@ -123,6 +123,13 @@ impl Session {
         self
     }
 
+    /// The session of the same id in another journal.
+    pub(crate) fn moved(&self, journal: Arc<dyn Journal>) -> Self {
+        let mut session = Self::new(self.id.clone(), journal);
+        session.takes_over = self.takes_over;
+        session.seeded(self.seed.clone())
+    }
+
     fn owner(&self) -> &Owner {
         self.owner.get_or_init(|| if self.takes_over { Owner::new().taking_over() } else { Owner::new() })
     }

@@ -1,5 +1,6 @@
 //! What an executor performs with.
 
+mod call_options;
 mod parent_link;
 mod policy;
 mod prints;
@@ -8,13 +9,13 @@ mod standstill;
 use std::{
     fmt,
     sync::{Arc, LazyLock},
-    time::Duration,
 };
 
-use adjutant_llm::{Custom, Model, Options, SystemWorld, ThreadId, UserMessage, World, telemetry::Contents};
+use adjutant_llm::{Custom, Model, Options, SystemWorld, ThreadId, UserMessage, World};
 use adjutant_tool::{ErasedTool, Identity, Toolbox, Tools};
 use serde_json::{Map, Value};
 
+pub use call_options::CallOptions;
 pub(crate) use parent_link::ParentLink;
 pub(crate) use policy::Policy;
 pub(crate) use prints::{Parts, Print, Prints};
@@ -30,13 +31,6 @@ use crate::{
 };
 use adjutant_core::{Durability, Responder};
 
-/// How long one call may take, unless its tool or the agent says otherwise.
-const TOOL_TIMEOUT: Duration = Duration::from_secs(600);
-/// How long a cancelled call may take to end well.
-const GRACE: Duration = Duration::from_secs(2);
-/// How many bytes of text a result may put into the context.
-const MAX_RESULT_BYTES: usize = 100_000;
-
 /// What an executor performs with: model, tools, prompt and limits of single acts.
 #[derive(Clone)]
 pub struct Setup {
@@ -51,10 +45,7 @@ pub struct Setup {
     pub(crate) toolboxes: Vec<Arc<dyn Toolbox>>,
     pub(crate) world: Arc<dyn World>,
     pub(crate) who: Arc<Identity>,
-    pub(crate) tool_timeout: Option<Duration>,
-    pub(crate) grace: Duration,
-    pub(crate) max_result_bytes: usize,
-    pub(crate) contents: Contents,
+    pub(crate) calls: CallOptions,
     /// Other models that a turn may change to, by their ids.
     pub(crate) models: Vec<Arc<dyn Model>>,
     pub(crate) effects: Vec<Arc<dyn Effect>>,
@@ -107,10 +98,7 @@ impl Setup {
             toolboxes: Vec::new(),
             world: Arc::clone(&BLANK.world),
             who: Arc::clone(&BLANK.who),
-            tool_timeout: Some(TOOL_TIMEOUT),
-            grace: GRACE,
-            max_result_bytes: MAX_RESULT_BYTES,
-            contents: Contents::default(),
+            calls: CallOptions::default(),
             models: Vec::new(),
             effects: Vec::new(),
             hooks: Hooks::new(),
@@ -177,34 +165,6 @@ impl Setup {
         self.who = Arc::new(who);
         self
     }
-
-    /// Sets how long one call may take, unless its tool says otherwise; 10 minutes without it.
-    #[must_use]
-    pub fn tool_timeout(mut self, timeout: Duration) -> Self {
-        self.tool_timeout = Some(timeout);
-        self
-    }
-
-    /// Sets how long a cancelled call may take to end well before it is dropped; 2 seconds without it.
-    #[must_use]
-    pub fn grace(mut self, grace: Duration) -> Self {
-        self.grace = grace;
-        self
-    }
-
-    /// Sets how many bytes of text one result may put into the context; 100,000 without it.
-    #[must_use]
-    pub fn max_result_bytes(mut self, bytes: usize) -> Self {
-        self.max_result_bytes = bytes;
-        self
-    }
-
-    /// Sets whether spans of calls hold arguments and results; they do not without it.
-    #[must_use]
-    pub fn traced_contents(mut self, contents: Contents) -> Self {
-        self.contents = contents;
-        self
-    }
 }
 
 impl Setup {
@@ -259,10 +219,10 @@ impl Setup {
         self
     }
 
-    /// Sets the hooks.
+    /// Adds hooks, after those that are there.
     #[must_use]
     pub fn hooks(mut self, hooks: Hooks) -> Self {
-        self.hooks = hooks;
+        self.hooks = self.hooks.and(hooks);
         self
     }
 

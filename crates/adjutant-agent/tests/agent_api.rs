@@ -4,6 +4,8 @@
 mod ends;
 #[path = "agent_api/entries.rs"]
 mod entries;
+#[path = "agent_api/says.rs"]
+mod says;
 #[path = "agent_api/setters.rs"]
 mod setters;
 #[path = "loop_rules/stage.rs"]

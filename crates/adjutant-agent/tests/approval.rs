@@ -45,7 +45,7 @@ fn one(status: Status, text: &str) -> Vec<(String, Status, String)> {
 async fn call_runs_when_its_approval_is_granted() {
     let (ran, (model, agent)) = (Ran::default(), agent(script(&[("write", json!({"n": 1}))])));
     let agent = says(agent.tool(ran.tool(spec("write").needs_approval())), Answer::approve());
-    let told = told(agent.stream("Go.").expect("the session is free")).await;
+    let told = told(agent.run("Go.").stream().expect("the session is free")).await;
     let expect = [
         "run_started",
         "entry_added",
@@ -145,7 +145,7 @@ async fn asking_is_shown_before_the_responder_when_a_stream_is_read() {
         let answers = Arc::clone(&answers);
         async move { answers.lock().await.recv().await }
     }));
-    let mut running = agent.stream("Go.").expect("the session is free");
+    let mut running = agent.run("Go.").stream().expect("the session is free");
     let mut told = Vec::new();
     while let Some(event) = running.next().await {
         if matches!(event.kind, EventKind::Paused { .. }) {
@@ -210,16 +210,16 @@ async fn call_is_refused_when_the_responder_fails() {
 async fn answer_is_passed_over_when_it_does_not_fit() {
     let (ran, (_, agent)) = (Ran::default(), agent(script(&[("write", json!({"n": 1}))])));
     let agent = says(agent.tool(ran.tool(spec("write").needs_approval())), Answer::give("yes"));
-    let told = told(agent.stream("Go.").expect("the session is free")).await;
+    let told = told(agent.run("Go.").stream().expect("the session is free")).await;
     assert_eq!(told[5..], ["paused", "warning", "run_paused"]);
-    assert_eq!(agent.pauses().len(), 1);
+    assert_eq!(agent.log().pauses().len(), 1);
 }
 
 #[tokio::test]
 async fn nobody_is_asked_when_arguments_do_not_fit() {
     let (ran, (_, agent)) = (Ran::default(), agent(script(&[("write", json!({"n": "many"}))])));
     let agent = says(agent.tool(ran.tool(spec("write").needs_approval())), Answer::approve());
-    let told = told(agent.stream("Go.").expect("the session is free")).await;
+    let told = told(agent.run("Go.").stream().expect("the session is free")).await;
     assert!(!told.contains(&"paused".to_owned()), "{told:?}");
     assert!(ran.args().is_empty());
 }

@@ -101,14 +101,14 @@ fn family(journal: &MemoryJournal) -> Agent {
 
 /// Drives a run; attaches after so many events, from a cursor among what was read, and reads in between.
 async fn trial(agent: &Agent, joins: usize, cursor: prop::sample::Index, eager: bool) {
-    let mut running = agent.stream("Go.").expect("the session is free");
+    let mut running = agent.run("Go.").stream().expect("the session is free");
     let (mut all, mut heard, mut attached) = (Vec::new(), Vec::new(), None);
     let mut from = Seq(0);
     loop {
         if all.len() == joins && attached.is_none() {
             let newest = all.last().map_or(0, |event: &Event| event.seq.0);
             from = Seq(cursor.index(usize::try_from(newest).expect("few") + 1) as u64);
-            attached = Some(agent.attach(from));
+            attached = Some(agent.log().attach(from));
         }
         if let Some(attached) = attached.as_mut().filter(|_| eager) {
             while let Some(Some(event)) = attached.next().now_or_never() {
@@ -164,7 +164,7 @@ proptest! {
     ) {
         block_on(async {
             let (plan, journal) = (Plan { turns, chars, stumbles, thinks }, MemoryJournal::new());
-            let mut running = plan.agent(&journal).stream("Go.").expect("the session is free");
+            let mut running = plan.agent(&journal).run("Go.").stream().expect("the session is free");
             let other = plan.agent(&journal);
             let (mut all, mut reader, mut from) = (Vec::new(), None, Seq(0));
             while let Some(event) = running.next().await {
@@ -175,7 +175,7 @@ proptest! {
                 if all.len() == joins {
                     let newest = all.last().map_or(0, |event: &Event| event.seq.0);
                     from = Seq(cursor.index(usize::try_from(newest).expect("few") + 1) as u64);
-                    reader = Some(tokio::spawn(rest(other.attach(from))));
+                    reader = Some(tokio::spawn(rest(other.log().attach(from))));
                 }
                 tokio::time::sleep(std::time::Duration::from_millis(50)).await;
             }
@@ -194,19 +194,19 @@ proptest! {
 async fn reader_is_told_the_same_when_a_finished_run_is_attached_to_anywhere() {
     let journal = MemoryJournal::new();
     let agent = Plan { turns: 3, chars: 3, stumbles: true, thinks: true }.agent(&journal);
-    let mut running = agent.stream("Go.").expect("the session is free");
+    let mut running = agent.run("Go.").stream().expect("the session is free");
     while running.next().await.is_some() {
         running.acknowledge().await.expect("memory does not fail");
     }
     agent.run("Again.").await.expect("it answers");
-    let all = rest(agent.attach(Seq(0))).await;
-    let past: Vec<_> = agent.events_after(Seq(0)).map(|event| event.expect("the log is whole")).collect().await;
+    let all = rest(agent.log().attach(Seq(0))).await;
+    let past: Vec<_> = agent.log().events_after(Seq(0)).map(|event| event.expect("the log is whole")).collect().await;
     assert_eq!(all, past);
     check_replies(&all);
     let newest = journal.read(&"log".into(), Seq(0)).count().await as u64;
     for seq in 0..=newest {
         let expect: Vec<_> = all.iter().filter(|event| event.seq.0 > seq).cloned().collect();
-        let heard = rest(agent.attach(Seq(seq))).await;
+        let heard = rest(agent.log().attach(Seq(seq))).await;
         assert_eq!(lasting(&heard), lasting(&expect), "after {seq}");
     }
 }
@@ -216,11 +216,11 @@ async fn reader_hears_what_was_acknowledged_when_another_program_speaks() {
     let (journal, gate) = (MemoryJournal::new(), Gate::new());
     let (_, agent) = stage::agent([Script::new().text("Half an answer.").delta_chars(1).wait_at(4, &gate)]);
     let agent = agent.journal(journal.clone()).session("log".into());
-    let driven = agent.stream("Go.").expect("the session is free").detach();
+    let driven = agent.run("Go.").stream().expect("the session is free").detach();
     gate.reached().await;
-    agent.acknowledge().await.expect("memory does not fail");
+    agent.log().acknowledge().await.expect("memory does not fail");
     let (_, other) = stage::agent([]);
-    let mut attached = other.journal(journal.clone()).session("log".into()).attach(Seq(0));
+    let mut attached = other.journal(journal.clone()).session("log".into()).log().attach(Seq(0));
     let mut text = String::new();
     while text != "Half" {
         let event = attached.next().await.expect("the run goes on").expect("the log is whole");
@@ -245,9 +245,9 @@ async fn reader_goes_on_by_the_log_when_the_run_is_given_up_and_resumed() {
         Script::new().text("Whole."),
     ]);
     let agent = agent.journal(journal.clone()).session("log".into());
-    let running = agent.stream("Go.").expect("the session is free").detach();
+    let running = agent.run("Go.").stream().expect("the session is free").detach();
     gate.reached().await;
-    let attached = tokio::spawn(rest(agent.attach(Seq(0))));
+    let attached = tokio::spawn(rest(agent.log().attach(Seq(0))));
     tokio::task::yield_now().await;
     running.abort();
     let _ = running.await;

@@ -23,13 +23,13 @@ async fn run_answers_when_a_tool_is_called() {
     let result = agent.run("Say hi.").await.expect("the run finishes");
     assert_eq!((result.text().as_str(), result.turns, result.calls.len()), ("It said hi.", 2, 1));
     assert!(matches!(result.outcome, Outcome::Finished { why: Completion::Answer, .. }));
-    assert_eq!(agent.transcript().len(), 3);
+    assert_eq!(agent.log().transcript().len(), 3);
 }
 
 #[tokio::test]
 async fn stream_ends_with_run_finished_when_the_answer_is_text() {
     let agent = Agent::new(ScriptedModel::new([Script::new().text("Hello, world!")]));
-    let mut running = agent.stream("Hi").expect("the session is free");
+    let mut running = agent.run("Hi").stream().expect("the session is free");
     let mut names = Vec::new();
     while let Some(event) = running.next().await {
         let line = serde_json::to_value(&event).expect("an event is JSON");
@@ -85,7 +85,7 @@ async fn warning_is_told_when_the_last_reply_says_nothing() {
     ];
     for (scripts, expect) in cases {
         let agent = Agent::new(ScriptedModel::new(scripts)).tool(ends());
-        let mut running = agent.stream("Hi").expect("the session is free");
+        let mut running = agent.run("Hi").stream().expect("the session is free");
         let mut warned = Vec::new();
         while let Some(event) = running.next().await {
             match event.kind {
@@ -131,5 +131,5 @@ async fn call_is_refused_and_its_log_goes_on_when_a_key_stands_twice() {
     assert!(changed > 0, "the log holds JSON of a provider");
     let agent = of(&copy, vec![Script::new().text("On.")]);
     assert_eq!(agent.run("Go on.").await.expect("the log opens").text(), "On.");
-    assert!(agent.transcript().iter().any(|it| format!("{:?}", it.entry).contains(r#"\"text\":\"run\""#)));
+    assert!(agent.log().transcript().iter().any(|it| format!("{:?}", it.entry).contains(r#"\"text\":\"run\""#)));
 }

@@ -60,7 +60,7 @@ async fn status(agent: Agent) -> Status {
 async fn call_times_out_when_its_tool_blocks_a_thread_of_several() {
     let door = Door::default();
     let agent = Agent::new(ScriptedModel::new(script("stubborn"))).tool(stubborn(door.clone()));
-    assert_eq!(status(agent.tool_timeout(Duration::from_millis(20))).await, Status::TimedOut);
+    assert_eq!(status(agent.calls(|calls| calls.timeout = Some(Duration::from_millis(20)))).await, Status::TimedOut);
     door.open();
 }
 
@@ -68,7 +68,7 @@ async fn call_times_out_when_its_tool_blocks_a_thread_of_several() {
 async fn call_times_out_when_its_tool_blocks_a_thread_of_its_own() {
     let door = Door::default();
     let agent = Agent::new(ScriptedModel::new(script("polite"))).tool(polite(door.clone()));
-    assert_eq!(status(agent.tool_timeout(Duration::from_millis(20))).await, Status::TimedOut);
+    assert_eq!(status(agent.calls(|calls| calls.timeout = Some(Duration::from_millis(20)))).await, Status::TimedOut);
     door.open();
 }
 
@@ -98,5 +98,5 @@ async fn call_ends_in_its_result_when_its_body_panics_as_it_is_dropped() {
         Ok(CallResult::ok("never"))
     });
     let agent = Agent::new(ScriptedModel::new(script("bomb"))).tool(tool);
-    assert_eq!(status(agent.tool_timeout(Duration::from_millis(20))).await, Status::Panicked);
+    assert_eq!(status(agent.calls(|calls| calls.timeout = Some(Duration::from_millis(20)))).await, Status::Panicked);
 }

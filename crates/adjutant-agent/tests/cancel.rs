@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use adjutant_agent::{Agent, CancelBy, EventKind, Limits, Outcome, RunOptions, RunResult, Running};
+use adjutant_agent::{Agent, CancelBy, EventKind, Limits, Outcome, RunResult, Running};
 use adjutant_llm::{CallResult, Chunk, Entry, FinishReason, Gate, ModelInfo, Script, ScriptedModel, Status, model_fn};
 use adjutant_tool::{
     CallContext, Cancel, ErasedTool, Identity, Progress, Replay, ToolError, ToolErrorKind, Toolbox, Toolset, tool_fn,
@@ -36,8 +36,7 @@ async fn until(running: &mut Running, wanted: impl Fn(&EventKind) -> bool) {
 /// The session goes on: the next request shows closed turns only, and ends with the new prompt.
 async fn check_next_run(agent: &Agent) {
     let model = Arc::new(ScriptedModel::new([Script::new().text("Here.")]));
-    let options = RunOptions::new().model(Arc::clone(&model));
-    let result = agent.run_with("Still there?", options).await.expect("the session goes on");
+    let result = agent.run("Still there?").model(Arc::clone(&model)).await.expect("the session goes on");
     assert_eq!(result.text(), "Here.");
     let request = model.requests().remove(0);
     let open = request.entries.iter().filter(|stored| match &stored.entry {
@@ -57,7 +56,7 @@ async fn end(running: Running, agent: &Agent) -> RunResult {
 #[tokio::test]
 async fn model_is_not_asked_when_the_run_is_cancelled_first() {
     let (model, agent) = agent([Script::new().text("Never.")]);
-    let running = agent.stream("Go.").expect("the session is free");
+    let running = agent.run("Go.").stream().expect("the session is free");
     running.cancel();
     let result = end(running, &agent).await;
     assert_eq!((result.outcome, result.entries.len(), model.requests().len()), (BY_USER, 1, 0));
@@ -68,7 +67,7 @@ async fn model_is_not_asked_when_the_token_was_cancelled_before() {
     let (model, agent) = agent([Script::new().text("Never.")]);
     let cancel = Cancel::new();
     cancel.cancel();
-    let result = agent.run_with("Go.", RunOptions::new().cancel(cancel)).await.expect("a cancel is no error");
+    let result = agent.run("Go.").cancel(cancel).await.expect("a cancel is no error");
     assert_eq!((result.outcome, model.requests().len()), (BY_USER, 0));
 }
 
@@ -94,7 +93,7 @@ async fn run_ends_when_it_is_cancelled_while_a_toolbox_hangs() {
     let (model, agent) = agent([Script::new().text("Never.")]);
     let asked = Arc::new(AtomicUsize::new(0));
     let agent = agent.toolbox(Stuck(Arc::clone(&asked)));
-    let mut running = agent.stream("Go.").expect("the session is free");
+    let mut running = agent.run("Go.").stream().expect("the session is free");
     until(&mut running, |event| matches!(event, EventKind::TurnStarted)).await;
     let stopper = running.stopper();
     let task = tokio::spawn(running.finish());
@@ -109,7 +108,7 @@ async fn run_ends_when_it_is_cancelled_while_a_toolbox_hangs() {
 #[tokio::test]
 async fn run_ends_when_it_is_cancelled_before_the_model_says_anything() {
     let agent = Agent::new(model_fn(ModelInfo::new("test/silent"), |_| Box::pin(stream::pending())));
-    let mut running = agent.stream("Go.").expect("the session is free");
+    let mut running = agent.run("Go.").stream().expect("the session is free");
     until(&mut running, |event| matches!(event, EventKind::TurnStarted)).await;
     let stopper = running.stopper();
     let task = tokio::spawn(running.finish());
@@ -127,7 +126,7 @@ async fn run_ends_when_it_is_cancelled_while_a_stream_never_rests() {
         let usage = || Ok(Chunk::Usage { usage: Default::default(), raw: std::sync::Arc::default() });
         Box::pin(stream::iter([Ok(start.clone())]).chain(stream::repeat_with(usage)))
     }));
-    let running = agent.stream("Go.").expect("the session is free");
+    let running = agent.run("Go.").stream().expect("the session is free");
     let stopper = running.stopper();
     let task = tokio::spawn(running.finish());
     tokio::task::yield_now().await;
@@ -140,7 +139,7 @@ async fn run_ends_when_it_is_cancelled_while_a_stream_never_rests() {
 async fn text_stays_when_the_run_is_cancelled_in_the_middle_of_it() {
     let gate = Gate::new();
     let (_, agent) = agent([Script::new().text("one two three").delta_chars(4).wait_at(2, &gate)]);
-    let mut running = agent.stream("Go.").expect("the session is free");
+    let mut running = agent.run("Go.").stream().expect("the session is free");
     until(&mut running, |event| *event == EventKind::TextDelta { block: 0, text: "two ".into() }).await;
     running.cancel();
     let end = events(running).await;
@@ -168,7 +167,7 @@ async fn call_never_runs_when_the_run_is_cancelled_after_its_block() {
         counted.fetch_add(1, Ordering::SeqCst);
         async { Ok(CallResult::ok("")) }
     }));
-    let mut running = agent.stream("Go.").expect("the session is free");
+    let mut running = agent.run("Go.").stream().expect("the session is free");
     until(&mut running, |event| matches!(event, EventKind::BlockFinished { .. })).await;
     running.cancel();
     let result = end(running, &agent).await;
@@ -214,7 +213,7 @@ async fn cancel_batch(names: &[&str], started: usize, limits: Limits) -> (RunRes
     let dropped = Arc::new(AtomicUsize::new(0));
     let agent = agent.limits(limits).tool(polite()).tool(stubborn("stubborn", Replay::Once, &dropped));
     let agent = agent.tool(stubborn("looking", Replay::Pure, &dropped));
-    let mut running = agent.stream("Go.").expect("the session is free");
+    let mut running = agent.run("Go.").stream().expect("the session is free");
     for _ in 0..started {
         until(&mut running, |event| matches!(event, EventKind::ToolProgress { .. })).await;
     }
@@ -274,8 +273,9 @@ async fn batch_closes_what_waits_when_it_runs_one_by_one() {
 async fn grace_is_the_agents_when_it_sets_one() {
     let (_, agent) = agent([Script::new().call("stubborn", json!({}))]);
     let dropped = Arc::new(AtomicUsize::new(0));
-    let agent = agent.grace(Duration::from_secs(7)).tool(stubborn("stubborn", Replay::Once, &dropped));
-    let mut running = agent.stream("Go.").expect("the session is free");
+    let agent =
+        agent.calls(|calls| calls.grace = Duration::from_secs(7)).tool(stubborn("stubborn", Replay::Once, &dropped));
+    let mut running = agent.run("Go.").stream().expect("the session is free");
     until(&mut running, |event| matches!(event, EventKind::ToolStarted { .. })).await;
     let begun = Instant::now();
     running.cancel();
@@ -291,7 +291,7 @@ async fn result_stays_when_a_tool_succeeds_within_the_grace() {
         cx.cancel().cancelled().await;
         Ok(CallResult::ok("saved"))
     }));
-    let mut running = agent.stream("Go.").expect("the session is free");
+    let mut running = agent.run("Go.").stream().expect("the session is free");
     until(&mut running, |event| matches!(event, EventKind::ToolStarted { .. })).await;
     running.cancel();
     let result = end(running, &agent).await;
@@ -303,7 +303,7 @@ async fn result_stays_when_a_tool_succeeds_within_the_grace() {
 async fn first_wish_counts_when_a_run_is_cancelled_again() {
     let gate = Gate::new();
     let (_, agent) = agent([Script::new().text("Hello").wait_at(1, &gate)]);
-    let mut running = agent.stream("Go.").expect("the session is free");
+    let mut running = agent.run("Go.").stream().expect("the session is free");
     until(&mut running, |event| matches!(event, EventKind::TextDelta { .. })).await;
     running.stopper().stop(CancelBy::Parent);
     (0..1_000).for_each(|_| running.cancel());
@@ -318,7 +318,7 @@ async fn first_wish_counts_when_a_run_is_cancelled_again() {
 #[tokio::test]
 async fn nothing_happens_when_a_run_is_cancelled_after_its_end() {
     let (_, agent) = agent([Script::new().text("Hello"), Script::new().text("Again")]);
-    let mut running = agent.stream("Go.").expect("the session is free");
+    let mut running = agent.run("Go.").stream().expect("the session is free");
     let stopper = running.stopper();
     until(&mut running, |event| matches!(event, EventKind::RunFinished { .. })).await;
     running.cancel();
@@ -333,13 +333,13 @@ async fn turn_is_closed_when_the_stream_is_dropped_within_a_batch() {
     let (_, agent) = agent([Script::new().call("polite", json!({})).call("stubborn", json!({}))]);
     let dropped = Arc::new(AtomicUsize::new(0));
     let agent = agent.tool(polite()).tool(stubborn("stubborn", Replay::Once, &dropped));
-    let mut running = agent.stream("Go.").expect("the session is free");
+    let mut running = agent.run("Go.").stream().expect("the session is free");
     for _ in 0..2 {
         until(&mut running, |event| matches!(event, EventKind::ToolProgress { .. })).await;
     }
     drop(running);
     check_next_run(&agent).await;
-    let Entry::Turn(turn) = &agent.transcript()[1] else { unreachable!("a turn follows the prompt") };
+    let Entry::Turn(turn) = &agent.log().transcript()[1] else { unreachable!("a turn follows the prompt") };
     let told: Vec<String> = turn.results().iter().map(|result| result.text()).collect();
     assert_eq!(told, [WELL, ABORTED]);
     tokio::task::yield_now().await;

@@ -44,17 +44,17 @@ async fn property(plan: &Plan) {
     });
     let last =
         Agent::new(last).journal(session.journal.clone()).session(session.agent.session_id().clone()).take_over();
-    last.open().await.expect("the log opens");
-    assert!(last.pauses().is_empty());
+    last.log().open().await.expect("the log opens");
+    assert!(last.log().pauses().is_empty());
     queues(&session, &logged, &last);
     let result = last.run("Still there?").await.expect("it answers");
     assert_eq!(result.text(), "The end.");
     assert!(matches!(result.outcome, Outcome::Finished { .. }));
-    assert!(!last.has_queued(), "a message waits for ever");
+    assert!(last.queue().is_empty(), "a message waits for ever");
 
     let records = session.records().await;
     let run = fold::log(&records);
-    assert_eq!(run.history(), &last.transcript());
+    assert_eq!(run.history(), &last.log().transcript());
     let queue = check::queue(&records);
     assert!(queue.queued.keys().all(|item| queue.has_ended(*item)), "a message was lost: {queue:?}");
     check::limits(&records);
@@ -70,7 +70,8 @@ fn queues(session: &Session<'_>, logged: &check::Queue, last: &Agent) {
     let numbers: BTreeMap<String, u64> =
         logged.queued.iter().map(|(item, (_, entry))| (check::text(entry), *item)).collect();
     assert_eq!(numbers.len(), logged.queued.len(), "a message was queued twice");
-    let waits = |agent: &Agent, wanted: &str| agent.queued().iter().any(|item| check::text(&item.content) == wanted);
+    let waits =
+        |agent: &Agent, wanted: &str| agent.queue().items().iter().any(|item| check::text(&item.content) == wanted);
     for pushed in &session.pushed {
         let number = numbers.get(&pushed.text);
         let ended = number.is_some_and(|item| logged.has_ended(*item));

@@ -230,7 +230,7 @@ fn check_next_run(cut: &Cut, next: &Agent, polls: usize) {
             ends.push(outcome.clone());
         }
     }
-    assert_eq!(run.history(), &next.transcript(), "cut at {polls}");
+    assert_eq!(run.history(), &next.log().transcript(), "cut at {polls}");
     let closed = Outcome::Cancelled { by: CancelBy::Shutdown };
     let before = ends.len() - 1;
     assert!(before == 0 || ends[0] == closed || matches!(ends[0], Outcome::Finished { .. }), "{ends:?}");

@@ -48,7 +48,7 @@ async fn effects_see_fresh_numbers_when_several_are_set() {
     let seen = seen.lock().expect("nobody panics inside").clone();
     assert_eq!(seen, [(504, 504), (6, 6)]);
     assert_eq!(shown(&model.requests()[0]), ["[Short.]"]);
-    assert_eq!(agent.transcript().len(), 2, "the history keeps the prompt");
+    assert_eq!(agent.log().transcript().len(), 2, "the history keeps the prompt");
 }
 
 #[tokio::test]
@@ -67,7 +67,7 @@ async fn reminders_stand_last_when_an_effect_after_them_appends() {
     let result = agent.run("Go.").await.expect("it answers");
     assert_eq!(shown(&model.requests()[1]), ["Go.", "<turn>", "Added.", "Mind."]);
     assert_eq!(result.entries.len(), 5, "appended entries are history");
-    let ids: Vec<u64> = agent.transcript().iter().map(|stored| stored.id.0).collect();
+    let ids: Vec<u64> = agent.log().transcript().iter().map(|stored| stored.id.0).collect();
     assert_eq!(ids, [0, 1, 2, 3, 4]);
 }
 
@@ -162,7 +162,7 @@ async fn charges_and_reports_reach_the_result_and_the_events() {
     let (_, agent) = agent([Script::new().text("Yes.").usage(usage(5))]);
     let effect =
         effect_fn("helper", |_| Ok(vec![Action::Charge(usage(100)), Action::Report(json!({"did": "something"}))]));
-    let mut running = agent.effect(effect).stream("Go.").expect("the session is free");
+    let mut running = agent.effect(effect).run("Go.").stream().expect("the session is free");
     let mut reports = Vec::new();
     while let Some(event) = running.next().await {
         if let EventKind::Report { by, data } = event.kind {
@@ -203,7 +203,7 @@ fn shrinking() -> impl adjutant_agent::Effect + 'static {
 #[tokio::test]
 async fn turn_is_tried_again_once_when_the_request_does_not_fit() {
     let (model, agent) = agent([never(), Script::new().text("Yes.")]);
-    let mut running = agent.effect(shrinking()).stream("A long prompt.").expect("the session is free");
+    let mut running = agent.effect(shrinking()).run("A long prompt.").stream().expect("the session is free");
     let mut overflowed = 0;
     while let Some(event) = running.next().await {
         overflowed += u32::from(event.kind == EventKind::Overflowed);
@@ -243,7 +243,7 @@ async fn custom_entries_reach_the_model_when_the_projection_shows_them() {
     agent.run("On.").await.expect("it answers");
     assert_eq!(shown(&model.requests()[0]), ["Noted.", "<other>", "Go."]);
     assert_eq!(shown(&model.requests()[1]), ["Noted.", "<other>", "Go.", "<turn>", "On."]);
-    assert_eq!(agent.transcript().get(0).map(|it| &it.entry), Some(&note("note")), "the history keeps it");
+    assert_eq!(agent.log().transcript().get(0).map(|it| &it.entry), Some(&note("note")), "the history keeps it");
 }
 
 #[test]

@@ -46,7 +46,7 @@ async fn mask_moves_in_batches_when_it_gains_enough() {
         let newest = &request[request.len().saturating_sub(10)..];
         assert_eq!(masked(newest), 0, "the newest 10 entries stay");
     }
-    let history = agent.transcript();
+    let history = agent.log().transcript();
     let whole = |entry: &Entry| match entry {
         Entry::Turn(turn) => turn.results().iter().all(|result| result.text().len() == 1_200),
         _ => true,

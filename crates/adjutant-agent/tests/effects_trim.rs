@@ -33,7 +33,7 @@ async fn trim_shortens_old_results_when_they_are_long() {
         Entry::Turn(turn) => turn.results().iter().all(|result| !result.text().contains("[cut:")),
         _ => true,
     };
-    assert!(agent.transcript().iter().all(|stored| uncut(&stored.entry)), "the history keeps everything");
+    assert!(agent.log().transcript().iter().all(|stored| uncut(&stored.entry)), "the history keeps everything");
 }
 
 #[tokio::test]

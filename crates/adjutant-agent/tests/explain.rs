@@ -205,7 +205,7 @@ fn answers(agent: &Agent) -> Vec<Answered> {
         AskKind::Limit => Answer::extend(5),
         _ => Answer::give("Ada"),
     };
-    agent.pauses().iter().map(|it| it.answered(answer(it.ask.kind))).collect()
+    agent.log().pauses().iter().map(|it| it.answered(answer(it.ask.kind))).collect()
 }
 
 async fn records(journal: &MemoryJournal) -> Vec<Arc<Stamped>> {
@@ -247,7 +247,7 @@ async fn agent_tells_of_itself_and_of_those_under_it_and_takes_nothing() {
     let journal = cut(&log, |it| matches!(it.record, Record::Prepared { .. }) && it.thread.as_str() != "main").await;
     let holder = journal.own(&LogId::from("log"), &Owner::new()).await.expect("it is free");
     let lines: Vec<_> =
-        agent(&journal).explain_resume().await.expect("the log reads").iter().map(ToString::to_string).collect();
+        agent(&journal).log().explain().await.expect("the log reads").iter().map(ToString::to_string).collect();
     let body = "main: call c1_0_2 of body (resumable): is entered again; answered from the log: before, name";
     let child = "main/c1_0_2/needy: turn 1: the model is asked, attempt 0";
     // Whether the other call has ended by then is chance.
@@ -256,7 +256,7 @@ async fn agent_tells_of_itself_and_of_those_under_it_and_takes_nothing() {
     drop(holder);
     let journal = cut(&log, |it| matches!(it.record, Record::Suspended { .. })).await;
     let lines: Vec<_> =
-        agent(&journal).explain_resume().await.expect("the log reads").iter().map(ToString::to_string).collect();
+        agent(&journal).log().explain().await.expect("the log reads").iter().map(ToString::to_string).collect();
     let expect = [
         "main: call c1_0_0 of write: has not begun, and runs for the first time",
         "main: call c1_0_2 of body (resumable): is entered again when these are answered: main/c1_0_2/name; answered from the log: before",
@@ -266,7 +266,7 @@ async fn agent_tells_of_itself_and_of_those_under_it_and_takes_nothing() {
         lines.iter().filter(|line| !line.contains(" waits: ")).collect::<Vec<_>>(),
         expect.iter().collect::<Vec<_>>()
     );
-    assert_eq!(agent(&MemoryJournal::new()).explain_resume().await.expect("there is no log"), []);
+    assert_eq!(agent(&MemoryJournal::new()).log().explain().await.expect("there is no log"), []);
 }
 
 #[tokio::test]
@@ -275,7 +275,7 @@ async fn once_is_not_run_again_when_its_outcome_is_unknown() {
     let launched =
         |it: &Stamped| matches!(&it.record, Record::Launched { calls } if calls.iter().any(|call| call.block == 0));
     let journal = cut(&log, launched).await;
-    let reruns = agent(&journal).explain_resume().await.expect("the log reads");
+    let reruns = agent(&journal).log().explain().await.expect("the log reads");
     let fate = reruns.iter().find_map(|rerun| match &rerun.redo {
         ResumeAction::Call { call, name, replay, fate } if call.block == 0 => {
             Some((name.to_string(), *replay, fate.clone()))

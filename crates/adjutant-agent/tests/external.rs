@@ -8,7 +8,7 @@ mod watch;
 use std::sync::{Arc, Mutex};
 
 use adjutant_agent::{
-    Agent, ErrorKind, HookContext, Hooks, Journal, MemoryJournal, Outcome, RunNo, Seq, Verdict,
+    Agent, Continue, ErrorKind, HookContext, Hooks, Journal, MemoryJournal, Outcome, RunNo, Seq, Verdict,
     points::{AfterAgent, BeforeTool, UserMessage},
 };
 use adjutant_llm::{Block, CallResult, Entry, Reply, Script, ScriptedModel, Status};
@@ -29,7 +29,7 @@ fn two() -> [Script; 2] {
 #[tokio::test]
 async fn calls_are_given_back_when_the_run_executes_none() {
     let (ran, (_, agent)) = (Ran::default(), agent(two()));
-    let agent = agent.external_tools().tool(ran.tool(spec("one"))).tool(external_tool(spec("two")));
+    let agent = agent.calls(|calls| calls.external = true).tool(ran.tool(spec("one"))).tool(external_tool(spec("two")));
     let parked = agent.run("Go.").await.expect("the run waits");
     let given = pauses(&parked).into_iter().map(|pause| {
         let call = pause.call.clone().expect("it is about a call");
@@ -54,21 +54,22 @@ async fn calls_are_given_back_when_the_run_executes_none() {
 #[tokio::test]
 async fn run_goes_on_when_external_results_come() {
     let (model, agent) = agent(two());
-    let agent = agent.external_tools().tool(external_tool(spec("one"))).tool(external_tool(spec("two")));
+    let agent =
+        agent.calls(|calls| calls.external = true).tool(external_tool(spec("one"))).tool(external_tool(spec("two")));
     let parked = agent.run("Go.").await.expect("the run waits");
     let names = names(&parked);
     let answers = vec![answered(&names[1], result("second")), answered(&names[0], result("first"))];
     let ended = agent.resume(answers).await.expect("the run finishes");
     assert_eq!((ended.text().as_str(), ended.run, parked.run), ("Done.", RunNo(1), RunNo(1)));
     assert_eq!(shown(&model, 1), ["first", "second"]);
-    assert!(agent.pauses().is_empty());
+    assert!(agent.log().pauses().is_empty());
 }
 
 #[tokio::test]
 async fn external_results_are_refused_when_they_do_not_match() {
     let journal = MemoryJournal::new();
     let (_, agent) = agent(two());
-    let agent = agent.journal(journal.clone()).external_tools();
+    let agent = agent.journal(journal.clone()).calls(|calls| calls.external = true);
     let agent = agent.tool(external_tool(spec("one"))).tool(external_tool(spec("two")));
     let parked = agent.run("Go.").await.expect("the run waits");
     let records = || journal.read(agent.session_id(), Seq(0)).count();
@@ -88,7 +89,7 @@ async fn external_results_are_refused_when_they_do_not_match() {
         let error = agent.resume(answers).await.expect_err("they do not match");
         let text = format!("the answers do not match what the run waits for: {why}");
         assert_eq!((error.kind(), error.to_string()), (ErrorKind::Answers, text));
-        assert_eq!((records().await, agent.pauses()), (before, pauses(&parked)));
+        assert_eq!((records().await, agent.log().pauses()), (before, pauses(&parked)));
     }
     let ended = agent.resume(vec![one, two]).await.expect("the run finishes");
     assert_eq!(ended.text(), "Done.");
@@ -127,9 +128,9 @@ async fn external_results_go_on_in_another_program_when_the_log_is_opened() {
             tools.lock().expect("nobody panics inside").push("before_tool");
             async { Verdict::Pass(point) }
         });
-    other.open().await.expect("the log is read");
-    assert_eq!(other.pauses(), pauses(&parked));
-    let answers = other.pauses().iter().map(|pause| answered(&pause.id.0, result("here"))).collect();
+    other.log().open().await.expect("the log is read");
+    assert_eq!(other.log().pauses(), pauses(&parked));
+    let answers = other.log().pauses().iter().map(|pause| answered(&pause.id.0, result("here"))).collect();
     let ended = other.resume(answers).await.expect("the run finishes");
     assert_eq!((ended.text().as_str(), ended.run, shown(&model, 0)), ("Done.", RunNo(1), vec!["here".to_owned(); 2]));
     assert_eq!(ended.entries[0], Entry::User("Go.".into()));
@@ -140,11 +141,12 @@ async fn external_results_go_on_in_another_program_when_the_log_is_opened() {
 #[tokio::test]
 async fn external_run_can_be_streamed_when_it_goes_on() {
     let (_, agent) = agent(two());
-    let agent = agent.external_tools().tool(external_tool(spec("one"))).tool(external_tool(spec("two")));
-    let first = told(agent.stream("Go.").expect("the session is free")).await;
+    let agent =
+        agent.calls(|calls| calls.external = true).tool(external_tool(spec("one"))).tool(external_tool(spec("two")));
+    let first = told(agent.run("Go.").stream().expect("the session is free")).await;
     assert_eq!(first[4..], ["reply_finished", "paused", "paused", "run_paused"]);
-    let answers = agent.pauses().iter().map(|pause| answered(&pause.id.0, result("here"))).collect();
-    let second = told(agent.resume_stream(answers).expect("the session is free")).await;
+    let answers = agent.log().pauses().iter().map(|pause| answered(&pause.id.0, result("here"))).collect();
+    let second = told(agent.resume(answers).stream().expect("the session is free")).await;
     let expect = [
         "run_resumed",
         "answered",
@@ -188,16 +190,16 @@ async fn external_call_fails_when_no_result_is_given() {
 #[tokio::test]
 async fn append_is_refused_when_calls_wait_for_results() {
     let (journal, (model, agent)) = (MemoryJournal::new(), agent(two()));
-    let agent = agent.journal(journal.clone()).external_tools();
+    let agent = agent.journal(journal.clone()).calls(|calls| calls.external = true);
     let agent = agent.tool(external_tool(spec("one"))).tool(external_tool(spec("two")));
     let parked = agent.run("Go.").await.expect("the run waits");
-    let (records, entries) = (journal.read(agent.session_id(), Seq(0)).count().await, agent.transcript().len());
-    let appended = agent.append(vec![Entry::User("Also.".into())]).await.expect_err("calls wait");
+    let (records, entries) = (journal.read(agent.session_id(), Seq(0)).count().await, agent.log().transcript().len());
+    let appended = agent.log().append(vec![Entry::User("Also.".into())]).await.expect_err("calls wait");
     let run = agent.run("Also.").await.expect_err("calls wait");
-    let continued = agent.continue_run().await.expect_err("calls wait");
+    let continued = agent.run(Continue).await.expect_err("calls wait");
     assert_eq!([appended.kind(), run.kind(), continued.kind()], [ErrorKind::Paused; 3]);
     assert_eq!(journal.read(agent.session_id(), Seq(0)).count().await, records);
-    assert_eq!((agent.transcript().len(), model.requests().len()), (entries, 1));
+    assert_eq!((agent.log().transcript().len(), model.requests().len()), (entries, 1));
     let answers = names(&parked).iter().map(|name| answered(name, result("given"))).collect();
     assert_eq!(agent.resume(answers).await.expect("it still waits for them").text(), "Done.");
 }
@@ -208,7 +210,7 @@ async fn points_before_a_run_are_not_passed_again_when_it_goes_on() {
     let seen = Arc::clone(&told);
     let (_, agent) = agent(two());
     let agent = agent
-        .external_tools()
+        .calls(|calls| calls.external = true)
         .tool(external_tool(spec("one")))
         .tool(external_tool(spec("two")))
         .hooks(Hooks::new().observe(move |it| seen.lock().expect("no panic inside").push(it.point)))

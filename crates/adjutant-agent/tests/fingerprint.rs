@@ -56,7 +56,8 @@ async fn fingerprint_is_recorded_once_when_nothing_changes() {
     assert_eq!((found[0].tools.len(), &found[0].options), (1, &json!({})));
     let at = log.iter().position(|it| matches!(it.record, Record::Configured { .. })).expect("it is there");
     assert!(matches!(log[at + 1].record, Record::Prepared { .. }), "{:?}", log[at + 1]);
-    let (one, other) = (agent.config().await.expect("it has one"), agent.config().await.expect("it has one"));
+    let (one, other) =
+        (agent.log().config().await.expect("it has one"), agent.log().config().await.expect("it has one"));
     assert!(Arc::ptr_eq(&one, &other), "nothing is digested again");
     assert_eq!(one, found[0]);
 }
@@ -112,7 +113,7 @@ async fn cut(journal: &MemoryJournal, without: bool) -> MemoryJournal {
 
 /// Goes on with the open turn: the warnings, and the log.
 async fn go_on(agent: &Agent, journal: &MemoryJournal) -> (Vec<String>, Vec<Arc<Stamped>>) {
-    let mut running = agent.resume_stream(Vec::new()).expect("the session is free");
+    let mut running = agent.resume(Vec::new()).stream().expect("the session is free");
     let mut warnings = Vec::new();
     while let Some(event) = running.next().await {
         if let EventKind::Warning { warning } = event.kind {
@@ -140,7 +141,10 @@ async fn divergence_is_told_and_recorded_when_an_open_turn_is_asked_by_another_p
         ["turn 1 is asked with other parts than it was prepared with: options.temperature, system, tools.more"]
     );
     let found = configs(&log);
-    assert_eq!((found.len(), &found[1], model.requests().len()), (2, &later.config().await.expect("it has one"), 1));
+    assert_eq!(
+        (found.len(), &found[1], model.requests().len()),
+        (2, &later.log().config().await.expect("it has one"), 1)
+    );
     let at = |wanted: fn(&Record) -> bool| log.iter().rposition(|it| wanted(&it.record)).expect("it is there");
     assert!(at(|it| matches!(it, Record::Configured { .. })) < at(|it| matches!(it, Record::Replied { .. })));
 }

@@ -64,7 +64,7 @@ fn kept(script: Script) -> (MemoryJournal, Agent) {
 async fn text_is_in_the_log_when_it_was_acknowledged_on_its_way() {
     let gate = Gate::new();
     let (journal, agent) = kept(Script::new().text("One two three four.").delta_chars(1).wait_at(7, &gate));
-    let mut running = agent.stream("Go.").expect("the session is free");
+    let mut running = agent.run("Go.").stream().expect("the session is free");
     let text = read(&mut running, 7).await;
     assert_eq!(said(&fold(&records(&journal, agent.session_id()).await)), "", "nobody has acknowledged anything");
     running.acknowledge().await.expect("memory does not fail");
@@ -82,20 +82,20 @@ async fn text_is_in_the_log_when_it_was_acknowledged_on_its_way() {
 #[tokio::test]
 async fn acknowledgement_returns_at_once_when_the_run_is_over() {
     let (_, agent) = kept(Script::new().text("Yes."));
-    agent.acknowledge().await.expect("nothing was shown");
-    let mut running = agent.stream("Go.").expect("the session is free");
+    agent.log().acknowledge().await.expect("nothing was shown");
+    let mut running = agent.run("Go.").stream().expect("the session is free");
     while running.next().await.is_some() {}
     running.acknowledge().await.expect("everything is saved");
-    agent.acknowledge().await.expect("everything is saved");
+    agent.log().acknowledge().await.expect("everything is saved");
 }
 
 #[tokio::test]
 async fn run_is_acknowledged_when_someone_else_drives_it() {
     let gate = Gate::new();
     let (journal, agent) = kept(Script::new().text("Half an answer.").delta_chars(1).wait_at(4, &gate));
-    let driven = agent.stream("Go.").expect("the session is free").detach();
+    let driven = agent.run("Go.").stream().expect("the session is free").detach();
     gate.reached().await;
-    agent.acknowledge().await.expect("memory does not fail");
+    agent.log().acknowledge().await.expect("memory does not fail");
     assert_eq!(said(&fold(&records(&journal, agent.session_id()).await)), "Half");
     gate.open();
     driven.await.expect("no panic").expect("the run finishes");
@@ -106,7 +106,7 @@ async fn records_are_saved_when_they_would_wait_for_the_end() {
     let gate = Gate::new();
     let (journal, agent) = kept(Script::new().text("Half an answer.").delta_chars(1).wait_at(4, &gate));
     let agent = agent.durability(Durability::OnExit);
-    let mut running = agent.stream("Go.").expect("the session is free");
+    let mut running = agent.run("Go.").stream().expect("the session is free");
     read(&mut running, 4).await;
     assert_eq!(records(&journal, agent.session_id()).await.len(), 0);
     running.acknowledge().await.expect("memory does not fail");
@@ -119,7 +119,7 @@ async fn records_are_saved_when_they_would_wait_for_the_end() {
 async fn bytes_follow_what_is_new_when_every_delta_is_acknowledged() {
     let text = "word ".repeat(400);
     let (journal, agent) = kept(Script::new().text(text.as_str()).delta_chars(5));
-    let mut running = agent.stream("Go.").expect("the session is free");
+    let mut running = agent.run("Go.").stream().expect("the session is free");
     while running.next().await.is_some() {
         running.acknowledge().await.expect("memory does not fail");
     }
@@ -138,7 +138,7 @@ async fn bytes_follow_what_is_new_when_every_delta_is_acknowledged() {
 async fn cancelled_reply_holds_what_was_acknowledged() {
     let gate = Gate::new();
     let (journal, agent) = kept(Script::new().text("Half an answer.").delta_chars(1).wait_at(4, &gate));
-    let mut running = agent.stream("Go.").expect("the session is free");
+    let mut running = agent.run("Go.").stream().expect("the session is free");
     read(&mut running, 4).await;
     running.acknowledge().await.expect("memory does not fail");
     running.cancel();
@@ -193,13 +193,13 @@ async fn acknowledgement_fails_when_the_log_cannot_be_written() {
     let (gate, fails) = (Gate::new(), Arc::default());
     let (_, agent) = stage::agent([Script::new().text("Half an answer.").delta_chars(1).wait_at(4, &gate)]);
     let agent = agent.journal(Failing { inner: MemoryJournal::new(), fails: Arc::clone(&fails) });
-    let mut running = agent.stream("Go.").expect("the session is free");
+    let mut running = agent.run("Go.").stream().expect("the session is free");
     read(&mut running, 4).await;
     fails.store(true, std::sync::atomic::Ordering::SeqCst);
     assert_eq!(running.acknowledge().await.expect_err("the disk is full").kind(), ErrorKind::Journal);
     while running.next().await.is_some() {}
     assert_eq!(running.acknowledge().await.expect_err("the disk is full").kind(), ErrorKind::Journal);
-    assert_eq!(agent.acknowledge().await.expect_err("the disk is full").kind(), ErrorKind::Journal);
+    assert_eq!(agent.log().acknowledge().await.expect_err("the disk is full").kind(), ErrorKind::Journal);
 }
 
 #[tokio::test]
@@ -212,7 +212,7 @@ async fn event_is_given_when_the_log_holds_its_record() {
                 [Script::new().text("Looking.").call("none", json!({})), Script::new().text("Done.").delta_chars(1)];
             let (_, agent) = stage::agent(scripts);
             let agent = agent.journal(Failing { inner: journal.clone(), fails: Arc::default() }).durability(durability);
-            let running = agent.stream("Go.").expect("the session is free");
+            let running = agent.run("Go.").stream().expect("the session is free");
             let mut running = if is_saved { running.saved() } else { running };
             let (mut ahead, mut given) = (0, 0);
             while let Some(event) = running.next().await {
@@ -233,7 +233,7 @@ async fn event_is_not_given_when_its_record_cannot_be_saved() {
     let fails = Arc::default();
     let (_, agent) = stage::agent([Script::new().text("Done.")]);
     let agent = agent.journal(Failing { inner: MemoryJournal::new(), fails: Arc::clone(&fails) });
-    let mut running = agent.stream("Go.").expect("the session is free").saved();
+    let mut running = agent.run("Go.").stream().expect("the session is free").saved();
     fails.store(true, std::sync::atomic::Ordering::SeqCst);
     assert_eq!(running.next().await, None);
     assert_eq!(running.result().and_then(Result::err).map(adjutant_agent::Error::kind), Some(ErrorKind::Journal));

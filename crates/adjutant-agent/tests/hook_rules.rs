@@ -28,7 +28,7 @@ fn told(lines: &Lines) -> Vec<String> {
 }
 
 async fn all(agent: &Agent, prompt: &str) -> Vec<Event> {
-    agent.stream(prompt).expect("the session is free").collect().await
+    agent.run(prompt).stream().expect("the session is free").collect().await
 }
 
 /// The outcome that the one last event tells.
@@ -219,7 +219,7 @@ async fn before_and_after_are_balanced_when_a_run_ends_anyhow() {
     let events = all(&agent.clone().max_turns(1), "A limit.").await;
     check_balanced(&lines, 1);
     assert_eq!(outcome(&events).kind(), "limit");
-    let running = agent.stream("A cancel.").expect("the session is free");
+    let running = agent.run("A cancel.").stream().expect("the session is free");
     running.cancel();
     let events: Vec<_> = running.collect().await;
     check_balanced(&lines, 1);
@@ -261,7 +261,7 @@ async fn run_is_cancelled_when_a_hook_hangs_and_someone_wishes_to_stop() {
         std::future::pending::<()>().await;
         Verdict::Pass(point)
     });
-    let running = hanging.stream("Go.").expect("the session is free");
+    let running = hanging.run("Go.").stream().expect("the session is free");
     let stopper = running.stopper();
     let stops = async {
         tokio::time::sleep(Duration::from_secs(60)).await;
@@ -269,13 +269,13 @@ async fn run_is_cancelled_when_a_hook_hangs_and_someone_wishes_to_stop() {
     };
     let (events, ()) = tokio::join!(running.collect::<Vec<_>>(), stops);
     assert_eq!(outcome(&events), Outcome::Cancelled { by: CancelBy::User });
-    assert_eq!((model.requests().len(), agent.transcript().len()), (0, 0));
+    assert_eq!((model.requests().len(), agent.log().transcript().len()), (0, 0));
     check_balanced(&lines, 0);
     let hanging = agent.clone().on(|_: HookContext, point: AfterRun| async move {
         std::future::pending::<()>().await;
         Verdict::Pass(point)
     });
-    let running = hanging.stream("Go.").expect("the session is free");
+    let running = hanging.run("Go.").stream().expect("the session is free");
     let stopper = running.stopper();
     let stops = async {
         tokio::time::sleep(Duration::from_secs(60)).await;

@@ -7,7 +7,7 @@ mod stage;
 use std::sync::{Arc, Mutex};
 
 use adjutant_agent::{
-    Agent, Event, EventKind, Fail, Failure, HookContext, Hooks, Outcome, Point, RunOptions, RunResult, Verdict, points,
+    Agent, Event, EventKind, Fail, Failure, HookContext, Hooks, Outcome, Point, RunResult, Verdict, points,
     responder_fn,
 };
 use adjutant_llm::{
@@ -19,7 +19,7 @@ use futures_util::StreamExt;
 use serde_json::{Value, json};
 
 async fn all(agent: &Agent, prompt: &str) -> Vec<Event> {
-    agent.stream(prompt).expect("the session is free").collect().await
+    agent.run(prompt).stream().expect("the session is free").collect().await
 }
 
 /// What the last event tells.
@@ -43,7 +43,7 @@ fn warnings(events: &[Event]) -> Vec<String> {
 fn eventful() -> Agent {
     let call = Script::new().call("work", json!({}));
     let (_, agent) = stage::agent([call, Script::new().text("Done."), Script::new().text("Done.")]);
-    agent.steer("Also.").expect("there is room");
+    agent.queue().steer("Also.").expect("there is room");
     agent
         .tool(tool_fn(stage::spec("work").needs_approval(), |_: Value, _| async { Err(ToolError::failed("it broke")) }))
         .responder(responder_fn(|_, _| async { Some(Answer::approve()) }))
@@ -57,9 +57,8 @@ fn broken() -> Agent {
 /// The session goes on, and shows closed turns only.
 async fn check_next_run(agent: &Agent, point: &str) {
     let model = Arc::new(ScriptedModel::new([Script::new().text("Here.")]));
-    let options = RunOptions::new().model(Arc::clone(&model));
-    drop(agent.clear_queues());
-    let result = agent.clone().hooks(Hooks::new()).run_with("Still there?", options).await.expect(point);
+    drop(agent.queue().clear());
+    let result = Agent::new(Arc::clone(&model)).in_session_of(agent).run("Still there?").await.expect(point);
     assert_eq!(result.text(), "Here.", "{point}");
     let open = model.requests()[0].entries.iter().any(|stored| match &stored.entry {
         Entry::Turn(turn) => turn.pairs().count() != turn.reply().calls().count(),

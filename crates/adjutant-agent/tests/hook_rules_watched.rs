@@ -51,7 +51,7 @@ fn working(scripts: impl IntoIterator<Item = Script>) -> Agent {
 }
 
 async fn all(agent: &Agent, prompt: &str) -> Vec<Event> {
-    agent.stream(prompt).expect("the session is free").collect().await
+    agent.run(prompt).stream().expect("the session is free").collect().await
 }
 
 #[tokio::test]
@@ -134,7 +134,12 @@ async fn observer_sees_the_facts_when_a_point_fires() {
         Script::new().call("work", json!({"n": 1})).call("fails", json!({"n": 2})).usage(spent()),
         Script::new().fail(Error::new(ErrorKind::Auth, "no key")).usage(Usage::default()),
     ]);
-    agent.sequential_tools().hooks(watching(&lines, facts)).run("Go.").await.expect_err("the model fails");
+    agent
+        .limits(adjutant_agent::Limits::new().sequential())
+        .hooks(watching(&lines, facts))
+        .run("Go.")
+        .await
+        .expect_err("the model fails");
     let seen: Vec<String> = told(&lines).into_iter().filter(|line| !line.contains("_turn ")).collect();
     let expect = [
         "before_run scout 1 0 7: 1 prompts",
@@ -182,7 +187,8 @@ async fn traces(with: impl FnOnce(Agent) -> Agent) -> (Vec<Record>, Vec<Event>) 
     let batch = Script::new().call("work", json!({"n": 1})).call("fails", json!({}));
     let broken = Script::new().text("Half").fail(Error::new(ErrorKind::Network, "the line is dead"));
     let journal = MemoryJournal::new();
-    let agent = working([batch, Script::new().text("Done."), broken]).sequential_tools();
+    let agent =
+        working([batch, Script::new().text("Done."), broken]).limits(adjutant_agent::Limits::new().sequential());
     let agent = with(agent.journal(journal.clone()).session(LogId("log".into())));
     let mut events = all(&agent, "Go.").await;
     events.extend(all(&agent, "Again.").await);

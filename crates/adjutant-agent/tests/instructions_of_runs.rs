@@ -10,7 +10,7 @@ use std::sync::{
 };
 
 use adjutant_agent::{
-    Agent, Failure, Outcome, RunOptions,
+    Agent, Failure, Outcome,
     instructions::{Instructions, instructions_fn},
     sections::{SectionKind, section_fn, section_text},
 };
@@ -59,7 +59,7 @@ async fn run_fails_before_the_model_when_its_instructions_cannot_be_made() {
     let burst = agent.clone().instructions(Instructions::new().source(bursting));
     let error = burst.run("Go.").await.expect_err("there are none");
     assert_eq!(error.to_string(), "the run failed: no instructions: their source panicked: it burst");
-    assert_eq!((model.requests().len(), agent.transcript().len()), (0, 0));
+    assert_eq!((model.requests().len(), agent.log().transcript().len()), (0, 0));
     assert_eq!(agent.run("Go.").await.expect("the session is usable").text(), "Fine.");
 }
 
@@ -86,7 +86,7 @@ async fn prompt_is_absent_when_the_text_is_empty() {
 async fn state_can_be_set_for_one_run_when_options_have_it() {
     let (model, agent) = stage::agent([Script::new().text("A."), Script::new().text("B.")]);
     let agent = agent.state("mood", "good").instructions(counting());
-    agent.run_with("Go.", RunOptions::new().state("mood", "bad")).await.expect("the run finishes");
+    agent.run("Go.").state("mood", "bad").await.expect("the run finishes");
     agent.run("Go.").await.expect("the run finishes");
     assert_eq!(systems(&model), ["agent 1 \"bad\"", "agent 2 \"good\""]);
 }

@@ -28,7 +28,7 @@ fn heard(subscription: &mut Subscription) -> Vec<Event> {
 }
 
 async fn all(agent: &Agent, prompt: &str) -> Vec<Event> {
-    agent.stream(prompt).expect("the session is free").collect().await
+    agent.run(prompt).stream().expect("the session is free").collect().await
 }
 
 fn text(events: &[Event]) -> String {
@@ -77,7 +77,7 @@ fn busy(runs: usize) -> Agent {
 #[tokio::test]
 async fn subscribers_hear_all_events_in_order_when_there_are_several() {
     let agent = busy(1);
-    let (mut one, mut two) = (agent.subscribe(), agent.subscribe());
+    let (mut one, mut two) = (agent.log().subscribe(), agent.log().subscribe());
     let streamed = all(&agent, "Go.").await;
     let (one, two) = (heard(&mut one), heard(&mut two));
     assert_eq!(one, streamed);
@@ -87,23 +87,30 @@ async fn subscribers_hear_all_events_in_order_when_there_are_several() {
 #[tokio::test]
 async fn subscriber_hears_no_more_when_it_is_dropped() {
     let agent = busy(2);
-    let (dropped, mut stays) = (agent.subscribe(), agent.subscribe());
+    let (dropped, mut stays) = (agent.log().subscribe(), agent.log().subscribe());
     drop(dropped);
     agent.run("Go.").await.expect("the run finishes");
     assert_eq!(ends(&heard(&mut stays)), 1);
     drop(stays);
     agent.run("Go.").await.expect("the run finishes");
-    assert_eq!(heard(&mut agent.subscribe()), []);
+    assert_eq!(heard(&mut agent.log().subscribe()), []);
 }
 
 #[tokio::test]
 async fn subscriber_of_many_runs_hears_them_when_they_follow_each_other() {
     let agent = busy(3);
-    let mut subscription = agent.subscribe();
+    let mut subscription = agent.log().subscribe();
     let streamed = all(&agent, "One.").await;
     assert_eq!(heard(&mut subscription), streamed);
     agent.run("Two.").await.expect("the run finishes");
-    agent.stream("Three.").expect("the session is free").detach().await.expect("no panic").expect("the run finishes");
+    agent
+        .run("Three.")
+        .stream()
+        .expect("the session is free")
+        .detach()
+        .await
+        .expect("no panic")
+        .expect("the run finishes");
     let events = heard(&mut subscription);
     assert_eq!((ends(&events), text(&events).as_str()), (2, "Answer number 1, at last.Answer number 2, at last."));
 }
@@ -111,7 +118,7 @@ async fn subscriber_of_many_runs_hears_them_when_they_follow_each_other() {
 #[tokio::test]
 async fn subscription_ends_when_nobody_holds_the_session() {
     let agent = busy(1);
-    let subscription = agent.subscribe();
+    let subscription = agent.log().subscribe();
     agent.run("Go.").await.expect("the run finishes");
     drop(agent);
     assert_eq!(ends(&subscription.collect::<Vec<_>>().await), 1);
@@ -121,7 +128,7 @@ async fn subscription_ends_when_nobody_holds_the_session() {
 async fn subscriber_misses_no_lifecycle_event_when_it_is_slow() {
     let long = "word ".repeat(4_000);
     let (_, agent) = agent([Script::new().text(long.as_str()).delta_chars(1)]);
-    let mut subscription = agent.subscribe();
+    let mut subscription = agent.log().subscribe();
     let streamed = all(&agent, "Go.").await;
     let events = heard(&mut subscription);
     assert_eq!(text(&events), long);
@@ -133,7 +140,7 @@ async fn subscriber_misses_no_lifecycle_event_when_it_is_slow() {
 async fn subscriber_reads_the_log_when_it_has_missed_records() {
     let runs = 400;
     let agent = busy(runs);
-    let mut subscription = agent.subscribe();
+    let mut subscription = agent.log().subscribe();
     let mut streamed = Vec::new();
     for run in 0..runs {
         streamed.extend(all(&agent, &run.to_string()).await);
@@ -154,8 +161,8 @@ async fn subscriber_reads_on_when_it_reads_while_the_run_goes_on() {
     let (_, agent) = agent(calls.chain([Script::new().text("Done.").wait_at(0, &gate)]));
     let agent = agent.world(FixedWorld::at_ms(7)).max_turns(1_000);
     let agent = agent.tool(tool("echo", |_, _| async { Ok(CallResult::ok("said")) }));
-    let mut subscription = agent.subscribe();
-    let running = agent.stream("Go.").expect("the session is free");
+    let mut subscription = agent.log().subscribe();
+    let running = agent.run("Go.").stream().expect("the session is free");
     let running = tokio::spawn(running.collect::<Vec<_>>());
     gate.reached().await;
     let mut events = heard(&mut subscription);
@@ -170,8 +177,8 @@ async fn subscriber_reads_on_when_it_reads_while_the_run_goes_on() {
 async fn run_never_waits_when_nobody_reads() {
     let long = "word ".repeat(100_000);
     let (_, agent) = agent((0..4).map(|_| Script::new().text(long.as_str()).delta_chars(8)));
-    let never_read = agent.subscribe();
-    let mut stopped = agent.subscribe();
+    let never_read = agent.log().subscribe();
+    let mut stopped = agent.log().subscribe();
     for run in 0..4 {
         let result = tokio::time::timeout(Duration::from_secs(1), agent.run("Go.")).await.expect("nothing waits");
         assert_eq!(result.expect("the run finishes").text(), long);
@@ -211,7 +218,7 @@ async fn subscriber_is_told_when_what_it_missed_cannot_be_read() {
     let runs = 100;
     let journal = Closable::default();
     let agent = busy(runs).journal(journal.clone());
-    let mut subscription = agent.subscribe();
+    let mut subscription = agent.log().subscribe();
     for run in 0..runs {
         agent.run(run.to_string()).await.expect("the run finishes");
     }
@@ -229,10 +236,12 @@ async fn past_events_are_those_of_the_run_when_a_log_is_read_again() {
     let mut streamed = all(&agent, "One.").await;
     let middle = streamed.len();
     streamed.extend(all(&agent, "Two.").await);
-    let past: Vec<Event> = agent.events_after(Seq(0)).map(|event| event.expect("memory does not fail")).collect().await;
+    let past: Vec<Event> =
+        agent.log().events_after(Seq(0)).map(|event| event.expect("memory does not fail")).collect().await;
     assert_eq!(past, lasting(&streamed));
     let seq = streamed[middle - 1].seq;
-    let past: Vec<Event> = agent.events_after(seq).map(|event| event.expect("memory does not fail")).collect().await;
+    let past: Vec<Event> =
+        agent.log().events_after(seq).map(|event| event.expect("memory does not fail")).collect().await;
     assert_eq!(past, lasting(&streamed[middle..]));
 }
 
@@ -242,7 +251,7 @@ async fn past_events_tell_of_a_pause_when_the_run_waits() {
     let agent = agent.world(FixedWorld::at_ms(7)).limits(Limits::new().max_turns(0).at_limit(AtLimit::Ask));
     let mut streamed = all(&agent, "Go.").await;
     let read =
-        async || agent.events_after(Seq(0)).map(|it| it.expect("memory does not fail")).collect::<Vec<_>>().await;
+        async || agent.log().events_after(Seq(0)).map(|it| it.expect("memory does not fail")).collect::<Vec<_>>().await;
     assert_eq!(read().await, lasting(&streamed));
     let Some(EventKind::RunPaused { result }) = streamed.last().map(|event| event.kind.clone()) else {
         panic!("it waits")
@@ -250,7 +259,7 @@ async fn past_events_tell_of_a_pause_when_the_run_waits() {
     let Outcome::Paused { pauses } = &result.outcome else { panic!("it waits") };
     let answer = adjutant_tool::Answer::Extend { by: 1, message: None };
     let answers = vec![pauses[0].answered(answer)];
-    streamed.extend(agent.resume_stream(answers).expect("the session is free").collect::<Vec<_>>().await);
+    streamed.extend(agent.resume(answers).stream().expect("the session is free").collect::<Vec<_>>().await);
     assert_eq!(read().await, lasting(&streamed));
 }
 
@@ -259,7 +268,7 @@ async fn listener_is_passed_over_when_it_panics() {
     let agent = busy(2);
     let heard = Arc::new(Mutex::new(0));
     let count = Arc::clone(&heard);
-    let listening = agent.on_event(move |event| {
+    let listening = agent.log().on_event(move |event| {
         assert!(!matches!(event.kind, EventKind::TurnStarted), "it burst");
         *count.lock().expect("no panic") += usize::from(matches!(event.kind, EventKind::RunFinished { .. }));
     });
@@ -275,7 +284,7 @@ async fn state_is_ahead_when_a_subscriber_hears_an_event() {
     let agent = busy(1);
     let seen = Arc::new(Mutex::new(Vec::new()));
     let (snapshots, lines) = (agent.clone(), Arc::clone(&seen));
-    let mut subscription = agent.subscribe();
+    let mut subscription = agent.log().subscribe();
     let listening = tokio::spawn(async move {
         while let Some(event) = subscription.next().await {
             let entries = snapshots.snapshot().entries.len();
@@ -295,7 +304,7 @@ async fn state_is_ahead_when_a_subscriber_hears_an_event() {
 #[tokio::test]
 async fn text_of_a_stream_is_the_last_answer_when_it_is_collected() {
     let agent = busy(2);
-    let text = agent.stream("Go.").expect("the session is free").text().await.expect("there is an answer");
+    let text = agent.run("Go.").stream().expect("the session is free").text().await.expect("there is an answer");
     assert_eq!(text, "Answer number 0, at last.");
     let events = all(&agent, "Go.").await;
     let of = |events: &[Event]| adjutant_agent::collect_text(stream::iter(events.to_vec()));

@@ -10,7 +10,7 @@ use std::{
 
 use adjutant_agent::{
     ActivityId, Agent, CancelBy, ErrorKind, EventKind, Failure, Flush, Head, Journal, JournalError, JournalErrorKind,
-    Log, LogId, MemoryJournal, Outcome, Owner, RecordStream, RunOptions, Seq, Stamped, TurnNo,
+    Log, LogId, MemoryJournal, Outcome, Owner, RecordStream, Seq, Stamped, TurnNo,
 };
 use adjutant_llm::{
     Block, BlockKind, Call, CallId, CallResult, Chunk, Entry, Error, FinishReason, FixedWorld, ModelInfo, Reply,
@@ -30,7 +30,7 @@ async fn call_times_out_when_a_tool_takes_too_long() {
     let script = Script::new().call("slow", json!({})).call("quick", json!({}));
     let (_, agent) = agent([script, Script::new().text("Done.")]);
     let hang = |_, _| std::future::pending();
-    let agent = agent.tool_timeout(Duration::from_secs(60)).tool(tool("slow", hang));
+    let agent = agent.calls(|calls| calls.timeout = Some(Duration::from_secs(60))).tool(tool("slow", hang));
     let agent = agent.tool(tool_fn(spec("quick").timeout(Duration::from_secs(3)), hang));
     let begun = tokio::time::Instant::now();
     let result = agent.run("Go.").await.expect("the run finishes");
@@ -94,7 +94,7 @@ async fn output_is_cut_with_a_notice_when_it_is_large() {
 #[tokio::test]
 async fn error_is_cut_with_a_notice_when_it_is_large() {
     let (model, agent) = agent(once("big"));
-    let agent = agent.max_result_bytes(4);
+    let agent = agent.calls(|calls| calls.max_result_bytes = 4);
     let agent = agent.tool(tool("big", |_, _| async { Err(ToolError::failed("x".repeat(1_000))) }));
     let result = agent.run("Go.").await.expect("the run finishes");
     assert_eq!(shown(&model), "xxxx\n[output cut: the first 4 of 1000 bytes are shown]");
@@ -118,7 +118,7 @@ async fn progress_is_shown_during_a_call_and_never_after_it() {
             Ok(CallResult::ok(""))
         }
     }));
-    let events = events(agent.stream("Go.").expect("the session is free")).await;
+    let events = events(agent.run("Go.").stream().expect("the session is free")).await;
     let said = events.iter().filter_map(|event| match event {
         EventKind::ToolStarted { call, .. } => Some((call.turn, "started".to_owned())),
         EventKind::ToolProgress { call, progress } => {
@@ -140,7 +140,7 @@ async fn progress_is_thinned_out_when_it_floods() {
         (0..100_000).for_each(|n| cx.progress(Progress::text(n.to_string())));
         Ok(CallResult::ok(""))
     }));
-    let events = events(agent.stream("Go.").expect("the session is free")).await;
+    let events = events(agent.run("Go.").stream().expect("the session is free")).await;
     let shown = events.iter().filter_map(|event| match event {
         EventKind::ToolProgress { progress, .. } => progress.content[0].as_text(),
         _ => None,
@@ -155,7 +155,7 @@ async fn warning_is_shown_once_when_every_reply_repeats_it() {
     let warning = Warning::new(WarningKind::OptionDropped, "temperature was dropped");
     let scripts = once("nobody").map(|script| script.warning(warning.clone()).warning(warning.clone()));
     let (_, agent) = agent(scripts);
-    let events = events(agent.stream("Go.").expect("the session is free")).await;
+    let events = events(agent.run("Go.").stream().expect("the session is free")).await;
     let shown: Vec<_> = events.iter().filter(|event| matches!(event, EventKind::Warning { .. })).collect();
     assert_eq!(shown, [&EventKind::Warning { warning }]);
 }
@@ -168,8 +168,7 @@ async fn run_is_cancelled_when_its_deadline_passes() {
         Ok(CallResult::ok("heard"))
     }));
     let begun = tokio::time::Instant::now();
-    let options = RunOptions::new().deadline(Duration::from_millis(250));
-    let result = agent.run_with("Go.", options).await.expect("a cancel is no error");
+    let result = agent.run("Go.").deadline(Duration::from_millis(250)).await.expect("a cancel is no error");
     assert_eq!(result.outcome, Outcome::Cancelled { by: CancelBy::Deadline });
     assert_eq!(calls(&result), [("slow".into(), Status::Ok, "heard".into())]);
     assert!((250..=252).contains(&begun.elapsed().as_millis()), "{:?}", begun.elapsed());
@@ -179,7 +178,7 @@ async fn run_is_cancelled_when_its_deadline_passes() {
 async fn run_is_cancelled_when_its_deadline_passes_while_nothing_ever_waits() {
     let (_, agent) = agent((0..10_000).map(|_| Script::new().call("nobody", json!({}))));
     let agent = agent.world(FixedWorld::at_ms(5_000)).limits(adjutant_agent::Limits::new().unlimited_turns());
-    let result = agent.run_with("Go.", RunOptions::new().deadline(Duration::ZERO)).await.expect("a cancel is no error");
+    let result = agent.run("Go.").deadline(Duration::ZERO).await.expect("a cancel is no error");
     assert_eq!(result.outcome, Outcome::Cancelled { by: CancelBy::Deadline });
 }
 
@@ -324,7 +323,7 @@ async fn first_toolbox_wins_when_two_have_a_tool_of_one_name() {
     let (model, agent) = agent(once("echo"));
     let echo = |text: &'static str| tool("echo", move |_, _| async move { Ok(CallResult::ok(text)) });
     let agent = agent.toolbox(Tools::new("one").tool(echo("first"))).toolbox(Tools::new("two").tool(echo("second")));
-    let events = events(agent.stream("Go.").expect("the session is free")).await;
+    let events = events(agent.run("Go.").stream().expect("the session is free")).await;
     let message = "a second tool is called echo; only the first one is offered";
     let warning = Warning::new(WarningKind::ToolShadowed, message);
     assert_eq!(events.iter().filter(|event| **event == EventKind::Warning { warning: warning.clone() }).count(), 1);
@@ -371,7 +370,7 @@ async fn run_tells_of_itself_when_the_log_fails_at_any_batch() {
         let (_, agent) = agent([Script::new().text("One."), Script::new().text("Two.")]);
         let agent = agent.journal(Filling(MemoryJournal::new(), batches));
         let first = agent.run("First.").await;
-        let mut running = agent.stream("Second.").expect("the session is free");
+        let mut running = agent.run("Second.").stream().expect("the session is free");
         let mut last = None;
         while let Some(event) = running.next().await {
             last = Some(event.kind);

@@ -107,7 +107,7 @@ async fn results_keep_the_order_of_the_calls_when_tools_end_in_reverse() {
         }
     }));
     let (mut ends, mut starts) = (Vec::new(), Vec::new());
-    for event in events(agent.stream("Go.").expect("the session is free")).await {
+    for event in events(agent.run("Go.").stream().expect("the session is free")).await {
         match event {
             EventKind::ToolStarted { call, .. } => starts.push(call.block),
             EventKind::ToolFinished { call, .. } => ends.push(call.block),
@@ -119,7 +119,7 @@ async fn results_keep_the_order_of_the_calls_when_tools_end_in_reverse() {
         }
     }
     assert_eq!((starts, ends), (vec![0, 1, 2], vec![2, 1, 0]));
-    let Entry::Turn(turn) = &agent.transcript()[1] else { unreachable!("a turn follows the prompt") };
+    let Entry::Turn(turn) = &agent.log().transcript()[1] else { unreachable!("a turn follows the prompt") };
     let pairs: Vec<_> = turn.pairs().map(|(call, result)| (call.id.block, result.text())).collect();
     assert_eq!(pairs, [(0, "0".into()), (1, "1".into()), (2, "2".into())]);
 }
@@ -212,7 +212,7 @@ async fn run_fails_with_its_calls_closed_when_the_model_refuses() {
         let result = error.result().expect("the run has a result");
         assert_eq!((error.kind(), &result.outcome), (ErrorKind::Failed, &Outcome::Failed { failure }));
         assert_eq!(calls(result), [("echo".into(), Status::Denied, "not executed: the reply was refused".into())]);
-        assert_eq!(agent.transcript().len(), 2);
+        assert_eq!(agent.log().transcript().len(), 2);
     }
 }
 

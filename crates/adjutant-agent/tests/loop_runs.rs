@@ -5,7 +5,7 @@ mod stage;
 
 use std::{sync::Arc, time::Duration};
 
-use adjutant_agent::{Agent, ErrorKind, EventKind, Limit, Outcome, Prompt, RunOptions, RunResult};
+use adjutant_agent::{Agent, ErrorKind, EventKind, Limit, Outcome, Prompt, RunResult};
 use adjutant_llm::{
     CallResult, Content, Custom, Entry, FinishReason, FixedWorld, Gate, Image, ModelInfo, NanoUsd, Price, Reply,
     Script, ScriptedModel, Source, Summary, Turn, Usage, UserMessage, World,
@@ -27,8 +27,7 @@ async fn options_count_for_one_run_when_they_are_set() {
     let (model, agent) = agent([calling(), calling(), Script::new().text("Mine.")]);
     let agent = agent.tool(echo()).max_turns(3);
     let other = Arc::new(ScriptedModel::new([calling(), Script::new().text("Never.")]));
-    let options = RunOptions::new().model(Arc::clone(&other)).max_turns(1);
-    let limited = agent.run_with("Go.", options).await.expect("a limit is no error");
+    let limited = agent.run("Go.").model(Arc::clone(&other)).max_turns(1).await.expect("a limit is no error");
     assert_eq!(limited.outcome, Outcome::Limit { limit: Limit::Turns });
     assert_eq!((other.requests().len(), model.requests().len()), (1, 0));
     let own = agent.run("Go.").await.expect("the run finishes");
@@ -38,7 +37,7 @@ async fn options_count_for_one_run_when_they_are_set() {
 #[tokio::test]
 async fn options_free_a_run_when_the_agent_limits_it() {
     let (_, agent) = agent([calling(), Script::new().text("Done.")]);
-    let result = agent.tool(echo()).max_turns(1).run_with("Go.", RunOptions::new().unlimited_turns()).await;
+    let result = agent.tool(echo()).max_turns(1).run("Go.").unlimited_turns().await;
     assert_eq!(result.expect("the run finishes").turns, 2);
 }
 
@@ -52,7 +51,7 @@ async fn instructions_are_the_whole_system_prompt_when_nothing_else_is_set() {
 
 #[track_caller]
 fn check_busy(agent: &Agent) {
-    let error = agent.stream("Me too.").expect_err("the session is taken");
+    let error = agent.run("Me too.").stream().expect_err("the session is taken");
     assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Busy, true));
 }
 
@@ -60,7 +59,7 @@ fn check_busy(agent: &Agent) {
 async fn session_is_busy_when_it_runs() {
     let gate = Gate::new();
     let (_, agent) = agent([Script::new().text("One.").wait_at(0, &gate), Script::new().text("Two.")]);
-    let mut running = agent.stream("Go.").expect("the session is free");
+    let mut running = agent.run("Go.").stream().expect("the session is free");
     check_busy(&agent);
     running.next().await.expect("a run begins");
     check_busy(&agent.clone());
@@ -78,23 +77,23 @@ async fn session_is_busy_when_it_runs() {
 async fn session_is_taken_once_when_a_run_was_left() {
     let gate = Gate::new();
     let (_, agent) = agent([Script::new().text("One.").wait_at(0, &gate), Script::new().text("Two.")]);
-    let mut left = agent.stream("Go.").expect("the session is free");
+    let mut left = agent.run("Go.").stream().expect("the session is free");
     assert_eq!(left.next().await.map(|event| event.kind), Some(EventKind::RunStarted));
     drop(left);
-    let next = agent.stream("Again.").expect("who left gives way");
+    let next = agent.run("Again.").stream().expect("who left gives way");
     check_busy(&agent);
     tokio::task::yield_now().await;
     check_busy(&agent);
     assert_eq!(next.finish().await.expect("the run finishes").text(), "Two.");
-    assert_eq!(agent.transcript().len(), 3);
+    assert_eq!(agent.log().transcript().len(), 3);
 }
 
 #[tokio::test]
 async fn session_is_taken_once_when_a_run_was_left_before_it_was_read() {
     let (_, agent) = agent([Script::new().text("One.")]);
-    drop(agent.stream("Go.").expect("the session is free"));
+    drop(agent.run("Go.").stream().expect("the session is free"));
     tokio::task::yield_now().await;
-    let next = agent.stream("Again.").expect("who left gives way");
+    let next = agent.run("Again.").stream().expect("who left gives way");
     check_busy(&agent);
     assert_eq!(next.finish().await.expect("the run finishes").text(), "One.");
 }
@@ -103,10 +102,10 @@ async fn session_is_taken_once_when_a_run_was_left_before_it_was_read() {
 async fn session_can_be_left_again_when_the_next_run_waits() {
     let gate = Gate::new();
     let (_, agent) = agent([Script::new().text("One.").wait_at(0, &gate), Script::new().text("Two.")]);
-    let mut left = agent.stream("Go.").expect("the session is free");
+    let mut left = agent.run("Go.").stream().expect("the session is free");
     left.next().await.expect("a run begins");
     drop(left);
-    drop(agent.stream("Again.").expect("who left gives way"));
+    drop(agent.run("Again.").stream().expect("who left gives way"));
     let result = agent.run("At last.").await.expect("who left gives way");
     assert_eq!(result.text(), "Two.");
 }
@@ -115,14 +114,14 @@ async fn session_can_be_left_again_when_the_next_run_waits() {
 async fn run_goes_on_when_it_is_detached() {
     let gate = Gate::new();
     let (_, agent) = agent([Script::new().text("Done.").wait_at(0, &gate), Script::new().text("Two.")]);
-    let handle = agent.stream("Go.").expect("the session is free").detach();
+    let handle = agent.run("Go.").stream().expect("the session is free").detach();
     gate.reached().await;
     check_busy(&agent);
     gate.open();
     assert_eq!(handle.await.expect("no panic").expect("the run finishes").text(), "Done.");
-    drop(agent.stream("Again.").expect("the session is free").detach());
+    drop(agent.run("Again.").stream().expect("the session is free").detach());
     tokio::task::yield_now().await;
-    assert_eq!(agent.transcript().len(), 4);
+    assert_eq!(agent.log().transcript().len(), 4);
 }
 
 #[tokio::test]
@@ -132,11 +131,14 @@ async fn clones_share_a_session_and_new_sessions_are_empty() {
     agent.run("Go.").await.expect("the run finishes");
     clone.run("Go on.").await.expect("the run finishes");
     let fresh = agent.new_session();
-    assert_eq!((agent.transcript().len(), clone.transcript().len(), fresh.transcript().len()), (4, 4, 0));
+    assert_eq!(
+        (agent.log().transcript().len(), clone.log().transcript().len(), fresh.log().transcript().len()),
+        (4, 4, 0)
+    );
     assert_ne!(fresh.session_id(), agent.session_id());
     fresh.run("Hello.").await.expect("the run finishes");
     let shown: Vec<usize> = model.requests().iter().map(|request| request.entries.len()).collect();
-    assert_eq!((shown, agent.transcript().len()), (vec![1, 3, 1], 4));
+    assert_eq!((shown, agent.log().transcript().len()), (vec![1, 3, 1], 4));
 }
 
 async fn prompted(prompt: impl Into<Prompt>) -> Vec<Entry> {
@@ -164,9 +166,9 @@ async fn prompt_is_kept_when_it_says_something() {
 #[track_caller]
 fn check_refused(prompt: impl Into<Prompt>, expect: &str) {
     let (_, agent) = agent([]);
-    let error = agent.stream(prompt).expect_err("the prompt is refused");
+    let error = agent.run(prompt).stream().expect_err("the prompt is refused");
     assert_eq!((error.kind(), error.to_string()), (ErrorKind::Prompt, format!("the prompt cannot be sent: {expect}")));
-    assert!(agent.stream("The session is free.").is_ok());
+    assert!(agent.run("The session is free.").stream().is_ok());
 }
 
 #[tokio::test]
@@ -260,11 +262,11 @@ async fn usage_and_cost_count_when_an_attempt_was_taken_back() {
 #[tokio::test]
 async fn result_can_be_had_when_all_events_were_read() {
     let (_, agent) = agent([Script::new().text("One."), Script::new().text("Two.")]);
-    let mut running = agent.stream("Go.").expect("the session is free");
+    let mut running = agent.run("Go.").stream().expect("the session is free");
     assert!(running.result().is_none());
     while running.next().await.is_some() {}
     assert_eq!(running.finish().await.expect("the run finishes").text(), "One.");
-    let mut running = agent.stream("Go on.").expect("the session is free");
+    let mut running = agent.run("Go on.").stream().expect("the session is free");
     while running.next().await.is_some() {}
     assert_eq!(running.detach().await.expect("no panic").expect("the run finishes").text(), "Two.");
 }
@@ -272,8 +274,11 @@ async fn result_can_be_had_when_all_events_were_read() {
 #[tokio::test]
 async fn limits_of_time_hold_when_they_are_as_long_as_can_be() {
     let (_, agent) = agent([calling(), Script::new().text("Done.")]);
-    let agent = agent.tool(echo()).tool_timeout(Duration::MAX).grace(Duration::MAX);
-    let result = agent.run_with("Go.", RunOptions::new().deadline(Duration::MAX)).await;
+    let agent = agent
+        .tool(echo())
+        .calls(|calls| calls.timeout = Some(Duration::MAX))
+        .calls(|calls| calls.grace = Duration::MAX);
+    let result = agent.run("Go.").deadline(Duration::MAX).await;
     assert_eq!(result.expect("the run finishes").text(), "Done.");
 }
 
@@ -296,7 +301,7 @@ async fn steps_are_done_once_when_a_body_asks_for_them_twice() {
         let again: u32 = step().await?;
         Ok(CallResult::ok(format!("{} {} {again}", one.is_ok(), other.is_ok())))
     });
-    let events = events(agent.tool(steps).stream("Go.").expect("the session is free")).await;
+    let events = events(agent.tool(steps).run("Go.").stream().expect("the session is free")).await;
     let Some(EventKind::RunFinished { result }) = events.last() else { unreachable!("the run ends") };
     assert_eq!(calls(result)[0].2, "true false 1");
 }

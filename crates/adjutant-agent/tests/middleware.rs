@@ -74,7 +74,7 @@ fn failure(message: &str) -> Failure {
 }
 
 async fn all(agent: &Agent, prompt: &str) -> Vec<Event> {
-    agent.stream(prompt).expect("the session is free").collect().await
+    agent.run(prompt).stream().expect("the session is free").collect().await
 }
 
 /// The one result that the stream ends with.
@@ -155,7 +155,7 @@ async fn run_is_told_and_recorded_when_a_middleware_keeps_it_from_beginning() {
     let closed = free.clone().middleware(refuses);
     let events = all(&closed, "Go.").await;
     assert_eq!(only_end(&events).outcome, Outcome::Failed { failure: failure("closed") });
-    assert_eq!((model.requests().len(), free.transcript().len()), (0, 0));
+    assert_eq!((model.requests().len(), free.log().transcript().len()), (0, 0));
     assert_eq!(names(&records(&journal).await), ["began", "ended"]);
     assert_eq!(free.run("Go.").await.expect("the session is usable").text(), "Now.");
 }
@@ -208,7 +208,7 @@ async fn run_ends_when_a_middleware_hangs_and_someone_wishes_to_stop() {
         })
     };
     for (before, expect) in [(true, "cancelled"), (false, "finished")] {
-        let mut running = agent.clone().middleware(hangs(before)).stream("Go.").expect("the session is free");
+        let mut running = agent.clone().middleware(hangs(before)).run("Go.").stream().expect("the session is free");
         let stopper = running.stopper();
         let events = async {
             let mut events = Vec::new();

@@ -63,7 +63,7 @@ fn staged(agent: Agent, ran: &Ran) -> Agent {
 async fn run_parks_with_all_pauses_when_nobody_answers() {
     let (ran, (_, agent)) = (Ran::default(), agent(batch()));
     let agent = staged(agent, &ran);
-    let mut running = agent.stream("Go.").expect("the session is free");
+    let mut running = agent.run("Go.").stream().expect("the session is free");
     let mut told = Vec::new();
     while let Some(event) = running.next().await {
         told.push(name(&event.kind));
@@ -72,7 +72,7 @@ async fn run_parks_with_all_pauses_when_nobody_answers() {
     assert_eq!(names(result), ["main/c1_0_0", "main/c1_0_2"]);
     assert_eq!((ran.args(), calls(result).len()), (vec![json!({"n": 2})], 1));
     assert_eq!(told.last().map(String::as_str), Some("run_paused"));
-    assert_eq!(agent.pauses(), pauses(result));
+    assert_eq!(agent.log().pauses(), pauses(result));
 }
 
 #[tokio::test]
@@ -122,7 +122,7 @@ async fn answer_is_refused_when_its_pause_is_not_what_was_shown() {
         let waits = pauses(&agent.run("Go.").await.expect("the run waits")).remove(0);
         let error = agent.resume(vec![was(&waits).answered(Answer::approve())]).await.expect_err("another call");
         assert_eq!((error.kind(), error.to_string().contains("is not what was shown")), (ErrorKind::Answers, true));
-        assert_eq!((ran.args(), agent.pauses()), (Vec::new(), vec![Arc::clone(&waits)]));
+        assert_eq!((ran.args(), agent.log().pauses()), (Vec::new(), vec![Arc::clone(&waits)]));
         agent.resume(vec![waits.answered(Answer::approve())]).await.expect("the run finishes");
         assert_eq!(ran.args(), [json!({"n": 1})]);
     }
@@ -136,7 +136,7 @@ async fn session_takes_no_prompt_when_its_run_waits() {
     let error = agent.run("Something else.").await.expect_err("the session waits");
     let text = "the session has a run that waits for answers to: main/c1_0_0, main/c1_0_2; hint: `resume`";
     assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::Paused, text));
-    assert_eq!(agent.pauses().len(), 2);
+    assert_eq!(agent.log().pauses().len(), 2);
 }
 
 #[tokio::test]
@@ -152,7 +152,7 @@ async fn session_takes_a_prompt_again_when_its_waiting_run_is_given_up() {
     let expect =
         [("write", Status::Cancelled, never), ("look", Status::Ok, r#"{"n":2}"#), ("away", Status::Cancelled, never)];
     assert_eq!(calls(&result), expect.map(|(name, status, text)| (name.to_owned(), status, text.to_owned())));
-    assert!(agent.pauses().is_empty());
+    assert!(agent.log().pauses().is_empty());
     let next = agent.run("Still there?").await.expect("the session is free");
     assert_eq!((next.text().as_str(), shown(&model, 1).len()), ("Done.", 3));
 }
@@ -163,9 +163,9 @@ async fn stream_tells_that_the_run_waits_when_it_cannot_go_on() {
     let agent = staged(agent, &ran);
     agent.run("Go.").await.expect("the run waits");
     let wrong = vec![answered("main/c9_0_0", Answer::approve())];
-    assert_eq!(told(agent.resume_stream(wrong).expect("the session is free")).await, ["run_paused"]);
-    assert_eq!(told(agent.stream("Something else.").expect("the session is free")).await, ["run_paused"]);
-    assert_eq!(agent.pauses().len(), 2);
+    assert_eq!(told(agent.resume(wrong).stream().expect("the session is free")).await, ["run_paused"]);
+    assert_eq!(told(agent.run("Something else.").stream().expect("the session is free")).await, ["run_paused"]);
+    assert_eq!(agent.log().pauses().len(), 2);
 }
 
 #[tokio::test]
@@ -221,9 +221,9 @@ async fn pause_stays_open_when_a_hook_denies_its_answer() {
     });
     let parked = agent.run("Go.").await.expect("the run waits");
     let answers = vec![answered(&names(&parked)[0], Answer::approve())];
-    let running = agent.resume_stream(answers.clone()).expect("the session is free");
+    let running = agent.resume(answers.clone()).stream().expect("the session is free");
     assert_eq!(told(running).await, ["denied", "run_resumed", "run_paused"]);
-    assert_eq!((agent.pauses(), ran.args().len()), (pauses(&parked), 0));
+    assert_eq!((agent.log().pauses(), ran.args().len()), (pauses(&parked), 0));
     let result = agent.resume(answers).await.expect("the run finishes");
     assert_eq!((result.text().as_str(), ran.args().len()), ("Done.", 1));
 }
@@ -233,7 +233,7 @@ async fn run_ends_when_it_is_cancelled_while_the_responder_hangs() {
     let (ran, (_, agent)) = (Ran::default(), agent(script(&[("write", json!({"n": 1}))])));
     let agent = agent.tool(ran.tool(spec("write").needs_approval()));
     let agent = agent.responder(responder_fn(|_, _| std::future::pending()));
-    let mut running = agent.stream("Go.").expect("the session is free");
+    let mut running = agent.run("Go.").stream().expect("the session is free");
     while let Some(event) = running.next().await {
         if matches!(event.kind, EventKind::Paused { .. }) {
             running.cancel();
@@ -251,7 +251,7 @@ async fn resumed_run_ends_when_it_is_cancelled_while_a_hook_hangs() {
     let agent = agent.on(|_: HookContext, _: PauseAnswered| std::future::pending::<Verdict<PauseAnswered>>());
     let parked = agent.run("Go.").await.expect("the run waits");
     let running =
-        agent.resume_stream(vec![answered(&names(&parked)[0], Answer::approve())]).expect("the session is free");
+        agent.resume(vec![answered(&names(&parked)[0], Answer::approve())]).stream().expect("the session is free");
     let stopper = running.stopper();
     let task = tokio::spawn(running.finish());
     tokio::task::yield_now().await;

@@ -14,7 +14,7 @@ use std::{
 };
 
 use adjutant_agent::{
-    Agent, CancelBy, ErrorKind, Event, EventKind, Journal, JournalError, JournalErrorKind, Lane, Log, LogId,
+    Agent, CancelBy, Continue, ErrorKind, Event, EventKind, Journal, JournalError, JournalErrorKind, Lane, Log, LogId,
     MemoryJournal, Outcome, Owner, Post, PostNo, PostStream, Record, RecordStream, Running, Seq, Stamped,
 };
 use adjutant_llm::{Entry, Gate, Script, ScriptedModel, UserMessage, WarningKind};
@@ -36,7 +36,7 @@ fn said(agent: &Agent) -> Vec<String> {
         Entry::User(message) => message.content[0].as_text().map(str::to_owned),
         _ => None,
     };
-    agent.transcript().iter().filter_map(|stored| text(&stored.entry)).collect()
+    agent.log().transcript().iter().filter_map(|stored| text(&stored.entry)).collect()
 }
 
 /// Reads on until an event that is as wanted.
@@ -79,14 +79,14 @@ fn waiting(journal: impl Journal + 'static, more: &[&'static str]) -> (Gate, Age
 }
 
 async fn post(agent: &Agent, post: Post) -> PostNo {
-    agent.post(post).await.expect("the log is there")
+    agent.queue().post(post).await.expect("the log is there")
 }
 
 #[tokio::test]
 async fn message_joins_the_run_when_it_is_posted_while_the_model_speaks() {
     let journal = MemoryJournal::new();
     let (gate, agent) = waiting(journal.clone(), &["Three."]);
-    let mut running = agent.stream("Go.").expect("the session is free");
+    let mut running = agent.run("Go.").stream().expect("the session is free");
     until(&mut running, is_delta).await;
     let no = post(&agent, steer("And?")).await;
     until(&mut running, |kind| matches!(kind, EventKind::MessageQueued { .. })).await;
@@ -125,7 +125,7 @@ async fn posted_message_is_the_prompt_when_a_run_continues_from_an_answer() {
         Agent::new(ScriptedModel::new(["0", "1"].map(|text| Script::new().text(text)))).journal(MemoryJournal::new());
     agent.run("Go.").await.expect("it answers");
     post(&agent, steer("One.")).await;
-    assert_eq!(agent.continue_run().await.expect("there is something to answer").text(), "1");
+    assert_eq!(agent.run(Continue).await.expect("there is something to answer").text(), "1");
     assert_eq!(said(&agent), ["Go.", "One."]);
 }
 
@@ -133,7 +133,7 @@ async fn posted_message_is_the_prompt_when_a_run_continues_from_an_answer() {
 async fn run_is_cancelled_when_that_is_posted_while_it_goes_on() {
     let journal = MemoryJournal::new();
     let (_gate, agent) = waiting(journal.clone(), &["Next."]);
-    let mut running = agent.stream("Go.").expect("the session is free");
+    let mut running = agent.run("Go.").stream().expect("the session is free");
     until(&mut running, is_delta).await;
     post(&agent, Post::Cancel).await;
     post(&agent, Post::Cancel).await;
@@ -150,7 +150,7 @@ async fn run_is_cancelled_when_that_is_posted_while_it_goes_on() {
 #[tokio::test]
 async fn post_is_passed_over_with_a_warning_when_it_cannot_be_heeded() {
     let (gate, agent) = waiting(MemoryJournal::new(), &["Three."]);
-    let mut running = agent.stream("Go.").expect("the session is free");
+    let mut running = agent.run("Go.").stream().expect("the session is free");
     until(&mut running, is_delta).await;
     post(&agent, steer("")).await;
     post(
@@ -182,17 +182,17 @@ async fn post_is_passed_over_with_a_warning_when_it_cannot_be_heeded() {
 #[tokio::test]
 async fn posting_fails_when_there_is_no_such_log() {
     let (_, agent) = waiting(MemoryJournal::new(), &[]);
-    let error = agent.post(Post::Cancel).await.expect_err("nothing was ever recorded");
+    let error = agent.queue().post(Post::Cancel).await.expect_err("nothing was ever recorded");
     assert_eq!(error.kind(), ErrorKind::Journal);
 }
 
 #[tokio::test]
 async fn rest_of_the_posts_waits_when_the_lane_is_full() {
     let (gate, agent) = waiting(MemoryJournal::new(), &["Three."]);
-    let mut running = agent.stream("Go.").expect("the session is free");
+    let mut running = agent.run("Go.").stream().expect("the session is free");
     until(&mut running, is_delta).await;
     for n in 0..999 {
-        agent.follow_up(format!("{n}")).expect("there is room");
+        agent.queue().follow_up(format!("{n}")).expect("there is room");
     }
     for text in ["a", "b", "c"] {
         post(&agent, Post::Message { lane: Lane::FollowUp, content: UserMessage::text(text).into() }).await;
@@ -202,7 +202,7 @@ async fn rest_of_the_posts_waits_when_the_lane_is_full() {
     drop(gate);
     assert!(matches!(events.last().map(|it| &it.kind), Some(EventKind::RunFinished { .. })));
     // The wish to stop was heard all the same, and what came before it waits.
-    assert_eq!(agent.queued().len(), 1_002);
+    assert_eq!(agent.queue().items().len(), 1_002);
 }
 
 /// A journal whose posts cannot be read at first.
@@ -235,7 +235,7 @@ impl Journal for Flaky {
 async fn posts_are_heard_in_the_end_when_they_cannot_be_read_at_first() {
     let journal = Flaky::default();
     let (gate, agent) = waiting(journal.clone(), &["Three."]);
-    let mut running = agent.stream("Go.").expect("the session is free");
+    let mut running = agent.run("Go.").stream().expect("the session is free");
     until(&mut running, is_delta).await;
     post(&agent, steer("And?")).await;
     let mut seen = Vec::new();

@@ -58,16 +58,16 @@ fn prompt() -> Prompt {
 #[tokio::test]
 async fn preview_shows_the_next_request_when_nothing_is_recorded() {
     let (model, agent, journal) = rich([Script::new().call("step", json!({})), Script::new().text("Yes.")]);
-    let first = agent.preview(prompt()).await.expect("it can be looked at");
-    assert_eq!(first, agent.preview(prompt()).await.expect("and again"));
-    assert_eq!((model.requests().len(), agent.transcript().len()), (0, 0));
+    let first = agent.log().preview(prompt()).await.expect("it can be looked at");
+    assert_eq!(first, agent.log().preview(prompt()).await.expect("and again"));
+    assert_eq!((model.requests().len(), agent.log().transcript().len()), (0, 0));
     assert_eq!(journal.read(agent.session_id(), Seq(0)).filter(|it| std::future::ready(it.is_ok())).count().await, 0);
     agent.run(prompt()).await.expect("it answers");
     assert_eq!(model.requests()[0], first);
 
     model.push(Script::new().text("Still."));
     let records = journal.read(agent.session_id(), Seq(0)).count().await;
-    let second = agent.preview("On.").await.expect("it can be looked at");
+    let second = agent.log().preview("On.").await.expect("it can be looked at");
     assert_eq!(journal.read(agent.session_id(), Seq(0)).count().await, records);
     agent.run("On.").await.expect("it answers");
     assert_eq!(model.requests()[2], second);
@@ -78,7 +78,7 @@ async fn preview_reads_the_log_when_the_session_was_not_opened_yet() {
     let (model, agent, _) = rich([Script::new().text("Yes."), Script::new().text("Still.")]);
     agent.run(prompt()).await.expect("it answers");
     let later = agent.session(agent.session_id().clone()).take_over();
-    let seen = later.preview("On.").await.expect("it can be looked at");
+    let seen = later.log().preview("On.").await.expect("it can be looked at");
     later.run("On.").await.expect("it answers");
     assert_eq!(model.requests()[1], seen);
 }
@@ -93,9 +93,9 @@ async fn preview_leaves_the_run_alone_when_the_model_is_speaking() {
         counted.fetch_add(usize::from(cx.phase() != Phase::Preview), Ordering::Relaxed);
         Ok(vec![Action::Remind("Mind.".into())])
     }));
-    let running = agent.stream("Go.").expect("the session is free").detach();
+    let running = agent.run("Go.").stream().expect("the session is free").detach();
     gate.reached().await;
-    let seen = agent.preview("And then?").await.expect("it works while a run goes on");
+    let seen = agent.log().preview("And then?").await.expect("it works while a run goes on");
     let texts: Vec<&str> = seen
         .entries
         .iter()
@@ -123,9 +123,14 @@ async fn preview_asks_neither_hooks_nor_models_when_the_window_is_full() {
         (0..9).map(|at| Entry::User(format!("{at} {}", "word ".repeat(90)).as_str().into())).collect();
     let agent = Agent::new(Arc::clone(&model))
         .on(|_: HookContext, _: BeforeModel| async { Verdict::<BeforeModel>::Deny("hooks are not run".into()) });
-    let whole = agent.clone().effect(Compact::new()).preview(big.clone()).await.expect("no model is asked");
-    let cut =
-        agent.clone().effect(Compact::new().strategy(Strategy::Truncate)).preview(big).await.expect("it needs none");
+    let whole = agent.clone().effect(Compact::new()).log().preview(big.clone()).await.expect("no model is asked");
+    let cut = agent
+        .clone()
+        .effect(Compact::new().strategy(Strategy::Truncate))
+        .log()
+        .preview(big)
+        .await
+        .expect("it needs none");
     assert_eq!((whole.entries.len(), cut.entries.len() < 9, model.requests().len()), (9, true, 0));
     assert_eq!(model.info().context_window, 1_000);
 }
@@ -133,12 +138,12 @@ async fn preview_asks_neither_hooks_nor_models_when_the_window_is_full() {
 #[tokio::test]
 async fn preview_fails_when_the_prompt_is_empty_or_an_effect_fails() {
     let agent = Agent::new(ScriptedModel::new([]));
-    assert_eq!(agent.preview(" ").await.map_err(|error| error.kind()), Err(ErrorKind::Prompt));
+    assert_eq!(agent.log().preview(" ").await.map_err(|error| error.kind()), Err(ErrorKind::Prompt));
     let misfit = effect_fn("misfit", |_| {
         let with = Entry::User("?".into());
         Ok(vec![Action::Edit(Edit::Replace { at: adjutant_llm::EntryId(9), with })])
     });
-    let error = agent.effect(misfit).preview("Go.").await.expect_err("the edit does not fit");
+    let error = agent.effect(misfit).log().preview("Go.").await.expect_err("the edit does not fit");
     match error.result().map(|result| &result.outcome) {
         Some(Outcome::Failed { failure: Failure::Activity { message, .. } }) => {
             assert_eq!(&**message, "effect misfit failed: the edit does not fit the view at entry 9");

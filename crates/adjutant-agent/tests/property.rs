@@ -9,9 +9,7 @@ mod plan;
 
 use std::sync::Arc;
 
-use adjutant_agent::{
-    Agent, Event, EventKind, Events, Journal, Limits, LogId, MemoryJournal, RunOptions, Seq, Stamped,
-};
+use adjutant_agent::{Agent, Event, EventKind, Events, Journal, Limits, LogId, MemoryJournal, Seq, Stamped};
 use adjutant_llm::{FixedWorld, Script, ScriptedModel};
 use adjutant_tool::Cancel;
 use dripping::Dripping;
@@ -27,9 +25,15 @@ struct Seen {
 
 async fn perform(agent: &Agent, plan: &Plan, model: &Arc<ScriptedModel>) -> Seen {
     let token = Cancel::new();
-    let options = RunOptions::new().model(Dripping(Arc::clone(model))).cancel(token.clone());
     let limits = Limits::new().max_turns(plan.max_turns).max_parallel_tools(plan.parallel);
-    let mut running = agent.clone().limits(limits).stream_with("Go on.", options).expect("the session is free");
+    let mut running = agent
+        .clone()
+        .limits(limits)
+        .run("Go on.")
+        .model(Dripping(Arc::clone(model)))
+        .cancel(token.clone())
+        .stream()
+        .expect("the session is free");
     if plan.cut == Cut::Before {
         running.cancel();
     }
@@ -72,14 +76,14 @@ async fn property(plans: Vec<Plan>) {
     }
     // A last run waits for whatever was left behind, and must find the session in order.
     let model = Arc::new(ScriptedModel::new([Script::new().text("The end.")]));
-    let last = agent.run_with("Still there?", RunOptions::new().model(Arc::clone(&model))).await.expect("it answers");
+    let last = agent.run("Still there?").model(Arc::clone(&model)).await.expect("it answers");
     assert_eq!(last.text(), "The end.");
     models.push(model);
 
     let records = read(&journal, agent.session_id()).await;
     let run = check::log(&records);
     assert_eq!(check::bounds(&records), (plans.len() + 1, plans.len() + 1));
-    assert_eq!(run.history(), &agent.transcript());
+    assert_eq!(run.history(), &agent.log().transcript());
     check::transcript(run.history(), &ran.lock().expect("nobody panics inside"));
     let requests = models.iter().flat_map(|model| model.requests());
     requests.for_each(|request| check::request(&request, run.history()));

@@ -105,7 +105,7 @@ fn admit(call: CallId) -> Activity {
 }
 
 fn answered(pause: &Arc<Pause>, answer: Answer) -> Record {
-    Record::Resumed { answers: vec![pause.answered(answer)] }
+    Record::Resumed { answers: vec![pause.answered(answer)], limits: None }
 }
 
 #[test]

@@ -79,7 +79,7 @@ fn play(moves: &[Move]) {
         let gates: Gates = Arc::new((0..CALLS).map(|_| [Gate::new(), Gate::new()]).collect());
         let journal = MemoryJournal::new();
         let agent = scene(&gates, &journal);
-        let mut running = agent.stream("Go.").expect("the session is free");
+        let mut running = agent.run("Go.").stream().expect("the session is free");
         let stopper = running.stopper();
         let reading = tokio::spawn(async move {
             let mut events = Vec::new();

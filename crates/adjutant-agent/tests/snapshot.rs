@@ -35,7 +35,7 @@ async fn snapshot_tells_the_configuration_when_the_agent_is_idle() {
 async fn snapshot_shows_the_partial_reply_when_the_model_is_speaking() {
     let gate = Gate::new();
     let (_, agent) = stage::agent([Script::new().text("Hello, world!").delta_chars(5).wait_at(1, &gate)]);
-    let running = agent.stream("Hi.").expect("the session is free");
+    let running = agent.run("Hi.").stream().expect("the session is free");
     let running = tokio::spawn(running.finish());
     gate.reached().await;
     let seen = agent.snapshot();
@@ -60,7 +60,7 @@ async fn snapshot_lists_pending_calls_when_tools_are_at_work() {
             Ok(CallResult::ok("waited"))
         }
     }));
-    let mut running = agent.stream("Go.").expect("the session is free");
+    let mut running = agent.run("Go.").stream().expect("the session is free");
     let (mut begun, mut seen) = (0, Vec::new());
     while let Some(event) = running.next().await {
         match event.kind {
@@ -100,7 +100,7 @@ async fn snapshot_stays_when_the_agent_goes_on() {
     agent.run("Go.").await.expect("the run finishes");
     assert_eq!(seen, same);
     seen.entries.push(adjutant_llm::Entry::User("Mine.".into()));
-    assert_eq!((agent.snapshot().entries.len(), agent.transcript().len()), (4, 4));
+    assert_eq!((agent.snapshot().entries.len(), agent.log().transcript().len()), (4, 4));
 }
 
 #[tokio::test]
@@ -110,10 +110,10 @@ async fn snapshot_can_be_taken_when_the_run_is_on_another_task() {
     shared::<Snapshot>();
     let gate = Gate::new();
     let (_, agent) = stage::agent([Script::new().text("Hi.").wait_at(0, &gate)]);
-    let running = agent.stream("Go.").expect("the session is free").detach();
+    let running = agent.run("Go.").stream().expect("the session is free").detach();
     gate.reached().await;
     let other = agent.clone();
-    let seen = tokio::spawn(async move { (other.snapshot(), other.transcript().len()) }).await.expect("no panic");
+    let seen = tokio::spawn(async move { (other.snapshot(), other.log().transcript().len()) }).await.expect("no panic");
     assert_eq!((seen.0.entries.len(), seen.0.is_running, seen.1), (1, true, 0));
     gate.open();
     running.await.expect("no panic").expect("the run finishes");

@@ -92,7 +92,7 @@ async fn spans(last: Script, contents: Contents) -> Vec<String> {
     let model = Traced::new(ScriptedModel::new([first, last.usage(usage(4))]));
     let look = ToolSpec::new("look", "Looks.", json!({"type": "object"}));
     let look = tool_fn(look, |_, _| async { Ok(CallResult::new(Status::Failed, "nothing there")) });
-    let agent = Agent::new(model).name("spy").tool(look).traced_contents(contents);
+    let agent = Agent::new(model).name("spy").tool(look).calls(|calls| calls.contents = contents);
     // How the run ended is what the spans say.
     let _ = agent.run("look").await;
     let id = agent.session_id().0.to_string();

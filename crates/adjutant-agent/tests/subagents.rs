@@ -248,7 +248,7 @@ async fn child_knows_the_conversation_when_it_is_cloned_with_history() {
     }));
     agent.run("Hi.").await.expect("the run finishes");
     let result = agent.run("Go.").await.expect("the run finishes");
-    assert_eq!((results(&result), agent.transcript().len()), (vec!["Cloned.".to_owned()], 5));
+    assert_eq!((results(&result), agent.log().transcript().len()), (vec!["Cloned.".to_owned()], 5));
     let request = &model.requests()[2];
     let user = |text: &str| Entry::User(UserMessage::text(text));
     assert_eq!((&*request.system, request.tools.len(), request.entries.len()), ("Boss.", 1, 4));

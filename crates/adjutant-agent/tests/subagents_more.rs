@@ -118,7 +118,7 @@ async fn child_is_unchanged_when_two_parents_share_it() {
     }
     shared.run("Go.").await.expect("it runs by itself");
     assert_eq!(told(&lines), ["own shared: step"], "nothing of its parents is left");
-    let known = (shared.transcript().len(), model.requests()[4].entries.len());
+    let known = (shared.log().transcript().len(), model.requests()[4].entries.len());
     assert_eq!(known, (3, 1), "and nothing that it did for them");
 }
 

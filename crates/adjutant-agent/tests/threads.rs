@@ -50,7 +50,7 @@ async fn round(number: usize) {
     for replay in [Replay::Once, Replay::Pure, Replay::Idempotent] {
         agent = agent.tool(talker(replay, &ran));
     }
-    let mut running = agent.stream("Go.").expect("the session is free");
+    let mut running = agent.run("Go.").stream().expect("the session is free");
     let stopper = running.stopper();
     let stop = tokio::spawn(async move {
         for _ in 0..number * 5 {

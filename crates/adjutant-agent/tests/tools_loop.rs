@@ -130,7 +130,7 @@ async fn sequential_calls_stop_when_the_run_is_cancelled() {
                 Err(ToolError::new(ToolErrorKind::Cancelled, "stopped well"))
             }
         }));
-    let mut running = agent.stream("Go.").expect("the session is free");
+    let mut running = agent.run("Go.").stream().expect("the session is free");
     let (mut started, mut finished) = (0, 0);
     while let Some(event) = running.next().await {
         match event.kind {
@@ -152,7 +152,8 @@ async fn sequential_calls_stop_when_the_run_is_cancelled() {
 async fn cancelled_and_timed_out_calls_are_told_apart_when_they_end() {
     let calls_of = [0, 1, 2, 3].map(|n| ("ends", json!({"n": n})));
     let (_, agent) = agent(script(&calls_of));
-    let agent = agent.tool_timeout(Duration::from_secs(5)).grace(Duration::ZERO);
+    let agent =
+        agent.calls(|calls| calls.timeout = Some(Duration::from_secs(5))).calls(|calls| calls.grace = Duration::ZERO);
     let agent = agent.tool(tool_fn(spec("ends"), |args: Value, _: CallContext| async move {
         match args["n"].as_u64() {
             Some(0) => Err(ToolError::new(ToolErrorKind::TimedOut, "the server did not answer")),
@@ -160,7 +161,7 @@ async fn cancelled_and_timed_out_calls_are_told_apart_when_they_end() {
             _ => std::future::pending().await,
         }
     }));
-    let mut running = agent.stream("Go.").expect("the session is free");
+    let mut running = agent.run("Go.").stream().expect("the session is free");
     let stopper = running.stopper();
     while let Some(event) = running.next().await {
         if let EventKind::ToolStarted { call, .. } = event.kind
@@ -186,7 +187,7 @@ async fn call_does_not_begin_when_it_was_stopped_before() {
     let agent = agent.tool(ran.tool(spec("write").needs_approval()));
     let parked = agent.run("Go.").await.expect("the run waits");
     let answers = names(&parked).iter().map(|name| answered(name, adjutant_tool::Answer::approve())).collect();
-    let running = agent.resume_stream(answers).expect("the session is free");
+    let running = agent.resume(answers).stream().expect("the session is free");
     running.stopper().stop_call(CallId { turn: 1, attempt: 0, block: 0 });
     // Of another turn: nothing happens.
     running.stopper().stop_call(CallId { turn: 9, attempt: 0, block: 1 });
@@ -243,7 +244,7 @@ async fn events_of_denied_and_terminated_batches_are_as_drawn_when_they_run() {
         ),
     ];
     for (name, agent, expect) in table {
-        assert_eq!(told(agent.stream("Go.").expect("the session is free")).await, expect, "{name}");
+        assert_eq!(told(agent.run("Go.").stream().expect("the session is free")).await, expect, "{name}");
     }
 }
 
@@ -254,7 +255,7 @@ async fn tool_result_is_reported_when_it_ends() {
     let agent = agent.world(world).tool(tool_fn(spec("tool"), |_: Value, _| async {
         Ok(CallResult::new(Status::Failed, "broken").details(json!({"code": 7})))
     }));
-    let mut running = agent.stream("Go.").expect("the session is free");
+    let mut running = agent.run("Go.").stream().expect("the session is free");
     let mut events = Vec::new();
     while let Some(event) = running.next().await {
         events.push(event.kind);

@@ -133,12 +133,12 @@ enum Unanswered {
 async fn ask(job: &Job<'_>, answer: &Answer, meter: &Meter, wrong: &[Violation]) -> Result<Shaped<Value>, Unanswered> {
     let (mut system, mut tools, options) = (job.system.clone(), job.tools.clone(), job.options.clone());
     if job.is_extended
-        && let Ok(request) = job.agent.preview(adjutant::llm::UserMessage::text("What is the answer?")).await
+        && let Ok(request) = job.agent.log().preview(adjutant::llm::UserMessage::text("What is the answer?")).await
     {
         // What skills and agents add stands in every request of the run.
         (system, tools) = (request.system, request.tools);
     }
-    let asked = AnswerRequest { system, tools, entries: job.agent.transcript(), options };
+    let asked = AnswerRequest { system, tools, entries: job.agent.log().transcript(), options };
     tokio::select! {
         shaped = answer.ask(meter, asked, wrong) => shaped.map_err(Unanswered::Model),
         () = job.cancel.cancelled() => Err(Unanswered::Cancelled),

@@ -28,7 +28,7 @@ const MAX_VALUE: usize = 60;
 /// Tells what would be done again if the session went on.
 pub(crate) async fn explain(how: &How, kit: Kit, kept: &StoredRun, run: &Run) -> Result<Exit, Problem> {
     let job = silent(how, kit)?.kept(Some(kept.clone())).crewed(Some(&kept.store))?;
-    let reruns = job.agent.explain_resume().await.map_err(|error| Problem::of(Exit::Failed, &error))?;
+    let reruns = job.agent.log().explain().await.map_err(|error| Problem::of(Exit::Failed, &error))?;
     let mut text = String::new();
     if !run.is_open() {
         text += "no run is open: nothing would be done again\n";
@@ -44,7 +44,7 @@ pub(crate) async fn explain(how: &How, kit: Kit, kept: &StoredRun, run: &Run) ->
         let _ = writeln!(text, "{line}");
     }
     if let Some(recorded) = run.config() {
-        let now = job.agent.config().await.map_err(|error| Problem::of(Exit::Failed, &error))?;
+        let now = job.agent.log().config().await.map_err(|error| Problem::of(Exit::Failed, &error))?;
         for difference in recorded.differences(&now) {
             let _ = writeln!(text, "differs: {}", line(&difference));
         }

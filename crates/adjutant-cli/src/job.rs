@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, path::Path, sync::Arc};
 
 use adjutant::{
-    Agent, Cancel, Limits, RunOptions,
+    Agent, Cancel, Limits, Prompt, RunBuilder,
     context::{Extraction, Memories},
     llm::{FixedWorld, Options, SystemWorld, ToolDecl},
     orchestration::board::Board,
@@ -207,12 +207,12 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// The options of a run that begins now.
-    pub(crate) fn run_options(&self) -> RunOptions {
-        let options = RunOptions::new().cancel(self.cancel.clone());
+    /// A run that begins now.
+    pub(crate) fn run(&self, prompt: Prompt) -> RunBuilder {
+        let run = self.agent.run(prompt).cancel(self.cancel.clone());
         match (self.until, self.how.timeout) {
-            (Some(_), Some(within)) => options.deadline(within),
-            _ => options,
+            (Some(_), Some(within)) => run.deadline(within),
+            _ => run,
         }
     }
 }

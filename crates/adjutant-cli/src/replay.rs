@@ -45,7 +45,7 @@ async fn perform(args: &mut Replay) -> Result<Exit, Problem> {
     let chatter = if args.how.quiet { Chatter::None } else { Chatter::Lines };
     let mut screen = Screen::new(chatter);
     let mut view = View::of(&args.how);
-    let mut events = agent.events_after(Seq(0));
+    let mut events = agent.log().events_after(Seq(0));
     while let Some(event) = events.next().await {
         let event = event.map_err(|error| Problem::of(Exit::Failed, &error))?;
         if event.seq > until(args) {
@@ -102,7 +102,8 @@ async fn check(args: &mut Replay, info: &LogInfo, run: &Run, kept: StoredRun) ->
     let kit = Kit::new(&args.how, &root.unwrap_or_else(|| PathBuf::from(".")))?;
     let store = kept.store.clone();
     let job = explain::silent(&args.how, kit)?.kept(Some(kept)).crewed(Some(&store))?;
-    let replayed = job.agent.replay_until(until(args)).await.map_err(|error| Problem::of(Exit::Failed, &error))?;
+    let replayed =
+        job.agent.log().replay_until(until(args)).await.map_err(|error| Problem::of(Exit::Failed, &error))?;
     let mut text = String::new();
     for divergence in &replayed.divergences {
         for difference in divergence.differences.iter() {

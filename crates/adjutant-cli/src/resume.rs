@@ -79,7 +79,7 @@ async fn perform(args: &mut Resume) -> Result<Exit, Problem> {
     let job =
         Job::new(&args.how, kit, cast, cancel).kept(Some(left.kept)).crewed(Some(&store))?.remembering(Some(&store))?;
     take(&job, &screen).await?;
-    let running = job.agent.resume_stream(given).map_err(|error| Problem::of(Exit::Usage, &error))?;
+    let running = job.agent.resume(given).stream().map_err(|error| Problem::of(Exit::Usage, &error))?;
     // Options of a run are for those that begin: one that is resumed is stopped by its handle.
     let (stopper, cancel, until) = (running.stopper(), job.cancel.clone(), job.until);
     tokio::spawn(async move {
@@ -149,7 +149,7 @@ async fn heard(left: &LeftRun) -> Result<Vec<PauseId>, Problem> {
 
 /// Takes the session; waits once for what a dead process has of it, where nobody but time can tell that it is dead.
 async fn take(job: &Job<'_>, screen: &Screen) -> Result<(), Problem> {
-    let Err(error) = job.agent.open().await else { return Ok(()) };
+    let Err(error) = job.agent.log().open().await else { return Ok(()) };
     let owned = error.journal_error().filter(|error| error.kind() == JournalErrorKind::Owned);
     let Some(wait) = owned.and_then(|error| error.retry_after()) else {
         return Err(ending::failed(job, &error));
@@ -159,7 +159,7 @@ async fn take(job: &Job<'_>, screen: &Screen) -> Result<(), Problem> {
         () = tokio::time::sleep(wait) => {}
         () = job.cancel.cancelled() => return Err(ending::failed(job, &error)),
     }
-    job.agent.open().await.map_err(|error| ending::failed(job, &error))
+    job.agent.log().open().await.map_err(|error| ending::failed(job, &error))
 }
 
 fn closed(kept: &StoredRun) -> Problem {

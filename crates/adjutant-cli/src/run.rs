@@ -58,7 +58,7 @@ async fn perform(args: &Run, prompt: String, root: &Path, kit: Kit) -> Result<Ex
         _ => None,
     };
     let job = Job::new(how, kit, cast, cancel).kept(kept).crewed(store.as_ref())?.remembering(store.as_ref())?;
-    let running = job.agent.stream_with(prompt, job.run_options());
+    let running = job.run(prompt.into()).stream();
     let running = running.map_err(|error| Problem::of(Exit::Usage, &error))?;
     let ended = finish(running, &job, &mut screen).await;
     job.close().await;

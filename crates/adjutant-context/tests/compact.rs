@@ -39,7 +39,7 @@ async fn compact_acts_within_one_run_when_it_has_two_hundred_calls() {
     assert!(worker.largest() < WINDOW * 9 / 10, "{} tokens do not leave room for a reply", worker.largest());
     let asked = writer.requests().len();
     assert!((8..=25).contains(&asked), "{asked} summaries of 200 turns");
-    assert_eq!(agent.transcript().len(), 202, "the history keeps everything");
+    assert_eq!(agent.log().transcript().len(), 202, "the history keeps everything");
     let last = worker.requests().pop().expect("there were requests");
     assert_eq!(shown(&last)[..2], ["Read all pages.".to_owned(), format!("[Notes {}.]", asked - 1)]);
 }
@@ -84,7 +84,8 @@ async fn compact_does_nothing_when_it_is_below_its_threshold() {
     let mut running = worker
         .agent(1_200)
         .effect(Compact::new().model(writer.model.clone()))
-        .stream("Read all pages.")
+        .run("Read all pages.")
+        .stream()
         .expect("the session is free");
     assert_eq!(reports(&mut running).await, Vec::<Value>::new());
     assert_eq!(writer.requests().len(), 0);
@@ -111,7 +112,7 @@ async fn compact_is_charged_and_reported_when_it_asks_a_model() {
     let used = Usage { input_uncached: 3_000, output: 70, ..Usage::default() };
     let (worker, writer) = (Worker::new(24), writer(move |number| summary(number).usage(used)));
     let agent = worker.agent(1_200).effect(Compact::new().model(writer.model.clone()));
-    let mut running = agent.stream("Read all pages.").expect("the session is free");
+    let mut running = agent.run("Read all pages.").stream().expect("the session is free");
     let reports = reports(&mut running).await;
     let result = running.result().expect("it has ended").expect("it answers").clone();
     assert_eq!(reports.len(), 1);

@@ -52,7 +52,7 @@ async fn window_keeps_the_newest_when_it_is_sliding() {
     assert_eq!(&*model.requests()[29].system, "Be good.");
     let asked = shown(&notes).pop().and_then(|lines| lines.first().cloned()).expect("it was asked");
     assert!(asked.contains("line 08") && !asked.contains("line 09"), "{asked}");
-    let calls = agent.transcript().iter().filter(|stored| matches!(stored.entry, Entry::Turn(_))).count();
+    let calls = agent.log().transcript().iter().filter(|stored| matches!(stored.entry, Entry::Turn(_))).count();
     assert_eq!(calls, 30, "the history keeps everything");
 }
 
@@ -107,7 +107,7 @@ async fn window_counts_and_tells_its_summary_when_a_model_wrote_it() {
     let usage = adjutant_llm::Usage { input_uncached: 700, output: 7, ..Default::default() };
     let notes = writer([Script::new().text("What was.").usage(usage)]);
     let agent = agent.effect(SlidingWindow::new().model(notes));
-    let mut running = agent.stream("Go.").expect("the session is free");
+    let mut running = agent.run("Go.").stream().expect("the session is free");
     let (mut told, mut result) = (Vec::new(), None);
     while let Some(event) = running.next().await {
         match event.kind {

@@ -424,7 +424,7 @@ impl Events {
                 self.finish(*call, result, at_ms).into_iter().for_each(show);
             }
             Record::Answered { pause, answer } => show(answered(pause, answer)),
-            Record::Resumed { answers } => {
+            Record::Resumed { answers, .. } => {
                 show(EventKind::RunResumed);
                 answers.iter().map(|it| answered(&it.pause, &it.answer)).for_each(show);
             }

@@ -43,7 +43,7 @@ pub use journal::{
 pub use kv::KvStore;
 pub use memory::Memory;
 pub use number::{PostNo, RunNo, Seq, TurnNo};
-pub use options::{AtLimit, Caps, Limits, RunOptions};
+pub use options::{AtLimit, Caps, Limits};
 pub use outcome::{CancelBy, Completion, Failure, Limit, Outcome};
 pub use panics::panic_text;
 pub use pause::{Answered, Pause, PauseId, Responder, responder_fn};

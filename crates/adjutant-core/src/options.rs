@@ -1,11 +1,9 @@
-//! The limits of a run, and how one run may differ from its agent.
+//! The limits of a run.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
-use adjutant_llm::{Model, NanoUsd};
-use adjutant_tool::Cancel;
+use adjutant_llm::NanoUsd;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
 /// How many requests a run may make, unless it is said otherwise.
 const MAX_TURNS: u32 = 50;
@@ -75,22 +73,6 @@ pub struct Caps {
     /// How many agents may run at a time, the first not counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agents: Option<u32>,
-}
-
-/// How one run differs from its agent; what is unset stays the agent's.
-#[derive(Debug, Clone, Default)]
-#[non_exhaustive]
-pub struct RunOptions {
-    /// The most turns; `Some(None)` for no limit.
-    pub max_turns: Option<Option<u32>>,
-    /// How long the run may take.
-    pub deadline: Option<Duration>,
-    /// Who answers.
-    pub model: Option<Arc<dyn Model>>,
-    /// What ends the run from outside.
-    pub cancel: Option<Cancel>,
-    /// What hooks and instructions see besides the agent's state.
-    pub state: Map<String, Value>,
 }
 
 impl Default for Limits {
@@ -234,54 +216,5 @@ impl Caps {
     /// Whether nothing is limited.
     pub fn is_none(&self) -> bool {
         *self == Self::default()
-    }
-}
-
-impl RunOptions {
-    /// Everything as the agent has it.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Sets how many requests this run may make.
-    #[must_use]
-    pub fn max_turns(mut self, turns: u32) -> Self {
-        self.max_turns = Some(Some(turns));
-        self
-    }
-
-    /// Lets this run make any number of requests.
-    #[must_use]
-    pub fn unlimited_turns(mut self) -> Self {
-        self.max_turns = Some(None);
-        self
-    }
-
-    /// Sets how long this run may take.
-    #[must_use]
-    pub fn deadline(mut self, within: Duration) -> Self {
-        self.deadline = Some(within);
-        self
-    }
-
-    /// Sets the model of this run.
-    #[must_use]
-    pub fn model(mut self, model: impl Model + 'static) -> Self {
-        self.model = Some(Arc::new(model));
-        self
-    }
-
-    /// Sets what instructions and sections know by a name in this run; it wins over the agent's.
-    #[must_use]
-    pub fn state(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
-        self.state.insert(name.into(), value.into());
-        self
-    }
-
-    /// Cancels this run when someone wishes to stop.
-    #[must_use]
-    pub fn cancel(mut self, cancel: Cancel) -> Self {
-        self.cancel = Some(cancel);
-        self
     }
 }

@@ -236,6 +236,9 @@ pub enum Record {
     Resumed {
         /// The answers, in the order in which they were given.
         answers: Vec<Answered>,
+        /// The limits from here on; without them, those of before.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        limits: Option<Limits>,
     },
     /// A call opened an agent of its own.
     ChildOpened {

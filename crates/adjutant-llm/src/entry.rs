@@ -64,6 +64,18 @@ impl From<UserMessage> for Entry {
     }
 }
 
+impl From<&str> for Entry {
+    fn from(text: &str) -> Self {
+        UserMessage::text(text).into()
+    }
+}
+
+impl From<String> for Entry {
+    fn from(text: String) -> Self {
+        UserMessage::text(text).into()
+    }
+}
+
 impl From<Turn> for Entry {
     fn from(turn: Turn) -> Self {
         Entry::Turn(turn)

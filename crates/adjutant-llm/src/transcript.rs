@@ -79,7 +79,7 @@ impl Transcript {
     /// Appends an entry that stands in another transcript, under the id it has there.
     ///
     /// The next id grows past it. Invariant: that id is above all ids of this transcript.
-    pub fn push_stored(&mut self, stored: Arc<Stored>) {
+    pub(crate) fn push_stored(&mut self, stored: Arc<Stored>) {
         self.next = self.next.max(stored.id.0 + 1);
         self.tokens = self.tokens.saturating_add(stored.tokens);
         let tail = Arc::make_mut(&mut self.tail);

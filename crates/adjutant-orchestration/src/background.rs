@@ -126,13 +126,18 @@ impl Background {
         Self { desk: Arc::new(TaskTable::new(options)), agents: Arc::default() }
     }
 
-    /// Adds an agent that can be launched by this name; the newest one of a name counts.
+    /// Adds an agent that is called and can be launched by this name; the newest one of a name counts.
     ///
     /// Of the agent, only the configuration counts: every task is a new conversation.
     #[must_use]
     pub fn agent(mut self, name: impl Into<Arc<str>>, description: impl Into<Arc<str>>, agent: Agent) -> Self {
+        let name = name.into();
+        let agent = agent.identify(|who| {
+            who.path = name.as_ref().into();
+            who.name = Arc::clone(&name);
+        });
         let launchable = Launchable { description: description.into(), agent };
-        Arc::make_mut(&mut self.agents).insert(name.into(), launchable);
+        Arc::make_mut(&mut self.agents).insert(name, launchable);
         self
     }
 

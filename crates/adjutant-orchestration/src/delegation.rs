@@ -90,7 +90,7 @@ pub(crate) struct DelegationLevel {
 }
 
 impl Delegation {
-    /// Tasks for the agents of this registry; as long as no depth is set, nobody can delegate.
+    /// Tasks for the agents of this registry, which cannot delegate themselves unless more depth is set.
     pub fn new(registry: Registry) -> Self {
         let shared = DelegationShared {
             registry,
@@ -99,10 +99,10 @@ impl Delegation {
             is_interactive: false,
             pending: Arc::default(),
         };
-        Self { shared: Arc::new(shared), place: DelegationLevel { left: 0, max_handoffs: 0, slot: None } }
+        Self { shared: Arc::new(shared), place: DelegationLevel { left: 1, max_handoffs: 0, slot: None } }
     }
 
-    /// Sets how many levels of agents may stand under the one that it is installed in; 0 without it.
+    /// Sets how many levels of agents may stand under the one that it is installed in; 1 without it, and with 0 nobody can delegate.
     ///
     /// An agent below may have as many under itself as its profile says, and fewer if fewer are left.
     #[must_use]

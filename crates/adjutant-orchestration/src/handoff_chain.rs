@@ -156,7 +156,7 @@ impl HandoffChain {
 
     /// Everything that was said, as of the newest run that ended.
     pub fn transcript(&self) -> Transcript {
-        self.target(0).agent.transcript()
+        self.target(0).agent.log().transcript()
     }
 
     /// The log of the session.
@@ -169,9 +169,9 @@ impl HandoffChain {
         let first = &self.target(0).agent;
         let known = *self.seen();
         if known.is_none() {
-            first.open().await.map_err(told)?;
+            first.log().open().await.map_err(told)?;
         }
-        let (history, known) = (first.transcript(), known.unwrap_or_default());
+        let (history, known) = (first.log().transcript(), known.unwrap_or_default());
         // Only the history counts: a run that handed over may have been stopped or dropped before another one began.
         let at = active::target(&history, known.entries, &self.targets).unwrap_or(known.at);
         *self.seen() = Some(HandoffPosition { at, entries: history.len() });
@@ -179,7 +179,7 @@ impl HandoffChain {
     }
 
     fn has_open_run(&self) -> bool {
-        self.target(0).agent.has_open_run()
+        self.target(0).agent.log().has_open_run()
     }
 
     fn seen(&self) -> MutexGuard<'_, Option<HandoffPosition>> {

@@ -83,7 +83,7 @@ async fn result_is_given_when_the_model_waits_for_it() {
         ]
     );
     assert_eq!(model.requests().len(), 3, "the message that would tell it was taken back");
-    assert!(!agent.has_queued());
+    assert!(agent.queue().is_empty());
     assert_eq!((result.usage.total(), result.total_usage.total()), (330, 440));
 }
 
@@ -111,7 +111,7 @@ async fn waiting_ends_when_the_run_is_stopped() {
     let gate = Gate::new();
     let helper = answering(1, move |_| says("Never.").wait_at(0, &gate));
     let (_, agent) = lead(&helped_by(helper), [launches("a"), waits_for("task-1")]);
-    let mut running = agent.stream("Go.").expect("the session is free");
+    let mut running = agent.run("Go.").stream().expect("the session is free");
     let stopper = running.stopper();
     let mut started = 0;
     while let Some(event) = running.next().await {

@@ -42,7 +42,7 @@ async fn answers_come_in_the_order_of_tasks_when_agents_end_in_another() {
         other => says(format!("did {other}.")),
     });
     let agent = lead(json!({"tasks": ["a", "b", "c"]}), worker(model), FanOutOptions::new());
-    let mut running = agent.stream("Go.").expect("the session is free");
+    let mut running = agent.run("Go.").stream().expect("the session is free");
     let (mut ended, mut result) = (Vec::new(), None);
     while let Some(event) = running.next().await {
         match &event.kind {

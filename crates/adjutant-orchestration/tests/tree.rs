@@ -11,7 +11,7 @@ fn says(text: &'static str) -> Script {
 }
 
 async fn seen(agent: &Agent) -> AgentTree {
-    let mut running = agent.stream("Compare insects.\nAll of them.").expect("the session is free");
+    let mut running = agent.run("Compare insects.\nAll of them.").stream().expect("the session is free");
     let mut tree = AgentTree::new();
     while let Some(event) = running.next().await {
         tree.see(&event);

@@ -13,7 +13,7 @@ mod world;
 
 use std::time::Duration;
 
-use adjutant_agent::{Agent, CancelBy, Error, Event, Outcome, RunOptions, RunResult};
+use adjutant_agent::{Agent, CancelBy, Error, Event, Outcome, RunResult};
 use adjutant_tool::Cancel;
 use plan::{Line, Order, Plan, Role, Says, Who};
 use proptest::{prelude::*, test_runner::Config};
@@ -27,8 +27,11 @@ const NEVER: Duration = Duration::from_secs(24 * 60 * 60);
 /// A run that is left to itself, and all its events.
 async fn run(stage: &Stage, cancel: Option<(usize, Cancel)>) -> (RunResult, Vec<Event>, Duration) {
     let agent = stage.agent(stage.journal.clone());
-    let options = RunOptions::new().cancel(cancel.as_ref().map_or_else(Cancel::new, |(_, token)| token.clone()));
-    let mut running = agent.stream_with("Go.", options).expect("the session is free");
+    let mut running = agent
+        .run("Go.")
+        .cancel(cancel.as_ref().map_or_else(Cancel::new, |(_, token)| token.clone()))
+        .stream()
+        .expect("the session is free");
     let (mut events, mut cancelled) = (Vec::new(), None);
     let reading = async {
         while let Some(event) = running.next().await {

@@ -20,7 +20,7 @@
 //! let model = ScriptedModel::new([Script::new().text("As I said.")]);
 //! let later = Agent::new(model).journal(store.journal()).session("greetings".into());
 //! later.run("What did you say?").await?;
-//! assert_eq!(later.transcript().len(), 4);
+//! assert_eq!(later.log().transcript().len(), 4);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! # }).expect("the runs finish");
 //! ```

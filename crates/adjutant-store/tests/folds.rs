@@ -17,11 +17,11 @@ async fn check(journal: impl Journal + Clone + 'static) {
     for _ in 0..RUNS {
         long.run("Go on?").await.expect("it goes on");
     }
-    let told = long.transcript().len();
+    let told = long.log().transcript().len();
     drop(long);
     let again = agent(&journal, 0);
-    again.open().await.expect("the log is free");
-    assert_eq!((told, again.transcript().len()), (2 * RUNS, 2 * RUNS));
+    again.log().open().await.expect("the log is free");
+    assert_eq!((told, again.log().transcript().len()), (2 * RUNS, 2 * RUNS));
     let log = LogId::from("long");
     let (kept, info) = (journal.folded(&log).await.expect("it can be read"), journal.info(&log).await.expect("there"));
     let kept = kept.expect("a fold was kept").seq;

@@ -30,8 +30,8 @@
 
 pub use adjutant_agent as agent;
 pub use adjutant_agent::{
-    Agent, CancelBy, Completion, Error, ErrorKind, Event, EventKind, Limits, Outcome, Prompt, RunOptions, RunResult,
-    Running,
+    Agent, CancelBy, Completion, Continue, Error, ErrorKind, Event, EventKind, Limits, Outcome, Prompt, RunBuilder,
+    RunResult, Running,
 };
 pub use adjutant_context as context;
 pub use adjutant_llm as llm;

@@ -80,7 +80,7 @@ async fn work(board: &Board, name: &str, task: &Task, agent: &Agent) -> Result<(
     open(agent).await?;
     let answer = match answered(agent) {
         Some(answer) => answer,
-        None if agent.has_open_run() => agent.resume(Vec::new()).await?.text(),
+        None if agent.log().has_open_run() => agent.resume(Vec::new()).await?.text(),
         None => RunResult::text(&agent.run(format!("Please do {}", task.title)).await?),
     };
     let finish = if answer == HOPELESS { Finish::failed(answer) } else { Finish::completed(answer) };
@@ -93,7 +93,7 @@ async fn work(board: &Board, name: &str, task: &Task, agent: &Agent) -> Result<(
 
 /// The answer, if the session has one.
 fn answered(agent: &Agent) -> Option<String> {
-    match &agent.transcript().last()?.entry {
+    match &agent.log().transcript().last()?.entry {
         Entry::Turn(turn) if turn.results().is_empty() => Some(turn.reply().text()).filter(|text| !text.is_empty()),
         _ => None,
     }
@@ -102,7 +102,7 @@ fn answered(agent: &Agent) -> Option<String> {
 /// Opens the session; the log of a dead process waits for the end of its lease.
 async fn open(agent: &Agent) -> Result<(), Failure> {
     loop {
-        let Err(error) = agent.open().await else { return Ok(()) };
+        let Err(error) = agent.log().open().await else { return Ok(()) };
         let owned = error.journal_error().filter(|error| error.kind() == JournalErrorKind::Owned);
         match owned.map(|error| error.retry_after().unwrap_or(PATIENCE)) {
             Some(left) if error.kind() == ErrorKind::Journal => tokio::time::sleep(left).await,

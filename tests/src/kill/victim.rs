@@ -43,12 +43,12 @@ pub async fn victim(place: &Place, session: &str, address: &str, files: &Path) -
         .tool(tool("pay", Replay::Once, &effects))
         .tool(travel(&effects));
     open(&agent).await?;
-    let running = if agent.transcript().is_empty() {
-        agent.stream("Go thirty steps.")?
+    let running = if agent.log().transcript().is_empty() {
+        agent.run("Go thirty steps.").stream()?
     } else if let Some(answer) = ended(&agent) {
         return Ok(answer);
     } else {
-        agent.resume_stream(Vec::new())?
+        agent.resume(Vec::new()).stream()?
     };
     follow(running, append_to(&files.join("acknowledged"))?).await
 }
@@ -56,7 +56,7 @@ pub async fn victim(place: &Place, session: &str, address: &str, files: &Path) -
 /// Opens the session; a log that a dead process has waits for the end of its lease.
 async fn open(agent: &Agent) -> Result<(), Failure> {
     loop {
-        let Err(error) = agent.open().await else { return Ok(()) };
+        let Err(error) = agent.log().open().await else { return Ok(()) };
         let left = error.journal_error().filter(|error| error.kind() == JournalErrorKind::Owned);
         match left.map(|error| error.retry_after().unwrap_or(WORK)) {
             Some(left) if error.kind() == ErrorKind::Journal => tokio::time::sleep(left).await,
@@ -67,7 +67,7 @@ async fn open(agent: &Agent) -> Result<(), Failure> {
 
 /// The answer, if the session has ended.
 fn ended(agent: &Agent) -> Option<String> {
-    let transcript = agent.transcript();
+    let transcript = agent.log().transcript();
     let last = transcript.last()?;
     match &last.entry {
         adjutant::llm::Entry::Turn(turn) if turn.reply().text() == super::ANSWER => Some(turn.reply().text()),

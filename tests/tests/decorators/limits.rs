@@ -45,7 +45,7 @@ async fn limiter_holds_an_agent_back_when_another_has_used_the_minute() {
         let server = server(|it| it).await;
         let (first, second) = (agent(wire, &server, &limiter), agent(other(wire), &server, &limiter));
         finished(&first.run("What is new?").await.expect("the run finishes"), &what);
-        let held = second.stream("And what else?").expect("the session is free").detach();
+        let held = second.run("And what else?").stream().expect("the session is free").detach();
         while limiter.waiting() == 0 {
             assert_eq!(server.request_count(), 1, "{what}: it waits before it asks");
             tokio::task::yield_now().await;
@@ -69,7 +69,7 @@ async fn limiter_holds_all_agents_back_when_the_server_tells_one_to_wait() {
         let second = agent(other(wire), &server, &limiter);
         let refused = first.run("What is new?").await.expect_err("the server refuses");
         assert!(refused.is_retryable(), "{what}: {refused}");
-        let held = [&first, &second].map(|it| it.stream("And now?").expect("the session is free").detach());
+        let held = [&first, &second].map(|it| it.run("And now?").stream().expect("the session is free").detach());
         while limiter.waiting() < 2 {
             assert_eq!(server.request_count(), 1, "{what}: they wait before they ask");
             tokio::task::yield_now().await;

@@ -216,7 +216,7 @@ async fn run_tells_each_delta_once_when_an_attempt_is_taken_back() {
     for wire in WIRES {
         let server = server([(0, Fault::CutAt(MIDDLE)), (1, Fault::ErrorAfter { frames: 9 })]).await;
         let agent = Agent::new(Retry::new(over(wire, &server)).policy(at_once()).retract());
-        let mut running = agent.stream("What is new?").expect("the session is free");
+        let mut running = agent.run("What is new?").stream().expect("the session is free");
         let mut shown = vec![String::new()];
         while let Some(event) = running.next().await {
             match event.kind {

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use adjutant::{
-    Agent, EventKind, Model, Outcome, RunOptions, RunResult,
+    Agent, EventKind, Model, Outcome, RunBuilder, RunResult,
     agent::Failure,
     llm::{Entry, Script, ScriptedModel, Transcript},
     providers::Timeouts,
@@ -112,8 +112,12 @@ pub(crate) async fn perform(hazard: &str, wire: Wire) -> String {
             called(wire, script, |agent| agent).await
         }
         "large result" => called(wire, call("shout"), |agent| agent).await,
-        "large result, whole" => called(wire, call("shout"), |agent| agent.max_result_bytes(20_000_000)).await,
-        "tool that never returns" => called(wire, call("hang"), |agent| agent.tool_timeout(SHORT)).await,
+        "large result, whole" => {
+            called(wire, call("shout"), |agent| agent.calls(|calls| calls.max_result_bytes = 20_000_000)).await
+        }
+        "tool that never returns" => {
+            called(wire, call("hang"), |agent| agent.calls(|calls| calls.timeout = Some(SHORT))).await
+        }
         other => format!("no hazard is called {other:?}"),
     }
 }
@@ -183,8 +187,8 @@ async fn moved(wire: Wire, first: Arc<dyn Model>) -> String {
 }
 
 async fn both_runs(agent: &Agent, second: Arc<dyn Model>) -> String {
-    let told = told(agent, &run(agent, RunOptions::new()).await);
-    finishes(&run(agent, RunOptions::new().model(second)).await);
+    let told = told(agent, &run(agent.run("What is new?")).await);
+    finishes(&run(agent.run("What is new?").model(second)).await);
     told
 }
 
@@ -205,8 +209,8 @@ fn agent(model: Arc<dyn Model>) -> Agent {
 }
 
 /// Runs to the end and gives the result; checks that the end is told once, and last.
-async fn run(agent: &Agent, options: RunOptions) -> RunResult {
-    let mut running = agent.stream_with("What is new?", options).expect("the session is free");
+async fn run(run: RunBuilder) -> RunResult {
+    let mut running = run.stream().expect("the session is free");
     let mut results = Vec::new();
     while let Some(event) = running.next().await {
         assert!(results.is_empty(), "an event after the last one: {event:?}");
@@ -220,7 +224,7 @@ async fn run(agent: &Agent, options: RunOptions) -> RunResult {
 
 /// What came of the first run.
 fn told(agent: &Agent, result: &RunResult) -> String {
-    let history = agent.transcript();
+    let history = agent.log().transcript();
     let bytes = serde_json::to_vec(&history).expect("a transcript is JSON");
     let read: Transcript = serde_json::from_slice(&bytes).expect("a transcript reads back, so it is valid");
     assert_eq!(read, history);

@@ -58,7 +58,7 @@ async fn events_are_the_same_when_the_wire_is_another() {
 /// The events of a run, without what may differ.
 async fn events(model: impl Model + 'static) -> Vec<Value> {
     let agent = Agent::new(model).instructions("Du rechnest.").tool(add);
-    let mut running = agent.stream("Rechne!").expect("the session is free");
+    let mut running = agent.run("Rechne!").stream().expect("the session is free");
     let mut events = Vec::new();
     let mut last = None;
     while let Some(event) = running.next().await {

@@ -34,7 +34,7 @@ impl From<AgentConfig> for Agent {
     fn from(config: AgentConfig) -> Self {
         let AgentConfig { setup, limits } = config;
         let session = Arc::new(Session::new(LogId("".into()), Arc::new(MemoryJournal::new())));
-        Self { setup, limits, journal: None, session }
+        Self { setup, limits, journal: None, session, is_chosen: false }
     }
 }
 

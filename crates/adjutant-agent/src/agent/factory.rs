@@ -101,7 +101,7 @@ impl OpenedAgent {
     /// Like [`Child::stream`].
     pub fn stream(&self, prompt: impl Into<Prompt>) -> Result<MemberRun, ToolError> {
         match self {
-            Self::Root(agent) => Ok(MemberRun::Root(agent.stream(prompt).map_err(told)?)),
+            Self::Root(agent) => Ok(MemberRun::Root(agent.run(prompt).stream().map_err(told)?)),
             Self::Child(child) => Ok(MemberRun::Child(child.stream(prompt)?)),
         }
     }

@@ -177,8 +177,8 @@ impl Admit {
 
     /// Whether a call whose arguments fit may run: here, after someone's word, or elsewhere.
     fn judge(&self, tool: &Bound, admitted: Admitted) -> Decided {
-        let policy = &self.feed.setup.policy;
-        if policy.is_external(tool) {
+        let setup = &self.feed.setup;
+        if setup.calls.is_external(tool) {
             // Whoever runs it decides whether it may be run.
             let ask = Ask::new(AskKind::External, texts::run_elsewhere(tool));
             return if self.unattended { refuse(texts::no_executor(tool)) } else { self.ask(tool, admitted, ask) };
@@ -186,7 +186,7 @@ impl Admit {
         if self.approved {
             return self.allow(tool, admitted);
         }
-        match policy.ask(tool, &admitted.value) {
+        match setup.policy.ask(tool, &admitted.value) {
             Ok(None) => self.allow(tool, admitted),
             Ok(Some(_)) if self.unattended => refuse(texts::nobody()),
             Ok(Some(ask)) => self.ask(tool, admitted, ask),
@@ -239,7 +239,7 @@ impl Admit {
     }
 
     fn supplied(&self, tool: &Bound, result: &CallResult, asked: &Arc<str>) -> Decided {
-        let max = tool.spec().max_output.unwrap_or(self.feed.setup.max_result_bytes);
+        let max = tool.spec().max_output.unwrap_or(self.feed.setup.calls.max_result_bytes);
         let args = (*asked != self.call.args).then(|| Arc::clone(asked));
         let (result, shown) = bound::bounded(CallResult { args, ..result.clone() }, max, "");
         (Admission::Supplied { result, shown }, None)

@@ -61,7 +61,7 @@ impl Ran<'_> {
         let given_up = async {
             // A hook that hangs is left when the run is stopped.
             self.feed.stop.cancelled().await;
-            tokio::time::sleep(self.feed.setup.grace).await;
+            tokio::time::sleep(self.feed.setup.calls.grace).await;
         };
         tokio::select! {
             biased;

@@ -2,7 +2,7 @@
 
 use std::{panic::AssertUnwindSafe, sync::Arc, task::Poll, time::Duration};
 
-use adjutant_core::{ActivityId, Answered, Digest, Pause, Record, Responder, Run, panic_text};
+use adjutant_core::{ActivityId, Answered, Digest, Limits, Pause, Record, Responder, Run, panic_text};
 use adjutant_llm::{CallId, Warning, WarningKind};
 use adjutant_tool::{Answer, AskKind, Cancel};
 use futures_util::FutureExt;
@@ -71,7 +71,12 @@ impl LocalExecutor {
     ///
     /// What came too late counts as expired; an answer that a hook denies leaves its pause open. A wish to stop that comes
     /// while hooks are asked ends the run instead.
-    pub(crate) async fn hear_answers(&mut self, run: &Run, answers: &[Answered]) -> Vec<Record> {
+    pub(crate) async fn hear_answers(
+        &mut self,
+        run: &Run,
+        answers: &[Answered],
+        limits: Option<Limits>,
+    ) -> Vec<Record> {
         let place = self.place;
         let answered = |it: &Answered| {
             let pause = run.pauses().find(|pause| pause.id == it.pause).cloned()?;
@@ -80,7 +85,7 @@ impl LocalExecutor {
             Some((asking, answer, it.shown))
         };
         let answers: Vec<_> = answers.iter().filter_map(answered).collect();
-        let mut heard = Box::pin(heard(answers));
+        let mut heard = Box::pin(heard(answers, limits));
         std::future::poll_fn(|cx| match heard.as_mut().poll(cx) {
             Poll::Ready(records) => Poll::Ready(records),
             Poll::Pending => self.hear_all(cx).filter(|it| !it.is_empty()).map_or(Poll::Pending, Poll::Ready),
@@ -100,13 +105,13 @@ impl Asking {
     }
 }
 
-async fn heard(answers: Vec<(Asking, Answer, Option<Digest>)>) -> Vec<Record> {
+async fn heard(answers: Vec<(Asking, Answer, Option<Digest>)>, limits: Option<Limits>) -> Vec<Record> {
     let (mut records, mut heard) = (Vec::new(), Vec::new());
     for (asking, answer, shown) in answers {
         let answer = asking.through_hooks(answer, &mut records).await;
         heard.extend(answer.map(|answer| Answered { pause: asking.pause.id.clone(), answer, shown }));
     }
-    records.push(Record::Resumed { answers: heard });
+    records.push(Record::Resumed { answers: heard, limits });
     records
 }
 

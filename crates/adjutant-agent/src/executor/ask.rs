@@ -232,7 +232,7 @@ impl Asking {
 
     /// Whether calls may begin with this chunk, or end.
     fn is_news(&self, chunk: &Chunk) -> bool {
-        self.feed.setup.policy.is_early() && matches!(chunk, Chunk::Close { .. } | Chunk::Retracted { .. })
+        self.feed.setup.calls.early && matches!(chunk, Chunk::Close { .. } | Chunk::Retracted { .. })
     }
 
     fn take(&mut self, chunk: Chunk, is_shown: bool) {

@@ -104,7 +104,7 @@ impl LocalExecutor {
 
 impl CallJob {
     async fn run(mut self) -> Performed {
-        let (id, contents) = (self.call.id, self.feed.setup.contents);
+        let (id, contents) = (self.call.id, self.feed.setup.calls.contents);
         self.door.open();
         let span = telemetry::tool_span(&self.call, contents);
         let began_ms = self.feed.setup.world.now_ms();
@@ -132,7 +132,7 @@ impl CallJob {
 
     fn returned(&self, result: CallResult) -> Record {
         let result = CallResult { args: self.changed.then(|| Arc::clone(&self.text)), ..result };
-        let max = self.tool().and_then(|tool| tool.spec().max_output).unwrap_or(self.feed.setup.max_result_bytes);
+        let max = self.tool().and_then(|tool| tool.spec().max_output).unwrap_or(self.feed.setup.calls.max_result_bytes);
         let (result, shown) = bound::bounded(result, max, &self.recall());
         Record::Returned { call: self.call.id, result, shown }
     }
@@ -168,8 +168,8 @@ impl CallJob {
             door: &self.door,
             scope: &self.scope,
             stop: &self.door.stop,
-            timeout: tool.spec().timeout.or(self.feed.setup.tool_timeout),
-            grace: self.feed.setup.grace,
+            timeout: tool.spec().timeout.or(self.feed.setup.calls.timeout),
+            grace: self.feed.setup.calls.grace,
             pure: self.pure,
         };
         if let Some(body) = self.body.take() {

@@ -178,7 +178,7 @@ impl CallHandle {
                 changed.await;
             }
         };
-        match tokio::time::timeout(self.feed.setup.grace, others).await {
+        match tokio::time::timeout(self.feed.setup.calls.grace, others).await {
             Ok(()) => Ok(()),
             Err(_) => Err(self.steps().went_astray(key)),
         }

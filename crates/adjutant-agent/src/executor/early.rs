@@ -149,12 +149,12 @@ impl CallRules {
             return None;
         }
         let tool = self.tools.get(call.name.as_str())?;
-        let policy = &feed.setup.policy;
-        if tool.spec().replay != Replay::Pure || policy.is_external(tool) {
+        let setup = &feed.setup;
+        if tool.spec().replay != Replay::Pure || setup.calls.is_external(tool) {
             return None;
         }
         let admitted = catch_unwind(AssertUnwindSafe(|| tool.admit(&call.args))).ok()?.ok()?;
-        if !matches!(policy.ask(tool, &admitted.value), Ok(None)) {
+        if !matches!(setup.policy.ask(tool, &admitted.value), Ok(None)) {
             return None;
         }
         let call = Call { args: admitted.text, ..call.clone() };
@@ -191,7 +191,7 @@ impl CallRules {
 impl LocalExecutor {
     /// Lets calls of the turn that is asked for begin while its reply streams, if the agent wishes that.
     pub(super) fn begin_early(&self, run: &Run) {
-        let (Some(tools), Some(limits), true) = (&self.tools, run.limits(), self.setup.policy.is_early()) else {
+        let (Some(tools), Some(limits), true) = (&self.tools, run.limits(), self.setup.calls.early) else {
             return;
         };
         let is_counted = limits.sequential || limits.caps.tool_calls.is_some();

@@ -259,7 +259,7 @@ impl Posts {
             Record::Suspended { pauses, .. } => pauses.iter().for_each(|pause| self.ask(pause, true)),
             Record::Unanswered { pause } => self.open.iter_mut().for_each(|it| it.parked |= it.pause.id == *pause),
             Record::Answered { pause, .. } => self.open.retain(|it| it.pause.id != *pause),
-            Record::Resumed { answers } => {
+            Record::Resumed { answers, .. } => {
                 self.open.retain(|it| !answers.iter().any(|answered| answered.pause == it.pause.id));
                 self.open.iter_mut().for_each(|it| it.parked = false);
             }

@@ -22,7 +22,7 @@ const FOLLOW_EVERY: Duration = Duration::from_millis(200);
 
 /// Everything that happens in a session after a record, until its run has ended or waits for the outside.
 ///
-/// See [`Agent::attach`](crate::Agent::attach). Nothing waits for it, and it does not drive the run.
+/// See [`AgentLog::attach`](crate::AgentLog::attach). Nothing waits for it, and it does not drive the run.
 ///
 /// # Panics
 /// Outside a tokio runtime, when it must wait for a log.

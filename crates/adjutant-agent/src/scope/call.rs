@@ -206,7 +206,7 @@ impl CallScope {
         loop {
             self.suspension.ready().await;
             // Past the grace period nothing better comes of waiting: the step may itself wait for a child.
-            let _ = timeout(self.feed.setup.grace, rest()).await;
+            let _ = timeout(self.feed.setup.calls.grace, rest()).await;
             if self.cancel().is_cancelled() {
                 self.dismiss();
                 return std::future::pending().await;
@@ -228,7 +228,7 @@ impl CallScope {
             mem::take(&mut state.at_work)
         };
         self.cancel().cancel();
-        let until = Instant::now().checked_add(self.feed.setup.grace);
+        let until = Instant::now().checked_add(self.feed.setup.calls.grace);
         for (core, mut handle) in at_work.into_values() {
             let ended = match until {
                 Some(until) => timeout_at(until, &mut handle).await.is_ok(),
@@ -264,7 +264,7 @@ impl CallScope {
         let outcome = Outcome::Failed { failure };
         self.told_end(core, outcome.clone());
         let stopped = child::stopped(self, core, Err(outcome));
-        let _ = tokio::time::timeout(self.feed.setup.grace, stopped).await;
+        let _ = tokio::time::timeout(self.feed.setup.calls.grace, stopped).await;
     }
 
     fn told_end(&self, core: &Core, outcome: Outcome) {

@@ -113,7 +113,7 @@ impl Child {
     /// Like [`run`](Child::run), as far as they are known at once.
     pub fn stream(&self, prompt: impl Into<Prompt>) -> Result<ChildRun, ToolError> {
         let invalid = |error: adjutant_core::Error| ToolError::new(ToolErrorKind::InvalidArguments, error.to_string());
-        let prompts = prompt.into().checked().map_err(invalid)?;
+        let prompts = prompt.into().said().map_err(invalid)?;
         let core = &self.core;
         let runtime = Handle::try_current()
             .map_err(|error| ToolError::failed("agents under a call need a tokio runtime").with_source(error))?;

@@ -58,7 +58,7 @@ impl RunLine {
         self.call
     }
 
-    /// Queues a message for the next request of the agent: see [`Agent::steer`](crate::Agent::steer).
+    /// Queues a message for the next request of the agent: see [`AgentQueue::steer`](crate::AgentQueue::steer).
     ///
     /// # Errors
     /// `Prompt` if the message is empty, `Full` if 1,000 messages wait.
@@ -66,7 +66,7 @@ impl RunLine {
         self.push(Lane::Steering, message.into().into())
     }
 
-    /// Queues a message for when the run would end: see [`Agent::follow_up`](crate::Agent::follow_up).
+    /// Queues a message for when the run would end: see [`AgentQueue::follow_up`](crate::AgentQueue::follow_up).
     ///
     /// # Errors
     /// Like [`steer`](RunLine::steer).

@@ -98,7 +98,10 @@ impl DriveSetup<'_> {
     pub(super) fn first(&self, answer: Option<Arc<Reply>>) -> Vec<Record> {
         let (prompts, limits) = match &self.start.begin {
             Begin::Run { prompts, limits } => (prompts, limits),
-            Begin::Resume { answers } => return vec![Record::Resumed { answers: answers.clone() }],
+            Begin::Resume { answers, bounds } => {
+                let limits = self.core.run.limits().and_then(|limits| bounds.over(limits));
+                return vec![Record::Resumed { answers: answers.clone(), limits }];
+            }
             Begin::Cancel => return vec![Record::CancelAsked { by: CancelBy::User }],
         };
         let prompts = self.prompts.as_ref().map_or_else(|| prompts.clone(), |prompts| prompts.to_vec());

@@ -130,7 +130,9 @@ impl<'s> DriveSetup<'s> {
         let mut records = records.into_iter();
         let opening = match (&self.start.begin, records.next()) {
             (Begin::Resume { .. }, _) if self.mail.cancels => vec![Record::CancelAsked { by: CancelBy::User }],
-            (Begin::Resume { .. }, _) => port.hear_answers(&self.core.run, &self.mail.answers).await,
+            (Begin::Resume { .. }, Some(Record::Resumed { limits, .. })) => {
+                port.hear_answers(&self.core.run, &self.mail.answers, limits).await
+            }
             (Begin::Run { .. }, Some(began)) => {
                 let mut opening = port.opening(&self.core.run, began).await;
                 let ends = |record: &Record| matches!(record, Record::CancelAsked { .. } | Record::Ended { .. });
@@ -228,7 +230,7 @@ impl<'s> DriveSetup<'s> {
     /// Ends when someone has wished to stop and the grace period is over.
     pub(super) fn patience(&self) -> impl Future<Output = ()> + Send + use<> {
         let wished = self.wished();
-        let grace = self.setup.grace;
+        let grace = self.setup.calls.grace;
         async move {
             wished.await;
             tokio::time::sleep(grace).await;

@@ -70,7 +70,7 @@ impl DriveSetup<'_> {
     fn impatience(&self) -> impl Future<Output = ()> + Send + use<> {
         let inside = Arc::clone(&self.inside);
         let mut wished = Box::pin(self.wished());
-        let (grace, mut heard, mut alarm) = (self.setup.grace, false, None);
+        let (grace, mut heard, mut alarm) = (self.setup.calls.grace, false, None);
         std::future::poll_fn(move |cx| {
             heard = heard || wished.as_mut().poll(cx).is_ready();
             if !heard || inside.load(Ordering::Acquire) {

@@ -23,7 +23,7 @@ impl Core {
     /// What was posted since the newest post that was heeded; messages wait in the queues by then.
     pub(super) async fn mail(&self, start: &Start) -> Mail {
         let mut mail = Mail::default();
-        if let Begin::Resume { answers } = &start.begin {
+        if let Begin::Resume { answers, .. } = &start.begin {
             mail.answers.clone_from(answers);
         }
         if start.setup.within.is_some() {

@@ -27,7 +27,7 @@ pub(crate) async fn perform(
     let performed = core.perform(&start, &mailbox, &inbox).instrument(span.clone()).await;
     drop(running);
     if !span.is_disabled() {
-        tell(&span, &performed, start.setup.contents);
+        tell(&span, &performed, start.setup.calls.contents);
     }
     start.session.show(core.run.history());
     start.session.show_pauses(&core.run);

@@ -1,4 +1,4 @@
-//! What an application lets calls do: which need a word, who runs them, and how early they may begin.
+//! What an application lets calls do: which need a word.
 
 use std::{
     fmt,
@@ -10,52 +10,33 @@ use adjutant_core::panic_text;
 use adjutant_tool::{Ask, Bound, ToolSpec};
 use serde_json::Value;
 
-use super::Setup;
+use super::{CallOptions, Setup};
 
 type When = dyn Fn(&ToolSpec, &Value) -> Option<Ask> + Send + Sync;
 
-/// What an application lets calls do.
+/// Which calls need a word.
 #[derive(Clone, Default)]
 pub(crate) struct Policy {
     when: Vec<Arc<When>>,
-    external: bool,
-    early: bool,
 }
 
 impl Setup {
+    /// Changes how calls are performed.
+    #[must_use]
+    pub fn calls(mut self, change: impl FnOnce(&mut CallOptions)) -> Self {
+        change(&mut self.calls);
+        self
+    }
+
     /// Adds a rule that says which calls need someone's word; it sees arguments that fit. Its panic refuses the call.
     #[must_use]
     pub fn approve_when(mut self, when: impl Fn(&ToolSpec, &Value) -> Option<Ask> + Send + Sync + 'static) -> Self {
         self.policy.when.push(Arc::new(when));
         self
     }
-
-    /// Says that no tool is run here: the run gives its calls back, and goes on with their results.
-    #[must_use]
-    pub fn external_tools(mut self) -> Self {
-        self.policy.external = true;
-        self
-    }
-
-    /// Lets tools of class `Pure` begin while the reply still streams, if nobody need be asked first.
-    #[must_use]
-    pub fn early_start(mut self) -> Self {
-        self.policy.early = true;
-        self
-    }
 }
 
 impl Policy {
-    /// Whether calls of this tool are run elsewhere.
-    pub(crate) fn is_external(&self, tool: &Bound) -> bool {
-        self.external || tool.spec().external
-    }
-
-    /// Whether calls may begin while the reply still streams.
-    pub(crate) fn is_early(&self) -> bool {
-        self.early
-    }
-
     /// What is asked before a call with these arguments; the tool's own words come first.
     ///
     /// # Errors
@@ -69,6 +50,6 @@ impl Policy {
 impl fmt::Debug for Policy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rules = self.when.len();
-        f.debug_struct("Policy").field("rules", &rules).field("external", &self.external).finish_non_exhaustive()
+        f.debug_struct("Policy").field("rules", &rules).finish_non_exhaustive()
     }
 }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use adjutant_agent::{
-    Agent, CancelBy, Completion, EventKind, Failure, HookContext, Hooks, Outcome, RunOptions, Verdict,
+    Agent, CancelBy, Completion, EventKind, Failure, HookContext, Hooks, Outcome, Verdict,
     points::{AfterModel, AfterTool, ModelError},
 };
 use adjutant_llm::{
@@ -31,8 +31,8 @@ async fn check_failure(model: impl Model + 'static, error: &Error) {
     let seen = Arc::clone(&points);
     let agent =
         Agent::new(model).hooks(Hooks::new().observe(move |it| seen.lock().expect("no panic inside").push(it.point)));
-    agent.follow_up("Later.").expect("there is room");
-    let events = events(agent.stream("Go.").expect("the session is free")).await;
+    agent.queue().follow_up("Later.").expect("there is room");
+    let events = events(agent.run("Go.").stream().expect("the session is free")).await;
     let Some(EventKind::RunFinished { result }) = events.last() else { unreachable!("the last event") };
     assert_eq!(result.outcome, Outcome::Failed { failure: Failure::Model { error: error.clone() } });
     let names: Vec<String> = events.iter().map(named).collect();
@@ -40,7 +40,7 @@ async fn check_failure(model: impl Model + 'static, error: &Error) {
     let turn_points = ["next_turn", "after_turn", "message_placed", "after_model"];
     let reached = points.lock().expect("no panic inside").clone();
     assert!(!reached.iter().any(|point| turn_points.contains(point)), "{reached:?}");
-    assert_eq!((agent.has_queued(), agent.is_running()), (true, false));
+    assert_eq!((!agent.queue().is_empty(), agent.is_running()), (true, false));
 }
 
 #[tokio::test]
@@ -60,7 +60,7 @@ async fn run_tells_who_cancelled_it_when_a_run_is_stopped() {
     for by in [CancelBy::User, CancelBy::Parent, CancelBy::Shutdown] {
         let gate = Gate::new();
         let (_, agent) = agent([Script::new().text("Never.").wait_at(0, &gate)]);
-        let running = agent.stream("Go.").expect("the session is free");
+        let running = agent.run("Go.").stream().expect("the session is free");
         let stopper = running.stopper();
         let task = tokio::spawn(events(running));
         gate.reached().await;
@@ -76,8 +76,7 @@ async fn run_tells_who_cancelled_it_when_a_run_is_stopped() {
 async fn run_tells_who_cancelled_it_when_its_time_is_over() {
     let gate = Gate::new();
     let (_, agent) = agent([Script::new().text("Never.").wait_at(0, &gate)]);
-    let options = RunOptions::new().deadline(Duration::from_secs(5));
-    let result = agent.run_with("Go.", options).await.expect("a cancel is no error");
+    let result = agent.run("Go.").deadline(Duration::from_secs(5)).await.expect("a cancel is no error");
     assert_eq!(result.outcome, Outcome::Cancelled { by: CancelBy::Deadline });
 }
 
@@ -119,7 +118,7 @@ async fn result_tells_reply_usage_and_turns_when_hooks_and_queues_took_part() {
             point.result.details = json!("checked");
             Verdict::Pass(point)
         });
-    agent.follow_up("And then?").expect("there is room");
+    agent.queue().follow_up("And then?").expect("there is room");
     let result = agent.run("Go.").await.expect("the run finishes");
     assert!(
         matches!(&result.outcome, Outcome::Finished { reply, why: Completion::Answer } if reply.text() == "Second.")
@@ -156,7 +155,7 @@ async fn after_model_tells_the_duration_and_model_error_the_error() {
             errors.lock().expect("no panic inside").push(line);
             async { Verdict::Pass(point) }
         });
-    let running = agent.stream("Go.").expect("the session is free").detach();
+    let running = agent.run("Go.").stream().expect("the session is free").detach();
     gate.reached().await;
     world.advance_ms(7);
     gate.open();

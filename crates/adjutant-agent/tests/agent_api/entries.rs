@@ -29,13 +29,13 @@ fn texts(request: &Request) -> Vec<String> {
 #[tokio::test]
 async fn custom_entries_stay_out_when_there_is_no_projection() {
     let (model, agent) = agent([Script::new().text("Hi.")]);
-    let running = agent.stream(vec![note(), Entry::User("Go.".into())]).expect("the session is free");
+    let running = agent.run(vec![note(), Entry::User("Go.".into())]).stream().expect("the session is free");
     let added = events(running).await.into_iter().filter(|event| match event {
         EventKind::EntryAdded { content } => **content == note(),
         _ => false,
     });
     assert_eq!(added.count(), 1);
-    assert_eq!(agent.transcript().get(0).map(|stored| stored.entry.clone()), Some(note()));
+    assert_eq!(agent.log().transcript().get(0).map(|stored| stored.entry.clone()), Some(note()));
     // What stands for it in a request counts for nothing, and no wire writes it.
     let request = model.requests().remove(0);
     let stored = request.entries.get(0).expect("it keeps its place");
@@ -65,7 +65,7 @@ async fn transform_context_changes_the_request_alone_when_it_is_set() {
     let expect: [&[&str]; 2] = [&["Noted. Not!", "Go."], &["Noted. Not!", "Go.", "<turn>"]];
     assert_eq!(shown, expect);
     assert_eq!(asked.load(Ordering::Relaxed), 2);
-    assert_eq!(agent.transcript().get(0).map(|stored| stored.entry.clone()), Some(note()));
+    assert_eq!(agent.log().transcript().get(0).map(|stored| stored.entry.clone()), Some(note()));
     let begun = journal.read(agent.session_id(), Seq(0)).filter_map(|stamped| async move {
         match &stamped.expect("memory does not fail").record {
             Record::Began { prompts, .. } => Some(prompts.clone()),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use adjutant_agent::{Agent, CancelBy, EventKind, Outcome};
+use adjutant_agent::{Agent, CancelBy, EventKind, Limits, Outcome};
 use adjutant_llm::{CallResult, Effort, Gate, Options, Request, Script, ScriptedModel};
 use adjutant_tool::Tools;
 use serde_json::json;
@@ -24,7 +24,7 @@ async fn setters_count_for_the_next_run_when_one_is_going_on() {
     let scripts = [Script::new().call("one", json!({})).wait_at(0, &gate), Script::new().text("Done.")];
     let (old, before) = agent(scripts);
     let before = before.instructions("Old.").tools(Tools::new("own").tool(named("one")));
-    let running = before.stream("Go.").expect("the session is free");
+    let running = before.run("Go.").stream().expect("the session is free");
     let new = Arc::new(ScriptedModel::new([Script::new().text("New.")]));
     let tools = Tools::new("own").tool(named("two"));
     let after = before.clone().instructions("New.").model(Arc::clone(&new)).thinking(Effort::High).tools(tools.clone());
@@ -66,8 +66,7 @@ async fn together(agent: impl FnOnce(Agent) -> Agent) -> usize {
 #[tokio::test]
 async fn calls_run_one_by_one_when_the_agent_says_so() {
     assert_eq!(together(|agent| agent).await, 2);
-    assert_eq!(together(Agent::sequential_tools).await, 1);
-    assert_eq!(together(|agent| agent.sequential_tools().parallel_tools()).await, 2);
+    assert_eq!(together(|agent| agent.limits(Limits::new().sequential())).await, 1);
 }
 
 #[tokio::test]
@@ -96,7 +95,7 @@ async fn run_is_cancelled_when_the_agent_is_told_to_stop() {
     let (_, agent) =
         agent([Script::new().text("One two").delta_chars(4).wait_at(1, &gate), Script::new().text("Two.")]);
     assert_eq!((agent.abort(), agent.is_running()), (false, false));
-    let mut running = agent.stream("Go.").expect("the session is free");
+    let mut running = agent.run("Go.").stream().expect("the session is free");
     while let Some(event) = running.next().await {
         if matches!(event.kind, EventKind::TextDelta { .. }) {
             break;
@@ -114,7 +113,7 @@ async fn run_is_cancelled_when_the_agent_is_told_to_stop() {
 #[tokio::test]
 async fn run_is_cancelled_when_the_agent_is_told_to_stop_before_it_is_read() {
     let (model, agent) = agent([Script::new().text("Never.")]);
-    let running = agent.stream("Go.").expect("the session is free");
+    let running = agent.run("Go.").stream().expect("the session is free");
     assert!(agent.is_running() && agent.abort());
     let result = running.finish().await.expect("a cancel is no error");
     assert_eq!((result.outcome, model.requests().len()), (Outcome::Cancelled { by: CancelBy::User }, 0));

@@ -6,6 +6,7 @@ use adjutant_agent::{
     Agent, Completion, EventKind, Failure, HookContext, Journal, Limit, MemoryJournal, Outcome, Record, RunChange, Seq,
     Verdict,
     points::{AfterTurn, MessagePlaced, NextTurn},
+    prepare_next_turn, stop_after_turn,
 };
 use adjutant_llm::{
     CallResult, Edit, Effort, Entry, EntryId, Error, ErrorKind, ModelInfo, Script, ScriptedModel, Status, Summary,
@@ -55,12 +56,12 @@ async fn prepare_next_turn_changes_the_run_when_it_says_so() {
     let (journal, model) = (MemoryJournal::new(), Arc::new(ScriptedModel::new([calling(), done(), done()])));
     let other = Arc::new(ScriptedModel::new([done()]).info(ModelInfo::new("test/other")));
     let agent = Agent::new(Arc::clone(&model)).alternative(Arc::clone(&other)).journal(journal.clone()).tool(work());
-    let changed = agent.clone().prepare_next_turn(|turn| (!turn.results.is_empty()).then(change));
+    let changed = agent.clone().on(prepare_next_turn(|turn| (!turn.results.is_empty()).then(change)));
     changed.run("Go.").await.expect("the run finishes");
     assert_eq!(changes(&journal, &agent).await, [change(), RunChange::default()]);
     let shown = model.requests().into_iter().chain(other.requests()).nth(1).expect("two requests");
     assert!(matches!(&shown.entries.get(0).expect("entries").entry, Entry::Summary(it) if &*it.text == "What was."));
-    assert!(matches!(&agent.transcript().get(0).expect("entries").entry, Entry::User(_)));
+    assert!(matches!(&agent.log().transcript().get(0).expect("entries").entry, Entry::User(_)));
     // Changes of a run end with it.
     agent.run("Again.").await.expect("the run finishes");
     let next = model.requests().pop().expect("requests");
@@ -70,7 +71,7 @@ async fn prepare_next_turn_changes_the_run_when_it_says_so() {
 #[tokio::test]
 async fn prepare_next_turn_changes_nothing_when_it_is_silent() {
     let (journal, model) = (MemoryJournal::new(), ScriptedModel::new([calling(), done()]));
-    let agent = Agent::new(model).journal(journal.clone()).tool(work()).prepare_next_turn(|_| None);
+    let agent = Agent::new(model).journal(journal.clone()).tool(work()).on(prepare_next_turn(|_| None));
     agent.run("Go.").await.expect("the run finishes");
     assert_eq!(changes(&journal, &agent).await, [RunChange::default(), RunChange::default()]);
 }
@@ -78,13 +79,13 @@ async fn prepare_next_turn_changes_nothing_when_it_is_silent() {
 #[tokio::test]
 async fn prepare_next_turn_is_warned_when_it_asks_for_what_is_not_there() {
     let (journal, model) = (MemoryJournal::new(), ScriptedModel::new([calling(), done()]));
-    let agent = Agent::new(model).journal(journal.clone()).tool(work()).prepare_next_turn(|_| {
+    let agent = Agent::new(model).journal(journal.clone()).tool(work()).on(prepare_next_turn(|_| {
         let mut change = change();
         change.model = Some("test/nobody".into());
         change.edits = vec![Edit::Replace { at: EntryId(77), with: UserMessage::text("?").into() }];
         Some(change)
-    });
-    let seen = events(agent.stream("Go.").expect("the session is free")).await;
+    }));
+    let seen = events(agent.run("Go.").stream().expect("the session is free")).await;
     let warnings: Vec<String> = seen
         .iter()
         .filter_map(|event| match event {
@@ -117,7 +118,7 @@ fn changes_join_when_several_functions_say_something() {
 #[tokio::test]
 async fn stop_after_turn_ends_the_run_when_it_says_so() {
     let (model, agent) = agent([calling(), done()]);
-    let result = agent.tool(work()).stop_after_turn(|turn| turn.results.len() == 1).run("Go.").await;
+    let result = agent.tool(work()).on(stop_after_turn(|turn| turn.results.len() == 1)).run("Go.").await;
     let result = result.expect("the run ends");
     assert!(matches!(result.outcome, Outcome::Finished { why: Completion::Stopped, .. }), "{:?}", result.outcome);
     assert_eq!((model.requests().len(), result.entries.len()), (1, 2));
@@ -134,7 +135,7 @@ async fn turn_points_see_the_turn_when_it_is_closed() {
     agent
         .tool(work())
         .tool(tool("other", |_, _| async { Ok(CallResult::ok("other")) }))
-        .prepare_next_turn(move |turn| {
+        .on(prepare_next_turn(move |turn| {
             let facts = (turn.reply.calls().count(), results(&turn.results), turn.view.len(), 0);
             next.lock().expect("no panic inside").push(facts);
             let into = Summary { text: "What was.".into(), covers: 2 };
@@ -144,12 +145,12 @@ async fn turn_points_see_the_turn_when_it_is_closed() {
                 change.edits = edits;
                 change
             })
-        })
-        .stop_after_turn(move |turn| {
+        }))
+        .on(stop_after_turn(move |turn| {
             let facts = (turn.reply.calls().count(), results(&turn.results), turn.view.len(), turn.entries.len());
             after.lock().expect("no panic inside").push(facts);
             false
-        })
+        }))
         .run("Go.")
         .await
         .expect("the run finishes");
@@ -163,14 +164,14 @@ fn told(agent: Agent) -> (Agent, Arc<Mutex<Vec<&'static str>>>) {
     let told: Arc<Mutex<Vec<&'static str>>> = Arc::default();
     let (next, after, placed) = (Arc::clone(&told), Arc::clone(&told), Arc::clone(&told));
     let agent = agent
-        .prepare_next_turn(move |_| {
+        .on(prepare_next_turn(move |_| {
             next.lock().expect("no panic inside").push("next");
             None
-        })
-        .stop_after_turn(move |_| {
+        }))
+        .on(stop_after_turn(move |_| {
             after.lock().expect("no panic inside").push("after");
             false
-        })
+        }))
         .on(move |_: HookContext, point: MessagePlaced| {
             placed.lock().expect("no panic inside").push("poll");
             std::future::ready(Verdict::Pass(point))
@@ -184,32 +185,32 @@ async fn turn_points_keep_their_order_when_a_run_has_them_all() {
     let (whole, seen) = told(whole.tool(work()));
     let handle = whole.clone();
     let whole = whole.tool(tool("never", |_, _| async { Ok(CallResult::ok("")) }));
-    handle.steer("first").expect("there is room");
-    handle.steer("second").expect("there is room");
+    handle.queue().steer("first").expect("there is room");
+    handle.queue().steer("second").expect("there is room");
     whole.run("Go.").await.expect("the run finishes");
     assert_eq!(*seen.lock().expect("no panic inside"), ["poll", "next", "after", "poll", "next", "after"]);
 
     let (_, failing) = agent([Script::new().fail(Error::new(ErrorKind::Invalid, "no"))]);
     let (failing, seen) = told(failing);
-    failing.follow_up("waits").expect("there is room");
+    failing.queue().follow_up("waits").expect("there is room");
     failing.run("Go.").await.expect_err("the model fails");
-    assert_eq!((seen.lock().expect("no panic inside").len(), failing.has_queued()), (0, true));
+    assert_eq!((seen.lock().expect("no panic inside").len(), !failing.queue().is_empty()), (0, true));
 
     let (_, cancelled) = agent([calling(), done()]);
     let handle = cancelled.clone();
     let (cancelled, seen) = told(cancelled.tool(tool("work", move |_, _| {
-        handle.steer("waits").expect("there is room");
+        handle.queue().steer("waits").expect("there is room");
         assert!(handle.abort(), "a run is live");
         async { Ok(CallResult::ok("ok")) }
     })));
     let result = cancelled.run("Go.").await.expect("a cancel is no error");
     assert!(matches!(result.outcome, Outcome::Cancelled { .. }), "{:?}", result.outcome);
-    assert_eq!((seen.lock().expect("no panic inside").len(), cancelled.has_queued()), (0, true));
+    assert_eq!((seen.lock().expect("no panic inside").len(), !cancelled.queue().is_empty()), (0, true));
 }
 
 #[tokio::test]
 async fn run_fails_when_a_turn_point_denies_or_panics() {
-    let panics = |agent: Agent| agent.stop_after_turn(|_| std::panic::panic_any("no more"));
+    let panics = |agent: Agent| agent.on(stop_after_turn(|_| std::panic::panic_any("no more")));
     let denies = |agent: Agent| agent.on(|_: HookContext, _: NextTurn| async { Verdict::Deny("no more".into()) });
     let later = |agent: Agent| agent.on(|_: HookContext, _: AfterTurn| async { Verdict::Deny("".into()) });
     type With = Box<dyn Fn(Agent) -> Agent>;
@@ -220,15 +221,15 @@ async fn run_fails_when_a_turn_point_denies_or_panics() {
     ];
     for (with, point, reason) in table {
         let (model, agent) = agent([calling(), done()]);
-        agent.steer("first").expect("there is room");
-        agent.steer("waits").expect("there is room");
-        let seen = events(with(agent.clone().tool(work())).stream("Go.").expect("the session is free")).await;
+        agent.queue().steer("first").expect("there is room");
+        agent.queue().steer("waits").expect("there is room");
+        let seen = events(with(agent.clone().tool(work())).run("Go.").stream().expect("the session is free")).await;
         let Some(EventKind::RunFinished { result }) = seen.last() else { unreachable!("the last event") };
         let failure = Failure::Denied { point: point.into(), reason: reason.into() };
         assert_eq!(result.outcome, Outcome::Failed { failure });
         let denied = EventKind::Denied { point: point.into(), reason: reason.into(), call: None };
         assert_eq!(seen.iter().filter(|event| **event == denied).count(), 1);
-        assert_eq!((model.requests().len(), agent.queued().len(), result.calls.len()), (1, 1, 1));
+        assert_eq!((model.requests().len(), agent.queue().items().len(), result.calls.len()), (1, 1, 1));
         agent.run("Again.").await.expect("the session can be used");
     }
 }
@@ -237,7 +238,7 @@ async fn run_fails_when_a_turn_point_denies_or_panics() {
 async fn run_is_cancelled_when_a_turn_point_hangs() {
     let (_, agent) = agent([calling(), done()]);
     let agent = agent.tool(work()).on(|_: HookContext, _: NextTurn| std::future::pending::<Verdict<NextTurn>>());
-    let task = tokio::spawn(agent.stream("Go.").expect("the session is free").finish());
+    let task = tokio::spawn(agent.run("Go.").stream().expect("the session is free").finish());
     for _ in 0..20 {
         tokio::task::yield_now().await;
     }

@@ -2,9 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use adjutant_agent::{
-    Agent, Answered, AtLimit, Caps, EventKind, Limit, Limits, MemoryJournal, Outcome, Record, RunOptions,
-};
+use adjutant_agent::{Agent, Answered, AtLimit, Caps, EventKind, Limit, Limits, MemoryJournal, Outcome, Record};
 use adjutant_llm::{
     CallResult, Entry, FixedWorld, ModelInfo, NanoUsd, Origin, Price, Script, ScriptedModel, Status, World,
 };
@@ -34,7 +32,7 @@ async fn run_ends_when_its_requests_are_used_up() {
     let agent = agent.limits(Limits::new().caps(Caps::new().requests(2)));
     let result = agent.run("Go.").await.expect("a limit is no error");
     assert_eq!((result.outcome, result.turns, model.requests().len()), (limited(Limit::Requests), 2, 2));
-    assert_eq!(agent.transcript().len(), 3, "the calls of the last reply were run and closed");
+    assert_eq!(agent.log().transcript().len(), 3, "the calls of the last reply were run and closed");
 }
 
 #[tokio::test]
@@ -269,10 +267,10 @@ async fn limits_of_a_child_hold_when_its_parent_has_none() {
 async fn limits_of_one_run_win_when_options_set_them() {
     let (model, agent) = worker(4);
     let agent = agent.max_turns(1);
-    let none = agent.run_with("Go.", RunOptions::new().max_turns(0)).await.expect("a limit is no error");
+    let none = agent.run("Go.").max_turns(0).await.expect("a limit is no error");
     assert_eq!((none.outcome, model.requests().len()), (limited(Limit::Turns), 0));
     let one = agent.run("Go.").await.expect("a limit is no error");
     assert_eq!((one.outcome, model.requests().len()), (limited(Limit::Turns), 1));
-    let all = agent.run_with("Go.", RunOptions::new().unlimited_turns()).await.expect("the run finishes");
+    let all = agent.run("Go.").unlimited_turns().await.expect("the run finishes");
     assert_eq!((all.is_finished(), model.requests().len()), (true, 4));
 }

@@ -12,7 +12,7 @@ use std::{
 
 use adjutant_agent::{
     Action, Agent, BoxDrive, Completion, DriveContext, Effect, EffectContext, EffectError, Failure, Hook, HookContext,
-    Hooks, Limit, NextDrive, Outcome, Pause, Phase, Point, Verdict, effects, middleware_fn,
+    Hooks, Lane, Limit, NextDrive, Outcome, Pause, Phase, Point, Verdict, effects, middleware_fn,
     points::{
         AfterAgent, AfterModel, AfterRun, AfterTool, AfterTurn, BeforeAgent, BeforeModel, BeforeRun, BeforeTool,
         MessagePlaced, MessageQueued, ModelError, NextTurn, PauseAnswered, Pausing, ToolError, UserMessage,
@@ -57,7 +57,7 @@ pub(crate) fn info() -> ModelInfo {
 
 /// An agent with all that the plan wants around its model.
 pub(crate) fn equip(gear: &Gear, world: &World, agent: Agent) -> Agent {
-    let mut agent = world.equip(agent).steering_mode(gear.drains.0).follow_up_mode(gear.drains.1);
+    let mut agent = world.equip(agent).drain(Lane::Steering, gear.drains.0).drain(Lane::FollowUp, gear.drains.1);
     if !gear.says.is_empty() {
         agent = agent.hooks(hooks(&Cycle::new(&gear.says)));
     }

@@ -68,7 +68,7 @@ pub(crate) fn limits(records: &[Stamped]) {
                 asked.insert(pause.id.clone());
             }
             Record::Answered { pause, answer } if asked.remove(pause) => extend(answer, turns, &mut cap),
-            Record::Resumed { answers } => {
+            Record::Resumed { answers, .. } => {
                 for answered in answers.iter().filter(|answered| asked.remove(&answered.pause)) {
                     extend(&answered.answer, turns, &mut cap);
                 }

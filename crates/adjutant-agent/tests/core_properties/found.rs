@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use adjutant_agent::{Agent, AtLimit, Drain, EventKind, Lane};
+use adjutant_agent::{Agent, AtLimit, Continue, Drain, EventKind, Lane};
 use adjutant_llm::{Custom, Gate, Script, ScriptedModel};
 use serde_json::json;
 
@@ -23,17 +23,17 @@ fn mark() -> Custom {
 #[tokio::test]
 async fn model_is_not_asked_when_only_a_custom_entry_is_placed_after_its_answer() {
     let (model, agent) = agent([Script::new().text("a"), Script::new().text("b")]);
-    agent.follow_up_entry(mark()).expect("there is room");
+    agent.queue().follow_up(mark()).expect("there is room");
     let result = agent.run("Go.").await.expect("the run finishes");
     assert_eq!((result.text().as_str(), result.entries.len(), model.requests().len()), ("a", 3, 1));
-    assert!(!agent.has_queued());
+    assert!(agent.queue().is_empty());
 }
 
 #[tokio::test]
 async fn message_is_placed_when_a_custom_entry_waits_before_it() {
     let (model, agent) = agent([Script::new().text("a"), Script::new().text("b")]);
-    agent.follow_up_entry(mark()).expect("there is room");
-    agent.follow_up("And then?").expect("there is room");
+    agent.queue().follow_up(mark()).expect("there is room");
+    agent.queue().follow_up("And then?").expect("there is room");
     let result = agent.run("Go.").await.expect("the run finishes");
     assert_eq!((result.text().as_str(), result.entries.len(), model.requests().len()), ("b", 5, 2));
     model.requests().iter().for_each(check::request);
@@ -43,8 +43,8 @@ async fn message_is_placed_when_a_custom_entry_waits_before_it() {
 async fn continue_asks_nobody_when_only_a_custom_entry_waits() {
     let (model, agent) = agent([Script::new().text("a"), Script::new().text("b")]);
     agent.run("Go.").await.expect("the run finishes");
-    agent.steer_entry(mark()).expect("there is room");
-    agent.continue_run().await.expect_err("nothing follows the answer");
+    agent.queue().steer(mark()).expect("there is room");
+    agent.run(Continue).await.expect_err("nothing follows the answer");
     assert_eq!(model.requests().len(), 1);
 }
 
@@ -53,11 +53,11 @@ async fn block_that_began_is_taken_back_when_its_reply_leaves_no_trace() {
     let gate = Gate::new();
     let usage = adjutant_llm::Usage::default();
     let (_, agent) = agent([Script::new().text("never").usage(usage).wait_at(0, &gate), Script::new().text("b")]);
-    let mut running = agent.stream("Go.").expect("the session is free");
+    let mut running = agent.run("Go.").stream().expect("the session is free");
     let (mut told, mut interrupts) = (Vec::new(), true);
     while let Some(event) = running.next().await {
         if matches!(event.kind, EventKind::BlockStarted { .. }) && std::mem::take(&mut interrupts) {
-            running.interrupt("Stop.").expect("there is room");
+            running.queue().interrupt("Stop.").expect("there is room");
         }
         told.push(match event.kind {
             EventKind::ReplyStarted { .. } => "started",

@@ -34,7 +34,7 @@ pub(crate) async fn property(plan: &Plan, place: f64, end: f64) {
     let (plain, kept) = (Keeping::default(), Keeping::every(1));
     plain.append(&log, &records[..end]).await;
     kept.append(&log, &records[..place]).await;
-    agent(plan, &kept, &log).take_over().open().await.expect("the log opens");
+    agent(plan, &kept, &log).take_over().log().open().await.expect("the log opens");
     let folded = kept.folded(&log).await.expect("memory does not fail").expect("a fold is kept");
     assert_eq!(folded.seq, Seq(place as u64));
     kept.append(&log, &records[place..end]).await;
@@ -47,13 +47,13 @@ pub(crate) async fn property(plan: &Plan, place: f64, end: f64) {
 async fn look(plan: &Plan, journal: &Keeping, log: &LogId) -> Seen {
     let from = journal.folded(log).await.expect("memory does not fail").map_or(0, |folded| folded.seq.0 - 1);
     let agent = agent(plan, journal, log).take_over();
-    agent.open().await.expect("the log opens");
+    agent.log().open().await.expect("the log opens");
     assert_eq!(journal.read_after(), Seq(from), "the fold was not used");
-    let (pauses, queued) = (agent.pauses(), format!("{:?}", agent.queued()));
-    let preview = agent.preview("What now?").await.ok();
+    let (pauses, queued) = (agent.log().pauses(), format!("{:?}", agent.queue().items()));
+    let preview = agent.log().preview("What now?").await.ok();
     let answers = pauses.iter().map(|it| it.answered(actors::answer(&it.ask, 0)));
     let answers: Vec<Answered> = answers.collect();
-    let running = if answers.is_empty() { agent.stream("Go on.") } else { agent.resume_stream(answers) };
+    let running = if answers.is_empty() { agent.run("Go on.").stream() } else { agent.resume(answers).stream() };
     let mut running = running.expect("the session is free");
     let mut events = Vec::new();
     while let Some(event) = running.next().await {

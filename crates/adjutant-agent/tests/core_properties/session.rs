@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use adjutant_agent::{
-    Agent, Answered, Event, EventKind, Journal, Lane, LogId, Outcome, PauseId, Queued, Record, RunNo, RunOptions,
-    RunResult, Running, Seq, Stamped,
+    Agent, Answered, Event, EventKind, Journal, Lane, LogId, Outcome, PauseId, Queued, Record, RunNo, RunResult,
+    Running, Seq, Stamped,
 };
 use adjutant_llm::{Custom, FixedWorld, Request, Script, ScriptedModel, UserMessage};
 use adjutant_tool::{Answer, Cancel};
@@ -89,11 +89,11 @@ impl<'p> Session<'p> {
         self.models.push(Arc::clone(&self.model));
         let token = Cancel::new();
         self.agent = self.agent.clone().limits(step.limits()).model(Dripping(Arc::clone(&self.model)));
-        let options = RunOptions::new().cancel(token.clone());
-        let running = self.agent.stream_with(format!("Go on, {at}."), options).expect("the session is free");
+        let running =
+            self.agent.run(format!("Go on, {at}.")).cancel(token.clone()).stream().expect("the session is free");
         self.watch(running, step.cut, Some(&token), &step.pokes).await;
         let mut afters = step.afters.iter();
-        while !self.agent.pauses().is_empty() {
+        while !self.agent.log().pauses().is_empty() {
             let last = After { how: How::GivesUp, cut: Cut::Never, choice: 0 };
             self.after(*afters.next().unwrap_or(&last)).await;
         }
@@ -106,7 +106,7 @@ impl<'p> Session<'p> {
     }
 
     async fn after(&mut self, after: After) {
-        let pauses = self.agent.pauses();
+        let pauses = self.agent.log().pauses();
         let answered = |pause: &PauseId, answer| Answered { pause: pause.clone(), answer, shown: None };
         let fits: Vec<Answered> = pauses
             .iter()
@@ -118,28 +118,28 @@ impl<'p> Session<'p> {
             How::Elsewhere => self.move_on().await,
             How::Wrongly => {
                 let stranger = answered(&PauseId("main/c99_0_0".into()), Answer::approve());
-                let running = self.agent.resume_stream([fits.clone(), vec![stranger]].concat()).expect("free");
+                let running = self.agent.resume([fits.clone(), vec![stranger]].concat()).stream().expect("free");
                 let seen = read(running).await;
                 assert!(seen.result.is_none(), "an answer to nothing was taken");
                 assert!(matches!(&seen.events[..], [Event { kind: EventKind::RunPaused { .. }, .. }]));
-                assert_eq!(self.agent.pauses(), pauses);
+                assert_eq!(self.agent.log().pauses(), pauses);
             }
             How::GivesUp => {
                 // What surrounds the drive may judge it otherwise, and then it is an error.
                 let _judged = self.agent.cancel_paused().await;
-                assert!(self.agent.pauses().is_empty(), "a run that was given up waits");
+                assert!(self.agent.log().pauses().is_empty(), "a run that was given up waits");
                 self.drives.push(Seen { events: Vec::new(), whole: false, result: None });
                 return;
             }
         }
-        let running = self.agent.resume_stream(fits).expect("the session is free");
+        let running = self.agent.resume(fits).stream().expect("the session is free");
         self.watch(running, after.cut, None, &[]).await;
     }
 
     /// Opens the log in another program.
     async fn move_on(&mut self) {
         let log: LogId = self.agent.session_id().clone();
-        let pauses = self.agent.pauses();
+        let pauses = self.agent.log().pauses();
         let records = self.records().await;
         let logged = check::queue(&records);
         for pushed in self.pushed.iter_mut().filter(|pushed| !pushed.stale) {
@@ -156,8 +156,8 @@ impl<'p> Session<'p> {
         let agent = Agent::new(Dripping(Arc::clone(&self.model))).world(FixedWorld::at_ms(2_000));
         self.agent =
             actors::equip(&self.plan.gear, &self.world, agent.journal(self.journal.clone())).session(log).take_over();
-        self.agent.open().await.expect("the log opens");
-        assert_eq!(self.agent.pauses(), pauses, "another program waits for something else");
+        self.agent.log().open().await.expect("the log opens");
+        assert_eq!(self.agent.log().pauses(), pauses, "another program waits for something else");
     }
 
     async fn watch(&mut self, mut running: Running, cut: Cut, token: Option<&Cancel>, pokes: &[(usize, Poke)]) {
@@ -175,7 +175,7 @@ impl<'p> Session<'p> {
                     tokio::time::sleep(LONG).await;
                     assert!(!self.agent.is_running(), "a run that was dropped goes on");
                     // It parked, or was closed, without being seen: another look at the log tells.
-                    self.agent.open().await.expect("the log opens");
+                    self.agent.log().open().await.expect("the log opens");
                     return self.drives.push(Seen { events, whole: false, result: None });
                 }
                 _ => {}
@@ -194,12 +194,12 @@ impl<'p> Session<'p> {
             Poke::Queue(lane) => self.push(lane),
             Poke::Custom => {
                 let custom = Custom { kind: "mark".into(), value: json!(self.pushed.len()) };
-                self.keep(format!("{custom:?}"), self.agent.steer_entry(custom));
+                self.keep(format!("{custom:?}"), self.agent.queue().steer(custom));
             }
             Poke::Interrupt => {
                 self.clean = false;
                 let text = self.text();
-                self.keep(text.clone(), self.agent.interrupt(text.as_str()));
+                self.keep(text.clone(), self.agent.queue().interrupt(text.as_str()));
             }
             Poke::Withdraw => {
                 let place = self.records().await.len();
@@ -222,7 +222,11 @@ impl<'p> Session<'p> {
     fn push(&mut self, lane: Lane) {
         let text = self.text();
         let message = UserMessage::text(text.as_str());
-        let queued = if lane == Lane::Steering { self.agent.steer(message) } else { self.agent.follow_up(message) };
+        let queued = if lane == Lane::Steering {
+            self.agent.queue().steer(message)
+        } else {
+            self.agent.queue().follow_up(message)
+        };
         self.keep(text, queued);
     }
 

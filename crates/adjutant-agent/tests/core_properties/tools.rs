@@ -74,7 +74,7 @@ impl World {
             ("idem", |spec| spec.replay(Replay::Idempotent)),
             ("large", |spec| spec.max_output(200)),
         ];
-        let agent = agent.tool(external_tool(spec("away"))).tool_timeout(long);
+        let agent = agent.tool(external_tool(spec("away"))).calls(|calls| calls.timeout = Some(long));
         change.into_iter().fold(agent, |agent, (name, change)| {
             let world = self.clone();
             agent.tool(tool_fn(change(spec(name)), move |_: Value, cx: CallContext| {

@@ -134,16 +134,16 @@ fn answers(agent: &Agent) -> Vec<Answered> {
         AskKind::External => Answer::result(CallResult::ok("there")),
         _ => Answer::give(id),
     };
-    let pauses = agent.pauses();
+    let pauses = agent.log().pauses();
     pauses.iter().map(|it| it.answered(answer(it.ask.kind, &it.id.0))).collect()
 }
 
 /// Begins the session: two messages wait, the run begins, and whatever it waits for is answered.
 async fn play(agent: &Agent) -> Result<RunResult, Error> {
     for message in ["one", "two"] {
-        agent.steer(message).expect("there is room");
+        agent.queue().steer(message).expect("there is room");
     }
-    agent.follow_up("at last").expect("there is room");
+    agent.queue().follow_up("at last").expect("there is room");
     let result = agent.run("Go.").await?;
     go_on(agent, result).await
 }
@@ -158,7 +158,7 @@ async fn go_on(agent: &Agent, mut result: RunResult) -> Result<RunResult, Error>
 /// Another program: goes on with what is open, and then says something more.
 async fn recover(world: &World, polls: usize) -> Agent {
     let agent = world.agent();
-    agent.open().await.expect("the log opens");
+    agent.log().open().await.expect("the log opens");
     if world.fold().await.is_open() {
         let result = agent.resume(answers(&agent)).await.expect("the run goes on");
         let result = go_on(&agent, result).await.expect("the run goes on");
@@ -172,7 +172,7 @@ async fn recover(world: &World, polls: usize) -> Agent {
 async fn check(world: &World, agent: &Agent, polls: usize) {
     let (records, run) = (world.records().await, world.fold().await);
     assert!(!run.is_open());
-    assert_eq!(run.history(), &agent.transcript(), "cut at {polls}");
+    assert_eq!(run.history(), &agent.log().transcript(), "cut at {polls}");
     let read: Run = serde_json::from_value(serde_json::to_value(&run).expect("a run is JSON")).expect("it reads back");
     assert_eq!(read, run, "cut at {polls}");
     for ((call, step), times) in &*world.done.lock().expect("nobody panics inside") {
@@ -191,7 +191,7 @@ fn check_answers(records: &[Arc<Stamped>], polls: usize) {
     let mut answered = BTreeSet::new();
     for stamped in records {
         match &stamped.record {
-            Record::Resumed { answers } => answered.extend(answers.iter().map(|it| it.pause.clone())),
+            Record::Resumed { answers, .. } => answered.extend(answers.iter().map(|it| it.pause.clone())),
             Record::Answered { pause, .. } => {
                 answered.insert(pause.clone());
             }
@@ -211,7 +211,7 @@ fn check_queue(records: &[Arc<Stamped>], run: &Run, agent: &Agent, polls: usize)
             _ => {}
         }
     }
-    assert_eq!((&queued, agent.has_queued()), (&placed, false), "cut at {polls}");
+    assert_eq!((&queued, !agent.queue().is_empty()), (&placed, false), "cut at {polls}");
     let said = |text: &str| {
         let is = |message: &UserMessage| message.content[0].as_text() == Some(text);
         run.history().iter().filter(|it| matches!(&it.entry, Entry::User(message) if is(message))).count()
@@ -251,7 +251,7 @@ fn waiting_session_goes_on_when_every_program_is_cut_again() {
         for again in 0..6_usize {
             let agent = world.agent();
             let work = async {
-                agent.open().await.expect("the log opens");
+                agent.log().open().await.expect("the log opens");
                 if world.fold().await.is_open() {
                     let result = agent.resume(answers(&agent)).await?;
                     go_on(&agent, result).await?;

@@ -171,7 +171,7 @@ async fn run_ends_when_a_hook_or_an_effect_hangs_and_someone_wishes_to_stop() {
         (agent([broken()]).1.on::<ModelError>(error), 2),
     ];
     for (agent, entries) in table {
-        let mut running = agent.stream("Go.").expect("the session is free");
+        let mut running = agent.run("Go.").stream().expect("the session is free");
         let mut poll = Box::pin(async { while running.next().await.is_some() {} });
         for _ in 0..50 {
             assert!(futures_util::poll!(poll.as_mut()).is_pending(), "it hangs");

@@ -94,7 +94,7 @@ async fn agents_own_model_is_asked_with_a_warning_when_the_chosen_one_is_not_kno
     let mut change = RunChange::default();
     change.model = Some("test/gone".into());
     let (_, _, agent) = changed(change).await;
-    let mut running = agent.resume_stream(Vec::new()).expect("the session is free");
+    let mut running = agent.resume(Vec::new()).stream().expect("the session is free");
     let mut warnings = Vec::new();
     while let Some(event) = running.next().await {
         if let adjutant_agent::EventKind::Warning { warning } = event.kind {

@@ -19,7 +19,7 @@ async fn died(journal: &MemoryJournal) -> Agent {
     let gate = Gate::new();
     let (_, agent) = stage::agent([Script::new().text("Half an answer.").delta_chars(1).wait_at(4, &gate)]);
     let agent = agent.journal(journal.clone()).session("log".into());
-    let mut running: Running = agent.stream("Go.").expect("the session is free");
+    let mut running: Running = agent.run("Go.").stream().expect("the session is free");
     read(&mut running, 4).await;
     running.acknowledge().await.expect("memory does not fail");
     mem::forget(running);
@@ -32,7 +32,7 @@ fn other(journal: &MemoryJournal) -> Agent {
 }
 
 async fn told(agent: &Agent, after: Seq) -> Vec<EventKind> {
-    agent.events_after(after).map(|event| event.expect("the log is whole").kind).collect().await
+    agent.log().events_after(after).map(|event| event.expect("the log is whole").kind).collect().await
 }
 
 fn words(events: &[EventKind]) -> Vec<String> {
@@ -116,7 +116,7 @@ async fn text_of_a_child_is_in_the_log_when_the_first_agent_is_acknowledged() {
     });
     let (_, agent) = stage::agent([Script::new().call("work", serde_json::json!({})), Script::new().text("Done.")]);
     let agent = agent.tool(work).journal(journal.clone()).session("log".into());
-    let mut running = agent.stream("Go.").expect("the session is free");
+    let mut running = agent.run("Go.").stream().expect("the session is free");
     assert_eq!(read(&mut running, 7).await, "A child");
     running.acknowledge().await.expect("memory does not fail");
     let log = records(&journal, &"log".into()).await;

@@ -34,7 +34,7 @@ fn said(text: &str) -> Arc<Reply> {
 }
 
 async fn all(agent: &Agent, prompt: &str) -> Vec<Event> {
-    agent.stream(prompt).expect("the session is free").collect().await
+    agent.run(prompt).stream().expect("the session is free").collect().await
 }
 
 #[track_caller]
@@ -47,7 +47,7 @@ fn end(events: &[Event]) -> &adjutant_agent::RunResult {
 }
 
 fn prompt_of(agent: &Agent) -> Vec<String> {
-    let transcript = agent.transcript();
+    let transcript = agent.log().transcript();
     let text = |entry: &Entry| match entry {
         Entry::User(message) => message.content[0].as_text().map(String::from),
         _ => None,
@@ -107,7 +107,7 @@ async fn run_fails_before_the_model_when_a_hook_denies_the_message() {
     let names: Vec<_> =
         events.iter().map(|event| serde_json::to_value(event).expect("JSON")["event"].clone()).collect();
     assert_eq!(names, ["run_started", "denied", "run_finished"]);
-    assert_eq!((model.requests().len(), agent.transcript().len()), (0, 0));
+    assert_eq!((model.requests().len(), agent.log().transcript().len()), (0, 0));
     assert_eq!(told(&lines), ["before_run", "user_message denied: not so loud", "after_run"]);
     let error = agent.run("HEY").await.expect_err("it is denied again");
     assert_eq!(error.to_string(), "the run failed: denied at user_message: not so loud");
@@ -128,7 +128,7 @@ async fn before_agent_answers_when_it_has_an_answer() {
     assert_eq!((result.text().as_str(), model.requests().len()), ("Known.", 0));
     assert!(matches!(result.outcome, Outcome::Finished { why: Completion::Answer, .. }));
     assert_eq!(told(&lines)[..3], ["before_run", "user_message", "before_agent"]);
-    assert_eq!(agent.transcript().len(), 2);
+    assert_eq!(agent.log().transcript().len(), 2);
     assert_eq!(agent.run("New?").await.expect("the run finishes").text(), "From the model.");
     assert_eq!(model.requests()[0].entries.len(), 3);
     assert!(told(&lines).ends_with(&["after_agent".into(), "after_run".into()]));

@@ -31,11 +31,11 @@ fn see(seen: &Seen, what: String) {
 async fn call_is_denied_when_before_tool_says_so() {
     let (ran, (model, agent)) = (Ran::default(), agent(script(&[("write", json!({"n": "1"}))])));
     let agent = deny(agent.tool(ran.tool(spec("write"))), "it is Friday");
-    let told = told(agent.stream("Go.").expect("the session is free")).await;
+    let told = told(agent.run("Go.").stream().expect("the session is free")).await;
     let expect = ["reply_finished", "denied", "tool_started", "tool_finished", "turn_finished"];
     assert_eq!(told[4..9], expect);
     assert_eq!(shown(&model, 1), ["not executed: it is Friday"]);
-    let Entry::Turn(turn) = &agent.transcript().iter().nth(1).expect("a turn").entry.clone() else {
+    let Entry::Turn(turn) = &agent.log().transcript().iter().nth(1).expect("a turn").entry.clone() else {
         unreachable!("a turn")
     };
     let (call, result) = turn.pairs().next().expect("one call");
@@ -184,7 +184,7 @@ async fn run_ends_when_it_is_cancelled_while_before_tool_hangs() {
     let (ran, (_, agent)) = (Ran::default(), agent(script(&[("write", json!({"n": 1})), ("write", json!({"n": 2}))])));
     let agent = agent.tool(ran.tool(spec("write")));
     let agent = agent.on(|_: HookContext, _: BeforeTool| std::future::pending::<Verdict<BeforeTool>>());
-    let running = agent.stream("Go.").expect("the session is free");
+    let running = agent.run("Go.").stream().expect("the session is free");
     let stopper = running.stopper();
     let task = tokio::spawn(running.finish());
     tokio::task::yield_now().await;

@@ -63,7 +63,7 @@ fn sorted(seen: &Seen) -> Vec<String> {
 #[tokio::test(start_paused = true)]
 async fn tool_error_mends_the_result_when_a_hook_says_so() {
     let (model, agent) = agent(batch());
-    let (agent, seen) = watched(agent.tool(fails()).tool_timeout(Duration::from_secs(1)));
+    let (agent, seen) = watched(agent.tool(fails()).calls(|calls| calls.timeout = Some(Duration::from_secs(1))));
     let mend = |name: &'static str| {
         move |_: HookContext, mut point: Failed| async move {
             if point.result.is_error() {
@@ -95,7 +95,7 @@ async fn tool_error_mends_the_result_when_a_hook_says_so() {
 #[tokio::test(start_paused = true)]
 async fn after_tool_sees_errors_when_a_tool_failed() {
     let (_, agent) = agent(batch());
-    let (agent, seen) = watched(agent.tool(fails()).tool_timeout(Duration::from_secs(1)));
+    let (agent, seen) = watched(agent.tool(fails()).calls(|calls| calls.timeout = Some(Duration::from_secs(1))));
     agent.run("Go.").await.expect("the run finishes");
     let (errors, ends): (Vec<String>, Vec<String>) =
         sorted(&seen).into_iter().partition(|line| line.starts_with("error"));
@@ -149,7 +149,7 @@ async fn result_is_denied_when_after_tool_denies_it() {
     let (model, agent) = agent(script(&[("tool", json!({"n": 1}))]));
     let agent = agent.tool(tool_fn(spec("tool"), |_: Value, _| async { Ok(CallResult::ok("secret")) }));
     let agent = agent.on(|_: HookContext, _: AfterTool| async { Verdict::<AfterTool>::Deny("it is secret".into()) });
-    let told = told(agent.stream("Go.").expect("the session is free")).await;
+    let told = told(agent.run("Go.").stream().expect("the session is free")).await;
     assert_eq!(told[5..8], ["tool_started", "denied", "tool_finished"]);
     assert_eq!(shown(&model, 1), ["the call ran, but its result is withheld: it is secret"]);
 }
@@ -199,13 +199,13 @@ async fn points_of_tools_see_the_whole_call_when_they_fire() {
 async fn after_tool_stands_behind_every_body_when_the_run_is_cancelled() {
     let (_, agent) = agent(script(&[("fails", json!({"n": 3}))]));
     let started = Arc::new(Notify::new());
-    let (agent, seen) = watched(agent.tool(fails()).grace(Duration::from_secs(1)));
+    let (agent, seen) = watched(agent.tool(fails()).calls(|calls| calls.grace = Duration::from_secs(1)));
     let begins = Arc::clone(&started);
     let agent = agent.on(move |_: HookContext, point: BeforeTool| {
         begins.notify_one();
         async { Verdict::Pass(point) }
     });
-    let running = agent.stream("Go.").expect("the session is free");
+    let running = agent.run("Go.").stream().expect("the session is free");
     let stopper = running.stopper();
     let task = tokio::spawn(running.finish());
     started.notified().await;
@@ -226,7 +226,7 @@ async fn run_ends_when_it_is_cancelled_while_after_tool_hangs() {
         reaches.notify_one();
         std::future::pending::<Verdict<AfterTool>>()
     });
-    let running = agent.stream("Go.").expect("the session is free");
+    let running = agent.run("Go.").stream().expect("the session is free");
     let stopper = running.stopper();
     let task = tokio::spawn(running.finish());
     reached.notified().await;

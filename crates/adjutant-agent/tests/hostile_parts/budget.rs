@@ -89,7 +89,7 @@ async fn model_is_told_once_when_an_effect_is_called_budget() {
 async fn warning_tells_when_money_is_capped_and_the_model_has_no_price() {
     let (_, agent) = worker(3, ModelInfo::new("scripted/model"));
     let agent = agent.limits(Limits::new().caps(Caps::new().cost(NanoUsd(1))));
-    let mut running = agent.stream("Go.").expect("the session is free");
+    let mut running = agent.run("Go.").stream().expect("the session is free");
     let mut warned = 0;
     while let Some(event) = running.next().await {
         warned +=
@@ -118,7 +118,7 @@ async fn run_ends_in_time_when_the_model_is_slow_to_answer() {
     let ran = tokio::time::timeout(Duration::from_secs(60), agent.run("Go.")).await;
     let result = ran.expect("it ends").expect("a limit is no error");
     assert_eq!(result.outcome, Outcome::Limit { limit: Limit::Time });
-    assert_eq!(agent.transcript().len(), 2, "what was said is kept");
+    assert_eq!(agent.log().transcript().len(), 2, "what was said is kept");
 }
 
 #[tokio::test(start_paused = true)]

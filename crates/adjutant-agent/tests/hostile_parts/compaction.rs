@@ -43,7 +43,7 @@ async fn window_stops_asking_when_its_summaries_gain_too_little() {
     // Little less than what they stand for.
     let notes = writer(8_000, (0..30).map(|_| Script::new().text("words and ".repeat(400))));
     let agent = agent.effect(SlidingWindow::new().recent(20).medium(0).model(Arc::clone(&notes)));
-    let mut running = agent.stream("Go.").expect("the session is free");
+    let mut running = agent.run("Go.").stream().expect("the session is free");
     let mut told: Vec<Value> = Vec::new();
     while let Some(event) = running.next().await {
         if let EventKind::Report { data, .. } = event.kind {

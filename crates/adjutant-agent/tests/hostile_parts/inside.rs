@@ -39,7 +39,7 @@ async fn nobody_waits_for_ever_when_parts_look_at_their_own_agent() {
     let (one, two, three, four) = (place.clone(), place.clone(), place.clone(), place.clone());
     let looks = effect_fn("looks", move |_| {
         let it = own(&one).expect("it is there");
-        assert!(it.snapshot().is_running && it.stream("Again.").is_err());
+        assert!(it.snapshot().is_running && it.run("Again.").stream().is_err());
         Ok(Vec::new())
     });
     let agent = agent
@@ -49,7 +49,7 @@ async fn nobody_waits_for_ever_when_parts_look_at_their_own_agent() {
             async move {
                 let it = it.expect("it is there");
                 it.snapshot();
-                it.transcript();
+                it.log().transcript();
                 Verdict::Pass(point)
             }
         })
@@ -57,8 +57,8 @@ async fn nobody_waits_for_ever_when_parts_look_at_their_own_agent() {
             let it = own(&three).expect("it is there");
             async move {
                 it.snapshot();
-                it.steer("Go on.").expect("there is room");
-                it.append(Vec::new()).await.expect_err("it runs");
+                it.queue().steer("Go on.").expect("there is room");
+                it.log().append(Vec::new()).await.expect_err("it runs");
                 Verdict::Pass(point)
             }
         })
@@ -78,10 +78,10 @@ async fn nobody_waits_for_ever_when_parts_look_at_their_own_agent() {
 #[tokio::test(start_paused = true)]
 async fn run_goes_on_when_a_listener_panics() {
     let (_, agent) = agent(9_000, [say(json!({"text": "a"})), done()]);
-    let heard = agent.on_event(|_| panic!("no ears"));
+    let heard = agent.log().on_event(|_| panic!("no ears"));
     let result = tokio::time::timeout(LONG, agent.run("Go.")).await.expect("it ends").expect("it answers");
     assert!(result.is_finished());
-    let mut late = agent.subscribe();
+    let mut late = agent.log().subscribe();
     drop(agent);
     assert!(late.next().await.is_none());
     heard.await.expect("it is passed over, and ends with the session");
@@ -159,7 +159,7 @@ async fn run_fails_when_a_toolbox_panics() {
     let (_, agent) = agent(9_000, [done()]);
     let broken = adjutant_tool::toolbox_fn("broken", |_| async { panic!("no box") });
     let agent = agent.toolbox(broken);
-    agent.preview("Go.").await.expect_err("it fails");
+    agent.log().preview("Go.").await.expect_err("it fails");
     let error = agent.run("Go.").await.expect_err("it fails");
     assert!(format!("{error:?}").contains("broken"), "{error:?}");
 }

@@ -20,7 +20,7 @@ fn said(request: &Request) -> (String, Vec<String>, String, String) {
 }
 
 async fn same(model: &ScriptedModel, agent: &Agent) {
-    let preview = agent.preview("Go on.").await.expect("it can be seen");
+    let preview = agent.log().preview("Go on.").await.expect("it can be seen");
     agent.run("Go on.").await.expect("the run ends");
     let requests = model.requests();
     let first = requests.iter().rfind(|it| it.turn == preview.turn).expect("it was asked");
@@ -83,7 +83,7 @@ async fn log_is_the_same_when_a_run_is_repeated() {
 async fn listener_misses_nothing_when_it_reads_after_a_hundred_thousand_deltas() {
     let model = ScriptedModel::new([Script::new().text("x".repeat(100_000)).delta_chars(1)]).info(ModelInfo::new("m"));
     let agent = Agent::new(Arc::new(model));
-    let mut late = agent.subscribe();
+    let mut late = agent.log().subscribe();
     agent.run("Go.").await.expect("it answers");
     drop(agent);
     let (mut ends, mut events, mut text) = (0, 0, 0);

@@ -43,7 +43,7 @@ async fn run_fails_when_an_effect_panics_at_its_name() {
     let (_, agent) = agent(9_000, [done()]);
     let agent = agent.effect(Odd { hangs: false });
     agent.run("Go.").await.expect_err("it fails");
-    agent.preview("Go.").await.expect_err("it fails");
+    agent.log().preview("Go.").await.expect_err("it fails");
 }
 
 #[tokio::test]
@@ -51,14 +51,14 @@ async fn run_fails_when_an_entry_cannot_be_converted() {
     let (_, agent) = agent(9_000, [done()]);
     let agent = agent.convert(|_| panic!("no way"));
     let custom = || vec![Entry::Custom(Custom { kind: "note".into(), value: json!({}) }), Entry::User("Go.".into())];
-    agent.preview(custom()).await.expect_err("it fails");
+    agent.log().preview(custom()).await.expect_err("it fails");
     agent.run(custom()).await.expect_err("it fails");
 }
 
 #[tokio::test(start_paused = true)]
 async fn run_is_cancelled_when_an_effect_hangs() {
     let (_, agent) = agent(9_000, [done()]);
-    let running = agent.effect(Odd { hangs: true }).stream("Go.").expect("the session is free");
+    let running = agent.effect(Odd { hangs: true }).run("Go.").stream().expect("the session is free");
     let stopper = running.stopper();
     let finished = tokio::spawn(running.finish());
     tokio::time::sleep(Duration::from_secs(1)).await;
@@ -83,7 +83,7 @@ async fn run_fails_when_an_effect_edits_what_is_not_there() {
         let (_, agent) = agent(9_000, [done()]);
         let agent = agent.effect(effect_fn("bad", move |_| Ok(vec![Action::Edit(edit())])));
         agent.run("Go.").await.expect_err("it fails");
-        assert_eq!(agent.transcript().len(), 1);
+        assert_eq!(agent.log().transcript().len(), 1);
     }
     // Everything may go, and everything that is said comes after it.
     let (model, agent) = agent(9_000, [say(json!({"text": "a"})), done()]);
@@ -159,11 +159,11 @@ fn answering(agent: Agent, reply: Reply) -> Agent {
 async fn queued_messages_are_answered_when_a_hook_answers_the_prompt() {
     let (model, agent) = agent(9_000, [Script::new().text("Steered."), Script::new().text("Followed.")]);
     let agent = answering(agent, replying("At once."));
-    agent.follow_up("And then?").expect("there is room");
-    agent.steer("Also this.").expect("there is room");
+    agent.queue().follow_up("And then?").expect("there is room");
+    agent.queue().steer("Also this.").expect("there is room");
     let result = agent.run("Go.").await.expect("it answers");
     assert!(result.is_finished());
-    assert!(!agent.has_queued(), "nothing is lost");
+    assert!(agent.queue().is_empty(), "nothing is lost");
     let texts: Vec<_> = shown(&model).pop().unwrap_or_default();
     assert!(
         texts.contains(&"user: And then?".to_owned()) && texts.contains(&"user: Also this.".to_owned()),
@@ -178,7 +178,7 @@ async fn log_event_and_result_agree_when_a_hook_changes_the_answer() {
         point.reply = Some(Arc::new(replying("Better.")));
         Verdict::Pass(point)
     });
-    let mut running = agent.stream("Go.").expect("the session is free");
+    let mut running = agent.run("Go.").stream().expect("the session is free");
     let mut told = Vec::new();
     while let Some(event) = running.next().await {
         if let EventKind::RunFinished { result } = event.kind {

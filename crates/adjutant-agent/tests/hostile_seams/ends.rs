@@ -10,8 +10,8 @@ use std::{
 };
 
 use adjutant_agent::{
-    Agent, CancelBy, Caps, ErrorKind, Event, EventKind, HookContext, Limit, Limits, MemoryJournal, Outcome, Record,
-    RunOptions, Running, Spawn, Verdict, points, responder_fn,
+    Agent, CancelBy, Caps, Continue, ErrorKind, Event, EventKind, HookContext, Limit, Limits, MemoryJournal, Outcome,
+    Record, Running, Spawn, Verdict, points, responder_fn,
 };
 use adjutant_llm::{CallResult, Entry, Gate, Model, ModelInfo, Request, Script, ScriptedModel, Status, model_fn};
 use adjutant_tool::{Answer, CallContext, ErasedTool, Replay, tool_fn};
@@ -65,7 +65,7 @@ async fn run_ends_when_it_is_cancelled_while_one_child_waits_and_one_works() {
         for replay in [Replay::Resumable, Replay::Once] {
             let (journal, gate) = (MemoryJournal::new(), Gate::new());
             let agent = boss(&journal, both(way, &gate, replay));
-            let mut running = agent.stream("Go.").expect("the session is free");
+            let mut running = agent.run("Go.").stream().expect("the session is free");
             if replay == Replay::Resumable {
                 until(&mut running, |it| it.who.depth == 1 && word(it) == "run_paused").await;
             }
@@ -92,7 +92,7 @@ async fn run_ends_when_it_is_cancelled_while_a_responder_of_a_child_hangs() {
     for way in WAYS {
         let journal = MemoryJournal::new();
         let agent = boss(&journal, through(move || way.child())).responder(responder_fn(|_, _| pending()));
-        let mut running = agent.stream("Go.").expect("the session is free");
+        let mut running = agent.run("Go.").stream().expect("the session is free");
         until(&mut running, |it| word(it) == "paused").await;
         running.cancel();
         let result = running.finish().await.expect("a cancel is no error");
@@ -114,7 +114,7 @@ async fn run_that_waits_for_a_child_ends_when_it_is_cancelled() {
             assert_eq!((ended.outcome.clone(), ended.total_usage.total()), (BY_USER, 220), "{way:?} {restart}");
             let log = log(&journal).await;
             assert_eq!((count(&log, "child_opened"), count(&log, "child_ended")), (1, 1), "{way:?} {restart}");
-            assert!(agent.pauses().is_empty());
+            assert!(agent.log().pauses().is_empty());
             assert_eq!(agent.resume(vec![]).await.expect_err("it ended").kind(), ErrorKind::Answers);
             goes_on(&agent, &journal).await;
         }
@@ -126,7 +126,7 @@ async fn session_goes_on_when_its_run_is_dropped_while_children_work() {
     for way in WAYS {
         let (journal, gate) = (MemoryJournal::new(), Gate::new());
         let agent = boss(&journal, both(way, &gate, Replay::Resumable));
-        let mut running = agent.stream("Go.").expect("the session is free");
+        let mut running = agent.run("Go.").stream().expect("the session is free");
         until(&mut running, |it| it.who.depth == 1 && word(it) == "text_delta").await;
         drop(running);
         goes_on(&agent, &journal).await;
@@ -146,7 +146,7 @@ async fn run_ends_when_its_time_is_over_while_children_work() {
             let result = if capped {
                 agent.clone().limits(Limits::new().caps(Caps::new().wall(five))).run("Go.").await
             } else {
-                agent.run_with("Go.", RunOptions::new().deadline(five)).await
+                agent.run("Go.").deadline(five).await
             };
             let outcome = result.expect("no failure").outcome;
             let expect = match capped {
@@ -167,7 +167,7 @@ async fn children_end_when_their_call_is_stopped_alone() {
         for replay in [Replay::Resumable, Replay::Pure] {
             let (journal, gate) = (MemoryJournal::new(), Gate::new());
             let agent = boss(&journal, both(way, &gate, replay));
-            let mut running = agent.stream("Go.").expect("the session is free");
+            let mut running = agent.run("Go.").stream().expect("the session is free");
             let mut call = None;
             while let Some(event) = running.next().await {
                 match event.kind {
@@ -193,7 +193,8 @@ async fn children_end_when_their_call_is_stopped_alone() {
 #[tokio::test(start_paused = true)]
 async fn children_end_when_their_call_runs_out_of_time() {
     let (journal, gate) = (MemoryJournal::new(), Gate::new());
-    let agent = boss(&journal, both(Waits::Approval, &gate, Replay::Resumable)).tool_timeout(Duration::from_secs(5));
+    let agent = boss(&journal, both(Waits::Approval, &gate, Replay::Resumable))
+        .calls(|calls| calls.timeout = Some(Duration::from_secs(5)));
     let result = agent.run("Go.").await.expect("no failure");
     assert_eq!((result.calls[0].result.status, result.text()), (Status::TimedOut, "Done.".to_owned()));
     goes_on(&agent, &journal).await;
@@ -204,11 +205,11 @@ async fn steering_waits_for_the_results_when_a_child_is_at_work() {
     let (journal, gate) = (MemoryJournal::new(), Gate::new());
     let inside = gate.clone();
     let agent = boss(&journal, through(move || endless(&inside)));
-    let mut running = agent.stream("Go.").expect("the session is free");
+    let mut running = agent.run("Go.").stream().expect("the session is free");
     until(&mut running, |it| it.who.depth == 1 && word(it) == "text_delta").await;
-    running.steer("steer").expect("there is room");
-    running.interrupt("interrupt").expect("there is room");
-    running.follow_up("follow").expect("there is room");
+    running.queue().steer("steer").expect("there is room");
+    running.queue().interrupt("interrupt").expect("there is room");
+    running.queue().follow_up("follow").expect("there is room");
     until(&mut running, |it| word(it) == "message_queued").await;
     gate.open();
     let result = running.finish().await.expect("the run finishes");
@@ -242,11 +243,11 @@ async fn early_call_ends_when_its_reply_is_interrupted() {
     let held = calls(&["look"]).text("And then?").wait_at(2, &gate);
     let model = Arc::new(ScriptedModel::new([held, says("Done.")]));
     let journal = MemoryJournal::new();
-    let agent = boss(&journal, look).model(Arc::clone(&model)).early_start();
-    let task = tokio::spawn(agent.stream("Go.").expect("the session is free").finish());
+    let agent = boss(&journal, look).model(Arc::clone(&model)).calls(|calls| calls.early = true);
+    let task = tokio::spawn(agent.run("Go.").stream().expect("the session is free").finish());
     gate.reached().await;
     begun.subscribe().wait_for(|it| *it == 1).await.expect("it begins early");
-    agent.interrupt("Stop.").expect("there is room");
+    agent.queue().interrupt("Stop.").expect("there is room");
     let result = task.await.expect("no panic").expect("the run finishes");
     assert_eq!((result.text().as_str(), *begun.borrow()), ("Done.", 1));
     assert_eq!(result.calls.iter().map(|it| it.result.status).collect::<Vec<_>>(), [Status::Cancelled]);
@@ -258,21 +259,19 @@ async fn early_call_ends_when_its_reply_is_interrupted() {
 async fn session_is_busy_when_it_runs_and_nothing_changes_then() {
     let (journal, gate) = (MemoryJournal::new(), Gate::new());
     let inside = gate.clone();
-    let mut agent = boss(&journal, through(move || endless(&inside)));
-    let mut running = agent.stream("Go.").expect("the session is free");
+    let agent = boss(&journal, through(move || endless(&inside)));
+    let mut running = agent.run("Go.").stream().expect("the session is free");
     until(&mut running, |it| it.who.depth == 1 && word(it) == "text_delta").await;
-    agent.steer("steer").expect("there is room");
-    assert_eq!(agent.reset().expect_err("it runs").kind(), ErrorKind::Busy);
+    agent.queue().steer("steer").expect("there is room");
     assert_eq!(agent.run("x").await.expect_err("it runs").kind(), ErrorKind::Busy);
-    assert_eq!(agent.append(vec![Entry::User("x".into())]).await.expect_err("it runs").kind(), ErrorKind::Busy);
+    assert_eq!(agent.log().append(vec![Entry::User("x".into())]).await.expect_err("it runs").kind(), ErrorKind::Busy);
     assert_eq!(agent.resume(vec![]).await.expect_err("it runs").kind(), ErrorKind::Busy);
     assert_eq!(agent.cancel_paused().await.expect_err("it runs").kind(), ErrorKind::Busy);
-    assert_eq!(agent.open().await.expect_err("it runs").kind(), ErrorKind::Busy);
-    assert_eq!(agent.continue_run().await.expect_err("it runs").kind(), ErrorKind::Busy);
-    assert!(agent.has_queued());
+    assert_eq!(agent.log().open().await.expect_err("it runs").kind(), ErrorKind::Busy);
+    assert_eq!(agent.run(Continue).await.expect_err("it runs").kind(), ErrorKind::Busy);
+    assert!(!agent.queue().is_empty());
     gate.open();
     assert!(running.finish().await.expect("the run finishes").is_finished());
-    agent.reset().expect("it rests");
     check(&journal).await;
 }
 
@@ -282,18 +281,17 @@ async fn run_can_be_continued_after_every_outcome() {
     let broken = model_fn(ModelInfo::new("a/b"), move |_| Box::pin(futures_util::stream::iter([Err(down())])));
     let journal = MemoryJournal::new();
     let agent = boss(&journal, through(|| Waits::Body.child()));
-    assert_eq!(agent.continue_run().await.expect_err("nothing was said").kind(), ErrorKind::Prompt);
-    let broken = RunOptions::new().model(broken);
-    assert_eq!(agent.run_with("Go on.", broken).await.expect_err("it fails").kind(), ErrorKind::Failed);
-    assert_eq!(agent.continue_run().await.expect("it goes on").text(), "Done.");
-    assert_eq!(agent.continue_run().await.expect_err("an answer").kind(), ErrorKind::Prompt);
-    let result = agent.run_with("Go.", RunOptions::new().max_turns(1)).await.expect("it waits");
+    assert_eq!(agent.run(Continue).await.expect_err("nothing was said").kind(), ErrorKind::Prompt);
+    assert_eq!(agent.run("Go on.").model(broken).await.expect_err("it fails").kind(), ErrorKind::Failed);
+    assert_eq!(agent.run(Continue).await.expect("it goes on").text(), "Done.");
+    assert_eq!(agent.run(Continue).await.expect_err("an answer").kind(), ErrorKind::Prompt);
+    let result = agent.run("Go.").max_turns(1).await.expect("it waits");
     let answers = pauses(&result).iter().map(|it| answered(&it.id, Answer::give("x"))).collect();
     let limited = agent.resume(answers).await.expect("no failure");
     assert!(matches!(limited.outcome, Outcome::Limit { .. } | Outcome::Finished { .. }), "{:?}", limited.outcome);
     agent.run("Go.").await.expect("it waits");
     agent.cancel_paused().await.expect("it ends");
-    assert_eq!(agent.continue_run().await.expect("it goes on").text(), "Done.");
+    assert_eq!(agent.run(Continue).await.expect("it goes on").text(), "Done.");
     check(&journal).await;
 }
 
@@ -318,7 +316,7 @@ async fn run_goes_on_when_hooks_tools_and_listeners_panic_inside_children() {
     };
     let agent = boss(&journal, through(child));
     let counts = Arc::clone(&heard);
-    let listener = agent.on_event(move |event| {
+    let listener = agent.log().on_event(move |event| {
         counts.fetch_add(1, Ordering::SeqCst);
         assert!(event.who.depth == 0, "no listener");
     });
@@ -340,11 +338,11 @@ async fn listener_hears_children_once_when_it_reads_late_or_at_once() {
         Ok(CallResult::ok("All."))
     });
     let agent = boss(&journal, many);
-    let (mut late, live) = (agent.subscribe(), Arc::new(Mutex::new(Vec::new())));
+    let (mut late, live) = (agent.log().subscribe(), Arc::new(Mutex::new(Vec::new())));
     let into = Arc::clone(&live);
-    let listener = agent.on_event(move |event| into.lock().expect("no panic").push(event));
+    let listener = agent.log().on_event(move |event| into.lock().expect("no panic").push(event));
     let mut read = Vec::new();
-    let mut running = agent.stream("Go.").expect("the session is free");
+    let mut running = agent.run("Go.").stream().expect("the session is free");
     while let Some(event) = running.next().await {
         read.push(event);
     }

@@ -90,8 +90,8 @@ fn busy(way: Waits, steer: &Arc<Mutex<Option<Agent>>>) -> impl ErasedTool + 'sta
         async move {
             let agent = steer.lock().expect("no panic").take();
             if let Some(agent) = agent {
-                agent.steer("steer").expect("there is room");
-                agent.follow_up("follow").expect("there is room");
+                agent.queue().steer("steer").expect("there is room");
+                agent.queue().follow_up("follow").expect("there is room");
             }
             cx.once("step", || async { Ok(1) }).await?;
             let (one, other) =
@@ -141,7 +141,7 @@ async fn trial(way: Waits, fault: Fault, at: usize, resumes: bool) -> bool {
     *steer.lock().expect("no panic") = Some(agent.clone());
     let heard = Arc::new(Mutex::new(Vec::new()));
     let into = Arc::clone(&heard);
-    let listener = agent.on_event(move |event| into.lock().expect("no panic").push(event));
+    let listener = agent.log().on_event(move |event| into.lock().expect("no panic").push(event));
     let result = agent.run("Go.").await;
     let met = match &result {
         Ok(result) => {
@@ -157,7 +157,7 @@ async fn trial(way: Waits, fault: Fault, at: usize, resumes: bool) -> bool {
     };
     if met {
         steer.lock().expect("no panic").take();
-        let queued: Vec<_> = agent.queued();
+        let queued: Vec<_> = agent.queue().items();
         let next = match resumes {
             true => match agent.resume(Vec::new()).await {
                 // Nothing of the run was in the log.
@@ -168,10 +168,10 @@ async fn trial(way: Waits, fault: Fault, at: usize, resumes: bool) -> bool {
         };
         let next = next.unwrap_or_else(|error| unreachable!("{what}: {error:?}"));
         assert!(next.is_finished(), "{what}: {:?}", next.outcome);
-        assert!(!agent.has_queued(), "{what}: {queued:?} still waits");
+        assert!(agent.queue().is_empty(), "{what}: {queued:?} still waits");
     }
     let runs = check(&journal).await;
-    assert_eq!(runs[&ThreadId::from("main")].history(), &agent.transcript(), "{what}: state = fold");
+    assert_eq!(runs[&ThreadId::from("main")].history(), &agent.log().transcript(), "{what}: state = fold");
     let records = log(&journal).await;
     let placed = placed(&records);
     assert!(placed.values().all(|times| *times == 1), "{what}: {placed:?}");
@@ -221,8 +221,8 @@ async fn run_fails_when_its_log_is_taken_over_while_a_child_works() {
     let (journal, gate) = (MemoryJournal::new(), Gate::new());
     let inside = gate.clone();
     let agent = boss(&journal, through(move || Agent::new(held(&inside))));
-    agent.follow_up("Later.").expect("there is room");
-    let task = tokio::spawn(agent.stream("Go.").expect("the session is free").finish());
+    agent.queue().follow_up("Later.").expect("there is room");
+    let task = tokio::spawn(agent.run("Go.").stream().expect("the session is free").finish());
     gate.reached().await;
     let other = boss(&journal, through(|| Agent::new(by_entry(&[], "Elsewhere."))));
     let result = other.resume(Vec::new()).await.expect("it takes over and finishes");
@@ -234,7 +234,7 @@ async fn run_fails_when_its_log_is_taken_over_while_a_child_works() {
     assert_eq!(agent.run("Again.").await.expect("it takes over").text(), "Done.");
     let records = log(&journal).await;
     assert_eq!(placed(&records), BTreeMap::from([("Later.".to_owned(), 1)]));
-    assert_eq!(check(&journal).await[&ThreadId::from("main")].history(), &agent.transcript());
+    assert_eq!(check(&journal).await[&ThreadId::from("main")].history(), &agent.log().transcript());
 }
 
 #[tokio::test]
@@ -255,7 +255,7 @@ async fn run_is_resumed_once_when_two_programs_try() {
         check(&journal).await;
         let same = make();
         same.run("Go.").await.expect("it waits");
-        let answers: Vec<_> = same.pauses().iter().map(|it| answered(&it.id, way.answer())).collect();
+        let answers: Vec<_> = same.log().pauses().iter().map(|it| answered(&it.id, way.answer())).collect();
         let (first, second) = tokio::join!(same.resume(answers.clone()), same.resume(answers));
         assert!(first.expect("it is the first").is_finished());
         assert!(matches!(second.expect_err("it is late").kind(), ErrorKind::Busy | ErrorKind::Answers));
@@ -272,13 +272,13 @@ async fn resume_trial(way: Waits, fault: Fault, at: usize, cancels: bool) -> boo
     let agent =
         boss(&MemoryJournal::new(), busy(way, &Arc::default())).journal(failing).session(LogId(LOG.into())).take_over();
     let paused = agent.run("Go.").await.expect("it waits");
-    agent.follow_up("follow").expect("there is room");
+    agent.queue().follow_up("follow").expect("there is room");
     let answers: Vec<_> = pauses(&paused).iter().map(|it| answered(&it.id, way.answer())).collect();
     left.store(at, Ordering::SeqCst);
     let Err(error) = agent.resume(answers.clone()).await else { return false };
     assert_eq!(error.kind(), ErrorKind::Journal, "{what}");
     if cancels {
-        agent.open().await.expect("the log is read");
+        agent.log().open().await.expect("the log is read");
         let ended = agent.cancel_paused().await;
         assert!(
             ended.as_ref().is_ok_and(|it| !it.is_finished()) || error_is(&ended, ErrorKind::Answers),
@@ -297,7 +297,7 @@ async fn resume_trial(way: Waits, fault: Fault, at: usize, cancels: bool) -> boo
     }
     assert_eq!(agent.run("Again.").await.unwrap_or_else(|error| unreachable!("{what}: {error:?}")).text(), "Done.");
     let runs = check(&journal).await;
-    assert_eq!(runs[&ThreadId::from("main")].history(), &agent.transcript(), "{what}: state = fold");
+    assert_eq!(runs[&ThreadId::from("main")].history(), &agent.log().transcript(), "{what}: state = fold");
     let records = log(&journal).await;
     assert_eq!(placed(&records), BTreeMap::from([("follow".to_owned(), 1)]), "{what}");
     let count = |word| super::stage::count(&records, word);

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use adjutant_agent::{Agent, HookContext, LogId, MemoryJournal, Outcome, Verdict, points, responder_fn};
+use adjutant_agent::{Agent, Continue, HookContext, LogId, MemoryJournal, Outcome, Verdict, points, responder_fn};
 use adjutant_llm::{CallResult, Model, ModelInfo, Request, Script, ScriptedModel, Status, model_fn};
 use adjutant_tool::{Answer, Ask, CallContext, ErasedTool, Replay, ToolError, ToolErrorKind};
 
@@ -98,7 +98,7 @@ async fn grandchild_is_answered_when_it_waits() {
         assert_eq!((results(&result), result.total_usage.total()), (vec!["Middle.".to_owned()], 660));
         let (journal, asked) = (MemoryJournal::new(), Arc::new(AtomicUsize::new(0)));
         let counts = Arc::clone(&asked);
-        let agent = boss(&journal, deep(way)).tool_timeout(Duration::from_secs(10));
+        let agent = boss(&journal, deep(way)).calls(|calls| calls.timeout = Some(Duration::from_secs(10)));
         let agent = agent.responder(responder_fn(move |_, _| {
             counts.fetch_add(1, Ordering::SeqCst);
             async move {
@@ -124,7 +124,7 @@ async fn session_goes_on_when_its_reader_stops_reading_while_children_speak() {
     });
     let agent = boss(&journal, work);
     for dropped in [false, true] {
-        let mut running = agent.stream("Go.").expect("the session is free");
+        let mut running = agent.run("Go.").stream().expect("the session is free");
         while let Some(event) = running.next().await {
             if event.who.depth == 1 && word(&event) == "text_delta" {
                 break;
@@ -232,9 +232,8 @@ async fn run_can_be_continued_when_its_reply_failed_before_it_said_anything() {
     let broken = model_fn(ModelInfo::new("a/b"), move |request: Request| {
         ScriptedModel::new([Script::new().fail(down())]).stream(request)
     });
-    let options = adjutant_agent::RunOptions::new().model(broken);
-    agent.run_with("Go on.", options).await.expect_err("it fails");
-    assert_eq!(agent.continue_run().await.expect("it goes on").text(), "Done.");
+    agent.run("Go on.").model(broken).await.expect_err("it fails");
+    assert_eq!(agent.run(Continue).await.expect("it goes on").text(), "Done.");
 }
 
 #[tokio::test(start_paused = true)]
@@ -247,8 +246,8 @@ async fn early_call_with_a_child_ends_when_it_is_stopped() {
             let result = open(&cx, "kid", silent).await?.run("Look.").await?;
             Err(ToolError::new(ToolErrorKind::Cancelled, format!("{:?}", result.outcome)))
         });
-        let agent = boss(&journal, look).early_start();
-        let mut running = agent.stream("Go.").expect("the session is free");
+        let agent = boss(&journal, look).calls(|calls| calls.early = true);
+        let mut running = agent.run("Go.").stream().expect("the session is free");
         let mut call = None;
         while let Some(event) = running.next().await {
             if let adjutant_agent::EventKind::ChildOpened { call: opened, .. } = event.kind {

@@ -9,7 +9,8 @@ use std::{
 };
 
 use adjutant_agent::{
-    Agent, AgentFactory, ErrorKind, Flush, Journal, LogId, MemoryJournal, Owner, PauseId, Record, responder_fn,
+    Agent, AgentFactory, Continue, ErrorKind, Flush, Journal, LogId, MemoryJournal, Owner, PauseId, Record,
+    responder_fn,
 };
 use adjutant_llm::{CallResult, Entry, Status};
 use adjutant_tool::{Answer, CallContext, Replay, tool_fn};
@@ -42,14 +43,14 @@ async fn child_goes_on_when_what_it_waits_for_is_answered() {
                 let before = log(&journal).await.len();
                 let error = other.resume(answers.clone()).await.expect_err("they do not match");
                 assert_eq!(error.kind(), ErrorKind::Answers, "{answers:?}");
-                assert_eq!((log(&journal).await.len(), other.pauses().len()), (before, 1), "{way:?} {answers:?}");
+                assert_eq!((log(&journal).await.len(), other.log().pauses().len()), (before, 1), "{way:?} {answers:?}");
             }
             assert_eq!(other.run("Go.").await.expect_err("it waits").kind(), ErrorKind::Paused);
             assert_eq!(
-                other.append(vec![Entry::User("More.".into())]).await.expect_err("it waits").kind(),
+                other.log().append(vec![Entry::User("More.".into())]).await.expect_err("it waits").kind(),
                 ErrorKind::Paused
             );
-            assert_eq!(other.continue_run().await.expect_err("it waits").kind(), ErrorKind::Paused);
+            assert_eq!(other.run(Continue).await.expect_err("it waits").kind(), ErrorKind::Paused);
             let result = other.resume(vec![fits()]).await.expect("the run finishes");
             assert_eq!((results(&result), result.text()), (vec!["Stepped on.".to_owned()], "Done.".to_owned()));
             assert_eq!(result.total_usage.total(), 440, "{way:?}");
@@ -169,7 +170,8 @@ async fn step_at_work_is_not_torn_when_a_child_waits() {
 async fn time_of_a_call_stands_still_when_its_child_waits_for_an_answer() {
     for way in WAYS {
         let journal = MemoryJournal::new();
-        let agent = boss(&journal, through(move || way.child())).tool_timeout(Duration::from_secs(10));
+        let agent =
+            boss(&journal, through(move || way.child())).calls(|calls| calls.timeout = Some(Duration::from_secs(10)));
         let agent = agent.responder(responder_fn(move |_, _| async move {
             tokio::time::sleep(Duration::from_secs(3_600)).await;
             Some(way.answer())
@@ -242,7 +244,7 @@ async fn child_can_be_opened_when_its_call_began_early() {
             Ok(said(&AgentFactory::of(&cx)?.create("kid", kid).await?.run("Look.").await?))
         });
         let agent = boss(&journal, work);
-        let agent = if early { agent.early_start() } else { agent };
+        let agent = if early { agent.calls(|calls| calls.early = true) } else { agent };
         let result = agent.run("Go.").await.expect("the run finishes");
         assert_eq!(results(&result), ["Seen."], "early: {early}");
         check(&journal).await;
@@ -306,7 +308,9 @@ async fn call_after_another_waits_its_turn_when_calls_are_sequential() {
                 order.lock().expect("no panic").push("late");
                 async { Ok(CallResult::ok("late")) }
             });
-        let agent = boss(&journal, through(|| Waits::Approval.child())).tool(late).sequential_tools();
+        let agent = boss(&journal, through(|| Waits::Approval.child()))
+            .tool(late)
+            .limits(adjutant_agent::Limits::new().sequential());
         agent.model(by_entry(&["work", "late"], "Done."))
     };
     let paused = make(&order).run("Go.").await.expect("the run waits");

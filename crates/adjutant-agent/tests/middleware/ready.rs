@@ -194,7 +194,7 @@ async fn input_guardrail_refuses_the_prompt_when_it_does_not_hold() {
         assert_eq!(only_end(&events).outcome, Outcome::Failed { failure });
         assert!(!events.iter().any(|event| matches!(event.kind, EventKind::EntryAdded { .. })));
     }
-    assert_eq!((model.requests().len(), agent.transcript().len()), (0, 0));
+    assert_eq!((model.requests().len(), agent.log().transcript().len()), (0, 0));
     assert_eq!(agent.run("Good?").await.expect("the run finishes").text(), "Good.");
     assert_eq!(model.requests()[0].entries.len(), 1);
 }

@@ -74,7 +74,7 @@ async fn body_is_entered_until_all_is_answered_when_one_answer_leads_to_another_
 #[tokio::test(start_paused = true)]
 async fn time_of_a_call_stands_still_when_its_body_waits_for_an_answer() {
     let (_, agent) = agent(script(&[("asks", json!({"n": 1}))]));
-    let agent = agent.tool_timeout(Duration::from_secs(10)).tool(tool_fn(
+    let agent = agent.calls(|calls| calls.timeout = Some(Duration::from_secs(10))).tool(tool_fn(
         spec("asks"),
         |_: Value, cx: CallContext| async move {
             tokio::time::sleep(Duration::from_secs(6)).await;

@@ -53,7 +53,7 @@ fn result(events: &[adjutant_agent::Event]) -> &RunResult {
 async fn answer_counts_in_place_when_the_responder_is_still_asked() {
     let (journal, looks) = (MemoryJournal::new(), Arc::new(Semaphore::new(1)));
     let agent = writer(&journal, &looks).responder(responder_fn(|_, _| std::future::pending()));
-    let mut running = agent.stream("Go.").expect("the session is free");
+    let mut running = agent.run("Go.").stream().expect("the session is free");
     until(&mut running, |kind| matches!(kind, EventKind::ToolFinished { .. })).await;
     post(&agent, answer("main/c1_0_0", Answer::approve())).await;
     post(&agent, answer("main/c1_0_2", Answer::deny("no"))).await;
@@ -74,7 +74,7 @@ async fn answer_counts_in_place_when_the_responder_is_still_asked() {
 async fn answer_counts_when_nobody_here_can_answer_and_another_call_goes_on() {
     let (journal, looks) = (MemoryJournal::new(), Arc::new(Semaphore::new(0)));
     let agent = writer(&journal, &looks);
-    let mut running = agent.stream("Go.").expect("the session is free");
+    let mut running = agent.run("Go.").stream().expect("the session is free");
     until(&mut running, |kind| matches!(kind, EventKind::ToolStarted { .. })).await;
     post(&agent, answer("main/c1_0_0", Answer::give(3))).await;
     post(&agent, answer("main/c1_0_0", Answer::approve())).await;
@@ -98,7 +98,7 @@ async fn hook_has_its_word_when_an_answer_is_posted() {
         tokio::task::yield_now().await;
         if point.pause.id.0.ends_with("_0") { Verdict::Deny("not by post".into()) } else { Verdict::Pass(point) }
     });
-    let mut running = agent.stream("Go.").expect("the session is free");
+    let mut running = agent.run("Go.").stream().expect("the session is free");
     until(&mut running, |kind| matches!(kind, EventKind::ToolStarted { .. })).await;
     post(&agent, answer("main/c1_0_0", Answer::approve())).await;
     post(&agent, answer("main/c1_0_2", Answer::approve())).await;
@@ -199,7 +199,7 @@ async fn below(gate: &Arc<Semaphore>) -> (Agent, Running) {
     let batch = Script::new().call("work", json!({})).call("slow", json!({}));
     let agent = Agent::new(ScriptedModel::new([batch, Script::new().text("Done.")])).journal(MemoryJournal::new());
     let agent = agent.tool(work()).tool(slow(gate));
-    let mut running = agent.stream("Go.").expect("the session is free");
+    let mut running = agent.run("Go.").stream().expect("the session is free");
     until(&mut running, |kind| matches!(kind, EventKind::Paused { .. })).await;
     (agent, running)
 }

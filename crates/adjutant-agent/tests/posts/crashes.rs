@@ -115,7 +115,7 @@ async fn play(agent: Agent, journal: Slow, made: Arc<AtomicUsize>) {
         made.fetch_add(1, Ordering::SeqCst);
     };
     say("a").await;
-    let mut running = agent.stream("Go.").expect("the session is free");
+    let mut running = agent.run("Go.").stream().expect("the session is free");
     let mut left = vec!["c", "b"];
     while let Some(event) = running.next().await {
         if matches!(event.kind, EventKind::TextDelta { .. })
@@ -190,7 +190,7 @@ async fn messages_are_heeded_once_when_the_log_ends_at_any_append() {
 #[tokio::test]
 async fn wish_to_stop_is_heeded_once_when_the_log_ends_at_any_append() {
     let journal = Slow::default();
-    let mut running = agent(&journal).stream("Go.").expect("the session is free");
+    let mut running = agent(&journal).run("Go.").stream().expect("the session is free");
     while let Some(event) = running.next().await {
         if matches!(event.kind, EventKind::BlockStarted { .. }) {
             journal.post(&id(), Post::Cancel).await.expect("there is room");

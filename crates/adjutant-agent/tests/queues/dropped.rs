@@ -59,7 +59,7 @@ async fn pause() {
 
 /// Polls a run so many times and drops it, outside a runtime; says whether it ended before.
 fn cut(agent: &Agent, polls: usize) -> bool {
-    let mut running = pin!(agent.stream("Go.").expect("the session is free").finish());
+    let mut running = pin!(agent.run("Go.").stream().expect("the session is free").finish());
     let mut cx = Context::from_waker(Waker::noop());
     (0..polls).any(|_| running.as_mut().poll(&mut cx).is_ready())
 }
@@ -77,15 +77,15 @@ fn trial(polls: usize, hooked: bool, withdrawn: bool) -> bool {
             Verdict::Pass(point)
         });
     }
-    let queued = ["s1", "s2", "s3"].map(|text| agent.steer(text).expect("there is room"));
+    let queued = ["s1", "s2", "s3"].map(|text| agent.queue().steer(text).expect("there is room"));
     for text in ["f1", "f2"] {
-        agent.follow_up(text).expect("there is room");
+        agent.queue().follow_up(text).expect("there is room");
     }
     let ended = cut(&agent, polls);
     let took_back = withdrawn && queued[2].withdraw();
-    agent.steer("late").expect("there is room");
+    agent.queue().steer("late").expect("there is room");
     to_the_end(&agent);
-    let said = words(&agent.transcript());
+    let said = words(&agent.log().transcript());
     assert_eq!(waiting(&agent), [""; 0], "after {polls} polls: {said:?}");
     let placed = |lane: char| said.iter().filter(|text| text.starts_with(lane)).map(String::as_str).collect::<Vec<_>>();
     let steering = if took_back { vec!["s1", "s2"] } else { vec!["s1", "s2", "s3"] };

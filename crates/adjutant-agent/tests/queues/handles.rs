@@ -13,12 +13,12 @@ use super::{
 async fn handle_withdraws_an_item_when_it_is_still_queued() {
     let gate = Gate::new();
     let (model, agent) = agent([says("Well.").wait_at(0, &gate)]);
-    let idle = agent.steer("idle").expect("there is room");
+    let idle = agent.queue().steer("idle").expect("there is room");
     assert_eq!((idle.is_queued(), idle.item()), (true, None));
     assert_eq!((idle.withdraw(), idle.withdraw(), idle.is_queued()), (true, false, false));
-    let mut running = agent.stream("Go.").expect("the session is free");
+    let mut running = agent.run("Go.").stream().expect("the session is free");
     until(&mut running, |event| matches!(event, EventKind::TurnStarted)).await;
-    let queued = running.steer("running").expect("there is room");
+    let queued = running.queue().steer("running").expect("there is room");
     until(&mut running, is_queued).await;
     let item = queued.item().expect("the run heard of it");
     assert_eq!((queued.withdraw(), queued.withdraw()), (true, false));
@@ -31,26 +31,26 @@ async fn handle_withdraws_an_item_when_it_is_still_queued() {
 #[tokio::test]
 async fn handle_withdraws_nothing_when_its_item_was_placed() {
     let (_, agent) = agent([says("Well.")]);
-    let placed = agent.steer("placed").expect("there is room");
+    let placed = agent.queue().steer("placed").expect("there is room");
     agent.run("Go.").await.expect("the run finishes");
     assert_eq!((placed.withdraw(), placed.is_queued(), placed.item()), (false, false, Some(1)));
-    assert_eq!(super::seen::words(&agent.transcript()), ["Go.", "placed", "=Well."]);
+    assert_eq!(super::seen::words(&agent.log().transcript()), ["Go.", "placed", "=Well."]);
 }
 
 #[tokio::test]
 async fn handle_withdraws_nothing_when_it_is_of_another_session() {
     let (_, agent) = agent([]);
     let other = agent.new_session();
-    let queued = agent.steer("mine").expect("there is room");
-    other.steer("theirs").expect("there is room");
-    assert!(!other.withdraw(&queued));
+    let queued = agent.queue().steer("mine").expect("there is room");
+    other.queue().steer("theirs").expect("there is room");
+    assert!(!other.queue().withdraw(&queued));
     assert_eq!((waiting(&agent), waiting(&other)), (vec!["mine".to_owned()], vec!["theirs".to_owned()]));
-    assert!(agent.clone().withdraw(&queued));
+    assert!(agent.clone().queue().withdraw(&queued));
 }
 
 fn filled(agent: &Agent) -> (bool, bool) {
-    let has = |lane| agent.queued().iter().any(|waiting| waiting.lane == lane);
-    assert_eq!(agent.has_queued(), has(Lane::Steering) || has(Lane::FollowUp));
+    let has = |lane| agent.queue().items().iter().any(|waiting| waiting.lane == lane);
+    assert_eq!(!agent.queue().is_empty(), has(Lane::Steering) || has(Lane::FollowUp));
     (has(Lane::Steering), has(Lane::FollowUp))
 }
 
@@ -59,16 +59,16 @@ fn queue_is_empty_when_its_lane_was_cleared() {
     type Clear = fn(&Agent) -> Vec<Entry>;
     let (steering, follow_up) = (["s1", "s2"], ["f1", "f2"]);
     let table: [(Clear, (bool, bool), Vec<&str>); 3] = [
-        (Agent::clear_steering, (false, true), steering.to_vec()),
-        (Agent::clear_follow_up, (true, false), follow_up.to_vec()),
-        (Agent::clear_queues, (false, false), [steering, follow_up].concat()),
+        (|agent| agent.queue().clear_lane(Lane::Steering), (false, true), steering.to_vec()),
+        (|agent| agent.queue().clear_lane(Lane::FollowUp), (true, false), follow_up.to_vec()),
+        (|agent| agent.queue().clear(), (false, false), [steering, follow_up].concat()),
     ];
     for (clear, left, given) in table {
         let (_, agent) = agent([]);
         assert_eq!(filled(&agent), (false, false));
         for nth in 0..2 {
-            agent.steer(steering[nth]).expect("there is room");
-            agent.follow_up(follow_up[nth]).expect("there is room");
+            agent.queue().steer(steering[nth]).expect("there is room");
+            agent.queue().follow_up(follow_up[nth]).expect("there is room");
         }
         assert_eq!(filled(&agent), (true, true));
         let cleared = clear(&agent);
@@ -80,8 +80,8 @@ fn queue_is_empty_when_its_lane_was_cleared() {
 #[tokio::test]
 async fn item_is_known_by_its_handle_and_not_to_the_model_when_it_is_placed() {
     let (model, agent) = agent([says("Well.")]);
-    let queued = agent.steer("Mind this.").expect("there is room");
-    let seen = events(agent.stream("Go.").expect("the session is free")).await;
+    let queued = agent.queue().steer("Mind this.").expect("there is room");
+    let seen = events(agent.run("Go.").stream().expect("the session is free")).await;
     let item = queued.item().expect("the run heard of it");
     let told = |event: &EventKind| match event {
         EventKind::MessageQueued { item, .. } | EventKind::MessagePlaced { item } => Some(*item),
@@ -95,40 +95,40 @@ async fn item_is_known_by_its_handle_and_not_to_the_model_when_it_is_placed() {
 
 #[track_caller]
 fn check_refused(agent: &Agent, queued: Result<adjutant_agent::Queued, adjutant_agent::Error>, kind: ErrorKind) {
-    let before = agent.queued();
+    let before = agent.queue().items();
     assert_eq!(queued.expect_err("it is refused").kind(), kind);
-    assert_eq!(agent.queued(), before);
+    assert_eq!(agent.queue().items(), before);
 }
 
 #[tokio::test]
 async fn message_is_refused_when_it_says_nothing_or_is_none() {
     let (_, agent) = agent([says("a"), says("b")]);
-    check_refused(&agent, agent.steer("  \n"), ErrorKind::Prompt);
-    check_refused(&agent, agent.follow_up(UserMessage::new(vec![Content::text("")])), ErrorKind::Prompt);
+    check_refused(&agent, agent.queue().steer("  \n"), ErrorKind::Prompt);
+    check_refused(&agent, agent.queue().follow_up(UserMessage::new(vec![Content::text("")])), ErrorKind::Prompt);
     agent.run("Go.").await.expect("the run finishes");
-    let turn = agent.transcript().last().map(|stored| stored.entry.clone()).expect("a turn");
-    check_refused(&agent, agent.steer_entry(turn), ErrorKind::Prompt);
-    agent.steer_entry(Custom { kind: "mark".into(), value: json!(1) }).expect("custom entries may wait");
+    let turn = agent.log().transcript().last().map(|stored| stored.entry.clone()).expect("a turn");
+    check_refused(&agent, agent.queue().steer(turn), ErrorKind::Prompt);
+    agent.queue().steer(Custom { kind: "mark".into(), value: json!(1) }).expect("custom entries may wait");
     agent.run("Again.").await.expect("the run finishes");
-    assert_eq!(super::seen::words(&agent.transcript())[2..4], ["Again.", "#mark"]);
+    assert_eq!(super::seen::words(&agent.log().transcript())[2..4], ["Again.", "#mark"]);
 }
 
 #[test]
 fn message_is_refused_when_its_lane_is_full() {
     let (_, agent) = agent([]);
     for nth in 0..1_000 {
-        agent.steer(format!("{nth}")).expect("there is room");
+        agent.queue().steer(format!("{nth}")).expect("there is room");
     }
-    check_refused(&agent, agent.steer("one too many"), ErrorKind::Full);
-    agent.follow_up("the other lane").expect("there is room");
-    assert_eq!(agent.clear_queues().len(), 1_001);
+    check_refused(&agent, agent.queue().steer("one too many"), ErrorKind::Full);
+    agent.queue().follow_up("the other lane").expect("there is room");
+    assert_eq!(agent.queue().clear().len(), 1_001);
 }
 
 #[tokio::test]
 async fn origin_stays_when_a_message_says_where_it_comes_from() {
     let (model, agent) = agent([says("Well.")]);
     let origin = adjutant_llm::Origin::Peer { from: "t2".into() };
-    agent.steer(UserMessage::text("Hello.").from_origin(origin.clone())).expect("there is room");
+    agent.queue().steer(UserMessage::text("Hello.").from_origin(origin.clone())).expect("there is room");
     agent.run("Go.").await.expect("the run finishes");
     let shown = model.requests().remove(0).entries.last().map(|stored| stored.entry.clone());
     assert_eq!(shown, Some(Entry::User(UserMessage::text("Hello.").from_origin(origin))));

@@ -33,10 +33,10 @@ async fn hooks_are_told_when_a_message_is_queued_and_placed() {
             tell(&placed, "placed", &point.content);
             async { Verdict::Pass(point) }
         });
-    agent.steer("before").expect("there is room");
-    let mut running = agent.stream("Go.").expect("the session is free");
+    agent.queue().steer("before").expect("there is room");
+    let mut running = agent.run("Go.").stream().expect("the session is free");
     until(&mut running, is_delta).await;
-    running.steer("during").expect("there is room");
+    running.queue().steer("during").expect("there is room");
     until(&mut running, super::seen::is_queued).await;
     gate.open();
     running.finish().await.expect("the run finishes");
@@ -51,8 +51,8 @@ async fn message_is_changed_when_a_hook_revises_it() {
         point.content = Entry::User(UserMessage::text(word(&point.content).to_uppercase()));
         Verdict::Pass(point)
     });
-    agent.steer("louder").expect("there is room");
-    let seen = events(agent.stream("Go.").expect("the session is free")).await;
+    agent.queue().steer("louder").expect("there is room");
+    let seen = events(agent.run("Go.").stream().expect("the session is free")).await;
     let added = seen.iter().filter_map(|event| match event {
         EventKind::EntryAdded { content } => Some(word(content)),
         _ => None,
@@ -76,10 +76,10 @@ async fn message_is_dropped_when_a_hook_denies_or_spoils_it() {
         }
     });
     for text in ["no", "panic", "spoil", "yes"] {
-        agent.steer(text).expect("there is room");
+        agent.queue().steer(text).expect("there is room");
     }
-    agent.follow_up("no").expect("there is room");
-    let seen = events(agent.stream("Go.").expect("the session is free")).await;
+    agent.queue().follow_up("no").expect("there is room");
+    let seen = events(agent.run("Go.").stream().expect("the session is free")).await;
     let denied = seen.iter().filter_map(|event| match event {
         EventKind::Denied { reason, .. } => Some(reason.to_string()),
         _ => None,
@@ -91,7 +91,7 @@ async fn message_is_dropped_when_a_hook_denies_or_spoils_it() {
         "not that",
     ];
     assert_eq!(denied.collect::<Vec<_>>(), expected);
-    assert_eq!((requests(&model), agent.has_queued()), (vec![vec!["Go.".to_owned(), "yes".to_owned()]], false));
+    assert_eq!((requests(&model), !agent.queue().is_empty()), (vec![vec!["Go.".to_owned(), "yes".to_owned()]], false));
 }
 
 #[tokio::test]
@@ -105,14 +105,14 @@ async fn message_waits_again_when_the_run_is_cancelled_while_a_hook_hangs() {
     });
     for place in ["at the beginning", "at the end"] {
         let queued = agent.clone();
-        let hang = || drop(queued.steer("hang").expect("there is room"));
+        let hang = || drop(queued.queue().steer("hang").expect("there is room"));
         let running = if place == "at the beginning" {
             hang();
-            agent.stream("Go.").expect("the session is free")
+            agent.run("Go.").stream().expect("the session is free")
         } else {
-            drop(agent.clear_queues());
-            let running = agent.stream("Go.").expect("the session is free");
-            agent.follow_up("hang").expect("there is room");
+            drop(agent.queue().clear());
+            let running = agent.run("Go.").stream().expect("the session is free");
+            agent.queue().follow_up("hang").expect("there is room");
             running
         };
         let stopper = running.stopper();
@@ -120,7 +120,7 @@ async fn message_waits_again_when_the_run_is_cancelled_while_a_hook_hangs() {
         for _ in 0..20 {
             tokio::task::yield_now().await;
         }
-        assert!(!agent.has_queued(), "the hook is asked {place}");
+        assert!(agent.queue().is_empty(), "the hook is asked {place}");
         stopper.stop(CancelBy::User);
         let result = task.await.expect("no panic").expect("a cancel is no error");
         assert_eq!(
@@ -135,9 +135,9 @@ async fn run_ends_when_an_observer_of_the_queue_hangs() {
     let gate = Gate::new();
     let (_, agent) = agent([says("One two").delta_chars(4).wait_at(1, &gate), says("a")]);
     let agent = agent.on(|_: HookContext, _: MessageQueued| std::future::pending::<Verdict<MessageQueued>>());
-    let mut running = agent.stream("Go.").expect("the session is free");
+    let mut running = agent.run("Go.").stream().expect("the session is free");
     until(&mut running, is_delta).await;
-    running.steer("during").expect("there is room");
+    running.queue().steer("during").expect("there is room");
     gate.open();
     assert_eq!(running.finish().await.expect("the run finishes").text(), "a");
 }

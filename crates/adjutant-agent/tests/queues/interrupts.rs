@@ -18,9 +18,9 @@ async fn interrupting_steer_ends_the_reply_when_the_model_is_speaking() {
     let gate = Gate::new();
     let speaking = Script::new().text("One two").call("work", json!({})).delta_chars(4).wait_at(1, &gate);
     let (model, agent) = agent([speaking, says("Three.")]);
-    let mut running = agent.stream("Go.").expect("the session is free");
+    let mut running = agent.run("Go.").stream().expect("the session is free");
     until(&mut running, is_delta).await;
-    running.interrupt("Stop that.").expect("there is room");
+    running.queue().interrupt("Stop that.").expect("there is room");
     let seen = events(running).await;
     let Some(EventKind::RunFinished { result }) = seen.last() else { unreachable!("the last event") };
     assert!(matches!(result.outcome, Outcome::Finished { .. }), "{:?}", result.outcome);
@@ -28,7 +28,7 @@ async fn interrupting_steer_ends_the_reply_when_the_model_is_speaking() {
     let Entry::Turn(said) = &result.entries[1] else { unreachable!("the interrupted reply") };
     assert_eq!((said.reply().stop, said.reply().text().as_str()), (FinishReason::Interrupted, "One "));
     assert_eq!(requests(&model)[1], ["Go.", "=One ", "Stop that."]);
-    assert!(!agent.has_queued());
+    assert!(agent.queue().is_empty());
 }
 
 #[tokio::test]
@@ -41,11 +41,11 @@ async fn interrupting_steer_asks_again_when_nothing_was_said() {
             _ => adjutant_llm::Model::stream(&silent, request),
         }
     }));
-    let mut running = agent.stream("Go.").expect("the session is free");
+    let mut running = agent.run("Go.").stream().expect("the session is free");
     until(&mut running, |event| matches!(event, EventKind::TurnStarted)).await;
-    agent.steer("First.").expect("there is room");
-    agent.interrupt("Now.").expect("there is room");
-    agent.steer("Later.").expect("there is room");
+    agent.queue().steer("First.").expect("there is room");
+    agent.queue().interrupt("Now.").expect("there is room");
+    agent.queue().steer("Later.").expect("there is room");
     model.push(says("And here."));
     let result = running.finish().await.expect("the run finishes");
     assert_eq!(result.turns, 2);
@@ -62,7 +62,7 @@ async fn interrupting_steer_waits_when_tools_are_at_work() {
     let agent = agent.tool(tool("work", move |_, cx| {
         let (handle, seen) = (handle.clone(), Arc::clone(&seen));
         async move {
-            handle.interrupt("Quick.").expect("there is room");
+            handle.queue().interrupt("Quick.").expect("there is room");
             for _ in 0..20 {
                 tokio::task::yield_now().await;
             }
@@ -79,8 +79,8 @@ async fn interrupting_steer_waits_when_tools_are_at_work() {
 #[tokio::test]
 async fn interrupting_steer_is_placed_first_when_no_request_was_made_yet() {
     let (model, agent) = agent([says("Well.")]);
-    agent.steer("First.").expect("there is room");
-    agent.interrupt("Now.").expect("there is room");
+    agent.queue().steer("First.").expect("there is room");
+    agent.queue().interrupt("Now.").expect("there is room");
     let result = agent.run("Go.").await.expect("the run finishes");
     assert_eq!((requests(&model), result.turns), (vec![["Go.", "First.", "Now."].map(String::from).to_vec()], 1));
 }

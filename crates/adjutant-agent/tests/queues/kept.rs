@@ -7,7 +7,7 @@ use std::sync::{
 
 use adjutant_agent::{
     Agent, CancelBy, Completion, Epoch, ErrorKind, EventKind, Flush, Head, Journal, JournalError, JournalErrorKind,
-    Log, LogId, MemoryJournal, Outcome, Owner, Record, RecordStream, Seq, Stamped,
+    Log, LogId, MemoryJournal, Outcome, Owner, Record, RecordStream, Seq, Stamped, stop_after_turn,
 };
 use adjutant_llm::{Error, ErrorKind as ModelErrorKind, Gate, ScriptedModel};
 use async_trait::async_trait;
@@ -22,10 +22,10 @@ use super::{
 async fn queues_stay_when_the_run_is_cancelled() {
     let gate = Gate::new();
     let (model, agent) = agent([says("One two").delta_chars(4).wait_at(1, &gate), says("a"), says("b"), says("c")]);
-    let mut running = agent.stream("Go.").expect("the session is free");
+    let mut running = agent.run("Go.").stream().expect("the session is free");
     until(&mut running, is_delta).await;
-    running.steer("steer").expect("there is room");
-    running.follow_up("follow").expect("there is room");
+    running.queue().steer("steer").expect("there is room");
+    running.queue().follow_up("follow").expect("there is room");
     until(&mut running, is_queued).await;
     running.cancel();
     let result = running.finish().await.expect("a cancel is no error");
@@ -38,8 +38,8 @@ async fn queues_stay_when_the_run_is_cancelled() {
 #[tokio::test]
 async fn queues_stay_when_the_run_is_cancelled_before_it_begins() {
     let (model, agent) = agent([]);
-    agent.steer("steer").expect("there is room");
-    let running = agent.stream("Go.").expect("the session is free");
+    agent.queue().steer("steer").expect("there is room");
+    let running = agent.run("Go.").stream().expect("the session is free");
     running.cancel();
     let result = running.finish().await.expect("a cancel is no error");
     assert_eq!(result.outcome, Outcome::Cancelled { by: CancelBy::User });
@@ -51,9 +51,9 @@ async fn queues_stay_when_the_run_fails() {
     let (model, agent) = agent([calling(1), says("").fail(Error::new(ModelErrorKind::Overloaded, "down"))]);
     let handle = agent.clone();
     let agent = agent.tool(work(move || {
-        handle.follow_up("follow").expect("there is room");
-        handle.steer("first").expect("there is room");
-        handle.steer("second").expect("there is room");
+        handle.queue().follow_up("follow").expect("there is room");
+        handle.queue().steer("first").expect("there is room");
+        handle.queue().steer("second").expect("there is room");
     }));
     let error = agent.run("Go.").await.expect_err("the model fails");
     assert_eq!((error.kind(), model.requests().len()), (ErrorKind::Failed, 2));
@@ -64,9 +64,9 @@ async fn queues_stay_when_the_run_fails() {
 async fn queues_stay_when_stop_after_turn_ends_the_run() {
     let (model, agent) = agent([calling(1), says("never")]);
     let handle = agent.clone();
-    let agent = agent.stop_after_turn(|_| true).tool(work(move || {
-        handle.steer("steer").expect("there is room");
-        handle.follow_up("follow").expect("there is room");
+    let agent = agent.on(stop_after_turn(|_| true)).tool(work(move || {
+        handle.queue().steer("steer").expect("there is room");
+        handle.queue().follow_up("follow").expect("there is room");
     }));
     let result = agent.run("Go.").await.expect("the run ends");
     assert!(matches!(result.outcome, Outcome::Finished { why: Completion::Stopped, .. }), "{:?}", result.outcome);
@@ -124,7 +124,7 @@ async fn item_goes_back_when_its_record_cannot_be_committed() {
     let agent = agent.tool(work(move || {
         once.call_once(|| {
             for text in ["first", "second"] {
-                handle.steer(text).expect("there is room");
+                handle.queue().steer(text).expect("there is room");
             }
         });
     }));
@@ -133,8 +133,8 @@ async fn item_goes_back_when_its_record_cannot_be_committed() {
     assert_eq!((error.kind(), waiting(&agent)), (ErrorKind::Journal, vec!["first".to_owned(), "second".to_owned()]));
     journal.fails.store(false, Ordering::SeqCst);
     agent.run("Again.").await.expect("the run finishes");
-    assert!(!agent.has_queued());
-    let placed: Vec<_> = super::seen::words(&agent.transcript());
+    assert!(agent.queue().is_empty());
+    let placed: Vec<_> = super::seen::words(&agent.log().transcript());
     for text in ["first", "second"] {
         assert_eq!(placed.iter().filter(|it| *it == text).count(), 1, "{placed:?}");
     }
@@ -153,12 +153,12 @@ async fn left(journal: &MemoryJournal) -> LogId {
     let gate = Gate::new();
     let agent = Agent::new(ScriptedModel::new([says("One two").delta_chars(4).wait_at(1, &gate)]));
     let agent = agent.journal(journal.clone());
-    let mut running = agent.stream("Go.").expect("the session is free");
+    let mut running = agent.run("Go.").stream().expect("the session is free");
     until(&mut running, is_delta).await;
-    running.steer("s1").expect("there is room");
-    let gone = running.steer("gone").expect("there is room");
-    running.follow_up("f1").expect("there is room");
-    running.steer("s2").expect("there is room");
+    running.queue().steer("s1").expect("there is room");
+    let gone = running.queue().steer("gone").expect("there is room");
+    running.queue().follow_up("f1").expect("there is room");
+    running.queue().steer("s2").expect("there is room");
     until(&mut running, |event| matches!(event, EventKind::MessageQueued { item: 4, .. })).await;
     assert!(gone.withdraw());
     until(&mut running, |event| matches!(event, EventKind::MessageWithdrawn { item: 2 })).await;
@@ -173,12 +173,12 @@ async fn items_are_queued_again_when_a_log_is_opened() {
     let log = left(&journal).await;
     let model = Arc::new(ScriptedModel::new([says("a"), says("b"), says("c"), says("d")]));
     let agent = Agent::new(Arc::clone(&model)).journal(journal.clone()).session(log.clone());
-    agent.steer("s3").expect("there is room");
+    agent.queue().steer("s3").expect("there is room");
     agent.run("Again.").await.expect("the run finishes");
     let shown = requests(&model);
     assert_eq!(shown[0], ["Go.", "=One ", "Again.", "s1"]);
     assert_eq!(shown[3], ["Go.", "=One ", "Again.", "s1", "=a", "s2", "=b", "s3", "=c", "f1"]);
-    assert!(!agent.has_queued());
+    assert!(agent.queue().is_empty());
 }
 
 #[tokio::test]
@@ -189,7 +189,7 @@ async fn items_are_placed_once_when_a_log_is_opened_twice() {
         let model = ScriptedModel::new((0..4).map(|_| says("ok")));
         let agent = Agent::new(model).journal(journal.clone()).session(log.clone());
         agent.run("Again.").await.expect("the run finishes");
-        assert!(!agent.has_queued());
+        assert!(agent.queue().is_empty());
     }
     let placed = records(&journal, &log).await.into_iter().filter_map(|record| match record {
         Record::Placed { items, .. } => Some(items),
@@ -202,11 +202,11 @@ async fn items_are_placed_once_when_a_log_is_opened_twice() {
 async fn queues_stay_when_the_run_is_cancelled_while_the_turn_is_settled() {
     let (model, agent) = agent([calling(1), says("never")]);
     let handle = agent.clone();
-    let agent = agent.tool(work(|| {})).stop_after_turn(move |_| {
-        handle.steer("steer").expect("there is room");
+    let agent = agent.tool(work(|| {})).on(stop_after_turn(move |_| {
+        handle.queue().steer("steer").expect("there is room");
         assert!(handle.abort());
         false
-    });
+    }));
     let result = agent.run("Go.").await.expect("a cancel is no error");
     assert_eq!(result.outcome, Outcome::Cancelled { by: CancelBy::User });
     assert_eq!((model.requests().len(), waiting(&agent)), (1, vec!["steer".to_owned()]));

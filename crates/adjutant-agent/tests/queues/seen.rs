@@ -33,7 +33,7 @@ pub(crate) fn requests(model: &ScriptedModel) -> Vec<Vec<String>> {
 
 /// What waits, in words.
 pub(crate) fn waiting(agent: &Agent) -> Vec<String> {
-    agent.queued().iter().map(|waiting| word(&waiting.content)).collect()
+    agent.queue().items().iter().map(|waiting| word(&waiting.content)).collect()
 }
 
 /// The names of events, without those of replies and tools.

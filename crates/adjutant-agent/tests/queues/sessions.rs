@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use adjutant_agent::{Agent, ErrorKind, Journal, MemoryJournal, Record, Seq};
+use adjutant_agent::{Agent, Continue, ErrorKind, Journal, MemoryJournal, Record, Seq};
 use adjutant_llm::{
     Block, Call, CallId, CallResult, Entry, FinishReason, Gate, Reply, ScriptedModel, Status, Summary, Turn,
     UserMessage,
@@ -21,14 +21,14 @@ fn user(text: &str) -> Entry {
 #[tokio::test]
 async fn append_adds_entries_when_the_session_is_idle() {
     let (model, agent) = agent([says("0"), says("1")]);
-    agent.append(vec![user("a"), user("b")]).await.expect("the session is free");
-    assert_eq!((words(&agent.transcript()), model.requests().len()), (vec!["a".to_owned(), "b".to_owned()], 0));
+    agent.log().append(vec![user("a"), user("b")]).await.expect("the session is free");
+    assert_eq!((words(&agent.log().transcript()), model.requests().len()), (vec!["a".to_owned(), "b".to_owned()], 0));
     let result = agent.run("Go.").await.expect("the run finishes");
     assert_eq!((requests(&model)[0].join(" "), result.entries.len()), ("a b Go.".to_owned(), 2));
-    agent.append(Vec::new()).await.expect("nothing is nothing");
+    agent.log().append(Vec::new()).await.expect("nothing is nothing");
     let summary = Summary { text: "all".into(), covers: 1 };
-    let error = agent.append(vec![Entry::Summary(summary)]).await.expect_err("a summary is refused");
-    assert_eq!((error.kind(), agent.transcript().len()), (ErrorKind::Prompt, 4));
+    let error = agent.log().append(vec![Entry::Summary(summary)]).await.expect_err("a summary is refused");
+    assert_eq!((error.kind(), agent.log().transcript().len()), (ErrorKind::Prompt, 4));
     agent.run("Again.").await.expect("the session is free");
 }
 
@@ -36,9 +36,9 @@ async fn append_adds_entries_when_the_session_is_idle() {
 async fn append_is_recorded_when_the_log_is_opened_again() {
     let (journal, model) = (MemoryJournal::new(), Arc::new(ScriptedModel::new([says("0")])));
     let first = Agent::new(ScriptedModel::new([])).journal(journal.clone());
-    first.append(vec![user("a")]).await.expect("the session is free");
+    first.log().append(vec![user("a")]).await.expect("the session is free");
     let agent = Agent::new(Arc::clone(&model)).journal(journal.clone()).session(first.session_id().clone()).take_over();
-    agent.continue_run().await.expect("the run finishes");
+    agent.run(Continue).await.expect("the run finishes");
     assert_eq!(requests(&model), [["a"]]);
 }
 
@@ -46,12 +46,15 @@ async fn append_is_recorded_when_the_log_is_opened_again() {
 async fn append_is_refused_when_the_session_runs() {
     let gate = Gate::new();
     let (_, agent) = agent([says("0").wait_at(0, &gate)]);
-    let mut running = agent.stream("Go.").expect("the session is free");
+    let mut running = agent.run("Go.").stream().expect("the session is free");
     running.next().await.expect("a run begins");
-    let error = agent.append(vec![user("a")]).await.expect_err("the session is taken");
+    let error = agent.log().append(vec![user("a")]).await.expect_err("the session is taken");
     gate.open();
     running.finish().await.expect("the run finishes");
-    assert_eq!((error.kind(), words(&agent.transcript())), (ErrorKind::Busy, vec!["Go.".to_owned(), "=0".to_owned()]));
+    assert_eq!(
+        (error.kind(), words(&agent.log().transcript())),
+        (ErrorKind::Busy, vec!["Go.".to_owned(), "=0".to_owned()])
+    );
 }
 
 fn asking() -> Arc<Reply> {
@@ -81,7 +84,7 @@ async fn run_begins_after_given_entries_when_a_session_starts_from_them() {
     let old = Agent::new(Arc::clone(&model)).journal(journal.clone());
     let agent = old.start_from(vec![user("a"), user("b")]);
     assert_ne!(agent.session_id(), old.session_id());
-    assert_eq!((words(&agent.transcript()).join(" "), old.transcript().len()), ("a b".to_owned(), 0));
+    assert_eq!((words(&agent.log().transcript()).join(" "), old.log().transcript().len()), ("a b".to_owned(), 0));
     let result = agent.run("Go.").await.expect("the run finishes");
     assert_eq!((requests(&model)[0].join(" "), result.entries.len()), ("a b Go.".to_owned(), 2));
     let other = Agent::new(Arc::clone(&model)).journal(journal.clone()).session(agent.session_id().clone()).take_over();
@@ -96,15 +99,17 @@ async fn run_begins_after_given_entries_when_a_session_starts_from_them() {
 }
 
 #[tokio::test]
-async fn reset_leaves_the_configuration_when_it_clears_the_session() {
+async fn new_session_leaves_the_configuration_and_what_waits() {
     let (model, mut agent) = agent([says("0"), says("1")]);
     agent = agent.instructions("Be kind.").tool(super::seen::work(|| {}));
     agent.run("Go.").await.expect("the run finishes");
-    let (steer, follow) = (agent.steer("a").expect("there is room"), agent.follow_up("b").expect("there is room"));
+    let (steer, follow) =
+        (agent.queue().steer("a").expect("there is room"), agent.queue().follow_up("b").expect("there is room"));
     let old = agent.session_id().clone();
-    agent.reset().expect("the session is free");
+    assert_eq!(agent.queue().clear().len(), 2);
+    agent = agent.new_session();
     assert_ne!(agent.session_id(), &old);
-    assert_eq!((agent.transcript().len(), agent.has_queued()), (0, false));
+    assert_eq!((agent.log().transcript().len(), !agent.queue().is_empty()), (0, false));
     assert!(!steer.is_queued() && !follow.withdraw());
     agent.run("Anew.").await.expect("the run finishes");
     let request = model.requests().remove(1);
@@ -115,27 +120,14 @@ async fn reset_leaves_the_configuration_when_it_clears_the_session() {
 }
 
 #[tokio::test]
-async fn reset_is_refused_when_the_session_runs() {
-    let gate = Gate::new();
-    let (_, mut agent) = agent([says("0").wait_at(0, &gate), says("1")]);
-    let running = agent.stream("Go.").expect("the session is free");
-    let session = agent.session_id().clone();
-    agent.follow_up("a").expect("there is room");
-    assert_eq!(agent.reset().expect_err("the session is taken").kind(), ErrorKind::Busy);
-    assert_eq!((agent.session_id(), agent.has_queued()), (&session, true));
-    gate.open();
-    running.finish().await.expect("the run finishes");
-}
-
-#[tokio::test]
 async fn session_can_be_used_when_a_run_was_left_and_something_was_appended() {
     let gate = Gate::new();
     let (model, agent) = agent([says("0").wait_at(0, &gate), says("1")]);
-    let mut running = agent.stream("Go.").expect("the session is free");
+    let mut running = agent.run("Go.").stream().expect("the session is free");
     running.next().await.expect("a run begins");
     drop(running);
-    agent.append(Vec::new()).await.expect("nothing is nothing");
-    agent.append(vec![user("a")]).await.expect("it waits until the turn is closed");
+    agent.log().append(Vec::new()).await.expect("nothing is nothing");
+    agent.log().append(vec![user("a")]).await.expect("it waits until the turn is closed");
     agent.run("Again.").await.expect("the session is free");
     assert_eq!(requests(&model).last().map(|shown| shown.join(" ")), Some("Go. a Again.".to_owned()));
 }

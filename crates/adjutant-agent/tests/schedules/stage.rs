@@ -9,8 +9,8 @@ use std::{
 };
 
 use adjutant_agent::{
-    Agent, Error, ErrorKind, HookContext, Journal, Lane, Limits, MemoryJournal, Queued, Record, Run, RunResult, Seq,
-    Stamped, Verdict, points::MessagePlaced,
+    Agent, Continue, Error, ErrorKind, HookContext, Journal, Lane, Limits, MemoryJournal, Queued, Record, Run,
+    RunResult, Seq, Stamped, Verdict, points::MessagePlaced,
 };
 use adjutant_llm::{CallResult, Chunk, ChunkStream, Entry, Model, ModelInfo, Request, Script, ScriptedModel};
 use adjutant_tool::{CallContext, ToolSpec, tool_fn};
@@ -137,9 +137,9 @@ impl Stage {
             self.start().await;
         }
         match made {
-            Move::Steer => self.queue(Lane::Steering, Agent::steer),
-            Move::FollowUp => self.queue(Lane::FollowUp, Agent::follow_up),
-            Move::Interrupt => self.queue(Lane::Steering, Agent::interrupt),
+            Move::Steer => self.queue(Lane::Steering, |agent, text| agent.queue().steer(text)),
+            Move::FollowUp => self.queue(Lane::FollowUp, |agent, text| agent.queue().follow_up(text)),
+            Move::Interrupt => self.queue(Lane::Steering, |agent, text| agent.queue().interrupt(text)),
             Move::Withdraw(nth) => {
                 let Some((_, text, queued)) = self.queued.iter().rev().nth(nth) else { return };
                 if queued.withdraw() {
@@ -147,7 +147,7 @@ impl Stage {
                 }
             }
             Move::Clear => {
-                for entry in self.agent.clear_queues() {
+                for entry in self.agent.queue().clear() {
                     assert!(self.withdrawn.insert(text(&entry)), "a message was withdrawn twice");
                 }
             }
@@ -169,7 +169,7 @@ impl Stage {
 
     async fn start(&mut self) {
         self.finish().await;
-        let running = self.agent.stream("Go.").expect("the session is free");
+        let running = self.agent.run("Go.").stream().expect("the session is free");
         self.run = Some(tokio::spawn(running.finish()));
     }
 
@@ -185,15 +185,15 @@ impl Stage {
         self.finish().await;
         self.check().await;
         // What waits is placed by a run without a prompt, or there is nothing to say.
-        match self.agent.continue_run().await {
-            Ok(_) => assert!(!self.agent.has_queued()),
+        match self.agent.run(Continue).await {
+            Ok(_) => assert!(self.agent.queue().is_empty()),
             Err(error) => assert_eq!(error.kind(), ErrorKind::Prompt),
         }
         self.check().await;
     }
 
     async fn check(&self) {
-        let history = self.agent.transcript();
+        let history = self.agent.log().transcript();
         let said: Vec<String> = history.iter().map(|stored| text(&stored.entry)).collect();
         for lane in [Lane::Steering, Lane::FollowUp] {
             let of: Vec<&String> = self.queued.iter().filter(|it| it.0 == lane).map(|it| &it.1).collect();
@@ -205,7 +205,7 @@ impl Stage {
             let ends = [said.contains(text), self.withdrawn.contains(text), queued.is_queued()];
             assert_eq!(ends.iter().filter(|end| **end).count(), 1, "{text}: placed, withdrawn, queued: {ends:?}");
         }
-        let waiting: Vec<String> = self.agent.queued().iter().map(|waiting| text(&waiting.content)).collect();
+        let waiting: Vec<String> = self.agent.queue().items().iter().map(|waiting| text(&waiting.content)).collect();
         assert_eq!(waiting.len(), self.queued.iter().filter(|it| it.2.is_queued()).count());
         check::transcript(&history, &all_calls(&history));
         let mut run = Run::new();

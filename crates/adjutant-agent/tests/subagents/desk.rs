@@ -76,7 +76,7 @@ pub(crate) fn results(result: &RunResult) -> Vec<String> {
 
 /// All events of a run.
 pub(crate) async fn events(agent: &Agent) -> Vec<Event> {
-    let mut running = agent.stream("Go.").expect("the session is free");
+    let mut running = agent.run("Go.").stream().expect("the session is free");
     let mut events = Vec::new();
     while let Some(event) = running.next().await {
         events.push(event);

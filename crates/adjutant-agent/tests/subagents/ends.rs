@@ -48,7 +48,8 @@ async fn call_ends_when_a_child_ignores_the_wish_to_stop() {
     let agent = parent(work(|cx| async move {
         let stubborn = tool("stubborn", Replay::Once, |_| pending());
         let model = ScriptedModel::new([calls(&["stubborn"])]);
-        let child = Agent::new(model).tool(stubborn).grace(Duration::from_secs(3_600)).name("stubborn");
+        let child =
+            Agent::new(model).tool(stubborn).calls(|calls| calls.grace = Duration::from_secs(3_600)).name("stubborn");
         let mut run = open(&cx, "a", child).await?.stream("Go.")?;
         while let Some(event) = run.next().await {
             if matches!(event.kind, EventKind::ToolStarted { .. }) {
@@ -86,7 +87,7 @@ async fn children_are_cancelled_when_the_parent_is() {
         }
     }))
     .journal(journal.clone());
-    let mut running = agent.stream("Go.").expect("the session is free");
+    let mut running = agent.run("Go.").stream().expect("the session is free");
     let stopper = running.stopper();
     let (stop, reached) = (
         tokio::spawn(async move {
@@ -122,7 +123,7 @@ async fn child_is_cancelled_alone_when_it_is_stopped() {
             Ok(CallResult::ok(format!("{:?} {}", one.outcome, two.text())))
         }
     }));
-    let running = agent.stream("Go.").expect("the session is free");
+    let running = agent.run("Go.").stream().expect("the session is free");
     let stopper = running.stopper();
     let stop = tokio::spawn(async move {
         gate.reached().await;
@@ -255,7 +256,7 @@ async fn log_is_whole_when_children_are_given_up_in_the_middle_of_an_append() {
             }
             Ok(CallResult::ok("Left."))
         }))
-        .grace(Duration::ZERO)
+        .calls(|calls| calls.grace = Duration::ZERO)
         .journal(Slow(journal.clone()));
         let result = agent.run("Go.").await.expect("the run finishes");
         assert_eq!(results(&result), ["Left."]);

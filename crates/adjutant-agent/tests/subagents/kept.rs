@@ -103,7 +103,8 @@ async fn run_ends_when_a_kept_child_ignores_the_wish_to_stop() {
     let agent = parent(work(|cx| async move {
         let stubborn = tool("stubborn", Replay::Once, |_| pending());
         let model = ScriptedModel::new([calls(&["stubborn"])]);
-        let child = Agent::new(model).tool(stubborn).grace(Duration::from_secs(3_600)).name("stubborn");
+        let child =
+            Agent::new(model).tool(stubborn).calls(|calls| calls.grace = Duration::from_secs(3_600)).name("stubborn");
         let mut run = keep(&cx, "a", child).await?.stream("Go.")?;
         while let Some(event) = run.next().await {
             if matches!(event.kind, EventKind::ToolStarted { .. }) {
@@ -155,7 +156,7 @@ async fn nothing_is_kept_when_the_run_has_ended() {
     assert_eq!(late.message(), "too late: the call that opens agents has ended");
     line.app("late", 1, json!(null));
     line.steer(UserMessage::text("For later.")).expect("it waits for the next run");
-    assert!(agent.has_queued());
+    assert!(!agent.queue().is_empty());
     assert_eq!(
         RunLine::of(&CallContext::detached()).expect_err("no run").message(),
         "only a call of a run has a line to one"
@@ -175,7 +176,7 @@ async fn run_parks_when_its_kept_children_are_done() {
     });
     let model = ScriptedModel::new([calls(&["work"]), says("Never.")]);
     let agent = Agent::new(model).tool(begin).limits(Limits::new().max_turns(1).at_limit(AtLimit::Ask));
-    let mut running = agent.stream("Go.").expect("the session is free");
+    let mut running = agent.run("Go.").stream().expect("the session is free");
     let mut seen = Vec::new();
     while let Some(event) = running.next().await {
         match event.kind {
@@ -229,6 +230,6 @@ async fn agent_continues_the_conversation_of_another_when_it_is_in_its_session()
     let result = two.run("And now?").await.expect("the run finishes");
     assert_eq!((&*result.agent.name, result.run.0), ("two", 2));
     assert_eq!((&*model.requests()[0].system, model.requests()[0].entries.len()), ("Two.", 3));
-    assert_eq!(one.transcript().iter().count(), 4);
+    assert_eq!(one.log().transcript().iter().count(), 4);
     assert_eq!(one.session_id(), two.session_id());
 }

@@ -70,7 +70,7 @@ async fn begun_at_the_gate(change: impl FnOnce(Agent) -> Agent, spec: ToolSpec) 
     let (gate, count) = (Gate::new(), Count::new());
     let (_, agent) = agent([held(&gate), Script::new().text("Done.")]);
     let agent = change(agent.tool(count.tool(spec, false)));
-    let task = tokio::spawn(agent.stream("Go.").expect("the session is free").finish());
+    let task = tokio::spawn(agent.run("Go.").stream().expect("the session is free").finish());
     gate.reached().await;
     for _ in 0..10 {
         tokio::task::yield_now().await;
@@ -83,7 +83,7 @@ async fn begun_at_the_gate(change: impl FnOnce(Agent) -> Agent, spec: ToolSpec) 
 
 #[tokio::test]
 async fn call_begins_early_when_it_only_looks_and_nobody_need_be_asked() {
-    let early = Agent::early_start;
+    let early = |agent: Agent| agent.calls(|calls| calls.early = true);
     assert_eq!(begun_at_the_gate(early, look()).await, 1);
     assert_eq!(begun_at_the_gate(|agent| agent, look()).await, 0);
     for replay in [Replay::Once, Replay::Idempotent, Replay::Resumable] {
@@ -92,12 +92,14 @@ async fn call_begins_early_when_it_only_looks_and_nobody_need_be_asked() {
     assert_eq!(begun_at_the_gate(early, look().sequential()).await, 0);
     assert_eq!(begun_at_the_gate(early, look().needs_approval()).await, 0);
     assert_eq!(begun_at_the_gate(early, look().external()).await, 0);
-    let sequential = |agent: Agent| agent.early_start().limits(Limits::new().sequential());
+    let sequential = |agent: Agent| agent.calls(|calls| calls.early = true).limits(Limits::new().sequential());
     assert_eq!(begun_at_the_gate(sequential, look()).await, 0);
-    let ruled = |agent: Agent| agent.early_start().approve_when(|_, _| Some(Ask::approval("Look?")));
+    let ruled =
+        |agent: Agent| agent.calls(|calls| calls.early = true).approve_when(|_, _| Some(Ask::approval("Look?")));
     assert_eq!(begun_at_the_gate(ruled, look()).await, 0);
-    let hooked =
-        |agent: Agent| agent.early_start().on(|_: HookContext, point: BeforeTool| async { Verdict::Pass(point) });
+    let hooked = |agent: Agent| {
+        agent.calls(|calls| calls.early = true).on(|_: HookContext, point: BeforeTool| async { Verdict::Pass(point) })
+    };
     assert_eq!(begun_at_the_gate(hooked, look()).await, 0);
 }
 
@@ -105,8 +107,8 @@ async fn call_begins_early_when_it_only_looks_and_nobody_need_be_asked() {
 async fn call_runs_once_when_it_began_early() {
     let (gate, count) = (Gate::new(), Count::new());
     let (_, agent) = agent([held(&gate), Script::new().text("Done.")]);
-    let agent = agent.early_start().tool(count.tool(look(), false));
-    let task = tokio::spawn(told(agent.stream("Go.").expect("the session is free")));
+    let agent = agent.calls(|calls| calls.early = true).tool(count.tool(look(), false));
+    let task = tokio::spawn(told(agent.run("Go.").stream().expect("the session is free")));
     gate.reached().await;
     Count::reached(&count.begun, 1).await;
     gate.open();
@@ -114,7 +116,7 @@ async fn call_runs_once_when_it_began_early() {
     // What it says before it was admitted is not heard, what it spends is counted.
     assert_eq!(told[4..8], ["reply_finished", "tool_started", "tool_finished", "turn_finished"]);
     assert_eq!(count.begun(), 1);
-    let transcript = agent.transcript();
+    let transcript = agent.log().transcript();
     assert_eq!(transcript.len(), 3);
 }
 
@@ -123,7 +125,12 @@ async fn early_call_is_the_call_when_it_is_admitted() {
     let (gate, count) = (Gate::new(), Count::new());
     let (_, agent) = agent([held(&gate), Script::new().text("Done.")]);
     gate.open();
-    let result = agent.early_start().tool(count.tool(look(), false)).run("Go.").await.expect("the run finishes");
+    let result = agent
+        .calls(|calls| calls.early = true)
+        .tool(count.tool(look(), false))
+        .run("Go.")
+        .await
+        .expect("the run finishes");
     assert_eq!(calls(&result), [("look".into(), Status::Ok, r#"{"n":1}"#.into())]);
     assert_eq!(result.calls[0].result.args.as_deref(), Some(r#"{"n":1}"#));
     assert_eq!((count.begun(), result.total_usage.output - result.usage.output), (1, 7));
@@ -135,8 +142,8 @@ async fn early_call_is_dropped_when_its_reply_is_retracted() {
     let cause = Error::new(ErrorKind::Overloaded, "busy");
     let script = Script::new().text("Never mind.").after_retracted(held(&gate), cause);
     let (_, agent) = agent([script]);
-    let agent = agent.early_start().tool(count.tool(look(), true));
-    let task = tokio::spawn(agent.stream("Go.").expect("the session is free").finish());
+    let agent = agent.calls(|calls| calls.early = true).tool(count.tool(look(), true));
+    let task = tokio::spawn(agent.run("Go.").stream().expect("the session is free").finish());
     gate.reached().await;
     Count::reached(&count.begun, 1).await;
     gate.open();
@@ -149,8 +156,8 @@ async fn early_call_is_dropped_when_its_reply_is_retracted() {
 async fn early_call_is_dropped_when_its_reply_is_cut_off() {
     let (gate, count) = (Gate::new(), Count::new());
     let (_, agent) = agent([held(&gate).stop(FinishReason::Length), Script::new().text("Done.")]);
-    let agent = agent.early_start().tool(count.tool(look(), true));
-    let task = tokio::spawn(agent.stream("Go.").expect("the session is free").finish());
+    let agent = agent.calls(|calls| calls.early = true).tool(count.tool(look(), true));
+    let task = tokio::spawn(agent.run("Go.").stream().expect("the session is free").finish());
     gate.reached().await;
     Count::reached(&count.begun, 1).await;
     gate.open();
@@ -163,8 +170,8 @@ async fn early_call_is_dropped_when_its_reply_is_cut_off() {
 async fn early_call_is_dropped_when_the_run_is_cancelled() {
     let (gate, count) = (Gate::new(), Count::new());
     let (_, agent) = agent([held(&gate)]);
-    let agent = agent.early_start().tool(count.tool(look(), true));
-    let running = agent.stream("Go.").expect("the session is free");
+    let agent = agent.calls(|calls| calls.early = true).tool(count.tool(look(), true));
+    let running = agent.run("Go.").stream().expect("the session is free");
     let stopper = running.stopper();
     let task = tokio::spawn(running.finish());
     gate.reached().await;
@@ -179,8 +186,11 @@ async fn no_more_calls_begin_early_than_may_run_together() {
     let (gate, count) = (Gate::new(), Count::new());
     let script = (0..5).fold(Script::new(), |script, n| script.call("look", json!({"n": n})));
     let (_, agent) = agent([script.wait_at(1_000, &gate), Script::new().text("Done.")]);
-    let agent = agent.early_start().limits(Limits::new().max_parallel_tools(2)).tool(count.tool(look(), false));
-    let task = tokio::spawn(agent.stream("Go.").expect("the session is free").finish());
+    let agent = agent
+        .calls(|calls| calls.early = true)
+        .limits(Limits::new().max_parallel_tools(2))
+        .tool(count.tool(look(), false));
+    let task = tokio::spawn(agent.run("Go.").stream().expect("the session is free").finish());
     gate.reached().await;
     for _ in 0..20 {
         tokio::task::yield_now().await;

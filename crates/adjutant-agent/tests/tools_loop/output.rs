@@ -56,7 +56,7 @@ async fn history_keeps_a_result_whole_when_the_model_is_shown_less() {
     let call = |n: u64| Script::new().call("tool", json!({"n": n}));
     let recall = Script::new().call("recall", json!({"call": "c1_0_0"}));
     let (model, agent) = agent([call(1), recall, Script::new().text("Done.")]);
-    let agent = agent.max_result_bytes(1_000);
+    let agent = agent.calls(|calls| calls.max_result_bytes = 1_000);
     let agent = agent.tool(tool_fn(spec("tool").max_output(4), |_: Value, _| async { Ok(CallResult::ok("abcdefgh")) }));
     let schema = json!({"type": "object"});
     let recall = adjutant_tool::ToolSpec::new("recall", "Gives the whole.", schema);

@@ -23,7 +23,7 @@ fn shown(show: Show, scripts: impl IntoIterator<Item = Script>) -> Vec<DisplayLi
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
         let agent = Agent::new(ScriptedModel::new(scripts)).toolbox(tools());
-        let mut running = agent.stream("Hi").expect("the session is free");
+        let mut running = agent.run("Hi").stream().expect("the session is free");
         let (mut show, mut lines) = (show, Vec::new());
         while let Some(event) = running.next().await {
             for line in show.event(&without_time(event.kind)) {

@@ -58,10 +58,10 @@ async fn run_ends_as_it_should_when_it_is_cut_around_a_compaction() {
         let later = agent().journal(copy.clone()).session(id.clone());
         let result = later.resume(Vec::new()).await.expect("it answers");
         assert!(matches!(result.outcome, Outcome::Finished { .. }), "cut at {cut}: {:?}", result.outcome);
-        assert_eq!((result.text().as_str(), later.transcript().len()), ("Done.", all_entries()), "cut at {cut}");
+        assert_eq!((result.text().as_str(), later.log().transcript().len()), ("Done.", all_entries()), "cut at {cut}");
         let (log, mut run) = (records(&copy, &later).await, Run::new());
         log.iter().for_each(|stamped| run.apply(stamped).expect("the log folds"));
-        assert_eq!((run.history(), folds(&log)), (&later.transcript(), 1), "cut at {cut}");
+        assert_eq!((run.history(), folds(&log)), (&later.log().transcript(), 1), "cut at {cut}");
         let view = run.view().items();
         assert_eq!(view.iter().filter(|stored| matches!(stored.entry, Entry::Summary(_))).count(), 1);
     }

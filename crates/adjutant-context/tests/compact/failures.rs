@@ -27,7 +27,7 @@ async fn compact_keeps_all_when_the_summary_is_empty_or_fails() {
     for (write, expect) in table {
         let (worker, writer) = (Worker::new(24), writer(write));
         let agent = worker.agent(1_200).effect(Compact::new().model(writer.model.clone()));
-        let mut running = agent.stream("Read all pages.").expect("the session is free");
+        let mut running = agent.run("Read all pages.").stream().expect("the session is free");
         let reports = reports(&mut running).await;
         assert_eq!(running.result().expect("it has ended").expect("it answers").text(), "Done.");
         assert_eq!((reports[0]["failed"].as_str(), reports[0]["failures"].as_u64()), (Some(expect), Some(1)));
@@ -40,7 +40,7 @@ async fn compact_keeps_all_when_the_summary_is_empty_or_fails() {
 async fn compact_gives_up_when_it_fails_or_gains_too_little() {
     let (worker, failing) = (Worker::new(27), writer(|_| broken()));
     let agent = worker.agent(1_200).effect(Compact::new().model(failing.model.clone()));
-    let mut running = agent.stream("Read all pages.").expect("the session is free");
+    let mut running = agent.run("Read all pages.").stream().expect("the session is free");
     let told: Vec<bool> =
         reports(&mut running).await.iter().map(|report| report["given_up"] == Value::Bool(true)).collect();
     assert_eq!((told, failing.requests().len()), (vec![false, false, true], 3));
@@ -53,7 +53,7 @@ async fn compact_gives_up_when_it_fails_or_gains_too_little() {
 
     let (worker, wordy) = (Worker::new(25), writer(|_| Script::new().text("too many words ".repeat(1_300))));
     let agent = worker.agent(1_200).effect(Compact::new().model(wordy.model.clone()));
-    let mut running = agent.stream("Read all pages.").expect("the session is free");
+    let mut running = agent.run("Read all pages.").stream().expect("the session is free");
     let told = reports(&mut running).await;
     let why = told[0]["failed"].as_str().expect("it says why");
     assert!(why.ends_with("gains too little"), "{why}");
@@ -75,7 +75,7 @@ fn overflowing(times: usize) -> Worker {
 async fn compact_tries_the_turn_again_once_when_the_provider_says_it_does_not_fit() {
     let (worker, helper) = (overflowing(1), writer(summary));
     let agent = worker.agent(1_200).effect(Compact::new().model(helper.model.clone()));
-    let mut running = agent.stream("Read all pages.").expect("the session is free");
+    let mut running = agent.run("Read all pages.").stream().expect("the session is free");
     let mut overflowed = 0;
     while let Some(event) = running.next().await {
         overflowed += u32::from(event.kind == EventKind::Overflowed);
@@ -109,7 +109,7 @@ async fn run_ends_without_a_trace_of_it_when_it_is_cancelled_while_a_summary_is_
     let held = gate.clone();
     let (worker, slow) = (Worker::new(24), writer(move |_| Script::new().text("Notes.").wait_at(0, &held)));
     let agent = worker.agent(1_200).effect(Compact::new().model(Arc::clone(&slow.model)));
-    let running = agent.stream("Read all pages.").expect("the session is free");
+    let running = agent.run("Read all pages.").stream().expect("the session is free");
     let (stopper, detached) = (running.stopper(), running.detach());
     gate.reached().await;
     stopper.stop(CancelBy::User);

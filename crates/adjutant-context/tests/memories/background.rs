@@ -95,7 +95,7 @@ async fn session_is_left_for_later_when_too_many_wait() {
         agent.new_session().run(n.to_string()).await.expect("the run finishes");
     }
     let late = agent.new_session();
-    let mut running = late.stream("65").expect("the session rests");
+    let mut running = late.run("65").stream().expect("the session rests");
     let mut warnings = Vec::new();
     while let Some(event) = running.next().await {
         if let adjutant_agent::EventKind::Warning { warning } = event.kind {

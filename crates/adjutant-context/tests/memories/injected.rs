@@ -36,7 +36,7 @@ fn agent(memories: &Memories, answers: usize) -> (Arc<ScriptedModel>, Agent) {
 
 /// What the effect told observers in a run.
 async fn reports(agent: &Agent, prompt: &str) -> Vec<Value> {
-    let mut running = agent.stream(prompt).expect("the session rests");
+    let mut running = agent.run(prompt).stream().expect("the session rests");
     let mut reports = Vec::new();
     while let Some(Event { kind, .. }) = running.next().await {
         if let EventKind::Report { data, .. } = kind {
@@ -69,7 +69,7 @@ async fn facts_stand_beside_the_message_when_they_fit_and_the_prompt_stays() {
     assert_eq!(shown(&model)[2], expect);
     assert!(model.requests().iter().all(|request| &*request.system == "Be kind."));
     // It is recorded: the conversation holds it too.
-    assert_eq!(agent.transcript().len(), 8);
+    assert_eq!(agent.log().transcript().len(), 8);
 }
 
 #[tokio::test]
@@ -139,7 +139,7 @@ async fn run_pays_when_a_query_is_embedded_and_a_preview_asks_nobody() {
     add(&memories, &["The user has a dog."]).await;
     let before = memories.spent().usage.total();
     let (_, agent) = agent(&memories, 1);
-    agent.preview("My dog?").await.expect("it can be looked at");
+    agent.log().preview("My dog?").await.expect("it can be looked at");
     assert_eq!((embedder.requests().len(), memories.spent().usage.total()), (1, before));
     let result = agent.run("My dog?").await.expect("the run finishes");
     let spent = memories.spent().usage.total() - before;

@@ -32,7 +32,7 @@ fn agent(memories: &Memories, scripts: impl IntoIterator<Item = Script>) -> Agen
 
 /// How a run ended, and what it warned of.
 async fn ran(agent: &Agent, prompt: &str) -> (RunResult, Vec<String>) {
-    let mut running = agent.stream(prompt).expect("the session rests");
+    let mut running = agent.run(prompt).stream().expect("the session rests");
     let (mut warnings, mut result) = (Vec::new(), None);
     while let Some(Event { kind, .. }) = running.next().await {
         match kind {

@@ -101,7 +101,7 @@ impl Run {
             Record::Unanswered { pause } => self.unanswered(pause),
             Record::Suspended { call, pauses } => self.suspended(*call, pauses),
             Record::Answered { pause, answer } => self.answered(pause, answer),
-            Record::Resumed { answers } => self.resumed(answers),
+            Record::Resumed { answers, limits } => self.resumed(answers, limits.as_ref()),
             Record::Settled { turn, stop, change } => self.settled(*turn, *stop, change),
             Record::Exhausted { limit } => self.current_mut().map(|current| current.exhaust(limit)),
             Record::Broke { failure, .. } => self.current_mut().map(|current| {

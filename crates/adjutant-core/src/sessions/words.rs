@@ -92,8 +92,8 @@ fn waiting(record: &Record) -> Option<String> {
         Record::Unanswered { pause } => format!("nobody here answers {pause}"),
         Record::Suspended { call, pauses } => format!("{call} gave way to {} pauses", pauses.len()),
         Record::Answered { pause, answer: given } => format!("{pause}: {}", answer(given)),
-        Record::Resumed { answers } if answers.is_empty() => "resumed with no answers".to_owned(),
-        Record::Resumed { answers } => {
+        Record::Resumed { answers, .. } if answers.is_empty() => "resumed with no answers".to_owned(),
+        Record::Resumed { answers, .. } => {
             let each = |Answered { pause, answer: given, .. }: &Answered| format!("{pause}: {}", answer(given));
             format!("resumed with {}", answers.iter().map(each).collect::<Vec<_>>().join(", "))
         }

@@ -19,7 +19,7 @@ impl Ear {
     pub(super) fn steer(&self, message: UserMessage) -> Result<Option<Queued>, Error> {
         match self {
             Self::Run(line) => line.steer(message).map(Some),
-            Self::Session(agent) => agent.steer(message).map(Some),
+            Self::Session(agent) => agent.queue().steer(message).map(Some),
             Self::Nobody => Ok(None),
         }
     }

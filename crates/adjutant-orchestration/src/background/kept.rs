@@ -65,8 +65,8 @@ pub(super) fn begin(
 ) -> Result<(), Error> {
     let could_not = |error| Error::new(ErrorKind::Agent, format!("{} could not begin", task.id)).with_source(error);
     let run = match stands {
-        Stands::Fresh => agent.stream(prompt).map_err(could_not)?,
-        Stands::Open => agent.resume_stream(Vec::new()).map_err(could_not)?,
+        Stands::Fresh => agent.run(prompt).stream().map_err(could_not)?,
+        Stands::Open => agent.resume(Vec::new()).stream().map_err(could_not)?,
         Stands::Ended(ended) => {
             follow::end(desk, task, &ear, ended);
             return Ok(());
@@ -82,7 +82,7 @@ pub(super) async fn resume(background: &Background, session: &Agent) -> Result<V
     let no_journal = || Error::new(ErrorKind::Invalid, "no task is kept here: there is no journal for it");
     let journal = desk.journal().ok_or_else(no_journal)?;
     let could_not = |error| Error::new(ErrorKind::Agent, "the session could not be opened").with_source(error);
-    session.open().await.map_err(could_not)?;
+    session.log().open().await.map_err(could_not)?;
     let log = session.session_id();
     let told = told(session);
     for (by, launched) in unfinished(&*journal, log).await? {
@@ -118,7 +118,7 @@ pub(super) async fn resume(background: &Background, session: &Agent) -> Result<V
 
 /// The tasks whose end the conversation tells already.
 fn told(session: &Agent) -> BTreeSet<ThreadId> {
-    let transcript = session.transcript();
+    let transcript = session.log().transcript();
     let origins = transcript.iter().filter_map(|stored| match &stored.entry {
         Entry::User(message) => Some(message.origin.clone()),
         _ => None,

@@ -244,7 +244,7 @@ async fn task_fails_when_the_run_is_cancelled() {
     let (notes, gate) = (Arc::new(Notes::default()), Gate::new());
     let wait = gate.clone();
     let registry = coder(move || vec![Script::new().text("Never.").wait_at(0, &wait)]);
-    let mut running = boss(&board(&notes, &registry), "coder").stream("Go.").expect("the session is free");
+    let mut running = boss(&board(&notes, &registry), "coder").run("Go.").stream().expect("the session is free");
     let stopper = running.stopper();
     tokio::spawn(async move {
         gate.reached().await;
@@ -269,9 +269,9 @@ async fn task_fails_when_its_call_is_given_up_without_a_word() {
             std::future::pending()
         });
         let model = ScriptedModel::new([Script::new().call("stuck", json!({}))]);
-        Agent::new(model).tool(tool).grace(std::time::Duration::from_secs(3_600))
+        Agent::new(model).tool(tool).calls(|calls| calls.grace = std::time::Duration::from_secs(3_600))
     });
-    let mut running = boss(&board(&notes, &registry), "coder").stream("Go.").expect("the session is free");
+    let mut running = boss(&board(&notes, &registry), "coder").run("Go.").stream().expect("the session is free");
     let stopper = running.stopper();
     tokio::spawn(async move {
         begun.notified().await;

@@ -10,7 +10,7 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use adjutant_agent::{Agent, Answered, Completion, Event, Outcome, Prompt, RunResult, Running};
+use adjutant_agent::{Agent, Answered, Completion, Continue, Event, Outcome, Prompt, RunResult, Running};
 use adjutant_llm::Usage;
 use futures_core::Stream;
 
@@ -150,12 +150,12 @@ impl HandoffChainRun {
     fn begin(&self, at: usize, begin: Option<Begin>) -> Result<State, Error> {
         let history = self.relay.transcript();
         let running = match begin {
-            Some(Begin::Prompt(prompt)) => self.leg(at, 0).stream(prompt),
+            Some(Begin::Prompt(prompt)) => self.leg(at, 0).run(prompt).stream(),
             // A crash came between two handoff runs: the run before has ended.
             Some(Begin::Resume(_)) if !self.relay.has_open_run() && active::is_handed_over(&history) => {
-                self.leg(at, active::handoffs(&history)).continue_stream()
+                self.leg(at, active::handoffs(&history)).run(Continue).stream()
             }
-            Some(Begin::Resume(answers)) => self.leg(at, active::handoffs(&history)).resume_stream(answers),
+            Some(Begin::Resume(answers)) => self.leg(at, active::handoffs(&history)).resume(answers).stream(),
             None => return Ok(State::Ended(None)),
         };
         Ok(self.perform(running.map_err(told)?))
@@ -169,7 +169,7 @@ impl HandoffChainRun {
         self.legs.push(result);
         let Some(to) = to else { return Ok(State::Ended(None)) };
         let handoffs = active::handoffs(&self.relay.transcript());
-        let running = self.leg(to, handoffs).continue_stream().map_err(told)?;
+        let running = self.leg(to, handoffs).run(Continue).stream().map_err(told)?;
         Ok(self.perform(running))
     }
 

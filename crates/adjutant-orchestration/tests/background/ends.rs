@@ -50,7 +50,7 @@ async fn tasks_are_cancelled_when_their_run_ends() {
     });
     assert!(cancelled.expect("it ended") < events.len() - 1, "before the run did");
     assert_eq!(ended(&background).await, [TaskState::Cancelled]);
-    assert!(!agent.has_queued(), "of what ended with the run, nobody is told at once");
+    assert!(agent.queue().is_empty(), "of what ended with the run, nobody is told at once");
     agent.run("And now?").await.expect("the run finishes");
     let told = messages(&model.requests()[3]);
     assert!(told[2].starts_with("These background tasks are lost"), "{told:?}");
@@ -68,7 +68,7 @@ async fn run_goes_on_until_all_tasks_have_ended_when_the_options_say_so() {
     let order = |task: &str| ("launch_task", json!({"agent": "helper", "task": task}));
     let script = [calls_all(&[order("slow"), order("fast")]), says("Waiting."), says("One more."), says("All.")];
     let (model, agent) = lead(&background, script);
-    let mut running = agent.stream("Go.").expect("the session is free");
+    let mut running = agent.run("Go.").stream().expect("the session is free");
     let mut ended = 0;
     while let Some(event) = running.next().await {
         if matches!(event.kind, EventKind::ChildEnded { .. }) {
@@ -96,7 +96,7 @@ async fn run_ends_when_it_waits_for_tasks_and_is_stopped() {
     let held = gate.clone();
     let background = waiting(answering(1, move |_| says("Never.").wait_at(0, &held)));
     let (_, agent) = lead(&background, [launches("a"), says("Waiting.")]);
-    let mut running = agent.stream("Go.").expect("the session is free");
+    let mut running = agent.run("Go.").stream().expect("the session is free");
     let stopper = running.stopper();
     let mut replies = 0;
     while let Some(event) = running.next().await {

@@ -3,11 +3,11 @@
 use std::sync::{Arc, Mutex};
 
 use adjutant_agent::{
-    EventKind, Verdict,
+    Agent, EventKind, Verdict,
     points::{SubagentStarted, SubagentStopped},
 };
 use adjutant_llm::{Entry, Error, ErrorKind, Gate, Origin, Script};
-use adjutant_orchestration::TaskState;
+use adjutant_orchestration::{Background, BackgroundOptions, TaskState};
 use serde_json::json;
 
 use super::{
@@ -66,6 +66,16 @@ async fn agent_is_told_why_when_a_task_has_failed() {
     assert!(told.iter().any(|text| text.contains("no such thing")), "{told:?}");
     let states: Vec<_> = background.snapshot().iter().map(|task| (task.state, task.read)).collect();
     assert_eq!(states, [(TaskState::Failed, true), (TaskState::Failed, true)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn agent_is_named_when_it_is_registered_under_a_name() {
+    let gate = Gate::new();
+    let nameless = Background::new(BackgroundOptions::new()).agent("helper", "Helps.", Agent::new(doing(1)));
+    let (_, agent) = lead(&nameless, [launches("a"), calls("open", json!({})), says("Done.")]);
+    let events = events(&agent.tool(opens(&gate))).await;
+    let names: Vec<_> = events.iter().filter(|it| it.who.depth == 1).map(|it| it.who.name.to_string()).collect();
+    assert!(!names.is_empty() && names.iter().all(|name| name == "helper"), "{names:?}");
 }
 
 #[tokio::test(start_paused = true)]

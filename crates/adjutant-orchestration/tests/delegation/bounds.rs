@@ -30,7 +30,7 @@ fn register_greedy(registry: &Registry, profile: Profile, to: &[&'static str]) {
 async fn depth_of_tree(registry: &Registry, root: u16, first: &'static str) -> (u16, usize) {
     let delegation = Delegation::new(registry.clone()).max_depth(root);
     let (_, agent) = boss_with(delegation, [delegates([task(first, "Begin.")]), says("Done.")]);
-    let mut running = agent.stream("Go.").expect("the session is free");
+    let mut running = agent.run("Go.").stream().expect("the session is free");
     let (mut deepest, mut agents) = (0, 0);
     while let Some(event) = running.next().await {
         if let EventKind::ChildOpened { child, .. } = event.kind {

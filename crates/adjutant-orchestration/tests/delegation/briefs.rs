@@ -101,7 +101,7 @@ async fn agent_has_names_task_and_prefix_when_it_is_opened() {
     let marked = |agent: adjutant_agent::Agent| agent.identify(|who| who.prefix = "C".into());
     register_as(&registry, Profile::new("coder", ""), |_| vec![reports("Coded.")], marked);
     let (_, agent) = boss(&registry, [delegates([task("coder", "Fix the parser.")]), says("Done.")]);
-    let mut running = agent.stream("Go.").expect("the session is free");
+    let mut running = agent.run("Go.").stream().expect("the session is free");
     let mut opened = Vec::new();
     while let Some(event) = running.next().await {
         if let EventKind::ChildOpened { child, .. } = event.kind {

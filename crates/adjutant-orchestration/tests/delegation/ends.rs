@@ -116,7 +116,7 @@ async fn first_report_counts_when_there_are_two() {
     let registry = Registry::new();
     register(&registry, Profile::new("coder", ""), move |_| two());
     let (_, agent) = boss(&registry, [delegates([task("coder", "Do it.")]), says("Done.")]);
-    let mut running = agent.stream("Go.").expect("the session is free");
+    let mut running = agent.run("Go.").stream().expect("the session is free");
     let mut said = Vec::new();
     while let Some(event) = running.next().await {
         if let adjutant_agent::EventKind::ToolFinished { result, name, .. } = event.kind {
@@ -178,7 +178,7 @@ async fn agents_are_cancelled_when_the_run_is() {
     let wait = gate.clone();
     register(&registry, Profile::new("slow", ""), move |_| vec![says("Never.").wait_at(0, &wait)]);
     let (_, agent) = boss(&registry, [delegates([task("slow", "Do it.")]), says("Done.")]);
-    let mut running = agent.stream("Go.").expect("the session is free");
+    let mut running = agent.run("Go.").stream().expect("the session is free");
     let stopper = running.stopper();
     tokio::spawn(async move {
         gate.reached().await;

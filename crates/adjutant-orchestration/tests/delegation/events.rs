@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::desk::{boss, boss_with, delegates, register, register_as, reports, says, task};
 
 async fn seen(agent: &adjutant_agent::Agent) -> Vec<Event> {
-    let mut running = agent.stream("Go.").expect("the session is free");
+    let mut running = agent.run("Go.").stream().expect("the session is free");
     let mut events = Vec::new();
     while let Some(event) = running.next().await {
         events.push(event);

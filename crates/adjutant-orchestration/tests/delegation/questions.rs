@@ -148,7 +148,7 @@ async fn agents_end_with_the_run_when_nobody_answers() {
     let registry = Registry::new();
     curious(&registry, Profile::new("painter", ""), 1);
     let agent = boss(&registry, [delegates([interactive("painter")]), says("Never mind.")]);
-    let mut running = agent.stream("Go.").expect("the session is free");
+    let mut running = agent.run("Go.").stream().expect("the session is free");
     let mut seen = Vec::new();
     while let Some(event) = running.next().await {
         match &event.kind {

@@ -18,10 +18,20 @@ fn team() -> Registry {
 
 #[tokio::test]
 async fn tools_are_absent_when_no_depth_is_left() {
-    let (model, agent) = boss_with(Delegation::new(team()), [says("Alone.")]);
+    let (model, agent) = boss_with(Delegation::new(team()).max_depth(0), [says("Alone.")]);
     agent.run("Go.").await.expect("the run finishes");
     let request = &model.requests()[0];
     assert_eq!((tools(request), &*request.system), (vec![], ""));
+}
+
+#[tokio::test]
+async fn agent_delegates_once_when_no_depth_is_set() {
+    let registry = Registry::new();
+    register(&registry, Profile::new("lead", "Leads.").max_depth(3), |_| vec![reports("Led.")]);
+    let (model, agent) = boss_with(Delegation::new(registry), [delegates([task("lead", "Lead it.")]), says("Done.")]);
+    let result = agent.run("Go.").await.expect("the run finishes");
+    assert_eq!(tools(&model.requests()[0]), ["list_agents", "delegate"]);
+    assert_eq!(result.calls[0].result.details[0]["result"], "Led.");
 }
 
 #[tokio::test]

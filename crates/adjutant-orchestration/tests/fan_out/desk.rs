@@ -80,7 +80,7 @@ pub(crate) fn answers(result: &RunResult) -> Vec<Value> {
 
 /// All events of a run.
 pub(crate) async fn events(agent: &adjutant_agent::Agent) -> Vec<Event> {
-    agent.stream("Go.").expect("the session is free").collect().await
+    agent.run("Go.").stream().expect("the session is free").collect().await
 }
 
 /// The result at the end of a stream.

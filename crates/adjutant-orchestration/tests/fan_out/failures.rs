@@ -96,7 +96,7 @@ async fn agent_that_waits_for_the_outside_is_given_up_when_another_fails() {
     });
     let asks = Agent::new(model).tool(step).limits(Limits::new().max_turns(1).at_limit(AtLimit::Ask));
     let agent = lead(json!({"tasks": ["asks", "bad"]}), asks, cancelling());
-    let mut running = agent.stream("Go.").expect("the session is free");
+    let mut running = agent.run("Go.").stream().expect("the session is free");
     let mut outcome = None;
     while let Some(event) = running.next().await {
         match &event.kind {

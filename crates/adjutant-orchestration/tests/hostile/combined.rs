@@ -74,7 +74,7 @@ async fn program() -> Program {
     let boss = Delegation::new(registry).max_depth(1).board(board.clone()).install(boss);
     let journal = MemoryJournal::new();
     let agent = boss.world(FixedWorld::at_ms(1_000)).journal(journal.clone()).session(log()).take_over();
-    Program { agent: agent.grace(Duration::from_secs(2)), journal, board }
+    Program { agent: agent.calls(|calls| calls.grace = Duration::from_secs(2)), journal, board }
 }
 
 async fn records(journal: &MemoryJournal) -> Vec<Arc<Stamped>> {
@@ -137,7 +137,7 @@ fn disorder(events: &[Event]) -> Vec<String> {
 #[tokio::test(start_paused = true)]
 async fn every_child_is_seen_once_and_before_its_lead_when_everything_runs_at_once() {
     let whole = program().await;
-    let events: Vec<Event> = whole.agent.stream("Go.").expect("the session is free").collect().await;
+    let events: Vec<Event> = whole.agent.run("Go.").stream().expect("the session is free").collect().await;
     let Some(EventKind::RunFinished { result }) = events.last().map(|it| &it.kind) else { unreachable!("it ends") };
     assert_eq!(disorder(&events), Vec::<String>::new());
     assert_eq!((result.text().as_str(), &*events.last().expect("one").who.name), ("Done.", "boss"));
@@ -164,19 +164,19 @@ async fn run_closes_and_use_adds_up_wherever_a_crash_cut_everything() {
         assert_eq!(result.total_usage.total(), spent(&now), "cut at {cut}");
         assert_eq!(untold(&now), Vec::<String>::new(), "cut at {cut}");
         let reader = program().await.agent.journal(again.journal.clone()).session(self::log()).take_over();
-        reader.open().await.expect("the log is read");
+        reader.log().open().await.expect("the log is read");
         assert_eq!(json_of(&reader), json_of(&again.agent), "cut at {cut}");
-        assert!(!reader.has_open_run(), "cut at {cut}");
+        assert!(!reader.log().has_open_run(), "cut at {cut}");
     }
 }
 
 fn json_of(agent: &Agent) -> Vec<String> {
-    agent.transcript().iter().map(|it| json!(it.entry).to_string()).collect()
+    agent.log().transcript().iter().map(|it| json!(it.entry).to_string()).collect()
 }
 
 /// Stops a run after so many events, in one way or the other; whether it had ended by then.
 async fn stopped_after(program: &Program, reads: usize, drops: bool) -> bool {
-    let mut running = program.agent.stream("Go.").expect("the session is free");
+    let mut running = program.agent.run("Go.").stream().expect("the session is free");
     let mut ended = false;
     for _ in 0..reads {
         ended = running.next().await.is_none();

@@ -151,7 +151,7 @@ async fn tasks_of_a_task_end_with_it_when_it_launches_its_own() {
     assert_eq!(states, [cancelled("task-1"), cancelled("task-2")]);
     // What was asked of a model and not answered counts as spent.
     assert!(result.total_usage.total() >= 6 * 110, "{}", result.total_usage.total());
-    assert!(!agent.has_queued());
+    assert!(agent.queue().is_empty());
 }
 
 #[tokio::test(start_paused = true)]

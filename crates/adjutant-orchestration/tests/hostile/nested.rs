@@ -50,7 +50,10 @@ fn nested(board: &Board, ids: &[TaskId], gate: &Gate) -> Agent {
         _ => says("Done."),
     });
     let delegation = Delegation::new(registry).max_depth(2).board(board.clone());
-    delegation.install(boss.name("boss")).world(FixedWorld::at_ms(1_000)).grace(Duration::from_secs(1))
+    delegation
+        .install(boss.name("boss"))
+        .world(FixedWorld::at_ms(1_000))
+        .calls(|calls| calls.grace = Duration::from_secs(1))
 }
 
 async fn statuses(board: &Board, ids: &[TaskId]) -> Vec<TaskStatus> {
@@ -98,7 +101,7 @@ async fn no_task_is_stuck_when_the_run_is_dropped_in_mid_delegation() {
     let (board, ids) = board(&["outer", "inner"]).await;
     let gate = Gate::new();
     let boss = nested(&board, &ids, &gate);
-    let mut running = boss.stream("Go.").expect("the session is free");
+    let mut running = boss.run("Go.").stream().expect("the session is free");
     tokio::select! {
         biased;
         () = gate.reached() => {}

@@ -96,8 +96,8 @@ async fn message_is_placed_once_when_it_was_queued_between_two_legs() {
     let relay = relay(Agent::new(model([hands_to_b()])), Agent::new(Arc::clone(&b)));
     let mut run = relay.stream("Go.");
     until_ended(&mut run, "a").await;
-    relay.agent("a").expect("it is there").steer("Be quick.").expect("there is room");
-    relay.agent("b").expect("it is there").follow_up("And then?").expect("there is room");
+    relay.agent("a").expect("it is there").queue().steer("Be quick.").expect("there is room");
+    relay.agent("b").expect("it is there").queue().follow_up("And then?").expect("there is room");
     let result = run.finish().await.expect("one answers");
     assert_eq!(result.text(), "B too.");
     let told = messages(b.requests().last().expect("it was asked"));

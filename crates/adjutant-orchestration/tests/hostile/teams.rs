@@ -123,11 +123,12 @@ async fn flood_is_refused_and_nothing_accepted_is_lost_when_a_member_never_reads
 
 #[tokio::test(start_paused = true)]
 async fn run_ends_when_its_lead_is_stopped_while_a_hook_of_a_member_hangs() {
-    let boss = lead(&team().template("a", hanging()), [spawn("a"), says("Done.")]).grace(Duration::from_secs(1));
+    let boss = lead(&team().template("a", hanging()), [spawn("a"), says("Done.")])
+        .calls(|calls| calls.grace = Duration::from_secs(1));
     let boss: Agent = boss.on(|_: HookContext, _: points::TeammateJoined| {
         std::future::pending::<adjutant_agent::Verdict<points::TeammateJoined>>()
     });
-    let mut running = boss.stream("Go.").expect("the session is free");
+    let mut running = boss.run("Go.").stream().expect("the session is free");
     let stopper = running.stopper();
     tokio::spawn(async move {
         tokio::time::sleep(Duration::from_secs(5)).await;

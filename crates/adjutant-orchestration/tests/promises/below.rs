@@ -76,7 +76,7 @@ async fn end_of_an_agent_is_told_when_it_fails_and_when_it_is_done() {
     let delegation = Delegation::new(registry).max_depth(1);
     let one = || delegates([task("coder", "Fix it.")]);
     let agent = boss(&delegation, [one(), one(), says("Done.")]);
-    let mut running = agent.stream("Go.").expect("the session is free");
+    let mut running = agent.run("Go.").stream().expect("the session is free");
     let mut seen = Vec::new();
     while let Some(event) = running.next().await {
         match &event.kind {

@@ -150,7 +150,7 @@ async fn run_goes_on_with_a_warning_when_reflections_cannot_be_used() {
     let path = folder.path().join("file");
     fs::write(&path, "not a directory").expect("it is written");
     let reflections = Reflections::in_dir(&path);
-    let mut running = agent(&reflections, "never shown").stream("Build the parser").expect("it begins");
+    let mut running = agent(&reflections, "never shown").run("Build the parser").stream().expect("it begins");
     let mut warnings = Vec::new();
     let mut ended = None;
     while let Some(event) = running.next().await {

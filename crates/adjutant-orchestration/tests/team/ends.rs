@@ -111,7 +111,7 @@ async fn nothing_of_a_run_waits_for_the_next_one() {
     let model = Arc::new(ScriptedModel::new([spawn("a"), says("One."), says("Two.")]));
     let lead = crew.install(Agent::new(Arc::clone(&model)).max_turns(2));
     lead.run("Go.").await.expect("the run finishes");
-    assert!(!lead.has_queued());
+    assert!(lead.queue().is_empty());
     lead.run("Again.").await.expect("the run finishes");
     assert!(!shown(&model)[2].contains(NOT_DONE));
 }
@@ -120,7 +120,7 @@ async fn nothing_of_a_run_waits_for_the_next_one() {
 async fn members_end_when_the_lead_is_cancelled() {
     let (crew, seen) = reporting(team().template("a", agent([wait(), says("Never.")])).template("b", hanging()));
     let lead = lead(&crew, [spawn("a"), spawn("b"), wait(), says("Never.")]);
-    let mut running = lead.stream("Go.").expect("the session is free");
+    let mut running = lead.run("Go.").stream().expect("the session is free");
     let mut calls = 0;
     while let Some(event) = running.next().await {
         let starts = matches!(event.kind, adjutant_agent::EventKind::ToolStarted { .. });

@@ -271,7 +271,7 @@ async fn wait_loses_nothing_when_its_call_is_stopped() {
     let gate = Gate::new();
     let (crew, seen) = reporting(team().template("a", gated("Late.", &gate)));
     let lead = super::desk::lead(&crew, [spawn("a"), wait(), says("Never.")]);
-    let mut running = lead.stream("Go.").expect("the session is free");
+    let mut running = lead.run("Go.").stream().expect("the session is free");
     let mut waits = 0;
     while let Some(event) = running.next().await {
         if matches!(&event.kind, adjutant_agent::EventKind::ToolStarted { .. }) && event.who.depth == 0 {

@@ -109,7 +109,7 @@ async fn check(members: Vec<Vec<Step>>, moves: Vec<Move>, turns: u32) {
         crew = crew.template(*name, agent(scripts));
     }
     let scripts = moves.iter().map(of_lead).chain((0..40).map(|_| says("Done.")));
-    let lead = lead(&crew, scripts).grace(Duration::from_secs(1)).max_turns(turns);
+    let lead = lead(&crew, scripts).calls(|calls| calls.grace = Duration::from_secs(1)).max_turns(turns);
     let all = tokio::time::timeout(Duration::from_secs(10_000), events(&lead)).await.expect("the run ends");
     let result = last(&all);
     if turns >= ENOUGH {

@@ -184,13 +184,13 @@ fn bounded(mut agent: Agent, member: &Member) -> Agent {
         agent = agent.middleware(Timeout::new(timeout));
     }
     if let Some(timeout) = limits.tool_timeout {
-        agent = agent.tool_timeout(timeout.0);
+        agent = agent.calls(|calls| calls.timeout = Some(timeout.0));
     }
     if let Some(grace) = limits.grace {
-        agent = agent.grace(grace.0);
+        agent = agent.calls(|calls| calls.grace = grace.0);
     }
     match limits.max_result {
-        Some(size) => agent.max_result_bytes(usize::try_from(size.0).unwrap_or(usize::MAX)),
+        Some(size) => agent.calls(|calls| calls.max_result_bytes = usize::try_from(size.0).unwrap_or(usize::MAX)),
         None => agent,
     }
 }

@@ -95,7 +95,7 @@ impl Lead {
 
     /// Whether the session is at work; `first` is the agent that prompts go to.
     fn is_at_work(&self, first: &str) -> bool {
-        let is_busy = |agent: &Agent| agent.is_running() || agent.has_queued();
+        let is_busy = |agent: &Agent| agent.is_running() || !agent.queue().is_empty();
         match self {
             Lead::Agent(agent) => is_busy(agent),
             // All of them share one session.

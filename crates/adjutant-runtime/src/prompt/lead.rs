@@ -64,7 +64,7 @@ impl Lead {
     /// Begins a run on a prompt.
     pub(super) fn prompt(&self, prompt: &str) -> Result<LeadRun, Error> {
         Ok(LeadRun::new(match self {
-            Lead::Agent(agent) => Kind::Agent(Box::new(agent.stream(prompt).map_err(told::of_agent)?.saved())),
+            Lead::Agent(agent) => Kind::Agent(Box::new(agent.run(prompt).stream().map_err(told::of_agent)?.saved())),
             Lead::HandoffChain(relay) => Kind::HandoffChain(Box::new(relay.stream(prompt).saved())),
         }))
     }
@@ -75,7 +75,9 @@ impl Lead {
             return Err(Error::new(ErrorKind::Conflict, "no run of the session waits for an answer"));
         }
         Ok(LeadRun::new(match self {
-            Lead::Agent(agent) => Kind::Agent(Box::new(agent.resume_stream(answers).map_err(told::of_agent)?.saved())),
+            Lead::Agent(agent) => {
+                Kind::Agent(Box::new(agent.resume(answers).stream().map_err(told::of_agent)?.saved()))
+            }
             Lead::HandoffChain(relay) => Kind::HandoffChain(Box::new(relay.resume_stream(answers).saved())),
         }))
     }
@@ -98,8 +100,8 @@ impl Lead {
 
 /// Whether a run of the session has not ended.
 async fn opened(agent: &Agent) -> Result<bool, Error> {
-    agent.open().await.map_err(told::of_agent)?;
-    Ok(agent.has_open_run())
+    agent.log().open().await.map_err(told::of_agent)?;
+    Ok(agent.log().has_open_run())
 }
 
 impl LeadRun {

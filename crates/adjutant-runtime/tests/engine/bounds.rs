@@ -82,7 +82,7 @@ async fn cancelled_call_has_its_grace() {
         let manifest = one(json!({ "toolboxes": ["slow"], "limits": { "grace": format!("{grace}s") } }));
         let engine = stage.builder(still(manifest)).toolbox("slow", slow()).build().await.expect("it is right");
         let agent = lead(&engine);
-        let mut running = agent.stream("Hello.").expect("it begins");
+        let mut running = agent.run("Hello.").stream().expect("it begins");
         while !matches!(running.next().await.expect("it goes on").kind, EventKind::ToolStarted { .. }) {}
         let began = tokio::time::Instant::now();
         running.cancel();

@@ -244,7 +244,7 @@ async fn team_has_its_size() {
     let team = json!({ "team": { "members": ["helper"], "size": 1 } });
     let engine = stage.engine(agents([chief(team), helper(json!({}))])).await;
     let lead = lead(&engine);
-    let mut running = lead.stream("Hello.").expect("it begins");
+    let mut running = lead.run("Hello.").stream().expect("it begins");
     let mut results = Vec::new();
     while let Some(event) = running.next().await {
         if let adjutant_agent::EventKind::ToolFinished { result, .. } = &event.kind {

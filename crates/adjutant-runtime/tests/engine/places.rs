@@ -46,7 +46,7 @@ async fn nothing_lasts_in_memory() {
     let engine = stage.engine(sessions(json!({ "store": { "kind": "memory" } }))).await;
     run(&engine).await;
     assert_eq!(run(&engine).await.text(), "Good morning.");
-    assert_eq!(lead(&engine).transcript().len(), 4);
+    assert_eq!(lead(&engine).log().transcript().len(), 4);
     assert_eq!(std::fs::read_dir(stage.workspace().state()).expect("it is there").count(), 0);
 }
 
@@ -97,7 +97,7 @@ async fn records_survive_what_the_manifest_says() {
         let stage = Stage::new([Script::new().text("Good morning.").wait_at(0, &gate)]);
         let engine = stage.engine(sessions(json!({ "durability": durability }))).await;
         let lead = lead(&engine);
-        let mut running = lead.stream("Hello.").expect("it begins");
+        let mut running = lead.run("Hello.").stream().expect("it begins");
         while !matches!(running.next().await.expect("it goes on").kind, EventKind::ReplyStarted { .. }) {}
         let other = Sqlite::open(stage.workspace().state().join("agent.db")).expect("it is there");
         let kept =
@@ -125,9 +125,9 @@ async fn session_has_one_handle_and_its_own_conversation() {
     of("a").run("Hello.").await.expect("it finishes");
     of("b").run("Hello.").await.expect("it finishes");
     of("a").run("Hello.").await.expect("it finishes");
-    assert_eq!((of("a").transcript().len(), of("b").transcript().len()), (4, 2));
+    assert_eq!((of("a").log().transcript().len(), of("b").log().transcript().len()), (4, 2));
     let busy = of("a");
-    let _running = busy.stream("Hello.").expect("it begins");
+    let _running = busy.run("Hello.").stream().expect("it begins");
     assert!(of("a").is_running() && !of("b").is_running());
     for wrong in ["", "a\nb", &"x".repeat(4_000)] {
         assert_eq!(engine.lead(wrong).expect_err("no name").kind(), ErrorKind::Invalid);
@@ -143,9 +143,9 @@ async fn many_sessions_that_rest_are_read_again() {
         agent.run("Hello.").await.expect("it finishes");
     }
     let Lead::Agent(first) = engine.lead("s0").expect("a name") else { panic!("one agent") };
-    assert_eq!(first.transcript().len(), 0, "it was let go of");
+    assert_eq!(first.log().transcript().len(), 0, "it was let go of");
     first.run("Hello.").await.expect("it finishes");
-    assert_eq!(first.transcript().len(), 4);
+    assert_eq!(first.log().transcript().len(), 4);
 }
 
 #[tokio::test]
@@ -154,7 +154,7 @@ async fn conversation_goes_on_in_another_engine() {
     run(&stage.engine(one(json!({}))).await).await;
     let engine = stage.engine(one(json!({}))).await;
     run(&engine).await;
-    assert_eq!(lead(&engine).transcript().len(), 4);
+    assert_eq!(lead(&engine).log().transcript().len(), 4);
 }
 
 fn memory(spec: Value) -> Value {

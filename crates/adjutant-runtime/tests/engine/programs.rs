@@ -173,7 +173,7 @@ async fn call_may_be_made_again_when_the_manifest_says_so() {
         let manifest = program(&stage, "echo once >> times; [ -e again ] || { touch again; sleep 600; }", fields);
         let engine = stage.engine(manifest.clone()).await;
         let lead = crate::stage::lead(&engine);
-        let mut running = lead.stream("Hello.").expect("it begins");
+        let mut running = lead.run("Hello.").stream().expect("it begins");
         let began = stage.work("again");
         let watch = async {
             while !began.exists() {

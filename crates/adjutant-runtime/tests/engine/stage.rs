@@ -117,7 +117,7 @@ pub(crate) fn alone(engine: &Engine, session: &str) -> Agent {
 
 /// What the agent would ask its model.
 pub(crate) async fn preview(engine: &Engine) -> Request {
-    lead(engine).preview("Hello.").await.expect("it can be previewed")
+    lead(engine).log().preview("Hello.").await.expect("it can be previewed")
 }
 
 pub(crate) async fn run(engine: &Engine) -> RunResult {

@@ -6,7 +6,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use adjutant_agent::RunOptions;
 use adjutant_llm::Status;
 use adjutant_tool::Cancel;
 use serde_json::{Value, json};
@@ -88,9 +87,8 @@ async fn program_is_killed_when_its_run_is_cancelled() {
     let stage = Stage::new(calls("tool", json!({})));
     let engine = stage.engine(program(&stage, DEAF, json!({}))).await;
     let (cancel, up) = (Cancel::new(), stage.work("up"));
-    let options = RunOptions::new().cancel(cancel.clone());
     let agent = lead(&engine);
-    let run = agent.run_with("Hello.", options);
+    let run = agent.run("Hello.").cancel(cancel.clone());
     let (ran, ()) = tokio::join!(run, async {
         there(&up).await;
         cancel.cancel()

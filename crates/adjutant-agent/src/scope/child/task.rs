@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 
 use super::Core;
 use crate::{
-    begin::Begin,
+    begin::{Begin, Bounds},
     budget::ConcurrencyPermit,
     hooks::Verdict,
     inbox::{Inbox, Stopper},
@@ -109,7 +109,7 @@ async fn drive(
     }
     core.within().set_tally(claim.tally());
     let begin = match answers {
-        Some(answers) => Begin::Resume { answers },
+        Some(answers) => Begin::Resume { answers, bounds: Bounds::default() },
         None => Begin::Run { prompts, limits: core.limits().clone() },
     };
     let result = match go(core, claim, begin, mailbox, inbox).await {
@@ -197,7 +197,7 @@ async fn close(core: &Arc<Core>, mailbox: &Arc<Mailbox>, inbox: &Arc<Inbox>) {
     let Ok(mut claim) = Arc::clone(core.session()).claim() else { return };
     claim.lend(core.scope().writer.clone());
     Stopper { inbox: Arc::clone(inbox) }.stop(CancelBy::Parent);
-    let begin = Begin::Resume { answers: Vec::new() };
+    let begin = Begin::Resume { answers: Vec::new(), bounds: Bounds::default() };
     if let Ok(result) = go(core, claim, begin, mailbox, inbox).await {
         // Its end is told; why, the caller hears.
         let _ = finish(core, result).await;

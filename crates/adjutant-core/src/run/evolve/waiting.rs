@@ -7,6 +7,7 @@ use adjutant_tool::{Answer, AskKind};
 
 use super::{Run, StepState, Why};
 use crate::{
+    options::Limits,
     outcome::Limit,
     pause::{Answered, Pause, PauseId},
     run::{CallStep, Current, RunPause},
@@ -118,7 +119,10 @@ impl Run {
         Ok(())
     }
 
-    pub(super) fn resumed(&mut self, answers: &[Answered]) -> Result<(), Why> {
+    pub(super) fn resumed(&mut self, answers: &[Answered], limits: Option<&Limits>) -> Result<(), Why> {
+        if let Some(limits) = limits {
+            self.current_mut()?.limits = limits.clone();
+        }
         for Answered { pause, answer, .. } in answers {
             self.answered(pause, answer)?;
         }

@@ -116,7 +116,7 @@ impl Narrator {
             Record::Paused { pause } => self.pause(voice, pause),
             Record::Suspended { pauses, .. } => pauses.iter().for_each(|pause| self.pause(voice, pause)),
             Record::Answered { pause, answer } => self.answer(voice, pause, answer),
-            Record::Resumed { answers } => {
+            Record::Resumed { answers, .. } => {
                 answers.iter().for_each(|Answered { pause, answer, .. }| self.answer(voice, pause, answer));
             }
             Record::Denied { .. }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use adjutant_core::{ActivityId, Config, EffectInput, Error, Failure, Ledger, Outcome, RunResult, TurnNo};
 use adjutant_llm::{Entry, Model, Request};
 
-use super::Agent;
+use super::AgentLog;
 use crate::{
     effect::Phase,
     executor::{
@@ -17,7 +17,7 @@ use crate::{
     setup::Setup,
 };
 
-impl Agent {
+impl AgentLog<'_> {
     /// The next request, exactly as a run with this prompt would begin: with the tools, the instructions and what effects
     /// change now.
     ///
@@ -29,7 +29,7 @@ impl Agent {
     /// # Errors
     /// `Prompt` if the prompt is empty, `Journal` if the log cannot be read, `Failed` if a toolbox cannot be opened, the
     /// instructions cannot be made or an effect fails.
-    pub async fn preview(&self, prompt: impl Into<Prompt>) -> Result<Request, Error> {
+    pub async fn preview(self, prompt: impl Into<Prompt>) -> Result<Request, Error> {
         let (setup, sight, model, mut request) = self.upcoming(prompt.into().checked()?).await?;
         fund::cut_first(&mut request, &setup, model.info(), &sight);
         Ok(request)
@@ -37,26 +37,26 @@ impl Agent {
 
     /// The fingerprint of the next request, as a run would begin now: what a log is held against.
     ///
-    /// Like [`preview`](Agent::preview), it records nothing and asks no model.
+    /// Like [`preview`](AgentLog::preview), it records nothing and asks no model.
     ///
     /// Cancel: nothing is lost.
     ///
     /// # Errors
-    /// Like [`preview`](Agent::preview).
-    pub async fn config(&self) -> Result<Arc<Config>, Error> {
+    /// Like [`preview`](AgentLog::preview).
+    pub async fn config(self) -> Result<Arc<Config>, Error> {
         let (setup, _, model, request) = self.upcoming(Vec::new()).await?;
         Ok(setup.config_of(&model.info().id, &request))
     }
 
     /// The next request, and what it is made with.
-    async fn upcoming(&self, prompts: Vec<Entry>) -> Result<(Arc<Setup>, EffectInput, Arc<dyn Model>, Request), Error> {
-        let run = self.session.look(&self.setup.who).await?;
-        let instructed = self.setup.instructed(run.next_run()).await.map_err(|failure| self.never(failure))?;
+    async fn upcoming(self, prompts: Vec<Entry>) -> Result<(Arc<Setup>, EffectInput, Arc<dyn Model>, Request), Error> {
+        let run = self.agent.session.look(&self.agent.setup.who).await?;
+        let instructed = self.agent.setup.instructed(run.next_run()).await.map_err(|failure| self.never(failure))?;
         let setup = &*instructed;
         let mut sight = run.request().sight(setup.world.now_ms()).with(prompts);
         // As in the first turn of the next run, also while one goes on.
         (sight.run, sight.turn) = (run.next_run(), TurnNo(run.turn().0 + 1));
-        sight.ledger = Ledger { caps: self.limits.caps, ..Ledger::default() };
+        sight.ledger = Ledger { caps: self.agent.limits.caps, ..Ledger::default() };
         (sight.overflow, sight.last, sight.only) = (None, false, None);
         let (model, _) = setup.chosen(None);
         let failed = |message| self.failed(message);
@@ -71,11 +71,11 @@ impl Agent {
         Ok((instructed, sight, model, request))
     }
 
-    fn failed(&self, message: String) -> Error {
+    fn failed(self, message: String) -> Error {
         self.never(Failure::Activity { act: ActivityId::Prepare(TurnNo(0)), message: message.into() })
     }
 
-    fn never(&self, failure: Failure) -> Error {
-        Error::failed(RunResult::never(&self.setup.who, Outcome::Failed { failure: failure.clone() }), failure)
+    fn never(self, failure: Failure) -> Error {
+        Error::failed(RunResult::never(&self.agent.setup.who, Outcome::Failed { failure: failure.clone() }), failure)
     }
 }

@@ -8,22 +8,22 @@ use adjutant_core::{
 use adjutant_llm::{CallId, ThreadId};
 use futures_util::StreamExt;
 
-use crate::agent::Agent;
+use super::AgentLog;
 
-impl Agent {
+impl AgentLog<'_> {
     /// What would be done again if the session went on from where its log ends, and why; agents under it included.
     ///
     /// Nothing is owned, recorded or run. While a run goes on, it is what would be done if the program ended now.
     ///
     /// # Errors
     /// `Journal` if the log cannot be read, `Defect` if it does not fold.
-    pub async fn explain_resume(&self) -> Result<Vec<ResumeItem>, Error> {
+    pub async fn explain(self) -> Result<Vec<ResumeItem>, Error> {
         let mut log = Folds::default();
         for stamped in self.log_at_hand().await? {
             log.fold(&stamped)?;
         }
         let mut reruns = Vec::new();
-        log.explain(&self.setup.who.thread, &mut reruns);
+        log.explain(&self.agent.setup.who.thread, &mut reruns);
         Ok(reruns)
     }
 
@@ -32,26 +32,26 @@ impl Agent {
     /// No model is asked and no tool is run; toolboxes are resolved for today's fingerprint.
     ///
     /// # Errors
-    /// `Journal` if the log cannot be read, `Defect` if it does not fold; and those of [`config`](Agent::config).
-    pub async fn replay(&self) -> Result<Replayed, Error> {
+    /// `Journal` if the log cannot be read, `Defect` if it does not fold; and those of [`config`](AgentLog::config).
+    pub async fn replay(self) -> Result<Replayed, Error> {
         self.rewind().await?.play(self.log_at_hand().await?)
     }
 
-    /// Like [`replay`](Agent::replay), up to a record: what the session was when that was written.
+    /// Like [`replay`](AgentLog::replay), up to a record: what the session was when that was written.
     ///
     /// # Errors
-    /// Like [`replay`](Agent::replay).
-    pub async fn replay_until(&self, seq: Seq) -> Result<Replayed, Error> {
+    /// Like [`replay`](AgentLog::replay).
+    pub async fn replay_until(self, seq: Seq) -> Result<Replayed, Error> {
         self.rewind().await?.until(seq).play(self.log_at_hand().await?)
     }
 
-    async fn rewind(&self) -> Result<Rewind, Error> {
-        Ok(Rewind::new(Arc::clone(&self.setup.who)).against(self.config().await?))
+    async fn rewind(self) -> Result<Rewind, Error> {
+        Ok(Rewind::new(Arc::clone(&self.agent.setup.who)).against(self.config().await?))
     }
 
     /// The records of the log; none if it was not made yet.
-    async fn log_at_hand(&self) -> Result<Vec<Arc<Stamped>>, Error> {
-        let mut records = self.session.journal().read(self.session.id(), Seq(0));
+    async fn log_at_hand(self) -> Result<Vec<Arc<Stamped>>, Error> {
+        let mut records = self.agent.session.journal().read(self.agent.session.id(), Seq(0));
         let mut all = Vec::new();
         while let Some(stamped) = records.next().await {
             match stamped {

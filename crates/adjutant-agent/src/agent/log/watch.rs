@@ -8,20 +8,23 @@ use std::{
 use adjutant_core::{Error, Event, Seq};
 use tokio::task::JoinHandle;
 
-use crate::{
-    agent::Agent,
-    listener::{Attached, PastEvents, Subscription},
-};
+use super::AgentLog;
+use crate::listener::{Attached, PastEvents, Subscription};
 
-impl Agent {
+impl AgentLog<'_> {
     /// Hears everything that happens in the session from now on, in all its runs.
     ///
     /// Nothing waits for a subscription, and nothing is lost to a slow one: deltas of a block are joined, and what it has
     /// no room for is read again from the log, without deltas, progress and warnings.
-    pub fn subscribe(&self) -> Subscription {
-        let session = &self.session;
+    pub fn subscribe(self) -> Subscription {
+        let session = &self.agent.session;
         let journal = Arc::clone(session.journal());
-        Subscription::new(Arc::clone(session.listeners()), journal, session.id().clone(), Arc::clone(&self.setup.who))
+        Subscription::new(
+            Arc::clone(session.listeners()),
+            journal,
+            session.id().clone(),
+            Arc::clone(&self.agent.setup.who),
+        )
     }
 
     /// Makes everything durable that was shown up to now, the text of a reply on its way included: see
@@ -30,10 +33,10 @@ impl Agent {
     ///
     /// # Errors
     /// `Journal` if the log could not be written.
-    pub async fn acknowledge(&self) -> Result<(), Error> {
-        match self.session.live() {
-            Some(live) => self.session.acknowledge(&live.inbox).await,
-            None => self.session.lost().map_or(Ok(()), Err),
+    pub async fn acknowledge(self) -> Result<(), Error> {
+        match self.agent.session.live() {
+            Some(live) => self.agent.session.acknowledge(&live.inbox).await,
+            None => self.agent.session.lost().map_or(Ok(()), Err),
         }
     }
 
@@ -46,8 +49,8 @@ impl Agent {
     /// performs any more is waited for.
     ///
     /// To attach again, give the newest [`Seq`] that was read.
-    pub fn attach(&self, after: Seq) -> Attached {
-        let session = &self.session;
+    pub fn attach(self, after: Seq) -> Attached {
+        let session = &self.agent.session;
         let past = self.events_after(after);
         let Some(live) = session.live() else { return Attached::following(past) };
         let (listeners, journal) = (Arc::clone(session.listeners()), Arc::clone(session.journal()));
@@ -60,7 +63,7 @@ impl Agent {
     ///
     /// # Panics
     /// Outside a tokio runtime.
-    pub fn on_event(&self, mut hear: impl FnMut(Event) + Send + 'static) -> JoinHandle<()> {
+    pub fn on_event(self, mut hear: impl FnMut(Event) + Send + 'static) -> JoinHandle<()> {
         let mut events = self.subscribe();
         tokio::spawn(async move {
             while let Some(event) = events.next().await {
@@ -72,8 +75,8 @@ impl Agent {
     }
 
     /// What is in the log after a record, as events: without deltas, progress and warnings.
-    pub fn events_after(&self, seq: Seq) -> PastEvents {
-        let journal = Arc::clone(self.session.journal());
-        PastEvents::new(journal, self.session.id().clone(), Arc::clone(&self.setup.who), seq)
+    pub fn events_after(self, seq: Seq) -> PastEvents {
+        let journal = Arc::clone(self.agent.session.journal());
+        PastEvents::new(journal, self.agent.session.id().clone(), Arc::clone(&self.agent.setup.who), seq)
     }
 }

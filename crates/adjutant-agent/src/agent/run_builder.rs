@@ -1,0 +1,186 @@
+//! How a run begins: what this one run is given, and who waits for its end or reads its events.
+
+use std::{
+    fmt, mem,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use adjutant_core::{Answered, Error, RunResult};
+use adjutant_llm::Model;
+use adjutant_tool::Cancel;
+use serde_json::Value;
+
+use super::Agent;
+use crate::{
+    begin::{Begin, Bounds},
+    prompt::Prompt,
+    running::Running,
+    session::{Session, Start},
+    setup::Setup,
+};
+
+/// A run that has not begun: await it for its result, or read its events with [`stream`](RunBuilder::stream).
+///
+/// What is not said here is as the agent has it.
+///
+/// Cancel: a run that has begun is cancelled; its turn is closed in the background.
+///
+/// # Errors
+/// `Busy` if the session is running, `Prompt` if the prompt is empty or there is nothing to go on with, `Paused` if a run
+/// waits for answers, `Answers` if they are not those that the run waits for, `Failed` if the run failed (the error holds
+/// its result), `Journal` if the log could not be used. Limits and cancels are outcomes, not errors.
+#[must_use = "a run begins when it is awaited or streamed"]
+pub struct RunBuilder {
+    state: State,
+}
+
+enum State {
+    Idle(Idle),
+    Live(Running),
+    Over,
+}
+
+struct Idle {
+    setup: Arc<Setup>,
+    session: Arc<Session>,
+    begin: Result<Begin, Error>,
+    max_turns: Option<Option<u32>>,
+    deadline: Option<Duration>,
+    cancel: Option<Cancel>,
+}
+
+impl Agent {
+    /// Runs the agent on a prompt; with [`Continue`](crate::Continue) on what is there.
+    pub fn run(&self, prompt: impl Into<Prompt>) -> RunBuilder {
+        let prompts = prompt.into().checked();
+        RunBuilder::new(self, prompts.map(|prompts| Begin::Run { prompts, limits: self.limits.clone() }))
+    }
+
+    /// Goes on with a run that waits for answers, or that the program before this one left open.
+    ///
+    /// Every pause that nobody here could answer needs its answer, except those that have run out of time. A run that
+    /// was left open without such a pause needs none. Answers that were posted meanwhile count too, unless another one is
+    /// given here; if someone posted the wish to stop, the run ends instead. If the answers are not those that the run
+    /// waits for, nothing is lost. Turns that are set here count from the run's first one.
+    pub fn resume(&self, answers: Vec<Answered>) -> RunBuilder {
+        RunBuilder::new(self, Ok(Begin::Resume { answers, bounds: Bounds::default() }))
+    }
+
+    /// Ends a run that waits for answers: its calls are closed, and it counts as cancelled by the user.
+    ///
+    /// # Errors
+    /// `Answers` if no run is open, `Busy` if the session is running, `Journal` if the log could not be used.
+    pub async fn cancel_paused(&self) -> Result<RunResult, Error> {
+        RunBuilder::new(self, Ok(Begin::Cancel)).await
+    }
+}
+
+impl RunBuilder {
+    fn new(agent: &Agent, begin: Result<Begin, Error>) -> Self {
+        let (setup, session) = (Arc::clone(&agent.setup), Arc::clone(&agent.session));
+        let idle = Idle { setup, session, begin, max_turns: None, deadline: None, cancel: None };
+        Self { state: State::Idle(idle) }
+    }
+
+    /// Sets how many requests this run may make.
+    pub fn max_turns(self, turns: u32) -> Self {
+        self.with(|idle| idle.max_turns = Some(Some(turns)))
+    }
+
+    /// Lets this run make any number of requests.
+    pub fn unlimited_turns(self) -> Self {
+        self.with(|idle| idle.max_turns = Some(None))
+    }
+
+    /// Sets how long this run may take from now on.
+    pub fn deadline(self, within: Duration) -> Self {
+        self.with(|idle| idle.deadline = Some(within))
+    }
+
+    /// Sets the model of this run.
+    pub fn model(self, model: impl Model + 'static) -> Self {
+        self.with(|idle| Arc::make_mut(&mut idle.setup).model = Arc::new(model))
+    }
+
+    /// Sets what instructions and sections know by a name in this run; it wins over the agent's.
+    pub fn state(self, name: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.with(|idle| {
+            let setup = Arc::make_mut(&mut idle.setup);
+            Arc::make_mut(&mut setup.state).insert(name.into(), value.into());
+        })
+    }
+
+    /// Cancels this run when someone wishes to stop.
+    pub fn cancel(self, cancel: Cancel) -> Self {
+        self.with(|idle| idle.cancel = Some(cancel))
+    }
+
+    /// Begins the run as a stream of its events; what is found out later than at once is its last event.
+    ///
+    /// # Errors
+    /// `Busy` if the session is running, `Prompt` if the prompt is empty.
+    pub fn stream(self) -> Result<Running, Error> {
+        match self.state {
+            State::Idle(idle) => idle.begin(),
+            State::Live(running) => Ok(running),
+            State::Over => Err(Error::stuck()),
+        }
+    }
+
+    fn with(mut self, change: impl FnOnce(&mut Idle)) -> Self {
+        if let State::Idle(idle) = &mut self.state {
+            change(idle);
+        }
+        self
+    }
+}
+
+impl Idle {
+    fn begin(self) -> Result<Running, Error> {
+        let mut begin = self.begin?;
+        let claim = self.session.claim()?;
+        let at = |within: Duration| {
+            let within = u64::try_from(within.as_millis()).unwrap_or(u64::MAX);
+            self.setup.world.now_ms().saturating_add(within)
+        };
+        let set = Bounds { max_turns: self.max_turns, deadline_ms: self.deadline.map(at) };
+        match &mut begin {
+            Begin::Run { limits, .. } => set.narrow(limits),
+            Begin::Resume { bounds, .. } => *bounds = set,
+            Begin::Cancel => {}
+        }
+        let start = Start { setup: self.setup, session: self.session, begin, cancel: self.cancel };
+        Ok(Running::new(start, claim))
+    }
+}
+
+// Not an async block: its future would hold the run twice, and thousands of agents may wait in one.
+impl Future for RunBuilder {
+    type Output = Result<RunResult, Error>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        if matches!(self.state, State::Idle(_))
+            && let State::Idle(idle) = mem::replace(&mut self.state, State::Over)
+        {
+            self.state = State::Live(idle.begin()?.unheard());
+        }
+        let State::Live(running) = &mut self.state else { return Poll::Ready(Err(Error::stuck())) };
+        let result = ready!(running.poll_end(cx));
+        self.state = State::Over;
+        Poll::Ready(result)
+    }
+}
+
+impl fmt::Debug for RunBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = match &self.state {
+            State::Idle(_) => "idle",
+            State::Live(_) => "live",
+            State::Over => "over",
+        };
+        f.debug_struct("RunBuilder").field("state", &state).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,197 @@
+//! What an agent is configured with: each setter changes this handle, not clones that were made before.
+
+use std::sync::Arc;
+
+use adjutant_core::{Durability, Lane, Limits, Responder};
+use adjutant_llm::{Custom, Effort, Model, Options, UserMessage};
+use adjutant_tool::{Ask, ErasedTool, Identity, ToolSpec, Toolbox, Tools};
+use serde_json::Value;
+
+use super::Agent;
+use crate::{
+    effect::Effect,
+    hooks::{Hook, Hooks, Point},
+    instructions::Instructions,
+    middleware::Middleware,
+    queue::Drain,
+    sections::{Section, Sections},
+    setup::{CallOptions, Setup},
+};
+
+impl Agent {
+    /// Sets the agent's name; `agent` without it.
+    #[must_use]
+    pub fn name(self, name: impl Into<Arc<str>>) -> Self {
+        let old = Arc::clone(&self.setup.who);
+        let who = Identity::root(old.thread.clone(), Arc::clone(&old.agent_id), name);
+        self.with(|setup| setup.who(who))
+    }
+
+    /// Changes who the agent is: the names of an instance, its task, its prefix.
+    #[must_use]
+    pub fn identify(self, change: impl FnOnce(&mut Identity)) -> Self {
+        let mut who = Identity::clone(&self.setup.who);
+        change(&mut who);
+        self.with(|setup| setup.who(who))
+    }
+
+    /// Sets the instructions: a text, which is the system prompt exactly, a template, or what a source says at each start.
+    #[must_use]
+    pub fn instructions(self, instructions: impl Into<Instructions>) -> Self {
+        self.with(|setup| setup.instructions(instructions))
+    }
+
+    /// Adds a section of the system prompt, after those that are there.
+    #[must_use]
+    pub fn section(self, section: impl Section + 'static) -> Self {
+        self.with(|setup| setup.section(section))
+    }
+
+    /// Adds the sections that a component registers, and what it says about them.
+    #[must_use]
+    pub fn sections(self, sections: &Sections) -> Self {
+        self.with(|setup| setup.sections(sections))
+    }
+
+    /// Sets what instructions and sections know by a name.
+    #[must_use]
+    pub fn state(self, name: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.with(|setup| setup.state(name, value))
+    }
+
+    /// Sets how the model should answer.
+    #[must_use]
+    pub fn options(self, options: Options) -> Self {
+        self.with(|setup| setup.options(options))
+    }
+
+    /// Adds a tool; the first one of a name stays.
+    #[must_use]
+    pub fn tool(mut self, tool: impl ErasedTool + 'static) -> Self {
+        Arc::make_mut(&mut self.setup).add_tool(tool);
+        self
+    }
+
+    /// Adds a toolbox, after the single tools.
+    #[must_use]
+    pub fn toolbox(self, toolbox: impl Toolbox + 'static) -> Self {
+        self.with(|setup| setup.toolbox(toolbox))
+    }
+
+    /// Sets the model of later runs.
+    #[must_use]
+    pub fn model(self, model: impl Model + 'static) -> Self {
+        self.with(|setup| setup.model(model))
+    }
+
+    /// Adds a model that a turn may change to, by its id.
+    #[must_use]
+    pub fn alternative(self, model: impl Model + 'static) -> Self {
+        self.with(|setup| setup.alternative(model))
+    }
+
+    /// Adds an effect, after those that are there.
+    #[must_use]
+    pub fn effect(self, effect: impl Effect + 'static) -> Self {
+        self.with(|setup| setup.effect(effect))
+    }
+
+    /// Adds hooks, after those that are there.
+    #[must_use]
+    pub fn hooks(self, hooks: Hooks) -> Self {
+        self.with(|setup| setup.hooks(hooks))
+    }
+
+    /// Adds a hook, after those that are there; the type of its point says where it stands.
+    #[must_use]
+    pub fn on<P: Point>(self, hook: impl Hook<P> + 'static) -> Self {
+        self.with(|setup| setup.on(hook))
+    }
+
+    /// Adds a middleware, inside those that are there.
+    #[must_use]
+    pub fn middleware(self, middleware: impl Middleware + 'static) -> Self {
+        self.with(|setup| setup.middleware(middleware))
+    }
+
+    /// Sets what the model is shown of the application's own entries; those that give `None` stay hidden.
+    ///
+    /// What an entry becomes is recorded when the first request after it is made, and stays.
+    #[must_use]
+    pub fn convert(self, convert: impl Fn(&Custom) -> Option<UserMessage> + Send + Sync + 'static) -> Self {
+        self.with(|setup| setup.convert(convert))
+    }
+
+    /// Sets who answers in place what a run waits for.
+    #[must_use]
+    pub fn responder(self, responder: impl Responder + 'static) -> Self {
+        self.with(|setup| setup.responder(responder))
+    }
+
+    /// Sets the limits of every run: turns, parallel calls.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Sets how many requests one run may make; 50 without it.
+    #[must_use]
+    pub fn max_turns(mut self, turns: u32) -> Self {
+        self.limits = self.limits.max_turns(turns);
+        self
+    }
+
+    /// Lowers how many requests one run may make; a number above what it may make already changes nothing.
+    #[must_use]
+    pub fn cap_turns(self, turns: u32) -> Self {
+        let most = self.limits.max_turns.map_or(turns, |most| most.min(turns));
+        self.max_turns(most)
+    }
+
+    /// Changes how calls are performed: how long they may take, how much a result may hold, who runs them.
+    #[must_use]
+    pub fn calls(self, change: impl FnOnce(&mut CallOptions)) -> Self {
+        self.with(|setup| setup.calls(change))
+    }
+
+    /// Adds a rule that says which calls need someone's word; it sees arguments that fit. Its panic refuses the call.
+    #[must_use]
+    pub fn approve_when(self, when: impl Fn(&ToolSpec, &Value) -> Option<Ask> + Send + Sync + 'static) -> Self {
+        self.with(|setup| setup.approve_when(when))
+    }
+
+    /// Sets how much of a lane is placed at a time, in later runs; one message without it.
+    #[must_use]
+    pub fn drain(self, lane: Lane, drain: Drain) -> Self {
+        self.with(|mut setup| {
+            match lane {
+                Lane::Steering => setup.drains.steering = drain,
+                Lane::FollowUp => setup.drains.follow_up = drain,
+            }
+            setup
+        })
+    }
+
+    /// Sets how much the model thinks, in later runs.
+    #[must_use]
+    pub fn thinking(self, effort: Effort) -> Self {
+        self.with(|setup| {
+            let mut options = Options::clone(&setup.options);
+            options.thinking = Some(effort);
+            setup.options(options)
+        })
+    }
+
+    /// Sets the single tools of later runs; toolboxes stay.
+    #[must_use]
+    pub fn tools(self, tools: Tools) -> Self {
+        self.with(|setup| Setup { tools, ..setup })
+    }
+
+    /// Sets what the records of later runs survive; a crash of the machine without it.
+    #[must_use]
+    pub fn durability(self, durability: Durability) -> Self {
+        self.with(|setup| setup.durability(durability))
+    }
+}

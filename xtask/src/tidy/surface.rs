@@ -1,0 +1,65 @@
+//! How large the surface of the core crates is: what a user may have to look at is counted, and may only fall.
+
+use super::Source;
+use crate::scan;
+
+const CRATES: &[&str] = &["llm", "tool", "core", "agent", "context"];
+const AGENT: &str = "crates/adjutant-agent/src/agent";
+/// What is counted, and how many of it there may be.
+const LIMITS: [(&str, usize); 4] =
+    [("methods of Agent", 45), ("ways to begin a run", 3), ("public functions", 946), ("public traits", 24)];
+
+pub(super) fn counts(sources: &[Source]) -> Vec<String> {
+    let mut counted = [0; 4];
+    let is_core = |path: &str| CRATES.iter().any(|name| path.starts_with(&format!("crates/adjutant-{name}/src/")));
+    for source in sources.iter().filter(|source| is_core(&source.path) && !source.path.contains("/tests")) {
+        let mut code = source.scanned.code.clone();
+        scan::test_modules(&code).into_iter().rev().for_each(|module| code.replace_range(module, ""));
+        let functions = public(&code, "fn ");
+        counted[1] += functions.iter().filter(|it| it.starts_with("drive<")).count();
+        counted[2] += functions.len();
+        counted[3] += public(&code, "trait ").len();
+        for (start, _) in code.match_indices("impl Agent {").filter(|_| source.path.starts_with(AGENT)) {
+            let block = &code[start..scan::end(&code, start, b'}').unwrap_or(start)];
+            counted[0] += public(block, "fn ").len();
+            counted[1] += block.matches("-> RunBuilder {").count();
+        }
+    }
+    let found = LIMITS.iter().zip(counted).map(|((what, most), counted)| {
+        println!("tidy: {counted} {what} (limit {most})");
+        (counted > *most).then(|| format!("{AGENT}.rs:1: {counted} {what} (limit {most})"))
+    });
+    found.flatten().collect()
+}
+
+/// What follows `pub` and this word.
+fn public<'a>(code: &'a str, word: &str) -> Vec<&'a str> {
+    let item = |line: &'a str| {
+        let rest = line.trim_start().strip_prefix("pub ")?;
+        let rest = rest.trim_start_matches("const ").trim_start_matches("async ");
+        rest.strip_prefix(word)
+    };
+    code.lines().filter_map(item).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(raw: &str, expect: &[&str]) {
+        let expect: Vec<_> = expect.iter().map(|what| format!("{AGENT}.rs:1: {what}")).collect();
+        assert_eq!(counts(&[Source::new(&format!("{AGENT}.rs"), raw.into())]), expect);
+    }
+
+    #[test]
+    fn surface_is_reported_when_it_has_grown() {
+        let tests = "    pub fn f() {}\n".repeat(1_000);
+        check(&format!("impl Agent {{\n    pub fn run(&self) {{}}\n}}\n#[cfg(test)]\nmod tests {{\n{tests}}}"), &[]);
+        let methods = "    pub async fn f(&self) {}\n".repeat(46);
+        check(&format!("impl Agent {{\n{methods}}}"), &["46 methods of Agent (limit 45)"]);
+        let ways = "    pub fn run(&self) -> RunBuilder {}\n".repeat(3);
+        check(&format!("impl Agent {{\n{ways}}}\npub async fn drive<P>() {{}}"), &["4 ways to begin a run (limit 3)"]);
+        check(&"pub const fn f() {}\n".repeat(947), &["947 public functions (limit 946)"]);
+    }
+}
