@@ -121,7 +121,7 @@ impl Agent {
         self.session.id()
     }
 
-    /// Who the agent is.
+    /// Returns the identity of the agent.
     pub fn identity(&self) -> &Identity {
         &self.setup.who
     }

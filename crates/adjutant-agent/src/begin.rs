@@ -1,4 +1,4 @@
-//! How a drive begins.
+//! The beginning of a drive.
 
 use adjutant_core::{Answered, Limits};
 use adjutant_llm::Entry;
@@ -27,7 +27,7 @@ impl Bounds {
     }
 }
 
-/// How a drive begins.
+/// The way in which a drive begins.
 pub(crate) enum Begin {
     /// A new run; without prompts it goes on with what is there.
     Run { prompts: Vec<Entry>, limits: Limits },

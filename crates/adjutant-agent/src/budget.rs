@@ -16,18 +16,18 @@ use adjutant_llm::NanoUsd;
 
 use tree::{BudgetTree, Decided, NodeId};
 
-/// What a request needs: a fixed part, and output that may be cut to what is left.
+/// The need of a request: a fixed part, and output that may be cut to the rest of the budget.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ReservationRequest {
-    /// What it spends in any case.
+    /// The amount that it spends in any case.
     pub fixed: Spend,
-    /// How many output tokens it needs at least.
+    /// The least number of output tokens that it needs.
     pub least_output: u64,
-    /// How many output tokens it takes at most.
+    /// The largest number of output tokens that it takes.
     pub most_output: u64,
-    /// What a million output tokens cost.
+    /// The price of a million output tokens.
     pub output_price: NanoUsd,
-    /// Whether the caps of the node itself do not count, only those above: for a last word.
+    /// True if the caps of the node itself do not count, only those above: for a last word.
     pub overdraws: bool,
 }
 
@@ -125,7 +125,7 @@ impl Budget {
         Ok(ConcurrencyPermit { budget: self.clone() })
     }
 
-    /// Whether agents may stand one level below this one.
+    /// Checks that agents may stand one level below this one.
     ///
     /// # Errors
     /// `Depth` if that is too deep, for this node or one above.
@@ -138,12 +138,12 @@ impl Budget {
         self.tree().set_caps(self.node.id, caps);
     }
 
-    /// What was spent here and below.
+    /// Returns the amount that was spent here and below.
     pub fn spent(&self) -> Spend {
         self.tree().spent(self.node.id)
     }
 
-    /// What is held here and below.
+    /// Returns the amount that is held here and below.
     pub fn held(&self) -> Spend {
         self.tree().held(self.node.id)
     }
@@ -158,7 +158,7 @@ impl Budget {
         self.tree().tightest(self.node.id)
     }
 
-    /// Whether money is limited, here or above.
+    /// True if money is limited, here or above.
     pub(crate) fn caps_money(&self) -> bool {
         self.tree().caps_money(self.node.id)
     }
@@ -169,12 +169,12 @@ impl Budget {
 }
 
 impl Reservation {
-    /// How many output tokens the request may ask for.
+    /// Returns the number of output tokens that the request may ask for.
     pub fn output(&self) -> u64 {
         self.output
     }
 
-    /// What is held.
+    /// Returns the amount that is held.
     pub fn held(&self) -> Spend {
         self.held
     }

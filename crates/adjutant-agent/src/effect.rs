@@ -27,7 +27,7 @@ use crate::budget::{Budget, bid};
     note = "`effects::effect_fn` makes an effect of a function"
 )]
 pub trait Effect: Send + Sync {
-    /// What kind of effect it is, in snake case; the key of its memo.
+    /// Returns the kind of effect, in snake case; the key of its memo.
     fn kind(&self) -> &str;
 
     /// Says what should change before the request.
@@ -50,7 +50,7 @@ impl<E: Effect + ?Sized> Effect for Arc<E> {
     }
 }
 
-/// What an effect wants.
+/// An action that an effect wants.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Action {
@@ -62,17 +62,17 @@ pub enum Action {
     Hide(Vec<ToolName>),
     /// Tools that are shown and run in this turn, after the others.
     Offer(Toolset),
-    /// What to remember; `null` to forget.
+    /// The value to remember; `null` to forget.
     Remember(Value),
-    /// What to tell observers.
+    /// The value to tell observers.
     Report(Value),
-    /// What was spent on models outside [`EffectContext::complete`].
+    /// The usage of models outside [`EffectContext::complete`].
     Charge(Usage),
     /// The run should end with this limit, instead of another request.
     Stop(Limit),
 }
 
-/// When an effect acts.
+/// The time when an effect acts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
     /// Before a request.
@@ -83,7 +83,7 @@ pub enum Phase {
     Preview,
 }
 
-/// What an effect sees.
+/// The data that an effect sees.
 #[derive(Clone, Copy)]
 pub struct EffectContext<'a> {
     pub(crate) phase: Phase,
@@ -106,13 +106,13 @@ pub struct EffectContext<'a> {
     pub(crate) budget: Option<&'a Budget>,
 }
 
-/// What effects spent on models in one turn.
+/// The amount that effects spent on models in one turn.
 #[derive(Debug, Default)]
 pub(crate) struct Bill {
     spent: Mutex<(Usage, Option<NanoUsd>)>,
 }
 
-/// Why an effect could not decide.
+/// The reason why an effect could not decide.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{message}")]
 pub struct EffectError {
@@ -121,7 +121,7 @@ pub struct EffectError {
 }
 
 impl<'a> EffectContext<'a> {
-    /// When the effect acts.
+    /// Returns the phase in which the effect acts.
     pub fn phase(&self) -> Phase {
         self.phase
     }
@@ -136,7 +136,7 @@ impl<'a> EffectContext<'a> {
         self.turn
     }
 
-    /// What the request would show, with the changes of the effects before this one.
+    /// Returns the view that the request would show, with the changes of the effects before this one.
     pub fn view(&self) -> &'a View {
         self.view
     }
@@ -146,34 +146,34 @@ impl<'a> EffectContext<'a> {
         self.history
     }
 
-    /// What the view shows that no turn before this one has prepared.
+    /// Returns the items of the view that no turn before this one has prepared.
     pub fn fresh(&self) -> impl Iterator<Item = &'a Arc<Stored>> + use<'a> {
         let first = self.fresh;
         let newest: Vec<_> = self.view.items().iter().rev().take_while(|stored| stored.id >= first).collect();
         newest.into_iter().rev()
     }
 
-    /// How many tokens the request would hold now, system prompt and tools included.
+    /// Returns the number of tokens that the request would hold now, system prompt and tools included.
     pub fn tokens(&self) -> u64 {
         self.tokens
     }
 
-    /// How many tokens of that are taken by the system prompt and the tools, by estimate.
+    /// Returns the number of those tokens that the system prompt and the tools take, by estimate.
     pub fn overhead(&self) -> u64 {
         overhead(self.system, self.tools.decls().iter())
     }
 
-    /// How many tokens the model takes, request and reply together.
+    /// Returns the number of tokens that the model takes, request and reply together.
     pub fn window(&self) -> u64 {
         self.model.info().context_window
     }
 
-    /// What the effect remembers, if it fits the type.
+    /// Returns the value that the effect remembers, if it fits the type.
     pub fn memo<T: DeserializeOwned>(&self) -> Option<T> {
         T::deserialize(self.memo).ok()
     }
 
-    /// What the run has used, and what it may use.
+    /// Returns the amounts that the run has used, and that it may use.
     pub fn ledger(&self) -> &'a Ledger {
         self.ledger
     }
@@ -183,7 +183,7 @@ impl<'a> EffectContext<'a> {
         self.tools
     }
 
-    /// Whether the model may call a tool of this turn: nothing before this effect has hidden it.
+    /// True if the model may call a tool of this turn: nothing before this effect has hidden it.
     pub fn may_call(&self, name: &str) -> bool {
         let is = |known: &ToolName| known.as_str() == name;
         self.tools.get(name).is_some()
@@ -225,7 +225,7 @@ impl<'a> EffectContext<'a> {
             adjutant_llm::Error::new(ErrorKind::Cancelled, format!("the limit of {limit} leaves no room for it"))
         })?;
         let asked = self.ask(model, request).await;
-        // What it used is on the bill, and counts as spent when the turn is prepared.
+        // The usage is on the bill, and counts as spent when the turn is prepared.
         held.settle(Spend::default());
         asked
     }
@@ -264,7 +264,7 @@ impl<'a> EffectContext<'a> {
         self.bill.add(usage, cost);
     }
 
-    /// Whether the request fills this share of the model's window; never, if the window is not known or the share is 0.
+    /// True if the request fills this share of the model's window; never, if the window is not known or the share is 0.
     pub fn fills(&self, share: f64) -> bool {
         share > 0.0 && self.window() > 0 && self.tokens() as f64 >= self.window() as f64 * share
     }
@@ -276,7 +276,7 @@ impl<'a> EffectContext<'a> {
     }
 }
 
-/// What a system prompt and tools are estimated at, in tokens.
+/// Returns the estimate for a system prompt and tools, in tokens.
 pub(crate) fn overhead<'a>(system: &str, tools: impl IntoIterator<Item = &'a ToolDecl>) -> u64 {
     let declared = |decl: &ToolDecl| {
         let texts = [decl.name.as_str(), &*decl.description, &decl.schema.to_string()];

@@ -41,14 +41,15 @@ type Factory = Arc<dyn Fn(Value) -> Result<Arc<dyn Effect>, EffectError> + Send 
 /// An effect as a configuration names it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EffectSpec {
-    /// What kind of effect it is.
+    /// The kind of the effect.
     pub kind: Arc<str>,
     /// Its parameters; what is left out has the kind's default. `null` for none.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub params: Value,
 }
 
-/// What makes effects of their kinds and parameters: those that come with the agent, and the application's own.
+/// A registry that makes effects of their kinds and parameters: those that come with the agent, and the application's
+/// own.
 #[derive(Clone)]
 pub struct EffectRegistry {
     factories: BTreeMap<Arc<str>, Factory>,

@@ -1,4 +1,4 @@
-//! What a run may ask an executor to perform.
+//! The activities that a run may ask an executor to perform.
 
 use adjutant_llm::CallId;
 use adjutant_tool::Replay;
@@ -30,9 +30,9 @@ pub enum Activity {
     Call {
         /// The call.
         call: CallId,
-        /// What may happen to it after a crash, as it was admitted.
+        /// The admission's rule for repeating it after a crash.
         replay: Replay,
-        /// Whether it was started before.
+        /// True if it was started before.
         again: bool,
     },
     /// Ask the outside what the run waits for.

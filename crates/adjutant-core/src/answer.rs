@@ -28,7 +28,7 @@ pub async fn collect_text(events: impl Stream<Item = Event>) -> Result<String, E
         }
         match event.kind {
             EventKind::ReplyFinished { reply, .. } => {
-                // What was said before a tool was called is no answer.
+                // Text from before a tool call is not an answer.
                 text = if reply.calls().next().is_some() { String::new() } else { said(&reply) };
             }
             EventKind::RunFinished { result } | EventKind::RunPaused { result } => return result.answer(),

@@ -1,4 +1,4 @@
-//! What a call may read of the conversation that it belongs to.
+//! The parts of its conversation that a call may read.
 
 use std::sync::Arc;
 

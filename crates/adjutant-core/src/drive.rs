@@ -12,7 +12,7 @@ use crate::{
     run::{Next, Run},
 };
 
-/// Who performs activities: tokio tasks here, a durable engine elsewhere. Called from one task, one method at a time.
+/// An executor of activities: tokio tasks here, a durable engine elsewhere. Called from one task, one method at a time.
 pub trait Executor {
     /// The activities that are in flight. What is in the log and not in flight is orphaned.
     fn busy(&self) -> &BTreeSet<ActivityId>;
@@ -35,7 +35,7 @@ pub trait Executor {
     fn commit(&mut self, records: Vec<Record>) -> impl Future<Output = Result<Vec<Arc<Stamped>>, Error>> + Send;
 }
 
-/// How a drive ended.
+/// The way in which a drive ended.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Exit {

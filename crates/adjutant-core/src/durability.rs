@@ -1,10 +1,10 @@
-//! What a log survives.
+//! The crashes that a log survives.
 
 use serde::{Deserialize, Serialize};
 
 use crate::journal::Flush;
 
-/// What the records of a session survive, and what that costs.
+/// The crashes that the records of a session survive, and the cost of that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -24,7 +24,7 @@ pub enum Durability {
 }
 
 impl Durability {
-    /// How records are flushed that should be flushed like this; `None` if they wait for the end.
+    /// Returns the flush to use for records that should be flushed like this; `None` if they wait for the end.
     pub fn of(self, flush: Flush) -> Option<Flush> {
         match self {
             Durability::Sync => Some(flush),
@@ -33,7 +33,7 @@ impl Durability {
         }
     }
 
-    /// How the last records of a drive are flushed.
+    /// Returns the flush for the last records of a drive.
     pub fn at_end(self) -> Flush {
         match self {
             Durability::Sync | Durability::OnExit => Flush::Now,

@@ -10,7 +10,7 @@ use crate::{
     run::Illegal,
 };
 
-/// Why a run did not happen, or how it failed.
+/// The reason why a run did not happen, or failed.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error(transparent)]
 pub struct Error {
@@ -43,7 +43,7 @@ enum Inner {
     Stuck,
 }
 
-/// What a caller can do about an error.
+/// The kind of an error: it tells a caller what to do about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -129,7 +129,7 @@ impl Error {
         .into()
     }
 
-    /// What a caller can do about it.
+    /// Returns the kind of the error, which tells a caller what to do about it.
     pub fn kind(&self) -> ErrorKind {
         match &*self.inner {
             Inner::Busy => ErrorKind::Busy,
@@ -169,14 +169,14 @@ impl Error {
         }
     }
 
-    /// Whether the same run may succeed later.
+    /// True if the same run may succeed later.
     pub fn is_retryable(&self) -> bool {
         matches!(self.kind(), ErrorKind::Busy | ErrorKind::Full)
             || self.model_error().is_some_and(adjutant_llm::Error::is_retryable)
             || self.journal_error().is_some_and(JournalError::is_retryable)
     }
 
-    /// How long a provider asked to wait, or another owner has the log, as far as that is known.
+    /// The time that a provider asked to wait, or that another owner still has the log, as far as that is known.
     pub fn retry_after(&self) -> Option<Duration> {
         let log = self.journal_error().and_then(JournalError::retry_after);
         log.or_else(|| self.model_error()?.retry_after())

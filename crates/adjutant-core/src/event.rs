@@ -1,4 +1,4 @@
-//! What an observer of a run sees: the records, and the deltas between them.
+//! The things that an observer of a run sees: the records, and the deltas between them.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -31,7 +31,7 @@ use crate::{
 pub struct Event {
     /// The record that this shows, or the newest one before it: where to read on from.
     pub seq: Seq,
-    /// When it happened, in milliseconds since 1970-01-01 UTC.
+    /// The time when it happened, in milliseconds since 1970-01-01 UTC.
     pub at_ms: u64,
     /// The run.
     pub run: RunNo,
@@ -39,12 +39,12 @@ pub struct Event {
     pub turn: TurnNo,
     /// The agent that it happened to.
     pub who: Arc<Identity>,
-    /// What happened.
+    /// The kind of the event, with its content.
     #[serde(flatten)]
     pub kind: EventKind,
 }
 
-/// What happened.
+/// The kinds of events.
 ///
 /// Order: `RunStarted` first, `RunFinished` last; turns, replies and tools each start once and finish once. So do blocks,
 /// except those that are open when their reply is interrupted or retracted.
@@ -63,7 +63,7 @@ pub enum EventKind {
     TurnStarted,
     /// Something was changed or tolerated.
     Warning {
-        /// What.
+        /// The warning.
         warning: Warning,
     },
     /// The model began to answer.
@@ -72,35 +72,35 @@ pub enum EventKind {
         attempt: u32,
         /// The model.
         model: ModelId,
-        /// What the provider said about its limits.
+        /// The provider's statement about its limits.
         limits: Box<RateLimits>,
     },
     /// A block of the reply began.
     BlockStarted {
         /// Its place in the reply.
         block: u32,
-        /// What it will be.
+        /// The kind of block that it will be.
         kind: BlockKind,
     },
     /// A text block grew.
     TextDelta {
         /// Its place in the reply.
         block: u32,
-        /// What was added.
+        /// The text that was added.
         text: String,
     },
     /// A thinking block grew.
     ThinkingDelta {
         /// Its place in the reply.
         block: u32,
-        /// What was added.
+        /// The text that was added.
         text: String,
     },
     /// The raw arguments of a call grew.
     ArgsDelta {
         /// The call's place in the reply.
         block: u32,
-        /// What was added.
+        /// The text that was added.
         text: String,
     },
     /// A block of the reply is finished.
@@ -110,20 +110,20 @@ pub enum EventKind {
         /// The block.
         content: Arc<Block>,
     },
-    /// What the model said in this attempt is void; another attempt follows.
+    /// The model's output in this attempt is void; another attempt follows.
     ReplyRetracted {
         /// The attempt.
         attempt: u32,
-        /// Why.
+        /// The cause.
         cause: adjutant_llm::Error,
-        /// What it used.
+        /// The usage of the attempt.
         usage: Usage,
     },
     /// The reply is finished or interrupted, and in the log.
     ReplyFinished {
         /// The reply.
         reply: Arc<Reply>,
-        /// What it cost, if the model has a price.
+        /// The cost of the reply, if the model has a price.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost: Option<NanoUsd>,
     },
@@ -133,7 +133,7 @@ pub enum EventKind {
         call: CallId,
         /// The tool.
         name: ToolName,
-        /// What people are shown instead of the name.
+        /// The title that people are shown instead of the name.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         title: Option<Arc<str>>,
         /// The arguments it runs with, as JSON text; the raw ones if it may not run.
@@ -143,7 +143,7 @@ pub enum EventKind {
     ToolProgress {
         /// The call.
         call: CallId,
-        /// What it has done.
+        /// The progress that it has made.
         progress: Box<Progress>,
     },
     /// A call has its result; of parallel calls, in the order in which they end.
@@ -154,14 +154,14 @@ pub enum EventKind {
         name: ToolName,
         /// The result.
         result: Arc<CallResult>,
-        /// How long it ran.
+        /// The time that it ran.
         duration: Duration,
     },
     /// A turn is over: every call of it has a result.
     TurnFinished,
     /// Someone wished to stop the run.
     CancelAsked {
-        /// Who.
+        /// The one who wished to stop it.
         by: CancelBy,
     },
     /// A message waits to be placed.
@@ -187,7 +187,7 @@ pub enum EventKind {
     Denied {
         /// The point.
         point: Arc<str>,
-        /// Why.
+        /// The reason.
         reason: Arc<str>,
         /// The call that it was about.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -195,7 +195,7 @@ pub enum EventKind {
     },
     /// The run, or a call of it, waits for the outside.
     Paused {
-        /// What is asked.
+        /// The pause, with its question.
         #[serde(serialize_with = "pause::tell")]
         pause: Arc<Pause>,
     },
@@ -210,7 +210,7 @@ pub enum EventKind {
     ChildOpened {
         /// The call.
         call: CallId,
-        /// Who the child is.
+        /// The identity of the child.
         child: Arc<Identity>,
     },
     /// A run of a call's agent ended.
@@ -219,42 +219,42 @@ pub enum EventKind {
         call: CallId,
         /// The child's thread.
         thread: ThreadId,
-        /// How it ended.
+        /// The outcome of the run.
         outcome: Box<Outcome>,
-        /// What the child and everything under it used.
+        /// The usage of the child and everything under it.
         usage: Usage,
     },
     /// An effect says what it did.
     Report {
         /// Its kind.
         by: Arc<str>,
-        /// What it did.
+        /// A description of its action.
         data: Box<Value>,
     },
     /// The request did not fit the model; the turn is prepared once more.
     Overflowed,
     /// A limit was reached.
     LimitReached {
-        /// Which one.
+        /// The limit.
         limit: Limit,
     },
-    /// What surrounds the run judged its end otherwise.
+    /// A middleware judged the end of the run otherwise.
     Overruled {
-        /// How it counts as ended.
+        /// The outcome that counts for the run.
         outcome: Box<Outcome>,
-        /// Who judged.
+        /// The name of the one who judged.
         by: Arc<str>,
     },
     /// Something of an upper crate or of the application.
     App {
-        /// What it is.
+        /// The kind of the thing.
         kind: Arc<str>,
         /// The version of its content.
         version: u32,
         /// Its content.
         data: Box<Value>,
     },
-    /// What a listener has missed could not be read again from the log; what follows is newer.
+    /// A listener missed events that could not be read again from the log; the events that follow are newer.
     Lagged {
         /// The newest record whose events were all heard.
         after: Seq,
@@ -263,12 +263,12 @@ pub enum EventKind {
     RunResumed,
     /// The run waits for the outside; nothing follows until it is resumed.
     RunPaused {
-        /// What it has come to so far.
+        /// The result of the run so far.
         result: Arc<RunResult>,
     },
     /// The run is over; nothing follows.
     RunFinished {
-        /// What it came to.
+        /// The result of the run.
         result: Arc<RunResult>,
     },
 }

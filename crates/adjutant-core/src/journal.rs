@@ -1,4 +1,4 @@
-//! Where a log is kept. A journal stores bytes by log and number; it knows nothing of what records mean.
+//! The storage of logs. A journal stores bytes by log and number; it knows nothing of the meaning of records.
 
 mod attachment;
 mod error;
@@ -47,7 +47,7 @@ pub struct Head {
     pub epoch: Epoch,
 }
 
-/// How soon an append must survive a crash.
+/// The time by which an append must survive a crash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Flush {
     /// A crash of the program when the append returns, and of the machine some time soon.
@@ -61,22 +61,22 @@ pub enum Flush {
 pub struct Folded {
     /// The newest record in it.
     pub seq: Seq,
-    /// What it is made of, by a name that changes whenever its shape does.
+    /// The format of its content, by a name that changes whenever the format does.
     pub format: Arc<str>,
     /// The fold.
     pub bytes: Bytes,
 }
 
-/// What a clean-up of attachments came to.
+/// The result of a clean-up of attachments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct GcReport {
-    /// How many attachments no log refers to any more, and are gone.
+    /// The number of attachments that no log refers to any more, and that are gone.
     pub attachments: u64,
-    /// How many bytes they had.
+    /// The number of bytes that they had.
     pub bytes: u64,
 }
 
-/// Where logs are kept.
+/// A storage of logs.
 ///
 /// A journal needs [`own`](Journal::own) and [`read`](Journal::read) to keep sessions; the other methods serve those who
 /// look after sessions, and say `Unsupported` or nothing by themselves. `adjutant-testing` has the suite that shows
@@ -136,7 +136,7 @@ pub trait Journal: Send + Sync + fmt::Debug {
         self.posts(log, after).map_or_else(|| Ok(Vec::new()), post::at_once)
     }
 
-    /// What is known of a log.
+    /// Returns the known facts about a log.
     ///
     /// # Errors
     /// `Missing`, `Unsupported`, `Io`.
@@ -222,7 +222,8 @@ pub trait Log: Send + fmt::Debug {
     /// is too large, `Io` if the storage failed: the log may hold the batch then or not, and must be owned again.
     async fn append(&mut self, batch: &[Arc<Stamped>], flush: Flush) -> Result<Head, JournalError>;
 
-    /// How many records are worth a fold that is kept beside the log; `None` if a fold would save nothing.
+    /// Returns the number of records that are worth a fold that is kept beside the log; `None` if a fold would save
+    /// nothing.
     ///
     /// At least so many, and at least a quarter of the log, lie between two folds: they cost a log the same for each
     /// record however long it is.

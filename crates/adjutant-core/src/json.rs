@@ -1,9 +1,9 @@
 //! JSON that can be read again: what is nested too deep could be written, and then never be read.
 
-/// How deep JSON may be that is stored.
+/// The greatest depth of JSON that is stored.
 pub const MAX_DEPTH: usize = 120;
 
-/// How deep arrays and objects lie in each other in a JSON text.
+/// Returns how deep arrays and objects lie in each other in a JSON text.
 pub fn depth(json: &[u8]) -> usize {
     let (mut depth, mut deepest, mut quoted, mut escaped) = (0_usize, 0, false, false);
     for byte in json {

@@ -36,15 +36,15 @@ pub struct Item {
     pub key: Arc<str>,
     /// The value.
     pub value: Value,
-    /// What it is found by in a text search.
+    /// The text that a text search finds it by.
     pub text: Arc<str>,
     /// Its version.
     pub version: Version,
-    /// When it was written, in milliseconds since 1970-01-01 UTC.
+    /// The time when it was written, in milliseconds since 1970-01-01 UTC.
     pub changed_ms: u64,
 }
 
-/// What must be true of a key for a change of it to happen.
+/// A condition that a key must meet for a change of it to happen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum When {
     /// Anything.
@@ -62,13 +62,13 @@ pub enum When {
 pub struct Change {
     /// The key.
     pub key: Arc<str>,
-    /// What must be true of it.
+    /// The condition that the key must meet.
     pub when: When,
     /// Its new value, with what it is found by; `None` removes it.
     pub put: Option<(Value, Arc<str>)>,
 }
 
-/// Which keys a scan gives, in the order of their bytes.
+/// The keys that a scan gives, in the order of their bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Scan {
@@ -76,11 +76,11 @@ pub struct Scan {
     pub prefix: Arc<str>,
     /// Only keys behind this one.
     pub after: Option<Arc<str>>,
-    /// How many at most; all of them without it.
+    /// The largest number of keys; all of them without it.
     pub limit: Option<usize>,
 }
 
-/// What happened to a key.
+/// A change of a key.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Changed {
@@ -88,7 +88,7 @@ pub struct Changed {
     pub key: Arc<str>,
     /// The write.
     pub version: Version,
-    /// What it has now; `None` if it was removed.
+    /// The item that it has now; `None` if it was removed.
     pub item: Option<Item>,
 }
 
@@ -98,7 +98,7 @@ pub struct Changed {
 pub struct Hit {
     /// The value.
     pub item: Item,
-    /// How well it fits: above 0, and higher is better. Scores of two searches cannot be compared.
+    /// The quality of the match: above 0, and higher is better. Scores of two searches cannot be compared.
     pub score: f64,
 }
 
@@ -136,7 +136,7 @@ pub trait KvStore: Send + Sync + fmt::Debug {
     /// `Io`.
     async fn newest(&self) -> Result<Version, KvStoreError>;
 
-    /// What happens to keys with a prefix after a version, in the order of versions, from any process.
+    /// Watches the changes of keys with a prefix after a version, in the order of versions, from any process.
     ///
     /// Of several changes of one key only the newest may be told. A removal that was made long before `after` is looked
     /// at may be missing: begin with a scan, and watch from the version that [`newest`](KvStore::newest) gave before

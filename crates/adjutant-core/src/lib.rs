@@ -1,4 +1,4 @@
-//! What an agent's work is made of: a log of records, a pure run folded from it, and a driver that has activities
+//! The parts of an agent's work: a log of records, a pure run folded from it, and a driver that has activities
 //! performed.
 //!
 //! Stores, viewers and other engines need nothing else; the agents that people use stand in `adjutant-agent`.

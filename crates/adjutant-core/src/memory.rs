@@ -1,4 +1,4 @@
-//! What was learned, kept beyond a session: facts of owners, which only their owner's agents see.
+//! The learned facts that are kept beyond a session: they belong to owners, and only their owner's agents see them.
 
 mod check;
 mod error;
@@ -22,7 +22,7 @@ pub const MAX_METADATA_BYTES: usize = 16 * 1024;
 /// The most facts that one owner may have.
 pub const MAX_FACTS: usize = 100_000;
 
-/// Whom facts belong to: a person, a tenant, an agent. Any text of 1 to 512 bytes.
+/// The owner of facts: a person, a tenant, an agent. Any text of 1 to 512 bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct OwnerId(pub Arc<str>);
@@ -32,7 +32,7 @@ pub struct OwnerId(pub Arc<str>);
 #[serde(transparent)]
 pub struct FactId(pub Arc<str>);
 
-/// What is kept with a fact besides its text.
+/// The data that is kept with a fact besides its text.
 pub type Metadata = BTreeMap<Arc<str>, Value>;
 
 /// A fact.
@@ -41,13 +41,13 @@ pub type Metadata = BTreeMap<Arc<str>, Value>;
 pub struct Fact {
     /// Its name.
     pub id: FactId,
-    /// What is known, in words.
+    /// The fact, in words.
     pub text: Arc<str>,
-    /// What is kept with it.
+    /// The data that is kept with it.
     pub metadata: Metadata,
-    /// When it was added, in milliseconds since 1970-01-01 UTC.
+    /// The time when it was added, in milliseconds since 1970-01-01 UTC.
     pub created_ms: u64,
-    /// When it was changed last.
+    /// The time of its last change.
     pub updated_ms: u64,
 }
 
@@ -65,17 +65,17 @@ pub struct Vector {
 pub struct NewFact {
     /// Its name, which its owner must not have given before.
     pub id: FactId,
-    /// What is known, in words.
+    /// The fact, in words.
     pub text: Arc<str>,
-    /// What is kept with it.
+    /// The data that is kept with it.
     pub metadata: Metadata,
     /// Its vector, if there is an embedder.
     pub vector: Option<Vector>,
-    /// When it is added, in milliseconds since 1970-01-01 UTC.
+    /// The time when it is added, in milliseconds since 1970-01-01 UTC.
     pub now_ms: u64,
 }
 
-/// What is different about a fact from now on; what is `None` stays.
+/// A change of a fact; a part that is `None` stays.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct FactChange {
@@ -83,7 +83,7 @@ pub struct FactChange {
     pub text: Option<(Arc<str>, Option<Vector>)>,
     /// Metadata that is set or, if it is `Null`, removed; the rest stays.
     pub metadata: Metadata,
-    /// When it is changed.
+    /// The time when it is changed.
     pub now_ms: u64,
 }
 
@@ -93,11 +93,11 @@ pub struct FactChange {
 pub struct ScoredFact {
     /// The fact.
     pub fact: Fact,
-    /// How well it fits: for vectors their cosine, from -1 to 1; for words above 0, and higher is better.
+    /// The quality of the match: for vectors their cosine, from -1 to 1; for words above 0, and higher is better.
     pub score: f64,
 }
 
-/// Where facts are kept. Every operation names the owner, and touches nobody else's facts, whatever id it is given.
+/// A storage of facts. Every operation names the owner, and touches nobody else's facts, whatever id it is given.
 #[async_trait]
 pub trait Memory: Send + Sync + fmt::Debug {
     /// Adds facts, all of them or none.
@@ -144,7 +144,8 @@ pub trait Memory: Send + Sync + fmt::Debug {
     /// `Io`.
     async fn by_vector(&self, owner: &OwnerId, vector: &Vector, limit: usize) -> Result<Vec<ScoredFact>, MemoryError>;
 
-    /// How far a source was read for the owner: what [`mark`](Memory::mark) kept last, 0 without it.
+    /// Returns the point up to which a source was read for the owner: the last one that [`mark`](Memory::mark) kept, 0
+    /// without it.
     ///
     /// # Errors
     /// `Io`.

@@ -5,35 +5,35 @@ use std::time::Duration;
 use adjutant_llm::NanoUsd;
 use serde::{Deserialize, Serialize};
 
-/// How many requests a run may make, unless it is said otherwise.
+/// The number of requests that a run may make, unless it is said otherwise.
 const MAX_TURNS: u32 = 50;
-/// How many calls run together, unless it is said otherwise.
+/// The largest number of calls that run at the same time, unless it is said otherwise.
 const MAX_PARALLEL_TOOLS: u32 = 8;
 
 /// The limits of a run, recorded when it begins.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Limits {
-    /// How many requests the run may make; `None` for no limit.
+    /// The number of requests that the run may make; `None` for no limit.
     pub max_turns: Option<u32>,
-    /// How many calls run together; at least 1.
+    /// The largest number of calls that run at the same time; at least 1.
     pub max_parallel_tools: u32,
-    /// Whether calls run one after the other whatever their tools say.
+    /// True if calls run one after the other whatever their tools say.
     pub sequential: bool,
-    /// When the run must have ended, in milliseconds since 1970-01-01 UTC.
+    /// The time by which the run must have ended, in milliseconds since 1970-01-01 UTC.
     pub deadline_ms: Option<u64>,
-    /// Whether nobody can be asked: what needs a word is refused instead of waiting for it.
+    /// True if nobody can be asked: a call that needs an approval is refused instead of waiting for it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub unattended: bool,
-    /// What happens when a limit is reached.
+    /// The reaction when a limit is reached.
     #[serde(skip_serializing_if = "AtLimit::is_end")]
     pub at_limit: AtLimit,
-    /// What the run and everything under it may spend.
+    /// The limits on the spending of the run and everything under it.
     #[serde(skip_serializing_if = "Caps::is_none")]
     pub caps: Caps,
 }
 
-/// What happens when a limit of a run is reached. At the end of its time a run ends, whatever is said here.
+/// The reaction when a limit of a run is reached. At the end of its time a run ends, whatever is said here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -47,7 +47,7 @@ pub enum AtLimit {
     Ask,
 }
 
-/// What a run and everything under it may spend; what is unset is not limited.
+/// The limits on the spending of a run and everything under it; an unset field is no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
@@ -67,10 +67,10 @@ pub struct Caps {
     /// Time, in milliseconds; while a run is parked, none passes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wall_ms: Option<u64>,
-    /// How many agents may stand above one another, the first not counted.
+    /// The number of agents that may stand above one another, the first not counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub depth: Option<u16>,
-    /// How many agents may run at a time, the first not counted.
+    /// The number of agents that may run at a time, the first not counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agents: Option<u32>,
 }
@@ -213,7 +213,7 @@ impl Caps {
         self
     }
 
-    /// Whether nothing is limited.
+    /// True if nothing is limited.
     pub fn is_none(&self) -> bool {
         *self == Self::default()
     }

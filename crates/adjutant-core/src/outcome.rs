@@ -1,4 +1,4 @@
-//! How a run ends: exactly once, and last.
+//! The end of a run: exactly one, and last.
 
 use std::{fmt, sync::Arc};
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{activity::ActivityId, pause, pause::Pause};
 
-/// How a run ended.
+/// The way in which a run ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum Outcome {
@@ -15,33 +15,33 @@ pub enum Outcome {
     Finished {
         /// The last reply.
         reply: Arc<Reply>,
-        /// Why there was nothing more to do.
+        /// The reason why there was nothing more to do.
         why: Completion,
     },
     /// A limit was reached; every call was closed first.
     Limit {
-        /// Which one.
+        /// The limit.
         limit: Limit,
     },
     /// Someone wished to stop.
     Cancelled {
-        /// Who.
+        /// The one who wished to stop.
         by: CancelBy,
     },
     /// Something went wrong that the model cannot mend.
     Failed {
-        /// What.
+        /// The failure.
         failure: Failure,
     },
     /// The run waits for the outside and goes on with its answers; never recorded as an end.
     Paused {
-        /// What it waits for.
+        /// The pauses that it waits for.
         #[serde(serialize_with = "pause::tell_all")]
         pauses: Vec<Arc<Pause>>,
     },
 }
 
-/// Why a run had nothing more to do.
+/// The reason why a run had nothing more to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -61,21 +61,21 @@ pub enum Completion {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Limit {
-    /// How many requests a run may make.
+    /// The number of requests that a run may make.
     Turns,
-    /// How many tokens may be used.
+    /// The number of tokens that may be used.
     Tokens,
-    /// How much money may be spent.
+    /// The amount of money that may be spent.
     Money,
-    /// How much time may pass.
+    /// The time that may pass.
     Time,
-    /// How many requests may be made, children's included.
+    /// The number of requests that may be made, children's included.
     Requests,
-    /// How many calls may run.
+    /// The number of calls that may run.
     ToolCalls,
-    /// How many agents may stand above one another.
+    /// The number of agents that may stand above one another.
     Depth,
-    /// How many agents may run at a time.
+    /// The number of agents that may run at a time.
     Agents,
     /// The run did not get any further.
     Stalled,
@@ -83,7 +83,7 @@ pub enum Limit {
     Named(Arc<str>),
 }
 
-/// Who wished to stop a run.
+/// The one who wished to stop a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -98,66 +98,66 @@ pub enum CancelBy {
     Shutdown,
 }
 
-/// What went wrong with a run.
+/// The failure of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "failure", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Failure {
     /// The model call failed.
     Model {
-        /// How.
+        /// The error.
         error: adjutant_llm::Error,
     },
     /// The model refused.
     Refused {
-        /// What it said.
+        /// The model's text.
         text: Arc<str>,
     },
     /// A content filter stopped the reply.
     Filtered {
-        /// What had been said.
+        /// The text from before the stop.
         text: Arc<str>,
     },
     /// The log could not be written, or does not fold.
     Log {
-        /// How.
+        /// The error, in words.
         message: Arc<str>,
     },
     /// A hook said no.
     Denied {
         /// The point.
         point: Arc<str>,
-        /// Why.
+        /// The reason.
         reason: Arc<str>,
     },
     /// A guardrail rejected the prompt or the answer.
     Guardrail {
         /// The guardrail.
         by: Arc<str>,
-        /// Why.
+        /// The reason.
         reason: Arc<str>,
     },
     /// The instructions could not be made.
     Instructions {
-        /// How.
+        /// The error, in words.
         message: Arc<str>,
     },
-    /// What surrounds the run failed or panicked.
+    /// A middleware of the run failed or panicked.
     Middleware {
-        /// How.
+        /// The error, in words.
         message: Arc<str>,
     },
     /// An activity of the run failed or panicked.
     Activity {
-        /// Which one.
+        /// The activity.
         act: ActivityId,
-        /// How.
+        /// The error, in words.
         message: Arc<str>,
     },
 }
 
 impl Outcome {
-    /// How the run ended, in one word.
+    /// Returns the outcome of the run, in one word.
     pub fn kind(&self) -> &'static str {
         match self {
             Outcome::Finished { .. } => "finished",
@@ -168,12 +168,12 @@ impl Outcome {
         }
     }
 
-    /// Whether the run finished in a reply without text and calls, and no tool had ended it.
+    /// True if the run finished in a reply without text and calls, and no tool had ended it.
     pub fn is_silent(&self) -> bool {
         matches!(self, Outcome::Finished { reply, why } if *why != Completion::Terminated && reply.is_silent())
     }
 
-    /// Whether two outcomes are one; of answers, whether they are the very same.
+    /// True if two outcomes are one; for answers, if they are the very same.
     pub fn is_same(&self, other: &Self) -> bool {
         match (self, other) {
             (Outcome::Finished { reply: one, why }, Outcome::Finished { reply: two, why: other }) => {
@@ -185,7 +185,7 @@ impl Outcome {
 }
 
 impl Failure {
-    /// What kind of failure it is, in one word.
+    /// Returns the kind of the failure, in one word.
     pub fn kind(&self) -> &'static str {
         match self {
             Failure::Model { .. } => "model",

@@ -1,8 +1,8 @@
-//! What a panic said.
+//! The message of a panic.
 
 use std::any::Any;
 
-/// How many bytes of a panic's message are kept.
+/// The number of bytes of a panic's message that are kept.
 const MAX_PANIC: usize = 1_000;
 
 /// The message of a panic.

@@ -1,4 +1,4 @@
-//! What a run waits for that only the outside can give: a word, an answer, a result, more room.
+//! The things that a run waits for and only the outside can give: an approval, an answer, a result, more room.
 
 use std::{fmt, sync::Arc};
 
@@ -22,7 +22,7 @@ pub struct PauseId(pub Arc<str>);
 pub struct Pause {
     /// Its name.
     pub id: PauseId,
-    /// What is asked.
+    /// The question.
     pub ask: Ask,
     /// The call that it is about, with the arguments that it would run with; none for a limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -32,7 +32,7 @@ pub struct Pause {
     pub key: Option<Arc<str>>,
     /// The thread that waits.
     pub thread: ThreadId,
-    /// When nobody need answer any more, in milliseconds since 1970-01-01 UTC.
+    /// The time after which nobody need answer any more, in milliseconds since 1970-01-01 UTC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline_ms: Option<u64>,
 }
@@ -65,7 +65,7 @@ pub trait Responder: Send + Sync {
 }
 
 impl Pause {
-    /// What a call waits for: before it begins, or in a step of its body.
+    /// Returns the pause that a call waits for: before it begins, or in a step of its body.
     pub fn of_call(thread: &ThreadId, call: Call, key: Option<&str>, ask: Ask, now_ms: u64) -> Self {
         let id = match key {
             Some(key) => format!("{thread}/{}/{key}", call.id),
@@ -95,13 +95,13 @@ impl Pause {
         parts.iter().fold(Digest::GENESIS, |digest, part| digest.then(Digest::of(part.as_bytes()).0.as_slice()))
     }
 
-    /// Why an answer to what has this digest is none to this pause, if so.
+    /// Returns the reason why an answer to a pause with this digest does not answer this one, if so.
     pub fn differs(&self, shown: Option<Digest>) -> Option<String> {
         let is_other = shown.is_some_and(|shown| shown != self.digest());
         is_other.then(|| format!("what waits under {} is not what was shown; look at it again", self.id))
     }
 
-    /// Whether nobody need answer any more.
+    /// True if nobody need answer any more.
     pub fn is_late(&self, now_ms: u64) -> bool {
         self.deadline_ms.is_some_and(|deadline| deadline <= now_ms)
     }

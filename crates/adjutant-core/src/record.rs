@@ -1,4 +1,5 @@
-//! What the log holds: closed facts and decisions. How a run decides may change; what a record means may not.
+//! The content of the log: closed facts and decisions. The rules by which a run decides may change; the meaning of a
+//! record may not.
 
 mod admission;
 mod config;
@@ -47,7 +48,7 @@ pub enum Record {
     Began {
         /// The run.
         run: RunNo,
-        /// What it was prompted with; empty if it goes on with what is there.
+        /// The entries that it was prompted with; empty if it goes on with what is there.
         prompts: Vec<Entry>,
         /// Its limits.
         limits: Limits,
@@ -82,7 +83,8 @@ pub enum Record {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         last: Option<Limit>,
     },
-    /// What requests are made with, from the next one on: the fingerprint that a later program is held against.
+    /// The parts that requests are made with, from the next one on: the fingerprint that a later program is held
+    /// against.
     Configured {
         /// The fingerprint.
         config: Arc<Config>,
@@ -91,9 +93,9 @@ pub enum Record {
     Prepared {
         /// The turn.
         turn: TurnNo,
-        /// What changes in the view before the request.
+        /// The changes of the view before the request.
         edits: Vec<Edit>,
-        /// What changes in this turn's request alone.
+        /// The changes of this turn's request alone.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         once: Vec<Edit>,
         /// The model that will be asked.
@@ -101,16 +103,16 @@ pub enum Record {
         /// The tools that are neither shown nor run in this turn.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         hidden: Vec<ToolName>,
-        /// What effects remember.
+        /// The memos that effects keep.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         memos: Vec<Memo>,
-        /// What effects tell observers.
+        /// The reports of effects to observers.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         reports: Vec<EffectReport>,
-        /// What effects spent on models.
+        /// The usage of models by effects.
         #[serde(default, skip_serializing_if = "is_nothing")]
         spent: Usage,
-        /// What that cost, if the model has a price.
+        /// The cost of that, if the model has a price.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost: Option<NanoUsd>,
         /// The limit that an effect found reached.
@@ -130,9 +132,9 @@ pub enum Record {
         turn: TurnNo,
         /// The attempt.
         attempt: u32,
-        /// Who says it.
+        /// The model that speaks.
         model: ModelId,
-        /// What was said since the last time, in order.
+        /// The parts that were said since the last time, in order.
         parts: Vec<AcknowledgedPart>,
     },
     /// An attempt at a reply was void.
@@ -141,9 +143,9 @@ pub enum Record {
         turn: TurnNo,
         /// The attempt.
         attempt: u32,
-        /// What it used.
+        /// The usage of the attempt.
         usage: Usage,
-        /// What it cost, if the model has a price: it was billed all the same.
+        /// The cost of the attempt, if the model has a price: it was billed all the same.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost: Option<NanoUsd>,
     },
@@ -153,10 +155,10 @@ pub enum Record {
         turn: TurnNo,
         /// The reply, as it counts.
         reply: Arc<Reply>,
-        /// What it cost, if the model has a price.
+        /// The cost of the reply, if the model has a price.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost: Option<NanoUsd>,
-        /// What the model said, if a hook revised it.
+        /// The reply as the model gave it, if a hook revised it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         original: Option<Arc<Reply>>,
         /// The failure that a hook answered in the model's place.
@@ -167,7 +169,7 @@ pub enum Record {
     Admitted {
         /// The call.
         call: CallId,
-        /// What happens to it.
+        /// The decision about it.
         admission: Admission,
     },
     /// Calls are about to run; durable before they do.
@@ -181,7 +183,7 @@ pub enum Record {
         call: CallId,
         /// Its result, whole.
         result: Arc<CallResult>,
-        /// What the model is shown of it, if that is less.
+        /// The part of it that the model is shown, if that is less.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         shown: Option<Arc<CallResult>>,
     },
@@ -198,19 +200,19 @@ pub enum Record {
         call: CallId,
         /// The step.
         key: Arc<str>,
-        /// What it came to.
+        /// The value that it came to.
         value: Value,
     },
     /// A call spent something on models.
     Spent {
         /// The call.
         call: CallId,
-        /// What.
+        /// The usage.
         usage: Usage,
     },
     /// A call, or the run itself, asks something of the outside.
     Paused {
-        /// What it asks.
+        /// The pause, with its question.
         pause: Arc<Pause>,
     },
     /// Nobody here can answer a pause: the run parks as soon as nothing else can be done.
@@ -222,7 +224,7 @@ pub enum Record {
     Suspended {
         /// The call.
         call: CallId,
-        /// What it waits for, its children's pauses included.
+        /// The pauses that it waits for, its children's included.
         pauses: Vec<Arc<Pause>>,
     },
     /// A pause was answered in place. An answer to a pause that is no longer open means nothing.
@@ -248,7 +250,7 @@ pub enum Record {
         key: Arc<str>,
         /// The child's thread.
         thread: ThreadId,
-        /// Who the child is.
+        /// The identity of the child.
         who: Arc<Identity>,
     },
     /// A run of a call's agent ended.
@@ -257,17 +259,17 @@ pub enum Record {
         call: CallId,
         /// The child's thread.
         thread: ThreadId,
-        /// How it ended.
+        /// The outcome of the run.
         outcome: Outcome,
-        /// What the child and everything under it used.
+        /// The usage of the child and everything under it.
         usage: Usage,
-        /// What that cost, as far as prices are known.
+        /// The cost of that, as far as prices are known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost: Option<NanoUsd>,
-        /// How many requests they made.
+        /// The number of requests that they made.
         #[serde(default)]
         requests: u64,
-        /// How many calls they ran.
+        /// The number of calls that they ran.
         #[serde(default)]
         tool_calls: u64,
     },
@@ -275,7 +277,7 @@ pub enum Record {
     Denied {
         /// The point.
         point: Arc<str>,
-        /// Why.
+        /// The reason.
         reason: Arc<str>,
         /// The call that it was about.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -285,43 +287,43 @@ pub enum Record {
     Settled {
         /// The turn.
         turn: TurnNo,
-        /// Whether the run should end here.
+        /// True if the run should end here.
         stop: bool,
-        /// What is different from the next turn on.
+        /// The changes from the next turn on.
         #[serde(default, skip_serializing_if = "RunChange::is_none")]
         change: RunChange,
     },
     /// A limit was reached outside the loop's own counting.
     Exhausted {
-        /// Which one.
+        /// The limit.
         limit: Limit,
     },
     /// An activity failed in a way that ends the run.
     Broke {
         /// The activity.
         act: ActivityId,
-        /// How.
+        /// The failure.
         failure: Failure,
     },
     /// Someone wished to stop the run.
     CancelAsked {
-        /// Who.
+        /// The one who wished to stop it.
         by: CancelBy,
     },
     /// The run ended.
     Ended {
         /// The run.
         run: RunNo,
-        /// How.
+        /// The outcome of the run.
         outcome: Outcome,
     },
     /// A helper spent something on models on behalf of the newest run, also after its end.
     Billed {
         /// The helper.
         by: Arc<str>,
-        /// What.
+        /// The usage.
         usage: Usage,
-        /// What it cost, if the model has a price.
+        /// The cost of that, if the model has a price.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost: Option<NanoUsd>,
     },
@@ -330,18 +332,18 @@ pub enum Record {
         /// The newest of them.
         post: PostNo,
     },
-    /// What surrounds the run judged its end otherwise.
+    /// A middleware judged the end of the run otherwise.
     Overruled {
         /// The run.
         run: RunNo,
-        /// How it counts as ended.
+        /// The outcome that counts for the run.
         outcome: Outcome,
-        /// Who judged.
+        /// The name of the one who judged.
         by: Arc<str>,
     },
     /// Something of an upper crate or of the application; the run itself does not look at it.
     App {
-        /// What it is.
+        /// The kind of the thing.
         kind: Arc<str>,
         /// The version of its content.
         version: u32,

@@ -19,7 +19,7 @@ use crate::{
 
 pub use fold::EventFold;
 
-/// How a log is walked once more.
+/// The settings for walking a log once more.
 #[derive(Debug, Clone)]
 pub struct Rewind {
     who: Arc<Identity>,
@@ -27,7 +27,7 @@ pub struct Rewind {
     until: Option<Seq>,
 }
 
-/// What a log comes to when it is walked once more.
+/// The result of walking a log once more.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Replayed {
@@ -35,13 +35,13 @@ pub struct Replayed {
     pub run: Run,
     /// The folds of the conversations under it.
     pub children: BTreeMap<ThreadId, Run>,
-    /// What a live run would have shown, without deltas, progress and warnings.
+    /// The events that a live run would have shown, without deltas, progress and warnings.
     pub events: Vec<Event>,
     /// The turns of the first agent whose requests were made with something else than today's, in order.
     pub divergences: Vec<Divergence>,
     /// The turns of the first agent that were recorded without a fingerprint.
     pub unrecorded: Vec<TurnNo>,
-    /// How many records there were.
+    /// The number of records that there were.
     pub records: usize,
 }
 

@@ -1,4 +1,4 @@
-//! What a run came to.
+//! The result of a run.
 
 use std::{sync::Arc, time::Duration};
 
@@ -8,39 +8,39 @@ use serde::{Deserialize, Serialize};
 
 use crate::{number::RunNo, outcome::Outcome};
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunResult {
     /// The run.
     pub run: RunNo,
     /// The agent that ran.
     pub agent: Arc<Identity>,
-    /// How it ended.
+    /// The outcome of the run.
     pub outcome: Outcome,
     /// The last reply, whole or interrupted, if one came.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reply: Option<Arc<Reply>>,
-    /// What the run added to the conversation, prompts included.
+    /// The entries that the run added to the conversation, prompts included.
     pub entries: Vec<Entry>,
     /// The calls, in order.
     pub calls: Vec<CallReport>,
-    /// What the agent itself used.
+    /// The usage of the agent itself.
     pub usage: Usage,
-    /// What the agent and everything under it used.
+    /// The usage of the agent and everything under it.
     pub total_usage: Usage,
-    /// What the agent's own replies cost, if the model has a price.
+    /// The cost of the agent's own replies, if the model has a price.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<NanoUsd>,
-    /// What the agent and everything under it cost, as far as prices are known.
+    /// The cost of the agent and everything under it, as far as prices are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total_cost: Option<NanoUsd>,
-    /// How many requests were made.
+    /// The number of requests that were made.
     pub turns: u32,
-    /// How long it took.
+    /// The time that it took.
     pub duration: Duration,
 }
 
-/// What became of a call.
+/// A report of one call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CallReport {
@@ -48,7 +48,7 @@ pub struct CallReport {
     pub call: CallId,
     /// The tool that was asked for.
     pub name: ToolName,
-    /// How long it ran; zero if it never did.
+    /// The time that it ran; zero if it never did.
     pub duration: Duration,
     /// Its result.
     pub result: Arc<CallResult>,
@@ -78,7 +78,7 @@ impl RunResult {
         self.reply.as_ref().map(|reply| reply.text()).unwrap_or_default()
     }
 
-    /// Whether the run finished by itself.
+    /// True if the run finished by itself.
     pub fn is_finished(&self) -> bool {
         matches!(self.outcome, Outcome::Finished { .. })
     }

@@ -60,23 +60,23 @@ pub struct Run {
     seq: Seq,
     runs: u64,
     turns: u64,
-    /// What is queued and not placed, by number.
+    /// The messages that are queued and not placed, by number.
     queue: BTreeMap<u64, (Lane, Entry)>,
     items: u64,
     memos: BTreeMap<Arc<str>, Value>,
     measured: Option<Measured>,
-    /// What requests are made with, as of the newest turn.
+    /// The parts that requests are made with, as of the newest turn.
     config: Option<Arc<Config>>,
     /// The newest post that was heeded.
     posts: PostNo,
     /// The entries before this one have been seen by the effects of an earlier turn.
     seen: EntryId,
-    /// What the runs before the newest one used: the agent itself, and with everything under it.
+    /// The usage of the runs before the newest one: the agent itself, and with everything under it.
     past: (Usage, Usage),
     current: Option<Current>,
 }
 
-/// What the provider counted for a request, and what it had been estimated at.
+/// A provider's count for a request, with the estimate that was made of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct Measured {
     tokens: u64,
@@ -89,7 +89,7 @@ struct Measured {
 pub struct Illegal {
     /// The record.
     pub seq: Seq,
-    /// Why it cannot follow.
+    /// The reason why it cannot follow.
     pub why: &'static str,
 }
 
@@ -101,19 +101,19 @@ struct Current {
     first_entry: u64,
     began_ms: u64,
     ended_ms: u64,
-    /// How long it has been performed, without the times between a pause and its answers.
+    /// The time that it has been performed, without the times between a pause and its answers.
     active_ms: u64,
-    /// When its newest record was made.
+    /// The time when its newest record was made.
     heard_ms: u64,
     turns: u32,
-    /// How many calls were allowed to run.
+    /// The number of calls that were allowed to run.
     allowed: u64,
-    /// How many requests its children made.
+    /// The number of requests that its children made.
     child_requests: u64,
-    /// How many calls its children ran.
+    /// The number of calls that its children ran.
     child_calls: u64,
     usage: Usage,
-    /// What calls, children and effects used.
+    /// The usage of calls, children and effects.
     spent: Usage,
     cost: Option<NanoUsd>,
     spent_cost: Option<NanoUsd>,
@@ -123,7 +123,7 @@ struct Current {
     approved: BTreeSet<ToolName>,
     change: RunChange,
     exhausted: Option<Limit>,
-    /// Whether going on beyond a limit was declined.
+    /// True if going on beyond a limit was declined.
     declined: bool,
     cancel: Option<CancelBy>,
     failure: Option<Failure>,
@@ -135,7 +135,7 @@ struct Current {
 struct RunPause {
     pause: Arc<Pause>,
     answer: Option<Answer>,
-    /// Whether nobody here could answer.
+    /// True if nobody here could answer.
     waiting: bool,
 }
 
@@ -147,14 +147,14 @@ struct Working {
     last: Option<Limit>,
     attempt: u32,
     prepared: bool,
-    /// What was acknowledged of the attempt at hand.
+    /// The acknowledged parts of the attempt at hand.
     heard: Vec<AcknowledgedPart>,
-    /// Who said what was acknowledged.
+    /// The model that said the acknowledged parts.
     speaker: Option<ModelId>,
     /// By how much the request did not fit, if the provider said that it does not.
     overflowed: Option<Overflow>,
     hidden: Vec<ToolName>,
-    /// What changes in the request of this turn alone.
+    /// The changes of this turn's request alone.
     once: Vec<Edit>,
     reply: Option<Arc<Reply>>,
     open: Option<OpenTurn>,
@@ -162,11 +162,11 @@ struct Working {
     slots: Vec<CallSlot>,
     terminates: Terminate,
     settled: Option<bool>,
-    /// Whether messages were placed since the turn was settled.
+    /// True if messages were placed since the turn was settled.
     placed: bool,
 }
 
-/// What is known of a call.
+/// The facts that are known about a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct CallSlot {
     call: CallId,
@@ -190,7 +190,7 @@ struct Admitted {
     replay: Replay,
 }
 
-/// What a call's body asked for under a key.
+/// Something that a call's body asked for under a key.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct CallStep {
     key: Arc<str>,
@@ -216,7 +216,7 @@ impl Run {
         &self.history
     }
 
-    /// What the next request shows.
+    /// Returns the view that the next request shows.
     pub fn view(&self) -> &View {
         &self.view
     }
@@ -226,7 +226,7 @@ impl Run {
         self.seq
     }
 
-    /// Whether a run has begun and not ended.
+    /// True if a run has begun and not ended.
     pub fn is_open(&self) -> bool {
         self.current.as_ref().is_some_and(|current| current.outcome.is_none())
     }
@@ -246,7 +246,7 @@ impl Run {
         RunNo(self.runs + 1)
     }
 
-    /// How the newest run ended.
+    /// Returns the outcome of the newest run.
     pub fn outcome(&self) -> Option<&Outcome> {
         self.current.as_ref()?.outcome.as_ref()
     }
@@ -256,7 +256,7 @@ impl Run {
         self.working()?.reply.as_ref()
     }
 
-    /// What the newest run came to, once it has ended; or has come to so far, if it waits for the outside.
+    /// Returns the result of the newest run, once it has ended; or its result so far, if it waits for the outside.
     pub fn result(&self, agent: &Arc<Identity>) -> Option<RunResult> {
         let current = self.current.as_ref()?;
         let waiting = || {
@@ -269,7 +269,7 @@ impl Run {
             agent: Arc::clone(agent),
             outcome: current.outcome.clone().or_else(waiting)?,
             reply: match &current.outcome {
-                // What surrounds the run may have put another answer in its place.
+                // A middleware may have put another answer in its place.
                 Some(Outcome::Finished { reply, .. }) => Some(Arc::clone(reply)),
                 _ => self.last_reply(first),
             },
@@ -289,12 +289,12 @@ impl Run {
         self.current.as_ref().map(|current| &current.limits)
     }
 
-    /// What effects remember, by key.
+    /// Returns the memos that effects keep, by key.
     pub fn memos(&self) -> &BTreeMap<Arc<str>, Value> {
         &self.memos
     }
 
-    /// How many tokens the next request holds, system prompt and tools included.
+    /// Returns the number of tokens in the next request, system prompt and tools included.
     ///
     /// From what the provider counted last, and estimates of what has changed since; `overhead` is what system prompt
     /// and tools are estimated at, for as long as nothing was counted.
@@ -302,7 +302,7 @@ impl Run {
         Measured::scale(self.measured, self.view.tokens(), overhead)
     }
 
-    /// What all runs of the thread used: the agent itself, and with everything under it.
+    /// Returns the usage of all runs of the thread: the agent itself, and with everything under it.
     pub fn usage(&self) -> (Usage, Usage) {
         let (own, total) = self.past;
         self.current.as_ref().map_or((own, total), |it| (own + it.usage, total + it.usage + it.spent))
@@ -315,7 +315,7 @@ impl Run {
         }
     }
 
-    /// What requests are made with, as of the newest turn.
+    /// Returns the parts that requests are made with, as of the newest turn.
     pub fn config(&self) -> Option<&Arc<Config>> {
         self.config.as_ref()
     }
@@ -325,7 +325,7 @@ impl Run {
         self.posts
     }
 
-    /// What was acknowledged of the reply that is on its way, or was when the program before this one ended.
+    /// Returns the acknowledged parts of the reply that is on its way, or was when the program before this one ended.
     pub fn heard(&self) -> &[AcknowledgedPart] {
         self.working().map(|working| &working.heard[..]).unwrap_or_default()
     }
@@ -340,7 +340,7 @@ impl Run {
         if calls.is_empty() { Vec::new() } else { vec![Record::Launched { calls }] }
     }
 
-    /// What the run waits for and nobody has answered.
+    /// Returns the pauses that the run waits for and nobody has answered.
     fn asked(&self) -> impl Iterator<Item = &RunPause> {
         let asked = self.current.iter().filter(|current| current.outcome.is_none()).flat_map(|it| &it.pauses);
         asked.filter(|asked| asked.answer.is_none())

@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-/// How much a second time of a word counts; the usual value.
+/// The weight of a second time of a word; the usual value.
 const K1: f64 = 1.2;
-/// How much the length of a text counts; the usual value.
+/// The weight of the length of a text; the usual value.
 const B: f64 = 0.75;
 
 /// The words of a text, in small letters: runs of letters and digits, and each sign of a script without spaces.

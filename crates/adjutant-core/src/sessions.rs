@@ -35,11 +35,11 @@ use crate::{
     run::Run,
 };
 
-/// How many labels a session may have.
+/// The number of labels that a session may have.
 pub const MAX_LABELS: usize = 64;
-/// How many bytes a label may have.
+/// The number of bytes that a label may have.
 pub const MAX_LABEL_BYTES: usize = 256;
-/// How many bytes a title may have, and the name of an agent.
+/// The number of bytes that a title may have, and the name of an agent.
 pub const MAX_TITLE_BYTES: usize = 4096;
 
 /// The sessions of a journal.
@@ -79,7 +79,7 @@ impl Sessions {
         Self { journal, world: Arc::new(SystemWorld) }
     }
 
-    /// Where they are kept.
+    /// Returns the journal that keeps them.
     pub fn journal(&self) -> &Arc<dyn Journal> {
         &self.journal
     }
@@ -100,7 +100,7 @@ impl Sessions {
         half.end(Ok(about), id).await
     }
 
-    /// What is known of a session.
+    /// Returns the known facts about a session.
     ///
     /// # Errors
     /// `Missing`, `Unsupported`, `Io`.

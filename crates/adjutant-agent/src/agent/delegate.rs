@@ -13,7 +13,7 @@ use super::{Agent, AgentFactory};
 /// The key of the child in its call.
 const KEY: &str = "agent";
 
-/// What the model says.
+/// The arguments that the model gives.
 #[derive(Deserialize)]
 struct DelegateArgs {
     task: String,

@@ -74,7 +74,7 @@ impl AgentFactory {
 }
 
 impl OpenedAgent {
-    /// Who it is.
+    /// Returns the identity of the agent.
     pub fn identity(&self) -> &Identity {
         match self {
             Self::Root(agent) => agent.identity(),

@@ -85,7 +85,8 @@ impl AgentQueue<'_> {
         !self.session.queues().is_filled()
     }
 
-    /// What waits: steering first, each oldest first. What a log holds is known once the session's first run began.
+    /// Returns the waiting messages: steering first, each oldest first. The messages in a log are known once the
+    /// session's first run began.
     pub fn items(self) -> Vec<QueueItem> {
         self.session.queues().waiting()
     }

@@ -1,4 +1,4 @@
-//! What a request needs of a budget, as far as it can be known before it is made.
+//! The need of a request of a budget, as far as it can be known before the request is made.
 
 use std::sync::Arc;
 
@@ -7,14 +7,14 @@ use adjutant_llm::{Estimate, ModelInfo, NanoUsd, Price, Request, TokenCounter, T
 
 use super::{Budget, Reservation, ReservationRequest};
 
-/// How many output tokens a request needs at least; with less left, it is not made.
+/// The least number of output tokens that a request needs; with less left, it is not made.
 const LEAST_OUTPUT: u64 = 256;
-/// How many output tokens the last turn of a run may have, beyond the run's own caps.
+/// The number of output tokens that the last turn of a run may have, beyond the run's own caps.
 const LAST_OUTPUT: u64 = 2_048;
-/// How many tokens a tool's declaration has besides its texts.
+/// The number of tokens that a tool's declaration has besides its texts.
 const TOOL_FRAME: u64 = 8;
 
-/// What a request needs whose input is estimated at this; `last` is whether the run ends with it.
+/// Returns the need of a request whose input is estimated at this; `last` says if the run ends with it.
 pub(crate) fn bid_of(info: &ModelInfo, request: &Request, input: u64, last: bool) -> ReservationRequest {
     let asked = request.options.max_output_tokens.unwrap_or(info.max_output_tokens);
     let most = if last { asked.min(LAST_OUTPUT) } else { asked };
@@ -46,14 +46,14 @@ pub(crate) async fn hold(
     Ok((held, request))
 }
 
-/// What system prompt and tools are estimated at.
+/// Returns the estimate for system prompt and tools.
 pub(crate) fn overhead(request: &Request) -> u64 {
     let tool =
         |tool: &ToolDecl| TOOL_FRAME + Estimate.count(&tool.description) + Estimate.count(&tool.schema.to_string());
     Estimate.count(&request.system) + request.tools.iter().map(tool).sum::<u64>()
 }
 
-/// What the input costs at most, and what a million output tokens cost.
+/// Returns the greatest cost of the input, and the price of a million output tokens.
 fn prices(info: &ModelInfo, input: u64) -> (NanoUsd, NanoUsd) {
     let Some(price) = &info.price else { return Default::default() };
     let whole = |usage: Usage| price.cost(&usage);

@@ -1,4 +1,4 @@
-//! What the model is told when most of a budget is spent: once in a run, recorded like any other reminder.
+//! The notice to the model when most of a budget is spent: once in a run, recorded like any other reminder.
 
 use std::time::Duration;
 

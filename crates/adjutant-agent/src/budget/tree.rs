@@ -21,9 +21,9 @@ const ROOT: NodeId = 0;
 pub(super) struct BudgetTree {
     nodes: Vec<BudgetNode>,
     free: Vec<NodeId>,
-    /// Who waits, in the order of arrival.
+    /// The requests that wait, in the order of arrival.
     line: BTreeMap<u64, WaitingRequest>,
-    /// What was decided and not heard yet, with the node that asked.
+    /// The decisions that were not heard yet, with the node that asked.
     decided: BTreeMap<u64, (NodeId, Decided)>,
     tickets: u64,
 }
@@ -34,7 +34,7 @@ struct BudgetNode {
     caps: Caps,
     spent: Spend,
     held: Spend,
-    /// How many agents run below.
+    /// The number of agents that run below.
     agents: u32,
 }
 
@@ -45,7 +45,7 @@ struct WaitingRequest {
     waker: Option<Waker>,
 }
 
-/// What became of a wish.
+/// The decision about a bid.
 #[derive(Debug)]
 pub(super) enum Decided {
     /// It is held.
@@ -54,7 +54,7 @@ pub(super) enum Decided {
     Refused(Limit),
 }
 
-/// Whether there is room for a bid.
+/// The room for a bid.
 enum Room {
     Fits(u64),
     Full(NodeId),
@@ -169,7 +169,7 @@ impl BudgetTree {
         ticket
     }
 
-    /// What was decided; the waker is woken when it is.
+    /// Takes the decision; the waker is woken when there is one.
     pub(super) fn look(&mut self, ticket: u64, waker: &Waker) -> Option<Decided> {
         if let Some(waiting) = self.line.get_mut(&ticket) {
             waiting.waker = Some(waker.clone());
@@ -274,14 +274,14 @@ impl BudgetNode {
 }
 
 impl ReservationRequest {
-    /// What it spends with so much output.
+    /// Returns the amount that it spends with so much output.
     fn spend(&self, output: u64) -> Spend {
         let cost = u128::from(output) * u128::from(self.output_price.0);
         let cost = NanoUsd(u64::try_from(cost.div_ceil(1_000_000)).unwrap_or(u64::MAX));
         self.fixed.plus(Spend { tokens: output, cost, ..Spend::default() })
     }
 
-    /// How much output fits, if so much of a limit is left.
+    /// Returns the output that fits, if so much of a limit is left.
     fn output_within(&self, limit: &Limit, left: u64) -> u64 {
         match limit {
             Limit::Tokens => left.saturating_sub(self.fixed.tokens),

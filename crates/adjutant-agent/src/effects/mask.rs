@@ -11,7 +11,7 @@ use super::{
 use crate::effect::{Action, Effect, EffectContext, EffectError};
 
 const KIND: &str = "observation_mask";
-/// How many characters of a result its placeholder shows.
+/// The number of characters of a result that its placeholder shows.
 const PREVIEW_CHARS: usize = 80;
 
 /// Shows a line in the place of successful results of earlier turns, once the context fills its window.

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::tail;
 use crate::effect::{Action, Effect, EffectContext, EffectError};
 
-/// How many turns are looked at: a longer row of failures is told of no more.
+/// The number of turns that are looked at: a longer row of failures is told of no more.
 const MAX_ROW: usize = 100;
 
 /// Asks the model to reflect when all calls of several turns in a row failed, and again with each further such turn.

@@ -8,17 +8,17 @@ use serde_json::{Value, json};
 
 use crate::effect::{Action, EffectContext, Phase};
 
-/// How large the gain of a step must be, as a share of what the provider must read anew for it.
+/// The least gain of a step, as a share of the tokens that the provider must read anew for it.
 pub(super) const MIN_GAIN: f64 = 0.3;
 /// Entries that are not worth a step are passed over for good once there are this many: what comes later gains more
 /// without them, and no turn looks at many entries in vain.
 const MAX_IDLE: usize = 64;
 /// The effect after which others may shorten a result once more.
 pub(super) const TRIM: &str = "trim_tool_results";
-/// Where a shortened result says, for the application alone, what shortened it.
+/// The field of a shortened result that says, for the application alone, what shortened it.
 const MARK: &str = "shown_by";
 
-/// What a step keeps its hands off.
+/// The part of the view that a step does not touch.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Spared {
     /// The newest entries.
@@ -31,9 +31,9 @@ pub(super) enum Spared {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ShrinkStep {
     pub(super) kind: &'static str,
-    /// How full the window must be; `None` whatever it holds.
+    /// The share of the window that must be full; `None` whatever it holds.
     pub(super) threshold: Option<f64>,
-    /// How much it must gain, as a share of what stands from the first change on.
+    /// The least gain, as a share of everything from the first change on.
     pub(super) min_gain: f64,
     pub(super) spared: Spared,
 }
@@ -45,7 +45,8 @@ struct ShrinkMemo {
 }
 
 impl ShrinkStep {
-    /// What the effect wants; `shorten` gives what is shown of a successful result from now on, if that is less.
+    /// Returns the actions that the effect wants; `shorten` gives the shown part of a successful result from now on, if
+    /// that is less.
     pub(super) fn act(
         &self,
         cx: &EffectContext<'_>,

@@ -6,7 +6,7 @@ use adjutant_llm::Cause;
 
 use super::{Holder, LogId};
 
-/// What went wrong with a journal.
+/// An error of a journal.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{message}")]
 pub struct JournalError {
@@ -16,7 +16,7 @@ pub struct JournalError {
     source: Option<Cause>,
 }
 
-/// What a caller can do about a journal's error.
+/// The kind of a journal's error: it tells a caller what to do about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum JournalErrorKind {
@@ -28,9 +28,9 @@ pub enum JournalErrorKind {
     Missing,
     /// A log of that name exists.
     Exists,
-    /// What is stored is not what was written.
+    /// The stored data is not the data that was written.
     Corrupt,
-    /// What is stored was written by a newer program.
+    /// The stored data was written by a newer program.
     Version,
     /// The request cannot be met: a name or a record that is too large.
     Invalid,
@@ -89,22 +89,22 @@ impl JournalError {
         self
     }
 
-    /// What a caller can do about it.
+    /// Returns the kind of the error, which tells a caller what to do about it.
     pub fn kind(&self) -> JournalErrorKind {
         self.kind
     }
 
-    /// Whether the same attempt may succeed later.
+    /// True if the same attempt may succeed later.
     pub fn is_retryable(&self) -> bool {
         matches!(self.kind, JournalErrorKind::Io | JournalErrorKind::Owned)
     }
 
-    /// How long to wait before trying again, if that is known.
+    /// The time to wait before trying again, if that is known.
     pub fn retry_after(&self) -> Option<Duration> {
         self.holder.as_ref().and_then(|holder| holder.left)
     }
 
-    /// Who has the log, if another owner has it.
+    /// The holder of the log, if another owner has it.
     pub fn holder(&self) -> Option<&Holder> {
         self.holder.as_deref()
     }

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{journal::Stamped, number::Seq};
 
-/// How many posts may wait in one log.
+/// The largest number of posts that may wait in one log.
 const MAX_POSTS: usize = 10_000;
 
 /// A journal that lives as long as the program; clones share it. Nothing is written as bytes.
@@ -39,7 +39,7 @@ struct StoredLog {
     newest_post: watch::Sender<PostNo>,
 }
 
-/// Who has a log, as long as the value lives.
+/// The holder of a log, as long as the value lives.
 #[derive(Debug)]
 struct MemoryHolder {
     owner: Arc<str>,
@@ -93,7 +93,7 @@ impl StoredLog {
         }
     }
 
-    /// Who has the log now.
+    /// Returns the current owner of the log.
     fn owner(&self) -> Option<&Arc<str>> {
         self.owner.as_ref().filter(|holder| holder.held.strong_count() > 0).map(|holder| &holder.owner)
     }
@@ -159,7 +159,7 @@ impl Journal for MemoryJournal {
             loop {
                 let seen = *newest.wait_for(|newest| *newest > after).await.ok()?;
                 let found = lock(&kept).posts.iter().find(|posted| posted.no > after).cloned();
-                // What is gone was heeded meanwhile.
+                // If the post is gone, it was heeded meanwhile.
                 after = found.as_ref().map_or(seen, |posted| posted.no);
                 if let Some(posted) = found {
                     return Some((Ok(posted), (kept, newest, after)));
@@ -264,7 +264,7 @@ impl Log for MemoryLog {
 }
 
 impl MemoryLog {
-    /// What is kept, as long as nobody has taken over.
+    /// Returns the stored log, as long as nobody has taken over.
     fn kept(&self) -> Result<MutexGuard<'_, StoredLog>, JournalError> {
         let kept = lock(&self.kept);
         if kept.epoch == self.epoch { Ok(kept) } else { Err(JournalError::fenced(&self.id)) }

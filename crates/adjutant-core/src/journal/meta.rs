@@ -1,4 +1,4 @@
-//! What is known of a log without reading it.
+//! The facts that are known about a log without reading it.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -10,27 +10,27 @@ use crate::number::Seq;
 /// The most bytes that the name of a log may have.
 pub const MAX_ID_BYTES: usize = 512;
 
-/// What is known of a log without reading it.
+/// The facts that are known about a log without reading it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct LogInfo {
     /// Its name.
     pub log: LogId,
-    /// When it was made, in milliseconds since 1970-01-01 UTC.
+    /// The time when it was made, in milliseconds since 1970-01-01 UTC.
     pub created_ms: u64,
-    /// When something was last appended.
+    /// The time of the last append.
     pub updated_ms: u64,
     /// Its newest record.
     pub head: Seq,
-    /// How many bytes its records have together, attachments not counted.
+    /// The number of bytes of its records together, attachments not counted.
     pub bytes: u64,
-    /// Whether an owner has it now.
+    /// True if an owner has it now.
     pub is_owned: bool,
-    /// What others say of it.
+    /// The description that others gave of it.
     pub about: SessionMeta,
 }
 
-/// What is said of a log, apart from its records.
+/// A description of a log, apart from its records.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SessionMeta {
@@ -40,7 +40,7 @@ pub struct SessionMeta {
     /// The name of the agent that works in it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<Arc<str>>,
-    /// What it can be found by.
+    /// The labels that it can be found by.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub labels: BTreeSet<Arc<str>>,
     /// The log that it was forked from, and how much of it is shared.
@@ -48,7 +48,7 @@ pub struct SessionMeta {
     pub parent: Option<(LogId, Seq)>,
 }
 
-/// Which logs are listed: newest change first.
+/// A choice of logs for a list: newest change first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LogQuery {
@@ -62,16 +62,16 @@ pub struct LogQuery {
     pub since_ms: Option<u64>,
     /// Only those that changed before this time.
     pub before_ms: Option<u64>,
-    /// How many at most; at least 1.
+    /// The largest number of logs in a page; at least 1.
     pub limit: usize,
-    /// Where the page before ended.
+    /// The end of the page before.
     pub after: Option<PageMark>,
 }
 
-/// Where a page of a list ended: the change and the name of its last log.
+/// The end of a page of a list: the change and the name of its last log.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct PageMark {
-    /// When its last log changed.
+    /// The time when its last log changed.
     pub updated_ms: u64,
     /// Its last log.
     pub log: LogId,
@@ -83,7 +83,7 @@ pub struct PageMark {
 pub struct LogPage {
     /// The logs, the one that changed last first; of those that changed at one time, in the order of their names.
     pub logs: Vec<LogInfo>,
-    /// Where the next page begins; none if this is the last one.
+    /// The mark to begin the next page with; none if this is the last one.
     pub next: Option<PageMark>,
 }
 
@@ -95,7 +95,7 @@ impl SessionMeta {
 }
 
 impl LogInfo {
-    /// What is known of a log.
+    /// Returns the known facts about a new log.
     pub fn new(log: LogId, created_ms: u64) -> Self {
         Self {
             log,
@@ -115,7 +115,7 @@ impl LogQuery {
         Self { agent: None, label: None, parent: None, since_ms: None, before_ms: None, limit: 50, after: None }
     }
 
-    /// Whether a log is among those that are listed, and behind the page before.
+    /// True if a log is among those that are listed, and behind the page before.
     pub fn takes(&self, info: &LogInfo) -> bool {
         let is_of = |wanted: &Option<Arc<str>>, agent: &Option<Arc<str>>| wanted.is_none() || wanted == agent;
         let parent = info.about.parent.as_ref().map(|(parent, _)| parent);

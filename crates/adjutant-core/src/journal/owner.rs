@@ -1,4 +1,4 @@
-//! Who owns a log.
+//! The ownership of a log.
 
 use std::{
     fmt, fs,
@@ -11,17 +11,17 @@ use std::{
 
 use uuid::Uuid;
 
-/// How much of the name of a machine is told.
+/// The largest part of a machine's name that is told.
 const MAX_HOST: usize = 64;
 
-/// Who owns a log, or wishes to: of two with one id, the later one always takes the log.
+/// An owner of a log, or one that wishes to be: of two with one id, the later one always takes the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Owner {
     id: Arc<str>,
     takes_over: bool,
 }
 
-/// Who has a log, and for how long.
+/// The holder of a log, with the time that is left to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Holder {
@@ -29,7 +29,7 @@ pub struct Holder {
     pub owner: Arc<str>,
     /// For how long it has worked there, if that is known.
     pub since: Option<Duration>,
-    /// How much is left of its lease; none if it lasts as long as its process.
+    /// The time that is left of its lease; none if it lasts as long as its process.
     pub left: Option<Duration>,
 }
 
@@ -64,7 +64,7 @@ impl Owner {
         &self.id
     }
 
-    /// Whether it takes a log that another owner has.
+    /// True if it takes a log that another owner has.
     pub fn takes_over(&self) -> bool {
         self.takes_over
     }

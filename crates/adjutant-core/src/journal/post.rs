@@ -1,4 +1,4 @@
-//! What others say to a session from another process: the owner of its log hears it.
+//! The messages that others send to a session from another process: the owner of its log hears them.
 
 use std::{
     pin::Pin,
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::JournalError;
 use crate::{digest::Digest, number::PostNo, pause::PauseId, record::Lane};
 
-/// What is said to a session from anywhere.
+/// A message to a session, from anywhere.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "post", rename_all = "snake_case")]
 pub enum Post {
@@ -43,17 +43,17 @@ pub enum Post {
 pub struct Posted {
     /// Its number; grows with every post to the log.
     pub no: PostNo,
-    /// What is said.
+    /// The message.
     pub post: Post,
 }
 
 /// The posts to a log, oldest first, as they come; it never ends by itself.
 pub type PostStream = Pin<Box<dyn Stream<Item = Result<Posted, JournalError>> + Send>>;
 
-/// How many posts are taken at once.
+/// The largest number of posts that are taken at once.
 const MAX_AT_ONCE: usize = 10_000;
 
-/// What a stream of posts gives without waiting.
+/// Returns the posts that a stream gives without waiting.
 pub(super) fn at_once(mut posts: PostStream) -> Result<Vec<Posted>, JournalError> {
     let mut found = Vec::new();
     let mut cx = Context::from_waker(Waker::noop());

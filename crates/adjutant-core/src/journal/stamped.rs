@@ -29,7 +29,7 @@ const VERSION: u32 = 2;
 pub struct Stamped {
     /// Its place in the log.
     pub seq: Seq,
-    /// When it was made, in milliseconds since 1970-01-01 UTC; one value for a batch.
+    /// The time when it was made, in milliseconds since 1970-01-01 UTC; one value for a batch.
     pub at_ms: u64,
     /// The conversation that it belongs to.
     pub thread: ThreadId,
@@ -38,7 +38,7 @@ pub struct Stamped {
     encoded: OnceLock<Encoded>,
 }
 
-/// What is stored of a record.
+/// The stored form of a record.
 #[derive(Debug)]
 struct Encoded {
     bytes: Bytes,
@@ -57,7 +57,7 @@ struct Envelope<R> {
     attached: Vec<Attached>,
 }
 
-/// What of a record can be read whoever wrote it.
+/// The part of a record that can be read whoever wrote it.
 #[derive(Deserialize)]
 struct Versioned {
     v: u32,
@@ -95,7 +95,7 @@ impl Stamped {
         Ok(&self.encoded()?.bytes)
     }
 
-    /// What is stored beside it: texts of more than 64 KiB.
+    /// Returns the texts that are stored beside it: those of more than 64 KiB.
     ///
     /// # Errors
     /// Like [`bytes`](Stamped::bytes).

@@ -50,7 +50,7 @@ impl StoredRecord {
     }
 }
 
-/// What is stored of these records, of which the first is the first of its log.
+/// Returns the stored form of these records, of which the first is the first of its log.
 pub(super) fn of_records(records: RecordStream, after: Seq) -> StoredStream {
     let chained = records.scan(Digest::GENESIS, move |link, record| {
         let stored = record.and_then(|stamped| {

@@ -1,4 +1,4 @@
-//! What a key-value store refuses before it looks: the same on every storage.
+//! The checks that a key-value store makes before it looks: the same on every storage.
 
 use std::collections::HashSet;
 

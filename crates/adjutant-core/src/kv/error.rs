@@ -6,7 +6,7 @@ use adjutant_llm::Cause;
 
 use super::Version;
 
-/// What went wrong with a key-value store.
+/// An error of a key-value store.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{message}")]
 pub struct KvStoreError {
@@ -15,11 +15,11 @@ pub struct KvStoreError {
     source: Option<Cause>,
 }
 
-/// What a caller can do about a key-value store's error.
+/// The kind of a key-value store's error: it tells a caller what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum KvStoreErrorKind {
-    /// What must be true of a key is not; read it, and decide again.
+    /// A key does not meet its condition; read it, and decide again.
     Conflict {
         /// The key.
         key: Arc<str>,
@@ -28,7 +28,7 @@ pub enum KvStoreErrorKind {
     },
     /// The request cannot be met: a key or a value that is too large, a key that stands twice.
     Invalid,
-    /// What is stored is not what was written.
+    /// The stored data is not the data that was written.
     Corrupt,
     /// The storage failed: full, read-only, or gone.
     Io,
@@ -40,7 +40,7 @@ impl KvStoreError {
         Self { kind, message: message.into(), source: None }
     }
 
-    /// What must be true of a key is not.
+    /// Returns the error of a key that does not meet its condition.
     pub fn conflict(key: impl Into<Arc<str>>, found: Option<Version>) -> Self {
         let key = key.into();
         let message = match found {
@@ -57,17 +57,17 @@ impl KvStoreError {
         self
     }
 
-    /// What a caller can do about it.
+    /// Returns the kind of the error, which tells a caller what to do about it.
     pub fn kind(&self) -> &KvStoreErrorKind {
         &self.kind
     }
 
-    /// Whether the same attempt may succeed later.
+    /// True if the same attempt may succeed later.
     pub fn is_retryable(&self) -> bool {
         self.kind == KvStoreErrorKind::Io
     }
 
-    /// How long to wait before trying again; a key-value store never says.
+    /// The time to wait before trying again; a key-value store never gives one.
     pub fn retry_after(&self) -> Option<Duration> {
         None
     }

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::search;
 
-/// How many removals are remembered for those who watch from an old version.
+/// The largest number of removals that are remembered for those who watch from an old version.
 const MAX_REMOVALS: usize = 10_000;
 
 /// A key-value store that lives as long as the program; clones share it.
@@ -33,7 +33,7 @@ struct StoreData {
     items: BTreeMap<Arc<str>, Item>,
     /// The last change of each key, removals included.
     changes: BTreeMap<(Version, Arc<str>), Kind>,
-    /// When the keys that are gone were removed.
+    /// The versions at which the keys that are gone were removed.
     removals: BTreeMap<Arc<str>, Version>,
 }
 
@@ -71,7 +71,7 @@ impl StoreData {
         self.items.get(key).map(|item| item.version)
     }
 
-    /// Whether what must be true of a key is.
+    /// Checks that a key meets the condition of a change.
     fn check(&self, change: &Change) -> Result<(), KvStoreError> {
         let found = self.version(&change.key);
         let is_so = match change.when {
@@ -91,7 +91,7 @@ impl StoreData {
                 self.removals.remove(&key);
                 self.changes.insert((version, Arc::clone(&key)), Kind::Put);
             }
-            // What was not there did not change.
+            // A key that was not there did not change.
             None if self.items.remove(&key).is_none() => return,
             None => {
                 self.removals.insert(Arc::clone(&key), version);

@@ -1,4 +1,4 @@
-//! What a memory refuses before it looks: the same on every storage.
+//! The checks that a memory makes before it looks: the same on every storage.
 
 use super::{
     FactChange, FactId, MAX_FACT_BYTES, MAX_METADATA_BYTES, MemoryError, MemoryErrorKind, Metadata, NewFact, OwnerId,
@@ -48,7 +48,7 @@ impl FactChange {
         self.text.as_ref().map_or(Ok(()), |(text, _)| check_text(text))
     }
 
-    /// What is kept with a fact after this change.
+    /// Returns the data that is kept with a fact after this change.
     ///
     /// # Errors
     /// `Invalid` if that is too large.

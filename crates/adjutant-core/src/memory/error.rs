@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use adjutant_llm::Cause;
 
-/// What went wrong with a memory.
+/// An error of a memory.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{message}")]
 pub struct MemoryError {
@@ -13,7 +13,7 @@ pub struct MemoryError {
     source: Option<Cause>,
 }
 
-/// What a caller can do about a memory's error.
+/// The kind of a memory's error: it tells a caller what to do about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum MemoryErrorKind {
@@ -27,7 +27,7 @@ pub enum MemoryErrorKind {
     Invalid,
     /// The model or the embedder failed.
     Model,
-    /// What is stored is not what was written.
+    /// The stored data is not the data that was written.
     Corrupt,
     /// The storage failed: full, read-only, or gone.
     Io,
@@ -46,17 +46,17 @@ impl MemoryError {
         self
     }
 
-    /// What a caller can do about it.
+    /// Returns the kind of the error, which tells a caller what to do about it.
     pub fn kind(&self) -> MemoryErrorKind {
         self.kind
     }
 
-    /// Whether the same attempt may succeed later.
+    /// True if the same attempt may succeed later.
     pub fn is_retryable(&self) -> bool {
         matches!(self.kind, MemoryErrorKind::Io | MemoryErrorKind::Model)
     }
 
-    /// How long to wait before trying again; a memory never says.
+    /// The time to wait before trying again; a memory never gives one.
     pub fn retry_after(&self) -> Option<Duration> {
         None
     }

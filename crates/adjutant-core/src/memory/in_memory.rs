@@ -19,7 +19,7 @@ pub struct InMemory {
     owners: Arc<Mutex<HashMap<OwnerId, Owned>>>,
 }
 
-/// What one owner has.
+/// The facts and marks of one owner.
 #[derive(Debug, Default)]
 struct Owned {
     facts: HashMap<FactId, StoredFact>,
@@ -50,7 +50,7 @@ impl Owned {
         self.ages.keys().filter_map(|(_, id)| self.facts.get(id))
     }
 
-    /// Whether all these facts may be added.
+    /// Checks that all these facts may be added.
     fn check(&self, owner: &OwnerId, facts: &[NewFact]) -> Result<(), MemoryError> {
         let mut names = std::collections::HashSet::new();
         for NewFact { id, .. } in facts {

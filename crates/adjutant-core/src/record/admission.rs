@@ -1,4 +1,4 @@
-//! What is decided about a call before it runs.
+//! The decision about a call before it runs.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::pause::Pause;
 
-/// What happens to a call.
+/// The decision about a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "admission", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -17,15 +17,15 @@ pub enum Admission {
     Allow {
         /// The arguments it runs with, as JSON text.
         args: Arc<str>,
-        /// Whether they differ from what the model wrote.
+        /// True if they differ from the arguments that the model wrote.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         changed: bool,
-        /// What people are shown instead of the tool's name.
+        /// The title that people are shown instead of the tool's name.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         title: Option<Arc<str>>,
-        /// What may happen to it after a crash.
+        /// The rule for repeating it after a crash.
         replay: Replay,
-        /// Whether the whole batch runs one call after the other.
+        /// True if the whole batch runs one call after the other.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         sequential: bool,
     },
@@ -36,9 +36,9 @@ pub enum Admission {
     },
     /// Someone is asked first, or runs it elsewhere; it is admitted again with the answer.
     Ask {
-        /// What is asked.
+        /// The pause, with its question.
         pause: Arc<Pause>,
-        /// Whether the whole batch runs one call after the other.
+        /// True if the whole batch runs one call after the other.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         sequential: bool,
     },
@@ -46,7 +46,7 @@ pub enum Admission {
     Supplied {
         /// The result, whole.
         result: Arc<CallResult>,
-        /// What the model is shown of it, if that is less.
+        /// The part of it that the model is shown, if that is less.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         shown: Option<Arc<CallResult>>,
     },

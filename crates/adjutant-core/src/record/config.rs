@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::digest::Digest;
 
-/// What requests are made with besides the conversation; recorded when it changes.
+/// The parts that requests are made with besides the conversation; recorded when they change.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Config {
@@ -18,7 +18,7 @@ pub struct Config {
     pub system: Digest,
     /// The digest of each tool: its name, description and schema.
     pub tools: BTreeMap<ToolName, Digest>,
-    /// How the model should answer.
+    /// The options for the model's answer.
     pub options: Value,
 }
 
@@ -28,9 +28,9 @@ pub struct Config {
 pub struct Difference {
     /// The field: `model`, `system`, `tools.<name>`, `options.<name>`.
     pub field: Arc<str>,
-    /// What was recorded; none if there was nothing.
+    /// The value that was recorded; none if there was nothing.
     pub recorded: Option<Arc<str>>,
-    /// What there is now; none if there is nothing.
+    /// The value that is there now; none if there is nothing.
     pub now: Option<Arc<str>>,
 }
 

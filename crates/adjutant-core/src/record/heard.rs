@@ -5,16 +5,16 @@ use std::{collections::BTreeSet, iter, sync::Arc};
 use adjutant_llm::{Block, BlockKind, Call, Chunk, Collector, ModelId, Reply, Thinking};
 use serde::{Deserialize, Serialize};
 
-/// What was said in one block since the last time.
+/// The text that was said in one block since the last time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AcknowledgedPart {
     /// The block, counted from 0 in its reply.
     pub block: u32,
-    /// What the block is.
+    /// The kind of the block.
     pub kind: BlockKind,
-    /// What was said in it: text, thinking, or arguments as JSON text.
+    /// The text that was said in it: text, thinking, or arguments as JSON text.
     pub text: String,
-    /// Whether the block was finished.
+    /// True if the block was finished.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub closed: bool,
     /// The finished block, if it holds more than its texts do.
@@ -37,12 +37,13 @@ impl AcknowledgedPart {
         }
     }
 
-    /// What was heard as an interrupted reply, by the rules of a reply that is cut off; `None` if nothing of it stays.
+    /// Returns the parts that were heard as an interrupted reply, by the rules of a reply that is cut off; `None` if
+    /// nothing of it stays.
     pub fn reply(model: &ModelId, heard: &[AcknowledgedPart]) -> Option<Reply> {
         let start = Chunk::Start { attempt: 0, model: model.clone(), limits: Box::default(), warnings: Vec::new() };
         let mut collector = Collector::new();
         for chunk in iter::once(start).chain(heard.iter().flat_map(AcknowledgedPart::chunks)) {
-            // What breaks the grammar was never said.
+            // A chunk that breaks the grammar counts as never said.
             let _ = collector.push(&chunk);
         }
         let mut reply = collector.interrupted()?;

@@ -25,25 +25,25 @@ pub struct Revised {
     pub content: Entry,
 }
 
-/// What an effect remembers for its next turn.
+/// The value that an effect keeps for its next turn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Memo {
     /// The effect's key: its kind, and a number if there are several of the kind.
     pub key: Arc<str>,
-    /// What it remembers; `null` to forget.
+    /// The value that it keeps; `null` to forget.
     pub value: Value,
 }
 
-/// What an effect tells observers about what it did.
+/// A report of an effect to observers about its action.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EffectReport {
     /// The effect's kind.
     pub by: Arc<str>,
-    /// What it did.
+    /// A description of its action.
     pub data: Value,
 }
 
-/// What is different from the next turn on, within one run; what is unset stays.
+/// The changes from the next turn on, within one run; an unset field stays as it is.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
@@ -51,13 +51,13 @@ pub struct RunChange {
     /// The model that is asked; one that the agent knows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<ModelId>,
-    /// How much it thinks.
+    /// The thinking effort.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thinking: Option<Effort>,
     /// The only tools that it may call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<ToolName>>,
-    /// What changes in the view.
+    /// The changes of the view.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub edits: Vec<Edit>,
 }
@@ -75,7 +75,7 @@ impl RunChange {
         }
     }
 
-    /// Whether nothing is different.
+    /// True if nothing is different.
     pub fn is_none(&self) -> bool {
         *self == Self::default()
     }

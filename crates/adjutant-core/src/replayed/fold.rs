@@ -34,7 +34,7 @@ pub struct EventFold {
     ready: VecDeque<Event>,
     /// The end of a run, until it is known whether it was overruled.
     ended: Option<Event>,
-    /// Whether replies that did not come are passed over.
+    /// True if replies that did not come are passed over.
     silent: bool,
     over: bool,
 }
@@ -84,7 +84,7 @@ impl EventFold {
         self.take_last()
     }
 
-    /// Where to read on: the newest record that was given.
+    /// Returns the place to read on from: the newest record that was given.
     pub fn at(&self) -> Seq {
         self.at
     }
@@ -106,7 +106,7 @@ impl EventFold {
         self
     }
 
-    /// Whether everything was read that was asked for.
+    /// True if everything was read that was asked for.
     pub fn is_done(&self) -> bool {
         self.over || self.until.is_some_and(|until| self.at >= until)
     }
@@ -183,7 +183,7 @@ impl EventFold {
         self.at.max(self.after)
     }
 
-    /// Whether everything was told that was asked for.
+    /// True if everything was told that was asked for.
     pub fn is_told(&self) -> bool {
         self.is_done() && self.ready.is_empty()
     }
@@ -205,12 +205,12 @@ impl EventFold {
         self.ended.take()
     }
 
-    /// Whether the log ends with the end of a run.
+    /// True if the log ends with the end of a run.
     pub fn has_ended(&self) -> bool {
         self.ended.is_some()
     }
 
-    /// Whether a run is open that does not wait for the outside.
+    /// True if a run is open that does not wait for the outside.
     pub fn is_at_work(&self) -> bool {
         let first = self.threads.get(&self.who.thread);
         first.is_some_and(|first| first.run.is_open() && first.parked().is_none())
@@ -258,7 +258,7 @@ impl Thread {
         Self { events, run: Run::new(), who, at_ms: 0, speaking, known: None }
     }
 
-    /// How the newest run ended, or waits.
+    /// Returns the event of the newest run's end, or of its wait.
     fn end(&self) -> Option<Event> {
         let result = Arc::new(self.run.result(&self.who)?);
         let kind = match result.outcome {
@@ -269,7 +269,7 @@ impl Thread {
         Some(Event { seq, at_ms: self.at_ms, run: self.run.run(), turn: self.run.turn(), who, kind })
     }
 
-    /// Whether whoever listens knows the attempt that a record is about.
+    /// True if the listener knows the attempt that a record is about.
     fn knows(&self, record: &Record) -> bool {
         match record {
             Record::Heard { turn, attempt, .. } | Record::Retracted { turn, attempt, .. } => {
@@ -279,7 +279,7 @@ impl Thread {
         }
     }
 
-    /// That the newest run waits for the outside, if it does.
+    /// Returns the event that the newest run waits for the outside, if it does.
     fn parked(&self) -> Option<Event> {
         matches!(self.run.next(&BTreeSet::new()), Next::Park(_)).then(|| self.end()).flatten()
     }

@@ -1,4 +1,5 @@
-//! What a log holds of a reply that is on its way: told when the attempt is void, or when the log ends with it.
+//! The parts of a log that tell of a reply that is on its way: told when the attempt is void, or when the log ends with
+//! it.
 //!
 //! A reply that came is told by itself, and nothing of it twice.
 
@@ -9,7 +10,7 @@ use crate::{
     record::{AcknowledgedPart, Record},
 };
 
-/// What a log holds of the reply that is on its way in a thread.
+/// The parts of the reply that is on its way in a thread, as a log holds them.
 #[derive(Debug, Default)]
 pub(super) struct Speaking {
     now: Option<Attempt>,
@@ -21,9 +22,9 @@ struct Attempt {
     no: u32,
     model: ModelId,
     parts: Vec<AcknowledgedPart>,
-    /// Whether its beginning was told.
+    /// True if its beginning was told.
     is_told: bool,
-    /// What was told of each part.
+    /// The progress of each part that was told.
     told: Vec<BlockProgress>,
 }
 

@@ -1,4 +1,4 @@
-//! What a run waits for, and what comes next. Nothing here decides anything.
+//! The things that a run waits for, and the next steps. Nothing here decides anything.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,11 +13,11 @@ use crate::{
     record::Lane,
 };
 
-/// What waits in a run, and what comes next: read by whoever performs its activities.
+/// A view of the waits of a run and of its next steps: read by its executor.
 #[derive(Debug, Clone, Copy)]
 pub struct WaitView<'a>(&'a Run);
 
-/// What lies behind a turn that is about to be settled.
+/// The next step after a turn that is about to be settled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NextStep {
     /// The run ends, whatever is queued.
@@ -28,7 +28,7 @@ pub enum NextStep {
     Goes,
 }
 
-/// What a conversation ends with, as far as a request without a prompt is concerned.
+/// The end of a conversation, as far as a request without a prompt is concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tail {
     /// Nothing was said yet.
@@ -42,17 +42,17 @@ pub enum Tail {
 /// A turn that is closed and about to be settled.
 #[derive(Debug)]
 pub struct Closed {
-    /// What the model said.
+    /// The model's reply.
     pub reply: Arc<Reply>,
     /// The results of its calls, in their order.
     pub results: Vec<Arc<CallResult>>,
-    /// What the run has added to the conversation.
+    /// The entries that the run has added to the conversation.
     pub entries: Vec<Entry>,
     scratch: Run,
 }
 
 impl Closed {
-    /// What the next request would show.
+    /// Returns the view that the next request would show.
     pub fn view(&self) -> &Transcript {
         self.scratch.view.items()
     }
@@ -69,14 +69,14 @@ impl Closed {
 }
 
 impl Run {
-    /// What waits in the run, and what comes next.
+    /// Returns a view of the waits of the run and of its next steps.
     pub fn waiting(&self) -> WaitView<'_> {
         WaitView(self)
     }
 }
 
 impl<'a> WaitView<'a> {
-    /// What the conversation ends with; what no model sees is passed over.
+    /// Returns the end of the conversation; an entry that no model sees is passed over.
     pub fn tail(self) -> Tail {
         let seen = |entry: &&Entry| match entry {
             Entry::Custom(_) => false,
@@ -108,7 +108,7 @@ impl<'a> WaitView<'a> {
         Some(Closed { reply: Arc::clone(reply), results, entries, scratch: self.0.clone() })
     }
 
-    /// What lies behind the open turn; `stop` says whether the application ends the run here.
+    /// Returns the next step after the open turn; `stop` says whether the application ends the run here.
     pub fn ahead(self, stop: bool) -> NextStep {
         let Some((current, working)) = self.0.current.as_ref().and_then(|it| Some((it, it.turn.as_ref()?))) else {
             return NextStep::Goes;
@@ -126,7 +126,7 @@ impl<'a> WaitView<'a> {
         }
     }
 
-    /// What is queued and not placed, in order.
+    /// Returns the messages that are queued and not placed, in order.
     pub fn queued(self) -> impl Iterator<Item = (u64, Lane, &'a Entry)> {
         self.0.queue.iter().map(|(item, (lane, entry))| (*item, *lane, entry))
     }
@@ -136,7 +136,7 @@ impl<'a> WaitView<'a> {
         self.0.items + 1
     }
 
-    /// Why these answers are not exactly those that the run waits for, if they are not.
+    /// Returns the reason why these answers are not exactly those that the run waits for, if they are not.
     ///
     /// Nobody need answer what somebody here may still be asked, or what has run out of time.
     pub fn mismatch(self, answers: &[Answered], now_ms: u64) -> Option<String> {
@@ -172,7 +172,7 @@ impl<'a> WaitView<'a> {
 }
 
 impl Working {
-    /// Whether the turn leaves nothing to do: an answer without calls, or results that all say so.
+    /// True if the turn leaves nothing to do: an answer without calls, or results that all say so.
     pub(super) fn stops(&self) -> bool {
         let Some(reply) = &self.reply else { return false };
         let answered = self.slots.is_empty() && !matches!(reply.stop, FinishReason::Paused | FinishReason::Interrupted);

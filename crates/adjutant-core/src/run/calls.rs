@@ -1,4 +1,4 @@
-//! What the calls of a run's open turn stand at. Nothing here decides anything.
+//! The states of the calls of a run's open turn. Nothing here decides anything.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -9,21 +9,21 @@ use serde_json::Value;
 use super::{CallStep, Run, StepState};
 use crate::pause::{Answered, Pause};
 
-/// What to call, with which arguments, and what earlier entries of a call's body left: read by whoever performs the
-/// activities of a run.
+/// A view of the calls to run, with their arguments and the results of earlier entries into a call's body: read by the
+/// executor of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct CallsView<'a>(&'a Run);
 
-/// What is known of something that a call's body asked for under a key.
+/// The facts that are known about something that a call's body asked for under a key.
 #[derive(Debug, Clone)]
 pub struct KnownStep {
     /// The key that the body gave.
     pub key: Arc<str>,
-    /// How far it got.
+    /// The state that it reached.
     pub state: KnownState,
 }
 
-/// How far something got that a call's body asked for.
+/// The state of something that a call's body asked for.
 #[derive(Debug, Clone)]
 pub enum KnownState {
     /// A step was begun.
@@ -34,20 +34,20 @@ pub enum KnownState {
     Asked {
         /// The pause.
         pause: Arc<Pause>,
-        /// Whether nobody here could answer it.
+        /// True if nobody here could answer it.
         parked: bool,
     },
     /// A pause was answered.
     Answered {
         /// The pause.
         pause: Arc<Pause>,
-        /// What was answered.
+        /// The answer.
         answer: Answer,
     },
 }
 
 impl Run {
-    /// What the calls of the open turn stand at.
+    /// Returns a view of the states of the calls of the open turn.
     pub fn calls(&self) -> CallsView<'_> {
         CallsView(self)
     }
@@ -67,20 +67,20 @@ impl<'a> CallsView<'a> {
         self.0.working()?.reply.as_ref()?.calls().find(|call| call.id == id)
     }
 
-    /// Whether calls of the open turn may run together.
+    /// True if calls of the open turn may run together.
     pub fn is_parallel(self) -> bool {
         let current = self.0.current.as_ref().filter(|current| !current.limits.sequential);
         let slots = current.and_then(|current| Some(&current.turn.as_ref()?.slots));
         slots.is_some_and(|slots| slots.len() > 1 && !slots.iter().any(|slot| slot.sequential))
     }
 
-    /// Whether a call was admitted as one whose body may be entered again.
+    /// True if a call was admitted as one whose body may be entered again.
     pub fn is_resumable(self, call: CallId) -> bool {
         let slot = self.0.working().and_then(|working| working.slot(call));
         slot.and_then(|slot| slot.admitted.as_ref()).is_some_and(|it| it.replay == Replay::Resumable)
     }
 
-    /// What the body of a call has asked for in earlier entries, in order.
+    /// Returns the steps that the body of a call has asked for in earlier entries, in order.
     pub fn steps(self, call: CallId) -> Vec<KnownStep> {
         let Some(slot) = self.0.working().and_then(|working| working.slot(call)) else { return Vec::new() };
         let known = |step: &CallStep| {
@@ -103,19 +103,20 @@ impl<'a> CallsView<'a> {
         })
     }
 
-    /// What was answered to the pause that the admission of a call waits for.
+    /// Returns the answer to the pause that the admission of a call waits for, with the pause.
     pub fn admission_answer(self, call: CallId) -> Option<(&'a Arc<Pause>, &'a Answer)> {
         let at = self.0.working()?.slot(call)?.asked?;
         let asked = self.0.current.as_ref()?.pauses.get(at as usize)?;
         Some((&asked.pause, asked.answer.as_ref()?))
     }
 
-    /// Whether calls of this tool were approved for the rest of the run.
+    /// True if calls of this tool were approved for the rest of the run.
     pub fn is_approved(self, tool: &ToolName) -> bool {
         self.0.current.as_ref().is_some_and(|current| current.approved.contains(tool))
     }
 
-    /// What the agents under this one were answered; if one asked again, only the newest answer counts.
+    /// Returns the answers that the agents under this one were given; if one asked again, only the newest answer
+    /// counts.
     pub fn answers_of_others(self) -> Vec<Answered> {
         let asked = self.0.current.iter().flat_map(|current| &current.pauses);
         let under = asked.filter(|it| Some(&it.pause.thread) != self.0.thread.as_ref());

@@ -40,7 +40,7 @@ impl Run {
 
     /// The turn is settled: end, or go on.
     fn after(&self, current: &Current, working: &Working, stop: bool, busy: &Busy) -> Next {
-        // What no model sees leaves nothing to answer.
+        // An entry that no model sees leaves nothing to answer.
         let placed = working.placed && self.waiting().tail() != Tail::Answer;
         match working.reply.as_ref().and_then(|reply| working.verdict(reply, stop, placed)) {
             Some(outcome) => current.end(outcome),
@@ -66,7 +66,7 @@ impl Run {
 }
 
 impl Current {
-    /// How the run ends, if it must end now, whatever is open.
+    /// Returns the end of the run, if it must end now, whatever is open.
     pub(super) fn closing(&self) -> Option<Outcome> {
         match (&self.cancel, &self.failure, &self.exhausted) {
             (Some(by), ..) => Some(Outcome::Cancelled { by: *by }),
@@ -191,23 +191,23 @@ impl Current {
 }
 
 impl Working {
-    /// Whether a part of a reply was acknowledged that has not come.
+    /// True if a part of a reply was acknowledged that has not come.
     fn is_half_heard(&self) -> bool {
         self.reply.is_none() && self.settled.is_none() && !self.heard.is_empty()
     }
 
-    /// What was acknowledged is the reply, interrupted.
+    /// Makes the acknowledged parts into the reply, interrupted.
     fn cut_off(&self) -> Record {
         let reply = self.speaker.as_ref().and_then(|model| AcknowledgedPart::reply(model, &self.heard));
         reply.map_or_else(|| self.retracted(), |reply| Record::replied(self.no, Arc::new(reply), None))
     }
 
-    /// What was acknowledged is void: another attempt says it again. Nobody knows what it used.
+    /// Makes the acknowledged parts void: another attempt says them again. Nobody knows what it used.
     fn retracted(&self) -> Record {
         Record::Retracted { turn: self.no, attempt: self.attempt, usage: Usage::default(), cost: None }
     }
 
-    /// How the run ends after this turn, whatever its limits are; `None` if it goes on.
+    /// Returns the outcome of the run after this turn, whatever its limits are; `None` if it goes on.
     fn verdict(&self, reply: &Arc<Reply>, stop: bool, placed: bool) -> Option<Outcome> {
         let finished = |why| Some(Outcome::Finished { reply: Arc::clone(reply), why });
         match reply.stop {
@@ -232,7 +232,7 @@ impl Working {
     }
 }
 
-/// What may happen to a call without a result.
+/// The next step of a call without a result.
 enum Served {
     Busy,
     Waits,

@@ -1,4 +1,4 @@
-//! What effects see of a run: a copy that costs a few counters, taken when a turn is about to be prepared.
+//! The parts of a run that effects see: a copy that costs a few counters, taken when a turn is about to be prepared.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -8,26 +8,26 @@ use serde_json::Value;
 use super::{Ledger, Measured};
 use crate::number::{RunNo, TurnNo};
 
-/// What effects see of a run.
+/// The parts of a run that effects see.
 #[derive(Debug, Clone)]
 pub struct EffectInput {
     /// The run.
     pub run: RunNo,
     /// The turn that is prepared.
     pub turn: TurnNo,
-    /// What the request shows.
+    /// The view that the request shows.
     pub view: View,
     /// Everything that was said.
     pub history: Transcript,
     /// The entries from this one on are new since the last turn was prepared.
     pub fresh: EntryId,
-    /// What effects remember, by kind.
+    /// The memos that effects keep, by kind.
     pub memos: BTreeMap<Arc<str>, Value>,
-    /// What was used, and what may be.
+    /// The amounts that were used, and that may be.
     pub ledger: Ledger,
-    /// How far the request did not fit, if the provider said that it does not.
+    /// The amount by which the request did not fit, if the provider said that it does not.
     pub overflow: Option<Overflow>,
-    /// Whether the turn is the last and may call no tools.
+    /// True if the turn is the last and may call no tools.
     pub last: bool,
     /// The only tools that an earlier turn of this run left.
     pub only: Option<Vec<ToolName>>,
@@ -35,7 +35,7 @@ pub struct EffectInput {
 }
 
 impl EffectInput {
-    /// How many tokens a request with this view would hold; `overhead` as in
+    /// Returns the number of tokens that a request with this view would hold; `overhead` as in
     /// [`Run::context_tokens`](super::Run::context_tokens).
     pub fn tokens(&self, view: &View, overhead: u64) -> u64 {
         Measured::scale(self.measured, view.tokens(), overhead)
@@ -46,7 +46,7 @@ impl EffectInput {
         Measured::scale(self.measured, view, overhead)
     }
 
-    /// Whether a provider has counted a request of this conversation.
+    /// True if a provider has counted a request of this conversation.
     pub fn is_measured(&self) -> bool {
         self.measured.is_some()
     }
@@ -62,7 +62,7 @@ impl EffectInput {
 }
 
 impl Measured {
-    /// What an estimate is taken for after what the provider counted last.
+    /// Corrects an estimate by what the provider counted last.
     pub(super) fn scale(measured: Option<Self>, now: u64, overhead: u64) -> u64 {
         match measured {
             None => now.saturating_add(overhead),

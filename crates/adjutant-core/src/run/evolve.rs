@@ -288,7 +288,7 @@ impl Run {
 
     fn retracted(&mut self, turn: TurnNo, attempt: u32, usage: Usage, cost: Option<NanoUsd>) -> Result<(), Why> {
         let working = self.turn_mut(turn)?;
-        // What was heard since then belongs to a later attempt.
+        // If `heard` was filled after that attempt, it belongs to a later attempt.
         if working.heard.is_empty() || attempt >= working.attempt {
             working.attempt = attempt.saturating_add(1);
             working.heard.clear();
@@ -473,7 +473,7 @@ impl Current {
     }
 }
 
-/// Whether these results end the run: one of them for sure, or all of them together.
+/// Tells whether these results end the run: one of them for sure, or all of them together.
 fn terminates(results: &[Arc<CallResult>]) -> Terminate {
     if results.iter().any(|result| result.terminate == Terminate::Now) {
         return Terminate::Now;

@@ -1,4 +1,5 @@
-//! What would be done again if a run went on from here, and why. Pure; it says what `next` would decide.
+//! The actions that would be done again if a run went on from here, with the reasons. Pure; it says what `next` would
+//! decide.
 
 use std::{fmt, sync::Arc};
 
@@ -17,11 +18,11 @@ use crate::{
 pub struct ResumeItem {
     /// The conversation that it belongs to.
     pub thread: ThreadId,
-    /// What it is.
+    /// The action.
     pub redo: ResumeAction,
 }
 
-/// What would be done again, or waits.
+/// An action that would be done again, or a wait.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum ResumeAction {
@@ -36,7 +37,7 @@ pub enum ResumeAction {
         turn: TurnNo,
         /// The attempt at its reply.
         attempt: u32,
-        /// Whether something was acknowledged of an earlier attempt, which is void then.
+        /// True if a part of an earlier attempt was acknowledged, which is void then.
         heard: bool,
     },
     /// A call that has no result.
@@ -45,9 +46,9 @@ pub enum ResumeAction {
         call: CallId,
         /// The tool.
         name: ToolName,
-        /// What may happen to it after a crash; none if it was not admitted yet.
+        /// The rule for repeating it after a crash; none if it was not admitted yet.
         replay: Option<Replay>,
-        /// What becomes of it.
+        /// The fate of the call.
         fate: CallFate,
     },
     /// Hooks are asked again what comes after the turn.
@@ -62,7 +63,7 @@ pub enum ResumeAction {
     },
 }
 
-/// What becomes of a call without a result.
+/// The fate of a call without a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CallFate {
@@ -86,7 +87,8 @@ pub enum CallFate {
 }
 
 impl Run {
-    /// What would be done again, and what waits, if the run went on from here: nothing, if no run is open.
+    /// Returns the actions that would be done again, and the waits, if the run went on from here: nothing, if no run is
+    /// open.
     pub fn explain(&self) -> Vec<ResumeItem> {
         let Some(current) = self.current.as_ref().filter(|current| current.outcome.is_none()) else {
             return Vec::new();
@@ -120,7 +122,7 @@ impl Current {
         match (&working.reply, &working.open) {
             (None, _) if self.exhausted.is_some() && working.last.is_none() => Vec::new(),
             (None, _) if working.prepared => {
-                // What was acknowledged of an attempt that is not going on makes it void.
+                // An attempt that was acknowledged in part and is not going on is void.
                 let heard = !working.heard.is_empty();
                 vec![ResumeAction::Ask { turn, attempt: working.attempt.saturating_add(u32::from(heard)), heard }]
             }

@@ -18,7 +18,7 @@ pub struct Frozen {
     calls: Vec<Reported>,
 }
 
-/// What stands in the view.
+/// An item of the view.
 #[derive(Debug, Serialize, Deserialize)]
 enum ShownEntry {
     /// Entries of the history: the place of the first one, and how many.
@@ -26,7 +26,7 @@ enum ShownEntry {
     Other(Arc<Stored>),
 }
 
-/// What became of a call; its result is missing if it stands in the history.
+/// The report of a call; its result is missing if it stands in the history.
 #[derive(Debug, Serialize, Deserialize)]
 struct Reported(CallId, ToolName, Duration, Option<Arc<CallResult>>);
 

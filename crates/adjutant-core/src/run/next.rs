@@ -1,4 +1,4 @@
-//! What a run may decide next.
+//! The decisions that a run may make next.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::{
     record::Record,
 };
 
-/// What a run decides.
+/// A decision of a run.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Next {
@@ -19,9 +19,9 @@ pub enum Next {
     Start(Vec<Activity>),
     /// Something in flight must end first.
     Wait {
-        /// When to stop waiting, in milliseconds since 1970-01-01 UTC.
+        /// The time to stop waiting, in milliseconds since 1970-01-01 UTC.
         until_ms: Option<u64>,
-        /// What should end early.
+        /// The activities that should end early.
         stop: Vec<ActivityId>,
     },
     /// Only the outside can go on: these pauses wait for answers.

@@ -1,4 +1,4 @@
-//! What a run waits for: who is to be asked, what was answered, and what may go on.
+//! The pauses of a run: who is to be asked, the answers, and the calls that may go on.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -16,7 +16,7 @@ use crate::{
 type Busy = BTreeSet<ActivityId>;
 
 impl Run {
-    /// What the run waits for and nobody has answered, in the order in which it was asked.
+    /// Returns the pauses that the run waits for and nobody has answered, in the order in which they were asked.
     pub fn pauses(&self) -> impl Iterator<Item = &Arc<Pause>> {
         self.asked().map(|asked| &asked.pause)
     }
@@ -45,7 +45,7 @@ impl Current {
         Next::Wait { until_ms: self.limits.deadline_ms, stop: Vec::new() }
     }
 
-    /// Whether everything that a call's body waits for was answered.
+    /// True if everything that a call's body waits for was answered.
     pub(super) fn may_enter(&self, slot: &CallSlot) -> bool {
         slot.waits.iter().all(|at| self.answered(*at))
     }

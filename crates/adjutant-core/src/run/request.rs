@@ -1,16 +1,16 @@
-//! What the next request of a run is made of. Nothing here decides anything.
+//! The parts of the next request of a run. Nothing here decides anything.
 
 use adjutant_llm::{Effort, ModelId, NanoUsd, ToolName, Transcript};
 
 use super::{EffectInput, Ledger, Measured, Run, Spend, Tally};
 use crate::{number::TurnNo, options::Caps, outcome::Limit};
 
-/// What to ask a model, and what that may cost: read by whoever performs the activities of a run.
+/// A view of the next request to a model and of its possible cost: read by the executor of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct RequestView<'a>(&'a Run);
 
 impl Run {
-    /// What the request of the open turn is made of, and what the run has used and may use.
+    /// Returns a view of the parts of the open turn's request, and of the amounts that the run has used and may use.
     pub fn request(&self) -> RequestView<'_> {
         RequestView(self)
     }
@@ -22,7 +22,7 @@ impl<'a> RequestView<'a> {
         self.0.current.as_ref()?.change.model.as_ref()
     }
 
-    /// How much to think, as an earlier turn of this run chose.
+    /// Returns the thinking effort that an earlier turn of this run chose.
     pub fn chosen_thinking(self) -> Option<Effort> {
         self.0.current.as_ref()?.change.thinking
     }
@@ -37,7 +37,7 @@ impl<'a> RequestView<'a> {
         self.0.working().map(|working| &working.hidden[..]).unwrap_or_default()
     }
 
-    /// What the open turn's request shows.
+    /// Returns the transcript that the open turn's request shows.
     pub fn shown(self) -> Transcript {
         let once = self.0.working().map(|working| &working.once[..]).unwrap_or_default();
         if once.is_empty() {
@@ -49,12 +49,12 @@ impl<'a> RequestView<'a> {
         if fits { view.items().fork() } else { self.0.view.items().clone() }
     }
 
-    /// Whether the open turn is the last and may call no tools.
+    /// True if the open turn is the last and may call no tools.
     pub fn is_last(self) -> bool {
         self.0.working().is_some_and(|working| working.last.is_some())
     }
 
-    /// Whether the open turn's request was too large once.
+    /// True if the open turn's request was too large once.
     pub fn has_overflowed(self) -> bool {
         self.0.working().is_some_and(|working| working.overflowed.is_some())
     }
@@ -64,7 +64,7 @@ impl<'a> RequestView<'a> {
         self.0.current.as_ref().map(|current| current.limits.caps).unwrap_or_default()
     }
 
-    /// What the newest run and everything under it that has ended used.
+    /// Returns the spending of the newest run and everything under it that has ended.
     pub fn spend(self) -> Spend {
         let Some(current) = &self.0.current else { return Spend::default() };
         let unasked = self.0.working().is_some_and(|it| it.settled.is_none() && it.reply.is_none() && it.attempt == 0);
@@ -86,12 +86,12 @@ impl<'a> RequestView<'a> {
         Tally { usage, cost, requests, tool_calls }
     }
 
-    /// How long the newest run has been performed, in milliseconds: what passed while it was parked is free.
+    /// Returns the time that the newest run has been performed, in milliseconds: the time while it was parked is free.
     pub fn active_ms(self) -> u64 {
         self.0.current.as_ref().map(|current| current.active_ms).unwrap_or_default()
     }
 
-    /// Whether a request of the open turn may be on its way.
+    /// True if a request of the open turn may be on its way.
     pub fn is_asking(self) -> bool {
         self.0.working().is_some_and(|it| it.prepared && it.reply.is_none() && it.settled.is_none())
     }
@@ -101,7 +101,7 @@ impl<'a> RequestView<'a> {
         self.0.current.as_ref()?.reached()
     }
 
-    /// What effects see in the open turn; without one, in the first turn of the next run.
+    /// Returns the input of effects in the open turn; without one, in the first turn of the next run.
     pub fn sight(self, now_ms: u64) -> EffectInput {
         let overflow = self.0.working().and_then(|working| working.overflowed);
         // The provider counted this very view: nothing is nearer to the truth.
@@ -127,7 +127,7 @@ impl<'a> RequestView<'a> {
         }
     }
 
-    /// What the open run has used so far, and what it may use; nothing if no run is open.
+    /// Returns the amounts that the open run has used so far, and that it may use; nothing if no run is open.
     pub fn ledger(self, now_ms: u64) -> Ledger {
         let Some(current) = self.0.current.as_ref().filter(|current| current.outcome.is_none()) else {
             return Ledger::default();
@@ -144,7 +144,7 @@ impl<'a> RequestView<'a> {
         }
     }
 
-    /// How many tokens the provider counted in the newest request that it counted.
+    /// Returns the number of tokens that the provider counted in the newest request that it counted.
     pub fn counted(self) -> Option<u64> {
         self.0.measured.map(|measured| measured.tokens)
     }

@@ -1,4 +1,4 @@
-//! What runs have used, in the sums that are kept of it.
+//! The amounts that runs have used, in the sums that are kept of them.
 
 use adjutant_llm::{NanoUsd, Usage};
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use crate::{
     record::{Admission, Record},
 };
 
-/// What is spent, or held to be spent.
+/// An amount that is spent, or held to be spent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Spend {
     /// Tokens, input and output together.
@@ -21,31 +21,31 @@ pub struct Spend {
     pub tool_calls: u64,
 }
 
-/// What a run has used so far, and what it may use.
+/// The amounts that a run has used so far, and that it may use.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ledger {
-    /// What the agent's own requests used in this run.
+    /// The usage of the agent's own requests in this run.
     pub usage: Usage,
-    /// What calls, children and effects used in this run.
+    /// The usage of calls, children and effects in this run.
     pub spent: Usage,
-    /// What all of that cost, as far as prices are known.
+    /// The cost of all of that, as far as prices are known.
     pub cost: Option<NanoUsd>,
-    /// How many requests this run has made.
+    /// The number of requests that this run has made.
     pub turns: u32,
-    /// How many calls of this run have ended.
+    /// The number of calls of this run that have ended.
     pub calls: u32,
-    /// How long this run has been performed, in milliseconds.
+    /// The time that this run has been performed, in milliseconds.
     pub wall_ms: u64,
-    /// What it may spend.
+    /// The limits on its spending.
     pub caps: Caps,
 }
 
-/// What an agent and everything under it used in one run.
+/// The amounts that an agent and everything under it used in one run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tally {
     /// Tokens.
     pub usage: Usage,
-    /// What they cost, as far as prices are known.
+    /// The cost of that, as far as prices are known.
     pub cost: Option<NanoUsd>,
     /// Requests to models.
     pub requests: u64,

@@ -1,4 +1,4 @@
-//! What the model is told about calls that did not run.
+//! The texts that tell the model about calls that did not run.
 
 use adjutant_llm::{CallResult, FinishReason, Status};
 

@@ -1,4 +1,4 @@
-//! What must hold of a log, record by record: the chain over its bytes, its numbers, and that its threads fold.
+//! The checks of a log, record by record: the chain over its bytes, its numbers, and that its threads fold.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -18,9 +18,9 @@ pub(super) struct Chain {
     log: LogId,
     pub(super) seq: Seq,
     pub(super) link: Digest,
-    /// How many bytes its records have together, attachments not counted.
+    /// The number of bytes of its records together, attachments not counted.
     pub(super) bytes: u64,
-    /// How many attachments its records have together.
+    /// The number of attachments of its records together.
     pub(super) attachments: u64,
 }
 

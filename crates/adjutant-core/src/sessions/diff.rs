@@ -1,4 +1,4 @@
-//! Where two logs part.
+//! The place where two logs part.
 
 use std::sync::Arc;
 
@@ -14,22 +14,22 @@ use crate::{
     number::Seq,
 };
 
-/// How many records of each log are told from where they part.
+/// The number of records of each log that are told from where they part.
 const MAX_LINES: usize = 40;
 
-/// How two sessions differ.
+/// The differences of two sessions.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Diff {
-    /// How many records both begin with; the times of records do not count.
+    /// The number of records that both begin with; the times of records do not count.
     pub shared: u64,
-    /// How many records each has behind those.
+    /// The number of records that each has behind those.
     pub beyond: [u64; 2],
     /// The first record behind those, of each; none where a session has ended.
     pub first: [Option<Arc<Stamped>>; 2],
     /// The fields in which these two differ, at most 50.
     pub fields: Vec<Field>,
-    /// What happened from there on, side by side, at most 40 records.
+    /// The records from there on, side by side, at most 40.
     pub lines: Vec<DiffLine>,
 }
 
@@ -39,12 +39,12 @@ pub struct Diff {
 pub struct DiffLine {
     /// The place.
     pub at: Seq,
-    /// What happened there; none where a session has ended.
+    /// The record there of each session, in words; none where a session has ended.
     pub sides: [Option<String>; 2],
 }
 
 impl Diff {
-    /// Whether both sessions hold the same.
+    /// True if both sessions hold the same.
     pub fn is_same(&self) -> bool {
         self.beyond == [0, 0]
     }

@@ -24,17 +24,17 @@ use crate::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Exported {
-    /// How many records the file has.
+    /// The number of records in the file.
     pub records: u64,
-    /// How many attachments it has.
+    /// The number of attachments in it.
     pub attachments: u64,
-    /// How many bytes it has.
+    /// The number of bytes in it.
     pub bytes: u64,
     /// The link of the newest record.
     pub link: Digest,
 }
 
-/// What is written, counted and digested.
+/// A writer that counts and digests the bytes that are written.
 struct Sealed<'a, W> {
     out: &'a mut W,
     sha256: Sha256,

@@ -7,9 +7,9 @@ use serde_json::{Map, Value, json};
 use super::short;
 use crate::journal::Stamped;
 
-/// How many fields are shown.
+/// The number of fields that are shown.
 const MAX_FIELDS: usize = 50;
-/// How many characters of a value are shown.
+/// The number of characters of a value that are shown.
 const MAX_CHARS: usize = 120;
 
 /// A field in which two records differ.
@@ -18,7 +18,7 @@ const MAX_CHARS: usize = 120;
 pub struct Field {
     /// The field: a JSON pointer from the stored record, as in `/record/replied/reply/blocks/0/text`.
     pub at: String,
-    /// What the records have there, shortened, as JSON; none where a record has no such field.
+    /// The values that the records have there, shortened, as JSON; none where a record has no such field.
     pub sides: [Option<String>; 2],
 }
 

@@ -14,16 +14,16 @@ use crate::{
     number::Seq,
 };
 
-/// What a file says that it is.
+/// The name by which a file says that it holds a session.
 pub(super) const FORMAT: &str = "adjutant-session";
 /// The version of the format.
 pub(super) const VERSION: u32 = 1;
-/// How many bytes a line may have.
+/// The number of bytes that a line may have.
 pub(super) const MAX_LINE_BYTES: usize = 512 * 1024 * 1024;
-/// How many bytes the attachments of one record may have together.
+/// The number of bytes that the attachments of one record may have together.
 pub(super) const MAX_ATTACHED_BYTES: usize = 1024 * 1024 * 1024;
 
-/// What of a first line can be read whoever wrote it.
+/// The part of a first line that can be read whoever wrote it.
 #[derive(Deserialize)]
 pub(super) struct Versioned {
     pub(super) format: String,
@@ -70,7 +70,7 @@ pub(super) struct Footer {
     pub(super) attachments: u64,
     /// The link of the newest record.
     pub(super) link: Digest,
-    /// How many bytes stand before this line.
+    /// The number of bytes before this line.
     pub(super) bytes: u64,
     /// The digest of those.
     pub(super) sha256: Digest,

@@ -15,15 +15,15 @@ use crate::{
     record::Record,
 };
 
-/// What the names of logs begin with that are being made.
+/// The prefix of the names of logs that are being made.
 const HIDDEN: &str = "adjutant:half-made/";
 /// After how long a half-made log is taken for one that a crash left, in milliseconds.
 const STALE_MS: u64 = 60 * 60 * 1000;
-/// How many records are appended together.
+/// The number of records that are appended together.
 const MAX_BATCH: usize = 256;
-/// How many bytes are appended together, unless one record has more.
+/// The number of bytes that are appended together, unless one record has more.
 const MAX_BATCH_BYTES: usize = 4 * 1024 * 1024;
-/// How many logs are looked at together.
+/// The number of logs that are looked at together.
 const PAGE: usize = 500;
 
 /// A log that is being made.
@@ -101,7 +101,7 @@ impl Half {
         match made {
             Ok(()) => journal.info(to).await,
             Err(error) => {
-                // What cannot be deleted now stays hidden, and is swept later.
+                // A log that cannot be deleted now stays hidden, and is swept later.
                 let _ = journal.delete(&name).await;
                 Err(error)
             }
@@ -130,7 +130,7 @@ impl Half {
     }
 }
 
-/// Whether a log is being made, or was when a program crashed.
+/// True if a log is being made, or was when a program crashed.
 pub(super) fn is_half(log: &LogId) -> bool {
     log.0.starts_with(HIDDEN)
 }

@@ -26,13 +26,13 @@ struct Lines<R> {
     input: R,
     /// The digest of the lines before the newest one.
     sha256: Sha256,
-    /// How many bytes those have.
+    /// The number of bytes that those have.
     bytes: u64,
     line: Vec<u8>,
     no: u64,
 }
 
-/// What was read of a file.
+/// The reader of a file, with the parts that it has read.
 struct ImportReader {
     chain: Chain,
     folds: Folds,

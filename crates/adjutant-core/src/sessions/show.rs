@@ -21,19 +21,19 @@ use crate::{
 pub struct TimelineItem {
     /// The record that tells of it; several things may stand in one.
     pub seq: Seq,
-    /// When that was recorded, in milliseconds since 1970-01-01 UTC.
+    /// The time when that was recorded, in milliseconds since 1970-01-01 UTC.
     pub at_ms: u64,
-    /// How many agents stand above the one that it is about.
+    /// The number of agents that stand above the one that it is about.
     pub depth: u16,
-    /// Who said or did it: an agent, a tool, a component, or `user`.
+    /// The one who said or did it: an agent, a tool, a component, or `user`.
     pub who: Arc<str>,
-    /// What kind of thing it is.
+    /// The kind of the item.
     pub kind: ShownKind,
-    /// What was said or done. Arguments are shortened to 400 characters, results and what was heard to 1,000.
+    /// The words or actions. Arguments are shortened to 400 characters, results and heard parts of replies to 1,000.
     pub text: String,
 }
 
-/// What kind of thing was said or done.
+/// The kind of an item: something that was said or done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -60,11 +60,11 @@ pub enum ShownKind {
     Reply,
     /// The model called a tool.
     Call,
-    /// What came of a call.
+    /// The result of a call.
     Result,
-    /// What was heard of a reply that has not come.
+    /// The heard part of a reply that has not come.
     Heard,
-    /// What was heard of an attempt that was void.
+    /// The heard part of an attempt that was void.
     Void,
     /// Something waits for the outside.
     Pause,
@@ -90,13 +90,13 @@ pub enum ShownKind {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ShownPage {
-    /// What was said and done, in order.
+    /// The things that were said and done, in order.
     pub items: Vec<TimelineItem>,
     /// The record behind which the next page begins; none if this is the last one.
     pub next: Option<Seq>,
 }
 
-/// What was said and done in a session, in order.
+/// The things that were said and done in a session, in order.
 pub type ShownStream = Pin<Box<dyn Stream<Item = Result<TimelineItem, JournalError>> + Send>>;
 
 /// A log that is being told.
@@ -108,7 +108,7 @@ struct Telling {
 }
 
 impl Sessions {
-    /// What was said and done in a session, as it is now; the agents under it at their depth.
+    /// Returns the things that were said and done in a session, as it is now; the agents under it at their depth.
     ///
     /// # Errors
     /// As the last item: `Missing`, `Corrupt`, `Version`, `Io`.

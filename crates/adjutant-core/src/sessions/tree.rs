@@ -1,28 +1,28 @@
-//! What a session was forked from, and what was forked from it.
+//! The origin of a session, and the sessions that were forked from it.
 
 use std::collections::BTreeSet;
 
 use super::{Sessions, half};
 use crate::journal::{JournalError, JournalErrorKind, LogId, LogInfo, LogQuery};
 
-/// How many sessions a tree shows, ancestors not counted.
+/// The number of sessions that a tree shows, ancestors not counted.
 const MAX_BRANCHES: usize = 10_000;
-/// How many ancestors a tree shows.
+/// The number of ancestors that a tree shows.
 const MAX_ANCESTORS: usize = 1_000;
-/// How many sessions are asked for together.
+/// The number of sessions that are asked for together.
 const PAGE: usize = 500;
 
-/// What a session was forked from, and what was forked from it.
+/// The sessions that a session was forked from, and those that were forked from it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SessionTree {
-    /// What it was forked from, the oldest first.
+    /// The sessions that it was forked from, the oldest first.
     pub ancestors: Vec<LogInfo>,
     /// The session that the oldest of them was forked from, if it is gone.
     pub missing: Option<LogId>,
     /// The session itself, and behind each session those that were forked from it.
     pub branches: Vec<Branch>,
-    /// Whether there are more than are shown.
+    /// True if there are more than are shown.
     pub is_cut: bool,
 }
 
@@ -30,14 +30,15 @@ pub struct SessionTree {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Branch {
-    /// How many forks it is away from the session that was asked for.
+    /// The number of forks between it and the session that was asked for.
     pub depth: usize,
-    /// What is known of it.
+    /// The known facts about it.
     pub info: LogInfo,
 }
 
 impl Sessions {
-    /// What a session was forked from, and all that was forked from it; each session once, whatever they say.
+    /// Returns the sessions that a session was forked from, and all that were forked from it; each session once,
+    /// whatever they say.
     ///
     /// # Errors
     /// `Missing`, `Unsupported`, `Io`.
@@ -85,7 +86,7 @@ impl Sessions {
         Ok(())
     }
 
-    /// What was forked from a log and was not seen yet, the oldest first.
+    /// Returns the sessions that were forked from a log and were not seen yet, the oldest first.
     async fn forks(
         &self,
         of: &LogId,

@@ -1,4 +1,4 @@
-//! Whether a log is what was written.
+//! The check that a log still is as it was written.
 
 use futures_util::StreamExt;
 
@@ -17,11 +17,11 @@ use crate::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Verified {
-    /// How many records it has.
+    /// The number of records that it has.
     pub records: u64,
-    /// How many bytes they have together, attachments not counted.
+    /// The number of bytes that they have together, attachments not counted.
     pub bytes: u64,
-    /// How many attachments they have together.
+    /// The number of attachments that they have together.
     pub attachments: u64,
     /// The link of the newest one: two logs with the same one hold the same.
     pub link: Digest,

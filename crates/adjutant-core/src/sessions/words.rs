@@ -1,4 +1,4 @@
-//! What records are, in words, in one line.
+//! The descriptions of records, in words, in one line.
 
 use adjutant_llm::{Block, CallResult, Content, Edit, Entry, FinishReason, Origin, Reply, Status, UserMessage};
 use adjutant_tool::{Answer, AskKind};
@@ -11,10 +11,10 @@ use crate::{
     record::{AcknowledgedPart, Admission, Record},
 };
 
-/// How many characters of a text are shown in a line.
+/// The number of characters of a text that are shown in a line.
 const MAX_CHARS: usize = 100;
 
-/// What a record is; with its thread, if that is not the first one.
+/// Returns a description of a record; with its thread, if that is not the first one.
 pub(super) fn record(stamped: &Stamped) -> String {
     let said = conversation(&stamped.record)
         .or_else(|| turn(&stamped.record))
@@ -160,12 +160,12 @@ fn pause_in_line(pause: &Pause) -> String {
     format!("{} ({}): {:?}", ask(pause.ask.kind), pause.id, short::line(&pause.ask.prompt, MAX_CHARS))
 }
 
-/// What a message says; pictures and documents by their type.
+/// Returns the text of a message; pictures and documents by their type.
 pub(super) fn user(message: &UserMessage) -> String {
     contents(&message.content)
 }
 
-/// What pieces say; pictures and documents by their type.
+/// Returns the text of pieces; pictures and documents by their type.
 pub(super) fn contents(pieces: &[Content]) -> String {
     let piece = |piece: &Content| match piece {
         Content::Text { text } => text.to_string(),
@@ -178,12 +178,12 @@ pub(super) fn contents(pieces: &[Content]) -> String {
     pieces.iter().map(piece).collect::<Vec<_>>().join("\n")
 }
 
-/// What was heard of a reply.
+/// Returns the text of the heard parts of a reply.
 pub(super) fn heard(parts: &[AcknowledgedPart]) -> String {
     parts.iter().map(|part| part.text.as_str()).collect::<Vec<_>>().join("\n")
 }
 
-/// How a reply was cut off, if it was.
+/// Tells how a reply was cut off, if it was.
 pub(super) fn cut(stop: FinishReason) -> Option<&'static str> {
     match stop {
         FinishReason::Length => Some("cut off by the length limit"),
@@ -194,7 +194,7 @@ pub(super) fn cut(stop: FinishReason) -> Option<&'static str> {
     }
 }
 
-/// How a run ended.
+/// Tells how a run ended.
 pub(super) fn outcome(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Finished { why: Completion::Answer, .. } => "answered".to_owned(),
@@ -226,7 +226,7 @@ pub(super) fn answer(answer: &Answer) -> String {
     }
 }
 
-/// What kind of thing is asked for.
+/// Returns the kind of thing that is asked for, in words.
 pub(super) fn ask(kind: AskKind) -> &'static str {
     match kind {
         AskKind::Approval => "approval",
@@ -238,7 +238,7 @@ pub(super) fn ask(kind: AskKind) -> &'static str {
     }
 }
 
-/// How a call ended.
+/// Tells how a call ended.
 pub(super) fn status(status: Status) -> &'static str {
     match status {
         Status::Ok => "ok",
@@ -256,7 +256,7 @@ pub(super) fn status(status: Status) -> &'static str {
     }
 }
 
-/// Who a message came from, if not from a person.
+/// Returns the sender of a message, if it is not from a person.
 pub(super) fn origin(origin: &Origin) -> String {
     match origin {
         Origin::Reminder { by } => by.to_string(),
@@ -265,7 +265,7 @@ pub(super) fn origin(origin: &Origin) -> String {
     }
 }
 
-/// What a block says: its text, if it has one.
+/// Returns the text of a block, if it has one.
 pub(super) fn block(block: &Block) -> Option<&str> {
     match block {
         Block::Text(said) => Some(&said.text),

@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use super::super::clip::clip;
 
 pub(super) const NAME: &str = "recall";
-/// How many characters a page has, unless the call says otherwise.
+/// The number of characters of a page, unless the call says otherwise.
 const PAGE_CHARS: usize = 8_000;
-/// How many characters a page has at most.
+/// The largest number of characters of a page.
 const MAX_PAGE_CHARS: usize = 20_000;
 
 #[derive(Deserialize)]

@@ -15,7 +15,7 @@ use crate::{
 /// A text of more bytes is stored beside its record.
 pub(super) const LARGE: usize = 64 * 1024;
 
-/// What belongs to a place of a record.
+/// An attachment that belongs to a place of a record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Attached {
     /// The place: a JSON pointer from the record.

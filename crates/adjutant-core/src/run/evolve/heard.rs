@@ -1,4 +1,4 @@
-//! What it means that a part of a reply was acknowledged. Frozen.
+//! The meaning of an acknowledged part of a reply. Frozen.
 
 use adjutant_llm::ModelId;
 

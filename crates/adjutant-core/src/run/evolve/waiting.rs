@@ -1,4 +1,4 @@
-//! What records of pauses and answers mean. Frozen, like everything here.
+//! The meaning of records of pauses and answers. Frozen, like everything here.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ impl Run {
         }
     }
 
-    /// What the body of a call asks for, or what came of it. A key keeps the place where it was asked for first.
+    /// Notes a request of a call's body, or its result. A key keeps the place where it was asked for first.
     pub(super) fn step(&mut self, call: CallId, key: &Arc<str>, state: StepState) -> Result<(), Why> {
         let steps = &mut self.slot_mut(call)?.steps;
         match steps.iter_mut().rev().find(|step| step.key == *key) {
@@ -40,12 +40,12 @@ impl Run {
         Ok(())
     }
 
-    /// Whether a pause is about this thread, not about an agent under it.
+    /// True if a pause is about this thread, not about an agent under it.
     fn is_own(&self, pause: &Pause) -> bool {
         self.thread.as_ref().is_none_or(|thread| *thread == pause.thread)
     }
 
-    /// Whoever waited for this call's sake waits no more: the call has its result.
+    /// Closes the pauses that waited for this call's sake: the call has its result.
     pub(super) fn close_pauses(&mut self, call: CallId) {
         let thread = self.thread.clone();
         let Ok(current) = self.current_mut() else { return };

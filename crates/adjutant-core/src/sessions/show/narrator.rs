@@ -19,9 +19,9 @@ use crate::{
     record::{AcknowledgedPart, Admission, Record, Revised, RunChange},
 };
 
-/// How many characters of arguments are shown.
+/// The number of characters of arguments that are shown.
 const MAX_ARGS: usize = 400;
-/// How many characters of a result, and of what was heard, are shown.
+/// The number of characters that are shown of a result, and of a reply that was heard in part.
 const MAX_TEXT: usize = 1_000;
 
 /// Tells a log record by record.
@@ -35,7 +35,7 @@ pub(super) struct Narrator {
     out: Vec<TimelineItem>,
 }
 
-/// What is known of a thread.
+/// The facts that are known about a thread.
 #[derive(Default)]
 struct Voice {
     who: Arc<str>,
@@ -53,7 +53,7 @@ impl Narrator {
         Self { name, voices: BTreeMap::new(), open: BTreeSet::new(), at: (Seq(0), 0), out: Vec::new() }
     }
 
-    /// What a record tells.
+    /// Returns the items that a record tells.
     pub(super) fn tell(&mut self, stamped: &Stamped) -> Vec<TimelineItem> {
         self.at = (stamped.seq, stamped.at_ms);
         let name = &self.name;
@@ -67,7 +67,7 @@ impl Narrator {
         std::mem::take(&mut self.out)
     }
 
-    /// What is left to tell at the end of the log.
+    /// Returns the items that are left to tell at the end of the log.
     pub(super) fn rest(&mut self) -> Vec<TimelineItem> {
         for voice in std::mem::take(&mut self.voices).values_mut() {
             self.heard(voice, ShownKind::Heard);
