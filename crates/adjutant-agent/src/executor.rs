@@ -98,7 +98,7 @@ pub struct LocalExecutor {
     stopped: BTreeSet<CallId>,
     background: Background,
     place: TurnPosition,
-    purse: run_budget::RunBudget,
+    run_budget: run_budget::RunBudget,
 }
 
 /// An activity in flight. A panic of it ends in a record like everything else.
@@ -158,7 +158,7 @@ impl LocalExecutor {
             asking: Vec::new(),
             stopped: BTreeSet::new(),
             place: TurnPosition::default(),
-            purse: run_budget::RunBudget::default(),
+            run_budget: run_budget::RunBudget::default(),
         }
     }
 
@@ -243,7 +243,7 @@ impl LocalExecutor {
             self.outer = None;
             records.extend(self.wish(CancelBy::User));
         }
-        records.extend(self.purse.late(cx));
+        records.extend(self.run_budget.late(cx));
         let is_wished = self.inbox.asked_to_save() > self.wishes.0;
         if is_wished {
             records.extend(self.acknowledge());
@@ -322,7 +322,7 @@ impl LocalExecutor {
         if self.setup.calls.early {
             self.background.early.tell(&stamped.record);
         }
-        self.purse.follow(&stamped.record);
+        self.run_budget.follow(&stamped.record);
         if let Some(within) = &self.setup.within {
             within.count(&stamped.record);
         }

@@ -33,7 +33,7 @@ pub(crate) struct Listeners {
     /// The newest record that was shown, whether anyone looked or not.
     newest: AtomicU64,
     /// The replies that are on their way.
-    sayings: Mutex<BTreeMap<ThreadId, Arc<Mutex<PartialReply>>>>,
+    replies: Mutex<BTreeMap<ThreadId, Arc<Mutex<PartialReply>>>>,
 }
 
 /// A reply is on its way as long as this is held.
@@ -76,14 +76,14 @@ impl Listeners {
     }
 
     /// The reply of a thread is on its way, until what is given back is dropped.
-    pub(crate) fn hear_reply(self: &Arc<Self>, thread: &ThreadId, saying: &Arc<Mutex<PartialReply>>) -> Aloud {
-        self.sayings().insert(thread.clone(), Arc::clone(saying));
+    pub(crate) fn hear_reply(self: &Arc<Self>, thread: &ThreadId, reply: &Arc<Mutex<PartialReply>>) -> Aloud {
+        self.replies().insert(thread.clone(), Arc::clone(reply));
         Aloud { listeners: Arc::clone(self), thread: thread.clone() }
     }
 
     /// Whether a reply of a thread is on its way.
     pub(crate) fn is_saying(&self, thread: &ThreadId) -> bool {
-        self.sayings().contains_key(thread)
+        self.replies().contains_key(thread)
     }
 
     /// A record was shown.
@@ -99,20 +99,20 @@ impl Listeners {
     /// Somewhere to hear everything from now on: what comes follows the newest record, and these events after it, which
     /// tell what was said so far of the replies that are on their way.
     fn join(&self) -> (Arc<Outlet>, Seq, Vec<Event>) {
-        let sayings = self.sayings();
+        let replies = self.replies();
         // As long as these are held, nothing more is said.
-        let mut said: Vec<_> = sayings.values().map(|saying| lock(saying)).collect();
+        let mut said: Vec<_> = replies.values().map(|reply| lock(reply)).collect();
         let (outlet, newest) = (self.add(), Seq(self.newest.load(Ordering::Acquire)));
-        let partial = said.iter_mut().flat_map(|saying| {
-            saying.is_shown = true;
-            saying.events(newest)
+        let partial = said.iter_mut().flat_map(|reply| {
+            reply.is_shown = true;
+            reply.events(newest)
         });
         let partial = partial.collect();
         (outlet, newest, partial)
     }
 
-    fn sayings(&self) -> MutexGuard<'_, BTreeMap<ThreadId, Arc<Mutex<PartialReply>>>> {
-        self.sayings.lock().unwrap_or_else(PoisonError::into_inner)
+    fn replies(&self) -> MutexGuard<'_, BTreeMap<ThreadId, Arc<Mutex<PartialReply>>>> {
+        self.replies.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Nothing happens any more.
@@ -221,7 +221,7 @@ impl Stream for Subscription {
 
 impl Drop for Aloud {
     fn drop(&mut self) {
-        self.listeners.sayings().remove(&self.thread);
+        self.listeners.replies().remove(&self.thread);
     }
 }
 

@@ -68,7 +68,7 @@ pub struct DriveContext {
     pub stopper: Stopper,
     /// The wish to stop the run.
     pub cancel: Cancel,
-    pub(crate) desk: Arc<MiddlewareState>,
+    pub(crate) shared: Arc<MiddlewareState>,
 }
 
 /// The rest of the chain: the middleware inside, and the drive itself.

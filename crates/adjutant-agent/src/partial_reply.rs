@@ -130,6 +130,6 @@ impl Heard {
     }
 }
 
-pub(crate) fn lock(saying: &Mutex<PartialReply>) -> MutexGuard<'_, PartialReply> {
-    saying.lock().unwrap_or_else(PoisonError::into_inner)
+pub(crate) fn lock(reply: &Mutex<PartialReply>) -> MutexGuard<'_, PartialReply> {
+    reply.lock().unwrap_or_else(PoisonError::into_inner)
 }

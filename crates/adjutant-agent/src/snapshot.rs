@@ -128,7 +128,7 @@ impl SessionView {
     }
 
     /// Where replies are collected, for everyone who looks.
-    pub(crate) fn saying(&self) -> &Arc<Mutex<PartialReply>> {
+    pub(crate) fn reply(&self) -> &Arc<Mutex<PartialReply>> {
         self.partial.get_or_init(Arc::default)
     }
 

@@ -217,9 +217,9 @@ async fn result_tells_everything_when_the_run_ends() {
         let moved = moved.clone();
         async move {
             moved.0.advance_ms(args["ms"].as_u64().unwrap_or_default());
-            cx.port().charge(usage(1_000, 0));
+            cx.backend().charge(usage(1_000, 0));
             tokio::task::yield_now().await;
-            cx.port().charge(usage(0, 7));
+            cx.backend().charge(usage(0, 7));
             Ok(CallResult::ok("worked").details(json!({"n": 1})))
         }
     });
@@ -241,7 +241,7 @@ async fn result_tells_everything_when_the_run_ends() {
 async fn charge_counts_when_the_tool_ends_at_once() {
     let (_, agent) = agent([Script::new().call("ask", json!({})), Script::new().text("Done.").usage(usage(0, 0))]);
     let agent = agent.tool(tool("ask", |_, cx: CallContext| async move {
-        cx.port().charge(usage(5, 5));
+        cx.backend().charge(usage(5, 5));
         Ok(CallResult::ok(""))
     }));
     let result = agent.run("Go.").await.expect("the run finishes");

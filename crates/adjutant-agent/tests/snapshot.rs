@@ -128,7 +128,7 @@ async fn snapshot_tells_the_usage_when_runs_have_ended() {
         Script::new().text("B.").usage(used(30, 0, 3)),
     ]);
     let agent = agent.tool(tool("spends", |_, cx| async move {
-        cx.port().charge(used(100, 0, 0));
+        cx.backend().charge(used(100, 0, 0));
         Ok(CallResult::ok("spent"))
     }));
     agent.run("Go.").await.expect("the run finishes");

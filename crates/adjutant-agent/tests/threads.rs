@@ -27,7 +27,7 @@ fn talker(replay: Replay, ran: &Ran) -> impl adjutant_tool::ErasedTool + 'static
             tokio::spawn(async move {
                 for _ in 0..40 {
                     late.progress(Progress::text("still here"));
-                    late.port().charge(Default::default());
+                    late.backend().charge(Default::default());
                     tokio::task::yield_now().await;
                 }
             });

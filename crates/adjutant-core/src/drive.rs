@@ -51,20 +51,20 @@ pub enum Exit {
 ///
 /// # Errors
 /// Whatever keeps the executor from performing or recording.
-pub async fn drive<P: Executor>(run: &mut Run, port: &mut P) -> Result<Exit, Error> {
+pub async fn drive<P: Executor>(run: &mut Run, executor: &mut P) -> Result<Exit, Error> {
     loop {
-        match run.next(port.busy()) {
-            Next::Decide(records) => commit(run, port, records).await?,
+        match run.next(executor.busy()) {
+            Next::Decide(records) => commit(run, executor, records).await?,
             Next::Start(acts) => {
-                commit(run, port, run.intent(&acts)).await?;
+                commit(run, executor, run.intent(&acts)).await?;
                 for act in acts {
-                    port.start(run, act);
+                    executor.start(run, act);
                 }
             }
             Next::Wait { until_ms, stop } => {
-                port.stop(&stop);
-                let heard = port.next(until_ms).await?;
-                commit(run, port, heard).await?;
+                executor.stop(&stop);
+                let heard = executor.next(until_ms).await?;
+                commit(run, executor, heard).await?;
             }
             Next::Park(pauses) => return Ok(Exit::Parked(pauses)),
             Next::Done(outcome) => return Ok(Exit::Done(outcome)),
@@ -76,11 +76,11 @@ pub async fn drive<P: Executor>(run: &mut Run, port: &mut P) -> Result<Exit, Err
 ///
 /// # Errors
 /// Whatever keeps the executor from recording, or the run from folding.
-pub async fn commit<P: Executor>(run: &mut Run, port: &mut P, records: Vec<Record>) -> Result<(), Error> {
+pub async fn commit<P: Executor>(run: &mut Run, executor: &mut P, records: Vec<Record>) -> Result<(), Error> {
     if records.is_empty() {
         return Ok(());
     }
-    for stamped in port.commit(records).await? {
+    for stamped in executor.commit(records).await? {
         run.apply(&stamped)?;
     }
     Ok(())

@@ -1,6 +1,5 @@
 //! Background tasks: agents that work while the agent that launched them goes on, and tell it when they have ended.
 
-mod desk;
 mod ear;
 mod follow;
 mod gone;
@@ -9,6 +8,7 @@ mod kept;
 mod launch;
 mod snapshot;
 mod task;
+mod task_table;
 mod tools;
 
 use std::{collections::BTreeMap, sync::Arc};
@@ -16,8 +16,8 @@ use std::{collections::BTreeMap, sync::Arc};
 use adjutant_agent::{Agent, Journal, points::AfterTurn};
 use adjutant_tool::{ErasedTool, Toolbox};
 
-use desk::TaskTable;
 pub use snapshot::{TaskSnapshot, TaskState, TaskWatch};
+use task_table::TaskTable;
 
 use crate::Error;
 
@@ -36,7 +36,7 @@ const DEFAULT_MAX_READ: usize = 32;
 /// `background.ended` of the application.
 #[derive(Debug, Clone)]
 pub struct Background {
-    desk: Arc<TaskTable>,
+    table: Arc<TaskTable>,
     agents: Arc<BTreeMap<Arc<str>, Launchable>>,
 }
 
@@ -123,7 +123,7 @@ impl BackgroundOptions {
 impl Background {
     /// Tasks in the background, without agents that could do them.
     pub fn new(options: BackgroundOptions) -> Self {
-        Self { desk: Arc::new(TaskTable::new(options)), agents: Arc::default() }
+        Self { table: Arc::new(TaskTable::new(options)), agents: Arc::default() }
     }
 
     /// Adds an agent that is called and can be launched by this name; the newest one of a name counts.
@@ -148,7 +148,7 @@ impl Background {
     /// are not those of the run, and its end is told to the next run if there is none at work.
     #[must_use]
     pub fn keep_in(self, journal: impl Journal + 'static) -> Self {
-        self.desk.keep_in(Arc::new(journal));
+        self.table.keep_in(Arc::new(journal));
         self
     }
 
@@ -168,10 +168,10 @@ impl Background {
     /// Without agents that can be launched, there is no `launch_task`; see [`tool`](Background::tool).
     #[must_use]
     pub fn install(&self, agent: Agent) -> Agent {
-        let agent = agent.toolbox(self.toolbox()).effect(gone::Gone::new(&self.desk));
-        match self.desk.options().at_end {
+        let agent = agent.toolbox(self.toolbox()).effect(gone::Gone::new(&self.table));
+        match self.table.options().at_end {
             AtEnd::Cancel => agent,
-            AtEnd::Wait => agent.on::<AfterTurn>(hold::Hold::new(&self.desk)),
+            AtEnd::Wait => agent.on::<AfterTurn>(hold::Hold::new(&self.table)),
         }
     }
 
@@ -189,26 +189,26 @@ impl Background {
         description: D,
         agent: Agent,
     ) -> impl ErasedTool + 'static + use<D> {
-        tools::agent_tool(&self.desk, name, description.into(), agent)
+        tools::agent_tool(&self.table, name, description.into(), agent)
     }
 
     /// The tasks that are known, of all sessions, each session's in the order of their launch.
     pub fn snapshot(&self) -> Vec<TaskSnapshot> {
-        self.desk.snapshot()
+        self.table.snapshot()
     }
 
     /// Shows the tasks whenever something about them changes.
     pub fn watch(&self) -> TaskWatch {
-        TaskWatch::new(&self.desk)
+        TaskWatch::new(&self.table)
     }
 
     /// Wishes that a task stops, and says whether it was running; its agent is told when it has ended.
     pub fn stop(&self, task: &TaskSnapshot) -> bool {
-        self.desk.stop(task)
+        self.table.stop(task)
     }
 
     /// Forgets the tasks of a session that do not run, read or not: for when the session is not used any more.
     pub fn forget(&self, session: &adjutant_agent::LogId) {
-        self.desk.forget(session);
+        self.table.forget(session);
     }
 }

@@ -8,12 +8,12 @@ mod delegated_task;
 mod driver;
 mod handoff;
 mod interactive;
-mod leg;
 mod plan;
 mod protocol;
 mod questions;
 mod reflections;
 mod report;
+mod task_run;
 #[cfg(test)]
 mod tests;
 

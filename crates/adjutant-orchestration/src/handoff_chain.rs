@@ -43,12 +43,12 @@ const MAX_TARGETS: usize = 64;
 /// # tokio::runtime::Builder::new_current_thread().build().expect("a runtime").block_on(async {
 /// let desk = ScriptedModel::new([Script::new().call("transfer_to_billing", json!({"reason": "a refund"}))]);
 /// let billing = ScriptedModel::new([Script::new().text("It is paid back."), Script::new().text("Still I.")]);
-/// let relay = HandoffChain::new([
+/// let chain = HandoffChain::new([
 ///     HandoffTarget::new("desk", "Everything else.", Agent::new(desk).instructions("Find out who can help.")),
 ///     HandoffTarget::new("billing", "Bills and refunds.", Agent::new(billing)),
 /// ])?;
-/// assert_eq!(relay.run("I want my money back.").await?.text(), "It is paid back.");
-/// assert_eq!(&*relay.run("Who are you?").await?.last.agent.name, "billing");
+/// assert_eq!(chain.run("I want my money back.").await?.text(), "It is paid back.");
+/// assert_eq!(&*chain.run("Who are you?").await?.last.agent.name, "billing");
 /// # Ok::<(), adjutant_orchestration::Error>(())
 /// # }).expect("both prompts are answered");
 /// ```

@@ -17,7 +17,7 @@ use crate::{Answer, Ask, CallBackend, Cancel, Detached, Identity, Noted, Progres
 pub struct CallContext {
     who: Arc<Identity>,
     cancel: Cancel,
-    port: Arc<dyn CallBackend>,
+    backend: Arc<dyn CallBackend>,
     handles: Arc<Handles>,
 }
 
@@ -28,7 +28,7 @@ type Handles = Vec<(TypeId, Box<dyn Any + Send + Sync>)>;
 pub struct CallContextBuilder {
     who: Arc<Identity>,
     cancel: Cancel,
-    port: Arc<dyn CallBackend>,
+    backend: Arc<dyn CallBackend>,
     handles: Handles,
 }
 
@@ -55,13 +55,13 @@ impl CallContext {
     }
 
     /// The door to the run.
-    pub fn port(&self) -> &dyn CallBackend {
-        &*self.port
+    pub fn backend(&self) -> &dyn CallBackend {
+        &*self.backend
     }
 
     /// Shows what the call has done so far.
     pub fn progress(&self, progress: Progress) {
-        self.port.emit(progress);
+        self.backend.emit(progress);
     }
 
     /// A handle that was put in by who drives the call.
@@ -83,7 +83,7 @@ impl CallContext {
         T: Serialize + DeserializeOwned + Send,
         F: Future<Output = Result<T, ToolError>> + Send,
     {
-        match self.port.begin(key).await? {
+        match self.backend.begin(key).await? {
             Noted::Done(value) => return serde_json::from_value(value).map_err(|error| diverged(key, error)),
             Noted::Unknown => {
                 let message = format!("step {key:?} was begun before a crash; whether it took effect is not known");
@@ -93,7 +93,7 @@ impl CallContext {
         }
         let outcome = work().await?;
         let value = serde_json::to_value(&outcome).map_err(|error| diverged(key, error))?;
-        self.port.finish(key, value).await?;
+        self.backend.finish(key, value).await?;
         Ok(outcome)
     }
 
@@ -106,7 +106,7 @@ impl CallContext {
     /// `Unattended` if nobody can be asked, `Diverged` if the key was asked for something else before, and whatever
     /// keeps the run from asking.
     pub async fn pause(&self, key: &str, ask: Ask) -> Result<Answer, ToolError> {
-        self.port.pause(key, ask).await
+        self.backend.pause(key, ask).await
     }
 
     /// Asks for any value; [`CallContext::pause`] takes one of a certain schema.
@@ -141,15 +141,15 @@ impl CallContext {
 
 impl CallContext {
     /// The same context with another door.
-    pub(crate) fn through(&self, port: Arc<dyn CallBackend>) -> Self {
-        Self { port, ..self.clone() }
+    pub(crate) fn through(&self, backend: Arc<dyn CallBackend>) -> Self {
+        Self { backend, ..self.clone() }
     }
 }
 
 impl CallContextBuilder {
     /// Begins with what every context has.
-    pub fn new(who: Arc<Identity>, cancel: Cancel, port: Arc<dyn CallBackend>) -> Self {
-        Self { who, cancel, port, handles: Handles::new() }
+    pub fn new(who: Arc<Identity>, cancel: Cancel, backend: Arc<dyn CallBackend>) -> Self {
+        Self { who, cancel, backend, handles: Handles::new() }
     }
 
     /// Puts in a handle, for [`CallContext::get`].
@@ -161,7 +161,7 @@ impl CallContextBuilder {
 
     /// The finished context.
     pub fn build(self) -> CallContext {
-        CallContext { who: self.who, cancel: self.cancel, port: self.port, handles: Arc::new(self.handles) }
+        CallContext { who: self.who, cancel: self.cancel, backend: self.backend, handles: Arc::new(self.handles) }
     }
 }
 

@@ -43,7 +43,7 @@ struct Asking {
     asked: Arc<dyn Model>,
     stream: ChunkStream,
     /// Shared with whoever wants to see what was said so far.
-    saying: Arc<Mutex<PartialReply>>,
+    reply: Arc<Mutex<PartialReply>>,
     _aloud: Aloud,
     kinds: Vec<Delta>,
     /// The model whose attempt is going on.
@@ -138,11 +138,11 @@ impl Asker {
         let attempt = request.attempt;
         let stream = self.model.stream(request);
         let at_ms = self.feed.setup.world.now_ms();
-        let (saying, who) = (Arc::clone(self.feed.seen.saying()), &self.feed.setup.who);
-        lock(&saying).begin(who, self.place, at_ms, attempt);
-        let aloud = self.feed.listeners().hear_reply(&who.thread, &saying);
+        let (reply, who) = (Arc::clone(self.feed.seen.reply()), &self.feed.setup.who);
+        lock(&reply).begin(who, self.place, at_ms, attempt);
+        let aloud = self.feed.listeners().hear_reply(&who.thread, &reply);
         // Only now: whoever comes later finds the reply and says so itself.
-        lock(&saying).is_shown |= self.feed.is_open();
+        lock(&reply).is_shown |= self.feed.is_open();
         let mut asking = Asking {
             at_ms,
             shown: false,
@@ -153,7 +153,7 @@ impl Asker {
             turn,
             asked: self.model,
             stream,
-            saying,
+            reply,
             kinds: Vec::new(),
             model: None,
             attempt,
@@ -190,7 +190,7 @@ impl Asking {
         cx: &mut Context<'_>,
         mut stopped: Pin<&mut impl Future>,
     ) -> Poll<Option<Result<Arc<Reply>, Error>>> {
-        let saying = Arc::clone(&self.saying);
+        let reply = Arc::clone(&self.reply);
         for _ in 0..BURST {
             if self.full {
                 if self.feed.poll_room(cx).is_pending() {
@@ -213,10 +213,10 @@ impl Asking {
             };
             let news = self.is_news(&chunk).then(|| chunk.clone());
             {
-                let mut saying = lock(&saying);
-                match saying.push(&chunk) {
+                let mut reply = lock(&reply);
+                match reply.push(&chunk) {
                     Ok(Some(reply)) => return Poll::Ready(Some(Ok(reply))),
-                    Ok(None) => self.take(chunk, saying.is_shown),
+                    Ok(None) => self.take(chunk, reply.is_shown),
                     Err(error) => return Poll::Ready(Some(Err(error))),
                 }
             }
@@ -274,7 +274,7 @@ impl Asking {
     /// The records of the whole stream: one for each void attempt, the reply, and what broke.
     fn end(mut self, outcome: Option<Result<Arc<Reply>, Error>>) -> Performed {
         let act = ActivityId::Ask(self.turn);
-        let cut = lock(&self.saying).cut();
+        let cut = lock(&self.reply).cut();
         let said = match outcome {
             Some(Ok(reply)) if has_doubles(&reply) => {
                 let error = Error::new(ErrorKind::Protocol, "two calls of a reply have one id");

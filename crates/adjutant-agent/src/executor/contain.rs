@@ -50,8 +50,8 @@ pub(super) fn body(
     scope: &Arc<CallScope>,
 ) -> impl Future<Output = CallEnd> + Send + use<> {
     let cancel = door.stop.clone();
-    let port = Arc::clone(door) as Arc<dyn CallBackend>;
-    let builder = CallContextBuilder::new(who, cancel, port).put(Arc::clone(conversation));
+    let backend = Arc::clone(door) as Arc<dyn CallBackend>;
+    let builder = CallContextBuilder::new(who, cancel, backend).put(Arc::clone(conversation));
     let cx = scope.put(builder, &door.stop).build();
     let contained = AssertUnwindSafe(async move { tool.call(args, cx).await }).catch_unwind();
     let contained = contained.instrument(Span::current());

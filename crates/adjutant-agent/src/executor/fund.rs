@@ -51,7 +51,7 @@ impl LocalExecutor {
     /// What costs nobody knows what cannot be held to a cap on money, and whoever set it is told once a drive.
     fn warn_of_price(&mut self, run: &Run, budget: &Budget) {
         let (model, _) = self.setup.chosen(run.request().chosen_model());
-        if model.info().price.is_none() && budget.caps_money() && self.purse.tells_of_price() {
+        if model.info().price.is_none() && budget.caps_money() && self.run_budget.tells_of_price() {
             let message = format!("{} has no known price, so the limit of money does not hold it", model.info().id);
             let warning = Warning::new(WarningKind::Degraded, message);
             self.feed.warn(self.place, self.setup.world.now_ms(), &warning);
@@ -65,7 +65,7 @@ impl LocalExecutor {
 
     /// What the model is told about what is used up, if it is time.
     pub(super) fn notice(&self, run: &Run) -> Option<(Edit, Memo)> {
-        let (text, memo) = self.purse.is_open().then(|| notice(run, self.budget(), self.active_ms()))??;
+        let (text, memo) = self.run_budget.is_open().then(|| notice(run, self.budget(), self.active_ms()))??;
         Some((Action::reminder(KEY, text.into()), memo))
     }
 

@@ -10,7 +10,7 @@ impl LocalExecutor {
     pub(super) fn acknowledge(&mut self) -> Option<Record> {
         self.wishes.0 = self.inbox.asked_to_save();
         let is_asking = self.busy.iter().any(|act| matches!(act, ActivityId::Ask(_)));
-        is_asking.then(|| lock(self.feed.seen.saying()).hear()).flatten()
+        is_asking.then(|| lock(self.feed.seen.reply()).hear()).flatten()
     }
 
     /// Saves what is not in the log yet, and tells those who wished it.

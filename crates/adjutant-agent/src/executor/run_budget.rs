@@ -1,4 +1,4 @@
-//! The purse of a drive: its node in the tree of budgets, and the alarm of its time.
+//! The run budget of a drive: its node in the tree of budgets, and the alarm of its time.
 
 use std::{
     pin::Pin,
@@ -21,7 +21,7 @@ pub(super) struct RunBudget {
     told_of_price: bool,
 }
 
-/// What the purse was made with.
+/// What the run budget was made with.
 struct BudgetBasis {
     caps: Caps,
     began: Instant,
@@ -31,10 +31,10 @@ struct BudgetBasis {
 }
 
 impl LocalExecutor {
-    /// Opens the purse with the first act of a drive, and follows what may be spent.
+    /// Opens the run budget with the first activity of a drive, and follows what may be spent.
     pub(super) fn enter(&mut self, run: &Run) {
         let (caps, free) = (run.request().caps(), self.above().is_none());
-        match &mut self.purse.known {
+        match &mut self.run_budget.known {
             Some(known) if known.caps == caps => return,
             Some(known) => {
                 known.caps = caps;
@@ -45,12 +45,12 @@ impl LocalExecutor {
                 let mut known =
                     BudgetBasis { caps, began: Instant::now(), active_ms: run.request().active_ms(), alarm: None };
                 known.alarm = known.alarm();
-                self.purse.known = Some(known);
+                self.run_budget.known = Some(known);
             }
         }
-        match &self.purse.budget {
+        match &self.run_budget.budget {
             Some(budget) => budget.set_caps(caps),
-            None => self.purse.budget = self.node(run, caps),
+            None => self.run_budget.budget = self.node(run, caps),
         }
     }
 
@@ -76,12 +76,12 @@ impl LocalExecutor {
 
     /// What this run and the agents that it opens spend from, if anything is limited.
     pub(super) fn budget(&self) -> Option<&Budget> {
-        self.purse.budget.as_ref()
+        self.run_budget.budget.as_ref()
     }
 
     /// How long the run has been performed, in milliseconds.
     pub(super) fn active_ms(&self) -> u64 {
-        self.purse.known.as_ref().map_or(0, BudgetBasis::active_ms)
+        self.run_budget.known.as_ref().map_or(0, BudgetBasis::active_ms)
     }
 }
 

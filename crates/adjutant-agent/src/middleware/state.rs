@@ -46,23 +46,23 @@ impl MiddlewareState {
 impl DriveContext {
     /// The model of the agent.
     pub fn model(&self) -> &Arc<dyn Model> {
-        &self.desk.model
+        &self.shared.model
     }
 
     /// Everything that was said: before the drive what it goes on from, after it what it has added too.
     pub fn history(&self) -> Transcript {
-        self.desk.state().history.clone()
+        self.shared.state().history.clone()
     }
 
     /// Counts what a helper spent on models as the run's, as soon as the middleware has ended.
     ///
     /// What is billed by a drive whose run never began is lost: there is nobody to pay.
     pub fn bill(&self, by: impl Into<Arc<str>>, usage: Usage, cost: Option<NanoUsd>) {
-        self.desk.state().billed.push(Record::Billed { by: by.into(), usage, cost });
+        self.shared.state().billed.push(Record::Billed { by: by.into(), usage, cost });
     }
 
     /// Tells observers of the run that something went less well than it should, as soon as the middleware has ended.
     pub fn warn(&self, warning: Warning) {
-        self.desk.state().warnings.push(warning);
+        self.shared.state().warnings.push(warning);
     }
 }

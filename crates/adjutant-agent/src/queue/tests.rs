@@ -51,7 +51,7 @@ impl Log {
 }
 
 /// What an executor does: hears, takes, records; some commits fail, and the log is read again.
-fn port(lanes: &Mutex<Lanes>, log: &mut Log, rounds: usize, fails: impl Fn(usize) -> bool) {
+fn executor(lanes: &Mutex<Lanes>, log: &mut Log, rounds: usize, fails: impl Fn(usize) -> bool) {
     let lock = || lanes.lock().expect("nobody panics inside");
     for round in 0..rounds {
         let lane = if round % 2 == 0 { Lane::Steering } else { Lane::FollowUp };
@@ -95,9 +95,9 @@ fn schedule(fails: fn(usize) -> bool) {
         })
         .into();
     let mut log = Log::default();
-    port(&lanes, &mut log, 6, fails);
+    executor(&lanes, &mut log, 6, fails);
     let withdrawn: Vec<String> = senders.into_iter().flat_map(|it| it.join().expect("no panic")).collect();
-    port(&lanes, &mut log, 1, |_| false);
+    executor(&lanes, &mut log, 1, |_| false);
     let waiting: Vec<String> =
         lanes.lock().expect("nobody panics inside").waiting().map(|it| text(&it.content)).collect();
     for name in ["s0", "s1", "s2", "f0", "f1", "f2"] {
@@ -111,7 +111,7 @@ fn schedule(fails: fn(usize) -> bool) {
 }
 
 #[test]
-fn messages_have_one_end_when_threads_and_the_port_meet() {
+fn messages_have_one_end_when_threads_and_the_executor_meet() {
     shuttle::check_random(|| schedule(|_| false), 500);
 }
 

@@ -21,7 +21,7 @@ use tokio::{
 
 use super::{
     AgentConfig, Child, Parent, RunLine, SessionWriter, Spawn,
-    child::{self, ChildEnd, Core},
+    child::{self, ChildCore, ChildEnd},
     line::HasLine,
     threads::{ChildHolder, KEPT},
 };
@@ -88,12 +88,12 @@ struct State {
     closed: bool,
     /// How often each child was prompted since the body was entered.
     prompted: BTreeMap<Arc<str>, usize>,
-    at_work: BTreeMap<u64, (Arc<Core>, JoinHandle<()>)>,
+    at_work: BTreeMap<u64, (Arc<ChildCore>, JoinHandle<()>)>,
     tasks: u64,
     /// The scope of the children that this call opened and the run keeps.
     kept: Option<Arc<CallScope>>,
     /// Children that wait for the outside, and who waits for them.
-    parked: Vec<(Arc<Core>, oneshot::Sender<ChildEnd>)>,
+    parked: Vec<(Arc<ChildCore>, oneshot::Sender<ChildEnd>)>,
 }
 
 /// How long the children of a scope live.
@@ -258,7 +258,7 @@ impl CallScope {
     }
 
     /// Tells of a child that did not end.
-    async fn abandon(&self, core: &Arc<Core>) {
+    async fn abandon(&self, core: &Arc<ChildCore>) {
         let message = "the agent was abandoned: it did not end when its call did".into();
         let failure = Failure::Activity { act: adjutant_core::ActivityId::Call(self.call), message };
         let outcome = Outcome::Failed { failure };
@@ -267,7 +267,7 @@ impl CallScope {
         let _ = tokio::time::timeout(self.feed.setup.calls.grace, stopped).await;
     }
 
-    fn told_end(&self, core: &Core, outcome: Outcome) {
+    fn told_end(&self, core: &ChildCore, outcome: Outcome) {
         self.writer.threads().tell(core.thread());
         let tally = core.within().tally();
         self.tell(Record::ChildEnded {
@@ -331,7 +331,7 @@ impl CallScope {
     }
 
     /// Whether the answer to the next prompt of a child is in the log.
-    pub(super) fn is_known(&self, core: &Core) -> bool {
+    pub(super) fn is_known(&self, core: &ChildCore) -> bool {
         let prompted = self.state().prompted.get(core.key()).copied().unwrap_or_default();
         self.writer.threads().of(core.thread()).results.len() > prompted
     }
@@ -339,7 +339,7 @@ impl CallScope {
     /// Begins to work for a child; fails once the body has returned.
     pub(super) fn begin(
         &self,
-        core: &Arc<Core>,
+        core: &Arc<ChildCore>,
         spawn: impl FnOnce(u64, usize) -> JoinHandle<()>,
     ) -> Result<(), ToolError> {
         let mut state = self.state();
@@ -387,7 +387,7 @@ impl CallScope {
     }
 
     /// A child waits for the outside: whoever waits for it goes on waiting.
-    pub(super) fn park(&self, core: Arc<Core>, waits: oneshot::Sender<ChildEnd>, pauses: Vec<Arc<Pause>>) {
+    pub(super) fn park(&self, core: Arc<ChildCore>, waits: oneshot::Sender<ChildEnd>, pauses: Vec<Arc<Pause>>) {
         self.state().parked.push((core, waits));
         self.suspension.suspend(pauses);
     }
@@ -431,7 +431,7 @@ impl CallScope {
         let setup = self.furnish(Arc::unwrap_or_clone(setup), Arc::clone(who));
         let session = known.session.get_or_insert_with(|| self.writer.open(known.run.take().unwrap_or_default()));
         let limits = Limits { unattended: limits.unattended || self.limits.unattended, ..limits };
-        let core = Arc::new(Core::new(me, key.into(), Arc::new(setup), limits, Arc::clone(session), history));
+        let core = Arc::new(ChildCore::new(me, key.into(), Arc::new(setup), limits, Arc::clone(session), history));
         known.holder = Some(Arc::downgrade(&core) as Weak<dyn ChildHolder>);
         Ok(Child::new(core))
     }

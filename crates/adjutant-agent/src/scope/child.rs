@@ -33,11 +33,11 @@ pub(super) use task::{ChildEnd, stopped};
 ///
 /// Prompts go to it one after the other and continue one conversation. Dropping it does not stop it.
 pub struct Child {
-    core: Arc<Core>,
+    core: Arc<ChildCore>,
 }
 
 /// What a child is made of.
-pub(crate) struct Core {
+pub(crate) struct ChildCore {
     scope: Arc<CallScope>,
     key: Arc<str>,
     setup: Arc<Setup>,
@@ -68,7 +68,7 @@ struct WaitGuard {
 }
 
 impl Child {
-    pub(super) fn new(core: Arc<Core>) -> Self {
+    pub(super) fn new(core: Arc<ChildCore>) -> Self {
         Self { core }
     }
 
@@ -145,7 +145,7 @@ impl Child {
     }
 }
 
-impl Core {
+impl ChildCore {
     pub(super) fn new(
         scope: Arc<CallScope>,
         key: Arc<str>,
@@ -191,7 +191,7 @@ impl Core {
     }
 }
 
-impl ChildHolder for Core {
+impl ChildHolder for ChildCore {
     fn is_open(&self) -> bool {
         !self.scope.is_closed()
     }

@@ -96,8 +96,9 @@ impl ChildDrive for Claimed {
 
     async fn seed(&mut self, setup: &Arc<Setup>, writer: SessionWriter, entries: Vec<Entry>) -> Result<(), Error> {
         let Some(core) = self.core().filter(|core| core.run.seq() == Seq(0)) else { return Ok(()) };
-        let mut port = LocalExecutor::observed(Arc::clone(setup), writer, Arc::new(Mailbox::closed()), Arc::default());
-        commit(&mut core.run, &mut port, vec![Record::Seeded { entries }]).await
+        let mut executor =
+            LocalExecutor::observed(Arc::clone(setup), writer, Arc::new(Mailbox::closed()), Arc::default());
+        commit(&mut core.run, &mut executor, vec![Record::Seeded { entries }]).await
     }
 
     fn lend(&mut self, writer: SessionWriter) {

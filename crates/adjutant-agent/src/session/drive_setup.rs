@@ -1,13 +1,17 @@
 //! One drive on its way: what it works with, and how far it has come.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    panic::AssertUnwindSafe,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use adjutant_core::{CancelBy, Error, EventKind, Exit, Failure, Outcome, Record, RunNo, commit, drive};
 use adjutant_llm::{Entry, Warning};
 use adjutant_tool::Cancel;
+use futures_util::FutureExt;
 
 use super::{Core, Start, mail::Mail};
 use crate::{
@@ -16,7 +20,7 @@ use crate::{
     hooks::{HookContext, Point, Verdict},
     inbox::Inbox,
     mailbox::Mailbox,
-    middleware::MiddlewareState,
+    middleware::{MiddlewareState, panicked},
     scope::SessionWriter,
     setup::Setup,
 };
@@ -31,7 +35,7 @@ pub(super) struct DriveSetup<'s> {
     pub(super) inbox: &'s Arc<Inbox>,
     /// The log, until an executor has it.
     pub(super) log: Option<SessionWriter>,
-    pub(super) port: Option<LocalExecutor>,
+    pub(super) executor: Option<LocalExecutor>,
     /// The run that the drive is about.
     pub(super) run: RunNo,
     pub(super) prompts: Option<Arc<[Entry]>>,
@@ -46,7 +50,7 @@ pub(super) struct DriveSetup<'s> {
     /// What was posted before.
     pub(super) mail: Mail,
     /// What its middleware looks at and writes on, if there is any.
-    pub(super) desk: Option<Arc<MiddlewareState>>,
+    pub(super) shared: Option<Arc<MiddlewareState>>,
     /// What keeps the run from being recorded.
     pub(super) error: Option<Error>,
 }
@@ -57,6 +61,12 @@ pub(super) enum Never {
     Failed(Failure),
     Cancelled(CancelBy),
     Ended(Outcome),
+}
+
+/// What the surroundings of a drive make of it: another outcome, or nothing.
+pub(super) struct Judged {
+    pub(super) outcome: Option<Outcome>,
+    pub(super) by: Arc<str>,
 }
 
 impl<'s> DriveSetup<'s> {
@@ -76,7 +86,7 @@ impl<'s> DriveSetup<'s> {
             mailbox,
             inbox,
             log: Some(log),
-            port: None,
+            executor: None,
             prompts: None,
             hears_run: false,
             // An earlier drive has passed it.
@@ -84,7 +94,7 @@ impl<'s> DriveSetup<'s> {
             inside: Arc::default(),
             untold: Vec::new(),
             mail: Mail::default(),
-            desk: None,
+            shared: None,
             error: None,
         }
     }
@@ -94,6 +104,14 @@ impl<'s> DriveSetup<'s> {
         self.untold.append(&mut mail.warnings);
         self.mail = mail;
         self
+    }
+
+    /// The drive without middleware; a panic of it is a failure all the same.
+    pub(super) async fn contained(&mut self) -> Option<Judged> {
+        let driven = AssertUnwindSafe(self.perform()).catch_unwind().await;
+        let panic = driven.err()?;
+        let outcome = Some(Outcome::Failed { failure: panicked(&*panic) });
+        Some(Judged { outcome, by: "drive".into() })
     }
 
     /// The drive: its hooks, its instructions, and what the run decides.
@@ -121,20 +139,20 @@ impl<'s> DriveSetup<'s> {
 
     /// The first records of the drive, with what waits in the queues, or with what hooks make of the answers.
     async fn opening(&mut self, records: Vec<Record>) -> Result<Vec<Record>, Error> {
-        if self.port.is_none() {
-            self.port = Some(self.open_executor()?);
+        if self.executor.is_none() {
+            self.executor = Some(self.open_executor()?);
         }
         self.attend();
-        let port = self.port.as_mut().ok_or_else(Error::stuck)?;
-        port.hold();
+        let executor = self.executor.as_mut().ok_or_else(Error::stuck)?;
+        executor.hold();
         let mut records = records.into_iter();
         let opening = match (&self.start.begin, records.next()) {
             (Begin::Resume { .. }, _) if self.mail.cancels => vec![Record::CancelAsked { by: CancelBy::User }],
             (Begin::Resume { .. }, Some(Record::Resumed { limits, .. })) => {
-                port.hear_answers(&self.core.run, &self.mail.answers, limits).await
+                executor.hear_answers(&self.core.run, &self.mail.answers, limits).await
             }
             (Begin::Run { .. }, Some(began)) => {
-                let mut opening = port.opening(&self.core.run, began).await;
+                let mut opening = executor.opening(&self.core.run, began).await;
                 let ends = |record: &Record| matches!(record, Record::CancelAsked { .. } | Record::Ended { .. });
                 if !opening.iter().any(ends) {
                     opening.extend(records);
@@ -157,15 +175,15 @@ impl<'s> DriveSetup<'s> {
     }
 
     pub(super) async fn commit(&mut self, records: Vec<Record>) -> Result<(), Error> {
-        if self.port.is_none() {
-            self.port = Some(self.open_executor()?);
+        if self.executor.is_none() {
+            self.executor = Some(self.open_executor()?);
         }
-        let port = self.port.as_mut().ok_or_else(Error::stuck)?;
-        let committed = commit(&mut self.core.run, port, records).await;
-        port.release();
+        let executor = self.executor.as_mut().ok_or_else(Error::stuck)?;
+        let committed = commit(&mut self.core.run, executor, records).await;
+        executor.release();
         committed?;
         for warning in self.untold.drain(..) {
-            port.tell(EventKind::Warning { warning });
+            executor.tell(EventKind::Warning { warning });
         }
         Ok(())
     }
@@ -174,28 +192,28 @@ impl<'s> DriveSetup<'s> {
         let log = self.log.take().ok_or_else(Error::stuck)?;
         let (mailbox, inbox) = (Arc::clone(self.mailbox), Arc::clone(self.inbox));
         let seen = Arc::clone(self.start.session.seen());
-        let mut port = LocalExecutor::watched(Arc::clone(&self.setup), log, mailbox, inbox, seen);
-        port.go_on(self.core.events.take(), &self.core.run);
-        port.listen(Arc::clone(self.start.session.queues()));
+        let mut executor = LocalExecutor::watched(Arc::clone(&self.setup), log, mailbox, inbox, seen);
+        executor.go_on(self.core.events.take(), &self.core.run);
+        executor.listen(Arc::clone(self.start.session.queues()));
         if let Some(cancel) = &self.start.cancel {
-            port.hear(cancel.clone());
+            executor.hear(cancel.clone());
         }
-        Ok(port)
+        Ok(executor)
     }
 
     pub(super) async fn drive(&mut self) -> Result<(), Error> {
-        let port = self.port.as_mut().ok_or_else(Error::stuck)?;
+        let executor = self.executor.as_mut().ok_or_else(Error::stuck)?;
         loop {
-            let exit = drive(&mut self.core.run, port).await?;
+            let exit = drive(&mut self.core.run, executor).await?;
             if !matches!(exit, Exit::Parked(_)) {
                 return Ok(());
             }
             // Agents of the run go on while it waits for the outside; what is answered by then is heard.
-            let heard = port.rest().await;
+            let heard = executor.rest().await;
             if heard.is_empty() {
                 return Ok(());
             }
-            commit(&mut self.core.run, port, heard).await?;
+            commit(&mut self.core.run, executor, heard).await?;
         }
     }
 
@@ -218,9 +236,9 @@ impl<'s> DriveSetup<'s> {
         if passed.is_none() {
             tracing::warn!(point = P::NAME, "a hook did not end when the run was stopped, and is passed over");
         }
-        match &self.port {
-            Some(port) if self.has_begun() => {
-                told.into_iter().for_each(|warning| port.tell(EventKind::Warning { warning }));
+        match &self.executor {
+            Some(executor) if self.has_begun() => {
+                told.into_iter().for_each(|warning| executor.tell(EventKind::Warning { warning }));
             }
             _ => self.untold.extend(told),
         }

@@ -12,8 +12,7 @@ use futures_util::FutureExt;
 
 use super::{
     Core, Start,
-    drive_setup::{DriveSetup, Never},
-    perform::Judged,
+    drive_setup::{DriveSetup, Judged, Never},
 };
 use crate::{
     begin::Begin,
@@ -30,22 +29,22 @@ impl DriveSetup<'_> {
             Begin::Run { prompts, .. } => prompts.as_slice().into(),
             Begin::Resume { .. } | Begin::Cancel => Arc::from([]),
         };
-        let desk = Arc::new(MiddlewareState::new(&setup.model, self.core.run.history()));
-        self.desk = Some(Arc::clone(&desk));
+        let shared = Arc::new(MiddlewareState::new(&setup.model, self.core.run.history()));
+        self.shared = Some(Arc::clone(&shared));
         let cx = DriveContext {
             who: Arc::clone(&setup.who),
             log: self.start.session.id().clone(),
             prompts: Arc::clone(&prompts),
             stopper: Stopper { inbox: Arc::clone(self.inbox) },
             cancel: self.inbox.stop(),
-            desk: Arc::clone(&desk),
+            shared: Arc::clone(&shared),
         };
         let (judge, impatience) = (Judge::default(), self.impatience());
         let last = Box::new(|cx: DriveContext| {
             let driven: crate::middleware::Last<'_> = Box::pin(async move {
                 self.prompts = Some(cx.prompts).filter(|given| !Arc::ptr_eq(given, &prompts));
                 self.perform().await;
-                desk.show(self.core.run.history());
+                shared.show(self.core.run.history());
                 self.result()
             });
             driven
@@ -116,11 +115,11 @@ impl DriveSetup<'_> {
 
     /// The drive was left in its middle: nothing of it counts but what is in the log.
     async fn reclaim(&mut self) -> Result<(), Error> {
-        let Some(port) = self.port.take() else { return Ok(()) };
-        let shown = port.shown();
-        drop(port);
+        let Some(executor) = self.executor.take() else { return Ok(()) };
+        let shown = executor.shown();
+        drop(executor);
         let hands = (self.mailbox, self.inbox);
-        self.port = Some(self.core.reopen(self.start, &self.setup, shown, hands).await?);
+        self.executor = Some(self.core.reopen(self.start, &self.setup, shown, hands).await?);
         self.attend();
         Ok(())
     }
@@ -148,8 +147,8 @@ impl DriveSetup<'_> {
     }
 
     /// Records and tells what the middleware has left.
-    pub(super) async fn clear_desk(&mut self) {
-        let (billed, warnings) = self.desk.take().map(|desk| desk.take()).unwrap_or_default();
+    pub(super) async fn clear_state(&mut self) {
+        let (billed, warnings) = self.shared.take().map(|shared| shared.take()).unwrap_or_default();
         if self.error.is_some() || !self.has_begun() {
             return;
         }
@@ -181,19 +180,19 @@ impl DriveSetup<'_> {
 
     /// Shows the end of the drive, and gives the log back.
     pub(super) async fn end(mut self) -> Result<RunResult, Error> {
-        if let Some(port) = self.port.as_mut().filter(|_| self.error.is_none()) {
+        if let Some(executor) = self.executor.as_mut().filter(|_| self.error.is_none()) {
             // Who hears of the end may look at the log.
-            self.error = port.save_all().await.err();
+            self.error = executor.save_all().await.err();
         }
         let result = self.result();
-        match &self.port {
-            Some(port) if port.is_watched() => {
+        match &self.executor {
+            Some(executor) if executor.is_watched() => {
                 if result.outcome.is_silent() {
                     let message = "the run ended in a reply without text and calls";
                     let warning = Warning::new(WarningKind::NothingSaid, message);
-                    port.tell(EventKind::Warning { warning });
+                    executor.tell(EventKind::Warning { warning });
                 }
-                port.tell(end_of(&result));
+                executor.tell(end_of(&result));
             }
             Some(_) => {}
             None => self.core.tell(self.start, self.mailbox, &result),
@@ -201,10 +200,10 @@ impl DriveSetup<'_> {
         if let Some(error) = self.error {
             return Err(error);
         }
-        self.core.log = match self.port {
-            Some(mut port) => {
-                self.core.events = Some(port.take_events());
-                let writer = port.into_writer().await?;
+        self.core.log = match self.executor {
+            Some(mut executor) => {
+                self.core.events = Some(executor.take_events());
+                let writer = executor.into_writer().await?;
                 self.core.forget(&writer).await;
                 Some(writer)
             }

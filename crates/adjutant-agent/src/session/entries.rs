@@ -61,9 +61,9 @@ impl Core {
     }
 
     async fn record(&mut self, start: &Start, log: SessionWriter, record: Record) -> Result<SessionWriter, Error> {
-        let mut port = self.quiet_port(&start.setup, log);
-        commit(&mut self.run, &mut port, vec![record]).await?;
-        self.events = Some(port.take_events());
-        port.into_writer().await
+        let mut executor = self.quiet_port(&start.setup, log);
+        commit(&mut self.run, &mut executor, vec![record]).await?;
+        self.events = Some(executor.take_events());
+        executor.into_writer().await
     }
 }

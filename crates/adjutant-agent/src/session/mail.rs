@@ -110,8 +110,8 @@ impl DriveSetup<'_> {
         }
         let session = &self.start.session;
         let heeded = self.core.run.heeded().max(self.mail.upto.unwrap_or_default());
-        if let Some(port) = &mut self.port {
-            port.attend(session.journal(), session.id(), heeded, &self.core.run);
+        if let Some(executor) = &mut self.executor {
+            executor.attend(session.journal(), session.id(), heeded, &self.core.run);
         }
     }
 }

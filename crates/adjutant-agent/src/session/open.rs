@@ -50,18 +50,18 @@ impl Core {
 
     /// Ends a run that the program before this one, or a dropped future, has left open.
     async fn close(&mut self, log: SessionWriter, setup: &Arc<Setup>) -> Result<SessionWriter, Error> {
-        let mut port = self.quiet_port(setup, log);
-        commit(&mut self.run, &mut port, vec![Record::CancelAsked { by: CancelBy::Shutdown }]).await?;
-        drive(&mut self.run, &mut port).await?;
-        self.events = Some(port.take_events());
-        port.into_writer().await
+        let mut executor = self.quiet_port(setup, log);
+        commit(&mut self.run, &mut executor, vec![Record::CancelAsked { by: CancelBy::Shutdown }]).await?;
+        drive(&mut self.run, &mut executor).await?;
+        self.events = Some(executor.take_events());
+        executor.into_writer().await
     }
 
     /// An executor that nobody sees the events of.
     pub(super) fn quiet_port(&mut self, setup: &Arc<Setup>, log: SessionWriter) -> LocalExecutor {
-        let mut port = LocalExecutor::observed(Arc::clone(setup), log, Arc::new(Mailbox::closed()), Arc::default());
-        port.go_on(self.events.take(), &self.run);
-        port
+        let mut executor = LocalExecutor::observed(Arc::clone(setup), log, Arc::new(Mailbox::closed()), Arc::default());
+        executor.go_on(self.events.take(), &self.run);
+        executor
     }
 
     /// A new executor on the same log, for a drive that was left in its middle: what is in flight is dropped, and what
@@ -81,8 +81,8 @@ impl Core {
         // What the drive had heard of the queues and not recorded is news again.
         start.session.queues().restore(&self.run);
         let seen = Arc::clone(start.session.seen());
-        let mut port = LocalExecutor::watched(Arc::clone(setup), log, Arc::clone(mailbox), Arc::clone(inbox), seen);
-        port.go_on(self.events.take(), &self.run);
-        Ok(port)
+        let mut executor = LocalExecutor::watched(Arc::clone(setup), log, Arc::clone(mailbox), Arc::clone(inbox), seen);
+        executor.go_on(self.events.take(), &self.run);
+        Ok(executor)
     }
 }

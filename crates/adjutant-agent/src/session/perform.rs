@@ -1,17 +1,13 @@
 //! Performs one drive of a session, from its claim to its last event.
 
-use std::{
-    panic::AssertUnwindSafe,
-    sync::{Arc, atomic::Ordering},
-};
+use std::sync::{Arc, atomic::Ordering};
 
 use adjutant_core::{Error, Outcome, RunResult};
 use adjutant_llm::telemetry::{self, Contents};
-use futures_util::FutureExt;
 use tracing::{Instrument, Span};
 
 use super::{Claim, Core, Start, drive_setup::DriveSetup, mail::Mail};
-use crate::{begin::Begin, inbox::Inbox, mailbox::Mailbox, middleware::panicked, scope::SessionWriter};
+use crate::{begin::Begin, inbox::Inbox, mailbox::Mailbox, scope::SessionWriter};
 
 /// Performs one run of a session from its prompt to its end.
 pub(crate) async fn perform(
@@ -23,7 +19,7 @@ pub(crate) async fn perform(
     let mut core = claim.take().await;
     let (who, model) = (&start.setup.who, start.setup.model.info());
     let span = telemetry::agent_span(&who.name, &who.agent_id, &start.session.id().0, model);
-    let running = Running::new(&start);
+    let running = AtWork::new(&start);
     let performed = core.perform(&start, &mailbox, &inbox).instrument(span.clone()).await;
     drop(running);
     if !span.is_disabled() {
@@ -35,16 +31,16 @@ pub(crate) async fn perform(
 }
 
 /// Shows that the session runs, until it is dropped.
-struct Running<'a>(&'a Start);
+struct AtWork<'a>(&'a Start);
 
-impl<'a> Running<'a> {
+impl<'a> AtWork<'a> {
     fn new(start: &'a Start) -> Self {
         start.session.seen().running.store(true, Ordering::Release);
         Self(start)
     }
 }
 
-impl Drop for Running<'_> {
+impl Drop for AtWork<'_> {
     fn drop(&mut self) {
         self.0.session.seen().running.store(false, Ordering::Release);
     }
@@ -80,16 +76,16 @@ impl Core {
         match opened {
             Ok((log, mail)) => {
                 start.session.seen().catch_up(&self.run);
-                let mut stage = DriveSetup::new(self, start, log, mailbox, inbox).mail(mail);
+                let mut driven = DriveSetup::new(self, start, log, mailbox, inbox).mail(mail);
                 let plain = start.setup.middleware.is_empty();
-                let left = if plain { stage.contained().await } else { Box::pin(stage.surrounded()).await };
+                let left = if plain { driven.contained().await } else { Box::pin(driven.surrounded()).await };
                 if let Some(judged) = left {
-                    Box::pin(stage.overrule(judged)).await;
+                    Box::pin(driven.overrule(judged)).await;
                 }
-                if stage.desk.is_some() {
-                    Box::pin(stage.clear_desk()).await;
+                if driven.shared.is_some() {
+                    Box::pin(driven.clear_state()).await;
                 }
-                stage.end().await
+                driven.end().await
             }
             Err(error) => {
                 self.tell_never(start, mailbox, &error);
@@ -121,21 +117,5 @@ impl Core {
                 Err(error)
             }
         }
-    }
-}
-
-/// What the surroundings of a drive make of it: another outcome, or nothing.
-pub(super) struct Judged {
-    pub(super) outcome: Option<Outcome>,
-    pub(super) by: Arc<str>,
-}
-
-impl DriveSetup<'_> {
-    /// The drive without middleware; a panic of it is a failure all the same.
-    async fn contained(&mut self) -> Option<Judged> {
-        let driven = AssertUnwindSafe(self.perform()).catch_unwind().await;
-        let panic = driven.err()?;
-        let outcome = Some(Outcome::Failed { failure: panicked(&*panic) });
-        Some(Judged { outcome, by: "drive".into() })
     }
 }

@@ -111,7 +111,7 @@ async fn result_tells_reply_usage_and_turns_when_hooks_and_queues_took_part() {
         .world(Shared(world))
         .tool(tool("work", move |_, cx| {
             clock.advance_ms(5);
-            cx.port().charge(used(100, 0));
+            cx.backend().charge(used(100, 0));
             async { Ok(CallResult::ok("worked")) }
         }))
         .on(|_: HookContext, mut point: AfterTool| async move {

@@ -172,7 +172,7 @@ async fn body(name: &str, cx: CallContext) -> Result<CallResult, ToolError> {
                 cx.progress(Progress::text(step));
                 tokio::task::yield_now().await;
             }
-            cx.port().charge(Usage { output: 1, ..Usage::default() });
+            cx.backend().charge(Usage { output: 1, ..Usage::default() });
         }
         _ => {}
     }

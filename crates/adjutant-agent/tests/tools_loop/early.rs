@@ -38,7 +38,7 @@ impl Count {
             async move {
                 let _dropped = dropped;
                 cx.progress(Progress::text("looking"));
-                cx.port().charge(Usage { output: 7, ..Usage::default() });
+                cx.backend().charge(Usage { output: 7, ..Usage::default() });
                 if hangs {
                     std::future::pending::<()>().await;
                 }

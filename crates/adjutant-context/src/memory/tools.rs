@@ -69,7 +69,7 @@ where
             let done = work.await;
             let spent = task.meter.spent().usage;
             if spent.total() > 0 {
-                task.cx.port().charge(spent);
+                task.cx.backend().charge(spent);
             }
             done.map(CallResult::ok).map_err(|error| refused(&error))
         }

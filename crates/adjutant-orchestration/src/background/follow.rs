@@ -8,10 +8,10 @@ use serde_json::json;
 
 use super::{
     TaskState,
-    desk::TaskTable,
     ear::Ear,
     launch::VERSION,
     task::{BackgroundTask, Stopper},
+    task_table::TaskTable,
 };
 use crate::{fan_out::AgentEnd, text::ellipsed};
 
@@ -23,13 +23,13 @@ const MAX_KEPT_BYTES: usize = 100_000;
 const MAX_LINE_BYTES: usize = 200;
 
 /// Looks after a task until it has ended.
-pub(super) async fn follow(desk: Arc<TaskTable>, task: Arc<BackgroundTask>, mut run: MemberRun, ear: Ear) {
+pub(super) async fn follow(table: Arc<TaskTable>, task: Arc<BackgroundTask>, mut run: MemberRun, ear: Ear) {
     let mut asked = false;
     loop {
         tokio::select! {
             biased;
             event = run.next() => match event {
-                Some(event) => note(&desk, &task, &event),
+                Some(event) => note(&table, &task, &event),
                 None => break,
             },
             () = task.wish.cancelled(), if !asked => {
@@ -39,10 +39,10 @@ pub(super) async fn follow(desk: Arc<TaskTable>, task: Arc<BackgroundTask>, mut 
         }
     }
     let ended = AgentEnd::of(&run.finish().await);
-    end(&desk, &task, &ear, ended);
+    end(&table, &task, &ear, ended);
 }
 
-fn note(desk: &TaskTable, task: &BackgroundTask, event: &Event) {
+fn note(table: &TaskTable, task: &BackgroundTask, event: &Event) {
     // A kept task is a first agent.
     let is_own = if task.kept { event.who.depth == 0 } else { event.who.thread == task.thread };
     if !is_own {
@@ -55,12 +55,12 @@ fn note(desk: &TaskTable, task: &BackgroundTask, event: &Event) {
     };
     if !shown.is_empty() {
         task.progress(shown.into());
-        desk.tell();
+        table.tell();
     }
 }
 
 /// Ends a task, and tells whoever should hear of it.
-pub(super) fn end(desk: &TaskTable, task: &BackgroundTask, ear: &Ear, ended: AgentEnd) {
+pub(super) fn end(table: &TaskTable, task: &BackgroundTask, ear: &Ear, ended: AgentEnd) {
     let state = TaskState::from(ended.end);
     // Of what its own wish or the end of its run stopped, the agent need not be told.
     if state != TaskState::Cancelled || task.stopper() == Stopper::Application {
@@ -74,14 +74,14 @@ pub(super) fn end(desk: &TaskTable, task: &BackgroundTask, ear: &Ear, ended: Age
     let (id, agent, thread) = (&task.id, &task.agent, &task.thread);
     let data = json!({"task_id": id, "agent": agent, "thread": thread, "status": state, "usage": ended.usage});
     ear.app("background.ended", VERSION, data);
-    settle(desk, task, ended);
+    settle(table, task, ended);
 }
 
 /// Ends a task. Last of all: whoever waits for its end finds everything else done.
-pub(super) fn settle(desk: &TaskTable, task: &BackgroundTask, ended: AgentEnd) {
+pub(super) fn settle(table: &TaskTable, task: &BackgroundTask, ended: AgentEnd) {
     let text = ellipsed(&ended.text, MAX_KEPT_BYTES).into();
     task.end(ended.end.into(), text, ended.usage);
-    desk.tell();
+    table.tell();
 }
 
 /// The message that tells the end of a task, and whether it holds the whole text.

@@ -8,14 +8,14 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::{TaskState, desk::TaskTable, launch::Mark};
+use super::{TaskState, launch::Mark, task_table::TaskTable};
 
 /// How many tasks one reminder names.
 const MAX_NAMED: usize = 20;
 
 /// Tells the model of tasks that are gone.
 pub(super) struct Gone {
-    desk: Arc<TaskTable>,
+    table: Arc<TaskTable>,
 }
 
 /// The tasks whose end the model does not know, by their ids.
@@ -34,13 +34,13 @@ struct OpenTask {
 }
 
 impl Gone {
-    pub(super) fn new(desk: &Arc<TaskTable>) -> Self {
-        Self { desk: Arc::clone(desk) }
+    pub(super) fn new(table: &Arc<TaskTable>) -> Self {
+        Self { table: Arc::clone(table) }
     }
 
     /// Whether nothing will be heard of a task any more.
     fn is_gone(&self, by: &ThreadId, id: &str, open: &OpenTask) -> bool {
-        match self.desk.get(&open.session, by, id) {
+        match self.table.get(&open.session, by, id) {
             Ok(task) => task.state() == TaskState::Cancelled && task.is_read(),
             // What is kept is somewhere, whether this program has looked for it or not.
             Err(_) => !open.kept,

@@ -7,16 +7,16 @@ use adjutant_llm::{Entry, Terminate};
 use async_trait::async_trait;
 use futures_util::future::select_all;
 
-use super::{desk::TaskTable, launch::Mark, task::BackgroundTask};
+use super::{launch::Mark, task::BackgroundTask, task_table::TaskTable};
 
 /// Holds a run while its tasks are at work.
 pub(super) struct Hold {
-    desk: Arc<TaskTable>,
+    table: Arc<TaskTable>,
 }
 
 impl Hold {
-    pub(super) fn new(desk: &Arc<TaskTable>) -> Self {
-        Self { desk: Arc::clone(desk) }
+    pub(super) fn new(table: &Arc<TaskTable>) -> Self {
+        Self { table: Arc::clone(table) }
     }
 
     /// The tasks that were launched in the run, as far as they are known.
@@ -27,7 +27,7 @@ impl Hold {
         });
         let marks = turns.flat_map(|turn| turn.results()).filter_map(|result| Mark::of(&result.details));
         let found = marks.filter_map(|mark| match mark {
-            Mark::Launched { task_id, session, .. } => self.desk.get(&session, &cx.who.thread, &task_id).ok(),
+            Mark::Launched { task_id, session, .. } => self.table.get(&session, &cx.who.thread, &task_id).ok(),
             Mark::Settled { .. } => None,
         });
         found.collect()

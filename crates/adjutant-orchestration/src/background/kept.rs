@@ -13,10 +13,10 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Background, TaskSnapshot,
-    desk::TaskTable,
     ear::Ear,
     follow,
     task::{BackgroundTask, NewTask},
+    task_table::TaskTable,
 };
 use crate::{
     Error, ErrorKind,
@@ -56,7 +56,7 @@ pub(super) fn log_of(session: &LogId, by: &ThreadId, call: adjutant_llm::CallId)
 
 /// Begins a kept task, or goes on with it; one that has ended is ended.
 pub(super) fn begin(
-    desk: &Arc<TaskTable>,
+    table: &Arc<TaskTable>,
     task: &Arc<BackgroundTask>,
     stands: Stands,
     agent: Agent,
@@ -68,31 +68,31 @@ pub(super) fn begin(
         Stands::Fresh => agent.run(prompt).stream().map_err(could_not)?,
         Stands::Open => agent.resume(Vec::new()).stream().map_err(could_not)?,
         Stands::Ended(ended) => {
-            follow::end(desk, task, &ear, ended);
+            follow::end(table, task, &ear, ended);
             return Ok(());
         }
     };
-    tokio::spawn(follow::follow(Arc::clone(desk), Arc::clone(task), MemberRun::Root(run), ear));
+    tokio::spawn(follow::follow(Arc::clone(table), Arc::clone(task), MemberRun::Root(run), ear));
     Ok(())
 }
 
 /// Goes on with the kept tasks of a session that this program does not know, and gives all that are known.
 pub(super) async fn resume(background: &Background, session: &Agent) -> Result<Vec<TaskSnapshot>, Error> {
-    let desk = &background.desk;
+    let table = &background.table;
     let no_journal = || Error::new(ErrorKind::Invalid, "no task is kept here: there is no journal for it");
-    let journal = desk.journal().ok_or_else(no_journal)?;
+    let journal = table.journal().ok_or_else(no_journal)?;
     let could_not = |error| Error::new(ErrorKind::Agent, "the session could not be opened").with_source(error);
     session.log().open().await.map_err(could_not)?;
     let log = session.session_id();
     let told = told(session);
     for (by, launched) in unfinished(&*journal, log).await? {
-        if desk.get(log, &by, &launched.task_id).is_ok() {
+        if table.get(log, &by, &launched.task_id).is_ok() {
             continue;
         }
         // Nothing is waited for while it is listed and nobody looks after it.
         let own = LogId(launched.thread.as_str().into());
         let stands = stands(&*journal, &own).await?;
-        let found = desk.adopt(NewTask {
+        let found = table.adopt(NewTask {
             session: log.clone(),
             by,
             number: launched.number,
@@ -104,16 +104,16 @@ pub(super) async fn resume(background: &Background, session: &Agent) -> Result<V
         let Some(task) = found else { continue };
         let Some(known) = background.agents.get(&launched.agent) else {
             let text = format!("no agent {:?} can be launched any more", launched.agent);
-            follow::settle(desk, &task, AgentEnd { end: EndKind::Failed, text, usage: Usage::default() });
+            follow::settle(table, &task, AgentEnd { end: EndKind::Failed, text, usage: Usage::default() });
             continue;
         };
         let agent = launched.max_turns.map_or(known.agent.clone(), |turns| known.agent.clone().cap_turns(turns));
         let ear = if told.contains(&launched.thread) { Ear::Nobody } else { Ear::Session(session.clone()) };
         let agent = agent.identify(|who| who.task = Some(ellipsed(&launched.kept, MAX_TASK_BYTES).into()));
         let agent = agent.journal(Arc::clone(&journal)).session(own);
-        begin(desk, &task, stands, agent, &launched.kept, ear).inspect_err(|_| desk.unlist(&task))?;
+        begin(table, &task, stands, agent, &launched.kept, ear).inspect_err(|_| table.unlist(&task))?;
     }
-    Ok(desk.snapshot().into_iter().filter(|task| task.session == *log).collect())
+    Ok(table.snapshot().into_iter().filter(|task| task.session == *log).collect())
 }
 
 /// The tasks whose end the conversation tells already.

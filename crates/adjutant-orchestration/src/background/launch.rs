@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{
-    desk::TaskTable,
     ear::Ear,
     follow,
     kept::{self, Launched},
     task::{BackgroundTask, NewTask},
+    task_table::TaskTable,
 };
 use crate::{fan_out, text::ellipsed};
 
@@ -70,7 +70,7 @@ pub(super) fn session(cx: &CallContext) -> Result<LogId, ToolError> {
 
 /// Launches a task, and says so to the model.
 pub(super) async fn launch(
-    desk: &Arc<TaskTable>,
+    table: &Arc<TaskTable>,
     cx: &CallContext,
     order: LaunchOrder,
 ) -> Result<CallResult, ToolError> {
@@ -94,28 +94,28 @@ pub(super) async fn launch(
     let agent = agent.identify(|who| who.task = Some(ellipsed(&order.task, fan_out::MAX_TASK_BYTES).into()));
     if order.keep {
         let no_journal = || ToolError::failed("nothing can be kept here: there is no journal for it");
-        let journal = desk.journal().ok_or_else(no_journal)?;
+        let journal = table.journal().ok_or_else(no_journal)?;
         let log = kept::log_of(&session, &by, line.call())?;
-        if let Some(task) = desk.find(&session, &by, &ThreadId::from(&*log.0)) {
+        if let Some(task) = table.find(&session, &by, &ThreadId::from(&*log.0)) {
             // The call was entered again, and somebody looks after the task already.
             line.app("background.launched", VERSION, json!(found_again(&task, &order)));
             return Ok(launched(&task));
         }
         // Nothing is waited for while it is listed and nobody looks after it.
         let stands = kept::stands(&*journal, &log).await?;
-        let task = desk.list(new(ThreadId::from(&*log.0)))?;
+        let task = table.list(new(ThreadId::from(&*log.0)))?;
         line.app("background.launched", VERSION, json!(found_again(&task, &order)));
         let agent = agent.journal(journal).session(log);
-        let begun = kept::begin(desk, &task, stands, agent, &order.task, Ear::Run(line));
-        begun.inspect_err(|_| desk.unlist(&task))?;
+        let begun = kept::begin(table, &task, stands, agent, &order.task, Ear::Run(line));
+        begun.inspect_err(|_| table.unlist(&task))?;
         return Ok(launched(&task));
     }
     let child = spawn.keep(KEY, agent.into()).await?;
-    let task = desk.list(new(child.thread().clone()))?;
-    let run = child.stream(order.task).inspect_err(|_| desk.unlist(&task))?;
+    let task = table.list(new(child.thread().clone()))?;
+    let run = child.stream(order.task).inspect_err(|_| table.unlist(&task))?;
     let data = json!({"task_id": task.id, "agent": task.agent, "thread": task.thread, "task": task.task});
     line.app("background.launched", VERSION, data);
-    tokio::spawn(follow::follow(Arc::clone(desk), Arc::clone(&task), MemberRun::Child(run), Ear::Run(line)));
+    tokio::spawn(follow::follow(Arc::clone(table), Arc::clone(&task), MemberRun::Child(run), Ear::Run(line)));
     Ok(launched(&task))
 }
 

@@ -7,7 +7,7 @@ use adjutant_llm::{ThreadId, Usage};
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
-use super::desk::TaskTable;
+use super::task_table::TaskTable;
 use crate::fan_out::EndKind;
 
 /// Where a task stands; from running it goes to one of the others, and stays there.
@@ -56,7 +56,7 @@ pub struct TaskSnapshot {
 /// Shows tasks whenever something about them changes.
 #[derive(Debug)]
 pub struct TaskWatch {
-    desk: Arc<TaskTable>,
+    table: Arc<TaskTable>,
     changes: watch::Receiver<u64>,
 }
 
@@ -88,18 +88,18 @@ impl From<EndKind> for TaskState {
 }
 
 impl TaskWatch {
-    pub(super) fn new(desk: &Arc<TaskTable>) -> Self {
-        let mut changes = desk.changes();
+    pub(super) fn new(table: &Arc<TaskTable>) -> Self {
+        let mut changes = table.changes();
         changes.mark_changed();
-        Self { desk: Arc::clone(desk), changes }
+        Self { table: Arc::clone(table), changes }
     }
 
     /// The tasks as they are at first, and after each change; changes that come fast are shown together.
     ///
     /// Cancel: nothing is lost.
     pub async fn next(&mut self) -> Vec<TaskSnapshot> {
-        // The desk holds the other end.
+        // The table holds the other end.
         let _ = self.changes.changed().await;
-        self.desk.snapshot()
+        self.table.snapshot()
     }
 }

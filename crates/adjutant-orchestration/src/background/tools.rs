@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 
 use super::{
     Background, Launchable, TaskState,
-    desk::TaskTable,
     follow::one_line,
     launch::{LaunchOrder, Mark, VERSION, launch, session},
     task::{BackgroundTask, Stopper},
+    task_table::TaskTable,
 };
 use crate::{Error, ErrorKind, text::ellipsed};
 
@@ -42,27 +42,27 @@ struct Args {
 
 /// The tools, `launch_task` only if something can be launched.
 pub(super) fn toolbox(background: &Background) -> impl Toolbox + 'static + use<> {
-    let desk = &background.desk;
+    let table = &background.table;
     let mut tools = Tools::new("background");
     if !background.agents.is_empty() {
         let agents = Arc::clone(&background.agents);
         let spec = launch_spec(agents.iter().map(|(name, it)| (&**name, it)));
-        tools = tools.tool(tool(desk, spec, move |desk, args, cx| {
+        tools = tools.tool(tool(table, spec, move |table, args, cx| {
             let agents = Arc::clone(&agents);
             async move {
                 let known = agents.get_key_value(&*args.agent).ok_or_else(|| unknown(&args.agent))?;
                 let (name, agent) = (Arc::clone(known.0), known.1.agent.clone());
                 let Args { task, max_turns, keep, .. } = args;
-                launch(&desk, &cx, LaunchOrder { name, agent, task, max_turns, keep }).await
+                launch(&table, &cx, LaunchOrder { name, agent, task, max_turns, keep }).await
             }
         }));
     }
-    tools.tool(tool(desk, get_spec(), get)).tool(tool(desk, list_spec(), list)).tool(tool(desk, stop_spec(), stop))
+    tools.tool(tool(table, get_spec(), get)).tool(tool(table, list_spec(), list)).tool(tool(table, stop_spec(), stop))
 }
 
 /// An agent as a tool, in the foreground or in the background.
 pub(super) fn agent_tool(
-    desk: &Arc<TaskTable>,
+    table: &Arc<TaskTable>,
     name: &str,
     description: Arc<str>,
     agent: adjutant_agent::Agent,
@@ -76,29 +76,29 @@ pub(super) fn agent_tool(
         properties.insert("background".to_owned(), json!({"type": "boolean", "description": about}));
     }
     spec.decl.schema = schema.into();
-    let desk = Arc::clone(desk);
+    let table = Arc::clone(table);
     tool_fn(spec, move |value: Value, cx: CallContext| {
-        let (desk, foreground, name, agent) =
-            (Arc::clone(&desk), Arc::clone(&foreground), Arc::clone(&name), agent.clone());
+        let (table, foreground, name, agent) =
+            (Arc::clone(&table), Arc::clone(&foreground), Arc::clone(&name), agent.clone());
         async move {
             let args = read(value.clone())?;
             if !args.background {
                 return foreground.call(value, cx).await;
             }
             let Args { task, max_turns, .. } = args;
-            launch(&desk, &cx, LaunchOrder { name, agent, task, max_turns, keep: false }).await
+            launch(&table, &cx, LaunchOrder { name, agent, task, max_turns, keep: false }).await
         }
     })
 }
 
-fn tool<F, Fut>(desk: &Arc<TaskTable>, spec: ToolSpec, run: F) -> impl ErasedTool + 'static + use<F, Fut>
+fn tool<F, Fut>(table: &Arc<TaskTable>, spec: ToolSpec, run: F) -> impl ErasedTool + 'static + use<F, Fut>
 where
     F: Fn(Arc<TaskTable>, Args, CallContext) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<CallResult, ToolError>> + Send + 'static,
 {
-    let desk = Arc::clone(desk);
+    let table = Arc::clone(table);
     tool_fn(spec, move |args, cx| {
-        let work = read(args).map(|args| run(Arc::clone(&desk), args, cx));
+        let work = read(args).map(|args| run(Arc::clone(&table), args, cx));
         async move { work?.await }
     })
 }
@@ -107,8 +107,8 @@ fn read(args: Value) -> Result<Args, ToolError> {
     serde_json::from_value(args).map_err(|error| ToolError::new(ToolErrorKind::InvalidArguments, error.to_string()))
 }
 
-async fn get(desk: Arc<TaskTable>, args: Args, cx: CallContext) -> Result<CallResult, ToolError> {
-    let task = desk.get(&session(&cx)?, &cx.who().thread, &args.task_id)?;
+async fn get(table: Arc<TaskTable>, args: Args, cx: CallContext) -> Result<CallResult, ToolError> {
+    let task = table.get(&session(&cx)?, &cx.who().thread, &args.task_id)?;
     if args.wait {
         let wait = args.timeout_ms.map_or(MAX_WAIT, Duration::from_millis).min(MAX_WAIT);
         tokio::select! {
@@ -136,12 +136,12 @@ async fn get(desk: Arc<TaskTable>, args: Args, cx: CallContext) -> Result<CallRe
         // A later program need not find it again.
         RunLine::of(&cx)?.app("background.read", VERSION, json!({"task_id": task.id}));
     }
-    desk.tell();
+    table.tell();
     Ok(CallResult::ok(shown.to_string()).details(settled(&task)))
 }
 
-async fn list(desk: Arc<TaskTable>, _: Args, cx: CallContext) -> Result<CallResult, ToolError> {
-    let tasks = desk.of(&session(&cx)?, &cx.who().thread);
+async fn list(table: Arc<TaskTable>, _: Args, cx: CallContext) -> Result<CallResult, ToolError> {
+    let tasks = table.of(&session(&cx)?, &cx.who().thread);
     let line = |task: &Arc<BackgroundTask>| {
         let standing = task.standing();
         let what = one_line(&task.task);
@@ -153,8 +153,8 @@ async fn list(desk: Arc<TaskTable>, _: Args, cx: CallContext) -> Result<CallResu
     Ok(CallResult::ok(Value::from_iter(tasks.iter().map(line)).to_string()))
 }
 
-async fn stop(desk: Arc<TaskTable>, args: Args, cx: CallContext) -> Result<CallResult, ToolError> {
-    let task = desk.get(&session(&cx)?, &cx.who().thread, &args.task_id)?;
+async fn stop(table: Arc<TaskTable>, args: Args, cx: CallContext) -> Result<CallResult, ToolError> {
+    let task = table.get(&session(&cx)?, &cx.who().thread, &args.task_id)?;
     let was_running = task.stop(Stopper::Model);
     // What it came to is known only when it has ended.
     let _ = tokio::time::timeout(STOP_WAIT, task.ended()).await;

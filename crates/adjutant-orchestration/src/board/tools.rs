@@ -61,7 +61,7 @@ struct CriterionProof {
 }
 
 /// One call.
-struct Desk {
+struct BoardCall {
     board: Board,
     lease: Duration,
     worker: Arc<str>,
@@ -109,15 +109,15 @@ impl Board {
     pub fn tools(&self, options: BoardTools) -> Tools {
         let tool = |spec, run| self.tool(&options, spec, run);
         Tools::new(format!("{}board", options.prefix))
-            .tool(tool(specs::create(), |desk| Box::pin(async move { desk.create().await })))
-            .tool(tool(specs::list(), |desk| Box::pin(async move { desk.list().await })))
-            .tool(tool(specs::get(), |desk| Box::pin(async move { desk.get().await })))
-            .tool(tool(specs::claim(), |desk| Box::pin(async move { desk.claim().await })))
-            .tool(tool(specs::update(), |desk| Box::pin(async move { desk.update().await })))
-            .tool(tool(specs::complete(), |desk| Box::pin(async move { desk.complete().await })))
-            .tool(tool(specs::wait(), |desk| Box::pin(async move { desk.wait().await })))
-            .tool(tool(specs::cancel(), |desk| Box::pin(async move { desk.cancel().await })))
-            .tool(tool(specs::retry(), |desk| Box::pin(async move { desk.retry().await })))
+            .tool(tool(specs::create(), |call| Box::pin(async move { call.create().await })))
+            .tool(tool(specs::list(), |call| Box::pin(async move { call.list().await })))
+            .tool(tool(specs::get(), |call| Box::pin(async move { call.get().await })))
+            .tool(tool(specs::claim(), |call| Box::pin(async move { call.claim().await })))
+            .tool(tool(specs::update(), |call| Box::pin(async move { call.update().await })))
+            .tool(tool(specs::complete(), |call| Box::pin(async move { call.complete().await })))
+            .tool(tool(specs::wait(), |call| Box::pin(async move { call.wait().await })))
+            .tool(tool(specs::cancel(), |call| Box::pin(async move { call.cancel().await })))
+            .tool(tool(specs::retry(), |call| Box::pin(async move { call.retry().await })))
     }
 
     fn tool(&self, options: &BoardTools, mut spec: ToolSpec, run: Run) -> impl ErasedTool + 'static + use<> {
@@ -129,16 +129,16 @@ impl Board {
             async move {
                 let args = serde_json::from_value(args)
                     .map_err(|error| ToolError::new(ToolErrorKind::InvalidArguments, error.to_string()))?;
-                let shown = run(Desk { board, lease, worker, args, cx }).await?;
+                let shown = run(BoardCall { board, lease, worker, args, cx }).await?;
                 Ok(CallResult { details: shown.clone(), ..CallResult::ok(show::defused(&shown)) })
             }
         })
     }
 }
 
-type Run = fn(Desk) -> std::pin::Pin<Box<dyn Future<Output = Result<Value, Error>> + Send>>;
+type Run = fn(BoardCall) -> std::pin::Pin<Box<dyn Future<Output = Result<Value, Error>> + Send>>;
 
-impl Desk {
+impl BoardCall {
     async fn create(self) -> Result<Value, Error> {
         let key = self.key();
         let Args { title, description, priority, dependencies, acceptance_criteria, metadata, .. } = self.args;

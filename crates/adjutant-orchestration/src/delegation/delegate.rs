@@ -77,7 +77,7 @@ async fn delegate(
     let spawn = cx.get::<dyn Spawn>();
     let spawn = spawn.ok_or_else(|| ToolError::failed("tasks are delegated only within a call of a run"))?;
     let planned = plan(cx, shared, &orders).await?;
-    let errands: Vec<DelegatedTask> = orders
+    let tasks: Vec<DelegatedTask> = orders
         .into_iter()
         .zip(&planned)
         .enumerate()
@@ -92,14 +92,14 @@ async fn delegate(
             line: None,
         })
         .collect();
-    if shared.is_interactive && errands.iter().any(|errand| errand.order.may_ask()) {
-        return interactive::perform(cx, shared, errands).await;
+    if shared.is_interactive && tasks.iter().any(|task| task.order.may_ask()) {
+        return interactive::perform(cx, shared, tasks).await;
     }
-    let reports = join_all(errands.iter().map(DelegatedTask::perform)).await;
+    let reports = join_all(tasks.iter().map(DelegatedTask::perform)).await;
     if shared.reflections.is_some() {
         let learned = cx.once("learned", || async {
-            for (errand, report) in errands.iter().zip(&reports) {
-                errand.learn(report).await;
+            for (task, report) in tasks.iter().zip(&reports) {
+                task.learn(report).await;
             }
             Ok(())
         });

@@ -1,4 +1,4 @@
-//! An errand: one delegated task, from its claim on the board to its report.
+//! A delegated task: one delegated task, from its claim on the board to its report.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use super::{
     DelegationLevel, DelegationShared, TaskEnd,
     driver::{Guard, Lost},
     handoff::Handoff,
-    leg::Leg,
     plan::{Planned, TaskOrder, settled},
     questions::QuestionLine,
     report::TaskReport,
+    task_run::TaskRun,
 };
 use crate::{completion::CompletionStatus, text::cut_chars};
 
@@ -35,7 +35,7 @@ pub(super) struct DelegatedTask {
     pub(super) line: Option<Arc<QuestionLine>>,
 }
 
-/// Who works on an errand now, and what it was told by the one before.
+/// Who works on a delegated task now, and what it was told by the one before.
 pub(super) struct Turn {
     pub(super) config: String,
     pub(super) instance: String,
@@ -87,7 +87,7 @@ impl DelegatedTask {
             Err(error) => return TaskReport::error(&*planned.instance, format!("the task cannot be claimed: {error}")),
         };
         let (guard, criteria) = claimed.unzip();
-        let mut report = self.relay(planned, guard, &criteria.unwrap_or_default()).await;
+        let mut report = self.pass_on(planned, guard, &criteria.unwrap_or_default()).await;
         if self.order.task_id.is_some() && self.shared.board.is_none() {
             report.warn("there is no board: `task_id` is ignored".to_owned());
         }
@@ -113,7 +113,7 @@ impl DelegatedTask {
     }
 
     /// Lets the agents work on it, and writes down on the board how it ended.
-    async fn relay(&self, planned: &Planned, mut guard: Option<Guard>, criteria: &[String]) -> TaskReport {
+    async fn pass_on(&self, planned: &Planned, mut guard: Option<Guard>, criteria: &[String]) -> TaskReport {
         let (Turn { config, instance, .. }, ended) = self.turns(planned, &mut guard, criteria).await;
         let is_lost = matches!(ended, DelegatedEnd::Lost(Lost::Cancelled | Lost::Taken));
         let report = match ended {
@@ -148,8 +148,8 @@ impl DelegatedTask {
         let (config, instance) = (self.order.agent.clone(), planned.instance.clone());
         let mut turn = Turn { config, instance, peers: 0, handoff: None };
         loop {
-            let leg = Leg { errand: self, turn: &turn, prior: &planned.prior, criteria };
-            let (ended, thread) = leg.run(guard.as_ref()).await;
+            let task_run = TaskRun { task: self, turn: &turn, prior: &planned.prior, criteria };
+            let (ended, thread) = task_run.run(guard.as_ref()).await;
             let Some((handoff, from)) = handed_on(&ended).zip(thread) else { return (turn, ended) };
             let said = handoff.text(&turn.instance);
             let (config, instance, peers) = (handoff.target, handoff.instance, turn.peers + 1);

@@ -68,22 +68,22 @@ pub(super) fn let_ask(agent: Agent, line: &Arc<QuestionLine>, slot: &Slot) -> Ag
     agent.tool(ask).section(section_text(SectionKind::InteractionProtocol, ASKING))
 }
 
-/// Performs errands that belong to the run; each is over, or waits for an answer, when this returns.
+/// Performs delegated tasks that belong to the run; each is over, or waits for an answer, when this returns.
 pub(super) async fn perform(
     cx: &CallContext,
     shared: &Arc<DelegationShared>,
-    errands: Vec<DelegatedTask>,
+    tasks: Vec<DelegatedTask>,
 ) -> Result<Value, ToolError> {
-    let mut lines = Vec::with_capacity(errands.len());
-    for mut errand in errands {
+    let mut lines = Vec::with_capacity(tasks.len());
+    for mut task in tasks {
         let line = shared.pending.open(cx);
         lines.push(Arc::clone(&line));
-        errand.line = Some(Arc::clone(&line));
+        task.line = Some(Arc::clone(&line));
         tokio::spawn(async move {
-            let performed = AssertUnwindSafe(errand.perform()).catch_unwind().await;
-            let agent = &*errand.order.agent;
+            let performed = AssertUnwindSafe(task.perform()).catch_unwind().await;
+            let agent = &*task.order.agent;
             let report = performed.unwrap_or_else(|_| TaskReport::error(agent, "the delegation panicked"));
-            errand.learn(&report).await;
+            task.learn(&report).await;
             line.finish(report);
         });
     }

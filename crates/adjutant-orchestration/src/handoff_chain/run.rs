@@ -33,9 +33,9 @@ pub(super) enum Begin {
 /// It is performed while it is read. Dropping it cancels the run at work.
 #[must_use = "nothing happens until it is read"]
 pub struct HandoffChainRun {
-    relay: HandoffChain,
+    chain: HandoffChain,
     state: State,
-    legs: Vec<RunResult>,
+    runs: Vec<RunResult>,
     /// Whether it was wished to stop: a run that ends then may still hand over.
     is_cancelled: AtomicBool,
     /// Whether events wait until the log holds their records.
@@ -61,11 +61,11 @@ enum State {
 }
 
 impl HandoffChainRun {
-    pub(super) fn new(relay: HandoffChain, begin: Begin) -> Self {
-        let found = relay.clone();
+    pub(super) fn new(chain: HandoffChain, begin: Begin) -> Self {
+        let found = chain.clone();
         let finding = Box::pin(async move { found.find_active().await });
         let state = State::Finding(finding, Some(begin));
-        Self { relay, state, legs: Vec::new(), is_cancelled: AtomicBool::new(false), is_saved: false }
+        Self { chain, state, runs: Vec::new(), is_cancelled: AtomicBool::new(false), is_saved: false }
     }
 
     /// Gives no event before the log holds its record, as [`Running::saved`].
@@ -92,10 +92,10 @@ impl HandoffChainRun {
         if let State::Ended(Some(error)) = self.state {
             return Err(error);
         }
-        let last = self.legs.pop();
+        let last = self.runs.pop();
         let last = last.ok_or_else(|| Error::new(ErrorKind::Agent, "the conversation ended without a result"))?;
         let last = adjutant_agent::Error::of_result(last).map_err(told)?;
-        Ok(HandoffChainResult { last, handed_over: self.legs })
+        Ok(HandoffChainResult { last, handed_over: self.runs })
     }
 
     /// Wishes to stop whoever is at work; between two runs, whoever comes next.
@@ -148,14 +148,14 @@ impl HandoffChainRun {
 
     /// Begins with whoever has the conversation.
     fn begin(&self, at: usize, begin: Option<Begin>) -> Result<State, Error> {
-        let history = self.relay.transcript();
+        let history = self.chain.transcript();
         let running = match begin {
-            Some(Begin::Prompt(prompt)) => self.leg(at, 0).run(prompt).stream(),
+            Some(Begin::Prompt(prompt)) => self.agent_at(at, 0).run(prompt).stream(),
             // A crash came between two handoff runs: the run before has ended.
-            Some(Begin::Resume(_)) if !self.relay.has_open_run() && active::is_handed_over(&history) => {
-                self.leg(at, active::handoffs(&history)).run(Continue).stream()
+            Some(Begin::Resume(_)) if !self.chain.has_open_run() && active::is_handed_over(&history) => {
+                self.agent_at(at, active::handoffs(&history)).run(Continue).stream()
             }
-            Some(Begin::Resume(answers)) => self.leg(at, active::handoffs(&history)).resume(answers).stream(),
+            Some(Begin::Resume(answers)) => self.agent_at(at, active::handoffs(&history)).resume(answers).stream(),
             None => return Ok(State::Ended(None)),
         };
         Ok(self.perform(running.map_err(told)?))
@@ -165,20 +165,20 @@ impl HandoffChainRun {
     fn go_on(&mut self, result: RunResult) -> Result<State, Error> {
         let terminated = matches!(result.outcome, Outcome::Finished { why: Completion::Terminated, .. });
         let to = terminated.then(|| result.calls.iter().find_map(|call| active::handed_to(&call.result))).flatten();
-        let to = to.and_then(|to| self.relay.targets.iter().position(|target| &*target.name == to));
-        self.legs.push(result);
+        let to = to.and_then(|to| self.chain.targets.iter().position(|target| &*target.name == to));
+        self.runs.push(result);
         let Some(to) = to else { return Ok(State::Ended(None)) };
-        let handoffs = active::handoffs(&self.relay.transcript());
-        let running = self.leg(to, handoffs).run(Continue).stream().map_err(told)?;
+        let handoffs = active::handoffs(&self.chain.transcript());
+        let running = self.agent_at(to, handoffs).run(Continue).stream().map_err(told)?;
         Ok(self.perform(running))
     }
 
     /// An agent with the tools to hand the conversation over, after so many handoffs.
-    fn leg(&self, at: usize, handoffs: usize) -> Agent {
-        let target = self.relay.target(at);
-        let leg = HandoffRun::new(self.relay.max_handoffs.saturating_sub(handoffs));
-        let others = self.relay.targets.iter().filter(|other| target.may_hand_to(&other.name));
-        let agent = others.fold(target.agent.clone(), |agent, other| agent.tool(transfer::tool(other, &leg)));
+    fn agent_at(&self, at: usize, handoffs: usize) -> Agent {
+        let target = self.chain.target(at);
+        let handoff_run = HandoffRun::new(self.chain.max_handoffs.saturating_sub(handoffs));
+        let others = self.chain.targets.iter().filter(|other| target.may_hand_to(&other.name));
+        let agent = others.fold(target.agent.clone(), |agent, other| agent.tool(transfer::tool(other, &handoff_run)));
         match &target.filter {
             Some(filter) => agent.effect(Filtered { name: Arc::clone(&target.name), filter: Arc::clone(filter) }),
             None => agent,
@@ -217,6 +217,6 @@ impl Stream for HandoffChainRun {
 impl fmt::Debug for HandoffChainRun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ended = matches!(self.state, State::Ended(_));
-        f.debug_struct("HandoffChainRun").field("legs", &self.legs.len()).field("ended", &ended).finish_non_exhaustive()
+        f.debug_struct("HandoffChainRun").field("runs", &self.runs.len()).field("ended", &ended).finish_non_exhaustive()
     }
 }

@@ -22,7 +22,7 @@ pub(super) struct HandoffRun {
 
 /// The conversation, granted to one; it is given back if the call does not come to its end.
 struct Granted<'a> {
-    leg: &'a HandoffRun,
+    handoff_run: &'a HandoffRun,
     stays: bool,
 }
 
@@ -39,14 +39,14 @@ impl HandoffRun {
             return Err(ToolError::failed(message));
         }
         *taken = Some(Arc::clone(to));
-        Ok(Granted { leg: self, stays: false })
+        Ok(Granted { handoff_run: self, stays: false })
     }
 }
 
 impl Drop for Granted<'_> {
     fn drop(&mut self) {
         if !self.stays {
-            *self.leg.taken.lock().unwrap_or_else(PoisonError::into_inner) = None;
+            *self.handoff_run.taken.lock().unwrap_or_else(PoisonError::into_inner) = None;
         }
     }
 }
@@ -54,7 +54,7 @@ impl Drop for Granted<'_> {
 /// The tool that hands the conversation to a target.
 ///
 /// A batch that calls it runs in order, so that of several handoffs the first counts.
-pub(super) fn tool(target: &HandoffTarget, leg: &Arc<HandoffRun>) -> impl ErasedTool + 'static {
+pub(super) fn tool(target: &HandoffTarget, handoff_run: &Arc<HandoffRun>) -> impl ErasedTool + 'static {
     let schema = json!({
         "type": "object",
         "properties": {"reason": {"type": "string", "description": "Why, in a sentence; the other one reads it."}},
@@ -62,20 +62,25 @@ pub(super) fn tool(target: &HandoffTarget, leg: &Arc<HandoffRun>) -> impl Erased
     let about = target.description.trim();
     let description = format!("Hands the whole conversation to {}, who answers from then on. {about}", target.name);
     let spec = ToolSpec::new(format!("transfer_to_{}", target.name), description.trim_end().to_owned(), schema);
-    let (to, leg) = (Arc::clone(&target.name), Arc::clone(leg));
+    let (to, handoff_run) = (Arc::clone(&target.name), Arc::clone(handoff_run));
     tool_fn(spec.replay(Replay::Idempotent).sequential(), move |args: Value, cx: CallContext| {
-        let (to, leg) = (Arc::clone(&to), Arc::clone(&leg));
-        async move { transfer(&args, &cx, &to, &leg).await }
+        let (to, handoff_run) = (Arc::clone(&to), Arc::clone(&handoff_run));
+        async move { transfer(&args, &cx, &to, &handoff_run).await }
     })
 }
 
-async fn transfer(args: &Value, cx: &CallContext, to: &Arc<str>, leg: &HandoffRun) -> Result<CallResult, ToolError> {
-    if leg.left == 0 {
+async fn transfer(
+    args: &Value,
+    cx: &CallContext,
+    to: &Arc<str>,
+    handoff_run: &HandoffRun,
+) -> Result<CallResult, ToolError> {
+    if handoff_run.left == 0 {
         let message = "the conversation was handed over too often without an answer: answer it yourself";
         return Err(ToolError::new(ToolErrorKind::Denied, message));
     }
     let line = RunLine::of(cx)?;
-    let mut granted = leg.take(to)?;
+    let mut granted = handoff_run.take(to)?;
     let reason: String =
         args.get("reason").and_then(Value::as_str).unwrap_or_default().trim().chars().take(MAX_REASON).collect();
     let point = Handoff::new(Arc::new(cx.who().clone()), Arc::clone(to), reason.as_str().into());

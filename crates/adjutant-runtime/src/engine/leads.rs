@@ -89,7 +89,7 @@ impl Lead {
                 Lead::Agent(agent.session(log).identify(|who| who.name = name.into()))
             }
             (Lead::Agent(agent), None) => Lead::Agent(agent.session(log)),
-            (Lead::HandoffChain(relay), _) => Lead::HandoffChain(relay.session(log)),
+            (Lead::HandoffChain(chain), _) => Lead::HandoffChain(chain.session(log)),
         }
     }
 
@@ -99,7 +99,7 @@ impl Lead {
         match self {
             Lead::Agent(agent) => is_busy(agent),
             // All of them share one session.
-            Lead::HandoffChain(relay) => relay.agent(first).is_some_and(is_busy),
+            Lead::HandoffChain(chain) => chain.agent(first).is_some_and(is_busy),
         }
     }
 }

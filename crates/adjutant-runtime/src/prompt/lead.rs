@@ -65,7 +65,7 @@ impl Lead {
     pub(super) fn prompt(&self, prompt: &str) -> Result<LeadRun, Error> {
         Ok(LeadRun::new(match self {
             Lead::Agent(agent) => Kind::Agent(Box::new(agent.run(prompt).stream().map_err(told::of_agent)?.saved())),
-            Lead::HandoffChain(relay) => Kind::HandoffChain(Box::new(relay.stream(prompt).saved())),
+            Lead::HandoffChain(chain) => Kind::HandoffChain(Box::new(chain.stream(prompt).saved())),
         }))
     }
 
@@ -78,7 +78,7 @@ impl Lead {
             Lead::Agent(agent) => {
                 Kind::Agent(Box::new(agent.resume(answers).stream().map_err(told::of_agent)?.saved()))
             }
-            Lead::HandoffChain(relay) => Kind::HandoffChain(Box::new(relay.resume_stream(answers).saved())),
+            Lead::HandoffChain(chain) => Kind::HandoffChain(Box::new(chain.resume_stream(answers).saved())),
         }))
     }
 
@@ -86,10 +86,10 @@ impl Lead {
     async fn waits(&self, answers: &[Answered]) -> Result<bool, Error> {
         match self {
             Lead::Agent(agent) => opened(agent).await,
-            Lead::HandoffChain(relay) => {
-                let active = relay.active().await.map_err(told::of_relay)?;
+            Lead::HandoffChain(chain) => {
+                let active = chain.active().await.map_err(told::of_chain)?;
                 // Without answers it may be that a crash came between two agents, of which none has an open run.
-                match relay.agent(&active) {
+                match chain.agent(&active) {
                     Some(agent) => Ok(answers.is_empty() || opened(agent).await?),
                     None => Ok(true),
                 }
@@ -113,12 +113,12 @@ impl LeadRun {
     pub(super) fn stop(&self, by: CancelBy) {
         match &self.run {
             Kind::Agent(running) => running.stopper().stop(by),
-            Kind::HandoffChain(relay) => {
-                if let Some(running) = relay.running() {
+            Kind::HandoffChain(chain) => {
+                if let Some(running) = chain.running() {
                     running.stopper().stop(by);
                 }
                 // Whoever would come next does not begin.
-                relay.cancel();
+                chain.cancel();
             }
             Kind::Ended => {}
         }
@@ -128,7 +128,7 @@ impl LeadRun {
     pub(super) fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<Event>> {
         let next = match &mut self.run {
             Kind::Agent(running) => Pin::new(&mut **running).poll_next(cx),
-            Kind::HandoffChain(relay) => Pin::new(&mut **relay).poll_next(cx),
+            Kind::HandoffChain(chain) => Pin::new(&mut **chain).poll_next(cx),
             Kind::Ended => Poll::Ready(None),
         };
         match &next {
@@ -162,8 +162,8 @@ impl LeadRun {
     fn end(&mut self) {
         self.failure = match std::mem::replace(&mut self.run, Kind::Ended) {
             Kind::Agent(running) => running.result().and_then(Result::err).cloned().map(told::of_agent),
-            Kind::HandoffChain(relay) => {
-                relay.finish().now_or_never().and_then(Result::err).and_then(told::of_unfinished)
+            Kind::HandoffChain(chain) => {
+                chain.finish().now_or_never().and_then(Result::err).and_then(told::of_unfinished)
             }
             Kind::Ended => self.failure.take(),
         };

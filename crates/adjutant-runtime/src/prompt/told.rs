@@ -20,7 +20,7 @@ pub(super) fn of_agent(error: adjutant_agent::Error) -> Error {
 }
 
 /// An error of a handoff chain, which is mostly one of its agents.
-pub(super) fn of_relay(error: adjutant_orchestration::Error) -> Error {
+pub(super) fn of_chain(error: adjutant_orchestration::Error) -> Error {
     match agent_of(&error) {
         Some(agent) => of_agent(agent.clone()),
         None => Error::new(ErrorKind::Agent, error.to_string()).with_source(error),
@@ -30,7 +30,7 @@ pub(super) fn of_relay(error: adjutant_orchestration::Error) -> Error {
 /// The same, unless a run of one of its agents failed, as its last event has told.
 pub(super) fn of_unfinished(error: adjutant_orchestration::Error) -> Option<Error> {
     let is_told = agent_of(&error).is_some_and(|agent| agent.result().is_some());
-    (!is_told).then(|| of_relay(error))
+    (!is_told).then(|| of_chain(error))
 }
 
 fn agent_of(error: &adjutant_orchestration::Error) -> Option<&adjutant_agent::Error> {

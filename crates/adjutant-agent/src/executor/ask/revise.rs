@@ -30,7 +30,7 @@ impl Asking {
 
     /// Takes back what was said in this attempt: it is billed all the same.
     fn retract(&mut self, cause: &Error) {
-        let Some(said) = lock(&self.saying).cut() else { return };
+        let Some(said) = lock(&self.reply).cut() else { return };
         if said.blocks.is_empty() && said.usage.total() == 0 {
             return;
         }
@@ -69,7 +69,7 @@ impl Asking {
                 self.records.extend(prepare::denied::<AfterModel>(act, reason));
             }
         }
-        lock(&self.saying).cut();
+        lock(&self.reply).cut();
         Performed { act, records: self.records, tools: None, args: None }
     }
 

@@ -7,7 +7,7 @@ use adjutant_llm::Entry;
 use adjutant_tool::{ToolError, ToolErrorKind};
 use tokio::sync::oneshot;
 
-use super::Core;
+use super::ChildCore;
 use crate::{
     begin::{Begin, Bounds},
     budget::ConcurrencyPermit,
@@ -23,7 +23,7 @@ pub(in crate::scope) type ChildEnd = Result<RunResult, ToolError>;
 
 /// One answer of a child.
 pub(super) struct ChildTask {
-    pub(super) core: Arc<Core>,
+    pub(super) core: Arc<ChildCore>,
     pub(super) number: u64,
     /// Which prompt of this key it is, counted from 1 since the body was entered.
     pub(super) ordinal: usize,
@@ -36,7 +36,7 @@ pub(super) struct ChildTask {
 
 /// What is undone when the task ends, whichever way.
 struct AtWork {
-    core: Arc<Core>,
+    core: Arc<ChildCore>,
     number: u64,
     _seat: Option<ConcurrencyPermit>,
 }
@@ -94,7 +94,7 @@ impl Drop for AtWork {
 }
 
 async fn drive(
-    core: &Arc<Core>,
+    core: &Arc<ChildCore>,
     prompts: Vec<Entry>,
     mut claim: Box<dyn ChildDrive>,
     mailbox: &Arc<Mailbox>,
@@ -129,7 +129,12 @@ async fn drive(
 }
 
 /// What is recorded and asked before a child begins.
-async fn begin(core: &Arc<Core>, claim: &mut dyn ChildDrive, prompts: &[Entry], again: bool) -> Result<(), ToolError> {
+async fn begin(
+    core: &Arc<ChildCore>,
+    claim: &mut dyn ChildDrive,
+    prompts: &[Entry],
+    again: bool,
+) -> Result<(), ToolError> {
     let scope = core.scope();
     let cancelled = || ToolError::new(ToolErrorKind::Cancelled, "cancelled: the call was stopped");
     if !again {
@@ -154,7 +159,7 @@ async fn begin(core: &Arc<Core>, claim: &mut dyn ChildDrive, prompts: &[Entry], 
     Ok(())
 }
 
-async fn started(core: &Arc<Core>, prompts: &[Entry]) -> Result<(), ToolError> {
+async fn started(core: &Arc<ChildCore>, prompts: &[Entry]) -> Result<(), ToolError> {
     let (hooks, cx) = core.scope().hooks();
     if !hooks.hears::<SubagentStarted>() {
         return Ok(());
@@ -173,7 +178,7 @@ async fn started(core: &Arc<Core>, prompts: &[Entry]) -> Result<(), ToolError> {
 
 /// Performs one drive; a wish to stop the call stops it.
 async fn go(
-    core: &Arc<Core>,
+    core: &Arc<ChildCore>,
     claim: Box<dyn ChildDrive>,
     begin: Begin,
     mailbox: &Arc<Mailbox>,
@@ -193,7 +198,7 @@ async fn go(
 }
 
 /// Ends a run that waits for the outside, because the call cannot wait with it.
-async fn close(core: &Arc<Core>, mailbox: &Arc<Mailbox>, inbox: &Arc<Inbox>) {
+async fn close(core: &Arc<ChildCore>, mailbox: &Arc<Mailbox>, inbox: &Arc<Inbox>) {
     let Ok(mut claim) = Arc::clone(core.session()).claim() else { return };
     claim.lend(core.scope().writer.clone());
     Stopper { inbox: Arc::clone(inbox) }.stop(CancelBy::Parent);
@@ -205,7 +210,7 @@ async fn close(core: &Arc<Core>, mailbox: &Arc<Mailbox>, inbox: &Arc<Inbox>) {
 }
 
 /// What follows the end of a run: the hook after it, and its record.
-async fn finish(core: &Arc<Core>, result: RunResult) -> ChildEnd {
+async fn finish(core: &Arc<ChildCore>, result: RunResult) -> ChildEnd {
     stopped(core.scope(), core, Ok(&result)).await;
     let tally = core.within().tally();
     let ordinal = {
@@ -219,14 +224,14 @@ async fn finish(core: &Arc<Core>, result: RunResult) -> ChildEnd {
 }
 
 /// The log gave up under a run.
-async fn failed(core: &Arc<Core>, error: Error) -> ToolError {
+async fn failed(core: &Arc<ChildCore>, error: Error) -> ToolError {
     let outcome = Outcome::Failed { failure: Failure::Log { message: error.to_string().into() } };
     stopped(core.scope(), core, Err(outcome)).await;
     lost(&error)
 }
 
 /// Tells observers that a child has stopped.
-pub(in crate::scope) async fn stopped(scope: &CallScope, core: &Arc<Core>, result: Result<&RunResult, Outcome>) {
+pub(in crate::scope) async fn stopped(scope: &CallScope, core: &Arc<ChildCore>, result: Result<&RunResult, Outcome>) {
     let (hooks, cx) = scope.hooks();
     if hooks.hears::<SubagentStopped>() {
         let who = &core.setup().who;
@@ -240,7 +245,7 @@ pub(in crate::scope) async fn stopped(scope: &CallScope, core: &Arc<Core>, resul
 }
 
 /// Records the end of a run on the thread of the call, once.
-fn tell_end(core: &Core, ordinal: usize, result: &RunResult, tally: Tally) {
+fn tell_end(core: &ChildCore, ordinal: usize, result: &RunResult, tally: Tally) {
     let scope = core.scope();
     {
         let mut threads = scope.writer.threads();

@@ -179,6 +179,6 @@ fn prune(tasks: &mut Vec<Arc<BackgroundTask>>, max_read: usize) {
 impl fmt::Debug for TaskTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let known: usize = self.all().values().map(Vec::len).sum();
-        f.debug_struct("Desk").field("options", &self.options).field("tasks", &known).finish_non_exhaustive()
+        f.debug_struct("TaskTable").field("options", &self.options).field("tasks", &known).finish_non_exhaustive()
     }
 }

@@ -1,4 +1,4 @@
-//! A handoff run of an errand: one agent works on the task, as long as the task is its own.
+//! A handoff run of a delegated task: one agent works on the task, as long as the task is its own.
 
 use std::{future, panic::AssertUnwindSafe};
 
@@ -21,9 +21,9 @@ use crate::text::cut_chars;
 /// How many characters of a task are kept in what identifies an agent.
 const MAX_TASK_CHARS: usize = 200;
 
-/// One agent at work on an errand.
-pub(super) struct Leg<'a> {
-    pub(super) errand: &'a DelegatedTask,
+/// One agent at work on a delegated task.
+pub(super) struct TaskRun<'a> {
+    pub(super) task: &'a DelegatedTask,
     pub(super) turn: &'a Turn,
     /// What is told of earlier failures.
     pub(super) prior: &'a Recalled,
@@ -31,7 +31,7 @@ pub(super) struct Leg<'a> {
     pub(super) criteria: &'a [String],
 }
 
-impl Leg<'_> {
+impl TaskRun<'_> {
     /// Lets the agent work; how that ended, and its thread if it was opened.
     pub(super) async fn run(&self, guard: Option<&Guard>) -> (DelegatedEnd, Option<ThreadId>) {
         let mut thread = None;
@@ -42,9 +42,9 @@ impl Leg<'_> {
     }
 
     async fn work(&self, guard: Option<&Guard>, thread: &mut Option<ThreadId>) -> Result<DelegatedEnd, ToolError> {
-        let DelegatedTask { shared, place, order, .. } = self.errand;
-        let mut held = std::pin::pin!(hold(guard, self.errand.line.as_deref()));
-        let cancel = self.errand.cancel();
+        let DelegatedTask { shared, place, order, .. } = self.task;
+        let mut held = std::pin::pin!(hold(guard, self.task.line.as_deref()));
+        let cancel = self.task.cancel();
         let mut spawned = shared.registry.spawn_as(&self.turn.config, &self.turn.instance)?;
         let slot = spawned.slot.clone();
         let _occupied = tokio::select! {
@@ -55,8 +55,8 @@ impl Leg<'_> {
         };
         spawned.agent = spawned.agent.identify(|who| who.task = Some(cut_chars(&order.task, MAX_TASK_CHARS).into()));
         let agent = equip(&spawned, shared, place, place.max_handoffs.saturating_sub(self.turn.peers));
-        let (spawn, key) = (&self.errand.spawn, self.key());
-        let child = match &self.errand.line {
+        let (spawn, key) = (&self.task.spawn, self.key());
+        let child = match &self.task.line {
             Some(line) if order.may_ask() => spawn.keep(&key, let_ask(agent, line, &slot).into()).await?,
             Some(_) => spawn.keep(&key, agent.into()).await?,
             None => spawn.open(&key, agent.into()).await?,
@@ -85,18 +85,18 @@ impl Leg<'_> {
     /// The key of the child: the place of the task, and how many had it before.
     fn key(&self) -> String {
         match self.turn.peers {
-            0 => self.errand.at.to_string(),
-            peers => format!("{}.{peers}", self.errand.at),
+            0 => self.task.at.to_string(),
+            peers => format!("{}.{peers}", self.task.at),
         }
     }
 
     fn brief(&self) -> Brief<'_> {
         Brief {
-            from: &self.errand.cx.who().thread,
-            context: &self.errand.order.context,
+            from: &self.task.cx.who().thread,
+            context: &self.task.order.context,
             handoff: self.turn.handoff.as_ref().map(|(said, thread)| (said.as_str(), thread)),
             reflections: &self.prior.text,
-            task: &self.errand.order.task,
+            task: &self.task.order.task,
             criteria: self.criteria,
         }
     }
@@ -106,7 +106,7 @@ impl Leg<'_> {
         let EventKind::ReplyFinished { reply, .. } = &event.kind else { return };
         let text = reply.text();
         if event.who.thread == *thread && !text.trim().is_empty() {
-            self.errand.show(&self.turn.instance, "progress", &text);
+            self.task.show(&self.turn.instance, "progress", &text);
         }
     }
 }
