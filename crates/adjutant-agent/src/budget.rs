@@ -1,7 +1,7 @@
 //! Budgets: a tree of what may be spent. A request reserves from its own node and all above before it is made.
 
-pub(crate) mod bid;
 pub(crate) mod notice;
+pub(crate) mod reservation;
 mod tree;
 
 use std::{
@@ -66,7 +66,7 @@ pub struct ConcurrencyPermit {
 /// The future of [`Budget::reserve`].
 struct Reserving {
     budget: Budget,
-    bid: ReservationRequest,
+    request: ReservationRequest,
     ticket: Option<u64>,
 }
 
@@ -98,9 +98,9 @@ impl Budget {
     /// The limit that leaves too little, whatever is given back.
     pub fn reserve<B: Into<ReservationRequest>>(
         &self,
-        bid: B,
+        request: B,
     ) -> impl Future<Output = Result<Reservation, Limit>> + Send + use<B> {
-        Reserving { budget: self.clone(), bid: bid.into(), ticket: None }
+        Reserving { budget: self.clone(), request: request.into(), ticket: None }
     }
 
     /// Counts what was spent without having been held.
@@ -120,8 +120,8 @@ impl Budget {
     ///
     /// # Errors
     /// `Agents` if there is none, here or above.
-    pub(crate) fn take_seat(&self) -> Result<ConcurrencyPermit, Limit> {
-        self.tree().take_seat(self.node.id)?;
+    pub(crate) fn take_permit(&self) -> Result<ConcurrencyPermit, Limit> {
+        self.tree().take_permit(self.node.id)?;
         Ok(ConcurrencyPermit { budget: self.clone() })
     }
 
@@ -212,7 +212,7 @@ impl Future for Reserving {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
         let mut tree = this.budget.tree();
-        let ticket = *this.ticket.get_or_insert_with(|| tree.enter(this.budget.node.id, this.bid));
+        let ticket = *this.ticket.get_or_insert_with(|| tree.enter(this.budget.node.id, this.request));
         let decided = match tree.look(ticket, cx.waker()) {
             Some(decided) => decided,
             None => return Poll::Pending,

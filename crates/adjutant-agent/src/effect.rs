@@ -15,7 +15,7 @@ use async_trait::async_trait;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::budget::{Budget, bid};
+use crate::budget::{Budget, reservation};
 
 /// Looks at the context before each request, and says what should change.
 ///
@@ -221,7 +221,7 @@ impl<'a> EffectContext<'a> {
             ));
         }
         let Some(budget) = self.budget else { return self.ask(model, request).await };
-        let (held, request) = bid::hold(budget, model.info(), request).await.map_err(|limit| {
+        let (held, request) = reservation::hold(budget, model.info(), request).await.map_err(|limit| {
             adjutant_llm::Error::new(ErrorKind::Cancelled, format!("the limit of {limit} leaves no room for it"))
         })?;
         let asked = self.ask(model, request).await;

@@ -1,8 +1,8 @@
 //! Fan-out: several tasks over one template, each for a fresh agent, so many at a time, results in the order of tasks.
 
 mod ended;
+mod permits;
 mod report;
-mod seats;
 mod tool;
 
 use adjutant_agent::{Agent, AgentFactory, EventKind, MemberRun, OpenedAgent, RunResult};
@@ -10,7 +10,7 @@ use adjutant_tool::{Cancel, ToolError, ToolErrorKind};
 use futures_util::{StreamExt, stream::FuturesUnordered};
 
 pub(crate) use ended::{AgentEnd, EndKind, MAX_TASK_BYTES};
-use seats::Seats;
+use permits::Permits;
 pub use tool::fan_out_tool;
 
 use crate::{Error, ErrorKind, text::ellipsed};
@@ -146,14 +146,14 @@ impl FanOut {
         mut ended: impl FnMut(usize, &TaskResult) + Send,
     ) -> Result<Vec<TaskResult>, Error> {
         self.check(tasks)?;
-        let (stop, seats) = (Cancel::new(), Seats::default());
+        let (stop, permits) = (Cancel::new(), Permits::default());
         let (mut work, mut next) = (FuturesUnordered::new(), 0);
         let mut results: Vec<Option<TaskResult>> = tasks.iter().map(|_| None).collect();
         loop {
             while work.len() < self.options.max_concurrency.max(1)
                 && let Some(task) = tasks.get(next)
             {
-                work.push(self.one(factory, next, task, &stop, &seats));
+                work.push(self.one(factory, next, task, &stop, &permits));
                 next += 1;
             }
             let Some((at, result)) = work.next().await else { break };
@@ -188,18 +188,25 @@ impl FanOut {
         at: usize,
         task: &str,
         stop: &Cancel,
-        seats: &Seats,
+        permits: &Permits,
     ) -> (usize, TaskResult) {
-        (at, self.work(factory, at, task, stop, seats).await)
+        (at, self.work(factory, at, task, stop, permits).await)
     }
 
-    async fn work(&self, factory: &AgentFactory, at: usize, task: &str, stop: &Cancel, seats: &Seats) -> TaskResult {
+    async fn work(
+        &self,
+        factory: &AgentFactory,
+        at: usize,
+        task: &str,
+        stop: &Cancel,
+        permits: &Permits,
+    ) -> TaskResult {
         if stop.is_cancelled() {
             return Err(not_begun());
         }
         let agent = self.template.clone().identify(|who| who.task = Some(ellipsed(task, MAX_TASK_BYTES).into()));
         let member = factory.create(&(at + 1).to_string(), agent).await?;
-        let Some(begun) = seats.begin(&member, task, stop).await else { return Err(not_begun()) };
+        let Some(begun) = permits.begin(&member, task, stop).await else { return Err(not_begun()) };
         let (run, _seat) = begun?;
         let mut wanted = Wanted(Some(&member));
         let result = match self.options.at_failure {

@@ -31,7 +31,7 @@ use crate::{
     credentials::Credentials,
     error::{Error, ErrorKind},
     manifest::{Manifest, Overrides, Resolved},
-    prompt::{Desk, Lead},
+    prompt::{Lead, SessionTable},
     workspace::Workspace,
 };
 
@@ -62,7 +62,7 @@ pub struct Engine {
     default_session: Arc<str>,
     leads: Leads,
     /// What is at work.
-    desk: Arc<Desk>,
+    table: Arc<SessionTable>,
     /// Removed when the engine is dropped, if it is its own.
     _folder: Folder,
 }
@@ -125,8 +125,8 @@ impl Engine {
     }
 
     /// What is at work.
-    pub(crate) fn desk(&self) -> &Arc<Desk> {
-        &self.desk
+    pub(crate) fn table(&self) -> &Arc<SessionTable> {
+        &self.table
     }
 
     /// The session of a prompt that names none.

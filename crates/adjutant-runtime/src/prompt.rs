@@ -22,7 +22,7 @@ pub use self::{lead::Lead, local::LocalPrompter};
 pub(crate) use self::{
     lead::Leads,
     surface::Surface,
-    work::{Desk, Work},
+    work::{SessionTable, Work},
 };
 use crate::error::Error;
 

@@ -41,11 +41,11 @@ struct BudgetNode {
 #[derive(Debug)]
 struct WaitingRequest {
     node: NodeId,
-    bid: ReservationRequest,
+    request: ReservationRequest,
     waker: Option<Waker>,
 }
 
-/// The decision about a bid.
+/// The decision about a request.
 #[derive(Debug)]
 pub(super) enum Decided {
     /// It is held.
@@ -54,7 +54,7 @@ pub(super) enum Decided {
     Refused(Limit),
 }
 
-/// The room for a bid.
+/// The room for a request.
 enum Room {
     Fits(u64),
     Full(NodeId),
@@ -126,7 +126,7 @@ impl BudgetTree {
         Ok(())
     }
 
-    pub(super) fn take_seat(&mut self, id: NodeId) -> Result<(), Limit> {
+    pub(super) fn take_permit(&mut self, id: NodeId) -> Result<(), Limit> {
         if self.path(id).any(|(_, node)| node.caps.agents.is_some_and(|cap| node.agents >= cap)) {
             return Err(Limit::Agents);
         }
@@ -161,9 +161,9 @@ impl BudgetTree {
     }
 
     /// Joins the line; whoever can be served is served.
-    pub(super) fn enter(&mut self, node: NodeId, bid: ReservationRequest) -> u64 {
+    pub(super) fn enter(&mut self, node: NodeId, request: ReservationRequest) -> u64 {
         self.tickets += 1;
-        self.line.insert(self.tickets, WaitingRequest { node, bid, waker: None });
+        self.line.insert(self.tickets, WaitingRequest { node, request, waker: None });
         let ticket = self.tickets;
         self.serve();
         ticket
@@ -192,11 +192,11 @@ impl BudgetTree {
         let mut at = 0;
         while let Some((&ticket, waiting)) = self.line.range(at..).next() {
             at = ticket + 1;
-            let (node, bid) = (waiting.node, waiting.bid);
+            let (node, request) = (waiting.node, waiting.request);
             if !full.is_empty() && self.path(node).any(|(id, _)| full.contains(&id)) {
                 continue;
             }
-            let decided = match self.room(node, &bid) {
+            let decided = match self.room(node, &request) {
                 Room::Full(ROOT) => return,
                 Room::Full(id) => {
                     full.insert(id);
@@ -204,7 +204,7 @@ impl BudgetTree {
                 }
                 Room::Never(limit) => Decided::Refused(limit),
                 Room::Fits(output) => {
-                    let held = bid.spend(output);
+                    let held = request.spend(output);
                     self.change(node, |node| node.held = node.held.plus(held));
                     Decided::Held { held, output }
                 }
@@ -215,11 +215,11 @@ impl BudgetTree {
         }
     }
 
-    fn room(&self, id: NodeId, bid: &ReservationRequest) -> Room {
-        let least = bid.spend(bid.least_output);
-        let (mut output, mut full) = (bid.most_output.max(bid.least_output), None);
+    fn room(&self, id: NodeId, request: &ReservationRequest) -> Room {
+        let least = request.spend(request.least_output);
+        let (mut output, mut full) = (request.most_output.max(request.least_output), None);
         for (at, node) in self.path(id) {
-            if bid.overdraws && at == id {
+            if request.overdraws && at == id {
                 continue;
             }
             let needs = [
@@ -238,7 +238,7 @@ impl BudgetTree {
                     full = full.or(Some(at));
                     continue;
                 }
-                output = output.min(bid.output_within(&limit, now));
+                output = output.min(request.output_within(&limit, now));
             }
         }
         match full {

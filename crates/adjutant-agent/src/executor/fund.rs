@@ -11,8 +11,8 @@ use super::{LocalExecutor, Performed};
 use crate::{
     budget::{
         Budget, Reservation, ReservationRequest,
-        bid::{bid_of, overhead},
         notice::{KEY, notice},
+        reservation::{bound, request_of},
     },
     effect::Action,
     setup::Setup,
@@ -21,7 +21,7 @@ use crate::{
 /// The money behind a request.
 pub(super) struct Fund {
     budget: Budget,
-    bid: ReservationRequest,
+    wanted: ReservationRequest,
     asked: u64,
     /// Whether the run knows of a limit that was reached.
     reached: bool,
@@ -39,13 +39,13 @@ impl LocalExecutor {
     pub(super) fn fund(&mut self, run: &Run, request: &Request) -> Option<Fund> {
         let budget = self.budget()?.clone();
         self.warn_of_price(run, &budget);
-        let (bid, last) = (self.bid(run, request), run.request().is_last());
-        Some(Fund { budget, asked: bid.most_output, bid, reached: run.request().reached().is_some(), last })
+        let (wanted, last) = (self.reservation(run, request), run.request().is_last());
+        Some(Fund { budget, asked: wanted.most_output, wanted, reached: run.request().reached().is_some(), last })
     }
 
-    pub(super) fn bid(&self, run: &Run, request: &Request) -> ReservationRequest {
+    pub(super) fn reservation(&self, run: &Run, request: &Request) -> ReservationRequest {
         let (model, _) = self.setup.chosen(run.request().chosen_model());
-        bid_of(model.info(), request, run.context_tokens(overhead(request)), run.request().is_last())
+        request_of(model.info(), request, run.context_tokens(bound(request)), run.request().is_last())
     }
 
     /// What costs nobody knows what cannot be held to a cap on money, and whoever set it is told once a drive.
@@ -100,7 +100,7 @@ impl Fund {
         let act = ActivityId::Ask(turn);
         let reserved = tokio::select! {
             biased;
-            reserved = self.budget.reserve(self.bid) => reserved,
+            reserved = self.budget.reserve(self.wanted) => reserved,
             () = stop.cancelled() => return Performed::nothing(act),
         };
         let reservation = match reserved {
@@ -135,7 +135,7 @@ impl Fund {
         }
         if said && actual.tokens == 0 {
             // Nobody counted; what was sent was sent all the same.
-            actual = actual.plus(Spend { requests: 0, ..self.bid.fixed });
+            actual = actual.plus(Spend { requests: 0, ..self.wanted.fixed });
         }
         reservation.settle(actual);
         if !self.reached
@@ -172,10 +172,10 @@ pub(crate) fn cut_first(request: &mut Request, setup: &Setup, info: &ModelInfo, 
         None => Budget::root(caps, Spend::default()),
         Some(above) => above.child(caps, Spend::default()),
     };
-    let input = sight.estimate(request.entries.tokens(), overhead(request));
-    let bid = bid_of(info, request, input, false);
-    if let Some(Ok(held)) = budget.reserve(bid).now_or_never() {
-        if held.output() < bid.most_output {
+    let input = sight.estimate(request.entries.tokens(), bound(request));
+    let wanted = request_of(info, request, input, false);
+    if let Some(Ok(held)) = budget.reserve(wanted).now_or_never() {
+        if held.output() < wanted.most_output {
             Arc::make_mut(&mut request.options).max_output_tokens = Some(held.output());
         }
         held.settle(Spend::default());

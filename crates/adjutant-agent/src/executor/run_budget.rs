@@ -61,7 +61,7 @@ impl LocalExecutor {
             return None;
         }
         let spent = match run.request().is_asking() {
-            true => run.request().spend().plus(self.bid(run, &self.request_before(run)).fixed),
+            true => run.request().spend().plus(self.reservation(run, &self.request_before(run)).fixed),
             false => run.request().spend(),
         };
         Some(match above {

@@ -119,7 +119,7 @@ impl Child {
             .map_err(|error| ToolError::failed("agents under a call need a tokio runtime").with_source(error))?;
         // An answer that is in the log needs no place among those that work.
         let budget = core.scope.budget().filter(|_| !core.scope.is_known(core));
-        let seat = budget.map(|budget| budget.take_seat()).transpose().map_err(|limit| over(&limit))?;
+        let permit = budget.map(|budget| budget.take_permit()).transpose().map_err(|limit| over(&limit))?;
         let claim = Arc::clone(&core.session)
             .claim()
             .map_err(|_| ToolError::failed(format!("the child {:?} is at work already", core.key)))?;
@@ -129,7 +129,7 @@ impl Child {
         core.scope.begin(core, |number, ordinal| {
             core.scope.first().admit(core.thread(), &inbox);
             let mailbox = Arc::clone(&mailbox);
-            let task = ChildTask { core: Arc::clone(core), number, ordinal, prompts, claim, mailbox, inbox, seat };
+            let task = ChildTask { core: Arc::clone(core), number, ordinal, prompts, claim, mailbox, inbox, permit };
             runtime.spawn(task.perform(heard).in_current_span())
         })?;
         *core.stopper.lock().unwrap_or_else(PoisonError::into_inner) = Some(stopper.clone());

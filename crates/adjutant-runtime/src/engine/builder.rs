@@ -20,7 +20,7 @@ use super::{
     store::Store,
     toolbox::Piece,
 };
-use crate::{Credentials, Error, ErrorKind, Resolved, Workspace, prompt::Desk};
+use crate::{Credentials, Error, ErrorKind, Resolved, Workspace, prompt::SessionTable};
 
 /// An engine in the making.
 #[must_use]
@@ -139,7 +139,7 @@ impl EngineBuilder {
             options: lead.options.clone(),
             leads: Leads::new(crew.lead(lead)?, Arc::clone(&first.name), is_named),
             default_session: manifest.sessions.default_session.clone().unwrap_or_else(|| SESSION.into()),
-            desk: Desk::new(),
+            table: SessionTable::new(),
             model,
             sessions,
             workspace,

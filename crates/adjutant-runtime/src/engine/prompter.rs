@@ -11,8 +11,8 @@ use super::Engine;
 use crate::{
     error::Error,
     prompt::{
-        Desk, EventStream, Lead, Leads, LocalPrompter, MessagePage, MessagesRequest, ObjectRequest, PromptReply,
-        PromptRequest, Prompter, ResumeRequest, SessionPage, SessionsRequest, Surface,
+        EventStream, Lead, Leads, LocalPrompter, MessagePage, MessagesRequest, ObjectRequest, PromptReply,
+        PromptRequest, Prompter, ResumeRequest, SessionPage, SessionTable, SessionsRequest, Surface,
     },
 };
 
@@ -71,7 +71,7 @@ impl Leads for Engine {
         Engine::default_session(self)
     }
 
-    fn desk(&self) -> &Arc<Desk> {
-        Engine::desk(self)
+    fn table(&self) -> &Arc<SessionTable> {
+        Engine::table(self)
     }
 }

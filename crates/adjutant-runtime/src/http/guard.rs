@@ -24,9 +24,9 @@ pub(super) const READY: &str = "/v1/ready";
 
 /// Whether a connection has shown the token.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Seat(Arc<AtomicBool>);
+pub(super) struct ShownToken(Arc<AtomicBool>);
 
-impl Seat {
+impl ShownToken {
     /// Whether it has.
     pub(super) fn is_known(&self) -> bool {
         self.0.load(Ordering::Relaxed)
@@ -50,10 +50,10 @@ pub(super) async fn guard(State(site): State<Arc<Site>>, request: Request, next:
         let problem = Problem::new(StatusCode::UNAUTHORIZED, ErrorKind::Denied, "the token is missing or wrong");
         return ([(header::WWW_AUTHENTICATE, "Bearer")], problem).into_response();
     }
-    if let Some(seat) = request.extensions().get::<Seat>()
+    if let Some(shown) = request.extensions().get::<ShownToken>()
         && shows(request.headers(), &site.token)
     {
-        seat.0.store(true, Ordering::Relaxed);
+        shown.0.store(true, Ordering::Relaxed);
     }
     // Before a byte of it is read.
     let length = request.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());

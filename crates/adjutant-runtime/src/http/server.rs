@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::{
-    guard::Seat,
+    guard::ShownToken,
     routes::{self, Phase, Site},
 };
 use crate::{Error, ErrorKind, prompt::LocalPrompter};
@@ -120,7 +120,8 @@ impl Server {
     /// returns when they have, after the grace period at the latest.
     pub async fn serve(self, ended: impl Future<Output = ()> + Send) {
         let Self { listener, site, grace, .. } = self;
-        let (router, closing, mut seats) = (routes::router(&site), CancellationToken::new(), Seats::default());
+        let (router, closing, mut connections) =
+            (routes::router(&site), CancellationToken::new(), Connections::default());
         let mut stopped = pin!(async {
             tokio::select! {
                 () = ended => {}
@@ -131,19 +132,19 @@ impl Server {
             site.go_to(Phase::Stopped);
         });
         loop {
-            let place = seats.place();
+            let place = connections.place();
             tokio::select! {
                 () = &mut stopped => break,
-                Some(_) = seats.connections.join_next() => {}
+                Some(_) = connections.connections.join_next() => {}
                 accepted = accept(&listener, place), if place.is_some() => match accepted {
-                    Ok((stream, _)) => seats.take(|seat| converse(stream, router.clone().layer(seat), closing.clone())),
+                    Ok((stream, _)) => connections.take(|shown| converse(stream, router.clone().layer(shown), closing.clone())),
                     Err(_) => sleep(PAUSE).await,
                 },
             }
         }
         drop(listener);
         closing.cancel();
-        let connections = &mut seats.connections;
+        let connections = &mut connections.connections;
         let drained = timeout(LAST_WORDS, async { while connections.join_next().await.is_some() {} });
         if drained.await.is_err() {
             connections.shutdown().await;
@@ -163,13 +164,13 @@ async fn accept(listener: &TcpListener, place: Option<Instant>) -> io::Result<(T
 ///
 /// Anybody on the machine can connect: who shows no token must not keep out those who hold it.
 #[derive(Default)]
-struct Seats {
+struct Connections {
     connections: JoinSet<()>,
     /// Those that may be there still, the oldest first.
-    all: VecDeque<(AbortHandle, Seat, Instant)>,
+    all: VecDeque<(AbortHandle, ShownToken, Instant)>,
 }
 
-impl Seats {
+impl Connections {
     /// When there is a place, or one that can be had; `None` if all connections have shown the token.
     fn place(&self) -> Option<Instant> {
         if self.connections.len() < MAX_CONNECTIONS {
@@ -180,21 +181,21 @@ impl Seats {
 
     /// The oldest connection that has not shown the token.
     fn stranger(&self) -> Option<(&AbortHandle, Instant)> {
-        let mut strangers = self.all.iter().filter(|(task, seat, _)| !task.is_finished() && !seat.is_known());
+        let mut strangers = self.all.iter().filter(|(task, shown, _)| !task.is_finished() && !shown.is_known());
         strangers.next().map(|(task, _, since)| (task, *since))
     }
 
     /// Serves one more.
-    fn take<F: Future<Output = ()> + Send + 'static>(&mut self, serve: impl FnOnce(Extension<Seat>) -> F) {
+    fn take<F: Future<Output = ()> + Send + 'static>(&mut self, serve: impl FnOnce(Extension<ShownToken>) -> F) {
         if self.connections.len() >= MAX_CONNECTIONS
             && let Some((task, _)) = self.stranger()
         {
             task.abort();
         }
         self.all.retain(|(task, ..)| !task.is_finished());
-        let seat = Seat::default();
-        let task = self.connections.spawn(serve(Extension(seat.clone())));
-        self.all.push_back((task, seat, Instant::now()));
+        let shown = ShownToken::default();
+        let task = self.connections.spawn(serve(Extension(shown.clone())));
+        self.all.push_back((task, shown, Instant::now()));
     }
 }
 

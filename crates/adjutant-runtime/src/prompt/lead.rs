@@ -12,7 +12,7 @@ use adjutant_orchestration::{HandoffChain, HandoffChainRun};
 use futures_core::Stream;
 use futures_util::FutureExt;
 
-use super::{Desk, told};
+use super::{SessionTable, told};
 use crate::error::{Error, ErrorKind};
 
 /// Who answers prompts.
@@ -42,7 +42,7 @@ pub(crate) trait Leads: Send + Sync {
     fn default_session(&self) -> &str;
 
     /// Who works in which session now.
-    fn desk(&self) -> &Arc<Desk>;
+    fn table(&self) -> &Arc<SessionTable>;
 }
 
 /// One run of whoever leads: its events, each once the log holds its record, and what came of it.

@@ -9,8 +9,8 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use super::{
-    Desk, EventStream, Lead, Leads, MessagePage, MessagesRequest, ObjectRequest, PromptReply, PromptRequest, Prompter,
-    ResumeRequest, SessionPage, SessionsRequest, surface::Surface, work::Observer,
+    EventStream, Lead, Leads, MessagePage, MessagesRequest, ObjectRequest, PromptReply, PromptRequest, Prompter,
+    ResumeRequest, SessionPage, SessionTable, SessionsRequest, surface::Surface, work::Observer,
 };
 use crate::error::Error;
 
@@ -32,7 +32,7 @@ struct One {
     model: Arc<dyn Model>,
     options: Options,
     sessions: Sessions,
-    desk: Arc<Desk>,
+    table: Arc<SessionTable>,
 }
 
 impl LocalPrompter {
@@ -40,17 +40,17 @@ impl LocalPrompter {
     pub fn new(agent: Agent, model: Arc<dyn Model>, journal: Arc<dyn Journal>) -> Self {
         let agent = agent.model(Arc::clone(&model)).journal(Arc::clone(&journal));
         let (options, sessions) = (Options::new(), Sessions::new(journal));
-        Self { leads: Arc::new(One { agent, model, options, sessions, desk: Desk::new() }) }
+        Self { leads: Arc::new(One { agent, model, options, sessions, table: SessionTable::new() }) }
     }
 
     /// How many runs are at work, now and at each change.
     pub(crate) fn runs(&self) -> watch::Receiver<usize> {
-        self.leads.desk().runs()
+        self.leads.table().runs()
     }
 
     /// Sets who hears of runs that begin and end.
     pub(crate) fn observe(&self, observer: Observer) {
-        self.leads.desk().observe(observer);
+        self.leads.table().observe(observer);
     }
 
     /// Takes no more prompts, wishes every run to stop, and waits until they have; those that still run after this time
@@ -58,7 +58,7 @@ impl LocalPrompter {
     ///
     /// Cancel: prompts are refused from the first moment on; what still runs goes on to stop.
     pub async fn close(&self, grace: Duration) {
-        self.leads.desk().close(grace).await;
+        self.leads.table().close(grace).await;
     }
 
     /// The session that is meant.
@@ -115,13 +115,13 @@ impl Leads for One {
         DEFAULT_SESSION
     }
 
-    fn desk(&self) -> &Arc<Desk> {
-        &self.desk
+    fn table(&self) -> &Arc<SessionTable> {
+        &self.table
     }
 }
 
 impl fmt::Debug for LocalPrompter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LocalPrompter").field("desk", self.leads.desk()).finish_non_exhaustive()
+        f.debug_struct("LocalPrompter").field("table", self.leads.table()).finish_non_exhaustive()
     }
 }

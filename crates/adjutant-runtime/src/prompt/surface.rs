@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{
     EventStream, Lead, Leads, MAX_PROMPT_BYTES, MessagePage, MessagesRequest, ObjectRequest, PromptReply,
     PromptRequest, ResumeRequest, SessionPage, SessionsRequest, history, object, session, told,
-    work::{RunStream, Seat},
+    work::{RunStream, SessionSlot},
 };
 use crate::error::{Error, ErrorKind};
 
@@ -32,23 +32,23 @@ impl Surface<'_> {
 
     pub(crate) async fn resume(&self, request: ResumeRequest) -> Result<EventStream, Error> {
         let session = self.session_of(request.session.as_ref());
-        let (mut seat, lead) = self.sit(&session)?;
-        let run = lead.resume(request.answers).await.inspect_err(|error| seat.end(Err(error.clone())))?;
-        Ok(Box::pin(RunStream::begin(run, seat, None).await?))
+        let (mut slot, lead) = self.sit(&session)?;
+        let run = lead.resume(request.answers).await.inspect_err(|error| slot.end(Err(error.clone())))?;
+        Ok(Box::pin(RunStream::begin(run, slot, None).await?))
     }
 
     pub(crate) async fn object(&self, request: ObjectRequest) -> Result<Value, Error> {
         check_prompt(&request.prompt)?;
-        let desk = self.0.desk();
-        let mut seat = desk.sit(None)?;
+        let table = self.0.table();
+        let mut slot = table.sit(None)?;
         let model = self.0.model();
         let asked = object::object(&*model, self.0.options(), request);
         let answer = tokio::select! {
             biased;
-            () = desk.stopping.cancelled() => Err(told::stopped()),
+            () = table.stopping.cancelled() => Err(told::stopped()),
             answer = asked => answer,
         };
-        answer.inspect_err(|error| seat.end(Err(error.clone())))
+        answer.inspect_err(|error| slot.end(Err(error.clone())))
     }
 
     pub(crate) async fn messages(&self, request: MessagesRequest) -> Result<MessagePage, Error> {
@@ -67,16 +67,16 @@ impl Surface<'_> {
 
     async fn begin(&self, request: &PromptRequest, session: &Arc<str>) -> Result<RunStream, Error> {
         check_prompt(&request.prompt)?;
-        let (mut seat, lead) = self.sit(session)?;
-        let run = lead.prompt(&request.prompt).inspect_err(|error| seat.end(Err(error.clone())))?;
-        RunStream::begin(run, seat, request.timeout_ms.map(Duration::from_millis)).await
+        let (mut slot, lead) = self.sit(session)?;
+        let run = lead.prompt(&request.prompt).inspect_err(|error| slot.end(Err(error.clone())))?;
+        RunStream::begin(run, slot, request.timeout_ms.map(Duration::from_millis)).await
     }
 
-    fn sit(&self, session: &Arc<str>) -> Result<(Seat, Lead), Error> {
+    fn sit(&self, session: &Arc<str>) -> Result<(SessionSlot, Lead), Error> {
         session::check(session)?;
-        let mut seat = self.0.desk().sit(Some(session))?;
-        let lead = seat.lead(|name| self.0.lead(name)).inspect_err(|error| seat.end(Err(error.clone())))?;
-        Ok((seat, lead))
+        let mut slot = self.0.table().sit(Some(session))?;
+        let lead = slot.lead(|name| self.0.lead(name)).inspect_err(|error| slot.end(Err(error.clone())))?;
+        Ok((slot, lead))
     }
 }
 

@@ -44,7 +44,7 @@ pub(crate) enum Work<'a> {
 pub(crate) type Observer = Arc<dyn Fn(&Work<'_>) + Send + Sync>;
 
 /// Who works in which session, and how many do.
-pub(crate) struct Desk {
+pub(crate) struct SessionTable {
     sessions: Mutex<Sessions>,
     runs: watch::Sender<usize>,
     observer: Mutex<Option<Observer>>,
@@ -69,8 +69,8 @@ struct OpenWork {
 }
 
 /// Somebody works: in a session of which nobody else works meanwhile, or on an object.
-pub(super) struct Seat {
-    desk: Arc<Desk>,
+pub(super) struct SessionSlot {
+    table: Arc<SessionTable>,
     session: Option<Arc<str>>,
     ended: Option<Result<Arc<RunResult>, Error>>,
 }
@@ -80,13 +80,13 @@ pub(super) struct RunStream {
     run: Option<LeadRun>,
     /// The first events, which were waited for.
     first: VecDeque<Event>,
-    seat: Seat,
+    slot: SessionSlot,
     stopping: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
     leaving: Pin<Box<WaitForCancellationFutureOwned>>,
     deadline: Option<Pin<Box<Sleep>>>,
 }
 
-impl Desk {
+impl SessionTable {
     pub(crate) fn new() -> Arc<Self> {
         Arc::new(Self {
             sessions: Mutex::default(),
@@ -106,7 +106,7 @@ impl Desk {
     pub(super) async fn close(&self, grace: Duration) {
         self.stopping.cancel();
         let mut runs = self.runs();
-        // The sender is held by the desk itself.
+        // The sender is held by the table itself.
         let ended = tokio::time::timeout(grace, runs.wait_for(|runs| *runs == 0)).await;
         if ended.is_err() {
             self.leaving.cancel();
@@ -117,11 +117,11 @@ impl Desk {
         *self.observer.lock().unwrap_or_else(PoisonError::into_inner) = Some(observer);
     }
 
-    /// Takes a session, or a seat without one.
+    /// Takes a session, or a slot without one.
     ///
     /// # Errors
     /// `Conflict` if a run of the session is at work, `Closed` if the agent was stopped.
-    pub(super) fn sit(self: &Arc<Self>, session: Option<&Arc<str>>) -> Result<Seat, Error> {
+    pub(super) fn sit(self: &Arc<Self>, session: Option<&Arc<str>>) -> Result<SessionSlot, Error> {
         if self.stopping.is_cancelled() {
             return Err(told::stopped());
         }
@@ -139,7 +139,7 @@ impl Desk {
         }
         self.runs.send_modify(|runs| *runs += 1);
         self.tell(&Work::Began { session: session.map(|name| &**name) });
-        Ok(Seat { desk: Arc::clone(self), session: session.cloned(), ended: None })
+        Ok(SessionSlot { table: Arc::clone(self), session: session.cloned(), ended: None })
     }
 
     /// Closes the sessions that nobody works in, but for those that were used last.
@@ -163,16 +163,16 @@ impl Desk {
     }
 }
 
-impl Seat {
+impl SessionSlot {
     /// Whoever leads in the session: as it was kept, or made anew.
     pub(super) fn lead(&self, make: impl FnOnce(&str) -> Result<Lead, Error>) -> Result<Lead, Error> {
         let Some(name) = &self.session else { return Err(Error::new(ErrorKind::Invalid, "no session is named")) };
-        let kept = self.desk.sessions().open.get(name).and_then(|open| open.lead.clone());
+        let kept = self.table.sessions().open.get(name).and_then(|open| open.lead.clone());
         if let Some(lead) = kept {
             return Ok(lead);
         }
         let lead = make(name)?;
-        if let Some(open) = self.desk.sessions().open.get_mut(name) {
+        if let Some(open) = self.table.sessions().open.get_mut(name) {
             open.lead = Some(lead.clone());
         }
         Ok(lead)
@@ -184,22 +184,22 @@ impl Seat {
     }
 }
 
-impl Drop for Seat {
+impl Drop for SessionSlot {
     fn drop(&mut self) {
         let (result, error) = match &self.ended {
             Some(Ok(result)) => (Some(&**result), None),
             Some(Err(error)) => (None, Some(error)),
             None => (None, None),
         };
-        self.desk.tell(&Work::Ended { session: self.session.as_deref(), result, error });
+        self.table.tell(&Work::Ended { session: self.session.as_deref(), result, error });
         if let Some(name) = &self.session {
-            let mut sessions = self.desk.sessions();
+            let mut sessions = self.table.sessions();
             if let Some(open) = sessions.open.get_mut(name) {
                 open.at_work = false;
             }
-            Desk::tidy(&mut sessions);
+            SessionTable::tidy(&mut sessions);
         }
-        self.desk.runs.send_modify(|runs| *runs = runs.saturating_sub(1));
+        self.table.runs.send_modify(|runs| *runs = runs.saturating_sub(1));
     }
 }
 
@@ -208,12 +208,12 @@ impl RunStream {
     ///
     /// # Errors
     /// Why it could not begin.
-    pub(super) async fn begin(run: LeadRun, seat: Seat, timeout: Option<Duration>) -> Result<Self, Error> {
-        let (stopping, leaving) = (seat.desk.stopping.clone(), seat.desk.leaving.clone());
+    pub(super) async fn begin(run: LeadRun, slot: SessionSlot, timeout: Option<Duration>) -> Result<Self, Error> {
+        let (stopping, leaving) = (slot.table.stopping.clone(), slot.table.leaving.clone());
         let mut stream = Self {
             run: Some(run),
             first: VecDeque::new(),
-            seat,
+            slot,
             stopping: Some(Box::pin(stopping.cancelled_owned())),
             leaving: Box::pin(leaving.cancelled_owned()),
             deadline: timeout.map(|timeout| Box::pin(tokio::time::sleep(timeout))),
@@ -234,7 +234,7 @@ impl RunStream {
         while let Some(item) = self.next().await {
             item?;
         }
-        match self.seat.ended.clone() {
+        match self.slot.ended.clone() {
             Some(ended) => ended,
             None => Err(Error::new(ErrorKind::Agent, "the run ended without a result")),
         }
@@ -262,7 +262,7 @@ impl RunStream {
             Poll::Ready(None) => match run.ended() {
                 Ok(result) => {
                     self.run = None;
-                    self.seat.end(Ok(result));
+                    self.slot.end(Ok(result));
                     Poll::Ready(None)
                 }
                 Err(error) => Poll::Ready(Some(Err(self.fail(error)))),
@@ -272,7 +272,7 @@ impl RunStream {
 
     fn fail(&mut self, error: Error) -> Error {
         self.run = None;
-        self.seat.end(Err(error.clone()));
+        self.slot.end(Err(error.clone()));
         error
     }
 }
@@ -289,8 +289,8 @@ fn is_end(event: &Event) -> bool {
     matches!(event.kind, EventKind::RunFinished { .. } | EventKind::RunPaused { .. })
 }
 
-impl fmt::Debug for Desk {
+impl fmt::Debug for SessionTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Desk").field("runs", &*self.runs.borrow()).finish_non_exhaustive()
+        f.debug_struct("SessionTable").field("runs", &*self.runs.borrow()).finish_non_exhaustive()
     }
 }

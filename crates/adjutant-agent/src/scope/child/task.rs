@@ -31,14 +31,14 @@ pub(super) struct ChildTask {
     pub(super) claim: Box<dyn ChildDrive>,
     pub(super) mailbox: Arc<Mailbox>,
     pub(super) inbox: Arc<Inbox>,
-    pub(super) seat: Option<ConcurrencyPermit>,
+    pub(super) permit: Option<ConcurrencyPermit>,
 }
 
 /// What is undone when the task ends, whichever way.
 struct AtWork {
     core: Arc<ChildCore>,
     number: u64,
-    _seat: Option<ConcurrencyPermit>,
+    _permit: Option<ConcurrencyPermit>,
 }
 
 /// What became of a drive.
@@ -56,8 +56,8 @@ impl Driven {
 
 impl ChildTask {
     pub(super) async fn perform(self, heard: oneshot::Sender<ChildEnd>) {
-        let Self { core, number, ordinal, prompts, claim, mailbox, inbox, seat } = self;
-        let at_work = AtWork { core: Arc::clone(&core), number, _seat: seat };
+        let Self { core, number, ordinal, prompts, claim, mailbox, inbox, permit } = self;
+        let at_work = AtWork { core: Arc::clone(&core), number, _permit: permit };
         let known = {
             let mut threads = core.scope().writer.threads();
             threads.of(core.thread()).results.get(ordinal - 1).cloned()

@@ -15,7 +15,7 @@ const LAST_OUTPUT: u64 = 2_048;
 const TOOL_FRAME: u64 = 8;
 
 /// Returns the need of a request whose input is estimated at this; `last` says if the run ends with it.
-pub(crate) fn bid_of(info: &ModelInfo, request: &Request, input: u64, last: bool) -> ReservationRequest {
+pub(crate) fn request_of(info: &ModelInfo, request: &Request, input: u64, last: bool) -> ReservationRequest {
     let asked = request.options.max_output_tokens.unwrap_or(info.max_output_tokens);
     let most = if last { asked.min(LAST_OUTPUT) } else { asked };
     let (input_cost, output_price) = prices(info, input);
@@ -36,18 +36,19 @@ pub(crate) async fn hold(
     info: &ModelInfo,
     mut request: Request,
 ) -> Result<(Reservation, Request), Limit> {
-    let input = request.entries.tokens().saturating_add(overhead(&request));
-    let mut bid = bid_of(info, &request, input, false);
-    bid.fixed.requests = 0;
-    let held = budget.reserve(bid).await?;
-    if held.output() < bid.most_output {
+    let input = request.entries.tokens().saturating_add(bound(&request));
+    let mut wanted = request_of(info, &request, input, false);
+    wanted.fixed.requests = 0;
+    let held = budget.reserve(wanted).await?;
+    if held.output() < wanted.most_output {
         Arc::make_mut(&mut request.options).max_output_tokens = Some(held.output());
     }
     Ok((held, request))
 }
 
-/// Returns the estimate for system prompt and tools.
-pub(crate) fn overhead(request: &Request) -> u64 {
+/// Returns the tokens that system prompt and tools take at most: what is reserved must not be too small, so that frames
+/// of declarations count here, unlike in [`EffectContext::overhead`](crate::EffectContext::overhead).
+pub(crate) fn bound(request: &Request) -> u64 {
     let tool =
         |tool: &ToolDecl| TOOL_FRAME + Estimate.count(&tool.description) + Estimate.count(&tool.schema.to_string());
     Estimate.count(&request.system) + request.tools.iter().map(tool).sum::<u64>()
