@@ -50,9 +50,9 @@ pub(crate) const ROWS: &[Row] = rows! { "sessions";
         why: "a fork of nothing is a typed error",
     },
     "session: cleared, it is empty"
-        => Test("crates/adjutant-agent/tests/queues/sessions.rs::reset_leaves_the_configuration_when_it_clears_the_session"),
+        => Test("crates/adjutant-agent/tests/queues/sessions.rs::new_session_leaves_the_configuration_and_what_waits"),
     "session: cleared, it may exist or not, by store" => Deviation {
-        test: "crates/adjutant-agent/tests/queues/sessions.rs::reset_leaves_the_configuration_when_it_clears_the_session",
+        test: "crates/adjutant-agent/tests/queues/sessions.rs::new_session_leaves_the_configuration_and_what_waits",
         why: "a cleared session goes on in a new log, and the old one stays what it was, in every store",
     },
     // A store.
