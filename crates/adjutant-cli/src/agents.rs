@@ -6,13 +6,13 @@ use adjutant::orchestration::Definition;
 use serde_json::{Value, json};
 
 use crate::{
-    args::{self, CheckAgents, ListAgents, Staffed},
-    crew,
+    agent_files::{self, AgentFiles},
+    args::{self, AgentChoice, CheckAgents, ListAgents},
     exit::Exit,
     file, plain,
     problem::Problem,
+    run_manifest,
     screen::{tell, write},
-    staff,
 };
 
 /// Looks after agents.
@@ -24,17 +24,17 @@ pub(crate) fn agents(command: args::Agents) -> Result<Exit, Problem> {
 }
 
 fn list(args: &ListAgents) -> Result<Exit, Problem> {
-    let staffed = Staffed { agents: args.agents.clone(), ..Staffed::default() };
-    let mut staff = staff::find(&staffed, &args.taught, &args.root)?;
-    let used = staff.used.iter().map(|it| (it, "used"));
-    let mut all: Vec<(&Definition, &str)> = used.chain(staff.untrusted.iter().map(|it| (it, "untrusted"))).collect();
+    let choice = AgentChoice { agents: args.agents.clone(), ..AgentChoice::default() };
+    let mut files = AgentFiles::find(&choice, &args.taught, &args.root)?;
+    let used = files.used.iter().map(|it| (it, "used"));
+    let mut all: Vec<(&Definition, &str)> = used.chain(files.untrusted.iter().map(|it| (it, "untrusted"))).collect();
     all.sort_by(|(one, _), (other, _)| one.name.cmp(&other.name));
-    let wrong = all.iter().filter_map(|(it, _)| crew::unknown(it)).map(|problem| problem.line());
+    let wrong = all.iter().filter_map(|(it, _)| run_manifest::unknown(it)).map(|problem| problem.line());
     let wrong: Vec<String> = wrong.map(|line| format!("agents: {line}")).collect();
     let text = if args.json { all.iter().map(|(it, status)| json_of(it, status)).collect() } else { table(&all) };
-    staff.findings.extend(wrong);
+    files.findings.extend(wrong);
     write(&text)?;
-    staff.findings.iter().for_each(|finding| tell(finding));
+    files.findings.iter().for_each(|finding| tell(finding));
     Ok(Exit::Finished)
 }
 
@@ -78,7 +78,7 @@ fn check(args: &CheckAgents) -> Result<Exit, Problem> {
     let (mut text, mut count, mut errors) = (String::new(), 0_usize, 0_usize);
     for path in &args.paths {
         let (read, mut wrong) = read(path)?;
-        wrong.extend(read.iter().filter_map(crew::unknown).map(|problem| problem.line()));
+        wrong.extend(read.iter().filter_map(run_manifest::unknown).map(|problem| problem.line()));
         (count, errors) = (count + read.len(), errors + wrong.len());
         for line in wrong {
             let object: Value = json!({"severity": "error", "message": line});
@@ -99,10 +99,10 @@ fn check(args: &CheckAgents) -> Result<Exit, Problem> {
 fn read(path: &Path) -> Result<(Vec<Definition>, Vec<String>), Problem> {
     if !path.is_file() {
         let (read, problems) = Definition::folder(path).map_err(|error| Problem::of(Exit::Usage, &error))?;
-        return Ok((read, problems.iter().map(staff::line).collect()));
+        return Ok((read, problems.iter().map(agent_files::line).collect()));
     }
     Ok(match Definition::parse(&file::text(path, "the agent")?, path) {
         Ok(one) => (vec![one], Vec::new()),
-        Err(error) => (Vec::new(), vec![staff::line(&error)]),
+        Err(error) => (Vec::new(), vec![agent_files::line(&error)]),
     })
 }

@@ -14,7 +14,7 @@ use std::{path::PathBuf, str::FromStr, time::Duration};
 use clap::{Parser, Subcommand};
 
 pub(crate) use self::{
-    agents::{Agents, CheckAgents, ListAgents, Staffed},
+    agents::{AgentChoice, Agents, CheckAgents, ListAgents},
     board::{Board, ListTasks, ShowTask, TheseTasks, Which},
     manifest::{CheckManifest, Init, ManifestCommand, ShowManifest},
     memory::{Forget, ListFacts, Memory, Search, Whose},

@@ -38,8 +38,8 @@ pub(crate) async fn end(running: Running, job: &Job<'_>, screen: &mut Screen) ->
             (Exit::of(outcome), Took::of(&result))
         }
     };
-    if job.cast.left() > 0 {
-        screen.tell(&format!("warning: {} exchanges of the cassette were not played", job.cast.left()));
+    if job.model.left() > 0 {
+        screen.tell(&format!("warning: {} exchanges of the cassette were not played", job.model.left()));
     }
     screen.tell(&took.to_string());
     Ok(exit)
@@ -61,7 +61,7 @@ fn of_model(job: &Job<'_>, model: Option<&llm::Error>, error: &dyn std::error::E
     let configured = |error: &llm::Error| error.kind() == llm::ErrorKind::Config && error.status().is_none();
     let exit = if model.is_some_and(configured) { Exit::Usage } else { Exit::Failed };
     let problem = Problem::of(exit, error);
-    match model.and_then(|error| job.cast.cure(error)) {
+    match model.and_then(|error| job.model.cure(error)) {
         Some(hint) => problem.hint(hint),
         None => problem,
     }
@@ -97,7 +97,7 @@ async fn answered(
     result: &RunResult,
     screen: &mut Screen,
 ) -> Result<(Exit, Took), Problem> {
-    let meter = Meter::new(Arc::clone(&job.cast.model));
+    let meter = Meter::new(Arc::clone(&job.model.model));
     let exit = match answer.find(&result.text()) {
         Ok(value) => write(job, &value, meter.spent(), screen)?,
         Err(wrong) => {
@@ -107,6 +107,7 @@ async fn answered(
             screen.rest();
             match asked {
                 Ok(shaped) => write(job, &shaped.value, meter.spent(), screen)?,
+                Err(Unanswered::Run(error)) => failed(job, &error).report(),
                 Err(Unanswered::Model(error)) => unfit(job, &error),
                 Err(Unanswered::Cancelled) => {
                     screen.tell("cancelled");
@@ -124,6 +125,7 @@ async fn answered(
 
 /// Why an answer did not come.
 enum Unanswered {
+    Run(adjutant::Error),
     Model(llm::Error),
     Cancelled,
     Late,
@@ -131,14 +133,10 @@ enum Unanswered {
 
 /// Asks for the answer by itself, unless someone wishes to stop or the time is up.
 async fn ask(job: &Job<'_>, answer: &Answer, meter: &Meter, wrong: &[Violation]) -> Result<Shaped<Value>, Unanswered> {
-    let (mut system, mut tools, options) = (job.system.clone(), job.tools.clone(), job.options.clone());
-    if job.is_extended
-        && let Ok(request) = job.agent.log().preview(adjutant::llm::UserMessage::text("What is the answer?")).await
-    {
-        // What skills and agents add stands in every request of the run.
-        (system, tools) = (request.system, request.tools);
-    }
-    let asked = AnswerRequest { system, tools, entries: job.agent.log().transcript(), options };
+    // What the engine, skills and agents add stands in every request of the run.
+    let request = job.agent.log().preview(llm::UserMessage::text("What is the answer?")).await;
+    let llm::Request { system, tools, .. } = request.map_err(Unanswered::Run)?;
+    let asked = AnswerRequest { system, tools, entries: job.agent.log().transcript(), options: job.options.clone() };
     tokio::select! {
         shaped = answer.ask(meter, asked, wrong) => shaped.map_err(Unanswered::Model),
         () = job.cancel.cancelled() => Err(Unanswered::Cancelled),
@@ -149,7 +147,7 @@ async fn ask(job: &Job<'_>, answer: &Answer, meter: &Meter, wrong: &[Violation])
 /// Says why there is no answer.
 fn unfit(job: &Job<'_>, error: &llm::Error) -> Exit {
     match error.kind() {
-        llm::ErrorKind::Protocol | llm::ErrorKind::Invalid if job.cast.cure(error).is_none() => {
+        llm::ErrorKind::Protocol | llm::ErrorKind::Invalid if job.model.cure(error).is_none() => {
             let problem = Problem::new(Exit::Unfit, "no answer fits the schema").cause(error);
             problem.hint("ask for less, take a simpler schema, or another model").report()
         }

@@ -10,24 +10,16 @@ use adjutant::{
 use futures_util::stream;
 
 use crate::{
-    args::How,
-    cast::Cast,
-    chooser,
-    exit::Exit,
-    job::{Job, Kit},
-    plain,
-    problem::Problem,
-    screen,
-    store::StoredRun,
-    waits,
+    args::How, chooser, chosen_model::ChosenModel, exit::Exit, job::Job, plain, problem::Problem,
+    run_manifest::RunManifest, screen, store::StoredRun, waits,
 };
 
 /// How many characters of a value are told.
 const MAX_VALUE: usize = 60;
 
 /// Tells what would be done again if the session went on.
-pub(crate) async fn explain(how: &How, kit: Kit, kept: &StoredRun, run: &Run) -> Result<Exit, Problem> {
-    let job = silent(how, kit)?.kept(Some(kept.clone())).crewed(Some(&kept.store))?;
+pub(crate) async fn explain(how: &How, made: RunManifest, kept: &StoredRun, run: &Run) -> Result<Exit, Problem> {
+    let job = silent(how, made, kept).await?;
     let reruns = job.agent.log().explain().await.map_err(|error| Problem::of(Exit::Failed, &error))?;
     let mut text = String::new();
     if !run.is_open() {
@@ -63,12 +55,15 @@ pub(crate) fn line(difference: &Difference) -> String {
 }
 
 /// A job that has a model by name alone: it asks nobody, and needs no key.
-pub(crate) fn silent<'a>(how: &'a How, kit: Kit) -> Result<Job<'a>, Problem> {
+pub(crate) async fn silent<'a>(how: &'a How, mut made: RunManifest, kept: &StoredRun) -> Result<Job<'a>, Problem> {
     let name = how.models.first().map_or("offline/planner", String::as_str);
     let chooser = chooser::chooser()?;
     let known = chooser.models().find(|info| info.id.as_str() == name).cloned();
     let info = known.unwrap_or_else(|| ModelInfo::new(name));
-    Ok(Job::new(how, kit, Cast::silent(Arc::new(model_fn(info, refuse))), Cancel::new()))
+    // Whoever only looks learns nothing and is told nothing.
+    made.manifest.memory = None;
+    let model = ChosenModel::alone(Arc::new(model_fn(info, refuse)));
+    Job::new(how, made, model, Cancel::new(), Some(&kept.store), Some(kept.clone())).await
 }
 
 fn refuse(_: Request) -> ChunkStream {

@@ -14,16 +14,16 @@
 //! | 130 | the user ended the run with Ctrl-C |
 
 mod agent;
+mod agent_files;
 mod agent_host;
 mod agents;
 mod amount;
 mod answer;
 mod args;
 mod board;
-mod cast;
 mod chooser;
+mod chosen_model;
 mod consent;
-mod crew;
 mod cure;
 mod ending;
 mod exit;
@@ -46,11 +46,11 @@ mod prompt;
 mod replay;
 mod resume;
 mod run;
+mod run_manifest;
 mod screen;
 mod sessions;
 mod show;
 mod skills;
-mod staff;
 mod store;
 mod summary;
 mod taught;

@@ -13,13 +13,12 @@ use futures_util::StreamExt;
 
 use crate::{
     args::Replay,
-    crew,
     exit::Exit,
     explain,
     follow::View,
-    job::Kit,
     named, plain,
     problem::Problem,
+    run_manifest::{self, RunManifest},
     screen::{self, Chatter, Screen},
     store::{Store, StoredRun},
     summary::Took,
@@ -41,7 +40,8 @@ async fn perform(args: &mut Replay) -> Result<Exit, Problem> {
         let run = sessions.transcript(&info.log, until(args)).await.map_err(|error| trouble::of_journal(&error))?;
         return check(args, &info, &run, kept).await;
     }
-    let agent = kept.store.keeps(Agent::new(OfflineModel::new()).name(crew::NAME)).session(kept.name);
+    let agent =
+        Agent::new(OfflineModel::new()).name(run_manifest::NAME).journal(kept.store.journal()).session(kept.name);
     let chatter = if args.how.quiet { Chatter::None } else { Chatter::Lines };
     let mut screen = Screen::new(chatter);
     let mut view = View::of(&args.how);
@@ -99,9 +99,8 @@ async fn check(args: &mut Replay, info: &LogInfo, run: &Run, kept: StoredRun) ->
     }
     let own = named::directory(info)?.map(PathBuf::from);
     let root = args.how.root.clone().or(own);
-    let kit = Kit::new(&args.how, &root.unwrap_or_else(|| PathBuf::from(".")))?;
-    let store = kept.store.clone();
-    let job = explain::silent(&args.how, kit)?.kept(Some(kept)).crewed(Some(&store))?;
+    let made = RunManifest::new(&args.how, &root.unwrap_or_else(|| PathBuf::from(".")))?;
+    let job = explain::silent(&args.how, made, &kept).await?;
     let replayed =
         job.agent.log().replay_until(until(args)).await.map_err(|error| Problem::of(Exit::Failed, &error))?;
     let mut text = String::new();

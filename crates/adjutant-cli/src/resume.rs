@@ -11,14 +11,15 @@ use adjutant::{
 
 use crate::{
     args::Resume,
-    cast::{Cast, Tape},
+    chosen_model::{ChosenModel, Tape},
     ending,
     exit::Exit,
     explain,
-    job::{Job, Kit},
+    job::Job,
     named, plain,
     problem::Problem,
     run,
+    run_manifest::RunManifest,
     screen::Screen,
     store::{Store, StoredRun},
     trouble, waits,
@@ -41,9 +42,9 @@ async fn perform(args: &mut Resume) -> Result<Exit, Problem> {
     let left = look(args).await?;
     adopt(args, &left)?;
     let root = args.how.root.clone().unwrap_or_else(|| PathBuf::from("."));
-    let kit = Kit::new(&args.how, &root)?.asking(named::asked(&left.info).map(str::to_owned))?;
+    let made = RunManifest::new(&args.how, &root)?.asking(named::asked(&left.info).map(str::to_owned))?;
     if args.explain {
-        return explain::explain(&args.how, kit, &left.kept, &left.run).await;
+        return explain::explain(&args.how, made, &left.kept, &left.run).await;
     }
     if !left.run.is_open() {
         return Err(closed(&left.kept));
@@ -62,22 +63,21 @@ async fn perform(args: &mut Resume) -> Result<Exit, Problem> {
     }
     let (cancel, chatter) = run::begin(args.how.quiet, args.how.json)?;
     let mut screen = Screen::new(chatter);
-    kit.tell(&screen);
+    made.tell(&screen);
     if !open.is_empty() {
         waits::tell(open, Some(&root), Some(&left.kept), &screen);
         return Ok(Exit::Waits);
     }
     let tape = Tape { record: None, played: None };
-    let cast = tokio::select! {
-        cast = Cast::new(&args.how, kit.crew().model(), tape) => cast?,
+    let model = tokio::select! {
+        model = ChosenModel::new(&args.how, made.model(), tape) => model?,
         () = cancel.cancelled() => return Ok(Exit::Cancelled),
     };
     let store = left.kept.store.clone();
     if !left.info.is_owned || args.how.take_over {
-        run::ask(&store.sessions(), &left.info, &kit).await?;
+        run::ask(&store.sessions(), &left.info, &made).await?;
     }
-    let job =
-        Job::new(&args.how, kit, cast, cancel).kept(Some(left.kept)).crewed(Some(&store))?.remembering(Some(&store))?;
+    let job = Job::new(&args.how, made, model, cancel, Some(&store), Some(left.kept)).await?;
     take(&job, &screen).await?;
     let running = job.agent.resume(given).stream().map_err(|error| Problem::of(Exit::Usage, &error))?;
     // Options of a run are for those that begin: one that is resumed is stopped by its handle.

@@ -9,15 +9,16 @@ use adjutant::{
 
 use crate::{
     args::Run,
-    cast::{Cast, Tape},
+    chosen_model::{ChosenModel, Tape},
     ending,
     exit::Exit,
     follow::{Followed, Saving, View, follow},
     interrupt,
-    job::{Job, Kit},
+    job::Job,
     named, plain,
     problem::Problem,
     prompt,
+    run_manifest::RunManifest,
     screen::{Chatter, Screen},
     store::{Store, StoredRun},
     trouble, waits, when,
@@ -34,30 +35,30 @@ pub(crate) fn run(args: &Run) -> Result<Exit, Problem> {
         return Err(problem.hint("say --session NAME or --continue"));
     }
     let root = args.how.root.as_deref().unwrap_or(Path::new("."));
-    let kit = Kit::new(&args.how, root)?;
+    let made = RunManifest::new(&args.how, root)?;
     let prompt = prompt::read(args.prompt.as_deref(), &args.files)?;
-    work(perform(args, prompt, root, kit))
+    work(perform(args, prompt, root, made))
 }
 
-async fn perform(args: &Run, prompt: String, root: &Path, kit: Kit) -> Result<Exit, Problem> {
+async fn perform(args: &Run, prompt: String, root: &Path, made: RunManifest) -> Result<Exit, Problem> {
     let how = &args.how;
     let (cancel, chatter) = begin(how.quiet, how.json)?;
     let tape = Tape { record: args.record.as_deref(), played: args.replay.as_deref() };
-    let cast = tokio::select! {
-        cast = Cast::new(how, kit.crew().model(), tape) => cast?,
+    let model = tokio::select! {
+        model = ChosenModel::new(how, made.model(), tape) => model?,
         () = cancel.cancelled() => return Ok(Exit::Cancelled),
     };
     let mut screen = Screen::new(chatter);
-    cast.notices.iter().for_each(|line| screen.tell(line));
-    kit.tell(&screen);
+    model.notices.iter().for_each(|line| screen.tell(line));
+    made.tell(&screen);
     let is_kept = args.session.is_some() || args.newest;
-    let needs_store = is_kept || how.memory.is_some() || how.staffed.board.is_some();
+    let needs_store = is_kept || how.memory.is_some() || how.agents.board.is_some();
     let store = if needs_store { Some(Store::open(&how.at).await?) } else { None };
     let kept = match &store {
-        Some(store) if is_kept => Some(session(args, root, &kit, store, &screen).await?),
+        Some(store) if is_kept => Some(session(args, root, &made, store, &screen).await?),
         _ => None,
     };
-    let job = Job::new(how, kit, cast, cancel).kept(kept).crewed(store.as_ref())?.remembering(store.as_ref())?;
+    let job = Job::new(how, made, model, cancel, store.as_ref(), kept).await?;
     let running = job.run(prompt.into()).stream();
     let running = running.map_err(|error| Problem::of(Exit::Usage, &error))?;
     let ended = finish(running, &job, &mut screen).await;
@@ -92,7 +93,13 @@ pub(crate) async fn finish(running: Running, job: &Job<'_>, screen: &mut Screen)
 }
 
 /// The session that a run goes on with, or begins.
-async fn session(args: &Run, root: &Path, kit: &Kit, store: &Store, screen: &Screen) -> Result<StoredRun, Problem> {
+async fn session(
+    args: &Run,
+    root: &Path,
+    made: &RunManifest,
+    store: &Store,
+    screen: &Screen,
+) -> Result<StoredRun, Problem> {
     let sessions = store.sessions();
     let name = match &args.session {
         Some(name) => LogId::from(name.as_str()),
@@ -110,14 +117,14 @@ async fn session(args: &Run, root: &Path, kit: &Kit, store: &Store, screen: &Scr
             }
             look(&sessions, &info, &kept, screen).await?;
             if !info.is_owned || args.how.take_over {
-                ask(&sessions, &info, kit).await?;
+                ask(&sessions, &info, made).await?;
             }
         }
         Err(error) if error.kind() == JournalErrorKind::Missing => {
             let mut about = SessionMeta::new();
-            about.agent = Some(kit.crew().name().into());
+            about.agent = Some(made.name().into());
             about.labels.insert(named::label(root)?.into());
-            about.labels.extend(kit.asked().iter().map(|tool| named::asking(tool).into()));
+            about.labels.extend(made.asked.iter().map(|tool| named::asking(tool).into()));
             sessions.create(&kept.name, about).await.map_err(|error| trouble::of_session(&error, &name))?;
             screen.tell(&format!("session: {name} (new)"));
         }
@@ -144,8 +151,8 @@ async fn look(sessions: &Sessions, info: &LogInfo, kept: &StoredRun, screen: &Sc
 }
 
 /// Keeps with the session which tools' calls wait for approval from now on.
-pub(crate) async fn ask(sessions: &Sessions, info: &LogInfo, kit: &Kit) -> Result<(), Problem> {
-    let (old, new) = (named::asked(info).map(str::to_owned), kit.asked());
+pub(crate) async fn ask(sessions: &Sessions, info: &LogInfo, made: &RunManifest) -> Result<(), Problem> {
+    let (old, new) = (named::asked(info).map(str::to_owned), &made.asked);
     let old: Vec<String> = old.filter(|tool| !new.contains(tool)).map(|tool| named::asking(&tool)).collect();
     let new: Vec<String> = new.iter().map(|tool| named::asking(tool)).collect();
     if old.is_empty() && new.iter().all(|label| info.about.labels.contains(label.as_str())) {

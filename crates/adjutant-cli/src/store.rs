@@ -9,9 +9,9 @@ use std::{
 };
 
 use adjutant::{
-    Agent,
     agent::{Journal, JournalError, KvStore, LogId, Memory, Sessions},
     llm::private,
+    runtime::Store as Opened,
     store::{JsonlJournal, Postgres, Sqlite},
 };
 
@@ -28,7 +28,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// An open store.
 #[derive(Clone)]
 pub(crate) struct Store {
-    kind: Kind,
+    opened: Opened,
+    /// The address of the server, if it is one.
+    server: Option<String>,
     /// How other commands are told of it, with a space before it; empty if they find it by themselves.
     option: String,
 }
@@ -38,14 +40,6 @@ pub(crate) struct Store {
 pub(crate) struct StoredRun {
     pub(crate) store: Store,
     pub(crate) name: LogId,
-}
-
-#[derive(Clone)]
-enum Kind {
-    Jsonl(JsonlJournal),
-    Sqlite(Sqlite),
-    /// With the place where it is.
-    Postgres(Postgres, String),
 }
 
 /// Where a store is.
@@ -70,25 +64,26 @@ impl Store {
             let problem = Problem::new(Exit::Usage, format!("cannot open the store of sessions: {}", place.public()));
             problem.cause_of(&error).hint(format!("--store or {VARIABLE} names the place"))
         };
-        let kind = match &place {
-            StoreAddress::Folder(path) => Kind::Jsonl(JsonlJournal::open(path).map_err(wrong)?),
-            StoreAddress::File(path) => Kind::Sqlite(Sqlite::open(path).map_err(wrong)?),
+        let (opened, exposed, server) = match &place {
+            StoreAddress::Folder(path) => {
+                let journal = JsonlJournal::open(path).map_err(wrong)?;
+                (journal.clone().into(), journal.exposed().map(ToString::to_string), None)
+            }
+            StoreAddress::File(path) => {
+                let store = Sqlite::open(path).map_err(wrong)?;
+                (store.clone().into(), store.exposed().map(ToString::to_string), None)
+            }
             StoreAddress::Server(url) => {
-                Kind::Postgres(Postgres::connect(url.as_str()).await.map_err(wrong)?, url.clone())
+                (Postgres::connect(url.as_str()).await.map_err(wrong)?.into(), None, Some(url.clone()))
             }
         };
-        let named = at.store.as_ref().filter(|_| !matches!(place, StoreAddress::Server(_)));
+        let named = at.store.as_ref().filter(|_| server.is_none());
         let option = named.map(|text| format!(" --store {}", plain::word(text))).unwrap_or_default();
-        let exposed = match &kind {
-            Kind::Jsonl(journal) => journal.exposed(),
-            Kind::Sqlite(store) => store.exposed(),
-            Kind::Postgres(..) => None,
-        };
         if let Some(exposed) = exposed {
             // There is nobody to tell when standard error is closed.
-            let _ = writeln!(io::stderr().lock(), "warning: {}", plain::line(&exposed.to_string()));
+            let _ = writeln!(io::stderr().lock(), "warning: {}", plain::line(&exposed));
         }
-        Ok(Self { kind, option })
+        Ok(Self { opened, server, option })
     }
 
     /// The sessions in it.
@@ -98,43 +93,27 @@ impl Store {
 
     /// Its journal.
     pub(crate) fn journal(&self) -> Arc<dyn Journal> {
-        match &self.kind {
-            Kind::Jsonl(journal) => Arc::new(journal.clone()),
-            Kind::Sqlite(store) => Arc::new(store.journal()),
-            Kind::Postgres(store, _) => Arc::new(store.journal()),
-        }
-    }
-
-    /// The agent, with its sessions kept here.
-    pub(crate) fn keeps(&self, agent: Agent) -> Agent {
-        match &self.kind {
-            Kind::Jsonl(journal) => agent.journal(journal.clone()),
-            Kind::Sqlite(store) => agent.journal(store.journal()),
-            Kind::Postgres(store, _) => agent.journal(store.journal()),
-        }
+        self.opened.journal()
     }
 
     /// Its memory.
     pub(crate) fn memory(&self) -> Result<Arc<dyn Memory>, Problem> {
-        match &self.kind {
-            Kind::Jsonl(_) => Err(only_sessions("memory")),
-            Kind::Sqlite(store) => Ok(Arc::new(store.memory())),
-            Kind::Postgres(store, _) => Ok(Arc::new(store.memory())),
-        }
+        self.opened.memory().map_err(|_| only_sessions("memory"))
     }
 
     /// One of its key-value stores, on which there is a board.
     pub(crate) fn board(&self, name: &str) -> Result<Arc<dyn KvStore>, Problem> {
-        match &self.kind {
-            Kind::Jsonl(_) => Err(only_sessions("board")),
-            Kind::Sqlite(store) => Ok(Arc::new(store.kv(name))),
-            Kind::Postgres(store, _) => Ok(Arc::new(store.kv(name))),
-        }
+        self.opened.kv(name, "board").map_err(|_| only_sessions("board"))
+    }
+
+    /// What an engine keeps everything in.
+    pub(crate) fn opened(&self) -> &Opened {
+        &self.opened
     }
 
     /// Waits until a session that was worked in here is free for others; a server is told so, which takes a moment.
     pub(crate) async fn settle(&self, name: &LogId) {
-        let Kind::Postgres(_, url) = &self.kind else { return };
+        let Some(url) = &self.server else { return };
         let until = Instant::now() + SETTLES_WITHIN;
         // As others see it: what is about to be free counts as free here. Nothing is lost if it cannot be told: the
         // server finds out by itself.

@@ -2,11 +2,10 @@
 
 mod access;
 mod agent;
+mod agents;
 mod bounds;
 mod builder;
-mod crew;
 mod folder;
-mod kit;
 mod leads;
 mod member;
 mod models;
@@ -17,6 +16,7 @@ mod sections;
 mod shared_world;
 mod store;
 mod toolbox;
+mod tooling;
 
 use std::{fmt, path::Path, sync::Arc};
 
@@ -26,6 +26,8 @@ use adjutant_llm::{Model, Options};
 pub use builder::EngineBuilder;
 use folder::Folder;
 use leads::Leads;
+pub use models::Models;
+pub use store::Store;
 
 use crate::{
     credentials::Credentials,

@@ -24,7 +24,7 @@ mod workspace;
 
 pub use backend::{Backend, Instance, Loaded, Logs};
 pub use credentials::Credentials;
-pub use engine::{Engine, EngineBuilder};
+pub use engine::{Engine, EngineBuilder, Models, Store};
 pub use error::{Error, ErrorKind};
 pub use home::{Desired, Entries, Entry, Goal, Home, Operator};
 pub use manifest::{Manifest, Overrides, Resolved};

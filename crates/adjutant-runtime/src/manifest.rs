@@ -40,7 +40,7 @@ pub use agent::{
 };
 pub use amount::{Bytes, Span};
 pub use load::Loaded;
-pub use model::{BudgetSpec, Effort, ModelChoice, ModelSpec, OptionsSpec};
+pub use model::{BudgetSpec, ModelChoice, ModelSpec, OptionsSpec};
 pub use place::{BoardSpec, Durability, MemorySpec, NotesSpec, SessionSpec, StoreKind, StoreSpec};
 pub use problem::{Problem, Problems};
 pub use resolved::{Overrides, Resolved};

@@ -15,7 +15,7 @@ pub(crate) enum Agents {
 
 /// Which agents there are beside the one that is asked, and what it may do with them.
 #[derive(Debug, Clone, Default, clap::Args)]
-pub(crate) struct Staffed {
+pub(crate) struct AgentChoice {
     /// Takes the agents of this folder, in place of those of the directory; may be given several times.
     ///
     /// An agent is a file NAME.md: front matter between two lines `---`, then its instructions. Without this option,

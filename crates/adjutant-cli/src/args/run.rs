@@ -2,10 +2,10 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use adjutant::{agent::Durability, llm::Effort};
+use adjutant::{llm::Effort, runtime::manifest::Durability};
 use clap::ValueEnum;
 
-use super::{MaxTurns, Staffed, Taught, seconds};
+use super::{AgentChoice, MaxTurns, Taught, seconds};
 use crate::exit;
 
 /// Runs an agent with read-only file tools on a directory.
@@ -165,7 +165,7 @@ pub(crate) struct How {
     pub(crate) taught: Taught,
 
     #[command(flatten)]
-    pub(crate) staffed: Staffed,
+    pub(crate) agents: AgentChoice,
 
     /// Writes every event of the run to standard output, one JSON object a line, and nothing else.
     ///

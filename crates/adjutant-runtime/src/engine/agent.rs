@@ -7,8 +7,9 @@ use adjutant_orchestration::{Background, BackgroundOptions, team::Team};
 use adjutant_tool::Toolbox;
 
 use super::{
-    access, bounds,
-    crew::Crew,
+    access,
+    agents::Agents,
+    bounds,
     member::Member,
     shared_world::SharedWorld,
     toolbox::{Piece, is_plain, wrap},
@@ -37,29 +38,29 @@ impl Default for AgentPosition<'_> {
     }
 }
 
-impl Crew {
+impl Agents {
     /// An agent that prompts go to: it has sessions, memories, and the budget of the whole.
     pub(super) fn root(self: &Arc<Self>, member: &Arc<Member>, entry: &Arc<Member>) -> Agent {
-        let kit = &self.kit;
-        let place = AgentPosition { caps: bounds::caps(&kit.manifest.budget), ..AgentPosition::default() };
+        let tooling = &self.tooling;
+        let place = AgentPosition { caps: bounds::caps(&tooling.manifest.budget), ..AgentPosition::default() };
         let mut agent = self.agent(member, &place);
         if let (None, Some(model)) = (&member.model, &entry.model) {
             agent = agent.model(Arc::clone(model)).name(Arc::clone(&member.spec.name));
         }
-        agent = agent.world(SharedWorld(Arc::clone(&kit.world))).journal(kit.store.journal());
-        if let Some(durability) = kit.manifest.sessions.durability {
+        agent = agent.world(SharedWorld(Arc::clone(&tooling.world))).journal(tooling.store.journal());
+        if let Some(durability) = tooling.manifest.sessions.durability {
             agent = agent.durability(lasting(durability));
         }
-        if let Some(memories) = &kit.memories {
+        if let Some(memories) = &tooling.memories {
             agent = agent.effect(memories.recall());
-            if let (Some(when), Some(model)) = (kit.extraction(), &entry.model) {
+            if let (Some(when), Some(model)) = (tooling.extraction(), &entry.model) {
                 agent = agent.middleware(memories.clone().model(Arc::clone(model)).extract(when));
             }
         }
-        let crew = Arc::clone(self);
-        // The factories of agents below hold the crew weakly; whoever holds this agent keeps it.
+        let agents = Arc::clone(self);
+        // The factories of agents below hold all of them weakly; whoever holds this agent keeps them.
         agent.approve_when(move |_, _| {
-            let _keeps = &crew;
+            let _keeps = &agents;
             None
         })
     }
@@ -136,7 +137,7 @@ impl Crew {
     /// The team that an agent may lead.
     fn team(self: &Arc<Self>, member: &Member, spec: &TeamSpec, place: &AgentPosition<'_>) -> Team {
         let (above, caps) = (place.below(member), bounds::caps(&spec.member_budget));
-        let mut team = Team::new(Arc::clone(&member.spec.name)).world(SharedWorld(Arc::clone(&self.kit.world)));
+        let mut team = Team::new(Arc::clone(&member.spec.name)).world(SharedWorld(Arc::clone(&self.tooling.world)));
         if let Some(size) = spec.size {
             team = team.max_size(usize::try_from(size).unwrap_or(usize::MAX));
         }
@@ -158,7 +159,7 @@ impl Crew {
         }
         let names_board = member.toolboxes.iter().any(|piece| matches!(piece, Piece::Board(_)));
         let team = team.coordinator();
-        match self.kit.board.as_ref().filter(|_| names_board) {
+        match self.tooling.board.as_ref().filter(|_| names_board) {
             Some(board) => team.board_tools(board.tools(adjutant_orchestration::board::BoardTools::new())),
             None => team,
         }

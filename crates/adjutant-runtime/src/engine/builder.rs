@@ -5,22 +5,23 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 use adjutant_agent::{Sessions, effects::EffectRegistry};
 use adjutant_llm::{Model, SystemWorld, World};
 use adjutant_providers::{Origin, Provider};
+use adjutant_skills::Skills;
 use adjutant_tool::Toolbox;
 
 use super::{
     Engine, SESSION,
-    crew::Crew,
+    agents::Agents,
     entry,
     folder::Folder,
-    kit::{Given, Kit},
     leads::Leads,
     member::Member,
     models::Models,
     shared_world::SharedWorld,
     store::Store,
     toolbox::Piece,
+    tooling::{Given, Tooling},
 };
-use crate::{Credentials, Error, ErrorKind, Resolved, Workspace, prompt::SessionTable};
+use crate::{Credentials, Error, ErrorKind, Resolved, Workspace, manifest::ModelChoice, prompt::SessionTable};
 
 /// An engine in the making.
 #[must_use]
@@ -34,6 +35,9 @@ pub struct EngineBuilder {
     toolboxes: BTreeMap<Arc<str>, Arc<dyn Toolbox>>,
     providers: Vec<Provider>,
     origin: Origin,
+    chosen_from: Option<Models>,
+    store: Option<Store>,
+    skills: Option<Skills>,
 }
 
 impl EngineBuilder {
@@ -48,6 +52,9 @@ impl EngineBuilder {
             toolboxes: BTreeMap::new(),
             providers: Vec::new(),
             origin: Origin::File,
+            chosen_from: None,
+            store: None,
+            skills: None,
         }
     }
 
@@ -70,6 +77,21 @@ impl EngineBuilder {
     pub fn model(mut self, name: impl Into<Arc<str>>, model: impl Model + 'static) -> Self {
         self.models.insert(name.into(), Arc::new(model));
         self
+    }
+
+    /// Chooses models from these, in the place of what the manifest and the credentials offer.
+    pub fn models(self, models: Models) -> Self {
+        Self { chosen_from: Some(models), ..self }
+    }
+
+    /// Keeps everything in this store, in the place of the one that the manifest names.
+    pub fn store(self, store: Store) -> Self {
+        Self { store: Some(store), ..self }
+    }
+
+    /// Takes skills from these, in the place of what the manifest's folders hold.
+    pub fn skills(self, skills: Skills) -> Self {
+        Self { skills: Some(skills), ..self }
     }
 
     /// Sets the kinds of effects that the manifest may name; those that come with the agent without it.
@@ -105,39 +127,50 @@ impl EngineBuilder {
     /// `Model` if a model or the key for it cannot be had, `Config` if the manifest is wrong about something or a program is
     /// not what was pinned, `Storage` if a store or a folder cannot be used.
     pub async fn build(self) -> Result<Engine, Error> {
-        let Self { resolved, workspace, credentials, world, models, effects, toolboxes, providers, origin } = self;
+        let is_used = self.uses_folder();
+        let Self { resolved, workspace, credentials, world, models, effects, toolboxes, .. } = self;
         let manifest = &resolved.manifest;
         let first = entry(manifest)?;
-        let (folder, workspace) = Folder::of(workspace)?;
-        let store = Store::open(&manifest.sessions.store, &workspace, &credentials, &world).await?;
-        let mut models = Models::new(manifest, &credentials, providers, &world, origin)?.given(models);
+        let (folder, workspace) = Folder::of(workspace, is_used)?;
+        let store = match self.store {
+            Some(store) => store,
+            None => Store::open(&manifest.sessions.store, &workspace, &credentials, &world).await?,
+        };
+        let shared = SharedWorld(Arc::clone(&world));
+        let chosen_from = match self.chosen_from {
+            Some(chosen_from) => chosen_from,
+            None => Models::of(manifest, &credentials, self.providers, shared.clone(), self.origin)?,
+        };
+        let mut models = chosen_from.given(models);
         let given = Given {
             workspace: workspace.clone(),
-            world: Arc::clone(&world),
+            world,
             effects,
             toolboxes,
+            skills: self.skills,
             secrets: credentials.iter().map(|(_, value)| value.into()).collect(),
         };
-        let kit = Kit::new(manifest, store, given)?;
+        let tooling = Tooling::new(manifest, store, given)?;
         let mut members = Vec::with_capacity(manifest.agents.len());
         for agent in &manifest.agents {
             if members.iter().any(|known: &Member| known.spec.name == agent.name) {
                 return Err(Error::new(ErrorKind::Config, format!("two agents have the name {:?}", agent.name)));
             }
-            let mut member = Member::new(agent, &kit, &mut models).await?;
+            let mut member = Member::new(agent, &tooling, &mut models).await?;
             if agent.name == first.name && member.model.is_none() {
-                member.model = Some(models.usual().await?);
+                let offered = models.offered().await?.model.info().id.as_str().into();
+                member.model = Some(models.chosen(&ModelChoice::Name(offered))?);
             }
             members.push(member);
         }
-        let sessions = Sessions::new(kit.store.journal()).world(SharedWorld(world));
-        let crew = Crew::new(kit, members)?;
-        let lead = crew.member(&first.name).expect("the agent that prompts go to is one of them");
+        let sessions = Sessions::new(tooling.store.journal()).world(shared);
+        let agents = Agents::new(tooling, members)?;
+        let lead = agents.member(&first.name).expect("the agent that prompts go to is one of them");
         let model = lead.model.clone().expect("the agent that prompts go to was given a model");
         let is_named = lead.toolboxes.iter().any(|piece| matches!(piece, Piece::Board(_)));
         Ok(Engine {
             options: lead.options.clone(),
-            leads: Leads::new(crew.lead(lead)?, Arc::clone(&first.name), is_named),
+            leads: Leads::new(agents.lead(lead)?, Arc::clone(&first.name), is_named),
             default_session: manifest.sessions.default_session.clone().unwrap_or_else(|| SESSION.into()),
             table: SessionTable::new(),
             model,
@@ -146,6 +179,13 @@ impl EngineBuilder {
             resolved: Arc::new(resolved),
             _folder: folder,
         })
+    }
+
+    /// Whether anything is kept, read or run in the workspace.
+    fn uses_folder(&self) -> bool {
+        let manifest = &self.resolved.manifest;
+        let keeps = self.store.is_none() || manifest.agents.iter().any(|agent| agent.reflections.is_some());
+        keeps || !self.toolboxes.contains_key("files") || !manifest.process_tools.is_empty()
     }
 }
 

@@ -17,11 +17,11 @@ pub(super) struct Folder {
 }
 
 impl Folder {
-    /// The folder that was given, or a temporary one; with all that must be in it.
+    /// The folder that was given, or a temporary one; with all that must be in it, if it is used.
     ///
     /// # Errors
     /// `Storage` if it cannot be made.
-    pub(super) fn of(given: Option<Workspace>) -> Result<(Self, Workspace), Error> {
+    pub(super) fn of(given: Option<Workspace>, is_used: bool) -> Result<(Self, Workspace), Error> {
         let (folder, workspace) = match given {
             Some(workspace) => (Self { own: None }, workspace),
             None => {
@@ -29,6 +29,9 @@ impl Folder {
                 (Self { own: Some(path.clone()) }, Workspace::at(path))
             }
         };
+        if !is_used {
+            return Ok((Self { own: None }, workspace));
+        }
         for path in [workspace.work(), workspace.state(), workspace.tmp(), workspace.file("home")] {
             make(&path)?;
         }

@@ -3,21 +3,21 @@
 use std::{sync::Arc, time::Duration};
 
 use adjutant_agent::{Effect, Limits, effects::EffectSpec, sections::Sections};
-use adjutant_llm::{Effort, Model, Options};
+use adjutant_llm::{Model, Options};
 use adjutant_orchestration::{Profile, Reflections};
 use adjutant_skills::Skills;
 use adjutant_tool::Tools;
 
 use super::{
     bounds,
-    kit::Kit,
     models::Models,
     sections,
     toolbox::{self, Piece},
+    tooling::Tooling,
 };
 use crate::{
     Error, ErrorKind,
-    manifest::{self, AgentSpec, OptionsSpec},
+    manifest::{AgentSpec, OptionsSpec},
 };
 
 /// An agent of a manifest, ready to be made.
@@ -39,29 +39,30 @@ pub(super) struct Member {
 impl Member {
     /// # Errors
     /// `Config` if something that it names is not there or wrong, `Model` if its model cannot be had.
-    pub(super) async fn new(spec: &AgentSpec, kit: &Kit, models: &mut Models) -> Result<Self, Error> {
+    pub(super) async fn new(spec: &AgentSpec, tooling: &Tooling, models: &mut Models) -> Result<Self, Error> {
         let within = |error: Error| {
             let message = format!("the agent {}: {}", spec.name, error.message());
             Error::new(error.kind(), message).with_source(error)
         };
-        let reflections = spec.reflections.as_ref().map(|spec| kit.reflections(spec)).transpose().map_err(within)?;
+        let reflections =
+            spec.reflections.as_ref().map(|spec| tooling.reflections(spec)).transpose().map_err(within)?;
         let mut toolboxes = Vec::new();
         for choice in &spec.toolboxes {
-            toolboxes.push(toolbox::piece(kit, spec, choice, reflections.as_ref()).await?);
+            toolboxes.push(toolbox::piece(tooling, spec, choice, reflections.as_ref()).await?);
         }
         let mut tools = Tools::new("process");
         for name in &spec.tools {
-            tools = tools.tool(kit.program(spec, name)?);
+            tools = tools.tool(tooling.program(spec, name)?);
         }
         Ok(Self {
             model: spec.model.as_ref().map(|choice| models.chosen(choice)).transpose().map_err(within)?,
             options: options(&spec.options),
             instructions: spec.instructions.as_ref().map(sections::instructions).transpose().map_err(within)?,
-            sections: sections::told(&spec.context, &kit.manifest.data).map_err(within)?,
+            sections: sections::told(&spec.context, &tooling.manifest.data).map_err(within)?,
             tools: Some(tools).filter(|_| !spec.tools.is_empty()),
             toolboxes,
-            skills: kit.skills(spec)?,
-            effects: effects(spec, kit)?,
+            skills: tooling.skills(spec)?,
+            effects: effects(spec, tooling)?,
             reflections,
             limits: bounds::limits(spec),
             spec: spec.clone(),
@@ -84,10 +85,10 @@ impl Member {
     }
 }
 
-fn effects(spec: &AgentSpec, kit: &Kit) -> Result<Vec<Arc<dyn Effect>>, Error> {
+fn effects(spec: &AgentSpec, tooling: &Tooling) -> Result<Vec<Arc<dyn Effect>>, Error> {
     let made = spec.effects.iter().map(|effect| {
         let named = EffectSpec { kind: Arc::clone(&effect.kind), params: effect.params.clone() };
-        kit.effects.make(&named).map_err(|error| {
+        tooling.effects.make(&named).map_err(|error| {
             let message = format!("the agent {} cannot have the effect {}: {error}", spec.name, effect.kind);
             Error::new(ErrorKind::Config, message).with_source(error)
         })
@@ -100,20 +101,9 @@ fn options(spec: &OptionsSpec) -> Options {
     options.max_output_tokens = spec.max_output_tokens;
     options.temperature = spec.temperature;
     options.stop.clone_from(&spec.stop);
-    options.thinking = spec.thinking.map(effort);
+    options.thinking = spec.thinking;
     options.sequential_calls = spec.sequential_calls;
     options.headers.clone_from(&spec.headers);
     options.extra.clone_from(&spec.extra);
     options
-}
-
-fn effort(effort: manifest::Effort) -> Effort {
-    match effort {
-        manifest::Effort::Off => Effort::Off,
-        manifest::Effort::Minimal => Effort::Minimal,
-        manifest::Effort::Low => Effort::Low,
-        manifest::Effort::Medium => Effort::Medium,
-        manifest::Effort::High => Effort::High,
-        manifest::Effort::Max => Effort::Max,
-    }
 }

@@ -3,9 +3,10 @@
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use adjutant_llm::{Fallback, Limiter, Model, PerMinute, RateLimit, Retry, RetryPolicy, Timeout, World};
-use adjutant_providers::{Chooser, Origin, Provider};
+use adjutant_providers::{Chooser, Chosen, Origin, Provider};
 use serde_json::json;
 
+use super::shared_world::SharedWorld;
 use crate::{
     Credentials, Error, ErrorKind, Manifest,
     manifest::{ModelChoice, ModelSpec},
@@ -17,8 +18,8 @@ const RETRIES: u32 = 2;
 /// A model's name, and how many requests and tokens of input a minute it may get.
 type ModelLimits = (Arc<str>, Option<u32>, Option<u64>);
 
-/// What makes models.
-pub(super) struct Models {
+/// Makes models: each once, for all who choose the same.
+pub struct Models {
     chooser: Chooser,
     /// Those that the application gave, in the place of what their names mean.
     given: BTreeMap<Arc<str>, Arc<dyn Model>>,
@@ -32,15 +33,21 @@ pub(super) struct Models {
 }
 
 impl Models {
+    /// What this chooser finds, tried again by the clock of this world.
+    pub fn new(chooser: Chooser, world: impl World + 'static) -> Self {
+        let (given, bare, limiters) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        Self { chooser, given, bare, made: Vec::new(), limiters, world: Arc::new(world) }
+    }
+
     /// The models of a manifest, with these credentials; `origin` is who vouches for its addresses.
     ///
     /// # Errors
     /// `Config` if a provider or a model of the manifest contradicts itself.
-    pub(super) fn new(
+    pub(super) fn of(
         manifest: &Manifest,
         credentials: &Credentials,
         providers: Vec<Provider>,
-        world: &Arc<dyn World>,
+        world: SharedWorld,
         origin: Origin,
     ) -> Result<Self, Error> {
         let credentials = credentials.clone();
@@ -50,9 +57,7 @@ impl Models {
             Error::new(ErrorKind::Config, format!("the providers and models of the manifest are wrong: {error}"))
                 .with_source(error)
         })?;
-        let chooser = providers.into_iter().fold(chooser, Chooser::provider);
-        let (given, bare, limiters) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        Ok(Self { chooser, given, bare, made: Vec::new(), limiters, world: Arc::clone(world) })
+        Ok(Self::new(providers.into_iter().fold(chooser, Chooser::provider), world))
     }
 
     /// Takes these models in the place of those that have their names.
@@ -60,27 +65,34 @@ impl Models {
         Self { given, ..self }
     }
 
-    /// The model that an agent chose.
-    ///
-    /// # Errors
-    /// `Model` if there is none of a name, or no key for it.
-    pub(super) fn chosen(&mut self, choice: &ModelChoice) -> Result<Arc<dyn Model>, Error> {
-        match choice {
-            ModelChoice::Name(name) => self.made(&plain(Arc::clone(name))),
-            ModelChoice::Spec(spec) => self.made(spec),
-        }
+    /// Takes this model for whoever makes this choice, as it is.
+    pub fn put(&mut self, choice: &ModelChoice, model: Arc<dyn Model>) {
+        self.made.insert(0, (choice.spec(), model));
     }
 
-    /// The model that the environment offers.
+    /// The model that was chosen, with what stands around it.
     ///
     /// # Errors
-    /// `Model` if the one that a variable names cannot be had.
-    pub(super) async fn usual(&mut self) -> Result<Arc<dyn Model>, Error> {
+    /// `Model` if there is none of a name, or no key for it; the source tells which.
+    pub fn chosen(&mut self, choice: &ModelChoice) -> Result<Arc<dyn Model>, Error> {
+        self.made(&choice.spec())
+    }
+
+    /// What the environment offers if no model is named, and how it came to be chosen; nothing stands around it.
+    ///
+    /// # Errors
+    /// `Model` if the one that a variable names cannot be had; the source tells why.
+    pub async fn offered(&mut self) -> Result<Chosen, Error> {
         let chosen = self.chooser.choose(None).await;
         let chosen = chosen.map_err(|error| wrong("the model that the environment offers", error))?;
-        let name: Arc<str> = chosen.model.info().id.as_str().into();
-        self.bare.entry(Arc::clone(&name)).or_insert(chosen.model);
-        self.made(&plain(name))
+        let name = chosen.model.info().id.as_str().into();
+        self.bare.entry(name).or_insert_with(|| Arc::clone(&chosen.model));
+        Ok(chosen)
+    }
+
+    /// What models are chosen from.
+    pub fn chooser(&self) -> &Chooser {
+        &self.chooser
     }
 
     /// Within `Timeout(Fallback(Retry(RateLimit(model)), …))` each attempt waits for its turn, a model is tried again
@@ -126,14 +138,12 @@ impl Models {
     }
 }
 
-fn plain(name: Arc<str>) -> ModelSpec {
-    ModelSpec {
-        name,
-        fallbacks: Vec::new(),
-        retries: None,
-        requests_per_minute: None,
-        input_tokens_per_minute: None,
-        timeout: None,
+impl ModelChoice {
+    fn spec(&self) -> ModelSpec {
+        match self {
+            Self::Name(name) => ModelSpec::new(Arc::clone(name)),
+            Self::Spec(spec) => spec.clone(),
+        }
     }
 }
 

@@ -19,9 +19,12 @@ use crate::{
     manifest::{StoreKind, StoreSpec},
 };
 
-/// An open store.
+/// An open store: of sessions, and of what else lasts.
 #[derive(Clone)]
-pub(super) enum Store {
+pub struct Store(Kind);
+
+#[derive(Clone)]
+enum Kind {
     Sqlite(Sqlite),
     Jsonl(JsonlJournal),
     /// Nothing lasts beyond the process, and no thread is needed.
@@ -35,7 +38,7 @@ type KvStores = BTreeMap<Arc<str>, Arc<dyn KvStore>>;
 
 /// A store in memory.
 #[derive(Clone)]
-pub(super) struct Volatile {
+struct Volatile {
     journal: Arc<MemoryJournal>,
     memory: Arc<InMemory>,
     kv_stores: Arc<Mutex<KvStores>>,
@@ -43,6 +46,17 @@ pub(super) struct Volatile {
 }
 
 impl Store {
+    /// A store of which nothing lasts beyond the process.
+    pub fn memory_only(world: impl World + 'static) -> Self {
+        let world = SharedWorld(Arc::new(world));
+        Self(Kind::Memory(Volatile {
+            journal: Arc::new(MemoryJournal::new().world(world.clone())),
+            memory: Arc::new(InMemory::new()),
+            kv_stores: Arc::default(),
+            world,
+        }))
+    }
+
     /// Opens the store of a workspace, and makes it if there is none.
     ///
     /// # Errors
@@ -58,30 +72,25 @@ impl Store {
         match spec.kind {
             StoreKind::Sqlite => {
                 let path = path("agent.db")?;
-                Ok(Self::Sqlite(Sqlite::open(&path).map_err(|error| cannot(&path, error))?.world(world)))
+                Ok(Sqlite::open(&path).map_err(|error| cannot(&path, error))?.world(world).into())
             }
             StoreKind::Jsonl => {
                 let path = path("sessions")?;
-                Ok(Self::Jsonl(JsonlJournal::open(&path).map_err(|error| cannot(&path, error))?.world(world)))
+                Ok(JsonlJournal::open(&path).map_err(|error| cannot(&path, error))?.world(world).into())
             }
-            StoreKind::Memory => Ok(Self::Memory(Volatile {
-                journal: Arc::new(MemoryJournal::new().world(world.clone())),
-                memory: Arc::new(InMemory::new()),
-                kv_stores: Arc::default(),
-                world,
-            })),
+            StoreKind::Memory => Ok(Self::memory_only(world)),
             StoreKind::Postgres => postgres(spec, credentials, world).await,
         }
     }
 
     /// Its sessions.
-    pub(super) fn journal(&self) -> Arc<dyn Journal> {
-        match self {
-            Self::Sqlite(store) => Arc::new(store.journal()),
-            Self::Jsonl(journal) => Arc::new(journal.clone()),
-            Self::Memory(store) => Arc::clone(&store.journal) as Arc<dyn Journal>,
+    pub fn journal(&self) -> Arc<dyn Journal> {
+        match &self.0 {
+            Kind::Sqlite(store) => Arc::new(store.journal()),
+            Kind::Jsonl(journal) => Arc::new(journal.clone()),
+            Kind::Memory(store) => Arc::clone(&store.journal) as Arc<dyn Journal>,
             #[cfg(feature = "postgres")]
-            Self::Postgres(store) => Arc::new(store.journal()),
+            Kind::Postgres(store) => Arc::new(store.journal()),
         }
     }
 
@@ -89,25 +98,25 @@ impl Store {
     ///
     /// # Errors
     /// `Config` if it has none.
-    pub(super) fn memory(&self) -> Result<Arc<dyn Memory>, Error> {
-        match self {
-            Self::Sqlite(store) => Ok(Arc::new(store.memory())),
-            Self::Jsonl(_) => Err(only_sessions("memory")),
-            Self::Memory(store) => Ok(Arc::clone(&store.memory) as Arc<dyn Memory>),
+    pub fn memory(&self) -> Result<Arc<dyn Memory>, Error> {
+        match &self.0 {
+            Kind::Sqlite(store) => Ok(Arc::new(store.memory())),
+            Kind::Jsonl(_) => Err(only_sessions("memory")),
+            Kind::Memory(store) => Ok(Arc::clone(&store.memory) as Arc<dyn Memory>),
             #[cfg(feature = "postgres")]
-            Self::Postgres(store) => Ok(Arc::new(store.memory())),
+            Kind::Postgres(store) => Ok(Arc::new(store.memory())),
         }
     }
 
-    /// One of its key-value stores.
+    /// One of its key-value stores; `what` tells in an error what it is for.
     ///
     /// # Errors
     /// `Config` if it has none.
-    pub(super) fn kv(&self, name: &str, what: &str) -> Result<Arc<dyn KvStore>, Error> {
-        match self {
-            Self::Sqlite(store) => Ok(Arc::new(store.kv(name))),
-            Self::Jsonl(_) => Err(only_sessions(what)),
-            Self::Memory(store) => {
+    pub fn kv(&self, name: &str, what: &str) -> Result<Arc<dyn KvStore>, Error> {
+        match &self.0 {
+            Kind::Sqlite(store) => Ok(Arc::new(store.kv(name))),
+            Kind::Jsonl(_) => Err(only_sessions(what)),
+            Kind::Memory(store) => {
                 let mut kv_stores = store.kv_stores.lock().unwrap_or_else(PoisonError::into_inner);
                 let kv = kv_stores
                     .entry(name.into())
@@ -115,7 +124,7 @@ impl Store {
                 Ok(Arc::clone(kv))
             }
             #[cfg(feature = "postgres")]
-            Self::Postgres(store) => Ok(Arc::new(store.kv(name))),
+            Kind::Postgres(store) => Ok(Arc::new(store.kv(name))),
         }
     }
 }
@@ -141,7 +150,7 @@ async fn postgres(spec: &StoreSpec, credentials: &Credentials, world: SharedWorl
         Error::new(ErrorKind::Storage, format!("the variable {variable} is not set: it holds the store's address"))
     })?;
     match Postgres::connect(url).world(world).await {
-        Ok(store) => Ok(Store::Postgres(store)),
+        Ok(store) => Ok(store.into()),
         // What the server says may hold what the address does.
         Err(error) => {
             let message = format!("the PostgreSQL database that {variable} names cannot be used: {:?}", error.kind());
@@ -162,6 +171,25 @@ fn cannot(path: &Path, error: JournalError) -> Error {
 fn only_sessions(wanted: &str) -> Error {
     let message = format!("a store of JSON lines keeps sessions and no {wanted}; hint: take `sqlite` for it");
     Error::new(ErrorKind::Config, message)
+}
+
+impl From<Sqlite> for Store {
+    fn from(store: Sqlite) -> Self {
+        Self(Kind::Sqlite(store))
+    }
+}
+
+impl From<JsonlJournal> for Store {
+    fn from(journal: JsonlJournal) -> Self {
+        Self(Kind::Jsonl(journal))
+    }
+}
+
+#[cfg(feature = "postgres")]
+impl From<Postgres> for Store {
+    fn from(store: Postgres) -> Self {
+        Self(Kind::Postgres(store))
+    }
 }
 
 impl fmt::Debug for Store {

@@ -8,9 +8,9 @@ use adjutant_tool::{Filter, Identity, LimitOutput, Prefix, TimeOut, Toolbox};
 use adjutant_toolkit::Files;
 
 use super::{
-    kit::{Kit, unknown},
     pattern::any_fits,
     reflecting,
+    tooling::{Tooling, unknown},
 };
 use crate::{
     Error, ErrorKind,
@@ -38,7 +38,7 @@ pub(super) enum Piece {
 /// # Errors
 /// `Config` if there is none, if it lacks what it stands on, or if nothing fits what is said of it.
 pub(super) async fn piece(
-    kit: &Kit,
+    tooling: &Tooling,
     agent: &AgentSpec,
     choice: &ToolboxChoice,
     reflections: Option<&Reflections>,
@@ -56,29 +56,29 @@ pub(super) async fn piece(
         let message = format!("the agent {} has the toolbox {}, and the manifest has no {what}", agent.name, spec.name);
         Error::new(ErrorKind::Config, message)
     };
-    let toolbox: Arc<dyn Toolbox> = match (kit.toolboxes.get(&spec.name), &*spec.name) {
+    let toolbox: Arc<dyn Toolbox> = match (tooling.toolboxes.get(&spec.name), &*spec.name) {
         (Some(given), _) => Arc::clone(given),
-        (None, "files") => files(kit, agent, &spec)?,
+        (None, "files") => files(tooling, agent, &spec)?,
         (None, "board") => {
-            let board = kit.board.as_ref().ok_or_else(|| lacks("`board`"))?;
+            let board = tooling.board.as_ref().ok_or_else(|| lacks("`board`"))?;
             let tools: Arc<dyn Toolbox> = Arc::new(board.tools(BoardTools::new()));
             return Ok(Piece::Board(changed(agent, &spec, tools).await?));
         }
         (None, "notes") => {
-            let notes = kit.notes.as_ref().ok_or_else(|| lacks("`notes`"))?;
+            let notes = tooling.notes.as_ref().ok_or_else(|| lacks("`notes`"))?;
             if is_plain(&spec) {
                 return Ok(Piece::Notes(notes.clone()));
             }
             Arc::new(notes.toolbox())
         }
-        (None, "memory") => Arc::new(kit.memories.as_ref().ok_or_else(|| lacks("`memory`"))?.toolbox()),
+        (None, "memory") => Arc::new(tooling.memories.as_ref().ok_or_else(|| lacks("`memory`"))?.toolbox()),
         (None, "reflections") => Arc::new(match reflections {
             Some(own) => reflecting::toolbox(own),
-            None => reflecting::toolbox(&kit.reflections(&crate::manifest::ReflectionSpec::default())?),
+            None => reflecting::toolbox(&tooling.reflections(&crate::manifest::ReflectionSpec::default())?),
         }),
         (None, "background") => return Ok(Piece::Background(spec)),
         _ => {
-            let known: Vec<&str> = KNOWN.into_iter().chain(kit.toolboxes.keys().map(|name| &**name)).collect();
+            let known: Vec<&str> = KNOWN.into_iter().chain(tooling.toolboxes.keys().map(|name| &**name)).collect();
             return Err(unknown(agent, "toolbox", &spec.name, &known));
         }
     };
@@ -141,11 +141,11 @@ fn named(name: &Arc<str>) -> ToolboxSpec {
     }
 }
 
-fn files(kit: &Kit, agent: &AgentSpec, spec: &ToolboxSpec) -> Result<Arc<dyn Toolbox>, Error> {
-    let root = spec.root.clone().unwrap_or_else(|| kit.workspace.work());
-    let files = Files::new(&root).and_then(|files| match is_own(kit, &root) {
+fn files(tooling: &Tooling, agent: &AgentSpec, spec: &ToolboxSpec) -> Result<Arc<dyn Toolbox>, Error> {
+    let root = spec.root.clone().unwrap_or_else(|| tooling.workspace.work());
+    let files = Files::new(&root).and_then(|files| match is_own(tooling, &root) {
         true => Ok(files),
-        false => files.without(kept(kit)),
+        false => files.without(kept(tooling)),
     });
     let files = files.map_err(|error| {
         let message = format!("the agent {} cannot have the files of {}", agent.name, root.display());
@@ -155,22 +155,22 @@ fn files(kit: &Kit, agent: &AgentSpec, spec: &ToolboxSpec) -> Result<Arc<dyn Too
 }
 
 /// Whether a folder is in the working folder; or in the workspace, if nobody is let into an agent by what lies there.
-fn is_own(kit: &Kit, root: &Path) -> bool {
-    let own = if is_made(kit) { kit.workspace.work() } else { kit.workspace.root().to_owned() };
+fn is_own(tooling: &Tooling, root: &Path) -> bool {
+    let own = if is_made(tooling) { tooling.workspace.work() } else { tooling.workspace.root().to_owned() };
     let real = |path: &Path| path.canonicalize().ok();
     real(root).zip(real(&own)).is_some_and(|(root, own)| root.starts_with(own))
 }
 
 /// Whether a backend made the workspace, in a folder of agents.
-fn is_made(kit: &Kit) -> bool {
-    kit.workspace.file("agent.json").is_file()
+fn is_made(tooling: &Tooling) -> bool {
+    tooling.workspace.file("agent.json").is_file()
 }
 
 /// Where this agent is kept, with all others of its folder: whoever can read there can ask each of them anything.
-fn kept(kit: &Kit) -> &Path {
-    let own = kit.workspace.root();
+fn kept(tooling: &Tooling) -> &Path {
+    let own = tooling.workspace.root();
     match own.parent() {
-        Some(home) if is_made(kit) => home,
+        Some(home) if is_made(tooling) => home,
         _ => own,
     }
 }

@@ -2,6 +2,7 @@
 
 use std::{path::PathBuf, sync::Arc};
 
+use adjutant_orchestration::Definition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -78,6 +79,32 @@ pub struct AgentSpec {
     /// A short mark before its lines.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prefix: Option<Arc<str>>,
+}
+
+impl From<Definition> for AgentSpec {
+    /// The agent that a file of Markdown describes.
+    fn from(file: Definition) -> Self {
+        let delegation = DelegationSpec {
+            depth: file.depth,
+            handoffs: u32::try_from(file.handoffs).unwrap_or(u32::MAX),
+            ..DelegationSpec::default()
+        };
+        Self {
+            name: file.name,
+            description: file.description,
+            model: file.model.map(ModelChoice::Name),
+            instructions: Some(Instructions::Text(file.instructions)),
+            toolboxes: file.toolboxes.into_iter().map(ToolboxChoice::Name).collect(),
+            skills: file.skills,
+            max_turns: file.max_turns,
+            delegation,
+            expertise: file.expertise,
+            estimated_cost: file.estimated_cost,
+            max_concurrency: file.max_concurrency.map(|most| u32::try_from(most).unwrap_or(u32::MAX)),
+            prefix: file.prefix,
+            ..Self::default()
+        }
+    }
 }
 
 /// What an agent is told to be.

@@ -1,7 +1,7 @@
 //! Whether a manifest means something: names, ranges, and what fits together. Paths become absolute on the way.
 
 mod agent;
-mod crew;
+mod agents;
 mod form;
 mod model;
 mod place;
@@ -71,7 +71,7 @@ pub(super) fn check(
     place::check(&mut check, manifest, at);
     tool::check(&mut check, manifest, at);
     agent::check(&mut check, manifest, at);
-    crew::check(&mut check, manifest, at);
+    agents::check(&mut check, manifest, at);
 }
 
 impl Around {

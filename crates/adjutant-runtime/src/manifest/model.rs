@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use adjutant_llm::Effort;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -42,6 +43,20 @@ pub struct ModelSpec {
     pub timeout: Option<Span>,
 }
 
+impl ModelSpec {
+    /// The model of this name, with nothing behind it.
+    pub fn new(name: impl Into<Arc<str>>) -> Self {
+        Self {
+            name: name.into(),
+            fallbacks: Vec::new(),
+            retries: None,
+            requests_per_minute: None,
+            input_tokens_per_minute: None,
+            timeout: None,
+        }
+    }
+}
+
 /// How a model is asked.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -68,24 +83,6 @@ pub struct OptionsSpec {
     /// Fields of the request's body that the provider knows and Adjutant does not.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub extra: Map<String, Value>,
-}
-
-/// How much a model is to think.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Effort {
-    /// Not at all.
-    Off,
-    /// As little as it can.
-    Minimal,
-    /// A little.
-    Low,
-    /// Some.
-    Medium,
-    /// Much.
-    High,
-    /// As much as it can.
-    Max,
 }
 
 /// What a run and everything under it may use; what is left out has no limit.

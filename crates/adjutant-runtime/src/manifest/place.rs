@@ -78,6 +78,13 @@ pub struct MemorySpec {
     pub limit: Option<u32>,
 }
 
+impl MemorySpec {
+    /// What is remembered for this owner and learned from its runs.
+    pub fn learning(owner: impl Into<Arc<str>>) -> Self {
+        Self { owner: owner.into(), extract: true, limit: None }
+    }
+}
+
 /// A board of tasks that the agents share.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -85,6 +92,13 @@ pub struct MemorySpec {
 pub struct BoardSpec {
     /// What it is called in the store.
     pub name: Arc<str>,
+}
+
+impl BoardSpec {
+    /// The board of this name.
+    pub fn new(name: impl Into<Arc<str>>) -> Self {
+        Self { name: name.into() }
+    }
 }
 
 /// Notes that the agents share.

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Manifest, Problems, of_yaml, yaml};
+use super::{Manifest, Problems, needs, of_yaml, yaml};
 use crate::error::{Error, ErrorKind};
 
 /// What will run. It can be printed: no credential is ever in it.
@@ -58,6 +58,12 @@ impl Overrides {
 }
 
 impl Resolved {
+    /// A manifest that was made by an application, and not read from files: as it is.
+    pub fn of(manifest: Manifest) -> Self {
+        let needs = needs::of(&manifest);
+        Self { manifest, sources: Vec::new(), overrides: Overrides::default(), needs }
+    }
+
     /// As YAML, for people.
     ///
     /// # Errors

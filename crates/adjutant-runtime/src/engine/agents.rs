@@ -10,8 +10,8 @@ use adjutant_orchestration::{Delegation, HandoffChain, HandoffTarget, Registry};
 
 use super::{
     agent::AgentPosition,
-    kit::{Kit, unknown},
     member::Member,
+    tooling::{Tooling, unknown},
 };
 use crate::{
     error::{Error, ErrorKind},
@@ -23,8 +23,8 @@ use crate::{
 type Set = BTreeSet<Arc<str>>;
 
 /// The agents of an engine.
-pub(super) struct Crew {
-    pub(super) kit: Kit,
+pub(super) struct Agents {
+    pub(super) tooling: Tooling,
     members: BTreeMap<Arc<str>, Arc<Member>>,
     /// Whether all that give tasks may give them to the same agents: then one registry knows how deep they stand.
     is_uniform: bool,
@@ -32,17 +32,17 @@ pub(super) struct Crew {
     registries: Mutex<BTreeMap<(Set, Option<u16>), Registry>>,
 }
 
-impl Crew {
+impl Agents {
     /// # Errors
     /// `Config` if an agent names another one that there is not.
-    pub(super) fn new(kit: Kit, members: Vec<Member>) -> Result<Arc<Self>, Error> {
+    pub(super) fn new(tooling: Tooling, members: Vec<Member>) -> Result<Arc<Self>, Error> {
         let members: BTreeMap<_, _> =
             members.into_iter().map(|member| (Arc::clone(&member.spec.name), Arc::new(member))).collect();
         check(&members)?;
         let all: Set = members.keys().cloned().collect();
         let giving = members.values().filter(|member| member.spec.delegation.depth > 0);
         let sets: BTreeSet<Set> = giving.map(|member| set_of(&member.spec, &all)).collect();
-        Ok(Arc::new(Self { kit, members, is_uniform: sets.len() <= 1, registries: Mutex::default() }))
+        Ok(Arc::new(Self { tooling, members, is_uniform: sets.len() <= 1, registries: Mutex::default() }))
     }
 
     /// An agent, by its name.
@@ -95,7 +95,7 @@ impl Crew {
         }
         let registry = self.registry(spec, depth);
         let mut delegation = Delegation::new(registry).max_depth(depth).max_handoffs(spec.delegation.handoffs);
-        if let Some(board) = &self.kit.board {
+        if let Some(board) = &self.tooling.board {
             delegation = delegation.board(board.clone());
         }
         if let Some(reflections) = &member.reflections {
@@ -113,19 +113,19 @@ impl Crew {
             return known.clone();
         }
         let mut registry = Registry::new();
-        if self.kit.board.is_some() {
+        if self.tooling.board.is_some() {
             // A board takes workers of one name for the same, and other programs may work on it.
-            registry = registry.worker(&format!("{:06x}", self.kit.world.id() & 0xff_ffff));
+            registry = registry.worker(&format!("{:06x}", self.tooling.world.id() & 0xff_ffff));
         }
         for name in &key.0 {
             let Some(member) = self.members.get(name) else { continue };
             let own = if self.is_uniform { member.spec.delegation.depth } else { 0 };
-            // The agents hold their crew, so the crew holds nothing that holds it.
-            let (crew, member, uniform) = (Arc::downgrade(self), Arc::clone(member), self.is_uniform);
-            registry.register(member.profile(own), move || match crew.upgrade() {
-                Some(crew) => {
+            // An agent holds all of them, so they hold nothing that holds them.
+            let (agents, member, uniform) = (Arc::downgrade(self), Arc::clone(member), self.is_uniform);
+            registry.register(member.profile(own), move || match agents.upgrade() {
+                Some(agents) => {
                     let left = (!uniform).then(|| depth.saturating_sub(1));
-                    crew.agent(&member, &AgentPosition { left, delegates: !uniform, ..AgentPosition::default() })
+                    agents.agent(&member, &AgentPosition { left, delegates: !uniform, ..AgentPosition::default() })
                 }
                 None => Agent::inheriting(Arc::clone(&member.spec.name)),
             });

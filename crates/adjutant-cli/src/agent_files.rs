@@ -9,7 +9,7 @@ use std::{
 use adjutant::orchestration::{Definition, Error};
 
 use crate::{
-    args::{Staffed, Taught},
+    args::{AgentChoice, Taught},
     exit::Exit,
     plain,
     problem::Problem,
@@ -23,7 +23,7 @@ const MAX_TOLD: usize = 8;
 
 /// The agents that were found.
 #[derive(Debug, Default)]
-pub(crate) struct Staff {
+pub(crate) struct AgentFiles {
     /// Those that are used, in the order in which they were found.
     pub(crate) used: Vec<Definition>,
     /// Those that came with the directory, and that nobody trusts.
@@ -32,29 +32,29 @@ pub(crate) struct Staff {
     pub(crate) findings: Vec<String>,
 }
 
-/// The agents for a directory: those of the folders that are named, else its own.
-///
-/// # Errors
-/// `Usage` if a folder that was named is none, or holds too many.
-pub(crate) fn find(staffed: &Staffed, taught: &Taught, directory: &Path) -> Result<Staff, Problem> {
-    let mut staff = Staff::default();
-    for folder in &staffed.agents {
-        let read = Definition::folder(folder).map_err(|error| Problem::of(Exit::Usage, &error))?;
-        staff.take(folder, read);
-    }
-    if staffed.agents.is_empty() {
-        staff.look(directory, taught.trust);
-    }
-    Ok(staff)
-}
-
 /// What is wrong with an agent, in one line.
 pub(crate) fn line(error: &Error) -> String {
     let source = error.source().map(|source| format!(": {source}")).unwrap_or_default();
     plain::line(&format!("{error}{source}"))
 }
 
-impl Staff {
+impl AgentFiles {
+    /// The agents for a directory: those of the folders that are named, else its own.
+    ///
+    /// # Errors
+    /// `Usage` if a folder that was named is none, or holds too many.
+    pub(crate) fn find(choice: &AgentChoice, taught: &Taught, directory: &Path) -> Result<Self, Problem> {
+        let mut files = Self::default();
+        for folder in &choice.agents {
+            let read = Definition::folder(folder).map_err(|error| Problem::of(Exit::Usage, &error))?;
+            files.take(folder, read);
+        }
+        if choice.agents.is_empty() {
+            files.look(directory, taught.trust);
+        }
+        Ok(files)
+    }
+
     /// Tells what was found wrong or noteworthy, for whoever runs an agent.
     pub(crate) fn tell(&self, screen: &Screen) {
         self.findings.iter().take(MAX_TOLD).for_each(|finding| screen.tell(finding));

@@ -23,7 +23,7 @@ use crate::{
 const REFLECTIONS: &str = "reflections";
 
 /// What all agents of an engine share.
-pub(super) struct Kit {
+pub(super) struct Tooling {
     pub(super) manifest: Arc<Manifest>,
     pub(super) workspace: Workspace,
     pub(super) world: Arc<dyn World>,
@@ -46,16 +46,18 @@ pub(super) struct Given {
     pub(super) world: Arc<dyn World>,
     pub(super) effects: EffectRegistry,
     pub(super) toolboxes: BTreeMap<Arc<str>, Arc<dyn Toolbox>>,
+    /// In the place of those of the folders.
+    pub(super) skills: Option<Skills>,
     pub(super) secrets: Vec<Arc<str>>,
 }
 
-impl Kit {
+impl Tooling {
     /// It reads skills and programs, and blocks for that.
     ///
     /// # Errors
     /// `Config` if something of the manifest cannot be had with this store, or is not there.
     pub(super) fn new(manifest: &Manifest, store: Store, given: Given) -> Result<Self, Error> {
-        let Given { workspace, world, effects, toolboxes, secrets } = given;
+        let Given { workspace, world, effects, toolboxes, skills, secrets } = given;
         let shared = || SharedWorld(Arc::clone(&world));
         let board = manifest.board.as_ref().map(|board| store.kv(&board.name, "board"));
         let notes = manifest.notes.as_ref().map(|notes| store.kv(&notes.name, "notes"));
@@ -69,7 +71,7 @@ impl Kit {
         let around = Surroundings::of(&workspace, &manifest.environment);
         let program = |tool| Program::new(tool, &around).map(|made| (Arc::clone(&tool.name), made));
         let roots = manifest.skill_folders.iter().map(Root::named);
-        let skills = Skills::load(roots).map_err(|error| {
+        let skills = skills.map_or_else(|| Skills::load(roots), Ok).map_err(|error| {
             Error::new(ErrorKind::Config, format!("the skills cannot be read: {error}")).with_source(error)
         })?;
         Ok(Self {

@@ -1,0 +1,216 @@
+//! Who answers in a run: the models that were chosen, one behind the other, or a cassette; and who writes it down.
+
+use std::{
+    error::Error as _,
+    fs::{File, OpenOptions},
+    io,
+    path::Path,
+    sync::Arc,
+};
+
+use adjutant::{
+    Model,
+    llm::{Error, ErrorKind, ModelId, Recorder, SystemWorld, private},
+    providers::{self, Chooser, Chosen, Credential},
+    runtime::{
+        self, Manifest, Models,
+        manifest::{ModelChoice, ModelSpec},
+    },
+};
+
+use crate::{args::How, chooser, cure, exit::Exit, played::Played, problem::Problem};
+
+/// Who answers in a run.
+#[derive(Debug)]
+pub(crate) struct ChosenModel {
+    /// The model of the run: all of them in one.
+    pub(crate) model: Arc<dyn Model>,
+    /// How it came to be chosen, where that was not said on the command line; and where keys go that leave their vendors.
+    pub(crate) notices: Vec<String>,
+    /// The one that is asked last: an error about a key is its.
+    last: ModelId,
+    credentials: Vec<Credential>,
+    played: Option<Arc<Played>>,
+    others: Others,
+}
+
+/// Where the models of other agents come from.
+#[derive(Debug)]
+enum Others {
+    /// They are chosen, and tried again so often.
+    Chosen(Box<Models>, u32),
+    /// There is one model for all: a cassette, or one that is asked nothing.
+    Same,
+    /// They could not be written down.
+    Unrecorded,
+}
+
+/// The cassettes of a run.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Tape<'a> {
+    /// The new one that is written.
+    pub(crate) record: Option<&'a Path>,
+    /// The one that answers.
+    pub(crate) played: Option<&'a Path>,
+}
+
+impl ChosenModel {
+    /// Chooses the models, or opens the cassette; every name must be known, and every key there.
+    ///
+    /// Without a name on the command line, `usual` is the model.
+    pub(crate) async fn new(how: &How, usual: Option<&str>, tape: Tape<'_>) -> Result<Self, Problem> {
+        let mut chosen = match tape.played {
+            Some(path) => {
+                let played = Arc::new(Played::open(path)?);
+                Self { played: Some(Arc::clone(&played)), ..Self::alone(played) }
+            }
+            None => Self::live(how, usual).await?,
+        };
+        if let Some(path) = tape.record {
+            chosen.model = Arc::new(Recorder::new(chosen.model, create(path)?));
+            chosen.others = Others::Unrecorded;
+        }
+        Ok(chosen)
+    }
+
+    /// One model for all agents, of which nothing else is known.
+    pub(crate) fn alone(model: Arc<dyn Model>) -> Self {
+        let last = model.info().id.clone();
+        Self { model, notices: Vec::new(), last, credentials: Vec::new(), played: None, others: Others::Same }
+    }
+
+    /// Whether a cassette answers.
+    pub(crate) fn is_played(&self) -> bool {
+        self.played.is_some()
+    }
+
+    /// # Errors
+    /// `Usage` if the planner answers, which is no language model.
+    pub(crate) fn must_learn(&self) -> Result<(), Problem> {
+        if !is_planner(&self.model.info().id) {
+            return Ok(());
+        }
+        let problem = Problem::new(Exit::Usage, "the planner is no language model: it learns nothing");
+        Err(problem.hint("--model names a language model; without one, leave --memory out"))
+    }
+
+    /// How many exchanges of the cassette were not played.
+    pub(crate) fn left(&self) -> usize {
+        self.played.as_ref().map_or(0, |played| played.left())
+    }
+
+    /// What a user can do about a failed call.
+    pub(crate) fn cure(&self, error: &Error) -> Option<String> {
+        if self.is_played() {
+            let hint = "give the prompt, the options and the directory of the recorded run";
+            return (error.kind() == ErrorKind::Invalid).then(|| hint.to_owned());
+        }
+        cure::cure(error, &self.last, &self.credentials)
+    }
+
+    /// The models of a manifest: this one for the agent that answers, and those that the others name.
+    ///
+    /// # Errors
+    /// `Usage` if one is not known or has no key.
+    pub(crate) fn models_of(&mut self, manifest: &mut Manifest) -> Result<Models, Problem> {
+        let own = ModelChoice::Name(self.model.info().id.as_str().into());
+        let (lead, others) = manifest.agents.split_first_mut().expect("the agent that answers is the first one");
+        lead.model = Some(own.clone());
+        for agent in others {
+            let Some(name) = agent.model.as_ref().and_then(|model| model.names().next()) else { continue };
+            let wrong = |problem: Problem| problem.within(&format!("the agent {}", agent.name));
+            agent.model = match &mut self.others {
+                Others::Same => None,
+                Others::Chosen(models, retries) => {
+                    let choice = choice(&[name.to_owned()], *retries);
+                    models.chosen(&choice).map_err(|error| wrong(of_models(&error)))?;
+                    Some(choice)
+                }
+                Others::Unrecorded => {
+                    let problem = Problem::new(Exit::Usage, "a cassette holds one model, and this agent has its own");
+                    return Err(wrong(problem.hint("leave `model` out of its file, or --record")));
+                }
+            };
+        }
+        let mut models = match std::mem::replace(&mut self.others, Others::Same) {
+            Others::Chosen(models, _) => *models,
+            Others::Same | Others::Unrecorded => Models::new(Chooser::new(|_| None), SystemWorld),
+        };
+        models.put(&own, Arc::clone(&self.model));
+        Ok(models)
+    }
+
+    async fn live(how: &How, usual: Option<&str>) -> Result<Self, Problem> {
+        let wrong = |error: runtime::Error| of_models(&error);
+        let mut models = Models::new(chooser::chooser()?, SystemWorld);
+        let (mut names, mut notices) = (how.models.clone(), Vec::new());
+        if names.is_empty() {
+            names.extend(usual.map(str::to_owned));
+        }
+        if let [] | [_] = &names[..]
+            && names.iter().all(|name| name.trim().is_empty())
+        {
+            let offered = models.offered().await.map_err(wrong)?;
+            notices.extend(notice(&offered));
+            names = vec![offered.model.info().id.to_string()];
+        }
+        let each = names.iter().map(|name| models.chosen(&choice(std::slice::from_ref(name), how.retries)));
+        let each = each.collect::<Result<Vec<_>, _>>().map_err(wrong)?;
+        let ids: Vec<&ModelId> = each.iter().map(|model| &model.info().id).collect();
+        if how.schema.is_some() && ids.iter().any(|id| is_planner(id)) {
+            let problem = Problem::new(Exit::Usage, "the planner is no language model: it cannot answer by a schema");
+            return Err(problem.hint("--model names a language model"));
+        }
+        notices.extend(chooser::detours(models.chooser(), ids.iter().map(|id| id.as_str())));
+        let model = models.chosen(&choice(&names, how.retries)).map_err(wrong)?;
+        let last = ids.last().map_or_else(|| model.info().id.clone(), |id| (*id).clone());
+        let credentials = models.chooser().credentials();
+        let others = Others::Chosen(Box::new(models), how.retries);
+        Ok(Self { model, notices, last, credentials, played: None, others })
+    }
+}
+
+/// The first of these models, those behind it when it fails, each tried again so often.
+fn choice(names: &[String], retries: u32) -> ModelChoice {
+    let mut names = names.iter().map(|name| name.as_str().into());
+    let mut spec = ModelSpec::new(names.next().unwrap_or_default());
+    (spec.fallbacks, spec.retries) = (names.collect(), Some(retries));
+    ModelChoice::Spec(spec)
+}
+
+/// The problem that a model cannot be had: what the model's own error says.
+fn of_models(error: &runtime::Error) -> Problem {
+    Problem::of(Exit::Usage, error.source().unwrap_or(error))
+}
+
+fn is_planner(model: &ModelId) -> bool {
+    model.as_str() == "offline/planner"
+}
+
+/// A new file for a cassette, which nobody else may read.
+fn create(path: &Path) -> Result<File, Problem> {
+    private::file(OpenOptions::new().write(true).create_new(true)).open(path).map_err(|error| {
+        let problem = Problem::new(Exit::Usage, format!("cannot create the cassette: {}", path.display()));
+        match error.kind() {
+            io::ErrorKind::AlreadyExists => {
+                problem.cause(&error).hint("take another name; a cassette is never written over")
+            }
+            _ => problem.cause(&error),
+        }
+    })
+}
+
+/// How a model came to be chosen, where that was not said on the command line.
+fn notice(chosen: &Chosen) -> Option<String> {
+    let id = &chosen.model.info().id;
+    match &chosen.how {
+        providers::How::Asked => None,
+        providers::How::Variable => Some(format!("model: {id} (ADJUTANT_MODEL names it)")),
+        providers::How::Credential(variable) => Some(format!("model: {id} ({variable} is set)")),
+        providers::How::Loopback { server, base_url } => Some(format!("model: {id} ({server} answers at {base_url})")),
+        _ => Some(format!(
+            "model: {id} (no key and no server on this machine; ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY \
+             would bring a language model)"
+        )),
+    }
+}

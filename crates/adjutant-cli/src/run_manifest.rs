@@ -1,0 +1,209 @@
+//! The manifest of a run: made of the command line, the files of agents and the directory, and run by the engine.
+
+use std::{collections::BTreeSet, path::Path};
+
+use adjutant::{
+    orchestration::Definition,
+    runtime::{
+        Manifest,
+        manifest::{AgentSpec, BoardSpec, Instructions, MemorySpec, ToolboxChoice},
+    },
+    skills::{Skill, Skills},
+    toolkit::Files,
+    tools::Tools,
+};
+
+use crate::{
+    agent_files::AgentFiles,
+    answer::Answer,
+    args::{AgentChoice, How, MaxTurns},
+    exit::Exit,
+    near,
+    problem::Problem,
+    screen::Screen,
+    taught,
+};
+
+/// What the usual agent is called.
+pub(crate) const NAME: &str = "adjutant";
+/// What the usual agent is told about itself.
+const INSTRUCTIONS: &str = "\
+You answer questions about the files of one directory. You can list, read and search them with your tools; you can \
+change nothing. Paths are relative to that directory.
+Look before you answer: use the tools, and answer from what they return, not from what such directories usually hold. \
+Name the files that you rely on. If the files do not hold the answer, say so.";
+/// The toolbox of the files.
+pub(crate) const FILES: &str = "files";
+/// The toolbox of the board.
+const BOARD: &str = "board";
+/// How many levels of agents may stand under the one that is asked, if nothing is said.
+const DEPTH: u16 = 1;
+
+/// The manifest of a run, and what a manifest does not hold: open folders, skills that were trusted, a schema.
+#[derive(Debug)]
+pub(crate) struct RunManifest {
+    /// Its first agent is the one that answers.
+    pub(crate) manifest: Manifest,
+    pub(crate) files: Tools,
+    pub(crate) skills: Skills,
+    pub(crate) answer: Option<Answer>,
+    /// The tools whose calls wait for approval.
+    pub(crate) asked: BTreeSet<String>,
+    agent_files: AgentFiles,
+}
+
+impl RunManifest {
+    /// What the command line wishes for in a directory.
+    ///
+    /// # Errors
+    /// `Usage` if the directory cannot be used, or an agent, a toolbox, a skill or a tool that is named is none.
+    pub(crate) fn new(how: &How, root: &Path) -> Result<Self, Problem> {
+        let files = Files::new(root);
+        let files = files
+            .map_err(|error| Problem::of(Exit::Usage, &error).hint("--root names the directory to work on"))?
+            .toolbox();
+        let answer = how.schema.as_deref().map(Answer::read).transpose()?;
+        let skills = taught::find(&how.taught, root)?;
+        let agent_files = AgentFiles::find(&how.agents, &how.taught, root)?;
+        let mut manifest = Manifest::default();
+        manifest.agents = agents(how, &agent_files, &skills, answer.as_ref())?;
+        manifest.entry_agent = manifest.agents[0].name.clone();
+        manifest.name = manifest.entry_agent.clone();
+        manifest.board = how.agents.board.as_deref().map(BoardSpec::new);
+        manifest.memory = how.memory.as_deref().map(MemorySpec::learning);
+        manifest.sessions.durability = how.durability.map(Into::into);
+        Self { manifest, files, skills, answer, asked: BTreeSet::new(), agent_files }.asking(how.ask.iter().cloned())
+    }
+
+    /// Lets calls of these tools wait for approval too.
+    ///
+    /// # Errors
+    /// `Usage` if there is no such tool.
+    pub(crate) fn asking(mut self, names: impl IntoIterator<Item = String>) -> Result<Self, Problem> {
+        for name in names {
+            if self.files.names().all(|known| known.as_str() != name) {
+                let known: Vec<&str> = self.files.names().map(|known| known.as_str()).collect();
+                let problem = Problem::new(Exit::Usage, format!("no tool has this name: {name}"));
+                return Err(problem.hint(format!("the tools are {}", known.join(", "))));
+            }
+            self.asked.insert(name);
+        }
+        Ok(self)
+    }
+
+    /// Tells what is wrong or noteworthy with skills and agents.
+    pub(crate) fn tell(&self, screen: &Screen) {
+        taught::tell(&self.skills, screen);
+        self.agent_files.tell(screen);
+    }
+
+    /// What the agent that answers is called.
+    pub(crate) fn name(&self) -> &str {
+        &self.manifest.entry_agent
+    }
+
+    /// The model that the file of the agent that answers names.
+    pub(crate) fn model(&self) -> Option<&str> {
+        self.manifest.agents[0].model.as_ref().and_then(|model| model.names().next())
+    }
+}
+
+/// The agent that answers, and then those that it can give tasks to.
+fn agents(how: &How, files: &AgentFiles, skills: &Skills, answer: Option<&Answer>) -> Result<Vec<AgentSpec>, Problem> {
+    let (mut lead, mut others) = (None, Vec::new());
+    for definition in &files.used {
+        check(definition, &how.agents, skills)?;
+        let agent = AgentSpec::from(definition.clone());
+        if how.agents.agent.as_deref() == Some(&*agent.name) {
+            lead = Some(agent);
+        } else {
+            others.push(agent);
+        }
+    }
+    let mut lead = match (lead, &how.agents.agent) {
+        (Some(lead), _) => lead,
+        (None, Some(name)) => return Err(missing(name, files)),
+        (None, None) => usual(&others),
+    };
+    lead.max_turns = match (how.max_turns, lead.max_turns) {
+        (MaxTurns::AtMost(turns), own) => Some(own.map_or(turns, |own| own.min(turns))),
+        (MaxTurns::Unlimited, own) => own,
+    };
+    if let (Some(answer), Some(Instructions::Text(text))) = (answer, &mut lead.instructions) {
+        *text = format!("{text}\n\n{}", answer.instructions()).into();
+    }
+    let board = ToolboxChoice::Name(BOARD.into());
+    if how.agents.board.is_some() && !lead.toolboxes.contains(&board) {
+        lead.toolboxes.push(board);
+    }
+    lead.delegation.depth = if others.is_empty() { 0 } else { how.agents.depth.unwrap_or(DEPTH) };
+    if lead.delegation.depth == 0 {
+        others.clear();
+    }
+    let names: Vec<_> = others.iter().map(|agent| agent.name.clone()).collect();
+    let mut agents: Vec<AgentSpec> = [lead].into_iter().chain(others).collect();
+    for agent in &mut agents {
+        agent.options.thinking = how.thinking;
+        agent.delegation.agents = (agent.delegation.depth > 0).then(|| names.clone());
+    }
+    Ok(agents)
+}
+
+/// The agent that answers without another one's file.
+fn usual(others: &[AgentSpec]) -> AgentSpec {
+    let mut agent = AgentSpec::default();
+    agent.name = NAME.into();
+    while others.iter().any(|other| other.name == agent.name) {
+        agent.name = format!("{}-lead", agent.name).into();
+    }
+    agent.instructions = Some(Instructions::Text(INSTRUCTIONS.into()));
+    agent.toolboxes = vec![ToolboxChoice::Name(FILES.into())];
+    agent.skills = vec!["*".into()];
+    agent
+}
+
+/// Holds the toolboxes and skills that an agent names against those that there are.
+///
+/// # Errors
+/// `Usage` if one is none, or needs a board that there is not.
+fn check(definition: &Definition, choice: &AgentChoice, skills: &Skills) -> Result<(), Problem> {
+    if let Some(wrong) = unknown(definition) {
+        return Err(wrong);
+    }
+    if choice.board.is_none() && definition.toolboxes.iter().any(|name| &**name == BOARD) {
+        let text = format!("the agent {} works on a board, and there is none", definition.name);
+        return Err(Problem::new(Exit::Usage, text).hint("--board names the board, --store where it is"));
+    }
+    let Some(name) = definition.skills.iter().find(|name| skills.get(name).is_none()) else { return Ok(()) };
+    let text = format!("the agent {} names a skill that is not used: {name}", definition.name);
+    Err(named(Problem::new(Exit::Usage, text), name, skills.iter().map(Skill::name), "skills"))
+}
+
+/// The problem that an agent names a toolbox that is none.
+pub(crate) fn unknown(definition: &Definition) -> Option<Problem> {
+    let known = [FILES, BOARD];
+    let wrong = definition.toolboxes.iter().find(|name| !known.contains(&&***name))?;
+    let text = format!("the agent {} names a toolbox that there is not: {wrong}", definition.name);
+    Some(named(Problem::new(Exit::Usage, text), wrong, known.into_iter(), "toolboxes"))
+}
+
+/// There is no agent of this name, or nobody trusts it.
+fn missing(name: &str, files: &AgentFiles) -> Problem {
+    if files.untrusted.iter().any(|it| &*it.name == name) {
+        let problem = Problem::new(Exit::Usage, format!("nobody trusts the agent of this name: {name}"));
+        return problem.hint("read its file in .adjutant/agents, then say --trust");
+    }
+    let problem = Problem::new(Exit::Usage, format!("no agent has this name: {name}"));
+    named(problem, name, files.used.iter().map(|it| &*it.name), "agents")
+}
+
+/// Adds the names that are nearest to one that there is not, else all of them.
+fn named<'a>(problem: Problem, name: &str, known: impl Iterator<Item = &'a str>, what: &str) -> Problem {
+    let known: Vec<&str> = known.collect();
+    let near = near::near(name, known.iter().copied());
+    match (near.is_empty(), known.is_empty()) {
+        (false, _) => problem.hint(format!("the nearest are {}", near.join(", "))),
+        (true, false) => problem.hint(format!("the {what} are {}", known.join(", "))),
+        (true, true) => problem.hint(format!("there are no {what}")),
+    }
+}
