@@ -13,13 +13,10 @@ use crate::{
     exit::Exit,
     plain,
     problem::Problem,
-    screen::Screen,
 };
 
 /// Where the agents of a directory are.
 const PROJECT: &str = ".adjutant/agents";
-/// How many findings a run tells.
-const MAX_TOLD: usize = 8;
 
 /// The agents that were found.
 #[derive(Debug, Default)]
@@ -53,14 +50,6 @@ impl AgentFiles {
             files.look(directory, taught.trust);
         }
         Ok(files)
-    }
-
-    /// Tells what was found wrong or noteworthy, for whoever runs an agent.
-    pub(crate) fn tell(&self, screen: &Screen) {
-        self.findings.iter().take(MAX_TOLD).for_each(|finding| screen.tell(finding));
-        if let Some(more) = self.findings.len().checked_sub(MAX_TOLD + 1) {
-            screen.tell(&format!("agents: {} more; `adjutant agents list` tells all", more + 1));
-        }
     }
 
     /// The agents that came with a directory: somebody else's words, unless they are trusted.

@@ -38,6 +38,8 @@ pub(crate) const FILES: &str = "files";
 const BOARD: &str = "board";
 /// How many levels of agents may stand under the one that is asked, if nothing is said.
 const DEPTH: u16 = 1;
+/// How many findings a run tells.
+const MAX_TOLD: usize = 8;
 
 /// The manifest of a run, and what a manifest does not hold: open folders, skills that were trusted, a schema.
 #[derive(Debug)]
@@ -93,13 +95,21 @@ impl RunManifest {
 
     /// Tells what is wrong or noteworthy with skills and agents.
     pub(crate) fn tell(&self, screen: &Screen) {
-        taught::tell(&self.skills, screen);
-        self.agent_files.tell(screen);
+        for (what, lines) in [
+            ("skills", self.skills.findings().iter().map(taught::line).collect()),
+            ("agents", self.agent_files.findings.clone()),
+        ] {
+            let lines: Vec<String> = lines;
+            lines.iter().take(MAX_TOLD).for_each(|line| screen.tell(line));
+            if let Some(more) = lines.len().checked_sub(MAX_TOLD).filter(|more| *more > 0) {
+                screen.tell(&format!("{what}: {more} more; `adjutant {what} list` tells all"));
+            }
+        }
     }
 
     /// What the agent that answers is called.
     pub(crate) fn name(&self) -> &str {
-        &self.manifest.entry_agent
+        &self.manifest.name
     }
 
     /// The model that the file of the agent that answers names.

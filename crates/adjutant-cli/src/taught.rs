@@ -7,12 +7,10 @@ use std::{
 
 use adjutant::skills::{Error, ErrorKind, Finding, FindingKind, Root, Skills, Trust};
 
-use crate::{args::Taught, exit::Exit, plain, problem::Problem, screen::Screen};
+use crate::{args::Taught, exit::Exit, plain, problem::Problem};
 
 /// Where the skills of a directory are.
 const PROJECT: &str = ".adjutant/skills";
-/// How many findings a run tells.
-const MAX_TOLD: usize = 8;
 
 /// The skills that are found for a directory.
 ///
@@ -31,15 +29,6 @@ pub(crate) fn of(error: &Error) -> Problem {
     match error.kind() {
         ErrorKind::Io => Problem::of(Exit::Failed, error),
         _ => Problem::of(Exit::Usage, error),
-    }
-}
-
-/// Tells what was found wrong or noteworthy, for whoever runs an agent.
-pub(crate) fn tell(skills: &Skills, screen: &Screen) {
-    let findings = skills.findings();
-    findings.iter().take(MAX_TOLD).for_each(|finding| screen.tell(&line(finding)));
-    if let Some(more) = findings.len().checked_sub(MAX_TOLD + 1) {
-        screen.tell(&format!("skills: {} more; `adjutant skills list` tells all", more + 1));
     }
 }
 

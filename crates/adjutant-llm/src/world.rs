@@ -2,7 +2,10 @@
 
 use std::{
     fmt,
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     time::{SystemTime, UNIX_EPOCH},
 };
 
@@ -51,6 +54,21 @@ pub struct FixedWorld {
     now_ms: AtomicU64,
     ids: AtomicU64,
     draws: AtomicU64,
+}
+
+/// One world that several own.
+impl<W: World + ?Sized> World for Arc<W> {
+    fn now_ms(&self) -> u64 {
+        (**self).now_ms()
+    }
+
+    fn id(&self) -> u128 {
+        (**self).id()
+    }
+
+    fn unit(&self) -> f64 {
+        (**self).unit()
+    }
 }
 
 impl World for SystemWorld {

@@ -13,7 +13,6 @@ mod pattern;
 mod prompter;
 mod reflecting;
 mod sections;
-mod shared_world;
 mod store;
 mod toolbox;
 mod tooling;
@@ -24,8 +23,6 @@ use adjutant_agent::Sessions;
 use adjutant_llm::{Model, Options};
 
 pub use builder::EngineBuilder;
-use folder::Folder;
-use leads::Leads;
 pub use models::Models;
 pub use store::Store;
 
@@ -33,7 +30,7 @@ use crate::{
     credentials::Credentials,
     error::{Error, ErrorKind},
     manifest::{Manifest, Overrides, Resolved},
-    prompt::{Lead, SessionTable},
+    prompt::{Lead, LocalPrompter},
     workspace::Workspace,
 };
 
@@ -58,15 +55,7 @@ const SESSION: &str = "main";
 pub struct Engine {
     resolved: Arc<Resolved>,
     workspace: Workspace,
-    model: Arc<dyn Model>,
-    options: Options,
-    sessions: Sessions,
-    default_session: Arc<str>,
-    leads: Leads,
-    /// What is at work.
-    table: Arc<SessionTable>,
-    /// Removed when the engine is dropped, if it is its own.
-    _folder: Folder,
+    prompter: LocalPrompter,
 }
 
 impl Engine {
@@ -108,32 +97,32 @@ impl Engine {
     /// # Errors
     /// `Invalid` if the name is none.
     pub fn lead(&self, session: &str) -> Result<Lead, Error> {
-        self.leads.of(session, &self.default_session)
+        (self.prompter.asked().lead)(session)
     }
 
     /// The model of the agent that is spoken to, for objects by a schema.
     pub fn model(&self) -> Arc<dyn Model> {
-        Arc::clone(&self.model)
+        Arc::clone(&self.prompter.asked().model)
     }
 
     /// How that model is asked.
     pub fn options(&self) -> Options {
-        self.options.clone()
+        self.prompter.asked().options.clone()
     }
 
     /// The sessions.
     pub fn sessions(&self) -> Sessions {
-        self.sessions.clone()
+        self.prompter.asked().sessions.clone()
     }
 
-    /// What is at work.
-    pub(crate) fn table(&self) -> &Arc<SessionTable> {
-        &self.table
+    /// What can be asked of it, as a handle that is shared: the engine lasts as long as any of them.
+    pub fn prompter(&self) -> LocalPrompter {
+        self.prompter.clone()
     }
 
     /// The session of a prompt that names none.
     pub fn default_session(&self) -> &str {
-        &self.default_session
+        &self.prompter.asked().default_session
     }
 }
 

@@ -14,7 +14,6 @@ use crate::{
     Credentials, Engine, Error, ErrorKind, Reason, Resolved, Status, Workspace,
     files::{self, Sync},
     http::{Server, ServerOptions},
-    prompt::LocalPrompter,
 };
 
 /// The file of a workspace that tells where its agent listens.
@@ -110,7 +109,7 @@ async fn live(workspace: &Workspace, options: &HostOptions, start: Uuid, log: &L
     let serving = async {
         let engine = engine_of(workspace).await?;
         let agent = Arc::clone(&engine.resolved().manifest.name);
-        let prompter = LocalPrompter::over(Arc::new(engine));
+        let prompter = engine.prompter();
         let heard = log.clone();
         prompter.observe(Arc::new(move |work| heard.work(work)));
         let port = HostFile::read(workspace).map_or(0, |former| former.address.port());

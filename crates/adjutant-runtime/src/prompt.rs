@@ -5,7 +5,6 @@ mod lead;
 mod local;
 mod object;
 mod session;
-mod surface;
 mod told;
 mod work;
 
@@ -20,8 +19,7 @@ use serde_json::Value;
 
 pub use self::{lead::Lead, local::LocalPrompter};
 pub(crate) use self::{
-    lead::Leads,
-    surface::Surface,
+    local::Asked,
     work::{SessionTable, Work},
 };
 use crate::error::Error;

@@ -147,7 +147,7 @@ async fn engine(
     credentials: Credentials,
 ) -> Result<LocalPrompter, Error> {
     let builder = Engine::builder(prepared.resolved.clone()).workspace(workspace).credentials(credentials).trusted();
-    Ok(LocalPrompter::over(Arc::new(builder.build().await?)))
+    Ok(builder.build().await?.prompter())
 }
 
 /// Begins agents as tasks.

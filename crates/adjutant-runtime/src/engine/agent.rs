@@ -11,7 +11,6 @@ use super::{
     agents::Agents,
     bounds,
     member::Member,
-    shared_world::SharedWorld,
     toolbox::{Piece, is_plain, wrap},
 };
 use crate::manifest::{Durability, TeamSpec, ToolboxSpec};
@@ -47,7 +46,7 @@ impl Agents {
         if let (None, Some(model)) = (&member.model, &entry.model) {
             agent = agent.model(Arc::clone(model)).name(Arc::clone(&member.spec.name));
         }
-        agent = agent.world(SharedWorld(Arc::clone(&tooling.world))).journal(tooling.store.journal());
+        agent = agent.world(Arc::clone(&tooling.world)).journal(tooling.store.journal());
         if let Some(durability) = tooling.manifest.sessions.durability {
             agent = agent.durability(lasting(durability));
         }
@@ -137,7 +136,7 @@ impl Agents {
     /// The team that an agent may lead.
     fn team(self: &Arc<Self>, member: &Member, spec: &TeamSpec, place: &AgentPosition<'_>) -> Team {
         let (above, caps) = (place.below(member), bounds::caps(&spec.member_budget));
-        let mut team = Team::new(Arc::clone(&member.spec.name)).world(SharedWorld(Arc::clone(&self.tooling.world)));
+        let mut team = Team::new(Arc::clone(&member.spec.name)).world(Arc::clone(&self.tooling.world));
         if let Some(size) = spec.size {
             team = team.max_size(usize::try_from(size).unwrap_or(usize::MAX));
         }

@@ -16,12 +16,15 @@ use super::{
     leads::Leads,
     member::Member,
     models::Models,
-    shared_world::SharedWorld,
     store::Store,
     toolbox::Piece,
     tooling::{Given, Tooling},
 };
-use crate::{Credentials, Error, ErrorKind, Resolved, Workspace, manifest::ModelChoice, prompt::SessionTable};
+use crate::{
+    Credentials, Error, ErrorKind, Resolved, Workspace,
+    manifest::ModelChoice,
+    prompt::{Asked, LocalPrompter, SessionTable},
+};
 
 /// An engine in the making.
 #[must_use]
@@ -136,15 +139,14 @@ impl EngineBuilder {
             Some(store) => store,
             None => Store::open(&manifest.sessions.store, &workspace, &credentials, &world).await?,
         };
-        let shared = SharedWorld(Arc::clone(&world));
         let chosen_from = match self.chosen_from {
             Some(chosen_from) => chosen_from,
-            None => Models::of(manifest, &credentials, self.providers, shared.clone(), self.origin)?,
+            None => Models::of(manifest, &credentials, self.providers, Arc::clone(&world), self.origin)?,
         };
         let mut models = chosen_from.given(models);
         let given = Given {
             workspace: workspace.clone(),
-            world,
+            world: Arc::clone(&world),
             effects,
             toolboxes,
             skills: self.skills,
@@ -163,22 +165,27 @@ impl EngineBuilder {
             }
             members.push(member);
         }
-        let sessions = Sessions::new(tooling.store.journal()).world(shared);
+        let sessions = Sessions::new(tooling.store.journal()).world(world);
         let agents = Agents::new(tooling, members)?;
         let lead = agents.member(&first.name).expect("the agent that prompts go to is one of them");
         let model = lead.model.clone().expect("the agent that prompts go to was given a model");
         let is_named = lead.toolboxes.iter().any(|piece| matches!(piece, Piece::Board(_)));
-        Ok(Engine {
-            options: lead.options.clone(),
-            leads: Leads::new(agents.lead(lead)?, Arc::clone(&first.name), is_named),
-            default_session: manifest.sessions.default_session.clone().unwrap_or_else(|| SESSION.into()),
-            table: SessionTable::new(),
+        let leads = Leads::new(agents.lead(lead)?, Arc::clone(&first.name), is_named);
+        let default_session = manifest.sessions.default_session.clone().unwrap_or_else(|| SESSION.into());
+        let usual = Arc::clone(&default_session);
+        let prompter = LocalPrompter::over(Asked {
+            lead: Box::new(move |session| {
+                // A folder of its own is removed when nobody can ask any more.
+                let _in = &folder;
+                leads.of(session, &usual)
+            }),
             model,
+            options: lead.options.clone(),
             sessions,
-            workspace,
-            resolved: Arc::new(resolved),
-            _folder: folder,
-        })
+            default_session,
+            table: SessionTable::new(),
+        });
+        Ok(Engine { resolved: Arc::new(resolved), workspace, prompter })
     }
 
     /// Whether anything is kept, read or run in the workspace.

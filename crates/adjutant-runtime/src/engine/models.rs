@@ -2,15 +2,13 @@
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
-use adjutant_llm::{Fallback, Limiter, Model, PerMinute, RateLimit, Retry, RetryPolicy, Timeout, World};
-use adjutant_providers::{Chooser, Chosen, Origin, Provider};
-use serde_json::json;
-
-use super::shared_world::SharedWorld;
 use crate::{
     Credentials, Error, ErrorKind, Manifest,
     manifest::{ModelChoice, ModelSpec},
 };
+use adjutant_llm::{Fallback, Limiter, Model, PerMinute, RateLimit, Retry, RetryPolicy, Timeout, World};
+use adjutant_providers::{Chooser, Chosen, Origin, Provider};
+use serde_json::json;
 
 /// How often a call is tried again that failed, if nothing is said.
 const RETRIES: u32 = 2;
@@ -47,7 +45,7 @@ impl Models {
         manifest: &Manifest,
         credentials: &Credentials,
         providers: Vec<Provider>,
-        world: SharedWorld,
+        world: Arc<dyn World>,
         origin: Origin,
     ) -> Result<Self, Error> {
         let credentials = credentials.clone();

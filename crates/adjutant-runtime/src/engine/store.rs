@@ -7,17 +7,15 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
+use crate::{
+    Credentials, Error, ErrorKind, Workspace,
+    manifest::{StoreKind, StoreSpec},
+};
 use adjutant_agent::{Journal, JournalError, KvStore, Memory, MemoryJournal, kv::MemoryKvStore, memory::InMemory};
 use adjutant_llm::World;
 #[cfg(feature = "postgres")]
 use adjutant_store::Postgres;
 use adjutant_store::{JsonlJournal, Sqlite};
-
-use super::shared_world::SharedWorld;
-use crate::{
-    Credentials, Error, ErrorKind, Workspace,
-    manifest::{StoreKind, StoreSpec},
-};
 
 /// An open store: of sessions, and of what else lasts.
 #[derive(Clone)]
@@ -42,13 +40,13 @@ struct Volatile {
     journal: Arc<MemoryJournal>,
     memory: Arc<InMemory>,
     kv_stores: Arc<Mutex<KvStores>>,
-    world: SharedWorld,
+    world: Arc<dyn World>,
 }
 
 impl Store {
     /// A store of which nothing lasts beyond the process.
     pub fn memory_only(world: impl World + 'static) -> Self {
-        let world = SharedWorld(Arc::new(world));
+        let world: Arc<dyn World> = Arc::new(world);
         Self(Kind::Memory(Volatile {
             journal: Arc::new(MemoryJournal::new().world(world.clone())),
             memory: Arc::new(InMemory::new()),
@@ -67,7 +65,7 @@ impl Store {
         credentials: &Credentials,
         world: &Arc<dyn World>,
     ) -> Result<Self, Error> {
-        let world = SharedWorld(Arc::clone(world));
+        let world = Arc::clone(world);
         let path = |usual: &str| place(&workspace.state(), spec.path.as_deref().unwrap_or(Path::new(usual)));
         match spec.kind {
             StoreKind::Sqlite => {
@@ -142,7 +140,7 @@ pub(super) fn place(folder: &Path, path: &Path) -> Result<PathBuf, Error> {
 }
 
 #[cfg(feature = "postgres")]
-async fn postgres(spec: &StoreSpec, credentials: &Credentials, world: SharedWorld) -> Result<Store, Error> {
+async fn postgres(spec: &StoreSpec, credentials: &Credentials, world: Arc<dyn World>) -> Result<Store, Error> {
     let Some(variable) = &spec.url_variable else {
         return Err(Error::new(ErrorKind::Config, "`sessions.store` is postgres, and `url_variable` is missing"));
     };
@@ -160,7 +158,7 @@ async fn postgres(spec: &StoreSpec, credentials: &Credentials, world: SharedWorl
 }
 
 #[cfg(not(feature = "postgres"))]
-async fn postgres(_: &StoreSpec, _: &Credentials, _: SharedWorld) -> Result<Store, Error> {
+async fn postgres(_: &StoreSpec, _: &Credentials, _: Arc<dyn World>) -> Result<Store, Error> {
     Err(Error::new(ErrorKind::Config, "`sessions.store` is postgres, which this program was built without"))
 }
 

@@ -9,10 +9,7 @@ use adjutant_orchestration::{Notes, Reflections, board::Board};
 use adjutant_skills::{Root, Skill, Skills};
 use adjutant_tool::Toolbox;
 
-use super::{
-    shared_world::SharedWorld,
-    store::{Store, place},
-};
+use super::store::{Store, place};
 use crate::{
     Error, ErrorKind, Manifest, Workspace,
     manifest::{AgentSpec, ReflectionSpec},
@@ -58,7 +55,7 @@ impl Tooling {
     /// `Config` if something of the manifest cannot be had with this store, or is not there.
     pub(super) fn new(manifest: &Manifest, store: Store, given: Given) -> Result<Self, Error> {
         let Given { workspace, world, effects, toolboxes, skills, secrets } = given;
-        let shared = || SharedWorld(Arc::clone(&world));
+        let shared = || Arc::clone(&world);
         let board = manifest.board.as_ref().map(|board| store.kv(&board.name, "board"));
         let notes = manifest.notes.as_ref().map(|notes| store.kv(&notes.name, "notes"));
         let memories = manifest.memory.as_ref().map(|memory| {

@@ -6,13 +6,12 @@ use std::{
     task::{Context, Poll},
 };
 
-use adjutant_agent::{Agent, Answered, CancelBy, Event, EventKind, RunResult, Running, Sessions};
-use adjutant_llm::{Model, Options};
+use adjutant_agent::{Agent, Answered, CancelBy, Event, EventKind, RunResult, Running};
 use adjutant_orchestration::{HandoffChain, HandoffChainRun};
 use futures_core::Stream;
 use futures_util::FutureExt;
 
-use super::{SessionTable, told};
+use super::told;
 use crate::error::{Error, ErrorKind};
 
 /// Who answers prompts.
@@ -22,27 +21,6 @@ pub enum Lead {
     Agent(Agent),
     /// Agents that hand the conversation to each other.
     HandoffChain(HandoffChain),
-}
-
-/// Knows the agents that prompts go to.
-pub(crate) trait Leads: Send + Sync {
-    /// Whoever leads in a session, which is made if there is none. Its name has been checked.
-    fn lead(&self, session: &str) -> Result<Lead, Error>;
-
-    /// The model that is asked for objects.
-    fn model(&self) -> Arc<dyn Model>;
-
-    /// How it is asked.
-    fn options(&self) -> Options;
-
-    /// Where sessions are kept.
-    fn sessions(&self) -> Sessions;
-
-    /// The session of prompts that name none.
-    fn default_session(&self) -> &str;
-
-    /// Who works in which session now.
-    fn table(&self) -> &Arc<SessionTable>;
 }
 
 /// One run of whoever leads: its events, each once the log holds its record, and what came of it.

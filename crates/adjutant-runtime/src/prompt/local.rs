@@ -1,4 +1,4 @@
-//! The prompt surface in this process: over an agent that somebody made, or over whatever else knows who leads.
+//! The prompt surface in this process, over an agent that somebody made or an engine: it checks, takes the session, runs.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -9,10 +9,11 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use super::{
-    EventStream, Lead, Leads, MessagePage, MessagesRequest, ObjectRequest, PromptReply, PromptRequest, Prompter,
-    ResumeRequest, SessionPage, SessionTable, SessionsRequest, surface::Surface, work::Observer,
+    EventStream, Lead, MAX_PROMPT_BYTES, MessagePage, MessagesRequest, ObjectRequest, PromptReply, PromptRequest,
+    Prompter, ResumeRequest, SessionPage, SessionTable, SessionsRequest, history, object, session, told,
+    work::{Observer, RunStream, SessionSlot},
 };
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 
 /// The session of prompts that name none, for an agent that is not from a manifest.
 const DEFAULT_SESSION: &str = "main";
@@ -22,35 +23,54 @@ const DEFAULT_SESSION: &str = "main";
 /// One run of a session is at work at a time, and a second prompt is refused at once; runs of different sessions do not
 /// wait for one another.
 #[derive(Clone)]
-pub struct LocalPrompter {
-    pub(crate) leads: Arc<dyn Leads>,
+pub struct LocalPrompter(Arc<Asked>);
+
+/// What is asked: who leads in a session, and what objects are asked of.
+pub(crate) struct Asked {
+    /// Whoever leads in a session, which is made if there is none. Its name has been checked.
+    pub(crate) lead: Box<LeadOf>,
+    pub(crate) model: Arc<dyn Model>,
+    /// How the model is asked for objects.
+    pub(crate) options: Options,
+    pub(crate) sessions: Sessions,
+    /// The session of prompts that name none.
+    pub(crate) default_session: Arc<str>,
+    /// Who works in which session now.
+    pub(crate) table: Arc<SessionTable>,
 }
 
-/// One agent that somebody made.
-struct One {
-    agent: Agent,
-    model: Arc<dyn Model>,
-    options: Options,
-    sessions: Sessions,
-    table: Arc<SessionTable>,
-}
+type LeadOf = dyn Fn(&str) -> Result<Lead, Error> + Send + Sync;
 
 impl LocalPrompter {
     /// What can be asked of one agent: each session is a log of this journal, and objects are asked of this model.
     pub fn new(agent: Agent, model: Arc<dyn Model>, journal: Arc<dyn Journal>) -> Self {
         let agent = agent.model(Arc::clone(&model)).journal(Arc::clone(&journal));
-        let (options, sessions) = (Options::new(), Sessions::new(journal));
-        Self { leads: Arc::new(One { agent, model, options, sessions, table: SessionTable::new() }) }
+        Self::over(Asked {
+            lead: Box::new(move |session| Ok(Lead::Agent(agent.session(LogId::from(session))))),
+            model,
+            options: Options::new(),
+            sessions: Sessions::new(journal),
+            default_session: DEFAULT_SESSION.into(),
+            table: SessionTable::new(),
+        })
+    }
+
+    pub(crate) fn over(asked: Asked) -> Self {
+        Self(Arc::new(asked))
+    }
+
+    pub(crate) fn asked(&self) -> &Asked {
+        &self.0
     }
 
     /// How many runs are at work, now and at each change.
     pub(crate) fn runs(&self) -> watch::Receiver<usize> {
-        self.leads.table().runs()
+        self.0.table.runs()
     }
 
     /// Sets who hears of runs that begin and end.
     pub(crate) fn observe(&self, observer: Observer) {
-        self.leads.table().observe(observer);
+        self.0.table.observe(observer);
     }
 
     /// Takes no more prompts, wishes every run to stop, and waits until they have; those that still run after this time
@@ -58,70 +78,87 @@ impl LocalPrompter {
     ///
     /// Cancel: prompts are refused from the first moment on; what still runs goes on to stop.
     pub async fn close(&self, grace: Duration) {
-        self.leads.table().close(grace).await;
+        self.0.table.close(grace).await;
     }
 
     /// The session that is meant.
     pub(crate) fn session_of(&self, name: Option<&Arc<str>>) -> Arc<str> {
-        Surface(&*self.leads).session_of(name)
+        name.unwrap_or(&self.0.default_session).clone()
+    }
+
+    async fn begin(&self, request: &PromptRequest, session: &Arc<str>) -> Result<RunStream, Error> {
+        check_prompt(&request.prompt)?;
+        let (mut slot, lead) = self.sit(session)?;
+        let run = lead.prompt(&request.prompt).inspect_err(|error| slot.end(Err(error.clone())))?;
+        RunStream::begin(run, slot, request.timeout_ms.map(Duration::from_millis)).await
+    }
+
+    fn sit(&self, session: &Arc<str>) -> Result<(SessionSlot, Lead), Error> {
+        session::check(session)?;
+        let mut slot = self.0.table.sit(Some(session))?;
+        let lead = slot.lead(|name| (self.0.lead)(name)).inspect_err(|error| slot.end(Err(error.clone())))?;
+        Ok((slot, lead))
     }
 }
 
 #[async_trait]
 impl Prompter for LocalPrompter {
     async fn prompt(&self, request: PromptRequest) -> Result<PromptReply, Error> {
-        Surface(&*self.leads).prompt(request).await
+        let session = self.session_of(request.session.as_ref());
+        let result = self.begin(&request, &session).await?.finish().await?;
+        told::of_outcome(&result.outcome)?;
+        match adjutant_agent::Error::of_result((*result).clone()) {
+            Ok(_) => Ok(PromptReply::new(session, result)),
+            Err(error) => Err(told::of_agent(error)),
+        }
     }
 
     async fn stream(&self, request: PromptRequest) -> Result<EventStream, Error> {
-        Surface(&*self.leads).stream(request).await
+        let session = self.session_of(request.session.as_ref());
+        Ok(Box::pin(self.begin(&request, &session).await?))
     }
 
     async fn resume(&self, request: ResumeRequest) -> Result<EventStream, Error> {
-        Surface(&*self.leads).resume(request).await
+        let session = self.session_of(request.session.as_ref());
+        let (mut slot, lead) = self.sit(&session)?;
+        let run = lead.resume(request.answers).await.inspect_err(|error| slot.end(Err(error.clone())))?;
+        Ok(Box::pin(RunStream::begin(run, slot, None).await?))
     }
 
     async fn object(&self, request: ObjectRequest) -> Result<Value, Error> {
-        Surface(&*self.leads).object(request).await
+        check_prompt(&request.prompt)?;
+        let table = &self.0.table;
+        let mut slot = table.sit(None)?;
+        let model = &self.0.model;
+        let asked = object::object(&**model, self.0.options.clone(), request);
+        let answer = tokio::select! {
+            biased;
+            () = table.stopping.cancelled() => Err(told::stopped()),
+            answer = asked => answer,
+        };
+        answer.inspect_err(|error| slot.end(Err(error.clone())))
     }
 
     async fn messages(&self, request: MessagesRequest) -> Result<MessagePage, Error> {
-        Surface(&*self.leads).messages(request).await
+        let log = session::check(&self.session_of(request.session.as_ref()))?;
+        history::messages(&**self.0.sessions.journal(), &log, &request).await
     }
 
     async fn sessions(&self, request: SessionsRequest) -> Result<SessionPage, Error> {
-        Surface(&*self.leads).sessions(request).await
+        history::sessions(&self.0.sessions, &request).await
     }
 }
 
-impl Leads for One {
-    fn lead(&self, session: &str) -> Result<Lead, Error> {
-        Ok(Lead::Agent(self.agent.session(LogId::from(session))))
+fn check_prompt(prompt: &str) -> Result<(), Error> {
+    if prompt.len() > MAX_PROMPT_BYTES {
+        let message = format!("the prompt has {} bytes; it may have {MAX_PROMPT_BYTES}", prompt.len());
+        return Err(Error::new(ErrorKind::Full, message));
     }
-
-    fn model(&self) -> Arc<dyn Model> {
-        Arc::clone(&self.model)
-    }
-
-    fn options(&self) -> Options {
-        self.options.clone()
-    }
-
-    fn sessions(&self) -> Sessions {
-        self.sessions.clone()
-    }
-
-    fn default_session(&self) -> &str {
-        DEFAULT_SESSION
-    }
-
-    fn table(&self) -> &Arc<SessionTable> {
-        &self.table
-    }
+    Ok(())
 }
 
 impl fmt::Debug for LocalPrompter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LocalPrompter").field("table", self.leads.table()).finish_non_exhaustive()
+        f.debug_struct("LocalPrompter").field("table", &self.0.table).finish_non_exhaustive()
     }
 }
