@@ -16,10 +16,10 @@ use std::{collections::BTreeMap, sync::Arc};
 use adjutant_agent::{Agent, Journal, points::AfterTurn};
 use adjutant_tool::{ErasedTool, Toolbox};
 
-pub use snapshot::{TaskSnapshot, TaskState, TaskWatch};
+pub use snapshot::{TaskSnapshot, TaskWatch};
 use task_table::TaskTable;
 
-use crate::Error;
+use crate::{Error, child_run::TaskState};
 
 /// How many tasks of one agent may run at a time, unless the options say otherwise.
 const DEFAULT_MAX_RUNNING: usize = 8;

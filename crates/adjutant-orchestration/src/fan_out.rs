@@ -1,6 +1,5 @@
 //! Fan-out: several tasks over one template, each for a fresh agent, so many at a time, results in the order of tasks.
 
-mod ended;
 mod permits;
 mod report;
 mod tool;
@@ -9,11 +8,13 @@ use adjutant_agent::{Agent, AgentFactory, EventKind, MemberRun, OpenedAgent, Run
 use adjutant_tool::{Cancel, ToolError, ToolErrorKind};
 use futures_util::{StreamExt, stream::FuturesUnordered};
 
-pub(crate) use ended::{AgentEnd, EndKind, MAX_TASK_BYTES};
 use permits::Permits;
 pub use tool::fan_out_tool;
 
-use crate::{Error, ErrorKind, text::ellipsed};
+use crate::{
+    Error, ErrorKind,
+    child_run::{AgentEnd, TaskState, with_task},
+};
 
 /// How many tasks are worked on at a time, unless the options say otherwise.
 const DEFAULT_CONCURRENCY: usize = 8;
@@ -158,7 +159,8 @@ impl FanOut {
             }
             let Some((at, result)) = work.next().await else { break };
             ended(at, &result);
-            if self.options.at_failure == AtFailure::CancelOthers && AgentEnd::of(&result).end != EndKind::Completed {
+            if self.options.at_failure == AtFailure::CancelOthers && AgentEnd::of(&result).state != TaskState::Completed
+            {
                 stop.cancel();
             }
             if let Some(place) = results.get_mut(at) {
@@ -204,8 +206,7 @@ impl FanOut {
         if stop.is_cancelled() {
             return Err(not_begun());
         }
-        let agent = self.template.clone().identify(|who| who.task = Some(ellipsed(task, MAX_TASK_BYTES).into()));
-        let member = factory.create(&(at + 1).to_string(), agent).await?;
+        let member = factory.create(&(at + 1).to_string(), with_task(self.template.clone(), task)).await?;
         let Some(begun) = permits.begin(&member, task, stop).await else { return Err(not_begun()) };
         let (run, _seat) = begun?;
         let mut wanted = Wanted(Some(&member));

@@ -2,6 +2,7 @@
 
 mod background;
 pub mod board;
+mod child_run;
 mod completion;
 mod definition;
 mod delegation;
@@ -15,7 +16,8 @@ pub mod team;
 mod text;
 mod tree;
 
-pub use background::{AtEnd, Background, BackgroundOptions, TaskSnapshot, TaskState, TaskWatch};
+pub use background::{AtEnd, Background, BackgroundOptions, TaskSnapshot, TaskWatch};
+pub use child_run::TaskState;
 pub use completion::{Completion, CompletionStatus};
 pub use definition::Definition;
 pub use delegation::Delegation;

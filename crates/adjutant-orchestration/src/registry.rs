@@ -207,10 +207,7 @@ impl Registry {
     /// The next number of a name, from 1; it never comes twice.
     pub fn next_id(&self, name: &str) -> u64 {
         let mut numbers = self.numbers();
-        let number = match numbers.get_mut(name) {
-            Some(number) => number,
-            None => numbers.entry(name.into()).or_default(),
-        };
+        let number = numbers.entry(name.into()).or_default();
         *number = number.saturating_add(1);
         *number
     }
@@ -219,10 +216,8 @@ impl Registry {
     fn seen(&self, name: &str, instance: &str) {
         let Some(seen) = name::number(instance) else { return };
         let mut numbers = self.numbers();
-        match numbers.get_mut(name) {
-            Some(number) => *number = seen.max(*number),
-            None => drop(numbers.insert(name.into(), seen)),
-        }
+        let number = numbers.entry(name.into()).or_default();
+        *number = seen.max(*number);
     }
 
     /// Whether the names that were given in a conversation, maybe in another program, are still to be looked up.

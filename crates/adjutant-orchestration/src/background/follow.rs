@@ -13,7 +13,10 @@ use super::{
     task::{BackgroundTask, Stopper},
     task_table::TaskTable,
 };
-use crate::{fan_out::AgentEnd, text::ellipsed};
+use crate::{
+    child_run::{self, AgentEnd},
+    text::ellipsed,
+};
 
 /// How many bytes of a result the message holds that tells it.
 const MAX_TOLD_BYTES: usize = 4_000;
@@ -23,23 +26,9 @@ const MAX_KEPT_BYTES: usize = 100_000;
 const MAX_LINE_BYTES: usize = 200;
 
 /// Looks after a task until it has ended.
-pub(super) async fn follow(table: Arc<TaskTable>, task: Arc<BackgroundTask>, mut run: MemberRun, ear: Ear) {
-    let mut asked = false;
-    loop {
-        tokio::select! {
-            biased;
-            event = run.next() => match event {
-                Some(event) => note(&table, &task, &event),
-                None => break,
-            },
-            () = task.wish.cancelled(), if !asked => {
-                run.cancel();
-                asked = true;
-            }
-        }
-    }
-    let ended = AgentEnd::of(&run.finish().await);
-    end(&table, &task, &ear, ended);
+pub(super) async fn follow(table: Arc<TaskTable>, task: Arc<BackgroundTask>, run: MemberRun, ear: Ear) {
+    let (ended, _) = child_run::follow(run, task.wish.cancelled(), |event| note(&table, &task, event)).await;
+    end(&table, &task, &ear, AgentEnd::of(&ended));
 }
 
 fn note(table: &TaskTable, task: &BackgroundTask, event: &Event) {
@@ -61,10 +50,9 @@ fn note(table: &TaskTable, task: &BackgroundTask, event: &Event) {
 
 /// Ends a task, and tells whoever should hear of it.
 pub(super) fn end(table: &TaskTable, task: &BackgroundTask, ear: &Ear, ended: AgentEnd) {
-    let state = TaskState::from(ended.end);
     // Of what its own wish or the end of its run stopped, the agent need not be told.
-    if state != TaskState::Cancelled || task.stopper() == Stopper::Application {
-        let (message, whole) = notice(task, state, &ended.text);
+    if ended.state != TaskState::Cancelled || task.stopper() == Stopper::Application {
+        let (message, whole) = notice(task, ended.state, &ended.text);
         match ear.steer(message) {
             Ok(queued) => task.tell(queued, whole),
             // It can still be asked for.
@@ -72,7 +60,7 @@ pub(super) fn end(table: &TaskTable, task: &BackgroundTask, ear: &Ear, ended: Ag
         }
     }
     let (id, agent, thread) = (&task.id, &task.agent, &task.thread);
-    let data = json!({"task_id": id, "agent": agent, "thread": thread, "status": state, "usage": ended.usage});
+    let data = json!({"task_id": id, "agent": agent, "thread": thread, "status": ended.state, "usage": ended.usage});
     ear.app("background.ended", VERSION, data);
     settle(table, task, ended);
 }
@@ -80,7 +68,7 @@ pub(super) fn end(table: &TaskTable, task: &BackgroundTask, ear: &Ear, ended: Ag
 /// Ends a task. Last of all: whoever waits for its end finds everything else done.
 pub(super) fn settle(table: &TaskTable, task: &BackgroundTask, ended: AgentEnd) {
     let text = ellipsed(&ended.text, MAX_KEPT_BYTES).into();
-    task.end(ended.end.into(), text, ended.usage);
+    task.end(ended.state, text, ended.usage);
     table.tell();
 }
 

@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use adjutant_agent::{Agent, Journal, JournalErrorKind, LogId, MemberRun, Outcome, Record, RecordStream, Seq, Stamped};
+use adjutant_agent::{Agent, Journal, JournalErrorKind, LogId, MemberRun, Record, RecordStream, Seq, Stamped};
 use adjutant_llm::{Entry, Origin, ThreadId, Usage};
 use adjutant_tool::ToolError;
 use futures_util::StreamExt;
@@ -20,8 +20,7 @@ use super::{
 };
 use crate::{
     Error, ErrorKind,
-    fan_out::{AgentEnd, EndKind, MAX_TASK_BYTES},
-    text::ellipsed,
+    child_run::{AgentEnd, TaskState, with_task},
 };
 
 /// What `background.launched` says of a kept task, so that it can be found again.
@@ -104,13 +103,12 @@ pub(super) async fn resume(background: &Background, session: &Agent) -> Result<V
         let Some(task) = found else { continue };
         let Some(known) = background.agents.get(&launched.agent) else {
             let text = format!("no agent {:?} can be launched any more", launched.agent);
-            follow::settle(table, &task, AgentEnd { end: EndKind::Failed, text, usage: Usage::default() });
+            follow::settle(table, &task, AgentEnd { state: TaskState::Failed, text, usage: Usage::default() });
             continue;
         };
         let agent = launched.max_turns.map_or(known.agent.clone(), |turns| known.agent.clone().cap_turns(turns));
         let ear = if told.contains(&launched.thread) { Ear::Nobody } else { Ear::Session(session.clone()) };
-        let agent = agent.identify(|who| who.task = Some(ellipsed(&launched.kept, MAX_TASK_BYTES).into()));
-        let agent = agent.journal(Arc::clone(&journal)).session(own);
+        let agent = with_task(agent, &launched.kept).journal(Arc::clone(&journal)).session(own);
         begin(table, &task, stands, agent, &launched.kept, ear).inspect_err(|_| table.unlist(&task))?;
     }
     Ok(table.snapshot().into_iter().filter(|task| task.session == *log).collect())
@@ -162,22 +160,11 @@ pub(super) async fn stands(journal: &dyn Journal, log: &LogId) -> Result<Stands,
             Record::Began { .. } => stands = Stands::Open,
             Record::Replied { reply, .. } => usage += reply.usage,
             Record::ChildEnded { usage: spent, .. } => usage += *spent,
-            Record::Ended { outcome, .. } => stands = Stands::Ended(ended(outcome, usage)),
+            Record::Ended { outcome, .. } => stands = Stands::Ended(AgentEnd::told(outcome, usage)),
             _ => {}
         }
     }
     Ok(stands)
-}
-
-fn ended(outcome: &Outcome, usage: Usage) -> AgentEnd {
-    let (end, text) = match outcome {
-        Outcome::Finished { reply, .. } => (EndKind::Completed, reply.text()),
-        Outcome::Cancelled { by } => (EndKind::Cancelled, format!("the agent was stopped by {by}")),
-        Outcome::Limit { limit } => (EndKind::Failed, format!("the agent reached its limit of {limit}")),
-        Outcome::Failed { failure } => (EndKind::Failed, format!("the agent failed: {failure}")),
-        other => (EndKind::Failed, format!("the agent ended: {}", other.kind())),
-    };
-    AgentEnd { end, text, usage }
 }
 
 /// The next record of a log; a log that is not there has none.

@@ -15,7 +15,7 @@ use super::{
     task::{BackgroundTask, NewTask},
     task_table::TaskTable,
 };
-use crate::{fan_out, text::ellipsed};
+use crate::{child_run::with_task, text::ellipsed};
 
 /// The key of the child in its call.
 const KEY: &str = "task";
@@ -91,7 +91,7 @@ pub(super) async fn launch(
         task: ellipsed(&order.task, MAX_TASK_BYTES).into(),
         kept: order.keep,
     };
-    let agent = agent.identify(|who| who.task = Some(ellipsed(&order.task, fan_out::MAX_TASK_BYTES).into()));
+    let agent = with_task(agent, &order.task);
     if order.keep {
         let no_journal = || ToolError::failed("nothing can be kept here: there is no journal for it");
         let journal = table.journal().ok_or_else(no_journal)?;

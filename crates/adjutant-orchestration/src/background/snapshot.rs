@@ -4,26 +4,11 @@ use std::sync::Arc;
 
 use adjutant_agent::LogId;
 use adjutant_llm::{ThreadId, Usage};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use tokio::sync::watch;
 
 use super::task_table::TaskTable;
-use crate::fan_out::EndKind;
-
-/// Where a task stands; from running it goes to one of the others, and stays there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum TaskState {
-    /// Its agent is at work.
-    Running,
-    /// Its agent has answered.
-    Completed,
-    /// Its agent could not answer.
-    Failed,
-    /// It was stopped before its agent answered.
-    Cancelled,
-}
+use crate::child_run::TaskState;
 
 /// A task in the background, as it stands.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -58,33 +43,6 @@ pub struct TaskSnapshot {
 pub struct TaskWatch {
     table: Arc<TaskTable>,
     changes: watch::Receiver<u64>,
-}
-
-impl TaskState {
-    /// Whether it stays there.
-    pub fn is_ended(self) -> bool {
-        self != TaskState::Running
-    }
-
-    /// The state in one word, as models see it.
-    pub fn word(self) -> &'static str {
-        match self {
-            TaskState::Running => "running",
-            TaskState::Completed => "completed",
-            TaskState::Failed => "failed",
-            TaskState::Cancelled => "cancelled",
-        }
-    }
-}
-
-impl From<EndKind> for TaskState {
-    fn from(end: EndKind) -> Self {
-        match end {
-            EndKind::Completed => TaskState::Completed,
-            EndKind::Failed => TaskState::Failed,
-            EndKind::Cancelled => TaskState::Cancelled,
-        }
-    }
 }
 
 impl TaskWatch {

@@ -2,7 +2,7 @@
 
 use std::{future, panic::AssertUnwindSafe};
 
-use adjutant_agent::{Event, EventKind};
+use adjutant_agent::{Event, EventKind, MemberRun};
 use adjutant_llm::ThreadId;
 use adjutant_tool::{ToolError, ToolErrorKind};
 use futures_util::FutureExt;
@@ -16,7 +16,7 @@ use super::{
     interactive::let_ask,
     questions::QuestionLine,
 };
-use crate::text::cut_chars;
+use crate::{child_run, text::cut_chars};
 
 /// How many characters of a task are kept in what identifies an agent.
 const MAX_TASK_CHARS: usize = 200;
@@ -64,21 +64,8 @@ impl TaskRun<'_> {
         let left = place.below(&spawned.profile);
         let _bound = shared.registry.bound(&child.identity().agent_id, left);
         let thread = &*thread.insert(child.thread().clone());
-        let mut run = child.stream(self.brief().messages())?;
-        let mut lost = None;
-        loop {
-            tokio::select! {
-                event = run.next() => match event {
-                    Some(event) => self.heard(&event, thread),
-                    None => break,
-                },
-                why = &mut held, if lost.is_none() => {
-                    lost = Some(why);
-                    run.cancel();
-                }
-            }
-        }
-        let ran = run.finish().await;
+        let run = MemberRun::Child(child.stream(self.brief().messages())?);
+        let (ran, lost) = child_run::follow(run, held, |event| self.heard(event, thread)).await;
         Ok(lost.map_or_else(|| DelegatedEnd::Ran(Box::new(ran)), DelegatedEnd::Lost))
     }
 

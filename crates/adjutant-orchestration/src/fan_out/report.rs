@@ -6,8 +6,11 @@ use adjutant_llm::{CallResult, Status};
 use adjutant_tool::Progress;
 use serde_json::{Value, json};
 
-use super::{AgentEnd, EndKind, TaskResult};
-use crate::text::ellipsed;
+use super::TaskResult;
+use crate::{
+    child_run::{AgentEnd, TaskState},
+    text::ellipsed,
+};
 
 /// How many bytes the model is shown of all answers together.
 pub(super) const MAX_OUTPUT_BYTES: usize = 100_000;
@@ -24,7 +27,7 @@ pub(super) fn result(tasks: &[String], results: &[TaskResult], max_result_bytes:
     let (mut text, mut details, mut completed) = (String::new(), Vec::new(), 0);
     for (at, (task, result)) in tasks.iter().zip(results).enumerate() {
         let ended = AgentEnd::of(result);
-        completed += usize::from(ended.end == EndKind::Completed);
+        completed += usize::from(ended.state == TaskState::Completed);
         section(&mut text, at + 1, task, &ended, max_bytes);
         details.push(detail(task, &ended));
     }
@@ -36,9 +39,9 @@ pub(super) fn result(tasks: &[String], results: &[TaskResult], max_result_bytes:
 pub(super) fn progress(done: usize, tasks: &[String], at: usize, result: &TaskResult) -> Progress {
     let (ended, task) = (AgentEnd::of(result), tasks.get(at).map_or("", String::as_str));
     let of = tasks.len();
-    let text = format!("{done}/{of}: task {} {}: {}", at + 1, ended.end.word(), title(task));
+    let text = format!("{done}/{of}: task {} {}: {}", at + 1, ended.state.word(), title(task));
     let mut progress = Progress::text(text);
-    progress.details = json!({"done": done, "of": of, "task": at + 1, "status": ended.end.word()});
+    progress.details = json!({"done": done, "of": of, "task": at + 1, "status": ended.state.word()});
     progress
 }
 
@@ -47,11 +50,12 @@ fn section(text: &mut String, number: usize, task: &str, ended: &AgentEnd, max_b
     let left_out = ended.text.len().saturating_sub(max_bytes);
     // Writing to a string does not fail.
     let _ = writeln!(text, "## Task {number}: {}", title(task));
-    let _ = match ended.end {
-        EndKind::Completed => writeln!(text, "{shown}"),
-        EndKind::Failed => writeln!(text, "**Error:** {shown}"),
-        EndKind::Cancelled => writeln!(text, "**Cancelled:** {shown}"),
+    let mark = match ended.state {
+        TaskState::Completed => "",
+        TaskState::Failed | TaskState::Running => "**Error:** ",
+        TaskState::Cancelled => "**Cancelled:** ",
     };
+    let _ = writeln!(text, "{mark}{shown}");
     if left_out > 0 {
         let _ = writeln!(text, "[{left_out} bytes more were left out]");
     }
@@ -59,8 +63,8 @@ fn section(text: &mut String, number: usize, task: &str, ended: &AgentEnd, max_b
 }
 
 fn detail(task: &str, ended: &AgentEnd) -> Value {
-    let key = if ended.end == EndKind::Completed { "result" } else { "error" };
-    json!({"task": task, "status": ended.end.word(), key: ended.text, "usage": ended.usage})
+    let key = if ended.state == TaskState::Completed { "result" } else { "error" };
+    json!({"task": task, "status": ended.state.word(), key: ended.text, "usage": ended.usage})
 }
 
 /// A task in one line.

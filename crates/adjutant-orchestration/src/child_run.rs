@@ -1,0 +1,116 @@
+//! The run of an agent under another one: how it is followed to its end, and what that end is in words.
+
+use std::pin::pin;
+
+use adjutant_agent::{Agent, Event, MemberRun, Outcome, RunResult};
+use adjutant_llm::Usage;
+use adjutant_tool::{ToolError, ToolErrorKind};
+use serde::{Deserialize, Serialize};
+
+use crate::text::{chain, ellipsed};
+
+/// How many bytes of a task are kept in what identifies an agent.
+const MAX_TASK_BYTES: usize = 200;
+/// How many bytes of an error are told.
+const MAX_ERROR_BYTES: usize = 2_000;
+
+/// Where a task stands; from running it goes to one of the others, and stays there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum TaskState {
+    /// Its agent is at work.
+    Running,
+    /// Its agent has answered.
+    Completed,
+    /// Its agent could not answer.
+    Failed,
+    /// It was stopped before its agent answered.
+    Cancelled,
+}
+
+/// How an agent ended: its answer, or why there is none.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct AgentEnd {
+    pub(crate) state: TaskState,
+    pub(crate) text: String,
+    pub(crate) usage: Usage,
+}
+
+/// An agent that is given a task, as its identity tells it.
+pub(crate) fn with_task(agent: Agent, task: &str) -> Agent {
+    agent.identify(|who| who.task = Some(ellipsed(task, MAX_TASK_BYTES).into()))
+}
+
+/// Follows a run to its end, and asks it to stop once the wish for that is there; gives that wish too.
+pub(crate) async fn follow<W>(
+    mut run: MemberRun,
+    wish: impl Future<Output = W>,
+    mut hear: impl FnMut(&Event),
+) -> (Result<RunResult, ToolError>, Option<W>) {
+    let (mut wish, mut wished) = (pin!(wish), None);
+    loop {
+        tokio::select! {
+            biased;
+            // An agent that goes on after the wish must not end before it is asked to stop.
+            why = &mut wish, if wished.is_none() => {
+                run.cancel();
+                wished = Some(why);
+            }
+            event = run.next() => match event {
+                Some(event) => hear(&event),
+                None => return (run.finish().await, wished),
+            },
+        }
+    }
+}
+
+impl TaskState {
+    /// Whether it stays there.
+    pub fn is_ended(self) -> bool {
+        self != TaskState::Running
+    }
+
+    /// The state in one word, as models see it.
+    pub fn word(self) -> &'static str {
+        match self {
+            TaskState::Running => "running",
+            TaskState::Completed => "completed",
+            TaskState::Failed => "failed",
+            TaskState::Cancelled => "cancelled",
+        }
+    }
+}
+
+impl AgentEnd {
+    pub(crate) fn of(result: &Result<RunResult, ToolError>) -> Self {
+        match result {
+            Ok(result) => {
+                let ended = Self::told(&result.outcome, result.total_usage);
+                let text = match result.text() {
+                    said if ended.state == TaskState::Completed => said,
+                    said if said.is_empty() => ended.text,
+                    said => format!("{}; it had said: {said}", ended.text),
+                };
+                Self { text, ..ended }
+            }
+            Err(error) => {
+                let is_cancelled = error.kind() == ToolErrorKind::Cancelled;
+                let state = if is_cancelled { TaskState::Cancelled } else { TaskState::Failed };
+                Self { state, text: ellipsed(&chain(error), MAX_ERROR_BYTES).into_owned(), usage: Usage::default() }
+            }
+        }
+    }
+
+    /// What an outcome tells, and nothing of what was said before it.
+    pub(crate) fn told(outcome: &Outcome, usage: Usage) -> Self {
+        let (state, text) = match outcome {
+            Outcome::Finished { reply, .. } => (TaskState::Completed, reply.text()),
+            Outcome::Limit { limit } => (TaskState::Failed, format!("the agent reached its limit of {limit}")),
+            Outcome::Cancelled { by } => (TaskState::Cancelled, format!("the agent was stopped by {by}")),
+            Outcome::Failed { failure } => (TaskState::Failed, format!("the agent failed: {failure}")),
+            Outcome::Paused { .. } => (TaskState::Failed, "the agent waits for the outside".to_owned()),
+        };
+        Self { state, text, usage }
+    }
+}
