@@ -7,7 +7,7 @@ mod stage;
 #[path = "heard/script.rs"]
 mod script;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use adjutant_agent::{Agent, Attached, Durability, Event, EventKind, Journal, MemoryJournal, Seq, Spawn};
 use adjutant_llm::{CallResult, FixedWorld, Gate, Script, ScriptedModel, ThreadId};
@@ -177,7 +177,7 @@ proptest! {
                     from = Seq(cursor.index(usize::try_from(newest).expect("few") + 1) as u64);
                     reader = Some(tokio::spawn(rest(other.log().attach(from))));
                 }
-                tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+                tokio::time::sleep(Duration::from_millis(50)).await;
             }
             if let Some(reader) = reader {
                 let heard = reader.await.expect("no panic");
@@ -248,7 +248,8 @@ async fn reader_goes_on_by_the_log_when_the_run_is_given_up_and_resumed() {
     let running = agent.run("Go.").stream().expect("the session is free").detach();
     gate.reached().await;
     let attached = tokio::spawn(rest(agent.log().attach(Seq(0))));
-    tokio::task::yield_now().await;
+    // Time passes only when nothing else can move: the reader has what there is.
+    tokio::time::sleep(Duration::from_millis(1)).await;
     running.abort();
     let _ = running.await;
     agent.take_over().resume(Vec::new()).await.expect("the run goes on");

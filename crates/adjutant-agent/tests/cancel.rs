@@ -19,7 +19,7 @@ use adjutant_tool::{
 use futures_util::{StreamExt, stream};
 use serde_json::json;
 use stage::{agent, calls, events, spec, tool};
-use tokio::time::Instant;
+use tokio::{sync::Notify, time::Instant};
 
 const BY_USER: Outcome = Outcome::Cancelled { by: CancelBy::User };
 
@@ -88,7 +88,7 @@ impl Toolbox for Stuck {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn run_ends_when_it_is_cancelled_while_a_toolbox_hangs() {
     let (model, agent) = agent([Script::new().text("Never.")]);
     let asked = Arc::new(AtomicUsize::new(0));
@@ -97,7 +97,8 @@ async fn run_ends_when_it_is_cancelled_while_a_toolbox_hangs() {
     until(&mut running, |event| matches!(event, EventKind::TurnStarted)).await;
     let stopper = running.stopper();
     let task = tokio::spawn(running.finish());
-    tokio::task::yield_now().await;
+    // Time passes only when nothing else can move: the toolbox hangs.
+    tokio::time::sleep(Duration::from_millis(1)).await;
     assert_eq!(asked.load(Ordering::SeqCst), 1);
     stopper.stop(CancelBy::User);
     let result = task.await.expect("no panic").expect("a cancel is no error");
@@ -107,12 +108,17 @@ async fn run_ends_when_it_is_cancelled_while_a_toolbox_hangs() {
 
 #[tokio::test]
 async fn run_ends_when_it_is_cancelled_before_the_model_says_anything() {
-    let agent = Agent::new(model_fn(ModelInfo::new("test/silent"), |_| Box::pin(stream::pending())));
+    let asked = Arc::new(Notify::new());
+    let asks = Arc::clone(&asked);
+    let agent = Agent::new(model_fn(ModelInfo::new("test/silent"), move |_| {
+        asks.notify_one();
+        Box::pin(stream::pending())
+    }));
     let mut running = agent.run("Go.").stream().expect("the session is free");
     until(&mut running, |event| matches!(event, EventKind::TurnStarted)).await;
     let stopper = running.stopper();
     let task = tokio::spawn(running.finish());
-    tokio::task::yield_now().await;
+    asked.notified().await;
     stopper.stop(CancelBy::User);
     let result = task.await.expect("no panic").expect("a cancel is no error");
     assert_eq!((result.outcome, result.entries.len(), result.reply), (BY_USER, 1, None));
@@ -122,14 +128,20 @@ async fn run_ends_when_it_is_cancelled_before_the_model_says_anything() {
 #[tokio::test]
 async fn run_ends_when_it_is_cancelled_while_a_stream_never_rests() {
     let start = Chunk::Start { attempt: 0, model: "test/loud".into(), limits: Box::default(), warnings: Vec::new() };
+    let heard = Arc::new(Notify::new());
+    let loud = Arc::clone(&heard);
     let agent = Agent::new(model_fn(ModelInfo::new("test/loud"), move |_| {
-        let usage = || Ok(Chunk::Usage { usage: Default::default(), raw: std::sync::Arc::default() });
+        let loud = Arc::clone(&loud);
+        let usage = move || {
+            loud.notify_one();
+            Ok(Chunk::Usage { usage: Default::default(), raw: Arc::default() })
+        };
         Box::pin(stream::iter([Ok(start.clone())]).chain(stream::repeat_with(usage)))
     }));
     let running = agent.run("Go.").stream().expect("the session is free");
     let stopper = running.stopper();
     let task = tokio::spawn(running.finish());
-    tokio::task::yield_now().await;
+    heard.notified().await;
     stopper.stop(CancelBy::User);
     assert_eq!(task.await.expect("no panic").expect("a cancel is no error").outcome, BY_USER);
     check_next_run(&agent).await;
@@ -223,8 +235,8 @@ async fn cancel_batch(names: &[&str], started: usize, limits: Limits) -> (RunRes
     let took = begun.elapsed();
     check_next_run(&agent).await;
     assert_eq!(result.outcome, BY_USER);
-    // A body on a task of its own is dropped when the runtime comes to it.
-    tokio::task::yield_now().await;
+    // A body on a task of its own is dropped when the runtime comes to it; time passes only after that.
+    tokio::time::sleep(Duration::from_millis(1)).await;
     (result, took, dropped.load(Ordering::SeqCst))
 }
 
@@ -342,6 +354,6 @@ async fn turn_is_closed_when_the_stream_is_dropped_within_a_batch() {
     let Entry::Turn(turn) = &agent.log().transcript()[1] else { unreachable!("a turn follows the prompt") };
     let told: Vec<String> = turn.results().iter().map(|result| result.text()).collect();
     assert_eq!(told, [WELL, ABORTED]);
-    tokio::task::yield_now().await;
+    tokio::time::sleep(Duration::from_millis(1)).await;
     assert_eq!(dropped.load(Ordering::SeqCst), 1);
 }

@@ -3,9 +3,12 @@
 #[path = "loop_rules/stage.rs"]
 mod stage;
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
 
 use adjutant_agent::{Agent, Completion, ErrorKind, EventKind, Failure, Limit, Limits, Outcome};
@@ -52,9 +55,8 @@ async fn width(names: &[&str], limits: Limits) -> usize {
                     if name == "pair" {
                         pair.wait().await;
                     }
-                    for _ in 0..10 {
-                        tokio::task::yield_now().await;
-                    }
+                    // Time passes only when nothing else can move: whatever may begin beside this has begun.
+                    tokio::time::sleep(Duration::from_millis(1)).await;
                 };
                 gauge.pass(wait).await;
                 Ok(CallResult::ok("done"))
@@ -68,26 +70,26 @@ async fn width(names: &[&str], limits: Limits) -> usize {
     gauge.most()
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn batch_runs_together_when_nothing_forbids_it() {
     assert_eq!(width(&["free"; 5], Limits::new()).await, 5);
     assert_eq!(width(&["free"; 12], Limits::new()).await, 8);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn batch_keeps_to_its_width_when_there_are_more_calls() {
     assert_eq!(width(&["pair"; 6], Limits::new().max_parallel_tools(2)).await, 2);
     assert_eq!(width(&["free"; 3], Limits::new().max_parallel_tools(0)).await, 1);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn batch_runs_one_by_one_when_a_tool_or_the_run_says_so() {
     assert_eq!(width(&["free", "single", "free"], Limits::new()).await, 1);
     assert_eq!(width(&["free", "free", "single"], Limits::new()).await, 1);
     assert_eq!(width(&["free", "free"], Limits::new().sequential()).await, 1);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn batch_runs_together_when_a_tool_is_unknown() {
     assert_eq!(width(&["nobody", "pair", "pair"], Limits::new()).await, 2);
 }

@@ -73,7 +73,7 @@ async fn session_is_busy_when_it_runs() {
     assert_eq!(agent.run("Again.").await.expect("the session is free").text(), "Two.");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn session_is_taken_once_when_a_run_was_left() {
     let gate = Gate::new();
     let (_, agent) = agent([Script::new().text("One.").wait_at(0, &gate), Script::new().text("Two.")]);
@@ -82,17 +82,18 @@ async fn session_is_taken_once_when_a_run_was_left() {
     drop(left);
     let next = agent.run("Again.").stream().expect("who left gives way");
     check_busy(&agent);
-    tokio::task::yield_now().await;
+    // Time passes only when nothing else can move: the run that was left has ended.
+    tokio::time::sleep(Duration::from_millis(1)).await;
     check_busy(&agent);
     assert_eq!(next.finish().await.expect("the run finishes").text(), "Two.");
     assert_eq!(agent.log().transcript().len(), 3);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn session_is_taken_once_when_a_run_was_left_before_it_was_read() {
     let (_, agent) = agent([Script::new().text("One.")]);
     drop(agent.run("Go.").stream().expect("the session is free"));
-    tokio::task::yield_now().await;
+    tokio::time::sleep(Duration::from_millis(1)).await;
     let next = agent.run("Again.").stream().expect("who left gives way");
     check_busy(&agent);
     assert_eq!(next.finish().await.expect("the run finishes").text(), "One.");
@@ -110,7 +111,7 @@ async fn session_can_be_left_again_when_the_next_run_waits() {
     assert_eq!(result.text(), "Two.");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn run_goes_on_when_it_is_detached() {
     let gate = Gate::new();
     let (_, agent) = agent([Script::new().text("Done.").wait_at(0, &gate), Script::new().text("Two.")]);
@@ -120,7 +121,7 @@ async fn run_goes_on_when_it_is_detached() {
     gate.open();
     assert_eq!(handle.await.expect("no panic").expect("the run finishes").text(), "Done.");
     drop(agent.run("Again.").stream().expect("the session is free").detach());
-    tokio::task::yield_now().await;
+    tokio::time::sleep(Duration::from_millis(1)).await;
     assert_eq!(agent.log().transcript().len(), 4);
 }
 

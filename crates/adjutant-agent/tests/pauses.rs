@@ -30,6 +30,7 @@ use adjutant_llm::{FixedWorld, Script, ScriptedModel, Status, World};
 use adjutant_tool::{Answer, Ask, external_tool};
 use serde_json::json;
 use stage::{agent, answered, calls, names, pauses, script, spec};
+use tokio::sync::Notify;
 use watch::{Ran, name, shown, told};
 
 /// A clock that the test moves while an agent has it.
@@ -248,13 +249,18 @@ async fn run_ends_when_it_is_cancelled_while_the_responder_hangs() {
 async fn resumed_run_ends_when_it_is_cancelled_while_a_hook_hangs() {
     let (ran, (_, agent)) = (Ran::default(), agent(script(&[("write", json!({"n": 1}))])));
     let agent = agent.tool(ran.tool(spec("write").needs_approval()));
-    let agent = agent.on(|_: HookContext, _: PauseAnswered| std::future::pending::<Verdict<PauseAnswered>>());
+    let reached = Arc::new(Notify::new());
+    let reaches = Arc::clone(&reached);
+    let agent = agent.on(move |_: HookContext, _: PauseAnswered| {
+        reaches.notify_one();
+        std::future::pending::<Verdict<PauseAnswered>>()
+    });
     let parked = agent.run("Go.").await.expect("the run waits");
     let running =
         agent.resume(vec![answered(&names(&parked)[0], Answer::approve())]).stream().expect("the session is free");
     let stopper = running.stopper();
     let task = tokio::spawn(running.finish());
-    tokio::task::yield_now().await;
+    reached.notified().await;
     stopper.stop(CancelBy::User);
     let result = task.await.expect("no panic").expect("a cancel is no error");
     assert_eq!((result.outcome, ran.args().len()), (Outcome::Cancelled { by: CancelBy::User }, 0));

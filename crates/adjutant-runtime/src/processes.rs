@@ -228,7 +228,7 @@ mod tests {
         assert_eq!(child.wait().expect("it ends").signal(), Some(9));
         // Whoever inherits the grandchild takes notice of its end in a moment; until then it counts as one of the group.
         while lives(&grandchild) || group_lives(child.id()) {
-            tokio::task::yield_now().await;
+            tokio::time::sleep(LOOK).await;
         }
     }
 

@@ -12,6 +12,7 @@ use std::{
 };
 
 use adjutant_agent::{chain, panic_text};
+use tokio::{sync::oneshot, task::JoinHandle};
 
 /// How long anything may take that a check waits for.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -189,8 +190,23 @@ pub(crate) async fn soon<T>(what: &str, coming: impl Future<Output = T>) -> Resu
     waited.map_err(|_| format!("{what} did not happen within {:?}", PATIENCE / 4))
 }
 
+/// Lets something wait beside the check; it has asked for what it waits for when this returns.
+pub(crate) async fn waits<T: Send + 'static>(
+    coming: impl Future<Output = T> + Send + 'static,
+) -> Result<JoinHandle<T>, String> {
+    let (tell, told) = oneshot::channel();
+    let (mut coming, mut tell) = (Box::pin(coming), Some(tell));
+    let task = tokio::spawn(std::future::poll_fn(move |cx| {
+        let polled = coming.as_mut().poll(cx);
+        // An error is as good: the check is over.
+        let _ = tell.take().map(|tell| tell.send(()));
+        polled
+    }));
+    told.await.map(|()| task).map_err(|_| "what should wait panicked".to_owned())
+}
+
 /// What happens beside the check; a panic there breaks it.
-pub(crate) async fn joined<T>(what: &str, task: tokio::task::JoinHandle<Result<T, String>>) -> Result<T, String> {
+pub(crate) async fn joined<T>(what: &str, task: JoinHandle<Result<T, String>>) -> Result<T, String> {
     task.await.map_err(|error| format!("{what} panicked: {error}"))?
 }
 

@@ -14,6 +14,7 @@ use adjutant_llm::{
 };
 use futures_util::StreamExt;
 use serde_json::json;
+use tokio::sync::Notify;
 
 use super::stage::{agent, calls, events, tool};
 
@@ -237,11 +238,14 @@ async fn run_fails_when_a_turn_point_denies_or_panics() {
 #[tokio::test]
 async fn run_is_cancelled_when_a_turn_point_hangs() {
     let (_, agent) = agent([calling(), done()]);
-    let agent = agent.tool(work()).on(|_: HookContext, _: NextTurn| std::future::pending::<Verdict<NextTurn>>());
+    let reached = Arc::new(Notify::new());
+    let reaches = Arc::clone(&reached);
+    let agent = agent.tool(work()).on(move |_: HookContext, _: NextTurn| {
+        reaches.notify_one();
+        std::future::pending::<Verdict<NextTurn>>()
+    });
     let task = tokio::spawn(agent.run("Go.").stream().expect("the session is free").finish());
-    for _ in 0..20 {
-        tokio::task::yield_now().await;
-    }
+    reached.notified().await;
     assert!(agent.abort());
     let result = task.await.expect("no panic").expect("a cancel is no error");
     assert!(matches!(result.outcome, Outcome::Cancelled { .. }), "{:?}", result.outcome);

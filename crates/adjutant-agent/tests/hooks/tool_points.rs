@@ -13,6 +13,7 @@ use adjutant_llm::{Entry, Script, ScriptedModel, Status};
 use adjutant_tool::{Answer, external_tool};
 use futures_util::StreamExt;
 use serde_json::json;
+use tokio::sync::Notify;
 
 use super::stage::{agent, answered, calls, names, script, spec};
 use super::watch::{Ran, shown, told};
@@ -183,11 +184,16 @@ async fn verdicts_are_not_asked_again_when_a_log_is_driven_on() {
 async fn run_ends_when_it_is_cancelled_while_before_tool_hangs() {
     let (ran, (_, agent)) = (Ran::default(), agent(script(&[("write", json!({"n": 1})), ("write", json!({"n": 2}))])));
     let agent = agent.tool(ran.tool(spec("write")));
-    let agent = agent.on(|_: HookContext, _: BeforeTool| std::future::pending::<Verdict<BeforeTool>>());
+    let reached = Arc::new(Notify::new());
+    let reaches = Arc::clone(&reached);
+    let agent = agent.on(move |_: HookContext, _: BeforeTool| {
+        reaches.notify_one();
+        std::future::pending::<Verdict<BeforeTool>>()
+    });
     let running = agent.run("Go.").stream().expect("the session is free");
     let stopper = running.stopper();
     let task = tokio::spawn(running.finish());
-    tokio::task::yield_now().await;
+    reached.notified().await;
     stopper.stop(CancelBy::User);
     let result = task.await.expect("no panic").expect("a cancel is no error");
     assert_eq!(result.outcome, Outcome::Cancelled { by: CancelBy::User });

@@ -1,6 +1,9 @@
 //! Hooks of the queues: told when a message waits, asked before it is placed.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use adjutant_agent::{
     CancelBy, EventKind, HookContext, Outcome, Verdict,
@@ -94,7 +97,7 @@ async fn message_is_dropped_when_a_hook_denies_or_spoils_it() {
     assert_eq!((requests(&model), !agent.queue().is_empty()), (vec![vec!["Go.".to_owned(), "yes".to_owned()]], false));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn message_waits_again_when_the_run_is_cancelled_while_a_hook_hangs() {
     let (_, agent) = agent([says("a")]);
     let agent = agent.on(|_: HookContext, point: MessagePlaced| async move {
@@ -117,9 +120,8 @@ async fn message_waits_again_when_the_run_is_cancelled_while_a_hook_hangs() {
         };
         let stopper = running.stopper();
         let task = tokio::spawn(running.finish());
-        for _ in 0..20 {
-            tokio::task::yield_now().await;
-        }
+        // Time passes only when nothing else can move: the hook hangs.
+        tokio::time::sleep(Duration::from_millis(1)).await;
         assert!(agent.queue().is_empty(), "the hook is asked {place}");
         stopper.stop(CancelBy::User);
         let result = task.await.expect("no panic").expect("a cancel is no error");

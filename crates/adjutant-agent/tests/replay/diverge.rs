@@ -1,8 +1,11 @@
 //! Bodies that do something else when they are entered again.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
 
 use adjutant_agent::MemoryJournal;
@@ -81,13 +84,11 @@ async fn call_goes_on_when_its_body_asks_for_more_than_before() {
 
 /// Two branches at a time: each works a while, and then asks; what follows an answer is a step.
 async fn branches(cx: CallContext, done: Arc<AtomicUsize>) -> Result<CallResult, ToolError> {
-    let branch = |name: &'static str, waits: usize| {
+    let branch = |name: &'static str, works: Duration| {
         let (cx, done) = (cx.clone(), Arc::clone(&done));
         async move {
             let work = || async move {
-                for _ in 0..waits {
-                    tokio::task::yield_now().await;
-                }
+                tokio::time::sleep(works).await;
                 Ok(())
             };
             cx.once(&format!("{name} begins"), work).await?;
@@ -97,11 +98,12 @@ async fn branches(cx: CallContext, done: Arc<AtomicUsize>) -> Result<CallResult,
             Ok::<_, ToolError>(answer)
         }
     };
-    let (slow, quick) = tokio::join!(branch("slow", 20), branch("quick", 0));
+    // Time passes only when nothing else can move: the quick one has asked by then.
+    let (slow, quick) = tokio::join!(branch("slow", Duration::from_millis(1)), branch("quick", Duration::ZERO));
     Ok(CallResult::ok(format!("{} {}", slow?, quick?)))
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn body_does_not_diverge_when_its_branches_went_at_their_own_pace() {
     let done = Arc::new(AtomicUsize::new(0));
     let tool = || {

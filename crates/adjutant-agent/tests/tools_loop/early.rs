@@ -1,5 +1,7 @@
 //! Calls that begin while their reply still streams.
 
+use std::time::Duration;
+
 use adjutant_agent::{Agent, CancelBy, HookContext, Limits, Verdict, points::BeforeTool};
 use adjutant_llm::{CallResult, Error, ErrorKind, FinishReason, Gate, Script, Status, Usage};
 use adjutant_tool::{Ask, CallContext, ErasedTool, Progress, Replay, ToolSpec, tool_fn};
@@ -72,16 +74,15 @@ async fn begun_at_the_gate(change: impl FnOnce(Agent) -> Agent, spec: ToolSpec) 
     let agent = change(agent.tool(count.tool(spec, false)));
     let task = tokio::spawn(agent.run("Go.").stream().expect("the session is free").finish());
     gate.reached().await;
-    for _ in 0..10 {
-        tokio::task::yield_now().await;
-    }
+    // Time passes only when nothing else can move: what begins early has begun.
+    tokio::time::sleep(Duration::from_millis(1)).await;
     let begun = count.begun();
     gate.open();
     task.await.expect("no panic").expect("the run ends");
     begun
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn call_begins_early_when_it_only_looks_and_nobody_need_be_asked() {
     let early = |agent: Agent| agent.calls(|calls| calls.early = true);
     assert_eq!(begun_at_the_gate(early, look()).await, 1);
@@ -181,7 +182,7 @@ async fn early_call_is_dropped_when_the_run_is_cancelled() {
     Count::reached(&count.dropped, 1).await;
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn no_more_calls_begin_early_than_may_run_together() {
     let (gate, count) = (Gate::new(), Count::new());
     let script = (0..5).fold(Script::new(), |script, n| script.call("look", json!({"n": n})));
@@ -192,9 +193,7 @@ async fn no_more_calls_begin_early_than_may_run_together() {
         .tool(count.tool(look(), false));
     let task = tokio::spawn(agent.run("Go.").stream().expect("the session is free").finish());
     gate.reached().await;
-    for _ in 0..20 {
-        tokio::task::yield_now().await;
-    }
+    tokio::time::sleep(Duration::from_millis(1)).await;
     let early = count.begun();
     gate.open();
     let result = task.await.expect("no panic").expect("the run finishes");

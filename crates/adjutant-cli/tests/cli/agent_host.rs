@@ -52,7 +52,7 @@ fn until<T>(mut look: impl FnMut() -> Option<T>) -> T {
             return found;
         }
         assert!(begin.elapsed() < LONG, "it never came");
-        std::thread::yield_now();
+        std::thread::sleep(Duration::from_millis(2));
     }
 }
 

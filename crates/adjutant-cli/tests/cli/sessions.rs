@@ -14,6 +14,7 @@ mod tending;
 use std::{
     fs,
     process::{Child, Command},
+    time::Duration,
 };
 
 use adjutant::llm::Script;
@@ -103,7 +104,7 @@ impl Desk {
         let mut child = self.asking(server, &START).spawn().expect("the command starts");
         while server.request_count() == 0 {
             assert_eq!(child.try_wait().expect("it can be looked at"), None, "the command has ended");
-            std::thread::yield_now();
+            std::thread::sleep(Duration::from_millis(2));
         }
         child
     }

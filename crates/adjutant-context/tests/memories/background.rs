@@ -1,6 +1,6 @@
 //! Learning in the background: it does not hold the run up, is waited for at the end, and is not lost in silence.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use adjutant_agent::Agent;
 use adjutant_context::{Extraction, Memories};
@@ -13,7 +13,7 @@ fn agent(memories: &Memories, answers: usize) -> Agent {
     Agent::new(model).middleware(memories.extract(Extraction::Background))
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn flush_waits_when_a_run_is_still_being_read() {
     let (_, memories) = ada();
     let gate = Gate::new();
@@ -25,7 +25,8 @@ async fn flush_waits_when_a_run_is_still_being_read() {
         let memories = memories.clone();
         async move { memories.flush().await }
     });
-    tokio::task::yield_now().await;
+    // Time passes only when nothing else can move: the flush waits.
+    tokio::time::sleep(Duration::from_millis(1)).await;
     assert!(!flushing.is_finished());
     gate.open();
     flushing.await.expect("no panic");

@@ -75,7 +75,7 @@ async fn deleted_log_fences_who_owned_it_once() {
 #[tokio::test]
 async fn log_of_a_dead_process_is_free_when_its_lease_ends() {
     let place = place!("log_of_a_dead_process_is_free_when_its_lease_ends");
-    let lease = Duration::from_millis(400);
+    let lease = Duration::from_secs(600);
     let theirs = place.clone();
     let dead = thread::spawn(move || {
         let runtime = Runtime::new().expect("a runtime");
@@ -94,6 +94,7 @@ async fn log_of_a_dead_process_is_free_when_its_lease_ends() {
     let error = journal.own(&LogId::from("log"), &Owner::new()).await.expect_err("its lease goes on");
     assert_eq!(error.kind(), JournalErrorKind::Owned);
     assert!(error.retry_after().is_some_and(|left| left <= lease), "{:?}", error.retry_after());
+    place.execute("update $.logs set until = clock_timestamp() + interval '200 milliseconds'");
     let mut log = when_free(&journal, &LogId::from("log")).await;
     log.append(&records(3, 4), Flush::Now).await.expect("they follow");
     // It comes back to life, too late.
@@ -104,14 +105,19 @@ async fn log_of_a_dead_process_is_free_when_its_lease_ends() {
 #[tokio::test]
 async fn lease_is_renewed_while_the_log_is_owned() {
     let place = place!("lease_is_renewed_while_the_log_is_owned");
-    let lease = Duration::from_millis(600);
+    let lease = Duration::from_secs(3);
     let journal = place.connect().lease(lease).await.expect("it opens").journal();
     let other = place.open().await.journal();
     let mut log = own(&journal, "log").await;
-    for _ in 0..8 {
-        time::sleep(lease / 4).await;
+    let (mut last, mut renewed) = (lease, 0);
+    while renewed < 2 {
         let error = other.own(&LogId::from("log"), &Owner::new()).await.expect_err("it is renewed");
         assert_eq!(error.kind(), JournalErrorKind::Owned);
+        // What is left of a lease only grows when it is renewed.
+        let left = error.retry_after().expect("the lease has an end");
+        renewed += u32::from(left > last);
+        last = left;
+        time::sleep(Duration::from_millis(20)).await;
     }
     log.append(&records(0, 1), Flush::Now).await.expect("it is still mine");
 }

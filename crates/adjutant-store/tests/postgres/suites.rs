@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use adjutant_core::{Journal, Log, kv::KvStore, memory::Memory};
+use adjutant_core::{Journal, kv::KvStore, memory::Memory};
 use adjutant_testing::{journal_suite, kv_suite, memory_suite};
 use async_trait::async_trait;
 
@@ -10,8 +10,6 @@ use super::Place;
 
 /// How long a log belongs to a process that is gone: long, because a busy machine may renew late.
 const LEASE: Duration = Duration::from_secs(30);
-/// How long a drop takes at most to free a log.
-const DROP: Duration = Duration::from_millis(500);
 /// How many connections each handle has.
 const CONNECTIONS: usize = 3;
 
@@ -37,12 +35,6 @@ impl Lab {
 impl journal_suite::Lab for Lab {
     async fn open(&self) -> Arc<dyn Journal> {
         Arc::new(self.store().await.journal())
-    }
-
-    async fn crash(&self, log: Box<dyn Log>) {
-        // A lease that ends has a test of its own; a drop frees the log a little later.
-        drop(log);
-        tokio::time::sleep(DROP).await;
     }
 
     fn skips(&self, _: &str) -> Option<String> {

@@ -8,7 +8,7 @@ use futures_util::StreamExt;
 use serde_json::Value;
 
 use super::stage::{JournalStage, delete, entry, own, refused, when_free};
-use crate::suite::{Verdict, equal, holds, joined, ok, soon};
+use crate::suite::{Verdict, equal, holds, joined, ok, soon, waits};
 
 fn message(text: &str) -> Post {
     Post::Message { lane: Lane::Steering, content: entry(text) }
@@ -157,11 +157,11 @@ pub(super) async fn waiting_is_woken(stage: &JournalStage<'_>) -> Verdict {
     let (journal, log) = made(stage, "log").await?;
     let mut told = posts(&*journal, &log, PostNo(0))?;
     for text in ["one", "two"] {
-        let waiting = tokio::spawn(async move {
+        let waiting = waits(async move {
             let posted = next(&mut told).await?;
             Ok((posted, told))
         });
-        tokio::task::yield_now().await;
+        let waiting = waiting.await?;
         let sent = post(&*stage.open().await, &log, text).await?;
         let (posted, rest) = joined("who waits", waiting).await?;
         equal("the post", &posted, &sent)?;

@@ -5,7 +5,7 @@ use futures_util::StreamExt;
 use serde_json::{Value, json};
 
 use super::stage::{KvStage, write};
-use crate::suite::{Verdict, equal, holds, joined, ok, soon};
+use crate::suite::{Verdict, equal, holds, joined, ok, soon, waits};
 
 async fn next(changes: &mut ChangeStream) -> Result<Changed, String> {
     let changed = soon("a change", changes.next()).await?.ok_or("the stream of changes ended")?;
@@ -28,11 +28,11 @@ pub(super) async fn sees_later_changes(stage: &KvStage<'_>) -> Verdict {
     let (kv, key) = (stage.open().await, stage.key("a"));
     write(&*kv, [Change::put(&*key, json!("before"))]).await?;
     let mut changes = kv.watch(&stage.prefix, ok("newest", kv.newest().await)?);
-    let waiting = tokio::spawn(async move {
+    let waiting = waits(async move {
         let changed = next(&mut changes).await?;
         Ok((changed, changes))
     });
-    tokio::task::yield_now().await;
+    let waiting = waiting.await?;
     let one = write(&*stage.open().await, [Change::put(&*key, json!(1)).text("found by")]).await?;
     let (changed, mut changes) = joined("who watches", waiting).await?;
     equal("the version", &changed.version, &one)?;
