@@ -1,0 +1,52 @@
+//! What each subcommand leads to, and what its end is told as.
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::{
+    agent, agent_host, agents,
+    args::{Args, Command},
+    board, init, manifest, memory, models, replay, resume, run, sessions, skills, trust, up,
+};
+
+/// Does what the arguments of this process say.
+///
+/// | exit code | meaning |
+/// |---|---|
+/// | 0 | the run finished, or the reader of standard output went away |
+/// | 1 | the run failed: an error or a refusal of the model, output that cannot be written, a damaged session, a broken skill or agent |
+/// | 2 | usage or configuration: a bad option or file, no such model, no key, no such directory or session, an empty prompt |
+/// | 3 | a limit ended the run: `--max-turns` |
+/// | 4 | the run finished without an answer: its last reply says nothing, or none fits `--schema` |
+/// | 5 | the run waits for an answer: `adjutant resume` goes on |
+/// | 124 | the deadline of `--timeout` ended the run |
+/// | 130 | the user ended the run with Ctrl-C |
+pub fn main() -> ExitCode {
+    let command = Args::parse().command;
+    if matches!(command, Command::Agent(_) | Command::Up(_)) {
+        // Tools of agents run meanwhile: they are not to read the environment of whoever starts them.
+        adjutant::runtime::host::hide_memory();
+    }
+    let ended = match command {
+        Command::Run(args) => run::run(&args),
+        Command::Resume(mut args) => resume::resume(&mut args),
+        Command::Sessions(command) => sessions::sessions(command),
+        Command::Replay(mut args) => replay::replay(&mut args),
+        Command::Memory(command) => memory::memory(command),
+        Command::Skills(command) => skills::skills(command),
+        Command::Agents(command) => agents::agents(command),
+        Command::Agent(command) => agent::agent(command),
+        Command::Up(args) => up::up(&args),
+        Command::Trust(args) => trust::trust(&args),
+        Command::Board(command) => board::board(command),
+        Command::Init(args) => init::init(&args),
+        Command::Manifest(command) => manifest::manifest(command),
+        Command::Models(args) => models::models(&args),
+        Command::AgentHost(args) => agent_host::agent_host(&args.workspace),
+    };
+    match ended {
+        Ok(exit) => exit.into(),
+        Err(problem) => problem.report().into(),
+    }
+}
