@@ -35,6 +35,8 @@ mod hook_rules_failures;
 mod hook_rules_watched;
 #[path = "hooks.rs"]
 mod hooks;
+#[path = "inside.rs"]
+mod inside;
 #[path = "instructions.rs"]
 mod instructions;
 #[path = "instructions_of_runs.rs"]
