@@ -35,7 +35,8 @@ pub(crate) fn step_after_clippy(words: &str) -> Result<(), Failure> {
     run(words, &mut command)
 }
 
-fn run(words: &str, command: &mut Command) -> Result<(), Failure> {
+/// Like [`step`], with a command that was made of the words.
+pub(crate) fn run(words: &str, command: &mut Command) -> Result<(), Failure> {
     let more = command.get_args().skip(words.split_whitespace().count()).map(|it| it.to_string_lossy());
     println!("==> cargo {words} {}", more.collect::<Vec<_>>().join(" "));
     let status = command.status().map_err(|error| failure(words, &error))?;
@@ -56,7 +57,7 @@ pub(crate) fn host() -> Result<String, Failure> {
     host.map(str::to_owned).ok_or_else(|| failure("--version", &"names no host"))
 }
 
-fn failure(words: &str, why: &dyn std::fmt::Display) -> Failure {
+pub(crate) fn failure(words: &str, why: &dyn std::fmt::Display) -> Failure {
     Failure::Step(format!("cargo {words}: {why}"))
 }
 
@@ -64,7 +65,8 @@ fn program() -> PathBuf {
     std::env::var_os("CARGO").unwrap_or("cargo".into()).into()
 }
 
-fn command(words: &str) -> Command {
+/// Cargo with these words, in the root of the repository.
+pub(crate) fn command(words: &str) -> Command {
     let mut command = Command::new(program());
     command.current_dir(root()).args(words.split_whitespace());
     command.env("RUSTDOCFLAGS", "-D warnings");

@@ -1,6 +1,6 @@
-//! `check`: what must hold before a commit. The tests come last: below their own summary stand only the times of all steps.
+//! `check`: what must hold before a commit. The tests come last: below their own summaries stand only the times of all steps.
 
-use std::time::Instant;
+use std::{thread, time::Instant};
 
 use crate::{Failure, cargo, tidy};
 
@@ -12,9 +12,8 @@ const STEPS: &[(&str, Step)] = &[
     ("cargo deny", deny),
     ("clippy", || cargo::step("clippy --workspace --all-targets --locked -- -D warnings")),
     ("docs", || cargo::step_after_clippy(DOC)),
-    ("doc tests", || cargo::step("test --workspace --locked --doc")),
     ("build of the tests", || cargo::step(&format!("{TESTS} --no-run"))),
-    ("tests", || cargo::step(&format!("{TESTS} --no-fail-fast"))),
+    ("tests", tests),
 ];
 /// An example is named so that cargo chooses the features that it chose for clippy, those of tests included: with others,
 /// it would check every crate once more. Programs are named because `--bins` takes the examples of `tests/` too.
@@ -23,6 +22,7 @@ const DOC: &str =
 /// Not `--all-targets`: that would run the benchmarks too. Not `--bins`, not `--examples`: each of them has no test, and
 /// would be linked once more; `tests/` runs the examples as a binary of its own, and clippy has seen them all.
 const TESTS: &str = "test --workspace --locked --tests";
+const DOC_TESTS: &str = "test --workspace --locked --doc";
 
 pub(crate) fn run() -> Result<(), Failure> {
     let mut times = String::new();
@@ -39,6 +39,20 @@ pub(crate) fn run() -> Result<(), Failure> {
 fn tidy() -> Result<(), Failure> {
     println!("==> tidy");
     tidy::run()
+}
+
+/// All tests; those of the documentation meanwhile, because most of their time one of them is compiled, on one processor.
+fn tests() -> Result<(), Failure> {
+    let documented = thread::spawn(|| cargo::command(DOC_TESTS).output());
+    // Many tests wait for processes, servers and disks.
+    let threads = thread::available_parallelism().map_or(2, |it| 2 * it.get());
+    let words = format!("{TESTS} --no-fail-fast");
+    let tests = cargo::run(&words, cargo::command(&words).env("RUST_TEST_THREADS", threads.to_string()));
+    println!("==> cargo {DOC_TESTS}");
+    let failed = |why: &dyn std::fmt::Display| cargo::failure(DOC_TESTS, why);
+    let output = documented.join().map_err(|_| failed(&"panicked"))?.map_err(|error| failed(&error))?;
+    print!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    tests.and(if output.status.success() { Ok(()) } else { Err(failed(&output.status)) })
 }
 
 /// Licences, banned crates, sources and known faults of dependencies. It needs a tool and a database that not every

@@ -20,7 +20,7 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask <command>
 
-  check               formatting, tidy, cargo deny, clippy, docs, doc tests, then all tests
+  check               formatting, tidy, cargo deny, clippy, docs, then all tests
   tidy                sizes, crate edges, file headers, the driver, attributes, documents
   conformance         every hazard over every wire, as a matrix
   crash [--seed N]    the kill test and the crew drill, on every kind of storage
