@@ -29,11 +29,19 @@ fn lives(id: &str) -> bool {
     stat.rsplit(')').next().is_some_and(|rest| !rest.trim().is_empty() && !rest.trim().starts_with(['Z', 'X']))
 }
 
+/// Waits for something that another process does.
+async fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let waited = tokio::time::timeout(Duration::from_secs(60), async {
+        while !holds() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    });
+    assert!(waited.await.is_ok(), "waited in vain: {what}");
+}
+
 /// Waits until a file is there: another process makes it.
 async fn there(path: &Path) {
-    while !path.exists() {
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
+    until("a file of a process", || path.exists()).await;
 }
 
 /// The processes whose working folder this is.
@@ -119,9 +127,7 @@ async fn program_is_killed_when_its_run_is_dropped() {
     }
     // The turn of a run that was dropped is closed in the background.
     let noted = text(&stage.work("pids"));
-    while noted.split_whitespace().any(lives) {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    until("the end of the processes", || !noted.split_whitespace().any(lives)).await;
 }
 
 #[tokio::test]

@@ -10,17 +10,21 @@ use tokio::{sync::watch, time};
 
 use super::{read, record, records};
 
-/// Owns a log, however long the server takes to come back.
+/// How long the server may take to come back.
+const LONG: Duration = Duration::from_secs(60);
+
+/// Owns a log when the server is back.
 async fn own_again(journal: &PostgresJournal, log: &LogId, owner: &Owner) -> Box<dyn Log> {
-    loop {
-        match journal.own(log, owner).await {
-            Ok(owned) => return owned,
-            Err(error) => {
-                assert_eq!(error.kind(), JournalErrorKind::Io, "{error}");
-                time::sleep(Duration::from_millis(20)).await;
+    let owned = async {
+        loop {
+            match journal.own(log, owner).await {
+                Ok(owned) => return owned,
+                Err(error) => assert_eq!(error.kind(), JournalErrorKind::Io, "{error}"),
             }
+            time::sleep(Duration::from_millis(20)).await;
         }
-    }
+    };
+    time::timeout(LONG, owned).await.expect("the server comes back")
 }
 
 /// Appends records up to a number, each exactly once; says how far it is. Gives how often it was interrupted.
@@ -86,14 +90,16 @@ async fn posts_go_on_when_the_server_is_back() {
     server.stop();
     assert_eq!(posts.next().await.expect("no end").expect_err("it is gone").kind(), JournalErrorKind::Io);
     server.restart().expect("it is back");
-    while journal.post(&id, Post::Cancel).await.is_err() {
-        time::sleep(Duration::from_millis(20)).await;
-    }
-    let next = loop {
-        match posts.next().await.expect("no end") {
-            Ok(posted) => break posted,
-            Err(error) => assert_eq!(error.kind(), JournalErrorKind::Io),
+    let next = async {
+        while journal.post(&id, Post::Cancel).await.is_err() {
+            time::sleep(Duration::from_millis(20)).await;
+        }
+        loop {
+            match posts.next().await.expect("no end") {
+                Ok(posted) => return posted,
+                Err(error) => assert_eq!(error.kind(), JournalErrorKind::Io),
+            }
         }
     };
-    assert_eq!(next.no, PostNo(2));
+    assert_eq!(time::timeout(LONG, next).await.expect("the server comes back").no, PostNo(2));
 }
