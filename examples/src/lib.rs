@@ -4,6 +4,9 @@
 #[doc = include_str!("../../docs/agents.md")]
 mod agents;
 #[cfg(doctest)]
+#[doc = include_str!("../../crates/adjutant-macros/README.md")]
+mod macros;
+#[cfg(doctest)]
 #[doc = include_str!("../../docs/memory.md")]
 mod memory;
 #[cfg(doctest)]

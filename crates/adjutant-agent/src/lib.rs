@@ -1,24 +1,7 @@
-//! The agent core: one log of records, a pure run folded from it, and a driver that performs what the run decides.
-//!
-//! ```
-//! use adjutant_agent::Agent;
-//! use adjutant_llm::{Script, ScriptedModel};
-//! use adjutant_tool::tool;
-//!
-//! /// Adds two whole numbers.
-//! #[tool]
-//! fn add(a: i64, b: i64) -> i64 {
-//!     a + b
-//! }
-//!
-//! # tokio::runtime::Builder::new_current_thread().build().expect("a runtime").block_on(async {
-//! let script = [Script::new().call("add", serde_json::json!({"a": 2, "b": 3})), Script::new().text("Five.")];
-//! let agent = Agent::new(ScriptedModel::new(script)).instructions("Use the tools.").tool(add);
-//! let result = agent.run("What is two and three?").await?;
-//! assert_eq!((result.text().as_str(), result.turns), ("Five.", 2));
-//! # Ok::<(), adjutant_agent::Error>(())
-//! # }).expect("the run finishes");
-//! ```
+//! Agents over one log of records: what runs them, what stands around a run, and agents under agents.
+
+#![doc = include_str!("../README.md")]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod agent;
 mod begin;

@@ -1,5 +1,7 @@
 //! Context that a model looks after: conversations summarised as they grow, and memories of what was learned.
 
+#![doc = include_str!("../README.md")]
+
 mod compact;
 mod kinds;
 mod memory;

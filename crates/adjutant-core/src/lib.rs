@@ -1,7 +1,7 @@
 //! The parts of an agent's work: a log of records, a pure run folded from it, and a driver that has activities
 //! performed.
-//!
-//! Stores, viewers and other engines need nothing else; the agents that people use stand in `adjutant-agent`.
+
+#![doc = include_str!("../README.md")]
 
 mod activity;
 mod answer;

@@ -1,16 +1,7 @@
 //! Provider-neutral language models: messages, transcript, streams, decorators, structured output, usage. No HTTP.
-//!
-//! A [`Model`] streams [`Chunk`]s that end in one [`Reply`]. A [`Turn`] pairs every call with exactly one result.
-//! ```
-//! use adjutant_llm::{complete, Request, Script, ScriptedModel};
-//!
-//! # tokio::runtime::Builder::new_current_thread().build().expect("a runtime").block_on(async {
-//! let model = ScriptedModel::new([Script::new().text("Good morning.")]);
-//! let request = Request::new().system("Be brief.").user("Hello!");
-//! assert_eq!(complete(&model, request).await?.text(), "Good morning.");
-//! # Ok::<(), adjutant_llm::Error>(())
-//! # }).expect("the scripted model answers");
-//! ```
+
+#![doc = include_str!("../README.md")]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod cause;
 mod chunk;

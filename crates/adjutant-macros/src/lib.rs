@@ -1,4 +1,6 @@
-//! The `#[tool]` attribute of Adjutant; use it through `adjutant` or `adjutant-tool`, which document it by example.
+//! The `#[tool]` attribute of Adjutant; use it through `adjutant` or `adjutant-tool`.
+
+#![cfg_attr(not(doctest), doc = include_str!("../README.md"))]
 
 mod argument;
 mod description;

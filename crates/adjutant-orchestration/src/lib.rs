@@ -1,5 +1,7 @@
 //! Agents that find, brief, supervise and learn from other agents, made of tools, scopes and records of the agent core.
 
+#![doc = include_str!("../README.md")]
+
 mod background;
 pub mod board;
 mod child_run;

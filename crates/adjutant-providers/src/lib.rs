@@ -1,19 +1,7 @@
 //! Streaming adapters for language model providers over one HTTP and SSE driver, and the choice of a model.
-//!
-//! [`Anthropic`], [`OpenAi`], [`Gemini`] and [`Chat`], in its dialects, speak one wire each. [`model`] makes any of them of a
-//! name and the environment, [`Chooser`] of injected variables and your own [`Provider`]s. Nothing here retries.
-//! ```no_run
-//! use adjutant_llm::{Request, complete};
-//!
-//! # async fn example() -> Result<(), adjutant_llm::Error> {
-//! // Reads ANTHROPIC_API_KEY.
-//! let model = adjutant_providers::model("anthropic/claude-sonnet-5")?;
-//! let request = Request::new().system("Be brief.").user("What is the capital of Mali?");
-//! let reply = complete(&model, request).await?;
-//! println!("{} for {:?}", reply.text(), model.info().cost(&reply.usage));
-//! # Ok(())
-//! # }
-//! ```
+
+#![doc = include_str!("../README.md")]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod catalogue;
 pub mod dialect;

@@ -1,5 +1,8 @@
 //! The life of agents: described in a manifest, made, started, watched, prompted, stopped and removed.
 
+#![doc = include_str!("../README.md")]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 pub mod backend;
 pub mod bundle;
 mod credentials;

@@ -1,29 +1,7 @@
 //! Where sessions, boards, notes and memories are kept: JSON lines, SQLite, PostgreSQL.
-//!
-//! | feature | what it keeps | for |
-//! |---|---|---|
-//! | `jsonl` (default) | sessions, one folder each | a few sessions that people read with their own tools |
-//! | `sqlite` (default) | sessions, key-value stores, memories in one file | one machine, any number of processes |
-//! | `postgres` | sessions, key-value stores, memories in one schema | many machines |
-//!
-//! ```
-//! use adjutant_agent::Agent;
-//! use adjutant_llm::{Script, ScriptedModel};
-//! use adjutant_store::Sqlite;
-//!
-//! # tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime").block_on(async {
-//! let store = Sqlite::in_memory()?;
-//! let model = ScriptedModel::new([Script::new().text("Good morning."), Script::new().text("As I said.")]);
-//! let agent = Agent::new(model).journal(store.journal()).session("greetings".into());
-//! agent.run("Hello!").await?;
-//! drop(agent);
-//! let model = ScriptedModel::new([Script::new().text("As I said.")]);
-//! let later = Agent::new(model).journal(store.journal()).session("greetings".into());
-//! later.run("What did you say?").await?;
-//! assert_eq!(later.log().transcript().len(), 4);
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! # }).expect("the runs finish");
-//! ```
+
+#![doc = include_str!("../README.md")]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 #[cfg(any(feature = "jsonl", feature = "sqlite"))]
 mod exposed;

@@ -1,27 +1,6 @@
 //! Tools for language models: typed for authors, erased for whoever runs them.
-//!
-//! ```
-//! use adjutant_tool::{CallContext, ToolError, Tools, tool};
-//!
-//! /// Adds two whole numbers.
-//! #[tool]
-//! fn add(
-//!     /// The first number.
-//!     a: i64,
-//!     b: i64,
-//! ) -> i64 {
-//!     a + b
-//! }
-//!
-//! # tokio::runtime::Builder::new_current_thread().build().expect("a runtime").block_on(async {
-//! let tools = Tools::new("sums").tool(add);
-//! let bound = tools.toolset().get("add").expect("the tool is in the set").clone();
-//! let args = bound.admit(r#"{"a": 2, "b": "3"}"#).expect("the arguments can be repaired");
-//! let result = bound.call(args.value, CallContext::detached()).await?;
-//! assert_eq!(result.text(), "5");
-//! # Ok::<(), ToolError>(())
-//! # }).expect("adding works");
-//! ```
+
+#![doc = include_str!("../README.md")]
 
 mod admit;
 mod ask;

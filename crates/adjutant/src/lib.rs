@@ -1,32 +1,7 @@
 //! Agents that are trusted with long work: stream any model, run tools, survive being killed.
-//!
-//! This crate re-exports the others and holds no logic: [`llm`] has messages, decorators of models (retry, fallback, rate
-//! limits, time limits, recording), structured answers and embeddings. Features: `providers` (default) brings the wires to
-//! model providers and the offline model, `toolkit` ready tools, `otel` spans and metrics for OpenTelemetry, `tiktoken`
-//! exact token counts, `template` instructions that are templates.
-//!
-//! ```
-//! use adjutant::{Agent, tool};
-//!
-//! /// Adds two whole numbers.
-//! #[tool]
-//! fn add(
-//!     /// The first number.
-//!     a: i64,
-//!     /// The second number.
-//!     b: i64,
-//! ) -> i64 {
-//!     a + b
-//! }
-//!
-//! # tokio::runtime::Builder::new_current_thread().build().expect("a runtime").block_on(async {
-//! use adjutant::llm::{Script, ScriptedModel};
-//! let script = [Script::new().call("add", serde_json::json!({"a": 2, "b": 3})), Script::new().text("Five.")];
-//! let agent = Agent::new(ScriptedModel::new(script)).tool(add);
-//! println!("{}", agent.run("What is two and three?").await?.text());
-//! # Ok::<(), adjutant::Error>(())
-//! # }).expect("the run finishes");
-//! ```
+
+#![doc = include_str!("../README.md")]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub use adjutant_agent as agent;
 pub use adjutant_agent::{
