@@ -21,7 +21,7 @@ const USAGE: &str = "\
 usage: cargo xtask <command>
 
   check               formatting, tidy, cargo deny, clippy, docs, then all tests
-  tidy                sizes, crate edges, file headers, the driver, attributes, documents
+  tidy                sizes, crate edges, file headers, the driver, attributes, documents, manifests
   conformance         every hazard over every wire, as a matrix
   crash [--seed N]    the kill test and the crew drill, on every kind of storage
   chaos [ARGS]        agents and their operator are killed for a minute; --agents N --seconds S --seed X; or: chaos measure
@@ -29,7 +29,7 @@ usage: cargo xtask <command>
   bench [ARGS]        the benchmarks; ARGS go to the benchmark harness
   fuzz --smoke        every fuzz target for a minute; or one: fuzz <TARGET> [ARGS]
   models FILE         the model catalogue from a file like models.dev's; --add PROVIDER/NAME adds a model
-  release --dry-run   what a release would publish, and in which order";
+  release --dry-run   what a release would publish, and in which order; fails if a crate lacks something";
 
 /// Why a command did not succeed.
 #[derive(Debug)]

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::{Failure, cargo};
 
@@ -15,6 +16,9 @@ pub(crate) struct Package {
     /// The registries it may go to; none means any.
     pub(crate) publish: Option<Vec<String>>,
     pub(crate) dependencies: Vec<Dependency>,
+    /// Everything else: what registries show and other tools read.
+    #[serde(flatten)]
+    pub(crate) about: Value,
 }
 
 /// A dependency of a member.

@@ -1,6 +1,7 @@
-//! `release --dry-run`: checks versions and changelog, then packs the published crates. Publishing is done by hand.
+//! `release --dry-run`: checks versions, changelog and what each crate brings along, then packs the published crates.
+//! Publishing is done by hand.
 
-use crate::{Failure, cargo, metadata};
+use crate::{Failure, cargo, metadata, tidy};
 
 pub(crate) fn run(arguments: &[&str]) -> Result<(), Failure> {
     if arguments != ["--dry-run"] {
@@ -19,6 +20,10 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), Failure> {
     let heading = format!("## [{version}]");
     if !changelog.lines().any(|line| line.starts_with(&heading)) {
         return Err(Failure::Step(format!("CHANGELOG.md has no heading: {heading}")));
+    }
+    let lacking = tidy::lacks(&packages);
+    if !lacking.is_empty() {
+        return Err(Failure::Step(format!("crates are not ready to be published:\n{}", lacking.join("\n"))));
     }
     println!("publish order of {version}:");
     // One call for all: cargo then finds crates that no registry has yet among those just packed.

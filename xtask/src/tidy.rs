@@ -6,12 +6,15 @@ mod documents;
 mod driver;
 mod edges;
 mod floors;
+mod manifests;
 mod sizes;
 mod surface;
 mod weight;
 mod words;
 
 use std::{fs, io};
+
+pub(crate) use manifests::lacks;
 
 use crate::scan::{self, Scanned};
 use crate::{Failure, cargo, metadata};
@@ -75,6 +78,7 @@ pub(crate) fn run() -> Result<(), Failure> {
     messages.extend(surface::counts(&sources));
     messages.extend(edges::table(&packages));
     messages.extend(edges::published(&packages));
+    messages.extend(lacks(&packages));
     messages.extend(weight::facade()?);
     messages.extend(build_code::listed()?);
     messages.iter().for_each(|message| eprintln!("{message}"));
