@@ -3,10 +3,12 @@
 use std::path::{Path, PathBuf};
 
 /// Document, and the folder that its links start from.
-const DOCUMENTS: [(&str, &str); 17] = [
+const DOCUMENTS: [(&str, &str); 19] = [
     ("README.md", ""),
     ("ARCHITECTURE.md", ""),
     ("CHANGELOG.md", ""),
+    ("CONTRIBUTING.md", ""),
+    ("SECURITY.md", ""),
     ("docs/agents.md", "docs"),
     ("docs/events.md", "docs"),
     ("docs/dependencies.md", "docs"),
