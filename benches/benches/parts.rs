@@ -52,7 +52,7 @@ fn turns(criterion: &mut Criterion) {
         };
         Box::pin(stream::iter([Ok(start), Ok(Chunk::Done(reply))]))
     });
-    let agent = Agent::new(model).tool(fetch).limits(Limits::new().unlimited_turns());
+    let agent = Agent::new(model).tool(fetch).limits(Limits { max_turns: None, ..Limits::default() });
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let mut group = criterion.benchmark_group("turn");
     group.throughput(Throughput::Elements(TURNS));

@@ -29,7 +29,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let mut run = Run::new();
     let prompts = vec![Entry::User(UserMessage::text("What is twice my number?"))];
-    let began = Record::Began { run: run.next_run(), prompts, limits: Limits::new() };
+    let began = Record::Began { run: run.next_run(), prompts, limits: Limits::default() };
     commit(&mut run, &mut port, vec![Record::Seeded { entries: given()? }, began]).await?;
     let Exit::Done(outcome) = drive(&mut run, &mut port).await? else {
         return Err("the run did not end".into());

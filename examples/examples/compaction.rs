@@ -45,8 +45,12 @@ fn reader() -> impl Model {
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let summaries = (0..PAGES).map(|n| Script::new().text(format!("Summary {n}: the book goes on.")));
-    let compact = Compact::new().keep_recent_tokens(4_000).model(ScriptedModel::new(summaries));
-    let agent = Agent::new(reader()).tool(read).effect(compact).limits(Limits::new().unlimited_turns());
+    let compact = Compact {
+        keep_recent_tokens: 4_000,
+        model: Some(Arc::new(ScriptedModel::new(summaries))),
+        ..Compact::default()
+    };
+    let agent = Agent::new(reader()).tool(read).effect(compact).limits(Limits { max_turns: None, ..Limits::default() });
     let mut running = agent.run("Read the book.").stream()?;
     let mut times = 0;
     while let Some(event) = running.next().await {

@@ -148,7 +148,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let mut run = Run::new();
     let prompts = vec![Entry::User("What is twice 21?".into())];
-    let began = Record::Began { run: run.next_run(), prompts, limits: Limits::new() };
+    let began = Record::Began { run: run.next_run(), prompts, limits: Limits::default() };
     commit(&mut run, &mut engine, vec![began]).await?;
     let Exit::Done(outcome) = drive(&mut run, &mut engine).await? else {
         return Err("the run did not end".into());

@@ -23,8 +23,18 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (first, second) = (Arc::new(first), Arc::new(second.info(ModelInfo::new("openai/gpt-5.4"))));
 
     // What stands inside is done for each attempt. One limiter stands for one account, whoever shares it.
-    let limiter = Limiter::new(PerMinute::new().requests(50).input_tokens(30_000).output_tokens(8_000));
-    let policy = RetryPolicy::new().max_retries(1).waits(Duration::from_millis(1), Duration::from_millis(1));
+    let limiter = Limiter::new(PerMinute {
+        requests: Some(50),
+        input_tokens: Some(30_000),
+        output_tokens: Some(8_000),
+        ..PerMinute::default()
+    });
+    let policy = RetryPolicy {
+        max_retries: 1,
+        first_wait: Duration::from_millis(1),
+        longest_wait: Duration::from_millis(1),
+        ..RetryPolicy::default()
+    };
     let one = Timeout::new(Arc::clone(&first)).first_chunk(Duration::from_secs(60)).idle(Duration::from_secs(60));
     let one = Retry::new(RateLimit::new(one, limiter)).policy(policy.clone());
     let other = Retry::new(Arc::clone(&second)).policy(policy).retract();

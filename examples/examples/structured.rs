@@ -23,7 +23,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         Script::new().text(r#"{"subject": "Printer on fire", "urgency": 9, "notify": ["Ada"]}"#),
         Script::new().text(r#"{"subject": "Printer on fire", "urgency": 5, "notify": ["Ada"]}"#),
     ])
-    .info(ModelInfo::new("scripted/model").structured(Structured::Native));
+    .info(ModelInfo { structured: Structured::Native, ..ModelInfo::new("scripted/model") });
 
     let request = Request::new().user("Dear Ada, the printer on the second floor burns. Please come at once.");
     let shaped = complete_as::<Ticket>(&model, request).await?;

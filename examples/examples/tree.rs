@@ -41,8 +41,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         Script::new().call("research", json!({"topics": ["bees", "ants", "wasps"]})),
         Script::new().text("They all have six legs."),
     ];
-    let caps = Caps::new().tokens(100_000).depth(1).agents(8);
-    let agent = Agent::new(ScriptedModel::new(script)).name("lead").tool(research).limits(Limits::new().caps(caps));
+    let caps = Caps { tokens: Some(100_000), depth: Some(1), agents: Some(8), ..Caps::default() };
+    let agent =
+        Agent::new(ScriptedModel::new(script)).name("lead").tool(research).limits(Limits { caps, ..Limits::default() });
     let mut running = agent.run("Compare insects.").stream()?;
     let mut said = Vec::new();
     while let Some(event) = running.next().await {

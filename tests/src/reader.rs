@@ -70,7 +70,7 @@ pub fn listen<'a>(model: &'a (dyn Model + 'a), request: Request) -> impl Future<
 /// If it failed.
 #[track_caller]
 pub fn taken<T>(result: Result<T, Error>, what: &str) -> T {
-    let why = result.as_ref().err().map(|error| format!("{error}; {:?}", error.body()));
+    let why = result.as_ref().err().map(|error| format!("{error}; {:?}", error.details().body.as_deref()));
     assert_eq!(why, None, "{what}");
     result.expect("it was just looked at")
 }

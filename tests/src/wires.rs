@@ -38,11 +38,15 @@ impl Wire {
 
     /// A model that thinks, sees, reads documents and has a mode for structured answers.
     pub fn info(self) -> ModelInfo {
-        ModelInfo::new(self.id())
-            .max_output_tokens(32_000)
-            .inputs(Inputs { images: true, documents: true })
+        ModelInfo {
+            structured: Structured::Native,
+            ..ModelInfo {
+                max_output_tokens: 32_000,
+                inputs: Inputs { images: true, documents: true },
+                ..ModelInfo::new(self.id())
+            }
             .thinks([Effort::Low, Effort::Medium, Effort::High], ThinkingControl::Level)
-            .structured(Structured::Native)
+        }
     }
 
     /// The base URL of this wire at a server.

@@ -28,9 +28,10 @@ fn bare(wire: Wire, server: &Loopback, limits: Limits) -> Arc<dyn Model> {
 /// The wire below all decorators, in the order that they are meant for; none of them has anything to do.
 fn stacked(wire: Wire) -> impl Subject {
     conformance::subject_fn(format!("{wire}, decorated"), move |server: &Loopback, limits: Limits| {
-        let limiter = Limiter::new(PerMinute::new().requests(1_000_000));
+        let limiter = Limiter::new(PerMinute { requests: Some(1_000_000), ..PerMinute::default() });
         let timed = Timeout::new(bare(wire, server, limits)).idle(LONG);
-        let retried = Retry::new(RateLimit::new(timed, limiter)).policy(RetryPolicy::new().max_retries(0));
+        let retried =
+            Retry::new(RateLimit::new(timed, limiter)).policy(RetryPolicy { max_retries: 0, ..RetryPolicy::default() });
         let whole = Timeout::new(Fallback::new(retried)).total(LONG);
         Arc::new(Recorder::new(whole, std::io::sink())) as Arc<dyn Model>
     })

@@ -176,7 +176,7 @@ fn answers() -> Vec<(Wire, &'static [u8], Vec<Value>)> {
 async fn provider_gets_its_own_back_when_the_conversation_goes_on() {
     for (wire, body, parts) in answers() {
         let server = Loopback::canned([body.into()]).start().await.expect("the server starts");
-        let request = Request::new().user("Search!").options(Options::new());
+        let request = Request::new().user("Search!").options(Options::default());
         let reply = taken(complete(&wire.model(&server), request.clone()).await, &wire.to_string());
         let request = answered(request, &reply, |_| CallResult::ok("read")).user("Go on.");
         complete(&wire.model(&server), request).await.expect("it is answered");

@@ -41,7 +41,12 @@ fn hello() -> Request {
 /// Two retries, at once unless a wait is asked for, and that only for a second.
 fn at_once() -> RetryPolicy {
     let soon = Duration::from_millis(1);
-    RetryPolicy::new().waits(soon, soon).longest_asked_wait(Duration::from_secs(1))
+    RetryPolicy {
+        first_wait: soon,
+        longest_wait: soon,
+        longest_asked_wait: Duration::from_secs(1),
+        ..RetryPolicy::default()
+    }
 }
 
 /// Faults that break an answer after something was said.

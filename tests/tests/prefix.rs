@@ -48,7 +48,7 @@ async fn bodies(wire: Wire) -> Vec<String> {
     let scripted = Arc::new(ScriptedModel::new((0..TURNS).map(script)));
     let setup = Loopback::setup(Arc::clone(&scripted)).strict_signatures();
     let server = setup.start().await.expect("the server starts");
-    let options = Options::new().thinking(Effort::High).max_output_tokens(20_000);
+    let options = Options { thinking: Some(Effort::High), max_output_tokens: Some(20_000), ..Options::default() };
     let agent = Agent::new(wire.model(&server)).instructions("You know cities.\n\nBe brief.").options(options);
     let agent = agent.tool(look).tool(fail);
     for run in 0..TURNS / RUN {

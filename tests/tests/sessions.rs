@@ -41,7 +41,7 @@ fn say() -> impl ErasedTool + 'static {
 }
 
 fn model(scripts: impl IntoIterator<Item = Script>) -> Arc<ScriptedModel> {
-    Arc::new(ScriptedModel::new(scripts).info(ModelInfo::new("scripted/model").context_window(4_000)))
+    Arc::new(ScriptedModel::new(scripts).info(ModelInfo { context_window: 4_000, ..ModelInfo::new("scripted/model") }))
 }
 
 fn calls() -> Script {
@@ -110,10 +110,11 @@ async fn summary_is_written_once_when_a_session_goes_on_in_other_programs() {
     for (name, open) in stores() {
         let folder = tempfile::tempdir().expect("a folder");
         let writer = model([says("What was.")]);
-        let compact = || Compact::new().threshold(0.7).reserve_tokens(400).keep_recent_tokens(300);
+        let compact =
+            || Compact { threshold: 0.7, reserve_tokens: Some(400), keep_recent_tokens: 300, ..Compact::default() };
         let program = |scripts: Vec<Script>| {
             let model = model(scripts);
-            let agent = agent(&model, open(folder.path())).effect(compact().model(Arc::clone(&writer)));
+            let agent = agent(&model, open(folder.path())).effect(Compact { model: Some(writer.clone()), ..compact() });
             (model, agent)
         };
         let (_, first) = program((0..24).map(|_| calls()).chain([says("Done.")]).collect());
@@ -136,7 +137,8 @@ async fn summary_is_written_once_when_a_session_goes_on_in_other_programs() {
 async fn strategy_rests_when_the_window_of_the_model_is_not_known() {
     let writer = model([]);
     let unknown = Arc::new(ScriptedModel::new((0..6).map(|_| calls()).chain([says("Done.")])));
-    let agent = agent(&unknown, Arc::new(MemoryJournal::new())).effect(Compact::new().model(Arc::clone(&writer)));
+    let agent = agent(&unknown, Arc::new(MemoryJournal::new()))
+        .effect(Compact { model: Some(writer.clone()), ..Compact::default() });
     assert_eq!(run(agent, "Say much.").await.turns, 7);
     assert_eq!(writer.requests().len(), 0);
 }

@@ -71,8 +71,8 @@ impl Way {
     }
 
     fn options(self) -> Options {
-        let options = Options::new().max_output_tokens(20_000);
-        if self == Way::Called { options.thinking(Effort::High) } else { options }
+        let options = Options { max_output_tokens: Some(20_000), ..Options::default() };
+        if self == Way::Called { Options { thinking: Some(Effort::High), ..options } } else { options }
     }
 
     /// An answer in this way, as models give it.
@@ -107,7 +107,11 @@ async fn stage(wire: Wire, way: Way, scripts: Vec<Script>) -> (Loopback, Arc<Scr
     let scripted = Arc::new(ScriptedModel::new(scripts));
     let setup = Loopback::setup(Arc::clone(&scripted)).strict_signatures();
     let server = setup.start().await.expect("the server starts");
-    let model = wire.model_of(wire.info().structured(way.structured()), &wire.base_url(&server), Timeouts::new());
+    let model = wire.model_of(
+        adjutant::llm::ModelInfo { structured: way.structured(), ..wire.info() },
+        &wire.base_url(&server),
+        Timeouts::new(),
+    );
     (server, scripted, model)
 }
 

@@ -43,7 +43,7 @@ impl Stage {
         let scripted = Arc::new(ScriptedModel::new([]));
         let setup = Loopback::setup(Arc::clone(&scripted)).strict_signatures();
         let server = setup.start().await.expect("the server starts");
-        let options = Options::new().thinking(Effort::High).max_output_tokens(20_000);
+        let options = Options { thinking: Some(Effort::High), max_output_tokens: Some(20_000), ..Options::default() };
         let request = Request::new().system("You know cities.").tools(tools()).options(options);
         Self { server, scripted, request, legs: Vec::new() }
     }
@@ -207,7 +207,7 @@ async fn pictures_become_notes_when_the_next_model_takes_none() {
         let mut stage = Stage::new().await;
         stage.leg(first).await;
         stage.scripted.push(Script::new().text("A note."));
-        let blind = second.info().inputs(Default::default());
+        let blind = adjutant::llm::ModelInfo { inputs: Default::default(), ..second.info() };
         let model = second.model_of(blind, &second.base_url(&stage.server), Timeouts::new());
         let heard = listen(&*model, stage.request.clone().user("And now?")).await;
         assert_eq!(heard.reply().text(), "A note.");

@@ -128,7 +128,7 @@ async fn real(name: &str) -> Vec<String> {
         }
         "cancel in mid-batch" => {
             let four = call("quick").call("wait", json!({})).call("wait", json!({})).call("quick", json!({}));
-            let two_at_once = Limits::new().max_parallel_tools(2);
+            let two_at_once = Limits { max_parallel_tools: 2, ..Limits::default() };
             trace(agent([four]).limits(two_at_once), |kind, running| match kind {
                 EventKind::ToolStarted { call, .. } if call.block == 2 => running.cancel(),
                 _ => {}

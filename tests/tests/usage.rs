@@ -77,7 +77,11 @@ async fn run_counts_each_request_once_when_it_has_several() {
         let (usage, cost) = counted(wire);
         let call = || Script::new().call("add", json!({"a": 2, "b": 3})).usage(usage);
         let server = server([call(), call(), Script::new().text("Five.").usage(usage)], &[]).await;
-        let model = wire.model_of(wire.info().price(price()), &wire.base_url(&server), Timeouts::new());
+        let model = wire.model_of(
+            adjutant::llm::ModelInfo { price: Some(price()), ..wire.info() },
+            &wire.base_url(&server),
+            Timeouts::new(),
+        );
         let result = Agent::new(model).tool(add).run("Add!").await.expect("the run finishes");
         assert_eq!((result.text().as_str(), result.turns), ("Five.", 3), "{wire}");
         assert_eq!(result.usage, usage + usage + usage, "{wire}");
@@ -91,8 +95,12 @@ async fn cost_is_that_of_a_long_call_when_cached_input_makes_it_long() {
         // The input is long only with what came from the cache, and then all of it costs twice.
         let usage = Usage { input_uncached: 1_000, cache_read: 199_500, output: 100, ..Usage::default() };
         let server = server([Script::new().text("Long.").usage(usage)], &[]).await;
-        let long = price().long(LongPrice { above: 200_000, input_percent: 200, output_percent: 150 });
-        let model = wire.model_of(wire.info().price(long), &wire.base_url(&server), Timeouts::new());
+        let long = Some(LongPrice { above: 200_000, input_percent: 200, output_percent: 150 });
+        let model = wire.model_of(
+            adjutant::llm::ModelInfo { price: Some(Price { long, ..price() }), ..wire.info() },
+            &wire.base_url(&server),
+            Timeouts::new(),
+        );
         let reply = complete(&model, Request::new().user("Read!")).await.expect("it is answered");
         assert_eq!(reply.usage, usage, "{wire}");
         // (1,000 · 3,000 + 199,500 · 300) · 2 + 100 · 15,000 · 1.5.

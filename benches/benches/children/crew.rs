@@ -68,7 +68,7 @@ impl Crew {
             script = script.call("delegate", json!({ "tasks": [] }));
         }
         let model = ScriptedModel::new([script.delta_chars(1 << 20), Script::new().text("Done.")]);
-        let limits = Limits::new().max_parallel_tools(64);
+        let limits = Limits { max_parallel_tools: 64, ..Limits::default() };
         let lead = Agent::new(model).name("lead").limits(limits).journal(MemoryJournal::new());
         let result = self.delegation.install(lead).run("Go.").await.expect("the run finishes");
         let reports = result.calls.iter().map(|call| call.result.details.as_array().map_or(0, Vec::len));

@@ -31,7 +31,7 @@ pub(crate) struct Caller {
 
 impl Caller {
     pub(crate) fn new(tool: &'static str, turns: u64) -> Self {
-        let info = ModelInfo::new("bench/caller").context_window(WINDOW).max_output_tokens(8_000);
+        let info = ModelInfo { context_window: WINDOW, max_output_tokens: 8_000, ..ModelInfo::new("bench/caller") };
         Self { info, tool, turns, clock: None }
     }
 
@@ -75,7 +75,7 @@ pub(crate) struct Notes {
 
 impl Notes {
     pub(crate) fn new() -> Self {
-        Self { info: ModelInfo::new("bench/notes").context_window(WINDOW).max_output_tokens(8_000) }
+        Self { info: ModelInfo { context_window: WINDOW, max_output_tokens: 8_000, ..ModelInfo::new("bench/notes") } }
     }
 }
 

@@ -56,7 +56,9 @@ async fn read(agent: &Agent, children: usize) {
 }
 
 fn parent(together: bool, children: usize) -> Agent {
-    Agent::new(Caller::new("delegate", 2)).tool(delegate(together, children)).limits(Limits::new().unlimited_turns())
+    Agent::new(Caller::new("delegate", 2))
+        .tool(delegate(together, children))
+        .limits(Limits { max_turns: None, ..Limits::default() })
 }
 
 /// A tool that opens children; each of them calls a tool once, and answers.

@@ -30,8 +30,10 @@ fn page(
 
 pub(crate) fn compare() {
     let runtime = crate::runtime();
-    let bare = Agent::new(Caller::new("page", TURNS)).tool(page).limits(Limits::new().unlimited_turns());
-    let compacted = bare.clone().effect(Compact::new().model(Notes::new()));
+    let bare =
+        Agent::new(Caller::new("page", TURNS)).tool(page).limits(Limits { max_turns: None, ..Limits::default() });
+    let compacted =
+        bare.clone().effect(Compact { model: Some(std::sync::Arc::new(Notes::new())), ..Compact::default() });
     let once = |agent: &Agent| {
         let agent = agent.new_session();
         let began = cpu_us();

@@ -93,5 +93,5 @@ fn long(wrap: fn(Agent) -> Agent) -> (f64, f64) {
 }
 
 fn agent(model: Caller) -> Agent {
-    Agent::new(model).tool(fetch).limits(Limits::new().unlimited_turns())
+    Agent::new(model).tool(fetch).limits(Limits { max_turns: None, ..Limits::default() })
 }

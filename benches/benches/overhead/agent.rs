@@ -30,7 +30,7 @@ fn fetch(
 
 fn agent(port: u16) -> Agent {
     let model = Chat::new(ModelInfo::new("openai/bench"), "key").base_url(format!("http://127.0.0.1:{port}/v1"));
-    Agent::new(model).tool(fetch).limits(Limits::new().unlimited_turns())
+    Agent::new(model).tool(fetch).limits(Limits { max_turns: None, ..Limits::default() })
 }
 
 pub(crate) fn run(kind: &str, port: u16, n: usize) {
@@ -104,8 +104,9 @@ pub(crate) fn flat() {
     let (mut early, mut late) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         let clock = Arc::new(Mutex::new(Vec::new()));
-        let agent =
-            Agent::new(Caller::new(LATE + SPAN + 1, &clock)).tool(fetch).limits(Limits::new().unlimited_turns());
+        let agent = Agent::new(Caller::new(LATE + SPAN + 1, &clock))
+            .tool(fetch)
+            .limits(Limits { max_turns: None, ..Limits::default() });
         runtime.block_on(agent.run("Go.")).expect("a run");
         let at = clock.lock().expect("the run is over");
         let per_turn = |from: u64| (at[(from + SPAN) as usize] - at[from as usize]).as_secs_f64() * 1e6 / SPAN as f64;

@@ -33,7 +33,7 @@ impl Effect for Idle {
     }
 
     async fn act(&self, cx: EffectContext<'_>) -> Result<Vec<Action>, EffectError> {
-        black_box(cx.tokens());
+        black_box(cx.tokens);
         Ok(Vec::new())
     }
 }

@@ -28,7 +28,7 @@ impl Worker {
     /// An agent with this model, without limits.
     pub(crate) fn agent(every: u64) -> Agent {
         let model = Self { info: ModelInfo::new("bench/worker"), every };
-        Agent::new(model).tool(page).limits(Limits::new().unlimited_turns())
+        Agent::new(model).tool(page).limits(Limits { max_turns: None, ..Limits::default() })
     }
 }
 

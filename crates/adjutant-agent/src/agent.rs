@@ -44,7 +44,7 @@ impl Agent {
         Arc::make_mut(&mut setup.who).agent_id = Arc::clone(&id);
         Self {
             setup: Arc::new(setup),
-            limits: Limits::new(),
+            limits: Limits::default(),
             journal: None,
             session: Arc::new(Session::new(LogId(id), journal)),
             is_chosen: false,

@@ -8,7 +8,7 @@ use std::{
 use adjutant_core::{Ledger, Limit, RunNo, Spend, TurnNo};
 use adjutant_llm::{
     Cause, Chunk, Collector, Edit, Entry, EntryId, ErrorKind, Estimate, Model, ModelId, NanoUsd, Origin, Overflow,
-    Reply, Request, Stored, TokenCounter, ToolDecl, ToolName, Transcript, Usage, UserMessage, View, World,
+    Reply, Request, Stored, ToolDecl, ToolName, Transcript, Usage, UserMessage, View, World,
 };
 use adjutant_tool::{Identity, Toolset};
 use async_trait::async_trait;
@@ -85,22 +85,33 @@ pub enum Phase {
 
 /// The data that an effect sees.
 #[derive(Clone, Copy)]
+#[non_exhaustive]
 pub struct EffectContext<'a> {
-    pub(crate) phase: Phase,
-    pub(crate) run: RunNo,
-    pub(crate) turn: TurnNo,
-    pub(crate) view: &'a View,
-    pub(crate) history: &'a Transcript,
+    /// The phase in which the effect acts.
+    pub phase: Phase,
+    /// The number of the run.
+    pub run: RunNo,
+    /// The number of the turn that is prepared.
+    pub turn: TurnNo,
+    /// The view that the request would show, with the changes of the effects before this one.
+    pub view: &'a View,
+    /// Everything that was ever said.
+    pub history: &'a Transcript,
     pub(crate) fresh: EntryId,
-    pub(crate) tokens: u64,
+    /// The number of tokens that the request would hold now, system prompt and tools included.
+    pub tokens: u64,
     pub(crate) memo: &'a Value,
-    pub(crate) ledger: &'a Ledger,
+    /// The amounts that the run has used, and that it may use.
+    pub ledger: &'a Ledger,
     pub(crate) system: &'a str,
-    pub(crate) tools: &'a Toolset,
+    /// The tools of this turn.
+    pub tools: &'a Toolset,
     pub(crate) hidden: &'a [ToolName],
     pub(crate) only: Option<&'a [ToolName]>,
-    pub(crate) who: &'a Identity,
-    pub(crate) model: &'a Arc<dyn Model>,
+    /// The agent.
+    pub who: &'a Identity,
+    /// The model that is asked in this turn.
+    pub model: &'a Arc<dyn Model>,
     pub(crate) world: &'a Arc<dyn World>,
     pub(crate) bill: &'a Bill,
     pub(crate) budget: Option<&'a Budget>,
@@ -121,41 +132,11 @@ pub struct EffectError {
 }
 
 impl<'a> EffectContext<'a> {
-    /// Returns the phase in which the effect acts.
-    pub fn phase(&self) -> Phase {
-        self.phase
-    }
-
-    /// The run.
-    pub fn run(&self) -> RunNo {
-        self.run
-    }
-
-    /// The turn that is prepared.
-    pub fn turn(&self) -> TurnNo {
-        self.turn
-    }
-
-    /// Returns the view that the request would show, with the changes of the effects before this one.
-    pub fn view(&self) -> &'a View {
-        self.view
-    }
-
-    /// Everything that was ever said.
-    pub fn history(&self) -> &'a Transcript {
-        self.history
-    }
-
     /// Returns the items of the view that no turn before this one has prepared.
     pub fn fresh(&self) -> impl Iterator<Item = &'a Arc<Stored>> + use<'a> {
         let first = self.fresh;
         let newest: Vec<_> = self.view.items().iter().rev().take_while(|stored| stored.id >= first).collect();
         newest.into_iter().rev()
-    }
-
-    /// Returns the number of tokens that the request would hold now, system prompt and tools included.
-    pub fn tokens(&self) -> u64 {
-        self.tokens
     }
 
     /// Returns the number of those tokens that the system prompt and the tools take, by estimate.
@@ -173,32 +154,12 @@ impl<'a> EffectContext<'a> {
         T::deserialize(self.memo).ok()
     }
 
-    /// Returns the amounts that the run has used, and that it may use.
-    pub fn ledger(&self) -> &'a Ledger {
-        self.ledger
-    }
-
-    /// The tools of this turn.
-    pub fn tools(&self) -> &'a Toolset {
-        self.tools
-    }
-
     /// True if the model may call a tool of this turn: nothing before this effect has hidden it.
     pub fn may_call(&self, name: &str) -> bool {
         let is = |known: &ToolName| known.as_str() == name;
         self.tools.get(name).is_some()
             && !self.hidden.iter().any(is)
             && self.only.is_none_or(|only| only.iter().any(is))
-    }
-
-    /// The agent.
-    pub fn who(&self) -> &'a Identity {
-        self.who
-    }
-
-    /// The model that is asked in this turn.
-    pub fn model(&self) -> &'a Arc<dyn Model> {
-        self.model
     }
 
     /// The time, in milliseconds since 1970-01-01 UTC.
@@ -266,7 +227,7 @@ impl<'a> EffectContext<'a> {
 
     /// True if the request fills this share of the model's window; never, if the window is not known or the share is 0.
     pub fn fills(&self, share: f64) -> bool {
-        share > 0.0 && self.window() > 0 && self.tokens() as f64 >= self.window() as f64 * share
+        share > 0.0 && self.window() > 0 && self.tokens as f64 >= self.window() as f64 * share
     }
 
     fn charge_for(&self, model: &Arc<dyn Model>, asked: &ModelId, usage: Usage) {

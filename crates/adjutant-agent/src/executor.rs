@@ -48,7 +48,7 @@ pub(crate) use drive::tool_names;
 use crate::turn_position::TurnPosition;
 use crate::{
     event_sink::EventSink,
-    inbox::{Inbox, Input, Stopper},
+    inbox::{Inbox, Input},
     mailbox::Mailbox,
     scope::SessionWriter,
     setup::Setup,
@@ -165,11 +165,6 @@ impl LocalExecutor {
     /// Cancels the run when someone else wishes to stop.
     pub(crate) fn hear(&mut self, cancel: Cancel) {
         self.outer = Some(Box::pin(async move { cancel.cancelled().await }));
-    }
-
-    /// Stops the run from anywhere.
-    pub fn stopper(&self) -> Stopper {
-        Stopper { inbox: Arc::clone(&self.inbox) }
     }
 
     /// Saves what is not in the log yet, and gives the log back.

@@ -86,14 +86,9 @@ pub trait Hook<P: Point>: Send + Sync {
     }
 }
 
-/// What a function may give that is a hook: a verdict, or a result of one.
-pub trait IntoVerdict<P>: Send {
-    /// The verdict.
-    ///
-    /// # Errors
-    /// Why there is none.
-    fn into_verdict(self) -> Result<Verdict<P>, Arc<str>>;
-}
+/// The output of a function that is a hook: made of a verdict, or of a result of one.
+#[derive(Debug, Clone)]
+pub struct HookOutput<P>(Result<Verdict<P>, Arc<str>>);
 
 /// What an observer of all points is shown, after the hooks of the point.
 #[derive(Debug, Clone)]
@@ -165,7 +160,7 @@ impl Hooks {
 
     /// These hooks inside those of whoever opens this agent, unless they are isolated.
     #[must_use]
-    pub fn within(mut self, outer: &Hooks) -> Self {
+    pub(crate) fn within(mut self, outer: &Hooks) -> Self {
         if !self.isolated && !outer.is_empty() {
             self.outer = Some(Arc::new(match self.outer.take() {
                 Some(own) => Hooks::clone(&own).within(outer),
@@ -176,12 +171,12 @@ impl Hooks {
     }
 
     /// Whether there are neither hooks nor observers.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.own.is_empty() && self.observers.is_empty() && self.outer.as_ref().is_none_or(|outer| outer.is_empty())
     }
 
     /// Whether anyone hears of this point.
-    pub fn hears<P: Point>(&self) -> bool {
+    pub(crate) fn hears<P: Point>(&self) -> bool {
         !self.observers.is_empty()
             || self.own.iter().any(|(point, _)| *point == TypeId::of::<P>())
             || self.outer.as_ref().is_some_and(|outer| outer.hears::<P>())
@@ -273,26 +268,26 @@ where
     P: Point,
     F: Fn(HookContext, P) -> Fut + Send + Sync,
     Fut: Future + Send,
-    Fut::Output: IntoVerdict<P>,
+    Fut::Output: Into<HookOutput<P>> + Send,
 {
     async fn on(&self, cx: HookContext, point: P) -> Verdict<P> {
         self.attempt(cx, point).await.unwrap_or_else(Verdict::Deny)
     }
 
     async fn attempt(&self, cx: HookContext, point: P) -> Result<Verdict<P>, Arc<str>> {
-        self(cx, point).await.into_verdict()
+        self(cx, point).await.into().0
     }
 }
 
-impl<P: Point> IntoVerdict<P> for Verdict<P> {
-    fn into_verdict(self) -> Result<Verdict<P>, Arc<str>> {
-        Ok(self)
+impl<P> From<Verdict<P>> for HookOutput<P> {
+    fn from(verdict: Verdict<P>) -> Self {
+        Self(Ok(verdict))
     }
 }
 
-impl<P: Point, E: fmt::Display + Send> IntoVerdict<P> for Result<Verdict<P>, E> {
-    fn into_verdict(self) -> Result<Verdict<P>, Arc<str>> {
-        self.map_err(|error| error.to_string().into())
+impl<P, E: fmt::Display> From<Result<Verdict<P>, E>> for HookOutput<P> {
+    fn from(verdict: Result<Verdict<P>, E>) -> Self {
+        Self(verdict.map_err(|error| error.to_string().into()))
     }
 }
 

@@ -6,10 +6,9 @@ mod filters;
 #[cfg(feature = "template")]
 mod template;
 
-use std::{error::Error as StdError, fmt, sync::Arc};
+use std::{error::Error as StdError, fmt, pin::Pin, sync::Arc};
 
 use adjutant_tool::Identity;
-use async_trait::async_trait;
 use serde_json::{Map, Value};
 
 pub use error::{InstructionError, InstructionErrorKind};
@@ -25,7 +24,7 @@ use adjutant_core::RunNo;
 #[derive(Clone, Default)]
 pub struct Instructions {
     text: InstructionText,
-    source: Option<Arc<dyn InstructionSource>>,
+    source: Option<Arc<Make>>,
 }
 
 #[derive(Clone)]
@@ -47,47 +46,10 @@ pub struct InstructionContext {
     pub run: RunNo,
 }
 
-/// Says what an agent is told to be, once for each run.
-#[async_trait]
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` does not say what an agent is told to be",
-    note = "`instructions_fn` makes a source of a function"
-)]
-pub trait InstructionSource: Send + Sync {
-    /// The instructions of this run, taken as they are: what is returned is not a template.
-    ///
-    /// # Errors
-    /// Whatever keeps the source from answering; the run fails with it.
-    ///
-    /// # Panics
-    /// A panic goes through to whoever resolves: nothing is held across the call, so catching it is safe.
-    async fn instructions(&self, cx: InstructionContext) -> Result<Arc<str>, InstructionError>;
-}
-
-/// A source made of a function, which is asked at each run start.
-///
-/// A closure that captures something returns an `async move` block.
-///
-/// # Example
-/// ```
-/// use adjutant_agent::instructions::{Instructions, instructions_fn};
-///
-/// let source = instructions_fn(async |cx| Ok(format!("You are {}.", cx.who.name)));
-/// let instructions = Instructions::new().source(source);
-/// ```
-pub fn instructions_fn<F, Fut, T>(make: F) -> FnInstructions<F>
-where
-    F: Fn(InstructionContext) -> Fut + Send + Sync,
-    Fut: Future<Output = Result<T, Box<dyn StdError + Send + Sync>>> + Send,
-    T: Into<Arc<str>>,
-{
-    FnInstructions { make }
-}
-
-/// A source made of a function; see [`instructions_fn`].
-pub struct FnInstructions<F> {
-    make: F,
-}
+/// Makes the instructions of a run.
+type Make = dyn Fn(InstructionContext) -> Pin<Box<dyn Future<Output = Result<Arc<str>, InstructionError>> + Send>>
+    + Send
+    + Sync;
 
 impl Instructions {
     /// No instructions.
@@ -108,10 +70,29 @@ impl Instructions {
         Self { text: InstructionText::Template(template), ..self }
     }
 
-    /// Sets the source, which wins over text and template.
+    /// Sets a function that is asked once for each run, when it starts; it wins over text and template.
+    ///
+    /// Its text is taken as it is: it is not a template. The run fails with its error. A panic goes through to the
+    /// caller of [`resolve`](Self::resolve). A closure that captures something returns an `async move` block.
+    ///
+    /// # Example
+    /// ```
+    /// use adjutant_agent::instructions::Instructions;
+    ///
+    /// let instructions = Instructions::default().source(|cx| async move { Ok(format!("You are {}.", cx.who.name)) });
+    /// ```
     #[must_use]
-    pub fn source(self, source: impl InstructionSource + 'static) -> Self {
-        Self { source: Some(Arc::new(source)), ..self }
+    pub fn source<F, Fut, T>(self, make: F) -> Self
+    where
+        F: Fn(InstructionContext) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<T, Box<dyn StdError + Send + Sync>>> + Send + 'static,
+        T: Into<Arc<str>>,
+    {
+        let source: Arc<Make> = Arc::new(move |cx| {
+            let made = make(cx);
+            Box::pin(async move { made.await.map(Into::into).map_err(InstructionError::from) })
+        });
+        Self { source: Some(source), ..self }
     }
 
     /// The text, if nobody need be asked for it and nothing need be rendered; a blank one is none.
@@ -132,7 +113,7 @@ impl Instructions {
     /// If the source panics.
     pub async fn resolve(&self, cx: InstructionContext) -> Result<Arc<str>, InstructionError> {
         if let Some(source) = &self.source {
-            let made = source.instructions(cx).await;
+            let made = source(cx).await;
             return made.map_err(|error| InstructionError::caused("the source of instructions failed", error.into()));
         }
         match &self.text {
@@ -157,19 +138,6 @@ impl InstructionContext {
         let known = Arc::make_mut(&mut self.state);
         known.extend(state.iter().map(|(name, value)| (name.clone(), value.clone())));
         self
-    }
-}
-
-#[async_trait]
-impl<F, Fut, T> InstructionSource for FnInstructions<F>
-where
-    F: Fn(InstructionContext) -> Fut + Send + Sync,
-    Fut: Future<Output = Result<T, Box<dyn StdError + Send + Sync>>> + Send,
-    T: Into<Arc<str>>,
-{
-    async fn instructions(&self, cx: InstructionContext) -> Result<Arc<str>, InstructionError> {
-        let made = (self.make)(cx).await;
-        made.map(Into::into).map_err(InstructionError::from)
     }
 }
 
@@ -213,11 +181,5 @@ impl fmt::Debug for Instructions {
             InstructionText::Template(template) => shown.field("template", template),
         };
         shown.field("has_source", &self.source.is_some()).finish()
-    }
-}
-
-impl<F> fmt::Debug for FnInstructions<F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FnInstructions").finish_non_exhaustive()
     }
 }

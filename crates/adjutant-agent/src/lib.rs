@@ -35,7 +35,7 @@ pub use agent::{Agent, AgentFactory, AgentLog, AgentQueue, MemberRun, OpenedAgen
 pub use budget::{Budget, ConcurrencyPermit, Reservation, ReservationRequest};
 pub use effect::{Action, Effect, EffectContext, EffectError, Phase};
 pub use executor::LocalExecutor;
-pub use hooks::{Fail, Hook, HookContext, Hooks, IntoVerdict, Observed, Point, Verdict};
+pub use hooks::{Fail, Hook, HookContext, HookOutput, Hooks, Observed, Point, Verdict};
 pub use inbox::Stopper;
 pub use listener::{Attached, PastEvents, Subscription};
 pub use middleware::{

@@ -19,7 +19,7 @@ pub struct Continue;
 
 impl Prompt {
     /// Several entries. Turns are welcome: they are paired by construction.
-    pub fn new(entries: Vec<Entry>) -> Self {
+    pub(crate) fn new(entries: Vec<Entry>) -> Self {
         Self { entries: Some(entries) }
     }
 

@@ -217,11 +217,6 @@ impl Queued {
         Some(self.number.load(Ordering::Acquire)).filter(|number| *number > 0)
     }
 
-    /// The queue.
-    pub fn lane(&self) -> Lane {
-        self.lane
-    }
-
     pub(crate) fn is_of(&self, queues: &Arc<Queues>) -> bool {
         Arc::ptr_eq(&self.queues, queues)
     }

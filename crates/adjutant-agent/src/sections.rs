@@ -147,7 +147,7 @@ impl Sections {
     }
 
     /// Whether nothing is registered.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.sections.is_empty()
     }
 

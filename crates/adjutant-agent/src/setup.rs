@@ -8,11 +8,12 @@ mod standstill;
 
 use std::{
     fmt,
+    pin::Pin,
     sync::{Arc, LazyLock},
 };
 
 use adjutant_llm::{Custom, Model, Options, SystemWorld, ThreadId, UserMessage, World};
-use adjutant_tool::{ErasedTool, Identity, Toolbox, Tools};
+use adjutant_tool::{Answer, ErasedTool, Identity, Toolbox, Tools};
 use serde_json::{Map, Value};
 
 pub use call_options::CallOptions;
@@ -29,7 +30,7 @@ use crate::{
     queue::Drains,
     sections::{Section, Sections},
 };
-use adjutant_core::{Durability, Responder};
+use adjutant_core::{Durability, Pause};
 
 /// What an executor performs with: model, tools, prompt and limits of single acts.
 #[derive(Clone)]
@@ -51,7 +52,7 @@ pub struct Setup {
     pub(crate) effects: Vec<Arc<dyn Effect>>,
     pub(crate) hooks: Hooks,
     pub(crate) middleware: Vec<Arc<dyn Middleware>>,
-    pub(crate) responder: Option<Arc<dyn Responder>>,
+    pub(crate) responder: Option<Arc<Responder>>,
     /// What the model is shown of the application's own entries.
     pub(crate) convert: Option<Arc<Convert>>,
     pub(crate) policy: Policy,
@@ -81,6 +82,10 @@ struct Blank {
     world: Arc<dyn World>,
     who: Arc<Identity>,
 }
+
+/// Answers pauses in place, while the run waits.
+pub(crate) type Responder =
+    dyn Fn(Identity, Pause) -> Pin<Box<dyn Future<Output = Option<Answer>> + Send>> + Send + Sync;
 
 pub(crate) type Convert = dyn Fn(&Custom) -> Option<UserMessage> + Send + Sync;
 
@@ -114,22 +119,16 @@ impl Setup {
         }
     }
 
-    /// Sets the system prompt: exactly this text.
-    #[must_use]
-    pub fn system(self, text: impl Into<Arc<str>>) -> Self {
-        self.instructions(text.into())
-    }
-
     /// Sets what the records survive; a crash of the machine without it.
     #[must_use]
-    pub fn durability(mut self, durability: Durability) -> Self {
+    pub(crate) fn durability(mut self, durability: Durability) -> Self {
         self.durability = durability;
         self
     }
 
     /// Sets how the model should answer.
     #[must_use]
-    pub fn options(mut self, options: Options) -> Self {
+    pub(crate) fn options(mut self, options: Options) -> Self {
         self.options = Arc::new(options);
         self
     }
@@ -147,21 +146,21 @@ impl Setup {
 
     /// Adds a toolbox, after the single tools.
     #[must_use]
-    pub fn toolbox(mut self, toolbox: impl Toolbox + 'static) -> Self {
+    pub(crate) fn toolbox(mut self, toolbox: impl Toolbox + 'static) -> Self {
         self.toolboxes.push(Arc::new(toolbox));
         self
     }
 
     /// Sets clock, ids and chance.
     #[must_use]
-    pub fn world(mut self, world: impl World + 'static) -> Self {
+    pub(crate) fn world(mut self, world: impl World + 'static) -> Self {
         self.world = Arc::new(world);
         self
     }
 
     /// Sets who performs.
     #[must_use]
-    pub fn who(mut self, who: Identity) -> Self {
+    pub(crate) fn who(mut self, who: Identity) -> Self {
         self.who = Arc::new(who);
         self
     }
@@ -170,7 +169,7 @@ impl Setup {
 impl Setup {
     /// Sets the instructions: a text, a template, or what a source says when a run starts.
     #[must_use]
-    pub fn instructions(mut self, instructions: impl Into<Instructions>) -> Self {
+    pub(crate) fn instructions(mut self, instructions: impl Into<Instructions>) -> Self {
         self.instructions = instructions.into();
         self.system = self.instructions.fixed().unwrap_or_default();
         self
@@ -178,28 +177,28 @@ impl Setup {
 
     /// Adds a section of the system prompt, after those that are there.
     #[must_use]
-    pub fn section(mut self, section: impl Section + 'static) -> Self {
+    pub(crate) fn section(mut self, section: impl Section + 'static) -> Self {
         self.sections = self.sections.section(section);
         self
     }
 
     /// Adds the sections that a component registers, and what it says about them.
     #[must_use]
-    pub fn sections(mut self, sections: &Sections) -> Self {
+    pub(crate) fn sections(mut self, sections: &Sections) -> Self {
         self.sections = self.sections.merge(sections);
         self
     }
 
     /// Sets what instructions and sections know by a name.
     #[must_use]
-    pub fn state(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
+    pub(crate) fn state(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
         Arc::make_mut(&mut self.state).insert(name.into(), value.into());
         self
     }
 
     /// Sets the model that is asked.
     #[must_use]
-    pub fn model(mut self, model: impl Model + 'static) -> Self {
+    pub(crate) fn model(mut self, model: impl Model + 'static) -> Self {
         self.model = Arc::new(model);
         self.inherits = false;
         self
@@ -207,50 +206,54 @@ impl Setup {
 
     /// Adds a model that a turn may change to, by its id.
     #[must_use]
-    pub fn alternative(mut self, model: impl Model + 'static) -> Self {
+    pub(crate) fn alternative(mut self, model: impl Model + 'static) -> Self {
         self.models.push(Arc::new(model));
         self
     }
 
     /// Adds an effect, after those that are there.
     #[must_use]
-    pub fn effect(mut self, effect: impl Effect + 'static) -> Self {
+    pub(crate) fn effect(mut self, effect: impl Effect + 'static) -> Self {
         self.effects.push(Arc::new(effect));
         self
     }
 
     /// Adds hooks, after those that are there.
     #[must_use]
-    pub fn hooks(mut self, hooks: Hooks) -> Self {
+    pub(crate) fn hooks(mut self, hooks: Hooks) -> Self {
         self.hooks = self.hooks.and(hooks);
         self
     }
 
     /// Adds a hook, after those that are there; the type of its point says where it stands.
     #[must_use]
-    pub fn on<P: Point>(mut self, hook: impl Hook<P> + 'static) -> Self {
+    pub(crate) fn on<P: Point>(mut self, hook: impl Hook<P> + 'static) -> Self {
         self.hooks = self.hooks.on(hook);
         self
     }
 
     /// Adds a middleware, inside those that are there.
     #[must_use]
-    pub fn middleware(mut self, middleware: impl Middleware + 'static) -> Self {
+    pub(crate) fn middleware(mut self, middleware: impl Middleware + 'static) -> Self {
         self.middleware.push(Arc::new(middleware));
         self
     }
 
     /// Sets what the model is shown of the application's own entries; those that give `None` stay hidden.
     #[must_use]
-    pub fn convert(mut self, convert: impl Fn(&Custom) -> Option<UserMessage> + Send + Sync + 'static) -> Self {
+    pub(crate) fn convert(mut self, convert: impl Fn(&Custom) -> Option<UserMessage> + Send + Sync + 'static) -> Self {
         self.convert = Some(Arc::new(convert));
         self
     }
 
     /// Sets who answers in place what the run waits for.
     #[must_use]
-    pub fn responder(mut self, responder: impl Responder + 'static) -> Self {
-        self.responder = Some(Arc::new(responder));
+    pub(crate) fn responder<F, Fut>(mut self, answer: F) -> Self
+    where
+        F: Fn(Identity, Pause) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Option<Answer>> + Send + 'static,
+    {
+        self.responder = Some(Arc::new(move |who, pause| Box::pin(answer(who, pause))));
         self
     }
 

@@ -12,9 +12,7 @@ use std::{
     time::Duration,
 };
 
-use adjutant_agent::{
-    Agent, EventKind, HookContext, Limits, Pause, RunResult, Verdict, points::BeforeTool, responder_fn,
-};
+use adjutant_agent::{Agent, EventKind, HookContext, Limits, Pause, RunResult, Verdict, points::BeforeTool};
 use adjutant_llm::{Entry, FixedWorld, Script, Status};
 use adjutant_tool::{Answer, Ask, AskKind, Confirm, Tools, external_tool};
 use serde_json::json;
@@ -24,10 +22,10 @@ use watch::{Ran, name, shown, told};
 
 /// A person who always says the same.
 fn says(agent: Agent, answer: Answer) -> Agent {
-    agent.responder(responder_fn(move |_, _| {
+    agent.responder(move |_, _| {
         let answer = answer.clone();
         async move { Some(answer) }
-    }))
+    })
 }
 
 /// One call of a tool that needs a word, answered in place.
@@ -83,10 +81,11 @@ async fn call_never_runs_when_nobody_can_be_asked() {
     let start = || agent(script(&[("write", json!({"n": 1}))])).1.tool(ran.tool(spec("write").needs_approval()));
     let parked = start().run("Go.").await.expect("the run waits");
     assert_eq!(names(&parked), ["main/c1_0_0"]);
-    let refused = start().limits(Limits::new().unattended()).run("Go.").await.expect("the run finishes");
+    let refused =
+        start().limits(Limits { unattended: true, ..Limits::default() }).run("Go.").await.expect("the run finishes");
     let text = "not executed: the call needs someone's word, and nobody can be asked in this run";
     assert_eq!(calls(&refused), one(Status::Denied, text));
-    let silent = start().responder(responder_fn(|_, _| async { None })).run("Go.").await.expect("the run waits");
+    let silent = start().responder(|_, _| async { None }).run("Go.").await.expect("the run waits");
     assert_eq!(names(&silent), ["main/c1_0_0"]);
     assert!(ran.args().is_empty());
 }
@@ -94,7 +93,7 @@ async fn call_never_runs_when_nobody_can_be_asked() {
 #[tokio::test]
 async fn external_call_is_refused_when_nobody_can_be_asked() {
     let (_, agent) = agent(script(&[("write", json!({"n": 1}))]));
-    let agent = agent.tool(external_tool(spec("write"))).limits(Limits::new().unattended());
+    let agent = agent.tool(external_tool(spec("write"))).limits(Limits { unattended: true, ..Limits::default() });
     let result = agent.run("Go.").await.expect("the run finishes");
     let text = "not executed: tool \"write\" is run elsewhere, and nobody can be asked in this run";
     assert_eq!(calls(&result), one(Status::Denied, text));
@@ -126,10 +125,10 @@ async fn responder_knows_who_asks_when_a_call_wants_approval() {
     let heard = Arc::new(Mutex::new(None));
     let hears = Arc::clone(&heard);
     let agent = agent.name("clerk").tool(Ran::default().tool(spec("write").needs_approval()));
-    let agent = agent.responder(responder_fn(move |who, pause: Pause| {
+    let agent = agent.responder(move |who, pause: Pause| {
         *hears.lock().expect("nobody panics inside") = Some((who.name.to_string(), who.call, pause.call_id()));
         async { Some(Answer::approve()) }
-    }));
+    });
     agent.run("Go.").await.expect("the run finishes");
     let (name, within, call) = heard.lock().expect("nobody panics inside").take().expect("someone was asked");
     assert_eq!((name.as_str(), within.is_some()), ("clerk", true));
@@ -141,10 +140,10 @@ async fn asking_is_shown_before_the_responder_when_a_stream_is_read() {
     let (ran, (_, agent)) = (Ran::default(), agent(script(&[("write", json!({"n": 1}))])));
     let (send, answers) = mpsc::unbounded_channel();
     let answers = Arc::new(tokio::sync::Mutex::new(answers));
-    let agent = agent.tool(ran.tool(spec("write").needs_approval())).responder(responder_fn(move |_, _| {
+    let agent = agent.tool(ran.tool(spec("write").needs_approval())).responder(move |_, _| {
         let answers = Arc::clone(&answers);
         async move { answers.lock().await.recv().await }
-    }));
+    });
     let mut running = agent.run("Go.").stream().expect("the session is free");
     let mut told = Vec::new();
     while let Some(event) = running.next().await {
@@ -191,15 +190,15 @@ async fn call_is_refused_when_the_responder_fails() {
         let ask = Ask::approval("Write it?").within(Duration::from_secs(5));
         agent.tool(ran.tool(spec("write"))).approve_when(move |_, _| Some(ask.clone()))
     };
-    let hangs = start().responder(responder_fn(|_, _| std::future::pending()));
+    let hangs = start().responder(|_, _| std::future::pending());
     let late = hangs.run("Go.").await.expect("the run finishes");
     assert_eq!(calls(&late), one(Status::Denied, "not executed: nobody approved the call in time"));
-    let panics = start().responder(responder_fn(|_, pause: Pause| async move {
+    let panics = start().responder(|_, pause: Pause| async move {
         if pause.call.is_some() {
             std::panic::resume_unwind(Box::new("asleep".to_owned()));
         }
         None
-    }));
+    });
     let result = panics.run("Go.").await.expect("the run finishes");
     let text = "not executed: a person refused the call: the responder panicked: asleep";
     assert_eq!((calls(&result), result.text().as_str()), (one(Status::Denied, text), "Done."));

@@ -28,8 +28,8 @@ fn wish(budget: &Budget, tokens: u64) -> Pending {
 
 #[test]
 fn request_waits_when_others_hold_what_may_be_given_back() {
-    let root = Budget::root(Caps::new().tokens(100), Spend::default());
-    let (one, two) = (root.child(Caps::new(), Spend::default()), root.child(Caps::new(), Spend::default()));
+    let root = Budget::root(Caps { tokens: Some(100), ..Caps::default() }, Spend::default());
+    let (one, two) = (root.child(Caps::default(), Spend::default()), root.child(Caps::default(), Spend::default()));
     let Poll::Ready(Ok(held)) = poll(&mut wish(&one, 80)) else { unreachable!("there is room") };
     let mut waits = wish(&two, 40);
     assert!(poll(&mut waits).is_pending());
@@ -48,7 +48,7 @@ fn request_waits_when_others_hold_what_may_be_given_back() {
 
 #[test]
 fn nothing_is_held_when_a_wish_is_dropped() {
-    let root = Budget::root(Caps::new().tokens(100), Spend::default());
+    let root = Budget::root(Caps { tokens: Some(100), ..Caps::default() }, Spend::default());
     let Poll::Ready(Ok(held)) = poll(&mut wish(&root, 100)) else { unreachable!("there is room") };
     let (mut first, mut second) = (wish(&root, 60), wish(&root, 60));
     assert!(poll(&mut first).is_pending() && poll(&mut second).is_pending());
@@ -60,7 +60,7 @@ fn nothing_is_held_when_a_wish_is_dropped() {
 
 #[test]
 fn output_is_cut_when_less_is_left() {
-    let caps = Caps::new().tokens(1_000).cost(NanoUsd(5_000));
+    let caps = Caps { tokens: Some(1_000), cost: Some(NanoUsd(5_000)), ..Caps::default() };
     let root = Budget::root(caps, Spend::default());
     let bid = |tokens| ReservationRequest {
         fixed: Spend { cost: NanoUsd(1_000), ..Spend::tokens(tokens) },
@@ -81,14 +81,14 @@ fn output_is_cut_when_less_is_left() {
 
 #[test]
 fn tree_says_what_is_tightest_when_several_limits_are_set() {
-    let root = Budget::root(Caps::new().requests(10), Spend { requests: 9, ..Spend::default() });
-    let child = root.child(Caps::new().tokens(100).tool_calls(2), Spend::tokens(50));
+    let root = Budget::root(Caps { requests: Some(10), ..Caps::default() }, Spend { requests: 9, ..Spend::default() });
+    let child = root.child(Caps { tokens: Some(100), tool_calls: Some(2), ..Caps::default() }, Spend::tokens(50));
     assert_eq!(child.tightest(), Some((Limit::Requests, 9, 10)));
     assert_eq!((child.take_call(), child.take_call(), child.take_call()), (Ok(()), Ok(()), Err(Limit::ToolCalls)));
     assert_eq!((child.tightest(), child.exhausted()), (Some((Limit::ToolCalls, 2, 2)), None));
     root.spend(Spend { requests: 1, ..Spend::default() });
     assert_eq!(child.exhausted(), Some(Limit::Requests));
-    root.set_caps(Caps::new().requests(20));
+    root.set_caps(Caps { requests: Some(20), ..Caps::default() });
     assert_eq!(child.exhausted(), None);
 }
 
@@ -118,12 +118,12 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #[test]
     fn no_cap_is_passed_when_a_tree_is_used_in_any_way(steps in prop::collection::vec(step(), 1..200)) {
-        let mut nodes = vec![(Budget::root(Caps::new().tokens(1_000), Spend::default()), 1_000)];
+        let mut nodes = vec![(Budget::root(Caps { tokens: Some(1_000), ..Caps::default() }, Spend::default()), 1_000)];
         let (mut wishes, mut held): (Vec<Pending>, Vec<Reservation>) = (Vec::new(), Vec::new());
         for step in steps {
             match step {
                 Step::Child { of, cap } => {
-                    let child = nodes[of % nodes.len()].0.child(Caps::new().tokens(cap), Spend::default());
+                    let child = nodes[of % nodes.len()].0.child(Caps { tokens: Some(cap), ..Caps::default() }, Spend::default());
                     nodes.push((child, cap));
                 }
                 Step::Wish { of, tokens } => wishes.push(wish(&nodes[of % nodes.len()].0, tokens)),

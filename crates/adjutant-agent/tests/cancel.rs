@@ -253,7 +253,7 @@ fn check_told(result: &RunResult, expect: &[&str]) {
 
 #[tokio::test(start_paused = true)]
 async fn batch_ends_well_when_its_tools_hear_the_cancel() {
-    let limits = Limits::new().max_parallel_tools(2);
+    let limits = Limits { max_parallel_tools: 2, ..Limits::default() };
     let (result, took, _) = cancel_batch(&["polite", "polite", "polite"], 2, limits).await;
     check_told(&result, &[WELL, WELL, NEVER]);
     assert_eq!(took, Duration::ZERO);
@@ -261,7 +261,7 @@ async fn batch_ends_well_when_its_tools_hear_the_cancel() {
 
 #[tokio::test(start_paused = true)]
 async fn batch_is_aborted_after_the_grace_when_a_tool_is_stubborn() {
-    let (result, took, dropped) = cancel_batch(&["polite", "stubborn"], 2, Limits::new()).await;
+    let (result, took, dropped) = cancel_batch(&["polite", "stubborn"], 2, Limits::default()).await;
     check_told(&result, &[WELL, ABORTED]);
     assert!((Duration::from_secs(2)..Duration::from_millis(2_010)).contains(&took), "{took:?}");
     assert_eq!(dropped, 1);
@@ -269,14 +269,15 @@ async fn batch_is_aborted_after_the_grace_when_a_tool_is_stubborn() {
 
 #[tokio::test(start_paused = true)]
 async fn batch_is_dropped_at_once_when_its_tools_only_look() {
-    let (result, took, dropped) = cancel_batch(&["looking", "looking"], 2, Limits::new()).await;
+    let (result, took, dropped) = cancel_batch(&["looking", "looking"], 2, Limits::default()).await;
     check_told(&result, &[ABORTED, ABORTED]);
     assert_eq!((took, dropped), (Duration::ZERO, 2));
 }
 
 #[tokio::test(start_paused = true)]
 async fn batch_closes_what_waits_when_it_runs_one_by_one() {
-    let (result, took, _) = cancel_batch(&["polite", "polite", "looking"], 1, Limits::new().sequential()).await;
+    let (result, took, _) =
+        cancel_batch(&["polite", "polite", "looking"], 1, Limits { sequential: true, ..Limits::default() }).await;
     check_told(&result, &[WELL, NEVER, NEVER]);
     assert_eq!(took, Duration::ZERO);
 }

@@ -3,7 +3,7 @@
 #[path = "effects/stage.rs"]
 mod stage;
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use adjutant_agent::{
     Action, Agent, AtLimit, Limit, Limits, Outcome, RunResult,
@@ -47,7 +47,11 @@ fn limit(result: &RunResult) -> Option<&Limit> {
 #[tokio::test]
 async fn budget_is_told_once_after_the_results_when_four_fifths_are_spent() {
     let (model, agent) = agent(128_000, turns(9));
-    let result = agent.effect(TokenBudget::new(1_000)).run("Go.").await.expect("the run ends");
+    let result = agent
+        .effect(TokenBudget { max_tokens: 1_000, ..TokenBudget::default() })
+        .run("Go.")
+        .await
+        .expect("the run ends");
     assert_eq!(told(&model), [(9, notice(80, 1_000))]);
     let ninth = &shown(&model)[8];
     assert_eq!(ninth[ninth.len() - 2], "say = 7", "after the results of the closed turn");
@@ -59,7 +63,11 @@ async fn budget_is_told_once_after_the_results_when_four_fifths_are_spent() {
 #[tokio::test]
 async fn answer_stays_when_it_spends_the_last_of_the_budget() {
     let (model, agent) = agent(128_000, [used(done(), 5_000)]);
-    let result = agent.effect(TokenBudget::new(1_000)).run("Go.").await.expect("the run finishes");
+    let result = agent
+        .effect(TokenBudget { max_tokens: 1_000, ..TokenBudget::default() })
+        .run("Go.")
+        .await
+        .expect("the run finishes");
     assert!(matches!(result.outcome, Outcome::Finished { .. }));
     assert_eq!((result.text().as_str(), result.entries.len()), ("Done.", 2), "no reminder trails it");
     model.assert_done();
@@ -68,7 +76,8 @@ async fn answer_stays_when_it_spends_the_last_of_the_budget() {
 #[tokio::test]
 async fn run_ends_with_a_limit_when_the_budget_is_spent() {
     let (model, agent) = agent(128_000, turns(20));
-    let result = agent.effect(TokenBudget::new(500)).run("Go.").await.expect("the run ends");
+    let result =
+        agent.effect(TokenBudget { max_tokens: 500, ..TokenBudget::default() }).run("Go.").await.expect("the run ends");
     assert_eq!((limit(&result), result.turns), (Some(&Limit::Tokens), 5));
     assert_eq!(told(&model), [(5, notice(80, 500))]);
     assert_eq!(model.requests().len(), 5, "no request follows");
@@ -79,7 +88,7 @@ async fn run_ends_with_a_limit_when_the_budget_is_spent() {
 #[tokio::test]
 async fn budget_is_armed_again_when_the_next_run_begins() {
     let (model, agent) = agent(128_000, turns(4).chain(turns(4)).chain(turns(6)));
-    let agent = agent.effect(TokenBudget::new(500));
+    let agent = agent.effect(TokenBudget { max_tokens: 500, ..TokenBudget::default() });
     for prompt in ["One.", "Two."] {
         let result = agent.run(prompt).await.expect("the run ends");
         assert!(matches!(result.outcome, Outcome::Finished { .. }), "only the run's own tokens count");
@@ -93,14 +102,21 @@ async fn budget_is_armed_again_when_the_next_run_begins() {
 async fn budget_counts_helpers_when_an_effect_spends() {
     let (_, agent) = agent(128_000, turns(20));
     let charge = effect_fn("helper", |_| Ok(vec![Action::Charge(Usage { input_uncached: 150, ..Usage::default() })]));
-    let result = agent.effect(charge).effect(TokenBudget::new(500)).run("Go.").await.expect("the run ends");
+    let result = agent
+        .effect(charge)
+        .effect(TokenBudget { max_tokens: 500, ..TokenBudget::default() })
+        .run("Go.")
+        .await
+        .expect("the run ends");
     assert_eq!((limit(&result), result.turns), (Some(&Limit::Tokens), 2));
 }
 
 #[tokio::test]
 async fn last_turn_is_taken_when_the_run_has_one_beyond_its_budget() {
     let (model, agent) = agent(128_000, turns(3).take(3).chain([used(done(), 100)]));
-    let agent = agent.limits(Limits::new().at_limit(AtLimit::LastTurn)).effect(TokenBudget::new(300));
+    let agent = agent
+        .limits(Limits { at_limit: AtLimit::LastTurn, ..Limits::default() })
+        .effect(TokenBudget { max_tokens: 300, ..TokenBudget::default() });
     let result = agent.run("Go.").await.expect("the run ends");
     assert_eq!((limit(&result), result.turns), (Some(&Limit::Tokens), 4));
     model.assert_done();
@@ -141,15 +157,15 @@ async fn timed(effect: TimeBudget, calls: usize) -> (Arc<ScriptedModel>, RunResu
 
 #[tokio::test]
 async fn time_ends_a_run_when_it_is_over() {
-    let (model, result) = timed(TimeBudget::new(Duration::from_secs(5)), 9).await;
+    let (model, result) = timed(TimeBudget { max_ms: 5_000, ..TimeBudget::default() }, 9).await;
     assert_eq!((limit(&result), result.turns), (Some(&Limit::Time), 5));
     let text = "[time_budget] 80 % of the 5000 ms that this work may take are over. Bring the work to an end: finish \
                 with what you have.";
     assert_eq!(told(&model), [(5, text.to_owned())]);
     assert_eq!(result.calls.len(), 5, "every call has its result");
-    let (_, result) = timed(TimeBudget::new(Duration::from_secs(5)), 5).await;
+    let (_, result) = timed(TimeBudget { max_ms: 5_000, ..TimeBudget::default() }, 5).await;
     assert_eq!(limit(&result), Some(&Limit::Time), "there is no time for another request");
-    let (_, result) = timed(TimeBudget::new(Duration::from_secs(6)), 5).await;
+    let (_, result) = timed(TimeBudget { max_ms: 6_000, ..TimeBudget::default() }, 5).await;
     assert!(matches!(result.outcome, Outcome::Finished { .. }));
 }
 
@@ -165,11 +181,11 @@ async fn budget_is_none_when_it_is_zero() {
 #[test]
 fn budget_reads_its_parameters_when_it_is_configured() {
     let read = |params| serde_json::from_value::<TokenBudget>(params).expect("the parameters are known");
-    assert_eq!(read(json!({ "max_tokens": 9 })), TokenBudget::new(9));
-    assert_eq!(read(json!({ "max_tokens": 9, "warn": 0.5 })), TokenBudget::new(9).warn(0.5));
+    assert_eq!(read(json!({ "max_tokens": 9 })), TokenBudget { max_tokens: 9, ..TokenBudget::default() });
+    assert_eq!(read(json!({ "max_tokens": 9, "warn": 0.5 })), TokenBudget { max_tokens: 9, warn: 0.5 });
     assert_eq!(read(json!({})), TokenBudget::default());
     let read = |params| serde_json::from_value::<TimeBudget>(params).expect("the parameters are known");
-    assert_eq!(read(json!({ "max_ms": 9_000 })), TimeBudget::new(Duration::from_secs(9)));
+    assert_eq!(read(json!({ "max_ms": 9_000 })), TimeBudget { max_ms: 9_000, ..TimeBudget::default() });
     assert_eq!(read(json!({})), TimeBudget::default());
     for kind in ["token_budget", "time_budget"] {
         assert_eq!(from_spec(kind, json!({})).expect("the kind is known").kind(), kind);

@@ -35,7 +35,7 @@ async fn effects_see_fresh_numbers_when_several_are_set() {
     let look = |seen: &Arc<Mutex<Vec<(u64, u64)>>>| {
         let seen = Arc::clone(seen);
         effect_fn("look", move |cx| {
-            seen.lock().expect("nobody panics inside").push((cx.tokens(), cx.view().tokens()));
+            seen.lock().expect("nobody panics inside").push((cx.tokens, cx.view.tokens()));
             Ok(Vec::new())
         })
     };
@@ -55,13 +55,13 @@ async fn effects_see_fresh_numbers_when_several_are_set() {
 async fn reminders_stand_last_when_an_effect_after_them_appends() {
     let (model, agent) = agent([Script::new().call("step", json!({})), Script::new().text("Yes.")]);
     let remind = effect_fn("remind", |cx| {
-        let after_results = matches!(cx.view().items().last().map(|it| &it.entry), Some(Entry::Turn(_)));
+        let after_results = matches!(cx.view.items().last().map(|it| &it.entry), Some(Entry::Turn(_)));
         Ok(if after_results { vec![Action::Remind("Mind.".into())] } else { Vec::new() })
     });
     let append = effect_fn("append", |cx| {
-        assert_eq!(cx.history().next_id(), cx.view().items().next_id());
+        assert_eq!(cx.history.next_id(), cx.view.items().next_id());
         let entry = Entry::User(UserMessage::text("Added."));
-        Ok(if cx.turn().0 == 2 { vec![Action::Edit(Edit::Append { entry })] } else { Vec::new() })
+        Ok(if cx.turn.0 == 2 { vec![Action::Edit(Edit::Append { entry })] } else { Vec::new() })
     });
     let agent = agent.tool(step()).effect(remind).effect(append);
     let result = agent.run("Go.").await.expect("it answers");
@@ -180,7 +180,7 @@ fn usage(input: u64) -> Usage {
 
 fn too_long() -> Error {
     let overflow = Overflow { used: Some(9_000), limit: Some(8_000) };
-    Error::new(ModelErrorKind::Overflow, "too long").with_overflow(overflow)
+    Error::new(ModelErrorKind::Overflow, "too long").with(|it| it.overflow = Some(overflow))
 }
 
 /// A request that the provider refuses, unbilled.
@@ -189,10 +189,10 @@ fn never() -> Script {
 }
 
 fn shrinking() -> impl adjutant_agent::Effect + 'static {
-    effect_fn("shrink", |cx| match cx.phase() {
+    effect_fn("shrink", |cx| match cx.phase {
         Phase::Overflow(overflow) => {
-            assert_eq!((overflow.limit, cx.tokens()), (Some(8_000), 9_000), "what the provider counted is known");
-            let at = cx.view().items().get(0).expect("the prompt is shown").id;
+            assert_eq!((overflow.limit, cx.tokens), (Some(8_000), 9_000), "what the provider counted is known");
+            let at = cx.view.items().get(0).expect("the prompt is shown").id;
             let with = Entry::User(UserMessage::text("Short."));
             Ok(vec![Action::Edit(Edit::Replace { at, with })])
         }
@@ -223,7 +223,10 @@ async fn run_fails_when_the_request_does_not_fit_twice_or_nothing_shrinks() {
     let idle = idle.effect(effect_fn("idle", |_| Ok(vec![Action::Charge(usage(7))])));
     let error = idle.run("A long prompt.").await.expect_err("nothing shrinks");
     let found = error.model_error().expect("it is the model's error").clone();
-    assert_eq!((found.is_overflow(), found.overflow(), model.requests().len()), (true, too_long().overflow(), 1));
+    assert_eq!(
+        (found.kind() == ModelErrorKind::Overflow, found.details().overflow, model.requests().len()),
+        (true, too_long().details().overflow, 1)
+    );
     assert_eq!(error.result().map(|result| result.total_usage), Some(usage(14)), "both looks are billed");
 
     let (_, plain) = agent([never()]);
@@ -261,7 +264,7 @@ fn effects_are_made_of_kind_and_parameters_when_the_kind_is_known() {
 async fn log_is_the_same_when_the_run_is_repeated() {
     let run = || async {
         let (_, agent, journal) = stage::logged([Script::new().call("step", json!({})), Script::new().text("Yes.")]);
-        let effect = effect_fn("remind", |cx| Ok(vec![Action::Remind(format!("Turn {}.", cx.turn().0).into())]));
+        let effect = effect_fn("remind", |cx| Ok(vec![Action::Remind(format!("Turn {}.", cx.turn.0).into())]));
         agent.clone().tool(step()).effect(effect).run("Go.").await.expect("it answers");
         records(&journal, &agent).await
     };

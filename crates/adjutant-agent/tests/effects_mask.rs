@@ -29,7 +29,7 @@ fn masked(lines: &[String]) -> usize {
 #[tokio::test]
 async fn mask_moves_in_batches_when_it_gains_enough() {
     let (model, agent) = agent(12_000, turns(40));
-    let agent = agent.effect(ObservationMask::new());
+    let agent = agent.effect(ObservationMask::default());
     let result = agent.run("Go.").await.expect("the run finishes");
     assert!(matches!(result.outcome, Outcome::Finished { .. }));
     // Forty turns, of which only a few did not extend the request before them.
@@ -58,7 +58,11 @@ async fn mask_moves_in_batches_when_it_gains_enough() {
 async fn mask_keeps_characters_whole_when_it_previews() {
     let turns = (0..12).map(|_| say(json!({ "text": "é日🦀", "times": 300 })));
     let (model, agent) = agent(2_000, turns.chain([done()]));
-    agent.effect(ObservationMask::new().recent(1).min_gain(0.0)).run("Go.").await.expect("the run finishes");
+    agent
+        .effect(ObservationMask { recent: 1, min_gain: 0.0, ..ObservationMask::default() })
+        .run("Go.")
+        .await
+        .expect("the run finishes");
     let requests = shown(&model);
     let line = &requests.last().expect("there are requests")[1];
     let preview: String = "é日🦀".chars().cycle().take(80).collect();
@@ -69,7 +73,7 @@ async fn mask_keeps_characters_whole_when_it_previews() {
 async fn mask_stays_when_the_log_is_opened_again() {
     let journal = MemoryJournal::new();
     let (first, agent_1) = agent(12_000, turns(40));
-    let agent_1 = agent_1.journal(journal.clone()).effect(ObservationMask::new());
+    let agent_1 = agent_1.journal(journal.clone()).effect(ObservationMask::default());
     agent_1.run("Go.").await.expect("the run finishes");
     let (second, agent_2) = agent(12_000, [done()]);
     let agent_2 = agent_2.journal(journal).session(agent_1.session_id().clone()).take_over();
@@ -84,7 +88,7 @@ async fn mask_makes_room_when_the_provider_says_that_it_does_not_fit() {
     let refused = Script::new().fail(Error::new(ErrorKind::Overflow, "too long"));
     let scripts = turns(14).into_iter().take(14).chain([refused, done()]);
     let (model, agent) = agent(1_000_000, scripts);
-    agent.effect(ObservationMask::new()).run("Go.").await.expect("the run finishes");
+    agent.effect(ObservationMask::default()).run("Go.").await.expect("the run finishes");
     let requests = shown(&model);
     assert_eq!(
         (masked(&requests[14]), masked(&requests[15])),
@@ -95,7 +99,9 @@ async fn mask_makes_room_when_the_provider_says_that_it_does_not_fit() {
 
 #[tokio::test]
 async fn mask_does_nothing_when_it_may_not() {
-    for (window, mask) in [(0, ObservationMask::new()), (12_000, ObservationMask::new().threshold(0.0))] {
+    for (window, mask) in
+        [(0, ObservationMask::default()), (12_000, ObservationMask { threshold: 0.0, ..ObservationMask::default() })]
+    {
         let (model, agent) = agent(window, turns(40));
         agent.effect(mask).run("Go.").await.expect("the run finishes");
         assert_eq!(breaks(&model), Vec::<usize>::new());
@@ -105,9 +111,9 @@ async fn mask_does_nothing_when_it_may_not() {
 #[test]
 fn mask_reads_its_parameters_when_it_is_configured() {
     let read = |params| serde_json::from_value::<ObservationMask>(params);
-    assert_eq!(read(json!({})).expect("all have defaults"), ObservationMask::new());
+    assert_eq!(read(json!({})).expect("all have defaults"), ObservationMask::default());
     let set = read(json!({ "threshold": 0.5, "recent": 3, "min_gain": 0.0 })).expect("these are known");
-    assert_eq!(set, ObservationMask::new().threshold(0.5).recent(3).min_gain(0.0));
+    assert_eq!(set, ObservationMask { threshold: 0.5, recent: 3, min_gain: 0.0 });
     assert!(read(json!({ "treshold": 0.5 })).is_err(), "a name that is not known is an error");
     assert_eq!(from_spec("observation_mask", json!(null)).expect("the kind is known").kind(), "observation_mask");
 }

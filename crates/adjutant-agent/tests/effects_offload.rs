@@ -33,7 +33,7 @@ async fn recall_gives_the_whole_text_when_a_result_was_taken_out() {
     let journal = MemoryJournal::new();
     let scripts = turns(20).chain([recall(json!({ "id": "c1_0_0" })), done()]);
     let (model, agent_1) = agent(30_000, scripts);
-    let agent_1 = agent_1.journal(journal.clone()).effect(Offload::new());
+    let agent_1 = agent_1.journal(journal.clone()).effect(Offload::default());
     let result = agent_1.run("Go.").await.expect("the run finishes");
     let requests = shown(&model);
     let last = &requests[20];
@@ -47,7 +47,7 @@ async fn recall_gives_the_whole_text_when_a_result_was_taken_out() {
 
     // The next run, and another program.
     let (_, agent_2) = agent(30_000, [recall(json!({ "id": "c1_0_0" })), done()]);
-    let agent_2 = agent_2.journal(journal).effect(Offload::new()).session(agent_1.session_id().clone()).take_over();
+    let agent_2 = agent_2.journal(journal).effect(Offload::default()).session(agent_1.session_id().clone()).take_over();
     let result = agent_2.run("Once more.").await.expect("the run finishes");
     assert_eq!(result.calls[0].result.text(), "é日🦀".repeat(1_000));
 }
@@ -57,7 +57,7 @@ async fn recall_shows_pages_when_the_text_is_long() {
     let pages = [json!({ "id": "c1_0_0" }), json!({ "id": "c1_0_0", "offset": 8_999, "limit": 20_000 })];
     let scripts = [say(json!({ "text": "é日🦀", "times": 3_000 }))];
     let (_, agent) = agent(1_000_000, scripts.into_iter().chain(pages.map(recall)).chain([done()]));
-    let result = agent.effect(Offload::new()).run("Go.").await.expect("the run finishes");
+    let result = agent.effect(Offload::default()).run("Go.").await.expect("the run finishes");
     let first: String = "é日🦀".chars().cycle().take(8_000).collect();
     assert_eq!(
         result.calls[1].result.text(),
@@ -71,7 +71,7 @@ async fn recall_is_an_error_when_there_is_nothing_to_show() {
     let asked = [json!({ "id": "c9_0_0" }), json!({ "id": "../../etc" }), json!({ "id": "c1_0_0", "offset": 1 })];
     let scripts = [say(json!({ "text": "a" }))].into_iter().chain(asked.map(recall));
     let (_, agent) = agent(1_000_000, scripts.chain([done()]));
-    let result = agent.effect(Offload::new()).run("Go.").await.expect("the run finishes");
+    let result = agent.effect(Offload::default()).run("Go.").await.expect("the run finishes");
     let results: Vec<(Status, String)> =
         result.calls[1..].iter().map(|call| (call.result.status, call.result.text())).collect();
     let unreadable = r#"not a call id of the form c<turn>_<attempt>_<block>: "../../etc""#;
@@ -88,7 +88,7 @@ async fn recall_is_an_error_when_there_is_nothing_to_show() {
 #[tokio::test]
 async fn recall_is_offered_when_nothing_is_taken_out_yet() {
     let (model, agent) = agent(1_000_000, turns(3).chain([done()]));
-    agent.effect(Offload::new()).run("Go.").await.expect("the run finishes");
+    agent.effect(Offload::default()).run("Go.").await.expect("the run finishes");
     let tools: Vec<Vec<String>> = model
         .requests()
         .iter()
@@ -100,7 +100,11 @@ async fn recall_is_offered_when_nothing_is_taken_out_yet() {
 #[tokio::test]
 async fn placeholder_stays_when_results_are_masked_too() {
     let (model, agent) = agent(20_000, turns(20).chain([done()]));
-    let agent = agent.effect(Offload::new()).effect(ObservationMask::new().threshold(0.1).min_gain(0.0));
+    let agent = agent.effect(Offload::default()).effect(ObservationMask {
+        threshold: 0.1,
+        min_gain: 0.0,
+        ..ObservationMask::default()
+    });
     agent.run("Go.").await.expect("the run finishes");
     let requests = shown(&model);
     let first = &requests[20][1];
@@ -117,9 +121,9 @@ async fn placeholder_stays_when_results_are_masked_too() {
 #[test]
 fn offload_reads_its_parameters_when_it_is_configured() {
     let read = |params| serde_json::from_value::<Offload>(params).map(|offload| format!("{offload:?}"));
-    assert_eq!(read(json!({})).expect("all have defaults"), format!("{:?}", Offload::new()));
+    assert_eq!(read(json!({})).expect("all have defaults"), format!("{:?}", Offload::default()));
     let params = json!({ "threshold": 0.4, "min_chars": 5, "recent": 1, "preview": 9, "min_gain": 0.2 });
-    let set = Offload::new().threshold(0.4).min_chars(5).recent(1).preview(9).min_gain(0.2);
+    let set = Offload { threshold: 0.4, min_chars: 5, recent: 1, preview: 9, min_gain: 0.2 };
     assert_eq!(read(params).expect("these are known"), format!("{set:?}"));
     assert_eq!(from_spec("offload", json!({})).expect("the kind is known").kind(), "offload");
 }

@@ -29,21 +29,21 @@ fn reminders(model: &ScriptedModel) -> Vec<(usize, String)> {
 #[tokio::test]
 async fn progress_is_asked_for_when_it_is_due() {
     let (model, with) = agent(128_000, turns(11));
-    with.tool(notes("write_note")).effect(ProgressNotes::new()).run("Go.").await.expect("the run finishes");
+    with.tool(notes("write_note")).effect(ProgressNotes::default()).run("Go.").await.expect("the run finishes");
     let wanted = [5, 10].map(|n| (n + 1, format!("[progress] {n} steps lie behind you.")));
     assert_eq!(reminders(&model), wanted);
     let text = shown(&model)[5].last().cloned().expect("the request shows something");
     assert!(text.contains("with write_note:"), "{text}");
 
     let (model, without) = agent(128_000, turns(11));
-    without.effect(ProgressNotes::new()).run("Go.").await.expect("the run finishes");
+    without.effect(ProgressNotes::default()).run("Go.").await.expect("the run finishes");
     assert_eq!(reminders(&model), [], "nobody takes notes");
 }
 
 #[tokio::test]
 async fn progress_counts_the_turns_of_a_run_when_there_are_several_runs() {
     let (model, agent) = agent(128_000, turns(3).chain(turns(3)));
-    let agent = agent.tool(notes("jot")).effect(ProgressNotes::new().every(3).tool("jot"));
+    let agent = agent.tool(notes("jot")).effect(ProgressNotes { every: 3, tool: "jot".into() });
     agent.run("Go.").await.expect("the run finishes");
     agent.run("On.").await.expect("the run finishes");
     let wanted = [4, 8].map(|n| (n, "[progress] 3 steps lie behind you.".to_owned()));
@@ -53,7 +53,7 @@ async fn progress_counts_the_turns_of_a_run_when_there_are_several_runs() {
 #[tokio::test]
 async fn turn_notice_speaks_once_a_run_when_the_turns_are_many() {
     let (model, agent) = agent(128_000, turns(5).chain(turns(5)));
-    let agent = agent.effect(TurnNotice::new(3));
+    let agent = agent.effect(TurnNotice { warn_at: 3 });
     agent.run("Go.").await.expect("the run finishes");
     agent.run("On.").await.expect("the run finishes");
     let wanted = [4, 10].map(|n| (n, "[turn_notice] 3 steps lie behind you,".to_owned()));
@@ -70,11 +70,11 @@ async fn turn_notice_is_silent_when_it_has_no_number() {
 #[test]
 fn progress_reads_its_parameters_when_it_is_configured() {
     let read = |params| serde_json::from_value::<ProgressNotes>(params).expect("the parameters are known");
-    assert_eq!(read(json!({})), ProgressNotes::new());
-    assert_eq!(read(json!({ "every": 2, "tool": "jot" })), ProgressNotes::new().every(2).tool("jot"));
+    assert_eq!(read(json!({})), ProgressNotes::default());
+    assert_eq!(read(json!({ "every": 2, "tool": "jot" })), ProgressNotes { every: 2, tool: "jot".into() });
     let read = |params| serde_json::from_value::<TurnNotice>(params).expect("the parameters are known");
-    assert_eq!(read(json!({})), TurnNotice::new(0));
-    assert_eq!(read(json!({ "warn_at": 40 })), TurnNotice::new(40));
+    assert_eq!(read(json!({})), TurnNotice { warn_at: 0 });
+    assert_eq!(read(json!({ "warn_at": 40 })), TurnNotice { warn_at: 40 });
     for kind in ["progress", "turn_notice"] {
         assert_eq!(from_spec(kind, json!({})).expect("the kind is known").kind(), kind);
     }

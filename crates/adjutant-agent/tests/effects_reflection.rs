@@ -29,7 +29,7 @@ fn asked(model: &ScriptedModel) -> Vec<(usize, usize)> {
 
 async fn run(scripts: impl IntoIterator<Item = Script>) -> Vec<(usize, usize)> {
     let (model, agent) = agent(128_000, scripts);
-    agent.effect(Reflection::new()).run("Go.").await.expect("the run finishes");
+    agent.effect(Reflection::default()).run("Go.").await.expect("the run finishes");
     asked(&model)
 }
 
@@ -47,7 +47,7 @@ async fn reflection_is_asked_for_when_steps_fail_again_and_again() {
 #[tokio::test]
 async fn reflection_counts_anew_when_the_user_speaks() {
     let (model, agent) = agent(128_000, [bad(), bad(), done(), bad(), done(), bad(), bad(), done()]);
-    let agent = agent.effect(Reflection::new());
+    let agent = agent.effect(Reflection::default());
     for prompt in ["One.", "Two.", "Three."] {
         agent.run(prompt).await.expect("the run finishes");
     }
@@ -57,7 +57,7 @@ async fn reflection_counts_anew_when_the_user_speaks() {
 #[test]
 fn reflection_reads_its_parameters_when_it_is_configured() {
     let read = |params| serde_json::from_value::<Reflection>(params).expect("the parameters are known");
-    assert_eq!(read(json!({})), Reflection::new());
-    assert_eq!(read(json!({ "failures": 4 })), Reflection::new().failures(4));
+    assert_eq!(read(json!({})), Reflection::default());
+    assert_eq!(read(json!({ "failures": 4 })), Reflection { failures: 4 });
     assert_eq!(from_spec("reflection", json!({})).expect("the kind is known").kind(), "reflection");
 }

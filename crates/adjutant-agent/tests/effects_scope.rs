@@ -30,7 +30,11 @@ fn names(model: &ScriptedModel) -> Vec<Vec<String>> {
 async fn hidden_tool_cannot_be_called_when_the_scope_leaves_it_out() {
     let scripts = [Script::new().call("write", json!({})), say(json!({ "text": "a" })), done()];
     let (model, agent) = agent(128_000, scripts);
-    let result = more(agent).effect(ToolScope::new().exclude(["write"])).run("Go.").await.expect("the run finishes");
+    let result = more(agent)
+        .effect(ToolScope { exclude: vec!["write".into()], ..ToolScope::default() })
+        .run("Go.")
+        .await
+        .expect("the run finishes");
     assert_eq!(names(&model), vec![vec!["say", "read"]; 3]);
     assert_ne!(result.calls[0].result.status, Status::Ok);
     assert!(result.calls[0].result.text().contains("write"), "the text names the tool");
@@ -41,7 +45,9 @@ async fn hidden_tool_cannot_be_called_when_the_scope_leaves_it_out() {
 #[tokio::test]
 async fn scopes_intersect_when_there_are_several() {
     let (model, agent) = agent(128_000, [done()]);
-    let agent = more(agent).effect(ToolScope::new().allow(["say", "read"])).effect(ToolScope::new().exclude(["say"]));
+    let agent = more(agent)
+        .effect(ToolScope { allow: Some(vec!["say".into(), "read".into()]), ..ToolScope::default() })
+        .effect(ToolScope { exclude: vec!["say".into()], ..ToolScope::default() });
     agent.run("Go.").await.expect("the run finishes");
     assert_eq!(names(&model), [["read"]]);
 }
@@ -49,12 +55,12 @@ async fn scopes_intersect_when_there_are_several() {
 #[tokio::test]
 async fn allow_list_leaves_offered_tools_when_other_effects_offer_some() {
     for (scope, wanted) in [
-        (ToolScope::new().allow(["say"]), vec!["say", "recall"]),
-        (ToolScope::new().exclude(["recall", "read"]), vec!["say", "write"]),
-        (ToolScope::new().allow(Vec::<String>::new()), vec!["recall"]),
+        (ToolScope { allow: Some(vec!["say".into()]), ..ToolScope::default() }, vec!["say", "recall"]),
+        (ToolScope { exclude: vec!["recall".into(), "read".into()], ..ToolScope::default() }, vec!["say", "write"]),
+        (ToolScope { allow: Some(Vec::new()), ..ToolScope::default() }, vec!["recall"]),
     ] {
         let (model, agent) = agent(128_000, [done()]);
-        more(agent).effect(scope).effect(Offload::new()).run("Go.").await.expect("the run finishes");
+        more(agent).effect(scope).effect(Offload::default()).run("Go.").await.expect("the run finishes");
         assert_eq!(names(&model), [wanted]);
     }
 }
@@ -66,11 +72,14 @@ async fn hidden_tools_are_not_counted_when_the_request_is_measured() {
     let look = |kind: &'static str| {
         let seen = std::sync::Arc::clone(&seen);
         effect_fn(kind, move |cx| {
-            seen.lock().expect("nobody panics").push(cx.tokens());
+            seen.lock().expect("nobody panics").push(cx.tokens);
             Ok(Vec::<Action>::new())
         })
     };
-    let agent = more(agent).effect(look("before")).effect(ToolScope::new().exclude(["read"])).effect(look("after"));
+    let agent = more(agent)
+        .effect(look("before"))
+        .effect(ToolScope { exclude: vec!["read".into()], ..ToolScope::default() })
+        .effect(look("after"));
     agent.run("Go.").await.expect("the run finishes");
     model.assert_done();
     let seen = seen.lock().expect("nobody panics").clone();
@@ -80,8 +89,8 @@ async fn hidden_tools_are_not_counted_when_the_request_is_measured() {
 #[test]
 fn scope_reads_its_parameters_when_it_is_configured() {
     let read = |params| serde_json::from_value::<ToolScope>(params).expect("the parameters are known");
-    assert_eq!(read(json!({})), ToolScope::new());
-    let set = ToolScope::new().exclude(["a"]).allow(["b", "c"]);
+    assert_eq!(read(json!({})), ToolScope::default());
+    let set = ToolScope { exclude: vec!["a".into()], allow: Some(vec!["b".into(), "c".into()]) };
     assert_eq!(read(json!({ "exclude": ["a"], "allow": ["b", "c"] })), set);
     assert_eq!(from_spec("tool_scope", json!({})).expect("the kind is known").kind(), "tool_scope");
 }

@@ -16,7 +16,7 @@ use steps::{breaks, most_forms};
 async fn trim_shortens_old_results_when_they_are_long() {
     let turn = |n: usize| say(json!({ "text": "日", "times": if n == 1 { 500 } else { 2_000 }, "fail": n == 2 }));
     let (model, agent) = agent(1_000_000, (0..20).map(turn).chain([done()]));
-    let agent = agent.effect(TrimResults::new());
+    let agent = agent.effect(TrimResults::default());
     agent.run("Go.").await.expect("the run finishes");
     let requests = shown(&model);
     let last = requests.last().expect("there are requests");
@@ -40,7 +40,7 @@ async fn trim_shortens_old_results_when_they_are_long() {
 async fn trim_waits_when_there_is_little_to_gain() {
     let turns = (0..7).map(|n| say(json!({ "text": "x", "times": if n == 0 { 700 } else { 20_000 } })));
     let (model, agent) = agent(1_000_000, turns.chain([done()]));
-    agent.effect(TrimResults::new()).run("Go.").await.expect("the run finishes");
+    agent.effect(TrimResults::default()).run("Go.").await.expect("the run finishes");
     // The first result alone is not worth it, nor is one more; with two more it is.
     assert_eq!(breaks(&model), [8]);
 }
@@ -55,7 +55,12 @@ async fn trim_leaves_pictures_when_it_cuts_the_text_beside_them() {
         async move { Ok(CallResult { content, ..CallResult::ok("") }) }
     });
     let (model, agent) = agent(1_000_000, [Script::new().call("look", json!({})), say(json!({ "text": "a" })), done()]);
-    agent.tool(look).effect(TrimResults::new().recent(1).min_gain(0.0)).run("Go.").await.expect("the run finishes");
+    agent
+        .tool(look)
+        .effect(TrimResults { recent: 1, min_gain: 0.0, ..TrimResults::default() })
+        .run("Go.")
+        .await
+        .expect("the run finishes");
     let request = model.requests().pop().expect("there are requests");
     let Entry::Turn(turn) = &request.entries[1] else { panic!("the first turn stands second") };
     let text = Content::text(format!("{}\n[cut: 500 of 2000 characters are shown]", "x".repeat(500)));
@@ -69,7 +74,12 @@ async fn trim_leaves_pinned_results_when_it_cuts_others() {
     });
     let scripts = [Script::new().call("keep", json!({})).call("say", json!({ "text": "x", "times": 2_000 }))];
     let (model, agent) = agent(1_000_000, scripts.into_iter().chain([say(json!({ "text": "a" })), done()]));
-    agent.tool(keep).effect(TrimResults::new().recent(1).min_gain(0.0)).run("Go.").await.expect("the run finishes");
+    agent
+        .tool(keep)
+        .effect(TrimResults { recent: 1, min_gain: 0.0, ..TrimResults::default() })
+        .run("Go.")
+        .await
+        .expect("the run finishes");
     let requests = shown(&model);
     assert_eq!(requests[2][1], format!("keep = {}", "p".repeat(2_000)));
     assert_eq!(requests[2][2], format!("say = {}\n[cut: 500 of 2000 characters are shown]", "x".repeat(500)));
@@ -78,8 +88,8 @@ async fn trim_leaves_pinned_results_when_it_cuts_others() {
 #[test]
 fn trim_reads_its_parameters_when_it_is_configured() {
     let read = |params| serde_json::from_value::<TrimResults>(params);
-    assert_eq!(read(json!({})).expect("all have defaults"), TrimResults::new());
+    assert_eq!(read(json!({})).expect("all have defaults"), TrimResults::default());
     let set = read(json!({ "max_chars": 9, "recent": 1, "min_gain": 0.5 })).expect("these are known");
-    assert_eq!(set, TrimResults::new().max_chars(9).recent(1).min_gain(0.5));
+    assert_eq!(set, TrimResults { max_chars: 9, recent: 1, min_gain: 0.5 });
     assert_eq!(from_spec("trim_tool_results", json!({})).expect("the kind is known").kind(), "trim_tool_results");
 }

@@ -178,13 +178,17 @@ fn agent(journal: &(impl Journal + Clone + 'static)) -> Agent {
             tool_fn(ToolSpec::new("step", "A step.", json!({"type": "object"})), |_: Value, _: CallContext| async {
                 Ok(CallResult::ok("stepped"))
             });
-        let needy = Agent::new(model("step")).tool(step).limits(Limits::new().max_turns(1).at_limit(AtLimit::Ask));
+        let needy = Agent::new(model("step")).tool(step).limits(Limits {
+            max_turns: Some(1),
+            at_limit: AtLimit::Ask,
+            ..Limits::default()
+        });
         let child = cx.get::<dyn Spawn>().expect("a call of a run").open("needy", needy.into()).await?;
         Ok(CallResult::ok(format!("{name} {}", child.run("Step.").await?.text())))
     });
     let agent = Agent::new(model("write look body away")).world(FixedWorld::at_ms(1_000)).journal(journal.clone());
     let agent = agent.tool(write).tool(look).tool(body).tool(external_tool(spec("away"))).session(LogId::from("log"));
-    agent.limits(Limits::new().max_turns(2).at_limit(AtLimit::Ask))
+    agent.limits(Limits { max_turns: Some(2), at_limit: AtLimit::Ask, ..Limits::default() })
 }
 
 /// Calls these tools twice, and then answers.

@@ -132,8 +132,7 @@ async fn divergence_is_told_and_recorded_when_an_open_turn_is_asked_by_another_p
     first.run("Go.").await.expect("it answers");
     let journal = cut(&journal, false).await;
     let (model, later) = agent(&journal, calls(0));
-    let mut options = Options::default();
-    options.temperature = Some(0.5);
+    let options = Options { temperature: Some(0.5), ..Options::default() };
     let later = later.instructions("Be long.").options(options).tool(tool("more", "More."));
     let (warnings, log) = go_on(&later, &journal).await;
     assert_eq!(

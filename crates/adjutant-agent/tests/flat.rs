@@ -20,7 +20,7 @@ async fn turns(count: usize) -> Vec<String> {
     let scripts = (1..count).map(call).chain([Script::new().text("Done.")]);
     let journal = MemoryJournal::new();
     let agent = Agent::new(ScriptedModel::new(scripts)).world(FixedWorld::at_ms(1_000)).journal(journal.clone());
-    let agent = agent.tool(page).limits(Limits::new().unlimited_turns());
+    let agent = agent.tool(page).limits(Limits { max_turns: None, ..Limits::default() });
     agent.run("Go.").await.expect("a run");
     let mut turns: Vec<String> = Vec::new();
     let mut records = journal.read(agent.session_id(), Seq(0));

@@ -208,7 +208,7 @@ async fn before_and_after_are_balanced_when_a_run_ends_anyhow() {
     let fail = |_: HookContext, _: BeforeAgent| async move { Err::<Verdict<BeforeAgent>, _>("no") };
     all(&agent.clone().on(fail), "An error before the agent.").await;
     check_balanced(&lines, 0);
-    let source = adjutant_agent::instructions::instructions_fn(async |_| Err::<String, _>("no words".into()));
+    let source = async |_| Err::<String, _>("no words".into());
     let unready = agent.clone().instructions(adjutant_agent::instructions::Instructions::new().source(source));
     let events = all(&unready, "No instructions.").await;
     check_balanced(&lines, 1);

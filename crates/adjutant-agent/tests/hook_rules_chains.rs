@@ -9,7 +9,6 @@ use std::sync::Arc;
 use adjutant_agent::{
     Agent, AtLimit, Error as AgentError, Failure, HookContext, Hooks, Limits, Outcome, Verdict,
     points::{AfterModel, AfterTool, BeforeModel, BeforeTool, ModelError, ToolError as Failed},
-    responder_fn,
 };
 use adjutant_llm::{
     Block, CallResult, Edit, Entry, Error, ErrorKind, FinishReason, Reply, Script, ScriptedModel, Status,
@@ -141,8 +140,8 @@ async fn hooks_are_passed_when_the_last_request_follows_a_declined_limit() {
                 seen.lock().expect("no panic inside").push(it.point);
             }
         }))
-        .limits(Limits::new().max_turns(1).at_limit(AtLimit::Ask))
-        .responder(responder_fn(|_, _| async { Some(Answer::decline()) }));
+        .limits(Limits { max_turns: Some(1), at_limit: AtLimit::Ask, ..Limits::default() })
+        .responder(|_, _| async { Some(Answer::decline()) });
     agent.run("Go.").await.expect("the run ends");
     assert_eq!(model.requests().len(), 2);
     let each = ["before_model", "after_model", "before_model", "after_model"];

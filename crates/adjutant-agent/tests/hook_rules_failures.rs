@@ -8,7 +8,6 @@ use std::sync::{Arc, Mutex};
 
 use adjutant_agent::{
     Agent, Event, EventKind, Fail, Failure, HookContext, Hooks, Outcome, Point, RunResult, Verdict, points,
-    responder_fn,
 };
 use adjutant_llm::{
     Block, Call, CallId, CallResult, Entry, Error, ErrorKind, FinishReason, Reply, Script, ScriptedModel, Status,
@@ -46,7 +45,7 @@ fn eventful() -> Agent {
     agent.queue().steer("Also.").expect("there is room");
     agent
         .tool(tool_fn(stage::spec("work").needs_approval(), |_: Value, _| async { Err(ToolError::failed("it broke")) }))
-        .responder(responder_fn(|_, _| async { Some(Answer::approve()) }))
+        .responder(|_, _| async { Some(Answer::approve()) })
 }
 
 /// An agent whose model fails.

@@ -135,7 +135,7 @@ async fn observer_sees_the_facts_when_a_point_fires() {
         Script::new().fail(Error::new(ErrorKind::Auth, "no key")).usage(Usage::default()),
     ]);
     agent
-        .limits(adjutant_agent::Limits::new().sequential())
+        .limits(adjutant_agent::Limits { sequential: true, ..adjutant_agent::Limits::default() })
         .hooks(watching(&lines, facts))
         .run("Go.")
         .await
@@ -187,8 +187,8 @@ async fn traces(with: impl FnOnce(Agent) -> Agent) -> (Vec<Record>, Vec<Event>) 
     let batch = Script::new().call("work", json!({"n": 1})).call("fails", json!({}));
     let broken = Script::new().text("Half").fail(Error::new(ErrorKind::Network, "the line is dead"));
     let journal = MemoryJournal::new();
-    let agent =
-        working([batch, Script::new().text("Done."), broken]).limits(adjutant_agent::Limits::new().sequential());
+    let agent = working([batch, Script::new().text("Done."), broken])
+        .limits(adjutant_agent::Limits { sequential: true, ..adjutant_agent::Limits::default() });
     let agent = with(agent.journal(journal.clone()).session(LogId("log".into())));
     let mut events = all(&agent, "Go.").await;
     events.extend(all(&agent, "Again.").await);

@@ -16,13 +16,10 @@ use std::{
 
 use adjutant_agent::{
     RunNo,
-    instructions::{
-        InstructionContext, InstructionError, InstructionErrorKind, InstructionSource, Instructions, instructions_fn,
-    },
+    instructions::{InstructionContext, InstructionError, InstructionErrorKind, Instructions},
     sections::{SectionContext, Sections, resolve_system},
 };
 use adjutant_tool::Identity;
-use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 
 fn who() -> Arc<Identity> {
@@ -51,7 +48,7 @@ async fn instructions_are_empty_when_nothing_was_set() {
 
 #[tokio::test]
 async fn source_wins_over_text_whatever_was_set_first() {
-    let source = || instructions_fn(async |cx| Ok(format!("{} {} {}", cx.who.name, cx.run, cx.state["a"])));
+    let source = || async |cx: InstructionContext| Ok(format!("{} {} {}", cx.who.name, cx.run, cx.state["a"]));
     let cx = cx().state(&map(json!({"a": 1, "b": 2}))).state(&map(json!({"a": 7})));
     for instructions in [Instructions::from("text").source(source()), Instructions::new().source(source()).text("text")]
     {
@@ -67,7 +64,7 @@ fn state_of_a_run_replaces_single_values_of_its_agent() {
 
 #[tokio::test]
 async fn source_is_not_taken_for_a_template_when_it_looks_like_one() {
-    let instructions = Instructions::new().source(instructions_fn(async |_| Ok("{{ x }} {%")));
+    let instructions = Instructions::new().source(async |_| Ok("{{ x }} {%"));
     assert_eq!(&*instructions.resolve(cx()).await.expect("the source answers"), "{{ x }} {%");
 }
 
@@ -75,21 +72,21 @@ async fn source_is_not_taken_for_a_template_when_it_looks_like_one() {
 async fn source_is_asked_at_each_run() {
     let asked = Arc::new(AtomicU32::new(0));
     let seen = Arc::clone(&asked);
-    let instructions = Instructions::new().source(instructions_fn(move |_| {
+    let instructions = Instructions::new().source(move |_| {
         let nth = seen.fetch_add(1, Ordering::Relaxed) + 1;
         async move { Ok(format!("run {nth}")) }
-    }));
+    });
     assert_eq!(&*instructions.resolve(cx()).await.expect("the first"), "run 1");
     assert_eq!(&*instructions.resolve(cx()).await.expect("the second"), "run 2");
 }
 
 #[tokio::test]
 async fn source_error_keeps_its_causes() {
-    let unread = instructions_fn(async |_| {
+    let unread = async |_| {
         Err::<String, _>(
             InstructionError::failed("no file").with_source(std::io::Error::other("the disk is gone")).into(),
         )
-    });
+    };
     let instructions = Instructions::new().source(unread);
     let error = instructions.resolve(cx()).await.expect_err("the source fails");
     assert_eq!(error.to_string(), "the source of instructions failed");
@@ -99,10 +96,10 @@ async fn source_error_keeps_its_causes() {
 
 #[tokio::test]
 async fn source_error_of_a_foreign_type_is_said_once_and_keeps_its_causes() {
-    let unread = instructions_fn(async |_| {
+    let unread = async |_| {
         let cause = InstructionError::failed("no file").with_source(std::io::Error::other("the disk is gone"));
         Err::<String, _>(std::io::Error::other(cause).into())
-    });
+    };
     let error = Instructions::new().source(unread).resolve(cx()).await.expect_err("the source fails");
     assert_eq!(&*error.explain(), "the source of instructions failed: no file: the disk is gone");
 }
@@ -115,18 +112,10 @@ fn error_explains_itself_within_its_limit() {
     assert_eq!(explained.len(), 4_096);
 }
 
-struct Own;
-
-#[async_trait]
-impl InstructionSource for Own {
-    async fn instructions(&self, _: InstructionContext) -> Result<Arc<str>, InstructionError> {
-        Err(InstructionError::failed("no answer"))
-    }
-}
-
 #[tokio::test]
 async fn resolving_fails_when_a_source_fails() {
-    let instructions = Instructions::from("text").source(Own);
+    let instructions =
+        Instructions::from("text").source(async |_| Err::<String, _>(InstructionError::failed("no answer").into()));
     let cx = SectionContext::new(who(), RunNo(1));
     let error = resolve_system(&instructions, &Sections::new(), &cx).await.expect_err("the source fails");
     assert_eq!(&*error.explain(), "the source of instructions failed: no answer");
@@ -135,10 +124,10 @@ async fn resolving_fails_when_a_source_fails() {
 
 #[tokio::test]
 async fn source_can_be_asked_again_after_it_panicked() {
-    let instructions = Arc::new(Instructions::new().source(instructions_fn(async |cx| {
+    let instructions = Arc::new(Instructions::new().source(async |cx: InstructionContext| {
         assert_ne!(cx.run, RunNo(3), "a defect of the source");
         Ok("fine")
-    })));
+    }));
     let shared = Arc::clone(&instructions);
     let caught = tokio::spawn(async move { shared.resolve(cx()).await }).await;
     assert!(caught.expect_err("the panic goes through").is_panic());

@@ -11,8 +11,8 @@ use std::sync::{
 
 use adjutant_agent::{
     Agent, Failure, Outcome,
-    instructions::{Instructions, instructions_fn},
-    sections::{SectionKind, section_fn, section_text},
+    instructions::{InstructionContext, Instructions},
+    sections::{SectionContext, SectionKind, section_fn, section_text},
 };
 use adjutant_llm::{CallResult, Script, ScriptedModel};
 use serde_json::json;
@@ -24,10 +24,10 @@ fn systems(model: &ScriptedModel) -> Vec<String> {
 /// Instructions that count how often they are asked for.
 fn counting() -> Instructions {
     let asked = Arc::new(AtomicU32::new(0));
-    let source = instructions_fn(move |cx| {
+    let source = move |cx: InstructionContext| {
         let n = asked.fetch_add(1, Ordering::Relaxed) + 1;
         async move { Ok(format!("{} {n} {}", cx.who.name, cx.state.get("mood").cloned().unwrap_or_default())) }
-    });
+    };
     Instructions::new().source(source)
 }
 
@@ -49,13 +49,13 @@ async fn provider_wins_when_a_text_is_set_too() {
 #[tokio::test]
 async fn run_fails_before_the_model_when_its_instructions_cannot_be_made() {
     let (model, agent) = stage::agent([Script::new().text("Fine.")]);
-    let failing = instructions_fn(async |_| Err::<String, _>("the book is lost".into()));
+    let failing = async |_| Err::<String, _>("the book is lost".into());
     let lost = agent.clone().instructions(Instructions::new().source(failing));
     let error = lost.run("Go.").await.expect_err("there are none");
     let message = "the source of instructions failed: the book is lost";
     let failure = Failure::Instructions { message: message.into() };
     assert_eq!(error.result().expect("it has a result").outcome, Outcome::Failed { failure });
-    let bursting = instructions_fn(|_| -> std::future::Ready<Result<String, _>> { panic!("it burst") });
+    let bursting = |_| -> std::future::Ready<Result<String, _>> { panic!("it burst") };
     let burst = agent.clone().instructions(Instructions::new().source(bursting));
     let error = burst.run("Go.").await.expect_err("there are none");
     assert_eq!(error.to_string(), "the run failed: no instructions: their source panicked: it burst");
@@ -66,7 +66,9 @@ async fn run_fails_before_the_model_when_its_instructions_cannot_be_made() {
 #[tokio::test]
 async fn prompt_is_rebuilt_when_the_next_run_begins() {
     let (model, agent) = stage::agent([Script::new().text("A."), Script::new().text("B.")]);
-    let rules = section_fn(SectionKind::ProjectContext, async |cx| Ok(Some(format!("{} tools", cx.tools.len()))));
+    let rules = section_fn(SectionKind::ProjectContext, async |cx: SectionContext| {
+        Ok(Some(format!("{} tools", cx.tools.len())))
+    });
     let agent = agent.instructions("Be kind.").section(rules);
     agent.run("Go.").await.expect("the run finishes");
     echo(agent).run("Go.").await.expect("the run finishes");

@@ -248,7 +248,11 @@ async fn past_events_are_those_of_the_run_when_a_log_is_read_again() {
 #[tokio::test]
 async fn past_events_tell_of_a_pause_when_the_run_waits() {
     let (_, agent) = agent([Script::new().text("Hi.")]);
-    let agent = agent.world(FixedWorld::at_ms(7)).limits(Limits::new().max_turns(0).at_limit(AtLimit::Ask));
+    let agent = agent.world(FixedWorld::at_ms(7)).limits(Limits {
+        max_turns: Some(0),
+        at_limit: AtLimit::Ask,
+        ..Limits::default()
+    });
     let mut streamed = all(&agent, "Go.").await;
     let read =
         async || agent.log().events_after(Seq(0)).map(|it| it.expect("memory does not fail")).collect::<Vec<_>>().await;

@@ -177,7 +177,9 @@ async fn run_is_cancelled_when_its_deadline_passes() {
 #[tokio::test(start_paused = true)]
 async fn run_is_cancelled_when_its_deadline_passes_while_nothing_ever_waits() {
     let (_, agent) = agent((0..10_000).map(|_| Script::new().call("nobody", json!({}))));
-    let agent = agent.world(FixedWorld::at_ms(5_000)).limits(adjutant_agent::Limits::new().unlimited_turns());
+    let agent = agent
+        .world(FixedWorld::at_ms(5_000))
+        .limits(adjutant_agent::Limits { max_turns: None, ..adjutant_agent::Limits::default() });
     let result = agent.run("Go.").deadline(Duration::ZERO).await.expect("a cancel is no error");
     assert_eq!(result.outcome, Outcome::Cancelled { by: CancelBy::Deadline });
 }

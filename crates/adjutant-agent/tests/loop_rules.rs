@@ -72,26 +72,26 @@ async fn width(names: &[&str], limits: Limits) -> usize {
 
 #[tokio::test(start_paused = true)]
 async fn batch_runs_together_when_nothing_forbids_it() {
-    assert_eq!(width(&["free"; 5], Limits::new()).await, 5);
-    assert_eq!(width(&["free"; 12], Limits::new()).await, 8);
+    assert_eq!(width(&["free"; 5], Limits::default()).await, 5);
+    assert_eq!(width(&["free"; 12], Limits::default()).await, 8);
 }
 
 #[tokio::test(start_paused = true)]
 async fn batch_keeps_to_its_width_when_there_are_more_calls() {
-    assert_eq!(width(&["pair"; 6], Limits::new().max_parallel_tools(2)).await, 2);
-    assert_eq!(width(&["free"; 3], Limits::new().max_parallel_tools(0)).await, 1);
+    assert_eq!(width(&["pair"; 6], Limits { max_parallel_tools: 2, ..Limits::default() }).await, 2);
+    assert_eq!(width(&["free"; 3], Limits { max_parallel_tools: 0, ..Limits::default() }).await, 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn batch_runs_one_by_one_when_a_tool_or_the_run_says_so() {
-    assert_eq!(width(&["free", "single", "free"], Limits::new()).await, 1);
-    assert_eq!(width(&["free", "free", "single"], Limits::new()).await, 1);
-    assert_eq!(width(&["free", "free"], Limits::new().sequential()).await, 1);
+    assert_eq!(width(&["free", "single", "free"], Limits::default()).await, 1);
+    assert_eq!(width(&["free", "free", "single"], Limits::default()).await, 1);
+    assert_eq!(width(&["free", "free"], Limits { sequential: true, ..Limits::default() }).await, 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn batch_runs_together_when_a_tool_is_unknown() {
-    assert_eq!(width(&["nobody", "pair", "pair"], Limits::new()).await, 2);
+    assert_eq!(width(&["nobody", "pair", "pair"], Limits::default()).await, 2);
 }
 
 #[tokio::test]
@@ -182,7 +182,7 @@ async fn run_goes_past_the_default_when_turns_are_unlimited() {
     let scripts = || (0..60).map(|_| batch(&["echo"])).chain([Script::new().text("Done.")]);
     let limited = agent(scripts()).1.tool(echo()).run("Go.").await.expect("a limit is no error");
     assert_eq!((limited.outcome, limited.turns), (Outcome::Limit { limit: Limit::Turns }, 50));
-    let free = agent(scripts()).1.tool(echo()).limits(Limits::new().unlimited_turns());
+    let free = agent(scripts()).1.tool(echo()).limits(Limits { max_turns: None, ..Limits::default() });
     assert_eq!(free.run("Go.").await.expect("the run finishes").turns, 61);
 }
 

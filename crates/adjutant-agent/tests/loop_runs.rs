@@ -208,7 +208,7 @@ fn usage(input_uncached: u64, output: u64) -> Usage {
 #[tokio::test]
 async fn result_tells_everything_when_the_run_ends() {
     let clock = Clock(Arc::new(FixedWorld::at_ms(10_000)));
-    let info = ModelInfo::new("test/priced").price(Price::dollars(1.0, 10.0, 0.0, 0.0));
+    let info = ModelInfo { price: Some(Price::dollars(1.0, 10.0, 0.0, 0.0)), ..ModelInfo::new("test/priced") };
     let scripts = [
         Script::new().call("work", json!({"ms": 30})).call("nobody", json!({})).usage(usage(100, 10)),
         Script::new().text("Done.").usage(usage(200, 20)),
@@ -254,7 +254,7 @@ async fn usage_and_cost_count_when_an_attempt_was_taken_back() {
     let broken = adjutant_llm::Error::new(adjutant_llm::ErrorKind::Network, "the connection broke");
     let void = Script::new().text("No").usage(usage(10, 1));
     let script = Script::new().text("Yes").usage(usage(10, 2)).after_retracted(void, broken);
-    let info = ModelInfo::new("test/priced").price(Price::dollars(1.0, 10.0, 0.0, 0.0));
+    let info = ModelInfo { price: Some(Price::dollars(1.0, 10.0, 0.0, 0.0)), ..ModelInfo::new("test/priced") };
     let result = Agent::new(ScriptedModel::new([script]).info(info)).run("Go.").await.expect("the run finishes");
     assert_eq!((result.text().as_str(), result.usage), ("Yes", usage(20, 3)));
     assert_eq!(result.cost, Some(NanoUsd(20 * 1_000 + 3 * 10_000)));

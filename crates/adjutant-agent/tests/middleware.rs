@@ -233,7 +233,11 @@ async fn parked_run_stays_parked_when_middleware_lets_it_pass() {
     let lines = Lines::default();
     let model = ScriptedModel::new([Script::new().text("Hi.")]);
     let agent = Agent::new(model).journal(journal).middleware(told_by("1", &lines));
-    let limits = adjutant_agent::Limits::new().max_turns(0).at_limit(adjutant_agent::AtLimit::Ask);
+    let limits = adjutant_agent::Limits {
+        max_turns: Some(0),
+        at_limit: adjutant_agent::AtLimit::Ask,
+        ..adjutant_agent::Limits::default()
+    };
     let agent = agent.limits(limits);
     let parked = agent.run("Go.").await.expect("a pause is no error");
     let Outcome::Paused { pauses } = parked.outcome else { panic!("it is parked: {:?}", parked.outcome) };

@@ -24,7 +24,6 @@ use std::{
 use adjutant_agent::{
     Agent, CancelBy, ErrorKind, EventKind, HookContext, MemoryJournal, Outcome, Pause, Verdict,
     points::{PauseAnswered, Pausing},
-    responder_fn,
 };
 use adjutant_llm::{FixedWorld, Script, ScriptedModel, Status, World};
 use adjutant_tool::{Answer, Ask, external_tool};
@@ -194,7 +193,7 @@ async fn pause_hooks_fire_once_when_a_pause_is_answered_in_place() {
     let (before, after) = (Arc::clone(&told), Arc::clone(&told));
     let (ran, (_, agent)) = (Ran::default(), agent(script(&[("write", json!({"n": 1}))])));
     let agent = agent.tool(ran.tool(spec("write").needs_approval()));
-    let agent = agent.responder(responder_fn(|_, _| async { Some(Answer::approve()) }));
+    let agent = agent.responder(|_, _| async { Some(Answer::approve()) });
     let agent = agent
         .on(move |_: HookContext, point: Pausing| {
             before.lock().expect("nobody panics inside").push("pausing");
@@ -233,7 +232,7 @@ async fn pause_stays_open_when_a_hook_denies_its_answer() {
 async fn run_ends_when_it_is_cancelled_while_the_responder_hangs() {
     let (ran, (_, agent)) = (Ran::default(), agent(script(&[("write", json!({"n": 1}))])));
     let agent = agent.tool(ran.tool(spec("write").needs_approval()));
-    let agent = agent.responder(responder_fn(|_, _| std::future::pending()));
+    let agent = agent.responder(|_, _| std::future::pending());
     let mut running = agent.run("Go.").stream().expect("the session is free");
     while let Some(event) = running.next().await {
         if matches!(event.kind, EventKind::Paused { .. }) {

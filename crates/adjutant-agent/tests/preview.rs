@@ -33,14 +33,14 @@ fn rich(scripts: impl IntoIterator<Item = Script>) -> (Arc<ScriptedModel>, Agent
         Ok(vec![
             Action::Hide(vec!["hidden".into()]),
             Action::Offer(more.clone()),
-            Action::Remind(format!("Look {seen}, {fresh} fresh, turn {}.", cx.turn().0).into()),
+            Action::Remind(format!("Look {seen}, {fresh} fresh, turn {}.", cx.turn.0).into()),
             Action::Remember(json!(seen + 1)),
         ])
     });
     let journal = MemoryJournal::new();
     let agent = Agent::new(Arc::clone(&model))
         .instructions("Be brief.")
-        .options(Options::new().thinking(Effort::Low))
+        .options(Options { thinking: Some(Effort::Low), ..Options::default() })
         .tool(tool("step"))
         .tool(tool("hidden"))
         .effect(shape)
@@ -90,7 +90,7 @@ async fn preview_leaves_the_run_alone_when_the_model_is_speaking() {
     let looks = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&looks);
     let agent = Agent::new(Arc::clone(&model)).effect(effect_fn("look", move |cx| {
-        counted.fetch_add(usize::from(cx.phase() != Phase::Preview), Ordering::Relaxed);
+        counted.fetch_add(usize::from(cx.phase != Phase::Preview), Ordering::Relaxed);
         Ok(vec![Action::Remind("Mind.".into())])
     }));
     let running = agent.run("Go.").stream().expect("the session is free").detach();
@@ -117,16 +117,16 @@ async fn preview_leaves_the_run_alone_when_the_model_is_speaking() {
 
 #[tokio::test]
 async fn preview_asks_neither_hooks_nor_models_when_the_window_is_full() {
-    let info = ModelInfo::new("test/small").context_window(1_000).max_output_tokens(100);
+    let info = ModelInfo { context_window: 1_000, max_output_tokens: 100, ..ModelInfo::new("test/small") };
     let model = Arc::new(ScriptedModel::new([]).info(info));
     let big: Vec<Entry> =
         (0..9).map(|at| Entry::User(format!("{at} {}", "word ".repeat(90)).as_str().into())).collect();
     let agent = Agent::new(Arc::clone(&model))
         .on(|_: HookContext, _: BeforeModel| async { Verdict::<BeforeModel>::Deny("hooks are not run".into()) });
-    let whole = agent.clone().effect(Compact::new()).log().preview(big.clone()).await.expect("no model is asked");
+    let whole = agent.clone().effect(Compact::default()).log().preview(big.clone()).await.expect("no model is asked");
     let cut = agent
         .clone()
-        .effect(Compact::new().strategy(Strategy::Truncate))
+        .effect(Compact { strategy: Strategy::Truncate, ..Compact::default() })
         .log()
         .preview(big)
         .await

@@ -25,7 +25,7 @@ struct Seen {
 
 async fn perform(agent: &Agent, plan: &Plan, model: &Arc<ScriptedModel>) -> Seen {
     let token = Cancel::new();
-    let limits = Limits::new().max_turns(plan.max_turns).max_parallel_tools(plan.parallel);
+    let limits = Limits { max_turns: Some(plan.max_turns), max_parallel_tools: plan.parallel, ..Limits::default() };
     let mut running = agent
         .clone()
         .limits(limits)

@@ -110,7 +110,7 @@ fn answered(pause: &Arc<Pause>, answer: Answer) -> Record {
 
 #[test]
 fn call_is_admitted_again_when_its_approval_came_after_parking() {
-    let mut desk = Desk::began(Limits::new());
+    let mut desk = Desk::began(Limits::default());
     desk.reply(1, FinishReason::Calls, 1);
     let (call, waits) = (id(1, 0), pause(id(1, 0), None));
     assert_eq!(desk.decide(), Next::Start(vec![admit(call)]));
@@ -126,7 +126,7 @@ fn call_is_admitted_again_when_its_approval_came_after_parking() {
 
 #[test]
 fn call_that_needs_nothing_runs_when_its_sibling_waits() {
-    let mut desk = Desk::began(Limits::new());
+    let mut desk = Desk::began(Limits::default());
     desk.reply(1, FinishReason::Calls, 2);
     desk.take([ask(id(1, 0), false), allow(id(1, 1), Replay::Once, false)]);
     let acts = vec![Activity::Answer { pause: 0 }, enter(id(1, 1), Replay::Once, false)];
@@ -144,7 +144,7 @@ fn call_that_needs_nothing_runs_when_its_sibling_waits() {
 
 #[test]
 fn call_waits_for_the_one_before_it_when_the_batch_is_sequential() {
-    let mut desk = Desk::began(Limits::new());
+    let mut desk = Desk::began(Limits::default());
     desk.reply(1, FinishReason::Calls, 2);
     desk.take([ask(id(1, 0), true), allow(id(1, 1), Replay::Once, false)]);
     assert_eq!(desk.decide(), Next::Start(vec![Activity::Answer { pause: 0 }]));
@@ -155,7 +155,7 @@ fn call_waits_for_the_one_before_it_when_the_batch_is_sequential() {
 
 #[test]
 fn body_is_entered_again_when_what_it_waits_for_was_answered() {
-    let mut desk = Desk::began(Limits::new());
+    let mut desk = Desk::began(Limits::default());
     desk.reply(1, FinishReason::Calls, 1);
     let (call, waits) = (id(1, 0), pause(id(1, 0), Some("word")));
     desk.take([allow(call, Replay::Resumable, false)]);
@@ -172,7 +172,7 @@ fn body_is_entered_again_when_what_it_waits_for_was_answered() {
 
 #[test]
 fn waiting_calls_are_closed_when_a_parked_run_is_cancelled() {
-    let mut desk = Desk::began(Limits::new());
+    let mut desk = Desk::began(Limits::default());
     desk.reply(1, FinishReason::Calls, 2);
     desk.take([ask(id(1, 0), false), allow(id(1, 1), Replay::Once, false)]);
     desk.launch(vec![enter(id(1, 1), Replay::Once, false)]);
@@ -183,7 +183,7 @@ fn waiting_calls_are_closed_when_a_parked_run_is_cancelled() {
 
 #[test]
 fn run_asks_for_more_and_goes_on_when_its_turns_are_spent() {
-    let mut desk = Desk::began(Limits::new().max_turns(1).at_limit(AtLimit::Ask));
+    let mut desk = Desk::began(Limits { max_turns: Some(1), at_limit: AtLimit::Ask, ..Limits::default() });
     desk.reply(1, FinishReason::Calls, 1);
     desk.take([allow(id(1, 0), Replay::Once, false)]);
     desk.launch(vec![enter(id(1, 0), Replay::Once, false)]);
@@ -197,7 +197,7 @@ fn run_asks_for_more_and_goes_on_when_its_turns_are_spent() {
 
 #[test]
 fn run_has_a_last_turn_without_tools_when_more_is_declined() {
-    let mut desk = Desk::began(Limits::new().max_turns(1).at_limit(AtLimit::Ask));
+    let mut desk = Desk::began(Limits { max_turns: Some(1), at_limit: AtLimit::Ask, ..Limits::default() });
     desk.reply(1, FinishReason::Calls, 1);
     desk.take([allow(id(1, 0), Replay::Once, false)]);
     desk.launch(vec![enter(id(1, 0), Replay::Once, false)]);
@@ -217,7 +217,7 @@ fn run_has_a_last_turn_without_tools_when_more_is_declined() {
 
 #[test]
 fn run_ends_at_its_limit_without_a_request_when_an_effect_says_so() {
-    let mut desk = Desk::began(Limits::new());
+    let mut desk = Desk::began(Limits::default());
     let turn = TurnNo(1);
     assert_eq!(desk.decide(), Next::Start(vec![Activity::Prepare { turn }]));
     let mut prepared = Record::prepared(turn, ModelId::from("t/m"), Vec::new());
@@ -232,7 +232,7 @@ fn run_ends_at_its_limit_without_a_request_when_an_effect_says_so() {
 
 #[test]
 fn run_winds_up_when_its_time_is_spent() {
-    let mut desk = Desk::began(Limits::new());
+    let mut desk = Desk::began(Limits::default());
     desk.reply(1, FinishReason::Calls, 1);
     desk.take([allow(id(1, 0), Replay::Once, false)]);
     desk.launch(vec![enter(id(1, 0), Replay::Once, false)]);
@@ -245,7 +245,7 @@ fn run_winds_up_when_its_time_is_spent() {
 
 #[test]
 fn run_goes_on_when_a_message_was_placed_after_its_answer() {
-    let mut desk = Desk::began(Limits::new());
+    let mut desk = Desk::began(Limits::default());
     desk.reply(1, FinishReason::End, 0);
     assert_eq!(desk.decide(), Next::Start(vec![Activity::Settle { turn: TurnNo(1) }]));
     let content = Entry::User(UserMessage::text("And this?"));
@@ -263,7 +263,7 @@ fn run_goes_on_when_a_message_was_placed_after_its_answer() {
 
 #[test]
 fn run_goes_on_when_its_reply_was_interrupted_and_nobody_cancelled() {
-    let mut desk = Desk::began(Limits::new());
+    let mut desk = Desk::began(Limits::default());
     desk.reply(1, FinishReason::Interrupted, 1);
     assert_eq!(desk.decide(), Next::Start(vec![Activity::Settle { turn: TurnNo(1) }]));
     assert_eq!(desk.results(), [Status::Cancelled]);
@@ -273,7 +273,7 @@ fn run_goes_on_when_its_reply_was_interrupted_and_nobody_cancelled() {
 
 #[test]
 fn turn_is_prepared_again_when_its_request_did_not_fit() {
-    let mut desk = Desk::began(Limits::new());
+    let mut desk = Desk::began(Limits::default());
     let turn = TurnNo(1);
     desk.decide();
     desk.take([
@@ -285,7 +285,7 @@ fn turn_is_prepared_again_when_its_request_did_not_fit() {
 
 #[test]
 fn answer_means_nothing_when_nobody_asked() {
-    let mut desk = Desk::began(Limits::new());
+    let mut desk = Desk::began(Limits::default());
     let before = desk.next();
     desk.take([answered(&pause(id(1, 0), None), Answer::approve())]);
     assert_eq!((desk.next(), desk.run.pauses().count()), (before, 0));

@@ -20,7 +20,7 @@ async fn snapshot_tells_the_configuration_when_the_agent_is_idle() {
     let (_, agent) = stage::agent([]);
     let agent = agent
         .instructions("Be kind.")
-        .options(Options::new().thinking(Effort::High))
+        .options(Options { thinking: Some(Effort::High), ..Options::default() })
         .tool(tool("one", |_, _| async { Ok(CallResult::ok("")) }))
         .tool(tool("two", |_, _| async { Ok(CallResult::ok("")) }));
     let seen = agent.snapshot();
@@ -159,7 +159,7 @@ async fn context_percent_stays_within_bounds_when_the_numbers_are_odd() {
 }
 
 async fn check_context(usage: Usage, window: u64, expect: (u64, u8)) {
-    let info = ModelInfo::new("x/y").context_window(window);
+    let info = ModelInfo { context_window: window, ..ModelInfo::new("x/y") };
     let model = ScriptedModel::new([Script::new().text("Hi.").usage(usage)]).info(info);
     let agent = Agent::new(model).tool(tool("spends", |_, _| async { Ok(CallResult::ok("")) }));
     agent.run("Go.").await.expect("the run finishes");
@@ -184,7 +184,7 @@ async fn context_is_the_sum_of_its_parts_when_no_reply_tells_it() {
 #[tokio::test]
 async fn snapshot_lists_what_is_asked_when_a_run_waits() {
     let (_, agent) = stage::agent([Script::new().text("Hi.")]);
-    let agent = agent.limits(Limits::new().max_turns(0).at_limit(AtLimit::Ask));
+    let agent = agent.limits(Limits { max_turns: Some(0), at_limit: AtLimit::Ask, ..Limits::default() });
     agent.run("Go.").await.expect("a pause is no error");
     let seen = agent.snapshot();
     assert_eq!((seen.pauses.len(), seen.is_running), (1, false));

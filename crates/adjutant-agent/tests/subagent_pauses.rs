@@ -19,7 +19,11 @@ use desk::{calls, open, record, records, results, said, says, tool};
 /// An agent that needs two requests and may make one: it asks for more.
 fn needy(model: impl Model + 'static) -> Agent {
     let step = tool("step", Replay::Pure, |_| async { Ok(CallResult::ok("stepped")) });
-    Agent::new(model).name("needy").tool(step).limits(Limits::new().max_turns(1).at_limit(AtLimit::Ask))
+    Agent::new(model).name("needy").tool(step).limits(Limits {
+        max_turns: Some(1),
+        at_limit: AtLimit::Ask,
+        ..Limits::default()
+    })
 }
 
 /// The models and the counts of one session, over several programs.
@@ -120,7 +124,7 @@ async fn child_goes_on_in_another_program_when_the_log_is_opened() {
 #[tokio::test]
 async fn answer_of_a_child_changes_nothing_above_when_it_extends_a_limit() {
     let case = Case::new(1);
-    let agent = case.agent(Replay::Resumable).limits(Limits::new().max_turns(2));
+    let agent = case.agent(Replay::Resumable).limits(Limits { max_turns: Some(2), ..Limits::default() });
     let paused = agent.run("Go.").await.expect("the run waits");
     let declined = extend(&paused).into_iter().map(|it| Answered { answer: Answer::decline(), ..it }).collect();
     let result = agent.resume(declined).await.expect("the run finishes");

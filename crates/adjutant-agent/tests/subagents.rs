@@ -82,7 +82,7 @@ async fn depth_counts_levels_when_children_nest() {
 
 #[tokio::test]
 async fn depth_is_bounded_for_the_tree_when_a_limit_is_set() {
-    let agent = nested(4).limits(Limits::new().caps(Caps::new().depth(2)));
+    let agent = nested(4).limits(Limits { caps: Caps { depth: Some(2), ..Caps::default() }, ..Limits::default() });
     let result = agent.run("Dig.").await.expect("the run finishes");
     assert_eq!(results(&result), ["0 1 no agent can be opened: the limit of depth is reached"]);
 }
@@ -97,7 +97,7 @@ async fn agents_are_bounded_for_the_tree_when_a_limit_is_set() {
         let first = first.finish().await?;
         Ok(CallResult::ok(format!("{} {refused} {}", first.text(), two.run("Now?").await?.text())))
     }));
-    let agent = agent.limits(Limits::new().caps(Caps::new().agents(1)));
+    let agent = agent.limits(Limits { caps: Caps { agents: Some(1), ..Caps::default() }, ..Limits::default() });
     let result = agent.run("Go.").await.expect("the run finishes");
     assert_eq!(results(&result), ["One. no agent can be opened: the limit of agents at a time is reached Two."]);
 }

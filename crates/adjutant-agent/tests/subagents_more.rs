@@ -9,7 +9,6 @@ use std::sync::{Arc, Mutex};
 use adjutant_agent::{
     Agent, EventKind, HookContext, Hooks, Pause, Verdict, agent_tool,
     points::{BeforeTool, SubagentStarted, SubagentStopped},
-    responder_fn,
 };
 use adjutant_llm::{CallResult, Options, Script, ScriptedModel};
 use adjutant_tool::{Answer, ErasedTool, Replay, ToolSpec, tool_fn};
@@ -129,8 +128,7 @@ async fn child_options_join_when_several_are_given() {
     let agent = parent(work(move |cx| {
         let (first, last) = (Arc::clone(&unused), Arc::clone(&model));
         async move {
-            let mut warm = Options::default();
-            warm.temperature = Some(0.9);
+            let warm = Options { temperature: Some(0.9), ..Options::default() };
             let child = Agent::inheriting("one").instructions("First.").model(first).options(warm);
             let child = child.name("two").instructions("Last.").model(last);
             let child = open(&cx, "a", child).await?;
@@ -159,11 +157,11 @@ fn asking() -> Agent {
 async fn approval_of_a_child_reaches_the_parents_responder_when_it_has_none() {
     let asked = Lines::default();
     let told_of = Arc::clone(&asked);
-    let agent = asking().responder(responder_fn(move |who, pause: Pause| {
+    let agent = asking().responder(move |who, pause: Pause| {
         let tool = pause.call.as_ref().map(|call| call.name.to_string()).unwrap_or_default();
         told_of.lock().expect("no panic inside").push(format!("{} {} {tool}", who.path, pause.thread.as_str()));
         async { Some(Answer::approve()) }
-    }));
+    });
     let result = agent.run("Go.").await.expect("the run finishes");
     assert_eq!(results(&result), ["written Yes."]);
     assert_eq!(told(&asked), ["boss/child main/c1_0_0/a write"]);

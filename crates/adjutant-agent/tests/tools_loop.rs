@@ -92,7 +92,7 @@ async fn hidden_tool_is_refused_when_the_model_calls_it() {
         *hidden = vec!["hidden".into()];
     }
     let records = vec![
-        Record::Began { run: RunNo(1), prompts: vec![Entry::User("Go.".into())], limits: Limits::new() },
+        Record::Began { run: RunNo(1), prompts: vec![Entry::User("Go.".into())], limits: Limits::default() },
         Record::Opened { turn: TurnNo(1), last: None },
         prepared,
         Record::replied(TurnNo(1), Arc::new(reply), None),
@@ -122,14 +122,16 @@ async fn sequential_calls_stop_when_the_run_is_cancelled() {
     let (_, agent) = agent(script(&batch));
     let reached = Arc::new(Notify::new());
     let reaches = Arc::clone(&reached);
-    let agent =
-        agent.limits(Limits::new().sequential()).tool(tool_fn(spec("waits"), move |_: Value, cx: CallContext| {
+    let agent = agent.limits(Limits { sequential: true, ..Limits::default() }).tool(tool_fn(
+        spec("waits"),
+        move |_: Value, cx: CallContext| {
             reaches.notify_one();
             async move {
                 cx.cancel().cancelled().await;
                 Err(ToolError::new(ToolErrorKind::Cancelled, "stopped well"))
             }
-        }));
+        },
+    ));
     let mut running = agent.run("Go.").stream().expect("the session is free");
     let (mut started, mut finished) = (0, 0);
     while let Some(event) = running.next().await {
@@ -205,7 +207,8 @@ async fn executor_is_missing_when_a_tool_is_only_declared() {
     let start = || agent(script(&[("away", json!({"n": 1}))])).1.tool(external_tool(spec("away")));
     let parked = start().run("Go.").await.expect("the run waits");
     assert_eq!(names(&parked), ["main/c1_0_0"]);
-    let refused = start().limits(Limits::new().unattended()).run("Go.").await.expect("the run finishes");
+    let refused =
+        start().limits(Limits { unattended: true, ..Limits::default() }).run("Go.").await.expect("the run finishes");
     let text = "not executed: tool \"away\" is run elsewhere, and nobody can be asked in this run";
     assert_eq!(calls(&refused), [("away".into(), Status::Denied, text.into())]);
 }
@@ -224,7 +227,7 @@ async fn events_of_denied_and_terminated_batches_are_as_drawn_when_they_run() {
         }))
     };
     let (no, all, now) = (Terminate::No, Terminate::IfAll, Terminate::Now);
-    let sequential = |agent: Agent| agent.limits(Limits::new().sequential());
+    let sequential = |agent: Agent| agent.limits(Limits { sequential: true, ..Limits::default() });
     let denied = |agent: Agent| {
         agent.on(|_: HookContext, point: BeforeTool| async move {
             if point.args["n"] == 0 { Verdict::Deny("no".into()) } else { Verdict::Pass(point) }

@@ -56,7 +56,7 @@ impl Answer {
     /// The options of the run, with the schema where the model has a mode for it.
     pub(crate) fn options(&self, options: Options, model: &dyn Model) -> Options {
         match model.info().structured {
-            Structured::Native => options.format(self.shape.format().clone()),
+            Structured::Native => Options { format: Some(self.shape.format().clone()), ..options },
             _ => options,
         }
     }

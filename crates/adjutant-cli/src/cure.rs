@@ -15,7 +15,7 @@ pub(crate) fn cure(error: &Error, model: &ModelId, credentials: &[Credential]) -
             Some(credential) => format!("check the key in {}", credential.variable),
             None => format!("check what {provider} asks callers for"),
         }),
-        ErrorKind::Config if error.status().is_none() => {
+        ErrorKind::Config if error.details().status.is_none() => {
             Some("check the key and the base URL in the environment".into())
         }
         ErrorKind::Config => Some("check the base URL; `adjutant models` lists the known models".into()),
@@ -26,7 +26,9 @@ pub(crate) fn cure(error: &Error, model: &ModelId, credentials: &[Credential]) -
         ErrorKind::Network => Some("check the connection and the base URL, and try again".into()),
         ErrorKind::Overflow => Some("ask for less at once, or take a model with a larger context window".into()),
         // A success that is no event stream comes from something else than the provider.
-        ErrorKind::Protocol if error.status().is_some() => Some("check that the base URL is that of the API".into()),
+        ErrorKind::Protocol if error.details().status.is_some() => {
+            Some("check that the base URL is that of the API".into())
+        }
         _ => None,
     }
 }
@@ -60,10 +62,10 @@ mod tests {
         check(&error(ErrorKind::Auth), "ollama/m", Some("check what ollama asks callers for"));
         check(&error(ErrorKind::Auth), "gemini/m", Some("check the key in GEMINI_API_KEY"));
         check(&error(ErrorKind::Overloaded), "openai/m", Some("try again later"));
-        let limited = error(ErrorKind::RateLimited).with_retry_after(Duration::from_secs(2));
+        let limited = error(ErrorKind::RateLimited).with(|it| it.retry_after = Some(Duration::from_secs(2)));
         check(&limited, "openai/m", Some("try again in 2s"));
         check(&error(ErrorKind::Protocol), "openai/m", None);
-        let html = error(ErrorKind::Protocol).with_status(200);
+        let html = error(ErrorKind::Protocol).with(|it| it.status = Some(200));
         check(&html, "openai/m", Some("check that the base URL is that of the API"));
         check(&error(ErrorKind::Refused), "openai/m", None);
     }

@@ -58,7 +58,7 @@ pub(crate) fn failed(job: &Job<'_>, error: &adjutant::Error) -> Problem {
 /// The problem that an error of a model is.
 fn of_model(job: &Job<'_>, model: Option<&llm::Error>, error: &dyn std::error::Error) -> Problem {
     // Wrong before anything was sent: a base URL or a key that cannot be used.
-    let configured = |error: &llm::Error| error.kind() == llm::ErrorKind::Config && error.status().is_none();
+    let configured = |error: &llm::Error| error.kind() == llm::ErrorKind::Config && error.details().status.is_none();
     let exit = if model.is_some_and(configured) { Exit::Usage } else { Exit::Failed };
     let problem = Problem::of(exit, error);
     match model.and_then(|error| job.model.cure(error)) {

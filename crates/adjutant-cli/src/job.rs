@@ -84,7 +84,7 @@ impl<'a> Job<'a> {
             agent = agent.options(options.clone());
         }
         if is_unlimited {
-            agent = agent.limits(Limits::new().unlimited_turns());
+            agent = agent.limits(Limits { max_turns: None, ..Limits::default() });
         }
         // A clock that stands still knows no deadline.
         let within = how.timeout.filter(|_| !model.is_played());

@@ -161,7 +161,8 @@ mod tests {
 
     fn chooser() -> Chooser {
         let price = Price::dollars(0.25, 2.0, 0.025, 0.25).hour_writes(0.5);
-        let small = ModelInfo::new("acme/small").price(price).thinks([Effort::Off, Effort::Low], Default::default());
+        let small = ModelInfo { price: Some(price), ..ModelInfo::new("acme/small") }
+            .thinks([Effort::Off, Effort::Low], Default::default());
         let acme = Provider::new("acme", "https://user:secret@llm.acme.example/v1?key=secret").key_variable("ACME_KEY");
         Chooser::new(|name| (name == "GROQ_API_KEY").then(|| "secret".into()))
             .provider(acme.like("vllm"))

@@ -38,16 +38,26 @@ const MAX_RATIO: f64 = 4.0;
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Compact {
-    threshold: f64,
-    reserve_tokens: Option<u64>,
-    keep_recent_tokens: u64,
-    pinned_share: f64,
-    min_gain: f64,
-    max_summary_tokens: u64,
-    max_failures: u32,
-    strategy: Strategy,
+    /// The share of the window at which it acts, 0 to 1; 0.8.
+    pub threshold: f64,
+    /// The number of tokens of the window that stay free for the reply; by default the model's output limit, but at
+    /// most a quarter of the window.
+    pub reserve_tokens: Option<u64>,
+    /// The number of tokens of the newest entries that stay, at most a quarter of the window; 20,000.
+    pub keep_recent_tokens: u64,
+    /// The share of the window that pinned entries may keep, the newest first; 0.2. Others are summarised.
+    pub pinned_share: f64,
+    /// The share of the window that it must gain, and that must fill again before it acts again; 0.1.
+    pub min_gain: f64,
+    /// The number of tokens that a summary may have; 4,096.
+    pub max_summary_tokens: u64,
+    /// The number of failures in a run after which it waits for the next run, or for real growth; 3.
+    pub max_failures: u32,
+    /// The kind of text that stands for the entries that give way; a summary.
+    pub strategy: Strategy,
+    /// The model that writes summaries; the agent's own by default.
     #[serde(skip)]
-    model: Option<Arc<dyn Model>>,
+    pub model: Option<Arc<dyn Model>>,
 }
 
 /// What stands for the entries that give way.
@@ -76,87 +86,18 @@ struct State {
 }
 
 impl Compact {
-    /// At 80 % of the window, by a summary of the agent's own model, with the newest 20,000 tokens left as they are.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Sets at which share of the window it acts, 0 to 1; 0.8 without it.
-    #[must_use]
-    pub fn threshold(mut self, share: f64) -> Self {
-        self.threshold = share;
-        self
-    }
-
-    /// Sets how many tokens of the window stay free for the reply; the model's output limit, but at most a quarter of
-    /// the window, without it.
-    #[must_use]
-    pub fn reserve_tokens(mut self, tokens: u64) -> Self {
-        self.reserve_tokens = Some(tokens);
-        self
-    }
-
-    /// Sets how many tokens of the newest entries stay, at most a quarter of the window; 20,000 without it.
-    #[must_use]
-    pub fn keep_recent_tokens(mut self, tokens: u64) -> Self {
-        self.keep_recent_tokens = tokens;
-        self
-    }
-
-    /// Sets which share of the window pinned entries may keep, newest first; 0.2 without it. Others are summarised.
-    #[must_use]
-    pub fn pinned_share(mut self, share: f64) -> Self {
-        self.pinned_share = share;
-        self
-    }
-
-    /// Sets which share of the window it must gain, and must fill again before it acts again; 0.1 without it.
-    #[must_use]
-    pub fn min_gain(mut self, share: f64) -> Self {
-        self.min_gain = share;
-        self
-    }
-
-    /// Sets how many tokens a summary may have; 4,096 without it.
-    #[must_use]
-    pub fn max_summary_tokens(mut self, tokens: u64) -> Self {
-        self.max_summary_tokens = tokens;
-        self
-    }
-
-    /// Sets after how many failures in a run it waits for the next run, or for real growth; 3 without it.
-    #[must_use]
-    pub fn max_failures(mut self, failures: u32) -> Self {
-        self.max_failures = failures;
-        self
-    }
-
-    /// Sets what stands for the entries that give way.
-    #[must_use]
-    pub fn strategy(mut self, strategy: Strategy) -> Self {
-        self.strategy = strategy;
-        self
-    }
-
-    /// Sets the model that writes summaries; the agent's own without it.
-    #[must_use]
-    pub fn model(mut self, model: impl Model + 'static) -> Self {
-        self.model = Some(Arc::new(model));
-        self
-    }
-
     /// Whether the window is so full that it should act; a window of nothing is not known.
     fn is_full(&self, cx: &EffectContext<'_>) -> bool {
         let window = cx.window();
-        let output = cx.model().info().max_output_tokens.min(window / 4);
+        let output = cx.model.info().max_output_tokens.min(window / 4);
         let room = window.saturating_sub(self.reserve_tokens.unwrap_or(output));
-        window > 0 && cx.tokens() >= share(window, self.threshold).min(room)
+        window > 0 && cx.tokens >= share(window, self.threshold).min(room)
     }
 
     fn budget(&self, cx: &EffectContext<'_>, ratio: f64) -> Budget {
         let window = window(cx);
         let recent = self.keep_recent_tokens.min(window / 4);
-        let tight = matches!(cx.phase(), Phase::Overflow(_));
+        let tight = matches!(cx.phase, Phase::Overflow(_));
         Budget {
             recent: unscaled(if tight { recent / 2 } else { recent }, ratio),
             pinned: unscaled(share(window, self.pinned_share), ratio),
@@ -168,7 +109,7 @@ impl Compact {
         if self.strategy == Strategy::Truncate {
             return Ok(Written { text: cut.note(), usage: None, model: None });
         }
-        let model = self.model.as_ref().unwrap_or(cx.model());
+        let model = self.model.as_ref().unwrap_or(cx.model);
         let window = if self.model.is_some() { model.info().context_window } else { window(cx) };
         let ask = summary::Ask { window, max_tokens: self.max_summary_tokens };
         let reply = ask.summarise(cx, model, cut, ratio).await?;
@@ -183,11 +124,11 @@ impl Compact {
         let given_up = failures >= self.max_failures;
         let state = State {
             failures,
-            newest: cx.view().items().last().map(|stored| stored.id),
+            newest: cx.view.items().last().map(|stored| stored.id),
             growth: if given_up { gain.max(growth) } else { growth },
             ..state
         };
-        let report = json!({"failed": why, "failures": failures, "given_up": given_up, "before": cx.tokens()});
+        let report = json!({"failed": why, "failures": failures, "given_up": given_up, "before": cx.tokens});
         vec![remember(&state), Action::Report(report)]
     }
 
@@ -195,8 +136,8 @@ impl Compact {
     fn folded(&self, cx: &EffectContext<'_>, state: State, cut: Cut, written: Written, ratio: f64) -> Vec<Action> {
         let gained = cut.gain(&written.text, ratio);
         let report = json!({
-            "before": cx.tokens(),
-            "after": cx.tokens().saturating_sub(gained),
+            "before": cx.tokens,
+            "after": cx.tokens.saturating_sub(gained),
             "folded": cut.folded,
             "kept": cut.keep.len(),
             "model": written.model,
@@ -204,7 +145,7 @@ impl Compact {
         });
         let state = State {
             failures: 0,
-            newest: cx.view().items().last().map(|stored| stored.id),
+            newest: cx.view.items().last().map(|stored| stored.id),
             growth: share(cx.window(), self.min_gain),
             ..state
         };
@@ -216,7 +157,7 @@ impl Compact {
         if !state.has_grown(&cx, ratio) {
             return Vec::new();
         }
-        let Some(cut) = Cut::of(cx.view().items(), self.budget(&cx, ratio)) else { return Vec::new() };
+        let Some(cut) = Cut::of(cx.view.items(), self.budget(&cx, ratio)) else { return Vec::new() };
         let gain = share(cx.window(), self.min_gain);
         // The summary takes room too, so a fold of little more than the least gain is not worth a request.
         let cost = self.max_summary_tokens.min(cx.window() / 16);
@@ -235,7 +176,7 @@ impl Compact {
 
     /// Something must go, or the run fails: a summary if there is one, a note if not.
     async fn at_once(&self, cx: EffectContext<'_>, state: State, ratio: f64) -> Vec<Action> {
-        let Some(cut) = Cut::of(cx.view().items(), self.budget(&cx, ratio)) else { return Vec::new() };
+        let Some(cut) = Cut::of(cx.view.items(), self.budget(&cx, ratio)) else { return Vec::new() };
         let written = self.text(&cx, &cut, ratio).await;
         let written = written.ok().filter(|written| cut.gain(&written.text, ratio) > 0);
         let written = written.unwrap_or_else(|| Written { text: cut.note(), usage: None, model: None });
@@ -247,7 +188,7 @@ impl State {
     /// Whether enough was added since it acted last.
     fn has_grown(&self, cx: &EffectContext<'_>, ratio: f64) -> bool {
         let Some(newest) = self.newest else { return true };
-        let added = cx.view().items().iter().rev().take_while(|stored| stored.id > newest);
+        let added = cx.view.items().iter().rev().take_while(|stored| stored.id > newest);
         scaled(added.map(|stored| stored.tokens).sum(), ratio) >= self.growth
     }
 }
@@ -267,14 +208,14 @@ impl Effect for Compact {
 
     async fn act(&self, cx: EffectContext<'_>) -> Result<Vec<Action>, EffectError> {
         let known: State = cx.memo().unwrap_or_default();
-        let run = cx.run().0;
+        let run = cx.run.0;
         let state = match known.run == run {
             true => known,
             // Failures are forgotten, growth since the last fold is not.
             false if known.failures > 0 => State { run, ..State::default() },
             false => State { run, ..known },
         };
-        Ok(match cx.phase() {
+        Ok(match cx.phase {
             Phase::Overflow(_) => self.at_once(cx, state, ratio(&cx)).await,
             Phase::Preview if self.strategy == Strategy::Summarise => Vec::new(),
             Phase::Request | Phase::Preview if self.is_full(&cx) => self.in_time(cx, state, ratio(&cx)).await,
@@ -289,16 +230,16 @@ fn remember(state: &State) -> Action {
 
 /// How far what the provider counts is above the estimate of the view.
 fn ratio(cx: &EffectContext<'_>) -> f64 {
-    let counted = cx.tokens().saturating_sub(cx.overhead());
-    (counted as f64 / cx.view().tokens().max(1) as f64).clamp(1.0, MAX_RATIO)
+    let counted = cx.tokens.saturating_sub(cx.overhead());
+    (counted as f64 / cx.view.tokens().max(1) as f64).clamp(1.0, MAX_RATIO)
 }
 
 /// How many tokens the model really takes, as far as that is known: a request that did not fit was too large.
 fn window(cx: &EffectContext<'_>) -> u64 {
-    match cx.phase() {
+    match cx.phase {
         Phase::Overflow(overflow) => {
             let known = if cx.window() > 0 { cx.window() } else { u64::MAX };
-            known.min(overflow.limit.unwrap_or_else(|| cx.tokens()))
+            known.min(overflow.limit.unwrap_or(cx.tokens))
         }
         Phase::Request | Phase::Preview => cx.window(),
     }

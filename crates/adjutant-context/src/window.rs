@@ -31,12 +31,17 @@ const PINNED_PART: u64 = 5;
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SlidingWindow {
-    threshold: f64,
-    recent: usize,
-    medium: usize,
-    min_gain: f64,
+    /// The share of the window that must be full; 0.7, and 0 for never.
+    pub threshold: f64,
+    /// The number of the newest entries that are shown as they are; 10.
+    pub recent: usize,
+    /// The number of entries before them that are shown with short results; 10.
+    pub medium: usize,
+    /// The share that a step must gain of what is shown, 0 to 1; 0.25.
+    pub min_gain: f64,
+    /// The model that writes summaries; without it, the default, the one that is asked in the turn.
     #[serde(skip)]
-    model: Option<Arc<dyn Model>>,
+    pub model: Option<Arc<dyn Model>>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -46,49 +51,9 @@ struct Failures {
 }
 
 impl SlidingWindow {
-    /// Acts from 0.7 of the window on, with 10 entries in each of the two newer zones, for a quarter of what is shown.
-    pub fn new() -> Self {
-        Self { threshold: 0.7, recent: 10, medium: 10, min_gain: MIN_GAIN, model: None }
-    }
-
-    /// Sets which share of the window must be full; 0 for never.
-    #[must_use]
-    pub fn threshold(mut self, share: f64) -> Self {
-        self.threshold = share;
-        self
-    }
-
-    /// Sets how many of the newest entries are shown as they are.
-    #[must_use]
-    pub fn recent(mut self, entries: usize) -> Self {
-        self.recent = entries;
-        self
-    }
-
-    /// Sets how many entries before them are shown with short results.
-    #[must_use]
-    pub fn medium(mut self, entries: usize) -> Self {
-        self.medium = entries;
-        self
-    }
-
-    /// Sets how much a step must gain, as a share of what is shown.
-    #[must_use]
-    pub fn min_gain(mut self, share: f64) -> Self {
-        self.min_gain = share;
-        self
-    }
-
-    /// Sets the model that writes summaries; without it, the one that is asked in the turn.
-    #[must_use]
-    pub fn model(mut self, model: impl Model + 'static) -> Self {
-        self.model = Some(Arc::new(model));
-        self
-    }
-
     /// Shows the middle zone with short results.
     fn shorten(&self, cx: &EffectContext<'_>, from: usize, to: usize) -> (Vec<Edit>, u64) {
-        let zone = cx.view().items().iter_from(from).take(to - from);
+        let zone = cx.view.items().iter_from(from).take(to - from);
         let shorter = zone.filter_map(|stored| shorten_results(stored, KIND, MEDIUM_CHARS));
         shorter.fold((Vec::new(), 0), |(mut edits, gain), (edit, less)| {
             edits.push(edit);
@@ -98,9 +63,9 @@ impl SlidingWindow {
 
     /// Folds what is older than both zones; an error says why there is no summary.
     async fn fold(&self, cx: &EffectContext<'_>, cut: Cut) -> Result<(Edit, u64), String> {
-        let model = self.model.as_ref().unwrap_or(cx.model());
+        let model = self.model.as_ref().unwrap_or(cx.model);
         let ask = Ask { window: model.info().context_window, max_tokens: MAX_SUMMARY_TOKENS };
-        let ratio = (cx.tokens() as f64 / cx.view().tokens().max(1) as f64).max(1.0);
+        let ratio = (cx.tokens as f64 / cx.view.tokens().max(1) as f64).max(1.0);
         let text: Arc<str> = match ask.summarise(cx, model, &cut, ratio).await {
             Ok(reply) => reply.text().trim().into(),
             // Something must go, or the run fails.
@@ -121,7 +86,7 @@ fn is_worth(gain: u64, share: f64, of: u64) -> bool {
 }
 
 fn overflows(cx: &EffectContext<'_>) -> bool {
-    matches!(cx.phase(), Phase::Overflow(_))
+    matches!(cx.phase, Phase::Overflow(_))
 }
 
 /// What would be folded and is no summary yet, in tokens.
@@ -132,7 +97,7 @@ fn unfolded(cut: &Cut) -> u64 {
 
 impl Default for SlidingWindow {
     fn default() -> Self {
-        Self::new()
+        Self { threshold: 0.7, recent: 10, medium: 10, min_gain: MIN_GAIN, model: None }
     }
 }
 
@@ -143,7 +108,7 @@ impl Effect for SlidingWindow {
     }
 
     async fn act(&self, cx: EffectContext<'_>) -> Result<Vec<Action>, EffectError> {
-        let (items, share) = (cx.view().items(), if overflows(&cx) { 0.0 } else { self.min_gain });
+        let (items, share) = (cx.view.items(), if overflows(&cx) { 0.0 } else { self.min_gain });
         if !overflows(&cx) && !cx.fills(self.threshold) {
             return Ok(Vec::new());
         }
@@ -151,13 +116,13 @@ impl Effect for SlidingWindow {
         let medium = recent.saturating_sub(self.medium);
         let (mut edits, mut gain) = self.shorten(&cx, medium, recent);
         let mut actions = Vec::new();
-        let failures = cx.memo::<Failures>().filter(|failures| failures.run == cx.run());
+        let failures = cx.memo::<Failures>().filter(|failures| failures.run == cx.run);
         let failed = failures.map_or(0, |failures| failures.count);
-        let may_fold = cx.phase() != Phase::Preview && (failed < MAX_FAILURES || overflows(&cx));
+        let may_fold = cx.phase != Phase::Preview && (failed < MAX_FAILURES || overflows(&cx));
         let cut = if may_fold { Cut::before(items, medium, cx.window() / PINNED_PART) } else { None };
-        if let Some(cut) = cut.filter(|cut| is_worth(unfolded(cut), share, cx.view().tokens())) {
+        if let Some(cut) = cut.filter(|cut| is_worth(unfolded(cut), share, cx.view.tokens())) {
             let folded = self.fold(&cx, cut).await.and_then(|(edit, less)| match gain + less {
-                gains if is_worth(gains, share, cx.view().tokens()) => Ok((edit, less)),
+                gains if is_worth(gains, share, cx.view.tokens()) => Ok((edit, less)),
                 _ => Err("the summary gains too little".into()),
             });
             match folded {
@@ -168,11 +133,11 @@ impl Effect for SlidingWindow {
                 }
                 Err(why) => {
                     actions.push(Action::Report(json!({ "folded": false, "failed": why })));
-                    actions.push(Action::Remember(json!(Failures { run: cx.run(), count: failed + 1 })));
+                    actions.push(Action::Remember(json!(Failures { run: cx.run, count: failed + 1 })));
                 }
             }
         }
-        if is_worth(gain, share, cx.view().tokens()) {
+        if is_worth(gain, share, cx.view.tokens()) {
             actions.extend(edits.into_iter().map(Action::Edit));
         }
         Ok(actions)

@@ -33,7 +33,7 @@ fn summary(number: usize) -> Script {
 #[tokio::test]
 async fn compact_acts_within_one_run_when_it_has_two_hundred_calls() {
     let (worker, writer) = (Worker::new(200), writer(summary));
-    let agent = worker.agent(1_200).effect(Compact::new().model(writer.model.clone()));
+    let agent = worker.agent(1_200).effect(Compact { model: Some(writer.model.clone()), ..Compact::default() });
     let result = agent.run("Read all pages.").await.expect("it answers");
     assert_eq!((result.text().as_str(), result.turns, result.calls.len()), ("Done.", 201, 200));
     assert!(worker.largest() < WINDOW * 9 / 10, "{} tokens do not leave room for a reply", worker.largest());
@@ -47,7 +47,7 @@ async fn compact_acts_within_one_run_when_it_has_two_hundred_calls() {
 #[tokio::test]
 async fn compact_folds_the_beginning_when_the_window_fills() {
     let (worker, writer) = (Worker::new(24), writer(summary));
-    let agent = worker.agent(1_200).effect(Compact::new().model(writer.model.clone()));
+    let agent = worker.agent(1_200).effect(Compact { model: Some(writer.model.clone()), ..Compact::default() });
     agent.run("Read all pages.").await.expect("it answers");
     let sizes: Vec<u64> = worker.requests().iter().map(|request| request.entries.tokens()).collect();
     let folded = worker.requests().iter().position(|request| summaries(request) == 1).expect("it was compacted");
@@ -67,7 +67,7 @@ async fn compact_gives_the_earlier_summary_when_it_writes_the_next() {
     let (worker, writer) = (Worker::new(60), writer(summary));
     worker
         .agent(1_200)
-        .effect(Compact::new().model(writer.model.clone()))
+        .effect(Compact { model: Some(writer.model.clone()), ..Compact::default() })
         .run("Read all pages.")
         .await
         .expect("it answers");
@@ -83,7 +83,7 @@ async fn compact_does_nothing_when_it_is_below_its_threshold() {
     let (worker, writer) = (Worker::new(10), writer(summary));
     let mut running = worker
         .agent(1_200)
-        .effect(Compact::new().model(writer.model.clone()))
+        .effect(Compact { model: Some(writer.model.clone()), ..Compact::default() })
         .run("Read all pages.")
         .stream()
         .expect("the session is free");
@@ -96,7 +96,7 @@ async fn compact_does_not_oscillate_when_the_usage_falls_after_it() {
     let (worker, writer) = (Worker::new(40), writer(summary));
     worker
         .agent(1_200)
-        .effect(Compact::new().model(writer.model.clone()))
+        .effect(Compact { model: Some(writer.model.clone()), ..Compact::default() })
         .run("Read all pages.")
         .await
         .expect("it answers");
@@ -111,7 +111,7 @@ async fn compact_does_not_oscillate_when_the_usage_falls_after_it() {
 async fn compact_is_charged_and_reported_when_it_asks_a_model() {
     let used = Usage { input_uncached: 3_000, output: 70, ..Usage::default() };
     let (worker, writer) = (Worker::new(24), writer(move |number| summary(number).usage(used)));
-    let agent = worker.agent(1_200).effect(Compact::new().model(writer.model.clone()));
+    let agent = worker.agent(1_200).effect(Compact { model: Some(writer.model.clone()), ..Compact::default() });
     let mut running = agent.run("Read all pages.").stream().expect("the session is free");
     let reports = reports(&mut running).await;
     let result = running.result().expect("it has ended").expect("it answers").clone();
@@ -129,7 +129,7 @@ async fn compact_counts_pictures_when_it_measures() {
         Content::Image(Image { media_type: "image/png".into(), source })
     };
     let worker = Worker::of([Script::new().text("One."), Script::new().text("Two.")]);
-    let agent = worker.agent(10).effect(Compact::new().strategy(Strategy::Truncate));
+    let agent = worker.agent(10).effect(Compact { strategy: Strategy::Truncate, ..Compact::default() });
     agent.run(UserMessage::new((0..6).map(|_| picture()).collect())).await.expect("it answers");
     agent.run("And now?").await.expect("it answers");
     assert_eq!(shown(&worker.requests()[1])[1..], ["<turn>", "And now?"]);
@@ -140,7 +140,7 @@ async fn compact_counts_pictures_when_it_measures() {
 async fn compact_lasts_when_the_next_run_begins() {
     let (worker, journal) = (Worker::new(24), MemoryJournal::new());
     let writer = writer(summary);
-    let agent = worker.agent(1_200).effect(Compact::new().model(writer.model.clone()));
+    let agent = worker.agent(1_200).effect(Compact { model: Some(writer.model.clone()), ..Compact::default() });
     let agent = agent.world(FixedWorld::at_ms(1_000)).journal(journal.clone());
     agent.run("Read all pages.").await.expect("it answers");
     let later = Worker::of([Script::new().text("Hello.")]);
@@ -159,7 +159,12 @@ async fn compact_keeps_pinned_entries_within_their_share() {
         Entry::User(UserMessage::text(text).pinned().from_origin(adjutant_llm::Origin::Reminder { by: "skill".into() }))
     };
     let prompts: Vec<Entry> = (0..4).map(pinned).chain([Entry::User("Read all pages.".into())]).collect();
-    worker.agent(1_200).effect(Compact::new().model(writer.model.clone())).run(prompts).await.expect("it answers");
+    worker
+        .agent(1_200)
+        .effect(Compact { model: Some(writer.model.clone()), ..Compact::default() })
+        .run(prompts)
+        .await
+        .expect("it answers");
     let last = shown(&worker.requests().pop().expect("there were requests"));
     let skills: Vec<&str> = last.iter().filter(|text| text.starts_with("Skill")).map(|text| &text[..7]).collect();
     assert_eq!(skills, ["Skill 2", "Skill 3"], "the newest that fit into a fifth of the window");
@@ -173,7 +178,12 @@ async fn compact_reserves_room_when_it_asks_for_the_summary() {
         .map(|at| Entry::User(UserMessage::text(format!("Line {at}. {}", "many words ".repeat(200)))))
         .chain([Entry::User("What now?".into())])
         .collect();
-    worker.agent(10).effect(Compact::new().model(writer.model.clone())).run(huge).await.expect("it answers");
+    worker
+        .agent(10)
+        .effect(Compact { model: Some(writer.model.clone()), ..Compact::default() })
+        .run(huge)
+        .await
+        .expect("it answers");
     let request = &writer.requests()[0];
     let output = request.options.max_output_tokens.expect("it is bounded");
     assert!(size(request) + output <= WINDOW && size(request) > WINDOW / 2, "{} tokens", size(request));
@@ -195,7 +205,7 @@ async fn compact_is_made_of_its_parameters_when_they_are_right() {
 async fn log_is_the_same_when_a_compacted_run_is_repeated() {
     let run = || async {
         let (worker, writer, journal) = (Worker::new(40), writer(summary), MemoryJournal::new());
-        let agent = worker.agent(1_200).effect(Compact::new().model(writer.model.clone()));
+        let agent = worker.agent(1_200).effect(Compact { model: Some(writer.model.clone()), ..Compact::default() });
         let agent = agent.world(FixedWorld::at_ms(1_000)).journal(journal.clone());
         agent.run("Read all pages.").await.expect("it answers");
         worker.requests()
@@ -214,7 +224,7 @@ async fn never_splits(turns: &[usize], chars: usize, threshold: f64) {
     let model = std::sync::Arc::new(ScriptedModel::new(scripts).info(stage::info("test/worker")));
     let agent = Agent::new(std::sync::Arc::clone(&model)).tool(stage::read(chars)).max_turns(1_000);
     let strategy = if chars.is_multiple_of(2) { Strategy::Truncate } else { Strategy::Summarise };
-    let compact = Compact::new().threshold(threshold).strategy(strategy).model(writer(summary).model);
+    let compact = Compact { threshold, strategy, model: Some(Arc::new(writer(summary).model)), ..Compact::default() };
     agent.effect(compact).run("Go on.").await.expect("it answers");
     for request in model.requests() {
         let users = request.entries.iter().filter(|it| matches!(&it.entry, Entry::User(it) if *it == "Go on.".into()));
@@ -252,7 +262,10 @@ async fn compact_keeps_a_pinned_result_with_its_call() {
     let worker = Worker::of(
         [Script::new().call("skill", json!({}))].into_iter().chain(scripts).chain([Script::new().text("Done.")]),
     );
-    let agent = worker.agent(1_200).tool(skill).effect(Compact::new().model(writer(summary).model));
+    let agent = worker
+        .agent(1_200)
+        .tool(skill)
+        .effect(Compact { model: Some(Arc::new(writer(summary).model)), ..Compact::default() });
     agent.run("Read all pages.").await.expect("it answers");
     let last = worker.requests().pop().expect("there were requests");
     let Entry::Turn(turn) = &last.entries[1] else { panic!("{:?}", shown(&last)) };

@@ -40,7 +40,8 @@ async fn window_keeps_the_newest_when_it_is_sliding() {
     // 29 turns of about 120 tokens fill 0.7 of 5,000 once, at the last request.
     let (model, agent) = agent(5_000, turns(29).chain([done()]));
     let notes = writer([Script::new().text("What was.")]);
-    let agent = agent.instructions("Be good.").effect(SlidingWindow::new().model(Arc::clone(&notes)));
+    let agent =
+        agent.instructions("Be good.").effect(SlidingWindow { model: Some(notes.clone()), ..SlidingWindow::default() });
     agent.run("Go.").await.expect("the run finishes");
     notes.assert_done();
     assert_eq!(breaks(&model), [30]);
@@ -60,7 +61,11 @@ async fn window_keeps_the_newest_when_it_is_sliding() {
 async fn window_writes_on_its_summary_when_it_slides_again() {
     let (model, agent) = agent(5_000, turns(49).chain([done()]));
     let notes = writer(["First.", "Second.", "Third."].map(|text| Script::new().text(text)));
-    agent.effect(SlidingWindow::new().model(Arc::clone(&notes))).run("Go.").await.expect("the run finishes");
+    agent
+        .effect(SlidingWindow { model: Some(notes.clone()), ..SlidingWindow::default() })
+        .run("Go.")
+        .await
+        .expect("the run finishes");
     let requests = notes.requests();
     assert!(requests.len() >= 2, "it slid {} times", requests.len());
     let asked = shown(&notes);
@@ -77,7 +82,7 @@ async fn window_keeps_all_when_the_summary_fails() {
     for script in [failed as fn() -> Script, || Script::new().text("  ")] {
         let (model, agent) = agent(5_000, turns(40).chain([done()]));
         let notes = writer((0..10).map(|_| script()));
-        let agent = agent.effect(SlidingWindow::new().model(Arc::clone(&notes)));
+        let agent = agent.effect(SlidingWindow { model: Some(notes.clone()), ..SlidingWindow::default() });
         agent.run("Go.").await.expect("the run finishes");
         assert_eq!(notes.requests().len(), 3, "it is not asked for ever");
         let last = shown(&model).pop().expect("there are requests");
@@ -94,7 +99,7 @@ async fn window_keeps_what_is_pinned_and_the_newest_prompt_when_it_folds() {
     let first = [Script::new().text("Hello."), Script::new().call("keep", json!({}))];
     let (model, agent) = agent(5_000, first.into_iter().chain(turns(30)).chain([done()]));
     let notes = writer([Script::new().text("What was.")]);
-    let agent = agent.tool(keep).effect(SlidingWindow::new().model(Arc::clone(&notes)));
+    let agent = agent.tool(keep).effect(SlidingWindow { model: Some(notes.clone()), ..SlidingWindow::default() });
     agent.run(UserMessage::text("Old.").pinned()).await.expect("the run finishes");
     agent.run("New.").await.expect("the run finishes");
     let last = shown(&model).pop().expect("there are requests");
@@ -106,7 +111,7 @@ async fn window_counts_and_tells_its_summary_when_a_model_wrote_it() {
     let (_, agent) = agent(5_000, turns(30).chain([done()]));
     let usage = adjutant_llm::Usage { input_uncached: 700, output: 7, ..Default::default() };
     let notes = writer([Script::new().text("What was.").usage(usage)]);
-    let agent = agent.effect(SlidingWindow::new().model(notes));
+    let agent = agent.effect(SlidingWindow { model: Some(Arc::new(notes)), ..SlidingWindow::default() });
     let mut running = agent.run("Go.").stream().expect("the session is free");
     let (mut told, mut result) = (Vec::new(), None);
     while let Some(event) = running.next().await {
@@ -127,25 +132,28 @@ async fn window_stays_when_the_log_is_opened_again() {
     let journal = MemoryJournal::new();
     let (first, agent_1) = agent(5_000, turns(30).chain([done()]));
     let agent_1 = agent_1.journal(journal.clone());
-    let agent_1 = agent_1.effect(SlidingWindow::new().model(writer([Script::new().text("What was.")])));
+    let agent_1 = agent_1.effect(SlidingWindow {
+        model: Some(Arc::new(writer([Script::new().text("What was.")]))),
+        ..SlidingWindow::default()
+    });
     agent_1.run("Go.").await.expect("the run finishes");
     let (second, agent_2) = agent(5_000, [done()]);
     let agent_2 =
-        agent_2.journal(journal).effect(SlidingWindow::new()).session(agent_1.session_id().clone()).take_over();
+        agent_2.journal(journal).effect(SlidingWindow::default()).session(agent_1.session_id().clone()).take_over();
     agent_2.run("On.").await.expect("the run finishes");
     let before = shown(&first).pop().expect("there are requests");
     assert!(shown(&second)[0].starts_with(&before));
 }
 
 fn truncating() -> Compact {
-    Compact::new().strategy(Strategy::Truncate)
+    Compact { strategy: Strategy::Truncate, ..Compact::default() }
 }
 
 #[tokio::test]
 async fn truncate_drops_the_oldest_when_the_view_is_too_large() {
     for keep in [0, 200, 1_000, u64::MAX] {
         let (model, agent) = agent(5_000, turns(45).chain([done()]));
-        let agent = agent.effect(truncating().keep_recent_tokens(keep));
+        let agent = agent.effect(Compact { keep_recent_tokens: keep, ..truncating() });
         agent.run("Go.").await.expect("the run finishes");
         assert_eq!(model.requests().len(), 46, "no model is asked for a summary, with {keep}");
         let last = shown(&model).pop().expect("there are requests");
@@ -161,7 +169,7 @@ async fn summarise_keeps_the_recent_when_the_view_is_too_large() {
     let first = Script::new().thinking(Thinking::new("Secret reasoning.")).call("say", json!({ "text": "a" }));
     let (model, agent) = agent(8_000, [first].into_iter().chain(turns(45)).chain([done()]));
     let notes = writer([Script::new().text("What was.")]);
-    let agent = agent.effect(Compact::new().threshold(0.6).model(Arc::clone(&notes)));
+    let agent = agent.effect(Compact { threshold: 0.6, model: Some(notes.clone()), ..Compact::default() });
     agent.run("Go.").await.expect("the run finishes");
     assert_eq!(notes.requests().len(), 1, "not again while it fits");
     let asked = shown(&notes)[0][0].clone();
@@ -177,10 +185,12 @@ async fn strategy_is_asked_before_every_request_when_it_is_set() {
     let phases = Arc::new(std::sync::Mutex::new(Vec::new()));
     let seen = Arc::clone(&phases);
     let look = effect_fn("look", move |cx| {
-        seen.lock().expect("nobody panics").push((cx.phase(), cx.tokens()));
+        seen.lock().expect("nobody panics").push((cx.phase, cx.tokens));
         Ok(Vec::new())
     });
-    let agent = agent.effect(truncating().threshold(1.0).reserve_tokens(4_096).keep_recent_tokens(1_000)).effect(look);
+    let agent = agent
+        .effect(Compact { threshold: 1.0, reserve_tokens: Some(4_096), keep_recent_tokens: 1_000, ..truncating() })
+        .effect(look);
     agent.run("Go.").await.expect("the run finishes");
     let phases = phases.lock().expect("nobody panics").clone();
     assert_eq!(phases.len(), 46, "before every request of one run");
@@ -191,11 +201,11 @@ async fn strategy_is_asked_before_every_request_when_it_is_set() {
 #[tokio::test]
 async fn strategies_act_on_fresh_numbers_when_several_are_set() {
     let turns = || (0..40).map(|n| say(json!({ "text": format!("line {n:02} "), "times": 150 }))).chain([done()]);
-    let mask = || ObservationMask::new().threshold(0.5).min_gain(0.0);
+    let mask = || ObservationMask { threshold: 0.5, min_gain: 0.0, ..ObservationMask::default() };
     let (alone, first) = agent(12_000, turns());
     first.effect(mask()).run("Go.").await.expect("the run finishes");
     let (both, second) = agent(12_000, turns());
-    let second = second.effect(mask()).effect(truncating().threshold(0.5)).effect(mask());
+    let second = second.effect(mask()).effect(Compact { threshold: 0.5, ..truncating() }).effect(mask());
     second.run("Go.").await.expect("the run finishes");
     assert!(!breaks(&alone).is_empty());
     assert_eq!(shown(&both), shown(&alone), "what the first one made room for, the others leave alone");
@@ -204,9 +214,9 @@ async fn strategies_act_on_fresh_numbers_when_several_are_set() {
 #[test]
 fn window_reads_its_parameters_when_it_is_configured() {
     let read = |params| serde_json::from_value::<SlidingWindow>(params).map(|window| format!("{window:?}"));
-    assert_eq!(read(json!({})).expect("all have defaults"), format!("{:?}", SlidingWindow::new()));
+    assert_eq!(read(json!({})).expect("all have defaults"), format!("{:?}", SlidingWindow::default()));
     let params = json!({ "threshold": 0.4, "recent": 1, "medium": 0, "min_gain": 0.2 });
-    let set = SlidingWindow::new().threshold(0.4).recent(1).medium(0).min_gain(0.2);
+    let set = SlidingWindow { threshold: 0.4, recent: 1, medium: 0, min_gain: 0.2, ..SlidingWindow::default() };
     assert_eq!(read(params).expect("these are known"), format!("{set:?}"));
     let made = register(EffectRegistry::new()).make(&EffectSpec { kind: "sliding_window".into(), params: json!({}) });
     assert_eq!(made.expect("the kind is known").kind(), "sliding_window");

@@ -94,7 +94,7 @@ impl Error {
     }
 
     /// The run came to no text.
-    pub fn unanswered(result: Option<Arc<RunResult>>) -> Self {
+    pub(crate) fn unanswered(result: Option<Arc<RunResult>>) -> Self {
         Inner::Unanswered(result).into()
     }
 

@@ -46,7 +46,7 @@ pub use number::{PostNo, RunNo, Seq, TurnNo};
 pub use options::{AtLimit, Caps, Limits};
 pub use outcome::{CancelBy, Completion, Failure, Limit, Outcome};
 pub use panics::panic_text;
-pub use pause::{Answered, Pause, PauseId, Responder, responder_fn};
+pub use pause::{Answered, Pause, PauseId};
 pub use record::{
     AcknowledgedPart, Admission, Config, Difference, EffectReport, Lane, Memo, Record, Revised, RunChange,
 };

@@ -50,7 +50,6 @@ pub enum AtLimit {
 /// The limits on the spending of a run and everything under it; an unset field is no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
-#[non_exhaustive]
 pub struct Caps {
     /// Tokens, input and output together.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -89,69 +88,6 @@ impl Default for Limits {
     }
 }
 
-impl Limits {
-    /// 50 turns, 8 parallel calls, no deadline.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Sets how many requests the run may make.
-    #[must_use]
-    pub fn max_turns(mut self, turns: u32) -> Self {
-        self.max_turns = Some(turns);
-        self
-    }
-
-    /// Lets the run make any number of requests.
-    #[must_use]
-    pub fn unlimited_turns(mut self) -> Self {
-        self.max_turns = None;
-        self
-    }
-
-    /// Sets how many calls run together; 0 counts as 1.
-    #[must_use]
-    pub fn max_parallel_tools(mut self, calls: u32) -> Self {
-        self.max_parallel_tools = calls.max(1);
-        self
-    }
-
-    /// Makes calls run one after the other whatever their tools say.
-    #[must_use]
-    pub fn sequential(mut self) -> Self {
-        self.sequential = true;
-        self
-    }
-
-    /// Sets when the run must have ended, in milliseconds since 1970-01-01 UTC.
-    #[must_use]
-    pub fn deadline_ms(mut self, at_ms: u64) -> Self {
-        self.deadline_ms = Some(at_ms);
-        self
-    }
-
-    /// Says that nobody can be asked: what needs a word is refused instead of waiting for it.
-    #[must_use]
-    pub fn unattended(mut self) -> Self {
-        self.unattended = true;
-        self
-    }
-
-    /// Sets what happens when a limit is reached.
-    #[must_use]
-    pub fn at_limit(mut self, at_limit: AtLimit) -> Self {
-        self.at_limit = at_limit;
-        self
-    }
-
-    /// Sets what the run and everything under it may spend.
-    #[must_use]
-    pub fn caps(mut self, caps: Caps) -> Self {
-        self.caps = caps;
-        self
-    }
-}
-
 impl AtLimit {
     fn is_end(&self) -> bool {
         *self == AtLimit::End
@@ -159,57 +95,10 @@ impl AtLimit {
 }
 
 impl Caps {
-    /// No caps.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Sets how many tokens, input and output together.
-    #[must_use]
-    pub fn tokens(mut self, tokens: u64) -> Self {
-        self.tokens = Some(tokens);
-        self
-    }
-
-    /// Sets how much money.
-    #[must_use]
-    pub fn cost(mut self, cost: NanoUsd) -> Self {
-        self.cost = Some(cost);
-        self
-    }
-
-    /// Sets how many requests to models.
-    #[must_use]
-    pub fn requests(mut self, requests: u64) -> Self {
-        self.requests = Some(requests);
-        self
-    }
-
-    /// Sets how many calls of tools.
-    #[must_use]
-    pub fn tool_calls(mut self, calls: u64) -> Self {
-        self.tool_calls = Some(calls);
-        self
-    }
-
     /// Sets how much time; while a run is parked, none passes.
     #[must_use]
     pub fn wall(mut self, time: Duration) -> Self {
         self.wall_ms = Some(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
-        self
-    }
-
-    /// Sets how many agents may stand above one another, the first not counted.
-    #[must_use]
-    pub fn depth(mut self, depth: u16) -> Self {
-        self.depth = Some(depth);
-        self
-    }
-
-    /// Sets how many agents may run at a time, the first not counted.
-    #[must_use]
-    pub fn agents(mut self, agents: u32) -> Self {
-        self.agents = Some(agents);
         self
     }
 

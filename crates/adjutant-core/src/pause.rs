@@ -3,8 +3,7 @@
 use std::{fmt, sync::Arc};
 
 use adjutant_llm::{Call, CallId, ThreadId};
-use adjutant_tool::{Answer, Ask, Identity};
-use async_trait::async_trait;
+use adjutant_tool::{Answer, Ask};
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::digest::Digest;
@@ -47,21 +46,6 @@ pub struct Answered {
     /// The digest of the pause that whoever answers has seen: an answer to another one is refused. Not checked if `None`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shown: Option<Digest>,
-}
-
-/// Answers pauses in place, while the run waits.
-#[async_trait]
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot answer",
-    note = "`responder_fn` makes a responder of a function"
-)]
-pub trait Responder: Send + Sync {
-    /// Answers, or gives `None` if it cannot: the run parks then, unless someone else answers.
-    ///
-    /// An answer that does not fit what was asked counts as none, and a warning tells. Nobody waits beyond the pause's
-    /// deadline: it has expired then. A panic denies what needs approval, and counts as no answer to everything else.
-    /// Cancel: the pause stays open.
-    async fn answer(&self, who: &Identity, pause: &Pause) -> Option<Answer>;
 }
 
 impl Pause {
@@ -139,27 +123,5 @@ pub(crate) fn tell_all<S: Serializer>(pauses: &[Arc<Pause>], out: S) -> Result<S
 impl fmt::Display for PauseId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
-    }
-}
-
-/// A responder made of a function.
-pub fn responder_fn<F, Fut>(answer: F) -> impl Responder + 'static
-where
-    F: Fn(Identity, Pause) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = Option<Answer>> + Send + 'static,
-{
-    FnResponder(answer)
-}
-
-struct FnResponder<F>(F);
-
-#[async_trait]
-impl<F, Fut> Responder for FnResponder<F>
-where
-    F: Fn(Identity, Pause) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = Option<Answer>> + Send + 'static,
-{
-    async fn answer(&self, who: &Identity, pause: &Pause) -> Option<Answer> {
-        (self.0)(who.clone(), pause.clone()).await
     }
 }

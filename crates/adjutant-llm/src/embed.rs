@@ -8,7 +8,7 @@ use std::{
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, ErrorKind, Estimate, ModelId, NanoUsd, Price, TokenCounter, Usage};
+use crate::{Error, ErrorKind, Estimate, ModelId, NanoUsd, Price, Usage};
 
 /// Makes vectors of texts.
 #[async_trait]
@@ -53,7 +53,6 @@ pub struct Embeddings {
 
 /// What an embedder can do, what it takes and what it costs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
 pub struct EmbedderInfo {
     /// The model, as `provider/model`.
     pub id: ModelId,
@@ -81,34 +80,6 @@ impl EmbedderInfo {
             max_request_tokens: 100_000,
             price: None,
         }
-    }
-
-    /// Sets how many texts a request may hold.
-    #[must_use]
-    pub fn max_inputs(mut self, texts: usize) -> Self {
-        self.max_inputs = texts;
-        self
-    }
-
-    /// Sets how many tokens one text may have.
-    #[must_use]
-    pub fn max_input_tokens(mut self, tokens: u64) -> Self {
-        self.max_input_tokens = tokens;
-        self
-    }
-
-    /// Sets how many tokens the texts of a request may have together.
-    #[must_use]
-    pub fn max_request_tokens(mut self, tokens: u64) -> Self {
-        self.max_request_tokens = tokens;
-        self
-    }
-
-    /// Sets what it costs.
-    #[must_use]
-    pub fn price(mut self, price: Price) -> Self {
-        self.price = Some(price);
-        self
     }
 
     /// What the usage of one request costs, if the price is known.
@@ -293,7 +264,7 @@ mod tests {
 
     #[tokio::test]
     async fn embed_all_keeps_the_order_when_it_splits_by_count_and_tokens() {
-        let info = EmbedderInfo::new("scripted/hash", 64).max_inputs(3).max_request_tokens(5);
+        let info = EmbedderInfo { max_inputs: 3, max_request_tokens: 5, ..EmbedderInfo::new("scripted/hash", 64) };
         let embedder = HashEmbedder::with_info(info);
         let long = "z".repeat(400);
         let all = texts(&["a", "b", "c", "d", "eeee eeee eee", "ffff ffff", &long, "g"]);

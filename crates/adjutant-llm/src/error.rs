@@ -22,22 +22,37 @@ pub struct Error {
 struct Inner {
     kind: ErrorKind,
     message: Arc<str>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    status: Option<u16>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    code: Option<Arc<str>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    body: Option<Arc<str>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    request_id: Option<Arc<str>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    retry_after: Option<Duration>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    overflow: Option<Overflow>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    should_retry: Option<bool>,
+    #[serde(flatten)]
+    details: ErrorDetails,
     #[serde(skip)]
     source: Option<Cause>,
+}
+
+/// The facts that a provider gave with an error.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ErrorDetails {
+    /// The HTTP status, if there was an answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
+    /// The provider's code for what went wrong.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code: Option<Arc<str>>,
+    /// The body of the answer; at most its first 2,048 bytes are kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub body: Option<Arc<str>>,
+    /// The provider's id of the request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<Arc<str>>,
+    /// The time that the provider asked to wait.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry_after: Option<Duration>,
+    /// The distance by which the request did not fit the context window; only for [`ErrorKind::Overflow`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub overflow: Option<Overflow>,
+    /// True if the provider asked to try again, false if it asked not to; that goes before what the kind says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub should_retry: Option<bool>,
 }
 
 /// How far a request and its reply did not fit the context window, as far as the provider said.
@@ -83,71 +98,26 @@ pub enum ErrorKind {
 impl Error {
     /// An error; `message` says what was attempted and with what, lower case, without a full stop.
     pub fn new(kind: ErrorKind, message: impl Into<Arc<str>>) -> Self {
-        let inner = Inner {
-            kind,
-            message: message.into(),
-            status: None,
-            code: None,
-            body: None,
-            request_id: None,
-            retry_after: None,
-            overflow: None,
-            should_retry: None,
-            source: None,
-        };
+        let inner = Inner { kind, message: message.into(), details: ErrorDetails::default(), source: None };
         Self { inner: Box::new(inner) }
     }
 
-    /// Sets the HTTP status.
+    /// Sets facts that the provider gave; a body is cut after its first 2,048 bytes.
+    ///
+    /// # Example
+    /// ```
+    /// use adjutant_llm::{Error, ErrorKind};
+    ///
+    /// let error = Error::new(ErrorKind::Overloaded, "the model is overloaded").with(|it| it.status = Some(529));
+    /// assert_eq!(error.details().status, Some(529));
+    /// ```
     #[must_use]
-    pub fn with_status(mut self, status: u16) -> Self {
-        self.inner.status = Some(status);
-        self
-    }
-
-    /// Sets the provider's code for what went wrong.
-    #[must_use]
-    pub fn with_code(mut self, code: impl Into<Arc<str>>) -> Self {
-        self.inner.code = Some(code.into());
-        self
-    }
-
-    /// Sets the body of the answer; what goes beyond 2,048 bytes is cut.
-    #[must_use]
-    pub fn with_body(mut self, body: &str) -> Self {
-        let mut end = body.len().min(MAX_BODY);
-        while !body.is_char_boundary(end) {
-            end -= 1;
+    pub fn with(mut self, change: impl FnOnce(&mut ErrorDetails)) -> Self {
+        let details = &mut self.inner.details;
+        change(details);
+        if let Some(body) = details.body.as_mut().filter(|body| body.len() > MAX_BODY) {
+            *body = body[..body.floor_char_boundary(MAX_BODY)].into();
         }
-        self.inner.body = Some(body[..end].into());
-        self
-    }
-
-    /// Sets the provider's id of the request.
-    #[must_use]
-    pub fn with_request_id(mut self, id: impl Into<Arc<str>>) -> Self {
-        self.inner.request_id = Some(id.into());
-        self
-    }
-
-    /// Sets how long the provider asked to wait.
-    #[must_use]
-    pub fn with_retry_after(mut self, wait: Duration) -> Self {
-        self.inner.retry_after = Some(wait);
-        self
-    }
-
-    /// Sets whether the provider asked to try again; that goes before what the kind says.
-    #[must_use]
-    pub fn with_should_retry(mut self, should: bool) -> Self {
-        self.inner.should_retry = Some(should);
-        self
-    }
-
-    /// Sets how far the request did not fit.
-    #[must_use]
-    pub fn with_overflow(mut self, overflow: Overflow) -> Self {
-        self.inner.overflow = Some(overflow);
         self
     }
 
@@ -168,49 +138,19 @@ impl Error {
         &self.inner.message
     }
 
-    /// The HTTP status, if there was an answer.
-    pub fn status(&self) -> Option<u16> {
-        self.inner.status
-    }
-
-    /// The provider's code for what went wrong, if it gave one.
-    pub fn code(&self) -> Option<&str> {
-        self.inner.code.as_deref()
-    }
-
-    /// The first 2,048 bytes of the answer's body, if there was one.
-    pub fn body(&self) -> Option<&str> {
-        self.inner.body.as_deref()
-    }
-
-    /// The provider's id of the request, if it gave one.
-    pub fn request_id(&self) -> Option<&str> {
-        self.inner.request_id.as_deref()
+    /// Returns the facts that the provider gave.
+    pub fn details(&self) -> &ErrorDetails {
+        &self.inner.details
     }
 
     /// How long the provider asked to wait, if it did.
     pub fn retry_after(&self) -> Option<Duration> {
-        self.inner.retry_after
-    }
-
-    /// Whether the provider asked to try again or not to, if it said so.
-    pub fn should_retry(&self) -> Option<bool> {
-        self.inner.should_retry
-    }
-
-    /// How far the request did not fit the context window; only for [`ErrorKind::Overflow`], if the provider said it.
-    pub fn overflow(&self) -> Option<Overflow> {
-        self.inner.overflow
-    }
-
-    /// Whether the request and its reply did not fit the model's context window.
-    pub fn is_overflow(&self) -> bool {
-        self.inner.kind == ErrorKind::Overflow
+        self.inner.details.retry_after
     }
 
     /// Whether the same request may succeed later: what the provider said about that, else what the kind says.
     pub fn is_retryable(&self) -> bool {
-        if let Some(should) = self.inner.should_retry {
+        if let Some(should) = self.inner.details.should_retry {
             return should;
         }
         match self.inner.kind {
@@ -231,23 +171,6 @@ impl PartialEq for Error {
     fn eq(&self, other: &Self) -> bool {
         self.inner.kind == other.inner.kind
             && self.inner.message == other.inner.message
-            && self.inner.status == other.inner.status
-            && self.inner.code == other.inner.code
-            && self.inner.body == other.inner.body
-            && self.inner.request_id == other.inner.request_id
-            && self.inner.retry_after == other.inner.retry_after
-            && self.inner.overflow == other.inner.overflow
-            && self.inner.should_retry == other.inner.should_retry
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn is_overflow_holds_when_the_kind_says_so() {
-        let kinds = [ErrorKind::Invalid, ErrorKind::Overflow, ErrorKind::Refused];
-        assert_eq!(kinds.map(|kind| Error::new(kind, "it failed").is_overflow()), [false, true, false]);
+            && self.inner.details == other.inner.details
     }
 }

@@ -6,7 +6,6 @@ use crate::{Effort, ModelId, NanoUsd, Price, Usage};
 
 /// What a model can do, what it takes and what it costs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
 pub struct ModelInfo {
     /// The model, as `provider/model`.
     pub id: ModelId,
@@ -102,54 +101,12 @@ impl ModelInfo {
         }
     }
 
-    /// Sets how many tokens a request and its reply may hold together.
-    #[must_use]
-    pub fn context_window(mut self, tokens: u64) -> Self {
-        self.context_window = tokens;
-        self
-    }
-
-    /// Sets how many tokens a reply may hold.
-    #[must_use]
-    pub fn max_output_tokens(mut self, tokens: u64) -> Self {
-        self.max_output_tokens = tokens;
-        self
-    }
-
-    /// Sets what a message may contain beside text.
-    #[must_use]
-    pub fn inputs(mut self, inputs: Inputs) -> Self {
-        self.inputs = inputs;
-        self
-    }
-
-    /// Adds an option that this model refuses.
-    #[must_use]
-    pub fn refuses(mut self, option: RequestOption) -> Self {
-        self.refuses.push(option);
-        self
-    }
-
     /// Sets how much it can be told to think, and how.
     #[must_use]
     pub fn thinks(mut self, efforts: impl Into<Vec<Effort>>, control: ThinkingControl) -> Self {
         self.efforts = efforts.into();
         self.efforts.sort_unstable();
         self.thinking = control;
-        self
-    }
-
-    /// Sets how it is made to answer by a schema.
-    #[must_use]
-    pub fn structured(mut self, how: Structured) -> Self {
-        self.structured = how;
-        self
-    }
-
-    /// Sets what it costs.
-    #[must_use]
-    pub fn price(mut self, price: Price) -> Self {
-        self.price = Some(price);
         self
     }
 

@@ -38,7 +38,7 @@ pub use decorate::{RateLimit, Recorder, Replay, Retry, RetryPolicy, Timeout};
 pub use effort::{Effort, EffortError};
 pub use embed::{Embedder, EmbedderInfo, Embeddings, FnEmbedder, HashEmbedder, Purpose, embed_all, embedder_fn};
 pub use entry::{Custom, Entry, OpenTurn, Summary, Turn, Unpaired};
-pub use error::{Error, ErrorKind, Overflow};
+pub use error::{Error, ErrorDetails, ErrorKind, Overflow};
 pub use info::{Inputs, ModelInfo, RequestOption, Structured, ThinkingControl};
 pub use message::{Block, Call, CallId, CallIdError, CallResult, Content, Document, EntryId, Extra, Image, ModelId};
 pub use message::{
@@ -50,9 +50,9 @@ pub use request::{Request, ToolDecl};
 pub use schema::{Schema, Violation};
 pub use scripted::{Gate, Script, ScriptedModel};
 pub use structured::{Shape, Shaped, complete_as, complete_json};
+pub use tokens::Estimate;
 #[cfg(feature = "tiktoken")]
 pub use tokens::Tiktoken;
-pub use tokens::{Estimate, FnCounter, TokenCounter, counter_fn};
 pub use transcript::{Edit, EditError, Encodings, Meter, Stored, Transcript, View};
 pub use usage::{LongPrice, NanoUsd, Price, Usage};
 pub use world::{FixedWorld, SystemWorld, Utc, World};

@@ -10,7 +10,6 @@ use crate::{Effort, ToolName};
 /// How a model should answer. What is unset is the model's own default.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-#[non_exhaustive]
 pub struct Options {
     /// How many tokens the reply may have; without it, the model's limit.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -91,81 +90,6 @@ pub enum Cache {
 }
 
 impl Options {
-    /// The model's own defaults.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Sets how many tokens the reply may have.
-    #[must_use]
-    pub fn max_output_tokens(mut self, tokens: u64) -> Self {
-        self.max_output_tokens = Some(tokens);
-        self
-    }
-
-    /// Sets the randomness, 0.0 to 2.0.
-    #[must_use]
-    pub fn temperature(mut self, temperature: f64) -> Self {
-        self.temperature = Some(temperature);
-        self
-    }
-
-    /// Adds a text that ends the reply.
-    #[must_use]
-    pub fn stop(mut self, text: impl Into<Arc<str>>) -> Self {
-        self.stop.push(text.into());
-        self
-    }
-
-    /// Sets how much to think.
-    #[must_use]
-    pub fn thinking(mut self, effort: Effort) -> Self {
-        self.thinking = Some(effort);
-        self
-    }
-
-    /// Sets which tools the reply may or must call.
-    #[must_use]
-    pub fn tool_choice(mut self, choice: ToolChoice) -> Self {
-        self.tool_choice = choice;
-        self
-    }
-
-    /// Lets a reply hold one call at most.
-    #[must_use]
-    pub fn sequential_calls(mut self) -> Self {
-        self.sequential_calls = true;
-        self
-    }
-
-    /// Sets the schema that the text of the reply must fit.
-    #[must_use]
-    pub fn format(mut self, format: Format) -> Self {
-        self.format = Some(format);
-        self
-    }
-
-    /// Sets whether the provider's prompt cache is used.
-    #[must_use]
-    pub fn cache(mut self, cache: Cache) -> Self {
-        self.cache = cache;
-        self
-    }
-
-    /// Names the conversation to caches that go by a key.
-    #[must_use]
-    pub fn cache_key(mut self, key: impl Into<Arc<str>>) -> Self {
-        self.cache_key = Some(key.into());
-        self
-    }
-
-    /// Adds a tool that the provider runs itself, declared as its wire wants it.
-    #[must_use]
-    pub fn server_tool(mut self, declaration: impl Into<Value>) -> Self {
-        self.server_tools.push(declaration.into());
-        self
-    }
-
     /// Adds an HTTP header.
     #[must_use]
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {

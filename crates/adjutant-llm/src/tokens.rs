@@ -8,22 +8,10 @@ mod tiktoken;
 #[cfg(feature = "tiktoken")]
 pub use tiktoken::Tiktoken;
 
-use std::fmt;
-
 use crate::{Block, CallResult, Content, entry::Entry};
 
 /// Tokens that the frame of one message is taken for.
 const FRAME_TOKENS: u64 = 4;
-
-/// Counts the tokens of a text.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` does not count tokens",
-    note = "counters are `Estimate`, `Tiktoken` (feature `tiktoken`), or what `counter_fn` makes of a function"
-)]
-pub trait TokenCounter: Send + Sync + fmt::Debug {
-    /// How many tokens the text has, as near as this counter can tell.
-    fn count(&self, text: &str) -> u64;
-}
 
 /// Counts by the script of each character, without a vocabulary.
 ///
@@ -32,35 +20,12 @@ pub trait TokenCounter: Send + Sync + fmt::Debug {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Estimate;
 
-impl TokenCounter for Estimate {
-    fn count(&self, text: &str) -> u64 {
+impl Estimate {
+    /// Returns the estimated number of tokens of a text.
+    pub fn count(self, text: &str) -> u64 {
         script::quarters(text).div_ceil(4)
     }
-}
 
-/// A counter made of a function.
-pub fn counter_fn<F: Fn(&str) -> u64 + Send + Sync>(count: F) -> FnCounter<F> {
-    FnCounter { count }
-}
-
-/// A counter made of a function; see [`counter_fn`].
-pub struct FnCounter<F> {
-    count: F,
-}
-
-impl<F: Fn(&str) -> u64 + Send + Sync> TokenCounter for FnCounter<F> {
-    fn count(&self, text: &str) -> u64 {
-        (self.count)(text)
-    }
-}
-
-impl<F> fmt::Debug for FnCounter<F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FnCounter").finish_non_exhaustive()
-    }
-}
-
-impl Estimate {
     /// The estimated size of an entry: its texts, calls, results and attachments, with a few tokens of framing.
     pub fn entry(entry: &Entry) -> u64 {
         match entry {

@@ -125,13 +125,6 @@ impl Price {
         self
     }
 
-    /// Sets what calls with a long input cost.
-    #[must_use]
-    pub fn long(mut self, long: LongPrice) -> Self {
-        self.long = Some(long);
-        self
-    }
-
     /// What the usage of one call costs, rounded down to a billionth of a dollar; saturates.
     pub fn cost(&self, usage: &Usage) -> NanoUsd {
         let class = |tokens: u64, price: NanoUsd| u128::from(tokens).saturating_mul(u128::from(price.0));

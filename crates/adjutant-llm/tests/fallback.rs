@@ -17,7 +17,7 @@ fn used(output: u64) -> Usage {
 }
 
 fn model(name: &str, window: u64, scripts: impl IntoIterator<Item = Script>) -> Arc<ScriptedModel> {
-    Arc::new(ScriptedModel::new(scripts).info(ModelInfo::new(name).context_window(window)))
+    Arc::new(ScriptedModel::new(scripts).info(ModelInfo { context_window: window, ..ModelInfo::new(name) }))
 }
 
 fn fails(kind: ErrorKind) -> Script {
@@ -151,7 +151,7 @@ async fn fallback_tells_the_failures_when_models_are_tried_again_first() {
 #[test]
 fn fallback_knows_the_model_that_answered_when_it_is_nested() {
     let priced = |name: &str, output| {
-        let info = ModelInfo::new(name).price(Price::dollars(0.0, output, 0.0, 0.0));
+        let info = ModelInfo { price: Some(Price::dollars(0.0, output, 0.0, 0.0)), ..ModelInfo::new(name) };
         ScriptedModel::new([]).info(info)
     };
     let inner = Fallback::new(priced("b/2", 2.0)).or(priced("c/3", 3.0));

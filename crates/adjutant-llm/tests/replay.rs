@@ -77,7 +77,7 @@ async fn recorder_writes_one_line_when_a_stream_ends() {
     let scripts = [Script::new().text("Hello.").usage(Usage::default()), Script::new().fail(error(ErrorKind::Auth))];
     let model = Recorder::new(ScriptedModel::new(scripts), sink.clone());
     assert_eq!(sink.text(), "");
-    let request = Request::new().user("Hi!").options(Options::new().header("authorization", "secret"));
+    let request = Request::new().user("Hi!").options(Options::default().header("authorization", "secret"));
     complete(&model, request.clone()).await.expect("it is answered");
     complete(&model, request.clone()).await.expect_err("it is refused");
 
@@ -180,7 +180,7 @@ fn fingerprint_stays_when_nothing_changes_the_answer() {
     let tool = |schema: Value| ToolDecl { name: "t".into(), description: "d".into(), schema: Arc::new(schema) };
     let request = || Request::new().system("s").user("u").tools([tool(json!({"a": 1, "b": 2}))]);
     let options = |options: Options| request().options(options);
-    assert!(same(&request(), &options(Options::new().header("a", "b").cache_key("k"))));
+    assert!(same(&request(), &options(Options { cache_key: Some("k".into()), ..Options::default().header("a", "b") })));
     let mut custom = request();
     custom.entries.push(Entry::Custom(Custom { kind: "k".into(), value: json!(1) }));
     custom.turn = Some(request().turn());
@@ -193,7 +193,7 @@ fn fingerprint_stays_when_nothing_changes_the_answer() {
         request().system("S"),
         request().user("u"),
         request().tools([tool(json!({"b": 2, "a": 1}))]),
-        options(Options::new().temperature(0.5)),
+        options(Options { temperature: Some(0.5), ..Options::default() }),
         turn,
         attempt,
     ];
@@ -211,7 +211,7 @@ async fn replay_shows_the_difference_when_a_request_was_not_recorded() {
     let expect = "the request was not recorded; the nearest is exchange 2: \
                   at \"/entries/0/content/0/text\" recorded \"Hello, world\", asked \"Hello, World\"";
     assert_eq!(mismatch(&recorded, Request::new().system("s").user("Hello, World")).await, expect);
-    let options = Request::new().options(Options::new().temperature(0.5));
+    let options = Request::new().options(Options { temperature: Some(0.5), ..Options::default() });
     let expect = "the request was not recorded; the nearest is exchange 1: \
                   at \"/options/temperature\" recorded nothing, asked 0.5";
     assert_eq!(mismatch(&[Request::new()], options).await, expect);
@@ -240,7 +240,13 @@ fn script() -> impl Strategy<Value = Script> {
         if warned {
             script = script.warning(Warning::new(WarningKind::FellBack, "fell back"));
         }
-        let failed = |kind| error(kind).with_status(status).with_body("{").with_should_retry(warned);
+        let failed = |kind| {
+            error(kind).with(|it| {
+                it.status = Some(status);
+                it.body = Some("{".into());
+                it.should_retry = Some(warned);
+            })
+        };
         ending.map(failed).into_iter().fold(script, |script, error| script.fail(error))
     })
 }

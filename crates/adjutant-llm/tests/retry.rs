@@ -93,8 +93,8 @@ fn check(policy: RetryPolicy, chance: f64, failures: &[Error], expect: (u64, &st
 #[test]
 fn retry_waits_as_the_policy_says_when_an_attempt_fails() {
     use ErrorKind::*;
-    let policy = RetryPolicy::new;
-    let limited = |wait: u64| error(RateLimited).with_retry_after(Duration::from_millis(wait));
+    let policy = RetryPolicy::default;
+    let limited = |wait: u64| error(RateLimited).with(|it| it.retry_after = Some(Duration::from_millis(wait)));
     check(policy(), 0.0, &[], (0, "done ok"));
     check(policy(), 0.0, &[error(Overloaded)], (500, "done ok"));
     check(policy(), 0.4, &[error(Overloaded)], (450, "done ok"));
@@ -105,36 +105,57 @@ fn retry_waits_as_the_policy_says_when_an_attempt_fails() {
     check(policy(), 0.4, &[limited(0)], (450, "done ok"));
     check(policy(), 0.0, &[limited(60_000), limited(20)], (60_020, "done ok"));
     check(policy(), 0.0, &[limited(60_001)], (0, "error RateLimited"));
-    check(policy().longest_asked_wait(Duration::from_secs(120)), 0.0, &[limited(60_001)], (60_001, "done ok"));
+    check(
+        RetryPolicy { longest_asked_wait: Duration::from_secs(120), ..policy() },
+        0.0,
+        &[limited(60_001)],
+        (60_001, "done ok"),
+    );
     let six = vec![error(Overloaded); 6];
-    check(policy().max_retries(6), 0.0, &six, (500 + 1_000 + 2_000 + 4_000 + 8_000 + 8_000, "done ok"));
-    check(policy().waits(Duration::from_secs(3), Duration::from_secs(2)), 0.0, &[error(Network)], (2_000, "done ok"));
-    check(policy().max_retries(0), 0.0, &[error(Overloaded)], (0, "error Overloaded"));
+    check(
+        RetryPolicy { max_retries: 6, ..policy() },
+        0.0,
+        &six,
+        (500 + 1_000 + 2_000 + 4_000 + 8_000 + 8_000, "done ok"),
+    );
+    check(
+        RetryPolicy { first_wait: Duration::from_secs(3), longest_wait: Duration::from_secs(2), ..policy() },
+        0.0,
+        &[error(Network)],
+        (2_000, "done ok"),
+    );
+    check(RetryPolicy { max_retries: 0, ..policy() }, 0.0, &[error(Overloaded)], (0, "error Overloaded"));
 }
 
 #[test]
 fn retry_goes_by_the_kind_unless_the_provider_said_what_to_do() {
     use ErrorKind::*;
     for kind in [Config, Auth, Invalid, Overflow, Refused, Cancelled] {
-        check(RetryPolicy::new(), 0.0, &[error(kind)], (0, &format!("error {kind:?}")));
-        check(RetryPolicy::new(), 0.0, &[error(kind).with_should_retry(true)], (500, "done ok"));
-        check(RetryPolicy::new().on([kind]), 0.0, &[error(kind)], (500, "done ok"));
+        check(RetryPolicy::default(), 0.0, &[error(kind)], (0, &format!("error {kind:?}")));
+        check(RetryPolicy::default(), 0.0, &[error(kind).with(|it| it.should_retry = Some(true))], (500, "done ok"));
+        check(RetryPolicy { kinds: [kind].into(), ..RetryPolicy::default() }, 0.0, &[error(kind)], (500, "done ok"));
     }
     for kind in [RateLimited, Overloaded, Network, Timeout, Protocol] {
-        check(RetryPolicy::new(), 0.0, &[error(kind)], (500, "done ok"));
-        let no = error(kind).with_should_retry(false);
+        check(RetryPolicy::default(), 0.0, &[error(kind)], (500, "done ok"));
+        let no = error(kind).with(|it| it.should_retry = Some(false));
         assert!(!no.is_retryable());
-        check(RetryPolicy::new(), 0.0, &[no], (0, &format!("error {kind:?}")));
-        check(RetryPolicy::new().on([]), 0.0, &[error(kind)], (0, &format!("error {kind:?}")));
+        check(RetryPolicy::default(), 0.0, &[no], (0, &format!("error {kind:?}")));
+        check(
+            RetryPolicy { kinds: [].into(), ..RetryPolicy::default() },
+            0.0,
+            &[error(kind)],
+            (0, &format!("error {kind:?}")),
+        );
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn retry_keeps_the_error_when_it_is_the_last() {
-    let last = error(ErrorKind::RateLimited)
-        .with_status(429)
-        .with_code("rate_limit_error")
-        .with_retry_after(Duration::from_secs(3_600));
+    let last = error(ErrorKind::RateLimited).with(|it| {
+        it.status = Some(429);
+        it.code = Some("rate_limit_error".into());
+        it.retry_after = Some(Duration::from_secs(3_600));
+    });
     let model = Retry::new(ScriptedModel::new([fails(error(ErrorKind::Overloaded)), fails(last.clone())]));
     let items: Vec<_> = model.stream(Request::new()).collect().await;
     assert_eq!(items.last(), Some(&Err(last)));
@@ -290,14 +311,14 @@ proptest! {
                 }))
             };
             let (first, second) = (Arc::new(scripted(&one)), Arc::new(scripted(&two)));
-            let policy = RetryPolicy::new().max_retries(retries);
+            let policy = RetryPolicy { max_retries: retries, ..RetryPolicy::default() };
             let retry = |model: Arc<ScriptedModel>| {
                 let retry = Retry::new(model).policy(policy.clone());
                 if inner { retry.retract() } else { retry }
             };
             let fallback = Fallback::new(retry(first.clone())).or(retry(second.clone()));
             let fallback = if falls { fallback.retract() } else { fallback };
-            let model = Retry::new(fallback).policy(RetryPolicy::new().max_retries(1));
+            let model = Retry::new(fallback).policy(RetryPolicy { max_retries: 1, ..RetryPolicy::default() });
             let model = if outer { model.retract() } else { model };
 
             let mut stream = model.stream(Request::new());

@@ -276,7 +276,8 @@ fn numbers_read_back_when_they_are_stored() {
     let mut shape = json!({"input": 1, "output": 2, "cache_read": 3, "cache_write": 4, "cache_write_1h": 5});
     check(price, shape.clone());
     shape["long"] = json!({"above": 9, "input_percent": 200, "output_percent": 150});
-    check(price.long(LongPrice { above: 9, input_percent: 200, output_percent: 150 }), shape);
+    let long = Some(LongPrice { above: 9, input_percent: 200, output_percent: 150 });
+    check(Price { long, ..price }, shape);
     check(EntryId(u64::MAX), json!(u64::MAX));
     check(CallId { turn: u64::MAX, attempt: u32::MAX, block: 0 }, json!("c18446744073709551615_4294967295_0"));
     for wrong in ["", "c1_2", "c1_2_3_4", "d1_2_3", "c1_2_-3", "c1_2_4294967296"] {
@@ -294,10 +295,12 @@ fn model_info_reads_back_when_it_is_stored() {
             "efforts": [], "thinking": "level", "structured": "tool"
         }),
     );
-    let info = ModelInfo::new("vendor/model")
-        .inputs(Inputs { images: true, documents: true })
-        .refuses(RequestOption::Temperature)
-        .price(Price::dollars(1.0, 2.0, 0.1, 1.25));
+    let info = ModelInfo {
+        inputs: Inputs { images: true, documents: true },
+        refuses: vec![RequestOption::Temperature],
+        price: Some(Price::dollars(1.0, 2.0, 0.1, 1.25)),
+        ..ModelInfo::new("vendor/model")
+    };
     let stored = serde_json::to_value(&info).expect("it can be stored");
     check(info, stored);
     check(Inputs::default(), inputs);
@@ -308,18 +311,22 @@ fn request_reads_back_when_it_is_stored() {
     let decl =
         ToolDecl { name: "look".into(), description: "Looks.".into(), schema: Arc::new(json!({"type": "object"})) };
     check(decl.clone(), json!({"name": "look", "description": "Looks.", "schema": {"type": "object"}}));
-    let options = Options::new().max_output_tokens(10).temperature(0.5).stop("END").extra("seed", 7);
+    let options =
+        Options { max_output_tokens: Some(10), temperature: Some(0.5), stop: vec!["END".into()], ..Options::default() }
+            .extra("seed", 7);
     let shape = json!({"max_output_tokens": 10, "temperature": 0.5, "stop": ["END"], "extra": {"seed": 7}});
     check(options.clone(), shape.clone());
-    check(Options::new(), json!({}));
-    let all = Options::new()
-        .thinking(Effort::Max)
-        .tool_choice(ToolChoice::Named("look".into()))
-        .sequential_calls()
-        .format(Format::new("f", json!({})))
-        .cache(Cache::Long)
-        .cache_key("k")
-        .server_tool(json!({"type": "web"}));
+    check(Options::default(), json!({}));
+    let all = Options {
+        thinking: Some(Effort::Max),
+        tool_choice: ToolChoice::Named("look".into()),
+        sequential_calls: true,
+        format: Some(Format::new("f", json!({}))),
+        cache: Cache::Long,
+        cache_key: Some("k".into()),
+        server_tools: vec![json!({"type": "web"})],
+        ..Options::default()
+    };
     let named = json!({
         "thinking": "max", "tool_choice": {"named": "look"}, "sequential_calls": true, "cache": "long",
         "format": {"name": "f", "schema": {}}, "cache_key": "k", "server_tools": [{"type": "web"}]
@@ -336,7 +343,7 @@ fn request_reads_back_when_it_is_stored() {
 
 #[test]
 fn options_leave_headers_out_when_they_are_stored_or_printed() {
-    let options = Options::new().header("x-key", "secret");
+    let options = Options::default().header("x-key", "secret");
     let stored = serde_json::to_string(&options).expect("it can be stored");
     assert_eq!(stored, "{}");
     assert!(!format!("{options:?}").contains("secret"));
@@ -346,11 +353,13 @@ fn options_leave_headers_out_when_they_are_stored_or_printed() {
 fn error_reads_back_when_it_is_stored() {
     check(Error::new(ErrorKind::Auth, "no key"), json!({"kind": "auth", "message": "no key"}));
     let error = Error::new(ErrorKind::RateLimited, "too many requests")
-        .with_status(429)
-        .with_code("rate_limit_error")
-        .with_body("{}")
-        .with_request_id("req_1")
-        .with_retry_after(Duration::from_millis(1_500))
+        .with(|it| {
+            it.status = Some(429);
+            it.code = Some("rate_limit_error".into());
+            it.body = Some("{}".into());
+            it.request_id = Some("req_1".into());
+            it.retry_after = Some(Duration::from_millis(1_500));
+        })
         .with_source(std::io::Error::other("not stored"));
     let shape = json!({
         "kind": "rate_limited", "message": "too many requests", "status": 429, "code": "rate_limit_error", "body": "{}",

@@ -26,7 +26,7 @@ struct Tree {
 }
 
 fn model(how: Structured, scripts: impl IntoIterator<Item = Script>) -> ScriptedModel {
-    ScriptedModel::new(scripts).info(ModelInfo::new("scripted/model").structured(how))
+    ScriptedModel::new(scripts).info(ModelInfo { structured: how, ..ModelInfo::new("scripted/model") })
 }
 
 fn usage(input_uncached: u64, output: u64) -> Usage {
@@ -80,7 +80,7 @@ async fn fails(model: &ScriptedModel, request: Request) -> (ErrorKind, String) {
 #[tokio::test]
 async fn complete_as_sets_the_format_when_the_wire_has_such_a_mode() {
     let price = Price::dollars(1.0, 2.0, 0.0, 0.0);
-    let info = ModelInfo::new("scripted/model").structured(Structured::Native).price(price);
+    let info = ModelInfo { structured: Structured::Native, price: Some(price), ..ModelInfo::new("scripted/model") };
     let model = ScriptedModel::new([Script::new().text(ADA).usage(usage(100, 10))]).info(info);
     let shaped: Shaped<Invoice> = complete_as(&model, request()).await.expect("an answer");
     assert_eq!(shaped.value, ada());
@@ -90,7 +90,10 @@ async fn complete_as_sets_the_format_when_the_wire_has_such_a_mode() {
     );
     let asked = model.requests().remove(0);
     assert_eq!(asked.options.format, Some(Format::new("Invoice", schema())));
-    assert_eq!(asked, request().options(Options::new().format(Format::new("Invoice", schema()))));
+    assert_eq!(
+        asked,
+        request().options(Options { format: Some(Format::new("Invoice", schema())), ..Options::default() })
+    );
 }
 
 #[tokio::test]
@@ -106,19 +109,20 @@ async fn complete_as_forces_a_call_when_the_model_answers_by_tool() {
         description: "Takes the whole answer; call it exactly once. A bill.".into(),
         schema: Arc::new(schema()),
     };
-    let options = Options::new().tool_choice(ToolChoice::Named("Invoice".into())).sequential_calls();
+    let options =
+        Options { tool_choice: ToolChoice::Named("Invoice".into()), sequential_calls: true, ..Options::default() };
     assert_eq!(model.requests(), [request().tools([weather, tool]).options(options)]);
 }
 
 #[tokio::test]
 async fn complete_as_asks_for_the_call_when_the_model_refuses_to_be_forced() {
-    let info = ModelInfo::new("scripted/model").structured(Structured::Tool);
-    let info = info.refuses(RequestOption::ForcedCalls).refuses(RequestOption::SequentialCalls);
+    let refuses = vec![RequestOption::ForcedCalls, RequestOption::SequentialCalls];
+    let info = ModelInfo { structured: Structured::Tool, refuses, ..ModelInfo::new("scripted/model") };
     let model = ScriptedModel::new([Script::new().text(format!("```json\n{ADA}\n```"))]).info(info);
     let shaped: Shaped<Invoice> = complete_as(&model, request()).await.expect("a text that is JSON is taken too");
     assert_eq!(shaped.value, ada());
     let asked = model.requests().remove(0);
-    assert_eq!(*asked.options, Options::new());
+    assert_eq!(*asked.options, Options::default());
     let instruction =
         "structured_output: Give your answer by calling the tool `Invoice` exactly once. Write nothing else.";
     assert_eq!(texts(&asked), ["person: Ada owes 12 dollars.", instruction]);
@@ -129,7 +133,7 @@ async fn complete_as_does_not_force_the_call_when_the_request_asks_to_think() {
     let script = || Script::new().call("Invoice", json!({"customer": "Ada", "cents": 1200}));
     let model = model(Structured::Tool, [script(), script()]);
     for effort in [Effort::Low, Effort::Off] {
-        let options = Options::new().thinking(effort);
+        let options = Options { thinking: Some(effort), ..Options::default() };
         let shaped: Shaped<Invoice> = complete_as(&model, request().options(options)).await.expect("an answer");
         assert_eq!(shaped.value, ada());
     }
@@ -145,7 +149,7 @@ async fn complete_as_appends_the_schema_when_the_model_answers_by_words() {
     let shaped: Shaped<Invoice> = complete_as(&model, mine.clone()).await.expect("an answer");
     assert_eq!(shaped.value, ada());
     let asked = model.requests().remove(0);
-    assert_eq!(*asked.options, Options::new().tool_choice(ToolChoice::None));
+    assert_eq!(*asked.options, Options { tool_choice: ToolChoice::None, ..Options::default() });
     let instruction = format!(
         "structured_output: Answer with one JSON object and nothing else: no explanation, no code fence. It must fit \
          this JSON schema, which is named `Invoice`:\n{}",
@@ -166,7 +170,7 @@ async fn complete_as_shows_what_is_wrong_when_a_call_does_not_fit() {
             .usage(usage(20, 2))
             .after_retracted(retracted, Error::new(ErrorKind::Network, "cut")),
     ];
-    let info = ModelInfo::new("scripted/model").structured(Structured::Tool).price(price);
+    let info = ModelInfo { structured: Structured::Tool, price: Some(price), ..ModelInfo::new("scripted/model") };
     let model = ScriptedModel::new(scripts).info(info);
     let shaped: Shaped<Invoice> = complete_as(&model, request()).await.expect("the second answer fits");
     assert_eq!(

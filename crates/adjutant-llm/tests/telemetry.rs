@@ -164,12 +164,14 @@ fn slow() -> impl Model {
 #[tokio::test(start_paused = true)]
 async fn traced_makes_one_span_when_a_subscriber_listens() {
     let (kept, _listening) = Kept::listen();
-    let options = Options::new()
-        .max_output_tokens(64)
-        .temperature(0.5)
-        .stop("END")
-        .thinking(Effort::Medium)
-        .format(Format::new("x", json!({})));
+    let options = Options {
+        max_output_tokens: Some(64),
+        temperature: Some(0.5),
+        stop: vec!["END".into()],
+        thinking: Some(Effort::Medium),
+        format: Some(Format::new("x", json!({}))),
+        ..Options::default()
+    };
     let request = Request::new().system("Secret.").user("Secret?").options(options);
     complete(&Traced::new(slow()), request).await.expect("a reply");
     let [span] = &kept.spans()[..] else { panic!("one span: {kept:?}") };

@@ -92,7 +92,7 @@ impl Team {
             member_timeout: None,
             member_limits: None,
             max_member_turns: None,
-            caps: Caps::new(),
+            caps: Caps::default(),
             templates: BTreeMap::new(),
             invents: true,
             coordinator: false,

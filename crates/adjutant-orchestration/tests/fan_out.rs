@@ -113,7 +113,7 @@ async fn busiest(tasks: usize, options: FanOutOptions, caps: Option<Caps>) -> (u
     let names: Vec<_> = (0..tasks).map(|number| number.to_string()).collect();
     let agent = lead(json!({"tasks": names}), worker(model).tool(step), options);
     let agent = match caps {
-        Some(caps) => agent.limits(Limits::new().caps(caps)),
+        Some(caps) => agent.limits(Limits { caps, ..Limits::default() }),
         None => agent,
     };
     let result = agent.run("Go.").await.expect("the run finishes");
@@ -131,7 +131,7 @@ async fn agents_at_work_are_as_many_as_the_options_allow_when_there_are_more_tas
 
 #[tokio::test(start_paused = true)]
 async fn agents_wait_for_a_seat_when_the_budget_allows_fewer_than_the_options() {
-    let caps = Caps::new().agents(3);
+    let caps = Caps { agents: Some(3), ..Caps::default() };
     let (most, statuses) = busiest(9, FanOutOptions::new(), Some(caps)).await;
     assert!((1..=3).contains(&most), "{most}");
     assert_eq!(statuses, [Status::Ok]);

@@ -91,7 +91,7 @@ async fn effect_knows_turn_agent_and_model_when_it_acts() {
     let script = [Script::new().call("none", json!({})), says("Done.")];
     let model = Arc::new(ScriptedModel::new(script).info(info));
     let look = effect_fn("look", |cx| {
-        let line = format!("{} {} {} {}", cx.turn().0, cx.who().name, cx.model().info().id, cx.view().items().len());
+        let line = format!("{} {} {} {}", cx.turn.0, cx.who.name, cx.model.info().id, cx.view.items().len());
         Ok(vec![adjutant_agent::Action::Remind(line.into())])
     });
     assert_eq!(look.kind(), "look");

@@ -86,7 +86,7 @@ fn expect(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
 async fn ask() {
     let usage = Usage { input_uncached: 12, output: 5, ..Usage::default() };
     let model = Traced::new(ScriptedModel::new([Script::new().text("Good morning.").usage(usage)]));
-    let options = Options::new().max_output_tokens(64).stop("END").stop("FIN");
+    let options = Options { max_output_tokens: Some(64), stop: vec!["END".into(), "FIN".into()], ..Options::default() };
     complete(&model, Request::new().user("Hello!").options(options)).await.expect("the scripted model answers");
 }
 

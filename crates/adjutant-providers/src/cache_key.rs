@@ -76,10 +76,13 @@ mod tests {
 
     #[test]
     fn cache_key_is_the_callers_own_when_it_is_short() {
-        let with = |key: &str| Request::new().options(Options::new().cache_key(key));
+        let with = |key: &str| Request::new().options(Options { cache_key: Some(key.into()), ..Options::default() });
         check(with("thread-7"), Some("thread-7"));
         check(with(&"é".repeat(64)), Some(&"é".repeat(64)));
         check(with(&"k".repeat(65)), Some("adjutant-c835a3052438948f"));
-        check(Request::new().options(Options::new().cache_key("k").cache(Cache::Off)), None);
+        check(
+            Request::new().options(Options { cache_key: Some("k".into()), cache: Cache::Off, ..Options::default() }),
+            None,
+        );
     }
 }

@@ -18,7 +18,7 @@ use adjutant_llm::{Error, ErrorKind, ModelId, ModelInfo};
 /// use adjutant_llm::{ModelInfo, Price};
 /// use adjutant_providers::catalogue::Catalogue;
 ///
-/// let mine = ModelInfo::new("vllm/qwen3").context_window(32_768).price(Price::default());
+/// let mine = ModelInfo { context_window: 32_768, price: Some(Price::default()), ..ModelInfo::new("vllm/qwen3") };
 /// let catalogue = Catalogue::builtin().with(mine);
 /// assert_eq!(catalogue.model("vllm/qwen3")?.context_window, 32_768);
 /// assert!(catalogue.model("vllm/qwen4").is_err());

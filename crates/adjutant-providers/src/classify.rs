@@ -144,18 +144,18 @@ impl Refusal {
         let kind = self.kind();
         let code = self.code.as_ref().map(|code| format!(" ({code})")).unwrap_or_default();
         let text: String = self.text.chars().take(MAX_TEXT).collect();
-        let mut error = Error::new(kind, format!("{what}{code}: {text}")).with_body(body);
+        let mut error = Error::new(kind, format!("{what}{code}: {text}")).with(|it| it.body = Some(body.into()));
         if kind == ErrorKind::Overflow {
-            error = error.with_overflow(overflow::numbers(&self.text));
+            error = error.with(|it| it.overflow = Some(overflow::numbers(&self.text)));
         }
         if let Some(wait) = self.retry_after {
-            error = error.with_retry_after(wait);
+            error = error.with(|it| it.retry_after = Some(wait));
         }
         if let Some(status) = self.status {
-            error = error.with_status(status);
+            error = error.with(|it| it.status = Some(status));
         }
         if let Some(code) = self.code {
-            error = error.with_code(code);
+            error = error.with(|it| it.code = Some(code.into()));
         }
         error
     }

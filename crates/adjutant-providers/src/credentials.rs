@@ -120,32 +120,37 @@ impl Secrets {
     /// The error without secrets, should a server have repeated one. A source that holds one is left out.
     pub(crate) fn scrub(&self, error: Error) -> Error {
         let holds = |text: &str| matches!(self.clean(text), Cow::Owned(_));
-        let texts = [Some(error.message()), error.body(), error.code(), error.request_id()];
+        let texts = [
+            Some(error.message()),
+            error.details().body.as_deref(),
+            error.details().code.as_deref(),
+            error.details().request_id.as_deref(),
+        ];
         let sources = std::iter::successors(std::error::Error::source(&error), |it| it.source());
         if !texts.into_iter().flatten().any(holds) && !sources.into_iter().any(|it| holds(&it.to_string())) {
             return error;
         }
         let mut scrubbed = Error::new(error.kind(), self.clean(error.message()));
-        if let Some(status) = error.status() {
-            scrubbed = scrubbed.with_status(status);
+        if let Some(status) = error.details().status {
+            scrubbed = scrubbed.with(|it| it.status = Some(status));
         }
-        if let Some(code) = error.code() {
-            scrubbed = scrubbed.with_code(self.clean(code));
+        if let Some(code) = error.details().code.as_deref() {
+            scrubbed = scrubbed.with(|it| it.code = Some(self.clean(code).into()));
         }
-        if let Some(body) = error.body() {
-            scrubbed = scrubbed.with_body(&self.clean(body));
+        if let Some(body) = error.details().body.as_deref() {
+            scrubbed = scrubbed.with(|it| it.body = Some(self.clean(body).into()));
         }
-        if let Some(id) = error.request_id() {
-            scrubbed = scrubbed.with_request_id(self.clean(id));
+        if let Some(id) = error.details().request_id.as_deref() {
+            scrubbed = scrubbed.with(|it| it.request_id = Some(self.clean(id).into()));
         }
-        if let Some(should) = error.should_retry() {
-            scrubbed = scrubbed.with_should_retry(should);
+        if let Some(should) = error.details().should_retry {
+            scrubbed = scrubbed.with(|it| it.should_retry = Some(should));
         }
-        if let Some(overflow) = error.overflow() {
-            scrubbed = scrubbed.with_overflow(overflow);
+        if let Some(overflow) = error.details().overflow {
+            scrubbed = scrubbed.with(|it| it.overflow = Some(overflow));
         }
         match error.retry_after() {
-            Some(wait) => scrubbed.with_retry_after(wait),
+            Some(wait) => scrubbed.with(|it| it.retry_after = Some(wait)),
             None => scrubbed,
         }
     }
@@ -235,9 +240,19 @@ mod tests {
     fn scrub_keeps_all_else_when_an_error_holds_a_secret() {
         let overflow = Overflow { used: Some(2), limit: Some(1) };
         let error = |text: &str| {
-            let error = Error::new(ErrorKind::Overflow, format!("no {text}")).with_status(400).with_body(text);
-            let error = error.with_code(text).with_request_id(text).with_should_retry(false);
-            error.with_overflow(overflow).with_retry_after(Duration::from_secs(3))
+            let error = Error::new(ErrorKind::Overflow, format!("no {text}")).with(|it| {
+                it.status = Some(400);
+                it.body = Some(text.into());
+            });
+            let error = error.with(|it| {
+                it.code = Some(text.into());
+                it.request_id = Some(text.into());
+                it.should_retry = Some(false);
+            });
+            error.with(|it| {
+                it.overflow = Some(overflow);
+                it.retry_after = Some(Duration::from_secs(3));
+            })
         };
         assert_eq!(secrets().scrub(error("sk-secret")), error("[key]"));
         let kept = secrets().scrub(error("x").with_source(std::io::Error::other("reset")));

@@ -460,8 +460,8 @@ impl<W: Wire> Driver<W> {
     }
 
     fn failed(&mut self, error: Error) {
-        let error = match (&self.request_id, error.request_id()) {
-            (Some(id), None) => error.with_request_id(Arc::clone(id)),
+        let error = match (&self.request_id, error.details().request_id.as_deref()) {
+            (Some(id), None) => error.with(|it| it.request_id = Some(Arc::clone(id))),
             _ => error,
         };
         if let Some(decoder) = self.decoder.as_mut().filter(|_| self.read) {

@@ -2,9 +2,7 @@
 
 use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
-use adjutant_llm::{
-    Embedder, EmbedderInfo, Embeddings, Error, ErrorKind, Estimate, ModelInfo, Price, Purpose, TokenCounter, Usage,
-};
+use adjutant_llm::{Embedder, EmbedderInfo, Embeddings, Error, ErrorKind, Estimate, ModelInfo, Price, Purpose, Usage};
 use async_trait::async_trait;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -84,8 +82,12 @@ impl OpenAiEmbedder {
     }
 
     fn own(id: &str, dimensions: usize, dollars: f64, key: Key) -> Self {
-        let info = EmbedderInfo::new(id, dimensions).max_inputs(OPENAI_INPUTS).max_request_tokens(OPENAI_TOKENS);
-        Self::new(info.price(Price::dollars(dollars, 0.0, 0.0, 0.0)), key)
+        let info = EmbedderInfo {
+            max_inputs: OPENAI_INPUTS,
+            max_request_tokens: OPENAI_TOKENS,
+            ..EmbedderInfo::new(id, dimensions)
+        };
+        Self::new(EmbedderInfo { price: Some(Price::dollars(dollars, 0.0, 0.0, 0.0)), ..info }, key)
     }
 
     /// Asks for vectors of this length, where the model could make longer ones.
@@ -113,16 +115,18 @@ impl GeminiEmbedder {
     ///
     /// Source: developers.googleblog.com, "Gemini Embedding available in the Gemini API", 2025-07.
     pub fn v1(key: impl Into<Key>) -> Self {
-        let info = EmbedderInfo::new("gemini/gemini-embedding-001", 3_072).max_inputs(GEMINI_INPUTS);
-        Self::new(info.max_input_tokens(2_048).price(Price::dollars(0.15, 0.0, 0.0, 0.0)), key)
+        let info =
+            EmbedderInfo { max_inputs: GEMINI_INPUTS, ..EmbedderInfo::new("gemini/gemini-embedding-001", 3_072) };
+        let price = Some(Price::dollars(0.15, 0.0, 0.0, 0.0));
+        Self::new(EmbedderInfo { max_input_tokens: 2_048, price, ..info }, key)
     }
 
     /// Google's `gemini-embedding-2`: 3,072 dimensions, 8,192 tokens. Its vectors do not go with those of `v1`.
     ///
     /// Source: docs.cloud.google.com, "Gemini Embedding 2", 2026-11.
     pub fn v2(key: impl Into<Key>) -> Self {
-        let info = EmbedderInfo::new("gemini/gemini-embedding-2", 3_072).max_inputs(GEMINI_INPUTS);
-        Self::new(info.max_input_tokens(8_192), key)
+        let info = EmbedderInfo { max_inputs: GEMINI_INPUTS, ..EmbedderInfo::new("gemini/gemini-embedding-2", 3_072) };
+        Self::new(EmbedderInfo { max_input_tokens: 8_192, ..info }, key)
     }
 
     /// Asks for vectors of this length, where the model could make longer ones. They have the length 1.

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use adjutant_llm::{
     Block, BlockKind, Call, CallId, Chunk, ChunkStream, Estimate, FinishReason, Model, ModelInfo, Price, Reply,
-    Request, RequestOption, TokenCounter, Usage, Warning, WarningKind,
+    Request, RequestOption, Usage, Warning, WarningKind,
 };
 use futures_util::stream;
 use serde_json::{Value, json};
@@ -40,12 +40,12 @@ pub struct OfflineModel {
 impl OfflineModel {
     /// The planner.
     pub fn new() -> Self {
-        let info = ModelInfo::new("offline/planner")
-            .context_window(10_000_000)
-            .refuses(RequestOption::MaxOutputTokens)
-            .refuses(RequestOption::Temperature)
-            .refuses(RequestOption::Stop)
-            .price(Price::default());
+        let info = ModelInfo {
+            context_window: 10_000_000,
+            refuses: vec![RequestOption::MaxOutputTokens, RequestOption::Temperature, RequestOption::Stop],
+            price: Some(Price::default()),
+            ..ModelInfo::new("offline/planner")
+        };
         Self { info }
     }
 }

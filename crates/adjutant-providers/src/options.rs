@@ -125,8 +125,18 @@ mod tests {
 
     #[test]
     fn effective_drops_and_clamps_when_the_model_refuses() {
-        let options = Options::new().max_output_tokens(9_000).temperature(0.5).stop("x");
-        let options = options.thinking(Effort::Medium).tool_choice(ToolChoice::Required).sequential_calls();
+        let options = Options {
+            max_output_tokens: Some(9_000),
+            temperature: Some(0.5),
+            stop: vec!["x".into()],
+            ..Options::default()
+        };
+        let options = Options {
+            thinking: Some(Effort::Medium),
+            tool_choice: ToolChoice::Required,
+            sequential_calls: true,
+            ..options
+        };
         let info = ModelInfo::new("p/m").thinks([Effort::Off, Effort::High], Default::default());
         let mut expect = Effective {
             max_output_tokens: Some(8_192),
@@ -143,12 +153,16 @@ mod tests {
         let (effective, warnings) = sent(&info, &options);
         assert_eq!(effective, expect);
         assert_eq!(warnings, texts);
-        let info = ModelInfo::new("p/m")
-            .refuses(RequestOption::Temperature)
-            .refuses(RequestOption::Stop)
-            .refuses(RequestOption::ForcedCalls)
-            .refuses(RequestOption::SequentialCalls)
-            .refuses(RequestOption::MaxOutputTokens);
+        let info = ModelInfo {
+            refuses: vec![
+                RequestOption::Temperature,
+                RequestOption::Stop,
+                RequestOption::ForcedCalls,
+                RequestOption::SequentialCalls,
+                RequestOption::MaxOutputTokens,
+            ],
+            ..ModelInfo::new("p/m")
+        };
         (expect.max_output_tokens, expect.temperature, expect.stop) = (None, None, &[]);
         (expect.thinking, expect.tool_choice, expect.sequential_calls) = (None, &ToolChoice::Auto, false);
         let texts = ["temperature", "stop", "tool_choice", "sequential_calls", "max_output_tokens"];
@@ -157,19 +171,19 @@ mod tests {
         let (effective, warnings) = sent(&info, &options);
         assert_eq!(effective, expect);
         assert_eq!(warnings, texts);
-        let defaults = Options::new();
+        let defaults = Options::default();
         assert_eq!(sent(&info, &defaults), (expect, vec![]));
     }
 
     #[test]
     fn check_refuses_when_a_request_contradicts_itself() {
         let refused = |options: Options| check(&Request::new().options(options)).map_err(|it| it.to_string());
-        let named = refused(Options::new().tool_choice(ToolChoice::Named("x".into())));
+        let named = refused(Options { tool_choice: ToolChoice::Named("x".into()), ..Options::default() });
         assert_eq!(named, Err("the request demands a call of x, which is none of its tools".to_owned()));
-        let required = refused(Options::new().tool_choice(ToolChoice::Required));
+        let required = refused(Options { tool_choice: ToolChoice::Required, ..Options::default() });
         assert_eq!(required, Err("the request demands a call and has no tools".to_owned()));
-        let nan = refused(Options::new().temperature(f64::NAN));
+        let nan = refused(Options { temperature: Some(f64::NAN), ..Options::default() });
         assert_eq!(nan, Err("the temperature is not from 0.0 to 2.0: NaN".to_owned()));
-        assert_eq!(refused(Options::new().temperature(2.0)), Ok(()));
+        assert_eq!(refused(Options { temperature: Some(2.0), ..Options::default() }), Ok(()));
     }
 }

@@ -157,7 +157,8 @@ pub(crate) fn ignored(info: &ModelInfo, reply: &Reply) -> Option<Error> {
 fn error(info: &ModelInfo, input: u64) -> Error {
     let limit = info.context_window;
     let text = format!("{} was sent {input} tokens, which do not fit its window of {limit} and were cut off", info.id);
-    Error::new(ErrorKind::Overflow, text).with_overflow(Overflow { used: Some(input), limit: Some(limit) })
+    Error::new(ErrorKind::Overflow, text)
+        .with(|it| it.overflow = Some(Overflow { used: Some(input), limit: Some(limit) }))
 }
 
 #[cfg(test)]

@@ -135,7 +135,7 @@ impl Observe for Tape {
         if let Some(error) = error {
             let text = error.to_string().replace(['\n', '\r'], " ");
             running.answer.push_str(&format!(": ended in {:?}: {text}\n\n", error.kind()));
-            if let Some(body) = error.body() {
+            if let Some(body) = error.details().body.as_deref() {
                 running.answer.extend(body.split(['\n', '\r']).map(|line| format!(": {line}\n")));
                 running.answer.push('\n');
             }

@@ -78,7 +78,7 @@ fn info_says_that_it_costs_nothing() {
 
 #[test]
 fn stream_warns_and_streams_words_when_it_answers() {
-    let request = Request::new().user("hello").options(Options::new().temperature(0.5));
+    let request = Request::new().user("hello").options(Options { temperature: Some(0.5), ..Options::default() });
     let chunks: Vec<Chunk> = OfflineModel::new()
         .stream(request)
         .map(|it| it.expect("it never fails"))

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use adjutant_llm::{Estimate, TokenCounter};
+use adjutant_llm::Estimate;
 
 use crate::{Location, Scope, folder::Folder, manifest::SkillManifest, name};
 
@@ -114,20 +114,20 @@ impl Skill {
 
     /// About how many tokens it takes when it is at hand or loaded.
     pub fn body_tokens(&self) -> u64 {
-        self.body_tokens_by(&Estimate)
+        self.body_tokens_by(&|text| Estimate.count(text))
     }
 
     /// About how many tokens its line in the list takes; none if it is always at hand.
     pub fn listing_tokens(&self) -> u64 {
-        self.listing_tokens_by(&Estimate)
+        self.listing_tokens_by(&|text| Estimate.count(text))
     }
 
-    pub(crate) fn body_tokens_by(&self, counter: &dyn TokenCounter) -> u64 {
-        counter.count(&self.text())
+    pub(crate) fn body_tokens_by(&self, counter: &dyn Fn(&str) -> u64) -> u64 {
+        counter(&self.text())
     }
 
-    pub(crate) fn listing_tokens_by(&self, counter: &dyn TokenCounter) -> u64 {
-        self.listing().map_or(0, |line| counter.count(&line))
+    pub(crate) fn listing_tokens_by(&self, counter: &dyn Fn(&str) -> u64) -> u64 {
+        self.listing().map_or(0, |line| counter(&line))
     }
 
     /// Its line in the list of skills that can be loaded.

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
-use adjutant_llm::{Estimate, TokenCounter};
+use adjutant_llm::Estimate;
 
 use crate::{
     Error, Finding, FindingKind, Location, Root, Severity, Skill, Status,
@@ -98,11 +98,11 @@ impl Skills {
 
     /// About how many tokens the used skills take.
     pub fn tokens(&self) -> SkillTokens {
-        self.tokens_by(&Estimate)
+        self.tokens_by(&|text| Estimate.count(text))
     }
 
     /// How many tokens the used skills take, by this counter.
-    pub fn tokens_by(&self, counter: &dyn TokenCounter) -> SkillTokens {
+    pub fn tokens_by(&self, counter: &dyn Fn(&str) -> u64) -> SkillTokens {
         let mut tokens = SkillTokens::default();
         for skill in self.iter() {
             let body = if skill.is_inline() { &mut tokens.inline } else { &mut tokens.on_demand };

@@ -2,7 +2,7 @@
 //!
 //! Source: OpenAI API reference "Create embeddings"; Gemini API reference "Embeddings", both August 2026.
 
-use adjutant_llm::{Estimate, TokenCounter};
+use adjutant_llm::Estimate;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 

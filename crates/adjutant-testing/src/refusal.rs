@@ -57,7 +57,7 @@ impl Refusal {
 
     /// What the served model's own failure looks like from outside.
     pub(crate) fn of_error(error: &Error) -> Self {
-        let status = error.status().unwrap_or(match error.kind() {
+        let status = error.details().status.unwrap_or(match error.kind() {
             ErrorKind::Auth => 401,
             ErrorKind::Config => 404,
             ErrorKind::Invalid | ErrorKind::Overflow | ErrorKind::Refused => 400,
@@ -67,7 +67,7 @@ impl Refusal {
             _ => 500,
         });
         let mut refusal = Self::new(status, error.message());
-        refusal.code = error.code().map(str::to_owned);
+        refusal.code = error.details().code.as_deref().map(str::to_owned);
         refusal.overflow = error.kind() == ErrorKind::Overflow;
         if let Some(wait) = error.retry_after() {
             let header = match wait.subsec_millis() {

@@ -1,6 +1,6 @@
 //! Why a tool failed. For the model this is data: it becomes an error result.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use adjutant_llm::Cause;
 
@@ -63,15 +63,5 @@ impl ToolError {
     /// What the model is shown.
     pub fn message(&self) -> &str {
         &self.message
-    }
-
-    /// Whether the same call may succeed later.
-    pub fn is_retryable(&self) -> bool {
-        self.kind == ToolErrorKind::TimedOut
-    }
-
-    /// How long to wait before trying again; a tool's failure never says.
-    pub fn retry_after(&self) -> Option<Duration> {
-        None
     }
 }

@@ -37,7 +37,7 @@ pub async fn victim(place: &Place, session: &str, address: &str, files: &Path) -
     let agent = Agent::new(model)
         .journal(place.open().await?)
         .session(LogId::from(session))
-        .limits(Limits::new().max_turns(100))
+        .limits(Limits { max_turns: Some(100), ..Limits::default() })
         .tool(tool("look", Replay::Pure, &effects))
         .tool(tool("set", Replay::Idempotent, &effects))
         .tool(tool("pay", Replay::Once, &effects))

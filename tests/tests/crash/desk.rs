@@ -79,7 +79,7 @@ impl Desk {
     /// It may ask its model once, and asks for more.
     fn child(&self) -> Agent {
         let agent = Agent::new(self.model(&["look", "write"], "Helped.")).name("child");
-        self.with_tools(agent).limits(Limits::new().max_turns(1).at_limit(AtLimit::Ask))
+        self.with_tools(agent).limits(Limits { max_turns: Some(1), at_limit: AtLimit::Ask, ..Limits::default() })
     }
 
     fn with_tools(&self, agent: Agent) -> Agent {

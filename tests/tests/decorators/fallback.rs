@@ -96,7 +96,7 @@ async fn fallback_asks_only_a_larger_model_when_the_input_is_too_long() {
             let full = Script::new().fail(Error::new(ErrorKind::Overflow, "the input is too long"));
             let small = Loopback::start(ScriptedModel::new([full])).await.expect("the server starts");
             let large = server([]).await;
-            let info: ModelInfo = second.info().context_window(window);
+            let info: ModelInfo = ModelInfo { context_window: window, ..second.info() };
             let next = second.model_of(info, &second.base_url(&large), Timeouts::new());
             let heard = listen(&Fallback::new(over(first, &small)).or(next), hello()).await;
             let real = heard.end.as_ref().map(|reply| reply.model.as_str()).map_err(Error::kind);

@@ -42,7 +42,7 @@ fn finished(result: &RunResult, what: &str) {
 async fn limiter_holds_an_agent_back_when_another_has_used_the_minute() {
     let cell = async |wire: Wire| {
         let what = format!("{wire}, {}", other(wire));
-        let limiter = Limiter::new(PerMinute::new().input_tokens(60_000_000));
+        let limiter = Limiter::new(PerMinute { input_tokens: Some(60_000_000), ..PerMinute::default() });
         let server = server(|it| it).await;
         let (first, second) = (agent(wire, &server, &limiter), agent(other(wire), &server, &limiter));
         finished(&first.run("What is new?").await.expect("the run finishes"), &what);
@@ -61,8 +61,9 @@ async fn limiter_holds_an_agent_back_when_another_has_used_the_minute() {
 async fn limiter_holds_all_agents_back_when_the_server_tells_one_to_wait() {
     let cell = async |wire: Wire| {
         let what = format!("{wire}, {}", other(wire));
-        let limiter = Limiter::new(PerMinute::new());
-        let refusal = Error::new(ErrorKind::RateLimited, "slow down").with_retry_after(Duration::from_millis(300));
+        let limiter = Limiter::new(PerMinute::default());
+        let refusal = Error::new(ErrorKind::RateLimited, "slow down")
+            .with(|it| it.retry_after = Some(Duration::from_millis(300)));
         let says = || Script::new().text(SENTENCE);
         let scripted = ScriptedModel::new([Script::new().fail(refusal), says(), says()]);
         let server = Loopback::start(scripted).await.expect("the server starts");
@@ -87,7 +88,7 @@ async fn limiter_holds_all_agents_back_when_the_server_tells_one_to_wait() {
 #[tokio::test]
 async fn limiter_lets_the_next_pass_when_a_request_was_refused() {
     for wire in WIRES {
-        let limiter = Limiter::new(PerMinute::new().input_tokens(60_000_000));
+        let limiter = Limiter::new(PerMinute { input_tokens: Some(60_000_000), ..PerMinute::default() });
         let server = server(|it| it.fault(0, Fault::unauthorized())).await;
         let (first, second) = (agent(wire, &server, &limiter), agent(other(wire), &server, &limiter));
         let refused = first.run("What is new?").await.expect_err("the server refuses");

@@ -69,7 +69,7 @@ async fn replay_plays_what_was_heard_when_the_server_is_gone() {
 
 /// All decorators, in the order that they are meant for.
 fn stack(first: (Wire, &Loopback), second: (Wire, &Loopback), sink: &Sink) -> impl Model {
-    let limiter = Limiter::new(PerMinute::new().requests(1_000));
+    let limiter = Limiter::new(PerMinute { requests: Some(1_000), ..PerMinute::default() });
     let one = |(wire, server): (Wire, &Loopback)| {
         let timed = Timeout::new(over(wire, server)).first_chunk(SHORT).idle(SHORT);
         Retry::new(RateLimit::new(timed, limiter.clone())).policy(at_once()).retract()

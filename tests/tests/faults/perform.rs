@@ -256,7 +256,7 @@ fn ended(result: &RunResult) -> String {
         Outcome::Finished { why, .. } => format!("finished {why:?}").to_lowercase(),
         Outcome::Failed { failure: Failure::Model { error } } => {
             assert!(!error.message().is_empty() && !error.message().contains("not-a-real-key"), "{error}");
-            let status = error.status().map(|status| format!(" {status}")).unwrap_or_default();
+            let status = error.details().status.map(|status| format!(" {status}")).unwrap_or_default();
             let again = if error.is_retryable() { ", again" } else { "" };
             let wait = error.retry_after().map(|wait| format!(" after {wait:?}")).unwrap_or_default();
             format!("failed {:?}{status}{again}{wait}", error.kind())

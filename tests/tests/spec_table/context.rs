@@ -110,8 +110,8 @@ pub(crate) const ROWS: &[Row] = rows! { "context";
     "counter: a vocabulary, exactly"
         => Test("crates/adjutant-llm/tests/tokens.rs::tiktoken_counts_exactly_when_the_vocabulary_is_known"),
     "counter: one vocabulary for every model" => Deviation {
-        test: "crates/adjutant-llm/tests/tokens.rs::counters_count_each_their_way_when_given_one_text",
-        why: "a counter is chosen; the one that is set by itself estimates and follows what providers report",
+        test: "crates/adjutant-llm/tests/tokens.rs::estimate_counts_scripts_and_pictographs",
+        why: "whoever counts chooses a function of the text; the one that is set by itself estimates and follows what providers report",
     },
     "counter: the vocabulary is read anew for every chat" => Deviation {
         test: "crates/adjutant-llm/tests/tokens.rs::tiktoken_counts_exactly_when_the_vocabulary_is_known",
@@ -131,7 +131,7 @@ pub(crate) const ROWS: &[Row] = rows! { "context";
     "gap: what providers report is not used"
         => Test("crates/adjutant-llm/tests/tokens.rs::context_used_adds_what_came_after_the_report_when_there_is_one"),
     "gap: no counters for other models"
-        => Test("crates/adjutant-llm/tests/tokens.rs::counters_count_each_their_way_when_given_one_text"),
+        => Test("crates/adjutant-llm/tests/tokens.rs::estimate_counts_scripts_and_pictographs"),
     "gap: results are not shortened"
         => Test("crates/adjutant-agent/tests/effects_trim.rs::trim_shortens_old_results_when_they_are_long"),
     "gap: nothing is compacted within a loop"

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use adjutant_core::{Durability, Lane, Limits, Responder};
+use adjutant_core::{Durability, Lane, Limits, Pause};
 use adjutant_llm::{Custom, Effort, Model, Options, UserMessage};
-use adjutant_tool::{Ask, ErasedTool, Identity, ToolSpec, Toolbox, Tools};
+use adjutant_tool::{Answer, Ask, ErasedTool, Identity, ToolSpec, Toolbox, Tools};
 use serde_json::Value;
 
 use super::Agent;
@@ -122,10 +122,19 @@ impl Agent {
         self.with(|setup| setup.convert(convert))
     }
 
-    /// Sets who answers in place what a run waits for.
+    /// Sets the function that answers pauses in place, while the run waits; by default the run parks.
+    ///
+    /// It sees the agent and the pause, and gives `None` if it cannot answer: the run parks then, unless someone else
+    /// answers. An answer that does not fit the question counts as none, and a warning tells. Nobody waits beyond the
+    /// pause's deadline: it has expired then. A panic denies what needs approval, and counts as no answer to
+    /// everything else. If the run is cancelled, the pause stays open.
     #[must_use]
-    pub fn responder(self, responder: impl Responder + 'static) -> Self {
-        self.with(|setup| setup.responder(responder))
+    pub fn responder<F, Fut>(self, answer: F) -> Self
+    where
+        F: Fn(Identity, Pause) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Option<Answer>> + Send + 'static,
+    {
+        self.with(|setup| setup.responder(answer))
     }
 
     /// Sets the limits of every run: turns, parallel calls.
@@ -138,7 +147,7 @@ impl Agent {
     /// Sets how many requests one run may make; 50 without it.
     #[must_use]
     pub fn max_turns(mut self, turns: u32) -> Self {
-        self.limits = self.limits.max_turns(turns);
+        self.limits.max_turns = Some(turns);
         self
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use adjutant_core::{Limit, Spend};
-use adjutant_llm::{Estimate, ModelInfo, NanoUsd, Price, Request, TokenCounter, ToolDecl, Usage};
+use adjutant_llm::{Estimate, ModelInfo, NanoUsd, Price, Request, ToolDecl, Usage};
 
 use super::{Budget, Reservation, ReservationRequest};
 

@@ -16,8 +16,10 @@ use crate::effect::{Action, Effect, EffectContext, EffectError};
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LoopDetect {
-    threshold: usize,
-    window: usize,
+    /// The number of same calls in a row that are a loop; 3. It never speaks at 0, and 1 counts as 2.
+    pub threshold: usize,
+    /// The number of the newest calls that are looked at in a turn; 10. A longer loop is counted on from turn to turn.
+    pub window: usize,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -28,30 +30,9 @@ struct LoopMemo {
     count: usize,
 }
 
-impl LoopDetect {
-    /// Speaks from the third same call on, and looks at the newest 10 calls.
-    pub fn new() -> Self {
-        Self { threshold: 3, window: 10 }
-    }
-
-    /// Sets how many same calls in a row are a loop; 0 for never, 1 counts as 2.
-    #[must_use]
-    pub fn threshold(mut self, calls: usize) -> Self {
-        self.threshold = calls;
-        self
-    }
-
-    /// Sets how many of the newest calls are looked at in a turn; a longer loop is counted on from turn to turn.
-    #[must_use]
-    pub fn window(mut self, calls: usize) -> Self {
-        self.window = calls;
-        self
-    }
-}
-
 impl Default for LoopDetect {
     fn default() -> Self {
-        Self::new()
+        Self { threshold: 3, window: 10 }
     }
 }
 
@@ -66,8 +47,8 @@ impl Effect for LoopDetect {
             return Ok(Vec::new());
         }
         let threshold = self.threshold.max(2);
-        let told = cx.memo::<LoopMemo>().filter(|told| told.run == cx.run());
-        let newest_first = tail::turns(cx.history());
+        let told = cx.memo::<LoopMemo>().filter(|told| told.run == cx.run);
+        let newest_first = tail::turns(cx.history);
         let mut calls = newest_first.flat_map(|(id, turn)| {
             let calls: Vec<&Call> = turn.reply().calls().collect();
             calls.into_iter().rev().map(move |call| (id, call))
@@ -91,7 +72,7 @@ impl Effect for LoopDetect {
              arguments, another tool or another way, or say what is in your way.",
             newest.name
         );
-        Ok(vec![Action::Remember(json!(LoopMemo { run: cx.run(), at, count })), Action::Remind(text.into())])
+        Ok(vec![Action::Remember(json!(LoopMemo { run: cx.run, at, count })), Action::Remind(text.into())])
     }
 }
 

@@ -21,44 +21,17 @@ const PREVIEW_CHARS: usize = 80;
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ObservationMask {
-    threshold: f64,
-    recent: usize,
-    min_gain: f64,
-}
-
-impl ObservationMask {
-    /// Masks from 0.6 of the window on, and keeps the newest 10 entries.
-    ///
-    /// A step gains at least 0.3 of what has to be read anew for it.
-    pub fn new() -> Self {
-        Self { threshold: 0.6, recent: 10, min_gain: MIN_GAIN }
-    }
-
-    /// Sets which share of the window must be full; 0 for never.
-    #[must_use]
-    pub fn threshold(mut self, share: f64) -> Self {
-        self.threshold = share;
-        self
-    }
-
-    /// Sets how many of the newest entries are shown as they are.
-    #[must_use]
-    pub fn recent(mut self, entries: usize) -> Self {
-        self.recent = entries;
-        self
-    }
-
-    /// Sets how much a step must gain, as a share of what stands from its first change on.
-    #[must_use]
-    pub fn min_gain(mut self, share: f64) -> Self {
-        self.min_gain = share;
-        self
-    }
+    /// The share of the window that must be full; 0.6, and 0 for never.
+    pub threshold: f64,
+    /// The number of the newest entries that are shown as they are; 10.
+    pub recent: usize,
+    /// The share that a step must gain of what stands from its first change on, 0 to 1; 0.3.
+    pub min_gain: f64,
 }
 
 impl Default for ObservationMask {
     fn default() -> Self {
-        Self::new()
+        Self { threshold: 0.6, recent: 10, min_gain: MIN_GAIN }
     }
 }
 

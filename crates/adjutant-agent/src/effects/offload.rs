@@ -2,6 +2,8 @@
 
 mod recall;
 
+use std::sync::LazyLock;
+
 use adjutant_tool::{Bound, Toolset};
 use async_trait::async_trait;
 use serde::Deserialize;
@@ -21,66 +23,24 @@ const KIND: &str = "offload";
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Offload {
-    threshold: f64,
-    min_chars: usize,
-    recent: usize,
-    preview: usize,
-    min_gain: f64,
-    #[serde(skip, default = "tools")]
-    tools: Toolset,
+    /// The share of the window that must be full; 0.5, and 0 for never.
+    pub threshold: f64,
+    /// The number of characters that a result must have; 2,000.
+    pub min_chars: usize,
+    /// The number of the newest turns with results that are shown as they are; 6.
+    pub recent: usize,
+    /// The number of characters of a result that stay in sight; 200.
+    pub preview: usize,
+    /// The share that a step must gain of what stands from its first change on, 0 to 1; 0.3.
+    pub min_gain: f64,
 }
 
-impl Offload {
-    /// Acts from half of the window on, on results of 2,000 characters or more, and spares the newest 6 turns.
-    ///
-    /// 200 characters of a result stay in sight; a step gains at least 0.3 of what has to be read anew for it.
-    pub fn new() -> Self {
-        Self { threshold: 0.5, min_chars: 2_000, recent: 6, preview: 200, min_gain: MIN_GAIN, tools: tools() }
-    }
-
-    /// Sets which share of the window must be full; 0 for never.
-    #[must_use]
-    pub fn threshold(mut self, share: f64) -> Self {
-        self.threshold = share;
-        self
-    }
-
-    /// Sets how many characters a result must have.
-    #[must_use]
-    pub fn min_chars(mut self, chars: usize) -> Self {
-        self.min_chars = chars;
-        self
-    }
-
-    /// Sets how many of the newest turns with results are shown as they are.
-    #[must_use]
-    pub fn recent(mut self, turns: usize) -> Self {
-        self.recent = turns;
-        self
-    }
-
-    /// Sets how many characters of a result stay in sight.
-    #[must_use]
-    pub fn preview(mut self, chars: usize) -> Self {
-        self.preview = chars;
-        self
-    }
-
-    /// Sets how much a step must gain, as a share of what stands from its first change on.
-    #[must_use]
-    pub fn min_gain(mut self, share: f64) -> Self {
-        self.min_gain = share;
-        self
-    }
-}
-
-fn tools() -> Toolset {
-    Toolset::new([Bound::new(recall::tool())])
-}
+/// The tool that brings results back; the same for all runs.
+static TOOLS: LazyLock<Toolset> = LazyLock::new(|| Toolset::new([Bound::new(recall::tool())]));
 
 impl Default for Offload {
     fn default() -> Self {
-        Self::new()
+        Self { threshold: 0.5, min_chars: 2_000, recent: 6, preview: 200, min_gain: MIN_GAIN }
     }
 }
 
@@ -108,7 +68,7 @@ impl Effect for Offload {
             );
             (line.len() < text.len()).then(|| with_text(result, line))
         });
-        actions.push(Action::Offer(self.tools.clone()));
+        actions.push(Action::Offer(TOOLS.clone()));
         Ok(actions)
     }
 }

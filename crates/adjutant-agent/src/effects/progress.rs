@@ -11,34 +11,15 @@ use crate::effect::{Action, Effect, EffectContext, EffectError};
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ProgressNotes {
-    every: u32,
-    tool: ToolName,
-}
-
-impl ProgressNotes {
-    /// Asks every 5 turns, for a note through `write_note`.
-    pub fn new() -> Self {
-        Self { every: 5, tool: "write_note".into() }
-    }
-
-    /// Sets how many turns lie between two notes; 0 for never.
-    #[must_use]
-    pub fn every(mut self, turns: u32) -> Self {
-        self.every = turns;
-        self
-    }
-
-    /// Sets the tool that takes notes.
-    #[must_use]
-    pub fn tool(mut self, name: impl Into<ToolName>) -> Self {
-        self.tool = name.into();
-        self
-    }
+    /// The number of turns between two notes; 5, and 0 for never.
+    pub every: u32,
+    /// The tool that takes notes; `write_note`.
+    pub tool: ToolName,
 }
 
 impl Default for ProgressNotes {
     fn default() -> Self {
-        Self::new()
+        Self { every: 5, tool: "write_note".into() }
     }
 }
 
@@ -49,7 +30,7 @@ impl Effect for ProgressNotes {
     }
 
     async fn act(&self, cx: EffectContext<'_>) -> Result<Vec<Action>, EffectError> {
-        let turns = cx.ledger().turns;
+        let turns = cx.ledger.turns;
         let is_due = turns > 0 && turns.is_multiple_of(self.every);
         if !is_due || !tail::may_speak(&cx) || !cx.may_call(self.tool.as_str()) {
             return Ok(Vec::new());

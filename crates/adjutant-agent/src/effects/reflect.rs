@@ -18,7 +18,8 @@ const MAX_ROW: usize = 100;
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Reflection {
-    failures: usize,
+    /// The number of failed turns in a row that it takes; 2, and 0 for never.
+    pub failures: usize,
 }
 
 #[derive(PartialEq, Serialize, Deserialize)]
@@ -28,23 +29,9 @@ struct ReflectMemo {
     at: EntryId,
 }
 
-impl Reflection {
-    /// Speaks after 2 failed turns in a row.
-    pub fn new() -> Self {
-        Self { failures: 2 }
-    }
-
-    /// Sets how many failed turns in a row it takes; 0 for never.
-    #[must_use]
-    pub fn failures(mut self, turns: usize) -> Self {
-        self.failures = turns;
-        self
-    }
-}
-
 impl Default for Reflection {
     fn default() -> Self {
-        Self::new()
+        Self { failures: 2 }
     }
 }
 
@@ -58,12 +45,12 @@ impl Effect for Reflection {
         if self.failures == 0 || !tail::may_speak(&cx) {
             return Ok(Vec::new());
         }
-        let failed = tail::unanswered(cx.history()).take(MAX_ROW).take_while(|(_, turn)| has_failed(turn));
+        let failed = tail::unanswered(cx.history).take(MAX_ROW).take_while(|(_, turn)| has_failed(turn));
         let failed: Vec<EntryId> = failed.map(|(id, _)| id).collect();
         let Some(at) = failed.first().filter(|_| failed.len() >= self.failures && failed.len() < MAX_ROW) else {
             return Ok(Vec::new());
         };
-        let told = ReflectMemo { run: cx.run(), at: *at };
+        let told = ReflectMemo { run: cx.run, at: *at };
         if cx.memo::<ReflectMemo>().is_some_and(|before| before == told) {
             return Ok(Vec::new());
         }

@@ -12,29 +12,10 @@ use crate::effect::{Action, Effect, EffectContext, EffectError};
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ToolScope {
-    exclude: Vec<ToolName>,
-    allow: Option<Vec<ToolName>>,
-}
-
-impl ToolScope {
-    /// Leaves nothing out.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Leaves out these tools, too.
-    #[must_use]
-    pub fn exclude<N: Into<ToolName>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
-        self.exclude.extend(names.into_iter().map(Into::into));
-        self
-    }
-
-    /// Leaves out everything but these tools; an empty list allows none.
-    #[must_use]
-    pub fn allow<N: Into<ToolName>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
-        self.allow.get_or_insert_default().extend(names.into_iter().map(Into::into));
-        self
-    }
+    /// The tools that are left out; none by default.
+    pub exclude: Vec<ToolName>,
+    /// The only tools that are not left out; an empty list allows none. Without a list, the default, all are allowed.
+    pub allow: Option<Vec<ToolName>>,
 }
 
 #[async_trait]
@@ -46,7 +27,7 @@ impl Effect for ToolScope {
     async fn act(&self, cx: EffectContext<'_>) -> Result<Vec<Action>, EffectError> {
         let mut hidden = self.exclude.clone();
         if let Some(allowed) = &self.allow {
-            let names = cx.tools().iter().map(|tool| tool.spec().name());
+            let names = cx.tools.iter().map(|tool| tool.spec().name());
             hidden.extend(names.filter(|name| !allowed.contains(name)).cloned());
         }
         Ok(if hidden.is_empty() { Vec::new() } else { vec![Action::Hide(hidden)] })

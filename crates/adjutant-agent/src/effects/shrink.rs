@@ -52,11 +52,11 @@ impl ShrinkStep {
         cx: &EffectContext<'_>,
         shorten: impl Fn(&Call, &CallResult) -> Option<Vec<Content>>,
     ) -> Vec<Action> {
-        let overflows = matches!(cx.phase(), Phase::Overflow(_));
+        let overflows = matches!(cx.phase, Phase::Overflow(_));
         if !overflows && self.threshold.is_some_and(|threshold| !cx.fills(threshold)) {
             return Vec::new();
         }
-        let items = cx.view().items();
+        let items = cx.view.items();
         // What was passed over counts again when something must go.
         let upto = cx.memo::<ShrinkMemo>().unwrap_or_default().upto.filter(|_| !overflows);
         let new = |stored: &&Arc<Stored>| upto.is_none_or(|upto| stored.id > upto);

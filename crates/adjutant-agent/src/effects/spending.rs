@@ -30,8 +30,8 @@ pub(super) fn judge(
     if max == 0 || !tail::may_speak(cx) {
         return Vec::new();
     }
-    let memo = cx.memo::<SpendingMemo>().filter(|memo| memo.run == cx.run());
-    let memo = memo.unwrap_or(SpendingMemo { run: cx.run(), told: false, used_up: 0 });
+    let memo = cx.memo::<SpendingMemo>().filter(|memo| memo.run == cx.run);
+    let memo = memo.unwrap_or(SpendingMemo { run: cx.run, told: false, used_up: 0 });
     let allowed = max.saturating_mul(memo.used_up.saturating_add(1));
     if spent >= allowed {
         let memo = SpendingMemo { told: false, used_up: spent / max, ..memo };

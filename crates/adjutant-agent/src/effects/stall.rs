@@ -28,8 +28,10 @@ const OUTCOMES: usize = 2;
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct StallDetect {
-    window: usize,
-    similarity: f64,
+    /// The number of the newest turns with calls that are compared; 6, and below 2 for never.
+    pub window: usize,
+    /// The share of them that must be alike, above 0 and at most 1; 0.8, which stands for anything else too.
+    pub similarity: f64,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -39,27 +41,8 @@ struct StallMemo {
 }
 
 impl StallDetect {
-    /// Looks at the newest 6 turns with calls; four fifths of them alike are a stall.
-    pub fn new() -> Self {
-        Self { window: 6, similarity: 0.8 }
-    }
-
-    /// Sets how many of the newest turns with calls are compared; below 2 for never.
-    #[must_use]
-    pub fn window(mut self, turns: usize) -> Self {
-        self.window = turns;
-        self
-    }
-
-    /// Sets which share of them must be alike, above 0 and at most 1; anything else counts as 0.8.
-    #[must_use]
-    pub fn similarity(mut self, share: f64) -> Self {
-        self.similarity = share;
-        self
-    }
-
     fn is_stalled(&self, cx: &EffectContext<'_>) -> bool {
-        let outcomes: Vec<u64> = tail::turns(cx.history()).take(self.window).map(|(_, turn)| outcome(turn)).collect();
+        let outcomes: Vec<u64> = tail::turns(cx.history).take(self.window).map(|(_, turn)| outcome(turn)).collect();
         let similarity = if self.similarity > 0.0 && self.similarity <= 1.0 { self.similarity } else { 0.8 };
         outcomes.len() == self.window && repeated(&outcomes) as f64 >= similarity * self.window as f64
     }
@@ -67,7 +50,7 @@ impl StallDetect {
 
 impl Default for StallDetect {
     fn default() -> Self {
-        Self::new()
+        Self { window: 6, similarity: 0.8 }
     }
 }
 
@@ -81,7 +64,7 @@ impl Effect for StallDetect {
         if self.window < 2 || !tail::may_speak(&cx) {
             return Ok(Vec::new());
         }
-        let told = cx.memo::<StallMemo>().filter(|told| told.run == cx.run());
+        let told = cx.memo::<StallMemo>().filter(|told| told.run == cx.run);
         let window = u64::try_from(self.window).unwrap_or(u64::MAX);
         Ok(match (self.is_stalled(&cx), told) {
             (false, None) => Vec::new(),
@@ -92,10 +75,10 @@ impl Effect for StallDetect {
                      now, and what you have not tried; then do something else, or finish with what you have.",
                     self.window
                 );
-                let told = StallMemo { run: cx.run(), turn: cx.turn() };
+                let told = StallMemo { run: cx.run, turn: cx.turn };
                 vec![Action::Remember(json!(told)), Action::Remind(text.into())]
             }
-            (true, Some(told)) if cx.turn().0.saturating_sub(told.turn.0) >= window => {
+            (true, Some(told)) if cx.turn.0.saturating_sub(told.turn.0) >= window => {
                 // Someone may let the run go on: it is told again then, before it ends again.
                 vec![Action::Remember(Value::Null), Action::Stop(Limit::Stalled)]
             }

@@ -1,7 +1,5 @@
 //! The effect `time_budget`: how long a run may be at work.
 
-use std::time::Duration;
-
 use adjutant_core::Limit;
 use async_trait::async_trait;
 use serde::Deserialize;
@@ -16,28 +14,15 @@ use crate::effect::{Action, Effect, EffectContext, EffectError};
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TimeBudget {
-    max_ms: u64,
-    warn: f64,
-}
-
-impl TimeBudget {
-    /// So much time, to the millisecond; none for no budget. The model is told at four fifths of it.
-    pub fn new(time: Duration) -> Self {
-        Self { max_ms: u64::try_from(time.as_millis()).unwrap_or(u64::MAX), warn: WARN }
-    }
-
-    /// Sets the share at which the model is told; 0, or 1 and more, for never.
-    #[must_use]
-    pub fn warn(mut self, share: f64) -> Self {
-        self.warn = share;
-        self
-    }
+    /// The time, in milliseconds; 0 for no budget, the default.
+    pub max_ms: u64,
+    /// The share of it at which the model is told; 0.8. At 0, and at 1 and more, it is never told.
+    pub warn: f64,
 }
 
 impl Default for TimeBudget {
-    /// No budget.
     fn default() -> Self {
-        Self::new(Duration::ZERO)
+        Self { max_ms: 0, warn: WARN }
     }
 }
 
@@ -49,6 +34,6 @@ impl Effect for TimeBudget {
 
     async fn act(&self, cx: EffectContext<'_>) -> Result<Vec<Action>, EffectError> {
         let notice = |allowed| format!("the {allowed} ms that this work may take are over");
-        Ok(judge(&cx, cx.ledger().wall_ms, self.max_ms, self.warn, Limit::Time, notice))
+        Ok(judge(&cx, cx.ledger.wall_ms, self.max_ms, self.warn, Limit::Time, notice))
     }
 }

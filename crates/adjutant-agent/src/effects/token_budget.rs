@@ -14,28 +14,15 @@ use crate::effect::{Action, Effect, EffectContext, EffectError};
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TokenBudget {
-    max_tokens: u64,
-    warn: f64,
-}
-
-impl TokenBudget {
-    /// So many tokens; 0 for no budget. The model is told at four fifths of it.
-    pub fn new(max_tokens: u64) -> Self {
-        Self { max_tokens, warn: WARN }
-    }
-
-    /// Sets the share at which the model is told; 0, or 1 and more, for never.
-    #[must_use]
-    pub fn warn(mut self, share: f64) -> Self {
-        self.warn = share;
-        self
-    }
+    /// The number of tokens; 0 for no budget, the default.
+    pub max_tokens: u64,
+    /// The share of them at which the model is told; 0.8. At 0, and at 1 and more, it is never told.
+    pub warn: f64,
 }
 
 impl Default for TokenBudget {
-    /// No budget.
     fn default() -> Self {
-        Self::new(0)
+        Self { max_tokens: 0, warn: WARN }
     }
 }
 
@@ -46,7 +33,7 @@ impl Effect for TokenBudget {
     }
 
     async fn act(&self, cx: EffectContext<'_>) -> Result<Vec<Action>, EffectError> {
-        let ledger = cx.ledger();
+        let ledger = cx.ledger;
         let spent = ledger.usage.total().saturating_add(ledger.spent.total());
         let notice = |allowed| format!("the {allowed} tokens that this work may use are used up");
         Ok(judge(&cx, spent, self.max_tokens, self.warn, Limit::Tokens, notice))

@@ -17,44 +17,17 @@ use crate::effect::{Action, Effect, EffectContext, EffectError};
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TrimResults {
-    max_chars: usize,
-    recent: usize,
-    min_gain: f64,
-}
-
-impl TrimResults {
-    /// Keeps 500 characters, and spares the newest 4 turns with results.
-    ///
-    /// A step gains at least 0.3 of what has to be read anew for it.
-    pub fn new() -> Self {
-        Self { max_chars: 500, recent: 4, min_gain: MIN_GAIN }
-    }
-
-    /// Sets how many characters of a result stay.
-    #[must_use]
-    pub fn max_chars(mut self, chars: usize) -> Self {
-        self.max_chars = chars;
-        self
-    }
-
-    /// Sets how many of the newest turns with results are shown as they are.
-    #[must_use]
-    pub fn recent(mut self, turns: usize) -> Self {
-        self.recent = turns;
-        self
-    }
-
-    /// Sets how much a step must gain, as a share of what stands from its first change on.
-    #[must_use]
-    pub fn min_gain(mut self, share: f64) -> Self {
-        self.min_gain = share;
-        self
-    }
+    /// The number of characters that stay of a result; 500.
+    pub max_chars: usize,
+    /// The number of the newest turns with results that are shown as they are; 4.
+    pub recent: usize,
+    /// The share that a step must gain of what stands from its first change on, 0 to 1; 0.3.
+    pub min_gain: f64,
 }
 
 impl Default for TrimResults {
     fn default() -> Self {
-        Self::new()
+        Self { max_chars: 500, recent: 4, min_gain: MIN_GAIN }
     }
 }
 

@@ -12,19 +12,13 @@ use crate::effect::{Action, Effect, EffectContext, EffectError};
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TurnNotice {
-    warn_at: u32,
+    /// The number of requests after which the model is told; 0 for never, the default.
+    pub warn_at: u32,
 }
 
 #[derive(PartialEq, Serialize, Deserialize)]
 struct TurnNoticeMemo {
     run: RunNo,
-}
-
-impl TurnNotice {
-    /// Speaks once the run has made so many requests; 0 for never.
-    pub fn new(warn_at: u32) -> Self {
-        Self { warn_at }
-    }
 }
 
 #[async_trait]
@@ -34,7 +28,7 @@ impl Effect for TurnNotice {
     }
 
     async fn act(&self, cx: EffectContext<'_>) -> Result<Vec<Action>, EffectError> {
-        let (turns, told) = (cx.ledger().turns, TurnNoticeMemo { run: cx.run() });
+        let (turns, told) = (cx.ledger.turns, TurnNoticeMemo { run: cx.run });
         let is_due = self.warn_at > 0 && turns >= self.warn_at && tail::may_speak(&cx);
         if !is_due || cx.memo::<TurnNoticeMemo>().is_some_and(|before| before == told) {
             return Ok(Vec::new());

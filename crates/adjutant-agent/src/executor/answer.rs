@@ -2,7 +2,7 @@
 
 use std::{panic::AssertUnwindSafe, sync::Arc, task::Poll, time::Duration};
 
-use adjutant_core::{ActivityId, Answered, Digest, Limits, Pause, Record, Responder, Run, panic_text};
+use adjutant_core::{ActivityId, Answered, Digest, Limits, Pause, Record, Run, panic_text};
 use adjutant_llm::{CallId, Warning, WarningKind};
 use adjutant_tool::{Answer, AskKind, Cancel};
 use futures_util::FutureExt;
@@ -12,6 +12,7 @@ use crate::{
     event_sink::EventSink,
     hooks::{Point, Verdict},
     points::{PauseAnswered, Pausing},
+    setup::Responder,
     turn_position::TurnPosition,
 };
 
@@ -156,12 +157,12 @@ impl Asking {
     }
 
     /// What the responder says. Its panic denies what needs approval, and leaves everything else open.
-    async fn respond(&self, responder: &dyn Responder) -> Option<Answer> {
+    async fn respond(&self, responder: &Responder) -> Option<Answer> {
         let who = match self.pause.call_id() {
             Some(call) => self.feed.setup.who.within(call),
             None => (*self.feed.setup.who).clone(),
         };
-        match AssertUnwindSafe(responder.answer(&who, &self.pause)).catch_unwind().await {
+        match AssertUnwindSafe(async { responder(who, (*self.pause).clone()).await }).catch_unwind().await {
             Ok(answer) => answer,
             Err(panic) => {
                 let text = format!("the responder panicked: {}", panic_text(&*panic));

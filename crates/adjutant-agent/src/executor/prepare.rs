@@ -191,7 +191,7 @@ impl Preparing {
     fn unfit(&self, plan: &TurnPlan) -> Option<Record> {
         let overflow = self.sight.overflow.filter(|_| !plan.shrank(&self.sight) && plan.stop.is_none())?;
         let message = "the request does not fit the model's context window, and nothing could be left out";
-        let error = adjutant_llm::Error::new(ErrorKind::Overflow, message).with_overflow(overflow);
+        let error = adjutant_llm::Error::new(ErrorKind::Overflow, message).with(|it| it.overflow = Some(overflow));
         Some(Record::Broke { act: ActivityId::Prepare(self.turn), failure: Failure::Model { error } })
     }
 }

@@ -1,6 +1,6 @@
 //! Why a run has no system prompt.
 
-use std::{error, fmt, sync::Arc, time::Duration};
+use std::{error, fmt, sync::Arc};
 
 /// How many bytes [`explain`](InstructionError::explain) says at most.
 const MAX_EXPLAINED_BYTES: usize = 4_096;
@@ -75,11 +75,6 @@ impl InstructionError {
     /// Whether the same attempt may succeed later.
     pub fn is_retryable(&self) -> bool {
         self.kind == InstructionErrorKind::Failed
-    }
-
-    /// How long to wait before trying again; instructions never say.
-    pub fn retry_after(&self) -> Option<Duration> {
-        None
     }
 
     /// The error and everything that caused it, joined by colons.

@@ -138,7 +138,7 @@ impl Attached {
             }
             return Poll::Ready(told);
         }
-        self.past.fold.hush();
+        self.past.fold.silent = true;
         if let Some(event) = live.said.pop_front() {
             return Poll::Ready(Some(Ok(event)));
         }
@@ -165,7 +165,7 @@ impl Attached {
     fn pass(&mut self, event: Event) -> Option<Event> {
         let live = self.live.as_mut()?;
         let is_end = matches!(event.kind, EventKind::RunFinished { .. } | EventKind::RunPaused { .. });
-        let held = self.past.fold.take_end();
+        let held = self.past.fold.ended.take();
         if let Some(held) = held.filter(|held| !is_end || held.run != event.run || held.who.thread != event.who.thread)
         {
             // The end of a run before this one, or of an agent under it: nothing else tells it.
@@ -181,7 +181,7 @@ impl Attached {
         }
         let is_known = match is_end {
             true => live.ends.contains(&(event.who.thread.clone(), event.run)),
-            false => !is_passing(&event.kind) && event.seq <= self.past.fold.told(),
+            false => !is_passing(&event.kind) && event.seq <= self.past.fold.at.max(self.past.fold.after),
         };
         (!is_known).then_some(event)
     }
@@ -214,7 +214,7 @@ impl Attached {
             return Poll::Ready(None);
         }
         // What surrounds a run may judge its end otherwise just after it.
-        let is_fresh = self.has_waited && self.past.fold.has_ended();
+        let is_fresh = self.has_waited && self.past.fold.ended.is_some();
         if self.past.fold.is_at_work() || is_fresh {
             self.has_waited = !is_fresh;
             ready!(self.poll_alarm(cx));

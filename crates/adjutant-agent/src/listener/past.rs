@@ -29,13 +29,15 @@ impl PastEvents {
     }
 
     /// Ends with this record, if the log goes on behind it; the last end of a run is left to whoever asks.
-    pub(crate) fn until(self, until: Seq) -> Self {
-        Self { fold: self.fold.until(until), ..self }
+    pub(crate) fn until(mut self, until: Seq) -> Self {
+        self.fold.until = Some(until);
+        self
     }
 
     /// Passes over what was said of replies that did not come: whoever listens has heard it.
-    pub(crate) fn silent(self) -> Self {
-        Self { fold: self.fold.silent(), ..self }
+    pub(crate) fn silent(mut self) -> Self {
+        self.fold.silent = true;
+        self
     }
 
     /// Reads on where the log ended.
@@ -45,20 +47,24 @@ impl PastEvents {
 
     /// Reads on, up to this record.
     pub(crate) fn go_on_until(&mut self, until: Seq) {
-        if self.fold.go_on_until(until) {
+        if until > self.fold.at {
+            self.fold.until = Some(until);
             self.again();
         }
     }
 
     /// Reads on without a bound; what is before this record was told otherwise.
     pub(crate) fn go_on_after(&mut self, after: Seq) {
-        self.fold.go_on_after(after);
+        let fold = &mut self.fold;
+        fold.after = fold.after.max(after);
+        (fold.until, fold.silent) = (None, false);
+        fold.ended.take_if(|ended| ended.seq <= after);
         self.again();
     }
 
     /// The log, and whose it is.
     pub(crate) fn whose(&self) -> (LogId, Arc<Identity>) {
-        (self.log.clone(), Arc::clone(self.fold.who()))
+        (self.log.clone(), Arc::clone(&self.fold.who))
     }
 
     pub(crate) fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Event, Error>>> {
@@ -69,7 +75,7 @@ impl PastEvents {
             if self.fold.is_done() {
                 return Poll::Ready(None);
             }
-            let (journal, log, at) = (&self.journal, &self.log, self.fold.at());
+            let (journal, log, at) = (&self.journal, &self.log, self.fold.at);
             let records = self.records.get_or_insert_with(|| journal.read(log, at));
             let taken = match ready!(records.as_mut().poll_next(cx)) {
                 None => return Poll::Ready(None),

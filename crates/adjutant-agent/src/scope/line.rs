@@ -49,7 +49,7 @@ impl RunLine {
     }
 
     /// The agent that called.
-    pub fn who(&self) -> &Identity {
+    pub(crate) fn who(&self) -> &Identity {
         &self.feed.setup.who
     }
 

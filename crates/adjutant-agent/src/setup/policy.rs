@@ -23,14 +23,17 @@ pub(crate) struct Policy {
 impl Setup {
     /// Changes how calls are performed.
     #[must_use]
-    pub fn calls(mut self, change: impl FnOnce(&mut CallOptions)) -> Self {
+    pub(crate) fn calls(mut self, change: impl FnOnce(&mut CallOptions)) -> Self {
         change(&mut self.calls);
         self
     }
 
     /// Adds a rule that says which calls need someone's word; it sees arguments that fit. Its panic refuses the call.
     #[must_use]
-    pub fn approve_when(mut self, when: impl Fn(&ToolSpec, &Value) -> Option<Ask> + Send + Sync + 'static) -> Self {
+    pub(crate) fn approve_when(
+        mut self,
+        when: impl Fn(&ToolSpec, &Value) -> Option<Ask> + Send + Sync + 'static,
+    ) -> Self {
         self.policy.when.push(Arc::new(when));
         self
     }

@@ -65,7 +65,7 @@ async fn together(agent: impl FnOnce(Agent) -> Agent) -> usize {
 #[tokio::test(start_paused = true)]
 async fn calls_run_one_by_one_when_the_agent_says_so() {
     assert_eq!(together(|agent| agent).await, 2);
-    assert_eq!(together(|agent| agent.limits(Limits::new().sequential())).await, 1);
+    assert_eq!(together(|agent| agent.limits(Limits { sequential: true, ..Limits::default() })).await, 1);
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! What a tool asks for itself, in the middle of a call.
 
-use adjutant_agent::{Limits, RunResult, responder_fn};
+use adjutant_agent::{Limits, RunResult};
 use adjutant_llm::{CallResult, Status};
 use adjutant_tool::{Answer, CallContext, ErasedTool, Replay, tool_fn};
 use serde_json::{Value, json};
@@ -16,10 +16,10 @@ fn careful(replay: Replay) -> impl ErasedTool + 'static {
 
 async fn run(replay: Replay, answer: Option<Answer>) -> RunResult {
     let (_, agent) = agent(script(&[("careful", json!({"n": 1}))]));
-    let agent = agent.tool(careful(replay)).responder(responder_fn(move |_, _| {
+    let agent = agent.tool(careful(replay)).responder(move |_, _| {
         let answer = answer.clone();
         async move { answer }
-    }));
+    });
     agent.run("Go.").await.expect("the run ends")
 }
 
@@ -57,7 +57,7 @@ async fn tool_is_told_at_once_when_nobody_can_ever_be_asked() {
     let start = |replay| agent(script(&[("careful", json!({"n": 1}))])).1.tool(careful(replay));
     let once = start(Replay::Once).run("Go.").await.expect("the run finishes");
     assert_eq!(calls(&once), one(Status::Failed, text));
-    let unattended = start(Replay::Resumable).limits(Limits::new().unattended());
+    let unattended = start(Replay::Resumable).limits(Limits { unattended: true, ..Limits::default() });
     let result = unattended.run("Go.").await.expect("the run finishes");
     assert_eq!(calls(&result), one(Status::Failed, text));
 }

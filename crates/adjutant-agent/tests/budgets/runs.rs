@@ -29,7 +29,7 @@ fn limited(limit: Limit) -> Outcome {
 #[tokio::test]
 async fn run_ends_when_its_requests_are_used_up() {
     let (model, agent) = worker(5);
-    let agent = agent.limits(Limits::new().caps(Caps::new().requests(2)));
+    let agent = agent.limits(Limits { caps: Caps { requests: Some(2), ..Caps::default() }, ..Limits::default() });
     let result = agent.run("Go.").await.expect("a limit is no error");
     assert_eq!((result.outcome, result.turns, model.requests().len()), (limited(Limit::Requests), 2, 2));
     assert_eq!(agent.log().transcript().len(), 3, "the calls of the last reply were run and closed");
@@ -38,7 +38,7 @@ async fn run_ends_when_its_requests_are_used_up() {
 #[tokio::test]
 async fn run_ends_when_its_tokens_are_used_up() {
     let (model, agent) = worker(9);
-    let agent = agent.limits(Limits::new().caps(Caps::new().tokens(1_000)));
+    let agent = agent.limits(Limits { caps: Caps { tokens: Some(1_000), ..Caps::default() }, ..Limits::default() });
     let result = agent.run("Go.").await.expect("a limit is no error");
     assert_eq!(result.outcome, limited(Limit::Tokens));
     assert!(result.total_usage.total() <= 1_000);
@@ -57,7 +57,8 @@ async fn run_ends_when_its_money_is_used_up() {
     info.price = Some(price);
     let agent = Agent::new(ScriptedModel::new(scripts).info(info)).tool(step());
     // One reply costs 1,100 millionths of a dollar; a request of the least output 25,600 at most.
-    let agent = agent.limits(Limits::new().caps(Caps::new().cost(NanoUsd(28_000_000))));
+    let agent =
+        agent.limits(Limits { caps: Caps { cost: Some(NanoUsd(28_000_000)), ..Caps::default() }, ..Limits::default() });
     let result = agent.run("Go.").await.expect("a limit is no error");
     assert_eq!((result.outcome, result.total_cost), (limited(Limit::Money), Some(NanoUsd(3_300_000))));
 }
@@ -65,7 +66,9 @@ async fn run_ends_when_its_money_is_used_up() {
 #[tokio::test]
 async fn call_is_refused_when_no_more_may_run() {
     let model = ScriptedModel::new([calls(&["work", "work", "work"]), says("Done.")]);
-    let agent = Agent::new(model).tool(step()).limits(Limits::new().caps(Caps::new().tool_calls(2)));
+    let agent = Agent::new(model)
+        .tool(step())
+        .limits(Limits { caps: Caps { tool_calls: Some(2), ..Caps::default() }, ..Limits::default() });
     let result = agent.run("Go.").await.expect("a limit is no error");
     let statuses: Vec<_> = result.calls.iter().map(|it| it.result.status).collect();
     assert_eq!(
@@ -81,8 +84,9 @@ async fn run_ends_when_its_time_is_used_up() {
         Ok(CallResult::ok("stopped"))
     });
     let agent = Agent::new(ScriptedModel::new([calls(&["work"])])).tool(slow);
-    let agent =
-        agent.world(FixedWorld::at_ms(1_000)).limits(Limits::new().caps(Caps::new().wall(Duration::from_secs(30))));
+    let agent = agent
+        .world(FixedWorld::at_ms(1_000))
+        .limits(Limits { caps: Caps::default().wall(Duration::from_secs(30)), ..Limits::default() });
     let began = tokio::time::Instant::now();
     let result = agent.run("Go.").await.expect("a limit is no error");
     assert_eq!((result.outcome.clone(), results(&result)), (limited(Limit::Time), vec!["stopped".to_owned()]));
@@ -92,7 +96,7 @@ async fn run_ends_when_its_time_is_used_up() {
 #[tokio::test]
 async fn answer_is_kept_when_it_used_up_the_budget() {
     let (_, agent) = worker(2);
-    let agent = agent.limits(Limits::new().caps(Caps::new().requests(2)));
+    let agent = agent.limits(Limits { caps: Caps { requests: Some(2), ..Caps::default() }, ..Limits::default() });
     let result = agent.run("Go.").await.expect("the run finishes");
     assert_eq!((result.is_finished(), result.text()), (true, "Done.".to_owned()));
 }
@@ -101,7 +105,11 @@ async fn answer_is_kept_when_it_used_up_the_budget() {
 async fn model_has_a_last_word_when_the_limit_says_so() {
     let model = Arc::new(ScriptedModel::new([calls(&["work"]), says("What I have.")]));
     let agent = Agent::new(Arc::clone(&model)).tool(step());
-    let agent = agent.limits(Limits::new().caps(Caps::new().requests(1).tokens(500)).at_limit(AtLimit::LastTurn));
+    let agent = agent.limits(Limits {
+        caps: Caps { requests: Some(1), tokens: Some(500), ..Caps::default() },
+        at_limit: AtLimit::LastTurn,
+        ..Limits::default()
+    });
     let result = agent.run("Go.").await.expect("a limit is no error");
     assert_eq!((result.outcome.clone(), result.text()), (limited(Limit::Requests), "What I have.".to_owned()));
     assert_eq!(model.requests()[1].options.max_output_tokens, Some(2_048), "overdrawn by no more than this");
@@ -111,14 +119,17 @@ async fn model_has_a_last_word_when_the_limit_says_so() {
 async fn last_word_is_silent_when_the_budget_above_is_used_up() {
     let below = || {
         let model = ScriptedModel::new([calls(&["work"]), says("Never.")]);
-        Agent::new(model).tool(step()).limits(Limits::new().at_limit(AtLimit::LastTurn))
+        Agent::new(model).tool(step()).limits(Limits { at_limit: AtLimit::LastTurn, ..Limits::default() })
     };
     let agent = parent(work(move |cx| {
         let agent = below();
         async move { Ok(CallResult::ok(format!("{:?}", open(&cx, "a", agent).await?.run("Go.").await?.outcome))) }
     }));
-    let result =
-        agent.limits(Limits::new().caps(Caps::new().requests(2))).run("Go.").await.expect("a limit is no error");
+    let result = agent
+        .limits(Limits { caps: Caps { requests: Some(2), ..Caps::default() }, ..Limits::default() })
+        .run("Go.")
+        .await
+        .expect("a limit is no error");
     assert_eq!(results(&result), ["Limit { limit: Requests }"]);
     assert_eq!(result.outcome, limited(Limit::Requests));
 }
@@ -127,7 +138,9 @@ async fn last_word_is_silent_when_the_budget_above_is_used_up() {
 async fn model_is_told_once_when_four_fifths_are_used() {
     let (model, agent) = worker(10);
     let journal = MemoryJournal::new();
-    let agent = agent.limits(Limits::new().caps(Caps::new().requests(10))).journal(journal.clone());
+    let agent = agent
+        .limits(Limits { caps: Caps { requests: Some(10), ..Caps::default() }, ..Limits::default() })
+        .journal(journal.clone());
     agent.run("Go.").await.expect("the run finishes");
     let told = |entry: &Entry| match entry {
         Entry::User(message) => matches!(&message.origin, Origin::Reminder { by } if &**by == "budget"),
@@ -182,7 +195,7 @@ async fn budget_holds_when_children_spend_together() {
         }
     }));
     let cap = 20_000;
-    let agent = agent.limits(Limits::new().caps(Caps::new().tokens(cap)));
+    let agent = agent.limits(Limits { caps: Caps { tokens: Some(cap), ..Caps::default() }, ..Limits::default() });
     let events = events(&agent).await;
     let result = super::desk::last(&events);
     assert!(result.total_usage.total() <= cap, "{} tokens", result.total_usage.total());
@@ -225,7 +238,7 @@ async fn waiting(caps: Caps, world: &Arc<FixedWorld>) -> (Agent, Vec<Answered>) 
         async { Ok(CallResult::ok("worked")) }
     });
     let model = ScriptedModel::new((0..9).map(|_| calls(&["work"])));
-    let limits = Limits::new().max_turns(2).at_limit(AtLimit::Ask).caps(caps);
+    let limits = Limits { max_turns: Some(2), at_limit: AtLimit::Ask, caps, ..Limits::default() };
     let agent = Agent::new(model).tool(work).world(Clock(Arc::clone(world))).limits(limits);
     let paused = agent.run("Go.").await.expect("the run waits");
     let Outcome::Paused { pauses } = &paused.outcome else { unreachable!("not paused: {:?}", paused.outcome) };
@@ -236,7 +249,7 @@ async fn waiting(caps: Caps, world: &Arc<FixedWorld>) -> (Agent, Vec<Answered>) 
 #[tokio::test]
 async fn budget_is_as_before_when_a_parked_run_goes_on() {
     let world = Arc::new(FixedWorld::at_ms(1_000));
-    let (agent, answers) = waiting(Caps::new().requests(3), &world).await;
+    let (agent, answers) = waiting(Caps { requests: Some(3), ..Caps::default() }, &world).await;
     let result = agent.resume(answers).await.expect("a limit is no error");
     assert_eq!((result.turns, result.total_usage.total()), (3, 330));
 }
@@ -244,7 +257,7 @@ async fn budget_is_as_before_when_a_parked_run_goes_on() {
 #[tokio::test(start_paused = true)]
 async fn parked_time_is_free_when_a_run_goes_on() {
     let world = Arc::new(FixedWorld::at_ms(1_000));
-    let (agent, answers) = waiting(Caps::new().wall(Duration::from_secs(60)), &world).await;
+    let (agent, answers) = waiting(Caps::default().wall(Duration::from_secs(60)), &world).await;
     world.advance_ms(3_600_000);
     let result = agent.resume(answers).await.expect("the run waits again");
     assert!(matches!(result.outcome, Outcome::Paused { .. }), "{:?}", result.outcome);
@@ -255,7 +268,7 @@ async fn parked_time_is_free_when_a_run_goes_on() {
 async fn limits_of_a_child_hold_when_its_parent_has_none() {
     let agent = parent(work(|cx| async move {
         let (_, child) = worker(9);
-        let child = child.limits(Limits::new().caps(Caps::new().requests(3)));
+        let child = child.limits(Limits { caps: Caps { requests: Some(3), ..Caps::default() }, ..Limits::default() });
         let result = open(&cx, "a", child).await?.run("Go.").await?;
         Ok(CallResult::ok(format!("{:?} {}", result.outcome, result.turns)))
     }));

@@ -17,7 +17,6 @@ use adjutant_agent::{
         AfterAgent, AfterModel, AfterRun, AfterTool, AfterTurn, BeforeAgent, BeforeModel, BeforeRun, BeforeTool,
         MessagePlaced, MessageQueued, ModelError, NextTurn, PauseAnswered, Pausing, ToolError, UserMessage,
     },
-    responder_fn,
 };
 use adjutant_llm::{
     Block, CallResult, Edit, Entry, Error, ErrorKind, FinishReason, Model, ModelInfo, Reply, Request, Script,
@@ -52,7 +51,7 @@ impl<T: Copy> Cycle<T> {
 }
 
 pub(crate) fn info() -> ModelInfo {
-    ModelInfo::new("test/worker").context_window(WINDOW).max_output_tokens(100)
+    ModelInfo { context_window: WINDOW, max_output_tokens: 100, ..ModelInfo::new("test/worker") }
 }
 
 /// An agent with all that the plan wants around its model.
@@ -62,9 +61,9 @@ pub(crate) fn equip(gear: &Gear, world: &World, agent: Agent) -> Agent {
         agent = agent.hooks(hooks(&Cycle::new(&gear.says)));
     }
     if gear.masks {
-        agent = agent.effect(effects::TrimResults::new().max_chars(100).recent(1).min_gain(0.01));
-        agent = agent.effect(effects::ObservationMask::new().threshold(0.2).recent(2).min_gain(0.01));
-        agent = agent.effect(effects::LoopDetect::new().threshold(2));
+        agent = agent.effect(effects::TrimResults { max_chars: 100, recent: 1, min_gain: 0.01 });
+        agent = agent.effect(effects::ObservationMask { threshold: 0.2, recent: 2, min_gain: 0.01 });
+        agent = agent.effect(effects::LoopDetect { threshold: 2, ..effects::LoopDetect::default() });
     }
     if !gear.deeds.is_empty() {
         let writer = writer(&Cycle::new(&[Writing::Good, Writing::Fails]), &world.helped);
@@ -73,8 +72,18 @@ pub(crate) fn equip(gear: &Gear, world: &World, agent: Agent) -> Agent {
     }
     if !gear.summaries.is_empty() {
         let model = writer(&Cycle::new(&gear.summaries), &world.helped);
-        let compact = adjutant_context::Compact::new().threshold(0.4).reserve_tokens(100).keep_recent_tokens(60);
-        agent = agent.effect(compact.min_gain(0.02).max_summary_tokens(40).model(model));
+        let compact = adjutant_context::Compact {
+            threshold: 0.4,
+            reserve_tokens: Some(100),
+            keep_recent_tokens: 60,
+            ..adjutant_context::Compact::default()
+        };
+        agent = agent.effect(adjutant_context::Compact {
+            min_gain: 0.02,
+            max_summary_tokens: 40,
+            model: Some(Arc::new(model)),
+            ..compact
+        });
     }
     if !gear.around.is_empty() {
         let around = Cycle::new(&gear.around);
@@ -82,10 +91,10 @@ pub(crate) fn equip(gear: &Gear, world: &World, agent: Agent) -> Agent {
     }
     if !gear.reactions.is_empty() {
         let reactions = Cycle::new(&gear.reactions);
-        agent = agent.responder(responder_fn(move |_, pause: Pause| {
+        agent = agent.responder(move |_, pause: Pause| {
             let reaction = reactions.next();
             async move { react(reaction, &pause.ask) }
-        }));
+        });
     }
     agent
 }
@@ -126,17 +135,20 @@ pub(crate) fn answer(ask: &Ask, choice: u8) -> Answer {
 /// A summariser; what it used is counted.
 fn writer(writings: &Cycle<Writing>, helped: &Arc<Mutex<Usage>>) -> Arc<dyn Model> {
     let (writings, helped) = (writings.clone(), Arc::clone(helped));
-    Arc::new(model_fn(ModelInfo::new("test/writer").context_window(WINDOW), move |request: Request| {
-        let usage = Usage { input_uncached: 11, output: 5, ..Usage::default() };
-        let script = match writings.next() {
-            Writing::Good => Script::new().text("what was said before, in short"),
-            Writing::Empty => Script::new().text(" "),
-            Writing::Fails => Script::new().fail(Error::new(ErrorKind::Network, "the connection broke")),
-            Writing::Calls => Script::new().call("echo", json!({"n": 1})),
-        };
-        *helped.lock().expect("nobody panics inside") += usage;
-        ScriptedModel::new([script.usage(usage)]).stream(request)
-    }))
+    Arc::new(model_fn(
+        ModelInfo { context_window: WINDOW, ..ModelInfo::new("test/writer") },
+        move |request: Request| {
+            let usage = Usage { input_uncached: 11, output: 5, ..Usage::default() };
+            let script = match writings.next() {
+                Writing::Good => Script::new().text("what was said before, in short"),
+                Writing::Empty => Script::new().text(" "),
+                Writing::Fails => Script::new().fail(Error::new(ErrorKind::Network, "the connection broke")),
+                Writing::Calls => Script::new().call("echo", json!({"n": 1})),
+            };
+            *helped.lock().expect("nobody panics inside") += usage;
+            ScriptedModel::new([script.usage(usage)]).stream(request)
+        },
+    ))
 }
 
 /// An effect that does one deed after the other.
@@ -154,7 +166,7 @@ impl Effect for Does {
 
     async fn act(&self, cx: EffectContext<'_>) -> Result<Vec<Action>, EffectError> {
         let deed = self.deeds.next();
-        let shown = cx.view().items();
+        let shown = cx.view.items();
         Ok(match deed {
             Deed::Nothing => Vec::new(),
             Deed::Remind => vec![Action::Remind("Mind the time.".into())],
@@ -172,14 +184,14 @@ impl Effect for Does {
                 fold.into_iter().map(Action::Edit).collect()
             }
             Deed::Misfit => {
-                vec![Action::Edit(Edit::Replace { at: cx.history().next_id(), with: Entry::User("nowhere".into()) })]
+                vec![Action::Edit(Edit::Replace { at: cx.history.next_id(), with: Entry::User("nowhere".into()) })]
             }
             Deed::Remember => {
                 let before = cx.memo::<u64>().unwrap_or_default();
                 vec![Action::Remember(if before > 2 { json!(null) } else { json!(before + 1) })]
             }
-            Deed::Report => vec![Action::Report(json!({"tokens": cx.tokens()}))],
-            Deed::Charge if cx.phase() != Phase::Preview => {
+            Deed::Report => vec![Action::Report(json!({"tokens": cx.tokens}))],
+            Deed::Charge if cx.phase != Phase::Preview => {
                 let usage = Usage { output: 2, ..Usage::default() };
                 *self.helped.lock().expect("nobody panics inside") += usage;
                 vec![Action::Charge(usage)]

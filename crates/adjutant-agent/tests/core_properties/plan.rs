@@ -286,6 +286,11 @@ impl Line {
 
 impl Step {
     pub(crate) fn limits(&self) -> Limits {
-        Limits::new().max_turns(self.turns).max_parallel_tools(self.parallel).at_limit(self.at_limit)
+        Limits {
+            max_turns: Some(self.turns),
+            max_parallel_tools: self.parallel,
+            at_limit: self.at_limit,
+            ..Limits::default()
+        }
     }
 }

@@ -78,12 +78,18 @@ impl World {
             }
         });
         let body = tool_fn(spec("body").replay(Replay::Resumable), move |_: Value, cx| body.clone().body(cx));
-        let summary = model_fn(ModelInfo::new("test/summary").context_window(2_000), |request| {
+        let summary = model_fn(ModelInfo { context_window: 2_000, ..ModelInfo::new("test/summary") }, |request| {
             ScriptedModel::new([Script::new().text("so far")]).stream(request)
         });
-        let compact = Compact::new().threshold(0.1).reserve_tokens(100).keep_recent_tokens(50).min_gain(0.01);
+        let compact = Compact {
+            threshold: 0.1,
+            reserve_tokens: Some(100),
+            keep_recent_tokens: 50,
+            min_gain: 0.01,
+            ..Compact::default()
+        };
         let agent = Agent::new(model()).world(FixedWorld::at_ms(1_000)).journal(self.journal.clone());
-        let agent = agent.effect(compact.model(summary)).tool(write).tool(body);
+        let agent = agent.effect(Compact { model: Some(Arc::new(summary)), ..compact }).tool(write).tool(body);
         agent.tool(external_tool(spec("away"))).session(log()).take_over()
     }
 
@@ -105,7 +111,7 @@ fn log() -> LogId {
 
 /// Calls everything twice, and then answers; each request ends where a model may answer.
 fn model() -> FnModel<impl Fn(adjutant_llm::Request) -> adjutant_llm::ChunkStream + Send + Sync> {
-    model_fn(ModelInfo::new("test/model").context_window(2_000), |request| {
+    model_fn(ModelInfo { context_window: 2_000, ..ModelInfo::new("test/model") }, |request| {
         let last = request.entries.last().map(|stored| &stored.entry);
         let may_answer = match last {
             Some(Entry::User(_)) => true,

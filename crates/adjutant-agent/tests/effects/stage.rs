@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 ///
 /// The tool takes `{"text", "times"?, "fail"?}` and gives the text, repeated, as its result or as its failure.
 pub(crate) fn agent(window: u64, scripts: impl IntoIterator<Item = Script>) -> (Arc<ScriptedModel>, Agent) {
-    let info = ModelInfo::new("scripted/model").context_window(window);
+    let info = ModelInfo { context_window: window, ..ModelInfo::new("scripted/model") };
     let model = Arc::new(ScriptedModel::new(scripts).info(info));
     let spec = ToolSpec::new("say", "Says something.", json!({ "type": "object" })).replay(Replay::Pure);
     let say = tool_fn(spec, |args: Value, _| async move {

@@ -156,7 +156,7 @@ async fn run_ends_when_a_hook_or_an_effect_hangs_and_someone_wishes_to_stop() {
         }
 
         async fn act(&self, cx: EffectContext<'_>) -> Result<Vec<Action>, EffectError> {
-            let waits = cx.turn().0 == 1;
+            let waits = cx.turn.0 == 1;
             if waits { std::future::pending().await } else { Ok(Vec::new()) }
         }
     }

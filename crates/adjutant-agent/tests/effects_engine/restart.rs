@@ -108,7 +108,7 @@ async fn agents_own_model_is_asked_with_a_warning_when_the_chosen_one_is_not_kno
 #[tokio::test]
 async fn last_turn_may_call_no_tools_when_a_limit_was_reached() {
     let (model, agent) = stage::agent([Script::new().call("step", json!({})), Script::new().text("So far.")]);
-    let limits = Limits::new().max_turns(1).at_limit(AtLimit::LastTurn);
+    let limits = Limits { max_turns: Some(1), at_limit: AtLimit::LastTurn, ..Limits::default() };
     agent.tool(step()).limits(limits).run("Go.").await.expect("a limit is no failure");
     let choices: Vec<ToolChoice> = model.requests().iter().map(|request| request.options.tool_choice.clone()).collect();
     assert_eq!(choices, [ToolChoice::Auto, ToolChoice::None]);

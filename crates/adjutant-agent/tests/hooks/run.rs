@@ -70,7 +70,7 @@ async fn before_run_and_after_run_stand_around_a_run_when_both_observe() {
     );
     agent.run("Go.").await.expect("the run finishes");
     all(&agent, "Go.").await;
-    let asks = Limits::new().max_turns(0).at_limit(AtLimit::Ask);
+    let asks = Limits { max_turns: Some(0), at_limit: AtLimit::Ask, ..Limits::default() };
     let parking = agent.limits(asks);
     let parked = parking.run("Go.").await.expect("a pause is no error");
     let Outcome::Paused { pauses } = parked.outcome else { panic!("it is parked") };

@@ -2,9 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use adjutant_agent::{
-    Action, Agent, AtLimit, Caps, EventKind, Limit, Limits, Outcome, effects::effect_fn, responder_fn,
-};
+use adjutant_agent::{Action, Agent, AtLimit, Caps, EventKind, Limit, Limits, Outcome, effects::effect_fn};
 use adjutant_llm::{CallResult, Entry, ModelInfo, NanoUsd, Origin, Price, Script, ScriptedModel, Usage};
 use adjutant_tool::{Answer, Replay, ToolSpec, tool_fn};
 use serde_json::json;
@@ -26,7 +24,7 @@ fn worker(turns: usize, info: ModelInfo) -> (Arc<ScriptedModel>, Agent) {
 }
 
 fn priced() -> ModelInfo {
-    let mut info = ModelInfo::new("scripted/model").max_output_tokens(10);
+    let mut info = ModelInfo { max_output_tokens: 10, ..ModelInfo::new("scripted/model") };
     info.price = Some(Price::dollars(1.0, 1.0, 1.0, 1.0));
     info
 }
@@ -43,15 +41,15 @@ fn told(model: &ScriptedModel) -> Vec<usize> {
 #[tokio::test(start_paused = true)]
 async fn nothing_is_asked_when_a_cap_is_nothing() {
     let table = [
-        (Caps::new().tokens(0), Limit::Tokens),
-        (Caps::new().requests(0), Limit::Requests),
-        (Caps::new().cost(NanoUsd(0)), Limit::Money),
-        (Caps::new().wall(Duration::ZERO), Limit::Time),
+        (Caps { tokens: Some(0), ..Caps::default() }, Limit::Tokens),
+        (Caps { requests: Some(0), ..Caps::default() }, Limit::Requests),
+        (Caps { cost: Some(NanoUsd(0)), ..Caps::default() }, Limit::Money),
+        (Caps::default().wall(Duration::ZERO), Limit::Time),
     ];
     for (caps, limit) in table {
         for at in [AtLimit::End, AtLimit::LastTurn, AtLimit::Ask] {
             let (model, agent) = worker(3, priced());
-            let limits = Limits::new().caps(caps).at_limit(at).unattended();
+            let limits = Limits { caps, at_limit: at, unattended: true, ..Limits::default() };
             let ran = tokio::time::timeout(Duration::from_secs(600), agent.limits(limits).run("Go.")).await;
             let result = ran.expect("it ends").expect("a limit is no error");
             assert_eq!(result.outcome, Outcome::Limit { limit: limit.clone() });
@@ -63,13 +61,13 @@ async fn nothing_is_asked_when_a_cap_is_nothing() {
 #[tokio::test(start_paused = true)]
 async fn model_is_told_once_of_tokens_money_and_time() {
     let table = [
-        Caps::new().tokens(4_000),
-        Caps::new().cost(NanoUsd(110_000 * 40)),
-        Caps::new().wall(Duration::from_millis(39_500)),
+        Caps { tokens: Some(4_000), ..Caps::default() },
+        Caps { cost: Some(NanoUsd(110_000 * 40)), ..Caps::default() },
+        Caps::default().wall(Duration::from_millis(39_500)),
     ];
     for caps in table {
         let (model, agent) = worker(40, priced());
-        agent.limits(Limits::new().caps(caps)).run("Go.").await.expect("a limit is no error");
+        agent.limits(Limits { caps, ..Limits::default() }).run("Go.").await.expect("a limit is no error");
         let told = told(&model);
         assert_eq!(told.last(), Some(&1), "{caps:?}: {told:?}");
         assert!(told.windows(2).all(|pair| pair[0] <= pair[1]), "{told:?}");
@@ -79,8 +77,10 @@ async fn model_is_told_once_of_tokens_money_and_time() {
 #[tokio::test(start_paused = true)]
 async fn model_is_told_once_when_an_effect_is_called_budget() {
     let (model, agent) = worker(20, priced());
-    let counts = effect_fn("budget", |cx| Ok(vec![Action::Remember(json!({"seen": cx.turn().0}))]));
-    let agent = agent.effect(counts).limits(Limits::new().caps(Caps::new().requests(20)));
+    let counts = effect_fn("budget", |cx| Ok(vec![Action::Remember(json!({"seen": cx.turn.0}))]));
+    let agent = agent
+        .effect(counts)
+        .limits(Limits { caps: Caps { requests: Some(20), ..Caps::default() }, ..Limits::default() });
     agent.run("Go.").await.expect("it answers");
     assert_eq!(told(&model).last(), Some(&1), "{:?}", told(&model));
 }
@@ -88,7 +88,7 @@ async fn model_is_told_once_when_an_effect_is_called_budget() {
 #[tokio::test(start_paused = true)]
 async fn warning_tells_when_money_is_capped_and_the_model_has_no_price() {
     let (_, agent) = worker(3, ModelInfo::new("scripted/model"));
-    let agent = agent.limits(Limits::new().caps(Caps::new().cost(NanoUsd(1))));
+    let agent = agent.limits(Limits { caps: Caps { cost: Some(NanoUsd(1)), ..Caps::default() }, ..Limits::default() });
     let mut running = agent.run("Go.").stream().expect("the session is free");
     let mut warned = 0;
     while let Some(event) = running.next().await {
@@ -101,8 +101,13 @@ async fn warning_tells_when_money_is_capped_and_the_model_has_no_price() {
 #[tokio::test(start_paused = true)]
 async fn limit_may_be_extended_again_and_again() {
     let (model, agent) = worker(8, priced());
-    let limits = Limits::new().caps(Caps::new().requests(2).tool_calls(3)).max_turns(1).at_limit(AtLimit::Ask);
-    let agent = agent.limits(limits).responder(responder_fn(|_, _| async { Some(Answer::extend(u64::MAX)) }));
+    let limits = Limits {
+        caps: Caps { requests: Some(2), tool_calls: Some(3), ..Caps::default() },
+        max_turns: Some(1),
+        at_limit: AtLimit::Ask,
+        ..Limits::default()
+    };
+    let agent = agent.limits(limits).responder(|_, _| async { Some(Answer::extend(u64::MAX)) });
     let ran = tokio::time::timeout(Duration::from_secs(60), agent.run("Go.")).await;
     let result = ran.expect("it ends").expect("it answers");
     assert!(result.is_finished(), "{:?}", result.outcome);
@@ -113,7 +118,8 @@ async fn limit_may_be_extended_again_and_again() {
 async fn run_ends_in_time_when_the_model_is_slow_to_answer() {
     let gate = adjutant_llm::Gate::new();
     let model = ScriptedModel::new([Script::new().text("Long answer.").delta_chars(4).wait_at(1, &gate)]);
-    let limits = Limits::new().caps(Caps::new().wall(Duration::from_secs(5))).at_limit(AtLimit::Ask);
+    let limits =
+        Limits { caps: Caps::default().wall(Duration::from_secs(5)), at_limit: AtLimit::Ask, ..Limits::default() };
     let agent = Agent::new(model).limits(limits);
     let ran = tokio::time::timeout(Duration::from_secs(60), agent.run("Go.")).await;
     let result = ran.expect("it ends").expect("a limit is no error");
@@ -129,18 +135,31 @@ async fn summary_is_not_asked_for_when_the_budget_leaves_no_room() {
             Script::new().text("Notes.").usage(Usage { input_uncached: 5_000, output: 10, ..Usage::default() })
         }));
     let writer = Arc::new(writer);
-    let fat = adjutant_context::Compact::new().threshold(0.0).min_gain(0.0).keep_recent_tokens(0);
-    let agent = agent.effect(fat.max_summary_tokens(10).model(Arc::clone(&writer)));
+    let fat = adjutant_context::Compact {
+        threshold: 0.0,
+        min_gain: 0.0,
+        keep_recent_tokens: 0,
+        ..adjutant_context::Compact::default()
+    };
+    let agent = agent.effect(adjutant_context::Compact { max_summary_tokens: 10, model: Some(writer.clone()), ..fat });
     let prompt = "words ".repeat(2_000);
     agent.run(prompt.as_str()).await.expect("it answers");
     let asked = writer.requests().len();
     assert!(asked > 0 && worker_model.requests().len() == 12);
     // The same with little to spend: the run may end, but no helper spends what is not there.
     let (_, agent) = worker(12, priced());
-    let fat = adjutant_context::Compact::new().threshold(0.0).min_gain(0.0).keep_recent_tokens(0);
-    let agent = agent.effect(fat.max_summary_tokens(10).model(Arc::clone(&writer)));
-    let result =
-        agent.limits(Limits::new().caps(Caps::new().tokens(600))).run("Go.").await.expect("a limit is no error");
+    let fat = adjutant_context::Compact {
+        threshold: 0.0,
+        min_gain: 0.0,
+        keep_recent_tokens: 0,
+        ..adjutant_context::Compact::default()
+    };
+    let agent = agent.effect(adjutant_context::Compact { max_summary_tokens: 10, model: Some(writer.clone()), ..fat });
+    let result = agent
+        .limits(Limits { caps: Caps { tokens: Some(600), ..Caps::default() }, ..Limits::default() })
+        .run("Go.")
+        .await
+        .expect("a limit is no error");
     assert!(result.total_usage.total() <= 600, "{}", result.total_usage.total());
     assert_eq!(writer.requests().len(), asked, "the summaries alone would pass the cap");
 }

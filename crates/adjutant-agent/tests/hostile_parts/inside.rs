@@ -12,7 +12,6 @@ use adjutant_agent::{
     Action, Agent, AtLimit, Caps, HookContext, Limit, Limits, Outcome, Verdict,
     effects::{ToolScope, effect_fn},
     points::{AfterTool, BeforeModel, NextTurn},
-    responder_fn,
 };
 use adjutant_context::{Compact, Strategy};
 use adjutant_llm::{CallResult, NanoUsd, Script, Status, Usage};
@@ -90,12 +89,15 @@ async fn run_goes_on_when_a_listener_panics() {
 #[tokio::test(start_paused = true)]
 async fn sums_stay_at_their_end_when_numbers_are_too_large() {
     let all = Usage { input_uncached: u64::MAX, cache_read: u64::MAX, output: u64::MAX, ..Usage::default() };
-    for caps in [Caps::new(), Caps::new().tokens(u64::MAX).cost(NanoUsd(u64::MAX)).wall(Duration::MAX)] {
+    for caps in [
+        Caps::default(),
+        Caps { tokens: Some(u64::MAX), cost: Some(NanoUsd(u64::MAX)), ..Caps::default() }.wall(Duration::MAX),
+    ] {
         let (_, agent) =
             agent(9_000, [say(json!({"text": "a"})).usage(all), say(json!({"text": "a"})).usage(all), done()]);
         let charges = effect_fn("charges", move |_| Ok(vec![Action::Charge(all), Action::Charge(all)]));
-        let agent = agent.effect(charges).effect(Compact::new().strategy(Strategy::Truncate));
-        let ran = tokio::time::timeout(LONG, agent.limits(Limits::new().caps(caps)).run("Go.")).await;
+        let agent = agent.effect(charges).effect(Compact { strategy: Strategy::Truncate, ..Compact::default() });
+        let ran = tokio::time::timeout(LONG, agent.limits(Limits { caps, ..Limits::default() }).run("Go.")).await;
         let result = ran.expect("it ends").expect("numbers are no failure");
         assert_eq!(result.total_usage.total(), u64::MAX);
     }
@@ -107,11 +109,11 @@ async fn run_can_be_stopped_when_an_effect_stops_it_and_someone_lets_it_go_on_fo
     let stops = effect_fn("stops", |_| Ok(vec![Action::Stop(Limit::Stalled)]));
     let asked = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&asked);
-    let yes = responder_fn(move |_, _| {
+    let yes = move |_, _| {
         let times = count.fetch_add(1, Ordering::Relaxed);
         async move { (times < 40).then(|| Answer::extend(1)).or(Some(Answer::decline())) }
-    });
-    let agent = agent.effect(stops).responder(yes).limits(Limits::new().at_limit(AtLimit::Ask));
+    };
+    let agent = agent.effect(stops).responder(yes).limits(Limits { at_limit: AtLimit::Ask, ..Limits::default() });
     let result = tokio::time::timeout(LONG, agent.run("Go.")).await.expect("it ends").expect("a limit is no error");
     assert_eq!(result.outcome, Outcome::Limit { limit: Limit::Stalled });
     assert!(model.requests().len() <= 1);
@@ -129,7 +131,7 @@ async fn toolboxes_hold_when_they_are_stacked_and_their_tools_hidden() {
     let script =
         ["my_loud", "my_slow", "my_shy", "shy"].iter().fold(Script::new(), |it, name| it.call(*name, json!({})));
     let (model, agent) = agent(9_000, [script, done()]);
-    let agent = agent.toolbox(stacked).effect(ToolScope::new().exclude(["my_shy"]));
+    let agent = agent.toolbox(stacked).effect(ToolScope { exclude: vec!["my_shy".into()], ..ToolScope::default() });
     let result = tokio::time::timeout(LONG, agent.run("Go.")).await.expect("it ends").expect("it answers");
     let names: Vec<_> = model.requests()[0].tools.iter().map(|tool| tool.name.to_string()).collect();
     assert_eq!(names, ["say", "my_loud", "my_slow"]);

@@ -30,7 +30,7 @@ async fn same(model: &ScriptedModel, agent: &Agent) {
 #[tokio::test]
 async fn preview_is_the_next_request_when_instructions_are_made_for_each_run() {
     let (model, agent) = agent(9_000, [done(), done()]);
-    let source = adjutant_agent::instructions::instructions_fn(|_| async { Ok("I am Ann.") });
+    let source = |_| async { Ok("I am Ann.") };
     let agent = agent.instructions(adjutant_agent::instructions::Instructions::new().source(source));
     same(&model, &agent).await;
     same(&model, &agent).await;
@@ -39,7 +39,8 @@ async fn preview_is_the_next_request_when_instructions_are_made_for_each_run() {
 #[tokio::test]
 async fn preview_is_the_next_request_when_effects_offer_and_hide() {
     let (model, agent) = agent(9_000, [done(), say(json!({"text": "a"})), done()]);
-    let agent = agent.effect(Offload::new()).effect(ToolScope::new().exclude(["say"]));
+    let agent =
+        agent.effect(Offload::default()).effect(ToolScope { exclude: vec!["say".into()], ..ToolScope::default() });
     same(&model, &agent).await;
     same(&model, &agent).await;
 }
@@ -47,7 +48,7 @@ async fn preview_is_the_next_request_when_effects_offer_and_hide() {
 #[tokio::test]
 async fn preview_is_the_next_request_when_the_budget_cuts_the_output() {
     let (model, agent) = agent(9_000, [done(), done()]);
-    let agent = agent.limits(Limits::new().caps(Caps::new().tokens(2_000)));
+    let agent = agent.limits(Limits { caps: Caps { tokens: Some(2_000), ..Caps::default() }, ..Limits::default() });
     same(&model, &agent).await;
     same(&model, &agent).await;
 }
@@ -63,9 +64,12 @@ async fn log_is_the_same_when_a_run_is_repeated() {
             .world(FixedWorld::at_ms(5))
             .journal(journal.clone())
             .session(LogId("log".into()))
-            .effect(Offload::new().threshold(0.3));
+            .effect(Offload { threshold: 0.3, ..Offload::default() });
         agent
-            .effect(adjutant_context::Compact::new().strategy(adjutant_context::Strategy::Truncate))
+            .effect(adjutant_context::Compact {
+                strategy: adjutant_context::Strategy::Truncate,
+                ..adjutant_context::Compact::default()
+            })
             .run("Go.")
             .await
             .expect("it answers");

@@ -8,7 +8,6 @@ use adjutant_agent::{
     effects::{ProgressNotes, ToolScope, effect_fn},
     middleware_fn,
     points::{AfterAgent, BeforeAgent, BeforeModel},
-    responder_fn,
 };
 use adjutant_llm::{Block, CallResult, Custom, Edit, Entry, EntryId, FinishReason, Reply, Script, Status, Summary};
 use adjutant_tool::{Answer, Bound, ToolSpec, Toolset, tool_fn};
@@ -88,7 +87,7 @@ async fn run_fails_when_an_effect_edits_what_is_not_there() {
     // Everything may go, and everything that is said comes after it.
     let (model, agent) = agent(9_000, [say(json!({"text": "a"})), done()]);
     let fold = move |cx: EffectContext<'_>| {
-        let upto = cx.view().items().last().expect("something").id;
+        let upto = cx.view.items().last().expect("something").id;
         Ok(vec![Action::Edit(Edit::Fold { upto, keep: Vec::new(), into: summary() })])
     };
     agent.effect(effect_fn("all", fold)).run("Go.").await.expect("it answers");
@@ -108,7 +107,11 @@ async fn last_offer_wins_or_loses_by_one_rule_when_a_tool_is_shadowed() {
 #[tokio::test]
 async fn call_is_refused_when_all_tools_are_hidden() {
     let (model, agent) = agent(9_000, [say(json!({"text": "a"})), done()]);
-    let result = agent.effect(ToolScope::new().allow(Vec::<String>::new())).run("Go.").await.expect("it answers");
+    let result = agent
+        .effect(ToolScope { allow: Some(Vec::new()), ..ToolScope::default() })
+        .run("Go.")
+        .await
+        .expect("it answers");
     assert_eq!(model.requests()[0].tools.len(), 0);
     assert!(result.calls[0].result.is_error());
 }
@@ -116,8 +119,10 @@ async fn call_is_refused_when_all_tools_are_hidden() {
 #[tokio::test]
 async fn note_is_not_asked_for_when_its_tool_is_hidden() {
     let (model, agent) = agent(9_000, (0..3).map(|_| say(json!({"text": "a"}))).chain([done()]));
-    let agent = agent.tool(tool("write_note", "noted")).effect(ToolScope::new().exclude(["write_note"]));
-    agent.effect(ProgressNotes::new().every(1)).run("Go.").await.expect("it answers");
+    let agent = agent
+        .tool(tool("write_note", "noted"))
+        .effect(ToolScope { exclude: vec!["write_note".into()], ..ToolScope::default() });
+    agent.effect(ProgressNotes { every: 1, ..ProgressNotes::default() }).run("Go.").await.expect("it answers");
     let last = shown(&model).pop().expect("there are requests");
     assert!(last.iter().all(|line| !line.starts_with("[progress]")), "{last:?}");
 }
@@ -125,8 +130,8 @@ async fn note_is_not_asked_for_when_its_tool_is_hidden() {
 #[tokio::test]
 async fn note_is_not_asked_for_when_no_tool_may_be_called() {
     let (model, agent) = agent(9_000, (0..2).map(|_| say(json!({"text": "a"}))).chain([done()]));
-    let agent = agent.tool(tool("write_note", "noted")).effect(ProgressNotes::new().every(2));
-    let agent = agent.limits(Limits::new().max_turns(2).at_limit(AtLimit::LastTurn));
+    let agent = agent.tool(tool("write_note", "noted")).effect(ProgressNotes { every: 2, ..ProgressNotes::default() });
+    let agent = agent.limits(Limits { max_turns: Some(2), at_limit: AtLimit::LastTurn, ..Limits::default() });
     agent.run("Go.").await.expect("a limit is no error");
     let last = shown(&model).pop().expect("there are requests");
     assert!(last.iter().all(|line| !line.starts_with("[progress]")), "{last:?}");
@@ -135,8 +140,8 @@ async fn note_is_not_asked_for_when_no_tool_may_be_called() {
 #[tokio::test(start_paused = true)]
 async fn run_ends_when_someone_extends_a_limit_by_nothing_for_ever() {
     let (_, agent) = agent(9_000, (0..3).map(|_| say(json!({"text": "a"}))));
-    let limits = Limits::new().max_turns(1).at_limit(AtLimit::Ask);
-    let agent = agent.limits(limits).responder(responder_fn(|_, _| async { Some(Answer::extend(0)) }));
+    let limits = Limits { max_turns: Some(1), at_limit: AtLimit::Ask, ..Limits::default() };
+    let agent = agent.limits(limits).responder(|_, _| async { Some(Answer::extend(0)) });
     let ran = tokio::time::timeout(Duration::from_secs(5), agent.run("Go.")).await;
     let result = ran.expect("it does not go on for ever").expect("a limit is no error");
     assert!(!result.is_finished(), "{:?}", result.outcome);

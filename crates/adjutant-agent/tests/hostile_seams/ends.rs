@@ -11,7 +11,7 @@ use std::{
 
 use adjutant_agent::{
     Agent, CancelBy, Caps, Continue, ErrorKind, Event, EventKind, HookContext, Limit, Limits, MemoryJournal, Outcome,
-    Record, Running, Spawn, Verdict, points, responder_fn,
+    Record, Running, Spawn, Verdict, points,
 };
 use adjutant_llm::{CallResult, Entry, Gate, Model, ModelInfo, Request, Script, ScriptedModel, Status, model_fn};
 use adjutant_tool::{Answer, CallContext, ErasedTool, Replay, tool_fn};
@@ -91,7 +91,7 @@ async fn run_ends_when_it_is_cancelled_while_one_child_waits_and_one_works() {
 async fn run_ends_when_it_is_cancelled_while_a_responder_of_a_child_hangs() {
     for way in WAYS {
         let journal = MemoryJournal::new();
-        let agent = boss(&journal, through(move || way.child())).responder(responder_fn(|_, _| pending()));
+        let agent = boss(&journal, through(move || way.child())).responder(|_, _| pending());
         let mut running = agent.run("Go.").stream().expect("the session is free");
         until(&mut running, |it| word(it) == "paused").await;
         running.cancel();
@@ -144,7 +144,7 @@ async fn run_ends_when_its_time_is_over_while_children_work() {
             let agent = agent.session(adjutant_agent::LogId(super::stage::LOG.into())).take_over();
             let five = Duration::from_secs(5);
             let result = if capped {
-                agent.clone().limits(Limits::new().caps(Caps::new().wall(five))).run("Go.").await
+                agent.clone().limits(Limits { caps: Caps::default().wall(five), ..Limits::default() }).run("Go.").await
             } else {
                 agent.run("Go.").deadline(five).await
             };

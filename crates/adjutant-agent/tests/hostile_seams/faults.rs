@@ -10,7 +10,7 @@ use std::{
 
 use adjutant_agent::{
     Agent, ErrorKind, Event, EventKind, Flush, Head, Journal, JournalError, JournalErrorKind, Log, LogId,
-    MemoryJournal, Outcome, Owner, Record, RecordStream, Seq, Stamped, responder_fn,
+    MemoryJournal, Outcome, Owner, Record, RecordStream, Seq, Stamped,
 };
 use adjutant_llm::{CallResult, Gate, Model, ModelInfo, Request, Script, ScriptedModel, ThreadId, model_fn};
 use adjutant_tool::{CallContext, ErasedTool, Replay};
@@ -137,7 +137,7 @@ async fn trial(way: Waits, fault: Fault, at: usize, resumes: bool) -> bool {
     let failing = Failing { inner: journal.clone(), left: Arc::clone(&left), fault };
     let steer = Arc::new(Mutex::new(None));
     let agent = boss(&MemoryJournal::new(), busy(way, &steer)).journal(failing).session(LogId(LOG.into()));
-    let agent = agent.responder(responder_fn(move |_, _| async move { Some(way.answer()) }));
+    let agent = agent.responder(move |_, _| async move { Some(way.answer()) });
     *steer.lock().expect("no panic") = Some(agent.clone());
     let heard = Arc::new(Mutex::new(Vec::new()));
     let into = Arc::clone(&heard);

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use adjutant_agent::{Agent, Continue, HookContext, LogId, MemoryJournal, Outcome, Verdict, points, responder_fn};
+use adjutant_agent::{Agent, Continue, HookContext, LogId, MemoryJournal, Outcome, Verdict, points};
 use adjutant_llm::{CallResult, Model, ModelInfo, Request, Script, ScriptedModel, Status, model_fn};
 use adjutant_tool::{Answer, Ask, CallContext, ErasedTool, Replay, ToolError, ToolErrorKind};
 
@@ -99,13 +99,13 @@ async fn grandchild_is_answered_when_it_waits() {
         let (journal, asked) = (MemoryJournal::new(), Arc::new(AtomicUsize::new(0)));
         let counts = Arc::clone(&asked);
         let agent = boss(&journal, deep(way)).calls(|calls| calls.timeout = Some(Duration::from_secs(10)));
-        let agent = agent.responder(responder_fn(move |_, _| {
+        let agent = agent.responder(move |_, _| {
             counts.fetch_add(1, Ordering::SeqCst);
             async move {
                 tokio::time::sleep(Duration::from_secs(3_600)).await;
                 Some(way.answer())
             }
-        }));
+        });
         let result = agent.run("Go.").await.expect("it finishes");
         assert_eq!((results(&result), asked.load(Ordering::SeqCst)), (vec!["Middle.".to_owned()], 1), "{way:?}");
         check(&journal).await;
@@ -163,10 +163,7 @@ async fn cut(way: Waits, resumes: bool, polls: usize) -> bool {
     let journal = MemoryJournal::new();
     let make = || {
         let agent = boss(&MemoryJournal::new(), deep(way)).journal(Failing::never(journal.clone()));
-        agent
-            .session(LogId(LOG.into()))
-            .take_over()
-            .responder(responder_fn(move |_, _| async move { Some(way.answer()) }))
+        agent.session(LogId(LOG.into())).take_over().responder(move |_, _| async move { Some(way.answer()) })
     };
     let agent = make();
     let mut run: Pin<Box<dyn Future<Output = _> + Send>> = Box::pin({

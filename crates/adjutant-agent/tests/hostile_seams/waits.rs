@@ -10,7 +10,6 @@ use std::{
 
 use adjutant_agent::{
     Agent, AgentFactory, Continue, ErrorKind, Flush, Journal, LogId, MemoryJournal, Owner, PauseId, Record,
-    responder_fn,
 };
 use adjutant_llm::{CallResult, Entry, Status};
 use adjutant_tool::{Answer, CallContext, Replay, tool_fn};
@@ -72,10 +71,10 @@ async fn child_is_answered_in_place_when_the_parent_has_a_responder() {
         let journal = MemoryJournal::new();
         let asked = Arc::new(AtomicUsize::new(0));
         let counts = Arc::clone(&asked);
-        let agent = boss(&journal, through(move || way.child())).responder(responder_fn(move |_, _| {
+        let agent = boss(&journal, through(move || way.child())).responder(move |_, _| {
             counts.fetch_add(1, Ordering::SeqCst);
             async move { Some(way.answer()) }
-        }));
+        });
         let result = agent.run("Go.").await.expect("the run finishes");
         assert_eq!(results(&result), ["Stepped on."], "{way:?}");
         assert_eq!((asked.load(Ordering::SeqCst), count(&log(&journal).await, "suspended")), (1, 0), "{way:?}");
@@ -88,10 +87,10 @@ async fn child_survives_when_its_responder_panics() {
     for way in WAYS {
         let journal = MemoryJournal::new();
         let agent = boss(&journal, through(move || way.child()));
-        let panics = agent.clone().responder(responder_fn(|_, pause: adjutant_agent::Pause| async move {
+        let panics = agent.clone().responder(|_, pause: adjutant_agent::Pause| async move {
             assert!(pause.thread.as_str().is_empty(), "asleep");
             None
-        }));
+        });
         let result = panics.run("Go.").await.expect("no failure");
         if way == Waits::Approval {
             assert!(result.is_finished(), "{:?}", result.outcome);
@@ -172,10 +171,10 @@ async fn time_of_a_call_stands_still_when_its_child_waits_for_an_answer() {
         let journal = MemoryJournal::new();
         let agent =
             boss(&journal, through(move || way.child())).calls(|calls| calls.timeout = Some(Duration::from_secs(10)));
-        let agent = agent.responder(responder_fn(move |_, _| async move {
+        let agent = agent.responder(move |_, _| async move {
             tokio::time::sleep(Duration::from_secs(3_600)).await;
             Some(way.answer())
-        }));
+        });
         let result = agent.run("Go.").await.expect("the run finishes");
         assert_eq!(results(&result), ["Stepped on."], "{way:?}");
     }
@@ -310,7 +309,7 @@ async fn call_after_another_waits_its_turn_when_calls_are_sequential() {
             });
         let agent = boss(&journal, through(|| Waits::Approval.child()))
             .tool(late)
-            .limits(adjutant_agent::Limits::new().sequential());
+            .limits(adjutant_agent::Limits { sequential: true, ..adjutant_agent::Limits::default() });
         agent.model(by_entry(&["work", "late"], "Done."))
     };
     let paused = make(&order).run("Go.").await.expect("the run waits");

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use adjutant_agent::{Pause, responder_fn};
+use adjutant_agent::Pause;
 use adjutant_llm::{CallResult, Status};
 use adjutant_tool::{Answer, Ask, CallContext, Replay, ToolError, tool_fn};
 use serde_json::{Value, json};
@@ -83,10 +83,10 @@ async fn time_of_a_call_stands_still_when_its_body_waits_for_an_answer() {
             Ok(CallResult::ok("never"))
         },
     ));
-    let agent = agent.responder(responder_fn(|_, _| async {
+    let agent = agent.responder(|_, _| async {
         tokio::time::sleep(Duration::from_secs(3_600)).await;
         Some(Answer::give("this"))
-    }));
+    });
     let began = tokio::time::Instant::now();
     let result = agent.run("Go.").await.expect("the run finishes");
     let text = "the tool did not end within 10s and was given up; it may have taken effect";
@@ -101,7 +101,7 @@ async fn body_is_told_that_time_is_up_when_nobody_answers() {
         let answer = cx.pause("what", Ask::question("What?").within(Duration::from_secs(5))).await?;
         Ok(CallResult::ok(format!("{answer:?}")))
     }));
-    let agent = agent.responder(responder_fn(|_, _| std::future::pending()));
+    let agent = agent.responder(|_, _| std::future::pending());
     let result = agent.run("Go.").await.expect("the run finishes");
     assert_eq!(calls(&result), [("asks".into(), Status::Ok, "Expired".into())]);
 }
@@ -117,12 +117,12 @@ async fn next_pause_is_asked_when_a_body_gave_up_the_one_before() {
         }
     }));
     // The first question is never answered, and its responder never ends.
-    let agent = agent.responder(responder_fn(|_, pause: Pause| async move {
+    let agent = agent.responder(|_, pause: Pause| async move {
         if pause.call_id().is_some_and(|call| call.turn == 1) {
             std::future::pending::<()>().await;
         }
         Some(Answer::give("this"))
-    }));
+    });
     let result = agent.run("Go.").await.expect("the run finishes");
     let texts: Vec<String> = calls(&result).into_iter().map(|(_, _, text)| text).collect();
     assert_eq!((texts, result.text().as_str()), (vec!["gave up".to_owned(), r#""this""#.to_owned()], "Done."));

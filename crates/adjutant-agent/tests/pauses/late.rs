@@ -25,7 +25,7 @@ fn begun() -> Vec<Record> {
     let replay = Replay::Resumable;
     let allow = Admission::Allow { args: "{}".into(), changed: false, title: None, replay, sequential: false };
     vec![
-        Record::Began { run: RunNo(1), prompts: vec![Entry::User("Go.".into())], limits: Limits::new() },
+        Record::Began { run: RunNo(1), prompts: vec![Entry::User("Go.".into())], limits: Limits::default() },
         Record::Opened { turn: TurnNo(1), last: None },
         Record::prepared(TurnNo(1), "test/model".into(), Vec::new()),
         Record::replied(TurnNo(1), Arc::new(reply), None),

@@ -12,7 +12,9 @@ use super::watch::Ran;
 async fn answer(answer: Answer) -> (RunResult, Ran, usize) {
     let call = |n: u64| Script::new().call("look", json!({"n": n}));
     let (ran, (model, agent)) = (Ran::default(), agent([call(1), call(2), call(3), Script::new().text("Done.")]));
-    let agent = agent.limits(Limits::new().max_turns(2).at_limit(AtLimit::Ask)).tool(ran.tool(spec("look")));
+    let agent = agent
+        .limits(Limits { max_turns: Some(2), at_limit: AtLimit::Ask, ..Limits::default() })
+        .tool(ran.tool(spec("look")));
     let parked = agent.run("Go.").await.expect("the run waits");
     assert_eq!(names(&parked), ["main/limit/1/2/0"]);
     let pause = pauses(&parked).remove(0);
@@ -55,7 +57,7 @@ async fn limit_ends_the_run_when_it_is_declined() {
 async fn limit_ends_the_run_when_nobody_can_be_asked() {
     let (ran, (model, agent)) =
         (Ran::default(), agent([Script::new().call("look", json!({"n": 1})), Script::new().text("So far.")]));
-    let limits = Limits::new().max_turns(1).at_limit(AtLimit::Ask).unattended();
+    let limits = Limits { max_turns: Some(1), at_limit: AtLimit::Ask, unattended: true, ..Limits::default() };
     let result = agent.limits(limits).tool(ran.tool(spec("look"))).run("Go.").await.expect("a limit is no error");
     assert_eq!((result.outcome.clone(), result.text().as_str()), (Outcome::Limit { limit: Limit::Turns }, "So far."));
     assert_eq!(model.requests().len(), 2);

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use adjutant_agent::{Outcome, Pause, responder_fn};
+use adjutant_agent::{Outcome, Pause};
 use adjutant_llm::{CallResult, Status};
 use adjutant_tool::{Answer, CallContext, Replay, ToolError, tool_fn};
 use serde_json::{Value, json};
@@ -45,11 +45,11 @@ async fn round(number: usize) {
         }
     }));
     // Some are answered in place, by chance of the round.
-    let agent = agent.responder(responder_fn(move |_, pause: Pause| async move {
+    let agent = agent.responder(move |_, pause: Pause| async move {
         tokio::task::yield_now().await;
         let place = pause.call_id().map_or(0, |call| call.block as usize);
         (place % 4 == number % 5).then(|| Answer::give("here"))
-    }));
+    });
     let mut result = agent.run("Go.").await.expect("the run goes on");
     for _ in 0..20 {
         let Outcome::Paused { pauses } = &result.outcome else { break };

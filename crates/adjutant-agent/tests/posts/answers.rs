@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use adjutant_agent::{
     Agent, AtLimit, CancelBy, ErrorKind, EventKind, HookContext, Journal, Limits, MemoryJournal, Outcome, Post, PostNo,
-    Record, RunResult, Running, Spawn, Verdict, points::PauseAnswered, responder_fn,
+    Record, RunResult, Running, Spawn, Verdict, points::PauseAnswered,
 };
 use adjutant_llm::{CallResult, Model, ModelInfo, Script, ScriptedModel, Status, model_fn};
 use adjutant_tool::{Answer, CallContext, ErasedTool, Replay, ToolSpec, tool_fn};
@@ -52,7 +52,7 @@ fn result(events: &[adjutant_agent::Event]) -> &RunResult {
 #[tokio::test]
 async fn answer_counts_in_place_when_the_responder_is_still_asked() {
     let (journal, looks) = (MemoryJournal::new(), Arc::new(Semaphore::new(1)));
-    let agent = writer(&journal, &looks).responder(responder_fn(|_, _| std::future::pending()));
+    let agent = writer(&journal, &looks).responder(|_, _| std::future::pending());
     let mut running = agent.run("Go.").stream().expect("the session is free");
     until(&mut running, |kind| matches!(kind, EventKind::ToolFinished { .. })).await;
     post(&agent, answer("main/c1_0_0", Answer::approve())).await;
@@ -174,7 +174,11 @@ fn work() -> impl ErasedTool + 'static {
             let script = if first { Script::new().call("step", json!({})) } else { Script::new().text("Stepped on.") };
             ScriptedModel::new([script]).stream(request)
         });
-        let needy = Agent::new(model).tool(step).limits(Limits::new().max_turns(1).at_limit(AtLimit::Ask));
+        let needy = Agent::new(model).tool(step).limits(Limits {
+            max_turns: Some(1),
+            at_limit: AtLimit::Ask,
+            ..Limits::default()
+        });
         let child = cx.get::<dyn Spawn>().expect("a call of a run").open("needy", needy.into()).await?;
         Ok(CallResult::ok(child.run("Step.").await?.text()))
     })

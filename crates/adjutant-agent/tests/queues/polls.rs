@@ -38,9 +38,11 @@ async fn steer_is_placed_after_the_prompts_when_it_came_before_the_run() {
 async fn steer_is_placed_before_the_next_request_when_a_tool_is_at_work() {
     let (model, agent) = agent([calling(2), says("Done.")]);
     let handle = agent.clone();
-    let agent = agent.limits(adjutant_agent::Limits::new().sequential()).tool(work(move || {
-        handle.queue().steer("Now.").expect("there is room");
-    }));
+    let agent = agent.limits(adjutant_agent::Limits { sequential: true, ..adjutant_agent::Limits::default() }).tool(
+        work(move || {
+            handle.queue().steer("Now.").expect("there is room");
+        }),
+    );
     let result = agent.drain(Lane::Steering, Drain::All).run("Go.").await.expect("the run finishes");
     assert_eq!(result.calls.len(), 2);
     assert_eq!(requests(&model)[1], ["Go.", ">ok,ok", "Now.", "Now."]);
@@ -170,7 +172,8 @@ async fn queue_keeps_its_order_when_threads_fill_it() {
     const SENDERS: usize = 8;
     const EACH: usize = 12;
     let model = Arc::new(ScriptedModel::new((0..=2 * SENDERS * EACH + 2).map(|_| says("ok"))));
-    let agent = Agent::new(Arc::clone(&model)).limits(adjutant_agent::Limits::new().unlimited_turns());
+    let agent = Agent::new(Arc::clone(&model))
+        .limits(adjutant_agent::Limits { max_turns: None, ..adjutant_agent::Limits::default() });
     let senders: Vec<_> = (0..SENDERS)
         .map(|sender| {
             let agent = agent.clone();

@@ -121,7 +121,10 @@ impl Stage {
             tokio::task::yield_now().await;
             Ok(CallResult::ok("ok"))
         });
-        let mut agent = Agent::new(model).journal(journal.clone()).tool(tool).limits(Limits::new().unlimited_turns());
+        let mut agent = Agent::new(model)
+            .journal(journal.clone())
+            .tool(tool)
+            .limits(Limits { max_turns: None, ..Limits::default() });
         if hooked {
             agent = agent.on(|_: HookContext, point: MessagePlaced| async {
                 tokio::task::yield_now().await;

@@ -175,7 +175,11 @@ async fn run_parks_when_its_kept_children_are_done() {
         }
     });
     let model = ScriptedModel::new([calls(&["work"]), says("Never.")]);
-    let agent = Agent::new(model).tool(begin).limits(Limits::new().max_turns(1).at_limit(AtLimit::Ask));
+    let agent = Agent::new(model).tool(begin).limits(Limits {
+        max_turns: Some(1),
+        at_limit: AtLimit::Ask,
+        ..Limits::default()
+    });
     let mut running = agent.run("Go.").stream().expect("the session is free");
     let mut seen = Vec::new();
     while let Some(event) = running.next().await {

@@ -93,7 +93,8 @@ async fn call_begins_early_when_it_only_looks_and_nobody_need_be_asked() {
     assert_eq!(begun_at_the_gate(early, look().sequential()).await, 0);
     assert_eq!(begun_at_the_gate(early, look().needs_approval()).await, 0);
     assert_eq!(begun_at_the_gate(early, look().external()).await, 0);
-    let sequential = |agent: Agent| agent.calls(|calls| calls.early = true).limits(Limits::new().sequential());
+    let sequential =
+        |agent: Agent| agent.calls(|calls| calls.early = true).limits(Limits { sequential: true, ..Limits::default() });
     assert_eq!(begun_at_the_gate(sequential, look()).await, 0);
     let ruled =
         |agent: Agent| agent.calls(|calls| calls.early = true).approve_when(|_, _| Some(Ask::approval("Look?")));
@@ -189,7 +190,7 @@ async fn no_more_calls_begin_early_than_may_run_together() {
     let (_, agent) = agent([script.wait_at(1_000, &gate), Script::new().text("Done.")]);
     let agent = agent
         .calls(|calls| calls.early = true)
-        .limits(Limits::new().max_parallel_tools(2))
+        .limits(Limits { max_parallel_tools: 2, ..Limits::default() })
         .tool(count.tool(look(), false));
     let task = tokio::spawn(agent.run("Go.").stream().expect("the session is free").finish());
     gate.reached().await;

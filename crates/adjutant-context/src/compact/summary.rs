@@ -4,8 +4,8 @@ use std::{fmt::Write, panic::AssertUnwindSafe, sync::Arc};
 
 use adjutant_agent::{EffectContext, panic_text};
 use adjutant_llm::{
-    Block, Cache, CallResult, Content, Entry, Estimate, FinishReason, Model, Options, Origin, Reply, Request,
-    TokenCounter, Turn, UserMessage,
+    Block, Cache, CallResult, Content, Entry, Estimate, FinishReason, Model, Options, Origin, Reply, Request, Turn,
+    UserMessage,
 };
 use futures_util::FutureExt;
 
@@ -84,7 +84,7 @@ impl Ask {
         let instruction = if cut.previous().is_some() { AGAIN } else { FIRST };
         let fixed = scaled(Estimate.count(SYSTEM) + Estimate.count(instruction), ratio);
         let text = render(cut, unscaled(room.saturating_sub(fixed), ratio));
-        let options = Options::new().max_output_tokens(output).cache(Cache::Off);
+        let options = Options { max_output_tokens: Some(output), cache: Cache::Off, ..Options::default() };
         let request = Request::new().system(SYSTEM).options(options).user(format!("{text}\n\n{instruction}"));
         let asked = AssertUnwindSafe(cx.complete(model, request)).catch_unwind().await;
         let reply = asked.map_err(|panic| format!("the model panicked: {}", panic_text(&*panic)))?;

@@ -99,11 +99,6 @@ impl Memories {
         self
     }
 
-    /// Whose memories they are.
-    pub fn owner(&self) -> &OwnerId {
-        &self.owner
-    }
-
     /// What all clones spent on models and embedders so far, whoever paid for it.
     pub fn spent(&self) -> Spent {
         self.meter.spent()

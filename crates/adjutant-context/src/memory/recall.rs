@@ -49,7 +49,7 @@ impl Effect for Recall {
     async fn act(&self, cx: EffectContext<'_>) -> Result<Vec<Action>, EffectError> {
         let said: Vec<&str> = cx.fresh().filter_map(|stored| said_by_person(&stored.entry)).flatten().collect();
         // Nobody is asked while the next request is only looked at, or while the context must shrink.
-        if said.is_empty() || cx.phase() != Phase::Request {
+        if said.is_empty() || cx.phase != Phase::Request {
             return Ok(Vec::new());
         }
         let meter = Meter::under(&self.memories.meter);
@@ -80,7 +80,7 @@ fn late() -> MemoryError {
 fn fresh(cx: &EffectContext<'_>, found: Vec<Remembered>) -> Vec<Action> {
     let shows = |entry: &Entry| matches!(entry, Entry::User(UserMessage { origin: Origin::Reminder { by }, .. }) if **by == *KIND);
     let mut memo: RecallMemo = cx.memo().unwrap_or_default();
-    if memo.len() > MAX_MEMO || !cx.view().items().iter().any(|stored| shows(&stored.entry)) {
+    if memo.len() > MAX_MEMO || !cx.view.items().iter().any(|stored| shows(&stored.entry)) {
         memo.clear();
     }
     let is_new = |it: &Remembered| memo.get(&it.fact.id) != Some(&it.fact.updated_ms);

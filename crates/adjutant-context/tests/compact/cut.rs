@@ -26,7 +26,7 @@ fn agent() -> Agent {
         };
         ScriptedModel::new([script]).info(stage::info("test/worker")).stream(request)
     });
-    let compact = Compact::new().model(writer(summary).model);
+    let compact = Compact { model: Some(Arc::new(writer(summary).model)), ..Compact::default() };
     Agent::new(model).tool(stage::read(1_200)).effect(compact).world(FixedWorld::at_ms(1_000))
 }
 

@@ -1,7 +1,5 @@
 //! When compaction cannot do what it should: nothing is lost, and it does not try for ever.
 
-use std::sync::Arc;
-
 use adjutant_agent::{CancelBy, EventKind, Outcome};
 use adjutant_context::Compact;
 use adjutant_llm::{Error, ErrorKind, Gate, Overflow, Script, Usage};
@@ -26,7 +24,7 @@ async fn compact_keeps_all_when_the_summary_is_empty_or_fails() {
     ];
     for (write, expect) in table {
         let (worker, writer) = (Worker::new(24), writer(write));
-        let agent = worker.agent(1_200).effect(Compact::new().model(writer.model.clone()));
+        let agent = worker.agent(1_200).effect(Compact { model: Some(writer.model.clone()), ..Compact::default() });
         let mut running = agent.run("Read all pages.").stream().expect("the session is free");
         let reports = reports(&mut running).await;
         assert_eq!(running.result().expect("it has ended").expect("it answers").text(), "Done.");
@@ -39,7 +37,7 @@ async fn compact_keeps_all_when_the_summary_is_empty_or_fails() {
 #[tokio::test]
 async fn compact_gives_up_when_it_fails_or_gains_too_little() {
     let (worker, failing) = (Worker::new(27), writer(|_| broken()));
-    let agent = worker.agent(1_200).effect(Compact::new().model(failing.model.clone()));
+    let agent = worker.agent(1_200).effect(Compact { model: Some(failing.model.clone()), ..Compact::default() });
     let mut running = agent.run("Read all pages.").stream().expect("the session is free");
     let told: Vec<bool> =
         reports(&mut running).await.iter().map(|report| report["given_up"] == Value::Bool(true)).collect();
@@ -52,7 +50,7 @@ async fn compact_gives_up_when_it_fails_or_gains_too_little() {
     assert_eq!(failing.requests().len(), 4);
 
     let (worker, wordy) = (Worker::new(25), writer(|_| Script::new().text("too many words ".repeat(1_300))));
-    let agent = worker.agent(1_200).effect(Compact::new().model(wordy.model.clone()));
+    let agent = worker.agent(1_200).effect(Compact { model: Some(wordy.model.clone()), ..Compact::default() });
     let mut running = agent.run("Read all pages.").stream().expect("the session is free");
     let told = reports(&mut running).await;
     let why = told[0]["failed"].as_str().expect("it says why");
@@ -62,7 +60,9 @@ async fn compact_gives_up_when_it_fails_or_gains_too_little() {
 
 fn too_long(limit: u64) -> Script {
     let overflow = Overflow { used: Some(limit + 1), limit: Some(limit) };
-    Script::new().usage(Usage::default()).fail(Error::new(ErrorKind::Overflow, "too long").with_overflow(overflow))
+    Script::new()
+        .usage(Usage::default())
+        .fail(Error::new(ErrorKind::Overflow, "too long").with(|it| it.overflow = Some(overflow)))
 }
 
 /// Ten pages, then a request that does not fit.
@@ -74,7 +74,7 @@ fn overflowing(times: usize) -> Worker {
 #[tokio::test]
 async fn compact_tries_the_turn_again_once_when_the_provider_says_it_does_not_fit() {
     let (worker, helper) = (overflowing(1), writer(summary));
-    let agent = worker.agent(1_200).effect(Compact::new().model(helper.model.clone()));
+    let agent = worker.agent(1_200).effect(Compact { model: Some(helper.model.clone()), ..Compact::default() });
     let mut running = agent.run("Read all pages.").stream().expect("the session is free");
     let mut overflowed = 0;
     while let Some(event) = running.next().await {
@@ -87,16 +87,16 @@ async fn compact_tries_the_turn_again_once_when_the_provider_says_it_does_not_fi
     drop(running);
 
     let (worker, helper) = (overflowing(2), writer(summary));
-    let agent = worker.agent(1_200).effect(Compact::new().model(helper.model.clone()));
+    let agent = worker.agent(1_200).effect(Compact { model: Some(helper.model.clone()), ..Compact::default() });
     let error = agent.run("Read all pages.").await.expect_err("it never fits");
-    assert!(error.model_error().is_some_and(Error::is_overflow), "{error:?}");
+    assert!(error.model_error().is_some_and(|error| error.kind() == ErrorKind::Overflow), "{error:?}");
     assert_eq!((worker.requests().len(), helper.requests().len()), (12, 1));
 }
 
 #[tokio::test]
 async fn compact_leaves_out_the_oldest_when_the_summary_fails_and_something_must_go() {
     let (worker, helper) = (overflowing(1), writer(|_| broken()));
-    let agent = worker.agent(1_200).effect(Compact::new().model(helper.model.clone()));
+    let agent = worker.agent(1_200).effect(Compact { model: Some(helper.model.clone()), ..Compact::default() });
     assert_eq!(agent.run("Read all pages.").await.expect("it answers").text(), "Done.");
     let again = worker.requests().pop().expect("there were requests");
     let note = "[[Left out to make room: 9 entries of the conversation up to here, in all.]]";
@@ -108,7 +108,7 @@ async fn run_ends_without_a_trace_of_it_when_it_is_cancelled_while_a_summary_is_
     let gate = Gate::new();
     let held = gate.clone();
     let (worker, slow) = (Worker::new(24), writer(move |_| Script::new().text("Notes.").wait_at(0, &held)));
-    let agent = worker.agent(1_200).effect(Compact::new().model(Arc::clone(&slow.model)));
+    let agent = worker.agent(1_200).effect(Compact { model: Some(slow.model.clone()), ..Compact::default() });
     let running = agent.run("Read all pages.").stream().expect("the session is free");
     let (stopper, detached) = (running.stopper(), running.detach());
     gate.reached().await;

@@ -6,9 +6,7 @@ use std::sync::{
 };
 
 use adjutant_agent::{Agent, EventKind, Running};
-use adjutant_llm::{
-    CallResult, Entry, Estimate, Model, ModelInfo, Request, Script, ScriptedModel, Status, TokenCounter, model_fn,
-};
+use adjutant_llm::{CallResult, Entry, Estimate, Model, ModelInfo, Request, Script, ScriptedModel, Status, model_fn};
 use adjutant_tool::{CallContext, ErasedTool, ToolSpec, tool_fn};
 use serde_json::{Value, json};
 
@@ -22,7 +20,7 @@ pub(crate) struct Worker {
 }
 
 pub(crate) fn info(name: &str) -> ModelInfo {
-    ModelInfo::new(name).context_window(WINDOW).max_output_tokens(1_000)
+    ModelInfo { context_window: WINDOW, max_output_tokens: 1_000, ..ModelInfo::new(name) }
 }
 
 impl Worker {

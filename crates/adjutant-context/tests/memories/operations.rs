@@ -92,7 +92,8 @@ async fn search_keeps_to_limit_and_threshold_when_they_are_set() {
 #[tokio::test]
 async fn search_fuses_both_when_there_is_an_embedder_and_meters_it() {
     let (store, _) = ada();
-    let info = EmbedderInfo::new("scripted/hash", 256).price(Price::dollars(1.0, 0.0, 0.0, 0.0));
+    let info =
+        EmbedderInfo { price: Some(Price::dollars(1.0, 0.0, 0.0, 0.0)), ..EmbedderInfo::new("scripted/hash", 256) };
     let memories = of(&store, "ada").embedder(HashEmbedder::with_info(info));
     add(&memories, &["green tea", "black tea", "coffee"]).await;
     of(&store, "ada2").add("green tea", Metadata::new()).await.expect("there is room");
@@ -100,10 +101,8 @@ async fn search_fuses_both_when_there_is_an_embedder_and_meters_it() {
     assert_eq!(best.first(), Some(&("green tea".to_owned(), 1.0)));
     assert_eq!(best.len(), 2);
     // Three facts and a query, at a token for four bytes and a millionth of a dollar each.
-    let used: u64 = ["green tea", "black tea", "coffee", "green tea"]
-        .iter()
-        .map(|text| adjutant_llm::TokenCounter::count(&adjutant_llm::Estimate, text))
-        .sum();
+    let used: u64 =
+        ["green tea", "black tea", "coffee", "green tea"].iter().map(|text| adjutant_llm::Estimate.count(text)).sum();
     assert_eq!(memories.spent().usage, Usage { input_uncached: used, ..Usage::default() });
     assert_eq!(memories.clone().spent().cost, Some(NanoUsd(used * 1_000)));
 }

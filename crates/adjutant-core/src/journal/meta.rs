@@ -116,7 +116,7 @@ impl LogQuery {
     }
 
     /// True if a log is among those that are listed, and behind the page before.
-    pub fn takes(&self, info: &LogInfo) -> bool {
+    pub(crate) fn takes(&self, info: &LogInfo) -> bool {
         let is_of = |wanted: &Option<Arc<str>>, agent: &Option<Arc<str>>| wanted.is_none() || wanted == agent;
         let parent = info.about.parent.as_ref().map(|(parent, _)| parent);
         is_of(&self.agent, &info.about.agent)

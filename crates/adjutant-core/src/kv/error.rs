@@ -1,6 +1,6 @@
 //! The one error of key-value stores.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use adjutant_llm::Cause;
 
@@ -65,10 +65,5 @@ impl KvStoreError {
     /// True if the same attempt may succeed later.
     pub fn is_retryable(&self) -> bool {
         self.kind == KvStoreErrorKind::Io
-    }
-
-    /// The time to wait before trying again; a key-value store never gives one.
-    pub fn retry_after(&self) -> Option<Duration> {
-        None
     }
 }

@@ -12,7 +12,7 @@ impl OwnerId {
     ///
     /// # Errors
     /// `Invalid` if it is empty or has more than 512 bytes.
-    pub fn check(&self) -> Result<(), MemoryError> {
+    pub(crate) fn check(&self) -> Result<(), MemoryError> {
         check_name("an owner", &self.0)
     }
 }
@@ -22,7 +22,7 @@ impl FactId {
     ///
     /// # Errors
     /// `Invalid` if it is empty or has more than 512 bytes.
-    pub fn check(&self) -> Result<(), MemoryError> {
+    pub(crate) fn check(&self) -> Result<(), MemoryError> {
         check_name("a fact", &self.0)
     }
 }
@@ -32,7 +32,7 @@ impl NewFact {
     ///
     /// # Errors
     /// `Invalid` if something is too large or empty.
-    pub fn check(&self) -> Result<(), MemoryError> {
+    pub(crate) fn check(&self) -> Result<(), MemoryError> {
         self.id.check()?;
         check_text(&self.text)?;
         check_metadata(&self.metadata)
@@ -44,7 +44,7 @@ impl FactChange {
     ///
     /// # Errors
     /// `Invalid` if the text is too large or empty.
-    pub fn check(&self) -> Result<(), MemoryError> {
+    pub(crate) fn check(&self) -> Result<(), MemoryError> {
         self.text.as_ref().map_or(Ok(()), |(text, _)| check_text(text))
     }
 
@@ -52,7 +52,7 @@ impl FactChange {
     ///
     /// # Errors
     /// `Invalid` if that is too large.
-    pub fn merged(&self, mut metadata: Metadata) -> Result<Metadata, MemoryError> {
+    pub(crate) fn merged(&self, mut metadata: Metadata) -> Result<Metadata, MemoryError> {
         for (name, value) in &self.metadata {
             if value.is_null() {
                 metadata.remove(name);

@@ -1,6 +1,6 @@
 //! The one error of memories.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use adjutant_llm::Cause;
 
@@ -54,10 +54,5 @@ impl MemoryError {
     /// True if the same attempt may succeed later.
     pub fn is_retryable(&self) -> bool {
         matches!(self.kind, MemoryErrorKind::Io | MemoryErrorKind::Model)
-    }
-
-    /// The time to wait before trying again; a memory never gives one.
-    pub fn retry_after(&self) -> Option<Duration> {
-        None
     }
 }

@@ -158,7 +158,7 @@ impl Memory for InMemory {
 
 impl Vector {
     /// The cosine between two vectors; `None` if they cannot be compared, or one has no direction.
-    pub fn cosine(&self, other: &Vector) -> Option<f64> {
+    pub(crate) fn cosine(&self, other: &Vector) -> Option<f64> {
         if self.model != other.model || self.numbers.len() != other.numbers.len() {
             return None;
         }

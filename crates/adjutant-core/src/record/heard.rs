@@ -24,7 +24,7 @@ pub struct AcknowledgedPart {
 
 impl AcknowledgedPart {
     /// Joins what was said later to what is known; one part for each block.
-    pub fn join(known: &mut Vec<AcknowledgedPart>, later: &[AcknowledgedPart]) {
+    pub(crate) fn join(known: &mut Vec<AcknowledgedPart>, later: &[AcknowledgedPart]) {
         for part in later {
             match known.iter_mut().find(|it| it.block == part.block) {
                 Some(it) => {
@@ -39,7 +39,7 @@ impl AcknowledgedPart {
 
     /// Returns the parts that were heard as an interrupted reply, by the rules of a reply that is cut off; `None` if
     /// nothing of it stays.
-    pub fn reply(model: &ModelId, heard: &[AcknowledgedPart]) -> Option<Reply> {
+    pub(crate) fn reply(model: &ModelId, heard: &[AcknowledgedPart]) -> Option<Reply> {
         let start = Chunk::Start { attempt: 0, model: model.clone(), limits: Box::default(), warnings: Vec::new() };
         let mut collector = Collector::new();
         for chunk in iter::once(start).chain(heard.iter().flat_map(AcknowledgedPart::chunks)) {
@@ -56,7 +56,7 @@ impl AcknowledgedPart {
     }
 
     /// The finished block; `None` while it is open.
-    pub fn finished(&self) -> Option<Arc<Block>> {
+    pub(crate) fn finished(&self) -> Option<Arc<Block>> {
         let made = || match &self.kind {
             BlockKind::Text => Some(Block::text(self.text.as_str())),
             BlockKind::Thinking => Some(Block::Thinking(Thinking::new(self.text.as_str()))),

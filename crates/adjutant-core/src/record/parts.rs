@@ -76,7 +76,7 @@ impl RunChange {
     }
 
     /// True if nothing is different.
-    pub fn is_none(&self) -> bool {
+    pub(crate) fn is_none(&self) -> bool {
         *self == Self::default()
     }
 }

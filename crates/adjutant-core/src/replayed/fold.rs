@@ -26,16 +26,20 @@ use crate::{
 /// whole. `RunFinished` and `RunPaused` are: they follow from what is.
 #[derive(Debug)]
 pub struct EventFold {
-    who: Arc<Identity>,
+    /// The owner of the log.
+    pub who: Arc<Identity>,
     threads: BTreeMap<ThreadId, Thread>,
-    after: Seq,
-    until: Option<Seq>,
-    at: Seq,
+    /// The record behind which events are told; the records up to it are folded in silence.
+    pub after: Seq,
+    /// The last record that is told, if the log goes on behind it; all of them by default.
+    pub until: Option<Seq>,
+    /// The newest record that was given: the place to read on from.
+    pub at: Seq,
     ready: VecDeque<Event>,
     /// The end of a run, until it is known whether it was overruled.
-    ended: Option<Event>,
-    /// True if replies that did not come are passed over.
-    silent: bool,
+    pub ended: Option<Event>,
+    /// True if replies that did not come are passed over, because the listener has heard them; false by default.
+    pub silent: bool,
     over: bool,
 }
 
@@ -82,28 +86,6 @@ impl EventFold {
         }
         self.over = true;
         self.take_last()
-    }
-
-    /// Returns the place to read on from: the newest record that was given.
-    pub fn at(&self) -> Seq {
-        self.at
-    }
-
-    /// Whose log it is.
-    pub fn who(&self) -> &Arc<Identity> {
-        &self.who
-    }
-
-    /// Ends with this record, if the log goes on behind it; the last end of a run is left to whoever asks.
-    pub fn until(mut self, until: Seq) -> Self {
-        self.until = Some(until);
-        self
-    }
-
-    /// Passes over what was said of replies that did not come: whoever listens has heard it.
-    pub fn silent(mut self) -> Self {
-        self.silent = true;
-        self
     }
 
     /// True if everything was read that was asked for.
@@ -178,11 +160,6 @@ impl EventFold {
         Ok(())
     }
 
-    /// The newest record that was told or need not be.
-    pub fn told(&self) -> Seq {
-        self.at.max(self.after)
-    }
-
     /// True if everything was told that was asked for.
     pub fn is_told(&self) -> bool {
         self.is_done() && self.ready.is_empty()
@@ -193,21 +170,6 @@ impl EventFold {
         if let Some(thread) = self.threads.get_mut(thread) {
             thread.known = Some((turn, attempt));
         }
-    }
-
-    /// From here on, what is said is heard otherwise.
-    pub fn hush(&mut self) {
-        self.silent = true;
-    }
-
-    /// The end of a run, until it is known whether it was overruled.
-    pub fn take_end(&mut self) -> Option<Event> {
-        self.ended.take()
-    }
-
-    /// True if the log ends with the end of a run.
-    pub fn has_ended(&self) -> bool {
-        self.ended.is_some()
     }
 
     /// True if a run is open that does not wait for the outside.
@@ -233,22 +195,6 @@ impl EventFold {
         let after = self.after;
         let parked = || self.threads.get(&self.who.thread).and_then(Thread::parked).filter(|event| event.seq > after);
         self.ended.take().or_else(parked)
-    }
-
-    /// Goes on up to this record; says whether there is anything to read for it.
-    pub fn go_on_until(&mut self, until: Seq) -> bool {
-        let is_further = until > self.at;
-        if is_further {
-            self.until = Some(until);
-        }
-        is_further
-    }
-
-    /// Goes on without a bound; what is before this record was told otherwise.
-    pub fn go_on_after(&mut self, after: Seq) {
-        self.after = self.after.max(after);
-        (self.until, self.silent) = (None, false);
-        self.ended.take_if(|ended| ended.seq <= after);
     }
 }
 

@@ -128,7 +128,7 @@ impl<'a> RequestView<'a> {
     }
 
     /// Returns the amounts that the open run has used so far, and that it may use; nothing if no run is open.
-    pub fn ledger(self, now_ms: u64) -> Ledger {
+    pub(crate) fn ledger(self, now_ms: u64) -> Ledger {
         let Some(current) = self.0.current.as_ref().filter(|current| current.outcome.is_none()) else {
             return Ledger::default();
         };

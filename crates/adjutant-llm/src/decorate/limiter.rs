@@ -22,7 +22,6 @@ const MIN_WAIT: Duration = Duration::from_millis(1);
 
 /// What may be used in a minute; what is `None` is not limited.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct PerMinute {
     /// Requests; 0 counts as 1.
     pub requests: Option<u64>,
@@ -50,11 +49,11 @@ pub struct PerMinute {
 /// Source: Anthropic's rate limits (token buckets that refill continuously), 2026-06.
 #[derive(Clone)]
 pub struct Limiter {
-    shared: Arc<LimiterShared>,
+    pub(super) shared: Arc<LimiterShared>,
 }
 
-struct LimiterShared {
-    per_minute: PerMinute,
+pub(super) struct LimiterShared {
+    pub(super) per_minute: PerMinute,
     state: Mutex<State>,
 }
 
@@ -109,43 +108,6 @@ enum Turn {
     At(Instant),
 }
 
-impl PerMinute {
-    /// No limits.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Limits the requests.
-    #[must_use]
-    pub fn requests(mut self, requests: u64) -> Self {
-        self.requests = Some(requests);
-        self
-    }
-
-    /// Limits the input tokens.
-    #[must_use]
-    pub fn input_tokens(mut self, tokens: u64) -> Self {
-        self.input_tokens = Some(tokens);
-        self
-    }
-
-    /// Limits the output tokens.
-    #[must_use]
-    pub fn output_tokens(mut self, tokens: u64) -> Self {
-        self.output_tokens = Some(tokens);
-        self
-    }
-
-    /// Does not count input that a cache served.
-    ///
-    /// Source: Anthropic's rate limits (`cache_read_input_tokens` do not count), 2026-06; OpenAI counts them.
-    #[must_use]
-    pub fn free_cache_reads(mut self) -> Self {
-        self.free_cache_reads = true;
-        self
-    }
-}
-
 impl Limiter {
     /// A limiter whose buckets are full.
     pub fn new(per_minute: PerMinute) -> Self {
@@ -163,11 +125,6 @@ impl Limiter {
             next: 0,
         };
         Self { shared: Arc::new(LimiterShared { per_minute, state: Mutex::new(state) }) }
-    }
-
-    /// What may be used in a minute.
-    pub fn per_minute(&self) -> &PerMinute {
-        &self.shared.per_minute
     }
 
     /// How many requests wait.

@@ -10,9 +10,7 @@ use std::{
 use futures_core::Stream;
 
 use super::limiter::{Permit, Tokens};
-use crate::{
-    Chunk, ChunkStream, Error, ErrorKind, Estimate, Limiter, Model, ModelId, ModelInfo, Request, TokenCounter, Usage,
-};
+use crate::{Chunk, ChunkStream, Error, ErrorKind, Estimate, Limiter, Model, ModelId, ModelInfo, Request, Usage};
 
 /// How many output tokens are taken beforehand at most: most replies are far shorter than they may be.
 const MAX_OUTPUT_TAKEN: u64 = 4_096;
@@ -33,7 +31,7 @@ const MAX_OUTPUT_TAKEN: u64 = 4_096;
 /// use adjutant_llm::{Limiter, PerMinute, RateLimit, Request, Script, ScriptedModel, complete};
 ///
 /// # tokio::runtime::Builder::new_current_thread().build().expect("a runtime").block_on(async {
-/// let limiter = Limiter::new(PerMinute::new().requests(50).input_tokens(30_000).output_tokens(8_000));
+/// let limiter = Limiter::new(PerMinute { requests: Some(50), input_tokens: Some(30_000), output_tokens: Some(8_000), ..PerMinute::default() });
 /// let model = RateLimit::new(ScriptedModel::new([Script::new().text("Hello.")]), limiter.clone());
 /// assert_eq!(complete(&model, Request::new().user("Hi!")).await?.text(), "Hello.");
 /// # Ok::<(), adjutant_llm::Error>(())
@@ -141,7 +139,7 @@ impl Limited {
         self.stream = None;
         let (taken, seen) = (self.place.tokens(), &self.seen);
         let usage = seen.void + seen.usage;
-        let free = if self.place.limiter().per_minute().free_cache_reads { usage.cache_read } else { 0 };
+        let free = if self.place.limiter().shared.per_minute.free_cache_reads { usage.cache_read } else { 0 };
         let input = if usage.input() > 0 { usage.input() - free } else { taken.input };
         let output = if seen.exact { usage.output } else { usage.output.max(seen.said / 4) };
         self.place.settle(Tokens { input, output });

@@ -60,7 +60,6 @@ pub struct Retry {
 ///
 /// Source: the retry rules of Anthropic's and OpenAI's clients, 2026-08.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct RetryPolicy {
     /// How often a failed request is tried again; 2.
     pub max_retries: u32,
@@ -121,9 +120,8 @@ impl Model for Retry {
     }
 }
 
-impl RetryPolicy {
-    /// The default policy: two retries, 0.5 s to 8 s apart.
-    pub fn new() -> Self {
+impl Default for RetryPolicy {
+    fn default() -> Self {
         use ErrorKind::{Network, Overloaded, Protocol, RateLimited, Timeout};
         Self {
             max_retries: 2,
@@ -133,38 +131,12 @@ impl RetryPolicy {
             kinds: vec![RateLimited, Overloaded, Network, Timeout, Protocol],
         }
     }
+}
 
-    /// Sets how often a failed request is tried again.
-    #[must_use]
-    pub fn max_retries(mut self, retries: u32) -> Self {
-        self.max_retries = retries;
-        self
-    }
-
-    /// Sets the wait before the first retry, and the longest wait that is not asked for.
-    #[must_use]
-    pub fn waits(mut self, first: Duration, longest: Duration) -> Self {
-        (self.first_wait, self.longest_wait) = (first, longest);
-        self
-    }
-
-    /// Sets the longest wait that may be asked for.
-    #[must_use]
-    pub fn longest_asked_wait(mut self, wait: Duration) -> Self {
-        self.longest_asked_wait = wait;
-        self
-    }
-
-    /// Sets the kinds of errors that are tried again.
-    #[must_use]
-    pub fn on(mut self, kinds: impl Into<Vec<ErrorKind>>) -> Self {
-        self.kinds = kinds.into();
-        self
-    }
-
+impl RetryPolicy {
     /// How long to wait before the retry of this number, counted from 0; `None` if the error is not to be tried again.
     fn wait(&self, error: &Error, retries: u32, world: &dyn World) -> Option<Duration> {
-        let worth = error.should_retry().unwrap_or_else(|| self.kinds.contains(&error.kind()));
+        let worth = error.details().should_retry.unwrap_or_else(|| self.kinds.contains(&error.kind()));
         if retries >= self.max_retries || !worth {
             return None;
         }
@@ -177,12 +149,6 @@ impl RetryPolicy {
                 Some(Duration::try_from_secs_f64(jittered).unwrap_or(doubled))
             }
         }
-    }
-}
-
-impl Default for RetryPolicy {
-    fn default() -> Self {
-        Self::new()
     }
 }
 

@@ -26,7 +26,7 @@ pub(super) fn answer(reply: &Reply, mode: Mode, form: &Form) -> Result<Result<Va
             let message = format!("the model refused to answer with {name}");
             let error = Error::new(ErrorKind::Refused, message);
             return Err(match &reply.raw_stop {
-                Some(word) => error.with_code(word.clone()),
+                Some(word) => error.with(|it| it.code = Some(word.clone())),
                 None => error,
             });
         }

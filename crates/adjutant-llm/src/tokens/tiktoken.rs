@@ -4,8 +4,6 @@ use std::fmt;
 
 use tiktoken_rs::CoreBPE;
 
-use super::TokenCounter;
-
 /// Counts with a vocabulary of OpenAI. Making the first one of a kind takes some hundred milliseconds.
 ///
 /// Names of control tokens in the text are counted as the text that they are.
@@ -25,10 +23,9 @@ impl Tiktoken {
     pub fn cl100k() -> Self {
         Self { name: "cl100k_base", vocabulary: tiktoken_rs::cl100k_base_singleton() }
     }
-}
 
-impl TokenCounter for Tiktoken {
-    fn count(&self, text: &str) -> u64 {
+    /// Returns the number of tokens of a text.
+    pub fn count(self, text: &str) -> u64 {
         self.vocabulary.count_ordinary(text) as u64
     }
 }

@@ -55,13 +55,13 @@ impl Effect for Gone {
     }
 
     async fn act(&self, cx: EffectContext<'_>) -> Result<Vec<Action>, EffectError> {
-        if !matches!(cx.phase(), Phase::Request | Phase::Preview) {
+        if !matches!(cx.phase, Phase::Request | Phase::Preview) {
             return Ok(Vec::new());
         }
         let before: OpenTasks = cx.memo().unwrap_or_default();
         let mut open = before.clone();
         cx.fresh().for_each(|stored| open.hear(&stored.entry));
-        let by = &cx.who().thread;
+        let by = &cx.who.thread;
         let gone: Vec<_> = open.0.extract_if(.., |id, task| self.is_gone(by, id, task)).collect();
         let mut actions = Vec::new();
         if open != before {

@@ -37,7 +37,7 @@ impl Effect for Recalling {
 
     async fn act(&self, cx: EffectContext<'_>) -> Result<Vec<Action>, EffectError> {
         let task = said(cx.fresh().map(|stored| &stored.entry));
-        if task.is_empty() || cx.phase() != Phase::Request {
+        if task.is_empty() || cx.phase != Phase::Request {
             return Ok(Vec::new());
         }
         let found = tokio::time::timeout(PATIENCE, self.reflections.recall(&task)).await;
@@ -49,7 +49,7 @@ impl Effect for Recalling {
                 return Ok(vec![Action::Report(json!({ "failed": error.to_string() }))]);
             }
         };
-        let shown = render::shown_in(cx.view().items().iter().map(|stored| &stored.entry), KIND);
+        let shown = render::shown_in(cx.view.items().iter().map(|stored| &stored.entry), KIND);
         found.retain(|it| !shown.contains(&it.id));
         if found.is_empty() {
             return Ok(Vec::new());

@@ -50,7 +50,7 @@ impl Lead {
 
     fn hide(&self, cx: &EffectContext<'_>) -> Option<Action> {
         let only = self.only.as_ref()?;
-        let names = cx.tools().iter().map(|tool| tool.spec().name());
+        let names = cx.tools.iter().map(|tool| tool.spec().name());
         let hidden: Vec<ToolName> = names.filter(|name| !only.contains(*name)).cloned().collect();
         (!hidden.is_empty()).then_some(Action::Hide(hidden))
     }
@@ -59,7 +59,7 @@ impl Lead {
         let Some(roster) = self.open.here() else { return };
         let before: TeamMemo = cx.memo().unwrap_or_default();
         let state = roster.state();
-        if before.run == cx.run() && before.room != roster.room && !before.at_work.is_empty() {
+        if before.run == cx.run && before.room != roster.room && !before.at_work.is_empty() {
             let lost = texts::names(&before.at_work);
             let text = format!(
                 "The program was restarted, and your team was lost with its messages: {lost}. Spawn whom you need."
@@ -70,7 +70,7 @@ impl Lead {
         let (message, note) = news(&state, LEAD, heard);
         actions.extend(note.map(|note| Action::Remind(note.into())));
         let at_work: Vec<Arc<str>> = state.active().map(|(name, _)| Arc::clone(name)).collect();
-        let mut told = TeamMemo { run: cx.run(), room: Arc::clone(&roster.room), message, at_work };
+        let mut told = TeamMemo { run: cx.run, room: Arc::clone(&roster.room), message, at_work };
         if told.at_work.is_empty() && message == 0 {
             told = TeamMemo::default();
         }
@@ -91,7 +91,7 @@ impl Effect for Lead {
             return Ok(Vec::new());
         }
         let mut actions: Vec<Action> = self.hide(&cx).into_iter().collect();
-        if cx.phase() == Phase::Request {
+        if cx.phase == Phase::Request {
             self.tell(&cx, &mut actions);
         }
         Ok(actions)
@@ -111,14 +111,14 @@ impl Effect for Mate {
     }
 
     async fn act(&self, cx: EffectContext<'_>) -> Result<Vec<Action>, EffectError> {
-        let Some(roster) = self.roster.upgrade().filter(|_| cx.phase() == Phase::Request) else {
+        let Some(roster) = self.roster.upgrade().filter(|_| cx.phase == Phase::Request) else {
             return Ok(Vec::new());
         };
         let mut state = roster.state();
         let Some(member) = state.members.get(&self.name).filter(|member| member.id == self.id) else {
             return Ok(Vec::new());
         };
-        let (work, ledger) = (member.work, cx.ledger());
+        let (work, ledger) = (member.work, cx.ledger);
         let tokens = ledger.usage.total().saturating_add(ledger.spent.total());
         state.spent.insert(work, Spend { cost: ledger.cost.unwrap_or_default(), ..Spend::tokens(tokens) });
         if let Some(limit) = state.exhausted(&roster.plan.caps) {

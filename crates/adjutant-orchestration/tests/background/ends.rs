@@ -123,7 +123,7 @@ async fn run_does_not_wait_for_tasks_when_a_limit_or_a_tool_ends_it() {
     let result = run(&agent.tool(finish)).await;
     assert!(matches!(result.outcome, Outcome::Finished { .. }));
     let (_, agent) = lead(&waiting(never()), [launches("a")]);
-    let result = run(&agent.limits(Limits::new().max_turns(1))).await;
+    let result = run(&agent.limits(Limits { max_turns: Some(1), ..Limits::default() })).await;
     assert!(matches!(result.outcome, Outcome::Limit { .. }));
 }
 

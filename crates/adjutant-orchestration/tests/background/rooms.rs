@@ -61,7 +61,11 @@ async fn tasks_stay_bounded_when_an_agent_launches_a_thousand() {
     let script: Vec<Script> = rounds.chain([says("Done.")]).collect();
     let background = helped_by(doing(1_000));
     let (_, agent) = lead(&background, script);
-    let result = agent.limits(adjutant_agent::Limits::new().unlimited_turns()).run("Go.").await.expect("it finishes");
+    let result = agent
+        .limits(adjutant_agent::Limits { max_turns: None, ..adjutant_agent::Limits::default() })
+        .run("Go.")
+        .await
+        .expect("it finishes");
     assert_eq!(result.calls.len(), 2_000);
     assert!(result.calls.iter().all(|call| call.result.status == Status::Ok));
     let kept = background.snapshot();

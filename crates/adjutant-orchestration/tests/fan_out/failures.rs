@@ -94,7 +94,8 @@ async fn agent_that_waits_for_the_outside_is_given_up_when_another_fails() {
         "asks" => calls("step", json!({})),
         _ => fails().wait_at(0, &held),
     });
-    let asks = Agent::new(model).tool(step).limits(Limits::new().max_turns(1).at_limit(AtLimit::Ask));
+    let asks =
+        Agent::new(model).tool(step).limits(Limits { max_turns: Some(1), at_limit: AtLimit::Ask, ..Limits::default() });
     let agent = lead(json!({"tasks": ["asks", "bad"]}), asks, cancelling());
     let mut running = agent.run("Go.").stream().expect("the session is free");
     let mut outcome = None;

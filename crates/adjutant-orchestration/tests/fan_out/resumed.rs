@@ -39,7 +39,7 @@ async fn call_waits_for_what_its_agents_wait_for_when_they_ask() {
         "quick" => says("Quick."),
         _ => calls("step", json!({})),
     });
-    let limits = Limits::new().max_turns(1).at_limit(AtLimit::Ask);
+    let limits = Limits { max_turns: Some(1), at_limit: AtLimit::Ask, ..Limits::default() };
     let needy = || worker(Arc::clone(&model)).tool(step()).limits(limits.clone());
     let boss = Arc::new(ScriptedModel::new([calls("each", json!({"tasks": ["x", "quick", "y"]})), says("Done.")]));
     let agent = |journal: MemoryJournal| {

@@ -18,7 +18,7 @@ use super::super::{
 /// A lead that waits for the outside after one turn.
 fn asking(scripts: Vec<Script>, background: &Background) -> (Arc<adjutant_llm::ScriptedModel>, Agent) {
     let (model, agent) = lead(background, scripts);
-    (model, agent.limits(Limits::new().max_turns(1).at_limit(AtLimit::Ask)))
+    (model, agent.limits(Limits { max_turns: Some(1), at_limit: AtLimit::Ask, ..Limits::default() }))
 }
 
 fn extended(outcome: &Outcome) -> Vec<Answered> {
@@ -86,7 +86,7 @@ async fn budget_holds_when_tasks_in_the_background_spend_it() {
     let background = background.agent("helper", "", Agent::new(model).tool(step()).max_turns(100));
     let (_, agent) =
         lead(&background, [launches("a"), launches("b"), waits_for("task-1"), waits_for("task-2"), says("Done.")]);
-    let agent = agent.limits(Limits::new().caps(Caps::new().tokens(3_000)));
+    let agent = agent.limits(Limits { caps: Caps { tokens: Some(3_000), ..Caps::default() }, ..Limits::default() });
     let result = agent.run("Go.").await.expect("the run ends");
     assert!(result.total_usage.total() <= 3_330, "{}", result.total_usage.total());
 }
@@ -174,7 +174,7 @@ fn step() -> impl adjutant_tool::ErasedTool + 'static {
 #[tokio::test(start_paused = true)]
 async fn task_ends_when_it_would_wait_for_somebody() {
     let helper = Agent::new(answering(3, |_| calls("step", json!({})))).tool(step());
-    let helper = helper.limits(Limits::new().max_turns(1).at_limit(AtLimit::Ask));
+    let helper = helper.limits(Limits { max_turns: Some(1), at_limit: AtLimit::Ask, ..Limits::default() });
     let background = Background::new(BackgroundOptions::new()).agent("helper", "", helper);
     let (_, agent) = lead(&background, [launches("a"), waits_for("task-1"), says("Done.")]);
     let result = agent.run("Go.").await.expect("the run finishes");
@@ -186,7 +186,11 @@ async fn task_at_work_ends_before_the_run_parks_and_counts_once_when_it_goes_on_
     let (journal, gate) = (MemoryJournal::new(), Gate::new());
     let needy = || {
         let model = answering(2, |task| if task.is_empty() { says("Stepped on.") } else { calls("step", json!({})) });
-        let agent = Agent::new(model).tool(step()).limits(Limits::new().max_turns(1).at_limit(AtLimit::Ask));
+        let agent = Agent::new(model).tool(step()).limits(Limits {
+            max_turns: Some(1),
+            at_limit: AtLimit::Ask,
+            ..Limits::default()
+        });
         adjutant_agent::agent_tool("needy", "Needs more.", agent)
     };
     let held = gate.clone();

@@ -143,7 +143,7 @@ async fn second_prompt_is_refused_when_the_relay_is_at_work() {
 
 fn asks_for_more(agent: Agent) -> Agent {
     let look = tool("look", Replay::Pure, |_| async { Ok(CallResult::ok("seen")) });
-    agent.tool(look).limits(Limits::new().max_turns(1).at_limit(AtLimit::Ask))
+    agent.tool(look).limits(Limits { max_turns: Some(1), at_limit: AtLimit::Ask, ..Limits::default() })
 }
 
 #[tokio::test(start_paused = true)]

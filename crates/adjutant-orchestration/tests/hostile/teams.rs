@@ -20,7 +20,11 @@ async fn member_that_ended_is_still_known_when_its_name_cannot_be_given_again() 
     let (crew, seen) = reporting(team().template("a", agent([says("First.")])).template("b", hanging()));
     let boss = lead(&crew, [spawn("a"), wait_team(), spawn("b"), spawn("a"), says("Done."), says("Done.")]);
     // Two agents at a time: the lead, and one member.
-    let result = boss.limits(Limits::new().caps(Caps::new().agents(1))).run("Go.").await.expect("the run finishes");
+    let result = boss
+        .limits(Limits { caps: Caps { agents: Some(1), ..Caps::default() }, ..Limits::default() })
+        .run("Go.")
+        .await
+        .expect("the run finishes");
     let texts = results(&result);
     assert!(texts[3].contains("limit"), "{texts:?}");
     let report = taken(&seen).pop().expect("there were members");
@@ -33,7 +37,11 @@ async fn member_keeps_what_it_came_to_when_its_next_task_cannot_begin() {
     let (crew, seen) = reporting(team().template("a", agent([says("First.")])).template("b", hanging()));
     let again = call("assign_task", json!({"name": "a", "task": "More."}));
     let boss = lead(&crew, [spawn("a"), wait_team(), spawn("b"), again, says("Done."), says("Done.")]);
-    let result = boss.limits(Limits::new().caps(Caps::new().agents(1))).run("Go.").await.expect("the run finishes");
+    let result = boss
+        .limits(Limits { caps: Caps { agents: Some(1), ..Caps::default() }, ..Limits::default() })
+        .run("Go.")
+        .await
+        .expect("the run finishes");
     assert!(results(&result)[3].contains("limit"), "{:?}", results(&result));
     let report = taken(&seen).pop().expect("there were members");
     let a = &report.members[0];

@@ -2,10 +2,10 @@
 
 use std::sync::{Arc, Mutex};
 
-use adjutant_agent::{Agent, Pause, responder_fn};
+use adjutant_agent::{Agent, Pause};
 use adjutant_llm::{CallResult, Script, ScriptedModel, Status};
 use adjutant_orchestration::{HandoffChain, HandoffTarget};
-use adjutant_tool::{Answer, ErasedTool, ToolSpec, tool_fn};
+use adjutant_tool::{Answer, ErasedTool, Identity, ToolSpec, tool_fn};
 use serde_json::json;
 
 use super::says;
@@ -24,10 +24,10 @@ async fn responder_of_the_target_is_asked_when_it_has_the_conversation() {
     let asked = Arc::new(Mutex::new(Vec::new()));
     let agent = |name: &'static str, script: Vec<Script>| {
         let asked = Arc::clone(&asked);
-        let responder = responder_fn(move |who, _: Pause| {
+        let responder = move |who: Identity, _: Pause| {
             asked.lock().expect("nobody panics inside").push(format!("{name} of {}", who.name));
             async move { Some(if name == "b" { Answer::approve() } else { Answer::deny("no") }) }
-        });
+        };
         HandoffTarget::new(name, "", Agent::new(ScriptedModel::new(script)).tool(write()).responder(responder))
     };
     let write = || Script::new().call("write", json!({}));

@@ -261,8 +261,9 @@ async fn team_serves_many_runs_when_it_is_used_again() {
 #[tokio::test(start_paused = true)]
 async fn members_end_together_when_their_common_budget_is_spent() {
     let busy = || agent((0..9).map(|_| call("list_teammates", json!({}))));
-    let (crew, seen) =
-        reporting(team().member_caps(Caps::new().requests(4)).template("a", busy()).template("b", busy()));
+    let (crew, seen) = reporting(
+        team().member_caps(Caps { requests: Some(4), ..Caps::default() }).template("a", busy()).template("b", busy()),
+    );
     let result = led(&crew, [spawn("a"), spawn("b"), wait_team(), read(), says("Done.")]).await;
     let report = taken(&seen).remove(0);
     assert!(report.members.iter().all(|it| &*it.result == "it reached its limit of requests"), "{report:?}");
@@ -272,7 +273,7 @@ async fn members_end_together_when_their_common_budget_is_spent() {
 #[tokio::test(start_paused = true)]
 async fn members_end_when_their_tokens_are_spent() {
     let busy = agent((0..9).map(|_| call("list_teammates", json!({}))));
-    let crew = team().member_caps(Caps::new().tokens(250)).template("a", busy);
+    let crew = team().member_caps(Caps { tokens: Some(250), ..Caps::default() }).template("a", busy);
     let result = led(&crew, [spawn("a"), wait(), says("Done.")]).await;
     assert!(results(&result)[1].contains("it reached its limit of tokens"), "{:?}", results(&result));
     assert_eq!(result.total_usage.total(), 3 * 110 + 3 * 110);
@@ -280,7 +281,11 @@ async fn members_end_when_their_tokens_are_spent() {
 
 #[tokio::test(start_paused = true)]
 async fn member_has_the_limits_of_the_team_when_it_is_made_from_a_prompt() {
-    let crew = team().member_limits(Limits::new().max_turns(2).caps(Caps::new().requests(1)));
+    let crew = team().member_limits(Limits {
+        max_turns: Some(2),
+        caps: Caps { requests: Some(1), ..Caps::default() },
+        ..Limits::default()
+    });
     let model = ScriptedModel::new([
         call("spawn_teammate", json!({"name": "a", "task": "Work.", "max_turns": 40})),
         wait(),
@@ -305,7 +310,7 @@ async fn member_does_not_join_when_the_run_allows_no_more_agents() {
     let crew = team().template("a", hanging()).template("b", agent([says("Yes.")]));
     let stop = call("stop_teammate", json!({"name": "a"}));
     let lead = lead(&crew, [spawn("a"), spawn("b"), stop, spawn("b"), wait_team(), read(), says("Done.")]);
-    let lead = lead.limits(Limits::new().caps(Caps::new().agents(1)));
+    let lead = lead.limits(Limits { caps: Caps { agents: Some(1), ..Caps::default() }, ..Limits::default() });
     let result = lead.run("Go.").await.expect("the run finishes");
     let results = results(&result);
     assert_eq!(results[1], "no agent can be opened: the limit of agents at a time is reached");

@@ -109,12 +109,12 @@ impl Stage {
         let delegation = Delegation::new(registry).max_depth(self.plan.depth).max_handoffs(self.plan.handoffs);
         let delegation = if self.tasks.is_empty() { delegation } else { delegation.board(self.board()) };
         let bounds = &self.plan.bounds;
-        let mut caps = Caps::new().requests(REQUESTS);
+        let mut caps = Caps { requests: Some(REQUESTS), ..Caps::default() };
         caps.tokens = bounds.tokens;
         caps.agents = bounds.agents;
         caps.depth = bounds.depth;
         let lead = Agent::new(model(&self.speaker(LEAD, &self.plan.lead), &self.busy)).name(LEAD).tool(work());
-        let lead = delegation.install(lead).limits(Limits::new().caps(caps)).world(self.clock.clone());
+        let lead = delegation.install(lead).limits(Limits { caps, ..Limits::default() }).world(self.clock.clone());
         lead.journal(journal).session(LogId("log".into())).take_over()
     }
 
@@ -127,9 +127,8 @@ impl Stage {
         let (speaker, busy) = (self.speaker(name, &role.lines), Arc::clone(&self.busy));
         let mut profile = Profile::new(name, "Does something.").max_depth(role.depth).max_handoffs(role.handoffs);
         profile.max_concurrency = role.concurrency;
-        let mut caps = Caps::new();
-        caps.tokens = role.tokens;
-        let mut limits = Limits::new().caps(caps);
+        let caps = Caps { tokens: role.tokens, ..Caps::default() };
+        let mut limits = Limits { caps, ..Limits::default() };
         limits.max_turns = role.turns.or(limits.max_turns);
         registry.register(profile, move || Agent::new(model(&speaker, &busy)).tool(work()).limits(limits.clone()));
     }

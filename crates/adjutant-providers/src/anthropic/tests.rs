@@ -21,7 +21,7 @@ const MARK: &str = r#","cache_control":{"type":"ephemeral"}"#;
 fn model() -> Anthropic {
     let mut inputs = Inputs::default();
     (inputs.images, inputs.documents) = (true, true);
-    Anthropic::new(ModelInfo::new(ID).inputs(inputs), "sk-secret")
+    Anthropic::new(ModelInfo { inputs, ..ModelInfo::new(ID) }, "sk-secret")
 }
 
 /// The body of a request without the marks of its messages, and its warnings.
@@ -99,7 +99,13 @@ fn answers_break_nothing_when_they_are_garbled() {
 
 #[test]
 fn body_is_written_byte_for_byte_when_all_is_set() {
-    let options = Options::new().max_output_tokens(100).temperature(0.5).stop("END").extra("top_k", 5);
+    let options = Options {
+        max_output_tokens: Some(100),
+        temperature: Some(0.5),
+        stop: vec!["END".into()],
+        ..Options::default()
+    }
+    .extra("top_k", 5);
     let request = Request::new().system("Be \"brief\".").tools([tool("read")]).options(options).user("hi");
     let expect = r#"{"model":"claude-sonnet-5","max_tokens":100,"stream":true,"temperature":0.5,"stop_sequences":["END"],"top_k":5,"system":[{"type":"text","text":"Be \"brief\".","cache_control":{"type":"ephemeral"}}],"tools":[{"name":"read","description":"Reads.","input_schema":{"type":"object","properties":{}},"cache_control":{"type":"ephemeral"}}],"messages":[{"role":"user","content":[{"type":"text","text":"hi","cache_control":{"type":"ephemeral"}}]}]}"#;
     assert_eq!(marked(&model(), &request), expect);
@@ -109,9 +115,10 @@ fn body_is_written_byte_for_byte_when_all_is_set() {
 
 #[test]
 fn body_warns_when_options_are_refused() {
-    let info = ModelInfo::new(ID).refuses(RequestOption::Temperature);
+    let info = ModelInfo { refuses: vec![RequestOption::Temperature], ..ModelInfo::new(ID) };
     let model = Anthropic::new(info, "k").base_url("http://127.0.0.1:1");
-    let options = Options::new().max_output_tokens(10_000).temperature(1.0).extra("stream", false);
+    let options = Options { max_output_tokens: Some(10_000), temperature: Some(1.0), ..Options::default() }
+        .extra("stream", false);
     let (text, warnings) = body(&model, &Request::new().options(options).user("hi"));
     assert_eq!(
         text,

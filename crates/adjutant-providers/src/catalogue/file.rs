@@ -99,16 +99,17 @@ impl Model {
         }
         let has = |input| self.inputs.contains(&input);
         let inputs = Inputs { images: has(Input::Image), documents: has(Input::Document) };
-        let info = ModelInfo::new(self.id.as_str())
-            .context_window(self.context_window)
-            .max_output_tokens(self.max_output_tokens)
-            .inputs(inputs)
-            .thinks(self.efforts, self.thinking)
-            .structured(self.structured);
-        let info = self.refuses.into_iter().fold(info, ModelInfo::refuses);
+        let info = ModelInfo {
+            context_window: self.context_window,
+            max_output_tokens: self.max_output_tokens,
+            inputs,
+            structured: self.structured,
+            refuses: self.refuses,
+            ..ModelInfo::new(self.id.as_str()).thinks(self.efforts, self.thinking)
+        };
         let Some(price) = self.price else { return Ok((info, self.default)) };
         match price.check() {
-            Ok(price) => Ok((info.price(price), self.default)),
+            Ok(price) => Ok((ModelInfo { price: Some(price), ..info }, self.default)),
             Err((field, why)) => fail(&format!("price.{field}"), &why),
         }
     }

@@ -72,15 +72,18 @@ fn read_takes_every_field_when_it_is_there() {
         cache_write_1h: NanoUsd(200_000_000),
         long: Some(LongPrice { above: 500, input_percent: 200, output_percent: 150 }),
     };
-    let expect = ModelInfo::new("mine/one")
-        .context_window(1_000)
-        .max_output_tokens(100)
-        .inputs(Inputs { images: true, documents: true })
+    let expect = ModelInfo {
+        structured: Structured::Prompt,
+        refuses: vec![RequestOption::Stop, RequestOption::ForcedCalls],
+        price: Some(price),
+        ..ModelInfo {
+            context_window: 1_000,
+            max_output_tokens: 100,
+            inputs: Inputs { images: true, documents: true },
+            ..ModelInfo::new("mine/one")
+        }
         .thinks([Effort::Off, Effort::High], ThinkingControl::Budget)
-        .structured(Structured::Prompt)
-        .refuses(RequestOption::Stop)
-        .refuses(RequestOption::ForcedCalls)
-        .price(price);
+    };
     assert_eq!(catalogue.models().collect::<Vec<_>>(), [&expect]);
     assert_eq!(catalogue.default_model("mine"), Some(&expect));
 }
@@ -98,7 +101,7 @@ fn read_takes_the_usual_when_fields_are_missing() {
         cache_write_1h: two,
         long: None,
     };
-    let expect = ModelInfo::new("a/b/c").context_window(9).max_output_tokens(9).price(price);
+    let expect = ModelInfo { context_window: 9, max_output_tokens: 9, price: Some(price), ..ModelInfo::new("a/b/c") };
     assert_eq!(catalogue.find("a/b/c"), Some(&expect));
     assert_eq!(catalogue.default_model("a"), None);
 }
@@ -175,7 +178,7 @@ fn read_names_line_and_column_when_the_shape_is_wrong() {
 #[test]
 fn with_replaces_a_model_when_the_name_is_taken() {
     let catalogue = Catalogue::empty().with(ModelInfo::new("a/b")).with(ModelInfo::new("a/c"));
-    let larger = ModelInfo::new("a/b").context_window(9);
+    let larger = ModelInfo { context_window: 9, ..ModelInfo::new("a/b") };
     let catalogue = catalogue.with(larger.clone());
     assert_eq!(catalogue.models().collect::<Vec<_>>(), [&larger, &ModelInfo::new("a/c")]);
 }

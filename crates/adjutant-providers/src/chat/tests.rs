@@ -17,7 +17,7 @@ const ID: &str = "openai/gpt-5.4";
 fn model() -> Chat {
     let mut inputs = Inputs::default();
     (inputs.images, inputs.documents) = (true, true);
-    Chat::new(ModelInfo::new(ID).inputs(inputs), "sk-secret")
+    Chat::new(ModelInfo { inputs, ..ModelInfo::new(ID) }, "sk-secret")
 }
 
 /// The body of a request, and its warnings.
@@ -78,7 +78,13 @@ fn body_is_written_byte_for_byte_when_all_is_set() {
         description: "Reads.".into(),
         schema: Arc::new(json!({"type": "object", "properties": {}})),
     };
-    let options = Options::new().max_output_tokens(100).temperature(0.5).stop("END").extra("seed", 5);
+    let options = Options {
+        max_output_tokens: Some(100),
+        temperature: Some(0.5),
+        stop: vec!["END".into()],
+        ..Options::default()
+    }
+    .extra("seed", 5);
     let request = Request::new().system("Be \"brief\".").tools([tool]).options(options).user("hi");
     let expect = r#"{"model":"gpt-5.4","max_completion_tokens":100,"stream":true,"stream_options":{"include_usage":true},"store":false,"temperature":0.5,"stop":["END"],"prompt_cache_key":"adjutant-15a59c2488aa7501","seed":5,"tools":[{"type":"function","function":{"name":"read","description":"Reads.","parameters":{"type":"object","properties":{}}}}],"messages":[{"role":"system","content":"Be \"brief\"."},{"role":"user","content":"hi"}]}"#;
     assert_eq!(body(&model(), &request), (expect.to_owned(), vec![]));
@@ -86,8 +92,8 @@ fn body_is_written_byte_for_byte_when_all_is_set() {
 
 #[test]
 fn body_leaves_out_options_when_the_model_refuses_them() {
-    let info = ModelInfo::new(ID).refuses(RequestOption::MaxOutputTokens).refuses(RequestOption::Stop);
-    let options = Options::new().stop("x").extra("stream_options", json!({}));
+    let info = ModelInfo { refuses: vec![RequestOption::MaxOutputTokens, RequestOption::Stop], ..ModelInfo::new(ID) };
+    let options = Options { stop: vec!["x".into()], ..Options::default() }.extra("stream_options", json!({}));
     let (text, warnings) = body(&Chat::new(info, Key::none()), &Request::new().options(options).user("hi"));
     assert_eq!(
         text,
@@ -99,7 +105,7 @@ fn body_leaves_out_options_when_the_model_refuses_them() {
 #[test]
 fn body_cuts_the_stop_texts_when_they_are_too_many_or_empty() {
     let stops = |texts: &[&str]| {
-        let options = texts.iter().fold(Options::new(), |options, text| options.stop(*text));
+        let options = Options { stop: texts.iter().map(|it| (*it).into()).collect(), ..Options::default() };
         let (text, warnings) = body(&model(), &Request::new().options(options).user("hi"));
         let value: Value = serde_json::from_str(&text).expect("JSON");
         (value["stop"].clone(), warnings)
@@ -115,7 +121,7 @@ fn body_cuts_the_stop_texts_when_they_are_too_many_or_empty() {
 #[test]
 fn body_names_the_format_as_the_vendor_takes_it_when_the_name_is_any() {
     let named = |name: &str| {
-        let options = Options::new().format(Format::new(name, json!({"type": "object"})));
+        let options = Options { format: Some(Format::new(name, json!({"type": "object"}))), ..Options::default() };
         let (text, _) = body(&model(), &Request::new().options(options).user("hi"));
         serde_json::from_str::<Value>(&text).expect("JSON")["response_format"]["json_schema"]["name"].clone()
     };

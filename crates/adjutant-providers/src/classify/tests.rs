@@ -96,7 +96,10 @@ fn error_keeps_what_was_said_when_it_is_made() {
     let body = r#"{"error":{"type":"invalid_request_error","code":"bad","message":"no such tool"}}"#;
     let error = Refusal::of_body(400, body).into_error("x/y answered 400", body);
     assert_eq!(error.message(), "x/y answered 400 (bad): no such tool");
-    assert_eq!((error.status(), error.code(), error.body()), (Some(400), Some("bad"), Some(body)));
+    assert_eq!(
+        (error.details().status, error.details().code.as_deref(), error.details().body.as_deref()),
+        (Some(400), Some("bad"), Some(body))
+    );
 }
 
 /// The status, code, text and kind that are read out of what a vendor answers.

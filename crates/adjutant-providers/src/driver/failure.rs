@@ -58,13 +58,13 @@ impl Refused {
             Refusal::of_body(self.status, &body).into_error(&what, &body)
         };
         if let Some(wait) = self.retry_after {
-            error = error.with_retry_after(wait);
+            error = error.with(|it| it.retry_after = Some(wait));
         }
         if let Some(should) = self.should_retry {
-            error = error.with_should_retry(should);
+            error = error.with(|it| it.should_retry = Some(should));
         }
         match self.request_id {
-            Some(id) => error.with_request_id(id),
+            Some(id) => error.with(|it| it.request_id = Some(id)),
             None => error,
         }
     }
@@ -75,7 +75,10 @@ fn unexpected(info: &ModelInfo, status: u16, body: &str) -> Error {
     told(info, body).unwrap_or_else(|| {
         let excerpt: String = body.trim().chars().take(MAX_EXCERPT).collect();
         let text = format!("{} answered with something else than an event stream: {excerpt}", info.id);
-        Error::new(ErrorKind::Protocol, text).with_status(status).with_body(body)
+        Error::new(ErrorKind::Protocol, text).with(|it| {
+            it.status = Some(status);
+            it.body = Some(body.into());
+        })
     })
 }
 

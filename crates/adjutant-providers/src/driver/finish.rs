@@ -41,7 +41,10 @@ impl Finish {
             let why = format!("stopped for a reason that is not known: {word:?}");
             if reply.is_silent() {
                 let text = format!("{} said nothing and {why}", reply.model);
-                return Err(Error::new(ErrorKind::Protocol, text).with_code(word).with_should_retry(false));
+                return Err(Error::new(ErrorKind::Protocol, text).with(|it| {
+                    it.code = Some(word.into());
+                    it.should_retry = Some(false);
+                }));
             }
             let taken = if open { "it was cut off, so its calls do not run" } else { "what it said is taken as it is" };
             let text = format!("{} {why}; {taken}", reply.model);

@@ -89,7 +89,7 @@ fn read<T: DeserializeOwned>(info: &ModelInfo, answer: &JsonAnswer) -> Result<T,
         let body = String::from_utf8_lossy(&answer.bytes);
         let error = failure::told(info, &body).unwrap_or_else(|| {
             let text = format!("{} answered with something else than was asked for", info.id);
-            Error::new(ErrorKind::Protocol, text).with_body(&body).with_source(source)
+            Error::new(ErrorKind::Protocol, text).with(|it| it.body = Some((*body).into())).with_source(source)
         });
         identified(error, answer.request_id.clone())
     })
@@ -97,7 +97,7 @@ fn read<T: DeserializeOwned>(info: &ModelInfo, answer: &JsonAnswer) -> Result<T,
 
 fn identified(error: Error, id: Option<Arc<str>>) -> Error {
     match id {
-        Some(id) => error.with_request_id(id),
+        Some(id) => error.with(|it| it.request_id = Some(id)),
         None => error,
     }
 }

@@ -89,7 +89,10 @@ fn render(items: &[Result<Chunk, Error>]) -> String {
             Ok(Chunk::Done(reply)) => format!("done {}", json(&**reply)),
             Ok(other) => format!("{other:?}"),
             Err(error) => {
-                let (code, id) = (error.code().unwrap_or("-"), error.request_id().unwrap_or("-"));
+                let (code, id) = (
+                    error.details().code.as_deref().unwrap_or("-"),
+                    error.details().request_id.as_deref().unwrap_or("-"),
+                );
                 format!("error {:?} code {code} request {id}: {error}", error.kind())
             }
         };
@@ -197,7 +200,10 @@ impl Decode for PlainDecoder {
                 return Ok(Flow::Finished);
             }
             "whole" => self.whole = true,
-            "secret" => return Err(Error::new(ErrorKind::Invalid, "sk-secret is no good").with_body("sk-secret")),
+            "secret" => {
+                return Err(Error::new(ErrorKind::Invalid, "sk-secret is no good")
+                    .with(|it| it.body = Some("sk-secret".into())));
+            }
             _ => {}
         }
         Ok(Flow::More)
@@ -309,7 +315,7 @@ async fn stream_says_what_came_when_it_is_no_event_stream() {
 async fn errors_hold_no_key_when_a_server_repeats_it() {
     let items = play(&plain("https://a.example"), &[b"data: secret\n\n"], End::Clean).await;
     let error = items.last().expect("a terminal").as_ref().expect_err("an error");
-    assert_eq!((error.message(), error.body()), ("[key] is no good", Some("[key]")));
+    assert_eq!((error.message(), error.details().body.as_deref()), ("[key] is no good", Some("[key]")));
 }
 
 #[tokio::test]

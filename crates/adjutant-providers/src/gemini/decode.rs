@@ -254,10 +254,10 @@ impl Decoder {
         let why = message.filter(|it| !it.is_empty()).map(|it| format!(": {}", excerpt(&it))).unwrap_or_default();
         let text = format!("{} broke off ({reason}){why}", self.model);
         Err(match failure {
-            Failure::Passing => Error::new(ErrorKind::Overloaded, text).with_should_retry(true),
+            Failure::Passing => Error::new(ErrorKind::Overloaded, text).with(|it| it.should_retry = Some(true)),
             Failure::Request => Error::new(ErrorKind::Invalid, text),
         }
-        .with_code(reason))
+        .with(|it| it.code = Some(reason.into())))
     }
 
     /// The prompt was refused, so that no candidate comes at all.
@@ -266,7 +266,10 @@ impl Decoder {
         let said = feedback.block_reason_message.0.as_deref().filter(|it| !it.is_empty());
         let why = said.map(|it| format!(": {}", excerpt(it))).unwrap_or_default();
         let text = format!("{} refused the prompt ({reason}){why}", self.model);
-        Some(Error::new(ErrorKind::Refused, text).with_code(reason).with_body(data))
+        Some(Error::new(ErrorKind::Refused, text).with(|it| {
+            it.code = Some(reason.into());
+            it.body = Some(data.into());
+        }))
     }
 
     fn refusal(&self, data: &str) -> Error {

@@ -17,7 +17,7 @@ const OLD: &str = "gemini/gemini-2.5-pro";
 fn info(id: &str) -> ModelInfo {
     let mut inputs = Inputs::default();
     (inputs.images, inputs.documents) = (true, true);
-    ModelInfo::new(id).inputs(inputs)
+    ModelInfo { inputs, ..ModelInfo::new(id) }
 }
 
 fn model(id: &str) -> Gemini {
@@ -158,15 +158,17 @@ fn address_keeps_its_form_when_a_model_has_an_odd_name() {
 fn body_is_written_byte_for_byte_when_all_is_set() {
     let tools =
         [tool("read", json!({"type": "object", "properties": {"a": {"type": "string"}}})), tool("now", json!({}))];
-    let options = Options::new()
-        .max_output_tokens(100)
-        .temperature(0.5)
-        .stop("END")
-        .thinking(Effort::Low)
-        .tool_choice(ToolChoice::Named("read".into()))
-        .server_tool(json!({"googleSearch": {}}))
-        .extra("safetySettings", json!([]))
-        .extra("generationConfig", json!({"topK": 5}));
+    let options = Options {
+        max_output_tokens: Some(100),
+        temperature: Some(0.5),
+        stop: vec!["END".into()],
+        thinking: Some(Effort::Low),
+        tool_choice: ToolChoice::Named("read".into()),
+        server_tools: vec![json!({"googleSearch": {}})],
+        ..Options::default()
+    }
+    .extra("safetySettings", json!([]))
+    .extra("generationConfig", json!({"topK": 5}));
     let info = info(ID).thinks([Effort::Low, Effort::High], ThinkingControl::Level);
     let request = Request::new().system("Be \"brief\".").tools(tools).options(options).user("hi");
     let expect = r#"{"systemInstruction":{"parts":[{"text":"Be \"brief\"."}]},"tools":[{"functionDeclarations":[{"name":"read","description":"Reads.","parametersJsonSchema":{"type":"object","properties":{"a":{"type":"string"}}}},{"name":"now","description":"Reads."}]},{"googleSearch":{}}],"toolConfig":{"functionCallingConfig":{"mode":"ANY","allowedFunctionNames":["read"]},"includeServerSideToolInvocations":true},"generationConfig":{"maxOutputTokens":100,"temperature":0.5,"stopSequences":["END"],"thinkingConfig":{"includeThoughts":true,"thinkingLevel":"low"},"topK":5},"safetySettings":[],"contents":[{"role":"user","parts":[{"text":"hi"}]}]}"#;
@@ -175,7 +177,7 @@ fn body_is_written_byte_for_byte_when_all_is_set() {
 
 #[test]
 fn body_holds_contents_alone_when_nothing_is_set() {
-    let model = Gemini::new(info(ID).refuses(RequestOption::MaxOutputTokens), "k");
+    let model = Gemini::new(ModelInfo { refuses: vec![RequestOption::MaxOutputTokens], ..info(ID) }, "k");
     let expect = r#"{"contents":[{"role":"user","parts":[{"text":"hi"}]}]}"#;
     assert_eq!(body(&model, &Request::new().user("hi")), (expect.to_owned(), vec![]));
     assert_eq!(body(&model, &Request::new()), (r#"{"contents":[]}"#.to_owned(), vec![]));
@@ -183,9 +185,15 @@ fn body_holds_contents_alone_when_nothing_is_set() {
 
 #[test]
 fn body_warns_when_options_have_no_place() {
-    let options = Options::new().sequential_calls().cache(Cache::Long).cache_key("k").extra("tools", json!([]));
-    let options = ["a", "b", "c", "d", "e", "f"].into_iter().fold(options, |options, stop| options.stop(stop));
-    let options = options.tool_choice(ToolChoice::Required).server_tool(json!({"googleSearch": {}}));
+    let options = Options {
+        sequential_calls: true,
+        cache: Cache::Long,
+        cache_key: Some("k".into()),
+        stop: ["a", "b", "c", "d", "e", "f"].map(Into::into).to_vec(),
+        tool_choice: ToolChoice::Required,
+        server_tools: vec![json!({"googleSearch": {}})],
+        ..Options::default().extra("tools", json!([]))
+    };
     check_option(
         info(ID),
         &[],
@@ -206,11 +214,12 @@ fn body_warns_when_options_have_no_place() {
 fn tool_config_follows_the_choice_when_there_are_tools() {
     let tools = [tool("read", json!({"type": "object"}))];
     let check = |options: Options, expect: Value| check_option(info(ID), &tools, options, "/toolConfig", expect, &[]);
-    check(Options::new(), Value::Null);
-    check(Options::new().tool_choice(ToolChoice::None), json!({"functionCallingConfig": {"mode": "NONE"}}));
-    check(Options::new().tool_choice(ToolChoice::Required), json!({"functionCallingConfig": {"mode": "ANY"}}));
+    check(Options::default(), Value::Null);
+    let chosen = |tool_choice| Options { tool_choice, ..Options::default() };
+    check(chosen(ToolChoice::None), json!({"functionCallingConfig": {"mode": "NONE"}}));
+    check(chosen(ToolChoice::Required), json!({"functionCallingConfig": {"mode": "ANY"}}));
     let given = json!({"functionCallingConfig": {"mode": "VALIDATED"}});
-    let options = Options::new().tool_choice(ToolChoice::Required).extra("toolConfig", given.clone());
+    let options = chosen(ToolChoice::Required).extra("toolConfig", given.clone());
     check(options, given);
 }
 
@@ -219,7 +228,8 @@ fn thinking_is_a_level_or_a_budget_when_a_model_is_told_so() {
     #[track_caller]
     fn check(id: &str, control: ThinkingControl, wanted: Effort, expect: Value, warns: &[&str]) {
         let info = ModelInfo::new(id).thinks(Effort::ALL, control);
-        check_option(info, &[], Options::new().thinking(wanted), "/generationConfig/thinkingConfig", expect, warns);
+        let options = Options { thinking: Some(wanted), ..Options::default() };
+        check_option(info, &[], options, "/generationConfig/thinkingConfig", expect, warns);
     }
     let level = |name: &str| json!({"includeThoughts": true, "thinkingLevel": name});
     check(ID, ThinkingControl::Level, Effort::Minimal, level("minimal"), &[]);
@@ -247,14 +257,15 @@ fn format_is_sent_when_the_model_takes_it() {
         "responseMimeType": "application/json",
         "responseJsonSchema": {"type": "object", "properties": {"a": {"enum": ["x"]}}, "title": "answer"},
     });
-    let options = || Options::new().format(format());
+    let options = || Options { format: Some(format()), ..Options::default() };
     let tools = [tool("read", json!({"type": "object"}))];
     check_option(info(OLD), &[], options(), "/generationConfig", config.clone(), &[]);
     check_option(info(ID), &tools, options(), "/generationConfig", config, &[]);
     let warn = "format was dropped: gemini/gemini-2.5-pro takes no schema beside tools";
     check_option(info(OLD), &tools, options(), "/generationConfig", json!({"maxOutputTokens": 8192}), &[warn]);
     let warn = "the schema of the format was simplified: it holds rules that this wire does not know";
-    let options = Options::new().format(Format::new("n", json!({"type": "string", "pattern": "a"})));
+    let options =
+        Options { format: Some(Format::new("n", json!({"type": "string", "pattern": "a"}))), ..Options::default() };
     let schema = json!({"type": "string", "title": "n"});
     check_option(info(ID), &[], options, "/generationConfig/responseJsonSchema", schema, &[warn]);
 }
@@ -495,7 +506,7 @@ proptest! {
     #[test]
     fn body_is_a_prefix_of_the_next_one_when_entries_are_appended(entries in entries()) {
         let model = model(ID);
-        let options = Options::new().server_tool(json!({"googleSearch": {}}));
+        let options = Options { server_tools: vec![json!({"googleSearch": {}})], ..Options::default() };
         let frame = |request: Request| {
             request.system("s").tools([tool("read", json!({"type": "object"}))]).options(options.clone())
         };

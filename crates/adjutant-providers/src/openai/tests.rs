@@ -21,7 +21,7 @@ const ID: &str = "openai/gpt-5.4";
 fn info() -> ModelInfo {
     let mut inputs = Inputs::default();
     (inputs.images, inputs.documents) = (true, true);
-    ModelInfo::new(ID).inputs(inputs)
+    ModelInfo { inputs, ..ModelInfo::new(ID) }
 }
 
 fn thinker() -> OpenAi {
@@ -135,20 +135,22 @@ fn requests_go_to_the_responses_of_the_host_when_they_are_sent() {
 
 #[test]
 fn body_is_written_byte_for_byte_when_all_is_set() {
-    let options = Options::new()
-        .max_output_tokens(100)
-        .temperature(0.5)
-        .thinking(Effort::Max)
-        .tool_choice(ToolChoice::Named("read".into()))
-        .sequential_calls()
-        .format(Format::new(
+    let options = Options {
+        max_output_tokens: Some(100),
+        temperature: Some(0.5),
+        thinking: Some(Effort::Max),
+        tool_choice: ToolChoice::Named("read".into()),
+        sequential_calls: true,
+        format: Some(Format::new(
             "answer",
             json!({"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}),
-        ))
-        .cache(Cache::Long)
-        .cache_key("k")
-        .server_tool(json!({"type": "web_search"}))
-        .extra("service_tier", "flex");
+        )),
+        cache: Cache::Long,
+        cache_key: Some("k".into()),
+        server_tools: vec![json!({"type": "web_search"})],
+        ..Options::default()
+    }
+    .extra("service_tier", "flex");
     let request = Request::new().system("Be \"brief\".").tools([tool()]).options(options).user("hi");
     let expect = concat!(
         r#"{"model":"gpt-5.4","instructions":"Be \"brief\".","store":false,"stream":true,"max_output_tokens":100,"#,
@@ -166,9 +168,18 @@ fn body_is_written_byte_for_byte_when_all_is_set() {
 
 #[test]
 fn body_drops_options_and_says_so_when_they_cannot_be_sent() {
-    let info = info().refuses(RequestOption::Temperature);
-    let options = Options::new().max_output_tokens(1).temperature(1.0).stop("END").thinking(Effort::High);
-    let options = options.cache(Cache::Off).cache_key("k").sequential_calls().tool_choice(ToolChoice::None);
+    let info = ModelInfo { refuses: vec![RequestOption::Temperature], ..info() };
+    let options = Options {
+        max_output_tokens: Some(1),
+        temperature: Some(1.0),
+        stop: vec!["END".into()],
+        thinking: Some(Effort::High),
+        cache: Cache::Off,
+        cache_key: Some("k".into()),
+        sequential_calls: true,
+        tool_choice: ToolChoice::None,
+        ..Options::default()
+    };
     let options = options.extra("previous_response_id", "resp_1");
     let (fields, warnings) = head(&OpenAi::new(info, "k"), &Request::new().options(options));
     assert_eq!(fields, json!({"store": false, "max_output_tokens": 16}));
@@ -187,10 +198,8 @@ fn body_drops_options_and_says_so_when_they_cannot_be_sent() {
 #[test]
 fn body_joins_extra_fields_with_options_when_both_make_one_field() {
     let open = json!({"type": "object"});
-    let options = Options::new()
-        .thinking(Effort::Off)
-        .format(Format::new("answer", open.clone()))
-        .cache(Cache::Off)
+    let format = Some(Format::new("answer", open.clone()));
+    let options = Options { thinking: Some(Effort::Off), format, cache: Cache::Off, ..Options::default() }
         .extra("include", json!(["file_search_call.results"]))
         .extra("reasoning", json!({"summary": "detailed"}))
         .extra("text", json!({"verbosity": "low"}))
@@ -210,7 +219,7 @@ fn body_joins_extra_fields_with_options_when_both_make_one_field() {
 #[test]
 fn body_asks_for_a_call_when_one_is_demanded() {
     let choice = |choice| {
-        let request = Request::new().tools([tool()]).options(Options::new().tool_choice(choice));
+        let request = Request::new().tools([tool()]).options(Options { tool_choice: choice, ..Options::default() });
         head(&model(), &request).0["tool_choice"].clone()
     };
     assert_eq!(choice(ToolChoice::Auto), Value::Null);
@@ -222,13 +231,13 @@ fn body_asks_for_a_call_when_one_is_demanded() {
 fn body_names_the_conversation_when_the_host_knows_such_names() {
     let other = || model().base_url("https://a.example/v1");
     let long = |model: &OpenAi, options: Options| {
-        let request = Request::new().options(options.cache_key("k").cache(Cache::Long));
+        let request = Request::new().options(Options { cache_key: Some("k".into()), cache: Cache::Long, ..options });
         let (fields, warnings) = head(model, &request);
         (fields["prompt_cache_key"].clone(), fields["prompt_cache_retention"].clone(), warnings)
     };
     let dropped =
         || vec!["cache was dropped: how long it keeps what it has is said at the vendor's own host only".to_owned()];
-    let plain = Options::new;
+    let plain = Options::default;
     assert_eq!(long(&model(), plain()), (json!("k"), json!("24h"), vec![]));
     let own = model().base_url("https://api.openai.com/v1/").cache_keys();
     assert_eq!(long(&own, plain()), (json!("k"), json!("24h"), vec![]));
@@ -236,14 +245,14 @@ fn body_names_the_conversation_when_the_host_knows_such_names() {
     assert_eq!(long(&other().cache_keys(), plain()), (json!("k"), Value::Null, dropped()));
     let given = plain().extra("prompt_cache_retention", "24h");
     assert_eq!(long(&other(), given), (Value::Null, json!("24h"), vec![]));
-    let (_, warnings) = head(&other(), &Request::new().options(plain().cache_key("k")));
+    let (_, warnings) = head(&other(), &Request::new().options(Options { cache_key: Some("k".into()), ..plain() }));
     assert_eq!(warnings, [""; 0]);
 }
 
 #[test]
 fn body_names_the_format_as_the_vendor_takes_it_when_the_name_is_any() {
     let named = |name: &str| {
-        let options = Options::new().format(Format::new(name, json!({"type": "object"})));
+        let options = Options { format: Some(Format::new(name, json!({"type": "object"}))), ..Options::default() };
         head(&model(), &Request::new().options(options)).0["text"]["format"]["name"].clone()
     };
     assert_eq!(named("my answer.v2"), "my_answer_v2");
@@ -517,7 +526,7 @@ proptest! {
         let model = thinker();
         let request = |entries: Vec<Entry>| {
             let request = Request::of(Transcript::from_iter(entries)).system(system.clone()).tools([tool()]);
-            request.options(Options::new().thinking(Effort::High))
+            request.options(Options { thinking: Some(Effort::High), ..Options::default() })
         };
         let unmarked = |request: &Request| {
             let (body, _) = Wire::encode(&*model.inner, request);

@@ -154,14 +154,14 @@ fn is_overflow_says_no_when_a_rate_is_meant() {
 
 #[test]
 fn silent_is_an_overflow_when_nothing_was_said_at_a_full_window() {
-    let info = ModelInfo::new("x/y").context_window(1_000);
+    let info = ModelInfo { context_window: 1_000, ..ModelInfo::new("x/y") };
     let mut reply = Reply::new("x/y".into(), FinishReason::Length);
     reply.usage.input_uncached = 989;
     assert_eq!(silent(&info, &reply), None);
     reply.usage.cache_read = 1;
     let error = silent(&info, &reply).expect("an overflow");
     assert_eq!(
-        (error.kind(), error.overflow()),
+        (error.kind(), error.details().overflow),
         (ErrorKind::Overflow, Some(Overflow { used: Some(990), limit: Some(1_000) }))
     );
     reply.usage.output = 1;

@@ -176,7 +176,7 @@ fn shown_says_what_was_left_out_when_the_model_takes_no_media() {
     let mut inputs = Inputs::default();
     (inputs.images, inputs.documents) = (true, true);
     let expect = ["user text \"see\"", "user image image/png", "user image image/png", "user document application/pdf"];
-    assert_eq!(lines(&user, &info().inputs(inputs)), (expect.map(str::to_owned).into(), vec![]));
+    assert_eq!(lines(&user, &ModelInfo { inputs, ..info() }), (expect.map(str::to_owned).into(), vec![]));
 }
 
 fn blocks() -> impl Strategy<Value = Vec<Block>> {

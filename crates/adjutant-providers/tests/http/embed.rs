@@ -28,7 +28,9 @@ fn both(base_url: &str, info: impl Fn(&str) -> EmbedderInfo) -> [Box<dyn Embedde
 async fn vectors_are_in_order_when_texts_are_sent_in_batches() {
     let server = Loopback::start(ScriptedModel::new([])).await.expect("a server");
     let all = texts(7);
-    for embedder in both(&server.gemini_base_url(), |name| info(name).max_inputs(3).max_request_tokens(4)) {
+    for embedder in
+        both(&server.gemini_base_url(), |name| EmbedderInfo { max_inputs: 3, max_request_tokens: 4, ..info(name) })
+    {
         let before = server.request_count();
         let made = embed_all(&*embedder, &all, Purpose::Document).await.expect("vectors");
         // A text has two tokens, so two fit a request.
@@ -178,28 +180,35 @@ async fn refusal_is_classified_when_embeddings_are_asked_for() {
         ("gemini/e", gemini(status("429 Slow", headers, body)).await),
     ] {
         let text = format!("{name} answered 429 (rate_limit_error): no [key]");
-        let expect = Error::new(ErrorKind::RateLimited, text).with_status(429).with_code("rate_limit_error");
-        let expect = expect.with_retry_after(Duration::from_secs(3)).with_request_id("req_5").with_should_retry(false);
-        assert_eq!(made, Err(expect.with_body(&body.replace("sk-secret", "[key]"))));
+        let expect = Error::new(ErrorKind::RateLimited, text).with(|it| {
+            it.status = Some(429);
+            it.code = Some("rate_limit_error".into());
+        });
+        let expect = expect.with(|it| {
+            it.retry_after = Some(Duration::from_secs(3));
+            it.request_id = Some("req_5".into());
+            it.should_retry = Some(false);
+        });
+        assert_eq!(made, Err(expect.with(|it| it.body = Some(body.replace("sk-secret", "[key]").into()))));
     }
     let told = openai(status("200 OK", "x-request-id: req_5\r\n", body)).await.expect_err("it says an error");
-    assert_eq!((told.kind(), told.request_id()), (ErrorKind::RateLimited, Some("req_5")));
+    assert_eq!((told.kind(), told.details().request_id.as_deref()), (ErrorKind::RateLimited, Some("req_5")));
     let cut = openai(status("200 OK", "", body).cut(60)).await.expect_err("it broke off");
     assert_eq!(cut.kind(), ErrorKind::Network);
     let long = openai(status("500 Oops", "", &"x".repeat(200_000))).await.expect_err("it is refused");
-    assert_eq!((long.kind(), long.body().map(str::len)), (ErrorKind::Overloaded, Some(2_048)));
+    assert_eq!((long.kind(), long.details().body.as_deref().map(str::len)), (ErrorKind::Overloaded, Some(2_048)));
 
     let server =
         Loopback::setup(ScriptedModel::new([])).fault_all(Fault::unauthorized()).start().await.expect("a server");
     for embedder in both(&server.gemini_base_url(), info) {
         let error = embedder.embed(&texts(1), Purpose::Query).await.expect_err("it is refused");
-        assert_eq!((error.kind(), error.status()), (ErrorKind::Auth, Some(401)));
+        assert_eq!((error.kind(), error.details().status), (ErrorKind::Auth, Some(401)));
     }
 }
 
 #[tokio::test]
 async fn nothing_is_asked_when_there_are_no_texts_or_too_many() {
-    for embedder in both("http://127.0.0.1:9", |name| info(name).max_inputs(2)) {
+    for embedder in both("http://127.0.0.1:9", |name| EmbedderInfo { max_inputs: 2, ..info(name) }) {
         assert_eq!(embedder.embed(&[], Purpose::Query).await, Ok(Embeddings::default()));
         let error = embedder.embed(&texts(3), Purpose::Query).await.expect_err("too many");
         let text = format!("{} takes 2 texts in a request, not 3", embedder.info().id);

@@ -100,10 +100,10 @@ async fn error_holds_no_key_when_a_server_repeats_it() {
             r#"{"error":{"type":"authentication_error","message":"no: token-number-1, sk-configured, own-secret"}}"#;
         let server = serve(vec![status("401 Unauthorized", "request-id: token-number-1\r\n", body)]).await;
         let model = model(wire, &server.base_url, counting(), Nobody);
-        let options = Options::new().header("x-backup-key", "own-secret");
+        let options = Options::default().header("x-backup-key", "own-secret");
         let error = complete(&model, Request::new().options(options).user("hi")).await.expect_err("it is refused");
         assert!(error.message().ends_with("(authentication_error): no: [key], [key], [key]"), "{error}");
-        assert_eq!((error.kind(), error.request_id()), (ErrorKind::Auth, Some("[key]")));
+        assert_eq!((error.kind(), error.details().request_id.as_deref()), (ErrorKind::Auth, Some("[key]")));
         let all = format!("{error:?}");
         let found = ["token-number-1", "sk-configured", "own-secret"].iter().any(|it| all.contains(it));
         assert!(!found, "{all}");
@@ -118,7 +118,7 @@ async fn error_holds_no_half_of_a_key_when_its_body_is_cut_there() {
         let server = serve(vec![status("500 Oops", "", &body)]).await;
         let error = complete(&model("chat", &server.base_url, secret, Nobody), Request::new().user("hi")).await;
         let error = error.expect_err("it is refused");
-        let body = error.body().expect("a body");
+        let body = error.details().body.as_deref().expect("a body");
         assert!(body.trim_start_matches('x').starts_with("[key]") || "[key]".starts_with(body.trim_start_matches('x')));
     }
 }
@@ -130,5 +130,7 @@ async fn error_in_the_stream_holds_no_key_when_a_server_repeats_it() {
     let model = model("chat", &server.base_url, counting(), Nobody);
     let error = complete(&model, Request::new().user("hi")).await.expect_err("it broke off");
     assert_eq!(error.message(), "openai/gpt-5.4 broke off with an error: [key] is worn out");
-    assert!(error.body().is_some_and(|body| body.contains("[key] is") && !body.contains("token-number")));
+    assert!(
+        error.details().body.as_deref().is_some_and(|body| body.contains("[key] is") && !body.contains("token-number"))
+    );
 }

@@ -79,7 +79,7 @@ async fn observer_sees_all_when_a_reply_comes() {
         let mut server = serve(vec![events(&text)]).await;
         let scribe = Arc::new(Scribe::default());
         let model = model(wire, &server.base_url, "sk-secret", Arc::clone(&scribe));
-        let mut request = Request::new().options(Options::new().header("x-own", "1")).user("hi");
+        let mut request = Request::new().options(Options::default().header("x-own", "1")).user("hi");
         request.attempt = 3;
         complete(&model, request).await.expect("a reply");
         let version = if wire == "anthropic" { " anthropic-version=2023-06-01" } else { "" };
@@ -179,8 +179,8 @@ async fn observer_sees_the_end_once_when_the_stream_is_dropped() {
 #[tokio::test]
 async fn observer_sees_nothing_when_no_request_is_made() {
     for request in [
-        Request::new().options(Options::new().header("x-own", "two\nlines")).user("hi"),
-        Request::new().options(Options::new().header("no name", "1")).user("hi"),
+        Request::new().options(Options::default().header("x-own", "two\nlines")).user("hi"),
+        Request::new().options(Options::default().header("no name", "1")).user("hi"),
     ] {
         let scribe = Arc::new(Scribe::default());
         let model = model("chat", "http://127.0.0.1:9", "sk-secret", Arc::clone(&scribe));
@@ -197,7 +197,7 @@ async fn observer_sees_no_key_when_it_stands_everywhere() {
     let mut server = serve(vec![refused, events(said)]).await;
     let scribe = Arc::new(Scribe::default());
     let model = model("chat", &server.base_url, "sk-secret", Arc::clone(&scribe));
-    let options = Options::new().header("x-session-token", "token-secret");
+    let options = Options::default().header("x-session-token", "token-secret");
     let request = Request::new().options(options).user("my key is sk-secret");
     for _ in 0..2 {
         complete(&model, request.clone()).await.expect_err("it fails");

@@ -48,11 +48,13 @@ async fn refusal_keeps_what_was_said_when_the_status_is_no_success() {
         let server = serve(Vec::new()).await;
         let name = model(wire, &server.base_url, "", Nobody).info().id.clone();
         let expect = Error::new(ErrorKind::RateLimited, format!("{name} answered 429 ({code}): slow down, [key]"))
-            .with_status(429)
-            .with_code(code)
-            .with_request_id("req_7")
-            .with_retry_after(Duration::from_millis(1_500))
-            .with_body(&body.replace("sk-secret", "[key]"));
+            .with(|it| {
+                it.status = Some(429);
+                it.code = Some(code.into());
+                it.request_id = Some("req_7".into());
+                it.retry_after = Some(Duration::from_millis(1_500));
+                it.body = Some(body.replace("sk-secret", "[key]").into());
+            });
         assert_eq!(error, expect, "{wire}");
     }
 }
@@ -94,7 +96,7 @@ async fn retry_is_as_the_server_wishes_when_it_says_so() {
     ] {
         for (answer, retryable) in ["500 Oops", "400 Bad"].into_iter().zip(retryable) {
             let error = refused("anthropic", status(answer, line, r#"{"error":"no"}"#)).await;
-            assert_eq!((error.should_retry(), error.is_retryable()), (should, retryable), "{answer} {line}");
+            assert_eq!((error.details().should_retry, error.is_retryable()), (should, retryable), "{answer} {line}");
         }
     }
 }
@@ -104,8 +106,8 @@ async fn refusal_is_bounded_when_its_body_is_endless() {
     let body = "x".repeat(200_000);
     for wire in WIRES {
         let error = refused(wire, status("500 Oops", "", &body)).await;
-        assert_eq!((error.kind(), error.status()), (ErrorKind::Overloaded, Some(500)));
-        assert_eq!(error.body().map(str::len), Some(2_048));
+        assert_eq!((error.kind(), error.details().status), (ErrorKind::Overloaded, Some(500)));
+        assert_eq!(error.details().body.as_deref().map(str::len), Some(2_048));
         assert!(error.message().len() < 600, "{error}");
     }
 }
@@ -115,7 +117,8 @@ async fn refusal_is_kept_when_its_body_breaks_off() {
     let whole = status("529 Overloaded", "request-id: req_9\r\n", r#"{"error":{"type":"overloaded_error"}}"#);
     let head = "HTTP/1.1 529 Overloaded\r\nrequest-id: req_9\r\ncontent-length: 37\r\n\r\n".len();
     let error = refused("anthropic", whole.cut(head + 10)).await;
-    let got = (error.kind(), error.status(), error.request_id(), error.body());
+    let got =
+        (error.kind(), error.details().status, error.details().request_id.as_deref(), error.details().body.as_deref());
     assert_eq!(got, (ErrorKind::Overloaded, Some(529), Some("req_9"), Some(r#"{"error":{"#)));
 }
 
@@ -127,7 +130,7 @@ async fn redirect_is_not_followed_when_a_server_sends_one() {
             let headers = format!("location: {}/\r\n", target.base_url);
             let error = refused(wire, status(code, &headers, "")).await;
             assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Config, false), "{wire}: {error}");
-            assert_eq!(error.status().map(|it| it.to_string()).as_deref(), code.split(' ').next());
+            assert_eq!(error.details().status.map(|it| it.to_string()).as_deref(), code.split(' ').next());
         }
     }
     let mut target = target;
@@ -151,7 +154,11 @@ async fn success_is_an_error_when_it_says_one() {
     for headers in ["content-type: application/json\r\n", "content-type: text/event-stream\r\n", ""] {
         for wire in WIRES {
             let error = refused(wire, status("200 OK", &format!("{headers}x-request-id: req_3\r\n"), body)).await;
-            assert_eq!((error.kind(), error.request_id()), (ErrorKind::Overloaded, Some("req_3")), "{wire}");
+            assert_eq!(
+                (error.kind(), error.details().request_id.as_deref()),
+                (ErrorKind::Overloaded, Some("req_3")),
+                "{wire}"
+            );
             assert!(error.message().ends_with("answered with an error (overloaded_error): busy"), "{error}");
         }
     }
@@ -169,7 +176,10 @@ async fn reply_is_an_overflow_when_a_full_window_left_no_room_for_a_word() {
     let error = complete(&model, Request::new().user("hi")).await.expect_err("it did not fit");
     let overflow = Overflow { used: Some(990), limit: Some(1_000) };
     let text = "openai/gpt-5.4 was sent 990 tokens, which do not fit its window of 1000 and were cut off";
-    let expect = Error::new(ErrorKind::Overflow, text).with_overflow(overflow).with_request_id("req_7");
+    let expect = Error::new(ErrorKind::Overflow, text).with(|it| {
+        it.overflow = Some(overflow);
+        it.request_id = Some("req_7".into());
+    });
     assert_eq!(error, expect);
     for _ in 0..2 {
         let reply = complete(&model, Request::new().user("hi")).await.expect("a reply");

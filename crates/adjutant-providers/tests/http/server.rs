@@ -136,7 +136,7 @@ pub(crate) const WIRES: [&str; 4] = ["anthropic", "openai", "gemini", "chat"];
 
 /// A model of a wire at this server, and someone who looks on; `azure` is the Chat wire in that dialect.
 pub(crate) fn model(wire: &str, base_url: &str, key: impl Into<Key>, by: impl Observe + 'static) -> Arc<dyn Model> {
-    let info = |id: &str| ModelInfo::new(id).context_window(1_000);
+    let info = |id: &str| ModelInfo { context_window: 1_000, ..ModelInfo::new(id) };
     let v1 = format!("{base_url}/v1");
     match wire {
         "anthropic" => Arc::new(Anthropic::new(info("anthropic/claude-sonnet-5"), key).base_url(base_url).observe(by)),

@@ -10,7 +10,7 @@ use crate::server::{Nobody, WIRES, events, fixture, model, next, read, serve};
 async fn check(wire: &str, path: &str, auth: (&str, &str)) {
     let mut server = serve(vec![events(&fixture(wire, "text"))]).await;
     let model = model(wire, &server.base_url, "sk-secret", Nobody);
-    let request = Request::new().options(Options::new().header("x-own", "1")).user("hi");
+    let request = Request::new().options(Options::default().header("x-own", "1")).user("hi");
     let reply = complete(&model, request).await.expect("a reply");
     assert!(!reply.text().is_empty(), "{wire}");
     let seen = server.next().await;

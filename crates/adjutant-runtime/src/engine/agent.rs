@@ -33,7 +33,7 @@ pub(super) struct AgentPosition<'a> {
 
 impl Default for AgentPosition<'_> {
     fn default() -> Self {
-        Self { left: None, delegates: true, above: &[], caps: Caps::new() }
+        Self { left: None, delegates: true, above: &[], caps: Caps::default() }
     }
 }
 
@@ -72,7 +72,10 @@ impl Agents {
             None => Agent::inheriting(Arc::clone(&spec.name)),
         };
         let caps = bounds::tighter(limits.caps, place.caps);
-        agent = agent.options(options.clone()).limits(limits.clone().caps(caps)).sections(&member.sections);
+        agent = agent
+            .options(options.clone())
+            .limits(adjutant_agent::Limits { caps, ..limits.clone() })
+            .sections(&member.sections);
         if let Some(text) = member.instructions.as_ref().filter(|text| !text.is_empty()) {
             agent = agent.instructions(Arc::clone(text));
         }
@@ -149,7 +152,7 @@ impl Agents {
             team = team.template(Arc::clone(name), self.agent(template, &place));
         }
         team = if spec.members.is_empty() {
-            team.member_limits(adjutant_agent::Limits::new().caps(caps))
+            team.member_limits(adjutant_agent::Limits { caps, ..adjutant_agent::Limits::default() })
         } else {
             team.templates_only()
         };

@@ -9,52 +9,48 @@ use crate::manifest::{AgentSpec, BudgetSpec, LimitEnd};
 
 /// What a budget allows.
 pub(super) fn caps(budget: &BudgetSpec) -> Caps {
-    let mut caps = Caps::new();
-    caps.tokens = budget.tokens;
-    caps.cost = budget.cost_usd.map(nano);
-    caps.requests = budget.requests;
-    caps.tool_calls = budget.tool_calls;
-    caps.wall_ms = budget.time.map(|time| millis(time.0));
-    caps.depth = budget.depth;
-    // A manifest counts the one that is spoken to, and caps do not.
-    caps.agents = budget.agents.map(|agents| agents.saturating_sub(1));
-    caps
+    Caps {
+        tokens: budget.tokens,
+        cost: budget.cost_usd.map(nano),
+        requests: budget.requests,
+        tool_calls: budget.tool_calls,
+        wall_ms: budget.time.map(|time| millis(time.0)),
+        depth: budget.depth,
+        // A manifest counts the one that is spoken to, and caps do not.
+        agents: budget.agents.map(|agents| agents.saturating_sub(1)),
+    }
 }
 
 /// What both allow.
 pub(super) fn tighter(one: Caps, other: Caps) -> Caps {
-    let mut caps = Caps::new();
-    caps.tokens = least(one.tokens, other.tokens);
-    caps.cost = least(one.cost, other.cost);
-    caps.requests = least(one.requests, other.requests);
-    caps.tool_calls = least(one.tool_calls, other.tool_calls);
-    caps.wall_ms = least(one.wall_ms, other.wall_ms);
-    caps.depth = least(one.depth, other.depth);
-    caps.agents = least(one.agents, other.agents);
-    caps
+    Caps {
+        tokens: least(one.tokens, other.tokens),
+        cost: least(one.cost, other.cost),
+        requests: least(one.requests, other.requests),
+        tool_calls: least(one.tool_calls, other.tool_calls),
+        wall_ms: least(one.wall_ms, other.wall_ms),
+        depth: least(one.depth, other.depth),
+        agents: least(one.agents, other.agents),
+    }
 }
 
 /// The limits of one run of an agent.
 pub(super) fn limits(agent: &AgentSpec) -> Limits {
     let spec = &agent.limits;
-    let mut limits = Limits::new().caps(caps(&agent.budget));
-    if let Some(turns) = spec.max_turns.or(agent.max_turns) {
-        limits = limits.max_turns(turns);
+    let usual = Limits::default();
+    Limits {
+        max_turns: spec.max_turns.or(agent.max_turns).or(usual.max_turns),
+        max_parallel_tools: spec.max_parallel_tools.unwrap_or(usual.max_parallel_tools),
+        sequential: spec.sequential,
+        unattended: spec.unattended,
+        at_limit: match spec.at_limit {
+            None | Some(LimitEnd::End) => AtLimit::End,
+            Some(LimitEnd::LastTurn) => AtLimit::LastTurn,
+            Some(LimitEnd::Ask) => AtLimit::Ask,
+        },
+        caps: caps(&agent.budget),
+        ..usual
     }
-    if let Some(calls) = spec.max_parallel_tools {
-        limits = limits.max_parallel_tools(calls);
-    }
-    if spec.sequential {
-        limits = limits.sequential();
-    }
-    if spec.unattended {
-        limits = limits.unattended();
-    }
-    limits.at_limit(match spec.at_limit {
-        None | Some(LimitEnd::End) => AtLimit::End,
-        Some(LimitEnd::LastTurn) => AtLimit::LastTurn,
-        Some(LimitEnd::Ask) => AtLimit::Ask,
-    })
 }
 
 /// The lesser of two, of which either may be missing.
@@ -83,7 +79,13 @@ mod tests {
         let (mut one, mut other) = (BudgetSpec::default(), BudgetSpec::default());
         (one.tokens, one.agents, one.cost_usd) = (Some(10), Some(3), Some(0.5));
         (other.tokens, other.depth, other.cost_usd) = (Some(7), Some(2), Some(1.0));
-        let expect = Caps::new().tokens(7).agents(2).depth(2).cost(NanoUsd(500_000_000));
+        let expect = Caps {
+            tokens: Some(7),
+            agents: Some(2),
+            depth: Some(2),
+            cost: Some(NanoUsd(500_000_000)),
+            ..Caps::default()
+        };
         assert_eq!(tighter(caps(&one), caps(&other)), expect);
     }
 }

@@ -97,13 +97,14 @@ fn effects(spec: &AgentSpec, tooling: &Tooling) -> Result<Vec<Arc<dyn Effect>>, 
 }
 
 fn options(spec: &OptionsSpec) -> Options {
-    let mut options = Options::new();
-    options.max_output_tokens = spec.max_output_tokens;
-    options.temperature = spec.temperature;
-    options.stop.clone_from(&spec.stop);
-    options.thinking = spec.thinking;
-    options.sequential_calls = spec.sequential_calls;
-    options.headers.clone_from(&spec.headers);
-    options.extra.clone_from(&spec.extra);
-    options
+    Options {
+        max_output_tokens: spec.max_output_tokens,
+        temperature: spec.temperature,
+        stop: spec.stop.clone(),
+        thinking: spec.thinking,
+        sequential_calls: spec.sequential_calls,
+        headers: spec.headers.clone(),
+        extra: spec.extra.clone(),
+        ..Options::default()
+    }
 }

@@ -122,7 +122,7 @@ impl Models {
             let limiter = self.limiters.entry(key).or_insert_with(|| Limiter::new(per_minute(spec)));
             model = Arc::new(RateLimit::new(model, limiter.clone()));
         }
-        let policy = RetryPolicy::new().max_retries(spec.retries.unwrap_or(RETRIES));
+        let policy = RetryPolicy { max_retries: spec.retries.unwrap_or(RETRIES), ..RetryPolicy::default() };
         Ok(Arc::new(Retry::new(model).policy(policy).retract().world(Arc::clone(&self.world))))
     }
 
@@ -146,12 +146,12 @@ impl ModelChoice {
 }
 
 fn per_minute(spec: &ModelSpec) -> PerMinute {
-    let mut limits = PerMinute::new();
+    let mut limits = PerMinute::default();
     if let Some(requests) = spec.requests_per_minute {
-        limits = limits.requests(requests.into());
+        limits.requests = Some(requests.into());
     }
     if let Some(tokens) = spec.input_tokens_per_minute {
-        limits = limits.input_tokens(tokens);
+        limits.input_tokens = Some(tokens);
     }
     limits
 }

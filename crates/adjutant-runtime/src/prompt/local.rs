@@ -48,7 +48,7 @@ impl LocalPrompter {
         Self::over(Asked {
             lead: Box::new(move |session| Ok(Lead::Agent(agent.session(LogId::from(session))))),
             model,
-            options: Options::new(),
+            options: Options::default(),
             sessions: Sessions::new(journal),
             default_session: DEFAULT_SESSION.into(),
             table: SessionTable::new(),

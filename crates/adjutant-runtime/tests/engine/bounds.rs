@@ -126,7 +126,7 @@ async fn unattended_run_refuses_instead_of_waiting() {
 async fn budget<const N: usize>(scripts: fn() -> [Script; N], budget: Value, limit: Limit) {
     check(&ran(scripts(), json!({ "budget": budget })).await, limit.clone());
     let stage = Stage::new([]);
-    let priced = ModelInfo::new("test/priced").price(Price::dollars(1.0, 1.0, 1.0, 1.0));
+    let priced = ModelInfo { price: Some(Price::dollars(1.0, 1.0, 1.0, 1.0)), ..ModelInfo::new("test/priced") };
     let model = ScriptedModel::new(scripts()).info(priced);
     let manifest = still(with(one(json!({ "toolboxes": ["slow"] })), json!({ "budget": budget })));
     let engine =
@@ -162,7 +162,7 @@ async fn time_is_limited_for_an_agent_and_for_the_whole() {
 #[tokio::test]
 async fn money_is_limited_where_the_model_has_a_price() {
     let stage = Stage::new([]);
-    let priced = ModelInfo::new("test/priced").price(Price::dollars(1.0, 1.0, 1.0, 1.0));
+    let priced = ModelInfo { price: Some(Price::dollars(1.0, 1.0, 1.0, 1.0)), ..ModelInfo::new("test/priced") };
     for manifest in [
         one(json!({ "toolboxes": ["slow"], "budget": { "cost_usd": 0.0021 } })),
         with(one(json!({ "toolboxes": ["slow"] })), json!({ "budget": { "cost_usd": 0.0021 } })),

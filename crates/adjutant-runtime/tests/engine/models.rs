@@ -200,7 +200,7 @@ async fn what_an_operator_is_shown_is_kept_as_it_was() {
 #[tokio::test]
 async fn given_model_tells_about_itself() {
     let stage = Stage::new([]);
-    let priced = ScriptedModel::new([]).info(ModelInfo::new("mine/own").context_window(99));
+    let priced = ScriptedModel::new([]).info(ModelInfo { context_window: 99, ..ModelInfo::new("mine/own") });
     let engine = stage.builder(one(json!({}))).model(MODEL, priced).build().await.expect("it is right");
     assert_eq!(engine.model().info().context_window, 99);
 }

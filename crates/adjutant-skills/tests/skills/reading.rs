@@ -154,6 +154,6 @@ fn tokens_are_counted_of_bodies_and_of_the_list() {
     assert_eq!((kestrel.body_tokens(), kestrel.listing_tokens()), (2, 0));
     let tokens = skills.tokens();
     assert_eq!((tokens.inline, tokens.listing, tokens.on_demand), (2, 6, 125));
-    let by_bytes = adjutant_llm::counter_fn(|text: &str| text.len() as u64);
+    let by_bytes = |text: &str| text.len() as u64;
     assert_eq!(skills.tokens_by(&by_bytes).inline, 6);
 }

@@ -118,16 +118,17 @@ async fn filled(den: &Den, compact: Compact) -> (Vec<CallResult>, Vec<Request>) 
     let read = Script::new().call("read_skill_file", json!({"skill": "heron", "path": "legs.md"}));
     let fills = (0..30).map(|_| Script::new().call("fill", json!({})));
     let scripts = [load(), read].into_iter().chain(fills).chain([load(), load(), Script::new().text("Done.")]);
-    let info = ModelInfo::new("test/worker").context_window(WINDOW).max_output_tokens(1_000);
+    let info = ModelInfo { context_window: WINDOW, max_output_tokens: 1_000, ..ModelInfo::new("test/worker") };
     let model = Arc::new(ScriptedModel::new(scripts).info(info));
     let agent = den.load().install(Agent::new(Arc::clone(&model)).tool(fill()));
-    let result = agent.effect(compact.strategy(Strategy::Truncate)).run("Go.").await.expect("it answers");
+    let result =
+        agent.effect(Compact { strategy: Strategy::Truncate, ..compact }).run("Go.").await.expect("it answers");
     (result.calls.iter().map(|call| CallResult::clone(&call.result)).collect(), model.requests())
 }
 
 #[tokio::test]
 async fn skill_stays_when_the_conversation_is_compacted() {
-    let (results, requests) = filled(&den(), Compact::new()).await;
+    let (results, requests) = filled(&den(), Compact::default()).await;
     let last = &requests[requests.len() - 1];
     assert!(is_compacted(last) && shows(last, "Stand in water."));
     assert!(results[1].text().starts_with("Two legs.") && !shows(last, "Two legs."), "a file gives way");
@@ -137,7 +138,7 @@ async fn skill_stays_when_the_conversation_is_compacted() {
 
 #[tokio::test]
 async fn skill_is_loaded_again_when_the_view_has_lost_it() {
-    let (results, requests) = filled(&den(), Compact::new().pinned_share(0.0)).await;
+    let (results, requests) = filled(&den(), Compact { pinned_share: 0.0, ..Compact::default() }).await;
     assert!(!shows(&requests[requests.len() - 3], "Stand in water."), "nothing pinned had room");
     assert!(results[32].pinned && results[32].text().contains("Stand in water."));
     assert!(!results[33].pinned, "and then once again");

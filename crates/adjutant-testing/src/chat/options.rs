@@ -16,17 +16,17 @@ const MAX_TOOLS: usize = 128;
 
 /// How to answer.
 pub(super) fn options(root: &Node<'_>, tools: &[ToolDecl]) -> Result<Options, Refusal> {
-    let mut options = Options::new();
+    let mut options = Options::default();
     let (old, new) = (root.field("max_tokens"), root.field("max_completion_tokens"));
     if old.is_some() && new.is_some() {
         let message = "Setting 'max_tokens' and 'max_completion_tokens' at the same time is not supported.";
         return Err(Refusal::invalid(message).param("max_tokens").code("invalid_parameter_combination"));
     }
     if let Some(tokens) = new.or(old) {
-        options = options.max_output_tokens(tokens.count()?);
+        options.max_output_tokens = Some(tokens.count()?);
     }
     if let Some(effort) = root.field("reasoning_effort") {
-        options = options.thinking(effort_of(&effort)?);
+        options.thinking = Some(effort_of(&effort)?);
     }
     cache_key(root)?;
     flag(root, "store")?;
@@ -38,7 +38,7 @@ pub(super) fn options(root: &Node<'_>, tools: &[ToolDecl]) -> Result<Options, Re
     options.tool_choice = choice(root, tools)?;
     options.format = root.field("response_format").map(|it| format(&it)).transpose()?.flatten();
     if let Some(temperature) = root.field("temperature") {
-        options = options.temperature(temperature.within(0.0, 2.0)?);
+        options.temperature = Some(temperature.within(0.0, 2.0)?);
     }
     let Some(stop) = root.field("stop") else { return Ok(options) };
     let stops = if stop.value.is_string() { vec![stop.clone()] } else { stop.items()? };
@@ -49,7 +49,7 @@ pub(super) fn options(root: &Node<'_>, tools: &[ToolDecl]) -> Result<Options, Re
         if stop.text()?.is_empty() {
             return Err(stop.refuse("expected a string with at least one character"));
         }
-        options = options.stop(stop.text()?);
+        options.stop.push(stop.text()?.into());
     }
     Ok(options)
 }

@@ -42,7 +42,7 @@ pub(super) async fn forced_tool(subject: &dyn Subject) -> Verdict {
 }
 
 async fn chosen(subject: &dyn Subject, choice: ToolChoice) -> Result<(Request, Vec<Warning>), String> {
-    asked(subject, with_tools().options(Options::new().tool_choice(choice))).await
+    asked(subject, with_tools().options(Options { tool_choice: choice, ..Options::default() })).await
 }
 
 /// Asks, and gives what the provider understood and what was warned of.
@@ -59,7 +59,8 @@ fn dropped(warnings: &[Warning]) -> bool {
 }
 
 pub(super) async fn sequential_calls(subject: &dyn Subject) -> Verdict {
-    let (request, warnings) = asked(subject, with_tools().options(Options::new().sequential_calls())).await?;
+    let (request, warnings) =
+        asked(subject, with_tools().options(Options { sequential_calls: true, ..Options::default() })).await?;
     ensure(request.options.sequential_calls || dropped(&warnings), || "several calls may be made at once".into())?;
     let (request, _) = asked(subject, with_tools()).await?;
     ensure(!request.options.sequential_calls, || "one call at a time was asked for by nobody".into())
@@ -80,7 +81,7 @@ pub(super) async fn structured(subject: &dyn Subject) -> Verdict {
         _ => Script::new().text(answer),
     });
     let stage = HazardStage::new(subject, [script]).await?;
-    let request = hello().options(Options::new().format(Format::new("verdict", schema)));
+    let request = hello().options(Options { format: Some(Format::new("verdict", schema)), ..Options::default() });
     let reply = stage.reply(request).await?;
     let args = reply.calls().map(|call| call.args.to_string());
     let came: Vec<Value> = args.chain([reply.text()]).filter_map(|text| serde_json::from_str(&text).ok()).collect();
@@ -90,7 +91,7 @@ pub(super) async fn structured(subject: &dyn Subject) -> Verdict {
 }
 
 pub(super) async fn effort(subject: &dyn Subject) -> Verdict {
-    let options = Options::new().thinking(Effort::High).max_output_tokens(20_000);
+    let options = Options { thinking: Some(Effort::High), max_output_tokens: Some(20_000), ..Options::default() };
     let stage = HazardStage::new(subject, [Script::new().text("Done.")]).await?;
     let heard = stage.ask(hello().options(options)).await;
     let warnings = heard.warnings();
@@ -110,7 +111,9 @@ pub(super) async fn effort(subject: &dyn Subject) -> Verdict {
 
 pub(super) async fn limits_asked(subject: &dyn Subject) -> Verdict {
     let stage = HazardStage::new(subject, [Script::new().text("Done.")]).await?;
-    let heard = stage.ask(hello().options(Options::new().max_output_tokens(77).temperature(0.5))).await;
+    let heard = stage
+        .ask(hello().options(Options { max_output_tokens: Some(77), temperature: Some(0.5), ..Options::default() }))
+        .await;
     let warnings = heard.warnings();
     heard.reply()?;
     let (asked, info) = (stage.understood(0)?, stage.model.info());

@@ -21,7 +21,7 @@ const FOREIGN: &str = "bmV2ZXIgc2VhbGVkIGhlcmU=";
 const PIXEL: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==";
 
 fn thinking_on() -> Options {
-    Options::new().thinking(Effort::High).max_output_tokens(20_000)
+    Options { thinking: Some(Effort::High), max_output_tokens: Some(20_000), ..Options::default() }
 }
 
 pub(super) async fn thinking_replayed(subject: &dyn Subject) -> Verdict {

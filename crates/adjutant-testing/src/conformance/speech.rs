@@ -109,7 +109,7 @@ async fn stopped(
 
 pub(super) async fn stop_sequence(subject: &dyn Subject) -> Verdict {
     let stage = HazardStage::new(subject, [Script::new().text("One").stop(FinishReason::Sequence)]).await?;
-    let heard = stage.ask(hello().options(Options::new().stop("two"))).await;
+    let heard = stage.ask(hello().options(Options { stop: vec!["two".into()], ..Options::default() })).await;
     let warned = !heard.warnings().is_empty();
     let reply = heard.reply()?;
     same("the text", reply.text().as_str(), "One")?;
@@ -135,7 +135,7 @@ pub(super) async fn unknown_finish_reason(subject: &dyn Subject) -> Verdict {
 
     let error = unknown_finish(subject, Script::new()).await?.error(&[ErrorKind::Protocol])?;
     ensure(error.message().contains(TIRED), || format!("the error does not name the reason: {error}"))?;
-    same("whether to try again", error.should_retry(), Some(false))
+    same("whether to try again", error.details().should_retry, Some(false))
 }
 
 /// What comes of a script whose reason to stop is none that anyone knows.

@@ -186,7 +186,7 @@ impl Heard {
 }
 
 fn body(error: &Error) -> String {
-    error.body().map(|body| format!(" ({body})")).unwrap_or_default()
+    error.details().body.as_deref().map(|body| format!(" ({body})")).unwrap_or_default()
 }
 
 /// Checks a condition.

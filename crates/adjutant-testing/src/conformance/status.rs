@@ -20,19 +20,19 @@ async fn answered(subject: &dyn Subject, fault: Fault, kinds: &[ErrorKind]) -> R
 
 pub(super) async fn rate_limited(subject: &dyn Subject) -> Verdict {
     let error = answered(subject, Fault::rate_limited(7), &[ErrorKind::RateLimited]).await?;
-    same("the status", error.status(), Some(429))?;
+    same("the status", error.details().status, Some(429))?;
     same("the wait", error.retry_after(), Some(Duration::from_secs(7)))?;
     ensure(error.is_retryable(), || "it is not worth trying again".into())
 }
 
 pub(super) async fn overloaded(subject: &dyn Subject) -> Verdict {
     let error = answered(subject, Fault::overloaded(), &[ErrorKind::Overloaded]).await?;
-    ensure(matches!(error.status(), Some(503 | 529)), || format!("the status is {:?}", error.status()))
+    ensure(matches!(error.details().status, Some(503 | 529)), || format!("the status is {:?}", error.details().status))
 }
 
 pub(super) async fn server_error(subject: &dyn Subject) -> Verdict {
     let error = answered(subject, Fault::server_error(), &[ErrorKind::Overloaded]).await?;
-    same("the status", error.status(), Some(500))
+    same("the status", error.details().status, Some(500))
 }
 
 pub(super) async fn unauthorized(subject: &dyn Subject) -> Verdict {

@@ -58,15 +58,14 @@ pub(super) fn tools(root: &Node<'_>) -> Result<Vec<ToolDecl>, Refusal> {
 
 /// How to answer.
 pub(super) fn options(root: &Node<'_>, model: &str, tools: &[ToolDecl]) -> Result<Options, Refusal> {
-    let mut options = Options::new();
-    options.tool_choice = choice(root, tools)?;
+    let mut options = Options { tool_choice: choice(root, tools)?, ..Options::default() };
     let Some(config) = root.field("generationConfig") else { return Ok(options) };
     config.object()?;
     if let Some(tokens) = config.field("maxOutputTokens") {
-        options = options.max_output_tokens(tokens.count()?);
+        options.max_output_tokens = Some(tokens.count()?);
     }
     if let Some(temperature) = config.field("temperature") {
-        options = options.temperature(temperature.within(0.0, 2.0)?);
+        options.temperature = Some(temperature.within(0.0, 2.0)?);
     }
     let stops = config.field("stopSequences").map(|it| it.items()).transpose()?.unwrap_or_default();
     if stops.len() > MAX_STOPS {
@@ -76,7 +75,7 @@ pub(super) fn options(root: &Node<'_>, model: &str, tools: &[ToolDecl]) -> Resul
         if stop.text()?.is_empty() {
             return Err(stop.refuse("stop sequences must not be empty"));
         }
-        options = options.stop(stop.text()?);
+        options.stop.push(stop.text()?.into());
     }
     if let Some(thinking) = config.field("thinkingConfig") {
         options.thinking = effort(&thinking, model)?;

@@ -44,16 +44,16 @@ pub(crate) fn decode(body: &Value, issued: &Issued) -> Result<Asked, Refusal> {
 }
 
 fn options(root: &Node<'_>) -> Result<Options, Refusal> {
-    let mut options = Options::new().max_output_tokens(root.need("max_tokens")?.count()?);
+    let mut options = Options { max_output_tokens: Some(root.need("max_tokens")?.count()?), ..Options::default() };
     if let Some(temperature) = root.field("temperature") {
-        options = options.temperature(temperature.within(0.0, 1.0)?);
+        options.temperature = Some(temperature.within(0.0, 1.0)?);
     }
     for stop in root.field("stop_sequences").map(|it| it.items()).transpose()?.unwrap_or_default() {
         let text = stop.text()?;
         if text.trim().is_empty() {
             return Err(stop.refuse("each stop sequence must contain non-whitespace"));
         }
-        options = options.stop(text);
+        options.stop.push(text.into());
     }
     Ok(options)
 }

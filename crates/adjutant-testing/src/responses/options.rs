@@ -40,7 +40,7 @@ pub(super) fn tools(root: &Node<'_>) -> Result<Vec<ToolDecl>, Refusal> {
 
 /// Everything else that says how to answer.
 pub(super) fn options(root: &Node<'_>, tools: &[ToolDecl]) -> Result<Options, Refusal> {
-    let mut options = Options::new();
+    let mut options = Options::default();
     if let Some(tokens) = root.field("max_output_tokens") {
         if tokens.count()? < MIN_OUTPUT {
             let message = format!(
@@ -50,13 +50,13 @@ pub(super) fn options(root: &Node<'_>, tools: &[ToolDecl]) -> Result<Options, Re
             );
             return Err(Refusal::invalid(message).param("max_output_tokens").code("integer_below_min_value"));
         }
-        options = options.max_output_tokens(tokens.count()?);
+        options.max_output_tokens = Some(tokens.count()?);
     }
     if let Some(temperature) = root.field("temperature") {
-        options = options.temperature(temperature.within(0.0, 2.0)?);
+        options.temperature = Some(temperature.within(0.0, 2.0)?);
     }
     if let Some(effort) = root.field("reasoning").and_then(|it| it.field("effort")) {
-        options = options.thinking(effort_of(&effort)?);
+        options.thinking = Some(effort_of(&effort)?);
     }
     if let Some(summary) = root.field("reasoning").and_then(|it| it.field("summary")) {
         one_of(&summary, &["auto", "concise", "detailed"])?;

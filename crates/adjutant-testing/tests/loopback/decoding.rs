@@ -52,7 +52,12 @@ fn tool() -> ToolDecl {
 
 fn expected(blocks: Vec<Block>, results: Vec<CallResult>, content: Vec<Content>) -> Request {
     let mut request = Request::new().system("S").tools([tool()]).user(UserMessage::new(content));
-    request = request.options(Options::new().max_output_tokens(9).temperature(0.5).stop("X"));
+    request = request.options(Options {
+        max_output_tokens: Some(9),
+        temperature: Some(0.5),
+        stop: vec!["X".into()],
+        ..Options::default()
+    });
     request.entries.push(turn(blocks, results));
     request
 }
@@ -119,7 +124,7 @@ fn messages_gives_the_whole_request() {
 #[test]
 fn messages_accepts_a_last_reply_when_it_was_paused() {
     let block = json!({"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}});
-    let mut expect = Request::new().user("Hi").options(Options::new().max_output_tokens(9));
+    let mut expect = Request::new().user("Hi").options(Options { max_output_tokens: Some(9), ..Options::default() });
     expect.entries.push(turn(vec![Block::Opaque { issuer: "anthropic".into(), value: block.clone() }], vec![]));
     let messages = json!([{"role": "user", "content": "Hi"}, {"role": "assistant", "content": [block]}]);
     check(Vendor::Anthropic, json!({"model": "m", "max_tokens": 9, "stream": true, "messages": messages}), &expect);
@@ -187,7 +192,9 @@ fn responses_gives_the_whole_request() {
         call(3, "call_2", "not JSON"),
     ];
     let mut expect = expected(blocks, vec![CallResult::ok("r1"), CallResult::ok("")], content);
-    expect = expect.options(Options::new().max_output_tokens(16).temperature(0.5)).system("S\n\nAlso.");
+    expect = expect
+        .options(Options { max_output_tokens: Some(16), temperature: Some(0.5), ..Options::default() })
+        .system("S\n\nAlso.");
     let reminder = UserMessage::text("Mind.").from_origin(Origin::Reminder { by: "system".into() });
     expect.entries.push(Entry::User(reminder));
     expect.entries.push(turn(vec![Block::text("Ok")], vec![]));

@@ -273,7 +273,7 @@ impl futures_core::Stream for Chunks {
 fn model_errors_become_statuses_when_nothing_was_said() {
     let error = || {
         let error = Error::new(ErrorKind::RateLimited, "slow down");
-        error.with_retry_after(Duration::from_millis(1_500))
+        error.with(|it| it.retry_after = Some(Duration::from_millis(1_500)))
     };
     run(async {
         let answer = serve(Script::new().fail(error()), Vendor::Anthropic).await;

@@ -50,9 +50,13 @@ fn schema() -> Value {
 
 #[test]
 fn options_reach_the_model_when_a_wire_has_them() {
-    let named = || Options::new().tool_choice(ToolChoice::Named("t".into())).sequential_calls();
-    let thought = |name: &str| Options::new().thinking(Effort::High).format(Format::new(name, schema()));
-    let anthropic = |options: Options| options.max_output_tokens(100);
+    let named = || Options { tool_choice: ToolChoice::Named("t".into()), sequential_calls: true, ..Options::default() };
+    let thought = |name: &str| Options {
+        thinking: Some(Effort::High),
+        format: Some(Format::new(name, schema())),
+        ..Options::default()
+    };
+    let anthropic = |options: Options| Options { max_output_tokens: Some(100), ..options };
     let choice = json!({"type": "tool", "name": "t", "disable_parallel_tool_use": true});
     understood(Vendor::Anthropic, json!({"tool_choice": choice}), anthropic(named()));
     let format = json!({"type": "json_schema", "schema": schema()});
@@ -72,7 +76,7 @@ fn options_reach_the_model_when_a_wire_has_them() {
     understood(Vendor::Responses, output, thought("f"));
 
     let choice = json!({"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["t"]}});
-    let expect = Options::new().tool_choice(ToolChoice::Named("t".into()));
+    let expect = Options { tool_choice: ToolChoice::Named("t".into()), ..Options::default() };
     understood(Vendor::Gemini, json!({"toolConfig": choice}), expect);
     let config = json!({"responseMimeType": "application/json", "responseJsonSchema": schema(),
                         "thinkingConfig": {"thinkingLevel": "HIGH"}});

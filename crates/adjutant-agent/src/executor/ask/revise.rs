@@ -17,13 +17,13 @@ use crate::{
 impl Asking {
     /// Whether a failure may be answered by a smaller request: nothing was said that would be lost.
     pub(super) fn gives_way(&self, error: &Error) -> bool {
-        error.is_overflow() && self.kinds.is_empty()
+        error.kind() == ErrorKind::Overflow && self.kinds.is_empty()
     }
 
     /// The turn is prepared once more.
     pub(super) fn overflowed(mut self, error: &Error) -> Performed {
         self.retract(error);
-        let overflow = error.overflow().unwrap_or_default();
+        let overflow = error.details().overflow.unwrap_or_default();
         self.records.push(Record::Overflowed { turn: self.turn, overflow });
         Performed { act: ActivityId::Ask(self.turn), records: self.records, tools: None, args: None }
     }

@@ -21,15 +21,15 @@ fn marks_are_set_when_they_are_asked_for() {
         (text.matches(mark).count(), text.matches("cache_control").count())
     };
     let long = r#","cache_control":{"type":"ephemeral","ttl":"1h"}"#;
-    assert_eq!(count(&model(), Options::new(), MARK), (4, 4));
-    assert_eq!(count(&model(), Options::new().cache(Cache::Long), long), (4, 4));
-    assert_eq!(count(&model(), Options::new().cache(Cache::Off), MARK), (0, 0));
-    let theirs = Options::new().extra("cache_control", json!({"type": "ephemeral"}));
+    assert_eq!(count(&model(), Options::default(), MARK), (4, 4));
+    assert_eq!(count(&model(), Options { cache: Cache::Long, ..Options::default() }, long), (4, 4));
+    assert_eq!(count(&model(), Options { cache: Cache::Off, ..Options::default() }, MARK), (0, 0));
+    let theirs = Options::default().extra("cache_control", json!({"type": "ephemeral"}));
     assert_eq!(count(&model(), theirs, MARK), (1, 1));
     let elsewhere = model().base_url("https://a.example");
-    assert_eq!(count(&elsewhere, Options::new(), MARK), (0, 0));
-    assert_eq!(count(&elsewhere.cache_marks(), Options::new(), MARK), (4, 4));
-    assert_eq!(count(&model().base_url("https://api.anthropic.com/"), Options::new(), MARK), (4, 4));
+    assert_eq!(count(&elsewhere, Options::default(), MARK), (0, 0));
+    assert_eq!(count(&elsewhere.cache_marks(), Options::default(), MARK), (4, 4));
+    assert_eq!(count(&model().base_url("https://api.anthropic.com/"), Options::default(), MARK), (4, 4));
 }
 
 #[test]

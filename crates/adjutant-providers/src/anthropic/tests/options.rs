@@ -16,7 +16,11 @@ fn check_options(info: ModelInfo, options: Options, expect: Value, expect_warnin
 }
 
 fn info(control: ThinkingControl) -> ModelInfo {
-    ModelInfo::new(ID).thinks(Effort::ALL, control).max_output_tokens(64_000).structured(Structured::Native)
+    ModelInfo {
+        max_output_tokens: 64_000,
+        structured: Structured::Native,
+        ..ModelInfo::new(ID).thinks(Effort::ALL, control)
+    }
 }
 
 #[test]
@@ -26,7 +30,12 @@ fn thinking_is_a_level_when_the_model_takes_levels() {
             "max_tokens": 64_000, "thinking": {"type": "adaptive", "display": "summarized"},
             "output_config": {"effort": name},
         });
-        check_options(info(ThinkingControl::Level), Options::new().thinking(effort), expect, &[]);
+        check_options(
+            info(ThinkingControl::Level),
+            Options { thinking: Some(effort), ..Options::default() },
+            expect,
+            &[],
+        );
     };
     check(Effort::Minimal, "low");
     check(Effort::Low, "low");
@@ -34,14 +43,19 @@ fn thinking_is_a_level_when_the_model_takes_levels() {
     check(Effort::High, "high");
     check(Effort::Max, "max");
     let off = json!({"max_tokens": 64_000, "thinking": {"type": "disabled"}});
-    check_options(info(ThinkingControl::Level), Options::new().thinking(Effort::Off), off, &[]);
-    check_options(info(ThinkingControl::Level), Options::new(), json!({"max_tokens": 64_000}), &[]);
+    check_options(
+        info(ThinkingControl::Level),
+        Options { thinking: Some(Effort::Off), ..Options::default() },
+        off,
+        &[],
+    );
+    check_options(info(ThinkingControl::Level), Options::default(), json!({"max_tokens": 64_000}), &[]);
 }
 
 #[test]
 fn thinking_is_a_budget_when_the_model_takes_tokens() {
     let check = |limit: Option<u64>, effort, max_tokens: u64, budget: u64, warnings: &[&str]| {
-        let mut options = Options::new().thinking(effort);
+        let mut options = Options { thinking: Some(effort), ..Options::default() };
         options.max_output_tokens = limit;
         let expect = json!({"max_tokens": max_tokens, "thinking": {"type": "enabled", "budget_tokens": budget}});
         check_options(info(ThinkingControl::Budget), options, expect, warnings);
@@ -54,12 +68,12 @@ fn thinking_is_a_budget_when_the_model_takes_tokens() {
     let raised = "max_output_tokens was raised from 2000 to 9216: thinking takes up to 8192";
     check(Some(2_000), Effort::Medium, 9_216, 8_192, &[raised]);
     check(Some(9_216), Effort::Medium, 9_216, 8_192, &[]);
-    let small = |limit| info(ThinkingControl::Budget).max_output_tokens(limit);
+    let small = |limit| ModelInfo { max_output_tokens: limit, ..info(ThinkingControl::Budget) };
     let expect = json!({"max_tokens": 4_096, "thinking": {"type": "enabled", "budget_tokens": 3_072}});
-    check_options(small(4_096), Options::new().thinking(Effort::High), expect, &[]);
+    check_options(small(4_096), Options { thinking: Some(Effort::High), ..Options::default() }, expect, &[]);
     check_options(
         small(2_047),
-        Options::new().thinking(Effort::High),
+        Options { thinking: Some(Effort::High), ..Options::default() },
         json!({"max_tokens": 2_047}),
         &[
             "thinking was dropped: anthropic/claude-sonnet-5 takes 1024 tokens for it at least, of the 2047 that its reply \
@@ -67,19 +81,24 @@ fn thinking_is_a_budget_when_the_model_takes_tokens() {
         ],
     );
     let off = json!({"max_tokens": 64_000, "thinking": {"type": "disabled"}});
-    check_options(info(ThinkingControl::Budget), Options::new().thinking(Effort::Off), off, &[]);
-    let given = Options::new().thinking(Effort::High).extra("max_tokens", 3_000);
+    check_options(
+        info(ThinkingControl::Budget),
+        Options { thinking: Some(Effort::Off), ..Options::default() },
+        off,
+        &[],
+    );
+    let given = Options { thinking: Some(Effort::High), ..Options::default() }.extra("max_tokens", 3_000);
     let expect = json!({"max_tokens": 3_000, "thinking": {"type": "enabled", "budget_tokens": 1_976}});
     check_options(info(ThinkingControl::Budget), given, expect, &[]);
 }
 
 #[test]
 fn options_are_dropped_when_thinking_excludes_them() {
-    let forced = || Options::new().temperature(0.5).tool_choice(ToolChoice::Required);
+    let forced = || Options { temperature: Some(0.5), tool_choice: ToolChoice::Required, ..Options::default() };
     let no_temperature = "temperature was dropped: anthropic/claude-sonnet-5 takes none while it thinks";
     check_options(
         info(ThinkingControl::Level),
-        forced().thinking(Effort::Low),
+        Options { thinking: Some(Effort::Low), ..forced() },
         json!({
             "max_tokens": 64_000, "thinking": {"type": "adaptive", "display": "summarized"},
             "output_config": {"effort": "low"}, "tool_choice": {"type": "any"},
@@ -88,22 +107,23 @@ fn options_are_dropped_when_thinking_excludes_them() {
     );
     check_options(
         info(ThinkingControl::Budget),
-        forced().thinking(Effort::Low),
+        Options { thinking: Some(Effort::Low), ..forced() },
         json!({"max_tokens": 64_000, "thinking": {"type": "enabled", "budget_tokens": 2_048}}),
         &[no_temperature, "tool_choice was dropped: anthropic/claude-sonnet-5 cannot be made to call while it thinks"],
     );
     let off = json!({
         "max_tokens": 64_000, "temperature": 0.5, "thinking": {"type": "disabled"}, "tool_choice": {"type": "any"},
     });
-    check_options(info(ThinkingControl::Budget), forced().thinking(Effort::Off), off, &[]);
-    let theirs = forced().thinking(Effort::Low).extra("thinking", json!({"type": "between_tools"}));
+    check_options(info(ThinkingControl::Budget), Options { thinking: Some(Effort::Off), ..forced() }, off, &[]);
+    let theirs =
+        Options { thinking: Some(Effort::Low), ..forced() }.extra("thinking", json!({"type": "between_tools"}));
     let expect = json!({
         "max_tokens": 64_000, "temperature": 0.5, "thinking": {"type": "between_tools"}, "tool_choice": {"type": "any"},
     });
     check_options(info(ThinkingControl::Level), theirs, expect, &[]);
     check_options(
         info(ThinkingControl::Level),
-        Options::new().temperature(1.5),
+        Options { temperature: Some(1.5), ..Options::default() },
         json!({"max_tokens": 64_000, "temperature": 1.0}),
         &["temperature was lowered from 1.5 to 1: anthropic/claude-sonnet-5 takes no more"],
     );
@@ -112,8 +132,8 @@ fn options_are_dropped_when_thinking_excludes_them() {
 #[test]
 fn tool_choice_is_sent_when_it_is_not_the_default() {
     let check = |choice: ToolChoice, sequential: bool, expect: Value| {
-        let options = Options::new().tool_choice(choice);
-        let options = if sequential { options.sequential_calls() } else { options };
+        let options = Options { tool_choice: choice, ..Options::default() };
+        let options = if sequential { Options { sequential_calls: true, ..options } } else { options };
         check_options(info(ThinkingControl::Level), options, json!({"max_tokens": 64_000, "tool_choice": expect}), &[]);
     };
     check(ToolChoice::Auto, true, json!({"type": "auto", "disable_parallel_tool_use": true}));
@@ -121,14 +141,15 @@ fn tool_choice_is_sent_when_it_is_not_the_default() {
     check(ToolChoice::Required, false, json!({"type": "any"}));
     check(ToolChoice::Required, true, json!({"type": "any", "disable_parallel_tool_use": true}));
     check(ToolChoice::Named("read".into()), false, json!({"type": "tool", "name": "read"}));
-    let request = Request::new().options(Options::new().tool_choice(ToolChoice::None)).user("hi");
+    let request = Request::new().options(Options { tool_choice: ToolChoice::None, ..Options::default() }).user("hi");
     assert!(!body(&model(), &request).0.contains("tool_choice"), "without tools there is nothing to choose");
 }
 
 #[test]
 fn format_is_sent_when_the_model_can_be_held_to_it() {
     let schema = json!({"type": "object", "properties": {"a": {"type": "integer", "minimum": 1}}, "required": ["a"]});
-    let options = |schema: &Value| Options::new().format(Format::new("answer", schema.clone()));
+    let options =
+        |schema: &Value| Options { format: Some(Format::new("answer", schema.clone())), ..Options::default() };
     let closed = json!({
         "type": "object", "required": ["a"], "additionalProperties": false,
         "properties": {"a": {"type": "integer", "description": "{\"minimum\":1}"}},
@@ -136,7 +157,8 @@ fn format_is_sent_when_the_model_can_be_held_to_it() {
     let format = json!({"type": "json_schema", "schema": closed});
     let expect = json!({"max_tokens": 64_000, "output_config": {"format": &format}});
     check_options(info(ThinkingControl::Level), options(&schema), expect, &[]);
-    let more = options(&schema).thinking(Effort::High).extra("output_config", json!({"effort": "xhigh"}));
+    let more =
+        Options { thinking: Some(Effort::High), ..options(&schema) }.extra("output_config", json!({"effort": "xhigh"}));
     let expect = json!({
         "max_tokens": 64_000, "thinking": {"type": "adaptive", "display": "summarized"},
         "output_config": {"effort": "xhigh", "format": format},
@@ -149,7 +171,7 @@ fn format_is_sent_when_the_model_can_be_held_to_it() {
         &["format was dropped: anthropic/claude-sonnet-5 cannot be held to the schema answer"],
     );
     check_options(
-        info(ThinkingControl::Level).structured(Structured::Tool),
+        ModelInfo { structured: Structured::Tool, ..info(ThinkingControl::Level) },
         options(&schema),
         json!({"max_tokens": 64_000}),
         &["format was dropped: anthropic/claude-sonnet-5 takes no schema for its text"],
@@ -168,17 +190,26 @@ fn server_tools_are_declared_after_the_others_when_there_are_any() {
     let read = json!({"name": "read", "description": "Reads.", "input_schema": {"type": "object", "properties": {}}});
     let mut one = search();
     one["cache_control"] = json!({"type": "ephemeral"});
-    check(Options::new().server_tool(search()), json!([read, one]), true);
+    check(Options { server_tools: vec![search()], ..Options::default() }, json!([read, one]), true);
     let mut deferred = search();
     deferred["defer_loading"] = true.into();
-    check(Options::new().server_tool(deferred.clone()), json!([read, deferred]), true);
-    check(Options::new().server_tool(one.clone()).server_tool(search()), json!([read, one, search()]), true);
-    check(Options::new().server_tool(one.clone()).server_tool(one.clone()), json!([read, one, one]), false);
+    check(Options { server_tools: vec![deferred.clone()], ..Options::default() }, json!([read, deferred]), true);
+    check(
+        Options { server_tools: vec![one.clone(), search()], ..Options::default() },
+        json!([read, one, search()]),
+        true,
+    );
+    check(
+        Options { server_tools: vec![one.clone(), one.clone()], ..Options::default() },
+        json!([read, one, one]),
+        false,
+    );
 }
 
 #[test]
 fn stop_sequences_are_dropped_when_they_are_blank() {
-    let options = |stops: &[&str]| stops.iter().fold(Options::new(), |options, stop| options.stop(*stop));
+    let options =
+        |stops: &[&str]| Options { stop: stops.iter().map(|it| (*it).into()).collect(), ..Options::default() };
     let warn = |stop: &str| format!("stop sequence {stop} was dropped: this wire takes none that is blank");
     check_options(
         info(ThinkingControl::Level),
@@ -199,9 +230,13 @@ fn cache_is_warned_about_once_when_it_is_not_marked() {
     };
     let elsewhere = model().base_url("https://a.example");
     let warn = "cache was dropped: the prompt cache is not marked at this base URL";
-    check(&elsewhere, Options::new().cache(Cache::Long), &[warn]);
-    check(&elsewhere, Options::new(), &[]);
-    check(&elsewhere, Options::new().cache(Cache::Long).extra("cache_control", json!({"type": "ephemeral"})), &[]);
-    check(&elsewhere.cache_marks(), Options::new().cache(Cache::Long), &[]);
-    check(&model(), Options::new().cache(Cache::Long), &[]);
+    check(&elsewhere, Options { cache: Cache::Long, ..Options::default() }, &[warn]);
+    check(&elsewhere, Options::default(), &[]);
+    check(
+        &elsewhere,
+        Options { cache: Cache::Long, ..Options::default() }.extra("cache_control", json!({"type": "ephemeral"})),
+        &[],
+    );
+    check(&elsewhere.cache_marks(), Options { cache: Cache::Long, ..Options::default() }, &[]);
+    check(&model(), Options { cache: Cache::Long, ..Options::default() }, &[]);
 }

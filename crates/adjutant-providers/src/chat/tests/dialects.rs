@@ -8,7 +8,7 @@ use crate::{chat::wire::nine, driver::Decode, sse::Frame};
 fn info(id: &str, efforts: &[Effort]) -> ModelInfo {
     let mut inputs = Inputs::default();
     (inputs.images, inputs.documents) = (true, true);
-    ModelInfo::new(id).inputs(inputs).thinks(efforts, ThinkingControl::Level)
+    ModelInfo { inputs, ..ModelInfo::new(id) }.thinks(efforts, ThinkingControl::Level)
 }
 
 fn hosted(id: &str) -> Chat {
@@ -53,7 +53,7 @@ fn value(model: &Chat, request: &Request) -> (Value, Vec<String>) {
 /// Checks the fields of a body beside the model, the limit, the stream and the messages; and the warnings.
 #[track_caller]
 fn check(model: &Chat, options: Options, expect: Value, expect_warnings: &[&str]) {
-    let request = Request::new().tools([tool()]).options(options.cache(Cache::Off)).user("hi");
+    let request = Request::new().tools([tool()]).options(Options { cache: Cache::Off, ..options }).user("hi");
     let (mut body, warnings) = value(model, &request);
     let fields = body.as_object_mut().expect("an object");
     for name in ["model", "max_tokens", "max_completion_tokens", "stream", "stream_options", "store", "messages"] {
@@ -80,9 +80,17 @@ fn bodies_are_as_recorded_when_everything_is_asked_of_each_dialect() {
             "openrouter" => "openrouter/anthropic/m".to_owned(),
             name => format!("{name}/m"),
         };
-        let options = Options::new().thinking(Effort::High).tool_choice(ToolChoice::Required).sequential_calls();
-        let options = options.format(format()).temperature(0.5).stop("END").cache_key("k");
-        let options = options.server_tool(json!({"type": "web_search"}));
+        let options = Options {
+            thinking: Some(Effort::High),
+            tool_choice: ToolChoice::Required,
+            sequential_calls: true,
+            format: Some(format()),
+            temperature: Some(0.5),
+            stop: vec!["END".into()],
+            cache_key: Some("k".into()),
+            server_tools: vec![json!({"type": "web_search"})],
+            ..Options::default()
+        };
         let entries = [
             Entry::User(UserMessage::new(vec![Content::text("look"), image()])),
             thought(&id),
@@ -99,13 +107,18 @@ fn bodies_are_as_recorded_when_everything_is_asked_of_each_dialect() {
 #[test]
 fn thinking_is_told_in_the_words_of_the_dialect() {
     let told = |id: &str, efforts: &[Effort], effort, expect| {
-        check(&Chat::new(info(id, efforts), "sk"), Options::new().thinking(effort), expect, &[]);
+        check(
+            &Chat::new(info(id, efforts), "sk"),
+            Options { thinking: Some(effort), ..Options::default() },
+            expect,
+            &[],
+        );
     };
     let (all, toggle) = (Effort::ALL, [Effort::Off, Effort::High]);
     told("openai/m", &[Effort::Low, Effort::Max], Effort::Max, json!({"reasoning_effort": "xhigh"}));
     told("openai/m", &all, Effort::Off, json!({"reasoning_effort": "none"}));
     let beside = "thinking was dropped: openai/m does not think beside tools on this wire";
-    let high = || Options::new().thinking(Effort::High);
+    let high = || Options { thinking: Some(Effort::High), ..Options::default() };
     check(&hosted("openai/m"), high(), json!({"reasoning_effort": "none"}), &[beside]);
     let (body, _) = value(&hosted("openai/m"), &Request::new().options(high()).user("hi"));
     assert_eq!(body["reasoning_effort"], "high");
@@ -132,10 +145,10 @@ fn thinking_is_told_in_the_words_of_the_dialect() {
     let dropped = "thinking was dropped: groq/m cannot be told how much to think";
     check(&hosted("groq/m").dialect(named), high(), json!({}), &[dropped]);
     // Without an effort nothing is said, and what the caller says itself stands.
-    check(&hosted("deepseek/m"), Options::new(), json!({}), &[]);
+    check(&hosted("deepseek/m"), Options::default(), json!({}), &[]);
     let own = json!({"effort": "low"});
     check(&hosted("openrouter/m"), high().extra("reasoning", own.clone()), json!({"reasoning": own}), &[]);
-    let off = Options::new().thinking(Effort::Off);
+    let off = Options { thinking: Some(Effort::Off), ..Options::default() };
     let silent = Chat::new(info("perplexity/m", &all), "sk");
     let dropped = "thinking was dropped: perplexity/m has no word for off";
     check(&silent, off, json!({}), &["tools was dropped: perplexity/m takes none", dropped]);
@@ -144,26 +157,35 @@ fn thinking_is_told_in_the_words_of_the_dialect() {
 #[test]
 fn options_are_dropped_when_the_dialect_has_no_word_for_them() {
     let request = |options: Options| Request::new().options(options).user("hi");
-    let (body, warnings) = value(&hosted("perplexity/m"), &request(Options::new().stop("END").cache(Cache::Long)));
+    let (body, warnings) = value(
+        &hosted("perplexity/m"),
+        &request(Options { stop: vec!["END".into()], cache: Cache::Long, ..Options::default() }),
+    );
     assert_eq!((&body["stop"], &body["prompt_cache_retention"]), (&Value::Null, &Value::Null));
     let dropped = [
         "stop was dropped: perplexity/m has no word for it",
         "cache was dropped: perplexity/m has no word for a long one",
     ];
     assert_eq!(warnings, dropped);
-    let (body, warnings) = value(&hosted("openai/m"), &request(Options::new().cache(Cache::Long).cache_key("k")));
+    let (body, warnings) = value(
+        &hosted("openai/m"),
+        &request(Options { cache: Cache::Long, cache_key: Some("k".into()), ..Options::default() }),
+    );
     assert_eq!((&body["prompt_cache_key"], &body["prompt_cache_retention"]), (&json!("k"), &json!("24h")));
     assert_eq!(warnings, Vec::<String>::new());
-    let (body, _) = value(&hosted("openai/m"), &request(Options::new().cache(Cache::Off).cache_key("k")));
+    let (body, _) = value(
+        &hosted("openai/m"),
+        &request(Options { cache: Cache::Off, cache_key: Some("k".into()), ..Options::default() }),
+    );
     assert_eq!(body["prompt_cache_key"], Value::Null);
 }
 
 #[test]
 fn calls_are_demanded_as_far_as_the_dialect_can() {
-    let named = || Options::new().tool_choice(ToolChoice::Named("read".into()));
+    let named = || Options { tool_choice: ToolChoice::Named("read".into()), ..Options::default() };
     let object = json!({"type": "function", "function": {"name": "read"}});
     check(&hosted("groq/m"), named(), json!({"tool_choice": object}), &[]);
-    let off = || named().thinking(Effort::Off);
+    let off = || Options { thinking: Some(Effort::Off), ..named() };
     check(&hosted("qwen/m"), off(), json!({"enable_thinking": false, "tool_choice": object}), &[]);
     let plain = Chat::new(info("moonshot/m", &[]), "sk");
     check(&plain, named(), json!({"tool_choice": object}), &[]);
@@ -173,13 +195,18 @@ fn calls_are_demanded_as_far_as_the_dialect_can() {
     check(&hosted("llama-server/m"), named(), json!({"tool_choice": "required"}), &[instead]);
     let dropped = "tool_choice was dropped: ollama/m cannot be made to call";
     check(&hosted("ollama/m"), named(), json!({}), &[dropped]);
-    let none = || Options::new().tool_choice(ToolChoice::None);
+    let none = || Options { tool_choice: ToolChoice::None, ..Options::default() };
     check(&hosted("moonshot/m"), none(), json!({"tool_choice": "none"}), &[]);
     let (body, _) = value(&hosted("zai/m"), &Request::new().tools([tool()]).options(none()).user("hi"));
     assert_eq!((&body["tools"], &body["tool_choice"]), (&Value::Null, &Value::Null));
     let sequential = "sequential_calls was dropped: ollama/m has no word for it";
-    check(&hosted("ollama/m"), Options::new().sequential_calls(), json!({}), &[sequential]);
-    check(&hosted("mistral/m"), Options::new().sequential_calls(), json!({"parallel_tool_calls": false}), &[]);
+    check(&hosted("ollama/m"), Options { sequential_calls: true, ..Options::default() }, json!({}), &[sequential]);
+    check(
+        &hosted("mistral/m"),
+        Options { sequential_calls: true, ..Options::default() },
+        json!({"parallel_tool_calls": false}),
+        &[],
+    );
 }
 
 #[test]
@@ -194,18 +221,28 @@ fn replies_are_held_to_a_schema_as_far_as_the_dialect_can() {
     };
     let mut closed = (*format().schema).clone();
     closed["additionalProperties"] = json!(false);
-    check(&hosted("groq/m"), Options::new().format(format()), schema(&json!(true), closed), &[]);
+    check(
+        &hosted("groq/m"),
+        Options { format: Some(format()), ..Options::default() },
+        schema(&json!(true), closed),
+        &[],
+    );
     let as_it_is = schema(&Value::Null, (*format().schema).clone());
-    check(&hosted("together/m"), Options::new().format(format()), as_it_is, &[]);
-    check(&hosted("groq/m"), Options::new().format(loose), schema(&Value::Null, json!({"type": "object"})), &[]);
+    check(&hosted("together/m"), Options { format: Some(format()), ..Options::default() }, as_it_is, &[]);
+    check(
+        &hosted("groq/m"),
+        Options { format: Some(loose), ..Options::default() },
+        schema(&Value::Null, json!({"type": "object"})),
+        &[],
+    );
     let words = "Answer with one JSON object that fits this JSON schema, and with nothing else:\n\
                  {\"type\":\"object\",\"properties\":{\"n\":{\"type\":\"integer\"}},\"required\":[\"n\"]}";
     let asked = json!([{"role": "system", "content": words}, {"role": "user", "content": "hi"}]);
-    let request = Request::new().options(Options::new().format(format())).user("hi");
+    let request = Request::new().options(Options { format: Some(format()), ..Options::default() }).user("hi");
     let (body, warnings) = value(&hosted("deepseek/m"), &request);
     assert_eq!((&body["response_format"], &body["messages"]), (&json!({"type": "json_object"}), &asked));
     assert_eq!(warnings, Vec::<String>::new());
-    let prompted = info("deepseek/m", &[]).structured(adjutant_llm::Structured::Prompt);
+    let prompted = ModelInfo { structured: adjutant_llm::Structured::Prompt, ..info("deepseek/m", &[]) };
     let (body, warnings) = value(&Chat::new(prompted, "sk"), &request);
     assert_eq!((&body["response_format"], &body["messages"]), (&Value::Null, &asked));
     assert_eq!(warnings, ["the format is asked for in words alone: deepseek/m has no mode for it"]);
@@ -305,7 +342,7 @@ fn marks_stand_in_the_last_texts_when_a_model_of_anthropic_is_behind_a_router() 
     let model = hosted("openrouter/anthropic/m");
     let request = |cache| {
         let entries = [Entry::User(UserMessage::text("a")), thought("x/y"), Entry::User(UserMessage::text("b"))];
-        let options = Options::new().cache(cache);
+        let options = Options { cache, ..Options::default() };
         Request::of(Transcript::from_iter(entries)).system("s").options(options)
     };
     let (body, _) = value(&model, &request(Cache::Long));
@@ -338,7 +375,7 @@ fn requests_go_to_the_vendor_with_its_key_when_nothing_else_is_set() {
 #[test]
 fn reply_is_an_overflow_when_a_vendor_cuts_off_in_silence() {
     let end = |id: &str| {
-        let model = Chat::new(ModelInfo::new(id).context_window(1_000), "sk");
+        let model = Chat::new(ModelInfo { context_window: 1_000, ..ModelInfo::new(id) }, "sk");
         let mut decoder = Wire::decoder(&*model.inner, CallIdSeed { turn: 3, attempt: 0 });
         let data = r#"{"choices":[{"index":0,"delta":{"content":"a"},"finish_reason":"stop"}],"usage":{"prompt_tokens":1001,"completion_tokens":1}}"#;
         let mut chunks = std::collections::VecDeque::new();
