@@ -37,7 +37,7 @@ const LEASE: Duration = Duration::from_secs(3_600);
 fn kv_stores(folder: &Path, runtime: &Runtime) -> Vec<(&'static str, Arc<dyn KvStore>)> {
     let sqlite = Sqlite::open(folder.join("db")).expect("a database").kv("board");
     let mut kv_stores: Vec<(&'static str, Arc<dyn KvStore>)> =
-        vec![("memory", Arc::new(MemoryKvStore::new())), ("sqlite", Arc::new(sqlite))];
+        vec![("memory", Arc::new(MemoryKvStore::default())), ("sqlite", Arc::new(sqlite))];
     match PostgresServer::shared() {
         Ok(server) => {
             let url = server.database().expect("a database");

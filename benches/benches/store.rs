@@ -46,7 +46,7 @@ type Store = (&'static str, Arc<dyn Journal>);
 fn stores(folder: &Path, runtime: &Runtime) -> Vec<Store> {
     let sqlite = Sqlite::open(folder.join("db")).expect("a database").journal();
     let mut stores: Vec<Store> = vec![
-        ("memory", Arc::new(MemoryJournal::new())),
+        ("memory", Arc::new(MemoryJournal::default())),
         ("bytes", Arc::new(Bytes::keeping(2_000))),
         ("json lines", Arc::new(JsonlJournal::open(folder.join("jsonl")).expect("a folder"))),
         ("sqlite", Arc::new(sqlite)),
@@ -196,5 +196,11 @@ fn at_once(runtime: &Runtime, (name, journal): &Store) {
 
 /// The newest record of a log.
 async fn head(journal: &dyn Journal, log: &str) -> u64 {
-    journal.own(&LogId::from(log), &Owner::new().taking_over()).await.expect("the log is there").head().seq.0
+    journal
+        .own(&LogId::from(log), &Owner { takes_over: true, ..Owner::new() })
+        .await
+        .expect("the log is there")
+        .head()
+        .seq
+        .0
 }

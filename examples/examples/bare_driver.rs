@@ -24,10 +24,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         Script::new().call("double", json!({"number": 21})),
         Script::new().text("Twice your number is 42."),
     ]);
-    let (journal, log) = (MemoryJournal::new(), LogId("numbers".into()));
+    let (journal, log) = (MemoryJournal::default(), LogId("numbers".into()));
     let mut port = LocalExecutor::new(Setup::new(model).tool(double), journal.own(&log, &Owner::new()).await?);
 
-    let mut run = Run::new();
+    let mut run = Run::default();
     let prompts = vec![Entry::User(UserMessage::text("What is twice my number?"))];
     let began = Record::Began { run: run.next_run(), prompts, limits: Limits::default() };
     commit(&mut run, &mut port, vec![Record::Seeded { entries: given()? }, began]).await?;
@@ -37,7 +37,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("{} entries, outcome {}", run.history().len(), serde_json::to_value(&outcome)?["outcome"]);
 
     // State is a fold over records: the log alone gives the same run again.
-    let mut again = Run::new();
+    let mut again = Run::default();
     let mut records = journal.read(&log, Seq(0));
     while let Some(stamped) = records.next().await {
         let stamped = stamped?;

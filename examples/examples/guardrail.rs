@@ -36,7 +36,7 @@ fn guarded(script: impl IntoIterator<Item = Script>) -> Agent {
                 _ => Verdict::Pass(point),
             }
         })
-        .middleware(Logger::new())
+        .middleware(Logger)
         .middleware(InputGuardrail::new("no secrets", clean))
         .middleware(OutputGuardrail::new("no names", anonymous))
 }

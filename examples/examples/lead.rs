@@ -135,7 +135,7 @@ fn lead() -> ScriptedModel {
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let files = Files::new(std::env::args().nth(1).unwrap_or_else(|| ".".into()))?;
     let notes = std::env::temp_dir().join(format!("adjutant-lead-{}", std::process::id()));
-    let board = Board::new(Arc::new(MemoryKvStore::new()), Arc::new(SystemWorld));
+    let board = Board::new(Arc::new(MemoryKvStore::default()), Arc::new(SystemWorld));
     let registry = Registry::new();
     let specialists: [Specialist; 3] = [
         ("counter", "Counts files.", counter),

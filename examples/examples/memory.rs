@@ -40,7 +40,7 @@ async fn show(memories: &Memories) -> Result<Vec<Fact>, Box<dyn std::error::Erro
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let memories = Memories::new(InMemory::new(), "ada").model(helper());
+    let memories = Memories::new(InMemory::default(), "ada").model(helper());
     let model = ScriptedModel::new([
         Script::new().text("Nice to meet you both."),
         Script::new().text("Lisbon, how lovely!"),

@@ -142,11 +142,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         Script::new().call("double", json!({"number": 21})),
         Script::new().text("Twice your number is 42."),
     ]);
-    let (journal, log) = (MemoryJournal::new(), LogId::from("numbers"));
+    let (journal, log) = (MemoryJournal::default(), LogId::from("numbers"));
     let tools = Toolset::new([Bound::new(double)]);
     let mut engine = Engine::new(model, tools, journal.own(&log, &Owner::new()).await?);
 
-    let mut run = Run::new();
+    let mut run = Run::default();
     let prompts = vec![Entry::User("What is twice 21?".into())];
     let began = Record::Began { run: run.next_run(), prompts, limits: Limits::default() };
     commit(&mut run, &mut engine, vec![began]).await?;

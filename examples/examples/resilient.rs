@@ -6,7 +6,7 @@ use adjutant::{
     Agent, EventKind,
     llm::{
         Error, ErrorKind, Fallback, Limiter, ModelInfo, PerMinute, RateLimit, Retry, RetryPolicy, Script,
-        ScriptedModel, Timeout, Usage,
+        ScriptedModel, Timeout, TimeoutLimits, Usage,
     },
 };
 
@@ -35,10 +35,20 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         longest_wait: Duration::from_millis(1),
         ..RetryPolicy::default()
     };
-    let one = Timeout::new(Arc::clone(&first)).first_chunk(Duration::from_secs(60)).idle(Duration::from_secs(60));
-    let one = Retry::new(RateLimit::new(one, limiter)).policy(policy.clone());
-    let other = Retry::new(Arc::clone(&second)).policy(policy).retract();
-    let model = Timeout::new(Fallback::new(one).or(other)).total(Duration::from_secs(300));
+    let one = Timeout::new(
+        Arc::clone(&first),
+        TimeoutLimits {
+            first_chunk: Some(Duration::from_secs(60)),
+            idle: Some(Duration::from_secs(60)),
+            ..TimeoutLimits::default()
+        },
+    );
+    let one = Retry { policy: policy.clone(), ..Retry::new(RateLimit::new(one, limiter)) };
+    let other = Retry { policy: policy, retract: true, ..Retry::new(Arc::clone(&second)) };
+    let model = Timeout::new(
+        Fallback::new(one).or(other),
+        TimeoutLimits { total: Some(Duration::from_secs(300)), ..TimeoutLimits::default() },
+    );
 
     let mut running = Agent::new(model).run("Anybody there?").stream()?;
     while let Some(event) = running.next().await {

@@ -38,7 +38,7 @@ pub fn listen<'a>(model: &'a (dyn Model + 'a), request: Request) -> impl Future<
             chunks: Vec::new(),
             end: Err(Error::new(ErrorKind::Protocol, "the stream has no terminal")),
         };
-        let mut collector = Collector::new();
+        let mut collector = Collector::default();
         let mut open: Vec<(u32, BlockKind, String)> = Vec::new();
         while let Some(item) = stream.next().await {
             let chunk = match item {

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use adjutant::{
     Model,
-    llm::{Fallback, Limiter, PerMinute, RateLimit, Recorder, Retry, RetryPolicy, Timeout},
+    llm::{Fallback, Limiter, PerMinute, RateLimit, Recorder, Retry, RetryPolicy, Timeout, TimeoutLimits},
     providers::Timeouts,
 };
 use adjutant_testing::{
@@ -29,10 +29,14 @@ fn bare(wire: Wire, server: &Loopback, limits: Limits) -> Arc<dyn Model> {
 fn stacked(wire: Wire) -> impl Subject {
     conformance::subject_fn(format!("{wire}, decorated"), move |server: &Loopback, limits: Limits| {
         let limiter = Limiter::new(PerMinute { requests: Some(1_000_000), ..PerMinute::default() });
-        let timed = Timeout::new(bare(wire, server, limits)).idle(LONG);
-        let retried =
-            Retry::new(RateLimit::new(timed, limiter)).policy(RetryPolicy { max_retries: 0, ..RetryPolicy::default() });
-        let whole = Timeout::new(Fallback::new(retried)).total(LONG);
+        let timed =
+            Timeout::new(bare(wire, server, limits), TimeoutLimits { idle: Some(LONG), ..TimeoutLimits::default() });
+        let retried = Retry {
+            policy: RetryPolicy { max_retries: 0, ..RetryPolicy::default() },
+            ..Retry::new(RateLimit::new(timed, limiter))
+        };
+        let whole =
+            Timeout::new(Fallback::new(retried), TimeoutLimits { total: Some(LONG), ..TimeoutLimits::default() });
         Arc::new(Recorder::new(whole, std::io::sink())) as Arc<dyn Model>
     })
 }

@@ -191,7 +191,7 @@ fn everywhere(store: impl Fn() -> Arc<dyn Journal>, fuel: impl Fn(usize) -> Fuel
 }
 
 fn memory() -> Arc<dyn Journal> {
-    Arc::new(MemoryJournal::new())
+    Arc::new(MemoryJournal::default())
 }
 
 #[test]

@@ -21,7 +21,7 @@ type Opens = Box<dyn Fn(&Path) -> Arc<dyn Journal>>;
 
 /// The stores that need no server; what was opened in a folder before is found there again.
 fn stores() -> [(&'static str, Opens); 3] {
-    let memory = MemoryJournal::new();
+    let memory = MemoryJournal::default();
     [
         ("memory", Box::new(move |_: &Path| Arc::new(memory.clone()) as Arc<dyn Journal>)),
         ("jsonl", Box::new(|folder: &Path| Arc::new(JsonlJournal::open(folder).expect("it opens")))),
@@ -137,7 +137,7 @@ async fn summary_is_written_once_when_a_session_goes_on_in_other_programs() {
 async fn strategy_rests_when_the_window_of_the_model_is_not_known() {
     let writer = model([]);
     let unknown = Arc::new(ScriptedModel::new((0..6).map(|_| calls()).chain([says("Done.")])));
-    let agent = agent(&unknown, Arc::new(MemoryJournal::new()))
+    let agent = agent(&unknown, Arc::new(MemoryJournal::default()))
         .effect(Compact { model: Some(writer.clone()), ..Compact::default() });
     assert_eq!(run(agent, "Say much.").await.turns, 7);
     assert_eq!(writer.requests().len(), 0);
@@ -230,6 +230,6 @@ async fn looked_for_while_deleted(memory: Arc<dyn Memory>) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn facts_are_whole_when_they_are_looked_for_while_others_are_deleted() {
-    looked_for_while_deleted(Arc::new(InMemory::new())).await;
+    looked_for_while_deleted(Arc::new(InMemory::default())).await;
     looked_for_while_deleted(Arc::new(Sqlite::in_memory().expect("it opens").memory())).await;
 }

@@ -96,7 +96,7 @@ impl Stage {
         self.scripted.push(script.call("look", json!({"city": "Trier"})).wait_at(2, &never));
         let model = wire.model(&self.server);
         let mut stream = model.stream(self.request.clone());
-        let mut collector = Collector::new();
+        let mut collector = Collector::default();
         loop {
             let chunk = stream.next().await.expect("the stream goes on").expect("the request is taken");
             collector.push(&chunk).expect("the stream holds its grammar");

@@ -48,7 +48,7 @@ impl Crew {
     /// Agents of so many turns.
     pub(crate) fn new(turns: u64, waits: Waits) -> Self {
         let model = Worker { info: ModelInfo::new("bench/worker"), turns, waits };
-        let spec = ToolSpec::new("look", "Looks.", json!({"type": "object"})).replay(Replay::Pure);
+        let spec = ToolSpec { replay: Replay::Pure, ..ToolSpec::new("look", "Looks.", json!({"type": "object"})) };
         let look = tool_fn(spec, |_: Value, _| async { Ok(CallResult::ok("It is there.")) });
         let worker = Agent::new(model).tool(look).instructions("You look at files.");
         let (registry, factory) = (Registry::new(), worker.clone());
@@ -69,7 +69,7 @@ impl Crew {
         }
         let model = ScriptedModel::new([script.delta_chars(1 << 20), Script::new().text("Done.")]);
         let limits = Limits { max_parallel_tools: 64, ..Limits::default() };
-        let lead = Agent::new(model).name("lead").limits(limits).journal(MemoryJournal::new());
+        let lead = Agent::new(model).name("lead").limits(limits).journal(MemoryJournal::default());
         let result = self.delegation.install(lead).run("Go.").await.expect("the run finishes");
         let reports = result.calls.iter().map(|call| call.result.details.as_array().map_or(0, Vec::len));
         assert_eq!(reports.sum::<usize>(), tasks);
@@ -81,7 +81,7 @@ impl Crew {
     /// The same agents are given the same tasks, all at once.
     pub(crate) async fn by_hand(&self, tasks: usize) {
         let run = |_| async {
-            let agent = self.worker.new_session().journal(MemoryJournal::new());
+            let agent = self.worker.new_session().journal(MemoryJournal::default());
             let context = format!("<delegation_context>\n{CONTEXT}\n</delegation_context>");
             let result = agent.run([context.as_str(), TASK].join("\n")).await.expect("the run finishes");
             assert_eq!(result.text(), "Done.");

@@ -64,7 +64,7 @@ fn parent(together: bool, children: usize) -> Agent {
 /// A tool that opens children; each of them calls a tool once, and answers.
 fn delegate(together: bool, children: usize) -> impl ErasedTool + 'static {
     let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}});
-    let spec = ToolSpec::new("delegate", "Gives work away.", schema).replay(Replay::Resumable);
+    let spec = ToolSpec { replay: Replay::Resumable, ..ToolSpec::new("delegate", "Gives work away.", schema) };
     let child = Agent::new(Caller::new("fetch", 2)).tool(fetch);
     tool_fn(spec, move |_: Value, cx: CallContext| {
         let child = child.clone();

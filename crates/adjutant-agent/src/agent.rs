@@ -40,7 +40,7 @@ impl Agent {
     /// An agent with this model, without tools and instructions, in a new session that lives in memory.
     pub fn new(model: impl Model + 'static) -> Self {
         let mut setup = Setup::new(model);
-        let (id, journal) = (new_id(&*setup.world), Arc::new(MemoryJournal::new()));
+        let (id, journal) = (new_id(&*setup.world), Arc::new(MemoryJournal::default()));
         Arc::make_mut(&mut setup.who).agent_id = Arc::clone(&id);
         Self {
             setup: Arc::new(setup),
@@ -146,7 +146,7 @@ impl Agent {
     }
 
     fn journal_of_session(&self) -> Arc<dyn Journal> {
-        self.journal.clone().unwrap_or_else(|| Arc::new(MemoryJournal::new()))
+        self.journal.clone().unwrap_or_else(|| Arc::new(MemoryJournal::default()))
     }
 
     fn with(mut self, change: impl FnOnce(Setup) -> Setup) -> Self {

@@ -193,7 +193,7 @@ impl<'a> EffectContext<'a> {
 
     async fn ask(&self, model: &Arc<dyn Model>, request: Request) -> Result<Arc<Reply>, adjutant_llm::Error> {
         let mut stream = model.stream(request);
-        let mut collector = Collector::new();
+        let mut collector = Collector::default();
         let mut asked = model.info().id.clone();
         loop {
             let chunk = std::future::poll_fn(|cx| stream.as_mut().poll_next(cx)).await;
@@ -261,7 +261,7 @@ impl Bill {
 impl Action {
     /// The reminder that an effect of a kind puts after everything that was said.
     pub(crate) fn reminder(by: &str, text: Arc<str>) -> Edit {
-        let message = UserMessage::text(text).from_origin(Origin::Reminder { by: by.into() });
+        let message = UserMessage { origin: Origin::Reminder { by: by.into() }, ..UserMessage::text(text) };
         Edit::Append { entry: Entry::User(message) }
     }
 }

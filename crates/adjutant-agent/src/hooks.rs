@@ -119,11 +119,6 @@ type Observer = dyn for<'a> Fn(Observed<'a>) + Send + Sync;
 type SharedHook<P> = Arc<dyn Hook<P>>;
 
 impl Hooks {
-    /// No hooks.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// Adds a hook; the type of its point says where it stands.
     #[must_use]
     pub fn on<P: Point>(mut self, hook: impl Hook<P> + 'static) -> Self {

@@ -52,11 +52,6 @@ type Make = dyn Fn(InstructionContext) -> Pin<Box<dyn Future<Output = Result<Arc
     + Sync;
 
 impl Instructions {
-    /// No instructions.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// Sets the text, in place of a text or template before: exactly this one.
     #[must_use]
     pub fn text(self, text: impl Into<Arc<str>>) -> Self {
@@ -149,19 +144,19 @@ impl Default for InstructionText {
 
 impl From<&str> for Instructions {
     fn from(text: &str) -> Self {
-        Self::new().text(text)
+        Self::default().text(text)
     }
 }
 
 impl From<String> for Instructions {
     fn from(text: String) -> Self {
-        Self::new().text(text)
+        Self::default().text(text)
     }
 }
 
 impl From<Arc<str>> for Instructions {
     fn from(text: Arc<str>) -> Self {
-        Self::new().text(text)
+        Self::default().text(text)
     }
 }
 

@@ -14,7 +14,7 @@ use std::{
     task::Context,
 };
 
-use adjutant_llm::{Entry, Origin};
+use adjutant_llm::{Entry, Origin, UserMessage};
 use futures_util::task::AtomicWaker;
 
 use lanes::Lanes;
@@ -234,10 +234,13 @@ pub(crate) fn unfit(content: &Entry) -> Option<&'static str> {
 /// The message with its lane as its origin, unless it says where it comes from.
 fn of_lane(content: Entry, lane: Lane) -> Entry {
     match content {
-        Entry::User(message) if message.origin == Origin::Person => Entry::User(message.from_origin(match lane {
-            Lane::Steering => Origin::Steering,
-            Lane::FollowUp => Origin::FollowUp,
-        })),
+        Entry::User(message) if message.origin == Origin::Person => Entry::User(UserMessage {
+            origin: match lane {
+                Lane::Steering => Origin::Steering,
+                Lane::FollowUp => Origin::FollowUp,
+            },
+            ..message
+        }),
         other => other,
     }
 }

@@ -95,11 +95,6 @@ pub async fn resolve_system(
 }
 
 impl Sections {
-    /// No sections.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// Adds a section.
     #[must_use]
     pub fn section(mut self, section: impl Section + 'static) -> Self {

@@ -131,7 +131,8 @@ impl Session {
     }
 
     fn owner(&self) -> &Owner {
-        self.owner.get_or_init(|| if self.takes_over { Owner::new().taking_over() } else { Owner::new() })
+        self.owner
+            .get_or_init(|| if self.takes_over { Owner { takes_over: true, ..Owner::new() } } else { Owner::new() })
     }
 
     /// Who hears of everything that happens in the session.
@@ -181,7 +182,7 @@ impl Session {
         match Fold::of(self, who, Seq(u64::MAX), None).await {
             Ok(fold) => Ok(fold.run),
             // A session that never ran has no log yet.
-            Err(error) if is_missing(&error) => Ok(Run::new()),
+            Err(error) if is_missing(&error) => Ok(Run::default()),
             Err(error) => Err(error),
         }
     }

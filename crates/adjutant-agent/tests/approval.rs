@@ -14,7 +14,7 @@ use std::{
 
 use adjutant_agent::{Agent, EventKind, HookContext, Limits, Pause, RunResult, Verdict, points::BeforeTool};
 use adjutant_llm::{Entry, FixedWorld, Script, Status};
-use adjutant_tool::{Answer, Ask, AskKind, Confirm, Tools, external_tool};
+use adjutant_tool::{Answer, Approval, Ask, AskKind, Confirm, ToolSpec, Tools, external_tool};
 use serde_json::json;
 use stage::{agent, answered, calls, names, pauses, script, spec};
 use tokio::sync::mpsc;
@@ -31,7 +31,7 @@ fn says(agent: Agent, answer: Answer) -> Agent {
 /// One call of a tool that needs a word, answered in place.
 async fn asked(answer: Answer) -> (RunResult, Ran) {
     let (ran, (_, agent)) = (Ran::default(), agent(script(&[("write", json!({"n": 1}))])));
-    let agent = says(agent.tool(ran.tool(spec("write").needs_approval())), answer);
+    let agent = says(agent.tool(ran.tool(ToolSpec { approval: Approval::Always, ..spec("write") })), answer);
     (agent.run("Go.").await.expect("the run finishes"), ran)
 }
 
@@ -42,7 +42,7 @@ fn one(status: Status, text: &str) -> Vec<(String, Status, String)> {
 #[tokio::test]
 async fn call_runs_when_its_approval_is_granted() {
     let (ran, (model, agent)) = (Ran::default(), agent(script(&[("write", json!({"n": 1}))])));
-    let agent = says(agent.tool(ran.tool(spec("write").needs_approval())), Answer::approve());
+    let agent = says(agent.tool(ran.tool(ToolSpec { approval: Approval::Always, ..spec("write") })), Answer::approve());
     let told = told(agent.run("Go.").stream().expect("the session is free")).await;
     let expect = [
         "run_started",
@@ -78,7 +78,11 @@ async fn call_is_refused_when_its_approval_is_denied() {
 #[tokio::test]
 async fn call_never_runs_when_nobody_can_be_asked() {
     let ran = Ran::default();
-    let start = || agent(script(&[("write", json!({"n": 1}))])).1.tool(ran.tool(spec("write").needs_approval()));
+    let start = || {
+        agent(script(&[("write", json!({"n": 1}))]))
+            .1
+            .tool(ran.tool(ToolSpec { approval: Approval::Always, ..spec("write") }))
+    };
     let parked = start().run("Go.").await.expect("the run waits");
     assert_eq!(names(&parked), ["main/c1_0_0"]);
     let refused =
@@ -103,7 +107,7 @@ async fn external_call_is_refused_when_nobody_can_be_asked() {
 async fn request_tells_what_is_asked_when_a_call_wants_approval() {
     let (_, agent) = agent(script(&[("write", json!({"n": "7"}))]));
     let agent = agent.world(FixedWorld::at_ms(1_000)).name("clerk").tool(Ran::default().tool(spec("write")));
-    let ask = Ask::approval("Write it?").data(json!({"hint": "a lot"})).within(Duration::from_secs(9));
+    let ask = Ask { data: json!({"hint": "a lot"}), ..Ask::approval("Write it?") }.within(Duration::from_secs(9));
     let agent =
         agent.approve_when(move |spec, args| (spec.name().as_str() == "write" && args["n"] == 7).then(|| ask.clone()));
     let result = agent.run("Go.").await.expect("the run waits");
@@ -124,7 +128,7 @@ async fn responder_knows_who_asks_when_a_call_wants_approval() {
     let (_, agent) = agent(script(&[("write", json!({"n": 1}))]));
     let heard = Arc::new(Mutex::new(None));
     let hears = Arc::clone(&heard);
-    let agent = agent.name("clerk").tool(Ran::default().tool(spec("write").needs_approval()));
+    let agent = agent.name("clerk").tool(Ran::default().tool(ToolSpec { approval: Approval::Always, ..spec("write") }));
     let agent = agent.responder(move |who, pause: Pause| {
         *hears.lock().expect("nobody panics inside") = Some((who.name.to_string(), who.call, pause.call_id()));
         async { Some(Answer::approve()) }
@@ -140,10 +144,11 @@ async fn asking_is_shown_before_the_responder_when_a_stream_is_read() {
     let (ran, (_, agent)) = (Ran::default(), agent(script(&[("write", json!({"n": 1}))])));
     let (send, answers) = mpsc::unbounded_channel();
     let answers = Arc::new(tokio::sync::Mutex::new(answers));
-    let agent = agent.tool(ran.tool(spec("write").needs_approval())).responder(move |_, _| {
-        let answers = Arc::clone(&answers);
-        async move { answers.lock().await.recv().await }
-    });
+    let agent =
+        agent.tool(ran.tool(ToolSpec { approval: Approval::Always, ..spec("write") })).responder(move |_, _| {
+            let answers = Arc::clone(&answers);
+            async move { answers.lock().await.recv().await }
+        });
     let mut running = agent.run("Go.").stream().expect("the session is free");
     let mut told = Vec::new();
     while let Some(event) = running.next().await {
@@ -160,7 +165,7 @@ async fn asking_is_shown_before_the_responder_when_a_stream_is_read() {
 #[tokio::test]
 async fn nobody_is_asked_when_a_hook_denies_the_call() {
     let (ran, (_, agent)) = (Ran::default(), agent(script(&[("write", json!({"n": 1}))])));
-    let agent = agent.tool(ran.tool(spec("write").needs_approval()));
+    let agent = agent.tool(ran.tool(ToolSpec { approval: Approval::Always, ..spec("write") }));
     let agent = agent.on(|_: HookContext, _: BeforeTool| async { Verdict::<BeforeTool>::Deny("never".into()) });
     let result = agent.run("Go.").await.expect("the run finishes");
     assert_eq!(calls(&result), one(Status::Denied, "not executed: never"));
@@ -172,7 +177,8 @@ async fn calls_are_asked_together_when_several_want_approval() {
     let ran = Ran::default();
     let batch = [("write", json!({"n": 1})), ("look", json!({"n": 2})), ("write", json!({"n": 3}))];
     let (model, agent) = agent(script(&batch));
-    let agent = agent.tool(ran.tool(spec("write").needs_approval())).tool(ran.tool(spec("look")));
+    let agent =
+        agent.tool(ran.tool(ToolSpec { approval: Approval::Always, ..spec("write") })).tool(ran.tool(spec("look")));
     let parked = agent.run("Go.").await.expect("the run waits");
     assert_eq!((names(&parked), ran.args()), (vec!["main/c1_0_0".into(), "main/c1_0_2".into()], vec![json!({"n": 2})]));
     let answers = vec![answered("main/c1_0_2", Answer::approve()), answered("main/c1_0_0", Answer::deny("no"))];
@@ -208,7 +214,8 @@ async fn call_is_refused_when_the_responder_fails() {
 #[tokio::test]
 async fn answer_is_passed_over_when_it_does_not_fit() {
     let (ran, (_, agent)) = (Ran::default(), agent(script(&[("write", json!({"n": 1}))])));
-    let agent = says(agent.tool(ran.tool(spec("write").needs_approval())), Answer::give("yes"));
+    let agent =
+        says(agent.tool(ran.tool(ToolSpec { approval: Approval::Always, ..spec("write") })), Answer::give("yes"));
     let told = told(agent.run("Go.").stream().expect("the session is free")).await;
     assert_eq!(told[5..], ["paused", "warning", "run_paused"]);
     assert_eq!(agent.log().pauses().len(), 1);
@@ -217,7 +224,7 @@ async fn answer_is_passed_over_when_it_does_not_fit() {
 #[tokio::test]
 async fn nobody_is_asked_when_arguments_do_not_fit() {
     let (ran, (_, agent)) = (Ran::default(), agent(script(&[("write", json!({"n": "many"}))])));
-    let agent = says(agent.tool(ran.tool(spec("write").needs_approval())), Answer::approve());
+    let agent = says(agent.tool(ran.tool(ToolSpec { approval: Approval::Always, ..spec("write") })), Answer::approve());
     let told = told(agent.run("Go.").stream().expect("the session is free")).await;
     assert!(!told.contains(&"paused".to_owned()), "{told:?}");
     assert!(ran.args().is_empty());
@@ -238,7 +245,7 @@ async fn call_runs_as_edited_when_the_answer_changes_its_arguments() {
 async fn approval_lasts_for_the_run_when_the_answer_says_so() {
     let call = || Script::new().call("write", json!({"n": 1}));
     let (ran, (_, agent)) = (Ran::default(), agent([call(), call(), Script::new().text("Done."), call()]));
-    let agent = agent.tool(ran.tool(spec("write").needs_approval()));
+    let agent = agent.tool(ran.tool(ToolSpec { approval: Approval::Always, ..spec("write") }));
     let parked = agent.run("Go.").await.expect("the run waits");
     let answer = vec![answered(&names(&parked)[0], Answer::approve_for_run())];
     let result = agent.resume(answer).await.expect("the run finishes");

@@ -142,7 +142,7 @@ proptest! {
         (joins, cursor, eager) in (prop_oneof![Just(0), 0..120_usize], any::<prop::sample::Index>(), any::<bool>()),
     ) {
         block_on(async {
-            let agent = Plan { turns, chars, stumbles, thinks }.agent(&MemoryJournal::new());
+            let agent = Plan { turns, chars, stumbles, thinks }.agent(&MemoryJournal::default());
             trial(&agent, joins, cursor, eager).await;
             let saved = agent.new_session().durability(Durability::OnExit);
             trial(&saved, joins, cursor, eager).await;
@@ -153,7 +153,7 @@ proptest! {
     fn reader_misses_nothing_when_agents_speak_together(
         (joins, cursor, eager) in (0..120_usize, any::<prop::sample::Index>(), any::<bool>()),
     ) {
-        block_on(trial(&family(&MemoryJournal::new()), joins, cursor, eager));
+        block_on(trial(&family(&MemoryJournal::default()), joins, cursor, eager));
     }
 
     #[test]
@@ -163,7 +163,7 @@ proptest! {
         cursor in any::<prop::sample::Index>(),
     ) {
         block_on(async {
-            let (plan, journal) = (Plan { turns, chars, stumbles, thinks }, MemoryJournal::new());
+            let (plan, journal) = (Plan { turns, chars, stumbles, thinks }, MemoryJournal::default());
             let mut running = plan.agent(&journal).run("Go.").stream().expect("the session is free");
             let other = plan.agent(&journal);
             let (mut all, mut reader, mut from) = (Vec::new(), None, Seq(0));
@@ -192,7 +192,7 @@ proptest! {
 
 #[tokio::test]
 async fn reader_is_told_the_same_when_a_finished_run_is_attached_to_anywhere() {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     let agent = Plan { turns: 3, chars: 3, stumbles: true, thinks: true }.agent(&journal);
     let mut running = agent.run("Go.").stream().expect("the session is free");
     while running.next().await.is_some() {
@@ -213,7 +213,7 @@ async fn reader_is_told_the_same_when_a_finished_run_is_attached_to_anywhere() {
 
 #[tokio::test(start_paused = true)]
 async fn reader_hears_what_was_acknowledged_when_another_program_speaks() {
-    let (journal, gate) = (MemoryJournal::new(), Gate::new());
+    let (journal, gate) = (MemoryJournal::default(), Gate::new());
     let (_, agent) = stage::agent([Script::new().text("Half an answer.").delta_chars(1).wait_at(4, &gate)]);
     let agent = agent.journal(journal.clone()).session("log".into());
     let driven = agent.run("Go.").stream().expect("the session is free").detach();
@@ -239,7 +239,7 @@ async fn reader_hears_what_was_acknowledged_when_another_program_speaks() {
 
 #[tokio::test(start_paused = true)]
 async fn reader_goes_on_by_the_log_when_the_run_is_given_up_and_resumed() {
-    let (journal, gate) = (MemoryJournal::new(), Gate::new());
+    let (journal, gate) = (MemoryJournal::default(), Gate::new());
     let (_, agent) = stage::agent([
         Script::new().text("Half an answer.").delta_chars(1).wait_at(4, &gate),
         Script::new().text("Whole."),

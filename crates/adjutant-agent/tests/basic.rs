@@ -58,10 +58,10 @@ async fn stream_ends_with_run_finished_when_the_answer_is_text() {
 
 #[tokio::test]
 async fn log_holds_what_was_committed_when_a_port_gives_it_back() {
-    let (journal, id) = (MemoryJournal::new(), LogId("seeded".into()));
-    let log = journal.own(&id, &Owner::new().taking_over()).await.expect("memory does not fail");
+    let (journal, id) = (MemoryJournal::default(), LogId("seeded".into()));
+    let log = journal.own(&id, &Owner { takes_over: true, ..Owner::new() }).await.expect("memory does not fail");
     let mut port = LocalExecutor::new(Setup::new(ScriptedModel::new([])), log);
-    let mut run = Run::new();
+    let mut run = Run::default();
     let entries = vec![Entry::User("From before.".into())];
     commit(&mut run, &mut port, vec![Record::Seeded { entries }]).await.expect("the record follows");
     let log = port.into_log().await.expect("memory does not fail");
@@ -73,7 +73,7 @@ async fn warning_is_told_when_the_last_reply_says_nothing() {
     let ends = || {
         let schema = json!({"type": "object"});
         tool_fn(ToolSpec::new("end", "Ends.", schema), |_: Value, _: CallContext| async {
-            Ok(CallResult::ok("done").terminate(Terminate::Now))
+            Ok(CallResult { terminate: Terminate::Now, ..CallResult::ok("done") })
         })
     };
     let silent = || Script::new().thinking(adjutant_llm::Thinking::new("Hm.")).text(" \n");
@@ -105,7 +105,7 @@ async fn call_is_refused_and_its_log_goes_on_when_a_key_stands_twice() {
     let of = |journal: &MemoryJournal, scripts: Vec<Script>| {
         Agent::new(ScriptedModel::new(scripts)).tool(echo()).journal(journal.clone()).session(id.clone())
     };
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     let scripts = vec![
         Script::new().opaque("scripted", json!({"kind": "note"})).call_raw("echo", twice),
         Script::new().text("Well."),
@@ -116,7 +116,7 @@ async fn call_is_refused_and_its_log_goes_on_when_a_key_stands_twice() {
     assert!(call.result.text().contains("  - /text: the key stands twice"), "{}", call.result.text());
 
     // The same log as another program may have stored it: keys stand twice in its own JSON too.
-    let (copy, mut changed) = (MemoryJournal::new(), 0);
+    let (copy, mut changed) = (MemoryJournal::default(), 0);
     let mut log = copy.own(&id, &Owner::new()).await.expect("memory does not fail");
     let mut records = journal.read(&id, Seq(0));
     while let Some(stamped) = records.next().await {

@@ -14,7 +14,8 @@ use std::{
 use adjutant_agent::{Agent, CancelBy, EventKind, Limits, Outcome, RunResult, Running};
 use adjutant_llm::{CallResult, Chunk, Entry, FinishReason, Gate, ModelInfo, Script, ScriptedModel, Status, model_fn};
 use adjutant_tool::{
-    CallContext, Cancel, ErasedTool, Identity, Progress, Replay, ToolError, ToolErrorKind, Toolbox, Toolset, tool_fn,
+    CallContext, Cancel, ErasedTool, Identity, Progress, Replay, ToolError, ToolErrorKind, ToolSpec, Toolbox, Toolset,
+    tool_fn,
 };
 use futures_util::{StreamExt, stream};
 use serde_json::json;
@@ -208,7 +209,7 @@ impl Drop for Dropped {
 
 fn stubborn(name: &str, replay: Replay, dropped: &Arc<AtomicUsize>) -> impl ErasedTool + 'static {
     let dropped = Arc::clone(dropped);
-    tool_fn(spec(name).replay(replay), move |_, cx: CallContext| {
+    tool_fn(ToolSpec { replay, ..spec(name) }, move |_, cx: CallContext| {
         let guard = Dropped(Arc::clone(&dropped));
         async move {
             let _guard = guard;

@@ -108,7 +108,7 @@ type Done = Arc<Mutex<BTreeMap<(CallId, &'static str), u32>>>;
 
 fn tool(name: &'static str, replay: Replay, done: &Done) -> impl ErasedTool + 'static {
     let done = Arc::clone(done);
-    let spec = ToolSpec::new(name, "A tool.", json!({"type": "object"})).replay(replay);
+    let spec = ToolSpec { replay, ..ToolSpec::new(name, "A tool.", json!({"type": "object"})) };
     tool_fn(spec, move |_: Value, cx: CallContext| {
         let done = Arc::clone(&done);
         async move {
@@ -222,7 +222,7 @@ fn at_every_poll(check: impl Fn(&Cut, usize)) -> usize {
 fn check_next_run(cut: &Cut, next: &Agent, polls: usize) {
     let result = cut.runtime.block_on(next.run("Again.")).expect("the session can be used");
     assert_eq!(result.text(), "The end.", "cut at {polls}");
-    let mut run = Run::new();
+    let mut run = Run::default();
     let mut ends = Vec::new();
     for stamped in cut.records() {
         run.apply(&stamped).expect("the log folds");
@@ -261,7 +261,7 @@ fn session_goes_on_when_another_program_opens_its_log() {
 fn drive_finishes_a_run_when_it_was_dropped_at_any_poll() {
     let cuts = at_every_poll(|cut, polls| {
         let records = cut.records();
-        let mut run = Run::new();
+        let mut run = Run::default();
         records.iter().for_each(|stamped| run.apply(stamped).expect("the log folds"));
         if !run.is_open() {
             return;
@@ -269,7 +269,7 @@ fn drive_finishes_a_run_when_it_was_dropped_at_any_poll() {
         let outcome = cut.runtime.block_on(async {
             let log = cut
                 .journal
-                .own(cut.agent.session_id(), &Owner::new().taking_over())
+                .own(cut.agent.session_id(), &Owner { takes_over: true, ..Owner::new() })
                 .await
                 .expect("memory does not fail");
             let setup = Setup::new(model()).tool(tool("write", Replay::Once, &cut.done));

@@ -89,7 +89,7 @@ async fn loop_is_armed_again_when_the_next_run_begins() {
 
 #[tokio::test]
 async fn loop_is_told_once_when_the_log_is_opened_again() {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     let same = || say(json!({ "text": "a" }));
     let (_, first) = agent(128_000, [same(), same(), same()]);
     let first = first.journal(journal.clone()).effect(LoopDetect::default()).max_turns(3);

@@ -71,7 +71,7 @@ async fn mask_keeps_characters_whole_when_it_previews() {
 
 #[tokio::test]
 async fn mask_stays_when_the_log_is_opened_again() {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     let (first, agent_1) = agent(12_000, turns(40));
     let agent_1 = agent_1.journal(journal.clone()).effect(ObservationMask::default());
     agent_1.run("Go.").await.expect("the run finishes");

@@ -30,7 +30,7 @@ fn line(id: &str) -> String {
 
 #[tokio::test]
 async fn recall_gives_the_whole_text_when_a_result_was_taken_out() {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     let scripts = turns(20).chain([recall(json!({ "id": "c1_0_0" })), done()]);
     let (model, agent_1) = agent(30_000, scripts);
     let agent_1 = agent_1.journal(journal.clone()).effect(Offload::default());

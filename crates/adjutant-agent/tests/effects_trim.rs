@@ -70,7 +70,7 @@ async fn trim_leaves_pictures_when_it_cuts_the_text_beside_them() {
 #[tokio::test]
 async fn trim_leaves_pinned_results_when_it_cuts_others() {
     let keep = tool_fn(ToolSpec::new("keep", "Keeps.", json!({ "type": "object" })), |_, _| async {
-        Ok(CallResult::ok("p".repeat(2_000)).pinned())
+        Ok(CallResult { pinned: true, ..CallResult::ok("p".repeat(2_000)) })
     });
     let scripts = [Script::new().call("keep", json!({})).call("say", json!({ "text": "x", "times": 2_000 }))];
     let (model, agent) = agent(1_000_000, scripts.into_iter().chain([say(json!({ "text": "a" })), done()]));

@@ -10,7 +10,7 @@ use adjutant_agent::{
     Outcome, Owner, PauseId, Record, ResumeAction, Run, Seq, Spawn, Stamped, drive,
 };
 use adjutant_llm::{CallId, CallResult, FixedWorld, Model, ModelInfo, Script, ScriptedModel, Status, model_fn};
-use adjutant_tool::{Answer, AskKind, CallContext, Replay, ToolSpec, external_tool, tool_fn};
+use adjutant_tool::{Answer, Approval, AskKind, CallContext, Replay, ToolSpec, external_tool, tool_fn};
 use futures_util::StreamExt;
 use serde_json::{Value, json};
 
@@ -127,7 +127,7 @@ fn check(run: &Run, at: usize) -> Told {
 
 /// Checks the folds of all beginnings of a log; gives what was found in all of them.
 fn check_all(records: &[Arc<Stamped>], thread: &str) -> Told {
-    let (mut run, mut all) = (Run::new(), Told::default());
+    let (mut run, mut all) = (Run::default(), Told::default());
     for (at, stamped) in (1..).zip(records) {
         if stamped.thread.as_str() != thread {
             continue;
@@ -168,24 +168,28 @@ async fn explanation_is_what_the_run_decides_when_calls_of_all_classes_are_cut_a
 /// An agent that waits in every way there is: for approval, in a body, for a result, for more turns, under it.
 fn agent(journal: &(impl Journal + Clone + 'static)) -> Agent {
     let spec = |name: &str| ToolSpec::new(name.to_owned(), "A tool.", json!({"type": "object"}));
-    let write = tool_fn(spec("write").needs_approval(), |_: Value, _: CallContext| async { Ok(CallResult::ok("ok")) });
-    let look =
-        tool_fn(spec("look").replay(Replay::Pure), |_: Value, _: CallContext| async { Ok(CallResult::ok("ok")) });
-    let body = tool_fn(spec("body").replay(Replay::Resumable), |_: Value, cx: CallContext| async move {
-        cx.once("before", || async { Ok(1) }).await?;
-        let name = cx.ask("name", "Who?").await?;
-        let step =
-            tool_fn(ToolSpec::new("step", "A step.", json!({"type": "object"})), |_: Value, _: CallContext| async {
-                Ok(CallResult::ok("stepped"))
-            });
-        let needy = Agent::new(model("step")).tool(step).limits(Limits {
-            max_turns: Some(1),
-            at_limit: AtLimit::Ask,
-            ..Limits::default()
-        });
-        let child = cx.get::<dyn Spawn>().expect("a call of a run").open("needy", needy.into()).await?;
-        Ok(CallResult::ok(format!("{name} {}", child.run("Step.").await?.text())))
+    let write = tool_fn(ToolSpec { approval: Approval::Always, ..spec("write") }, |_: Value, _: CallContext| async {
+        Ok(CallResult::ok("ok"))
     });
+    let look = tool_fn(ToolSpec { replay: Replay::Pure, ..spec("look") }, |_: Value, _: CallContext| async {
+        Ok(CallResult::ok("ok"))
+    });
+    let body =
+        tool_fn(ToolSpec { replay: Replay::Resumable, ..spec("body") }, |_: Value, cx: CallContext| async move {
+            cx.once("before", || async { Ok(1) }).await?;
+            let name = cx.ask("name", "Who?").await?;
+            let step = tool_fn(
+                ToolSpec::new("step", "A step.", json!({"type": "object"})),
+                |_: Value, _: CallContext| async { Ok(CallResult::ok("stepped")) },
+            );
+            let needy = Agent::new(model("step")).tool(step).limits(Limits {
+                max_turns: Some(1),
+                at_limit: AtLimit::Ask,
+                ..Limits::default()
+            });
+            let child = cx.get::<dyn Spawn>().expect("a call of a run").open("needy", needy.into()).await?;
+            Ok(CallResult::ok(format!("{name} {}", child.run("Step.").await?.text())))
+        });
     let agent = Agent::new(model("write look body away")).world(FixedWorld::at_ms(1_000)).journal(journal.clone());
     let agent = agent.tool(write).tool(look).tool(body).tool(external_tool(spec("away"))).session(LogId::from("log"));
     agent.limits(Limits { max_turns: Some(2), at_limit: AtLimit::Ask, ..Limits::default() })
@@ -239,7 +243,7 @@ async fn explanation_is_what_the_run_decides_when_it_waits_in_every_way() {
 /// A journal with the first records of a log.
 async fn cut(log: &[Arc<Stamped>], last: impl Fn(&Stamped) -> bool) -> MemoryJournal {
     let end = log.iter().position(|it| last(it)).expect("there is such a record");
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     let mut owned = journal.own(&LogId::from("log"), &Owner::new()).await.expect("it is free");
     owned.append(&log[..=end], Flush::Now).await.expect("memory does not fail");
     journal
@@ -270,7 +274,7 @@ async fn agent_tells_of_itself_and_of_those_under_it_and_takes_nothing() {
         lines.iter().filter(|line| !line.contains(" waits: ")).collect::<Vec<_>>(),
         expect.iter().collect::<Vec<_>>()
     );
-    assert_eq!(agent(&MemoryJournal::new()).log().explain().await.expect("there is no log"), []);
+    assert_eq!(agent(&MemoryJournal::default()).log().explain().await.expect("there is no log"), []);
 }
 
 #[tokio::test]

@@ -12,7 +12,7 @@ use adjutant_agent::{
     points::{AfterAgent, BeforeTool, UserMessage},
 };
 use adjutant_llm::{Block, CallResult, Entry, Reply, Script, ScriptedModel, Status};
-use adjutant_tool::{Answer, AskKind, external_tool};
+use adjutant_tool::{Answer, AskKind, ToolSpec, external_tool};
 use futures_util::StreamExt;
 use serde_json::json;
 use stage::{agent, answered, calls, names, pauses, script, spec};
@@ -67,7 +67,7 @@ async fn run_goes_on_when_external_results_come() {
 
 #[tokio::test]
 async fn external_results_are_refused_when_they_do_not_match() {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     let (_, agent) = agent(two());
     let agent = agent.journal(journal.clone()).calls(|calls| calls.external = true);
     let agent = agent.tool(external_tool(spec("one"))).tool(external_tool(spec("two")));
@@ -109,7 +109,7 @@ async fn calls_are_given_back_again_when_the_model_asks_for_more() {
 
 #[tokio::test]
 async fn external_results_go_on_in_another_program_when_the_log_is_opened() {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     let (_, agent) = agent(two());
     let start =
         |agent: Agent| agent.journal(journal.clone()).tool(external_tool(spec("one"))).tool(external_tool(spec("two")));
@@ -168,7 +168,7 @@ async fn external_run_can_be_streamed_when_it_goes_on() {
 #[tokio::test]
 async fn external_result_is_bounded_when_it_is_large() {
     let (model, agent) = agent(script(&[("one", json!({"n": 1}))]));
-    let agent = agent.tool(external_tool(spec("one").max_output(4)));
+    let agent = agent.tool(external_tool(ToolSpec { max_output: Some(4), ..spec("one") }));
     let parked = agent.run("Go.").await.expect("the run waits");
     let ended = agent.resume(vec![answered(&names(&parked)[0], result("abcdefgh"))]).await.expect("the run finishes");
     assert_eq!(shown(&model, 1), ["abcd\n[output cut: the first 4 of 8 bytes are shown]"]);
@@ -189,7 +189,7 @@ async fn external_call_fails_when_no_result_is_given() {
 
 #[tokio::test]
 async fn append_is_refused_when_calls_wait_for_results() {
-    let (journal, (model, agent)) = (MemoryJournal::new(), agent(two()));
+    let (journal, (model, agent)) = (MemoryJournal::default(), agent(two()));
     let agent = agent.journal(journal.clone()).calls(|calls| calls.external = true);
     let agent = agent.tool(external_tool(spec("one"))).tool(external_tool(spec("two")));
     let parked = agent.run("Go.").await.expect("the run waits");
@@ -213,7 +213,7 @@ async fn points_before_a_run_are_not_passed_again_when_it_goes_on() {
         .calls(|calls| calls.external = true)
         .tool(external_tool(spec("one")))
         .tool(external_tool(spec("two")))
-        .hooks(Hooks::new().observe(move |it| seen.lock().expect("no panic inside").push(it.point)))
+        .hooks(Hooks::default().observe(move |it| seen.lock().expect("no panic inside").push(it.point)))
         .on(|_: HookContext, mut point: AfterAgent| async move {
             if let Some(reply) = &point.reply {
                 let mut changed = Reply::clone(reply);

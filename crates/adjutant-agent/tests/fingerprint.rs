@@ -45,7 +45,7 @@ fn fields(before: &Config, after: &Config) -> Vec<String> {
 
 #[tokio::test]
 async fn fingerprint_is_recorded_once_when_nothing_changes() {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     let (model, agent) = agent(&journal, calls(2));
     model.push(Script::new().text("Again."));
     agent.run("Go.").await.expect("it answers");
@@ -64,7 +64,7 @@ async fn fingerprint_is_recorded_once_when_nothing_changes() {
 
 #[tokio::test]
 async fn fingerprint_is_recorded_again_when_a_part_changes() {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     let (model, agent) = agent(&journal, calls(0));
     (0..5).for_each(|_| model.push(Script::new().text("Yes.")));
     agent.run("1").await.expect("it answers");
@@ -83,7 +83,7 @@ async fn fingerprint_is_recorded_again_when_a_part_changes() {
 
 #[tokio::test]
 async fn fingerprint_is_of_the_tools_that_are_shown_when_some_are_hidden() {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     let (_, agent) = agent(&journal, calls(1));
     let agent = agent.tool(tool("more", "More.")).on(|_: HookContext, mut point: BeforeModel| async move {
         if point.view.len() == 1 {
@@ -101,7 +101,7 @@ async fn fingerprint_is_of_the_tools_that_are_shown_when_some_are_hidden() {
 async fn cut(journal: &MemoryJournal, without: bool) -> MemoryJournal {
     let all = records(journal).await;
     let end = all.iter().position(|it| matches!(it.record, Record::Prepared { .. })).expect("a turn was prepared");
-    let copy = MemoryJournal::new();
+    let copy = MemoryJournal::default();
     let mut log = copy.own(&LogId::from("log"), &Owner::new()).await.expect("it is free");
     let kept = all[..=end].iter().filter(|it| !(without && matches!(it.record, Record::Configured { .. })));
     let renumbered = (1..)
@@ -127,7 +127,7 @@ async fn go_on(agent: &Agent, journal: &MemoryJournal) -> (Vec<String>, Vec<Arc<
 
 #[tokio::test]
 async fn divergence_is_told_and_recorded_when_an_open_turn_is_asked_by_another_program() {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     let (_, first) = agent(&journal, calls(0));
     first.run("Go.").await.expect("it answers");
     let journal = cut(&journal, false).await;
@@ -150,7 +150,7 @@ async fn divergence_is_told_and_recorded_when_an_open_turn_is_asked_by_another_p
 
 #[tokio::test]
 async fn nothing_is_told_when_an_open_turn_is_asked_with_the_same() {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     agent(&journal, calls(0)).1.run("Go.").await.expect("it answers");
     let journal = cut(&journal, false).await;
     let (warnings, log) = go_on(&agent(&journal, calls(0)).1, &journal).await;
@@ -159,7 +159,7 @@ async fn nothing_is_told_when_an_open_turn_is_asked_with_the_same() {
 
 #[tokio::test]
 async fn fingerprint_is_recorded_when_an_older_program_left_none() {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     agent(&journal, calls(0)).1.run("Go.").await.expect("it answers");
     let journal = cut(&journal, true).await;
     let (warnings, log) = go_on(&agent(&journal, calls(0)).1, &journal).await;

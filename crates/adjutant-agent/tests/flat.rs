@@ -18,7 +18,7 @@ fn page(
 async fn turns(count: usize) -> Vec<String> {
     let call = |n: usize| Script::new().text("I look.").call("page", serde_json::json!({ "n": n }));
     let scripts = (1..count).map(call).chain([Script::new().text("Done.")]);
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     let agent = Agent::new(ScriptedModel::new(scripts)).world(FixedWorld::at_ms(1_000)).journal(journal.clone());
     let agent = agent.tool(page).limits(Limits { max_turns: None, ..Limits::default() });
     agent.run("Go.").await.expect("a run");

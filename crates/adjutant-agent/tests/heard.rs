@@ -26,7 +26,7 @@ async fn records(journal: &MemoryJournal, log: &LogId) -> Vec<Arc<Stamped>> {
 }
 
 fn fold(records: &[Arc<Stamped>]) -> Run {
-    let mut run = Run::new();
+    let mut run = Run::default();
     for stamped in records.iter().filter(|it| it.thread.as_str() == "main") {
         run.apply(stamped).expect("the log folds");
     }
@@ -56,7 +56,7 @@ async fn read(running: &mut Running, chars: usize) -> String {
 }
 
 fn kept(script: Script) -> (MemoryJournal, Agent) {
-    let (journal, (_, agent)) = (MemoryJournal::new(), stage::agent([script]));
+    let (journal, (_, agent)) = (MemoryJournal::default(), stage::agent([script]));
     (journal.clone(), agent.journal(journal))
 }
 
@@ -192,7 +192,7 @@ impl adjutant_agent::Log for FailingLog {
 async fn acknowledgement_fails_when_the_log_cannot_be_written() {
     let (gate, fails) = (Gate::new(), Arc::default());
     let (_, agent) = stage::agent([Script::new().text("Half an answer.").delta_chars(1).wait_at(4, &gate)]);
-    let agent = agent.journal(Failing { inner: MemoryJournal::new(), fails: Arc::clone(&fails) });
+    let agent = agent.journal(Failing { inner: MemoryJournal::default(), fails: Arc::clone(&fails) });
     let mut running = agent.run("Go.").stream().expect("the session is free");
     read(&mut running, 4).await;
     fails.store(true, std::sync::atomic::Ordering::SeqCst);
@@ -207,7 +207,7 @@ async fn event_is_given_when_the_log_holds_its_record() {
     for durability in [Durability::Sync, Durability::Async, Durability::OnExit] {
         let mut lens = Vec::new();
         for is_saved in [false, true] {
-            let journal = MemoryJournal::new();
+            let journal = MemoryJournal::default();
             let scripts =
                 [Script::new().text("Looking.").call("none", json!({})), Script::new().text("Done.").delta_chars(1)];
             let (_, agent) = stage::agent(scripts);
@@ -232,7 +232,7 @@ async fn event_is_given_when_the_log_holds_its_record() {
 async fn event_is_not_given_when_its_record_cannot_be_saved() {
     let fails = Arc::default();
     let (_, agent) = stage::agent([Script::new().text("Done.")]);
-    let agent = agent.journal(Failing { inner: MemoryJournal::new(), fails: Arc::clone(&fails) });
+    let agent = agent.journal(Failing { inner: MemoryJournal::default(), fails: Arc::clone(&fails) });
     let mut running = agent.run("Go.").stream().expect("the session is free").saved();
     fails.store(true, std::sync::atomic::Ordering::SeqCst);
     assert_eq!(running.next().await, None);

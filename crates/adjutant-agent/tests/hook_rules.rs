@@ -75,7 +75,8 @@ fn marking(
 #[tokio::test]
 async fn hooks_run_in_their_order_when_several_are_registered() {
     let (lines, (_, agent)) = (Lines::default(), stage::agent([Script::new().text("Hi.")]));
-    let agent = agent.hooks(Hooks::new().on(marking("a", &lines)).on(marking("b", &lines))).on(marking("c", &lines));
+    let agent =
+        agent.hooks(Hooks::default().on(marking("a", &lines)).on(marking("b", &lines))).on(marking("c", &lines));
     agent.run("-").await.expect("the run finishes");
     assert_eq!(told(&lines), ["a: -", "b: -a", "c: -ab"]);
 }
@@ -156,7 +157,7 @@ async fn after_point_is_a_warning_when_its_hook_fails() {
 #[tokio::test]
 async fn observer_is_a_warning_when_it_fails_or_panics() {
     let (_, agent) = stage::agent([Script::new().text("Hi.")]);
-    let hooks = Hooks::new().observe(|seen| assert_ne!(seen.point, "before_run", "it burst"));
+    let hooks = Hooks::default().observe(|seen| assert_ne!(seen.point, "before_run", "it burst"));
     let agent =
         agent.hooks(hooks).on(|_: HookContext, _: AfterRun| async move { Err::<Verdict<AfterRun>, _>("it failed") });
     let events = all(&agent, "Go.").await;
@@ -172,7 +173,7 @@ async fn observer_is_a_warning_when_it_fails_or_panics() {
 /// Counts how often each point of the run is reached and not denied.
 fn counted(lines: &Lines) -> Hooks {
     let lines = Arc::clone(lines);
-    Hooks::new().observe(move |seen| {
+    Hooks::default().observe(move |seen| {
         if seen.denied.is_none() {
             tell(&lines, seen.point);
         }
@@ -209,7 +210,7 @@ async fn before_and_after_are_balanced_when_a_run_ends_anyhow() {
     all(&agent.clone().on(fail), "An error before the agent.").await;
     check_balanced(&lines, 0);
     let source = async |_| Err::<String, _>("no words".into());
-    let unready = agent.clone().instructions(adjutant_agent::instructions::Instructions::new().source(source));
+    let unready = agent.clone().instructions(adjutant_agent::instructions::Instructions::default().source(source));
     let events = all(&unready, "No instructions.").await;
     check_balanced(&lines, 1);
     assert!(matches!(outcome(&events), Outcome::Failed { failure: Failure::Instructions { .. } }));
@@ -293,27 +294,27 @@ async fn panic_of_any_hook_of_a_run_leaves_a_valid_session_when_it_happens() {
     let cases: [(&str, Hooks, &str); 5] = [
         (
             "before_run",
-            Hooks::new().on(|_: HookContext, _: BeforeRun| async { burst::<Verdict<BeforeRun>>() }),
+            Hooks::default().on(|_: HookContext, _: BeforeRun| async { burst::<Verdict<BeforeRun>>() }),
             "finished",
         ),
         (
             "user_message",
-            Hooks::new().on(|_: HookContext, _: UserMessage| async { burst::<Verdict<UserMessage>>() }),
+            Hooks::default().on(|_: HookContext, _: UserMessage| async { burst::<Verdict<UserMessage>>() }),
             "failed",
         ),
         (
             "before_agent",
-            Hooks::new().on(|_: HookContext, _: BeforeAgent| async { burst::<Verdict<BeforeAgent>>() }),
+            Hooks::default().on(|_: HookContext, _: BeforeAgent| async { burst::<Verdict<BeforeAgent>>() }),
             "failed",
         ),
         (
             "after_agent",
-            Hooks::new().on(|_: HookContext, _: AfterAgent| async { burst::<Verdict<AfterAgent>>() }),
+            Hooks::default().on(|_: HookContext, _: AfterAgent| async { burst::<Verdict<AfterAgent>>() }),
             "finished",
         ),
         (
             "after_run",
-            Hooks::new().on(|_: HookContext, _: AfterRun| async { burst::<Verdict<AfterRun>>() }),
+            Hooks::default().on(|_: HookContext, _: AfterRun| async { burst::<Verdict<AfterRun>>() }),
             "finished",
         ),
     ];

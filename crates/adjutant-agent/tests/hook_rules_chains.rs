@@ -135,7 +135,7 @@ async fn hooks_are_passed_when_the_last_request_follows_a_declined_limit() {
     let seen = Arc::clone(&asked);
     let (model, agent) = working();
     let agent = agent
-        .hooks(Hooks::new().observe(move |it| {
+        .hooks(Hooks::default().observe(move |it| {
             if matches!(it.point, "before_model" | "after_model") {
                 seen.lock().expect("no panic inside").push(it.point);
             }

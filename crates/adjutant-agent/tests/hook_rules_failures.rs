@@ -13,7 +13,7 @@ use adjutant_llm::{
     Block, Call, CallId, CallResult, Entry, Error, ErrorKind, FinishReason, Reply, Script, ScriptedModel, Status,
     WarningKind,
 };
-use adjutant_tool::{Answer, ToolError, tool_fn};
+use adjutant_tool::{Answer, Approval, ToolError, ToolSpec, tool_fn};
 use futures_util::StreamExt;
 use serde_json::{Value, json};
 
@@ -44,7 +44,9 @@ fn eventful() -> Agent {
     let (_, agent) = stage::agent([call, Script::new().text("Done."), Script::new().text("Done.")]);
     agent.queue().steer("Also.").expect("there is room");
     agent
-        .tool(tool_fn(stage::spec("work").needs_approval(), |_: Value, _| async { Err(ToolError::failed("it broke")) }))
+        .tool(tool_fn(ToolSpec { approval: Approval::Always, ..stage::spec("work") }, |_: Value, _| async {
+            Err(ToolError::failed("it broke"))
+        }))
         .responder(|_, _| async { Some(Answer::approve()) })
 }
 
@@ -141,7 +143,7 @@ async fn observer_is_a_warning_when_it_panics_within_a_turn() {
         ("pause_answered", eventful()),
     ] {
         let kind = if point == "model_error" { "failed" } else { "finished" };
-        let hooks = Hooks::new().observe(move |seen| assert_ne!(seen.point, point, "it burst"));
+        let hooks = Hooks::default().observe(move |seen| assert_ne!(seen.point, point, "it burst"));
         let events = all(&agent.hooks(hooks), "Go.").await;
         let warning = format!("an observer of {point} panicked and is passed over");
         assert_eq!((warnings(&events), end(&events).outcome.kind()), (vec![warning], kind), "{point}");

@@ -28,7 +28,7 @@ fn told(lines: &Lines) -> Vec<String> {
 /// Hooks that only look, and write down a line for each point.
 fn watching(lines: &Lines, line: fn(&Observed<'_>) -> String) -> Hooks {
     let lines = Arc::clone(lines);
-    Hooks::new().observe(move |seen| lines.lock().expect("no panic inside").push(line(&seen)))
+    Hooks::default().observe(move |seen| lines.lock().expect("no panic inside").push(line(&seen)))
 }
 
 fn name(seen: &Observed<'_>) -> String {
@@ -186,7 +186,7 @@ async fn observer_sees_denials_and_errors_when_a_chain_ends_early() {
 async fn traces(with: impl FnOnce(Agent) -> Agent) -> (Vec<Record>, Vec<Event>) {
     let batch = Script::new().call("work", json!({"n": 1})).call("fails", json!({}));
     let broken = Script::new().text("Half").fail(Error::new(ErrorKind::Network, "the line is dead"));
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     let agent = working([batch, Script::new().text("Done."), broken])
         .limits(adjutant_agent::Limits { sequential: true, ..adjutant_agent::Limits::default() });
     let agent = with(agent.journal(journal.clone()).session(LogId("log".into())));
@@ -207,7 +207,7 @@ async fn observer_changes_nothing_when_it_only_looks() {
 #[tokio::test]
 async fn run_is_the_same_when_no_hook_is_set() {
     let plain = traces(|agent| agent).await;
-    assert_eq!(plain, traces(|agent| agent.hooks(Hooks::new())).await);
+    assert_eq!(plain, traces(|agent| agent.hooks(Hooks::default())).await);
     let one = traces(|agent| agent.on(|_: HookContext, point: AfterTool| async { Verdict::Pass(point) })).await;
     assert_eq!(plain, one, "one point alone, and a hook that allows");
     let other = traces(|agent| agent.on(|_: HookContext, point: BeforeTool| async { Verdict::Pass(point) })).await;

@@ -37,20 +37,21 @@ fn map(value: Value) -> Map<String, Value> {
 #[tokio::test]
 async fn instructions_are_exactly_their_text_when_given_one() {
     let text: Arc<str> = "  Be <brief>.\n</instructions>\n\n".into();
-    let resolved = Instructions::new().text(Arc::clone(&text)).resolve(cx()).await.expect("a text resolves");
+    let resolved = Instructions::default().text(Arc::clone(&text)).resolve(cx()).await.expect("a text resolves");
     assert!(Arc::ptr_eq(&resolved, &text), "nothing is copied");
 }
 
 #[tokio::test]
 async fn instructions_are_empty_when_nothing_was_set() {
-    assert_eq!(&*Instructions::new().resolve(cx()).await.expect("nothing resolves"), "");
+    assert_eq!(&*Instructions::default().resolve(cx()).await.expect("nothing resolves"), "");
 }
 
 #[tokio::test]
 async fn source_wins_over_text_whatever_was_set_first() {
     let source = || async |cx: InstructionContext| Ok(format!("{} {} {}", cx.who.name, cx.run, cx.state["a"]));
     let cx = cx().state(&map(json!({"a": 1, "b": 2}))).state(&map(json!({"a": 7})));
-    for instructions in [Instructions::from("text").source(source()), Instructions::new().source(source()).text("text")]
+    for instructions in
+        [Instructions::from("text").source(source()), Instructions::default().source(source()).text("text")]
     {
         assert_eq!(&*instructions.resolve(cx.clone()).await.expect("the source answers"), "scout 3 7");
     }
@@ -64,7 +65,7 @@ fn state_of_a_run_replaces_single_values_of_its_agent() {
 
 #[tokio::test]
 async fn source_is_not_taken_for_a_template_when_it_looks_like_one() {
-    let instructions = Instructions::new().source(async |_| Ok("{{ x }} {%"));
+    let instructions = Instructions::default().source(async |_| Ok("{{ x }} {%"));
     assert_eq!(&*instructions.resolve(cx()).await.expect("the source answers"), "{{ x }} {%");
 }
 
@@ -72,7 +73,7 @@ async fn source_is_not_taken_for_a_template_when_it_looks_like_one() {
 async fn source_is_asked_at_each_run() {
     let asked = Arc::new(AtomicU32::new(0));
     let seen = Arc::clone(&asked);
-    let instructions = Instructions::new().source(move |_| {
+    let instructions = Instructions::default().source(move |_| {
         let nth = seen.fetch_add(1, Ordering::Relaxed) + 1;
         async move { Ok(format!("run {nth}")) }
     });
@@ -87,7 +88,7 @@ async fn source_error_keeps_its_causes() {
             InstructionError::failed("no file").with_source(std::io::Error::other("the disk is gone")).into(),
         )
     };
-    let instructions = Instructions::new().source(unread);
+    let instructions = Instructions::default().source(unread);
     let error = instructions.resolve(cx()).await.expect_err("the source fails");
     assert_eq!(error.to_string(), "the source of instructions failed");
     assert_eq!(&*error.explain(), "the source of instructions failed: no file: the disk is gone");
@@ -100,7 +101,7 @@ async fn source_error_of_a_foreign_type_is_said_once_and_keeps_its_causes() {
         let cause = InstructionError::failed("no file").with_source(std::io::Error::other("the disk is gone"));
         Err::<String, _>(std::io::Error::other(cause).into())
     };
-    let error = Instructions::new().source(unread).resolve(cx()).await.expect_err("the source fails");
+    let error = Instructions::default().source(unread).resolve(cx()).await.expect_err("the source fails");
     assert_eq!(&*error.explain(), "the source of instructions failed: no file: the disk is gone");
 }
 
@@ -117,14 +118,14 @@ async fn resolving_fails_when_a_source_fails() {
     let instructions =
         Instructions::from("text").source(async |_| Err::<String, _>(InstructionError::failed("no answer").into()));
     let cx = SectionContext::new(who(), RunNo(1));
-    let error = resolve_system(&instructions, &Sections::new(), &cx).await.expect_err("the source fails");
+    let error = resolve_system(&instructions, &Sections::default(), &cx).await.expect_err("the source fails");
     assert_eq!(&*error.explain(), "the source of instructions failed: no answer");
     assert_eq!(error.source().map(ToString::to_string).as_deref(), Some("no answer"));
 }
 
 #[tokio::test]
 async fn source_can_be_asked_again_after_it_panicked() {
-    let instructions = Arc::new(Instructions::new().source(async |cx: InstructionContext| {
+    let instructions = Arc::new(Instructions::default().source(async |cx: InstructionContext| {
         assert_ne!(cx.run, RunNo(3), "a defect of the source");
         Ok("fine")
     }));

@@ -28,7 +28,7 @@ fn counting() -> Instructions {
         let n = asked.fetch_add(1, Ordering::Relaxed) + 1;
         async move { Ok(format!("{} {n} {}", cx.who.name, cx.state.get("mood").cloned().unwrap_or_default())) }
     };
-    Instructions::new().source(source)
+    Instructions::default().source(source)
 }
 
 fn echo(agent: Agent) -> Agent {
@@ -50,13 +50,13 @@ async fn provider_wins_when_a_text_is_set_too() {
 async fn run_fails_before_the_model_when_its_instructions_cannot_be_made() {
     let (model, agent) = stage::agent([Script::new().text("Fine.")]);
     let failing = async |_| Err::<String, _>("the book is lost".into());
-    let lost = agent.clone().instructions(Instructions::new().source(failing));
+    let lost = agent.clone().instructions(Instructions::default().source(failing));
     let error = lost.run("Go.").await.expect_err("there are none");
     let message = "the source of instructions failed: the book is lost";
     let failure = Failure::Instructions { message: message.into() };
     assert_eq!(error.result().expect("it has a result").outcome, Outcome::Failed { failure });
     let bursting = |_| -> std::future::Ready<Result<String, _>> { panic!("it burst") };
-    let burst = agent.clone().instructions(Instructions::new().source(bursting));
+    let burst = agent.clone().instructions(Instructions::default().source(bursting));
     let error = burst.run("Go.").await.expect_err("there are none");
     assert_eq!(error.to_string(), "the run failed: no instructions: their source panicked: it burst");
     assert_eq!((model.requests().len(), agent.log().transcript().len()), (0, 0));

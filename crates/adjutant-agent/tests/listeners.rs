@@ -232,7 +232,7 @@ async fn subscriber_is_told_when_what_it_missed_cannot_be_read() {
 
 #[tokio::test]
 async fn past_events_are_those_of_the_run_when_a_log_is_read_again() {
-    let agent = busy(2).journal(MemoryJournal::new());
+    let agent = busy(2).journal(MemoryJournal::default());
     let mut streamed = all(&agent, "One.").await;
     let middle = streamed.len();
     streamed.extend(all(&agent, "Two.").await);

@@ -16,7 +16,7 @@ use adjutant_llm::{
     Block, BlockKind, Call, CallId, CallResult, Chunk, Entry, Error, FinishReason, FixedWorld, ModelInfo, Reply,
     Script, ScriptedModel, Status, Warning, WarningKind, model_fn,
 };
-use adjutant_tool::{CallContext, Identity, Progress, ToolError, Toolbox, Tools, Toolset, tool_fn};
+use adjutant_tool::{CallContext, Identity, Progress, ToolError, ToolSpec, Toolbox, Tools, Toolset, tool_fn};
 use futures_util::{StreamExt, stream};
 use serde_json::json;
 use stage::{agent, calls, events, spec, tool};
@@ -31,7 +31,7 @@ async fn call_times_out_when_a_tool_takes_too_long() {
     let (_, agent) = agent([script, Script::new().text("Done.")]);
     let hang = |_, _| std::future::pending();
     let agent = agent.calls(|calls| calls.timeout = Some(Duration::from_secs(60))).tool(tool("slow", hang));
-    let agent = agent.tool(tool_fn(spec("quick").timeout(Duration::from_secs(3)), hang));
+    let agent = agent.tool(tool_fn(ToolSpec { timeout: Some(Duration::from_secs(3)), ..spec("quick") }, hang));
     let begun = tokio::time::Instant::now();
     let result = agent.run("Go.").await.expect("the run finishes");
     let told =
@@ -370,7 +370,7 @@ async fn run_tells_of_itself_when_the_log_fails_at_any_batch() {
     let mut before = None;
     for batches in 0..20 {
         let (_, agent) = agent([Script::new().text("One."), Script::new().text("Two.")]);
-        let agent = agent.journal(Filling(MemoryJournal::new(), batches));
+        let agent = agent.journal(Filling(MemoryJournal::default(), batches));
         let first = agent.run("First.").await;
         let mut running = agent.run("Second.").stream().expect("the session is free");
         let mut last = None;

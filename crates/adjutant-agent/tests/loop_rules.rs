@@ -13,7 +13,7 @@ use std::{
 
 use adjutant_agent::{Agent, Completion, ErrorKind, EventKind, Failure, Limit, Limits, Outcome};
 use adjutant_llm::{CallResult, Entry, FinishReason, Script, Status, Terminate};
-use adjutant_tool::tool_fn;
+use adjutant_tool::{ToolSpec, tool_fn};
 use serde_json::json;
 use stage::{agent, calls, events, spec, tool};
 use tokio::sync::{Barrier, watch};
@@ -64,7 +64,7 @@ async fn width(names: &[&str], limits: Limits) -> usize {
         })
     };
     let agent = agent.limits(limits).tool(gauged("pair", spec("pair"))).tool(gauged("free", spec("free")));
-    let agent = agent.tool(gauged("single", spec("single").sequential()));
+    let agent = agent.tool(gauged("single", ToolSpec { sequential: true, ..spec("single") }));
     let result = agent.run("Go.").await.expect("the run finishes");
     assert_eq!(result.text(), "Done.");
     gauge.most()
@@ -127,8 +127,9 @@ async fn results_keep_the_order_of_the_calls_when_tools_end_in_reverse() {
 }
 
 fn ending() -> [impl adjutant_tool::ErasedTool + 'static; 3] {
-    [("no", Terminate::No), ("maybe", Terminate::IfAll), ("now", Terminate::Now)]
-        .map(|(name, terminate)| tool(name, move |_, _| async move { Ok(CallResult::ok("").terminate(terminate)) }))
+    [("no", Terminate::No), ("maybe", Terminate::IfAll), ("now", Terminate::Now)].map(|(name, terminate)| {
+        tool(name, move |_, _| async move { Ok(CallResult { terminate, ..CallResult::ok("") }) })
+    })
 }
 
 async fn why(names: &[&str]) -> (Completion, u32) {

@@ -10,7 +10,7 @@ use adjutant_llm::{
     CallResult, Content, Custom, Entry, FinishReason, FixedWorld, Gate, Image, ModelInfo, NanoUsd, Price, Reply,
     Script, ScriptedModel, Source, Summary, Turn, Usage, UserMessage, World,
 };
-use adjutant_tool::CallContext;
+use adjutant_tool::{CallContext, ToolSpec};
 use serde_json::{Value, json};
 use stage::{agent, calls, events, spec, tool};
 
@@ -221,7 +221,7 @@ async fn result_tells_everything_when_the_run_ends() {
             cx.backend().charge(usage(1_000, 0));
             tokio::task::yield_now().await;
             cx.backend().charge(usage(0, 7));
-            Ok(CallResult::ok("worked").details(json!({"n": 1})))
+            Ok(CallResult { details: json!({"n": 1}), ..CallResult::ok("worked") })
         }
     });
     let agent = Agent::new(ScriptedModel::new(scripts).info(info)).name("worker").world(clock).tool(work);
@@ -296,12 +296,15 @@ async fn results_tell_of_their_own_run_when_there_are_several() {
 #[tokio::test]
 async fn steps_are_done_once_when_a_body_asks_for_them_twice() {
     let (_, agent) = agent([Script::new().call("steps", json!({})), Script::new().text("Done.")]);
-    let steps = adjutant_tool::tool_fn(spec("steps").replay(adjutant_tool::Replay::Resumable), |_, cx| async move {
-        let step = || cx.once("pay", || async { Ok(1) });
-        let (one, other) = tokio::join!(step(), step());
-        let again: u32 = step().await?;
-        Ok(CallResult::ok(format!("{} {} {again}", one.is_ok(), other.is_ok())))
-    });
+    let steps = adjutant_tool::tool_fn(
+        ToolSpec { replay: adjutant_tool::Replay::Resumable, ..spec("steps") },
+        |_, cx| async move {
+            let step = || cx.once("pay", || async { Ok(1) });
+            let (one, other) = tokio::join!(step(), step());
+            let again: u32 = step().await?;
+            Ok(CallResult::ok(format!("{} {} {again}", one.is_ok(), other.is_ok())))
+        },
+    );
     let events = events(agent.tool(steps).run("Go.").stream().expect("the session is free")).await;
     let Some(EventKind::RunFinished { result }) = events.last() else { unreachable!("the run ends") };
     assert_eq!(calls(result)[0].2, "true false 1");

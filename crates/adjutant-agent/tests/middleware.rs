@@ -49,7 +49,7 @@ fn told_by(name: &'static str, lines: &Lines) -> impl adjutant_agent::Middleware
 
 /// A journal, the agent in its log `log`.
 fn kept(agent: &Agent) -> (MemoryJournal, Agent) {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     let agent = agent.clone().journal(journal.clone()).session(LogId("log".into()));
     (journal, agent)
 }
@@ -229,7 +229,7 @@ async fn run_ends_when_a_middleware_hangs_and_someone_wishes_to_stop() {
 
 #[tokio::test]
 async fn parked_run_stays_parked_when_middleware_lets_it_pass() {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     let lines = Lines::default();
     let model = ScriptedModel::new([Script::new().text("Hi.")]);
     let agent = Agent::new(model).journal(journal).middleware(told_by("1", &lines));

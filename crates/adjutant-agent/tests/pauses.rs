@@ -26,7 +26,7 @@ use adjutant_agent::{
     points::{PauseAnswered, Pausing},
 };
 use adjutant_llm::{FixedWorld, Script, ScriptedModel, Status, World};
-use adjutant_tool::{Answer, Ask, external_tool};
+use adjutant_tool::{Answer, Approval, Ask, ToolSpec, external_tool};
 use serde_json::json;
 use stage::{agent, answered, calls, names, pauses, script, spec};
 use tokio::sync::Notify;
@@ -55,7 +55,8 @@ fn batch() -> [Script; 2] {
 }
 
 fn staged(agent: Agent, ran: &Ran) -> Agent {
-    let agent = agent.tool(ran.tool(spec("write").needs_approval())).tool(ran.tool(spec("look")));
+    let agent =
+        agent.tool(ran.tool(ToolSpec { approval: Approval::Always, ..spec("write") })).tool(ran.tool(spec("look")));
     agent.tool(external_tool(spec("away")))
 }
 
@@ -91,7 +92,7 @@ async fn run_goes_on_when_its_pauses_are_answered() {
         ("Done.", expect.map(str::to_owned).to_vec(), 2)
     );
 
-    let (ran, journal) = (Ran::default(), MemoryJournal::new());
+    let (ran, journal) = (Ran::default(), MemoryJournal::default());
     let first = staged(agent(batch()).1, &ran).journal(journal.clone());
     first.run("Go.").await.expect("the run waits");
     let model = Arc::new(ScriptedModel::new([Script::new().text("Done.")]));
@@ -192,7 +193,7 @@ async fn pause_hooks_fire_once_when_a_pause_is_answered_in_place() {
     let told: Arc<std::sync::Mutex<Vec<&str>>> = Arc::default();
     let (before, after) = (Arc::clone(&told), Arc::clone(&told));
     let (ran, (_, agent)) = (Ran::default(), agent(script(&[("write", json!({"n": 1}))])));
-    let agent = agent.tool(ran.tool(spec("write").needs_approval()));
+    let agent = agent.tool(ran.tool(ToolSpec { approval: Approval::Always, ..spec("write") }));
     let agent = agent.responder(|_, _| async { Some(Answer::approve()) });
     let agent = agent
         .on(move |_: HookContext, point: Pausing| {
@@ -214,7 +215,7 @@ async fn pause_stays_open_when_a_hook_denies_its_answer() {
     let (ran, (_, agent)) = (Ran::default(), agent(script(&[("write", json!({"n": 1}))])));
     let asked = Arc::new(AtomicUsize::new(0));
     let counts = Arc::clone(&asked);
-    let agent = agent.tool(ran.tool(spec("write").needs_approval()));
+    let agent = agent.tool(ran.tool(ToolSpec { approval: Approval::Always, ..spec("write") }));
     let agent = agent.on(move |_: HookContext, point: PauseAnswered| {
         let first = counts.fetch_add(1, Ordering::SeqCst) == 0;
         async move { if first { Verdict::Deny("ask again".into()) } else { Verdict::Pass(point) } }
@@ -231,7 +232,7 @@ async fn pause_stays_open_when_a_hook_denies_its_answer() {
 #[tokio::test]
 async fn run_ends_when_it_is_cancelled_while_the_responder_hangs() {
     let (ran, (_, agent)) = (Ran::default(), agent(script(&[("write", json!({"n": 1}))])));
-    let agent = agent.tool(ran.tool(spec("write").needs_approval()));
+    let agent = agent.tool(ran.tool(ToolSpec { approval: Approval::Always, ..spec("write") }));
     let agent = agent.responder(|_, _| std::future::pending());
     let mut running = agent.run("Go.").stream().expect("the session is free");
     while let Some(event) = running.next().await {
@@ -247,7 +248,7 @@ async fn run_ends_when_it_is_cancelled_while_the_responder_hangs() {
 #[tokio::test]
 async fn resumed_run_ends_when_it_is_cancelled_while_a_hook_hangs() {
     let (ran, (_, agent)) = (Ran::default(), agent(script(&[("write", json!({"n": 1}))])));
-    let agent = agent.tool(ran.tool(spec("write").needs_approval()));
+    let agent = agent.tool(ran.tool(ToolSpec { approval: Approval::Always, ..spec("write") }));
     let reached = Arc::new(Notify::new());
     let reaches = Arc::clone(&reached);
     let agent = agent.on(move |_: HookContext, _: PauseAnswered| {

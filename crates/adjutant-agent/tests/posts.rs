@@ -84,7 +84,7 @@ async fn post(agent: &Agent, post: Post) -> PostNo {
 
 #[tokio::test]
 async fn message_joins_the_run_when_it_is_posted_while_the_model_speaks() {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     let (gate, agent) = waiting(journal.clone(), &["Three."]);
     let mut running = agent.run("Go.").stream().expect("the session is free");
     until(&mut running, is_delta).await;
@@ -101,7 +101,7 @@ async fn message_joins_the_run_when_it_is_posted_while_the_model_speaks() {
 
 #[tokio::test]
 async fn posts_wait_for_the_next_run_when_none_goes_on() {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     let agent =
         Agent::new(ScriptedModel::new(["0", "1", "2"].map(|text| Script::new().text(text)))).journal(journal.clone());
     agent.run("Go.").await.expect("it answers");
@@ -121,8 +121,8 @@ async fn posts_wait_for_the_next_run_when_none_goes_on() {
 
 #[tokio::test]
 async fn posted_message_is_the_prompt_when_a_run_continues_from_an_answer() {
-    let agent =
-        Agent::new(ScriptedModel::new(["0", "1"].map(|text| Script::new().text(text)))).journal(MemoryJournal::new());
+    let agent = Agent::new(ScriptedModel::new(["0", "1"].map(|text| Script::new().text(text))))
+        .journal(MemoryJournal::default());
     agent.run("Go.").await.expect("it answers");
     post(&agent, steer("One.")).await;
     assert_eq!(agent.run(Continue).await.expect("there is something to answer").text(), "1");
@@ -131,7 +131,7 @@ async fn posted_message_is_the_prompt_when_a_run_continues_from_an_answer() {
 
 #[tokio::test]
 async fn run_is_cancelled_when_that_is_posted_while_it_goes_on() {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     let (_gate, agent) = waiting(journal.clone(), &["Next."]);
     let mut running = agent.run("Go.").stream().expect("the session is free");
     until(&mut running, is_delta).await;
@@ -149,7 +149,7 @@ async fn run_is_cancelled_when_that_is_posted_while_it_goes_on() {
 
 #[tokio::test]
 async fn post_is_passed_over_with_a_warning_when_it_cannot_be_heeded() {
-    let (gate, agent) = waiting(MemoryJournal::new(), &["Three."]);
+    let (gate, agent) = waiting(MemoryJournal::default(), &["Three."]);
     let mut running = agent.run("Go.").stream().expect("the session is free");
     until(&mut running, is_delta).await;
     post(&agent, steer("")).await;
@@ -181,14 +181,14 @@ async fn post_is_passed_over_with_a_warning_when_it_cannot_be_heeded() {
 
 #[tokio::test]
 async fn posting_fails_when_there_is_no_such_log() {
-    let (_, agent) = waiting(MemoryJournal::new(), &[]);
+    let (_, agent) = waiting(MemoryJournal::default(), &[]);
     let error = agent.queue().post(Post::Cancel).await.expect_err("nothing was ever recorded");
     assert_eq!(error.kind(), ErrorKind::Journal);
 }
 
 #[tokio::test]
 async fn rest_of_the_posts_waits_when_the_lane_is_full() {
-    let (gate, agent) = waiting(MemoryJournal::new(), &["Three."]);
+    let (gate, agent) = waiting(MemoryJournal::default(), &["Three."]);
     let mut running = agent.run("Go.").stream().expect("the session is free");
     until(&mut running, is_delta).await;
     for n in 0..999 {

@@ -37,7 +37,7 @@ fn rich(scripts: impl IntoIterator<Item = Script>) -> (Arc<ScriptedModel>, Agent
             Action::Remember(json!(seen + 1)),
         ])
     });
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     let agent = Agent::new(Arc::clone(&model))
         .instructions("Be brief.")
         .options(Options { thinking: Some(Effort::Low), ..Options::default() })

@@ -63,7 +63,7 @@ async fn read(journal: &MemoryJournal, log: &LogId) -> Vec<Stamped> {
 }
 
 async fn property(plans: Vec<Plan>) {
-    let (journal, ran) = (MemoryJournal::new(), Ran::default());
+    let (journal, ran) = (MemoryJournal::default(), Ran::default());
     let mut agent = Agent::new(ScriptedModel::new([])).world(FixedWorld::at_ms(1_000)).journal(journal.clone());
     for tool in plan::tools(&ran) {
         agent = agent.toolbox(adjutant_tool::Tools::new("tools").tool(Boxed(tool)));

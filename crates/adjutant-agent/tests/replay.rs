@@ -15,7 +15,7 @@ use adjutant_agent::{
     points::{AfterTool, BeforeTool},
 };
 use adjutant_llm::{CallResult, FixedWorld, Script, ScriptedModel, Status};
-use adjutant_tool::{Answer, CallContext, ErasedTool, Replay, ToolError, tool_fn};
+use adjutant_tool::{Answer, CallContext, ErasedTool, Replay, ToolError, ToolSpec, tool_fn};
 use futures_util::StreamExt;
 use serde_json::{Value, json};
 use stage::{agent, answered, calls, names, script, spec};
@@ -28,8 +28,8 @@ pub(crate) async fn records(journal: &MemoryJournal, id: &LogId) -> Vec<Arc<Stam
 pub(crate) async fn cut(journal: &MemoryJournal, id: &LogId, last: impl Fn(&Record) -> bool) -> MemoryJournal {
     let all = records(journal, id).await;
     let end = all.iter().position(|stamped| last(&stamped.record)).expect("the log has such a record");
-    let copy = MemoryJournal::new();
-    let mut log = copy.own(id, &Owner::new().taking_over()).await.expect("memory does not fail");
+    let copy = MemoryJournal::default();
+    let mut log = copy.own(id, &Owner { takes_over: true, ..Owner::new() }).await.expect("memory does not fail");
     log.append(&all[..=end], adjutant_agent::Flush::Now).await.expect("memory does not fail");
     copy
 }
@@ -48,7 +48,7 @@ pub(crate) async fn go_on(
 /// A tool of a class; counts how often its body takes effect, step by step if it may have steps.
 fn tool(replay: Replay, done: &Arc<AtomicUsize>) -> impl ErasedTool + 'static {
     let done = Arc::clone(done);
-    tool_fn(spec("tool").replay(replay), move |_: Value, cx: CallContext| {
+    tool_fn(ToolSpec { replay, ..spec("tool") }, move |_: Value, cx: CallContext| {
         let done = Arc::clone(&done);
         async move {
             let work = || async { Ok(done.fetch_add(1, Ordering::SeqCst)) };
@@ -73,7 +73,7 @@ async fn call_runs_again_by_its_class_when_its_run_was_cut_behind_its_launch() {
         (Replay::Resumable, 2, Status::Ok, "done"),
     ];
     for (replay, times, status, text) in table {
-        let (journal, done) = (MemoryJournal::new(), Arc::default());
+        let (journal, done) = (MemoryJournal::default(), Arc::default());
         let (_, agent) = agent(script(&[("tool", json!({"n": 1}))]));
         let agent = agent.journal(journal.clone()).tool(tool(replay, &done));
         agent.run("Go.").await.expect("the run finishes");
@@ -91,7 +91,7 @@ async fn once_only_calls_are_never_repeated_when_a_step_is_recorded() {
     let noted: fn(&Record) -> bool = |record| matches!(record, Record::Noted { .. });
     let begun: fn(&Record) -> bool = |record| matches!(record, Record::Begun { .. });
     for (last, status, text) in [(noted, Status::Ok, "done"), (begun, Status::OutcomeUnknown, unknown)] {
-        let (journal, done) = (MemoryJournal::new(), Arc::default());
+        let (journal, done) = (MemoryJournal::default(), Arc::default());
         let (_, agent) = agent(script(&[("tool", json!({"n": 1}))]));
         let agent = agent.journal(journal.clone()).tool(tool(Replay::Resumable, &done));
         agent.run("Go.").await.expect("the run finishes");
@@ -105,7 +105,7 @@ async fn once_only_calls_are_never_repeated_when_a_step_is_recorded() {
 /// Asks between two steps.
 fn careful(done: &Arc<AtomicUsize>) -> impl ErasedTool + 'static {
     let done = Arc::clone(done);
-    tool_fn(spec("tool").replay(Replay::Resumable), move |_: Value, cx: CallContext| {
+    tool_fn(ToolSpec { replay: Replay::Resumable, ..spec("tool") }, move |_: Value, cx: CallContext| {
         let done = Arc::clone(&done);
         async move {
             let step = || async { Ok(done.fetch_add(1, Ordering::SeqCst)) };
@@ -126,7 +126,7 @@ async fn pause_goes_on_over_programs_when_its_log_is_cut_anywhere_around_it() {
         |record| matches!(record, Record::Resumed { .. }),
     ];
     for (n, last) in cuts.into_iter().enumerate() {
-        let (journal, done) = (MemoryJournal::new(), Arc::default());
+        let (journal, done) = (MemoryJournal::default(), Arc::default());
         let (_, agent) = agent(script(&[("tool", json!({"n": 1}))]));
         let agent = agent.journal(journal.clone()).tool(careful(&done));
         let id = agent.session_id();
@@ -145,7 +145,7 @@ async fn pause_goes_on_over_programs_when_its_log_is_cut_anywhere_around_it() {
 
 #[tokio::test]
 async fn somebody_is_asked_again_when_the_program_ended_before_the_answer() {
-    let (journal, done) = (MemoryJournal::new(), Arc::default());
+    let (journal, done) = (MemoryJournal::default(), Arc::default());
     let (_, agent) = agent(script(&[("tool", json!({"n": 1}))]));
     let agent = agent.journal(journal.clone()).tool(careful(&done));
     agent.run("Go.").await.expect("the run waits");
@@ -161,7 +161,7 @@ async fn somebody_is_asked_again_when_the_program_ended_before_the_answer() {
 async fn records_are_the_same_when_world_and_model_are_fixed() {
     let mut logs = Vec::new();
     for _ in 0..2 {
-        let (journal, done) = (MemoryJournal::new(), Arc::default());
+        let (journal, done) = (MemoryJournal::default(), Arc::default());
         let (_, agent) = agent(script(&[("tool", json!({"n": "1"})), ("tool", json!({"n": 2}))]));
         let agent = agent.journal(journal.clone()).world(FixedWorld::at_ms(5)).tool(careful(&done));
         let agent = agent

@@ -42,7 +42,7 @@ async fn records(journal: &MemoryJournal) -> Vec<Arc<Stamped>> {
 
 #[tokio::test]
 async fn replay_comes_to_the_same_when_nothing_is_called() {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     let first = played(&journal).await;
     let replayed = mute(&journal).log().replay().await.expect("the log folds");
     let log = records(&journal).await;
@@ -56,7 +56,7 @@ async fn replay_comes_to_the_same_when_nothing_is_called() {
 
 #[tokio::test]
 async fn differences_are_listed_turn_by_turn_when_the_agent_is_another_one() {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     played(&journal).await;
     let fields = async |agent: Agent| {
         let replayed = agent.log().replay().await.expect("the log folds");
@@ -76,10 +76,10 @@ async fn differences_are_listed_turn_by_turn_when_the_agent_is_another_one() {
 
 #[tokio::test]
 async fn replay_is_the_run_as_it_was_when_it_stops_at_any_record() {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     played(&journal).await;
     let log = records(&journal).await;
-    let mut run = Run::new();
+    let mut run = Run::default();
     for stamped in &log {
         if stamped.thread.as_str() == "main" {
             run.apply(stamped).expect("the log folds");
@@ -92,11 +92,14 @@ async fn replay_is_the_run_as_it_was_when_it_stops_at_any_record() {
 
 #[tokio::test]
 async fn turns_are_unrecorded_when_an_older_program_wrote_them() {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     let agent = played(&journal).await;
     let old = records(&journal).await;
     let old = old.into_iter().filter(|it| !matches!(it.record, Record::Configured { .. }));
-    let rewind = Rewind::new(agent.identity().clone()).against(agent.log().config().await.expect("it has one"));
+    let rewind = Rewind {
+        config: Some(agent.log().config().await.expect("it has one")),
+        ..Rewind::new(agent.identity().clone())
+    };
     let replayed = rewind.play(old).expect("it folds");
     assert_eq!((replayed.unrecorded.len(), replayed.divergences), (3, Vec::new()));
 }

@@ -19,7 +19,7 @@ struct Desk {
 
 impl Desk {
     fn began(limits: Limits) -> Self {
-        let mut desk = Self { run: Run::new(), seq: 0 };
+        let mut desk = Self { run: Run::default(), seq: 0 };
         let prompts = vec![Entry::User(UserMessage::text("Go."))];
         desk.take([Record::Began { run: RunNo(1), prompts, limits }]);
         desk

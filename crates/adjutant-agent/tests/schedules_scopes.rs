@@ -77,7 +77,7 @@ fn play(moves: &[Move]) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     runtime.expect("a runtime").block_on(async {
         let gates: Gates = Arc::new((0..CALLS).map(|_| [Gate::new(), Gate::new()]).collect());
-        let journal = MemoryJournal::new();
+        let journal = MemoryJournal::default();
         let agent = scene(&gates, &journal);
         let mut running = agent.run("Go.").stream().expect("the session is free");
         let stopper = running.stopper();
@@ -225,7 +225,7 @@ fn scene_calls_and_opens_as_many_as_it_says_when_nobody_stops_it() {
     let result: RunResult = runtime.expect("a runtime").block_on(async {
         let gates: Gates = Arc::new((0..CALLS).map(|_| [Gate::new(), Gate::new()]).collect());
         gates.iter().flatten().for_each(Gate::open);
-        scene(&gates, &MemoryJournal::new()).run("Go.").await.expect("it finishes")
+        scene(&gates, &MemoryJournal::default()).run("Go.").await.expect("it finishes")
     });
     assert_eq!(result.calls.len(), 2);
     assert!(result.total_usage.total() >= 5 * 110, "all but the child that was left behind");

@@ -22,7 +22,7 @@ use adjutant_llm::{FixedWorld, Script, ScriptedModel};
 use stage::{Bare, all, id, kind, log, message, sessions};
 
 fn about(title: &str, labels: &[&str]) -> SessionMeta {
-    let mut about = SessionMeta::new();
+    let mut about = SessionMeta::default();
     about.title = Some(title.into());
     about.labels = labels.iter().map(|label| Arc::from(*label)).collect();
     about
@@ -30,28 +30,28 @@ fn about(title: &str, labels: &[&str]) -> SessionMeta {
 
 #[tokio::test]
 async fn session_is_made_when_its_name_is_free() {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     let sessions = sessions(&journal);
     let made = sessions.create(&id("a/../ü \u{1f980}"), about("One", &["x"])).await.expect("the name is free");
     assert_eq!((made.log.clone(), made.head, made.is_owned), (id("a/../ü \u{1f980}"), Seq(0), false));
     assert_eq!(made.about, about("One", &["x"]));
     assert_eq!(sessions.info(&made.log).await.expect("it is there"), made);
-    assert_eq!(kind(sessions.create(&made.log, SessionMeta::new()).await), JournalErrorKind::Exists);
+    assert_eq!(kind(sessions.create(&made.log, SessionMeta::default()).await), JournalErrorKind::Exists);
     assert_eq!(all(&journal).await, [made.log]);
 }
 
 #[tokio::test]
 async fn session_is_not_made_when_its_name_or_what_is_said_is_wrong() {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     let sessions = sessions(&journal);
     let many: Vec<String> = (0..65).map(|label| label.to_string()).collect();
     let many: Vec<&str> = many.iter().map(String::as_str).collect();
     let table = [
-        (id(""), SessionMeta::new(), "a log needs a name"),
-        (id(&"x".repeat(513)), SessionMeta::new(), "the name of a log has 513 bytes; it may have 512"),
+        (id(""), SessionMeta::default(), "a log needs a name"),
+        (id(&"x".repeat(513)), SessionMeta::default(), "the name of a log has 513 bytes; it may have 512"),
         (
             id("adjutant:half-made/x"),
-            SessionMeta::new(),
+            SessionMeta::default(),
             "names that begin with \"adjutant:half-made/\" are kept for logs that are being made",
         ),
         (id("a"), about(&"x".repeat(4097), &[]), "the title has 4097 bytes; it may have 4096"),
@@ -67,17 +67,17 @@ async fn session_is_not_made_when_its_name_or_what_is_said_is_wrong() {
 
 #[tokio::test]
 async fn session_is_called_and_found_otherwise_when_it_is_described() {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     let sessions = sessions(&journal);
     for name in ["a", "b"] {
-        sessions.create(&id(name), SessionMeta::new()).await.expect("the name is free");
+        sessions.create(&id(name), SessionMeta::default()).await.expect("the name is free");
     }
     sessions.title(&id("a"), "A title").await.expect("it is there");
     sessions.label(&id("a"), &["x", "y"], &[]).await.expect("it is there");
     sessions.label(&id("a"), &["z"], &["x"]).await.expect("it is there");
     assert_eq!(sessions.info(&id("a")).await.expect("it is there").about, about("A title", &["y", "z"]));
     let query = |label: &str| {
-        let mut query = LogQuery::new();
+        let mut query = LogQuery::default();
         query.label = Some(label.into());
         query
     };
@@ -99,11 +99,11 @@ async fn session_is_called_and_found_otherwise_when_it_is_described() {
 
 #[tokio::test]
 async fn log_tells_its_agent_when_it_is_new() {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     let agent = Agent::new(ScriptedModel::new([Script::new().text("Hello."), Script::new().text("Hello.")]));
     let agent = agent.name("greeter").journal(journal.clone()).session(id("a"));
     agent.run("Hi.").await.expect("the run finishes");
-    let mut said = SessionMeta::new();
+    let mut said = SessionMeta::default();
     said.agent = Some("greeter".into());
     assert_eq!(sessions(&journal).info(&id("a")).await.expect("it is there").about, said);
 
@@ -116,21 +116,21 @@ async fn log_tells_its_agent_when_it_is_new() {
 #[tokio::test]
 async fn run_goes_on_when_its_journal_keeps_no_descriptions() {
     let agent = Agent::new(ScriptedModel::new([Script::new().text("Hello.")]));
-    let agent = agent.journal(Bare(MemoryJournal::new()));
+    let agent = agent.journal(Bare(MemoryJournal::default()));
     assert_eq!(agent.run("Hi.").await.expect("the run finishes").text(), "Hello.");
-    let sessions = Sessions::new(Arc::new(Bare(MemoryJournal::new())));
-    assert_eq!(kind(sessions.create(&id("a"), SessionMeta::new()).await), JournalErrorKind::Unsupported);
+    let sessions = Sessions::new(Arc::new(Bare(MemoryJournal::default())));
+    assert_eq!(kind(sessions.create(&id("a"), SessionMeta::default()).await), JournalErrorKind::Unsupported);
     assert_eq!(sessions.sweep().await.expect("there is nothing to do"), adjutant_agent::GcReport::default());
 }
 
 #[tokio::test]
 async fn transcript_is_that_of_a_place_when_one_is_given() {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     let records = log(&journal, "a").await;
     let sessions = sessions(&journal);
     for upto in 0..=records.len() {
         let main = records[..upto].iter().filter(|stamped| stamped.thread.as_str() == "main");
-        let run = main.fold(adjutant_agent::Run::new(), |mut run, stamped: &Arc<Stamped>| {
+        let run = main.fold(adjutant_agent::Run::default(), |mut run, stamped: &Arc<Stamped>| {
             run.apply(stamped).expect("the log folds");
             run
         });
@@ -143,13 +143,13 @@ async fn transcript_is_that_of_a_place_when_one_is_given() {
 
 #[tokio::test]
 async fn leftovers_are_hidden_and_swept_when_they_are_old() {
-    let journal = MemoryJournal::new().world(FixedWorld::at_ms(1_000));
+    let journal = MemoryJournal::default().world(FixedWorld::at_ms(1_000));
     let later = sessions(&journal).world(FixedWorld::at_ms(3_601_001));
     let sessions = sessions(&journal).world(FixedWorld::at_ms(3_601_000));
     let left = journal.own(&id("adjutant:half-made/1"), &Owner::new()).await.expect("memory does not fail");
     journal.own(&id("adjutant:half-made/2"), &Owner::new()).await.expect("memory does not fail");
-    sessions.create(&id("a"), SessionMeta::new()).await.expect("the name is free");
-    let page = sessions.list(&LogQuery::new()).await.expect("they are listed");
+    sessions.create(&id("a"), SessionMeta::default()).await.expect("the name is free");
+    let page = sessions.list(&LogQuery::default()).await.expect("they are listed");
     assert_eq!(page.logs.iter().map(|info| info.log.clone()).collect::<Vec<LogId>>(), [id("a")]);
     sessions.sweep().await.expect("memory does not fail");
     assert_eq!(all(&journal).await.len(), 3, "they may be in work");

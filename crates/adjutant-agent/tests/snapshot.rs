@@ -192,7 +192,7 @@ async fn snapshot_lists_what_is_asked_when_a_run_waits() {
 
 #[tokio::test]
 async fn snapshot_shows_the_log_when_a_run_of_another_agent_is_read() {
-    let journal = adjutant_agent::MemoryJournal::new();
+    let journal = adjutant_agent::MemoryJournal::default();
     let (_, one) = stage::agent([Script::new().text("One.").usage(used(1, 0, 1))]);
     let one = one.journal(journal.clone());
     one.run("Go.").await.expect("the run finishes");

@@ -38,7 +38,7 @@ impl Case {
     fn new(children: usize) -> Self {
         let below = |_| Arc::new(ScriptedModel::new([calls(&["step"]), says("Stepped on.")]));
         Self {
-            journal: MemoryJournal::new(),
+            journal: MemoryJournal::default(),
             boss: Arc::new(ScriptedModel::new([calls(&["work"]), says("Done.")])),
             below: (0..children).map(below).collect(),
             entered: Arc::default(),
@@ -148,7 +148,7 @@ async fn child_is_given_up_when_its_call_cannot_wait() {
 
 #[tokio::test]
 async fn deep_pauses_reach_the_first_agent_when_nobody_between_can_answer() {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     let leaf = Arc::new(ScriptedModel::new([calls(&["step"]), says("Deep.")]));
     let middle = Arc::new(ScriptedModel::new([calls(&["work"]), says("Middle.")]));
     let (leaf_in, middle_in) = (Arc::clone(&leaf), Arc::clone(&middle));
@@ -173,8 +173,11 @@ async fn deep_pauses_reach_the_first_agent_when_nobody_between_can_answer() {
 
 /// A journal that holds a copy of the first records of a log.
 async fn cut(log: &[Arc<Stamped>], at: usize) -> MemoryJournal {
-    let journal = MemoryJournal::new();
-    let mut owned = journal.own(&LogId("log".into()), &Owner::new().taking_over()).await.expect("memory does not fail");
+    let journal = MemoryJournal::default();
+    let mut owned = journal
+        .own(&LogId("log".into()), &Owner { takes_over: true, ..Owner::new() })
+        .await
+        .expect("memory does not fail");
     owned.append(&log[..at], Flush::Now).await.expect("memory does not fail");
     journal
 }
@@ -200,7 +203,7 @@ async fn children_go_on_when_the_program_died_at_any_place() {
         let agent = Agent::new(boss).tool(work).world(FixedWorld::at_ms(1_000));
         agent.journal(journal).session(LogId("log".into()))
     };
-    let whole = MemoryJournal::new();
+    let whole = MemoryJournal::default();
     agent(whole.clone()).run("Go.").await.expect("the run finishes");
     let log = records(&whole, &LogId("log".into())).await;
     let launched = log.iter().position(|it| matches!(it.record, Record::Launched { .. })).expect("launched");
@@ -219,7 +222,7 @@ async fn children_go_on_when_the_program_died_at_any_place() {
 
 #[tokio::test]
 async fn what_a_child_used_is_not_lost_when_the_program_died_and_nobody_enters_its_call_again() {
-    let whole = MemoryJournal::new();
+    let whole = MemoryJournal::default();
     let agent = |journal: MemoryJournal| {
         let work = tool("work", Replay::Once, |cx| async move {
             let deep = tool("work", Replay::Once, |cx| async move {
@@ -248,7 +251,7 @@ async fn what_a_child_used_is_not_lost_when_the_program_died_and_nobody_enters_i
         let replies = |log: &[Arc<Stamped>]| log.iter().filter(|it| record(&it.record) == "replied").count() as u64;
         let used = 110 * replies(&log[..at]);
         agent(journal.clone()).run("Again.").await.expect("the run finishes");
-        let mut run = adjutant_agent::Run::new();
+        let mut run = adjutant_agent::Run::default();
         let mut total = None;
         for stamped in records(&journal, &LogId("log".into())).await.iter().filter(|it| it.thread.as_str() == "main") {
             run.apply(stamped).expect("it folds");

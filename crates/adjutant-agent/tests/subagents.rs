@@ -214,7 +214,7 @@ async fn children_run_together_when_a_call_makes_several() {
 async fn child_runs_on_the_same_thread_when_it_is_prompted_twice() {
     let model = Arc::new(ScriptedModel::new([says("One."), says("Two.")]));
     let seen = Arc::clone(&model);
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     let agent = parent(work(move |cx| {
         let model = Arc::clone(&model);
         async move {
@@ -292,7 +292,7 @@ async fn subagent_points_fire_once_when_a_child_starts_and_stops() {
 
 #[tokio::test]
 async fn child_does_not_begin_when_a_hook_denies_it() {
-    let (heard, journal) = (Heard::default(), MemoryJournal::new());
+    let (heard, journal) = (Heard::default(), MemoryJournal::default());
     let agent =
         parent(work(|cx| async move { Ok(said(&open(&cx, "a", helper(&["Never."])).await?.run("Well?").await?)) }));
     let agent = hooked(agent.journal(journal.clone()), &heard, true);

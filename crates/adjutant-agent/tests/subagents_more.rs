@@ -11,7 +11,7 @@ use adjutant_agent::{
     points::{BeforeTool, SubagentStarted, SubagentStopped},
 };
 use adjutant_llm::{CallResult, Options, Script, ScriptedModel};
-use adjutant_tool::{Answer, ErasedTool, Replay, ToolSpec, tool_fn};
+use adjutant_tool::{Answer, Approval, ErasedTool, Replay, ToolSpec, tool_fn};
 use desk::{calls, events, helper, last, open, parent, results, said, says, tool, work};
 use serde_json::{Value, json};
 
@@ -24,7 +24,7 @@ fn told(lines: &Lines) -> Vec<String> {
 /// Hooks that note who begins, and which tools are called, under whoever has them.
 fn noting(mark: &'static str, lines: &Lines) -> Hooks {
     let (starts, tools) = (Arc::clone(lines), Arc::clone(lines));
-    Hooks::new()
+    Hooks::default()
         .on(move |_: HookContext, point: SubagentStarted| {
             starts.lock().expect("no panic inside").push(format!("{mark} {}", point.child.path));
             async { Verdict::Pass(point) }
@@ -48,7 +48,7 @@ fn opening(middle: Hooks) -> impl ErasedTool + 'static {
 #[tokio::test]
 async fn parents_hooks_stand_outside_when_a_child_has_its_own() {
     let lines = Lines::default();
-    parent(opening(Hooks::new())).hooks(noting("outer", &lines)).run("Go.").await.expect("the run finishes");
+    parent(opening(Hooks::default())).hooks(noting("outer", &lines)).run("Go.").await.expect("the run finishes");
     let outer = ["outer boss: work", "outer boss/middle", "outer boss/middle: step"];
     assert_eq!(told(&lines), outer, "a child without hooks has them too");
 
@@ -64,7 +64,7 @@ async fn call_of_a_child_is_denied_when_a_hook_of_its_parent_says_so() {
         if point.call.name.as_str() == "step" { Verdict::Deny("not below me".into()) } else { Verdict::Pass(point) }
     };
     let lines = Lines::default();
-    let agent = parent(opening(noting("inner", &lines))).hooks(Hooks::new().on(deny));
+    let agent = parent(opening(noting("inner", &lines))).hooks(Hooks::default().on(deny));
     assert_eq!(results(&agent.run("Go.").await.expect("the run finishes")), ["Deep."]);
     assert_eq!(told(&lines), [""; 0], "the chain ends outside");
 }
@@ -145,7 +145,8 @@ async fn child_options_join_when_several_are_given() {
 /// An agent whose child calls a tool that needs a word.
 fn asking() -> Agent {
     parent(tool("work", Replay::Resumable, |cx| async move {
-        let spec = ToolSpec::new("write", "A tool.", json!({"type": "object"})).needs_approval();
+        let spec =
+            ToolSpec { approval: Approval::Always, ..ToolSpec::new("write", "A tool.", json!({"type": "object"})) };
         let write = tool_fn(spec, |_: Value, _| async { Ok(CallResult::ok("written")) });
         let child = Agent::new(ScriptedModel::new([calls(&["write"]), says("Yes.")])).name("child").tool(write);
         let result = open(&cx, "a", child).await?.run("Well?").await?;

@@ -19,7 +19,7 @@ type Ran = Arc<Mutex<Vec<CallId>>>;
 /// Talks while it works, and leaves someone behind who goes on talking.
 fn talker(replay: Replay, ran: &Ran) -> impl adjutant_tool::ErasedTool + 'static {
     let ran = Arc::clone(ran);
-    let spec = ToolSpec::new(format!("{replay:?}"), "A tool.", json!({"type": "object"})).replay(replay);
+    let spec = ToolSpec { replay, ..ToolSpec::new(format!("{replay:?}"), "A tool.", json!({"type": "object"})) };
     tool_fn(spec, move |_: Value, cx: CallContext| {
         ran.lock().expect("nobody panics inside").extend(cx.call());
         async move {
@@ -41,7 +41,7 @@ fn talker(replay: Replay, ran: &Ran) -> impl adjutant_tool::ErasedTool + 'static
 }
 
 async fn round(number: usize) {
-    let (journal, ran) = (MemoryJournal::new(), Ran::default());
+    let (journal, ran) = (MemoryJournal::default(), Ran::default());
     let names = ["Once", "Pure", "Idempotent", "Once", "Once", "Pure"];
     let batch = || names.iter().fold(Script::new().text("Let me see."), |script, name| script.call(*name, json!({})));
     let scripts = [batch(), batch(), Script::new().text("Done."), Script::new().text("Done.")];

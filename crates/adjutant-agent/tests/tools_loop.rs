@@ -25,7 +25,8 @@ use adjutant_llm::{
     Block, Call, CallId, CallResult, Entry, FinishReason, FixedWorld, Reply, Script, ScriptedModel, Status, Terminate,
 };
 use adjutant_tool::{
-    CallContext, Composite, Filter, ToolError, ToolErrorKind, Tools, external_tool, tool_fn, toolbox_fn,
+    Approval, CallContext, Composite, Filter, ToolError, ToolErrorKind, ToolSpec, Tools, external_tool, tool_fn,
+    toolbox_fn,
 };
 use serde_json::{Value, json};
 use stage::{agent, answered, calls, names, script, spec};
@@ -97,10 +98,10 @@ async fn hidden_tool_is_refused_when_the_model_calls_it() {
         prepared,
         Record::replied(TurnNo(1), Arc::new(reply), None),
     ];
-    let (journal, id) = (MemoryJournal::new(), LogId("log".into()));
+    let (journal, id) = (MemoryJournal::default(), LogId("log".into()));
     let stamp = |(seq, record)| Arc::new(Stamped::new(Seq(seq), 0, "main".into(), record));
     let batch: Vec<_> = (1..).zip(records).map(stamp).collect();
-    let mut log = journal.own(&id, &Owner::new().taking_over()).await.expect("memory does not fail");
+    let mut log = journal.own(&id, &Owner { takes_over: true, ..Owner::new() }).await.expect("memory does not fail");
     log.append(&batch, Flush::Now).await.expect("memory does not fail");
     drop(log);
     let ran = Ran::default();
@@ -186,7 +187,7 @@ async fn cancelled_and_timed_out_calls_are_told_apart_when_they_end() {
 #[tokio::test]
 async fn call_does_not_begin_when_it_was_stopped_before() {
     let (ran, (_, agent)) = (Ran::default(), agent(script(&[("write", json!({"n": 1})), ("write", json!({"n": 2}))])));
-    let agent = agent.tool(ran.tool(spec("write").needs_approval()));
+    let agent = agent.tool(ran.tool(ToolSpec { approval: Approval::Always, ..spec("write") }));
     let parked = agent.run("Go.").await.expect("the run waits");
     let answers = names(&parked).iter().map(|name| answered(name, adjutant_tool::Answer::approve())).collect();
     let running = agent.resume(answers).stream().expect("the session is free");
@@ -223,7 +224,7 @@ async fn events_of_denied_and_terminated_batches_are_as_drawn_when_they_run() {
     let start = |first: Terminate, second: Terminate| {
         let (_, agent) = agent(script(&[("ends", json!({"n": 0})), ("ends", json!({"n": 1}))]));
         agent.tool(tool_fn(spec("ends"), move |args: Value, _| async move {
-            Ok(CallResult::ok("done").terminate(if args["n"] == 0 { first } else { second }))
+            Ok(CallResult { terminate: if args["n"] == 0 { first } else { second }, ..CallResult::ok("done") })
         }))
     };
     let (no, all, now) = (Terminate::No, Terminate::IfAll, Terminate::Now);
@@ -256,7 +257,7 @@ async fn tool_result_is_reported_when_it_ends() {
     let world = FixedWorld::at_ms(0);
     let (model, agent) = agent(script(&[("tool", json!({"n": "1"}))]));
     let agent = agent.world(world).tool(tool_fn(spec("tool"), |_: Value, _| async {
-        Ok(CallResult::new(Status::Failed, "broken").details(json!({"code": 7})))
+        Ok(CallResult { details: json!({"code": 7}), ..CallResult::new(Status::Failed, "broken") })
     }));
     let mut running = agent.run("Go.").stream().expect("the session is free");
     let mut events = Vec::new();
@@ -265,7 +266,7 @@ async fn tool_result_is_reported_when_it_ends() {
     }
     let expect = CallResult {
         args: Some(r#"{"n":1}"#.into()),
-        ..CallResult::new(Status::Failed, "broken").details(json!({"code": 7}))
+        ..CallResult { details: json!({"code": 7}), ..CallResult::new(Status::Failed, "broken") }
     };
     let started = events.iter().find_map(|event| match event {
         EventKind::ToolStarted { call, name, args, .. } => Some((*call, name.to_string(), args.to_string())),

@@ -90,7 +90,7 @@ impl Answer {
             text += &format!("- {place}: {message}\n");
         }
         text += "Give it again, whole and corrected. Change nothing about what it says.";
-        let message = UserMessage::text(text).from_origin(Origin::Reminder { by: NAME.into() });
+        let message = UserMessage { origin: Origin::Reminder { by: NAME.into() }, ..UserMessage::text(text) };
         let request = Request::of(asked.entries.fork()).system(asked.system).tools(asked.tools).options(asked.options);
         self.shape.ask(model, request.user(message)).await
     }

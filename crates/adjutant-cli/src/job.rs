@@ -74,7 +74,7 @@ impl<'a> Job<'a> {
             return Err(Problem::new(Exit::Failed, "the agents of a run hand no conversation over"));
         };
         if kept.is_none() {
-            agent = agent.journal(MemoryJournal::new()).new_session();
+            agent = agent.journal(MemoryJournal::default()).new_session();
         } else if how.take_over {
             agent = agent.take_over();
         }

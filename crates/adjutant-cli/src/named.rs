@@ -26,7 +26,7 @@ pub(crate) async fn find(sessions: &Sessions, name: &str) -> Result<LogInfo, Pro
 
 async fn missing(sessions: &Sessions, name: &str) -> Problem {
     let problem = Problem::new(Exit::Usage, format!("no session has this name: {name}"));
-    let mut query = LogQuery::new();
+    let mut query = LogQuery::default();
     query.limit = MAX_NAMES;
     let names = sessions.list(&query).await.map(|page| page.logs).unwrap_or_default();
     let near = near::near(name, names.iter().map(|info| &*info.log.0));
@@ -39,7 +39,7 @@ async fn missing(sessions: &Sessions, name: &str) -> Problem {
 
 /// The session of a directory that changed last.
 pub(crate) async fn newest(sessions: &Sessions, root: &Path) -> Result<Option<LogInfo>, Problem> {
-    let mut query = LogQuery::new();
+    let mut query = LogQuery::default();
     (query.limit, query.label) = (1, Some(label(root)?.into()));
     loop {
         let page = sessions.list(&query).await.map_err(|error| trouble::of_journal(&error))?;

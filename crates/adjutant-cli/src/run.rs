@@ -121,7 +121,7 @@ async fn session(
             }
         }
         Err(error) if error.kind() == JournalErrorKind::Missing => {
-            let mut about = SessionMeta::new();
+            let mut about = SessionMeta::default();
             about.agent = Some(made.name().into());
             about.labels.insert(named::label(root)?.into());
             about.labels.extend(made.asked.iter().map(|tool| named::asking(tool).into()));

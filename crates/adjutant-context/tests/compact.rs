@@ -138,7 +138,7 @@ async fn compact_counts_pictures_when_it_measures() {
 
 #[tokio::test]
 async fn compact_lasts_when_the_next_run_begins() {
-    let (worker, journal) = (Worker::new(24), MemoryJournal::new());
+    let (worker, journal) = (Worker::new(24), MemoryJournal::default());
     let writer = writer(summary);
     let agent = worker.agent(1_200).effect(Compact { model: Some(writer.model.clone()), ..Compact::default() });
     let agent = agent.world(FixedWorld::at_ms(1_000)).journal(journal.clone());
@@ -156,7 +156,11 @@ async fn compact_keeps_pinned_entries_within_their_share() {
     let (worker, writer) = (Worker::new(40), writer(summary));
     let pinned = |number: usize| {
         let text = format!("Skill {number}: {}", "rule ".repeat(480));
-        Entry::User(UserMessage::text(text).pinned().from_origin(adjutant_llm::Origin::Reminder { by: "skill".into() }))
+        Entry::User(UserMessage {
+            pinned: true,
+            origin: adjutant_llm::Origin::Reminder { by: "skill".into() },
+            ..UserMessage::text(text)
+        })
     };
     let prompts: Vec<Entry> = (0..4).map(pinned).chain([Entry::User("Read all pages.".into())]).collect();
     worker
@@ -204,7 +208,7 @@ async fn compact_is_made_of_its_parameters_when_they_are_right() {
 #[tokio::test]
 async fn log_is_the_same_when_a_compacted_run_is_repeated() {
     let run = || async {
-        let (worker, writer, journal) = (Worker::new(40), writer(summary), MemoryJournal::new());
+        let (worker, writer, journal) = (Worker::new(40), writer(summary), MemoryJournal::default());
         let agent = worker.agent(1_200).effect(Compact { model: Some(writer.model.clone()), ..Compact::default() });
         let agent = agent.world(FixedWorld::at_ms(1_000)).journal(journal.clone());
         agent.run("Read all pages.").await.expect("it answers");
@@ -256,7 +260,7 @@ proptest! {
 async fn compact_keeps_a_pinned_result_with_its_call() {
     let skill =
         tool_fn(ToolSpec::new("skill", "A skill.", json!({"type": "object"})), |_: Value, _: CallContext| async {
-            Ok(CallResult::ok("The rules.").pinned())
+            Ok(CallResult { pinned: true, ..CallResult::ok("The rules.") })
         });
     let scripts = (0..30).map(|at| Script::new().call("read", json!({"page": at})));
     let worker = Worker::of(

@@ -94,13 +94,13 @@ async fn window_keeps_all_when_the_summary_fails() {
 #[tokio::test]
 async fn window_keeps_what_is_pinned_and_the_newest_prompt_when_it_folds() {
     let keep = tool_fn(ToolSpec::new("keep", "Keeps.", json!({ "type": "object" })), |_, _| async {
-        Ok(CallResult::ok("pinned result").pinned())
+        Ok(CallResult { pinned: true, ..CallResult::ok("pinned result") })
     });
     let first = [Script::new().text("Hello."), Script::new().call("keep", json!({}))];
     let (model, agent) = agent(5_000, first.into_iter().chain(turns(30)).chain([done()]));
     let notes = writer([Script::new().text("What was.")]);
     let agent = agent.tool(keep).effect(SlidingWindow { model: Some(notes.clone()), ..SlidingWindow::default() });
-    agent.run(UserMessage::text("Old.").pinned()).await.expect("the run finishes");
+    agent.run(UserMessage { pinned: true, ..UserMessage::text("Old.") }).await.expect("the run finishes");
     agent.run("New.").await.expect("the run finishes");
     let last = shown(&model).pop().expect("there are requests");
     assert_eq!(last[..4], ["user: Old.", "user: New.", "keep = pinned result", "summary: What was."]);
@@ -129,7 +129,7 @@ async fn window_counts_and_tells_its_summary_when_a_model_wrote_it() {
 
 #[tokio::test]
 async fn window_stays_when_the_log_is_opened_again() {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     let (first, agent_1) = agent(5_000, turns(30).chain([done()]));
     let agent_1 = agent_1.journal(journal.clone());
     let agent_1 = agent_1.effect(SlidingWindow {

@@ -30,7 +30,6 @@ pub struct Version(pub u64);
 
 /// A value on a key-value store.
 #[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
 pub struct Item {
     /// Its key.
     pub key: Arc<str>,
@@ -58,7 +57,6 @@ pub enum When {
 
 /// A change of one key.
 #[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
 pub struct Change {
     /// The key.
     pub key: Arc<str>,
@@ -70,7 +68,6 @@ pub struct Change {
 
 /// The keys that a scan gives, in the order of their bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-#[non_exhaustive]
 pub struct Scan {
     /// Only keys that begin like this.
     pub prefix: Arc<str>,
@@ -82,7 +79,6 @@ pub struct Scan {
 
 /// A change of a key.
 #[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
 pub struct Changed {
     /// The key.
     pub key: Arc<str>,
@@ -94,7 +90,6 @@ pub struct Changed {
 
 /// A value that a text search found.
 #[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
 pub struct Hit {
     /// The value.
     pub item: Item,
@@ -179,12 +174,6 @@ impl Change {
         Self { key: key.into(), when: When::Any, put: None }
     }
 
-    /// Sets what must be true of the key.
-    #[must_use]
-    pub fn when(self, when: When) -> Self {
-        Self { when, ..self }
-    }
-
     /// Sets what the value is found by.
     #[must_use]
     pub fn text(mut self, text: impl Into<Arc<str>>) -> Self {
@@ -199,32 +188,6 @@ impl Scan {
     /// All keys that begin like this.
     pub fn prefix(prefix: impl Into<Arc<str>>) -> Self {
         Self { prefix: prefix.into(), ..Self::default() }
-    }
-
-    /// Sets behind which key the scan begins.
-    #[must_use]
-    pub fn after(self, key: impl Into<Arc<str>>) -> Self {
-        Self { after: Some(key.into()), ..self }
-    }
-
-    /// Sets how many there are at most.
-    #[must_use]
-    pub fn limit(self, limit: usize) -> Self {
-        Self { limit: Some(limit), ..self }
-    }
-}
-
-impl Changed {
-    /// A change of a key.
-    pub fn new(key: impl Into<Arc<str>>, version: Version, item: Option<Item>) -> Self {
-        Self { key: key.into(), version, item }
-    }
-}
-
-impl Hit {
-    /// A value that was found.
-    pub fn new(item: Item, score: f64) -> Self {
-        Self { item, score }
     }
 }
 

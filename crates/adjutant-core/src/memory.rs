@@ -37,7 +37,6 @@ pub type Metadata = BTreeMap<Arc<str>, Value>;
 
 /// A fact.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
 pub struct Fact {
     /// Its name.
     pub id: FactId,
@@ -77,7 +76,6 @@ pub struct NewFact {
 
 /// A change of a fact; a part that is `None` stays.
 #[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
 pub struct FactChange {
     /// The new text, with its vector if there is an embedder: without one the fact has none then.
     pub text: Option<(Arc<str>, Option<Vector>)>,
@@ -89,7 +87,6 @@ pub struct FactChange {
 
 /// A fact that a search found.
 #[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
 pub struct ScoredFact {
     /// The fact.
     pub fact: Fact,
@@ -209,18 +206,6 @@ impl NewFact {
     pub fn new(id: FactId, text: impl Into<Arc<str>>, now_ms: u64) -> Self {
         Self { id, text: text.into(), metadata: Metadata::new(), vector: None, now_ms }
     }
-
-    /// Sets what is kept with it.
-    #[must_use]
-    pub fn metadata(self, metadata: Metadata) -> Self {
-        Self { metadata, ..self }
-    }
-
-    /// Sets its vector.
-    #[must_use]
-    pub fn vector(self, vector: Vector) -> Self {
-        Self { vector: Some(vector), ..self }
-    }
 }
 
 impl FactChange {
@@ -233,19 +218,6 @@ impl FactChange {
     #[must_use]
     pub fn text(self, text: impl Into<Arc<str>>, vector: Option<Vector>) -> Self {
         Self { text: Some((text.into(), vector)), ..self }
-    }
-
-    /// Sets metadata; what is `Null` is removed.
-    #[must_use]
-    pub fn metadata(self, metadata: Metadata) -> Self {
-        Self { metadata, ..self }
-    }
-}
-
-impl ScoredFact {
-    /// A fact that was found.
-    pub fn new(fact: Fact, score: f64) -> Self {
-        Self { fact, score }
     }
 }
 

@@ -22,9 +22,12 @@ pub use fold::EventFold;
 /// The settings for walking a log once more.
 #[derive(Debug, Clone)]
 pub struct Rewind {
-    who: Arc<Identity>,
-    config: Option<Arc<Config>>,
-    until: Option<Seq>,
+    /// The first agent of the log.
+    pub who: Arc<Identity>,
+    /// The fingerprint that each turn of the first agent is compared with; none is by default.
+    pub config: Option<Arc<Config>>,
+    /// The last record of the walk; the whole log by default.
+    pub until: Option<Seq>,
 }
 
 /// The result of walking a log once more.
@@ -61,18 +64,6 @@ impl Rewind {
     /// A walk over the whole log of this agent.
     pub fn new(who: impl Into<Arc<Identity>>) -> Self {
         Self { who: who.into(), config: None, until: None }
-    }
-
-    /// Holds each turn of the first agent against this fingerprint.
-    #[must_use]
-    pub fn against(self, config: Arc<Config>) -> Self {
-        Self { config: Some(config), ..self }
-    }
-
-    /// Stops after this record.
-    #[must_use]
-    pub fn until(self, seq: Seq) -> Self {
-        Self { until: Some(seq), ..self }
     }
 
     /// Walks over the records of a log, from its first one on.

@@ -206,11 +206,6 @@ enum StepState {
 }
 
 impl Run {
-    /// The fold of no records.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// Everything that was ever said, oldest first.
     pub fn history(&self) -> &Transcript {
         &self.history

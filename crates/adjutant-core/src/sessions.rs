@@ -55,7 +55,7 @@ pub const MAX_TITLE_BYTES: usize = 4096;
 /// use adjutant_llm::{Script, ScriptedModel};
 ///
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime").block_on(async {
-/// let journal = MemoryJournal::new();
+/// let journal = MemoryJournal::default();
 /// let agent = Agent::new(ScriptedModel::new([Script::new().text("Hello.")])).journal(journal.clone());
 /// agent.run("Hi.").await?;
 ///
@@ -163,7 +163,7 @@ impl Sessions {
     /// # Errors
     /// `Missing`, `Corrupt` if the log cannot be read or does not fold, `Version`, `Io`.
     pub async fn transcript(&self, id: &LogId, until: Seq) -> Result<Run, JournalError> {
-        let (mut run, mut first) = (Run::new(), None);
+        let (mut run, mut first) = (Run::default(), None);
         let mut records = self.journal.read(id, Seq(0));
         while let Some(stamped) = records.next().await {
             let stamped = stamped?;

@@ -39,11 +39,6 @@ pub enum BlockSoFar<'a> {
 }
 
 impl Collector {
-    /// A collector that has seen nothing.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// Takes the next chunk; gives the reply when it is finished.
     ///
     /// # Errors
@@ -203,7 +198,7 @@ mod tests {
 
     #[track_caller]
     fn check(chunks: &[Chunk], expect: &str) {
-        let mut collector = Collector::new();
+        let mut collector = Collector::default();
         let result = chunks.iter().try_for_each(|chunk| collector.push(chunk).map(|_| ()));
         assert_eq!(
             result.expect_err("the grammar is broken").message(),
@@ -226,7 +221,7 @@ mod tests {
 
     #[test]
     fn interrupted_keeps_text_when_a_block_is_open() {
-        let mut collector = Collector::new();
+        let mut collector = Collector::default();
         let kind = BlockKind::Call { id: crate::CallId { turn: 1, attempt: 0, block: 1 }, name: "t".into() };
         for chunk in [
             start(),

@@ -13,4 +13,4 @@ pub use limiter::{Limiter, PerMinute};
 pub use rate_limit::RateLimit;
 pub use replay::{Cassette, Ending, Exchange, Fingerprint, Recorder, Replay};
 pub use retry::{Retry, RetryPolicy};
-pub use timeout::Timeout;
+pub use timeout::{Timeout, TimeoutLimits};

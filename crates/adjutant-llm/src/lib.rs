@@ -34,7 +34,7 @@ pub use cause::Cause;
 pub use chunk::{BlockKind, Chunk, ChunkStream, RateLimits, Warning, WarningKind};
 pub use collect::{BlockSoFar, Collector};
 pub use decorate::{Cassette, Ending, Exchange, Fallback, Fingerprint, Limiter, PerMinute};
-pub use decorate::{RateLimit, Recorder, Replay, Retry, RetryPolicy, Timeout};
+pub use decorate::{RateLimit, Recorder, Replay, Retry, RetryPolicy, Timeout, TimeoutLimits};
 pub use effort::{Effort, EffortError};
 pub use embed::{Embedder, EmbedderInfo, Embeddings, FnEmbedder, HashEmbedder, Purpose, embed_all, embedder_fn};
 pub use entry::{Custom, Entry, OpenTurn, Summary, Turn, Unpaired};

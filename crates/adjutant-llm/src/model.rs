@@ -47,7 +47,7 @@ impl<M: Model + ?Sized> Model for Arc<M> {
 /// Whatever the stream ended in; `Protocol` if it ended without a terminal.
 pub async fn complete(model: &(impl Model + ?Sized), request: Request) -> Result<Arc<Reply>, Error> {
     let mut stream = model.stream(request);
-    let mut collector = Collector::new();
+    let mut collector = Collector::default();
     while let Some(chunk) = std::future::poll_fn(|cx| stream.as_mut().poll_next(cx)).await {
         if let Some(reply) = collector.push(&chunk?)? {
             return Ok(reply);

@@ -156,7 +156,10 @@ mod tests {
 
     #[test]
     fn tagged_values_read_back_when_their_tag_stands_anywhere() {
-        let entry = Entry::User(UserMessage::text("a\n\u{1f980}").from_origin(Origin::Reminder { by: "b".into() }));
+        let entry = Entry::User(UserMessage {
+            origin: Origin::Reminder { by: "b".into() },
+            ..UserMessage::text("a\n\u{1f980}")
+        });
         check(&entry);
         check(&Edit::Replace { at: EntryId(3), with: entry.clone() });
         check(&Stored { id: EntryId(7), tokens: 11, entry });

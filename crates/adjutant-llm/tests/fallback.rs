@@ -30,7 +30,7 @@ fn says(text: &str) -> Script {
 
 /// The chunks in short; each passes the grammar.
 async fn drain(mut stream: ChunkStream) -> Vec<String> {
-    let mut collector = Collector::new();
+    let mut collector = Collector::default();
     let mut seen = Vec::new();
     while let Some(item) = stream.next().await {
         let chunk = match item {
@@ -74,7 +74,7 @@ async fn fallback_asks_the_next_model_when_the_kind_of_error_says_so() {
         assert_eq!(next.requests().len(), 0);
     }
     let both = Fallback::new(model("a/1", 10, [fails(Refused), fails(Network)])).or(model("b/2", 10, [says("ok")]));
-    let both = both.on([Refused]);
+    let both = Fallback { kinds: [Refused].into(), ..both };
     let expect = ["start 1 b/2, a/1 failed: Refused", "ok", "done ok"];
     assert_eq!(drain(both.stream(Request::new())).await, expect);
     assert_eq!(drain(both.stream(Request::new())).await, ["start 0 a/1", "error Network"]);
@@ -121,7 +121,7 @@ async fn fallback_takes_back_what_was_shown_when_it_may() {
         "whole",
         "done whole",
     ];
-    assert_eq!(drain(models().retract().stream(Request::new())).await, expect);
+    assert_eq!(drain(Fallback { retract: true, ..models() }.stream(Request::new())).await, expect);
 }
 
 #[tokio::test(start_paused = true)]

@@ -51,7 +51,7 @@ impl Sink {
 /// Everything the stream gives; it passes the grammar.
 async fn drain(stream: ChunkStream) -> Vec<Result<Chunk, Error>> {
     let items: Vec<_> = stream.collect().await;
-    let mut collector = Collector::new();
+    let mut collector = Collector::default();
     for chunk in items.iter().flatten() {
         collector.push(chunk).expect("the grammar holds");
     }

@@ -10,7 +10,7 @@ use std::{
 
 use adjutant_llm::{
     Block, Chunk, ChunkStream, Collector, Error, ErrorKind, Fallback, Gate, Model, ModelInfo, Request, Retry,
-    RetryPolicy, Script, ScriptedModel, Timeout, Usage, World, model_fn,
+    RetryPolicy, Script, ScriptedModel, Timeout, TimeoutLimits, Usage, World, model_fn,
 };
 use futures_util::StreamExt;
 use proptest::prelude::*;
@@ -49,7 +49,7 @@ fn fails(error: Error) -> Script {
 
 /// The chunks in short; each passes the grammar.
 async fn drain(mut stream: ChunkStream) -> Vec<String> {
-    let mut collector = Collector::new();
+    let mut collector = Collector::default();
     let mut seen = Vec::new();
     while let Some(item) = stream.next().await {
         let chunk = match item {
@@ -82,7 +82,7 @@ fn check(policy: RetryPolicy, chance: f64, failures: &[Error], expect: (u64, &st
     let (took, last) = runtime.expect("a runtime").block_on(async {
         let scripts = failures.iter().cloned().map(fails);
         let model = ScriptedModel::new(scripts.chain([Script::new().text("ok").usage(used(1))]));
-        let model = Retry::new(model).policy(policy).world(Arc::new(Chance(chance)));
+        let model = Retry { policy: policy, world: Arc::new(Chance(chance)), ..Retry::new(model) };
         let began = Instant::now();
         let seen = drain(model.stream(Request::new())).await;
         (began.elapsed().as_millis() as u64, seen.last().cloned().unwrap_or_default())
@@ -192,7 +192,7 @@ async fn retry_ends_with_the_error_when_something_was_shown() {
     };
     let seen = drain(Retry::new(scripts()).stream(Request::new())).await;
     assert_eq!(seen, ["start 0", "half", "used 2", "error Network"]);
-    let seen = drain(Retry::new(scripts()).retract().stream(Request::new())).await;
+    let seen = drain(Retry { retract: true, ..Retry::new(scripts()) }.stream(Request::new())).await;
     let expect =
         ["start 0", "half", "used 2", "retracted 0: Network, used 2", "start 1", "whole", "used 3", "done whole"];
     assert_eq!(seen, expect);
@@ -207,7 +207,8 @@ async fn retry_shows_the_start_when_the_last_attempt_said_nothing() {
 #[tokio::test(start_paused = true)]
 async fn retry_makes_other_call_ids_when_an_attempt_is_taken_back() {
     let call = || Script::new().call("look", serde_json::json!({}));
-    let model = Retry::new(ScriptedModel::new([call().fail(error(ErrorKind::Network)), call()])).retract();
+    let model =
+        Retry { retract: true, ..Retry::new(ScriptedModel::new([call().fail(error(ErrorKind::Network)), call()])) };
     let ids: Vec<String> = model
         .stream(Request::new())
         .filter_map(async |item| match item.expect("the second attempt succeeds") {
@@ -240,9 +241,10 @@ async fn retry_tries_again_when_the_model_stalls_or_is_cut_off() {
         Script::new().wait_at(0, &Gate::new()).text("never").usage(Usage::default()),
         Script::new().text("ok").usage(used(1)),
     ]);
-    let timed = Timeout::new(stalls).idle(Duration::from_secs(5));
+    let timed = Timeout::new(stalls, TimeoutLimits { idle: Some(Duration::from_secs(5)), ..TimeoutLimits::default() });
     let began = Instant::now();
-    let seen = drain(Retry::new(timed).world(Arc::new(Chance(0.0))).retract().stream(Request::new())).await;
+    let seen =
+        drain(Retry { world: Arc::new(Chance(0.0)), retract: true, ..Retry::new(timed) }.stream(Request::new())).await;
     let expect = ["start 0", "retracted 0: nothing more came from scripted/model within 5s, used 0"];
     assert_eq!((&seen[..2], seen.last().map(String::as_str)), (&expect.map(String::from)[..], Some("done ok")));
     assert_eq!(began.elapsed(), Duration::from_millis(5_500));
@@ -313,16 +315,16 @@ proptest! {
             let (first, second) = (Arc::new(scripted(&one)), Arc::new(scripted(&two)));
             let policy = RetryPolicy { max_retries: retries, ..RetryPolicy::default() };
             let retry = |model: Arc<ScriptedModel>| {
-                let retry = Retry::new(model).policy(policy.clone());
-                if inner { retry.retract() } else { retry }
+                let retry = Retry { policy: policy.clone(), ..Retry::new(model) };
+                if inner { Retry { retract: true, ..retry } } else { retry }
             };
             let fallback = Fallback::new(retry(first.clone())).or(retry(second.clone()));
-            let fallback = if falls { fallback.retract() } else { fallback };
-            let model = Retry::new(fallback).policy(RetryPolicy { max_retries: 1, ..RetryPolicy::default() });
-            let model = if outer { model.retract() } else { model };
+            let fallback = if falls { Fallback { retract: true, ..fallback } } else { fallback };
+            let model = Retry { policy: RetryPolicy { max_retries: 1, ..RetryPolicy::default() }, ..Retry::new(fallback) };
+            let model = if outer { Retry { retract: true, ..model } } else { model };
 
             let mut stream = model.stream(Request::new());
-            let mut collector = Collector::new();
+            let mut collector = Collector::default();
             let (mut text, mut starts, mut spent, mut last) = (String::new(), Vec::new(), 0, None);
             while let Some(item) = stream.next().await {
                 prop_assert!(last.is_none(), "nothing follows the end");

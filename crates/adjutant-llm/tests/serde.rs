@@ -110,11 +110,11 @@ fn user_message_reads_back_when_it_is_stored() {
         (Origin::Peer { from: "t".into() }, json!({"kind": "peer", "from": "t"})),
     ];
     for (origin, stored) in cases {
-        check(UserMessage::text("hi").from_origin(origin), shape(stored));
+        check(UserMessage { origin, ..UserMessage::text("hi") }, shape(stored));
     }
     let mut pinned = shape(json!({"kind": "person"}));
     pinned["pinned"] = json!(true);
-    check(UserMessage::text("hi").pinned(), pinned);
+    check(UserMessage { pinned: true, ..UserMessage::text("hi") }, pinned);
     let without = json!({"content": [{"type": "text", "text": "hi"}]});
     assert_eq!(serde_json::from_value::<UserMessage>(without).expect("a person"), UserMessage::text("hi"));
     refuse::<Origin>(json!({"kind": "ghost"}), "unknown variant `ghost`");
@@ -237,10 +237,11 @@ fn words_read_back_when_they_are_stored() {
 fn call_result_reads_back_when_it_is_stored() {
     check(CallResult::ok("a"), json!({"status": "ok", "content": [{"type": "text", "text": "a"}]}));
     check(
-        CallResult::ok("a").pinned(),
+        CallResult { pinned: true, ..CallResult::ok("a") },
         json!({"status": "ok", "content": [{"type": "text", "text": "a"}], "pinned": true}),
     );
-    let mut result = CallResult::new(Status::Failed, "a").details(json!({"n": [1]})).terminate(Terminate::Now);
+    let mut result =
+        CallResult { details: json!({"n": [1]}), terminate: Terminate::Now, ..CallResult::new(Status::Failed, "a") };
     result.args = Some("{\"a\":1}".into());
     let shape = json!({
         "status": "failed", "content": [{"type": "text", "text": "a"}], "details": {"n": [1]}, "terminate": "now",

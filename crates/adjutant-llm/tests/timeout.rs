@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use adjutant_llm::{
-    Chunk, Error, ErrorKind, Gate, Model, ModelInfo, Request, Script, ScriptedModel, Timeout, Usage, model_fn,
+    Chunk, Error, ErrorKind, Gate, Model, ModelInfo, Request, Script, ScriptedModel, Timeout, TimeoutLimits, Usage,
+    model_fn,
 };
 use futures_util::{StreamExt, stream};
 use tokio::time::{Instant, advance, sleep};
@@ -51,26 +52,66 @@ fn check(model: Timeout, expect: (u64, usize, Option<&str>)) {
 
 #[test]
 fn timeout_ends_the_stream_when_a_limit_is_passed() {
-    check(Timeout::new(slow([9, 9, 9])), (27, 6, None));
-    check(Timeout::new(slow([9, 9, 9])).total(secs(28)).first_chunk(secs(10)).idle(secs(10)), (27, 6, None));
+    check(Timeout::new(slow([9, 9, 9]), TimeoutLimits::default()), (27, 6, None));
+    check(
+        Timeout::new(
+            slow([9, 9, 9]),
+            TimeoutLimits { total: Some(secs(28)), first_chunk: Some(secs(10)), idle: Some(secs(10)) },
+        ),
+        (27, 6, None),
+    );
     let late = "slow/model did not begin to answer within 8s";
-    check(Timeout::new(slow([9, 0, 0])).first_chunk(secs(8)), (8, 0, Some(late)));
-    check(Timeout::new(slow([9, 1, 1])).idle(secs(8)), (11, 6, None));
+    check(
+        Timeout::new(slow([9, 0, 0]), TimeoutLimits { first_chunk: Some(secs(8)), ..TimeoutLimits::default() }),
+        (8, 0, Some(late)),
+    );
+    check(
+        Timeout::new(slow([9, 1, 1]), TimeoutLimits { idle: Some(secs(8)), ..TimeoutLimits::default() }),
+        (11, 6, None),
+    );
     let stalled = "nothing more came from slow/model within 8s";
-    check(Timeout::new(slow([0, 9, 0])).idle(secs(8)), (8, 2, Some(stalled)));
-    check(Timeout::new(slow([7, 7, 9])).idle(secs(8)), (22, 5, Some(stalled)));
+    check(
+        Timeout::new(slow([0, 9, 0]), TimeoutLimits { idle: Some(secs(8)), ..TimeoutLimits::default() }),
+        (8, 2, Some(stalled)),
+    );
+    check(
+        Timeout::new(slow([7, 7, 9]), TimeoutLimits { idle: Some(secs(8)), ..TimeoutLimits::default() }),
+        (22, 5, Some(stalled)),
+    );
     let soon = "nothing more came from slow/model within 2s";
-    check(Timeout::new(slow([1, 9, 0])).first_chunk(secs(10)).idle(secs(2)), (3, 2, Some(soon)));
+    check(
+        Timeout::new(
+            slow([1, 9, 0]),
+            TimeoutLimits { first_chunk: Some(secs(10)), idle: Some(secs(2)), ..TimeoutLimits::default() },
+        ),
+        (3, 2, Some(soon)),
+    );
     let long = "slow/model did not finish within 20s";
-    check(Timeout::new(slow([7, 7, 9])).total(secs(20)).idle(secs(10)), (20, 5, Some(long)));
-    check(Timeout::new(slow([7, 7, 9])).total(Duration::MAX).idle(Duration::MAX), (23, 6, None));
+    check(
+        Timeout::new(
+            slow([7, 7, 9]),
+            TimeoutLimits { total: Some(secs(20)), idle: Some(secs(10)), ..TimeoutLimits::default() },
+        ),
+        (20, 5, Some(long)),
+    );
+    check(
+        Timeout::new(
+            slow([7, 7, 9]),
+            TimeoutLimits { total: Some(Duration::MAX), idle: Some(Duration::MAX), ..TimeoutLimits::default() },
+        ),
+        (23, 6, None),
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn timeout_does_not_count_when_the_reader_takes_its_time() {
     let gate = Gate::new();
     let scripted = ScriptedModel::new([Script::new().text("hi").wait_at(0, &gate).usage(Usage::default())]);
-    let mut stream = Timeout::new(scripted).first_chunk(secs(5)).idle(secs(5)).stream(Request::new());
+    let mut stream = Timeout::new(
+        scripted,
+        TimeoutLimits { first_chunk: Some(secs(5)), idle: Some(secs(5)), ..TimeoutLimits::default() },
+    )
+    .stream(Request::new());
     advance(secs(60)).await;
     for _ in 0..2 {
         assert!(matches!(stream.next().await, Some(Ok(Chunk::Start { .. } | Chunk::Open { .. }))));
@@ -88,7 +129,8 @@ async fn timeout_ends_the_stream_when_it_never_pauses() {
     let endless = model_fn(ModelInfo::new("endless/model"), |_| {
         stream::repeat_with(|| Ok(Chunk::Usage { usage: Usage::default(), raw: Default::default() })).boxed()
     });
-    let mut stream = Timeout::new(endless).total(secs(10)).stream(Request::new());
+    let mut stream = Timeout::new(endless, TimeoutLimits { total: Some(secs(10)), ..TimeoutLimits::default() })
+        .stream(Request::new());
     let mut failure = None;
     for _ in 0..100 {
         if let Some(Err(error)) = stream.next().await {
@@ -113,7 +155,8 @@ async fn timeout_ends_the_request_when_a_limit_is_passed() {
         };
         stream::poll_fn(until_dropped).boxed()
     });
-    let mut stream = Timeout::new(stalls).total(secs(1)).stream(Request::new());
+    let mut stream =
+        Timeout::new(stalls, TimeoutLimits { total: Some(secs(1)), ..TimeoutLimits::default() }).stream(Request::new());
     assert_eq!(seen.strong_count(), 1, "the stream runs");
     assert_eq!(stream.next().await.map(|item| item.is_err()), Some(true));
     assert_eq!(seen.strong_count(), 0, "the stream is gone");

@@ -117,11 +117,11 @@ fn tiktoken_counts_exactly_when_the_vocabulary_is_known() {
 
 #[test]
 fn meter_follows_reports_when_they_differ_from_estimates() {
-    let mut meter = Meter::new();
+    let mut meter = Meter::default();
     assert_eq!(meter.corrected(1_000), 1_000);
     meter.observe(0, 5);
     meter.observe(5, 0);
-    assert_eq!(meter, Meter::new());
+    assert_eq!(meter, Meter::default());
     meter.observe(100, 150);
     assert_eq!([meter.corrected(0), meter.corrected(1), meter.corrected(1_000)], [0, 2, 1_500]);
     meter.observe(100, 100);
@@ -130,7 +130,7 @@ fn meter_follows_reports_when_they_differ_from_estimates() {
         meter.observe(u64::MAX, 1);
     }
     assert_eq!([meter.corrected(1_000), meter.corrected(u64::MAX)], [250, u64::MAX.div_ceil(4)]);
-    let mut meter = Meter::new();
+    let mut meter = Meter::default();
     meter.observe(1, u64::MAX);
     assert_eq!([meter.corrected(1_000), meter.corrected(u64::MAX)], [4_000, u64::MAX]);
     let stored = serde_json::to_value(meter).expect("it can be stored");
@@ -151,7 +151,7 @@ fn context_used_adds_what_came_after_the_report_when_there_is_one() {
     entries.push(Entry::Custom(Custom { kind: "note".into(), value: json!(1) }));
     entries.push(user("z".repeat(40).into()));
     let usage = Usage { input_uncached: 600, cache_read: 300, output: 100, ..Usage::default() };
-    let mut meter = Meter::new();
+    let mut meter = Meter::default();
     let after = (FRAME + 100) + (FRAME + 10);
     assert_eq!(meter.context_used(&entries, EntryId(1), &usage), 1_000 + after);
     let all = entries.tokens();

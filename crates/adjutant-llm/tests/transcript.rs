@@ -249,9 +249,9 @@ fn entry_is_pinned_when_its_message_or_a_result_is() {
     let summary = Summary { text: "a".into(), covers: 1 };
     let cases = [
         (user("a"), false),
-        (UserMessage::text("a").pinned().into(), true),
+        (UserMessage { pinned: true, ..UserMessage::text("a") }.into(), true),
         (half(CallResult::ok("b")).into(), false),
-        (half(CallResult::ok("b").pinned()).into(), true),
+        (half(CallResult { pinned: true, ..CallResult::ok("b") }).into(), true),
         (Entry::Summary(summary), false),
         (Custom { kind: "mark".into(), value: json!({"pinned": true}) }.into(), false),
     ];

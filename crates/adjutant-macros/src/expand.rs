@@ -137,18 +137,22 @@ impl Expansion {
         let Self { options, function, root } = self;
         let name = options.name.clone().unwrap_or_else(|| function.item.sig.ident.unraw().to_string());
         let description = &function.description;
-        let title = options.title.iter().map(|title| quote!(.title(#title)));
-        let replay = options.replay.iter().map(|class| quote!(.replay(#root::Replay::#class)));
-        let sequential = options.sequential.then(|| quote!(.sequential()));
-        let approval = options.approval.then(|| quote!(.needs_approval()));
-        let timeout = options.timeout_secs.iter().map(|it| quote!(.timeout(::core::time::Duration::from_secs(#it))));
-        let max_output = options.max_output.iter().map(|bytes| quote!(.max_output(#bytes)));
+        let title = options.title.iter().map(|it| quote!(title: ::core::option::Option::Some(#it.into()),));
+        let replay = options.replay.iter().map(|class| quote!(replay: #root::Replay::#class,));
+        let sequential = options.sequential.then(|| quote!(sequential: true,));
+        let approval = options.approval.then(|| quote!(approval: #root::Approval::Always,));
+        let seconds = options.timeout_secs.iter().map(|it| quote!(::core::time::Duration::from_secs(#it)));
+        let timeout = seconds.map(|it| quote!(timeout: ::core::option::Option::Some(#it),));
+        let max_output = options.max_output.iter();
+        let max_output = max_output.map(|bytes| quote!(max_output: ::core::option::Option::Some(#bytes),));
         quote! {
             fn spec(&self) -> #root::ToolSpec {
                 static SCHEMA: #root::__macro::SchemaCell = #root::__macro::SchemaCell::new();
                 let schema = SCHEMA.get_or_init(#root::__macro::schema::<__AdjutantArguments>);
-                #root::ToolSpec::new(#name, #description, ::core::clone::Clone::clone(schema))
+                #root::ToolSpec {
                     #(#title)* #(#replay)* #sequential #approval #(#timeout)* #(#max_output)*
+                    ..#root::ToolSpec::new(#name, #description, ::core::clone::Clone::clone(schema))
+                }
             }
         }
     }

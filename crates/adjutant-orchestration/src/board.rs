@@ -13,7 +13,7 @@
 //! use adjutant_orchestration::board::{Board, Finish, NewTask, TaskStatus};
 //!
 //! # tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime").block_on(async {
-//! let board = Board::new(Arc::new(MemoryKvStore::new()), Arc::new(SystemWorld));
+//! let board = Board::new(Arc::new(MemoryKvStore::default()), Arc::new(SystemWorld));
 //! let dig = board.create(NewTask::new("Dig a hole")).await?;
 //! board.create(NewTask::new("Plant a tree").after(dig.id.clone())).await?;
 //!

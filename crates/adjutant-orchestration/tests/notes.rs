@@ -24,7 +24,7 @@ fn world() -> Arc<FixedWorld> {
 }
 
 fn notes() -> Notes {
-    on(Arc::new(MemoryKvStore::new()))
+    on(Arc::new(MemoryKvStore::default()))
 }
 
 fn on(kv: Arc<dyn KvStore>) -> Notes {

@@ -140,10 +140,13 @@ async fn first_handoff_counts_when_a_turn_has_several() {
 async fn other_calls_run_when_their_turn_hands_over() {
     let ran = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&ran);
-    let look = tool_fn(ToolSpec::new("look", "Looks.", json!({"type": "object"})).replay(Replay::Pure), move |_, _| {
-        count.fetch_add(1, Ordering::Relaxed);
-        async { Ok(adjutant_llm::CallResult::ok("seen")) }
-    });
+    let look = tool_fn(
+        ToolSpec { replay: Replay::Pure, ..ToolSpec::new("look", "Looks.", json!({"type": "object"})) },
+        move |_, _| {
+            count.fetch_add(1, Ordering::Relaxed);
+            async { Ok(adjutant_llm::CallResult::ok("seen")) }
+        },
+    );
     let one = model([Script::new().call("transfer_to_b", json!({})).call("look", json!({}))]);
     let agent = Agent::new(Arc::clone(&one)).tool(look);
     let result = relay_of([HandoffTarget::new("a", "", agent), target("b", &model([says("B.")]))])
@@ -209,7 +212,7 @@ fn program(journal: &MemoryJournal, one: Vec<Script>, two: Vec<Script>) -> Hando
 
 #[tokio::test]
 async fn target_keeps_the_conversation_when_another_program_opens_it() {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     let id = {
         let relay = program(&journal, vec![hands_to(&["b"])], vec![says("B.")]);
         relay.run("Go.").await.expect("one answers");
@@ -222,14 +225,14 @@ async fn target_keeps_the_conversation_when_another_program_opens_it() {
 
 #[tokio::test]
 async fn handoff_goes_on_wherever_a_crash_cut_it() {
-    let whole = MemoryJournal::new();
+    let whole = MemoryJournal::default();
     let relay = program(&whole, vec![hands_to(&["b"])], vec![says("B.")]);
     relay.run("Go.").await.expect("one answers");
     let id = relay.session_id().clone();
     let log: Vec<_> = whole.read(&id, Seq(0)).map(|it| it.expect("memory does not fail")).collect().await;
     let replied = log.iter().position(|it| matches!(it.record, Record::Replied { .. })).expect("it replies");
     for cut in replied + 1..log.len() {
-        let journal = MemoryJournal::new();
+        let journal = MemoryJournal::default();
         let mut own = journal.own(&id, &Owner::new()).await.expect("nobody has it");
         own.append(&log[..cut], Flush::Now).await.expect("there is room");
         drop(own);

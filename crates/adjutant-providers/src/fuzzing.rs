@@ -139,7 +139,7 @@ fn play(wire: &impl driver::Wire, size: usize, answer: &[u8]) -> Vec<Result<Chun
     let mut decoder = wire.decoder(CallIdSeed { turn: 1, attempt: 0 });
     let (mut splitter, mut out) = (Splitter::default(), VecDeque::new());
     let end = read(&mut decoder, &mut splitter, size, answer, &mut out);
-    let mut collector = Collector::new();
+    let mut collector = Collector::default();
     let start =
         Chunk::Start { attempt: 0, model: wire.info().id.clone(), limits: Box::default(), warnings: Vec::new() };
     let mut items: Vec<Result<Chunk, Error>> = std::iter::once(start).chain(out).map(Ok).collect();

@@ -204,7 +204,8 @@ fn plan_looks_for_the_file_when_it_is_not_where_it_was_said_to_be() {
 
 #[test]
 fn plan_answers_the_newest_question_when_reminders_follow_it() {
-    let reminder = UserMessage::text("read other.md").from_origin(Origin::Reminder { by: "limits".into() });
+    let reminder =
+        UserMessage { origin: Origin::Reminder { by: "limits".into() }, ..UserMessage::text("read other.md") };
     let request = Request::new().tools(all()).user("read first.md").user("show a.rs").user(reminder);
     assert_eq!(calls(&ask(&request)), [("read_file".to_owned(), json!({"path": "a.rs"}))]);
     let reply = ask(&request);
@@ -252,7 +253,7 @@ proptest! {
         loop {
             requests += 1;
             prop_assert!(requests <= 4, "a question takes four requests at most");
-            let mut collector = Collector::new();
+            let mut collector = Collector::default();
             let mut stream = OfflineModel::new().stream(request.clone());
             let mut done = None;
             let mut said = String::new();

@@ -8,7 +8,7 @@ mod words;
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
 use adjutant_llm::CallResult;
-use adjutant_tool::{Bound, CallContext, ErasedTool, Replay, ToolError, ToolErrorKind, ToolSpec};
+use adjutant_tool::{Approval, Bound, CallContext, ErasedTool, Replay, ToolError, ToolErrorKind, ToolSpec};
 use async_trait::async_trait;
 use serde_json::{Value, json};
 
@@ -89,12 +89,14 @@ impl Program {
         let max_output = tool.max_output.map_or(MAX_OUTPUT, |size| size.0.min(MOST_OUTPUT) as usize);
         let timeout = tool.timeout.map_or(TIMEOUT, |time| time.0);
         let words = Words::new(&tool.args, &parameters);
-        let spec = ToolSpec::new(&*tool.name, Arc::clone(&tool.description), parameters)
-            .timeout(timeout.saturating_add(KILLING))
-            .max_output(max_output.saturating_add(AROUND));
-        let spec = if tool.approval { spec.needs_approval() } else { spec };
+        let spec = ToolSpec {
+            timeout: Some(timeout.saturating_add(KILLING)),
+            max_output: Some(max_output.saturating_add(AROUND)),
+            ..ToolSpec::new(&*tool.name, Arc::clone(&tool.description), parameters)
+        };
+        let spec = if tool.approval { ToolSpec { approval: Approval::Always, ..spec } } else { spec };
         // Twice is as good as once: whoever wrote the manifest says so, and the key is the same.
-        let spec = spec.replay(if tool.repeatable { Replay::Idempotent } else { Replay::Once });
+        let spec = ToolSpec { replay: if tool.repeatable { Replay::Idempotent } else { Replay::Once }, ..spec };
         let (environment, around) = (tool.environment.clone(), around.clone());
         let program =
             Self { spec, plan: Arc::new(ProgramPlan { binary, words, environment, around, timeout, max_output }) };

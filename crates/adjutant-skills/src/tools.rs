@@ -49,9 +49,13 @@ pub(crate) fn load_skill(skills: &Skills, loaded: &Loaded) -> impl ErasedTool + 
     });
     let about = "Loads a skill: instructions for a kind of task, to be followed once they are loaded. Load it before \
                  you begin such a task. It stays until the end; load it only once.";
-    let spec = ToolSpec::new(LOAD_SKILL, about, schema).title("Load a skill").replay(Replay::Pure);
+    let spec = ToolSpec {
+        title: Some("Load a skill".into()),
+        replay: Replay::Pure,
+        ..ToolSpec::new(LOAD_SKILL, about, schema)
+    };
     let (skills, loaded) = (skills.clone(), loaded.clone());
-    tool_fn(spec.max_output(MAX_OUTPUT), move |args: Value, cx: CallContext| {
+    tool_fn(ToolSpec { max_output: Some(MAX_OUTPUT), ..spec }, move |args: Value, cx: CallContext| {
         let loaded = load(&skills, &loaded, args, &cx);
         async move { loaded }
     })
@@ -65,7 +69,11 @@ fn load(skills: &Skills, loaded: &Loaded, args: Value, cx: &CallContext) -> Resu
         return Ok(CallResult::ok(text));
     }
     let text = format!("<skill name=\"{name}\">\n{}\n</skill>", defused(&skill.text()));
-    Ok(CallResult::ok(text).details(json!({SHOWS: name, "tokens": skill.body_tokens()})).pinned())
+    Ok(CallResult {
+        details: json!({SHOWS: name, "tokens": skill.body_tokens()}),
+        pinned: true,
+        ..CallResult::ok(text)
+    })
 }
 
 /// The tool that reads a file of a skill.
@@ -81,9 +89,13 @@ pub(crate) fn read_skill_file(skills: &Skills) -> impl ErasedTool + 'static + us
         "additionalProperties": false,
     });
     let about = "Reads a text file of a skill. A long file is shown in parts: read on where it says.";
-    let spec = ToolSpec::new(READ_SKILL_FILE, about, schema).title("Read a file of a skill").replay(Replay::Pure);
+    let spec = ToolSpec {
+        title: Some("Read a file of a skill".into()),
+        replay: Replay::Pure,
+        ..ToolSpec::new(READ_SKILL_FILE, about, schema)
+    };
     let skills = skills.clone();
-    tool_fn(spec.max_output(MAX_OUTPUT), move |args: Value, _: CallContext| {
+    tool_fn(ToolSpec { max_output: Some(MAX_OUTPUT), ..spec }, move |args: Value, _: CallContext| {
         let skills = skills.clone();
         async move {
             let args: ReadArgs = serde_json::from_value(args).map_err(invalid)?;

@@ -60,7 +60,7 @@ async fn check(open: impl AsyncFn() -> Arc<dyn Journal>) {
     for worked in join_all(working).await {
         worked.expect("no panic");
     }
-    let (reader, alone) = (open().await, Arc::new(MemoryJournal::new()));
+    let (reader, alone) = (open().await, Arc::new(MemoryJournal::default()));
     for number in 0..AGENTS {
         works(agent(alone.clone(), number)).await;
         let (found, expected) = (lines(&*reader, number).await, lines(&*alone, number).await);

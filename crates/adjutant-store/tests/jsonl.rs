@@ -335,7 +335,7 @@ async fn rename_that_was_cut_has_one_name() {
     assert!(meta.contains(r#"["a/b","c"]"#));
     fs::write(&path, meta).expect("it is written");
     let names = async || {
-        let page = journal.list(&LogQuery::new()).await.expect("they are listed");
+        let page = journal.list(&LogQuery::default()).await.expect("they are listed");
         page.logs.into_iter().map(|info| info.log.to_string()).collect::<Vec<_>>()
     };
     assert_eq!(names().await, ["a/b"]);
@@ -374,7 +374,7 @@ async fn one_log_that_cannot_be_read_keeps_no_other_from_being_listed() {
         let (journal, log) = open(&folder);
         drop(own(&journal, &"other".into()).await);
         fs::write(file(&folder, name), contents).expect("it is written");
-        let page = journal.list(&LogQuery::new()).await.expect("the others are listed");
+        let page = journal.list(&LogQuery::default()).await.expect("the others are listed");
         assert_eq!(page.logs.iter().map(|info| &*info.log.0).collect::<Vec<_>>(), ["other"], "{name}");
         assert!(journal.info(&log).await.is_err(), "the damage is told to who asks for it: {name}");
     }
@@ -395,5 +395,5 @@ async fn numbers_and_lines_without_end_are_damage_and_stop_nobody() {
     let records = fs::File::options().write(true).open(path).expect("it is there");
     records.set_len(30 << 30).expect("it takes no room");
     assert_eq!(read(&journal, &log).await, Err(JournalErrorKind::Corrupt));
-    assert_eq!(journal.list(&LogQuery::new()).await.expect("it is passed over").logs.len(), 0);
+    assert_eq!(journal.list(&LogQuery::default()).await.expect("it is passed over").logs.len(), 0);
 }

@@ -8,7 +8,7 @@
 //!
 //! adjutant_testing::journal_suite!({
 //!     // Made anew for each test. Every call of the function must give a handle on the same logs.
-//!     let journal = MemoryJournal::new();
+//!     let journal = MemoryJournal::default();
 //!     lab_fn(move || journal.clone()).without("attachments_swept", "nothing is stored as bytes")
 //! });
 //!
@@ -16,7 +16,7 @@
 //! # let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
 //! # runtime.block_on(async {
 //! // Or all of them in one laboratory.
-//! let journal = MemoryJournal::new();
+//! let journal = MemoryJournal::default();
 //! let lab = lab_fn(move || journal.clone()).without("attachments_swept", "nothing is stored as bytes");
 //! let report = journal_suite::check(&lab).await;
 //! assert_eq!(report.broken().next(), None, "{report}");

@@ -9,7 +9,7 @@
 //!
 //! adjutant_testing::kv_suite!({
 //!     // Made anew for each test. Every call of the function must give a handle on the same store.
-//!     let kv = MemoryKvStore::new();
+//!     let kv = MemoryKvStore::default();
 //!     lab_fn(move || kv.clone())
 //! });
 //! # fn main() {}

@@ -8,7 +8,7 @@
 //!
 //! adjutant_testing::memory_suite!({
 //!     // Made anew for each test. Every call of the function must give a handle on the same memory.
-//!     let memory = InMemory::new();
+//!     let memory = InMemory::default();
 //!     lab_fn(move || memory.clone())
 //! });
 //! # fn main() {}

@@ -19,7 +19,7 @@ struct Careless {
 #[async_trait]
 impl Journal for Careless {
     async fn own(&self, log: &LogId, owner: &Owner) -> Result<Box<dyn Log>, JournalError> {
-        self.inner.own(log, &owner.clone().taking_over()).await
+        self.inner.own(log, &Owner { takes_over: true, ..owner.clone() }).await
     }
 
     fn read(&self, log: &LogId, after: Seq) -> RecordStream {

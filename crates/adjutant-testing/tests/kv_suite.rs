@@ -4,7 +4,7 @@ use adjutant_agent::kv::MemoryKvStore;
 use adjutant_testing::kv_suite::{Lab, lab_fn};
 
 fn lab() -> impl Lab {
-    let kv = MemoryKvStore::new();
+    let kv = MemoryKvStore::default();
     lab_fn(move || kv.clone())
 }
 

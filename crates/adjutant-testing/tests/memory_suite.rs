@@ -4,7 +4,7 @@ use adjutant_agent::memory::InMemory;
 use adjutant_testing::memory_suite::{Lab, lab_fn};
 
 fn lab() -> impl Lab {
-    let memory = InMemory::new();
+    let memory = InMemory::default();
     lab_fn(move || memory.clone())
 }
 

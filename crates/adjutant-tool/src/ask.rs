@@ -27,7 +27,6 @@ pub enum AskKind {
 
 /// Something that is asked of the world outside a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
 pub struct Ask {
     /// What kind of thing is asked for.
     pub kind: AskKind,
@@ -105,20 +104,6 @@ impl Ask {
     /// Asks whether something may be done.
     pub fn approval(prompt: impl Into<Arc<str>>) -> Self {
         Self::new(AskKind::Approval, prompt)
-    }
-
-    /// Sets the JSON schema that a given value must fit.
-    #[must_use]
-    pub fn schema(mut self, schema: Value) -> Self {
-        self.schema = schema;
-        self
-    }
-
-    /// Sets what the application of whoever answers is shown.
-    #[must_use]
-    pub fn data(mut self, data: Value) -> Self {
-        self.data = data;
-        self
     }
 
     /// Sets how long it may wait; whole milliseconds count.

@@ -8,7 +8,6 @@ use serde_json::Value;
 
 /// What a tool says about itself.
 #[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
 pub struct ToolSpec {
     /// What the model is shown.
     pub decl: ToolDecl,
@@ -71,55 +70,6 @@ impl ToolSpec {
             external: false,
             max_output: None,
         }
-    }
-
-    /// Sets what people are shown instead of the name.
-    #[must_use]
-    pub fn title(mut self, title: impl Into<Arc<str>>) -> Self {
-        self.title = Some(title.into());
-        self
-    }
-
-    /// Sets what may happen to a call that was started before a crash.
-    #[must_use]
-    pub fn replay(mut self, replay: Replay) -> Self {
-        self.replay = replay;
-        self
-    }
-
-    /// Makes a batch that calls this tool run one call after the other.
-    #[must_use]
-    pub fn sequential(mut self) -> Self {
-        self.sequential = true;
-        self
-    }
-
-    /// Sets how long one call may take.
-    #[must_use]
-    pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = Some(timeout);
-        self
-    }
-
-    /// Makes every call need someone's word.
-    #[must_use]
-    pub fn needs_approval(mut self) -> Self {
-        self.approval = Approval::Always;
-        self
-    }
-
-    /// Says that the tool has no body here: someone else runs it and gives the result.
-    #[must_use]
-    pub fn external(mut self) -> Self {
-        self.external = true;
-        self
-    }
-
-    /// Sets how many bytes of text of a result the model is shown.
-    #[must_use]
-    pub fn max_output(mut self, bytes: usize) -> Self {
-        self.max_output = Some(bytes);
-        self
     }
 
     /// The name that the model calls.

@@ -135,7 +135,7 @@ where
 pub fn external_tool(spec: ToolSpec) -> impl ErasedTool + 'static {
     let message: Arc<str> =
         format!("tool {:?} has no body here: its result is given from outside", spec.name().as_str()).into();
-    tool_fn(spec.external(), move |_, _| {
+    tool_fn(ToolSpec { external: true, ..spec }, move |_, _| {
         let error = ToolError::failed(Arc::clone(&message));
         async move { Err(error) }
     })

@@ -30,9 +30,7 @@ fn check<T: serde::Serialize + serde::de::DeserializeOwned + PartialEq + std::fm
 #[test]
 fn ask_reads_back_when_it_is_stored() {
     check(Ask::approval("go?"), json!({"kind": "approval", "prompt": "go?"}));
-    let full = Ask::question("how many?")
-        .schema(json!({"type": "integer"}))
-        .data(json!({"of": "eggs"}))
+    let full = Ask { schema: json!({"type": "integer"}), data: json!({"of": "eggs"}), ..Ask::question("how many?") }
         .within(Duration::from_secs(60));
     let shape = json!({
         "kind": "question", "prompt": "how many?", "schema": {"type": "integer"}, "data": {"of": "eggs"},
@@ -89,7 +87,7 @@ fn answer_fits_when_its_kind_is_asked_for() {
 #[test]
 fn answer_names_every_place_when_its_value_does_not_fit() {
     let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["m"]});
-    let ask = Ask::question("?").schema(schema);
+    let ask = Ask { schema, ..Ask::question("?") };
     Answer::give(json!({"n": 1, "m": 0})).fits(&ask).expect("this one fits");
     let error = Answer::give(json!({"n": "x"})).fits(&ask).expect_err("this one does not");
     assert_eq!(error.kind(), ToolErrorKind::InvalidArguments);
@@ -99,7 +97,7 @@ fn answer_names_every_place_when_its_value_does_not_fit() {
 
 #[test]
 fn answer_is_refused_when_the_schema_is_broken() {
-    let ask = Ask::question("?").schema(json!({"type": "nonsense"}));
+    let ask = Ask { schema: json!({"type": "nonsense"}), ..Ask::question("?") };
     let error = Answer::give(1).fits(&ask).expect_err("nothing can fit");
     assert_eq!(error.message(), "no value can be given, the schema of what was asked is broken");
     Answer::decline().fits(&ask).expect("it can still be declined");
@@ -186,7 +184,7 @@ struct Careful;
 #[async_trait]
 impl ErasedTool for Careful {
     fn spec(&self) -> ToolSpec {
-        ToolSpec::new("careful", "A test.", json!({"type": "object"})).needs_approval()
+        ToolSpec { approval: Approval::Always, ..ToolSpec::new("careful", "A test.", json!({"type": "object"})) }
     }
 
     fn approval(&self, args: &Value) -> Option<Ask> {
@@ -212,7 +210,7 @@ fn bound_asks_in_the_words_of_the_tool_when_it_has_some() {
 #[test]
 fn bound_shares_its_schema_when_it_is_adapted() {
     let bound = Bound::new(Careful);
-    let copy = bound.adapt(bound.spec().clone().title("Careful")).asking(|_, _| None);
+    let copy = bound.adapt(ToolSpec { title: Some("Careful".into()), ..bound.spec().clone() }).asking(|_, _| None);
     assert!(std::ptr::eq(bound.schema().expect("a schema"), copy.schema().expect("a schema")));
     assert_eq!((bound.spec().title.as_deref(), copy.spec().title.as_deref()), (None, Some("Careful")));
     let mut spec = bound.spec().clone();

@@ -195,8 +195,16 @@ async fn confirm_sees_inner_names_when_it_is_renamed_outside() {
 
 #[tokio::test]
 async fn limits_only_tighten_when_a_tool_has_its_own() {
-    let small = ToolSpec::new("small", "A test.", json!({})).max_output(10).timeout(Duration::from_secs(1));
-    let large = ToolSpec::new("large", "A test.", json!({})).max_output(1_000).timeout(Duration::from_secs(60));
+    let small = ToolSpec {
+        max_output: Some(10),
+        timeout: Some(Duration::from_secs(1)),
+        ..ToolSpec::new("small", "A test.", json!({}))
+    };
+    let large = ToolSpec {
+        max_output: Some(1_000),
+        timeout: Some(Duration::from_secs(60)),
+        ..ToolSpec::new("large", "A test.", json!({}))
+    };
     let plain = ToolSpec::new("plain", "A test.", json!({}));
     let inner = [small, large, plain].into_iter().fold(Tools::new("box"), |tools, spec| tools.tool(named(spec)));
     let before = inner.toolset().clone();

@@ -104,8 +104,9 @@ async fn pauses_come_together_when_they_are_asked_for_together() {
 #[tokio::test]
 async fn answer_is_refused_when_it_is_not_waited_for() {
     let call = Reentry::new();
-    let body =
-        |cx: CallContext| async move { cx.pause("n", Ask::question("?").schema(json!({"type": "integer"}))).await };
+    let body = |cx: CallContext| async move {
+        cx.pause("n", Ask { schema: json!({"type": "integer"}), ..Ask::question("?") }).await
+    };
     let refused = |key: &str, answer| call.answer(key, answer).expect_err("it does not fit").message().to_owned();
     assert_eq!(refused("n", Answer::give(1)), "nothing waits for an answer to \"n\"");
     assert!(matches!(call.enter(body).await, Entered::Waiting(_)));

@@ -233,7 +233,7 @@ async fn tool_fails_as_its_function_fails() {
 /// Answers with details.
 #[tool]
 fn detailed() -> CallResult {
-    CallResult::ok("text").details(json!({"n": 1}))
+    CallResult { details: json!({"n": 1}), ..CallResult::ok("text") }
 }
 
 /// Finds nothing.
@@ -250,7 +250,10 @@ fn pair() -> Result<(u8, Option<Length>), ToolError> {
 
 #[tokio::test]
 async fn tool_shows_every_kind_of_output() {
-    assert_eq!(call(detailed, "").await.expect("it answers"), CallResult::ok("text").details(json!({"n": 1})));
+    assert_eq!(
+        call(detailed, "").await.expect("it answers"),
+        CallResult { details: json!({"n": 1}), ..CallResult::ok("text") }
+    );
     assert_eq!(text(nothing, "").await, "none");
     assert_eq!(text(pair, "").await, "[1,null]");
 }

@@ -50,7 +50,7 @@ pub(super) async fn check(
 
 /// What the replies of a session used, which is what its run counts.
 async fn used(journal: &Arc<dyn Journal>, session: &str) -> Result<u64, String> {
-    let (mut run, mut replies, mut who) = (Run::new(), 0, None);
+    let (mut run, mut replies, mut who) = (Run::default(), 0, None);
     let mut records = journal.read(&LogId::from(session), Seq(0));
     while let Some(stamped) = records.next().await {
         let stamped = stamped.map_err(|error| format!("a log cannot be read: {error}"))?;

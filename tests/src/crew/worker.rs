@@ -115,7 +115,7 @@ async fn open(agent: &Agent) -> Result<(), Failure> {
 fn agent(journal: &Arc<dyn Journal>, address: &str, payments: &Arc<File>, task: &Task) -> Agent {
     let model = Anthropic::new(ModelInfo::new("anthropic/claude-sonnet-4-5"), "not-a-real-key").base_url(address);
     let schema = json!({"type": "object", "properties": {"task": {"type": "integer"}}, "required": ["task"]});
-    let spec = ToolSpec::new("pay", "Pays for a task.", schema).replay(Replay::Once);
+    let spec = ToolSpec { replay: Replay::Once, ..ToolSpec::new("pay", "Pays for a task.", schema) };
     let payments = Arc::clone(payments);
     let pay = tool_fn(spec, move |args: Value, _: CallContext| {
         let payments = Arc::clone(&payments);

@@ -31,7 +31,7 @@ pub(super) async fn inspect(journal: &Arc<dyn Journal>, session: &str, files: &P
 }
 
 async fn fold(journal: &Arc<dyn Journal>, session: &str) -> Result<(Run, Heard), String> {
-    let mut run = Run::new();
+    let mut run = Run::default();
     let mut heard = Heard::new();
     let mut stored = journal.stored(&LogId::from(session), Seq(0));
     let mut link = Digest::GENESIS;

@@ -106,7 +106,7 @@ async fn follow(mut running: Running, mut acknowledged: File) -> Result<String, 
 /// A tool that writes down that it was run, and works a little before and after.
 fn tool(name: &'static str, replay: Replay, effects: &Arc<File>) -> impl adjutant::tools::ErasedTool + use<> {
     let effects = Arc::clone(effects);
-    let spec = spec(name).replay(replay);
+    let spec = ToolSpec { replay, ..spec(name) };
     tool_fn(spec, move |args: Value, cx: CallContext| {
         let effects = Arc::clone(&effects);
         async move {
@@ -121,7 +121,7 @@ fn tool(name: &'static str, replay: Replay, effects: &Arc<File>) -> impl adjutan
 /// A tool of three steps, which are each done once.
 fn travel(effects: &Arc<File>) -> impl adjutant::tools::ErasedTool + use<> {
     let effects = Arc::clone(effects);
-    tool_fn(spec("travel").replay(Replay::Resumable), move |args: Value, cx: CallContext| {
+    tool_fn(ToolSpec { replay: Replay::Resumable, ..spec("travel") }, move |args: Value, cx: CallContext| {
         let effects = Arc::clone(&effects);
         async move {
             for leg in ["out", "there", "back"] {

@@ -11,7 +11,7 @@ use adjutant::{
     llm::{
         CallResult, ChunkStream, Entry, FixedWorld, Model, ModelInfo, Request, Script, ScriptedModel, Usage, model_fn,
     },
-    tools::{ToolSpec, external_tool, tool_fn},
+    tools::{Approval, ToolSpec, external_tool, tool_fn},
 };
 use futures_util::StreamExt;
 use serde_json::{Value, json};
@@ -95,7 +95,7 @@ impl Desk {
         };
         let agent = agent.tool(deed("look", Replay::Pure, |spec| spec));
         let agent = agent.tool(deed("put", Replay::Idempotent, |spec| spec));
-        let agent = agent.tool(deed("write", Replay::Once, ToolSpec::needs_approval));
+        let agent = agent.tool(deed("write", Replay::Once, |spec| ToolSpec { approval: Approval::Always, ..spec }));
         let desk = self.clone();
         let steps = spec("steps", Replay::Resumable);
         agent.tool(tool_fn(steps, move |_: Value, cx: CallContext| desk.clone().steps(cx)))
@@ -148,5 +148,5 @@ impl Desk {
 }
 
 fn spec(name: &'static str, replay: Replay) -> ToolSpec {
-    ToolSpec::new(name, "A tool.", json!({"type": "object"})).replay(replay)
+    ToolSpec { replay, ..ToolSpec::new(name, "A tool.", json!({"type": "object"})) }
 }

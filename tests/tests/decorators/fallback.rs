@@ -75,7 +75,11 @@ async fn fallback_shows_no_delta_twice_when_an_answer_breaks_midway() {
         assert_eq!(whole.request_count(), 0, "{what}");
 
         let (broken, whole) = (cut().await, server([]).await);
-        let heard = listen(&Fallback::new(over(first, &broken)).or(over(second, &whole)).retract(), hello()).await;
+        let heard = listen(
+            &Fallback { retract: true, ..Fallback::new(over(first, &broken)).or(over(second, &whole)) },
+            hello(),
+        )
+        .await;
         says_all(&heard, &what);
         assert_eq!((heard.attempts.len(), heard.retracted), (2, 1), "{what}");
         assert!(!heard.attempts[0].is_empty(), "{what}");

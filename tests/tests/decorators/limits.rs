@@ -31,7 +31,7 @@ async fn server(breaks: impl FnOnce(Setup) -> Setup) -> Loopback {
 }
 
 fn agent(wire: Wire, server: &Loopback, limiter: &Limiter) -> Agent {
-    Agent::new(Retry::new(RateLimit::new(over(wire, server), limiter.clone())).policy(at_once()))
+    Agent::new(Retry { policy: at_once(), ..Retry::new(RateLimit::new(over(wire, server), limiter.clone())) })
 }
 
 fn finished(result: &RunResult, what: &str) {

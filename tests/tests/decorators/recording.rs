@@ -8,7 +8,7 @@ use std::{
 
 use adjutant::{
     Model,
-    llm::{Cassette, Fallback, Limiter, PerMinute, RateLimit, Recorder, Replay, Retry, Timeout},
+    llm::{Cassette, Fallback, Limiter, PerMinute, RateLimit, Recorder, Replay, Retry, Timeout, TimeoutLimits},
 };
 use adjutant_testing::{Fault, Loopback};
 use adjutant_tests::{Heard, WIRES, Wire, listen};
@@ -53,7 +53,11 @@ async fn replay_plays_what_was_heard_when_the_server_is_gone() {
         let what = format!("{wire}, {fault:?}");
         let (outside, inside) = (Sink::default(), Sink::default());
         let server = server([(0, fault)]).await;
-        let retried = Retry::new(Recorder::new(over(wire, &server), inside.clone())).policy(at_once()).retract();
+        let retried = Retry {
+            policy: at_once(),
+            retract: true,
+            ..Retry::new(Recorder::new(over(wire, &server), inside.clone()))
+        };
         let model = Recorder::new(retried, outside.clone());
         let heard = listen(&model, hello()).await;
         says_all(&heard, &what);
@@ -62,7 +66,7 @@ async fn replay_plays_what_was_heard_when_the_server_is_gone() {
         same(&listen(&played, hello()).await, &heard, &what);
         assert_eq!(played.left(), 0, "{what}");
         // Recorded inside, each attempt is played, and what stood around it works again.
-        let again = Retry::new(inside.replay()).policy(at_once()).retract();
+        let again = Retry { policy: at_once(), retract: true, ..Retry::new(inside.replay()) };
         same(&listen(&again, hello()).await, &heard, &what);
     }
 }
@@ -71,11 +75,17 @@ async fn replay_plays_what_was_heard_when_the_server_is_gone() {
 fn stack(first: (Wire, &Loopback), second: (Wire, &Loopback), sink: &Sink) -> impl Model {
     let limiter = Limiter::new(PerMinute { requests: Some(1_000), ..PerMinute::default() });
     let one = |(wire, server): (Wire, &Loopback)| {
-        let timed = Timeout::new(over(wire, server)).first_chunk(SHORT).idle(SHORT);
-        Retry::new(RateLimit::new(timed, limiter.clone())).policy(at_once()).retract()
+        let timed = Timeout::new(
+            over(wire, server),
+            TimeoutLimits { first_chunk: Some(SHORT), idle: Some(SHORT), ..TimeoutLimits::default() },
+        );
+        Retry { policy: at_once(), retract: true, ..Retry::new(RateLimit::new(timed, limiter.clone())) }
     };
-    let either = Fallback::new(one(first)).or(one(second)).retract();
-    Recorder::new(Timeout::new(either).total(Duration::from_secs(60)), sink.clone())
+    let either = Fallback { retract: true, ..Fallback::new(one(first)).or(one(second)) };
+    Recorder::new(
+        Timeout::new(either, TimeoutLimits { total: Some(Duration::from_secs(60)), ..TimeoutLimits::default() }),
+        sink.clone(),
+    )
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use adjutant::{
     Agent, EventKind,
-    llm::{Chunk, ErrorKind, Retry, Timeout},
+    llm::{Chunk, ErrorKind, Retry, Timeout, TimeoutLimits},
 };
 use adjutant_testing::{Fault, Loopback};
 use adjutant_tests::{Heard, WIRES, Wire, listen};
@@ -64,7 +64,7 @@ fn refusal(wire: Wire, code: u16, headers: Headers) -> Fault {
 async fn check(wire: Wire, fault: Fault, then: Then) {
     let what = format!("{wire}, {fault:?}");
     let server = server([(0, fault)]).await;
-    let model = Retry::new(over(wire, &server)).policy(at_once());
+    let model = Retry { policy: at_once(), ..Retry::new(over(wire, &server)) };
     let began = Instant::now();
     let heard = listen(&model, hello()).await;
     // What was refused was never shown, so nothing is taken back.
@@ -123,7 +123,7 @@ async fn retry_asks_again_when_nothing_was_said_yet() {
 async fn retry_gives_up_when_every_attempt_fails() {
     for wire in WIRES {
         let server = server((0..3).map(|nth| (nth, Fault::overloaded()))).await;
-        let model = Retry::new(over(wire, &server)).policy(at_once());
+        let model = Retry { policy: at_once(), ..Retry::new(over(wire, &server)) };
         let heard = listen(&model, hello()).await;
         assert_eq!((heard.error().kind(), server.request_count()), (ErrorKind::Overloaded, 3), "{wire}");
         let heard = listen(&model, hello()).await;
@@ -133,8 +133,11 @@ async fn retry_gives_up_when_every_attempt_fails() {
 
 /// A retry over a timeout over a wire: each attempt may pause for a short time only.
 fn timed(wire: Wire, server: &Loopback) -> Retry {
-    let timed = Timeout::new(over(wire, server)).first_chunk(SHORT).idle(SHORT);
-    Retry::new(timed).policy(at_once())
+    let timed = Timeout::new(
+        over(wire, server),
+        TimeoutLimits { first_chunk: Some(SHORT), idle: Some(SHORT), ..TimeoutLimits::default() },
+    );
+    Retry { policy: at_once(), ..Retry::new(timed) }
 }
 
 #[tokio::test]
@@ -167,7 +170,7 @@ async fn retry_takes_back_what_was_shown_when_it_may() {
     let cell = async |wire: Wire, fault: Fault| {
         let what = format!("{wire}, {fault:?}");
         let server = server([(0, fault.clone()), (1, Fault::overloaded())]).await;
-        let heard = listen(&timed(wire, &server).retract(), hello()).await;
+        let heard = listen(&Retry { retract: true, ..timed(wire, &server) }, hello()).await;
         says_all(&heard, &what);
         assert_eq!((starts(&heard), heard.retracted, server.request_count()), (vec![0, 2], 1, 3), "{what}");
         assert!(!heard.attempts[0].is_empty(), "{what}");
@@ -178,16 +181,16 @@ async fn retry_takes_back_what_was_shown_when_it_may() {
 
 #[tokio::test]
 async fn timeout_ends_a_stream_when_it_stalls() {
-    type Limit = fn(Timeout) -> Timeout;
-    let limits: [(u64, Limit); 4] = [
-        (0, |it| it.first_chunk(SHORT)),
-        (0, |it| it.total(SHORT)),
-        (MIDDLE, |it| it.idle(SHORT)),
-        (MIDDLE, |it| it.total(SHORT)),
+    let none = TimeoutLimits::default();
+    let limits = [
+        (0, TimeoutLimits { first_chunk: Some(SHORT), ..none }),
+        (0, TimeoutLimits { total: Some(SHORT), ..none }),
+        (MIDDLE, TimeoutLimits { idle: Some(SHORT), ..none }),
+        (MIDDLE, TimeoutLimits { total: Some(SHORT), ..none }),
     ];
-    let cell = async |wire: Wire, at: u64, limit: Limit| {
+    let cell = async |wire: Wire, at: u64, limits: TimeoutLimits| {
         let server = server([(0, Fault::StallAt(at))]).await;
-        let heard = listen(&limit(Timeout::new(over(wire, &server))), hello()).await;
+        let heard = listen(&Timeout::new(over(wire, &server), limits), hello()).await;
         says_parts(&heard, &wire.to_string());
         let shown = heard.attempts.first().is_some_and(|it| !it.is_empty() && it != SENTENCE);
         assert_eq!((heard.error().kind(), shown), (ErrorKind::Timeout, at > 0), "{wire}, {at}");
@@ -200,7 +203,8 @@ async fn timeout_ends_a_stream_when_it_stalls() {
 async fn retracted_attempts_tell_what_they_used_when_the_wire_knows() {
     for wire in WIRES {
         let server = server([(0, Fault::CutAt(MIDDLE))]).await;
-        let heard = listen(&Retry::new(over(wire, &server)).policy(at_once()).retract(), hello()).await;
+        let heard =
+            listen(&Retry { policy: at_once(), retract: true, ..Retry::new(over(wire, &server)) }, hello()).await;
         let told = heard.chunks.iter().find_map(|chunk| match chunk {
             Chunk::Retracted { usage, cause, .. } => Some((usage.input() > 0, cause.kind())),
             _ => None,
@@ -215,7 +219,7 @@ async fn retracted_attempts_tell_what_they_used_when_the_wire_knows() {
 async fn run_tells_each_delta_once_when_an_attempt_is_taken_back() {
     for wire in WIRES {
         let server = server([(0, Fault::CutAt(MIDDLE)), (1, Fault::ErrorAfter { frames: 9 })]).await;
-        let agent = Agent::new(Retry::new(over(wire, &server)).policy(at_once()).retract());
+        let agent = Agent::new(Retry { policy: at_once(), retract: true, ..Retry::new(over(wire, &server)) });
         let mut running = agent.run("What is new?").stream().expect("the session is free");
         let mut shown = vec![String::new()];
         while let Some(event) = running.next().await {

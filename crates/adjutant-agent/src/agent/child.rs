@@ -33,7 +33,7 @@ impl From<AgentConfig> for Agent {
     /// An agent of this configuration, in a session of its own.
     fn from(config: AgentConfig) -> Self {
         let AgentConfig { setup, limits } = config;
-        let session = Arc::new(Session::new(LogId("".into()), Arc::new(MemoryJournal::new())));
+        let session = Arc::new(Session::new(LogId("".into()), Arc::new(MemoryJournal::default())));
         Self { setup, limits, journal: None, session, is_chosen: false }
     }
 }

@@ -39,7 +39,7 @@ pub fn agent_tool(name: &str, description: impl Into<Arc<str>>, agent: Agent) ->
         "required": ["task"],
         "additionalProperties": false,
     });
-    let spec = ToolSpec::new(name, description, schema).replay(Replay::Resumable);
+    let spec = ToolSpec { replay: Replay::Resumable, ..ToolSpec::new(name, description, schema) };
     tool_fn(spec, move |args: Value, cx: CallContext| {
         let agent = agent.clone();
         async move {

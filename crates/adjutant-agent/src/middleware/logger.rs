@@ -12,13 +12,6 @@ use super::{DriveContext, Middleware, NextDrive};
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Logger;
 
-impl Logger {
-    /// Tells start and end.
-    pub fn new() -> Self {
-        Self
-    }
-}
-
 #[async_trait]
 impl Middleware for Logger {
     fn name(&self) -> &str {

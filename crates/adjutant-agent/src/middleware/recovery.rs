@@ -14,13 +14,6 @@ use super::{DriveContext, Middleware, NextDrive};
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Recovery;
 
-impl Recovery {
-    /// Catches every panic.
-    pub fn new() -> Self {
-        Self
-    }
-}
-
 #[async_trait]
 impl Middleware for Recovery {
     fn name(&self) -> &str {

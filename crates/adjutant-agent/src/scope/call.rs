@@ -510,7 +510,7 @@ impl Spawn for CallScope {
     }
 
     fn parent(&self) -> Parent {
-        let setup = Setup { hooks: Hooks::new(), within: None, ..Setup::clone(&self.feed.setup) };
+        let setup = Setup { hooks: Hooks::default(), within: None, ..Setup::clone(&self.feed.setup) };
         let limits = Limits { deadline_ms: None, ..self.limits.clone() };
         Parent {
             who: Arc::new(self.feed.setup.who.within(self.call)),

@@ -103,7 +103,7 @@ impl Threads {
             return Ok(());
         }
         let known = self.known.entry(stamped.thread.clone()).or_default();
-        let run = known.run.get_or_insert_with(Run::new);
+        let run = known.run.get_or_insert_with(Run::default);
         run.apply(stamped)?;
         let (who, ended) = (known.who.as_ref(), matches!(stamped.record, Record::Ended { .. }));
         if let Some(result) = who.filter(|_| ended).and_then(|who| run.result(who)) {

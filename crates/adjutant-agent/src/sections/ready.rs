@@ -48,7 +48,7 @@ pub fn section_text(kind: SectionKind, text: impl Into<Arc<str>>) -> TextSection
 /// let notes = section_fn(SectionKind::NotesProtocol, async |cx| {
 ///     Ok(cx.has_tool("list_notes").then_some("Look for notes of other agents before you start."))
 /// });
-/// let sections = Sections::new().section(notes);
+/// let sections = Sections::default().section(notes);
 /// ```
 pub fn section_fn<F, Fut, T>(kind: SectionKind, make: F) -> FnSection<F>
 where

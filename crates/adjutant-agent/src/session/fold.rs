@@ -28,7 +28,7 @@ pub(super) struct Fold {
 impl Fold {
     pub(super) fn new(who: &Arc<Identity>) -> Self {
         let events = Events::of(Arc::clone(who));
-        Self { run: Run::new(), events, threads: Threads::default(), kept: Seq(0), shown: None, told: Vec::new() }
+        Self { run: Run::default(), events, threads: Threads::default(), kept: Seq(0), shown: None, told: Vec::new() }
     }
 
     /// The fold of a log that has this head, or is not owned; with what the records after `shown` tell.

@@ -29,8 +29,8 @@ fn named(event: &EventKind) -> String {
 async fn check_failure(model: impl Model + 'static, error: &Error) {
     let points: Arc<Mutex<Vec<&str>>> = Arc::default();
     let seen = Arc::clone(&points);
-    let agent =
-        Agent::new(model).hooks(Hooks::new().observe(move |it| seen.lock().expect("no panic inside").push(it.point)));
+    let agent = Agent::new(model)
+        .hooks(Hooks::default().observe(move |it| seen.lock().expect("no panic inside").push(it.point)));
     agent.queue().follow_up("Later.").expect("there is room");
     let events = events(agent.run("Go.").stream().expect("the session is free")).await;
     let Some(EventKind::RunFinished { result }) = events.last() else { unreachable!("the last event") };

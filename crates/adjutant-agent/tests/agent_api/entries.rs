@@ -44,7 +44,7 @@ async fn custom_entries_stay_out_when_there_is_no_projection() {
 
 #[tokio::test]
 async fn transform_context_changes_the_request_alone_when_it_is_set() {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     let (model, agent) = agent([Script::new().call("work", json!({})), Script::new().text("Done.")]);
     let asked = Arc::new(AtomicUsize::new(0));
     let counts = Arc::clone(&asked);

@@ -10,7 +10,7 @@ use std::{
 
 use adjutant_agent::{Agent, HookContext, Hooks, Limit, LogId, MemoryJournal, Outcome, Verdict, points::BeforeModel};
 use adjutant_llm::{CallResult, FixedWorld, Gate, Script, ScriptedModel};
-use adjutant_tool::{Answer, tool_fn};
+use adjutant_tool::{Answer, Approval, ToolSpec, tool_fn};
 use serde_json::json;
 
 use super::stage::{agent, spec, tool};
@@ -26,14 +26,14 @@ async fn hooks_are_added_when_others_are_there() {
         }
     };
     let (_, agent) = agent([Script::new().text("Done.")]);
-    let agent = agent.on(counting(1)).hooks(Hooks::new().on(counting(10))).hooks(Hooks::new());
+    let agent = agent.on(counting(1)).hooks(Hooks::default().on(counting(10))).hooks(Hooks::default());
     agent.run("Go.").await.expect("the run finishes");
     assert_eq!(heard.load(Ordering::Relaxed), 11);
 }
 
 #[tokio::test]
 async fn session_stays_chosen_when_the_journal_or_the_world_is_set_later() {
-    let (journal, log) = (MemoryJournal::new(), LogId::from("mine"));
+    let (journal, log) = (MemoryJournal::default(), LogId::from("mine"));
     let (_, first) = agent([Script::new().text("One.")]);
     first.session(log.clone()).journal(journal.clone()).run("Go.").await.expect("the run finishes");
     let (_, second) = agent([Script::new().text("Two.")]);
@@ -41,13 +41,15 @@ async fn session_stays_chosen_when_the_journal_or_the_world_is_set_later() {
     assert_eq!(second.session_id(), &log);
     second.run("Again.").await.expect("the run finishes");
     assert_eq!(second.log().transcript().len(), 4);
-    let begun = second.new_session().journal(MemoryJournal::new());
+    let begun = second.new_session().journal(MemoryJournal::default());
     assert_ne!(begun.session_id(), &log);
 }
 
 /// An agent whose one call waits for a word.
 fn waiting(model: &Arc<ScriptedModel>) -> Agent {
-    let write = tool_fn(spec("write").needs_approval(), |_: serde_json::Value, _| async { Ok(CallResult::ok("ok")) });
+    let write = tool_fn(ToolSpec { approval: Approval::Always, ..spec("write") }, |_: serde_json::Value, _| async {
+        Ok(CallResult::ok("ok"))
+    });
     Agent::new(Arc::clone(model)).tool(write).tool(tool("look", |_, _| async { Ok(CallResult::ok("ok")) }))
 }
 

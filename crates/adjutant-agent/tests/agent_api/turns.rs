@@ -54,7 +54,7 @@ fn change() -> RunChange {
 
 #[tokio::test]
 async fn prepare_next_turn_changes_the_run_when_it_says_so() {
-    let (journal, model) = (MemoryJournal::new(), Arc::new(ScriptedModel::new([calling(), done(), done()])));
+    let (journal, model) = (MemoryJournal::default(), Arc::new(ScriptedModel::new([calling(), done(), done()])));
     let other = Arc::new(ScriptedModel::new([done()]).info(ModelInfo::new("test/other")));
     let agent = Agent::new(Arc::clone(&model)).alternative(Arc::clone(&other)).journal(journal.clone()).tool(work());
     let changed = agent.clone().on(prepare_next_turn(|turn| (!turn.results.is_empty()).then(change)));
@@ -71,7 +71,7 @@ async fn prepare_next_turn_changes_the_run_when_it_says_so() {
 
 #[tokio::test]
 async fn prepare_next_turn_changes_nothing_when_it_is_silent() {
-    let (journal, model) = (MemoryJournal::new(), ScriptedModel::new([calling(), done()]));
+    let (journal, model) = (MemoryJournal::default(), ScriptedModel::new([calling(), done()]));
     let agent = Agent::new(model).journal(journal.clone()).tool(work()).on(prepare_next_turn(|_| None));
     agent.run("Go.").await.expect("the run finishes");
     assert_eq!(changes(&journal, &agent).await, [RunChange::default(), RunChange::default()]);
@@ -79,7 +79,7 @@ async fn prepare_next_turn_changes_nothing_when_it_is_silent() {
 
 #[tokio::test]
 async fn prepare_next_turn_is_warned_when_it_asks_for_what_is_not_there() {
-    let (journal, model) = (MemoryJournal::new(), ScriptedModel::new([calling(), done()]));
+    let (journal, model) = (MemoryJournal::default(), ScriptedModel::new([calling(), done()]));
     let agent = Agent::new(model).journal(journal.clone()).tool(work()).on(prepare_next_turn(|_| {
         let mut change = change();
         change.model = Some("test/nobody".into());

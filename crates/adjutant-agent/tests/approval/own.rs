@@ -2,13 +2,13 @@
 
 use adjutant_agent::{Limits, RunResult};
 use adjutant_llm::{CallResult, Status};
-use adjutant_tool::{Answer, CallContext, ErasedTool, Replay, tool_fn};
+use adjutant_tool::{Answer, CallContext, ErasedTool, Replay, ToolSpec, tool_fn};
 use serde_json::{Value, json};
 
 use super::stage::{agent, answered, calls, names, script, spec};
 
 fn careful(replay: Replay) -> impl ErasedTool + 'static {
-    tool_fn(spec("careful").replay(replay), |_: Value, cx: CallContext| async move {
+    tool_fn(ToolSpec { replay, ..spec("careful") }, |_: Value, cx: CallContext| async move {
         cx.confirm("sure", "Really?").await?;
         Ok(CallResult::ok("done"))
     })

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use adjutant_agent::{Agent, Answered, AtLimit, Caps, EventKind, Limit, Limits, MemoryJournal, Outcome, Record};
 use adjutant_llm::{
-    CallResult, Entry, FixedWorld, ModelInfo, NanoUsd, Origin, Price, Script, ScriptedModel, Status, World,
+    CallResult, Entry, FixedWorld, ModelInfo, NanoUsd, Origin, Price, Script, ScriptedModel, Status, UserMessage, World,
 };
 use adjutant_tool::{Answer, Replay};
 use tokio::sync::Barrier;
@@ -137,7 +137,7 @@ async fn last_word_is_silent_when_the_budget_above_is_used_up() {
 #[tokio::test]
 async fn model_is_told_once_when_four_fifths_are_used() {
     let (model, agent) = worker(10);
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     let agent = agent
         .limits(Limits { caps: Caps { requests: Some(10), ..Caps::default() }, ..Limits::default() })
         .journal(journal.clone());
@@ -152,7 +152,7 @@ async fn model_is_told_once_when_four_fifths_are_used() {
     let Entry::User(message) = &ninth.entries[ninth.entries.len() - 1] else { unreachable!("after the results") };
     let text =
         "80 % of the limit of requests is used: 8 of 10. Finish what matters most and answer with what you have.";
-    assert_eq!(message.clone().from_origin(Origin::Person), adjutant_llm::UserMessage::text(text));
+    assert_eq!(UserMessage { origin: Origin::Person, ..message.clone() }, adjutant_llm::UserMessage::text(text));
     let log = records(&journal, agent.session_id()).await;
     let memos = log.iter().filter(|it| matches!(&it.record, Record::Prepared { memos, .. } if !memos.is_empty()));
     assert_eq!(memos.count(), 1);

@@ -253,7 +253,7 @@ fn reply(text: &str) -> Arc<Reply> {
 
 /// A hook of every point.
 fn hooks(says: &Cycle<Say>) -> Hooks {
-    let hooks = Hooks::new().on(hook::<BeforeRun>(says, |_| {}));
+    let hooks = Hooks::default().on(hook::<BeforeRun>(says, |_| {}));
     let hooks = hooks.on(hook::<UserMessage>(says, |point| point.message = "Changed.".into()));
     let hooks = hooks.on(hook::<BeforeAgent>(says, |point| point.answer = Some(reply("answered"))));
     let hooks = hooks.on(hook::<BeforeModel>(says, |point| {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use adjutant_agent::{Admission, AtLimit, Lane, PauseId, Record, RunNo, Stamped};
-use adjutant_llm::{CallId, Edit, Entry, FinishReason, Request, Transcript, Usage};
+use adjutant_llm::{CallId, Edit, Entry, FinishReason, Request, Transcript, Usage, UserMessage};
 use adjutant_tool::{Answer, AskKind};
 
 /// What the records of a run say that it used: the agent itself, and everything under it.
@@ -215,5 +215,5 @@ pub(crate) fn history(records: &[Stamped], history: &Transcript) {
 }
 
 fn hurry() -> adjutant_llm::UserMessage {
-    adjutant_llm::UserMessage::text("Hurry up.").from_origin(adjutant_llm::Origin::Steering)
+    UserMessage { origin: adjutant_llm::Origin::Steering, ..adjutant_llm::UserMessage::text("Hurry up.") }
 }

@@ -38,7 +38,8 @@ impl Keeping {
 
     /// Appends to a log whoever owns it.
     pub(crate) async fn append(&self, log: &LogId, records: &[Arc<Stamped>]) {
-        let mut log = self.inner.own(log, &Owner::new().taking_over()).await.expect("memory does not fail");
+        let mut log =
+            self.inner.own(log, &Owner { takes_over: true, ..Owner::new() }).await.expect("memory does not fail");
         log.append(records, Flush::Now).await.expect("memory does not fail");
     }
 }
@@ -47,7 +48,7 @@ impl Keeping {
 impl Journal for Keeping {
     async fn own(&self, log: &LogId, owner: &Owner) -> Result<Box<dyn Log>, JournalError> {
         // Whoever opens a log here is the program after the one before.
-        let inner = self.inner.own(log, &owner.clone().taking_over()).await?;
+        let inner = self.inner.own(log, &Owner { takes_over: true, ..owner.clone() }).await?;
         Ok(Box::new(KeepingLog { inner, every: self.every }))
     }
 

@@ -11,7 +11,7 @@ use std::{
 
 use adjutant_agent::Agent;
 use adjutant_llm::{CallId, CallResult, Terminate, Usage};
-use adjutant_tool::{Ask, CallContext, Progress, Replay, ToolError, ToolSpec, external_tool, tool_fn};
+use adjutant_tool::{Approval, Ask, CallContext, Progress, Replay, ToolError, ToolSpec, external_tool, tool_fn};
 use serde_json::{Value, json};
 
 /// How a spec is changed.
@@ -59,20 +59,20 @@ impl World {
         let long = Duration::from_secs(30);
         let change: [(&'static str, Change); 15] = [
             ("echo", |spec| spec),
-            ("write", ToolSpec::needs_approval),
-            ("body", |spec| spec.replay(Replay::Resumable)),
+            ("write", |spec| ToolSpec { approval: Approval::Always, ..spec }),
+            ("body", |spec| ToolSpec { replay: Replay::Resumable, ..spec }),
             ("own", |spec| spec),
-            ("pair", |spec| spec.replay(Replay::Resumable)),
-            ("pure", |spec| spec.replay(Replay::Pure)),
+            ("pair", |spec| ToolSpec { replay: Replay::Resumable, ..spec }),
+            ("pure", |spec| ToolSpec { replay: Replay::Pure, ..spec }),
             ("panics", |spec| spec),
             ("fails", |spec| spec),
-            ("solo", ToolSpec::sequential),
+            ("solo", |spec| ToolSpec { sequential: true, ..spec }),
             ("hangs", |spec| spec),
             ("polite", |spec| spec),
             ("maybe", |spec| spec),
             ("enough", |spec| spec),
-            ("idem", |spec| spec.replay(Replay::Idempotent)),
-            ("large", |spec| spec.max_output(200)),
+            ("idem", |spec| ToolSpec { replay: Replay::Idempotent, ..spec }),
+            ("large", |spec| ToolSpec { max_output: Some(200), ..spec }),
         ];
         let agent = agent.tool(external_tool(spec("away"))).calls(|calls| calls.timeout = Some(long));
         change.into_iter().fold(agent, |agent, (name, change)| {
@@ -98,8 +98,8 @@ impl World {
                 let cancelled = tokio::time::timeout(Duration::from_secs(5), cx.cancel().cancelled()).await;
                 cancelled.map_err(|_| ToolError::failed("nobody came"))?;
             }
-            "maybe" => return Ok(done.terminate(Terminate::IfAll)),
-            "enough" => return Ok(done.terminate(Terminate::Now)),
+            "maybe" => return Ok(CallResult { terminate: Terminate::IfAll, ..done }),
+            "enough" => return Ok(CallResult { terminate: Terminate::Now, ..done }),
             "large" => return Ok(CallResult::ok("a long text ".repeat(60))),
             "idem" => {
                 cx.progress(Progress::text("half of it"));

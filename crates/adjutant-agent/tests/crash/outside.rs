@@ -53,7 +53,7 @@ pub(crate) fn class(call: CallId) -> Replay {
 
 /// The fold of the bytes, as a new process makes it.
 pub(crate) fn fold(outside: &Shared) -> Run {
-    let mut run = Run::new();
+    let mut run = Run::default();
     for bytes in &lock(outside).log {
         let stamped: Stamped = serde_json::from_slice(bytes).expect("the log reads back");
         run.apply(&stamped).expect("the log folds");

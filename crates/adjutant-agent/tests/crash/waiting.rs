@@ -11,7 +11,7 @@ use adjutant_context::Compact;
 use adjutant_llm::{
     CallId, CallResult, Entry, FixedWorld, FnModel, Model, ModelInfo, Script, ScriptedModel, UserMessage, model_fn,
 };
-use adjutant_tool::{Answer, AskKind, CallContext, Replay, ToolError, ToolSpec, external_tool, tool_fn};
+use adjutant_tool::{Answer, Approval, AskKind, CallContext, Replay, ToolError, ToolSpec, external_tool, tool_fn};
 use futures_util::StreamExt;
 use serde_json::{Value, json};
 use tokio::runtime::{Builder, Runtime};
@@ -69,15 +69,17 @@ impl World {
     fn agent(&self) -> Agent {
         let spec = |name| ToolSpec::new(name, "A tool.", json!({"type": "object"}));
         let (write, body) = (self.clone(), self.clone());
-        let write = tool_fn(spec("write").needs_approval(), move |_: Value, cx: CallContext| {
-            let world = write.clone();
-            async move {
-                world.note(&cx, "write");
-                tokio::task::yield_now().await;
-                Ok(CallResult::ok("a long text ".repeat(30)))
-            }
-        });
-        let body = tool_fn(spec("body").replay(Replay::Resumable), move |_: Value, cx| body.clone().body(cx));
+        let write =
+            tool_fn(ToolSpec { approval: Approval::Always, ..spec("write") }, move |_: Value, cx: CallContext| {
+                let world = write.clone();
+                async move {
+                    world.note(&cx, "write");
+                    tokio::task::yield_now().await;
+                    Ok(CallResult::ok("a long text ".repeat(30)))
+                }
+            });
+        let body =
+            tool_fn(ToolSpec { replay: Replay::Resumable, ..spec("body") }, move |_: Value, cx| body.clone().body(cx));
         let summary = model_fn(ModelInfo { context_window: 2_000, ..ModelInfo::new("test/summary") }, |request| {
             ScriptedModel::new([Script::new().text("so far")]).stream(request)
         });
@@ -99,7 +101,7 @@ impl World {
     }
 
     async fn fold(&self) -> Run {
-        let mut run = Run::new();
+        let mut run = Run::default();
         self.records().await.iter().for_each(|stamped| run.apply(stamped).expect("the log folds"));
         run
     }

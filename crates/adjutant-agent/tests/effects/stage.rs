@@ -13,7 +13,8 @@ use serde_json::{Value, json};
 pub(crate) fn agent(window: u64, scripts: impl IntoIterator<Item = Script>) -> (Arc<ScriptedModel>, Agent) {
     let info = ModelInfo { context_window: window, ..ModelInfo::new("scripted/model") };
     let model = Arc::new(ScriptedModel::new(scripts).info(info));
-    let spec = ToolSpec::new("say", "Says something.", json!({ "type": "object" })).replay(Replay::Pure);
+    let spec =
+        ToolSpec { replay: Replay::Pure, ..ToolSpec::new("say", "Says something.", json!({ "type": "object" })) };
     let say = tool_fn(spec, |args: Value, _| async move {
         let text = args["text"].as_str().unwrap_or_default();
         let text = text.repeat(usize::try_from(args["times"].as_u64().unwrap_or(1)).expect("a small number"));

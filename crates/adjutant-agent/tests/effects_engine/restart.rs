@@ -26,8 +26,8 @@ async fn copy(from: &MemoryJournal, id: &LogId, change: impl Fn(&Record) -> Opti
         cut.push(Arc::new(Stamped::new(stamped.seq, stamped.at_ms, stamped.thread.clone(), record)));
         break;
     }
-    let copy = MemoryJournal::new();
-    let mut log = copy.own(id, &Owner::new().taking_over()).await.expect("it is free");
+    let copy = MemoryJournal::default();
+    let mut log = copy.own(id, &Owner { takes_over: true, ..Owner::new() }).await.expect("it is free");
     log.append(&cut, Flush::Now).await.expect("memory does not fail");
     copy
 }

@@ -17,7 +17,7 @@ pub(crate) fn agent(scripts: impl IntoIterator<Item = Script>) -> (Arc<ScriptedM
 /// The same, with a fixed world and a log that can be read.
 pub(crate) fn logged(scripts: impl IntoIterator<Item = Script>) -> (Arc<ScriptedModel>, Agent, MemoryJournal) {
     let (model, agent) = agent(scripts);
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     let agent = agent.world(FixedWorld::at_ms(1_000)).journal(journal.clone());
     (model, agent, journal)
 }

@@ -45,7 +45,7 @@ fn words(events: &[EventKind]) -> Vec<String> {
 
 #[tokio::test]
 async fn attempt_is_void_when_its_run_is_resumed() {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     died(&journal).await;
     let agent = other(&journal).max_turns(1);
     let before = told(&agent, Seq(0)).await;
@@ -66,7 +66,7 @@ async fn attempt_is_void_when_its_run_is_resumed() {
 #[tokio::test]
 async fn reply_is_made_of_what_was_heard_when_its_run_is_closed() {
     for way in [true, false] {
-        let journal = MemoryJournal::new();
+        let journal = MemoryJournal::default();
         died(&journal).await;
         let agent = other(&journal);
         if way {
@@ -91,7 +91,7 @@ async fn reply_is_made_of_what_was_heard_when_its_run_is_closed() {
 
 #[tokio::test]
 async fn void_attempt_is_no_turn_when_turns_are_limited() {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     died(&journal).await;
     let call = Script::new().call("echo", serde_json::json!({}));
     let (_, agent) = stage::agent([call, Script::new().text("Too late.")]);
@@ -104,7 +104,7 @@ async fn void_attempt_is_no_turn_when_turns_are_limited() {
 
 #[tokio::test]
 async fn text_of_a_child_is_in_the_log_when_the_first_agent_is_acknowledged() {
-    let (journal, gate) = (MemoryJournal::new(), Gate::new());
+    let (journal, gate) = (MemoryJournal::default(), Gate::new());
     let inside = gate.clone();
     let work = stage::tool("work", move |_, cx: CallContext| {
         let script = Script::new().text("A child says.").delta_chars(1).wait_at(7, &inside);
@@ -153,7 +153,7 @@ fn heard_blocks_make_the_reply_that_a_cut_stream_makes() {
         Record::Heard { turn: TurnNo(1), attempt: 0, model: "a/model".into(), parts: more },
         Record::CancelAsked { by: CancelBy::User },
     ];
-    let mut run = Run::new();
+    let mut run = Run::default();
     for (seq, record) in (1..).zip(records) {
         run.apply(&Stamped::new(Seq(seq), 0, "main".into(), record)).expect("it follows");
     }

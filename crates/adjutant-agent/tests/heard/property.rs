@@ -79,14 +79,14 @@ fn check(log: &[Arc<Stamped>], acknowledged: &[String]) {
 }
 
 async fn play(trial: &Trial) {
-    let whole = MemoryJournal::new();
+    let whole = MemoryJournal::default();
     let mut running = trial.plan.agent(&whole).run("Go.").stream().expect("the session is free");
     let mut events = 0;
     while running.next().await.is_some() {
         events += 1;
     }
     let log = "log".into();
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     let mut running = trial.plan.agent(&journal).run("Go.").stream().expect("the session is free");
     let dies = trial.dies.index(events) + 1;
     let places: Vec<usize> = trial.acknowledged.iter().map(|at| at.index(dies)).collect();

@@ -21,7 +21,7 @@ fn told(lines: &Lines) -> Vec<String> {
 /// Hooks that tell each point that is reached, and whether it was denied.
 fn observed(lines: &Lines) -> Hooks {
     let lines = Arc::clone(lines);
-    Hooks::new().observe(move |seen| {
+    Hooks::default().observe(move |seen| {
         let denied = seen.denied.map(|reason| format!(" denied: {reason}")).unwrap_or_default();
         lines.lock().expect("no panic").push(format!("{}{denied}", seen.point));
     })
@@ -98,7 +98,7 @@ async fn user_message_is_replaced_when_a_hook_changes_it() {
 async fn run_fails_before_the_model_when_a_hook_denies_the_message() {
     let lines = Lines::default();
     let (model, agent) = rules::agent([]);
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     let agent = agent.journal(journal.clone()).session(LogId("log".into())).hooks(observed(&lines));
     let agent = agent.on(|_: HookContext, _: UserMessage| async move { Verdict::Deny("not so loud".into()) });
     let events = all(&agent, "HEY").await;
@@ -193,7 +193,7 @@ async fn records_stay_the_same_when_hooks_only_pass() {
     let mut logs = Vec::new();
     for hooked in [false, true] {
         let (_, agent) = rules::agent([Script::new().text("Hi.")]);
-        let journal = MemoryJournal::new();
+        let journal = MemoryJournal::default();
         let mut agent =
             agent.world(adjutant_llm::FixedWorld::at_ms(7)).journal(journal.clone()).session(LogId("log".into()));
         if hooked {

@@ -10,7 +10,7 @@ use adjutant_agent::{
     points::{AfterTool, BeforeTool, ToolError},
 };
 use adjutant_llm::{Entry, Script, ScriptedModel, Status};
-use adjutant_tool::{Answer, external_tool};
+use adjutant_tool::{Answer, Approval, ToolSpec, external_tool};
 use futures_util::StreamExt;
 use serde_json::json;
 use tokio::sync::Notify;
@@ -72,7 +72,7 @@ async fn arguments_are_changed_when_before_tool_says_so() {
     let (later, after, failed) = (Arc::clone(&seen), Arc::clone(&seen), Arc::clone(&seen));
     let (model, agent) = agent(script(&[("write", json!({"n": 1}))]));
     let agent = agent
-        .tool(ran.tool(spec("write").needs_approval()))
+        .tool(ran.tool(ToolSpec { approval: Approval::Always, ..spec("write") }))
         .on(|_: HookContext, mut point: BeforeTool| async move {
             point.args["n"] = json!("2");
             Verdict::Pass(point)
@@ -156,11 +156,13 @@ async fn hooks_apply_when_a_call_is_run_elsewhere() {
 
 #[tokio::test]
 async fn verdicts_are_not_asked_again_when_a_log_is_driven_on() {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     let asked = Arc::new(AtomicUsize::new(0));
     let start = |agent: Agent| {
         let asked = Arc::clone(&asked);
-        let agent = agent.journal(journal.clone()).tool(Ran::default().tool(spec("write").needs_approval()));
+        let agent = agent
+            .journal(journal.clone())
+            .tool(Ran::default().tool(ToolSpec { approval: Approval::Always, ..spec("write") }));
         agent.on(move |_: HookContext, point: BeforeTool| {
             asked.fetch_add(1, Ordering::SeqCst);
             async move { if point.args["n"] == 1 { Verdict::Deny("no".into()) } else { Verdict::Pass(point) } }

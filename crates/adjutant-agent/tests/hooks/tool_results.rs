@@ -24,7 +24,7 @@ fn fails() -> impl ErasedTool + 'static {
     tool_fn(spec("fails"), |args: Value, _: CallContext| async move {
         match args["n"].as_u64() {
             Some(0) => Err(ToolError::failed("an error")),
-            Some(1) => Ok(CallResult::new(Status::Failed, "an error result").details(json!(1))),
+            Some(1) => Ok(CallResult { details: json!(1), ..CallResult::new(Status::Failed, "an error result") }),
             Some(2) => std::panic::resume_unwind(Box::new("a panic".to_owned())),
             Some(3) => std::future::pending().await,
             _ => Ok(CallResult::ok("fine")),
@@ -120,7 +120,7 @@ async fn denied_call_is_not_told_to_tool_error_when_it_never_ran() {
 
 #[tokio::test]
 async fn after_tool_changes_each_field_alone_when_it_sets_it() {
-    let was = || CallResult::ok("was").details(json!("was"));
+    let was = || CallResult { details: json!("was"), ..CallResult::ok("was") };
     type Change = fn(&mut CallResult);
     let table: [(Change, CallResult); 5] = [
         (

@@ -8,7 +8,7 @@ use adjutant_tool::{Answer, Replay, ToolSpec, tool_fn};
 use serde_json::json;
 
 fn work() -> impl adjutant_tool::ErasedTool + 'static {
-    let spec = ToolSpec::new("work", "Works.", json!({"type": "object"})).replay(Replay::Pure);
+    let spec = ToolSpec { replay: Replay::Pure, ..ToolSpec::new("work", "Works.", json!({"type": "object"})) };
     tool_fn(spec, |_, _| async {
         tokio::time::sleep(Duration::from_secs(1)).await;
         Ok(CallResult::ok("worked"))

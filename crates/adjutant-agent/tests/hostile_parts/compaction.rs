@@ -100,7 +100,7 @@ async fn run_goes_on_when_the_window_is_smaller_than_the_system_prompt() {
 async fn pinned_entry_is_folded_when_it_is_larger_than_the_window() {
     let (model, agent) = agent(2_000, [done()].into_iter().chain(turns(6)).chain([done()]));
     let agent = agent.effect(Compact { strategy: Strategy::Truncate, ..Compact::default() });
-    agent.run(UserMessage::text("huge ".repeat(3_000)).pinned()).await.expect("it answers");
+    agent.run(UserMessage { pinned: true, ..UserMessage::text("huge ".repeat(3_000)) }).await.expect("it answers");
     agent.run("Go.").await.expect("it answers");
     let last = shown(&model).pop().expect("there are requests");
     assert!(last.iter().all(|line| !line.contains("huge")), "{last:?}");

@@ -31,7 +31,7 @@ async fn same(model: &ScriptedModel, agent: &Agent) {
 async fn preview_is_the_next_request_when_instructions_are_made_for_each_run() {
     let (model, agent) = agent(9_000, [done(), done()]);
     let source = |_| async { Ok("I am Ann.") };
-    let agent = agent.instructions(adjutant_agent::instructions::Instructions::new().source(source));
+    let agent = agent.instructions(adjutant_agent::instructions::Instructions::default().source(source));
     same(&model, &agent).await;
     same(&model, &agent).await;
 }
@@ -59,7 +59,7 @@ async fn log_is_the_same_when_a_run_is_repeated() {
     for _ in 0..2 {
         let (_, agent) =
             agent(3_000, (0..30).map(|n| say(json!({"text": n.to_string(), "times": 200}))).chain([done()]));
-        let journal = MemoryJournal::new();
+        let journal = MemoryJournal::default();
         let agent = agent
             .world(FixedWorld::at_ms(5))
             .journal(journal.clone())

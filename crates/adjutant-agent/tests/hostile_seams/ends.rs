@@ -63,7 +63,7 @@ async fn until(running: &mut Running, wanted: impl Fn(&Event) -> bool) {
 async fn run_ends_when_it_is_cancelled_while_one_child_waits_and_one_works() {
     for way in WAYS {
         for replay in [Replay::Resumable, Replay::Once] {
-            let (journal, gate) = (MemoryJournal::new(), Gate::new());
+            let (journal, gate) = (MemoryJournal::default(), Gate::new());
             let agent = boss(&journal, both(way, &gate, replay));
             let mut running = agent.run("Go.").stream().expect("the session is free");
             if replay == Replay::Resumable {
@@ -90,7 +90,7 @@ async fn run_ends_when_it_is_cancelled_while_one_child_waits_and_one_works() {
 #[tokio::test(start_paused = true)]
 async fn run_ends_when_it_is_cancelled_while_a_responder_of_a_child_hangs() {
     for way in WAYS {
-        let journal = MemoryJournal::new();
+        let journal = MemoryJournal::default();
         let agent = boss(&journal, through(move || way.child())).responder(|_, _| pending());
         let mut running = agent.run("Go.").stream().expect("the session is free");
         until(&mut running, |it| word(it) == "paused").await;
@@ -106,7 +106,7 @@ async fn run_ends_when_it_is_cancelled_while_a_responder_of_a_child_hangs() {
 async fn run_that_waits_for_a_child_ends_when_it_is_cancelled() {
     for way in WAYS {
         for restart in [false, true] {
-            let journal = MemoryJournal::new();
+            let journal = MemoryJournal::default();
             let agent = boss(&journal, through(move || way.child()));
             agent.run("Go.").await.expect("the run waits");
             let agent = if restart { boss(&journal, through(move || way.child())) } else { agent };
@@ -124,7 +124,7 @@ async fn run_that_waits_for_a_child_ends_when_it_is_cancelled() {
 #[tokio::test(start_paused = true)]
 async fn session_goes_on_when_its_run_is_dropped_while_children_work() {
     for way in WAYS {
-        let (journal, gate) = (MemoryJournal::new(), Gate::new());
+        let (journal, gate) = (MemoryJournal::default(), Gate::new());
         let agent = boss(&journal, both(way, &gate, Replay::Resumable));
         let mut running = agent.run("Go.").stream().expect("the session is free");
         until(&mut running, |it| it.who.depth == 1 && word(it) == "text_delta").await;
@@ -139,7 +139,7 @@ async fn session_goes_on_when_its_run_is_dropped_while_children_work() {
 async fn run_ends_when_its_time_is_over_while_children_work() {
     for way in WAYS {
         for capped in [false, true] {
-            let (journal, gate) = (MemoryJournal::new(), Gate::new());
+            let (journal, gate) = (MemoryJournal::default(), Gate::new());
             let agent = boss(&journal, both(way, &gate, Replay::Resumable)).world(Clock(tokio::time::Instant::now()));
             let agent = agent.session(adjutant_agent::LogId(super::stage::LOG.into())).take_over();
             let five = Duration::from_secs(5);
@@ -165,7 +165,7 @@ async fn run_ends_when_its_time_is_over_while_children_work() {
 async fn children_end_when_their_call_is_stopped_alone() {
     for way in WAYS {
         for replay in [Replay::Resumable, Replay::Pure] {
-            let (journal, gate) = (MemoryJournal::new(), Gate::new());
+            let (journal, gate) = (MemoryJournal::default(), Gate::new());
             let agent = boss(&journal, both(way, &gate, replay));
             let mut running = agent.run("Go.").stream().expect("the session is free");
             let mut call = None;
@@ -192,7 +192,7 @@ async fn children_end_when_their_call_is_stopped_alone() {
 
 #[tokio::test(start_paused = true)]
 async fn children_end_when_their_call_runs_out_of_time() {
-    let (journal, gate) = (MemoryJournal::new(), Gate::new());
+    let (journal, gate) = (MemoryJournal::default(), Gate::new());
     let agent = boss(&journal, both(Waits::Approval, &gate, Replay::Resumable))
         .calls(|calls| calls.timeout = Some(Duration::from_secs(5)));
     let result = agent.run("Go.").await.expect("no failure");
@@ -202,7 +202,7 @@ async fn children_end_when_their_call_runs_out_of_time() {
 
 #[tokio::test]
 async fn steering_waits_for_the_results_when_a_child_is_at_work() {
-    let (journal, gate) = (MemoryJournal::new(), Gate::new());
+    let (journal, gate) = (MemoryJournal::default(), Gate::new());
     let inside = gate.clone();
     let agent = boss(&journal, through(move || endless(&inside)));
     let mut running = agent.run("Go.").stream().expect("the session is free");
@@ -242,7 +242,7 @@ async fn early_call_ends_when_its_reply_is_interrupted() {
     });
     let held = calls(&["look"]).text("And then?").wait_at(2, &gate);
     let model = Arc::new(ScriptedModel::new([held, says("Done.")]));
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     let agent = boss(&journal, look).model(Arc::clone(&model)).calls(|calls| calls.early = true);
     let task = tokio::spawn(agent.run("Go.").stream().expect("the session is free").finish());
     gate.reached().await;
@@ -257,7 +257,7 @@ async fn early_call_ends_when_its_reply_is_interrupted() {
 
 #[tokio::test]
 async fn session_is_busy_when_it_runs_and_nothing_changes_then() {
-    let (journal, gate) = (MemoryJournal::new(), Gate::new());
+    let (journal, gate) = (MemoryJournal::default(), Gate::new());
     let inside = gate.clone();
     let agent = boss(&journal, through(move || endless(&inside)));
     let mut running = agent.run("Go.").stream().expect("the session is free");
@@ -279,7 +279,7 @@ async fn session_is_busy_when_it_runs_and_nothing_changes_then() {
 async fn run_can_be_continued_after_every_outcome() {
     let down = || adjutant_llm::Error::new(adjutant_llm::ErrorKind::Overloaded, "down");
     let broken = model_fn(ModelInfo::new("a/b"), move |_| Box::pin(futures_util::stream::iter([Err(down())])));
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     let agent = boss(&journal, through(|| Waits::Body.child()));
     assert_eq!(agent.run(Continue).await.expect_err("nothing was said").kind(), ErrorKind::Prompt);
     assert_eq!(agent.run("Go on.").model(broken).await.expect_err("it fails").kind(), ErrorKind::Failed);
@@ -297,7 +297,7 @@ async fn run_can_be_continued_after_every_outcome() {
 
 #[tokio::test]
 async fn run_goes_on_when_hooks_tools_and_listeners_panic_inside_children() {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     let heard = Arc::new(AtomicUsize::new(0));
     let child = || {
         let panics =
@@ -330,7 +330,7 @@ async fn run_goes_on_when_hooks_tools_and_listeners_panic_inside_children() {
 
 #[tokio::test]
 async fn listener_hears_children_once_when_it_reads_late_or_at_once() {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     let many = tool("work", Replay::Once, |cx| async move {
         for number in 0..60 {
             open(&cx, &format!("k{number}"), Agent::new(by_entry(&[], "A text."))).await?.run("Look.").await?;
@@ -368,7 +368,7 @@ async fn listener_hears_children_once_when_it_reads_late_or_at_once() {
 
 #[tokio::test]
 async fn key_can_be_used_again_when_its_child_was_let_go() {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     let work = || {
         tool("work", Replay::Resumable, |cx| async move {
             let first = open(&cx, "kid", Agent::new(by_entry(&[], "One."))).await?.run("Look.").await?.text();

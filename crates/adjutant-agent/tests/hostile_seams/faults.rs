@@ -133,10 +133,10 @@ fn placed(log: &[Arc<Stamped>]) -> BTreeMap<String, usize> {
 /// Runs with one failing append, then goes on; says whether the fault was met.
 async fn trial(way: Waits, fault: Fault, at: usize, resumes: bool) -> bool {
     let what = format!("{way:?} {fault:?} {at} {resumes}");
-    let (journal, left) = (MemoryJournal::new(), Arc::new(AtomicUsize::new(at)));
+    let (journal, left) = (MemoryJournal::default(), Arc::new(AtomicUsize::new(at)));
     let failing = Failing { inner: journal.clone(), left: Arc::clone(&left), fault };
     let steer = Arc::new(Mutex::new(None));
-    let agent = boss(&MemoryJournal::new(), busy(way, &steer)).journal(failing).session(LogId(LOG.into()));
+    let agent = boss(&MemoryJournal::default(), busy(way, &steer)).journal(failing).session(LogId(LOG.into()));
     let agent = agent.responder(move |_, _| async move { Some(way.answer()) });
     *steer.lock().expect("no panic") = Some(agent.clone());
     let heard = Arc::new(Mutex::new(Vec::new()));
@@ -218,7 +218,7 @@ fn held(gate: &Gate) -> impl Model + 'static {
 
 #[tokio::test]
 async fn run_fails_when_its_log_is_taken_over_while_a_child_works() {
-    let (journal, gate) = (MemoryJournal::new(), Gate::new());
+    let (journal, gate) = (MemoryJournal::default(), Gate::new());
     let inside = gate.clone();
     let agent = boss(&journal, through(move || Agent::new(held(&inside))));
     agent.queue().follow_up("Later.").expect("there is room");
@@ -240,7 +240,7 @@ async fn run_fails_when_its_log_is_taken_over_while_a_child_works() {
 #[tokio::test]
 async fn run_is_resumed_once_when_two_programs_try() {
     for way in WAYS {
-        let journal = MemoryJournal::new();
+        let journal = MemoryJournal::default();
         let make = || boss(&journal, through(move || way.child()));
         let paused = make().run("Go.").await.expect("it waits");
         let answers: Vec<_> = pauses(&paused).iter().map(|it| answered(&it.id, way.answer())).collect();
@@ -267,10 +267,12 @@ async fn run_is_resumed_once_when_two_programs_try() {
 /// A run that waits for a child goes on with one failing append, then once more.
 async fn resume_trial(way: Waits, fault: Fault, at: usize, cancels: bool) -> bool {
     let what = format!("{way:?} {fault:?} {at} {cancels}");
-    let (journal, left) = (MemoryJournal::new(), Arc::new(AtomicUsize::new(usize::MAX)));
+    let (journal, left) = (MemoryJournal::default(), Arc::new(AtomicUsize::new(usize::MAX)));
     let failing = Failing { inner: journal.clone(), left: Arc::clone(&left), fault };
-    let agent =
-        boss(&MemoryJournal::new(), busy(way, &Arc::default())).journal(failing).session(LogId(LOG.into())).take_over();
+    let agent = boss(&MemoryJournal::default(), busy(way, &Arc::default()))
+        .journal(failing)
+        .session(LogId(LOG.into()))
+        .take_over();
     let paused = agent.run("Go.").await.expect("it waits");
     agent.queue().follow_up("follow").expect("there is room");
     let answers: Vec<_> = pauses(&paused).iter().map(|it| answered(&it.id, way.answer())).collect();

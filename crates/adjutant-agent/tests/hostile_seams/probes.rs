@@ -23,7 +23,7 @@ use super::{
 #[tokio::test]
 async fn newest_answer_counts_when_a_child_passed_over_the_first_one() {
     for restart in [false, true] {
-        let journal = MemoryJournal::new();
+        let journal = MemoryJournal::default();
         let heard = Arc::new(AtomicUsize::new(0));
         let make = || {
             let heard = Arc::clone(&heard);
@@ -60,7 +60,7 @@ async fn newest_answer_counts_when_a_child_passed_over_the_first_one() {
 #[tokio::test(start_paused = true)]
 async fn child_hears_that_time_is_up_when_nobody_answered_over_a_restart() {
     for restart in [false, true] {
-        let journal = MemoryJournal::new();
+        let journal = MemoryJournal::default();
         let began = tokio::time::Instant::now();
         let make = || {
             let child = || {
@@ -91,12 +91,12 @@ fn deep(way: Waits) -> impl ErasedTool + 'static {
 #[tokio::test(start_paused = true)]
 async fn grandchild_is_answered_when_it_waits() {
     for way in WAYS {
-        let journal = MemoryJournal::new();
+        let journal = MemoryJournal::default();
         let paused = boss(&journal, deep(way)).run("Go.").await.expect("it waits");
         let answers = pauses(&paused).iter().map(|it| answered(&it.id, way.answer())).collect();
         let result = boss(&journal, deep(way)).resume(answers).await.expect("it finishes");
         assert_eq!((results(&result), result.total_usage.total()), (vec!["Middle.".to_owned()], 660));
-        let (journal, asked) = (MemoryJournal::new(), Arc::new(AtomicUsize::new(0)));
+        let (journal, asked) = (MemoryJournal::default(), Arc::new(AtomicUsize::new(0)));
         let counts = Arc::clone(&asked);
         let agent = boss(&journal, deep(way)).calls(|calls| calls.timeout = Some(Duration::from_secs(10)));
         let agent = agent.responder(move |_, _| {
@@ -114,7 +114,7 @@ async fn grandchild_is_answered_when_it_waits() {
 
 #[tokio::test(start_paused = true)]
 async fn session_goes_on_when_its_reader_stops_reading_while_children_speak() {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     let long: &'static str = Box::leak("word ".repeat(2_000).into_boxed_str());
     let work = tool("work", Replay::Once, move |cx| async move {
         let one = open(&cx, "a", Agent::new(by_entry(&[], long))).await?;
@@ -160,9 +160,9 @@ async fn session_goes_on_when_a_run_with_children_is_cut_at_any_poll() {
 
 /// Polls a run so often and forgets it without a word, as a program does that dies; says whether it had ended.
 async fn cut(way: Waits, resumes: bool, polls: usize) -> bool {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     let make = || {
-        let agent = boss(&MemoryJournal::new(), deep(way)).journal(Failing::never(journal.clone()));
+        let agent = boss(&MemoryJournal::default(), deep(way)).journal(Failing::never(journal.clone()));
         agent.session(LogId(LOG.into())).take_over().responder(move |_, _| async move { Some(way.answer()) })
     };
     let agent = make();
@@ -202,7 +202,7 @@ async fn cut(way: Waits, resumes: bool, polls: usize) -> bool {
 
 #[tokio::test]
 async fn approval_for_the_run_stays_with_its_child_when_siblings_ask() {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     let work = || {
         tool("work", Replay::Resumable, |cx| async move {
             let one = open(&cx, "one", Waits::Approval.child()).await?.run("Go.").await?.text();
@@ -223,7 +223,7 @@ async fn approval_for_the_run_stays_with_its_child_when_siblings_ask() {
 
 #[tokio::test]
 async fn run_can_be_continued_when_its_reply_failed_before_it_said_anything() {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     let agent = boss(&journal, through(|| Waits::Body.child()));
     let down = || adjutant_llm::Error::new(adjutant_llm::ErrorKind::Overloaded, "down");
     let broken = model_fn(ModelInfo::new("a/b"), move |request: Request| {
@@ -236,7 +236,7 @@ async fn run_can_be_continued_when_its_reply_failed_before_it_said_anything() {
 #[tokio::test(start_paused = true)]
 async fn early_call_with_a_child_ends_when_it_is_stopped() {
     for alone in [false, true] {
-        let journal = MemoryJournal::new();
+        let journal = MemoryJournal::default();
         let look = tool("work", Replay::Pure, |cx: CallContext| async move {
             let silent =
                 Agent::new(model_fn(ModelInfo::new("a/silent"), |_| Box::pin(futures_util::stream::pending())));

@@ -6,7 +6,7 @@ use adjutant_agent::{Agent, Answered, LogId, MemoryJournal, Outcome, Pause, Paus
 use adjutant_llm::{
     CallResult, Entry, FixedWorld, Model, ModelInfo, Request, ScriptedModel, ThreadId, World, model_fn,
 };
-use adjutant_tool::{Answer, CallContext, ErasedTool, Replay, ToolSpec, external_tool};
+use adjutant_tool::{Answer, Approval, CallContext, ErasedTool, Replay, ToolSpec, external_tool};
 use serde_json::json;
 
 use super::desk::{calls, open, records, said, says, tool};
@@ -37,9 +37,10 @@ impl Waits {
         let spec = || ToolSpec::new("step", "A tool.", json!({"type": "object"}));
         match self {
             Waits::Approval => Box::new(move |agent| {
-                agent.tool(adjutant_tool::tool_fn(spec().needs_approval(), |_: serde_json::Value, _| async {
-                    Ok(CallResult::ok("stepped"))
-                }))
+                agent.tool(adjutant_tool::tool_fn(
+                    ToolSpec { approval: Approval::Always, ..spec() },
+                    |_: serde_json::Value, _| async { Ok(CallResult::ok("stepped")) },
+                ))
             }),
             Waits::Body => Box::new(|agent| agent.tool(asks())),
             Waits::External => Box::new(move |agent| agent.tool(external_tool(spec()))),

@@ -24,7 +24,7 @@ use super::{
 async fn child_goes_on_when_what_it_waits_for_is_answered() {
     for way in WAYS {
         for restart in [false, true] {
-            let journal = MemoryJournal::new();
+            let journal = MemoryJournal::default();
             let agent = boss(&journal, through(move || way.child()));
             let paused = agent.run("Go.").await.expect("the run waits");
             let asked = pauses(&paused);
@@ -68,7 +68,7 @@ async fn child_goes_on_when_what_it_waits_for_is_answered() {
 #[tokio::test]
 async fn child_is_answered_in_place_when_the_parent_has_a_responder() {
     for way in WAYS {
-        let journal = MemoryJournal::new();
+        let journal = MemoryJournal::default();
         let asked = Arc::new(AtomicUsize::new(0));
         let counts = Arc::clone(&asked);
         let agent = boss(&journal, through(move || way.child())).responder(move |_, _| {
@@ -85,7 +85,7 @@ async fn child_is_answered_in_place_when_the_parent_has_a_responder() {
 #[tokio::test]
 async fn child_survives_when_its_responder_panics() {
     for way in WAYS {
-        let journal = MemoryJournal::new();
+        let journal = MemoryJournal::default();
         let agent = boss(&journal, through(move || way.child()));
         let panics = agent.clone().responder(|_, pause: adjutant_agent::Pause| async move {
             assert!(pause.thread.as_str().is_empty(), "asleep");
@@ -128,7 +128,7 @@ fn two(way: Waits, worked: &Arc<AtomicUsize>) -> impl adjutant_tool::ErasedTool 
 async fn child_works_to_its_end_when_its_sibling_waits() {
     for way in WAYS {
         for restart in [false, true] {
-            let (journal, worked) = (MemoryJournal::new(), Arc::default());
+            let (journal, worked) = (MemoryJournal::default(), Arc::default());
             let agent = boss(&journal, two(way, &worked));
             let paused = agent.run("Go.").await.expect("the run waits");
             assert_eq!(worked.load(Ordering::SeqCst), 1);
@@ -144,7 +144,7 @@ async fn child_works_to_its_end_when_its_sibling_waits() {
 
 #[tokio::test(start_paused = true)]
 async fn step_at_work_is_not_torn_when_a_child_waits() {
-    let (journal, ran) = (MemoryJournal::new(), Arc::new(AtomicUsize::new(0)));
+    let (journal, ran) = (MemoryJournal::default(), Arc::new(AtomicUsize::new(0)));
     let counts = Arc::clone(&ran);
     let work = tool("work", Replay::Resumable, move |cx| {
         let counts = Arc::clone(&counts);
@@ -168,7 +168,7 @@ async fn step_at_work_is_not_torn_when_a_child_waits() {
 #[tokio::test(start_paused = true)]
 async fn time_of_a_call_stands_still_when_its_child_waits_for_an_answer() {
     for way in WAYS {
-        let journal = MemoryJournal::new();
+        let journal = MemoryJournal::default();
         let agent =
             boss(&journal, through(move || way.child())).calls(|calls| calls.timeout = Some(Duration::from_secs(10)));
         let agent = agent.responder(move |_, _| async move {
@@ -184,7 +184,7 @@ async fn time_of_a_call_stands_still_when_its_child_waits_for_an_answer() {
 async fn nothing_is_kept_when_a_call_gave_way() {
     let token = Arc::new(());
     {
-        let (journal, held) = (MemoryJournal::new(), Arc::clone(&token));
+        let (journal, held) = (MemoryJournal::default(), Arc::clone(&token));
         let agent = boss(
             &journal,
             through(move || {
@@ -204,7 +204,7 @@ async fn nothing_is_kept_when_a_call_gave_way() {
 
 #[tokio::test]
 async fn requests_of_a_child_are_told_when_the_program_died_before_that() {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     let child = || {
         let step = tool("step", Replay::Once, |_| async { Ok(CallResult::ok("stepped")) });
         Agent::new(by_entry(&["step"], "Stepped on.")).tool(step)
@@ -220,8 +220,11 @@ async fn requests_of_a_child_are_told_when_the_program_died_before_that() {
     assert_eq!(of(&whole), Some((220, 2, 1)));
     let told = whole.iter().position(|it| matches!(it.record, Record::ChildEnded { .. })).expect("it is told");
     for again in [true, false] {
-        let cut = MemoryJournal::new();
-        let mut owned = cut.own(&LogId(LOG.into()), &Owner::new().taking_over()).await.expect("memory does not fail");
+        let cut = MemoryJournal::default();
+        let mut owned = cut
+            .own(&LogId(LOG.into()), &Owner { takes_over: true, ..Owner::new() })
+            .await
+            .expect("memory does not fail");
         owned.append(&whole[..told], Flush::Now).await.expect("memory does not fail");
         drop(owned);
         let agent = boss(&cut, through(child));
@@ -237,7 +240,7 @@ async fn requests_of_a_child_are_told_when_the_program_died_before_that() {
 #[tokio::test]
 async fn child_can_be_opened_when_its_call_began_early() {
     for early in [false, true] {
-        let journal = MemoryJournal::new();
+        let journal = MemoryJournal::default();
         let work = tool("work", Replay::Pure, |cx: CallContext| async move {
             let kid = Agent::new(by_entry(&[], "Seen."));
             Ok(said(&AgentFactory::of(&cx)?.create("kid", kid).await?.run("Look.").await?))
@@ -252,7 +255,7 @@ async fn child_can_be_opened_when_its_call_began_early() {
 
 #[tokio::test]
 async fn call_ends_when_its_body_returns_while_a_child_waits() {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     let work = tool("work", Replay::Resumable, |cx: CallContext| async move {
         let waits = open(&cx, "kid", Waits::Approval.child()).await?;
         let busy = open(&cx, "busy", Agent::new(by_entry(&[], "Busy."))).await?;
@@ -276,7 +279,7 @@ async fn call_ends_when_its_body_returns_while_a_child_waits() {
 
 #[tokio::test]
 async fn body_and_children_wait_together_when_both_ask() {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     let work = || {
         tool("work", Replay::Resumable, |cx: CallContext| async move {
             let kid = open(&cx, "kid", Waits::Body.child()).await?;
@@ -298,7 +301,7 @@ async fn body_and_children_wait_together_when_both_ask() {
 
 #[tokio::test]
 async fn call_after_another_waits_its_turn_when_calls_are_sequential() {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     let order = Arc::new(std::sync::Mutex::new(Vec::new()));
     let make = |order: &Arc<std::sync::Mutex<Vec<&'static str>>>| {
         let order = Arc::clone(order);

@@ -67,8 +67,12 @@ impl Log for TrapLog {
 
 async fn check(writes: bool, hangs: bool) {
     let reached = hangs.then(|| Arc::new(Notify::new()));
-    let trap =
-        Trap { inner: MemoryJournal::new(), armed: Arc::new(AtomicBool::new(true)), writes, hangs: reached.clone() };
+    let trap = Trap {
+        inner: MemoryJournal::default(),
+        armed: Arc::new(AtomicBool::new(true)),
+        writes,
+        hangs: reached.clone(),
+    };
     let (_, agent) = stage::agent([Script::new().call("echo", json!({})), Script::new().text("Next.")]);
     let agent = agent.tool(stage::tool("echo", |_, _| async { Ok(CallResult::ok("said")) }));
     let free: Agent = agent.journal(trap.clone()).session(LogId("log".into()));

@@ -52,7 +52,7 @@ async fn recovery_makes_a_failure_when_something_panics() {
                 panic!("it burst")
             })
         });
-        let saved = agent.clone().middleware(told_by("outer", &lines)).middleware(Recovery::new()).middleware(bursts);
+        let saved = agent.clone().middleware(told_by("outer", &lines)).middleware(Recovery).middleware(bursts);
         let end = only_end(&all(&saved, "Go.").await);
         let message = "what surrounds the run panicked: it burst";
         assert_eq!(end.outcome, Outcome::Failed { failure: Failure::Middleware { message: message.into() } });
@@ -118,7 +118,7 @@ async fn logger_tells_start_and_end_when_somebody_listens() {
     let listening = tracing::subscriber::set_default(Told(Arc::clone(&lines)));
     let failed = Error::new(ErrorKind::Auth, "the key is wrong");
     let (_, agent) = stage::agent([Script::new().text("Secret."), Script::new().fail(failed)]);
-    let agent = agent.name("bot").middleware(Logger::new());
+    let agent = agent.name("bot").middleware(Logger);
     agent.run("Tell me.").await.expect("the run finishes");
     agent.run("Again.").await.expect_err("the model fails");
     drop(listening);

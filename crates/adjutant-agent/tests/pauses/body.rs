@@ -10,7 +10,7 @@ use std::{
 
 use adjutant_agent::Pause;
 use adjutant_llm::{CallResult, Status};
-use adjutant_tool::{Answer, Ask, CallContext, Replay, ToolError, tool_fn};
+use adjutant_tool::{Answer, Ask, CallContext, Replay, ToolError, ToolSpec, tool_fn};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
@@ -38,8 +38,9 @@ async fn pauses_of_a_body_come_together_when_it_asks_several_things() {
     let (_, agent) = agent(script(&[("asks", json!({"n": 1}))]));
     let done = Arc::new(AtomicUsize::new(0));
     let counts = Arc::clone(&done);
-    let agent =
-        agent.tool(tool_fn(spec("asks").replay(Replay::Resumable), move |_: Value, cx| two(cx, Arc::clone(&counts))));
+    let agent = agent.tool(tool_fn(ToolSpec { replay: Replay::Resumable, ..spec("asks") }, move |_: Value, cx| {
+        two(cx, Arc::clone(&counts))
+    }));
     let parked = agent.run("Go.").await.expect("the run waits");
     assert_eq!(names(&parked), ["main/c1_0_0/first", "main/c1_0_0/second"]);
     let answers = ["second", "first"].map(|key| answered(format!("main/c1_0_0/{key}"), Answer::give(key)));
@@ -53,16 +54,19 @@ async fn body_is_entered_until_all_is_answered_when_one_answer_leads_to_another_
     let (_, agent) = agent(script(&[("asks", json!({"n": 1}))]));
     let entered = Arc::new(AtomicUsize::new(0));
     let counts = Arc::clone(&entered);
-    let agent = agent.tool(tool_fn(spec("asks").replay(Replay::Resumable), move |_: Value, cx: CallContext| {
-        counts.fetch_add(1, Ordering::SeqCst);
-        async move {
-            let mut said = Vec::new();
-            for key in ["a", "b", "c"] {
-                said.push(cx.ask(key, "What?").await?.to_string());
+    let agent = agent.tool(tool_fn(
+        ToolSpec { replay: Replay::Resumable, ..spec("asks") },
+        move |_: Value, cx: CallContext| {
+            counts.fetch_add(1, Ordering::SeqCst);
+            async move {
+                let mut said = Vec::new();
+                for key in ["a", "b", "c"] {
+                    said.push(cx.ask(key, "What?").await?.to_string());
+                }
+                Ok(CallResult::ok(said.join(",")))
             }
-            Ok(CallResult::ok(said.join(",")))
-        }
-    }));
+        },
+    ));
     let mut result = agent.run("Go.").await.expect("the run waits");
     for (n, key) in ["a", "b", "c"].into_iter().enumerate() {
         assert_eq!(names(&result), [format!("main/c1_0_0/{key}")]);
@@ -133,18 +137,21 @@ async fn step_at_work_is_not_torn_when_its_body_gives_way() {
     let (_, agent) = agent(script(&[("asks", json!({"n": 1}))]));
     let (ran, open) = (Arc::new(AtomicUsize::new(0)), Arc::new(Semaphore::new(0)));
     let (counts, gate) = (Arc::clone(&ran), Arc::clone(&open));
-    let agent = agent.tool(tool_fn(spec("asks").replay(Replay::Resumable), move |_: Value, cx: CallContext| {
-        let (counts, gate) = (Arc::clone(&counts), Arc::clone(&gate));
-        async move {
-            let work = || async move {
-                tokio::time::sleep(Duration::from_secs(1)).await;
-                gate.add_permits(1);
-                Ok(counts.fetch_add(1, Ordering::SeqCst))
-            };
-            let (step, answer) = tokio::join!(cx.once("work", work), cx.ask("what", "What?"));
-            Ok(CallResult::ok(format!("{} {}", step?, answer?)))
-        }
-    }));
+    let agent = agent.tool(tool_fn(
+        ToolSpec { replay: Replay::Resumable, ..spec("asks") },
+        move |_: Value, cx: CallContext| {
+            let (counts, gate) = (Arc::clone(&counts), Arc::clone(&gate));
+            async move {
+                let work = || async move {
+                    tokio::time::sleep(Duration::from_secs(1)).await;
+                    gate.add_permits(1);
+                    Ok(counts.fetch_add(1, Ordering::SeqCst))
+                };
+                let (step, answer) = tokio::join!(cx.once("work", work), cx.ask("what", "What?"));
+                Ok(CallResult::ok(format!("{} {}", step?, answer?)))
+            }
+        },
+    ));
     let parked = agent.run("Go.").await.expect("the run waits");
     assert_eq!((names(&parked), open.available_permits()), (vec!["main/c1_0_0/what".to_owned()], 1));
     let result = agent.resume(vec![answered("main/c1_0_0/what", Answer::give(1))]).await.expect("the run finishes");

@@ -9,7 +9,7 @@ use adjutant_tool::{Answer, Ask, Replay};
 const CALL: CallId = CallId { turn: 1, attempt: 0, block: 0 };
 
 fn fold(records: Vec<Record>) -> Run {
-    let mut run = Run::new();
+    let mut run = Run::default();
     for (seq, record) in (1..).zip(records) {
         let stamped = Stamped::new(Seq(seq), 0, "main".into(), record);
         run.apply(&stamped).expect("the record can follow");

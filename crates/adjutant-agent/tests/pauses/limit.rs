@@ -30,7 +30,7 @@ async fn limit_is_extended_when_the_answer_says_so() {
     let more = Answer::Extend { by: 2, message: Some("Hurry up.".into()) };
     let (result, ran, requests) = answer(more).await;
     assert_eq!((result.text().as_str(), result.turns, ran.args().len(), requests), ("Done.", 4, 3, 4));
-    let told = Entry::User(UserMessage::text("Hurry up.").from_origin(Origin::Steering));
+    let told = Entry::User(UserMessage { origin: Origin::Steering, ..UserMessage::text("Hurry up.") });
     let at = result.entries.iter().position(|entry| *entry == told);
     assert_eq!(at, Some(3), "after the results of the second turn: {:?}", result.entries);
 }

@@ -7,7 +7,7 @@ use std::{
 
 use adjutant_agent::{Outcome, Pause};
 use adjutant_llm::{CallResult, Status};
-use adjutant_tool::{Answer, CallContext, Replay, ToolError, tool_fn};
+use adjutant_tool::{Answer, CallContext, Replay, ToolError, ToolSpec, tool_fn};
 use serde_json::{Value, json};
 
 use super::stage::{agent, answered, script, spec};
@@ -37,13 +37,16 @@ async fn round(number: usize) {
     let batch: Vec<_> = (0..4).map(|n| ("asks", json!({"n": n}))).collect();
     let (_, agent) = agent(script(&batch));
     let counts = Arc::clone(&done);
-    let agent = agent.tool(tool_fn(spec("asks").replay(Replay::Resumable), move |_: Value, cx: CallContext| {
-        let done = Arc::clone(&counts);
-        async move {
-            let (first, second) = tokio::join!(branch(&cx, &done, "first"), branch(&cx, &done, "second"));
-            first.and(second).map(|()| CallResult::ok("done"))
-        }
-    }));
+    let agent = agent.tool(tool_fn(
+        ToolSpec { replay: Replay::Resumable, ..spec("asks") },
+        move |_: Value, cx: CallContext| {
+            let done = Arc::clone(&counts);
+            async move {
+                let (first, second) = tokio::join!(branch(&cx, &done, "first"), branch(&cx, &done, "second"));
+                first.and(second).map(|()| CallResult::ok("done"))
+            }
+        },
+    ));
     // Some are answered in place, by chance of the round.
     let agent = agent.responder(move |_, pause: Pause| async move {
         tokio::task::yield_now().await;

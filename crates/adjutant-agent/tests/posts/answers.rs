@@ -7,7 +7,7 @@ use adjutant_agent::{
     Record, RunResult, Running, Spawn, Verdict, points::PauseAnswered,
 };
 use adjutant_llm::{CallResult, Model, ModelInfo, Script, ScriptedModel, Status, model_fn};
-use adjutant_tool::{Answer, CallContext, ErasedTool, Replay, ToolSpec, tool_fn};
+use adjutant_tool::{Answer, Approval, CallContext, ErasedTool, Replay, ToolSpec, tool_fn};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
@@ -32,8 +32,9 @@ fn writer(journal: &MemoryJournal, looks: &Arc<Semaphore>) -> Agent {
             Ok(CallResult::ok("looked"))
         }
     });
-    let write =
-        tool_fn(spec("write").needs_approval(), |_: Value, _: CallContext| async { Ok(CallResult::ok("written")) });
+    let write = tool_fn(ToolSpec { approval: Approval::Always, ..spec("write") }, |_: Value, _: CallContext| async {
+        Ok(CallResult::ok("written"))
+    });
     Agent::new(ScriptedModel::new(batch)).journal(journal.clone()).tool(write).tool(look)
 }
 
@@ -51,7 +52,7 @@ fn result(events: &[adjutant_agent::Event]) -> &RunResult {
 
 #[tokio::test]
 async fn answer_counts_in_place_when_the_responder_is_still_asked() {
-    let (journal, looks) = (MemoryJournal::new(), Arc::new(Semaphore::new(1)));
+    let (journal, looks) = (MemoryJournal::default(), Arc::new(Semaphore::new(1)));
     let agent = writer(&journal, &looks).responder(|_, _| std::future::pending());
     let mut running = agent.run("Go.").stream().expect("the session is free");
     until(&mut running, |kind| matches!(kind, EventKind::ToolFinished { .. })).await;
@@ -72,7 +73,7 @@ async fn answer_counts_in_place_when_the_responder_is_still_asked() {
 
 #[tokio::test]
 async fn answer_counts_when_nobody_here_can_answer_and_another_call_goes_on() {
-    let (journal, looks) = (MemoryJournal::new(), Arc::new(Semaphore::new(0)));
+    let (journal, looks) = (MemoryJournal::default(), Arc::new(Semaphore::new(0)));
     let agent = writer(&journal, &looks);
     let mut running = agent.run("Go.").stream().expect("the session is free");
     until(&mut running, |kind| matches!(kind, EventKind::ToolStarted { .. })).await;
@@ -93,7 +94,7 @@ async fn answer_counts_when_nobody_here_can_answer_and_another_call_goes_on() {
 
 #[tokio::test]
 async fn hook_has_its_word_when_an_answer_is_posted() {
-    let (journal, looks) = (MemoryJournal::new(), Arc::new(Semaphore::new(0)));
+    let (journal, looks) = (MemoryJournal::default(), Arc::new(Semaphore::new(0)));
     let agent = writer(&journal, &looks).on(|_: HookContext, point: PauseAnswered| async move {
         tokio::task::yield_now().await;
         if point.pause.id.0.ends_with("_0") { Verdict::Deny("not by post".into()) } else { Verdict::Pass(point) }
@@ -123,7 +124,7 @@ async fn parked(journal: &MemoryJournal) -> Agent {
 
 #[tokio::test]
 async fn resume_counts_the_answers_that_were_posted_when_the_run_was_parked() {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     let agent = parked(&journal).await;
     post(&agent, answer("main/c1_0_2", Answer::deny("no"))).await;
     let error = agent.resume(Vec::new()).await.expect_err("one is missing");
@@ -137,7 +138,7 @@ async fn resume_counts_the_answers_that_were_posted_when_the_run_was_parked() {
 
 #[tokio::test]
 async fn another_program_resumes_when_all_answers_were_posted() {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     let first = parked(&journal).await;
     let log = first.session_id().clone();
     drop(first);
@@ -153,7 +154,7 @@ async fn another_program_resumes_when_all_answers_were_posted() {
 
 #[tokio::test]
 async fn parked_run_ends_when_someone_posted_the_wish_to_stop() {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     let agent = parked(&journal).await;
     post(&agent, Post::Cancel).await;
     let result = agent.resume(Vec::new()).await.expect("the run ends");
@@ -167,7 +168,7 @@ fn any(name: &str) -> ToolSpec {
 
 /// Opens an agent that needs one turn more than it may have.
 fn work() -> impl ErasedTool + 'static {
-    tool_fn(any("work").replay(Replay::Resumable), |_: Value, cx: CallContext| async move {
+    tool_fn(ToolSpec { replay: Replay::Resumable, ..any("work") }, |_: Value, cx: CallContext| async move {
         let step = tool_fn(any("step"), |_: Value, _: CallContext| async { Ok(CallResult::ok("stepped")) });
         let model = model_fn(ModelInfo::new("test/model"), |request| {
             let first = request.entries.len() == 1;
@@ -201,7 +202,7 @@ const BELOW: &str = "main/c1_0_0/needy/limit/1/1/0";
 /// A run in which an agent under it waits while another call goes on.
 async fn below(gate: &Arc<Semaphore>) -> (Agent, Running) {
     let batch = Script::new().call("work", json!({})).call("slow", json!({}));
-    let agent = Agent::new(ScriptedModel::new([batch, Script::new().text("Done.")])).journal(MemoryJournal::new());
+    let agent = Agent::new(ScriptedModel::new([batch, Script::new().text("Done.")])).journal(MemoryJournal::default());
     let agent = agent.tool(work()).tool(slow(gate));
     let mut running = agent.run("Go.").stream().expect("the session is free");
     until(&mut running, |kind| matches!(kind, EventKind::Paused { .. })).await;

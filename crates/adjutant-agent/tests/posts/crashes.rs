@@ -94,7 +94,7 @@ async fn log(journal: &MemoryJournal) -> Vec<Arc<Stamped>> {
 }
 
 async fn fold(journal: &MemoryJournal) -> Run {
-    let mut run = Run::new();
+    let mut run = Run::default();
     log(journal).await.iter().for_each(|stamped| run.apply(stamped).expect("the log folds"));
     run
 }

@@ -4,7 +4,7 @@ use adjutant_agent::{Run, Seq, Stamped};
 
 /// The log is contiguous, survives its bytes, and folds from any place to the same state. Gives that state.
 pub(crate) fn log(records: &[Stamped]) -> Run {
-    let mut run = Run::new();
+    let mut run = Run::default();
     for (at, stamped) in (1..).zip(records) {
         assert_eq!(stamped.seq, Seq(at), "a gap in the log");
         let read: Stamped = serde_json::from_slice(stamped.bytes().expect("a record is JSON")).expect("it reads back");

@@ -138,15 +138,15 @@ pub(crate) fn tools(ran: &Ran) -> Vec<Box<dyn ErasedTool>> {
     vec![
         plain("echo"),
         plain("slow"),
-        tool("pure", |spec| spec.replay(Replay::Pure)),
+        tool("pure", |spec| ToolSpec { replay: Replay::Pure, ..spec }),
         plain("panics"),
         plain("fails"),
-        tool("single", ToolSpec::sequential),
-        tool("hangs", |spec| spec.timeout(Duration::from_secs(30))),
+        tool("single", |spec| ToolSpec { sequential: true, ..spec }),
+        tool("hangs", |spec| ToolSpec { timeout: Some(Duration::from_secs(30)), ..spec }),
         plain("polite"),
         plain("maybe"),
         plain("enough"),
-        tool("talks", |spec| spec.replay(Replay::Idempotent)),
+        tool("talks", |spec| ToolSpec { replay: Replay::Idempotent, ..spec }),
     ]
 }
 
@@ -165,8 +165,8 @@ async fn body(name: &str, cx: CallContext) -> Result<CallResult, ToolError> {
             let cancelled = tokio::time::timeout(Duration::from_secs(5), cx.cancel().cancelled()).await;
             cancelled.map_err(|_| ToolError::failed("nobody came"))?;
         }
-        "maybe" => return Ok(done.terminate(Terminate::IfAll)),
-        "enough" => return Ok(done.terminate(Terminate::Now)),
+        "maybe" => return Ok(CallResult { terminate: Terminate::IfAll, ..done }),
+        "enough" => return Ok(CallResult { terminate: Terminate::Now, ..done }),
         "talks" => {
             for step in ["one", "two"] {
                 cx.progress(Progress::text(step));

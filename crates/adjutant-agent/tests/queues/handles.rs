@@ -89,7 +89,7 @@ async fn item_is_known_by_its_handle_and_not_to_the_model_when_it_is_placed() {
     };
     assert_eq!(seen.iter().filter_map(told).collect::<Vec<_>>(), [item, item]);
     let shown = model.requests().remove(0).entries.last().map(|stored| stored.entry.clone());
-    let message = UserMessage::text("Mind this.").from_origin(adjutant_llm::Origin::Steering);
+    let message = UserMessage { origin: adjutant_llm::Origin::Steering, ..UserMessage::text("Mind this.") };
     assert_eq!(shown, Some(Entry::User(message)));
 }
 
@@ -128,8 +128,8 @@ fn message_is_refused_when_its_lane_is_full() {
 async fn origin_stays_when_a_message_says_where_it_comes_from() {
     let (model, agent) = agent([says("Well.")]);
     let origin = adjutant_llm::Origin::Peer { from: "t2".into() };
-    agent.queue().steer(UserMessage::text("Hello.").from_origin(origin.clone())).expect("there is room");
+    agent.queue().steer(UserMessage { origin: origin.clone(), ..UserMessage::text("Hello.") }).expect("there is room");
     agent.run("Go.").await.expect("the run finishes");
     let shown = model.requests().remove(0).entries.last().map(|stored| stored.entry.clone());
-    assert_eq!(shown, Some(Entry::User(UserMessage::text("Hello.").from_origin(origin))));
+    assert_eq!(shown, Some(Entry::User(UserMessage { origin, ..UserMessage::text("Hello.") })));
 }

@@ -169,7 +169,7 @@ async fn left(journal: &MemoryJournal) -> LogId {
 
 #[tokio::test]
 async fn items_are_queued_again_when_a_log_is_opened() {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     let log = left(&journal).await;
     let model = Arc::new(ScriptedModel::new([says("a"), says("b"), says("c"), says("d")]));
     let agent = Agent::new(Arc::clone(&model)).journal(journal.clone()).session(log.clone());
@@ -183,7 +183,7 @@ async fn items_are_queued_again_when_a_log_is_opened() {
 
 #[tokio::test]
 async fn items_are_placed_once_when_a_log_is_opened_twice() {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     let log = left(&journal).await;
     for _ in 0..2 {
         let model = ScriptedModel::new((0..4).map(|_| says("ok")));

@@ -83,6 +83,6 @@ pub(crate) fn work(does: impl Fn() + Send + Sync + 'static) -> impl ErasedTool +
 pub(crate) fn ending(terminate: Terminate, does: impl Fn() + Send + Sync + 'static) -> impl ErasedTool + 'static {
     tool("work", move |_, _| {
         does();
-        async move { Ok(CallResult::ok("ok").terminate(terminate)) }
+        async move { Ok(CallResult { terminate, ..CallResult::ok("ok") }) }
     })
 }

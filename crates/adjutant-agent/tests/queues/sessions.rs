@@ -34,7 +34,7 @@ async fn append_adds_entries_when_the_session_is_idle() {
 
 #[tokio::test]
 async fn append_is_recorded_when_the_log_is_opened_again() {
-    let (journal, model) = (MemoryJournal::new(), Arc::new(ScriptedModel::new([says("0")])));
+    let (journal, model) = (MemoryJournal::default(), Arc::new(ScriptedModel::new([says("0")])));
     let first = Agent::new(ScriptedModel::new([])).journal(journal.clone());
     first.log().append(vec![user("a")]).await.expect("the session is free");
     let agent = Agent::new(Arc::clone(&model)).journal(journal.clone()).session(first.session_id().clone()).take_over();
@@ -80,7 +80,7 @@ async fn open_calls_are_closed_when_a_session_starts_from_entries() {
 
 #[tokio::test]
 async fn run_begins_after_given_entries_when_a_session_starts_from_them() {
-    let (journal, model) = (MemoryJournal::new(), Arc::new(ScriptedModel::new([says("0"), says("1")])));
+    let (journal, model) = (MemoryJournal::default(), Arc::new(ScriptedModel::new([says("0"), says("1")])));
     let old = Agent::new(Arc::clone(&model)).journal(journal.clone());
     let agent = old.start_from(vec![user("a"), user("b")]);
     assert_ne!(agent.session_id(), old.session_id());

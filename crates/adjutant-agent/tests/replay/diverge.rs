@@ -10,7 +10,7 @@ use std::{
 
 use adjutant_agent::MemoryJournal;
 use adjutant_llm::{CallResult, Status};
-use adjutant_tool::{Answer, CallContext, ErasedTool, Replay, ToolError, tool_fn};
+use adjutant_tool::{Answer, CallContext, ErasedTool, Replay, ToolError, ToolSpec, tool_fn};
 use serde_json::{Value, json};
 
 use super::{
@@ -37,7 +37,7 @@ async fn entered(cx: CallContext, first: &str, then: &str) -> Result<CallResult,
 }
 
 fn tool(first: &'static str, then: &'static str) -> impl ErasedTool + 'static {
-    tool_fn(spec("tool").replay(Replay::Resumable), move |_: Value, cx| entered(cx, first, then))
+    tool_fn(ToolSpec { replay: Replay::Resumable, ..spec("tool") }, move |_: Value, cx| entered(cx, first, then))
 }
 
 #[tokio::test(start_paused = true)]
@@ -51,7 +51,7 @@ async fn call_fails_when_its_body_asks_for_something_else_than_before() {
         (("a", ""), "the body ended without asking for \"b\", which is noted"),
     ];
     for ((first, then), text) in table {
-        let journal = MemoryJournal::new();
+        let journal = MemoryJournal::default();
         let (_, agent) = agent(script(&[("tool", json!({"n": 1}))]));
         let agent = agent.journal(journal.clone()).tool(tool("a", "b"));
         let parked = agent.run("Go.").await.expect("the run waits");
@@ -64,20 +64,21 @@ async fn call_fails_when_its_body_asks_for_something_else_than_before() {
 
 #[tokio::test]
 async fn call_goes_on_when_its_body_asks_for_more_than_before() {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     let (_, agent) = agent(script(&[("tool", json!({"n": 1}))]));
     let agent = agent.journal(journal.clone()).tool(tool("a", "b"));
     let parked = agent.run("Go.").await.expect("the run waits");
     let answers = vec![answered(&names(&parked)[0], Answer::give("Ada"))];
-    let more = tool_fn(spec("tool").replay(Replay::Resumable), |_: Value, cx: CallContext| async move {
-        // Another order is no other body: branches go at their own pace.
-        for key in ["b", "a", "b"] {
-            cx.once(key, || async { Ok(()) }).await?;
-        }
-        let name = cx.ask("name", "What name?").await?;
-        let more = cx.once("more", || async { Ok(1) }).await?;
-        Ok(CallResult::ok(format!("{name} {more}")))
-    });
+    let more =
+        tool_fn(ToolSpec { replay: Replay::Resumable, ..spec("tool") }, |_: Value, cx: CallContext| async move {
+            // Another order is no other body: branches go at their own pace.
+            for key in ["b", "a", "b"] {
+                cx.once(key, || async { Ok(()) }).await?;
+            }
+            let name = cx.ask("name", "What name?").await?;
+            let more = cx.once("more", || async { Ok(1) }).await?;
+            Ok(CallResult::ok(format!("{name} {more}")))
+        });
     let result = go_on(&journal, agent.session_id(), more, answers).await;
     assert_eq!(calls(&result), [("tool".into(), Status::Ok, r#""Ada" 1"#.into())]);
 }
@@ -108,9 +109,11 @@ async fn body_does_not_diverge_when_its_branches_went_at_their_own_pace() {
     let done = Arc::new(AtomicUsize::new(0));
     let tool = || {
         let done = Arc::clone(&done);
-        tool_fn(spec("tool").replay(Replay::Resumable), move |_: Value, cx| branches(cx, Arc::clone(&done)))
+        tool_fn(ToolSpec { replay: Replay::Resumable, ..spec("tool") }, move |_: Value, cx| {
+            branches(cx, Arc::clone(&done))
+        })
     };
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     let (_, agent) = agent(script(&[("tool", json!({"n": 1}))]));
     let agent = agent.journal(journal.clone()).tool(tool());
     let mut result = agent.run("Go.").await.expect("the run waits");

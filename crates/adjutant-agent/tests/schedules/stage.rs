@@ -113,7 +113,7 @@ fn scripts() -> impl Iterator<Item = Script> {
 
 impl Stage {
     pub(crate) fn new(hooked: bool) -> Self {
-        let (journal, permits) = (MemoryJournal::new(), Arc::new(Permits::default()));
+        let (journal, permits) = (MemoryJournal::default(), Arc::new(Permits::default()));
         let script = Arc::new(ScriptedModel::new(scripts()));
         let model = Gated { script, permits: Arc::clone(&permits) };
         let spec = ToolSpec::new("work", "A tool.", json!({"type": "object"}));
@@ -211,7 +211,7 @@ impl Stage {
         let waiting: Vec<String> = self.agent.queue().items().iter().map(|waiting| text(&waiting.content)).collect();
         assert_eq!(waiting.len(), self.queued.iter().filter(|it| it.2.is_queued()).count());
         check::transcript(&history, &all_calls(&history));
-        let mut run = Run::new();
+        let mut run = Run::default();
         self.records().await.iter().for_each(|stamped| run.apply(stamped).expect("the log folds"));
         assert_eq!((run.history(), run.is_open()), (&history, false));
     }

@@ -13,7 +13,7 @@ fn said(texts: &[&str]) -> Vec<Arc<Stamped>> {
 }
 
 async fn diff(one: &[Arc<Stamped>], other: &[Arc<Stamped>]) -> Diff {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     write(&journal, "a", one).await;
     write(&journal, "b", other).await;
     sessions(&journal).diff(&id("a"), &id("b")).await.expect("both are there")
@@ -98,7 +98,7 @@ async fn diff_is_bounded_when_everything_differs() {
 
 #[tokio::test]
 async fn diff_points_at_the_reply_when_a_fork_is_asked_with_another_model() {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     let agent = |texts: &[&str]| {
         let model = ScriptedModel::new(texts.iter().map(|text| Script::new().text(*text)));
         Agent::new(model).world(FixedWorld::at_ms(1_000)).journal(journal.clone())
@@ -127,7 +127,7 @@ async fn diff_points_at_the_reply_when_a_fork_is_asked_with_another_model() {
 
 #[tokio::test]
 async fn lines_say_every_record_when_a_log_is_held_against_nothing() {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     log(&journal, "a").await;
     write(&journal, "b", &[]).await;
     let diff = sessions(&journal).diff(&id("a"), &id("b")).await.expect("both are there");

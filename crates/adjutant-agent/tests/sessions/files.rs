@@ -18,7 +18,7 @@ async fn export(journal: &MemoryJournal, name: &str) -> Vec<u8> {
 
 /// What comes of a file in an empty journal; it has nothing if that is an error.
 async fn import(file: &[u8]) -> Result<MemoryJournal, adjutant_agent::JournalError> {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     match sessions(&journal).import(file).await {
         Ok(info) => {
             assert_eq!(all(&journal).await, [info.log]);
@@ -42,7 +42,7 @@ fn json(line: &str) -> Value {
 
 #[tokio::test]
 async fn file_is_lines_of_json_when_a_session_is_exported() {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     log(&journal, "a").await;
     let stored = stored(&journal, &id("a")).await;
     let mut file = Vec::new();
@@ -66,7 +66,7 @@ async fn file_is_lines_of_json_when_a_session_is_exported() {
 
 #[tokio::test]
 async fn session_is_the_same_when_it_was_carried_in_a_file() {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     log(&journal, "a").await;
     sessions(&journal).title(&id("a"), "A title").await.expect("it is there");
     let other = import(&export(&journal, "a").await).await.expect("the file is whole");
@@ -79,20 +79,20 @@ async fn session_is_the_same_when_it_was_carried_in_a_file() {
 
 #[tokio::test]
 async fn name_must_be_free_when_a_session_is_imported() {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     write(&journal, "a", &texts(&["x"])).await;
     let (file, sessions) = (export(&journal, "a").await, sessions(&journal));
     assert_eq!(kind(sessions.import(&file[..]).await), JournalErrorKind::Exists);
-    assert_eq!(kind(sessions.import_as(&file[..], &id("")).await), JournalErrorKind::Invalid);
-    let info = sessions.import_as(&file[..], &id("b/../c")).await.expect("the name is free");
+    assert_eq!(kind(sessions.import_with(&file[..], |name, _| *name = id("")).await), JournalErrorKind::Invalid);
+    let info = sessions.import_with(&file[..], |name, _| *name = id("b/../c")).await.expect("the name is free");
     assert_eq!(info.log, id("b/../c"));
     assert_eq!(all(&journal).await, [id("a"), id("b/../c")]);
 }
 
 #[tokio::test]
 async fn empty_session_is_carried_when_it_has_only_a_description() {
-    let journal = MemoryJournal::new();
-    let mut about = SessionMeta::new();
+    let journal = MemoryJournal::default();
+    let mut about = SessionMeta::default();
     about.title = Some("Nothing yet".into());
     about.parent = Some((id("gone"), adjutant_agent::Seq(3)));
     sessions(&journal).create(&id("a"), about.clone()).await.expect("the name is free");
@@ -102,7 +102,7 @@ async fn empty_session_is_carried_when_it_has_only_a_description() {
 
 #[tokio::test]
 async fn attachment_stands_once_when_many_records_have_it() {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     let (one, two) = ("ü\n\"".repeat(30_000), "y".repeat(70_000));
     // More records than are appended together stand between the first and the last.
     let mut said = vec![one.as_str(), two.as_str()];
@@ -122,7 +122,7 @@ async fn attachment_stands_once_when_many_records_have_it() {
 
 #[tokio::test]
 async fn file_is_refused_when_it_is_cut_at_any_byte() {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     write(&journal, "a", &texts(&["one", "ü", "three"])).await;
     write(&journal, "b", &texts(&["one", &"z".repeat(66_000), "three"])).await;
     let (file, large) = (export(&journal, "a").await, export(&journal, "b").await);
@@ -138,7 +138,7 @@ async fn file_is_refused_when_it_is_cut_at_any_byte() {
 
 #[tokio::test]
 async fn file_is_refused_when_any_byte_is_changed() {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     write(&journal, "a", &texts(&["one", "ü\n", "three"])).await;
     let file = export(&journal, "a").await;
     for at in 0..file.len() {
@@ -167,7 +167,7 @@ fn sealed(lines: &[String]) -> Vec<u8> {
 
 #[tokio::test]
 async fn file_is_refused_when_it_is_sealed_and_yet_wrong() {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     write(&journal, "a", &texts(&["one", "two"])).await;
     let text = String::from_utf8(export(&journal, "a").await).expect("it is text");
     let lines: Vec<String> = text.lines().take(3).map(str::to_owned).collect();
@@ -193,12 +193,12 @@ async fn file_is_refused_when_it_is_sealed_and_yet_wrong() {
 
 #[tokio::test]
 async fn nothing_is_left_when_the_disk_is_full_while_importing() {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     write(&journal, "a", &texts(&["x"; 700])).await;
     let file = export(&journal, "a").await;
     for left in 0..3 {
         let full = Full { journal: journal.clone(), left: Arc::new(AtomicUsize::new(left)) };
-        let made = Sessions::new(Arc::new(full)).import_as(&file[..], &id("b")).await;
+        let made = Sessions::new(Arc::new(full)).import_with(&file[..], |name, _| *name = id("b")).await;
         assert_eq!(kind(made), JournalErrorKind::Io);
         assert_eq!(all(&journal).await, [id("a")]);
     }
@@ -220,7 +220,7 @@ impl std::io::Write for Disk {
 
 #[tokio::test]
 async fn export_fails_when_the_disk_is_full_or_there_is_no_session() {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     write(&journal, "a", &texts(&["x"; 10])).await;
     for room in [0, 100, 1_000] {
         assert_eq!(kind(sessions(&journal).export(&id("a"), &mut Disk(room)).await), JournalErrorKind::Io);
@@ -231,7 +231,7 @@ async fn export_fails_when_the_disk_is_full_or_there_is_no_session() {
 #[test]
 fn futures_may_move_between_threads_when_they_are_made() {
     fn is_send<T: Send>(_: &T) {}
-    let sessions = sessions(&MemoryJournal::new());
+    let sessions = sessions(&MemoryJournal::default());
     let (id, mut out): (LogId, Vec<u8>) = (id("a"), Vec::new());
     is_send(&sessions.import(&b""[..]));
     is_send(&sessions.export(&id, &mut out));
@@ -244,7 +244,7 @@ fn futures_may_move_between_threads_when_they_are_made() {
 
 #[tokio::test]
 async fn file_is_refused_when_it_says_too_much_of_a_session() {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     let huge = "x".repeat(10_000);
     for about in [json!({"agent": huge, "labels": []}), json!({"parent": [huge, 1], "labels": []})] {
         let header = json!({"format": "adjutant-session", "version": 1, "id": "a", "created_ms": 0, "about": about});
@@ -252,5 +252,5 @@ async fn file_is_refused_when_it_says_too_much_of_a_session() {
         let refused = sessions(&journal).import(file.as_bytes()).await.expect_err("it is too long");
         assert_eq!(refused.kind(), JournalErrorKind::Invalid, "{refused}");
     }
-    assert_eq!(journal.list(&LogQuery::new()).await.expect("memory lists").logs, []);
+    assert_eq!(journal.list(&LogQuery::default()).await.expect("memory lists").logs, []);
 }

@@ -7,21 +7,21 @@ use adjutant_agent::{
     sessions::SessionTree,
 };
 use adjutant_llm::{CallId, CallResult, Script, ScriptedModel};
-use adjutant_tool::Replay;
+use adjutant_tool::{Replay, ToolSpec};
 use serde_json::json;
 
 use super::stage::{Full, all, full, id, kind, log, message, records, sessions, spec, stamped, stored, tool, write};
 
 #[tokio::test]
 async fn fork_has_the_same_bytes_and_links_when_it_is_made_anywhere() {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     let records = log(&journal, "a").await;
     let whole = stored(&journal, &id("a")).await;
     for at in 1..=records.len() {
         let to = id(&format!("fork {at}"));
         let info = sessions(&journal).fork_at(&id("a"), Seq(at as u64), &to).await.expect("it forks");
         assert_eq!((&info.log, info.head, info.is_owned), (&to, Seq(at as u64), false));
-        let mut about = SessionMeta::new();
+        let mut about = SessionMeta::default();
         about.agent = Some("boss".into());
         about.parent = Some((id("a"), Seq(at as u64)));
         assert_eq!(info.about, about);
@@ -33,10 +33,10 @@ async fn fork_has_the_same_bytes_and_links_when_it_is_made_anywhere() {
 
 #[tokio::test]
 async fn fork_is_refused_when_there_is_nothing_to_copy_or_no_place() {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     write(&journal, "a", &stamped([Record::Seeded { entries: Vec::new() }])).await;
     let sessions = sessions(&journal);
-    sessions.create(&id("empty"), SessionMeta::new()).await.expect("the name is free");
+    sessions.create(&id("empty"), SessionMeta::default()).await.expect("the name is free");
     let error = sessions.fork_at(&id("a"), Seq(2), &id("b")).await.expect_err("it is too short");
     assert_eq!(
         (error.kind(), message(&error)),
@@ -56,7 +56,7 @@ async fn fork_is_refused_when_there_is_nothing_to_copy_or_no_place() {
 
 #[tokio::test(start_paused = true)]
 async fn fork_leaves_nothing_when_it_fails_in_the_middle() {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     write(&journal, "a", &stamped((0..1_000).map(|_| Record::Seeded { entries: Vec::new() }))).await;
     for left in 0..4 {
         let journal = Full { journal: journal.clone(), left: Arc::new(AtomicUsize::new(left)) };
@@ -71,7 +71,7 @@ async fn fork_leaves_nothing_when_it_fails_in_the_middle() {
 
 #[tokio::test]
 async fn fork_is_made_when_a_crash_left_another_one_half_made() {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     let whole = log(&journal, "a").await.len() as u64;
     let half = journal.own(&id("adjutant:half-made/x"), &Owner::new()).await.expect("memory does not fail");
     drop(half);
@@ -84,7 +84,7 @@ async fn fork_is_made_when_a_crash_left_another_one_half_made() {
 
 #[tokio::test]
 async fn fork_is_made_when_another_owner_writes() {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     let agent = super::stage::agent(&journal).session(id("a"));
     agent.run("Go.").await.expect("the run waits");
     assert!(sessions(&journal).info(&id("a")).await.expect("it is there").is_owned);
@@ -94,10 +94,10 @@ async fn fork_is_made_when_another_owner_writes() {
 
 #[tokio::test]
 async fn fork_keeps_the_keys_of_calls_when_they_were_launched_before() {
-    let (journal, keys) = (MemoryJournal::new(), Arc::new(Mutex::new(Vec::<CallId>::new())));
+    let (journal, keys) = (MemoryJournal::default(), Arc::new(Mutex::new(Vec::<CallId>::new())));
     let agent = |scripts: Vec<Script>| {
         let keys = Arc::clone(&keys);
-        let work = tool(spec("work").replay(Replay::Idempotent), move |cx| {
+        let work = tool(ToolSpec { replay: Replay::Idempotent, ..spec("work") }, move |cx| {
             keys.lock().expect("nobody panics inside").extend(cx.call());
             async { Ok(CallResult::ok("done")) }
         });
@@ -128,7 +128,7 @@ fn told(tree: &SessionTree) -> (Vec<&str>, Vec<(usize, &str, u64)>) {
 
 #[tokio::test]
 async fn tree_shows_ancestors_and_descendants_when_there_are_some() {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     write(&journal, "a", &stamped((0..5).map(|_| Record::Seeded { entries: Vec::new() }))).await;
     let sessions = sessions(&journal);
     for (from, at, to) in [("a", 4, "b"), ("a", 2, "c"), ("b", 3, "d"), ("d", 1, "e"), ("b", 2, "f")] {
@@ -146,13 +146,13 @@ async fn tree_shows_ancestors_and_descendants_when_there_are_some() {
 
 #[tokio::test]
 async fn tree_ends_when_a_parent_is_gone_or_logs_go_round() {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     write(&journal, "a", &stamped([Record::Seeded { entries: Vec::new() }])).await;
     let sessions = sessions(&journal);
     for (from, to) in [("a", "b"), ("b", "c")] {
         sessions.fork(&id(from), &id(to)).await.expect("it forks");
     }
-    let mut about = SessionMeta::new();
+    let mut about = SessionMeta::default();
     about.parent = Some((id("c"), Seq(1)));
     journal.describe(&id("a"), about).await.expect("memory does not fail");
     let tree = sessions.tree(&id("b")).await.expect("it is there");

@@ -29,14 +29,14 @@ fn lines(shown: &[TimelineItem]) -> Vec<String> {
 
 /// What a log of these records shows.
 async fn told(records: impl IntoIterator<Item = Record>) -> Vec<String> {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     write(&journal, "a", &stamped(records)).await;
     lines(&shown(&journal, "a").await)
 }
 
 #[tokio::test]
 async fn session_reads_like_a_conversation_when_it_is_shown() {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     let records = log(&journal, "a").await;
     let shown = shown(&journal, "a").await;
     let expect = [
@@ -70,7 +70,7 @@ async fn session_reads_like_a_conversation_when_it_is_shown() {
 
 #[tokio::test]
 async fn pages_are_the_whole_when_they_are_put_together() {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     log(&journal, "a").await;
     let whole = shown(&journal, "a").await;
     for limit in [0, 1, 2, 3, 7, whole.len(), 1_000] {
@@ -137,8 +137,9 @@ async fn void_attempt_is_marked_when_it_was_heard() {
 
 #[tokio::test]
 async fn messages_are_shown_when_they_join_the_conversation() {
-    let steer = UserMessage::text("Faster.").from_origin(Origin::Steering);
-    let remind = UserMessage::text("Two turns left.").from_origin(Origin::Reminder { by: "budget".into() });
+    let steer = UserMessage { origin: Origin::Steering, ..UserMessage::text("Faster.") };
+    let remind =
+        UserMessage { origin: Origin::Reminder { by: "budget".into() }, ..UserMessage::text("Two turns left.") };
     let fold =
         Edit::Fold { upto: EntryId(0), keep: Vec::new(), into: Summary { text: "Much was said.".into(), covers: 1 } };
     let queued = |item, content: Entry| Record::Queued { item, lane: Lane::Steering, content };
@@ -216,7 +217,7 @@ async fn kinds_have_one_word_each_when_they_are_written() {
 
 #[tokio::test]
 async fn refused_call_is_shown_when_a_hook_says_no() {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     let script = [Script::new().call("none", json!({})), Script::new().text("Oh.")];
     let agent = Agent::new(ScriptedModel::new(script)).journal(journal.clone()).session(id("a"));
     agent.tool(tool(spec("work"), |_| async { Ok(CallResult::ok("done")) })).run("Go.").await.expect("it finishes");

@@ -10,7 +10,7 @@ use adjutant_agent::{
     MemoryJournal, Outcome, Owner, Record, RecordStream, Seq, SessionMeta, Sessions, Spawn, Stamped, StoredRecord,
 };
 use adjutant_llm::{CallResult, FixedWorld, Script, ScriptedModel, ThreadId};
-use adjutant_tool::{Answer, CallContext, ErasedTool, Replay, ToolError, ToolSpec, tool_fn};
+use adjutant_tool::{Answer, Approval, CallContext, ErasedTool, Replay, ToolError, ToolSpec, tool_fn};
 use async_trait::async_trait;
 use futures_util::StreamExt;
 use serde_json::{Value, json};
@@ -25,7 +25,7 @@ pub(crate) fn sessions(journal: &MemoryJournal) -> Sessions {
 
 /// The names of all logs, hidden ones too.
 pub(crate) async fn all(journal: &MemoryJournal) -> Vec<LogId> {
-    let mut query = LogQuery::new();
+    let mut query = LogQuery::default();
     query.limit = 1_000;
     let page = journal.list(&query).await.expect("memory does not fail");
     let mut names: Vec<LogId> = page.logs.into_iter().map(|info| info.log).collect();
@@ -73,7 +73,7 @@ where
 }
 
 pub(crate) fn spec(name: &'static str) -> ToolSpec {
-    ToolSpec::new(name, "A tool.", json!({"type": "object"})).replay(Replay::Pure)
+    ToolSpec { replay: Replay::Pure, ..ToolSpec::new(name, "A tool.", json!({"type": "object"})) }
 }
 
 /// An agent that asks a helper, writes with approval, and answers.
@@ -84,12 +84,13 @@ pub(crate) fn agent(journal: &MemoryJournal) -> Agent {
         Script::new().text("Done."),
         Script::new().text("Bye."),
     ];
-    let ask = tool(spec("ask").replay(Replay::Resumable), |cx| async move {
+    let ask = tool(ToolSpec { replay: Replay::Resumable, ..spec("ask") }, |cx| async move {
         let helper = Agent::new(ScriptedModel::new([Script::new().text("Yes.")])).name("helper");
         let child = cx.get::<dyn Spawn>().expect("a call of a run").open("a", helper.into()).await?;
         Ok(CallResult::ok(child.run("Well?").await?.text()))
     });
-    let write = tool(spec("write").needs_approval(), |_| async { Ok(CallResult::ok("written")) });
+    let write =
+        tool(ToolSpec { approval: Approval::Always, ..spec("write") }, |_| async { Ok(CallResult::ok("written")) });
     let agent = Agent::new(ScriptedModel::new(script)).name("boss").world(FixedWorld::at_ms(1_000));
     agent.tool(ask).tool(write).journal(journal.clone())
 }

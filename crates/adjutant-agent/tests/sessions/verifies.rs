@@ -121,7 +121,7 @@ async fn missed(whole: &[StoredRecord], samples: u64) -> Vec<(usize, usize, u8)>
 
 #[tokio::test]
 async fn log_is_verified_when_it_is_what_was_written() {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     log(&journal, "a").await;
     let stored = stored(&journal, &id("a")).await;
     let verified = sessions(&journal).verify(&id("a")).await.expect("it is what was written");
@@ -129,14 +129,14 @@ async fn log_is_verified_when_it_is_what_was_written() {
     assert_eq!((verified.records, verified.bytes, verified.attachments), (stored.len() as u64, bytes as u64, 0));
     assert_eq!(verified.link, stored.last().expect("it has records").link);
     assert_eq!(kind(sessions(&journal).verify(&id("b")).await), JournalErrorKind::Missing);
-    sessions(&journal).create(&id("empty"), SessionMeta::new()).await.expect("the name is free");
+    sessions(&journal).create(&id("empty"), SessionMeta::default()).await.expect("the name is free");
     let empty = sessions(&journal).verify(&id("empty")).await.expect("it is what was written");
     assert_eq!((empty.records, empty.link), (0, adjutant_agent::Digest::GENESIS));
 }
 
 #[tokio::test]
 async fn changed_byte_is_found_when_it_is_anywhere() {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     log(&journal, "a").await;
     // With a child, and short enough to be read so often.
     let stored = &stored(&journal, &id("a")).await[..14];
@@ -145,7 +145,7 @@ async fn changed_byte_is_found_when_it_is_anywhere() {
 
 #[tokio::test]
 async fn changed_byte_is_found_when_it_is_in_an_attachment() {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     let large = "x".repeat(70_000);
     let entries = vec![Entry::User(UserMessage::text(large))];
     write(&journal, "a", &stamped([Record::Appended { entries }])).await;
@@ -159,7 +159,7 @@ async fn changed_byte_is_found_when_it_is_in_an_attachment() {
 
 #[tokio::test]
 async fn missing_record_is_found_when_it_is_in_the_middle_or_at_the_end() {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     log(&journal, "a").await;
     let stored = stored(&journal, &id("a")).await;
     let mut gap = stored.clone();
@@ -175,7 +175,7 @@ async fn missing_record_is_found_when_it_is_in_the_middle_or_at_the_end() {
 
 #[tokio::test]
 async fn record_is_found_when_it_cannot_follow() {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     let reply = adjutant_llm::Reply::new(adjutant_llm::ModelId::from("a/b"), adjutant_llm::FinishReason::End);
     let outcome = Outcome::Finished { reply: Arc::new(reply), why: Completion::Answer };
     write(&journal, "a", &stamped([Record::Ended { run: RunNo(1), outcome }])).await;

@@ -16,7 +16,7 @@ where
     F: Fn(CallContext) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<CallResult, ToolError>> + Send + 'static,
 {
-    let spec = ToolSpec::new(name, "A tool.", json!({"type": "object"})).replay(replay);
+    let spec = ToolSpec { replay, ..ToolSpec::new(name, "A tool.", json!({"type": "object"})) };
     tool_fn(spec, move |_: Value, cx: CallContext| body(cx))
 }
 

@@ -44,7 +44,7 @@ async fn children_end_before_their_call_when_it_returns() {
 
 #[tokio::test(start_paused = true)]
 async fn call_ends_when_a_child_ignores_the_wish_to_stop() {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     let agent = parent(work(|cx| async move {
         let stubborn = tool("stubborn", Replay::Once, |_| pending());
         let model = ScriptedModel::new([calls(&["stubborn"])]);
@@ -74,7 +74,7 @@ async fn call_ends_when_a_child_ignores_the_wish_to_stop() {
 
 #[tokio::test(start_paused = true)]
 async fn children_are_cancelled_when_the_parent_is() {
-    let (gate, journal) = (Gate::new(), MemoryJournal::new());
+    let (gate, journal) = (Gate::new(), MemoryJournal::default());
     let deep = gate.clone();
     let agent = parent(work(move |cx| {
         let gate = deep.clone();
@@ -240,7 +240,7 @@ impl Log for SlowLog {
 #[tokio::test(start_paused = true)]
 async fn log_is_whole_when_children_are_given_up_in_the_middle_of_an_append() {
     for turns in 0..40 {
-        let journal = MemoryJournal::new();
+        let journal = MemoryJournal::default();
         let agent = parent(work(move |cx| async move {
             for number in 0..4 {
                 let busy = tool("busy", Replay::Once, |_| async { Ok(CallResult::ok("busy")) });

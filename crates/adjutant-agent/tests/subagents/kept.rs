@@ -72,7 +72,7 @@ async fn kept_child_goes_on_when_its_call_has_ended() {
 
 #[tokio::test(start_paused = true)]
 async fn kept_child_ends_when_its_run_does() {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     let gate = Gate::new();
     let agent = parent(work(move |cx| {
         let gate = gate.clone();
@@ -195,7 +195,7 @@ async fn run_parks_when_its_kept_children_are_done() {
 
 #[tokio::test(start_paused = true)]
 async fn use_of_a_kept_child_is_counted_when_the_program_died() {
-    let (journal, whole) = (MemoryJournal::new(), MemoryJournal::new());
+    let (journal, whole) = (MemoryJournal::default(), MemoryJournal::default());
     let agent = || {
         parent(work(|cx| async move {
             let child = Agent::new(ScriptedModel::new([calls(&["stubborn"])])).name("child");

@@ -8,7 +8,7 @@ use super::desk::{helper, open, parent, records, results, said, says, usage, wor
 
 #[tokio::test]
 async fn usage_counts_once_for_every_ancestor_when_a_child_spends() {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     let agent = parent(work(|cx| async move {
         let middle = parent(work(|cx| async move {
             let void = says("Void.");

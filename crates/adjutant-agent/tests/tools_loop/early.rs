@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use adjutant_agent::{Agent, CancelBy, HookContext, Limits, Verdict, points::BeforeTool};
 use adjutant_llm::{CallResult, Error, ErrorKind, FinishReason, Gate, Script, Status, Usage};
-use adjutant_tool::{Ask, CallContext, ErasedTool, Progress, Replay, ToolSpec, tool_fn};
+use adjutant_tool::{Approval, Ask, CallContext, ErasedTool, Progress, Replay, ToolSpec, tool_fn};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
@@ -59,7 +59,7 @@ impl Drop for Dropped {
 }
 
 fn look() -> ToolSpec {
-    spec("look").replay(Replay::Pure)
+    ToolSpec { replay: Replay::Pure, ..spec("look") }
 }
 
 /// A call, and a gate behind it that holds the reply open.
@@ -88,11 +88,11 @@ async fn call_begins_early_when_it_only_looks_and_nobody_need_be_asked() {
     assert_eq!(begun_at_the_gate(early, look()).await, 1);
     assert_eq!(begun_at_the_gate(|agent| agent, look()).await, 0);
     for replay in [Replay::Once, Replay::Idempotent, Replay::Resumable] {
-        assert_eq!(begun_at_the_gate(early, spec("look").replay(replay)).await, 0);
+        assert_eq!(begun_at_the_gate(early, ToolSpec { replay, ..spec("look") }).await, 0);
     }
-    assert_eq!(begun_at_the_gate(early, look().sequential()).await, 0);
-    assert_eq!(begun_at_the_gate(early, look().needs_approval()).await, 0);
-    assert_eq!(begun_at_the_gate(early, look().external()).await, 0);
+    assert_eq!(begun_at_the_gate(early, ToolSpec { sequential: true, ..look() }).await, 0);
+    assert_eq!(begun_at_the_gate(early, ToolSpec { approval: Approval::Always, ..look() }).await, 0);
+    assert_eq!(begun_at_the_gate(early, ToolSpec { external: true, ..look() }).await, 0);
     let sequential =
         |agent: Agent| agent.calls(|calls| calls.early = true).limits(Limits { sequential: true, ..Limits::default() });
     assert_eq!(begun_at_the_gate(sequential, look()).await, 0);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use adjutant_agent::Conversation;
 use adjutant_llm::{CallResult, Content, Document, Entry, Image, Script, Source, Status};
-use adjutant_tool::{CallContext, tool_fn};
+use adjutant_tool::{CallContext, ToolSpec, tool_fn};
 use serde_json::{Value, json};
 
 use super::stage::{agent, calls, script, spec};
@@ -33,7 +33,7 @@ async fn result_reaches_the_model_with_its_pictures_when_a_tool_returns_some() {
 async fn details_stay_out_of_the_request_when_a_tool_sets_them() {
     let (model, agent) = agent(script(&[("tool", json!({"n": 1}))]));
     let agent = agent.tool(tool_fn(spec("tool"), |_: Value, _| async {
-        Ok(CallResult::ok("told").details(json!({"only": "here"})))
+        Ok(CallResult { details: json!({"only": "here"}), ..CallResult::ok("told") })
     }));
     let result = agent.run("Go.").await.expect("the run finishes");
     assert_eq!(result.calls[0].result.details, json!({"only": "here"}));
@@ -43,7 +43,7 @@ async fn details_stay_out_of_the_request_when_a_tool_sets_them() {
 
 #[tokio::test]
 async fn content_is_kept_when_a_tool_fails_with_some() {
-    let failure = || CallResult::new(Status::Failed, "half of it").details(json!({"done": 50}));
+    let failure = || CallResult { details: json!({"done": 50}), ..CallResult::new(Status::Failed, "half of it") };
     let (model, agent) = agent(script(&[("tool", json!({"n": 1}))]));
     let agent = agent.tool(tool_fn(spec("tool"), move |_: Value, _| async move { Ok(failure()) }));
     let result = agent.run("Go.").await.expect("the run finishes");
@@ -57,7 +57,9 @@ async fn history_keeps_a_result_whole_when_the_model_is_shown_less() {
     let recall = Script::new().call("recall", json!({"call": "c1_0_0"}));
     let (model, agent) = agent([call(1), recall, Script::new().text("Done.")]);
     let agent = agent.calls(|calls| calls.max_result_bytes = 1_000);
-    let agent = agent.tool(tool_fn(spec("tool").max_output(4), |_: Value, _| async { Ok(CallResult::ok("abcdefgh")) }));
+    let agent = agent.tool(tool_fn(ToolSpec { max_output: Some(4), ..spec("tool") }, |_: Value, _| async {
+        Ok(CallResult::ok("abcdefgh"))
+    }));
     let schema = json!({"type": "object"});
     let recall = adjutant_tool::ToolSpec::new("recall", "Gives the whole.", schema);
     let agent = agent.tool(tool_fn(recall, |args: Value, cx: CallContext| async move {

@@ -183,7 +183,7 @@ mod tests {
     }
 
     fn pauses() -> [Arc<Pause>; 3] {
-        let number = Ask::question("how many?").schema(json!({"type": "integer"}));
+        let number = Ask { schema: json!({"type": "integer"}), ..Ask::question("how many?") };
         [pause("t/c1", Ask::approval("a?")), pause("t/c2", Ask::approval("b?")), pause("t/c3/n", number)]
     }
 

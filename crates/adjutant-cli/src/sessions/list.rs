@@ -21,7 +21,7 @@ const HEADS: [&str; 4] = ["NAME", "CHANGED (UTC)", "RECORDS", "ABOUT"];
 /// Lists sessions on standard output, and tells how to go on.
 pub(crate) async fn list(args: &List) -> Result<Exit, Problem> {
     let store = Store::open(&args.at).await?;
-    let mut query = LogQuery::new();
+    let mut query = LogQuery::default();
     query.agent = args.agent.as_deref().map(Into::into);
     query.label = args.label.as_deref().map(Into::into);
     query.limit = args.limit as usize;

@@ -33,7 +33,7 @@ pub(crate) async fn tell(args: &Tell) -> Result<Exit, Problem> {
     if args.text.trim().is_empty() {
         return Err(Problem::new(Exit::Usage, "nothing is said"));
     }
-    let message = UserMessage::text(args.text.as_str()).from_origin(Origin::Steering);
+    let message = UserMessage { origin: Origin::Steering, ..UserMessage::text(args.text.as_str()) };
     let post_it = Post::Message { lane: Lane::Steering, content: Entry::from(message) };
     post(&args.name, &args.at, post_it, "nobody works in the session; its next run hears it").await
 }

@@ -48,7 +48,7 @@ pub(crate) async fn verify(args: &Verify) -> Result<Exit, Problem> {
         named::find(&sessions, name).await?;
         return check(&sessions, name).await;
     }
-    let mut query = LogQuery::new();
+    let mut query = LogQuery::default();
     query.limit = PAGE;
     let mut worst = Exit::Finished;
     loop {

@@ -75,7 +75,7 @@ mod tests {
 
     fn found(list: &[(&str, f64)]) -> Vec<ScoredFact> {
         let fact = |text: &str| Fact::new(text.into(), text, Metadata::new(), 0);
-        list.iter().map(|(text, score)| ScoredFact::new(fact(text), *score)).collect()
+        list.iter().map(|(text, score)| ScoredFact { fact: fact(text), score: *score }).collect()
     }
 
     fn shown(best: Vec<Remembered>) -> Vec<(String, f64)> {

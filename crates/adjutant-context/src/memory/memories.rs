@@ -193,7 +193,7 @@ impl Memories {
     ) -> Result<Fact, MemoryError> {
         let now_ms = self.world.now_ms();
         let fact = Fact::new(id.clone(), Arc::clone(&text), metadata.clone(), now_ms);
-        let new = NewFact { vector, ..NewFact::new(id, text, now_ms).metadata(metadata) };
+        let new = NewFact { vector, ..NewFact { metadata, ..NewFact::new(id, text, now_ms) } };
         self.store.add(&self.owner, vec![new]).await?;
         Ok(fact)
     }
@@ -207,7 +207,7 @@ impl Memories {
     ) -> Result<Fact, MemoryError> {
         check(&text)?;
         let vector = self.embed(&[Arc::clone(&text)], Purpose::Document, meter).await?.pop();
-        let change = FactChange::new(self.world.now_ms()).text(text, vector).metadata(metadata);
+        let change = FactChange { metadata, ..FactChange::new(self.world.now_ms()).text(text, vector) };
         self.store.update(&self.owner, id, change).await
     }
 

@@ -156,24 +156,27 @@ fn refused(error: &MemoryError) -> ToolError {
 fn store_spec() -> ToolSpec {
     let about = "Keeps a fact for later conversations. One sentence that is understood without this conversation.";
     let fields = json!({ "fact": text("What to remember."), "category": category() });
-    spec("store_memory", about, fields, &["fact"]).replay(Replay::Idempotent)
+    ToolSpec { replay: Replay::Idempotent, ..spec("store_memory", about, fields, &["fact"]) }
 }
 
 fn recall_spec() -> ToolSpec {
     let about = "Looks up what is remembered. Each line shows the id of a memory and its text.";
-    spec("recall_memories", about, json!({ "query": text("What to look for.") }), &["query"]).replay(Replay::Pure)
+    ToolSpec {
+        replay: Replay::Pure,
+        ..spec("recall_memories", about, json!({ "query": text("What to look for.") }), &["query"])
+    }
 }
 
 fn replace_spec() -> ToolSpec {
     let about = "Replaces the text of a memory that is no longer right.";
     let fields = json!({ "memory_id": memory_id(), "fact": text("The whole new text."), "category": category() });
-    spec("replace_memory", about, fields, &["memory_id", "fact"]).replay(Replay::Idempotent)
+    ToolSpec { replay: Replay::Idempotent, ..spec("replace_memory", about, fields, &["memory_id", "fact"]) }
 }
 
 fn delete_spec() -> ToolSpec {
     let about = "Deletes a memory, because it is wrong or the user wants it to be forgotten.";
     let fields = json!({ "memory_id": memory_id(), "reason": text("Why, in a few words.") });
-    spec("delete_memory", about, fields, &["memory_id"]).replay(Replay::Idempotent)
+    ToolSpec { replay: Replay::Idempotent, ..spec("delete_memory", about, fields, &["memory_id"]) }
 }
 
 fn spec(name: &str, about: &str, fields: Value, required: &[&str]) -> ToolSpec {

@@ -44,22 +44,22 @@ fn folds(records: &[Arc<Stamped>]) -> usize {
 
 #[tokio::test]
 async fn run_ends_as_it_should_when_it_is_cut_around_a_compaction() {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     let first = agent().journal(journal.clone());
     first.run("Read all pages.").await.expect("it answers");
     let all = records(&journal, &first).await;
     assert_eq!(folds(&all), 1);
     let id = first.session_id().clone();
     for cut in 1..all.len() {
-        let copy = MemoryJournal::new();
-        let mut log = copy.own(&id, &Owner::new().taking_over()).await.expect("it is free");
+        let copy = MemoryJournal::default();
+        let mut log = copy.own(&id, &Owner { takes_over: true, ..Owner::new() }).await.expect("it is free");
         log.append(&all[..cut], Flush::Now).await.expect("memory does not fail");
         drop(log);
         let later = agent().journal(copy.clone()).session(id.clone());
         let result = later.resume(Vec::new()).await.expect("it answers");
         assert!(matches!(result.outcome, Outcome::Finished { .. }), "cut at {cut}: {:?}", result.outcome);
         assert_eq!((result.text().as_str(), later.log().transcript().len()), ("Done.", all_entries()), "cut at {cut}");
-        let (log, mut run) = (records(&copy, &later).await, Run::new());
+        let (log, mut run) = (records(&copy, &later).await, Run::default());
         log.iter().for_each(|stamped| run.apply(stamped).expect("the log folds"));
         assert_eq!((run.history(), folds(&log)), (&later.log().transcript(), 1), "cut at {cut}");
         let view = run.view().items();

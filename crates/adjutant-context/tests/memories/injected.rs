@@ -78,7 +78,8 @@ async fn nothing_is_added_when_nothing_fits_or_nobody_spoke() {
     add(&memories, &["The user has a dog."]).await;
     let (model, agent) = agent(&memories, 2);
     agent.run("What is the weather?").await.expect("the run finishes");
-    let reminder = UserMessage::text("The dog is hungry.").from_origin(Origin::Reminder { by: "clock".into() });
+    let reminder =
+        UserMessage { origin: Origin::Reminder { by: "clock".into() }, ..UserMessage::text("The dog is hungry.") };
     agent.run(reminder).await.expect("the run finishes");
     assert_eq!(shown(&model)[1].len(), 3, "{:?}", shown(&model));
 }

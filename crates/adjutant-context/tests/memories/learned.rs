@@ -44,11 +44,11 @@ async fn model_is_shown_words_of_people_and_the_assistant_when_there_is_more() {
     let (model, memories) = with(&memories, [finds(&[])]);
     let mut history = said(&["I am Ada."]);
     history.push(turn("Hello Ada."));
-    let reminder = UserMessage::text("Be brief.").from_origin(Origin::Reminder { by: "clock".into() });
+    let reminder = UserMessage { origin: Origin::Reminder { by: "clock".into() }, ..UserMessage::text("Be brief.") };
     history.push(Entry::User(reminder));
     let custom = json!({"kind": "note", "data": {"x": 1}});
     history.push(Entry::Custom(serde_json::from_value::<Custom>(custom).expect("a custom entry")));
-    history.push(Entry::User(UserMessage::text("Faster!").from_origin(Origin::Steering)));
+    history.push(Entry::User(UserMessage { origin: Origin::Steering, ..UserMessage::text("Faster!") }));
     learn(&memories, &history).await;
     let expect = json!({"before": [], "new": [
         {"who": "user", "said": "I am Ada."},

@@ -48,7 +48,7 @@ async fn ran(agent: &Agent, prompt: &str) -> (RunResult, Vec<String>) {
 async fn run_pays_what_learning_costs_when_it_is_awaited() {
     let (_, memories) = ada();
     let memories = memories.model(priced([finds(&["The user is Ada."]).usage(used(100))]));
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     let agent = agent(&memories, [answer("Hello Ada.")]).journal(journal.clone());
     let (result, warnings) = ran(&agent, "I am Ada.").await;
     assert_eq!((result.usage.total(), result.total_usage.total()), (11, 112));
@@ -92,7 +92,7 @@ async fn run_ends_well_when_learning_fails_and_the_next_run_makes_up_for_it() {
 #[tokio::test]
 async fn crashed_run_is_read_when_the_session_goes_on_elsewhere() {
     let (_, memories) = ada();
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     let log = LogId("talk".into());
     // The first program ends before it has read anything.
     let first = Agent::new(ScriptedModel::new([answer("Hello.")])).journal(journal.clone()).session(log.clone());

@@ -56,11 +56,6 @@ struct MemoryLog {
 }
 
 impl MemoryJournal {
-    /// A journal without logs.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// Sets the clock that tells when a log was made.
     #[must_use]
     pub fn world(self, world: impl World + 'static) -> Self {
@@ -86,7 +81,7 @@ impl StoredLog {
             records: Vec::new(),
             created_ms: now_ms,
             updated_ms: now_ms,
-            about: SessionMeta::new(),
+            about: SessionMeta::default(),
             folded: None,
             posts: VecDeque::new(),
             newest_post: watch::Sender::default(),
@@ -118,12 +113,12 @@ impl Journal for MemoryJournal {
         let held = Arc::new(());
         let (epoch, seq) = {
             let mut kept = lock(&kept);
-            let known = kept.owner().filter(|known| *known != owner.id() && !owner.takes_over());
+            let known = kept.owner().filter(|known| *known != &owner.id && !owner.takes_over);
             if let Some(known) = known {
                 return Err(JournalError::owned(log, super::Holder::new(Arc::clone(known))));
             }
             kept.epoch.0 += 1;
-            kept.owner = Some(MemoryHolder { owner: Arc::clone(owner.id()), held: Arc::downgrade(&held) });
+            kept.owner = Some(MemoryHolder { owner: Arc::clone(&owner.id), held: Arc::downgrade(&held) });
             (kept.epoch, Seq(kept.records.len() as u64))
         };
         Ok(Box::new(MemoryLog { id: log.clone(), epoch, seq, kept, _held: held }))

@@ -50,7 +50,6 @@ pub struct SessionMeta {
 
 /// A choice of logs for a list: newest change first.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct LogQuery {
     /// Only those of this agent.
     pub agent: Option<Arc<str>>,
@@ -87,13 +86,6 @@ pub struct LogPage {
     pub next: Option<PageMark>,
 }
 
-impl SessionMeta {
-    /// Nothing is said.
-    pub fn new() -> Self {
-        Self::default()
-    }
-}
-
 impl LogInfo {
     /// Returns the known facts about a new log.
     pub fn new(log: LogId, created_ms: u64) -> Self {
@@ -110,11 +102,6 @@ impl LogInfo {
 }
 
 impl LogQuery {
-    /// All logs, 50 at a time.
-    pub fn new() -> Self {
-        Self { agent: None, label: None, parent: None, since_ms: None, before_ms: None, limit: 50, after: None }
-    }
-
     /// True if a log is among those that are listed, and behind the page before.
     pub(crate) fn takes(&self, info: &LogInfo) -> bool {
         let is_of = |wanted: &Option<Arc<str>>, agent: &Option<Arc<str>>| wanted.is_none() || wanted == agent;
@@ -141,8 +128,9 @@ impl LogQuery {
 }
 
 impl Default for LogQuery {
+    /// All logs, 50 at a time.
     fn default() -> Self {
-        Self::new()
+        Self { agent: None, label: None, parent: None, since_ms: None, before_ms: None, limit: 50, after: None }
     }
 }
 

@@ -17,13 +17,14 @@ const MAX_HOST: usize = 64;
 /// An owner of a log, or one that wishes to be: of two with one id, the later one always takes the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Owner {
-    id: Arc<str>,
-    takes_over: bool,
+    /// Its id.
+    pub id: Arc<str>,
+    /// True if it takes a log that another owner has, who is fenced then; false by default.
+    pub takes_over: bool,
 }
 
 /// The holder of a log, with the time that is left to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Holder {
     /// The id of the owner: by itself, its process and its machine stand in front.
     pub owner: Arc<str>,
@@ -51,22 +52,6 @@ impl Owner {
     /// The owner with this id.
     pub fn named(id: impl Into<Arc<str>>) -> Self {
         Self { id: id.into(), takes_over: false }
-    }
-
-    /// Takes a log even if another owner has it, who is fenced then.
-    #[must_use]
-    pub fn taking_over(self) -> Self {
-        Self { takes_over: true, ..self }
-    }
-
-    /// Its id.
-    pub fn id(&self) -> &Arc<str> {
-        &self.id
-    }
-
-    /// True if it takes a log that another owner has.
-    pub fn takes_over(&self) -> bool {
-        self.takes_over
     }
 }
 

@@ -44,11 +44,6 @@ enum Kind {
 }
 
 impl MemoryKvStore {
-    /// A key-value store without values.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// Sets the clock that tells when a value was written.
     #[must_use]
     pub fn world(self, world: impl World + 'static) -> Self {
@@ -132,7 +127,7 @@ impl StoreData {
         let mut range = self.changes.range((after.clone(), Bound::Unbounded));
         let ((version, key), kind) = range.find(|((_, key), _)| key.starts_with(prefix))?;
         let item = self.items.get(key).filter(|_| *kind == Kind::Put).cloned();
-        Some(Changed::new(Arc::clone(key), *version, item))
+        Some(Changed { key: Arc::clone(key).into(), version: *version, item })
     }
 }
 
@@ -192,6 +187,6 @@ impl KvStore for MemoryKvStore {
         let kept = self.kept();
         let texts = kept.with_prefix(prefix, None).map(|item| (item, &item.text));
         let best = search::best(query, texts, limit);
-        Ok(best.into_iter().map(|(item, score)| Hit::new(item.clone(), score)).collect())
+        Ok(best.into_iter().map(|(item, score)| Hit { item: item.clone(), score }).collect())
     }
 }

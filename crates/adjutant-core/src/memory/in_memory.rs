@@ -35,11 +35,6 @@ struct StoredFact {
 }
 
 impl InMemory {
-    /// A memory without facts.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     fn owners(&self) -> MutexGuard<'_, HashMap<OwnerId, Owned>> {
         self.owners.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -127,7 +122,7 @@ impl Memory for InMemory {
         let owners = self.owners();
         let Some(owned) = owners.get(owner) else { return Ok(Vec::new()) };
         let best = search::best(query, owned.kept().map(|kept| (&kept.fact, &kept.fact.text)), limit);
-        Ok(best.into_iter().map(|(fact, score)| ScoredFact::new(fact.clone(), score)).collect())
+        Ok(best.into_iter().map(|(fact, score)| ScoredFact { fact: fact.clone(), score }).collect())
     }
 
     async fn by_vector(&self, owner: &OwnerId, vector: &Vector, limit: usize) -> Result<Vec<ScoredFact>, MemoryError> {
@@ -136,7 +131,7 @@ impl Memory for InMemory {
         let scored = owned.kept().filter_map(|kept| Some((&kept.fact, kept.vector.as_ref()?.cosine(vector)?)));
         let mut scored: Vec<(&Fact, f64)> = scored.collect();
         scored.sort_by(|(_, one), (_, other)| other.total_cmp(one));
-        Ok(scored.into_iter().take(limit).map(|(fact, score)| ScoredFact::new(fact.clone(), score)).collect())
+        Ok(scored.into_iter().take(limit).map(|(fact, score)| ScoredFact { fact: fact.clone(), score }).collect())
     }
 
     async fn marked(&self, owner: &OwnerId, source: &str) -> Result<u64, MemoryError> {

@@ -41,7 +41,7 @@ impl AcknowledgedPart {
     /// nothing of it stays.
     pub(crate) fn reply(model: &ModelId, heard: &[AcknowledgedPart]) -> Option<Reply> {
         let start = Chunk::Start { attempt: 0, model: model.clone(), limits: Box::default(), warnings: Vec::new() };
-        let mut collector = Collector::new();
+        let mut collector = Collector::default();
         for chunk in iter::once(start).chain(heard.iter().flat_map(AcknowledgedPart::chunks)) {
             // A chunk that breaks the grammar counts as never said.
             let _ = collector.push(&chunk);

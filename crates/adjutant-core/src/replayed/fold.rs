@@ -201,7 +201,7 @@ impl EventFold {
 impl Thread {
     fn new(who: Arc<Identity>) -> Self {
         let (events, speaking) = (Events::of(Arc::clone(&who)), Speaking::default());
-        Self { events, run: Run::new(), who, at_ms: 0, speaking, known: None }
+        Self { events, run: Run::default(), who, at_ms: 0, speaking, known: None }
     }
 
     /// Returns the event of the newest run's end, or of its wait.

@@ -65,7 +65,7 @@ impl Current {
         }
         let (kind, n) = (AskKind::Limit, self.pauses.len());
         let ask = Ask::new(kind, format!("the limit of {limit} is reached; may the run go on?"));
-        let ask = ask.data(json!({ "limit": limit, "turns": self.turns }));
+        let ask = Ask { data: json!({ "limit": limit, "turns": self.turns }), ..ask };
         let id = PauseId(format!("{thread}/limit/{}/{}/{n}", self.run, self.turns).into());
         let pause = Pause { id, ask, call: None, key: None, thread: thread.clone(), deadline_ms: None };
         Some(Next::Decide(vec![Record::Paused { pause: Arc::new(pause) }]))

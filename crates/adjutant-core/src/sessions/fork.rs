@@ -42,7 +42,7 @@ impl Sessions {
         }
         let mut half = Half::new(self, to).await?;
         let filled = self.fill(&mut half, from, at).await;
-        let about = SessionMeta { agent: about.agent, parent: Some((from.clone(), at)), ..SessionMeta::new() };
+        let about = SessionMeta { agent: about.agent, parent: Some((from.clone(), at)), ..SessionMeta::default() };
         half.end(filled.map(|()| about), to).await
     }
 

@@ -146,7 +146,7 @@ pub(super) fn check_name(log: &LogId) -> Result<(), JournalError> {
 /// Removes what crashes left.
 pub(super) async fn sweep(sessions: &Sessions) -> Result<(), JournalError> {
     let before = sessions.world.now_ms().saturating_sub(STALE_MS);
-    let mut query = LogQuery { limit: PAGE, ..LogQuery::new() };
+    let mut query = LogQuery { limit: PAGE, ..LogQuery::default() };
     loop {
         let page = match sessions.journal.list(&query).await {
             Err(error) if error.kind() == JournalErrorKind::Unsupported => return Ok(()),

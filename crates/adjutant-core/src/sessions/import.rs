@@ -56,15 +56,7 @@ impl Sessions {
         self.import_with(input, |_, _| {}).await
     }
 
-    /// The same under another name.
-    ///
-    /// # Errors
-    /// Like [`import`](Sessions::import).
-    pub async fn import_as(&self, input: impl BufRead + Send, id: &LogId) -> Result<LogInfo, JournalError> {
-        self.import_with(input, |name, _| *name = id.clone()).await
-    }
-
-    /// The same; its name, and what the file says that it is about, are changed before anyone sees it.
+    /// The same; this changes its name, and the description that the file gives of it, before anyone sees it.
     ///
     /// # Errors
     /// Like [`import`](Sessions::import).

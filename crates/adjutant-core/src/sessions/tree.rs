@@ -94,7 +94,7 @@ impl Sessions {
         seen: &mut BTreeSet<LogId>,
     ) -> Result<Vec<LogInfo>, JournalError> {
         let mut forks = Vec::new();
-        let mut query = LogQuery { parent: Some(of.clone()), limit: PAGE, ..LogQuery::new() };
+        let mut query = LogQuery { parent: Some(of.clone()), limit: PAGE, ..LogQuery::default() };
         loop {
             let page = self.journal.list(&query).await?;
             for info in page.logs.into_iter().filter(|info| !half::is_half(&info.log)) {

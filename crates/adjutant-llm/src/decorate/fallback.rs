@@ -42,10 +42,15 @@ const MAX_CAUSE: usize = 300;
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct Fallback {
-    first: Arc<dyn Model>,
-    rest: Vec<Arc<dyn Model>>,
-    kinds: Arc<[ErrorKind]>,
-    retract: bool,
+    /// The model that is asked first.
+    pub first: Arc<dyn Model>,
+    /// The models that are asked when all before them failed, in order; none by default.
+    pub rest: Vec<Arc<dyn Model>>,
+    /// The kinds of errors that lead to the next model: by default all that another model may not meet. `Overflow` leads
+    /// only to a model with a larger window.
+    pub kinds: Arc<[ErrorKind]>,
+    /// True if the next model is asked also after something was shown, which is taken back then; false by default.
+    pub retract: bool,
 }
 
 impl Fallback {
@@ -59,18 +64,6 @@ impl Fallback {
     /// Adds a model that is asked when all before it failed.
     pub fn or(mut self, next: impl Model + 'static) -> Self {
         self.rest.push(Arc::new(next));
-        self
-    }
-
-    /// Sets the kinds of errors that lead to the next model; `Overflow` leads only to one with a larger window.
-    pub fn on(mut self, kinds: impl Into<Arc<[ErrorKind]>>) -> Self {
-        self.kinds = kinds.into();
-        self
-    }
-
-    /// Asks the next model also after something was shown, which is taken back then.
-    pub fn retract(mut self) -> Self {
-        self.retract = true;
         self
     }
 

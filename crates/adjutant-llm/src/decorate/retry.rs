@@ -47,10 +47,14 @@ const JITTER: f64 = 0.25;
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct Retry {
-    model: Arc<dyn Model>,
-    policy: Arc<RetryPolicy>,
-    world: Arc<dyn World>,
-    retract: bool,
+    /// The model that is asked.
+    pub model: Arc<dyn Model>,
+    /// The errors that are tried again, how often, and after which waits; the default policy by default.
+    pub policy: RetryPolicy,
+    /// The source of chance; the system's by default.
+    pub world: Arc<dyn World>,
+    /// True if it is tried again also after something was shown, which is taken back then; false by default.
+    pub retract: bool,
 }
 
 /// What is tried again, how often, and after which waits.
@@ -72,36 +76,13 @@ pub struct RetryPolicy {
     /// The kinds of errors that are tried again, unless the provider said what to do (`Error::should_retry`):
     /// `RateLimited`, `Overloaded`, `Network`, `Timeout`, and `Protocol`, since an answer that is not what the
     /// protocol says is mostly one that was cut on its way.
-    pub kinds: Vec<ErrorKind>,
+    pub kinds: Arc<[ErrorKind]>,
 }
 
 impl Retry {
     /// The model, tried again by the default policy, without retraction.
     pub fn new(model: impl Model + 'static) -> Self {
-        Self {
-            model: Arc::new(model),
-            policy: Arc::new(RetryPolicy::default()),
-            world: Arc::new(SystemWorld),
-            retract: false,
-        }
-    }
-
-    /// Sets what is tried again, how often, and after which waits.
-    pub fn policy(mut self, policy: RetryPolicy) -> Self {
-        self.policy = Arc::new(policy);
-        self
-    }
-
-    /// Tries again also after something was shown, which is taken back then.
-    pub fn retract(mut self) -> Self {
-        self.retract = true;
-        self
-    }
-
-    /// Sets where chance comes from; the system's without it.
-    pub fn world(mut self, world: Arc<dyn World>) -> Self {
-        self.world = world;
-        self
+        Self { model: Arc::new(model), policy: RetryPolicy::default(), world: Arc::new(SystemWorld), retract: false }
     }
 }
 
@@ -128,7 +109,7 @@ impl Default for RetryPolicy {
             first_wait: Duration::from_millis(500),
             longest_wait: Duration::from_secs(8),
             longest_asked_wait: Duration::from_secs(60),
-            kinds: vec![RateLimited, Overloaded, Network, Timeout, Protocol],
+            kinds: [RateLimited, Overloaded, Network, Timeout, Protocol].into(),
         }
     }
 }

@@ -27,12 +27,12 @@ const BURST: u8 = 32;
 /// # Example
 /// ```
 /// use std::time::Duration;
-/// use adjutant_llm::{ErrorKind, Gate, Request, Script, ScriptedModel, Timeout, complete};
+/// use adjutant_llm::{ErrorKind, Gate, Request, Script, ScriptedModel, Timeout, TimeoutLimits, complete};
 ///
 /// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().expect("a runtime")
 /// # .block_on(async {
 /// let stalled = ScriptedModel::new([Script::new().text("Let me see").wait_at(1, &Gate::new())]);
-/// let model = Timeout::new(stalled).idle(Duration::from_secs(30));
+/// let model = Timeout::new(stalled, TimeoutLimits { idle: Some(Duration::from_secs(30)), ..TimeoutLimits::default() });
 /// let error = complete(&model, Request::new().user("Well?")).await.expect_err("it stalls");
 /// assert_eq!(error.kind(), ErrorKind::Timeout);
 /// # });
@@ -44,35 +44,21 @@ pub struct Timeout {
     limits: TimeoutLimits,
 }
 
+/// The times that a stream of a model may take; `None` is no limit.
 #[derive(Debug, Clone, Copy, Default)]
-struct TimeoutLimits {
-    total: Option<Duration>,
-    first_chunk: Option<Duration>,
-    idle: Option<Duration>,
+pub struct TimeoutLimits {
+    /// The time of a stream in all.
+    pub total: Option<Duration>,
+    /// The time until the first chunk, whatever it is.
+    pub first_chunk: Option<Duration>,
+    /// The time until each chunk after the first one.
+    pub idle: Option<Duration>,
 }
 
 impl Timeout {
-    /// The model, without a limit yet.
-    pub fn new(model: impl Model + 'static) -> Self {
-        Self { model: Arc::new(model), limits: TimeoutLimits::default() }
-    }
-
-    /// Sets how long a stream may take in all.
-    pub fn total(mut self, limit: Duration) -> Self {
-        self.limits.total = Some(limit);
-        self
-    }
-
-    /// Sets how long the first chunk may take, whatever it is.
-    pub fn first_chunk(mut self, limit: Duration) -> Self {
-        self.limits.first_chunk = Some(limit);
-        self
-    }
-
-    /// Sets how long each chunk after the first may take.
-    pub fn idle(mut self, limit: Duration) -> Self {
-        self.limits.idle = Some(limit);
-        self
+    /// The model with these limits.
+    pub fn new(model: impl Model + 'static, limits: TimeoutLimits) -> Self {
+        Self { model: Arc::new(model), limits }
     }
 }
 

@@ -89,27 +89,6 @@ impl CallResult {
         }
     }
 
-    /// Sets the details for the application.
-    #[must_use]
-    pub fn details(mut self, details: Value) -> Self {
-        self.details = details;
-        self
-    }
-
-    /// Sets whether the run should end.
-    #[must_use]
-    pub fn terminate(mut self, terminate: Terminate) -> Self {
-        self.terminate = terminate;
-        self
-    }
-
-    /// Keeps the call's turn when the conversation is compacted.
-    #[must_use]
-    pub fn pinned(mut self) -> Self {
-        self.pinned = true;
-        self
-    }
-
     /// Whether the model is told that the call failed.
     pub fn is_error(&self) -> bool {
         self.status != Status::Ok

@@ -59,20 +59,6 @@ impl UserMessage {
         Self::new(vec![Content::text(text)])
     }
 
-    /// The same message, from someone else.
-    #[must_use]
-    pub fn from_origin(mut self, origin: Origin) -> Self {
-        self.origin = origin;
-        self
-    }
-
-    /// The same message, kept when the conversation is compacted.
-    #[must_use]
-    pub fn pinned(mut self) -> Self {
-        self.pinned = true;
-        self
-    }
-
     /// Whether the message holds nothing that a model could read: no content, or only blank text.
     pub fn is_empty(&self) -> bool {
         self.content.iter().all(|it| it.as_text().is_some_and(|text| text.trim().is_empty()))

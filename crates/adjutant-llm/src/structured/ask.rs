@@ -94,7 +94,7 @@ fn tool(form: &Form) -> ToolDecl {
 
 /// Adds an instruction at the end of a conversation, which goes its own way from here.
 fn add(request: &mut Request, text: String) {
-    let message = UserMessage::text(text).from_origin(Origin::Reminder { by: SPEAKER.into() });
+    let message = UserMessage { origin: Origin::Reminder { by: SPEAKER.into() }, ..UserMessage::text(text) };
     request.entries = request.entries.fork();
     request.entries.push(Entry::User(message));
 }
@@ -120,7 +120,7 @@ impl StructuredExchange {
     pub(super) async fn gather(&mut self, model: &(impl Model + ?Sized)) -> Result<Arc<Reply>, Error> {
         self.attempts += 1;
         let mut stream = model.stream(self.request.clone());
-        let mut collector = Collector::new();
+        let mut collector = Collector::default();
         let mut answering = model.info().id.clone();
         while let Some(chunk) = std::future::poll_fn(|cx| stream.as_mut().poll_next(cx)).await {
             let chunk = chunk?;

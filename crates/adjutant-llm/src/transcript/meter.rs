@@ -21,11 +21,6 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// A meter that has seen nothing.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// Takes what was estimated and what was reported of the same content, in tokens. A report of nothing is ignored.
     pub fn observe(&mut self, estimated: u64, reported: u64) {
         if estimated == 0 || reported == 0 {

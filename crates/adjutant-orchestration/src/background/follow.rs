@@ -79,7 +79,7 @@ fn notice(task: &BackgroundTask, state: TaskState, text: &str) -> (UserMessage, 
     if !whole {
         said.push_str(&format!("\n[{} bytes in all: get_task gives the rest]", text.len()));
     }
-    (UserMessage::text(said).from_origin(Origin::Peer { from: task.thread.clone() }), whole)
+    (UserMessage { origin: Origin::Peer { from: task.thread.clone() }, ..UserMessage::text(said) }, whole)
 }
 
 /// The beginning of a text, in one line.

@@ -128,7 +128,7 @@ fn launched(task: &BackgroundTask) -> CallResult {
         session: task.session.clone(),
         kept: task.kept,
     };
-    CallResult::ok(said.to_string()).details(mark.details())
+    CallResult { details: mark.details(), ..CallResult::ok(said.to_string()) }
 }
 
 fn found_again(task: &BackgroundTask, order: &LaunchOrder) -> Launched {

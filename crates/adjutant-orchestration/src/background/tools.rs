@@ -137,7 +137,7 @@ async fn get(table: Arc<TaskTable>, args: Args, cx: CallContext) -> Result<CallR
         RunLine::of(&cx)?.app("background.read", VERSION, json!({"task_id": task.id}));
     }
     table.tell();
-    Ok(CallResult::ok(shown.to_string()).details(settled(&task)))
+    Ok(CallResult { details: settled(&task), ..CallResult::ok(shown.to_string()) })
 }
 
 async fn list(table: Arc<TaskTable>, _: Args, cx: CallContext) -> Result<CallResult, ToolError> {
@@ -166,7 +166,7 @@ async fn stop(table: Arc<TaskTable>, args: Args, cx: CallContext) -> Result<Call
         (false, _) => "it had ended before",
     };
     let result = CallResult::ok(json!({"task_id": task.id, "status": state, "message": message}).to_string());
-    Ok(if state == TaskState::Cancelled { result.details(settled(&task)) } else { result })
+    Ok(if state == TaskState::Cancelled { CallResult { details: settled(&task), ..result } } else { result })
 }
 
 fn settled(task: &BackgroundTask) -> Value {
@@ -197,7 +197,7 @@ fn launch_spec<'a>(agents: impl Iterator<Item = (&'a str, &'a Launchable)> + Clo
     });
     let description =
         "Lets an agent work on a task in the background while you go on. A message tells you when it is done.";
-    ToolSpec::new("launch_task", description, schema).replay(Replay::Resumable)
+    ToolSpec { replay: Replay::Resumable, ..ToolSpec::new("launch_task", description, schema) }
 }
 
 fn get_spec() -> ToolSpec {
@@ -217,13 +217,13 @@ fn get_spec() -> ToolSpec {
     });
     let spec =
         ToolSpec::new("get_task", "Gives the status of a background task, and its result if it has one.", schema);
-    spec.replay(Replay::Pure).timeout(MAX_WAIT + SLACK)
+    ToolSpec { replay: Replay::Pure, timeout: Some(MAX_WAIT + SLACK), ..spec }
 }
 
 fn list_spec() -> ToolSpec {
     let schema = json!({"type": "object", "properties": {}, "additionalProperties": false});
     let description = "Lists the background tasks: what each is to do, its status, and what it did last.";
-    ToolSpec::new("list_tasks", description, schema).replay(Replay::Pure)
+    ToolSpec { replay: Replay::Pure, ..ToolSpec::new("list_tasks", description, schema) }
 }
 
 fn stop_spec() -> ToolSpec {
@@ -233,5 +233,5 @@ fn stop_spec() -> ToolSpec {
         "required": ["task_id"],
         "additionalProperties": false,
     });
-    ToolSpec::new("stop_task", "Stops a background task.", schema).replay(Replay::Idempotent)
+    ToolSpec { replay: Replay::Idempotent, ..ToolSpec::new("stop_task", "Stops a background task.", schema) }
 }

@@ -163,7 +163,10 @@ impl Board {
             return Ok(known);
         }
         let prefix = keys::reserved(agent);
-        let (ready, own) = (Scan::prefix(keys::READY).limit(WINDOW), Scan::prefix(prefix.as_str()).limit(1));
+        let (ready, own) = (
+            Scan { limit: Some(WINDOW), ..Scan::prefix(keys::READY) },
+            Scan { limit: Some(1), ..Scan::prefix(prefix.as_str()) },
+        );
         let (ready, own) = futures_util::try_join!(self.kv.scan(&ready), self.kv.scan(&own))?;
         let mut window = self.shared.window();
         if !window.is_at(queue) {

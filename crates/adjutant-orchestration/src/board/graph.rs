@@ -77,7 +77,7 @@ impl Board {
         after.dependencies = dependencies;
         after.updated_ms = self.world.now_ms().max(before.task.updated_ms);
         let mut changes = keys::replace(before, after)?;
-        changes.push(keys::mark(keys::GRAPH).when(graph));
+        changes.push(Change { when: graph, ..keys::mark(keys::GRAPH) });
         for kept in &wanted {
             let is_new = !before.task.dependencies.contains(&kept.task.id);
             if is_new || is_open(kept) {
@@ -103,14 +103,14 @@ impl Board {
 
     /// Makes those ready that waited for a task, unless they wait for others, too.
     pub(super) async fn unblock_dependents(&self, id: &TaskId) -> Result<(), Error> {
-        let mut scan = Scan::prefix(keys::dependents(id)).limit(PAGE);
+        let mut scan = Scan { limit: Some(PAGE), ..Scan::prefix(keys::dependents(id)) };
         loop {
             let page = self.kv.scan(&scan).await?;
             let ids: Vec<TaskId> = page.iter().map(|item| keys::last(&item.key)).collect();
             let unblocked = stream::iter(ids).map(|id| async move { self.unblock(&id).await });
             unblocked.buffer_unordered(AT_ONCE).try_collect::<Vec<()>>().await?;
             match page.last() {
-                Some(last) if page.len() == PAGE => scan = scan.after(last.key.as_ref()),
+                Some(last) if page.len() == PAGE => scan = Scan { after: Some(last.key.as_ref().into()), ..scan },
                 _ => return Ok(()),
             }
         }
@@ -169,5 +169,5 @@ fn is_open(kept: &VersionedTask) -> bool {
 /// Writes a task again as it was read, with so many dependents.
 fn touch(kept: &VersionedTask, dependents: u32) -> Result<Change, Error> {
     let task = Task { dependents, ..kept.task.clone() };
-    Ok(Change::put(keys::task(&task.id), encode(&task)?).when(When::Is(kept.version)))
+    Ok(Change { when: When::Is(kept.version), ..Change::put(keys::task(&task.id), encode(&task)?) })
 }

@@ -81,10 +81,10 @@ pub(super) fn mark(key: impl Into<String>) -> Change {
 
 /// The changes that put a new task.
 pub(super) fn create(new: &Task) -> Result<Vec<Change>, Error> {
-    let mut changes = vec![Change::put(task(&new.id), encode(new)?).when(When::Absent)];
+    let mut changes = vec![Change { when: When::Absent, ..Change::put(task(&new.id), encode(new)?) }];
     changes.extend(new.key.as_ref().map(|key| {
         let id = Value::String(new.id.to_string());
-        Change::put(once(key), id).when(When::Absent)
+        Change { when: When::Absent, ..Change::put(once(key), id) }
     }));
     changes.extend(new.dependencies.iter().map(|on| mark(format!("{}{}", dependents(on), new.id))));
     changes.extend(moved(None, place(new)));
@@ -93,7 +93,7 @@ pub(super) fn create(new: &Task) -> Result<Vec<Change>, Error> {
 
 /// The changes that put a task in the place of what was read.
 pub(super) fn replace(before: &VersionedTask, after: &Task) -> Result<Vec<Change>, Error> {
-    let mut changes = vec![Change::put(task(&after.id), encode(after)?).when(When::Is(before.version))];
+    let mut changes = vec![Change { when: When::Is(before.version), ..Change::put(task(&after.id), encode(after)?) }];
     changes.extend(moved(place(&before.task), place(after)));
     let is_completed = after.status == TaskStatus::Completed && before.task.status != TaskStatus::Completed;
     changes.extend((is_completed && after.dependents > 0).then(|| mark(settling(&after.id))));
@@ -103,7 +103,7 @@ pub(super) fn replace(before: &VersionedTask, after: &Task) -> Result<Vec<Change
 /// The changes that remove a task.
 pub(super) fn remove(before: &VersionedTask) -> Vec<Change> {
     let VersionedTask { task: old, version } = before;
-    let mut changes = vec![Change::remove(task(&old.id)).when(When::Is(*version))];
+    let mut changes = vec![Change { when: When::Is(*version), ..Change::remove(task(&old.id)) }];
     changes.extend(old.key.as_ref().map(|key| Change::remove(once(key))));
     changes.extend(old.dependencies.iter().map(|on| Change::remove(format!("{}{}", dependents(on), old.id))));
     changes.extend(moved(place(old), None));

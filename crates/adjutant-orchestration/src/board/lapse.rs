@@ -35,11 +35,11 @@ impl Board {
     pub async fn tend(&self) -> Result<(), Error> {
         let now = self.world.now_ms();
         self.shared.window().tended_ms = Some(now);
-        let settling = self.kv.scan(&Scan::prefix(keys::SETTLING).limit(PAGE)).await?;
+        let settling = self.kv.scan(&Scan { limit: Some(PAGE), ..Scan::prefix(keys::SETTLING) }).await?;
         for item in settling {
             self.settle(&keys::last(&item.key)).await?;
         }
-        let mut scan = Scan::prefix(keys::LEASES).limit(PAGE);
+        let mut scan = Scan { limit: Some(PAGE), ..Scan::prefix(keys::LEASES) };
         loop {
             let leases = self.kv.scan(&scan).await?;
             for lease in &leases {
@@ -49,7 +49,7 @@ impl Board {
                 self.lapse(&keys::last(&lease.key), now).await?;
             }
             match leases.last() {
-                Some(last) if leases.len() == PAGE => scan = scan.after(last.key.as_ref()),
+                Some(last) if leases.len() == PAGE => scan = Scan { after: Some(last.key.as_ref().into()), ..scan },
                 _ => return Ok(()),
             }
         }

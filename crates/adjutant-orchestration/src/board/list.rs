@@ -131,9 +131,9 @@ impl Board {
     pub async fn list(&self, query: &TaskQuery) -> Result<TaskPage, Error> {
         let limit = query.limit.clamp(1, MAX_PAGE);
         let mut tasks = Vec::new();
-        let mut scan = Scan::prefix(keys::TASKS).limit(CHUNK);
+        let mut scan = Scan { limit: Some(CHUNK), ..Scan::prefix(keys::TASKS) };
         if let Some(after) = &query.after {
-            scan = scan.after(keys::task(after));
+            scan = Scan { after: Some(keys::task(after).into()), ..scan };
         }
         loop {
             let chunk = self.kv.scan(&scan).await?;
@@ -153,7 +153,7 @@ impl Board {
                 tasks.push(listed);
             }
             match chunk.last() {
-                Some(last) if chunk.len() == CHUNK => scan = scan.after(last.key.as_ref()),
+                Some(last) if chunk.len() == CHUNK => scan = Scan { after: Some(last.key.as_ref().into()), ..scan },
                 _ => return Ok(TaskPage { tasks, next: None }),
             }
         }

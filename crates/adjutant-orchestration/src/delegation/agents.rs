@@ -21,10 +21,13 @@ pub(super) fn tool(registry: &Registry) -> impl ErasedTool + 'static {
     let about = "Lists the agents that tasks can be delegated to: their names, what they are for, what they can do.";
     let schema = json!({ "type": "object", "properties": {}, "additionalProperties": false });
     let registry = registry.clone();
-    tool_fn(ToolSpec::new("list_agents", about, schema).replay(Replay::Pure), move |_: Value, cx: CallContext| {
-        let others = others(&registry, &cx.who().config_name);
-        async move { Ok(listed(&others)) }
-    })
+    tool_fn(
+        ToolSpec { replay: Replay::Pure, ..ToolSpec::new("list_agents", about, schema) },
+        move |_: Value, cx: CallContext| {
+            let others = others(&registry, &cx.who().config_name);
+            async move { Ok(listed(&others)) }
+        },
+    )
 }
 
 /// The section of the prompt that lists them.
@@ -56,7 +59,8 @@ fn listed(others: &[Arc<Profile>]) -> CallResult {
         0 => String::new(),
         more => format!("\n{more} more are not listed"),
     };
-    CallResult::ok(format!("{agents}{more}")).details(agents)
+    let text = format!("{agents}{more}");
+    CallResult { details: agents, ..CallResult::ok(text) }
 }
 
 fn lines(others: &[Arc<Profile>]) -> Option<String> {

@@ -35,21 +35,21 @@ impl Brief<'_> {
         let origin = || Origin::Task { from: self.from.clone() };
         let mut messages = Vec::with_capacity(4);
         if !self.context.trim().is_empty() {
-            messages.push(UserMessage::text(wrap(CONTEXT, self.context)).from_origin(origin()));
+            messages.push(UserMessage { origin: origin(), ..UserMessage::text(wrap(CONTEXT, self.context)) });
         }
         if let Some((said, peer)) = self.handoff {
             let origin = Origin::Peer { from: peer.clone() };
-            messages.push(UserMessage::text(wrap(HANDOFF, said)).from_origin(origin));
+            messages.push(UserMessage { origin, ..UserMessage::text(wrap(HANDOFF, said)) });
         }
         if !self.reflections.trim().is_empty() {
-            messages.push(UserMessage::text(self.reflections.to_owned()).from_origin(origin()));
+            messages.push(UserMessage { origin: origin(), ..UserMessage::text(self.reflections.to_owned()) });
         }
         let mut task = defused(&cut_chars(self.task, MAX_CONTEXT_CHARS));
         if !self.criteria.is_empty() {
             let criteria = cut_chars(&self.criteria.join("\n- "), MAX_CONTEXT_CHARS).into_owned();
             task = format!("{task}\n\n{CRITERIA}\n- {}", defused(&criteria));
         }
-        messages.push(UserMessage::text(task).from_origin(origin()));
+        messages.push(UserMessage { origin: origin(), ..UserMessage::text(task) });
         messages
     }
 }

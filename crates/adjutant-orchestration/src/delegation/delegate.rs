@@ -39,10 +39,11 @@ pub(super) fn tool(shared: &Arc<DelegationShared>, place: &DelegationLevel) -> i
                 return Err(ToolError::new(ToolErrorKind::Denied, message));
             }
             if orders.is_empty() {
-                return Ok(CallResult::ok("[]").details(json!([])));
+                return Ok(CallResult { details: json!([]), ..CallResult::ok("[]") });
             }
             let reports = place.away(&cx, delegate(&cx, &shared, &place, orders)).await?;
-            Ok(CallResult::ok(reports.to_string()).details(reports))
+            let text = reports.to_string();
+            Ok(CallResult { details: reports, ..CallResult::ok(text) })
         }
     })
 }
@@ -141,5 +142,10 @@ fn spec(is_interactive: bool) -> ToolSpec {
     });
     let about = "Gives tasks to other agents, which work on them at the same time, and waits for all of them. The results \
         are in the order of the tasks.";
-    ToolSpec::new("delegate", about, schema).replay(Replay::Resumable).timeout(TIMEOUT).max_output(MAX_SHOWN_BYTES)
+    ToolSpec {
+        replay: Replay::Resumable,
+        timeout: Some(TIMEOUT),
+        max_output: Some(MAX_SHOWN_BYTES),
+        ..ToolSpec::new("delegate", about, schema)
+    }
 }

@@ -71,12 +71,12 @@ fn tool(registry: &Registry) -> impl ErasedTool + 'static {
             let handoff = hand_on(&registry, args, &cx)?;
             if is_done.load(Ordering::SeqCst) {
                 let message = "Ignored: you have handed the task on already.";
-                return Ok(CallResult::ok(message).terminate(Terminate::Now));
+                return Ok(CallResult { terminate: Terminate::Now, ..CallResult::ok(message) });
             }
             ask(&handoff, &cx).await?;
             is_done.store(true, Ordering::SeqCst);
             let said = format!("The task goes to {}.", handoff.target);
-            Ok(CallResult::ok(said).details(json!(handoff)).terminate(Terminate::Now))
+            Ok(CallResult { details: json!(handoff), terminate: Terminate::Now, ..CallResult::ok(said) })
         }
     })
 }
@@ -132,5 +132,5 @@ fn spec() -> ToolSpec {
         "additionalProperties": false,
     });
     let about = "Hands your task on to another agent and ends your work; the other one reports in your place.";
-    ToolSpec::new(HANDOFF, about, schema).replay(Replay::Idempotent).sequential()
+    ToolSpec { replay: Replay::Idempotent, sequential: true, ..ToolSpec::new(HANDOFF, about, schema) }
 }

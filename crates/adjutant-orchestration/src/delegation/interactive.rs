@@ -126,7 +126,8 @@ fn answers(shared: &Arc<DelegationShared>, place: &DelegationLevel) -> impl Eras
             }
             let standings = place.away(&cx, settle(&cx, &shared, &lines)).await?;
             let standings = json!(standings);
-            Ok(CallResult::ok(standings.to_string()).details(standings))
+            let text = standings.to_string();
+            Ok(CallResult { details: standings, ..CallResult::ok(text) })
         }
     })
 }
@@ -139,7 +140,7 @@ fn asking() -> ToolSpec {
         "additionalProperties": false,
     });
     // Asked anew after a crash; the wait has a limit of its own.
-    ToolSpec::new("ask_parent", about, schema).replay(Replay::Idempotent).timeout(TIMEOUT)
+    ToolSpec { replay: Replay::Idempotent, timeout: Some(TIMEOUT), ..ToolSpec::new("ask_parent", about, schema) }
 }
 
 fn answering() -> ToolSpec {
@@ -159,5 +160,10 @@ fn answering() -> ToolSpec {
         "type": "object", "properties": { "answers": list }, "required": ["answers"], "additionalProperties": false,
     });
     let about = "Answers questions of agents that you gave tasks, and waits until each of them is done or asks again.";
-    ToolSpec::new("answer_questions", about, schema).replay(Replay::Once).timeout(TIMEOUT).max_output(MAX_SHOWN_BYTES)
+    ToolSpec {
+        replay: Replay::Once,
+        timeout: Some(TIMEOUT),
+        max_output: Some(MAX_SHOWN_BYTES),
+        ..ToolSpec::new("answer_questions", about, schema)
+    }
 }

@@ -31,11 +31,13 @@ fn tool() -> impl ErasedTool + 'static {
             Err(error) => {
                 Err(ToolError::new(ToolErrorKind::InvalidArguments, "this is no completion").with_source(error))
             }
-            Ok(_) if is_said.swap(true, Ordering::SeqCst) => {
-                Ok(CallResult::ok("Ignored: you have reported already, and the first report counts.")
-                    .terminate(Terminate::Now))
+            Ok(_) if is_said.swap(true, Ordering::SeqCst) => Ok(CallResult {
+                terminate: Terminate::Now,
+                ..CallResult::ok("Ignored: you have reported already, and the first report counts.")
+            }),
+            Ok(completion) => {
+                Ok(CallResult { details: json!(completion), terminate: Terminate::Now, ..CallResult::ok("Reported.") })
             }
-            Ok(completion) => Ok(CallResult::ok("Reported.").details(json!(completion)).terminate(Terminate::Now)),
         };
         async move { answer }
     })
@@ -64,5 +66,5 @@ fn spec() -> ToolSpec {
     });
     let about = "Reports that your task is done, or that you give it up, and ends your work.";
     // One after the other: of several reports in one turn, the first counts.
-    ToolSpec::new(TASK_COMPLETE, about, schema).replay(Replay::Idempotent).sequential()
+    ToolSpec { replay: Replay::Idempotent, sequential: true, ..ToolSpec::new(TASK_COMPLETE, about, schema) }
 }

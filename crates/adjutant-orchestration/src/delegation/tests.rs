@@ -259,7 +259,8 @@ async fn task_fails_when_the_run_is_cancelled() {
 async fn task_fails_when_its_call_is_given_up_without_a_word() {
     use adjutant_tool::{Replay, ToolSpec, tool_fn};
     let (notes, registry) = (Arc::new(Notes::default()), Registry::new());
-    let stuck = || ToolSpec::new("stuck", "Ignores wishes.", json!({ "type": "object" })).replay(Replay::Once);
+    let stuck =
+        || ToolSpec { replay: Replay::Once, ..ToolSpec::new("stuck", "Ignores wishes.", json!({ "type": "object" })) };
     let begun = Arc::new(Notify::new());
     let begins = Arc::clone(&begun);
     registry.register(Profile::new("coder", ""), move || {

@@ -32,7 +32,7 @@ pub(super) fn result(tasks: &[String], results: &[TaskResult], max_result_bytes:
         details.push(detail(task, &ended));
     }
     let status = if completed == 0 { Status::Failed } else { Status::Ok };
-    CallResult::new(status, text).details(Value::Array(details))
+    CallResult { details: Value::Array(details), ..CallResult::new(status, text) }
 }
 
 /// What observers are shown when a task has ended.

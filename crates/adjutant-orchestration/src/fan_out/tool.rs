@@ -30,8 +30,8 @@ pub fn fan_out_tool(
     options: FanOutOptions,
 ) -> impl ErasedTool + 'static {
     let fan_out = FanOut::new(template).options(options);
-    let spec = ToolSpec::new(name, description, schema(&fan_out.options)).replay(Replay::Resumable);
-    let spec = spec.max_output(report::MAX_OUTPUT_BYTES);
+    let spec = ToolSpec { replay: Replay::Resumable, ..ToolSpec::new(name, description, schema(&fan_out.options)) };
+    let spec = ToolSpec { max_output: Some(report::MAX_OUTPUT_BYTES), ..spec };
     tool_fn(spec, move |args: Value, cx: CallContext| {
         let fan_out = fan_out.clone();
         async move {

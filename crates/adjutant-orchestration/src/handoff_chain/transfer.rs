@@ -63,7 +63,7 @@ pub(super) fn tool(target: &HandoffTarget, handoff_run: &Arc<HandoffRun>) -> imp
     let description = format!("Hands the whole conversation to {}, who answers from then on. {about}", target.name);
     let spec = ToolSpec::new(format!("transfer_to_{}", target.name), description.trim_end().to_owned(), schema);
     let (to, handoff_run) = (Arc::clone(&target.name), Arc::clone(handoff_run));
-    tool_fn(spec.replay(Replay::Idempotent).sequential(), move |args: Value, cx: CallContext| {
+    tool_fn(ToolSpec { replay: Replay::Idempotent, sequential: true, ..spec }, move |args: Value, cx: CallContext| {
         let (to, handoff_run) = (Arc::clone(&to), Arc::clone(&handoff_run));
         async move { transfer(&args, &cx, &to, &handoff_run).await }
     })

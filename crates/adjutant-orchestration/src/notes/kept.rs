@@ -63,7 +63,7 @@ impl NoteRecord {
         let found_by = format!("{} {body}", name.replace(['_', '-'], " "));
         // Both are written together, so that one condition is enough.
         Ok(vec![
-            Change::put(format!("{INFOS}{name}"), written(self)?).when(when),
+            Change { when, ..Change::put(format!("{INFOS}{name}"), written(self)?) },
             Change::put(format!("{BODIES}{name}"), written(&Body { body })?).text(found_by),
         ])
     }
@@ -71,13 +71,16 @@ impl NoteRecord {
 
 /// What removes a note.
 pub(super) fn removal(name: &str, version: Version) -> Vec<Change> {
-    vec![Change::remove(format!("{INFOS}{name}")).when(When::Is(version)), Change::remove(format!("{BODIES}{name}"))]
+    vec![
+        Change { when: When::Is(version), ..Change::remove(format!("{INFOS}{name}")) },
+        Change::remove(format!("{BODIES}{name}")),
+    ]
 }
 
 /// What counts notes, if nobody else has counted since.
 pub(super) fn count(before: Option<&Item>, notes: u64) -> Result<Change, Error> {
     let when = before.map_or(When::Absent, |item| When::Is(item.version));
-    Ok(Change::put(COUNT, written(&notes)?).when(when))
+    Ok(Change { when, ..Change::put(COUNT, written(&notes)?) })
 }
 
 /// What an item holds.

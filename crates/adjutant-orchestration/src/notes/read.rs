@@ -38,9 +38,9 @@ impl Notes {
     /// # Errors
     /// `Store`.
     pub async fn list(&self, after: Option<&str>, limit: usize) -> Result<Vec<NoteInfo>, Error> {
-        let scan = Scan::prefix(INFOS).limit(limit.min(MAX_PAGE));
+        let scan = Scan { limit: Some(limit.min(MAX_PAGE)), ..Scan::prefix(INFOS) };
         let scan = match after {
-            Some(name) => scan.after(format!("{INFOS}{name}")),
+            Some(name) => Scan { after: Some(format!("{INFOS}{name}").into()), ..scan },
             None => scan,
         };
         let items = self.kv.scan(&scan).await?;

@@ -88,7 +88,7 @@ impl NoteCall {
         (writing.mode, writing.key) = (*mode, self.key());
         let info = self.notes.write(writing, self.cx.who()).await?;
         let said = format!("Wrote note {name}: it has {} bytes, version {}.", info.bytes, info.version);
-        Ok(CallResult::ok(said).details(json!(info)))
+        Ok(CallResult { details: json!(info), ..CallResult::ok(said) })
     }
 
     async fn read(self) -> Result<CallResult, Error> {
@@ -109,7 +109,7 @@ impl NoteCall {
             said.push_str(&if to < body.len() { format!("; go on with offset {to}:") } else { ":".to_owned() });
         }
         let _ = write!(said, "\n\n{shown}");
-        Ok(CallResult::ok(said).details(json!(info)))
+        Ok(CallResult { details: json!(info), ..CallResult::ok(said) })
     }
 
     async fn list(self) -> Result<CallResult, Error> {
@@ -175,14 +175,14 @@ fn write_spec() -> ToolSpec {
             "description": "Write only if the note still has this version, as it was shown; 0: only if there is no such note.",
         },
     });
-    spec("write_note", about, fields, &["name", "content"]).replay(Replay::Idempotent)
+    ToolSpec { replay: Replay::Idempotent, ..spec("write_note", about, fields, &["name", "content"]) }
 }
 
 fn read_spec() -> ToolSpec {
     let about = "Reads a note: who changed it last, its version, and its text.";
     let offset = "At which byte to begin, if the text was too long to be shown at once.";
     let fields = json!({ "name": name(), "offset": number(0, None, offset) });
-    spec("read_note", about, fields, &["name"]).replay(Replay::Pure)
+    ToolSpec { replay: Replay::Pure, ..spec("read_note", about, fields, &["name"]) }
 }
 
 fn list_spec() -> ToolSpec {
@@ -191,12 +191,15 @@ fn list_spec() -> ToolSpec {
         "after": text_of("Only notes whose names come after this one."),
         "limit": number(1, Some(MAX_PAGE), &format!("How many at most; {PAGE} without it.")),
     });
-    spec("list_notes", about, fields, &[]).replay(Replay::Pure)
+    ToolSpec { replay: Replay::Pure, ..spec("list_notes", about, fields, &[]) }
 }
 
 fn search_spec() -> ToolSpec {
     let about = "Finds the notes that fit some words best, with a line of each.";
-    spec("search_notes", about, json!({ "query": text_of("What to look for.") }), &["query"]).replay(Replay::Pure)
+    ToolSpec {
+        replay: Replay::Pure,
+        ..spec("search_notes", about, json!({ "query": text_of("What to look for.") }), &["query"])
+    }
 }
 
 fn spec(name: &str, about: &str, fields: Value, required: &[&str]) -> ToolSpec {

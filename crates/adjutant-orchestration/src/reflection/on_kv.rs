@@ -64,7 +64,7 @@ impl ReflectionStore for OnKvStore {
                     reflection.tally.count(outcome);
                     self.put(&reflection, when).await
                 }
-                ReflectionChange::Remove => self.write(kv::Change::remove(&*key).when(when)).await,
+                ReflectionChange::Remove => self.write(kv::Change { when, ..kv::Change::remove(&*key) }).await,
             };
             match done {
                 Err(error) if error.kind() == ErrorKind::Conflict => tokio::task::yield_now().await,
@@ -80,7 +80,7 @@ impl OnKvStore {
         let value = serde_json::to_value(reflection).map_err(|error| {
             Error::new(ErrorKind::Invalid, format!("reflection {} cannot be written", reflection.id)).with_source(error)
         })?;
-        self.write(kv::Change::put(format!("{PREFIX}{}", reflection.id), value).when(when)).await
+        self.write(kv::Change { when, ..kv::Change::put(format!("{PREFIX}{}", reflection.id), value) }).await
     }
 
     async fn write(&self, change: kv::Change) -> Result<(), Error> {

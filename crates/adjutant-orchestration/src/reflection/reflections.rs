@@ -80,7 +80,7 @@ impl Reflections {
 
     /// Reflections that live as long as the program.
     pub fn in_memory() -> Self {
-        Self::on_kv(Arc::new(MemoryKvStore::new()))
+        Self::on_kv(Arc::new(MemoryKvStore::default()))
     }
 
     /// Sets the clock.

@@ -84,7 +84,8 @@ async fn spawn(roster: Arc<Roster>, _: Arc<str>, args: Spawned, cx: CallContext)
     };
     let id = roster.spawn(&cx, new).await?;
     let said = json!({"member_id": id, "name": args.name, "status": MemberStatus::Active});
-    Ok(CallResult::ok(said.to_string()).details(said))
+    let text = said.to_string();
+    Ok(CallResult { details: said, ..CallResult::ok(text) })
 }
 
 async fn assign(roster: Arc<Roster>, _: Arc<str>, args: Assigned, cx: CallContext) -> Result<CallResult, ToolError> {
@@ -110,7 +111,7 @@ async fn status(roster: Arc<Roster>, _: Arc<str>, _: Nothing, _: CallContext) ->
     };
     let members: Vec<_> = report.members.iter().map(of).collect();
     let said = json!({"team": report.team, "members": members, "unread": report.unread.len()});
-    Ok(CallResult::ok(said.to_string()).details(json!(report)))
+    Ok(CallResult { details: json!(report), ..CallResult::ok(said.to_string()) })
 }
 
 async fn wait(roster: Arc<Roster>, _: Arc<str>, args: Waited, cx: CallContext) -> Result<CallResult, ToolError> {
@@ -127,7 +128,7 @@ async fn wait(roster: Arc<Roster>, _: Arc<str>, args: Waited, cx: CallContext) -
         Watched::Late => format!(" They were not done within {time:?}."),
     };
     let unread = texts::unread(&roster.state(), LEAD).map(|unread| format!(" You have {unread}.")).unwrap_or_default();
-    Ok(CallResult::ok(format!("{all}.{why}{unread}")).details(json!(report)))
+    Ok(CallResult { details: json!(report), ..CallResult::ok(format!("{all}.{why}{unread}")) })
 }
 
 fn spawn_spec(plan: &TeamPlan) -> ToolSpec {
@@ -160,7 +161,7 @@ fn stop_spec() -> ToolSpec {
 
 fn status_spec() -> ToolSpec {
     let about = "Shows who works on what and for how long, what came of it, and how much is unread.";
-    spec("team_status", about, json!({}), &[]).replay(Replay::Pure)
+    ToolSpec { replay: Replay::Pure, ..spec("team_status", about, json!({}), &[]) }
 }
 
 fn wait_spec() -> ToolSpec {

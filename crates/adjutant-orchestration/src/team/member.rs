@@ -232,7 +232,8 @@ impl Roster {
         text: String,
         limit: Option<Duration>,
     ) -> Result<(), ToolError> {
-        let run = child.stream(UserMessage::text(text).from_origin(Origin::Task { from: self.lead.clone() }))?;
+        let run = child
+            .stream(UserMessage { origin: Origin::Task { from: self.lead.clone() }, ..UserMessage::text(text) })?;
         if let Some(member) = self.state().members.get_mut(&job.name) {
             member.child = Some(Arc::clone(child));
             if member.stopping {

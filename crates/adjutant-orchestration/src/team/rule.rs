@@ -87,7 +87,7 @@ impl Roster {
             return false;
         }
         let origin = Origin::Reminder { by: "team".into() };
-        let Ok(reminder) = line.steer(UserMessage::text(texts::not_done(state)).from_origin(origin)) else {
+        let Ok(reminder) = line.steer(UserMessage { origin, ..UserMessage::text(texts::not_done(state)) }) else {
             return false;
         };
         (state.rule.reminded, state.rule.reminder) = (true, Some(reminder));

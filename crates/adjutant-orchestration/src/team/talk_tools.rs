@@ -128,7 +128,7 @@ async fn send(roster: Arc<Roster>, who: Arc<str>, letter: Letter, _: CallContext
     let missed: Vec<&str> = not_to.values().map(Error::message).collect();
     let missed = if missed.is_empty() { String::new() } else { format!(" But {}.", missed.join("; ")) };
     let details = json!({"id": id, "to": to, "not_to": not_to.keys().collect::<Vec<_>>()});
-    Ok(CallResult::ok(format!("Sent to {} as {id}.{missed}", to.join(", "))).details(details))
+    Ok(CallResult { details, ..CallResult::ok(format!("Sent to {} as {id}.{missed}", to.join(", "))) })
 }
 
 async fn read(roster: Arc<Roster>, who: Arc<str>, _: Nothing, _: CallContext) -> Result<CallResult, ToolError> {
@@ -172,7 +172,7 @@ fn shown(roster: &Roster, who: &str, messages: &[Message]) -> CallResult {
     if left > 0 {
         text.push_str(&format!("\n{left} more are unread."));
     }
-    CallResult::ok(text).details(json!({"read": ids}))
+    CallResult { details: json!({"read": ids}), ..CallResult::ok(text) }
 }
 
 fn send_spec() -> ToolSpec {
@@ -186,7 +186,7 @@ fn send_spec() -> ToolSpec {
 fn read_spec() -> ToolSpec {
     let about =
         "Gives the messages that were sent to you and that you have not read, oldest first. Each is given once.";
-    spec("read_messages", about, json!({}), &[]).max_output(MAX_OUTPUT)
+    ToolSpec { max_output: Some(MAX_OUTPUT), ..spec("read_messages", about, json!({}), &[]) }
 }
 
 fn wait_spec() -> ToolSpec {
@@ -195,17 +195,17 @@ fn wait_spec() -> ToolSpec {
         "timeout_s": seconds("How many seconds to wait at most."),
     });
     let about = "Waits until a message for you is there, and gives it. Says so at once if none can come.";
-    waiting(spec("wait_for_message", about, fields, &["timeout_s"])).max_output(MAX_OUTPUT)
+    ToolSpec { max_output: Some(MAX_OUTPUT), ..waiting(spec("wait_for_message", about, fields, &["timeout_s"])) }
 }
 
 fn list_spec() -> ToolSpec {
     let about = "Lists who is in your team, what each works on, and what came of it.";
-    spec("list_teammates", about, json!({}), &[]).replay(Replay::Pure)
+    ToolSpec { replay: Replay::Pure, ..spec("list_teammates", about, json!({}), &[]) }
 }
 
 /// A tool that waits: what is called beside it comes first, or after.
 pub(super) fn waiting(spec: ToolSpec) -> ToolSpec {
-    spec.sequential().timeout(MAX_CALL)
+    ToolSpec { sequential: true, timeout: Some(MAX_CALL), ..spec }
 }
 
 pub(super) fn spec(name: &str, about: &str, fields: Value, required: &[&str]) -> ToolSpec {

@@ -114,7 +114,9 @@ async fn run_ends_when_it_waits_for_tasks_and_is_stopped() {
 
 #[tokio::test(start_paused = true)]
 async fn run_does_not_wait_for_tasks_when_a_limit_or_a_tool_ends_it() {
-    let finish = tool("finish", Replay::Once, |_| async { Ok(CallResult::ok("bye").terminate(Terminate::Now)) });
+    let finish = tool("finish", Replay::Once, |_| async {
+        Ok(CallResult { terminate: Terminate::Now, ..CallResult::ok("bye") })
+    });
     let never = || {
         let gate = Gate::new();
         answering(1, move |_| says("Never.").wait_at(0, &gate))

@@ -41,7 +41,7 @@ async fn ended(background: &Background) {
 
 #[tokio::test(start_paused = true)]
 async fn kept_task_is_told_to_a_later_run_when_its_own_has_ended() {
-    let (journal, gate) = (MemoryJournal::new(), Gate::new());
+    let (journal, gate) = (MemoryJournal::default(), Gate::new());
     let held = gate.clone();
     let background = keeping(&journal, answering(1, move |_| says("did it.").wait_at(0, &held)));
     let script = [keeps("a"), says("Done."), calls("list_tasks", json!({})), says("Heard."), says("Never.")];
@@ -73,14 +73,14 @@ async fn task_is_refused_when_it_should_be_kept_without_a_journal() {
 
 #[tokio::test(start_paused = true)]
 async fn kept_task_goes_on_when_the_program_began_again() {
-    let (journal, gate) = (MemoryJournal::new(), Gate::new());
+    let (journal, gate) = (MemoryJournal::default(), Gate::new());
     let held = gate.clone();
     let background = keeping(&journal, answering(1, move |_| says("Never.").wait_at(0, &held)));
     let (_, first) = lead(&background, [keeps("a"), says("Done.")]);
     let first = first.journal(journal.clone());
     run(&first).await;
     gate.reached().await;
-    let left = MemoryJournal::new();
+    let left = MemoryJournal::default();
     copy(&journal, first.session_id(), &left, |_| false).await;
     copy(&journal, &log_of(&background), &left, |_| false).await;
 
@@ -95,7 +95,7 @@ async fn kept_task_goes_on_when_the_program_began_again() {
     assert_eq!((helper.requests().len(), model.requests().len()), (1, 2));
     assert!(messages(&model.requests()[0]).iter().all(|text| !text.contains("lost")));
 
-    let later = MemoryJournal::new();
+    let later = MemoryJournal::default();
     copy(&left, first.session_id(), &later, |_| false).await;
     let background = keeping(&later, doing(0));
     let (_, third) = lead(&background, []);
@@ -105,13 +105,13 @@ async fn kept_task_goes_on_when_the_program_began_again() {
 
 #[tokio::test(start_paused = true)]
 async fn result_of_a_kept_task_is_told_when_it_ended_before_the_program_did() {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     let background = keeping(&journal, doing(1));
     let (_, first) = lead(&background, [keeps("a"), says("Done.")]);
     let first = first.journal(journal.clone());
     run(&first).await;
     ended(&background).await;
-    let left = MemoryJournal::new();
+    let left = MemoryJournal::default();
     let launched = |it: &Record| matches!(it, Record::Returned { .. });
     copy(&journal, first.session_id(), &left, launched).await;
     copy(&journal, &log_of(&background), &left, |_| false).await;

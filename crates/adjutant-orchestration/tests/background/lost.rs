@@ -17,7 +17,7 @@ fn never() -> impl adjutant_llm::Model + 'static {
 
 /// The log of a run that launched a task and died when its second request was prepared.
 async fn died(scripts: Vec<Script>) -> (MemoryJournal, Agent) {
-    let whole = MemoryJournal::new();
+    let whole = MemoryJournal::default();
     let (_, first) = lead(&helped_by(never()), scripts);
     let first = first.journal(whole.clone());
     first.run("Go.").await.expect("the run finishes");
@@ -54,7 +54,7 @@ async fn id_is_given_once_when_the_program_began_again() {
 
 #[tokio::test(start_paused = true)]
 async fn task_goes_on_when_the_program_died_before_its_launch_was_answered() {
-    let whole = MemoryJournal::new();
+    let whole = MemoryJournal::default();
     let (_, first) = lead(&helped_by(never()), [launches("a"), says("Done.")]);
     let first = first.journal(whole.clone());
     first.run("Go.").await.expect("the run finishes");

@@ -210,7 +210,7 @@ proptest! {
 
     #[test]
     fn board_keeps_its_promises_when_anything_is_done_in_memory(steps in steps()) {
-        let kv = MemoryKvStore::new();
+        let kv = MemoryKvStore::default();
         run(Stage::new(Box::new(move || Arc::new(kv.clone()))), steps);
     }
 }

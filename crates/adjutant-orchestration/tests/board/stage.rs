@@ -65,7 +65,7 @@ pub(super) fn play<F: Future<Output = ()>>(
 }
 
 pub(super) fn memory(_: &'static str) -> BoxFuture<'static, Option<Stage>> {
-    let kv = MemoryKvStore::new();
+    let kv = MemoryKvStore::default();
     Box::pin(async move { Some(Stage::new(Box::new(move || Arc::new(kv.clone())))) })
 }
 

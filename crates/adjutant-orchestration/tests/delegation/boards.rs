@@ -8,6 +8,7 @@ use adjutant_orchestration::{
     Delegation, Profile, Reflections, Registry,
     board::{Board, BoardTools, NewTask, Task, TaskId, TaskStatus},
 };
+use adjutant_tool::Approval;
 use serde_json::{Value, json};
 
 use super::desk::{Asked, boss_with, calls, delegates, register, register_as, reports, results, says, told};
@@ -15,7 +16,7 @@ use super::desk::{Asked, boss_with, calls, delegates, register, register_as, rep
 const LEASE: Duration = Duration::from_secs(60);
 
 fn board() -> Board {
-    Board::new(Arc::new(MemoryKvStore::new()), Arc::new(FixedWorld::at_ms(1_000)))
+    Board::new(Arc::new(MemoryKvStore::default()), Arc::new(FixedWorld::at_ms(1_000)))
 }
 
 async fn create(board: &Board, task: NewTask) -> TaskId {
@@ -185,7 +186,8 @@ async fn task_stays_the_agents_when_it_waits_for_a_person() {
     let id = create(&board, NewTask::new("Fix it")).await;
     let model = Arc::new(ScriptedModel::new([calls("deploy", json!({})), reports("Deployed.")]));
     registry.register(Profile::new("coder", "").max_concurrency(1), move || {
-        let spec = ToolSpec::new("deploy", "Deploys.", json!({ "type": "object" })).needs_approval();
+        let spec =
+            ToolSpec { approval: Approval::Always, ..ToolSpec::new("deploy", "Deploys.", json!({ "type": "object" })) };
         Agent::new(Arc::clone(&model)).tool(tool_fn(spec, |_, _| async { Ok(CallResult::ok("deployed")) }))
     });
     let boss = boss(&board, &registry, &id);
@@ -221,7 +223,7 @@ async fn agent_goes_on_when_it_has_ended_its_task_by_itself() {
 #[tokio::test(start_paused = true)]
 async fn task_stays_the_agents_when_it_works_for_longer_than_a_lease() {
     let (world, registry, gate) = (Arc::new(FixedWorld::at_ms(0)), Registry::new(), Gate::new());
-    let board = Board::new(Arc::new(MemoryKvStore::new()), world.clone());
+    let board = Board::new(Arc::new(MemoryKvStore::default()), world.clone());
     let id = create(&board, NewTask::new("Fix it")).await;
     let wait = gate.clone();
     coder(&registry, move || says("At last.").wait_at(0, &wait));

@@ -57,7 +57,7 @@ fn program(board: &Board, ids: &[TaskId]) -> Program {
         }
         _ => says("Done."),
     });
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     let boss = Delegation::new(registry).max_depth(1).max_handoffs(1).board(board.clone()).install(boss.name("boss"));
     let agent = boss.world(FixedWorld::at_ms(1_000)).journal(journal.clone()).session(LogId("log".into()));
     Program { agent: agent.take_over(), journal, asked }
@@ -79,7 +79,7 @@ fn children(log: &[Arc<Stamped>]) -> (Vec<String>, Vec<String>) {
 
 /// A board at a crash that left this log: a task whose claim is noted may have come to its end, which is not noted.
 async fn board(log: &[Arc<Stamped>]) -> (Board, Vec<TaskId>) {
-    let board = Board::new(Arc::new(MemoryKvStore::new()), Arc::new(FixedWorld::at_ms(1_000)));
+    let board = Board::new(Arc::new(MemoryKvStore::default()), Arc::new(FixedWorld::at_ms(1_000)));
     let mut ids = Vec::new();
     for (at, name) in ["Fix it", "Test it"].into_iter().enumerate() {
         let id = board.create(NewTask::new(name)).await.expect("memory does not fail").id;
@@ -158,7 +158,7 @@ fn asking_program() -> (Agent, MemoryJournal) {
             _ => says("Done."),
         }
     });
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     let boss = Delegation::new(registry).max_depth(1).interactive().install(boss.name("boss"));
     let agent = boss.world(FixedWorld::at_ms(1_000)).journal(journal.clone()).session(LogId("log".into()));
     (agent.take_over(), journal)

@@ -12,7 +12,7 @@ use super::desk::{boss, calls, delegated, delegates, register, register_as, repo
 async fn ended(script: impl Fn() -> Vec<Script> + Send + Sync + 'static, max_turns: u32) -> Value {
     let registry = Registry::new();
     let step = || {
-        let spec = ToolSpec::new("step", "Steps.", json!({ "type": "object" })).replay(Replay::Pure);
+        let spec = ToolSpec { replay: Replay::Pure, ..ToolSpec::new("step", "Steps.", json!({ "type": "object" })) };
         tool_fn(spec, |_, _| async { Ok(CallResult::ok("stepped")) })
     };
     register_as(

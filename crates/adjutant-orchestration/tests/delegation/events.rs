@@ -29,7 +29,7 @@ async fn progress_shows_what_the_agent_says_and_what_comes_of_it_when_it_works()
         ]
     };
     register_as(&registry, Profile::new("coder", ""), script, |agent| {
-        let spec = ToolSpec::new("step", "Steps.", json!({ "type": "object" })).replay(Replay::Pure);
+        let spec = ToolSpec { replay: Replay::Pure, ..ToolSpec::new("step", "Steps.", json!({ "type": "object" })) };
         agent.tool(tool_fn(spec, |_, _| async { Ok(CallResult::ok("stepped")) }))
     });
     let (_, agent) = boss(&registry, [delegates([task("coder", "Do it.")]), says("Done.")]);

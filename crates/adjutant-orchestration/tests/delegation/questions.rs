@@ -125,13 +125,13 @@ async fn nothing_is_answered_when_one_of_the_ids_is_wrong() {
 async fn agent_is_stopped_when_its_question_is_not_answered_in_time() {
     let registry = Registry::new();
     curious(&registry, Profile::new("painter", ""), 1);
-    let board = Board::new(Arc::new(MemoryKvStore::new()), Arc::new(FixedWorld::at_ms(1_000)));
+    let board = Board::new(Arc::new(MemoryKvStore::default()), Arc::new(FixedWorld::at_ms(1_000)));
     let id = board.create(NewTask::new("Paint")).await.expect("memory does not fail").id;
     let mut order = interactive("painter");
     order["task_id"] = json!(id);
     let script = [delegates([order]), calls("nap", json!({})), answers(&[("d-1", "q-1", "Late.")]), says("Done.")];
     let delegation = Delegation::new(registry).max_depth(1).interactive().board(board.clone());
-    let nap = ToolSpec::new("nap", "Sleeps.", json!({ "type": "object" })).replay(Replay::Once);
+    let nap = ToolSpec { replay: Replay::Once, ..ToolSpec::new("nap", "Sleeps.", json!({ "type": "object" })) };
     let nap = tool_fn(nap, |_, _| async {
         tokio::time::sleep(Duration::from_secs(301)).await;
         Ok(CallResult::ok("Slept."))

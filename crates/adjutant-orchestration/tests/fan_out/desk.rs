@@ -64,7 +64,7 @@ where
     F: Fn(CallContext) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<adjutant_llm::CallResult, ToolError>> + Send + 'static,
 {
-    let spec = ToolSpec::new(name, "A tool.", json!({"type": "object"})).replay(replay);
+    let spec = ToolSpec { replay, ..ToolSpec::new(name, "A tool.", json!({"type": "object"})) };
     tool_fn(spec, move |_: Value, cx: CallContext| body(cx))
 }
 
@@ -100,7 +100,7 @@ pub(crate) async fn records(journal: &MemoryJournal, log: &LogId) -> Vec<Arc<Sta
 pub(crate) async fn died_after(journal: &MemoryJournal, log: &LogId, is: impl Fn(&Record) -> bool) -> MemoryJournal {
     let records = records(journal, log).await;
     let end = records.iter().position(|it| is(&it.record)).expect("the record is there");
-    let left = MemoryJournal::new();
+    let left = MemoryJournal::default();
     let mut own = left.own(log, &adjutant_agent::Owner::new()).await.expect("nobody has it");
     own.append(&records[..=end], adjutant_agent::Flush::Now).await.expect("there is room");
     left

@@ -15,7 +15,7 @@ use super::{
 
 #[tokio::test]
 async fn finished_tasks_are_not_done_again_when_the_program_died() {
-    let whole = MemoryJournal::new();
+    let whole = MemoryJournal::default();
     let options = || FanOutOptions::new().max_concurrency(1);
     let args = json!({"tasks": ["a", "b", "c"]});
     let first = lead(args.clone(), worker(doing(3)), options()).journal(whole.clone());
@@ -32,7 +32,7 @@ async fn finished_tasks_are_not_done_again_when_the_program_died() {
 
 #[tokio::test]
 async fn call_waits_for_what_its_agents_wait_for_when_they_ask() {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     let step = || tool("step", Replay::Pure, |_| async { Ok(CallResult::ok("stepped")) });
     let model = answering(5, |task| match task {
         "" => says("Stepped on."),

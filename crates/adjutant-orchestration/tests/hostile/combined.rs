@@ -40,7 +40,7 @@ fn log() -> LogId {
 }
 
 async fn program() -> Program {
-    let board = Board::new(Arc::new(MemoryKvStore::new()), Arc::new(FixedWorld::at_ms(1_000)));
+    let board = Board::new(Arc::new(MemoryKvStore::default()), Arc::new(FixedWorld::at_ms(1_000)));
     let id = board.create(NewTask::new("Fix it")).await.expect("memory does not fail").id;
     let registry = Registry::new();
     let done = || calls("task_complete", json!({"status": "completed", "summary": "One."}));
@@ -72,7 +72,7 @@ async fn program() -> Program {
     });
     let boss = team.install(background.install(boss.name("boss")));
     let boss = Delegation::new(registry).max_depth(1).board(board.clone()).install(boss);
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     let agent = boss.world(FixedWorld::at_ms(1_000)).journal(journal.clone()).session(log()).take_over();
     Program { agent: agent.calls(|calls| calls.grace = Duration::from_secs(2)), journal, board }
 }

@@ -38,7 +38,7 @@ async fn result_is_told_once_when_the_run_was_parked_and_goes_on_here() {
 
 #[tokio::test(start_paused = true)]
 async fn model_hears_of_its_task_when_the_run_was_parked_and_goes_on_elsewhere() {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     let (_, first) = asking(vec![launches("a")], &helped_by(doing(1)));
     let first = first.journal(journal.clone());
     let result = first.run("Go.").await.expect("it waits");
@@ -102,14 +102,14 @@ fn keeps() -> Script {
 
 /// The logs of a program that died right after this record of the session, when the task was at work.
 async fn died(until: fn(&Record) -> bool) -> (MemoryJournal, Agent) {
-    let (journal, gate) = (MemoryJournal::new(), Gate::new());
+    let (journal, gate) = (MemoryJournal::default(), Gate::new());
     let held = gate.clone();
     let background = keeping(&journal, answering(1, move |_| says("Never.").wait_at(0, &held)));
     let (_, first) = lead(&background, [keeps(), says("Done.")]);
     let first = first.journal(journal.clone());
     first.run("Go.").await.expect("the run finishes");
     gate.reached().await;
-    let left = MemoryJournal::new();
+    let left = MemoryJournal::default();
     let own = adjutant_agent::LogId(background.snapshot()[0].thread.as_str().into());
     for (log, cut) in [(first.session_id(), true), (&own, false)] {
         let records = records(&journal, log).await;
@@ -183,7 +183,7 @@ async fn task_ends_when_it_would_wait_for_somebody() {
 
 #[tokio::test(start_paused = true)]
 async fn task_at_work_ends_before_the_run_parks_and_counts_once_when_it_goes_on_elsewhere() {
-    let (journal, gate) = (MemoryJournal::new(), Gate::new());
+    let (journal, gate) = (MemoryJournal::default(), Gate::new());
     let needy = || {
         let model = answering(2, |task| if task.is_empty() { says("Stepped on.") } else { calls("step", json!({})) });
         let agent = Agent::new(model).tool(step()).limits(Limits {

@@ -148,7 +148,7 @@ fn asks_for_more(agent: Agent) -> Agent {
 
 #[tokio::test(start_paused = true)]
 async fn parked_leg_goes_on_with_its_own_agent_when_another_program_resumes_it() {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     let program = |a: Vec<Script>, b: Vec<Script>| {
         let a = Agent::new(model(a)).journal(journal.clone()).take_over();
         relay(asks_for_more(a), asks_for_more(Agent::new(model(b))))

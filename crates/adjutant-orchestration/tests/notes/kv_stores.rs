@@ -18,7 +18,7 @@ pub(crate) struct Place {
 
 /// A key-value store of each kind, for the test of this name.
 pub(crate) async fn all(test: &str) -> Vec<Place> {
-    let memory = MemoryKvStore::new();
+    let memory = MemoryKvStore::default();
     let mut places =
         vec![Place { kind: "memory", kv: Arc::new(memory.clone()), other: Arc::new(memory), _folder: None }];
     let folder = tempfile::tempdir().expect("a folder");

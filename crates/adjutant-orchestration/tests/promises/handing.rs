@@ -5,13 +5,14 @@ use std::sync::{Arc, Mutex};
 use adjutant_agent::{Agent, Pause};
 use adjutant_llm::{CallResult, Script, ScriptedModel, Status};
 use adjutant_orchestration::{HandoffChain, HandoffTarget};
-use adjutant_tool::{Answer, ErasedTool, Identity, ToolSpec, tool_fn};
+use adjutant_tool::{Answer, Approval, ErasedTool, Identity, ToolSpec, tool_fn};
 use serde_json::json;
 
 use super::says;
 
 fn write() -> impl ErasedTool + 'static {
-    let spec = ToolSpec::new("write", "Writes.", json!({ "type": "object" })).needs_approval();
+    let spec =
+        ToolSpec { approval: Approval::Always, ..ToolSpec::new("write", "Writes.", json!({ "type": "object" })) };
     tool_fn(spec, |_, _| async { Ok(CallResult::ok("written")) })
 }
 

@@ -3,7 +3,7 @@
 use std::{fs, sync::Arc};
 
 use adjutant_agent::{Agent, EventKind, Outcome as Ended, RunResult};
-use adjutant_llm::{Content, Entry, Error, ErrorKind, FixedWorld, Origin, Request, Script, ScriptedModel};
+use adjutant_llm::{CallResult, Content, Entry, Error, ErrorKind, FixedWorld, Origin, Request, Script, ScriptedModel};
 use adjutant_orchestration::{
     Reflections,
     reflection::{Outcome, Reflection},
@@ -132,8 +132,8 @@ async fn completion_is_noted_down_when_the_agent_says_that_it_failed() {
     let complete = tool_fn(ToolSpec::new("task_complete", "Ends the task.", schema), |_, _| async {
         let details =
             json!({"status": "failed", "summary": "No disk.", "caveats": "Ask first.", "files_modified": ["a"]});
-        let result = adjutant_llm::CallResult::ok("Noted.").details(details);
-        Ok(result.terminate(adjutant_llm::Terminate::Now))
+        let result = CallResult { details, ..adjutant_llm::CallResult::ok("Noted.") };
+        Ok(CallResult { terminate: adjutant_llm::Terminate::Now, ..result })
     });
     let model = ScriptedModel::new([Script::new().call("task_complete", json!({}))]);
     let agent = reflections.install(Agent::new(model).name("coder").tool(complete));

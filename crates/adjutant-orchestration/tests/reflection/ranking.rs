@@ -115,7 +115,7 @@ async fn bytes_that_are_recalled_are_bounded_and_what_is_recalled_is_shown_whole
 
 #[tokio::test]
 async fn place_is_bounded_and_what_helps_least_goes_first() {
-    let store = OnKvStore::new(Arc::new(MemoryKvStore::new()));
+    let store = OnKvStore::new(Arc::new(MemoryKvStore::default()));
     let world = Arc::new(FixedWorld::at_ms(NOW_MS + 10_000_000));
     let reflections = Reflections::new(store.clone()).world(world);
     let mut ids = Vec::new();

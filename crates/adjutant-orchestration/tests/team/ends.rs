@@ -149,7 +149,7 @@ async fn what_is_unread_is_told_at_the_end() {
 
 /// A journal that holds the first records of another one, as if the program had died after them.
 async fn died_after(log: &[Arc<Stamped>], id: &LogId) -> MemoryJournal {
-    let journal = MemoryJournal::new();
+    let journal = MemoryJournal::default();
     let mut own = journal.own(id, &Owner::new()).await.expect("nobody has it");
     own.append(log, Flush::Now).await.expect("there is room");
     journal
@@ -157,7 +157,7 @@ async fn died_after(log: &[Arc<Stamped>], id: &LogId) -> MemoryJournal {
 
 #[tokio::test(start_paused = true)]
 async fn lead_is_told_that_its_team_was_lost_when_the_program_died() {
-    let whole = MemoryJournal::new();
+    let whole = MemoryJournal::default();
     let crew = team().template("a", hanging());
     let first = lead(&crew, [spawn("a"), wait_team(), says("Done."), says("Bye.")]).journal(whole.clone());
     first.run("Go.").await.expect("the run finishes");
@@ -180,7 +180,7 @@ async fn lead_is_told_that_its_team_was_lost_when_the_program_died() {
 
 #[tokio::test(start_paused = true)]
 async fn team_goes_on_when_a_run_that_waited_for_the_outside_is_resumed() {
-    let spec = ToolSpec::new("ask", "A tool.", json!({"type": "object"})).replay(Replay::Resumable);
+    let spec = ToolSpec { replay: Replay::Resumable, ..ToolSpec::new("ask", "A tool.", json!({"type": "object"})) };
     let asks = tool_fn(spec, |_: Value, cx: CallContext| async move {
         Ok(CallResult::ok(cx.ask("question", "Well?").await?.to_string()))
     });

@@ -76,14 +76,14 @@ pub(crate) fn die(stage: &Stage, records: u64) -> bool {
 
 impl Stage {
     pub(crate) fn new(plan: &Plan) -> Self {
-        let (clock, kv) = (Clock::default(), Arc::new(MemoryKvStore::new()));
+        let (clock, kv) = (Clock::default(), Arc::new(MemoryKvStore::default()));
         let board = Board::new(Arc::clone(&kv) as Arc<dyn KvStore>, Arc::new(clock.clone()) as Arc<dyn World>);
         let create = |at| {
             let created = board.create(NewTask::new(format!("Task {at}"))).now_or_never();
             created.expect("memory answers at once").expect("memory does not fail").id
         };
         let tasks = (0..plan.tasks).map(create).collect();
-        let (plan, journal) = (Arc::new(plan.clone()), MemoryJournal::new());
+        let (plan, journal) = (Arc::new(plan.clone()), MemoryJournal::default());
         Self { plan, clock, journal, busy: Arc::default(), kv, tasks }
     }
 
@@ -153,7 +153,7 @@ async fn work_at(board: Board, task: TaskId, stranger: Stranger) {
 }
 
 fn work() -> impl ErasedTool + 'static {
-    let spec = ToolSpec::new("work", "Works.", json!({ "type": "object" })).replay(Replay::Pure);
+    let spec = ToolSpec { replay: Replay::Pure, ..ToolSpec::new("work", "Works.", json!({ "type": "object" })) };
     tool_fn(spec, |_: Value, _| async { Ok(CallResult::ok("Worked.")) })
 }
 

@@ -61,7 +61,7 @@ pub(crate) async fn play<W: Wire>(wire: &Arc<W>, pieces: &[&[u8]], end: End) -> 
 /// A stream obeys the grammar, and ends in exactly one terminal.
 #[track_caller]
 fn check_grammar(items: &[Result<Chunk, Error>]) {
-    let mut collector = Collector::new();
+    let mut collector = Collector::default();
     for (at, item) in items.iter().enumerate() {
         let last = at + 1 == items.len();
         match item {

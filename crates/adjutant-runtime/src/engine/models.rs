@@ -6,7 +6,7 @@ use crate::{
     Credentials, Error, ErrorKind, Manifest,
     manifest::{ModelChoice, ModelSpec},
 };
-use adjutant_llm::{Fallback, Limiter, Model, PerMinute, RateLimit, Retry, RetryPolicy, Timeout, World};
+use adjutant_llm::{Fallback, Limiter, Model, PerMinute, RateLimit, Retry, RetryPolicy, Timeout, TimeoutLimits, World};
 use adjutant_providers::{Chooser, Chosen, Origin, Provider};
 use serde_json::json;
 
@@ -101,14 +101,14 @@ impl Models {
         }
         let mut model = self.tried(spec, &spec.name)?;
         if !spec.fallbacks.is_empty() {
-            let mut chain = Fallback::new(model).retract();
+            let mut chain = Fallback { retract: true, ..Fallback::new(model) };
             for name in &spec.fallbacks {
                 chain = chain.or(self.tried(spec, name)?);
             }
             model = Arc::new(chain);
         }
         if let Some(limit) = spec.timeout {
-            model = Arc::new(Timeout::new(model).total(limit.0));
+            model = Arc::new(Timeout::new(model, TimeoutLimits { total: Some(limit.0), ..TimeoutLimits::default() }));
         }
         self.made.push((spec.clone(), Arc::clone(&model)));
         Ok(model)
@@ -123,7 +123,7 @@ impl Models {
             model = Arc::new(RateLimit::new(model, limiter.clone()));
         }
         let policy = RetryPolicy { max_retries: spec.retries.unwrap_or(RETRIES), ..RetryPolicy::default() };
-        Ok(Arc::new(Retry::new(model).policy(policy).retract().world(Arc::clone(&self.world))))
+        Ok(Arc::new(Retry { policy: policy, retract: true, world: Arc::clone(&self.world), ..Retry::new(model) }))
     }
 
     fn bare(&mut self, name: &Arc<str>) -> Result<Arc<dyn Model>, Error> {

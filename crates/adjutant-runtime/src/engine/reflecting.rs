@@ -20,7 +20,7 @@ pub(super) fn toolbox(reflections: &Reflections) -> Tools {
         "additionalProperties": false,
     });
     let reflections = Arc::new(reflections.clone());
-    let spec = ToolSpec::new("recall_reflections", ABOUT, schema).replay(Replay::Pure);
+    let spec = ToolSpec { replay: Replay::Pure, ..ToolSpec::new("recall_reflections", ABOUT, schema) };
     Tools::new("reflections").tool(tool_fn(spec, move |args: Value, _: CallContext| {
         let reflections = Arc::clone(&reflections);
         async move {

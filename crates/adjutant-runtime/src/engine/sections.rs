@@ -35,7 +35,7 @@ pub(super) fn instructions(instructions: &Instructions) -> Result<Arc<str>, Erro
 /// # Errors
 /// `Config` if a file cannot be read, or if they are too large together.
 pub(super) fn told(context: &[ContextSpec], data: &[DataSpec]) -> Result<Sections, Error> {
-    let (mut sections, mut bytes) = (Sections::new(), 0);
+    let (mut sections, mut bytes) = (Sections::default(), 0);
     for one in context {
         let Some(text) = document(one)? else { continue };
         bytes += text.len() + 2;

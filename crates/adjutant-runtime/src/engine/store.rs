@@ -48,8 +48,8 @@ impl Store {
     pub fn memory_only(world: impl World + 'static) -> Self {
         let world: Arc<dyn World> = Arc::new(world);
         Self(Kind::Memory(Volatile {
-            journal: Arc::new(MemoryJournal::new().world(world.clone())),
-            memory: Arc::new(InMemory::new()),
+            journal: Arc::new(MemoryJournal::default().world(world.clone())),
+            memory: Arc::new(InMemory::default()),
             kv_stores: Arc::default(),
             world,
         }))
@@ -118,7 +118,7 @@ impl Store {
                 let mut kv_stores = store.kv_stores.lock().unwrap_or_else(PoisonError::into_inner);
                 let kv = kv_stores
                     .entry(name.into())
-                    .or_insert_with(|| Arc::new(MemoryKvStore::new().world(store.world.clone())));
+                    .or_insert_with(|| Arc::new(MemoryKvStore::default().world(store.world.clone())));
                 Ok(Arc::clone(kv))
             }
             #[cfg(feature = "postgres")]

@@ -44,7 +44,7 @@ pub(super) async fn messages(
 
 /// The sessions, the one that changed last first.
 pub(super) async fn sessions(sessions: &Sessions, request: &SessionsRequest) -> Result<SessionPage, Error> {
-    let mut query = LogQuery::new();
+    let mut query = LogQuery::default();
     query.limit = session::page(request.limit)?;
     query.after = request.after.as_deref().map(mark).transpose()?;
     let page = sessions.list(&query).await.map_err(told::of_journal)?;

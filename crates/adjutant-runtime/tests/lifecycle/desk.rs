@@ -51,7 +51,7 @@ pub(super) fn answering_when_open(workspace: &Workspace) -> LocalPrompter {
 
 fn scripted(scripts: Vec<Script>) -> LocalPrompter {
     let model: Arc<dyn Model> = Arc::new(ScriptedModel::new(scripts));
-    LocalPrompter::new(Agent::new(Arc::clone(&model)).name("clerk"), model, Arc::new(MemoryJournal::new()))
+    LocalPrompter::new(Agent::new(Arc::clone(&model)).name("clerk"), model, Arc::new(MemoryJournal::default()))
 }
 
 pub(super) fn in_process(home: &Path) -> InProcess {

@@ -173,7 +173,7 @@ async fn events_survive_any_text(over: Over) {
 
 async fn event_is_given_when_the_log_holds_its_record(over: Over) {
     // Nothing else saves anything before the end, and the model waits for what is looked at here.
-    let (gate, journal) = (Gate::new(), MemoryJournal::new());
+    let (gate, journal) = (Gate::new(), MemoryJournal::default());
     let script = Script::new().text("Half an answer.").delta_chars(1).wait_at(4, &gate);
     let stage = stage::kept(over, [script], journal.clone(), Durability::OnExit).await;
     let mut events = stage.stream("talk", "Go.").await.expect("it begins");

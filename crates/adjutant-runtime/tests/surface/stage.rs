@@ -66,7 +66,7 @@ pub(crate) use both;
 
 /// An agent whose model answers with these, one after the other.
 pub(crate) async fn stage(over: Over, scripts: impl IntoIterator<Item = Script>) -> Stage {
-    kept(over, scripts, MemoryJournal::new(), Durability::default()).await
+    kept(over, scripts, MemoryJournal::default(), Durability::default()).await
 }
 
 /// The same, with a journal that others have too.

@@ -47,7 +47,7 @@ async fn status_is_told_at_once_and_at_each_change_until_the_end() {
 #[tokio::test]
 async fn agent_that_stops_tells_it_is_not_ready_while_runs_end() {
     let model = Arc::new(ScriptedModel::new([Script::new().text("x".repeat(16 << 20)).delta_chars(64 << 10)]));
-    let local = LocalPrompter::new(Agent::new(Arc::clone(&model)), model, Arc::new(MemoryJournal::new()));
+    let local = LocalPrompter::new(Agent::new(Arc::clone(&model)), model, Arc::new(MemoryJournal::default()));
     let options = ServerOptions::new("tester").grace(Duration::from_secs(600));
     let server = Server::bind(local.clone(), options).await.expect("it listens");
     let client = Client::new(server.address(), server.token()).expect("a client");
@@ -66,7 +66,7 @@ async fn agent_that_stops_tells_it_is_not_ready_while_runs_end() {
 #[tokio::test]
 async fn server_takes_its_port_again_and_another_one_if_that_is_taken() {
     let model = Arc::new(ScriptedModel::new([]));
-    let local = LocalPrompter::new(Agent::new(Arc::clone(&model)), model, Arc::new(MemoryJournal::new()));
+    let local = LocalPrompter::new(Agent::new(Arc::clone(&model)), model, Arc::new(MemoryJournal::default()));
     let options = ServerOptions::new("tester");
     let first = Server::bind(local.clone(), options.clone()).await.expect("it listens");
     let port = first.address().port();

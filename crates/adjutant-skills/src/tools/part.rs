@@ -48,7 +48,7 @@ pub(super) fn read(skill: &Skill, path: &str, first: u64) -> Result<CallResult, 
         None => format!("[end of {asked}, {}]", size(total)),
     };
     let details = json!({"file": path, "of": skill.name(), "first_line": first, "lines": lines, "cut": is_cut});
-    Ok(CallResult::ok(part.shown + &footer).details(details))
+    Ok(CallResult { details, ..CallResult::ok(part.shown + &footer) })
 }
 
 impl TextExcerpt {

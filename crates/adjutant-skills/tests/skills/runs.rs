@@ -147,7 +147,7 @@ async fn skill_is_loaded_again_when_the_view_has_lost_it() {
 
 #[tokio::test]
 async fn skill_is_known_to_be_loaded_when_another_process_goes_on() {
-    let journal = adjutant_agent::MemoryJournal::new();
+    let journal = adjutant_agent::MemoryJournal::default();
     let one = || {
         let load = Script::new().call("load_skill", json!({"name": "heron"}));
         let model = ScriptedModel::new([load, Script::new().text("Done.")]);

@@ -97,7 +97,7 @@ pub(super) fn make(place: &JournalFolder, log: &LogFolder, now_ms: u64) -> Resul
         v: VERSION,
         names: vec![log.log.clone()],
         created_ms: now_ms,
-        about: SessionMeta::new(),
+        about: SessionMeta::default(),
         has_head: true,
     };
     meta.write(&temporary)?;

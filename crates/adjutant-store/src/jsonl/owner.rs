@@ -88,8 +88,8 @@ pub(super) fn needs_free(place: &LogFolder) -> Result<(), JournalError> {
 pub(super) fn before(place: &LogFolder, owner: &Owner) -> Result<Option<Owned>, JournalError> {
     let before = Owned::read(place)?;
     if let Some(before) = &before
-        && !owner.takes_over()
-        && before.owner != **owner.id()
+        && !owner.takes_over
+        && before.owner != *owner.id
         && before.is_alive(place)?
     {
         return Err(before.refusal(place));
@@ -103,7 +103,7 @@ pub(super) fn take(place: &LogFolder, owner: &Owner, before: Option<Owned>) -> R
         let message = format!("log {:?} had more owners than can be counted", place.log.0);
         JournalError::new(JournalErrorKind::Corrupt, message)
     })?;
-    let owned = Owned { epoch, owner: owner.id().to_string(), token: Uuid::new_v4().as_u128() };
+    let owned = Owned { epoch, owner: owner.id.to_string(), token: Uuid::new_v4().as_u128() };
     let path = place.file(&owned.held());
     let alive = private::file(OpenOptions::new().create(true).truncate(false).write(true)).open(&path);
     let alive = alive.map_err(|error| failed("open", &path, error))?;

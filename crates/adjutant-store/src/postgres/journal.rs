@@ -59,7 +59,7 @@ impl PostgresJournal {
 
     /// Takes the log; none if another owner has it.
     async fn take(&self, log: &LogId, owner: &Owner) -> Result<Option<PostgresLog>, Fault> {
-        let (name, owner_id, takes_over) = (log.0.as_bytes(), owner.id().as_bytes(), owner.takes_over());
+        let (name, owner_id, takes_over) = (log.0.as_bytes(), owner.id.as_bytes(), owner.takes_over);
         let (lease, now) = (self.database.lease.as_secs_f64(), signed(self.database.world.now_ms()));
         let (genesis, about) = (&Digest::GENESIS.0[..], &b"{}"[..]);
         let values = [&name as _, &owner_id as _, &lease as _, &genesis as _, &now as _, &about as _, &takes_over as _];

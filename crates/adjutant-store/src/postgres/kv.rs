@@ -116,7 +116,7 @@ impl KvStore for PostgresKvStore {
         }
         let (prefix, end) = (prefix.as_bytes(), behind(prefix.as_bytes()));
         let values = [&asked as _, &self.name.as_bytes() as _, &prefix as _, &end as _, &signed(limit as u64) as _];
-        let hit = |row: &Row| Ok(Hit::new(item(row)?, row.try_get(5)?));
+        let hit = |row: &Row| Ok(Hit { item: item(row)?, score: row.try_get(5)? });
         let hits = self.database.rows(SEARCH, &values).await.and_then(|rows| rows.iter().map(hit).collect());
         hits.map_err(|fault| self.failed("search", fault))
     }

@@ -141,7 +141,7 @@ impl Memory for PostgresMemory {
             return Ok(Vec::new());
         }
         let rows = self.database.rows(BY_WORDS, &[&asked, &owner.0.as_bytes(), &signed(limit as u64)]).await;
-        let found = |row: &Row| Ok(ScoredFact::new(fact(row)?, row.try_get(5)?));
+        let found = |row: &Row| Ok(ScoredFact { fact: fact(row)?, score: row.try_get(5)? });
         let found = rows.and_then(|rows| rows.iter().map(found).collect());
         found.map_err(|fault| fault.memory("search facts"))
     }

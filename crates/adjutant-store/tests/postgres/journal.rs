@@ -140,7 +140,7 @@ async fn fold_is_kept_beside_its_log() {
         place.execute(&format!("update $.folds set {healing} from $.records where records.seq = 5"));
         assert_eq!(journal.folded(&id).await.expect("it is there"), Some(folded.clone()));
     }
-    let _other = journal.own(&id, &Owner::new().taking_over()).await.expect("it is taken");
+    let _other = journal.own(&id, &Owner { takes_over: true, ..Owner::new() }).await.expect("it is taken");
     assert_eq!(log.keep(folded).await.expect_err("it is fenced").kind(), JournalErrorKind::Fenced);
 }
 

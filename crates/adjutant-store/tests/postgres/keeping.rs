@@ -7,7 +7,7 @@ use adjutant_store::PostgresJournal;
 use super::{Place, made, own, place};
 
 fn about(agent: &str, labels: &[&str], parent: Option<&str>) -> SessionMeta {
-    let mut about = SessionMeta::new();
+    let mut about = SessionMeta::default();
     about.title = Some("a title\0".into());
     about.agent = Some(agent.into());
     about.labels = labels.iter().map(|label| (*label).into()).collect();
@@ -36,7 +36,7 @@ fn names(logs: &[LogInfo]) -> Vec<&str> {
 async fn logs_are_listed_as_the_query_says() {
     let place = place!("logs_are_listed_as_the_query_says");
     let journal = several(&place).await;
-    let all = journal.list(&LogQuery::new()).await.expect("a list");
+    let all = journal.list(&LogQuery::default()).await.expect("a list");
     assert_eq!(names(&all.logs), ["e", "日", "a", "c", "b\0", "d"]);
     assert_eq!(all.next, None);
     let first = journal.info(&LogId::from("e")).await.expect("it is there");
@@ -53,7 +53,7 @@ async fn logs_are_listed_as_the_query_says() {
     ];
     for (number, set) in sets.into_iter().enumerate() {
         for limit in [1, 2, 50] {
-            let mut query = LogQuery::new();
+            let mut query = LogQuery::default();
             set(&mut query);
             query.limit = limit;
             let wanted = query.page(all.logs.clone());
@@ -90,7 +90,7 @@ async fn log_that_is_renamed_takes_its_forks_along() {
     journal.rename(&old, &new).await.expect("nobody owns it");
     assert_eq!(journal.info(&old).await.expect_err("it is gone").kind(), JournalErrorKind::Missing);
     assert_eq!(journal.info(&new).await.expect("it is there").head, Seq(2));
-    let mut forks = LogQuery::new();
+    let mut forks = LogQuery::default();
     forks.parent = Some(new.clone());
     let forks = journal.list(&forks).await.expect("a list");
     assert_eq!(names(&forks.logs), ["c", "d"]);
@@ -109,7 +109,7 @@ async fn log_that_is_deleted_is_gone_unless_it_is_owned() {
     drop(owned);
     journal.delete(&id).await.expect("nobody owns it");
     assert_eq!(journal.delete(&id).await.expect_err("it is gone").kind(), JournalErrorKind::Missing);
-    let error = journal.describe(&id, SessionMeta::new()).await.expect_err("it is gone");
+    let error = journal.describe(&id, SessionMeta::default()).await.expect_err("it is gone");
     assert_eq!(error.kind(), JournalErrorKind::Missing);
     let fork = journal.info(&LogId::from("c")).await.expect("the fork is there");
     assert_eq!(fork.about.parent, Some((id, Seq(2))));

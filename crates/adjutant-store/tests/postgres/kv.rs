@@ -26,15 +26,20 @@ async fn write_happens_whole_or_not_at_all() {
     let item = kv.get("key\0").await.expect("read").expect("it is there");
     assert_eq!((item.value, &*item.text, item.version), (odd, "words\0", Version(1)));
     for (when, found) in [(When::Absent, Some(Version(1))), (When::Is(Version(2)), Some(Version(1)))] {
-        let changes = vec![Change::put("new", json!(1)), Change::put("other", json!(2)).when(when)];
+        let changes = vec![Change::put("new", json!(1)), Change { when, ..Change::put("other", json!(2)) }];
         let error = kv.write(changes).await.expect_err("it is not so");
         assert_eq!(kind(error), KvStoreErrorKind::Conflict { key: "other".into(), found });
     }
-    let error = kv.write(vec![Change::remove("none").when(When::Is(Version(1)))]).await.expect_err("it is absent");
+    let error = kv
+        .write(vec![Change { when: When::Is(Version(1)), ..Change::remove("none") }])
+        .await
+        .expect_err("it is absent");
     assert_eq!(kind(error), KvStoreErrorKind::Conflict { key: "none".into(), found: None });
     assert_eq!(kv.get("new").await.expect("none"), None);
-    let changes =
-        vec![Change::remove("other").when(When::Is(Version(1))), Change::put("new", json!(3)).when(When::Absent)];
+    let changes = vec![
+        Change { when: When::Is(Version(1)), ..Change::remove("other") },
+        Change { when: When::Absent, ..Change::put("new", json!(3)) },
+    ];
     assert_eq!(kv.write(changes).await.expect("it is so"), Version(2));
     assert_eq!((kv.get("other").await.expect("gone"), kv.newest().await.expect("known")), (None, Version(2)));
     assert_eq!(database.kv("another").newest().await.expect("it is another"), Version(0));
@@ -72,7 +77,7 @@ async fn scan_gives_keys_in_the_order_of_their_bytes() {
     };
     assert_eq!(scan(Scan::default()).await, keys);
     assert_eq!(scan(Scan::prefix("a/")).await, ["a/1", "a/10", "a/2"]);
-    assert_eq!(scan(Scan::prefix("a").after("a/1").limit(2)).await, ["a/10", "a/2"]);
+    assert_eq!(scan(Scan { after: Some("a/1".into()), limit: Some(2), ..Scan::prefix("a") }).await, ["a/10", "a/2"]);
     assert_eq!(scan(Scan::prefix("\u{10ffff}")).await, ["\u{10ffff}x"]);
 }
 
@@ -97,12 +102,15 @@ async fn watch_tells_what_happens_in_the_order_of_versions() {
     let (_, next) = tokio::join!(write, changes.next());
     let next = next.expect("no end").expect("a change");
     let last = if next.version == Version(3) {
-        assert_eq!(next, Changed::new("k/old", Version(3), None));
+        assert_eq!(next, Changed { key: "k/old".into(), version: Version(3), item: None });
         changes.next().await.expect("no end").expect("a change")
     } else {
         next
     };
-    assert_eq!(last, Changed::new("k/old", Version(4), kv.get("k/old").await.expect("it is there")));
+    assert_eq!(
+        last,
+        Changed { key: "k/old".into(), version: Version(4), item: kv.get("k/old").await.expect("it is there") }
+    );
 }
 
 #[tokio::test]
@@ -170,7 +178,7 @@ async fn writers_count_versions_without_gaps() {
                 let now = kv.get("count").await.expect("read");
                 let (value, when) = now
                     .map_or((0, When::Absent), |item| (item.value.as_u64().expect("a number"), When::Is(item.version)));
-                match kv.write(vec![Change::put("count", json!(value + 1)).when(when)]).await {
+                match kv.write(vec![Change { when, ..Change::put("count", json!(value + 1)) }]).await {
                     Ok(_) => break,
                     Err(error) => assert!(matches!(error.kind(), KvStoreErrorKind::Conflict { .. }), "{error}"),
                 }

@@ -27,16 +27,17 @@ async fn facts_are_added_changed_listed_and_deleted() {
     let owner = OwnerId::from("me\0");
     let metadata = Metadata::from([("nul\0".into(), json!("\0")), ("old".into(), json!(1.5))]);
     let facts =
-        vec![fact("b", "likes tea\0", 5).metadata(metadata), fact("a", "lives in Köln", 5), fact("c", "is 40", 4)];
+        vec![NewFact { metadata, ..fact("b", "likes tea\0", 5) }, fact("a", "lives in Köln", 5), fact("c", "is 40", 4)];
     memory.add(&owner, facts).await.expect("they are new");
     let error = memory.add(&owner, vec![fact("d", "new", 9), fact("a", "again", 9)]).await.expect_err("it is there");
     assert_eq!(error.kind(), MemoryErrorKind::Exists);
     let list = memory.list(&owner, None, 10).await.expect("a list");
     assert_eq!(list.iter().map(|fact| &*fact.id.0).collect::<Vec<_>>(), ["c", "a", "b"]);
     assert_eq!(memory.list(&owner, Some(&FactId::from("c")), 1).await.expect("a list"), list[1..2]);
-    let change = FactChange::new(7)
-        .text("likes coffee", None)
-        .metadata(Metadata::from([("old".into(), json!(null)), ("new".into(), json!([1]))]));
+    let change = FactChange {
+        metadata: Metadata::from([("old".into(), json!(null)), ("new".into(), json!([1]))]),
+        ..FactChange::new(7).text("likes coffee", None)
+    };
     let changed = memory.update(&owner, &FactId::from("b"), change).await.expect("it is there");
     assert_eq!((&*changed.text, changed.created_ms, changed.updated_ms), ("likes coffee", 5, 7));
     assert_eq!(changed.metadata, Metadata::from([("nul\0".into(), json!("\0")), ("new".into(), json!([1]))]));
@@ -62,8 +63,8 @@ async fn fact_that_cannot_be_is_refused() {
         fact("", "text", 1),
         fact("a", "", 1),
         fact("a", &"x".repeat(16 * 1024 + 1), 1),
-        fact("a", "text", 1).metadata(large),
-        fact("a", "text", 1).vector(vector(&[f32::NAN])),
+        NewFact { metadata: large, ..fact("a", "text", 1) },
+        NewFact { vector: Some(vector(&[f32::NAN])), ..fact("a", "text", 1) },
     ] {
         let error = memory.add(&owner, vec![refused]).await.expect_err("it cannot be");
         assert_eq!(error.kind(), MemoryErrorKind::Invalid);
@@ -87,15 +88,17 @@ async fn nearest_vectors_are_found_best_first() {
     let owner = OwnerId::from("me");
     let of_another = Vector { model: "another".into(), numbers: vec![1.0, 0.0] };
     let mut facts = vec![
-        fact("same", "x", 1).vector(vector(&[2.0, 0.0])),
-        fact("near", "x", 1).vector(vector(&[3.0, 4.0])),
-        fact("opposite", "x", 1).vector(vector(&[-1.0, 0.0])),
-        fact("nowhere", "x", 1).vector(vector(&[0.0, 0.0])),
-        fact("longer", "x", 1).vector(vector(&[1.0, 0.0, 0.0])),
-        fact("another", "x", 1).vector(of_another),
+        NewFact { vector: Some(vector(&[2.0, 0.0])), ..fact("same", "x", 1) },
+        NewFact { vector: Some(vector(&[3.0, 4.0])), ..fact("near", "x", 1) },
+        NewFact { vector: Some(vector(&[-1.0, 0.0])), ..fact("opposite", "x", 1) },
+        NewFact { vector: Some(vector(&[0.0, 0.0])), ..fact("nowhere", "x", 1) },
+        NewFact { vector: Some(vector(&[1.0, 0.0, 0.0])), ..fact("longer", "x", 1) },
+        NewFact { vector: Some(of_another), ..fact("another", "x", 1) },
         fact("none", "x", 1),
     ];
-    facts.extend((0..300).map(|number| fact(&format!("{number:03}"), "x", 2).vector(vector(&[0.0, 1.0]))));
+    facts.extend(
+        (0..300).map(|number| NewFact { vector: Some(vector(&[0.0, 1.0])), ..fact(&format!("{number:03}"), "x", 2) }),
+    );
     memory.add(&owner, facts).await.expect("they are new");
     let found = memory.by_vector(&owner, &vector(&[1.0, 0.0]), 4).await.expect("found");
     assert_eq!(ids(&found), ["same", "near", "000", "001"]);
@@ -112,7 +115,10 @@ async fn nothing_touches_another_owner() {
     let place = place!("nothing_touches_another_owner");
     let memory = place.open().await.memory();
     let (me, other) = (OwnerId::from("me"), OwnerId::from("me\0"));
-    memory.add(&me, vec![fact("id", "my secret", 1).vector(vector(&[1.0]))]).await.expect("it is new");
+    memory
+        .add(&me, vec![NewFact { vector: Some(vector(&[1.0])), ..fact("id", "my secret", 1) }])
+        .await
+        .expect("it is new");
     let id = FactId::from("id");
     assert_eq!(memory.get(&other, &id).await.expect("read"), None);
     let change = FactChange::new(2).text("changed", None);

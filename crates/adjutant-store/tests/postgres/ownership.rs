@@ -55,7 +55,7 @@ async fn owner_that_owns_again_fences_itself() {
     drop(first);
     assert!(one.own(&id, &Owner::new()).await.is_err_and(|error| error.kind() == JournalErrorKind::Owned));
     second.append(&records(2, 3), Flush::Now).await.expect("they follow");
-    let mut third = one.own(&id, &Owner::new().taking_over()).await.expect("it is taken");
+    let mut third = one.own(&id, &Owner { takes_over: true, ..Owner::new() }).await.expect("it is taken");
     assert_eq!(second.append(&records(3, 4), Flush::Now).await.expect_err("fenced").kind(), JournalErrorKind::Fenced);
     third.append(&records(3, 4), Flush::Now).await.expect("they follow");
     assert_eq!(read(&one, "log", 0).await.expect("all"), records(0, 4));
@@ -135,7 +135,7 @@ async fn lease_that_is_longer_than_it_can_be_has_ended() {
 /// Appends so many records to a log that another process wants as well; gives what was acknowledged.
 async fn contend(database: Postgres, log: LogId, who: u64, count: u64) -> BTreeSet<u64> {
     let journal = database.journal();
-    let owner = Owner::new().taking_over();
+    let owner = Owner { takes_over: true, ..Owner::new() };
     let mut acknowledged = BTreeSet::new();
     let mut owned = journal.own(&log, &owner).await.expect("it is taken");
     while (acknowledged.len() as u64) < count {

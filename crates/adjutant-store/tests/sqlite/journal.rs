@@ -76,7 +76,7 @@ async fn names_are_data_whatever_they_hold() {
     for name in names {
         assert_eq!(whole(&journal, name).await, [record(1, name)]);
     }
-    let mut listed: Vec<_> = journal.list(&LogQuery::new()).await.expect("listed").logs;
+    let mut listed: Vec<_> = journal.list(&LogQuery::default()).await.expect("listed").logs;
     listed.sort_by(|one, other| one.log.cmp(&other.log));
     let mut want: Vec<_> = names.map(LogId::from).to_vec();
     want.sort();
@@ -107,14 +107,14 @@ async fn list_pages_by_change_without_reading_records() {
         let mut log = own(&journal, name).await;
         let stamped = Stamped::new(Seq(1), 60 + number / 3, "main".into(), Record::Withdrawn { item: 1 });
         append(&mut *log, &[Arc::new(stamped)]).await;
-        let mut about = SessionMeta::new();
+        let mut about = SessionMeta::default();
         (about.title, about.agent) = (Some(name.into()), (number > 2).then(|| "coder".into()));
         about.labels = ["all".into(), format!("label \"{name}\"").into()].into();
         about.parent = (name != "a").then(|| ("a".into(), Seq(1)));
         journal.describe(&LogId::from(name), about).await.expect("described");
     }
     place.raw().execute("DELETE FROM records", []).expect("gone");
-    let mut query = LogQuery::new();
+    let mut query = LogQuery::default();
     query.limit = 2;
     let mut pages = Vec::new();
     loop {
@@ -127,7 +127,7 @@ async fn list_pages_by_change_without_reading_records() {
     }
     assert_eq!(pages, ["bd", "ea", "c"]);
     let found = async |change: fn(&mut LogQuery)| {
-        let mut query = LogQuery::new();
+        let mut query = LogQuery::default();
         change(&mut query);
         let page = journal.list(&query).await.expect("listed");
         page.logs.iter().map(|info| info.log.0.to_string()).collect::<Vec<_>>().concat()

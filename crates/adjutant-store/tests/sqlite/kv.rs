@@ -29,8 +29,8 @@ async fn write_of_which_one_change_conflicts_leaves_everything() {
     kv.write(vec![Change::put("a", json!(1)), Change::put("b", json!(2))]).await.expect("written");
     let changes = vec![
         Change::put("c", json!(3)).text("three"),
-        Change::remove("a").when(When::Is(Version(1))),
-        Change::put("b", json!(4)).when(When::Absent),
+        Change { when: When::Is(Version(1)), ..Change::remove("a") },
+        Change { when: When::Absent, ..Change::put("b", json!(4)) },
     ];
     let error = kv.write(changes).await.expect_err("a conflict");
     assert_eq!(error.kind(), &KvStoreErrorKind::Conflict { key: "b".into(), found: Some(Version(1)) });

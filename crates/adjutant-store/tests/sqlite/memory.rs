@@ -16,7 +16,7 @@ fn vector(numbers: &[f32]) -> Option<Vector> {
 fn fact(id: &str, text: &str, numbers: &[f32]) -> NewFact {
     let fact = NewFact::new(FactId(id.into()), text, 5);
     match vector(numbers).filter(|_| !numbers.is_empty()) {
-        Some(vector) => fact.vector(vector),
+        Some(vector) => NewFact { vector: Some(vector), ..fact },
         None => fact,
     }
 }
@@ -60,7 +60,10 @@ async fn vectors_are_ranked_by_their_cosine() {
     ];
     memory.add(&me, facts).await.expect("added");
     let other = Vector { model: "another".into(), numbers: vec![1.0, 0.0] };
-    memory.add(&me, vec![NewFact::new(FactId("other".into()), "g", 5).vector(other)]).await.expect("added");
+    memory
+        .add(&me, vec![NewFact { vector: Some(other), ..NewFact::new(FactId("other".into()), "g", 5) }])
+        .await
+        .expect("added");
     let found = async |limit| {
         let found = memory.by_vector(&me, &vector(&[2.0, 0.0]).expect("a vector"), limit).await.expect("searched");
         found.into_iter().map(|found| (found.fact.id.0.to_string(), (found.score * 100.0).round())).collect::<Vec<_>>()
@@ -83,10 +86,10 @@ async fn change_sets_text_and_metadata_and_what_it_is_found_by() {
     let metadata = |pairs: &[(&str, Value)]| -> Metadata {
         pairs.iter().map(|(name, value)| ((*name).into(), value.clone())).collect()
     };
-    let added = fact("id", "likes tea", &[]).metadata(metadata(&[("a", json!(1)), ("b", json!([2]))]));
+    let added = NewFact { metadata: metadata(&[("a", json!(1)), ("b", json!([2]))]), ..fact("id", "likes tea", &[]) };
     memory.add(&me, vec![added]).await.expect("added");
     let change = FactChange::new(9).text("likes coffee", None);
-    let change = change.metadata(metadata(&[("a", Value::Null), ("c", json!("3"))]));
+    let change = FactChange { metadata: metadata(&[("a", Value::Null), ("c", json!("3"))]), ..change };
     let mut want = Fact::new(id.clone(), "likes coffee", metadata(&[("b", json!([2])), ("c", json!("3"))]), 5);
     want.updated_ms = 9;
     assert_eq!(memory.update(&me, &id, change).await.expect("changed"), want);
@@ -103,7 +106,7 @@ async fn limits_are_errors_and_nothing_is_added() {
     let place = Place::new();
     let (memory, me) = (place.open().memory(), owner("me"));
     let long = "x".repeat(16 * 1024 + 1);
-    let heavy = fact("heavy", "text", &[]).metadata([("a".into(), json!(long.clone()))].into());
+    let heavy = NewFact { metadata: [("a".into(), json!(long.clone()))].into(), ..fact("heavy", "text", &[]) };
     for wrong in [
         fact("empty", "", &[]),
         fact("long", &long, &[]),

@@ -29,7 +29,7 @@ async fn owner_that_was_taken_over_is_fenced() {
     let (one, two) = (place.open().journal(), place.open().journal());
     let mut late = own(&one, "log").await;
     append(&mut *late, &records(1, 2)).await;
-    let mut log = two.own(&"log".into(), &Owner::new().taking_over()).await.expect("taken over");
+    let mut log = two.own(&"log".into(), &Owner { takes_over: true, ..Owner::new() }).await.expect("taken over");
     assert_eq!((log.head().seq, log.head().epoch), (Seq(2), adjutant_core::Epoch(2)));
     for batch in [records(3, 3), records(4, 4), records(1, 1), Vec::new()] {
         check_kind(late.append(&batch, Flush::Now).await, JournalErrorKind::Fenced);

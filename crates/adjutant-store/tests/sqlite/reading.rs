@@ -28,7 +28,7 @@ async fn child() {
     assert_eq!(whole(&journal, "log").await, records(1, 40));
     let sessions = Sessions::new(Arc::new(journal.clone()));
     assert_eq!(sessions.verify(&log).await.expect("it is sound").records, 40);
-    assert_eq!(sessions.list(&LogQuery::new()).await.expect("they are listed").logs.len(), 1);
+    assert_eq!(sessions.list(&LogQuery::default()).await.expect("they are listed").logs.len(), 1);
     let mut file = Vec::new();
     assert_eq!(sessions.export(&log, &mut file).await.expect("it is exported").records, 40);
     assert_eq!(journal.posted(&log, PostNo(0)).await.expect("they are told").len(), 1);
@@ -39,7 +39,7 @@ async fn child() {
     let cure = "cannot own log \"log\": the database can only be read; hint: copy it to a place that can be written";
     assert_eq!((told.to_string().as_str(), told.is_retryable()), (cure, false));
     check_kind(journal.post(&log, Post::Cancel).await, JournalErrorKind::ReadOnly);
-    check_kind(journal.describe(&log, SessionMeta::new()).await, JournalErrorKind::ReadOnly);
+    check_kind(journal.describe(&log, SessionMeta::default()).await, JournalErrorKind::ReadOnly);
     check_kind(journal.rename(&log, &"new".into()).await, JournalErrorKind::ReadOnly);
     check_kind(journal.delete(&log).await, JournalErrorKind::ReadOnly);
     check_kind(journal.sweep().await, JournalErrorKind::ReadOnly);
@@ -113,7 +113,7 @@ async fn owner_of_a_log_is_told_with_its_process() {
     let held = place.open().journal().own(&"log".into(), &first).await.expect("it is free");
     let error = check_kind(place.open().journal().own(&"log".into(), &Owner::new()).await, JournalErrorKind::Owned);
     let holder = error.holder().expect("it is told who has it");
-    assert_eq!(holder.owner, *first.id());
+    assert_eq!(holder.owner, first.id);
     assert!(holder.since.is_some_and(|since| since.as_secs() < 3_600), "{holder:?}");
     let process = format!("log \"log\" belongs to another owner (process {}", std::process::id());
     assert!(error.to_string().starts_with(&process), "{error}");

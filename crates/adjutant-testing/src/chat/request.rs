@@ -55,7 +55,7 @@ fn conversation(model: &str, messages: &[Node<'_>]) -> Result<(String, History),
             "system" | "developer" if !begun => system.push(parts::texts(&message.need("content")?)?),
             "system" | "developer" => {
                 let origin = Origin::Reminder { by: "system".into() };
-                history.user(UserMessage::text(parts::texts(&message.need("content")?)?).from_origin(origin));
+                history.user(UserMessage { origin, ..UserMessage::text(parts::texts(&message.need("content")?)?) });
             }
             "user" => history.user(UserMessage::new(parts::contents(&message.need("content")?)?)),
             "assistant" => assistant(&mut history, message)?,

@@ -159,7 +159,7 @@ pub(super) async fn interrupted_turn(subject: &dyn Subject) -> Verdict {
 
 pub(super) async fn consecutive_messages(subject: &dyn Subject) -> Verdict {
     let stage = HazardStage::new(subject, [Script::new().text("Done.")]).await?;
-    let reminder = UserMessage::text("Remember.").from_origin(Origin::Reminder { by: "clock".into() });
+    let reminder = UserMessage { origin: Origin::Reminder { by: "clock".into() }, ..UserMessage::text("Remember.") };
     let request = hello().user("And more.").user(reminder).user("And last.");
     same("the reply", stage.reply(request).await?.text().as_str(), "Done.")?;
     let said = said_by_user(&stage.understood(0)?);

@@ -83,7 +83,7 @@ impl HazardStage {
 /// Asks a model, checks the grammar of what it says, and listens to the end.
 async fn listen(model: &dyn Model, request: Request) -> Heard {
     let mut stream = model.stream(request);
-    let mut collector = Collector::new();
+    let mut collector = Collector::default();
     let (mut chunks, mut broken) = (Vec::new(), None);
     let end = loop {
         let Some(item) = std::future::poll_fn(|cx| stream.as_mut().poll_next(cx)).await else {

@@ -25,7 +25,7 @@ async fn made(
 
 /// The logs of this play, 50 at a time.
 fn of(stage: &JournalStage<'_>) -> LogQuery {
-    let mut query = LogQuery::new();
+    let mut query = LogQuery::default();
     query.label = Some(stage.prefix.as_str().into());
     query
 }
@@ -45,7 +45,7 @@ pub(super) async fn newest_first(stage: &JournalStage<'_>) -> Verdict {
     let journal = stage.open().await;
     equal("a list of nothing", &listed(stage, &of(stage)).await?, &Vec::new())?;
     for (name, at_ms) in [("b", 2), ("é", 3), ("z", 3), ("B", 3), ("a", 1), ("c", 4)] {
-        made(stage, &*journal, name, LATER_MS + at_ms, SessionMeta::new()).await?;
+        made(stage, &*journal, name, LATER_MS + at_ms, SessionMeta::default()).await?;
     }
     equal("the order", &listed(stage, &of(stage)).await?, &["c", "B", "z", "é", "b", "a"].map(str::to_owned).to_vec())?;
     // A change brings a log to the front, a description does not.
@@ -75,7 +75,7 @@ async fn made_known(stage: &JournalStage<'_>, journal: &dyn Journal, name: &str)
 pub(super) async fn filters(stage: &JournalStage<'_>) -> Verdict {
     let journal = stage.open().await;
     let about = |agent: &str, labels: &[&str], parent: Option<LogId>| {
-        let mut about = SessionMeta::new();
+        let mut about = SessionMeta::default();
         about.agent = Some(agent.into()).filter(|agent: &Arc<str>| !agent.is_empty());
         about.labels = labels.iter().map(|label| Arc::from(*label)).collect();
         about.parent = parent.map(|parent| (parent, Seq(1)));
@@ -115,7 +115,7 @@ pub(super) async fn filters(stage: &JournalStage<'_>) -> Verdict {
     }
     // Labels hold for all logs of the storage: those of this play are told by their names.
     for (label, want) in [("y", vec!["fork"]), ("x", vec!["root", "fork"]), ("y%_", vec!["leaf"]), ("%", vec![])] {
-        let mut query = LogQuery::new();
+        let mut query = LogQuery::default();
         (query.label, query.limit) = (Some(label.into()), 1_000);
         let page = ok("listing", journal.list(&query).await)?;
         let mine = page.logs.iter().filter(|info| info.log.0.starts_with(&stage.prefix));
@@ -133,7 +133,7 @@ pub(super) async fn pages(stage: &JournalStage<'_>) -> Verdict {
     let mut want = Vec::new();
     for number in 0..23u64 {
         let at_ms = LATER_MS + [0, 0, 0, 5, 5, 9][usize::try_from(number % 6).unwrap_or_default()];
-        let log = made(stage, &*journal, &format!("{number:02}/ü"), at_ms, SessionMeta::new()).await?;
+        let log = made(stage, &*journal, &format!("{number:02}/ü"), at_ms, SessionMeta::default()).await?;
         want.push((u64::MAX - at_ms, log));
     }
     want.sort();
@@ -160,7 +160,7 @@ pub(super) async fn pages(stage: &JournalStage<'_>) -> Verdict {
 pub(super) async fn pages_hold_one(stage: &JournalStage<'_>) -> Verdict {
     let journal = stage.open().await;
     for name in ["a", "b"] {
-        made(stage, &*journal, name, LATER_MS, SessionMeta::new()).await?;
+        made(stage, &*journal, name, LATER_MS, SessionMeta::default()).await?;
     }
     let mut query = of(stage);
     query.limit = 0;

@@ -117,7 +117,7 @@ impl Case {
                 self.settle(log).await
             }
             Operation::Describe { log, title, handle } => {
-                let mut about = SessionMeta::new();
+                let mut about = SessionMeta::default();
                 about.title = Some(title.to_string().into());
                 let described = self.handles[handle].describe(&self.log(log), about).await;
                 let missing = self.known.get_mut(&log).map(|known| known.title = Some(title)).is_none();
@@ -146,7 +146,7 @@ impl Case {
 
     async fn own(&mut self, owner: usize, log: usize, takes_over: bool, handle: usize) -> Verdict {
         let named = Owner::named(format!("{}-{owner}", self.prefix));
-        let named = if takes_over { named.taking_over() } else { named };
+        let named = if takes_over { Owner { takes_over: true, ..named } } else { named };
         let owned = self.handles[handle].own(&self.log(log), &named).await;
         let known = self.known.entry(log).or_default();
         if known.holder.is_some_and(|holder| holder != owner) && !takes_over {

@@ -97,7 +97,7 @@ async fn keeps_apart(stage: &JournalStage<'_>, names: Vec<String>) -> Verdict {
     for name in &names {
         let log = LogId::from(name.as_str());
         append(&mut *own(&*journal, &log, &Owner::new()).await?, &[said(1, 1, name)]).await?;
-        let mut about = SessionMeta::new();
+        let mut about = SessionMeta::default();
         about.labels.insert(stage.prefix.as_str().into());
         about.title = Some(name.as_str().into());
         ok("describing", journal.describe(&log, about).await)?;
@@ -110,7 +110,7 @@ async fn keeps_apart(stage: &JournalStage<'_>, names: Vec<String>) -> Verdict {
         equal("the name", &info.log, &log)?;
         equal("the title", &info.about.title.as_deref(), &Some(name.as_str()))?;
     }
-    let mut query = LogQuery::new();
+    let mut query = LogQuery::default();
     (query.label, query.limit) = (Some(stage.prefix.as_str().into()), 1_000);
     let listed = ok("listing", reopened.list(&query).await)?;
     let mut listed: Vec<String> = listed.logs.iter().map(|info| info.log.to_string()).collect();

@@ -14,7 +14,7 @@ pub(super) async fn second_owner_refused(stage: &JournalStage<'_>) -> Verdict {
     for refusal in [elsewhere.own(&log, &Owner::new()).await.err(), elsewhere.delete(&log).await.err()] {
         equal("a second owner elsewhere", &refusal.as_ref().map(JournalError::kind), &Some(JournalErrorKind::Owned))?;
         let holder = refusal.as_ref().and_then(JournalError::holder).map(|holder| &holder.owner);
-        equal("who has it", &holder, &Some(first.id()))?;
+        equal("who has it", &holder, &Some(&first.id))?;
     }
     append(&mut *held, &batch(1, 2)).await?;
     refused("a second owner", journal.own(&log, &Owner::named("second")).await, JournalErrorKind::Owned)?;
@@ -72,7 +72,7 @@ pub(super) async fn epochs_grow(stage: &JournalStage<'_>) -> Verdict {
         epochs.push(held.head().epoch);
         let again = ok("owning once more", journal.own(&log, &owner).await)?;
         epochs.push(again.head().epoch);
-        let taken = ok("taking over", journal.own(&log, &Owner::new().taking_over()).await)?;
+        let taken = ok("taking over", journal.own(&log, &Owner { takes_over: true, ..Owner::new() }).await)?;
         epochs.push(taken.head().epoch);
         drop((held, again, taken));
         epochs.push(own(&*stage.open().await, &log, &Owner::new()).await?.head().epoch);

@@ -11,7 +11,7 @@ pub(super) async fn takeover_fences(stage: &JournalStage<'_>) -> Verdict {
     append(&mut *late, &batch(1, 2)).await?;
     for round in 0..2 {
         let handle = if round == 0 { stage.open().await } else { journal.clone() };
-        let mut held = ok("taking over", handle.own(&log, &Owner::new().taking_over()).await)?;
+        let mut held = ok("taking over", handle.own(&log, &Owner { takes_over: true, ..Owner::new() }).await)?;
         let next = held.head().seq.0 + 1;
         refused("a late writer", late.append(&batch(next, next), Flush::Lazy).await, JournalErrorKind::Fenced)?;
         append(&mut *held, &batch(next, next)).await?;
@@ -33,7 +33,7 @@ pub(super) async fn fenced_drop_frees_nothing(stage: &JournalStage<'_>) -> Verdi
     // What dropping does, it may do a little later: give it an occasion.
     drop(own(&*journal, &stage.log("other"), &Owner::new()).await?);
     refused("a stranger", journal.own(&log, &Owner::new()).await, JournalErrorKind::Owned)?;
-    let mut third = ok("taking over", stage.open().await.own(&log, &Owner::new().taking_over()).await)?;
+    let mut third = ok("taking over", stage.open().await.own(&log, &Owner { takes_over: true, ..Owner::new() }).await)?;
     drop(second);
     drop(own(&*journal, &stage.log("other"), &Owner::new()).await?);
     refused("a stranger", stage.open().await.own(&log, &Owner::new()).await, JournalErrorKind::Owned)?;
@@ -46,7 +46,7 @@ pub(super) async fn fenced_keeps_nothing(stage: &JournalStage<'_>) -> Verdict {
     let mut late = own(&*journal, &log, &Owner::new()).await?;
     append(&mut *late, &batch(1, 2)).await?;
     let fold = |text: &'static [u8]| Folded { seq: Seq(2), format: "suite".into(), bytes: text.into() };
-    let mut held = ok("taking over", journal.own(&log, &Owner::new().taking_over()).await)?;
+    let mut held = ok("taking over", journal.own(&log, &Owner { takes_over: true, ..Owner::new() }).await)?;
     ok("keeping a fold", held.keep(fold(b"new")).await)?;
     refused("keeping a fold", late.keep(fold(b"late")).await, JournalErrorKind::Fenced)?;
     equal("the fold", &ok("folded", journal.folded(&log).await)?, &Some(fold(b"new")))
@@ -55,7 +55,7 @@ pub(super) async fn fenced_keeps_nothing(stage: &JournalStage<'_>) -> Verdict {
 pub(super) async fn fenced_after_delete(stage: &JournalStage<'_>) -> Verdict {
     let (journal, log) = (stage.open().await, stage.log("log"));
     let mut late = own(&*journal, &log, &Owner::new()).await?;
-    drop(ok("taking over", journal.own(&log, &Owner::new().taking_over()).await)?);
+    drop(ok("taking over", journal.own(&log, &Owner { takes_over: true, ..Owner::new() }).await)?);
     delete(&*journal, &log).await?;
     let error = fails("appending to a log that is gone", late.append(&batch(1, 1), Flush::Lazy).await)?;
     let is_clear = |kind| matches!(kind, JournalErrorKind::Fenced | JournalErrorKind::Missing);
@@ -76,7 +76,7 @@ pub(super) async fn takeovers_at_once(stage: &JournalStage<'_>) -> Verdict {
         writing.push(tokio::spawn(async move {
             let mut acknowledged = 0;
             for _ in 0..5 {
-                let mut held = ok("taking over", journal.own(&log, &Owner::new().taking_over()).await)?;
+                let mut held = ok("taking over", journal.own(&log, &Owner { takes_over: true, ..Owner::new() }).await)?;
                 let next = held.head().seq.0 + 1;
                 match held.append(&batch(next, next), Flush::Lazy).await {
                     Ok(_) => acknowledged += 1,

@@ -6,7 +6,7 @@ use super::stage::{JournalStage, append, batch, delete, is_log, is_missing, own,
 use crate::suite::{Verdict, equal, holds, ok};
 
 fn about(title: &str, parent: Option<(LogId, Seq)>) -> SessionMeta {
-    let mut about = SessionMeta::new();
+    let mut about = SessionMeta::default();
     about.title = Some(title.into());
     about.agent = Some("ägent\0'".into());
     about.labels = ["one", "two three", "\u{1f980}", ""].map(Into::into).into();
@@ -16,9 +16,9 @@ fn about(title: &str, parent: Option<(LogId, Seq)>) -> SessionMeta {
 
 pub(super) async fn description_kept(stage: &JournalStage<'_>) -> Verdict {
     let (journal, log) = stage.filled("log", 2).await?;
-    equal("what is said of a new log", &ok("info", journal.info(&log).await)?.about, &SessionMeta::new())?;
+    equal("what is said of a new log", &ok("info", journal.info(&log).await)?.about, &SessionMeta::default())?;
     let full = about("title\n\0", Some((stage.log("parent"), Seq(7))));
-    for about in [full, about("second", None), SessionMeta::new()] {
+    for about in [full, about("second", None), SessionMeta::default()] {
         ok("describing", journal.describe(&log, about.clone()).await)?;
         equal("what is said", &ok("info", stage.open().await.info(&log).await)?.about, &about)?;
     }
@@ -29,7 +29,7 @@ pub(super) async fn description_kept(stage: &JournalStage<'_>) -> Verdict {
     drop(held);
     equal("what is said", &ok("info", journal.info(&log).await)?.about, &about("third", None))?;
     is_log(&*journal, &log, &batch(1, 3)).await?;
-    let missing = journal.describe(&stage.log("missing"), SessionMeta::new()).await;
+    let missing = journal.describe(&stage.log("missing"), SessionMeta::default()).await;
     refused("describing a log that is missing", missing, JournalErrorKind::Missing)?;
     is_missing(&*journal, &stage.log("missing")).await
 }
@@ -99,7 +99,7 @@ pub(super) async fn deleted_is_gone(stage: &JournalStage<'_>) -> Verdict {
     append(&mut *held, &batch(1, 2)).await?;
     is_log(&*stage.open().await, &log, &batch(1, 2)).await?;
     let info = ok("info", journal.info(&log).await)?;
-    equal("what is said of a log that was made anew", &info.about, &SessionMeta::new())
+    equal("what is said of a log that was made anew", &info.about, &SessionMeta::default())
 }
 
 pub(super) async fn delete_refused(stage: &JournalStage<'_>) -> Verdict {

@@ -33,7 +33,7 @@ pub(super) async fn exact_sum(stage: &KvStage<'_>) -> Verdict {
             for _ in 0..20 {
                 loop {
                     let (value, when) = number(&*kv, &key).await?;
-                    if try_write(&*kv, vec![Change::put(&*key, json!(value + 1)).when(when)]).await? {
+                    if try_write(&*kv, vec![Change { when, ..Change::put(&*key, json!(value + 1)) }]).await? {
                         break;
                     }
                 }
@@ -53,7 +53,7 @@ pub(super) async fn one_creates(stage: &KvStage<'_>) -> Verdict {
     for number in 0..8 {
         let (kv, key) = (stage.open().await, key.clone());
         creating.push(tokio::spawn(async move {
-            let changes = vec![Change::put(&*key, json!(number)).when(When::Absent)];
+            let changes = vec![Change { when: When::Absent, ..Change::put(&*key, json!(number)) }];
             Ok(try_write(&*kv, changes).await?.then_some(number))
         }));
     }
@@ -78,8 +78,8 @@ pub(super) async fn transfers(stage: &KvStage<'_>) -> Verdict {
             while moved < 15 {
                 let ((one, is_one), (other, is_other)) = (number(&*kv, from).await?, number(&*kv, to).await?);
                 let changes = vec![
-                    Change::put(&**from, json!(one - 1)).when(is_one),
-                    Change::put(&**to, json!(other + 1)).when(is_other),
+                    Change { when: is_one, ..Change::put(&**from, json!(one - 1)) },
+                    Change { when: is_other, ..Change::put(&**to, json!(other + 1)) },
                 ];
                 moved += i32::from(try_write(&*kv, changes).await?);
             }

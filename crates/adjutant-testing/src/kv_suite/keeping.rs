@@ -103,7 +103,7 @@ pub(super) async fn versions_grow(stage: &KvStage<'_>) -> Verdict {
     equal("the newest version", &ok("newest", stage.open().await.newest().await)?, &four)?;
     refused(
         "a change that must not happen",
-        kv.write(vec![Change::put(&*a, json!(2)).when(When::Absent)]).await,
+        kv.write(vec![Change { when: When::Absent, ..Change::put(&*a, json!(2)) }]).await,
         &conflict(&a, Some(four)),
     )?;
     equal("the newest version", &ok("newest", kv.newest().await)?, &four)
@@ -111,8 +111,8 @@ pub(super) async fn versions_grow(stage: &KvStage<'_>) -> Verdict {
 
 pub(super) async fn conditions(stage: &KvStage<'_>) -> Verdict {
     let (kv, other, key) = (stage.open().await, stage.open().await, stage.key("a"));
-    let try_put = async |when| kv.write(vec![Change::put(&*key, json!("put")).when(when)]).await;
-    let try_remove = async |when| other.write(vec![Change::remove(&*key).when(when)]).await;
+    let try_put = async |when| kv.write(vec![Change { when, ..Change::put(&*key, json!("put")) }]).await;
+    let try_remove = async |when| other.write(vec![Change { when, ..Change::remove(&*key) }]).await;
     refused("a version that is not there", try_put(When::Is(Version(1))).await, &conflict(&key, None))?;
     refused("removing a version that is not there", try_remove(When::Is(Version(0))).await, &conflict(&key, None))?;
     has_none(&*kv, &key).await?;
@@ -136,14 +136,22 @@ pub(super) async fn writes_are_whole(stage: &KvStage<'_>) -> Verdict {
     let one = write(&*kv, [&a, &b].map(|key| Change::put(&**key, json!(1)))).await?;
     equal("the version of the first", &has(&*kv, &a, &json!(1), "").await?, &one)?;
     equal("the version of the second", &has(&*kv, &b, &json!(1), "").await?, &one)?;
-    let torn = vec![Change::put(&*a, json!(2)), Change::remove(&*b), Change::put(&*c, json!(2)).when(When::Is(one))];
+    let torn = vec![
+        Change::put(&*a, json!(2)),
+        Change::remove(&*b),
+        Change { when: When::Is(one), ..Change::put(&*c, json!(2)) },
+    ];
     refused("a write of which the last change must not happen", kv.write(torn).await, &conflict(&c, None))?;
     for kv in [&kv, &stage.open().await] {
         has(&**kv, &a, &json!(1), "").await?;
         has(&**kv, &b, &json!(1), "").await?;
         has_none(&**kv, &c).await?;
     }
-    let whole = vec![Change::put(&*a, json!(2)).when(When::Is(one)), Change::remove(&*b), Change::put(&*c, json!(2))];
+    let whole = vec![
+        Change { when: When::Is(one), ..Change::put(&*a, json!(2)) },
+        Change::remove(&*b),
+        Change::put(&*c, json!(2)),
+    ];
     let two = write(&*kv, whole).await?;
     equal("the version of the first", &has(&*kv, &a, &json!(2), "").await?, &two)?;
     has_none(&*kv, &b).await?;

@@ -118,9 +118,9 @@ pub(super) async fn pages(stage: &KvStage<'_>) -> Verdict {
     for limit in [1, 2, 5, 16, 17, 18] {
         let mut got: Vec<String> = Vec::new();
         loop {
-            let mut page = scan.clone().limit(limit);
+            let mut page = Scan { limit: Some(limit), ..scan.clone() };
             if let Some(last) = got.last() {
-                page = page.after(stage.key(last));
+                page = Scan { after: Some(stage.key(last).into()), ..page };
             }
             let keys = stage.keys(&*kv, &page).await?;
             let is_last = keys.len() < limit;
@@ -131,13 +131,21 @@ pub(super) async fn pages(stage: &KvStage<'_>) -> Verdict {
         }
         equal(&format!("all pages of {limit}"), &got, &names)?;
     }
-    equal("a page of none", &stage.keys(&*kv, &scan.clone().limit(0)).await?, &Vec::new())?;
-    equal("a page without end", &stage.keys(&*kv, &scan.clone().limit(usize::MAX)).await?, &names)?;
+    equal("a page of none", &stage.keys(&*kv, &Scan { limit: Some(0), ..scan.clone() }).await?, &Vec::new())?;
+    equal("a page without end", &stage.keys(&*kv, &Scan { limit: Some(usize::MAX), ..scan.clone() }).await?, &names)?;
     // A place need not be a key, nor have the prefix.
     for (after, want) in [("05", &names[5..]), ("05\u{10ffff}", &names[6..]), ("", &names[..]), ("z", &[])] {
-        let got = stage.keys(&*kv, &scan.clone().after(stage.key(after))).await?;
+        let got = stage.keys(&*kv, &Scan { after: Some(stage.key(after).into()), ..scan.clone() }).await?;
         equal(&format!("the keys behind {after:?}"), &got.as_slice(), &want)?;
     }
-    equal("the keys behind the beginning", &stage.keys(&*kv, &scan.clone().after("\0")).await?, &names)?;
-    equal("the keys behind the end", &stage.keys(&*kv, &scan.after("\u{10ffff}")).await?, &Vec::new())
+    equal(
+        "the keys behind the beginning",
+        &stage.keys(&*kv, &Scan { after: Some("\0".into()), ..scan.clone() }).await?,
+        &names,
+    )?;
+    equal(
+        "the keys behind the end",
+        &stage.keys(&*kv, &Scan { after: Some("\u{10ffff}".into()), ..scan }).await?,
+        &Vec::new(),
+    )
 }

@@ -18,7 +18,7 @@ pub(super) async fn too_large_refused(stage: &MemoryStage<'_>) -> Verdict {
         ("an empty text", fact("bad", "")),
         ("a large text", fact("bad", &text)),
         ("a large text of few letters", fact("bad", &"é".repeat(MAX_FACT_BYTES / 2 + 1))),
-        ("large metadata", fact("bad", "text").metadata(large.clone())),
+        ("large metadata", NewFact { metadata: large.clone(), ..fact("bad", "text") }),
         ("an empty name", fact("", "text")),
     ] {
         refused(&format!("adding {what}"), memory.add(&owner, vec![bad]).await, MemoryErrorKind::Invalid)?;
@@ -26,7 +26,7 @@ pub(super) async fn too_large_refused(stage: &MemoryStage<'_>) -> Verdict {
     for (what, change) in [
         ("an empty text", FactChange::new(2_000).text("", None)),
         ("a large text", FactChange::new(2_000).text(&*text, None)),
-        ("large metadata", FactChange::new(2_000).metadata(large)),
+        ("large metadata", FactChange { metadata: large, ..FactChange::new(2_000) }),
     ] {
         let updated = memory.update(&owner, &kept.id, change).await;
         refused(&format!("updating to {what}"), updated, MemoryErrorKind::Invalid)?;
@@ -42,12 +42,14 @@ pub(super) async fn what_fits_is_kept(stage: &MemoryStage<'_>) -> Verdict {
     let memory = stage.open().await;
     let owner = stage.owner("");
     let owner = OwnerId(format!("{owner}{}", "x".repeat(512 - owner.0.len())).into());
-    let fits = fact("one", &"é".repeat(MAX_FACT_BYTES / 2))
-        .metadata(metadata(&[("a", json!("x".repeat(MAX_METADATA_BYTES - r#"{"a":""}"#.len())))]));
+    let fits = NewFact {
+        metadata: metadata(&[("a", json!("x".repeat(MAX_METADATA_BYTES - r#"{"a":""}"#.len())))]),
+        ..fact("one", &"é".repeat(MAX_FACT_BYTES / 2))
+    };
     add(&*memory, &owner, [fits.clone()]).await?;
     has(&*stage.open().await, &owner, &[made(&fits)]).await?;
     // Merging must not make it grow beyond what may be.
-    let more = FactChange::new(2_000).metadata(metadata(&[("b", json!(1))]));
+    let more = FactChange { metadata: metadata(&[("b", json!(1))]), ..FactChange::new(2_000) };
     refused("metadata that grows", memory.update(&owner, &fits.id, more).await, MemoryErrorKind::Invalid)?;
     has(&*memory, &owner, &[made(&fits)]).await
 }

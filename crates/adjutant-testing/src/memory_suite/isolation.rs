@@ -30,7 +30,10 @@ async fn attack(memory: &dyn Memory, thief: &OwnerId, ids: &[FactId]) -> Verdict
     for id in ids {
         equal("a fact of another", &ok("reading", memory.get(thief, id).await)?, &None)?;
         let fields = metadata(&[("stolen", json!(true))]);
-        let change = FactChange::new(9_000).text("stolen", Some(vector("usual", &[0.0, 1.0]))).metadata(fields);
+        let change = FactChange {
+            metadata: fields,
+            ..FactChange::new(9_000).text("stolen", Some(vector("usual", &[0.0, 1.0])))
+        };
         refused("updating a fact of another", memory.update(thief, id, change).await, MemoryErrorKind::Missing)?;
         let touched = memory.update(thief, id, FactChange::new(9_000)).await;
         refused("touching a fact of another", touched, MemoryErrorKind::Missing)?;

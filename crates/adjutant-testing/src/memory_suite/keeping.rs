@@ -10,8 +10,9 @@ pub(super) async fn add_then_get(stage: &MemoryStage<'_>) -> Verdict {
     let (memory, owner) = (stage.open().await, stage.owner("a"));
     has(&*memory, &owner, &[]).await?;
     equal("a fact that was never added", &get(&*memory, &owner, "one").await?, &None)?;
-    let one = fact("one", "likes tea").metadata(metadata(&[("from", json!("talk"))]));
-    let two = NewFact::new("two".into(), "lives in Bern", 2_000).vector(vector("usual", &[1.0, 0.5]));
+    let one = NewFact { metadata: metadata(&[("from", json!("talk"))]), ..fact("one", "likes tea") };
+    let two =
+        NewFact { vector: Some(vector("usual", &[1.0, 0.5])), ..NewFact::new("two".into(), "lives in Bern", 2_000) };
     add(&*memory, &owner, [two.clone(), one.clone()]).await?;
     has(&*stage.open().await, &owner, &[made(&one), made(&two)]).await?;
     add(&*memory, &owner, []).await?;
@@ -35,7 +36,7 @@ pub(super) async fn facts_survive(stage: &MemoryStage<'_>) -> Verdict {
         ("é/\"'", json!({"b": {"a": [{}]}, "a": false})),
         ("empty", json!([])),
     ]);
-    let mut facts: Vec<_> = texts.iter().map(|text| fact(text, text).metadata(fields.clone())).collect();
+    let mut facts: Vec<_> = texts.iter().map(|text| NewFact { metadata: fields.clone(), ..fact(text, text) }).collect();
     add(&*memory, &owner, facts.clone()).await?;
     facts.sort_by(|one, other| one.id.cmp(&other.id));
     has(&*stage.open().await, &owner, &facts.iter().map(made).collect::<Vec<_>>()).await
@@ -57,7 +58,8 @@ pub(super) async fn adds_are_whole(stage: &MemoryStage<'_>) -> Verdict {
 
 pub(super) async fn update_changes(stage: &MemoryStage<'_>) -> Verdict {
     let (memory, owner) = (stage.open().await, stage.owner("a"));
-    let (one, two) = (fact("one", "likes tea").metadata(metadata(&[("k", json!(1))])), fact("two", "other"));
+    let (one, two) =
+        (NewFact { metadata: metadata(&[("k", json!(1))]), ..fact("one", "likes tea") }, fact("two", "other"));
     add(&*memory, &owner, [one.clone(), two.clone()]).await?;
     let mut want = made(&one);
     (want.text, want.updated_ms) = ("likes coffee".into(), 5_000);
@@ -74,10 +76,16 @@ pub(super) async fn update_changes(stage: &MemoryStage<'_>) -> Verdict {
 
 pub(super) async fn metadata_merges(stage: &MemoryStage<'_>) -> Verdict {
     let (memory, owner) = (stage.open().await, stage.owner("a"));
-    let one = fact("one", "text").metadata(metadata(&[("a", json!(1)), ("b", json!({"x": 1})), ("c", json!("c"))]));
+    let one = NewFact {
+        metadata: metadata(&[("a", json!(1)), ("b", json!({"x": 1})), ("c", json!("c"))]),
+        ..fact("one", "text")
+    };
     add(&*memory, &owner, [one.clone()]).await?;
     let fields = metadata(&[("b", json!({"y": null})), ("c", Value::Null), ("d", json!(4)), ("e", Value::Null)]);
-    let got = ok("updating", memory.update(&owner, &one.id, FactChange::new(2_000).metadata(fields)).await)?;
+    let got = ok(
+        "updating",
+        memory.update(&owner, &one.id, FactChange { metadata: fields, ..FactChange::new(2_000) }).await,
+    )?;
     let want = metadata(&[("a", json!(1)), ("b", json!({"y": null})), ("d", json!(4))]);
     equal("the metadata", &got.metadata, &want)?;
     equal("the text", &&*got.text, &"text")?;

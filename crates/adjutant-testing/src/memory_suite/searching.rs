@@ -2,7 +2,7 @@
 
 use adjutant_agent::{
     Memory,
-    memory::{FactChange, OwnerId, Vector},
+    memory::{FactChange, NewFact, OwnerId, Vector},
 };
 
 use super::stage::{MemoryStage, add, fact, finds, names, owned, pointing, vector};
@@ -128,8 +128,8 @@ pub(super) async fn other_vectors_left_out(stage: &MemoryStage<'_>) -> Verdict {
         pointing("fits", "x", &[0.0, 1.0]),
         pointing("longer", "x", &[1.0, 0.0, 0.0]),
         pointing("shorter", "x", &[1.0]),
-        fact("other", "x").vector(vector("other", &[1.0, 0.0])),
-        fact("case", "x").vector(vector("Usual", &[1.0, 0.0])),
+        NewFact { vector: Some(vector("other", &[1.0, 0.0])), ..fact("other", "x") },
+        NewFact { vector: Some(vector("Usual", &[1.0, 0.0])), ..fact("case", "x") },
         fact("none", "x"),
     ];
     add(&*memory, &owner, facts).await?;

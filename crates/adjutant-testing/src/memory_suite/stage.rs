@@ -40,7 +40,7 @@ pub(super) fn fact(id: &str, text: &str) -> NewFact {
 
 /// A fact with a vector of the usual embedder.
 pub(super) fn pointing(id: &str, text: &str, numbers: &[f32]) -> NewFact {
-    fact(id, text).vector(vector("usual", numbers))
+    NewFact { vector: Some(vector("usual", numbers)), ..fact(id, text) }
 }
 
 pub(super) fn vector(model: &str, numbers: &[f32]) -> Vector {

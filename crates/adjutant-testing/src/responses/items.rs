@@ -97,7 +97,7 @@ impl<'a> Reading<'a> {
                     self.system.push(text);
                 } else {
                     let origin = Origin::Reminder { by: "system".into() };
-                    self.history.user(UserMessage::text(text).from_origin(origin));
+                    self.history.user(UserMessage { origin, ..UserMessage::text(text) });
                 }
             }
             other => return Err(refuse(&role, &format!("Invalid value: '{other}'.")).code("invalid_value")),

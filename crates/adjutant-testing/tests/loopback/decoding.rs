@@ -145,7 +145,7 @@ fn chat_gives_the_whole_request() {
         Block::Thinking(Thinking { text: "Hm".into(), signature: None, redacted: false, extra: Default::default() });
     let blocks = vec![thinking, Block::text("So"), call(2, "call_1", "{\"a\": 1.0}"), call(3, "call_2", "{}")];
     let mut expect = expected(blocks, vec![CallResult::ok("r1"), CallResult::ok("")], content);
-    let reminder = UserMessage::text("Mind.").from_origin(Origin::Reminder { by: "system".into() });
+    let reminder = UserMessage { origin: Origin::Reminder { by: "system".into() }, ..UserMessage::text("Mind.") };
     expect.entries.push(Entry::User(reminder));
     expect.entries.push(turn(vec![Block::text("Ok")], vec![]));
     let called = |id: &str, arguments: &str| json!({"id": id, "type": "function", "function": {"name": "t", "arguments": arguments}});
@@ -195,7 +195,7 @@ fn responses_gives_the_whole_request() {
     expect = expect
         .options(Options { max_output_tokens: Some(16), temperature: Some(0.5), ..Options::default() })
         .system("S\n\nAlso.");
-    let reminder = UserMessage::text("Mind.").from_origin(Origin::Reminder { by: "system".into() });
+    let reminder = UserMessage { origin: Origin::Reminder { by: "system".into() }, ..UserMessage::text("Mind.") };
     expect.entries.push(Entry::User(reminder));
     expect.entries.push(turn(vec![Block::text("Ok")], vec![]));
     let called = |id: &str, call_id: &str, arguments: &str| json!({"type": "function_call", "id": id, "call_id": call_id, "name": "t", "arguments": arguments});

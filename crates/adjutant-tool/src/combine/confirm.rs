@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use serde_json::Value;
 
 use super::SetCache;
-use crate::{Ask, Identity, ToolError, ToolSpec, Toolbox, Toolset};
+use crate::{Approval, Ask, Identity, ToolError, ToolSpec, Toolbox, Toolset};
 
 /// A toolbox whose calls need someone's word: all of them, or those that [`Confirm::when`] picks.
 ///
@@ -42,7 +42,7 @@ impl<T: Toolbox> Toolbox for Confirm<T> {
         let set = self.inner.resolve(who).await?;
         let confirmed = || {
             set.each(|tool| match &self.when {
-                None => tool.adapt(tool.spec().clone().needs_approval()),
+                None => tool.adapt(ToolSpec { approval: Approval::Always, ..tool.spec().clone() }),
                 Some(when) => {
                     let when = Arc::clone(when);
                     tool.asking(move |spec, args| when(spec, args))

@@ -164,7 +164,7 @@ impl Hits {
             "matches": self.matches, "files_with_matches": self.files_with, "files_searched": self.files,
             "files_skipped": self.skipped, "truncated": self.full || incomplete || self.partly > 0,
         });
-        CallResult::ok(self.text).details(details)
+        CallResult { details, ..CallResult::ok(self.text) }
     }
 }
 

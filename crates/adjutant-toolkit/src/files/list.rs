@@ -56,7 +56,7 @@ impl Tool for ListFiles {
     type Output = CallResult;
 
     fn spec(&self) -> ToolSpec {
-        work::spec::<Args>("list_files").title("List files")
+        ToolSpec { title: Some("List files".into()), ..work::spec::<Args>("list_files") }
     }
 
     async fn call(&self, args: Args, cx: CallContext) -> Result<CallResult, ToolError> {

@@ -38,7 +38,7 @@ pub(super) fn render(mut found: Vec<WalkEntry>, limit: usize, walk: &Walk, asked
         "files": files, "directories": dirs, "shown": found.len(), "left_out": left_out,
         "unreadable": walk.unreadable(), "truncated": truncated,
     });
-    CallResult::ok(text).details(details)
+    CallResult { details, ..CallResult::ok(text) }
 }
 
 /// Keeps the entries nearest to the top, in the order they have.

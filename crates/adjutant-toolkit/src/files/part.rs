@@ -108,7 +108,7 @@ impl<'a> FileExcerpt<'a> {
             "size": self.size, "first_line": first, "lines": self.shown, "lines_cut": self.lines_cut,
             "truncated": more.is_some_and(|next| next <= self.last) || hit_limit,
         });
-        Ok(CallResult::ok(self.text).details(details))
+        Ok(CallResult { details, ..CallResult::ok(self.text) })
     }
 
     fn binary(&self) -> ToolError {

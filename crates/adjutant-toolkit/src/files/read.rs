@@ -44,7 +44,7 @@ impl Tool for ReadFile {
     type Output = CallResult;
 
     fn spec(&self) -> ToolSpec {
-        work::spec::<Args>("read_file").title("Read a file")
+        ToolSpec { title: Some("Read a file".into()), ..work::spec::<Args>("read_file") }
     }
 
     async fn call(&self, args: Args, cx: CallContext) -> Result<CallResult, ToolError> {

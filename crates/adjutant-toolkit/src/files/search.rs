@@ -67,7 +67,7 @@ impl Tool for SearchText {
     type Output = CallResult;
 
     fn spec(&self) -> ToolSpec {
-        work::spec::<Args>("search_text").title("Search text")
+        ToolSpec { title: Some("Search text".into()), ..work::spec::<Args>("search_text") }
     }
 
     async fn call(&self, args: Args, cx: CallContext) -> Result<CallResult, ToolError> {

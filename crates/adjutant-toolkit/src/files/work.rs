@@ -17,7 +17,7 @@ pub(super) fn spec<Args: JsonSchema>(name: &str) -> ToolSpec {
             description = text;
         }
     }
-    ToolSpec::new(name, description, schema).replay(Replay::Pure)
+    ToolSpec { replay: Replay::Pure, ..ToolSpec::new(name, description, schema) }
 }
 
 /// Runs `work` on a thread that may block.

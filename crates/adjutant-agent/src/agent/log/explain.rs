@@ -42,11 +42,11 @@ impl AgentLog<'_> {
     /// # Errors
     /// Like [`replay`](AgentLog::replay).
     pub async fn replay_until(self, seq: Seq) -> Result<Replayed, Error> {
-        self.rewind().await?.until(seq).play(self.log_at_hand().await?)
+        Rewind { until: Some(seq), ..self.rewind().await? }.play(self.log_at_hand().await?)
     }
 
     async fn rewind(self) -> Result<Rewind, Error> {
-        Ok(Rewind::new(Arc::clone(&self.agent.setup.who)).against(self.config().await?))
+        Ok(Rewind { config: Some(self.config().await?), ..Rewind::new(Arc::clone(&self.agent.setup.who)) })
     }
 
     /// The records of the log; none if it was not made yet.

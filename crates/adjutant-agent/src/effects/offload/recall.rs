@@ -37,7 +37,11 @@ pub(super) fn tool() -> impl ErasedTool + 'static {
         "required": ["id"],
         "additionalProperties": false,
     });
-    let spec = ToolSpec::new(NAME, description, schema).title("Recall a result").replay(Replay::Pure);
+    let spec = ToolSpec {
+        title: Some("Recall a result".into()),
+        replay: Replay::Pure,
+        ..ToolSpec::new(NAME, description, schema)
+    };
     tool_fn(spec, |args, cx| async move { recall(args, &cx) })
 }
 

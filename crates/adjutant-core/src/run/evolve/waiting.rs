@@ -114,7 +114,7 @@ impl Run {
         if let (AskKind::Limit, Answer::Extend { message: Some(text), .. } | Answer::Decline { message: Some(text) }) =
             (pause.ask.kind, answer)
         {
-            self.append(Entry::User(UserMessage::text(Arc::clone(text)).from_origin(Origin::Steering)));
+            self.append(Entry::User(UserMessage { origin: Origin::Steering, ..UserMessage::text(Arc::clone(text)) }));
         }
         Ok(())
     }

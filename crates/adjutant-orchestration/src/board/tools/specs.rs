@@ -18,7 +18,7 @@ const GRACE: Duration = Duration::from_secs(30);
 pub(super) fn create() -> ToolSpec {
     let about = "Puts a task on the board. It is pending until an agent claims it, and blocked until the tasks that it \
                  depends on are completed.";
-    spec("create_task", about, contents(), &["title"]).replay(Replay::Idempotent)
+    ToolSpec { replay: Replay::Idempotent, ..spec("create_task", about, contents(), &["title"]) }
 }
 
 pub(super) fn list() -> ToolSpec {
@@ -33,18 +33,18 @@ pub(super) fn list() -> ToolSpec {
             "description": format!("How many at most; {LISTED} if nothing is said."),
         },
     });
-    spec("list_tasks", about, fields, &[]).replay(Replay::Pure)
+    ToolSpec { replay: Replay::Pure, ..spec("list_tasks", about, fields, &[]) }
 }
 
 pub(super) fn get() -> ToolSpec {
     let about = "Shows all there is to know about a task.";
-    spec("get_task", about, json!({ "task_id": id() }), &["task_id"]).replay(Replay::Pure)
+    ToolSpec { replay: Replay::Pure, ..spec("get_task", about, json!({ "task_id": id() }), &["task_id"]) }
 }
 
 pub(super) fn claim() -> ToolSpec {
     let about = "Claims a pending task that is not blocked: from then on it is yours to do. Claim a task before you work \
                  on it, and again or update it now and then while you do, or it may be given to another agent.";
-    spec("claim_task", about, json!({ "task_id": id() }), &["task_id"]).replay(Replay::Idempotent)
+    ToolSpec { replay: Replay::Idempotent, ..spec("claim_task", about, json!({ "task_id": id() }), &["task_id"]) }
 }
 
 pub(super) fn update() -> ToolSpec {
@@ -54,7 +54,7 @@ pub(super) fn update() -> ToolSpec {
     if let (Value::Object(fields), Value::Object(contents)) = (&mut fields, contents()) {
         fields.extend(contents);
     }
-    spec("update_task", about, fields, &["task_id"]).replay(Replay::Idempotent)
+    ToolSpec { replay: Replay::Idempotent, ..spec("update_task", about, fields, &["task_id"]) }
 }
 
 pub(super) fn complete() -> ToolSpec {
@@ -76,7 +76,7 @@ pub(super) fn complete() -> ToolSpec {
         "caveats": text("What is to be minded about the result."),
         "evidence": { "type": "array", "items": evidence, "maxItems": MAX_CRITERIA },
     });
-    spec("complete_task", about, fields, &["task_id", "status", "result"]).replay(Replay::Idempotent)
+    ToolSpec { replay: Replay::Idempotent, ..spec("complete_task", about, fields, &["task_id", "status", "result"]) }
 }
 
 pub(super) fn wait() -> ToolSpec {
@@ -88,18 +88,18 @@ pub(super) fn wait() -> ToolSpec {
             "description": format!("How long to wait at most; {} if nothing is said.", WAIT.as_secs()),
         },
     });
-    spec("wait_task", about, fields, &["task_id"]).replay(Replay::Pure).timeout(MAX_WAIT + GRACE)
+    ToolSpec { replay: Replay::Pure, timeout: Some(MAX_WAIT + GRACE), ..spec("wait_task", about, fields, &["task_id"]) }
 }
 
 pub(super) fn cancel() -> ToolSpec {
     let about = "Cancels a task that has not ended; who works on it is told to stop.";
-    spec("cancel_task", about, json!({ "task_id": id() }), &["task_id"]).replay(Replay::Idempotent)
+    ToolSpec { replay: Replay::Idempotent, ..spec("cancel_task", about, json!({ "task_id": id() }), &["task_id"]) }
 }
 
 pub(super) fn retry() -> ToolSpec {
     let about = "Makes a task that failed or was cancelled pending again, so that it can be claimed once more.";
     // A second time, it could be another failure that is retried.
-    spec("retry_task", about, json!({ "task_id": id() }), &["task_id"]).replay(Replay::Once)
+    ToolSpec { replay: Replay::Once, ..spec("retry_task", about, json!({ "task_id": id() }), &["task_id"]) }
 }
 
 /// What a task says.
@@ -124,7 +124,7 @@ fn spec(name: &str, about: &str, fields: Value, required: &[&str]) -> ToolSpec {
     let schema = json!({
         "type": "object", "properties": fields, "required": required, "additionalProperties": false,
     });
-    ToolSpec::new(name, about, schema).max_output(MAX_OUTPUT_BYTES)
+    ToolSpec { max_output: Some(MAX_OUTPUT_BYTES), ..ToolSpec::new(name, about, schema) }
 }
 
 fn text(about: &str) -> Value {

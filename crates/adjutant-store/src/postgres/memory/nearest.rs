@@ -40,7 +40,7 @@ pub(super) async fn nearest(
     let found = near.iter().filter_map(|near| {
         // One that was deleted meanwhile is not found.
         let at = facts.iter().position(|fact| fact.id == near.id)?;
-        Some(ScoredFact::new(facts.swap_remove(at), near.score))
+        Some(ScoredFact { fact: facts.swap_remove(at), score: near.score })
     });
     Ok(found.collect())
 }

@@ -42,13 +42,13 @@ pub(super) fn own(db: &Connection, owners: &Owners, claim: &Claim) -> Result<Own
         Some(holder) => holder,
         None => make(db, claim)?,
     };
-    let is_mine = holder.owner.as_deref() == Some(&**claim.owner.id());
-    if !is_mine && !claim.owner.takes_over() && holder.is_alive(owners)? {
+    let is_mine = holder.owner.as_deref() == Some(&*claim.owner.id);
+    if !is_mine && !claim.owner.takes_over && holder.is_alive(owners)? {
         return Err(holder.refusal(owners, &claim.log).into());
     }
     let sql = "UPDATE logs SET epoch = epoch + 1, owner = ?2, instance = ?3 WHERE key = ?1 RETURNING epoch, head, link";
     let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
-    let taken = params![holder.key, &**claim.owner.id(), owners.instance()];
+    let taken = params![holder.key, &*claim.owner.id, owners.instance()];
     let (epoch, head, link) = db.prepare_cached(sql)?.query_row(taken, read)?;
     let tenure = (holder.key, epoch);
     // Before it is committed: the next claim may be part of the same transaction.

@@ -77,7 +77,7 @@ fn read(row: &Row<'_>, owners: &Owners) -> Result<LogInfo, Fault> {
     let text = |column| row.get::<_, Option<String>>(column).map(|text| text.map(Arc::<str>::from));
     let (parent, shared): (Option<String>, Option<i64>) = (row.get(10)?, row.get(11)?);
     let labels: String = row.get(12)?;
-    let mut about = SessionMeta::new();
+    let mut about = SessionMeta::default();
     (about.title, about.agent) = (text(8)?, text(9)?);
     about.labels = json::read::<BTreeSet<Arc<str>>>(&labels, "the labels of a log")?;
     about.parent = parent.map(|parent| (LogId::from(parent), Seq(number::read(shared.unwrap_or(0)))));

@@ -61,7 +61,7 @@ pub(super) fn search(db: &Connection, kv: &str, prefix: &str, query: &str, limit
     let mut hits = Vec::new();
     while let Some(row) = rows.next()? {
         if let Some(item) = item(row)? {
-            hits.push(Hit::new(item, words::score(row.get(5)?)));
+            hits.push(Hit { item, score: words::score(row.get(5)?) });
         }
     }
     Ok(hits)

@@ -83,7 +83,11 @@ fn page(db: &Connection, kv: &str, prefix: &str, told: &(Version, Vec<u8>)) -> R
     let mut rows = select.query(params![kv, number::kept(told.0.0), told.1, from, to, PAGE])?;
     let mut changes = Vec::new();
     while let Some(row) = rows.next()? {
-        changes.push(Changed::new(find::key(row)?, Version(number::read(row.get(3)?)), find::item(row)?));
+        changes.push(Changed {
+            key: find::key(row)?.into(),
+            version: Version(number::read(row.get(3)?)),
+            item: find::item(row)?,
+        });
     }
     Ok(changes)
 }

@@ -62,7 +62,7 @@ pub(super) fn by_words(db: &Connection, owner: i64, query: &str, limit: usize) -
     let mut rows = select.query(params![words, owner, number::count(limit)])?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
-        found.push(ScoredFact::new(fact(row)?, words::score(row.get(6)?)));
+        found.push(ScoredFact { fact: fact(row)?, score: words::score(row.get(6)?) });
     }
     Ok(found)
 }

@@ -48,7 +48,7 @@ pub(super) fn nearest(db: &Connection, owner: i64, vector: &Vector, limit: usize
     let mut found = Vec::with_capacity(best.len());
     for Reverse(near) in best.into_sorted_vec() {
         if let Some(fact) = find::at(db, owner, near.row)? {
-            found.push(ScoredFact::new(fact, near.score));
+            found.push(ScoredFact { fact, score: near.score });
         }
     }
     Ok(found)
