@@ -44,7 +44,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         },
     );
     let one = Retry { policy: policy.clone(), ..Retry::new(RateLimit::new(one, limiter)) };
-    let other = Retry { policy: policy, retract: true, ..Retry::new(Arc::clone(&second)) };
+    let other = Retry { policy, retract: true, ..Retry::new(Arc::clone(&second)) };
     let model = Timeout::new(
         Fallback::new(one).or(other),
         TimeoutLimits { total: Some(Duration::from_secs(300)), ..TimeoutLimits::default() },

@@ -22,10 +22,11 @@ use adjutant_llm::{FixedWorld, Script, ScriptedModel};
 use stage::{Bare, all, id, kind, log, message, sessions};
 
 fn about(title: &str, labels: &[&str]) -> SessionMeta {
-    let mut about = SessionMeta::default();
-    about.title = Some(title.into());
-    about.labels = labels.iter().map(|label| Arc::from(*label)).collect();
-    about
+    SessionMeta {
+        title: Some(title.into()),
+        labels: labels.iter().map(|label| Arc::from(*label)).collect(),
+        ..SessionMeta::default()
+    }
 }
 
 #[tokio::test]
@@ -76,11 +77,7 @@ async fn session_is_called_and_found_otherwise_when_it_is_described() {
     sessions.label(&id("a"), &["x", "y"], &[]).await.expect("it is there");
     sessions.label(&id("a"), &["z"], &["x"]).await.expect("it is there");
     assert_eq!(sessions.info(&id("a")).await.expect("it is there").about, about("A title", &["y", "z"]));
-    let query = |label: &str| {
-        let mut query = LogQuery::default();
-        query.label = Some(label.into());
-        query
-    };
+    let query = |label: &str| LogQuery { label: Some(label.into()), ..LogQuery::default() };
     let found = |page: adjutant_agent::LogPage| page.logs.into_iter().map(|info| info.log).collect::<Vec<_>>();
     assert_eq!(found(sessions.list(&query("z")).await.expect("they are listed")), [id("a")]);
     assert_eq!(found(sessions.list(&query("x")).await.expect("they are listed")), []);
@@ -103,8 +100,7 @@ async fn log_tells_its_agent_when_it_is_new() {
     let agent = Agent::new(ScriptedModel::new([Script::new().text("Hello."), Script::new().text("Hello.")]));
     let agent = agent.name("greeter").journal(journal.clone()).session(id("a"));
     agent.run("Hi.").await.expect("the run finishes");
-    let mut said = SessionMeta::default();
-    said.agent = Some("greeter".into());
+    let said = SessionMeta { agent: Some("greeter".into()), ..SessionMeta::default() };
     assert_eq!(sessions(&journal).info(&id("a")).await.expect("it is there").about, said);
 
     sessions(&journal).create(&id("b"), about("Kept", &["x"])).await.expect("the name is free");

@@ -26,8 +26,7 @@ pub(crate) async fn find(sessions: &Sessions, name: &str) -> Result<LogInfo, Pro
 
 async fn missing(sessions: &Sessions, name: &str) -> Problem {
     let problem = Problem::new(Exit::Usage, format!("no session has this name: {name}"));
-    let mut query = LogQuery::default();
-    query.limit = MAX_NAMES;
+    let query = LogQuery { limit: MAX_NAMES, ..LogQuery::default() };
     let names = sessions.list(&query).await.map(|page| page.logs).unwrap_or_default();
     let near = near::near(name, names.iter().map(|info| &*info.log.0));
     if near.is_empty() {

@@ -121,8 +121,7 @@ async fn session(
             }
         }
         Err(error) if error.kind() == JournalErrorKind::Missing => {
-            let mut about = SessionMeta::default();
-            about.agent = Some(made.name().into());
+            let mut about = SessionMeta { agent: Some(made.name().into()), ..SessionMeta::default() };
             about.labels.insert(named::label(root)?.into());
             about.labels.extend(made.asked.iter().map(|tool| named::asking(tool).into()));
             sessions.create(&kept.name, about).await.map_err(|error| trouble::of_session(&error, &name))?;

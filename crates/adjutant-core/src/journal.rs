@@ -86,7 +86,7 @@ pub trait Journal: Send + Sync + fmt::Debug {
     /// Takes a log, and makes it if there is none.
     ///
     /// An owner has it until the value is dropped or its lease ends, whichever comes first; the same owner may take it
-    /// again at any time, and so may one that [takes over](Owner::taking_over). Whoever owned it before is fenced.
+    /// again at any time, and so may one that [takes over](Owner::takes_over). Whoever owned it before is fenced.
     ///
     /// # Errors
     /// `Owned` if another owner has it, `Invalid` if it cannot have that name, `Corrupt` and `Version` if its end cannot

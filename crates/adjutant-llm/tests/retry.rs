@@ -82,7 +82,7 @@ fn check(policy: RetryPolicy, chance: f64, failures: &[Error], expect: (u64, &st
     let (took, last) = runtime.expect("a runtime").block_on(async {
         let scripts = failures.iter().cloned().map(fails);
         let model = ScriptedModel::new(scripts.chain([Script::new().text("ok").usage(used(1))]));
-        let model = Retry { policy: policy, world: Arc::new(Chance(chance)), ..Retry::new(model) };
+        let model = Retry { policy, world: Arc::new(Chance(chance)), ..Retry::new(model) };
         let began = Instant::now();
         let seen = drain(model.stream(Request::new())).await;
         (began.elapsed().as_millis() as u64, seen.last().cloned().unwrap_or_default())

@@ -92,9 +92,11 @@ async fn name_must_be_free_when_a_session_is_imported() {
 #[tokio::test]
 async fn empty_session_is_carried_when_it_has_only_a_description() {
     let journal = MemoryJournal::default();
-    let mut about = SessionMeta::default();
-    about.title = Some("Nothing yet".into());
-    about.parent = Some((id("gone"), adjutant_agent::Seq(3)));
+    let about = SessionMeta {
+        title: Some("Nothing yet".into()),
+        parent: Some((id("gone"), adjutant_agent::Seq(3))),
+        ..SessionMeta::default()
+    };
     sessions(&journal).create(&id("a"), about.clone()).await.expect("the name is free");
     let other = import(&export(&journal, "a").await).await.expect("the file is whole");
     assert_eq!(sessions(&other).info(&id("a")).await.expect("it is there").about, about);

@@ -21,9 +21,11 @@ async fn fork_has_the_same_bytes_and_links_when_it_is_made_anywhere() {
         let to = id(&format!("fork {at}"));
         let info = sessions(&journal).fork_at(&id("a"), Seq(at as u64), &to).await.expect("it forks");
         assert_eq!((&info.log, info.head, info.is_owned), (&to, Seq(at as u64), false));
-        let mut about = SessionMeta::default();
-        about.agent = Some("boss".into());
-        about.parent = Some((id("a"), Seq(at as u64)));
+        let about = SessionMeta {
+            agent: Some("boss".into()),
+            parent: Some((id("a"), Seq(at as u64))),
+            ..SessionMeta::default()
+        };
         assert_eq!(info.about, about);
         assert_eq!(stored(&journal, &to).await, whole[..at]);
     }
@@ -152,8 +154,7 @@ async fn tree_ends_when_a_parent_is_gone_or_logs_go_round() {
     for (from, to) in [("a", "b"), ("b", "c")] {
         sessions.fork(&id(from), &id(to)).await.expect("it forks");
     }
-    let mut about = SessionMeta::default();
-    about.parent = Some((id("c"), Seq(1)));
+    let about = SessionMeta { parent: Some((id("c"), Seq(1))), ..SessionMeta::default() };
     journal.describe(&id("a"), about).await.expect("memory does not fail");
     let tree = sessions.tree(&id("b")).await.expect("it is there");
     assert_eq!(told(&tree), (vec!["c", "a"], vec![(0, "b", 1)]));

@@ -25,8 +25,7 @@ pub(crate) fn sessions(journal: &MemoryJournal) -> Sessions {
 
 /// The names of all logs, hidden ones too.
 pub(crate) async fn all(journal: &MemoryJournal) -> Vec<LogId> {
-    let mut query = LogQuery::default();
-    query.limit = 1_000;
+    let query = LogQuery { limit: 1_000, ..LogQuery::default() };
     let page = journal.list(&query).await.expect("memory does not fail");
     let mut names: Vec<LogId> = page.logs.into_iter().map(|info| info.log).collect();
     names.sort();

@@ -21,11 +21,13 @@ const HEADS: [&str; 4] = ["NAME", "CHANGED (UTC)", "RECORDS", "ABOUT"];
 /// Lists sessions on standard output, and tells how to go on.
 pub(crate) async fn list(args: &List) -> Result<Exit, Problem> {
     let store = Store::open(&args.at).await?;
-    let mut query = LogQuery::default();
-    query.agent = args.agent.as_deref().map(Into::into);
-    query.label = args.label.as_deref().map(Into::into);
-    query.limit = args.limit as usize;
-    query.after = args.after.as_deref().map(mark).transpose()?;
+    let query = LogQuery {
+        agent: args.agent.as_deref().map(Into::into),
+        label: args.label.as_deref().map(Into::into),
+        limit: args.limit as usize,
+        after: args.after.as_deref().map(mark).transpose()?,
+        ..LogQuery::default()
+    };
     let page = store.sessions().list(&query).await.map_err(|error| trouble::of_journal(&error))?;
     let text = if args.json { page.logs.iter().map(json).collect() } else { table(&page.logs) };
     if write(&text)?

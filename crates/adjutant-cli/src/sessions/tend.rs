@@ -48,8 +48,7 @@ pub(crate) async fn verify(args: &Verify) -> Result<Exit, Problem> {
         named::find(&sessions, name).await?;
         return check(&sessions, name).await;
     }
-    let mut query = LogQuery::default();
-    query.limit = PAGE;
+    let mut query = LogQuery { limit: PAGE, ..LogQuery::default() };
     let mut worst = Exit::Finished;
     loop {
         let page = sessions.list(&query).await.map_err(|error| trouble::of_journal(&error))?;

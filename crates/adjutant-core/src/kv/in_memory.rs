@@ -127,7 +127,7 @@ impl StoreData {
         let mut range = self.changes.range((after.clone(), Bound::Unbounded));
         let ((version, key), kind) = range.find(|((_, key), _)| key.starts_with(prefix))?;
         let item = self.items.get(key).filter(|_| *kind == Kind::Put).cloned();
-        Some(Changed { key: Arc::clone(key).into(), version: *version, item })
+        Some(Changed { key: Arc::clone(key), version: *version, item })
     }
 }
 

@@ -123,7 +123,7 @@ impl Models {
             model = Arc::new(RateLimit::new(model, limiter.clone()));
         }
         let policy = RetryPolicy { max_retries: spec.retries.unwrap_or(RETRIES), ..RetryPolicy::default() };
-        Ok(Arc::new(Retry { policy: policy, retract: true, world: Arc::clone(&self.world), ..Retry::new(model) }))
+        Ok(Arc::new(Retry { policy, retract: true, world: Arc::clone(&self.world), ..Retry::new(model) }))
     }
 
     fn bare(&mut self, name: &Arc<str>) -> Result<Arc<dyn Model>, Error> {

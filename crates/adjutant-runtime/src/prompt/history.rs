@@ -44,9 +44,11 @@ pub(super) async fn messages(
 
 /// The sessions, the one that changed last first.
 pub(super) async fn sessions(sessions: &Sessions, request: &SessionsRequest) -> Result<SessionPage, Error> {
-    let mut query = LogQuery::default();
-    query.limit = session::page(request.limit)?;
-    query.after = request.after.as_deref().map(mark).transpose()?;
+    let query = LogQuery {
+        limit: session::page(request.limit)?,
+        after: request.after.as_deref().map(mark).transpose()?,
+        ..LogQuery::default()
+    };
     let page = sessions.list(&query).await.map_err(told::of_journal)?;
     let sessions = page.logs.into_iter().map(|info| SessionInfo { name: info.log.0, changed_ms: info.updated_ms });
     let after = page.next.map(|mark| format!("{}:{}", mark.updated_ms, mark.log.0));

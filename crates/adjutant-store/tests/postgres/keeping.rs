@@ -7,12 +7,12 @@ use adjutant_store::PostgresJournal;
 use super::{Place, made, own, place};
 
 fn about(agent: &str, labels: &[&str], parent: Option<&str>) -> SessionMeta {
-    let mut about = SessionMeta::default();
-    about.title = Some("a title\0".into());
-    about.agent = Some(agent.into());
-    about.labels = labels.iter().map(|label| (*label).into()).collect();
-    about.parent = parent.map(|parent| (LogId::from(parent), Seq(2)));
-    about
+    SessionMeta {
+        title: Some("a title\0".into()),
+        agent: Some(agent.into()),
+        labels: labels.iter().map(|label| (*label).into()).collect(),
+        parent: parent.map(|parent| (LogId::from(parent), Seq(2))),
+    }
 }
 
 async fn several(place: &Place) -> PostgresJournal {
@@ -90,8 +90,7 @@ async fn log_that_is_renamed_takes_its_forks_along() {
     journal.rename(&old, &new).await.expect("nobody owns it");
     assert_eq!(journal.info(&old).await.expect_err("it is gone").kind(), JournalErrorKind::Missing);
     assert_eq!(journal.info(&new).await.expect("it is there").head, Seq(2));
-    let mut forks = LogQuery::default();
-    forks.parent = Some(new.clone());
+    let forks = LogQuery { parent: Some(new.clone()), ..LogQuery::default() };
     let forks = journal.list(&forks).await.expect("a list");
     assert_eq!(names(&forks.logs), ["c", "d"]);
     assert!(forks.logs.iter().all(|info| info.about.parent == Some((new.clone(), Seq(2)))));

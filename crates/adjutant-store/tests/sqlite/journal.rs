@@ -114,8 +114,7 @@ async fn list_pages_by_change_without_reading_records() {
         journal.describe(&LogId::from(name), about).await.expect("described");
     }
     place.raw().execute("DELETE FROM records", []).expect("gone");
-    let mut query = LogQuery::default();
-    query.limit = 2;
+    let mut query = LogQuery { limit: 2, ..LogQuery::default() };
     let mut pages = Vec::new();
     loop {
         let page = journal.list(&query).await.expect("listed");

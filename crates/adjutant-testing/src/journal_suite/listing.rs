@@ -25,9 +25,7 @@ async fn made(
 
 /// The logs of this play, 50 at a time.
 fn of(stage: &JournalStage<'_>) -> LogQuery {
-    let mut query = LogQuery::default();
-    query.label = Some(stage.prefix.as_str().into());
-    query
+    LogQuery { label: Some(stage.prefix.as_str().into()), ..LogQuery::default() }
 }
 
 /// The names in a list without what they all begin with.
@@ -74,12 +72,11 @@ async fn made_known(stage: &JournalStage<'_>, journal: &dyn Journal, name: &str)
 
 pub(super) async fn filters(stage: &JournalStage<'_>) -> Verdict {
     let journal = stage.open().await;
-    let about = |agent: &str, labels: &[&str], parent: Option<LogId>| {
-        let mut about = SessionMeta::default();
-        about.agent = Some(agent.into()).filter(|agent: &Arc<str>| !agent.is_empty());
-        about.labels = labels.iter().map(|label| Arc::from(*label)).collect();
-        about.parent = parent.map(|parent| (parent, Seq(1)));
-        about
+    let about = |agent: &str, labels: &[&str], parent: Option<LogId>| SessionMeta {
+        agent: Some(agent.into()).filter(|agent: &Arc<str>| !agent.is_empty()),
+        labels: labels.iter().map(|label| Arc::from(*label)).collect(),
+        parent: parent.map(|parent| (parent, Seq(1))),
+        ..SessionMeta::default()
     };
     let root = made(stage, &*journal, "root", LATER_MS + 9, about("writer", &["x"], None)).await?;
     let fork = made(stage, &*journal, "fork", LATER_MS + 8, about("Writer", &["x", "y"], Some(root.clone()))).await?;

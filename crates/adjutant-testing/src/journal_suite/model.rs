@@ -117,8 +117,7 @@ impl Case {
                 self.settle(log).await
             }
             Operation::Describe { log, title, handle } => {
-                let mut about = SessionMeta::default();
-                about.title = Some(title.to_string().into());
+                let about = SessionMeta { title: Some(title.to_string().into()), ..SessionMeta::default() };
                 let described = self.handles[handle].describe(&self.log(log), about).await;
                 let missing = self.known.get_mut(&log).map(|known| known.title = Some(title)).is_none();
                 result(described, missing.then_some(JournalErrorKind::Missing))

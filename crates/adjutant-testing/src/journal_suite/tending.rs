@@ -6,12 +6,12 @@ use super::stage::{JournalStage, append, batch, delete, is_log, is_missing, own,
 use crate::suite::{Verdict, equal, holds, ok};
 
 fn about(title: &str, parent: Option<(LogId, Seq)>) -> SessionMeta {
-    let mut about = SessionMeta::default();
-    about.title = Some(title.into());
-    about.agent = Some("ägent\0'".into());
-    about.labels = ["one", "two three", "\u{1f980}", ""].map(Into::into).into();
-    about.parent = parent;
-    about
+    SessionMeta {
+        title: Some(title.into()),
+        agent: Some("ägent\0'".into()),
+        labels: ["one", "two three", "\u{1f980}", ""].map(Into::into).into(),
+        parent,
+    }
 }
 
 pub(super) async fn description_kept(stage: &JournalStage<'_>) -> Verdict {

@@ -111,6 +111,6 @@ impl Watch {
         (self.version, self.key) = (version, Some(Arc::clone(&key)));
         let is_there = row.try_get::<_, Option<&[u8]>>(1)?.is_some();
         let item = is_there.then(|| item(row)).transpose()?;
-        Ok(Changed { key: key.into(), version, item })
+        Ok(Changed { key, version, item })
     }
 }
