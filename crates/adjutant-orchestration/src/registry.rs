@@ -3,14 +3,11 @@
 mod name;
 mod slot;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock},
-};
+use std::{fmt, sync::Arc};
 
 use adjutant_agent::{Agent, LogId};
 use adjutant_llm::ThreadId;
+use dashmap::{DashMap, DashSet};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 
@@ -21,29 +18,29 @@ pub use slot::{Occupied, Slot};
 /// Of how many conversations it is remembered that their names are known.
 const MAX_KNOWN: usize = 10_000;
 
-/// What is known of an agent that can be given work.
+/// The description of an agent that can be given work.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct Profile {
     /// The name that it is asked for by.
     pub name: Arc<str>,
-    /// What it is for.
+    /// The purpose of the agent.
     #[serde(skip_serializing_if = "is_blank")]
     pub description: Arc<str>,
-    /// What it can do, in a word each.
+    /// The skills of the agent, in a word each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub skills: Vec<Arc<str>>,
-    /// What its work costs, in the application's own words.
+    /// The cost of its work, in the application's own words.
     #[serde(skip_serializing_if = "is_blank")]
     pub estimated_cost: Arc<str>,
-    /// How many instances may work at a time; any number without it.
+    /// The largest number of instances that work at the same time; any number without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_concurrency: Option<u32>,
-    /// How many levels of agents an instance may have under itself; with 0 it cannot delegate.
+    /// The largest number of levels of agents under an instance; with 0 it cannot delegate.
     #[serde(skip)]
     pub max_depth: u16,
-    /// How often a task that an instance delegates may be handed on among its peers.
+    /// The largest number of times that a task that an instance delegates may be handed on among its peers.
     #[serde(skip)]
     pub max_handoffs: u32,
 }
@@ -52,19 +49,20 @@ pub struct Profile {
 #[derive(Clone, Default)]
 pub struct Registry {
     inner: Arc<RegistryShared>,
-    /// What the names of its instances hold, so that no other program gives the same ones.
+    /// The word in the names of its instances that keeps other programs from giving the same ones.
     worker: Arc<str>,
 }
 
 #[derive(Default)]
 struct RegistryShared {
-    entries: RwLock<BTreeMap<Arc<str>, Arc<RegistryEntry>>>,
+    entries: DashMap<Arc<str>, Arc<RegistryEntry>>,
     /// The newest number of each name.
-    numbers: Mutex<BTreeMap<Arc<str>, u64>>,
-    /// How many levels of agents those at work may have under themselves, whatever their factories say; by their ids.
-    bounds: Mutex<BTreeMap<Arc<str>, u16>>,
+    numbers: DashMap<Arc<str>, u64>,
+    /// The numbers of levels of agents that agents at work may have under themselves, whatever their factories say; by
+    /// their ids.
+    bounds: DashMap<Arc<str>, u16>,
     /// The conversations whose names are known.
-    known: Mutex<BTreeSet<(LogId, ThreadId)>>,
+    known: DashSet<(LogId, ThreadId)>,
 }
 
 /// Holds the bound of an agent as long as it works.
@@ -76,7 +74,7 @@ pub(crate) struct Bound {
 struct RegistryEntry {
     profile: Arc<Profile>,
     factory: Box<dyn Fn() -> Agent + Send + Sync>,
-    /// What is left of the instances that may work at a time.
+    /// The free places among the instances that may work at the same time.
     free: Option<Arc<Semaphore>>,
 }
 
@@ -84,7 +82,7 @@ struct RegistryEntry {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Spawned {
-    /// What is known of the entry.
+    /// The profile of the entry.
     pub profile: Arc<Profile>,
     /// The instance, under its own name.
     pub agent: Agent,
@@ -157,18 +155,19 @@ impl Registry {
         let free = most.map(|most| Arc::new(Semaphore::new(most.clamp(1, Semaphore::MAX_PERMITS))));
         let entry = RegistryEntry { profile: Arc::new(profile), factory: Box::new(factory), free };
         let name = Arc::clone(&entry.profile.name);
-        self.inner.entries.write().unwrap_or_else(PoisonError::into_inner).insert(name, Arc::new(entry));
+        self.inner.entries.insert(name, Arc::new(entry));
     }
 
-    /// What is known of the entry of this name.
+    /// Returns the profile of the entry of this name.
     pub fn get(&self, name: &str) -> Option<Arc<Profile>> {
         self.entry(name).map(|entry| Arc::clone(&entry.profile))
     }
 
-    /// What is known of each entry, by name.
+    /// Returns the profile of each entry, ordered by name.
     pub fn list(&self) -> Vec<Arc<Profile>> {
-        let entries = self.inner.entries.read().unwrap_or_else(PoisonError::into_inner);
-        entries.values().map(|entry| Arc::clone(&entry.profile)).collect()
+        let mut found: Vec<_> = self.inner.entries.iter().map(|entry| Arc::clone(&entry.profile)).collect();
+        found.sort_by(|one, other| one.name.cmp(&other.name));
+        found
     }
 
     /// A fresh instance of the entry of this name, named after the task.
@@ -206,8 +205,7 @@ impl Registry {
 
     /// The next number of a name, from 1; it never comes twice.
     pub fn next_id(&self, name: &str) -> u64 {
-        let mut numbers = self.numbers();
-        let number = numbers.entry(name.into()).or_default();
+        let mut number = self.inner.numbers.entry(name.into()).or_default();
         *number = number.saturating_add(1);
         *number
     }
@@ -215,14 +213,13 @@ impl Registry {
     /// A name was given in another program: its number does not come again.
     fn seen(&self, name: &str, instance: &str) {
         let Some(seen) = name::number(instance) else { return };
-        let mut numbers = self.numbers();
-        let number = numbers.entry(name.into()).or_default();
+        let mut number = self.inner.numbers.entry(name.into()).or_default();
         *number = seen.max(*number);
     }
 
-    /// Whether the names that were given in a conversation, maybe in another program, are still to be looked up.
+    /// True if the names that were given in a conversation, maybe in another program, are still to be looked up.
     pub(crate) fn is_new(&self, log: &LogId, thread: &ThreadId) -> bool {
-        let mut known = self.inner.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = &self.inner.known;
         if known.len() >= MAX_KNOWN {
             // Looking twice costs time and nothing else.
             known.clear();
@@ -240,33 +237,24 @@ impl Registry {
 
     /// Bounds how many levels of agents one may have under itself, until the bound is dropped.
     pub(crate) fn bound(&self, agent: &Arc<str>, left: u16) -> Bound {
-        self.inner.bounds().insert(Arc::clone(agent), left);
+        self.inner.bounds.insert(Arc::clone(agent), left);
         Bound { inner: Arc::clone(&self.inner), agent: Arc::clone(agent) }
     }
 
-    /// How many levels of agents one may have under itself; none if it was not given a task from here.
+    /// Returns the number of levels of agents that one may have under itself; `None` if it was not given a task from
+    /// here.
     pub(crate) fn left(&self, agent: &str) -> Option<u16> {
-        self.inner.bounds().get(agent).copied()
+        self.inner.bounds.get(agent).map(|left| *left)
     }
 
     fn entry(&self, name: &str) -> Option<Arc<RegistryEntry>> {
-        self.inner.entries.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
-    }
-
-    fn numbers(&self) -> MutexGuard<'_, BTreeMap<Arc<str>, u64>> {
-        self.inner.numbers.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl RegistryShared {
-    fn bounds(&self) -> MutexGuard<'_, BTreeMap<Arc<str>, u16>> {
-        self.bounds.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.entries.get(name).map(|entry| Arc::clone(&entry))
     }
 }
 
 impl Drop for Bound {
     fn drop(&mut self) {
-        self.inner.bounds().remove(&self.agent);
+        self.inner.bounds.remove(&self.agent);
     }
 }
 

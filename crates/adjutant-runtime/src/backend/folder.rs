@@ -1,18 +1,18 @@
 //! The folder of all agents of a backend: what is created there, found again, and deleted.
 
 use std::{
-    collections::HashMap,
     fs,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex},
+    sync::Arc,
 };
 
 use adjutant_llm::World;
+use dashmap::DashMap;
 use uuid::Uuid;
 
 use super::{
     Instance, Loaded,
-    life::{Begin, Launcher, Life, blocking, locked},
+    life::{Begin, Launcher, Life, blocking},
     member::InstanceHandle,
 };
 use crate::{
@@ -36,7 +36,7 @@ pub(super) struct Folder {
     root: PathBuf,
     launcher: Arc<dyn Launcher>,
     world: Arc<dyn World>,
-    members: Mutex<HashMap<Uuid, Arc<InstanceHandle>>>,
+    members: DashMap<Uuid, Arc<InstanceHandle>>,
 }
 
 /// An agent that was found.
@@ -51,7 +51,7 @@ impl Folder {
     pub(super) fn new(root: PathBuf, launcher: Arc<dyn Launcher>, world: Arc<dyn World>) -> Self {
         // A host works in a folder of its own: what is relative here would be another place there.
         let root = std::path::absolute(&root).unwrap_or(root);
-        Self { root, launcher, world, members: Mutex::default() }
+        Self { root, launcher, world, members: DashMap::new() }
     }
 
     pub(super) async fn create(&self, id: Uuid, resolved: Resolved) -> Result<Arc<dyn Instance>, Error> {
@@ -67,7 +67,7 @@ impl Folder {
     }
 
     pub(super) async fn load(&self) -> Result<Loaded, Error> {
-        let known: Vec<Uuid> = locked(&self.members).keys().copied().collect();
+        let known: Vec<Uuid> = self.members.iter().map(|member| *member.key()).collect();
         let (root, launcher) = (self.root.clone(), Arc::clone(&self.launcher));
         let (found, problems) = blocking(move || find(&root, &known, &*launcher)).await?;
         let mut begun = Vec::new();
@@ -110,20 +110,18 @@ impl Folder {
     }
 
     fn member(&self, workspace: Workspace, agent: &AgentFile, status: StatusFile) -> Arc<InstanceHandle> {
-        let mut members = locked(&self.members);
         let agent = (agent.id, Arc::clone(&agent.resolved));
         let with = (Arc::clone(&self.launcher), Arc::clone(&self.world));
         let make = || Arc::new(InstanceHandle(Life::new(workspace, agent.clone(), with, status)));
-        Arc::clone(members.entry(agent.0).or_insert_with(make))
+        Arc::clone(&self.members.entry(agent.0).or_insert_with(make))
     }
 
     /// Those that are held, without those that were removed, by their names.
     fn instances(&self) -> Vec<Arc<dyn Instance>> {
-        let mut members = locked(&self.members);
-        members.retain(|_, member| member.0.tracker.get() != Status::Removed);
-        let mut found: Vec<&Arc<InstanceHandle>> = members.values().collect();
+        self.members.retain(|_, member| member.0.tracker.get() != Status::Removed);
+        let mut found: Vec<Arc<InstanceHandle>> = self.members.iter().map(|member| Arc::clone(&member)).collect();
         found.sort_by_key(|member| (Arc::clone(member.0.name()), member.0.id));
-        found.into_iter().map(|member| Arc::clone(member) as Arc<dyn Instance>).collect()
+        found.into_iter().map(|member| member as Arc<dyn Instance>).collect()
     }
 }
 
