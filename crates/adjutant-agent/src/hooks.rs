@@ -13,14 +13,14 @@ use adjutant_tool::{Cancel, Identity};
 use async_trait::async_trait;
 use futures_util::FutureExt;
 
-/// Why a point was denied, if no hook said.
+/// The reason for denying a point, if no hook gave one.
 const NO_REASON: &str = "denied by a hook";
 
 /// A place where hooks intercept or observe; passed by value.
 pub trait Point: fmt::Debug + Clone + Send + Sync + 'static {
     /// Its name, in snake case.
     const NAME: &'static str;
-    /// What a hook's panic means.
+    /// The meaning of a hook's panic.
     const FAIL: Fail;
 
     /// The call that it is about, and its tool.
@@ -29,7 +29,7 @@ pub trait Point: fmt::Debug + Clone + Send + Sync + 'static {
     }
 }
 
-/// What a hook's panic means.
+/// The meaning of a hook's panic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fail {
     /// The point is denied.
@@ -38,7 +38,7 @@ pub enum Fail {
     Open,
 }
 
-/// What a hook says.
+/// The decision of a hook.
 #[derive(Debug, Clone)]
 pub enum Verdict<P> {
     /// It may be, as it stands here.
@@ -47,7 +47,7 @@ pub enum Verdict<P> {
     Deny(Arc<str>),
 }
 
-/// Where a point is reached.
+/// The place where a point is reached.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct HookContext {
@@ -90,13 +90,13 @@ pub trait Hook<P: Point>: Send + Sync {
 #[derive(Debug, Clone)]
 pub struct HookOutput<P>(Result<Verdict<P>, Arc<str>>);
 
-/// What an observer of all points is shown, after the hooks of the point.
+/// The data that an observer of all points is shown, after the hooks of the point.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Observed<'a> {
     /// The point's name.
     pub point: &'static str,
-    /// Where it was reached.
+    /// The place where it was reached.
     pub cx: &'a HookContext,
     /// The call that it is about, and its tool.
     pub call: Option<(CallId, ToolName)>,
@@ -165,12 +165,12 @@ impl Hooks {
         self
     }
 
-    /// Whether there are neither hooks nor observers.
+    /// True if there are neither hooks nor observers.
     pub(crate) fn is_empty(&self) -> bool {
         self.own.is_empty() && self.observers.is_empty() && self.outer.as_ref().is_none_or(|outer| outer.is_empty())
     }
 
-    /// Whether anyone hears of this point.
+    /// True if anyone hears of this point.
     pub(crate) fn hears<P: Point>(&self) -> bool {
         !self.observers.is_empty()
             || self.own.iter().any(|(point, _)| *point == TypeId::of::<P>())

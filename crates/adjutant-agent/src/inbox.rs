@@ -1,4 +1,4 @@
-//! What reaches a run from outside its own loop: wishes to stop, and the notes of its calls.
+//! Input that reaches a run from outside its own loop: wishes to stop, and the notes of its calls.
 
 mod saves;
 
@@ -83,7 +83,7 @@ impl Inbox {
         stop.iter().for_each(Cancel::cancel);
     }
 
-    /// Who wished to stop first, if anyone did.
+    /// Returns the source of the first wish to stop, if there was one.
     pub(crate) fn wish(&self) -> Option<CancelBy> {
         self.queue().wish
     }
@@ -110,7 +110,7 @@ impl Inbox {
     /// The agent of this thread is not at work any more.
     pub(crate) fn dismiss(&self, thread: &ThreadId) {
         let gone = self.threads.lock().unwrap_or_else(PoisonError::into_inner).remove(thread);
-        // What it has recorded is saved with what the first agent saves.
+        // The records of that agent are saved with those of the first agent.
         gone.iter().for_each(|inbox| inbox.end(Ok(())));
     }
 
@@ -146,7 +146,7 @@ impl Inbox {
         self.saves.saved(upto);
     }
 
-    /// Whether the executor is no more.
+    /// True if the executor is no more.
     pub(crate) fn has_ended(&self) -> bool {
         self.saves.has_ended()
     }

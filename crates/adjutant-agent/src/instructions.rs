@@ -1,4 +1,4 @@
-//! What an agent is told to be: a text, a template, or what a source says when a run starts.
+//! The instructions of an agent: a text, a template, or the text that a source gives when a run starts.
 
 mod error;
 #[cfg(feature = "template")]
@@ -17,7 +17,7 @@ pub use template::Template;
 
 use adjutant_core::RunNo;
 
-/// What an agent is told to be: a text, a template, or what a source says.
+/// The instructions of an agent: a text, a template, or the text that a source gives.
 ///
 /// Resolved once when a run starts, and frozen within it. A source wins over text and template, in whatever order they
 /// were set. Nothing at all, or a blank text, is no system prompt.
@@ -34,13 +34,13 @@ enum InstructionText {
     Template(Template),
 }
 
-/// What a source of instructions sees.
+/// The data that a source of instructions sees.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct InstructionContext {
-    /// Who is to run.
+    /// The identity of the agent that is to run.
     pub who: Arc<Identity>,
-    /// What the agent and the run know by name.
+    /// The values that the agent and the run know by name.
     pub state: Arc<Map<String, Value>>,
     /// The number of the run.
     pub run: RunNo,

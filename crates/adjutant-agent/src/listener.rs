@@ -25,7 +25,7 @@ pub use past::PastEvents;
 use crate::partial_reply::{PartialReply, lock};
 use adjutant_core::{Event, EventKind, Journal, LogId, Seq};
 
-/// Who listens to a session, in the order in which they came.
+/// The listeners of a session, in the order in which they came.
 #[derive(Default)]
 pub(crate) struct Listeners {
     list: Mutex<Arc<[Arc<Outlet>]>>,
@@ -56,7 +56,7 @@ pub struct Subscription {
     refill: Option<Refill>,
 }
 
-/// What a listener had no room for, read again.
+/// The events that a listener had no room for, read again from the log.
 struct Refill {
     past: PastEvents,
     lag: Lag,
@@ -81,7 +81,7 @@ impl Listeners {
         Aloud { listeners: Arc::clone(self), thread: thread.clone() }
     }
 
-    /// Whether a reply of a thread is on its way.
+    /// True if a reply of a thread is on its way.
     pub(crate) fn is_saying(&self, thread: &ThreadId) -> bool {
         self.replies().contains_key(thread)
     }

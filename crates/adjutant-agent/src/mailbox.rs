@@ -1,4 +1,4 @@
-//! Where events wait for their reader: bounded, taken whole, never awaited by who writes a record.
+//! The waiting events of a reader: bounded, taken whole, never awaited by the writer of a record.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -13,7 +13,7 @@ use adjutant_core::{Event, EventKind, Seq};
 
 use crate::listener::Listeners;
 
-/// How many events wait before a stream of deltas has to.
+/// The number of events that wait before a stream of deltas has to.
 ///
 /// Few enough to stay in the processor's cache. Records are never held back, so a box may hold a few more: they are
 /// bounded by the activities of a turn.
@@ -23,7 +23,7 @@ const CAPACITY: usize = 64;
 #[derive(Debug, Default)]
 pub(crate) struct Mailbox {
     state: Mutex<State>,
-    /// Who hears everything besides the reader; they are never waited for.
+    /// The listeners that hear everything besides the reader; they are never waited for.
     listeners: Arc<Listeners>,
     /// The newest record that the log is known to hold.
     saved: AtomicU64,
@@ -33,7 +33,7 @@ pub(crate) struct Mailbox {
 struct State {
     events: VecDeque<Event>,
     reader: Option<Waker>,
-    /// Who waits for room, by their tickets.
+    /// The writers that wait for room, by their tickets.
     writers: BTreeMap<u64, Waker>,
     tickets: u64,
     newest: Seq,
@@ -53,7 +53,7 @@ impl Mailbox {
         Self { listeners, ..Self::default() }
     }
 
-    /// Who hears everything besides the reader.
+    /// Returns the listeners that hear everything besides the reader.
     pub(crate) fn listeners(&self) -> &Arc<Listeners> {
         &self.listeners
     }
@@ -63,12 +63,12 @@ impl Mailbox {
         self.saved.fetch_max(upto.0, Ordering::AcqRel);
     }
 
-    /// Whether the log is known to hold the records up to this one.
+    /// True if the log is known to hold the records up to this one.
     pub(crate) fn is_saved(&self, seq: Seq) -> bool {
         seq.0 <= self.saved.load(Ordering::Acquire)
     }
 
-    /// Whether anyone reads or listens.
+    /// True if anyone reads or listens.
     pub(crate) fn is_open(&self) -> bool {
         !self.listeners.is_empty() || !self.state().closed
     }

@@ -39,7 +39,7 @@ use adjutant_core::{Failure, LogId, Outcome, RunResult};
     note = "`middleware_fn` makes a middleware of a function"
 )]
 pub trait Middleware: Send + Sync {
-    /// What it is called, in snake case.
+    /// Returns its name, in snake case.
     fn name(&self) -> &str;
 
     /// Performs a drive, or keeps it from being performed.
@@ -62,7 +62,7 @@ pub struct DriveContext {
     pub who: Arc<Identity>,
     /// The log of its session.
     pub log: LogId,
-    /// What the run is prompted with; empty if it goes on with what is there.
+    /// The prompt of the run; empty if it goes on with the entries that are there.
     pub prompts: Arc<[Entry]>,
     /// Stops the run.
     pub stopper: Stopper,
@@ -112,7 +112,7 @@ impl Judge {
         }
     }
 
-    /// Who had the last word.
+    /// Returns the name of the middleware that changed the outcome last.
     pub(crate) fn last(self) -> Option<Arc<str>> {
         let last = self.0.into_inner().unwrap_or_else(PoisonError::into_inner);
         last.map(|(_, by)| by).filter(|by| !by.is_empty())

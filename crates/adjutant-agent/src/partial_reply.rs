@@ -19,13 +19,13 @@ pub(crate) struct PartialReply {
     at_ms: u64,
     /// The attempt, counted from 0 in its turn; never lower than one before it.
     attempt: u32,
-    /// What the log holds of each block.
+    /// The part of each block that the log holds.
     heard: Vec<Heard>,
-    /// Whether anyone looks.
+    /// True if anyone looks.
     pub(crate) is_shown: bool,
 }
 
-/// What the log holds of a block.
+/// The part of a block that the log holds.
 #[derive(Debug, Clone, Copy, Default)]
 struct Heard {
     opened: bool,
@@ -56,7 +56,7 @@ impl PartialReply {
         Ok(reply)
     }
 
-    /// What was said so far, as an interrupted reply; `None` if no attempt is going on.
+    /// Returns the partial reply so far, as an interrupted reply; `None` if no attempt is going on.
     pub(crate) fn so_far(&self) -> Option<Reply> {
         self.collector.so_far()
     }
@@ -67,7 +67,7 @@ impl PartialReply {
         std::mem::take(&mut self.collector).interrupted()
     }
 
-    /// What the log does not hold yet of what was said, as a record; it counts as held from here on.
+    /// Returns the part of the reply that the log does not hold yet, as a record; it counts as held from here on.
     pub(crate) fn hear(&mut self) -> Option<Record> {
         let model = self.collector.model()?.clone();
         let mut parts = Vec::new();
@@ -82,7 +82,7 @@ impl PartialReply {
         (!parts.is_empty()).then_some(Record::Heard { turn, attempt, model, parts })
     }
 
-    /// What was said so far, as events at this place of the log.
+    /// Returns the partial reply so far, as events at this place of the log.
     pub(crate) fn events(&self, seq: Seq) -> Vec<Event> {
         let (Some(model), Some(who)) = (self.collector.model(), &self.who) else { return Vec::new() };
         let limits = Box::default();
@@ -105,7 +105,7 @@ impl PartialReply {
 }
 
 impl Heard {
-    /// What the log does not hold yet of a block.
+    /// Returns the part of a block that the log does not hold yet.
     fn part(&mut self, block: u32, kind: &BlockKind, said: BlockSoFar<'_>) -> Option<AcknowledgedPart> {
         let (was_opened, kind) = (std::mem::replace(&mut self.opened, true), kind.clone());
         if self.closed {

@@ -42,7 +42,7 @@ macro_rules! points {
 points! {
     /// Before anything else of a run. Observed only.
     BeforeRun "before_run" Open {
-        /// What the run is prompted with.
+        /// The prompt of the run.
         prompts: Arc<[Entry]>,
     };
     /// A message of the prompt, before it is recorded: change it, or deny it and fail the run.
@@ -52,20 +52,20 @@ points! {
     };
     /// Before the first turn: may answer at once, in the model's place.
     BeforeAgent "before_agent" Closed {
-        /// What the run is prompted with.
+        /// The prompt of the run.
         prompts: Arc<[Entry]>,
         /// The answer, if the model need not be asked.
         answer: Option<Arc<Reply>>,
     };
     /// Before a request.
     BeforeModel "before_model" Closed {
-        /// What the request would show.
+        /// The view that the request would show.
         view: Transcript,
         /// The tools that it would show.
         tools: Arc<[ToolDecl]>,
-        /// What changes in the view, recorded.
+        /// The changes in the view, recorded.
         edits: Vec<Edit>,
-        /// What changes in this request alone, recorded too; the next one does not show it.
+        /// The changes in this request alone, recorded too; the next one does not show them.
         once: Vec<Edit>,
         /// The tools that are neither shown nor run in this turn.
         hidden: Vec<ToolName>,
@@ -76,7 +76,7 @@ points! {
     AfterModel "after_model" Open {
         /// The reply.
         reply: Arc<Reply>,
-        /// How long it took.
+        /// The time that it took.
         duration: Duration,
     };
     /// A request failed: a reply that is put in counts in the model's place.
@@ -110,7 +110,7 @@ points! {
         args: Arc<str>,
         /// The result.
         result: CallResult,
-        /// How long it ran.
+        /// The time for which it ran.
         duration: Duration,
     } |point| Some(&point.call);
     /// A turn is closed: what should be different from the next one on.
@@ -119,9 +119,9 @@ points! {
         reply: Arc<Reply>,
         /// The results of its calls, in order.
         results: Vec<Arc<CallResult>>,
-        /// What the next request would show.
+        /// The view that the next request would show.
         view: Transcript,
-        /// What is different.
+        /// The change from the next turn on.
         change: RunChange,
     };
     /// A turn is closed: whether the run should end here.
@@ -130,23 +130,23 @@ points! {
         reply: Arc<Reply>,
         /// The results of its calls, in order.
         results: Vec<Arc<CallResult>>,
-        /// What the next request would show, with what is different by then.
+        /// The view that the next request would show, with the changes made by then.
         view: Transcript,
-        /// What the run has added to the conversation.
+        /// The entries that the run has added to the conversation.
         entries: Vec<Entry>,
-        /// Whether the run ends.
+        /// True if the run ends.
         stop: bool,
     };
     /// The run has ended: change how it counts as ended, or its answer; a deny fails it.
     AfterAgent "after_agent" Open {
-        /// How it ended.
+        /// The outcome of the run.
         outcome: Outcome,
         /// The last reply.
         reply: Option<Arc<Reply>>,
     };
     /// After everything else of a run, on every path. Observed only.
     AfterRun "after_run" Open {
-        /// What it came to.
+        /// The result of the run.
         result: Arc<RunResult>,
     };
     /// A message waits to be placed. Observed only.
@@ -169,37 +169,37 @@ points! {
     };
     /// The run is about to wait for the outside. Observed only.
     Pausing "pausing" Open {
-        /// What is asked.
+        /// The pause that asks.
         pause: Arc<Pause>,
     } |point| point.pause.call.as_ref();
     /// A pause was answered: change the answer, or deny it and leave the pause open.
     PauseAnswered "pause_answered" Closed {
-        /// What was asked.
+        /// The pause that was answered.
         pause: Arc<Pause>,
         /// The answer.
         answer: Answer,
     } |point| point.pause.call.as_ref();
     /// An agent under this one begins: deny it and its task fails.
     SubagentStarted "subagent_started" Closed {
-        /// Who it is.
+        /// The identity of the child.
         child: Arc<Identity>,
-        /// What it is prompted with.
+        /// The prompt of the child.
         prompts: Arc<[Entry]>,
     };
     /// An agent under this one has ended. Observed only.
     SubagentStopped "subagent_stopped" Open {
-        /// Who it is.
+        /// The identity of the child.
         child: Arc<Identity>,
-        /// What it came to.
+        /// The result of the child.
         result: Arc<RunResult>,
     };
     /// The conversation is about to be handed to another agent: deny it and it stays.
     Handoff "handoff" Closed {
-        /// Who hands over.
+        /// The agent that hands over.
         from: Arc<Identity>,
-        /// Who takes over.
+        /// The agent that takes over.
         to: Arc<str>,
-        /// Why.
+        /// The reason.
         reason: Arc<str>,
     };
     /// A member joined the team. Observed only.
@@ -215,18 +215,18 @@ points! {
         team: Arc<str>,
         /// The member.
         member: Arc<Identity>,
-        /// Why.
+        /// The reason.
         reason: Arc<str>,
     };
     /// A message between members: change it, or deny it.
     TeamMessage "team_message" Closed {
         /// The team.
         team: Arc<str>,
-        /// Who sends.
+        /// The sender.
         from: Arc<str>,
-        /// Who receives; `*` for all others.
+        /// The receiver; `*` for all others.
         to: Arc<str>,
-        /// What is said.
+        /// The text of the message.
         content: Arc<str>,
     };
     /// A member is done. Observed only.
@@ -235,7 +235,7 @@ points! {
         team: Arc<str>,
         /// The member.
         member: Arc<Identity>,
-        /// What it came to.
+        /// The result of the member.
         result: Arc<RunResult>,
     };
     /// A member failed. Observed only.
@@ -244,7 +244,7 @@ points! {
         team: Arc<str>,
         /// The member.
         member: Arc<Identity>,
-        /// How.
+        /// The error.
         error: Arc<str>,
     };
 }

@@ -1,9 +1,9 @@
-//! What a run is prompted with.
+//! The prompt of a run.
 
 use adjutant_core::Error;
 use adjutant_llm::{Entry, UserMessage};
 
-/// What a run is prompted with: text, one message, several entries, or [`Continue`].
+/// The prompt of a run: text, one message, several entries, or [`Continue`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prompt {
     /// None for a run that goes on with what is there.
@@ -23,12 +23,12 @@ impl Prompt {
         Self { entries: Some(entries) }
     }
 
-    /// What is said; nothing if the run goes on with what is there.
+    /// Returns the entries of the prompt; none if the run goes on with the entries that are there.
     pub(crate) fn checked(self) -> Result<Vec<Entry>, Error> {
         if self.entries.is_none() { Ok(Vec::new()) } else { self.said() }
     }
 
-    /// What is said, where something must be.
+    /// Returns the entries of a prompt that must not be empty.
     pub(crate) fn said(self) -> Result<Vec<Entry>, Error> {
         let entries = self.entries.unwrap_or_default();
         let says_something = |entry: &Entry| matches!(entry, Entry::User(message) if !message.is_empty());

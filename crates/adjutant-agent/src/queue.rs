@@ -22,10 +22,10 @@ pub(crate) use lanes::TakenMessage;
 
 use adjutant_core::{Error, Lane, PostNo, Record, Run};
 
-/// How many messages may wait in one lane.
+/// The largest number of messages that may wait in one lane.
 const MAX_QUEUED: usize = 1_000;
 
-/// How much of a lane is placed at a time.
+/// The amount of a lane that is placed at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Drain {
@@ -57,21 +57,21 @@ pub struct Queued {
     number: Arc<AtomicU64>,
 }
 
-/// How much of each lane is placed at a time.
+/// The amount of each lane that is placed at a time.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Drains {
     pub(crate) steering: Drain,
     pub(crate) follow_up: Drain,
 }
 
-/// Whether a message ends the reply that is on its way.
+/// The manner of a message: it waits for the reply that is on its way, or ends it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Manner {
     Waits,
     Interrupts,
 }
 
-/// What became of the last append of an executor that is gone.
+/// The fate of the last append of an executor that is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Append {
     /// The log holds nothing of it, or there was none.
@@ -84,7 +84,7 @@ pub(crate) enum Append {
 #[derive(Default)]
 pub(crate) struct Queues {
     lanes: Mutex<Lanes>,
-    /// Whether there is something that no executor has heard of.
+    /// True if there is something that no executor has heard of.
     news: AtomicBool,
     executor: AtomicWaker,
 }
@@ -125,17 +125,17 @@ impl Queues {
         self.change(|lanes| lanes.clear(lane))
     }
 
-    /// What waits, oldest first, steering before follow-ups.
+    /// Returns the waiting items, oldest first, steering before follow-ups.
     pub(crate) fn waiting(&self) -> Vec<QueueItem> {
         self.lanes().waiting().collect()
     }
 
-    /// Whether anything waits.
+    /// True if anything waits.
     pub(crate) fn is_filled(&self) -> bool {
         self.lanes().waiting().next().is_some()
     }
 
-    /// Whether a message waits that should be placed before anything else is said.
+    /// True if a message waits that should be placed before anything else is said.
     pub(crate) fn interrupts(&self) -> bool {
         self.lanes().interrupts()
     }
@@ -145,7 +145,7 @@ impl Queues {
         self.executor.register(cx.waker());
     }
 
-    /// What has happened to the queues since the last time, as records.
+    /// Returns the changes of the queues since the last time, as records.
     pub(crate) fn hear(&self) -> Vec<Record> {
         if self.news.swap(false, Ordering::AcqRel) { self.lanes().hear() } else { Vec::new() }
     }
@@ -153,7 +153,7 @@ impl Queues {
     /// Takes from a lane what is to be placed now.
     pub(crate) fn take(&self, lane: Lane, drain: Drain) -> Vec<TakenMessage> {
         let taken = self.lanes().take(lane, drain);
-        // What was numbered just now is news.
+        // A message that was numbered just now is news.
         if !taken.is_empty() {
             self.news.store(true, Ordering::Release);
         }
@@ -170,7 +170,7 @@ impl Queues {
         self.lanes().confirm(record);
     }
 
-    /// What was taken and is not in the log waits again, at its old place; what may be there is in doubt.
+    /// Puts taken messages that are not in the log back at their old places; those that may be there are in doubt.
     pub(crate) fn put_back(&self, append: Append) {
         self.lanes().put_back(append);
         self.news.store(true, Ordering::Release);
@@ -207,7 +207,7 @@ impl Queued {
         self.queues.change(|lanes| lanes.withdraw(self.lane, self.id))
     }
 
-    /// Whether the message waits.
+    /// True if the message waits.
     pub fn is_queued(&self) -> bool {
         self.queues.lanes().waits(self.lane, self.id)
     }
@@ -222,7 +222,7 @@ impl Queued {
     }
 }
 
-/// Why an entry cannot wait in a queue, if it cannot.
+/// Returns the reason why an entry cannot wait in a queue, if there is one.
 pub(crate) fn unfit(content: &Entry) -> Option<&'static str> {
     match content {
         Entry::User(message) if message.is_empty() => Some("it is empty"),

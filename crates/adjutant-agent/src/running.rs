@@ -29,7 +29,7 @@ pub struct Running {
     stopper: Stopper,
     session: Arc<Session>,
     drive: Option<Drive>,
-    /// Whether events wait until the log holds their records.
+    /// True if events wait until the log holds their records.
     is_saved: bool,
     /// The wish to save the events that wait, on its way.
     saving: Option<Saving>,
@@ -158,7 +158,7 @@ impl Running {
         .await
     }
 
-    /// What the run came to, once its last event was read.
+    /// Returns the result of the run, once its last event was read.
     pub fn result(&self) -> Option<Result<&RunResult, &Error>> {
         self.result.as_ref().map(Result::as_ref)
     }

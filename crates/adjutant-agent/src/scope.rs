@@ -41,7 +41,7 @@ pub trait Spawn: Send + Sync {
     /// Like [`open`](Spawn::open).
     async fn open_with(&self, key: &str, agent: AgentConfig, history: Transcript) -> Result<Child, ToolError>;
 
-    /// What a child may be given of the agent that calls.
+    /// Returns the parts of the calling agent that a child may be given.
     fn parent(&self) -> Parent;
 
     /// Opens a child that belongs to the run of the call: it goes on when the call has ended, and ends with the run.
@@ -57,22 +57,22 @@ pub trait Spawn: Send + Sync {
     }
 }
 
-/// What an agent is configured with, without a session: setup and limits.
+/// The configuration of an agent, without a session: setup and limits.
 #[derive(Debug, Clone)]
 pub struct AgentConfig {
     pub(crate) setup: Arc<Setup>,
     pub(crate) limits: Limits,
 }
 
-/// What a child may be given of the agent that calls; nothing of it is inherited by itself.
+/// The parts of the calling agent that a child may be given; nothing of it is inherited by itself.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Parent {
-    /// Who calls.
+    /// The identity of the agent that calls.
     pub who: Arc<Identity>,
     /// Its configuration.
     pub agent: AgentConfig,
-    /// What was said before the turn of the call.
+    /// The conversation before the turn of the call.
     pub history: Transcript,
     /// The tools of the turn.
     pub tools: Toolset,

@@ -17,10 +17,10 @@ pub use ready::{FnSection, TextSection, section_fn, section_text};
 use crate::instructions::{InstructionContext, InstructionError, InstructionErrorKind, Instructions};
 use adjutant_core::RunNo;
 
-/// What stands between two texts of one section, and between two sections.
+/// The gap between two texts of one section, and between two sections.
 const GAP: &str = "\n\n";
 
-/// What a function may fail with that makes a section.
+/// An error of a function that makes a section.
 type BoxError = Box<dyn StdError + Send + Sync>;
 
 /// A part of a system prompt.
@@ -30,7 +30,7 @@ type BoxError = Box<dyn StdError + Send + Sync>;
     note = "`section_text` makes one of a text, `section_fn` of a function"
 )]
 pub trait Section: Send + Sync {
-    /// Where the section stands, and what it is called.
+    /// Returns the kind of the section: its place and its name.
     fn kind(&self) -> SectionKind;
 
     /// The text of the section in this run; none, or a blank one, if it does not apply.
@@ -43,13 +43,13 @@ pub trait Section: Send + Sync {
     async fn render(&self, cx: &SectionContext) -> Result<Option<Arc<str>>, InstructionError>;
 }
 
-/// What a section sees of the run that starts.
+/// The data of the starting run that a section sees.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct SectionContext {
-    /// Who is to run.
+    /// The identity of the agent that is to run.
     pub who: Arc<Identity>,
-    /// What the agent and the run know by name.
+    /// The values that the agent and the run know by name.
     pub state: Arc<Map<String, Value>>,
     /// The number of the run.
     pub run: RunNo,
@@ -141,7 +141,7 @@ impl Sections {
         self
     }
 
-    /// Whether nothing is registered.
+    /// True if nothing is registered.
     pub(crate) fn is_empty(&self) -> bool {
         self.sections.is_empty()
     }
@@ -242,7 +242,7 @@ impl SectionContext {
         Self { tools: tools.into_iter().collect(), ..self }
     }
 
-    /// Whether there is a tool of this name.
+    /// True if there is a tool of this name.
     pub fn has_tool(&self, name: &str) -> bool {
         self.tools.iter().any(|tool| &*tool.0 == name)
     }

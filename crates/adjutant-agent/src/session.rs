@@ -53,21 +53,21 @@ pub(crate) struct Session {
     history: Mutex<Transcript>,
     pauses: Mutex<Vec<Arc<Pause>>>,
     queues: Arc<Queues>,
-    /// What the conversation begins with, if its log is empty.
+    /// The entries that the conversation begins with, if its log is empty.
     seed: Vec<Entry>,
     live: Mutex<Weak<Stopper>>,
-    /// What kept the newest drive from saving what it showed.
+    /// The error that kept the newest drive from saving what it showed.
     lost: Mutex<Option<Error>>,
     listeners: Arc<Listeners>,
     seen: Arc<SessionView>,
 }
 
-/// What only one run at a time may hold.
+/// The parts of a session that only one run at a time may hold.
 #[derive(Debug, Default)]
 pub(crate) struct Core {
     run: Run,
     log: Option<SessionWriter>,
-    /// What the events of a drive need to know of those before it.
+    /// The facts of earlier drives that the events of a drive need.
     events: Option<Events>,
     /// The newest post that the journal need not keep.
     forgotten: PostNo,
@@ -75,7 +75,7 @@ pub(crate) struct Core {
     kept: Seq,
 }
 
-/// What a drive starts with.
+/// The parts that a drive starts with.
 pub(crate) struct Start {
     pub(crate) setup: Arc<Setup>,
     pub(crate) session: Arc<Session>,
@@ -135,12 +135,12 @@ impl Session {
             .get_or_init(|| if self.takes_over { Owner { takes_over: true, ..Owner::new() } } else { Owner::new() })
     }
 
-    /// Who hears of everything that happens in the session.
+    /// Returns the listeners, which hear of everything that happens in the session.
     pub(crate) fn listeners(&self) -> &Arc<Listeners> {
         &self.listeners
     }
 
-    /// What can be seen of the session while it runs.
+    /// Returns the view of the session that can be seen while it runs.
     pub(crate) fn seen(&self) -> &Arc<SessionView> {
         &self.seen
     }
@@ -150,7 +150,7 @@ impl Session {
     /// # Errors
     /// `Busy` if a run has it that was not left behind.
     pub(crate) fn claim(&self) -> Result<Claim, Error> {
-        // Whoever claims takes the place of who left; the next one finds it taken.
+        // The caller takes the place of the run that left; the next caller finds it taken.
         let left = self.leaving.swap(false, Ordering::AcqRel);
         match Arc::clone(&self.core).try_lock_owned() {
             Ok(core) => Ok(Claim::Now(core)),
@@ -187,12 +187,12 @@ impl Session {
         }
     }
 
-    /// Whether a run has not ended, as far as the log was read.
+    /// True if a run has not ended, as far as the log was read.
     pub(crate) fn has_open_run(&self) -> bool {
         self.core.try_lock().map_or(true, |core| core.run.is_open())
     }
 
-    /// What the session waits for, as of the newest drive that ended.
+    /// Returns the pauses that the session waits for, as of the newest drive that ended.
     pub(crate) fn pauses(&self) -> Vec<Arc<Pause>> {
         self.pauses.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -1,4 +1,4 @@
-//! What an executor performs with.
+//! Setup of an executor.
 
 mod call_options;
 mod parent_link;
@@ -32,7 +32,7 @@ use crate::{
 };
 use adjutant_core::{Durability, Pause};
 
-/// What an executor performs with: model, tools, prompt and limits of single acts.
+/// The setup of an executor: model, tools, prompt and limits of single acts.
 #[derive(Clone)]
 pub struct Setup {
     pub(crate) model: Arc<dyn Model>,
@@ -53,20 +53,20 @@ pub struct Setup {
     pub(crate) hooks: Hooks,
     pub(crate) middleware: Vec<Arc<dyn Middleware>>,
     pub(crate) responder: Option<Arc<Responder>>,
-    /// What the model is shown of the application's own entries.
+    /// The conversion that shows the application's own entries to the model.
     pub(crate) convert: Option<Arc<Convert>>,
     pub(crate) policy: Policy,
     pub(crate) drains: Drains,
     pub(crate) durability: Durability,
     /// The newest fingerprint that was made; shared by all setups that come from this one.
     pub(crate) prints: Arc<Prints>,
-    /// Whether the model is that of whoever opens the agent.
+    /// True if the model is that of whoever opens the agent.
     pub(crate) inherits: bool,
-    /// Where an agent under another one stands; none for the first.
+    /// The link of an agent under another one to its parent; none for the first.
     pub(crate) within: Option<Arc<ParentLink>>,
 }
 
-/// What every setup begins with. Shared, because programs build agents by the thousand.
+/// The parts that every setup begins with. Shared, because programs build agents by the thousand.
 static BLANK: LazyLock<Blank> = LazyLock::new(|| Blank {
     state: Arc::default(),
     options: Arc::default(),
@@ -257,7 +257,7 @@ impl Setup {
         self
     }
 
-    /// Whether the system prompt is known without asking anyone.
+    /// True if the system prompt is known without asking anyone.
     pub(crate) fn is_instructed(&self) -> bool {
         self.sections.is_empty() && self.instructions.fixed().is_some()
     }

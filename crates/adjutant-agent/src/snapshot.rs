@@ -1,4 +1,4 @@
-//! What can be seen of a session while it runs: a fold of its own, made when someone looks.
+//! The view of a session while it runs: a fold of its own, made when someone looks.
 
 use std::{
     fmt,
@@ -18,12 +18,12 @@ use crate::{
     setup::Setup,
 };
 
-/// How many records wait for someone to look, before the run itself is copied in their place.
+/// The number of records that wait for someone to look, before the run itself is copied in their place.
 const MANY_RECENT: usize = 256;
-/// How many records wait at most within one turn, before they are folded anyway.
+/// The largest number of records that wait within one turn, before they are folded anyway.
 const MAX_RECENT: usize = 65_536;
 
-/// What an agent is and does at one moment; it does not change when the agent goes on.
+/// The state and the work of an agent at one moment; it does not change when the agent goes on.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Snapshot {
@@ -31,19 +31,19 @@ pub struct Snapshot {
     pub entries: Transcript,
     /// The model that is asked.
     pub model: ModelId,
-    /// How much it thinks.
+    /// The model's thinking effort.
     pub thinking: Option<Effort>,
     /// The system prompt of the newest drive; before the first one, the agent's as far as it is known.
     pub system: Arc<str>,
     /// The tools, in order: those of the newest turn, or the agent's own before the first one.
     pub tools: Vec<ToolName>,
-    /// Whether a drive is going on.
+    /// True if a drive is going on.
     pub is_running: bool,
-    /// What the model has said so far of a reply that is not finished.
+    /// The part of an unfinished reply that the model has given so far.
     pub partial: Option<Reply>,
     /// The calls that are at work, in the order in which they began.
     pub calls: Vec<CallId>,
-    /// What the agent itself used in all its runs.
+    /// The usage of the agent itself in all its runs.
     pub usage: Usage,
     /// What the agent and everything under it used in all its runs.
     pub total_usage: Usage,

@@ -15,7 +15,7 @@ use crate::{
     problem::Problem,
 };
 
-/// Where the agents of a directory are.
+/// The folder of the agents of a directory.
 const PROJECT: &str = ".adjutant/agents";
 
 /// The agents that were found.
@@ -25,11 +25,11 @@ pub(crate) struct AgentFiles {
     pub(crate) used: Vec<Definition>,
     /// Those that came with the directory, and that nobody trusts.
     pub(crate) untrusted: Vec<Definition>,
-    /// What is wrong or noteworthy, one line each.
+    /// The findings that are wrong or noteworthy, one line each.
     pub(crate) findings: Vec<String>,
 }
 
-/// What is wrong with an agent, in one line.
+/// Describes the error of an agent in one line.
 pub(crate) fn line(error: &Error) -> String {
     let source = error.source().map(|source| format!(": {source}")).unwrap_or_default();
     plain::line(&format!("{error}{source}"))
@@ -93,7 +93,7 @@ impl AgentFiles {
     }
 }
 
-/// Whether a folder and what it holds lie in a directory: a repository may make them links to anywhere.
+/// True if a folder and what it holds lie in a directory: a repository may make them links to anywhere.
 fn is_within(folder: &Path, directory: &Path) -> bool {
     let Ok(directory) = directory.canonicalize() else { return false };
     let lies_there = |path: &Path| path.canonicalize().is_ok_and(|path| path.starts_with(&directory));

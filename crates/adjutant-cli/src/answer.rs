@@ -16,14 +16,14 @@ use serde_json::Value;
 
 use crate::{exit::Exit, file, problem::Problem};
 
-/// What a model is told that it makes.
+/// The name that a model is given for what it makes.
 const NAME: &str = "answer";
 /// The one field of the object that an answer stands in whose schema is not one of an object.
 const FIELD: &str = "value";
-/// How many wrong places a model is shown.
+/// The largest number of wrong places that a model is shown.
 const MAX_LISTED: usize = 20;
 
-/// What an answer must be like.
+/// The form that an answer must have.
 #[derive(Debug)]
 pub(crate) struct Answer {
     shape: Shape<Value>,
@@ -44,7 +44,7 @@ impl Answer {
         Ok(Self { shape, schema })
     }
 
-    /// What the agent is told about its answer.
+    /// Returns the instructions about the answer for the agent.
     pub(crate) fn instructions(&self) -> String {
         format!(
             "When your work is done, answer with one JSON object and nothing else: no explanation, no code fence. It must \

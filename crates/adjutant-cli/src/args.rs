@@ -1,4 +1,4 @@
-//! What the command line may say.
+//! The arguments of the command line.
 
 pub(crate) mod agent;
 mod agents;
@@ -32,7 +32,7 @@ pub(crate) struct Args {
     pub(crate) command: Command,
 }
 
-/// What is to be done.
+/// The command to run.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Run(Run),
@@ -97,7 +97,7 @@ pub(crate) struct AgentHost {
     pub(crate) workspace: PathBuf,
 }
 
-/// Which models are listed.
+/// The choice of models to list.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Models {
     /// Lists the models of one provider, and where it is, what it speaks and how its key is called.
@@ -109,7 +109,7 @@ pub(crate) struct Models {
     pub(crate) all: bool,
 }
 
-/// How many requests a run may make.
+/// The largest number of requests in a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MaxTurns {
     AtMost(u32),

@@ -32,7 +32,7 @@ pub(crate) fn board(command: args::Board) -> Result<Exit, Problem> {
     }
 }
 
-/// What is done with each of some tasks.
+/// The action on each of some tasks.
 #[derive(Debug, Clone, Copy)]
 enum TaskAction {
     Retry,
@@ -121,13 +121,13 @@ fn table(tasks: &[ListedTask]) -> String {
     rows.iter().map(line).collect()
 }
 
-/// Where a task stands, as people say it.
+/// Returns the status of a task, in the words that people use.
 fn status(listed: &ListedTask) -> String {
     let is_blocked = !listed.blocked_by.is_empty();
     if is_blocked { "blocked".to_owned() } else { listed.task.status.name().replace('_', " ") }
 }
 
-/// What is said of a task, in one line.
+/// Describes a task in one line.
 fn about(listed: &ListedTask) -> String {
     let mut about = plain::line(&listed.task.title);
     if let Some(agent) = &listed.task.assignee {

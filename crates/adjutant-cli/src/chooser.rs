@@ -1,4 +1,4 @@
-//! What models are chosen from: the environment, and the file that it may name.
+//! The sources that models are chosen from: the environment, and the file that it may name.
 
 use std::path::Path;
 
@@ -26,7 +26,7 @@ fn configured(chooser: Chooser, path: &Path) -> Result<Chooser, Problem> {
     })
 }
 
-/// What is told of keys that go to other hosts than their vendors', each once.
+/// Returns the warnings about keys that go to other hosts than their vendors', each once.
 pub(crate) fn detours<'a>(chooser: &Chooser, models: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for detour in models.into_iter().filter_map(|name| chooser.detour(name)) {

@@ -1,4 +1,5 @@
-//! Who answers in a run: the models that were chosen, one behind the other, or a cassette; and who writes it down.
+//! The model that answers in a run: the models that were chosen, one behind the other, or a cassette; and the recorder
+//! that writes it down.
 
 use std::{
     error::Error as _,
@@ -20,12 +21,13 @@ use adjutant::{
 
 use crate::{args::How, chooser, cure, exit::Exit, played::Played, problem::Problem};
 
-/// Who answers in a run.
+/// The model that answers in a run.
 #[derive(Debug)]
 pub(crate) struct ChosenModel {
     /// The model of the run: all of them in one.
     pub(crate) model: Arc<dyn Model>,
-    /// How it came to be chosen, where that was not said on the command line; and where keys go that leave their vendors.
+    /// Notices of how it came to be chosen, if that was not said on the command line, and of keys that leave their
+    /// vendors.
     pub(crate) notices: Vec<String>,
     /// The one that is asked last: an error about a key is its.
     last: ModelId,
@@ -34,7 +36,7 @@ pub(crate) struct ChosenModel {
     others: Others,
 }
 
-/// Where the models of other agents come from.
+/// The source of the models of other agents.
 #[derive(Debug)]
 enum Others {
     /// They are chosen, and tried again so often.
@@ -79,7 +81,7 @@ impl ChosenModel {
         Self { model, notices: Vec::new(), last, credentials: Vec::new(), played: None, others: Others::Same }
     }
 
-    /// Whether a cassette answers.
+    /// True if a cassette answers.
     pub(crate) fn is_played(&self) -> bool {
         self.played.is_some()
     }
@@ -94,12 +96,12 @@ impl ChosenModel {
         Err(problem.hint("--model names a language model; without one, leave --memory out"))
     }
 
-    /// How many exchanges of the cassette were not played.
+    /// Returns the number of exchanges of the cassette that were not played.
     pub(crate) fn left(&self) -> usize {
         self.played.as_ref().map_or(0, |played| played.left())
     }
 
-    /// What a user can do about a failed call.
+    /// Returns a hint about what a user can do about a failed call.
     pub(crate) fn cure(&self, error: &Error) -> Option<String> {
         if self.is_played() {
             let hint = "give the prompt, the options and the directory of the recorded run";
@@ -200,7 +202,7 @@ fn create(path: &Path) -> Result<File, Problem> {
     })
 }
 
-/// How a model came to be chosen, where that was not said on the command line.
+/// Returns a notice of how a model came to be chosen, if that was not said on the command line.
 fn notice(chosen: &Chosen) -> Option<String> {
     let id = &chosen.model.info().id;
     match &chosen.how {

@@ -1,4 +1,4 @@
-//! What each subcommand leads to, and what its end is told as.
+//! The function that each subcommand calls, and the exit code for its end.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,5 @@
-//! Whether the user trusts what a manifest wants: listed in full, asked once for each content, refused where nobody can answer.
+//! The user's trust in what a manifest wants: listed in full, asked once for each content, refused where nobody can
+//! answer.
 
 use std::io::{self, BufRead, IsTerminal, Write};
 
@@ -9,10 +10,10 @@ use adjutant::{
 
 use crate::{chooser, exit::Exit, plain, problem::Problem, screen::tell, trouble::of_runtime, waits::MAX_ON_TERMINAL};
 
-/// Where it is kept what the user trusts, and whether the command line said yes already.
+/// The store of what the user trusts, and the consent that the command line gave already.
 pub(crate) struct Consent<'a> {
     pub(crate) store: &'a TrustStore,
-    /// What the command line agrees to.
+    /// The wants that the command line agrees to.
     ///
     /// An empty text is a yes to everything; others are digests of what is trusted.
     pub(crate) given: &'a [String],
@@ -58,7 +59,7 @@ impl Consent<'_> {
         }
     }
 
-    /// Whether it wants nothing, or all of it is trusted.
+    /// True if it wants nothing, or all of it is trusted.
     pub(crate) fn holds(&self, wants: &Wants) -> Result<bool, Problem> {
         Ok(wants.is_empty() || self.store.holds(wants.digest()).map_err(|error| of_runtime(&error))?)
     }
@@ -79,7 +80,7 @@ pub(crate) fn listed(wants: &Wants) -> String {
     format!("the agent {name} wants:\n{all}in all: {summary}; sha256:{digest}")
 }
 
-/// Whether somebody at a terminal can be asked.
+/// True if somebody at a terminal can be asked.
 pub(crate) fn is_on_terminal() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }

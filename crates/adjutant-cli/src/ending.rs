@@ -1,4 +1,4 @@
-//! How a run ended: what is said about it, the answer by a schema, and the exit code.
+//! The end of a run: what is said about it, the answer by a schema, and the exit code.
 
 use std::{path::Path, sync::Arc};
 
@@ -123,7 +123,7 @@ async fn answered(
     Ok((exit, Took::of(result).and(meter.spent())))
 }
 
-/// Why an answer did not come.
+/// The reason why an answer did not come.
 enum Unanswered {
     Run(adjutant::Error),
     Model(llm::Error),
@@ -133,7 +133,7 @@ enum Unanswered {
 
 /// Asks for the answer by itself, unless someone wishes to stop or the time is up.
 async fn ask(job: &Job<'_>, answer: &Answer, meter: &Meter, wrong: &[Violation]) -> Result<Shaped<Value>, Unanswered> {
-    // What the engine, skills and agents add stands in every request of the run.
+    // The parts that the engine, skills and agents add stand in every request of the run.
     let request = job.agent.log().preview(llm::UserMessage::text("What is the answer?")).await;
     let llm::Request { system, tools, .. } = request.map_err(Unanswered::Run)?;
     let asked = AnswerRequest { system, tools, entries: job.agent.log().transcript(), options: job.options.clone() };
@@ -165,7 +165,7 @@ fn write(job: &Job<'_>, value: &Value, spent: Spent, screen: &mut Screen) -> Res
     } else {
         plain::json_line(value)
     };
-    // Whether anyone reads it or not, the run has finished.
+    // The run has finished, even if nobody reads this line.
     screen::is_read(screen.write(&line))?;
     Ok(Exit::Finished)
 }

@@ -1,4 +1,4 @@
-//! How the command ends, as a number.
+//! The end of the command, as a number.
 
 use std::process::ExitCode;
 
@@ -16,7 +16,7 @@ Exit codes:
   124  the deadline of --timeout ended the run
   130  the user ended the run with Ctrl-C";
 
-/// How the command ends.
+/// The end of the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
     /// The run finished.
@@ -38,7 +38,7 @@ pub(crate) enum Exit {
 }
 
 impl Exit {
-    /// How the command ends when a run ended so.
+    /// Returns the end of the command for a run that ended so.
     pub(crate) fn of(outcome: &Outcome) -> Self {
         match outcome {
             outcome if outcome.is_silent() => Exit::Unfit,

@@ -1,4 +1,4 @@
-//! What a session would do again, and what today's requests would be made with: told, and nothing done.
+//! A list of what a session would do again, and of what today's requests would be made with: told, and nothing done.
 
 use std::{fmt::Write as _, sync::Arc};
 
@@ -14,7 +14,7 @@ use crate::{
     run_manifest::RunManifest, screen, store::StoredRun, waits,
 };
 
-/// How many characters of a value are told.
+/// The largest number of characters of a value that are told.
 const MAX_VALUE: usize = 60;
 
 /// Tells what would be done again if the session went on.
@@ -60,7 +60,7 @@ pub(crate) async fn silent<'a>(how: &'a How, mut made: RunManifest, kept: &Store
     let chooser = chooser::chooser()?;
     let known = chooser.models().find(|info| info.id.as_str() == name).cloned();
     let info = known.unwrap_or_else(|| ModelInfo::new(name));
-    // Whoever only looks learns nothing and is told nothing.
+    // A command that only looks learns nothing and is told nothing.
     made.manifest.memory = None;
     let model = ChosenModel::alone(Arc::new(model_fn(info, refuse)));
     Job::new(how, made, model, Cancel::new(), Some(&kept.store), Some(kept.clone())).await

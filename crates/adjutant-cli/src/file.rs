@@ -4,7 +4,7 @@ use std::{fs::File, io::Read, path::Path};
 
 use crate::{exit::Exit, problem::Problem};
 
-/// How many bytes such a file may have.
+/// The largest number of bytes in such a file.
 const MAX_BYTES: u64 = 4 * 1_024 * 1_024;
 
 /// Reads a file; `what` says what it is for, for example `the schema`.

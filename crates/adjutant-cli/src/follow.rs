@@ -14,10 +14,10 @@ use crate::{
     tree::{self, TreeView},
 };
 
-/// How long a text may have been shown before the session holds it.
+/// The longest time that a text may have been shown before the session holds it.
 const SAVE_WITHIN: Duration = Duration::from_millis(250);
 
-/// How far a run was followed.
+/// The point up to which a run was followed.
 pub(crate) enum Followed {
     /// To its last event.
     ToEnd(Box<Running>),
@@ -25,7 +25,7 @@ pub(crate) enum Followed {
     Unread,
 }
 
-/// Whether what is shown of a reply is made durable while it goes on.
+/// The choice to make what is shown of a reply durable while it goes on, or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Saving {
     Soon,
@@ -71,7 +71,7 @@ pub(crate) async fn follow(
     Ok(Followed::ToEnd(Box::new(running)))
 }
 
-/// What is shown of a run.
+/// The display of a run.
 #[derive(Debug)]
 pub(crate) struct View {
     show: Show,
@@ -84,7 +84,7 @@ impl View {
         Self { show: Show::new(TextDisplay::Live), tree: TreeView::default() }
     }
 
-    /// How events are shown.
+    /// Returns the view that shows events as the options ask.
     pub(crate) fn of(how: &How) -> Self {
         let said = match (how.last, &how.schema) {
             (true, _) => TextDisplay::Last,
@@ -119,13 +119,14 @@ impl View {
         }
     }
 
-    /// When the agents that work are to be drawn next; never over an answer that stands in the middle of a line.
+    /// Returns the time when the agents that work are to be drawn next; never over an answer that stands in the middle
+    /// of a line.
     fn due(&self, screen: &Screen) -> Option<Instant> {
         let may_draw = screen.is_live() && !self.show.is_midline();
         self.tree.due(Instant::now()).filter(|_| may_draw)
     }
 
-    /// What is shown of an event; where there is a tree, of agents under the first one only what went wrong.
+    /// Returns the lines that show an event; where there is a tree, of agents under the first one only what went wrong.
     fn lines(&mut self, event: &Event, is_live: bool) -> Vec<DisplayLine> {
         let is_first = event.who.depth == 0;
         let mut lines = if is_first { self.show.event(&event.kind) } else { self.tree.told(event) };
@@ -168,7 +169,7 @@ impl View {
 /// Makes durable what was shown of a reply that is not finished.
 struct Saver {
     saving: Saving,
-    /// When what was shown must be durable.
+    /// The time by which what was shown must be durable.
     due: Option<Instant>,
 }
 

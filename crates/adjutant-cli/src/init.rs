@@ -49,7 +49,7 @@ fn replace(file: &Path) -> io::Result<()> {
     let beside = file.with_extension("yaml.new");
     fs::write(&beside, manifest::EXAMPLE)?;
     fs::rename(&beside, file).inspect_err(|_| {
-        // What is left beside it would be in the way of nobody.
+        // A file that is left beside it would be in the way of nobody.
         let _ = fs::remove_file(&beside);
     })
 }

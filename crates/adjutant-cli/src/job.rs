@@ -32,7 +32,7 @@ pub(crate) struct Job<'a> {
     pub(crate) options: Options,
     pub(crate) agent: Agent,
     pub(crate) cancel: Cancel,
-    /// When everything must have ended.
+    /// The time by which everything must have ended.
     pub(crate) until: Option<Instant>,
     pub(crate) kept: Option<StoredRun>,
 }

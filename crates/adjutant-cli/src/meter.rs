@@ -12,7 +12,7 @@ use adjutant::{
 };
 use futures_core::Stream;
 
-/// What requests took.
+/// The totals that requests took.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Spent {
     pub(crate) requests: u64,
@@ -35,7 +35,7 @@ impl Meter {
         Self { model, spent: Arc::new(Mutex::new(spent)) }
     }
 
-    /// What was taken so far.
+    /// Returns the totals so far.
     pub(crate) fn spent(&self) -> Spent {
         *self.lock()
     }

@@ -15,12 +15,12 @@ use crate::{
     screen,
 };
 
-/// How many columns the table has.
+/// The number of columns of the table.
 const COLUMNS: usize = 9;
 /// The heads of the columns; all but the first stand at the right.
 const HEADS: [&str; COLUMNS] =
     ["MODEL", "WINDOW", "OUTPUT", "THINKING", "IN", "OUT", "CACHE READ", "CACHE WRITE", "1 H WRITE"];
-/// What the table means.
+/// The explanation of the table.
 const LEGEND: &str = "\
 Window and output in tokens, prices in US dollars for a million tokens; `1 h write` keeps the cache for an hour.
 ";
@@ -83,7 +83,7 @@ fn one(chooser: &Chooser, name: &str) -> Result<String, Problem> {
     Ok(text + &about(chooser, provider))
 }
 
-/// What a provider speaks, where it is, and how its key is called.
+/// Describes a provider: what it speaks, where it is, and how its key is called.
 fn about(chooser: &Chooser, provider: &Provider) -> String {
     let wire = match provider.wire {
         WireKind::Messages => "Anthropic Messages".to_owned(),

@@ -6,14 +6,14 @@ use adjutant::agent::{JournalErrorKind, LogId, LogInfo, LogQuery, Sessions};
 
 use crate::{exit::Exit, near, plain, problem::Problem, trouble};
 
-/// What the label of a directory begins with.
+/// The prefix of the label of a directory.
 const DIRECTORY: &str = "dir:";
-/// What the label of a tool begins with whose calls wait for approval.
+/// The prefix of the label of a tool whose calls wait for approval.
 const ASKED: &str = "ask:";
-/// How many names are looked at for those that someone may have meant.
+/// The largest number of names that are looked at for those that someone may have meant.
 const MAX_NAMES: usize = 1_000;
 
-/// What is known of a session.
+/// Returns the facts about a session.
 ///
 /// # Errors
 /// `Usage` if there is none, with the names that are nearest.
@@ -67,7 +67,7 @@ pub(crate) fn label(root: &Path) -> Result<String, Problem> {
     Ok(label)
 }
 
-/// Whether a label is that of a directory.
+/// True if a label is that of a directory.
 pub(crate) fn is_directory(label: &str) -> bool {
     label.starts_with(DIRECTORY)
 }

@@ -1,9 +1,9 @@
 //! Names that someone may have meant.
 
-/// How many names are given.
+/// The largest number of names that are given.
 const MAX_NEAR: usize = 3;
 
-/// How many bytes a name has at least that counts as a part of another one.
+/// The smallest number of bytes in a name that counts as a part of another one.
 const MIN_PART: usize = 3;
 
 /// Those of these names that are nearest to one that there is not.

@@ -6,7 +6,7 @@ use adjutant::llm::hidden::is_hidden;
 pub(crate) use adjutant::llm::hidden::whole;
 use serde_json::Value;
 
-/// How many characters of such text stand in one line.
+/// The largest number of characters of such text in one line.
 const MAX_LINE: usize = 400;
 
 /// The text as one line: white space is one space, other control characters are `\u{fffd}`, and it is cut at 400 characters.
@@ -52,7 +52,7 @@ pub(crate) fn json(text: &str) -> String {
     whole(&out)
 }
 
-/// Where the JSON string ends that the text begins with.
+/// Returns the end of the JSON string that the text begins with.
 fn end_of_string(text: &str) -> usize {
     let mut escaped = false;
     let is_end = |(_, byte): &(usize, u8)| {
@@ -65,7 +65,7 @@ fn end_of_string(text: &str) -> usize {
 
 /// A line of JSON of the same value, in which all that cannot be seen or steers is an escape.
 fn escaped(json: &str) -> Cow<'_, str> {
-    // What stands below a blank is white space between values: in strings it is an escape already.
+    // A character below a blank is white space between values: in strings it is an escape already.
     let is_bare = |character: char| character >= ' ' && is_hidden(character);
     if !json.contains(is_bare) {
         return Cow::Borrowed(json);

@@ -29,13 +29,13 @@ impl Played {
         Ok(Self { others: others(&cassette), replay: Replay::new(cassette) })
     }
 
-    /// How many exchanges were not played.
+    /// Returns the number of exchanges that were not played.
     pub(crate) fn left(&self) -> usize {
         self.replay.left()
     }
 }
 
-/// What is known of the models that answered in the place of the first one.
+/// Returns the infos of the models that answered in the place of the first one.
 fn others(cassette: &Cassette) -> Vec<ModelInfo> {
     let catalogue = Catalogue::builtin();
     let mut others: Vec<ModelInfo> = Vec::new();

@@ -8,12 +8,12 @@ use std::{
 
 use crate::{exit::Exit, plain};
 
-/// How errors of the libraries mark their cure.
+/// The mark before the cure in errors of the libraries.
 const HINT: &str = "; hint: ";
-/// How many causes are told.
+/// The largest number of causes that are told.
 const MAX_CAUSES: usize = 8;
 
-/// What went wrong.
+/// An error of the command line, ready to be shown.
 ///
 /// Shape: `error: …`, then one `caused by: …` for each source, then `hint: …`, one line each.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -133,7 +133,7 @@ fn adopt(args: &mut Resume, left: &LeftRun) -> Result<(), Problem> {
     Ok(())
 }
 
-/// What was answered by others since; everything, if someone wished that the run ends.
+/// Returns the pauses that others have answered since; all of them, if someone asked the run to end.
 async fn heard(left: &LeftRun) -> Result<Vec<PauseId>, Problem> {
     let posted = left.kept.store.journal().posted(&left.info.log, left.run.heeded()).await;
     let posted = posted.map_err(|error| trouble::of_journal(&error))?;

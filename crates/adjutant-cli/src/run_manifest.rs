@@ -24,9 +24,9 @@ use crate::{
     taught,
 };
 
-/// What the usual agent is called.
+/// The name of the usual agent.
 pub(crate) const NAME: &str = "adjutant";
-/// What the usual agent is told about itself.
+/// The text that tells the usual agent about itself.
 const INSTRUCTIONS: &str = "\
 You answer questions about the files of one directory. You can list, read and search them with your tools; you can \
 change nothing. Paths are relative to that directory.
@@ -36,9 +36,9 @@ Name the files that you rely on. If the files do not hold the answer, say so.";
 pub(crate) const FILES: &str = "files";
 /// The toolbox of the board.
 const BOARD: &str = "board";
-/// How many levels of agents may stand under the one that is asked, if nothing is said.
+/// The number of levels of agents that may stand under the one that is asked, if nothing else is set.
 const DEPTH: u16 = 1;
-/// How many findings a run tells.
+/// The largest number of findings that a run tells.
 const MAX_TOLD: usize = 8;
 
 /// The manifest of a run, and what a manifest does not hold: open folders, skills that were trusted, a schema.
@@ -55,7 +55,7 @@ pub(crate) struct RunManifest {
 }
 
 impl RunManifest {
-    /// What the command line wishes for in a directory.
+    /// Builds the manifest that the command line asks for in a directory.
     ///
     /// # Errors
     /// `Usage` if the directory cannot be used, or an agent, a toolbox, a skill or a tool that is named is none.
@@ -107,7 +107,7 @@ impl RunManifest {
         }
     }
 
-    /// What the agent that answers is called.
+    /// Returns the name of the agent that answers.
     pub(crate) fn name(&self) -> &str {
         &self.manifest.name
     }

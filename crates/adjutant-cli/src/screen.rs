@@ -1,4 +1,5 @@
-//! Where things are written: the answer to standard output, the rest to standard error, with a spinner on a terminal.
+//! The output of the command line: the answer goes to standard output, the rest to standard error, with a spinner on a
+//! terminal.
 
 use std::{
     io::{self, IsTerminal, Write},
@@ -9,25 +10,25 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::{exit::Exit, plain, problem::Problem, show::DisplayLine};
 
-/// How often the spinner turns.
+/// The time between two turns of the spinner.
 const TICK: Duration = Duration::from_millis(100);
 
-/// How often what changes is drawn in a second, at most.
+/// The largest number of times that changing lines are drawn in a second.
 const DRAWS: u8 = 10;
 
-/// What the spinner looks like: it never takes more than one line.
+/// The template of the spinner: it never takes more than one line.
 const SPINNER: &str = "{spinner} {wide_msg}";
-/// What the lines below it look like.
+/// The template of the lines below the spinner.
 const BELOW: &str = "  {wide_msg}";
 
-/// What follows a reply on standard output that is taken back.
+/// The text that follows a reply on standard output that is taken back.
 const VOID: &str = "[taken back: the reply so far is void and begins again]\n";
 
-/// Where things are written.
+/// The output of the command line.
 #[derive(Debug)]
 pub(crate) struct Screen {
     chatter: Chatter,
-    /// Whether the answer goes to a terminal, which text of others must not steer.
+    /// True if the answer goes to a terminal, which text of others must not steer.
     terminal: bool,
     live: Option<LiveLines>,
 }
@@ -39,7 +40,7 @@ struct LiveLines {
     lines: Vec<ProgressBar>,
 }
 
-/// What is written beside the answer.
+/// The output beside the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Chatter {
     /// Nothing but errors.
@@ -62,7 +63,7 @@ pub(crate) fn tell(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{}", plain::stream(text));
 }
 
-/// Whether someone reads what was written to standard output.
+/// Returns true if someone reads what was written to standard output.
 pub(crate) fn is_read(written: io::Result<()>) -> Result<bool, Problem> {
     match written {
         Ok(()) => Ok(true),
@@ -93,7 +94,7 @@ impl Screen {
                 self.tell(text);
                 Ok(())
             }
-            // Who looks at the terminal is told beside it.
+            // A reader at the terminal is told beside the answer.
             DisplayLine::Void if self.terminal && self.chatter != Chatter::None => Ok(()),
             DisplayLine::Void => self.write(VOID),
             DisplayLine::Busy(what) => {
@@ -139,12 +140,12 @@ impl Screen {
     pub(crate) fn rest(&mut self) {
         if let Some(live) = self.live.take() {
             live.lines.iter().rev().for_each(ProgressBar::finish_and_clear);
-            // What cannot be cleared is gone with the terminal.
+            // A line that cannot be cleared is gone with the terminal.
             let _ = live.all.clear();
         }
     }
 
-    /// Whether there are lines that change.
+    /// True if there are lines that change.
     pub(crate) fn is_live(&self) -> bool {
         self.chatter == Chatter::Spinner
     }
@@ -181,7 +182,7 @@ impl LiveLines {
                     first.enable_steady_tick(TICK);
                 }
             }
-            // What has not changed is not drawn anew.
+            // A line that has not changed is not drawn anew.
             if let Some(line) = self.lines.get(at).filter(|line| line.message() != *text) {
                 line.set_message(text.clone());
             }

@@ -10,7 +10,7 @@ use adjutant::{
 
 use crate::plain;
 
-/// What is waited for when no call runs.
+/// The text that is shown for the wait when no call runs.
 const MODEL: &str = "waiting for the model";
 
 /// Something to show.
@@ -20,16 +20,16 @@ pub(crate) enum DisplayLine {
     Said(String),
     /// A whole line beside the answer.
     Told(String),
-    /// What is being waited for.
+    /// The thing that is being waited for.
     Busy(String),
     /// The agents at work, a line each.
     Agents(Vec<String>),
-    /// What was said of this reply is void.
+    /// The text that was shown of this reply is void.
     Void,
 }
 
 impl DisplayLine {
-    /// What is told of this of an agent under the first one, if anything.
+    /// Returns the line as it is shown for an agent under the first one, if it is shown at all.
     pub(crate) fn within(self, name: &str) -> Option<Self> {
         match self {
             DisplayLine::Told(text) => Some(DisplayLine::Told(format!("{name} {text}"))),
@@ -38,7 +38,7 @@ impl DisplayLine {
     }
 }
 
-/// What is shown of what the model says.
+/// The part of the model's text that is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum TextDisplay {
     /// Everything, as it comes.
@@ -50,16 +50,16 @@ pub(crate) enum TextDisplay {
     Nothing,
 }
 
-/// What was shown so far, as far as it matters for what comes.
+/// The state of the display, as far as it matters for what comes.
 #[derive(Debug, Default)]
 pub(crate) struct Show {
     said: TextDisplay,
     thinking: bool,
-    /// Whether the answer stands in the middle of a line.
+    /// True if the answer stands in the middle of a line.
     midline: bool,
-    /// How many bytes of each open text block were shown.
+    /// The number of bytes that were shown of each open text block.
     texts: BTreeMap<u32, usize>,
-    /// Whether a reply began to come piece by piece; one that is read from a log comes whole.
+    /// True if a reply began to come piece by piece; one that is read from a log comes whole.
     coming: bool,
     /// The line of thinking that is not finished.
     thought: String,
@@ -79,12 +79,12 @@ impl Show {
         self
     }
 
-    /// Whether the answer stands in the middle of a line.
+    /// True if the answer stands in the middle of a line.
     pub(crate) fn is_midline(&self) -> bool {
         self.midline
     }
 
-    /// What an event is shown as.
+    /// Returns the lines that show an event.
     pub(crate) fn event(&mut self, event: &EventKind) -> Vec<DisplayLine> {
         match event {
             EventKind::TurnStarted => vec![DisplayLine::Busy(MODEL.into())],
@@ -202,7 +202,7 @@ impl Show {
         vec![DisplayLine::Told(told), self.busy()]
     }
 
-    /// What is being waited for: the calls that run, or the model.
+    /// Returns the line that tells what is being waited for: the calls that run, or the model.
     fn busy(&self) -> DisplayLine {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         self.running.iter().for_each(|(_, name)| *counts.entry(name).or_default() += 1);
@@ -242,7 +242,7 @@ fn of_thought(line: &str) -> DisplayLine {
     DisplayLine::Told(format!("· {}", plain::line(line)))
 }
 
-/// Why a call failed: the first line, and the one after it if the first only announces it.
+/// Returns the reason why a call failed: the first line, and the one after it if the first only announces it.
 fn reason(text: &str) -> String {
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let first = lines.next().unwrap_or("it failed");

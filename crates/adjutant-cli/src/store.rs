@@ -1,4 +1,5 @@
-//! Where sessions, memories and boards are kept: what the command line, the environment or the system's habit names.
+//! The place of sessions, memories and boards: the one that the command line, the environment or the system's habit
+//! names.
 
 use std::{
     env, fmt,
@@ -20,9 +21,9 @@ use crate::{args::At, exit::Exit, plain, problem::Problem};
 /// The variable that names a place.
 const VARIABLE: &str = "ADJUTANT_STORE";
 
-/// How long a server may take to hear that a session is free.
+/// The time that a server may take to hear that a session is free.
 const SETTLES_WITHIN: Duration = Duration::from_secs(2);
-/// How often it is asked whether it has.
+/// The time between two checks that the server has heard it.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// An open store.
@@ -31,18 +32,18 @@ pub(crate) struct Store {
     opened: Opened,
     /// The address of the server, if it is one.
     server: Option<String>,
-    /// How other commands are told of it, with a space before it; empty if they find it by themselves.
+    /// The option that tells other commands of the store, with a space before it; empty if they find it by themselves.
     option: String,
 }
 
-/// Where a run is kept.
+/// The store and the name under which a run is kept.
 #[derive(Debug, Clone)]
 pub(crate) struct StoredRun {
     pub(crate) store: Store,
     pub(crate) name: LogId,
 }
 
-/// Where a store is.
+/// The address of a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum StoreAddress {
     Folder(PathBuf),
@@ -106,7 +107,7 @@ impl Store {
         self.opened.kv(name, "board").map_err(|_| only_sessions("board"))
     }
 
-    /// What an engine keeps everything in.
+    /// Returns the opened store, in which an engine keeps everything.
     pub(crate) fn opened(&self) -> &Opened {
         &self.opened
     }
@@ -124,7 +125,8 @@ impl Store {
         }
     }
 
-    /// How other commands are told of it, with a space before it; empty if they find it by themselves.
+    /// Returns the option that tells other commands of the store, with a space before it; empty if they find it by
+    /// themselves.
     pub(crate) fn option(&self) -> &str {
         &self.option
     }
@@ -161,7 +163,7 @@ fn only_sessions(wanted: &str) -> Problem {
     problem.hint(format!("--store or {VARIABLE} names an SQLite file or a PostgreSQL database"))
 }
 
-/// Where sessions are kept if nothing is said; its folder is made, for the user alone.
+/// Returns the folder of the sessions if no other is named; the folder is made, for the user alone.
 fn usual() -> Result<PathBuf, Problem> {
     let of = |variable: &str| env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
     let data = of("XDG_DATA_HOME").or_else(|| of("HOME").map(|home| home.join(".local/share")));

@@ -9,7 +9,8 @@ use adjutant::{
 
 use crate::{amount::grouped, meter::Spent};
 
-/// What a run took; shown for example as `turns 2, calls 3, tokens 1,234 in / 56 out, cost $0.0012`.
+/// The turns, calls, tokens and cost of a run; shown for example as `turns 2, calls 3, tokens 1,234 in / 56 out, cost
+/// $0.0012`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Took {
     pub(crate) turns: u64,
@@ -20,7 +21,7 @@ pub(crate) struct Took {
 }
 
 impl Took {
-    /// What a run took.
+    /// Returns the turns, calls, tokens and cost of a run.
     pub(crate) fn of(result: &RunResult) -> Self {
         let (turns, calls) = (u64::from(result.turns), result.calls.len() as u64);
         // Unknown, if already what the agent itself cost is.

@@ -9,7 +9,7 @@ use adjutant::skills::{Error, ErrorKind, Finding, FindingKind, Root, Skills, Tru
 
 use crate::{args::Taught, exit::Exit, plain, problem::Problem};
 
-/// Where the skills of a directory are.
+/// The folder of the skills in a directory.
 const PROJECT: &str = ".adjutant/skills";
 
 /// The skills that are found for a directory.
@@ -41,7 +41,7 @@ pub(crate) fn line(finding: &Finding) -> String {
     format!("skills: {}{hint}", plain::line(&finding.to_string()))
 }
 
-/// Where the user's own skills are.
+/// Returns the folder of the user's own skills.
 fn usual() -> Option<PathBuf> {
     let of = |variable: &str| env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
     let settings = of("XDG_CONFIG_HOME").or_else(|| of("HOME").map(|home| home.join(".config")));

@@ -18,20 +18,20 @@ use crate::{
     show::{DisplayLine, Show, TextDisplay},
 };
 
-/// How often the tree is drawn at most.
+/// The shortest time between two drawings of the tree.
 const DRAW_EVERY: Duration = Duration::from_millis(100);
-/// How many agents under the first one are drawn at a time.
+/// The largest number of agents under the first one that are drawn at a time.
 const MAX_DRAWN: usize = 6;
 
 /// The agents of a run, as far as it was followed.
 #[derive(Debug, Default)]
 pub(crate) struct TreeView {
     tree: AgentTree,
-    /// What was told of each agent under the first one that works.
+    /// The display of each agent under the first one that works.
     shows: BTreeMap<ThreadId, Show>,
-    /// What the first one is at.
+    /// The current activity of the first agent.
     busy: String,
-    /// When it was drawn last, and whether it has changed since.
+    /// The time of the last drawing, and a flag that is set if the tree has changed since.
     drawn: Option<Instant>,
     is_changed: bool,
 }
@@ -43,7 +43,7 @@ impl TreeView {
         self.is_changed |= self.tree.nodes().len() > 1;
     }
 
-    /// What is told of an event of an agent under the first one.
+    /// Returns the lines that tell of an event of an agent under the first one.
     pub(crate) fn told(&mut self, event: &Event) -> Vec<DisplayLine> {
         let who = &event.who;
         let name = label(who);
@@ -59,17 +59,17 @@ impl TreeView {
         told
     }
 
-    /// What the first agent is at.
+    /// Sets the current activity of the first agent.
     pub(crate) fn at(&mut self, what: &str) {
         what.clone_into(&mut self.busy);
     }
 
-    /// Whether an agent under the first one works.
+    /// True if an agent under the first one works.
     pub(crate) fn is_busy(&self) -> bool {
         self.tree.nodes().iter().any(is_under_way)
     }
 
-    /// When it is to be drawn next, if it has changed.
+    /// Returns the time of the next drawing, if the tree has changed.
     pub(crate) fn due(&self, now: Instant) -> Option<Instant> {
         let next = || self.drawn.map_or(now, |drawn| drawn + DRAW_EVERY);
         self.is_changed.then(next)
@@ -116,13 +116,13 @@ impl TreeView {
     }
 }
 
-/// What is told of an agent that is opened.
+/// Returns the line that tells of an agent that is opened.
 pub(crate) fn opened(child: &Identity) -> DisplayLine {
     let task = child.task.as_deref().map(|task| format!(": {}", plain::line(task))).unwrap_or_default();
     DisplayLine::Told(format!("▸ {}{task}", label(child)))
 }
 
-/// What stands before the lines of an agent.
+/// Returns the text before the lines of an agent.
 fn label(who: &Identity) -> String {
     match who.prefix.trim() {
         "" => plain::line(&who.name),
@@ -131,7 +131,7 @@ fn label(who: &Identity) -> String {
     }
 }
 
-/// Whether an agent under the first one is not at its end.
+/// True if the agent is under the first one and not at its end.
 fn is_under_way(node: &TreeNode) -> bool {
     node.who.depth > 0 && matches!(node.state, NodeState::Opened | NodeState::Working | NodeState::Waiting)
 }

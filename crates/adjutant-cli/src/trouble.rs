@@ -26,7 +26,7 @@ pub(crate) fn of_session(error: &JournalError, name: &str) -> Problem {
         return of_journal(error);
     }
     let hint = format!("`adjutant sessions stop {}` asks it to end; runs may --take-over", plain::word(name));
-    // Who that is, and for how long, is the cause.
+    // The cause tells who works in it, and for how long.
     Problem::new(Exit::Usage, format!("another process works in the session: {name}")).hint(hint).cause_of(error)
 }
 

@@ -16,7 +16,7 @@ use crate::{
     up::made,
 };
 
-/// What exported agents begin with.
+/// The bytes that exported agents begin with.
 const BUNDLE: &[u8] = b"adjutant-agent ";
 
 /// Lists what is wanted, and trusts it if the user says so.
@@ -41,7 +41,8 @@ pub(crate) fn trust(args: &Trust) -> Result<Exit, Problem> {
     Ok(Exit::Finished)
 }
 
-/// What is wanted at a path: by the manifests and agents of a directory, by an exported agent, by a manifest.
+/// Returns everything that is wanted at a path: by the manifests and agents of a directory, by an exported agent, by a
+/// manifest.
 fn found(path: &Path, place: &AgentFolder) -> Result<Vec<Wants>, Problem> {
     if path.is_dir() {
         let manifests = made::manifests(path)?;

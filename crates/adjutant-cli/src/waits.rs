@@ -1,4 +1,4 @@
-//! What a run waits for, told whole to whoever can answer.
+//! The pauses that a run waits for, told whole to everyone who can answer.
 
 use std::{
     io::{self, IsTerminal},
@@ -13,9 +13,10 @@ use adjutant::{
 
 use crate::{exit::Exit, plain, problem::Problem, screen::Screen, store::StoredRun};
 
-/// How many bytes that someone agrees to are shown on a terminal: it forgets what it scrolls away.
+/// The largest number of bytes of a request for consent that a terminal shows: it forgets what it scrolls away.
 pub(crate) const MAX_ON_TERMINAL: usize = 64 * 1024;
-/// How many digits of a digest name what was shown: so many that nobody finds another call with the same ones.
+/// The number of digits of a digest that name what was shown: so many that nobody finds another call with the same
+/// ones.
 pub(crate) const DIGITS: usize = 32;
 
 /// Tells what waits, in which directory if that is known, and how it is answered.
@@ -65,7 +66,7 @@ pub(crate) fn shown(pause: &Pause, root: Option<&Path>) -> (String, bool) {
     (format!("{line}… ({hidden} more bytes)"), false)
 }
 
-/// What a pause is about, whole, in one line: all that its digest is made of.
+/// Returns the whole content of a pause in one line: all that its digest is made of.
 pub(crate) fn about(pause: &Pause) -> String {
     let Ask { prompt, schema, data, .. } = &pause.ask;
     let call = pause.call.as_ref();
@@ -82,17 +83,17 @@ pub(crate) fn about(pause: &Pause) -> String {
     about
 }
 
-/// What the command asks of a call that must be approved.
+/// Returns the question that the command asks about a call that must be approved.
 pub(crate) fn usual(tool: &str) -> String {
     format!("may {tool} run?")
 }
 
-/// What names a pause and what was shown of it, as a word of a command.
+/// Returns the name of a pause and of what was shown of it, as a word of a command.
 fn named(pause: &Pause) -> String {
     plain::word(&format!("{}@{:.DIGITS$}", pause.id, pause.digest().to_string()))
 }
 
-/// Whether a word is enough.
+/// True if one word is enough as an answer.
 pub(crate) fn is_approval(pause: &Pause) -> bool {
     matches!(pause.ask.kind, AskKind::Approval | AskKind::Authorisation)
 }

@@ -14,7 +14,7 @@ pub(crate) struct Argument {
     pub(crate) field_attributes: Vec<Attribute>,
 }
 
-/// Where an argument comes from.
+/// The source of an argument.
 #[derive(PartialEq, Eq)]
 pub(crate) enum Role {
     Asked,
@@ -112,7 +112,7 @@ fn check_generics(arguments: &PathArguments) -> Result<()> {
             }
             _ => Ok(()),
         }),
-        // What a function type takes may borrow; that is not held.
+        // A function type may take borrowed arguments: they are not held.
         PathArguments::Parenthesized(function) => match &function.output {
             ReturnType::Default => Ok(()),
             ReturnType::Type(_, ty) => check(ty),

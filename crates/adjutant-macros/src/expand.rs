@@ -1,4 +1,4 @@
-//! What a tool's function expands to: a value of its name, the function as `run`, and `Tool` for the value.
+//! The expansion of a tool's function: a value of its name, the function as `run`, and `Tool` for the value.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote, quote_spanned};

@@ -1,4 +1,4 @@
-//! Which known word was probably meant.
+//! The search for the known word that was probably meant.
 
 /// The nearest of the known words, if one is near enough to be meant.
 pub(crate) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {

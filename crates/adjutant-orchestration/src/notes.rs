@@ -19,17 +19,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::text;
 
-/// How many bytes the name of a note may have.
+/// The largest number of bytes in the name of a note.
 pub const MAX_NAME_BYTES: usize = 64;
-/// How many bytes the body of a note may have.
+/// The largest number of bytes in the body of a note.
 pub const MAX_BODY_BYTES: usize = 64 * 1024;
-/// How many notes one key-value store may hold.
+/// The largest number of notes in one key-value store.
 pub const MAX_NOTES: usize = 1_000;
-/// How many notes one page of a list has at most.
+/// The largest number of notes on one page of a list.
 pub const MAX_PAGE: usize = 100;
-/// How many notes a search gives at most.
+/// The largest number of notes that a search gives.
 pub const MAX_FOUND: usize = 20;
-/// How many bytes of the name or path of an author are kept.
+/// The largest number of bytes of an author's name or path that are kept.
 const MAX_AUTHOR_BYTES: usize = 256;
 
 /// The notes on a key-value store; cheap to clone.
@@ -41,7 +41,7 @@ pub struct Notes {
     world: Arc<dyn World>,
 }
 
-/// Who wrote a note.
+/// The author of a note.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Author {
@@ -53,21 +53,21 @@ pub struct Author {
     pub agent_id: Arc<str>,
 }
 
-/// What is known of a note besides its body.
+/// The facts about a note, without its body.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct NoteInfo {
     /// Its name.
     pub name: Arc<str>,
-    /// How many bytes its body has.
+    /// The number of bytes of its body.
     pub bytes: usize,
-    /// Who wrote it first.
+    /// The author who wrote it first.
     pub created_by: Author,
-    /// When that was, in milliseconds since 1970-01-01 UTC.
+    /// The time when it was first written, in milliseconds since 1970-01-01 UTC.
     pub created_ms: u64,
-    /// Who changed it last.
+    /// The author who changed it last.
     pub changed_by: Author,
-    /// When that was.
+    /// The time of the last change.
     pub changed_ms: u64,
     /// Its version: another one after every change.
     #[serde(default)]
@@ -78,7 +78,7 @@ pub struct NoteInfo {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Note {
-    /// What is known of it.
+    /// The facts about the note, without its body.
     pub info: NoteInfo,
     /// Its text.
     pub body: Arc<str>,
@@ -92,15 +92,15 @@ pub struct Writing {
     pub name: Arc<str>,
     /// The text.
     pub body: Arc<str>,
-    /// Whether the text takes the place of what is there, or follows it.
+    /// The mode: the text replaces the old text, or follows it.
     pub mode: Mode,
-    /// What must be true of the note.
+    /// The condition that the note must meet.
     pub when: When,
-    /// What tells this writing from all others: a second one with the same key does nothing.
+    /// The key that identifies this write: a second one with the same key does nothing.
     pub key: Option<Arc<str>>,
 }
 
-/// What becomes of the text that a note has.
+/// The effect of a write on the text that a note already has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

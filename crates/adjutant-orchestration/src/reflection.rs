@@ -30,7 +30,7 @@ pub use reflections::{
 
 use crate::Error;
 
-/// How often a reflection must have been useless, at least, before it is dropped.
+/// The smallest number of times that a reflection must have been useless before it is dropped.
 pub const DROP_AFTER: u32 = 4;
 /// A reflection is dropped when its [`helpfulness`](Reflection::helpfulness) falls below this.
 pub const DROP_BELOW: f64 = 0.25;
@@ -40,16 +40,16 @@ pub const DROP_BELOW: f64 = 0.25;
 #[serde(transparent)]
 pub struct ReflectionId(pub Arc<str>);
 
-/// What is known of a run that failed.
+/// The description of a run that failed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Failed {
     /// The name that the agent was configured under.
     pub agent: Arc<str>,
-    /// What it was to do.
+    /// The task of the agent.
     pub task: Arc<str>,
-    /// What happened.
+    /// A summary of what happened.
     pub summary: Arc<str>,
-    /// What to look out for.
+    /// The points to look out for.
     pub caveats: Option<Arc<str>>,
     /// The files that it changed.
     pub files_modified: Vec<Arc<str>>,
@@ -63,24 +63,24 @@ pub struct Reflection {
     pub id: ReflectionId,
     /// The agent that failed.
     pub agent: Arc<str>,
-    /// What it was to do.
+    /// The task of the agent.
     pub task: Arc<str>,
-    /// What happened.
+    /// A summary of what happened.
     pub summary: Arc<str>,
-    /// What to look out for.
+    /// The points to look out for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caveats: Option<Arc<str>>,
     /// The files that it changed.
     #[serde(default)]
     pub files_modified: Vec<Arc<str>>,
-    /// When it was recorded, in milliseconds since 1970-01-01 UTC.
+    /// The time when it was recorded, in milliseconds since 1970-01-01 UTC.
     pub created_ms: u64,
-    /// How the runs ended that were shown it.
+    /// The counts of the runs that were shown it, by the way they ended.
     #[serde(default)]
     pub tally: Tally,
 }
 
-/// How many runs that were shown a reflection ended in which way.
+/// The numbers of runs that were shown a reflection, by the way they ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
@@ -93,7 +93,7 @@ pub struct Tally {
     pub unknown: u32,
 }
 
-/// How a run ended that was shown reflections.
+/// The outcome of a run that was shown reflections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Outcome {
@@ -115,17 +115,17 @@ pub enum ReflectionChange {
     Remove,
 }
 
-/// What is kept.
+/// The content of a reflection store.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Listing {
     /// The reflections, newest first; those that were dropped are among them.
     pub reflections: Vec<Reflection>,
-    /// What was passed over, and why: files of others, files that cannot be read.
+    /// The entries that were passed over, with the reason: files of others, files that cannot be read.
     pub skipped: Vec<Arc<str>>,
 }
 
-/// Where reflections are kept. Several processes may use one place at a time.
+/// A place that keeps reflections. Several processes may use one place at a time.
 #[async_trait]
 pub trait ReflectionStore: Send + Sync + fmt::Debug {
     /// Everything that is kept.
@@ -169,7 +169,7 @@ impl Reflection {
         Self { id, agent, task, summary, caveats, files_modified, created_ms, tally: Tally::default() }
     }
 
-    /// How likely it is to help, from 0 to 1: `(helped + 1) / (helped + useless + 2)`.
+    /// Returns the chance that it helps, from 0 to 1: `(helped + 1) / (helped + useless + 2)`.
     ///
     /// That is the mean of a Beta distribution that begins as Beta(1, 1): one half while nothing is known, and nearer to
     /// the share of runs that it helped the more of them there are. Runs of unknown outcome change nothing.
@@ -178,8 +178,8 @@ impl Reflection {
         (f64::from(helped) + 1.0) / (f64::from(helped) + f64::from(useless) + 2.0)
     }
 
-    /// Whether it has shown to be of no use, and is not recalled any more: it was useless [`DROP_AFTER`] times at least,
-    /// and its helpfulness is below [`DROP_BELOW`].
+    /// True if it has proved useless and is not recalled any more: it was useless at least [`DROP_AFTER`] times, and
+    /// its helpfulness is below [`DROP_BELOW`].
     pub fn is_dropped(&self) -> bool {
         self.tally.useless >= DROP_AFTER && self.helpfulness() < DROP_BELOW
     }

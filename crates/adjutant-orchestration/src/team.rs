@@ -50,7 +50,7 @@ use drive::{OpenRosters, Surround};
 pub use mailbox::{Address, Mailbox, MemoryMailbox, Message, MessageKind, Pick};
 pub use report::{MemberReport, MemberStatus, TeamReport};
 
-/// What the lead is called in its team.
+/// The name of the lead in its team.
 pub const LEAD: &str = "lead";
 
 /// A team that an agent can lead; cheap to clone.
@@ -63,7 +63,7 @@ pub struct Team {
     open: Arc<OpenRosters>,
 }
 
-/// What a team is made of.
+/// The parts that a team is made of.
 #[derive(Clone)]
 struct TeamPlan {
     name: Arc<str>,
@@ -182,7 +182,7 @@ impl Team {
         self.with(|plan| plan.reports = Some(Arc::new(told)))
     }
 
-    /// What the team is called.
+    /// Returns the name of the team.
     pub fn name(&self) -> &str {
         &self.plan.name
     }

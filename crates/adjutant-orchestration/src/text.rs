@@ -6,7 +6,7 @@ use adjutant_agent::sections::SectionKind;
 
 /// The tags that are defused besides those of sections.
 const TAGS: [&str; 5] = ["prior_reflections", "reflection", "delegation_context", "handoff_context", "project_context"];
-/// What stands where a text was cut.
+/// The mark at the place where a text was cut.
 const CUT: &str = " [cut]";
 
 /// The beginning of a text, of at most `max` bytes.
@@ -39,7 +39,7 @@ pub(crate) fn cut_chars(text: &str, chars: usize) -> Cow<'_, str> {
 
 /// A text on one line of at most `max` bytes.
 pub(crate) fn line(text: &str, max: usize) -> String {
-    // What is cut off anyway need not be looked at.
+    // The text that is cut off anyway need not be looked at.
     let words = cut(text, max.saturating_mul(4)).split(|it: char| it.is_whitespace() || it.is_control());
     let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
     clipped(&words.join(" "), max)
@@ -57,7 +57,7 @@ pub(crate) fn defused(text: &str) -> String {
     defused
 }
 
-/// Whether what follows a `<` makes it a tag, as a lenient reader sees it.
+/// True if the text after a `<` makes it a tag, as a lenient reader sees it.
 fn is_tag(part: &str) -> bool {
     let part = part.trim_start_matches(|c| c == '/' || is_blank(c));
     let end = part.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == '-')).unwrap_or(part.len());

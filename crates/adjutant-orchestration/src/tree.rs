@@ -6,9 +6,9 @@ use adjutant_agent::{Event, EventKind, Outcome};
 use adjutant_llm::{Content, Entry, Origin, ThreadId, Usage};
 use adjutant_tool::Identity;
 
-/// How many agents are shown one by one; of further ones only their number is.
+/// The largest number of agents that are shown one by one; further ones are only counted.
 const MAX_NODES: usize = 1_000;
-/// How much of a task or of what an agent is at is shown, in characters.
+/// The largest number of characters of a task or an activity that are shown.
 const MAX_CHARS: usize = 80;
 
 /// The tree of agents of a run, as its events tell it.
@@ -27,29 +27,29 @@ pub struct AgentTree {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct TreeNode {
-    /// Who it is.
+    /// The identity of the agent.
     pub who: Arc<Identity>,
     /// The place of the agent above it; none for a first one.
     pub parent: Option<usize>,
-    /// What it does.
+    /// The state of the agent.
     pub state: NodeState,
-    /// What it was asked, in one line; empty if that is not known.
+    /// The task that it was given, in one line; empty if that is not known.
     pub task: String,
-    /// What it is at, in one line; empty if that is not known.
+    /// The activity of the agent, in one line; empty if that is not known.
     pub activity: String,
-    /// How many replies it has made.
+    /// The number of replies that it has made.
     pub turns: u32,
-    /// How many of its calls have ended.
+    /// The number of its calls that have ended.
     pub calls: u32,
-    /// What its own replies used.
+    /// The usage of its own replies.
     pub usage: Usage,
-    /// When it was first heard of, in milliseconds since 1970-01-01 UTC.
+    /// The time when it was first heard of, in milliseconds since 1970-01-01 UTC.
     pub began_ms: u64,
-    /// When it was last heard of.
+    /// The time when it was last heard of.
     pub heard_ms: u64,
 }
 
-/// What an agent of a tree does.
+/// The state of an agent of a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum NodeState {
@@ -99,12 +99,12 @@ impl AgentTree {
         self.nodes.iter().enumerate().filter(move |(_, node)| node.parent == parent).map(|(at, _)| at)
     }
 
-    /// How many agents are not shown one by one.
+    /// Returns the number of agents that are not shown one by one.
     pub fn more(&self) -> usize {
         self.more
     }
 
-    /// What all agents that are shown used.
+    /// Returns the usage of all agents that are shown.
     pub fn usage(&self) -> Usage {
         self.nodes.iter().fold(Usage::default(), |mut sum, node| {
             sum += node.usage;
@@ -165,7 +165,7 @@ impl TreeNode {
     fn see(&mut self, kind: &EventKind) -> bool {
         match kind {
             EventKind::RunStarted | EventKind::RunResumed => self.state = NodeState::Working,
-            // What it is told first may say more than the task.
+            // The first text that it is told may say more than the task.
             EventKind::EntryAdded { content }
                 if self.who.task.is_none() && (self.task.is_empty() || self.turns == 0) =>
             {
@@ -200,7 +200,7 @@ impl TreeNode {
         true
     }
 
-    /// What it is asked: the newest of the messages that it begins with.
+    /// Keeps what it is asked: the newest of the messages that it begins with.
     fn hear(&mut self, entry: &Entry) {
         if let Entry::User(message) = entry
             && matches!(message.origin, Origin::Person | Origin::Task { .. } | Origin::Peer { .. })

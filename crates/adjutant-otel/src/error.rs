@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use adjutant_llm::Cause;
 
-/// Why telemetry is not exported, or was not in time.
+/// The reason why telemetry is not exported, or was not in time.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{message}")]
 pub struct Error {
@@ -13,7 +13,7 @@ pub struct Error {
     source: Option<Cause>,
 }
 
-/// What a caller can do about an error.
+/// The kind of an error, which tells what a caller can do about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -37,17 +37,17 @@ impl Error {
         self
     }
 
-    /// What a caller can do about it.
+    /// Returns the kind of the error, which tells what a caller can do about it.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
 
-    /// What was attempted and with what.
+    /// Returns the message: what was attempted and with what.
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// Whether the same attempt may succeed later without a change.
+    /// True if the same attempt may succeed later without a change.
     pub fn is_retryable(&self) -> bool {
         match self.kind {
             ErrorKind::Export => true,
@@ -55,7 +55,7 @@ impl Error {
         }
     }
 
-    /// How long to wait before trying again; nothing here ever says.
+    /// Returns the time to wait before trying again; always `None`, as nothing here ever tells it.
     pub fn retry_after(&self) -> Option<Duration> {
         None
     }

@@ -1,4 +1,4 @@
-//! What keeps an export alive, and sends what is left when it ends.
+//! The handle that keeps an export alive, and sends what is left when it ends.
 
 use std::{fmt, sync::mpsc, thread, time::Duration};
 

@@ -27,13 +27,13 @@ use crate::{
     lists::Lists,
 };
 
-/// How long one request to the endpoint may take.
+/// The longest time that one request to the endpoint may take.
 const REQUEST_LIMIT: Duration = Duration::from_secs(10);
-/// How long the end of an export may take, unless it is set.
+/// The longest time that the end of an export may take, unless it is set.
 const FLUSH_LIMIT: Duration = Duration::from_secs(2);
 /// The name of the instrumentation.
 const SCOPE: &str = "adjutant";
-/// What is never exported: the export itself would make more of it.
+/// The crates whose telemetry is never exported: the export itself would make more of it.
 const BELOW: [&str; 10] = [
     "h2",
     "hyper",

@@ -1,4 +1,4 @@
-//! Where the bytes of a picture or a document are, as the wires of OpenAI write it.
+//! The address of the bytes of a picture or a document, as the wires of OpenAI write it.
 
 use std::fmt;
 

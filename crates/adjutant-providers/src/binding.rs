@@ -12,11 +12,11 @@ pub struct Detour {
     pub variable: String,
     /// The host that it goes to, with its port if that is not the usual one.
     pub host: String,
-    /// Who says so.
+    /// The origin of this detour.
     pub origin: Origin,
 }
 
-/// Whether a key may go to an address: it is no known vendor's, or the address is at the vendor's own host.
+/// True if a key may go to an address: it is no known vendor's, or the address is at the vendor's own host.
 ///
 /// `address` gives the value of a variable that holds an address, for vendors who have none that is the same for all.
 pub(crate) fn belongs(variable: &str, url: &str, address: impl Fn(&str) -> Option<String>) -> bool {
@@ -39,14 +39,14 @@ pub(crate) fn host(url: &str) -> String {
     }
 }
 
-/// Whether scheme, host and port are the same: a key that leaves without encryption has left for another place.
+/// True if both addresses have the same URL origin: a key that leaves without encryption has left for another place.
 fn is_same_host(one: &str, other: &str) -> bool {
     let origin = |url: &str| Some(Url::parse(url.trim()).ok()?.origin()).filter(|it| it.is_tuple());
     origin(one).is_some_and(|it| origin(other) == Some(it))
 }
 
 impl Provider {
-    /// Whether it says no more than is known: the host of a known provider, keys of that one alone, and no headers.
+    /// True if it says no more than is known: the host of a known provider, keys of that one alone, and no headers.
     pub fn is_usual(&self) -> bool {
         let has = |own: &Provider| {
             let keys = self.key_variables.iter().all(|it| own.key_variables.contains(it));

@@ -4,10 +4,10 @@ use std::{collections::VecDeque, sync::Arc};
 
 use adjutant_llm::{Block, BlockKind, CallId, Chunk, Error, ErrorKind, Request};
 
-/// How many blocks a reply may have.
+/// The largest number of blocks that a reply may have.
 const MAX_BLOCKS: usize = 4_096;
 
-/// What the call ids of a reply are made of.
+/// The numbers that the call ids of a reply are made of.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CallIdSeed {
     pub(crate) turn: u64,
@@ -65,7 +65,7 @@ impl Blocks {
         out.push_back(Chunk::Close { block, content });
     }
 
-    /// Whether nothing was ever opened.
+    /// True if nothing was ever opened.
     pub(crate) fn is_empty(&self) -> bool {
         self.done.is_empty()
     }

@@ -21,14 +21,14 @@ pub(crate) struct Segmented {
     marks: Marks,
     /// The piece of the messages that is sent next: a segment, or the tail.
     piece: usize,
-    /// How many of its bytes are sent already.
+    /// The number of its bytes that are sent already.
     within: usize,
     /// The offset of the messages up to which they are sent.
     at: u64,
     left: u64,
 }
 
-/// What is put in at some offsets of the messages, ascending.
+/// The bytes that are put in at some offsets of the messages, ascending.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Marks {
     pub(crate) bytes: Bytes,

@@ -2,7 +2,8 @@
 
 use adjutant_llm::{Cache, Request};
 
-/// How many characters a key may have. Source: `prompt_cache_key` as the pi project sends it, 2026-08.
+/// The largest number of characters that a key may have. Source: `prompt_cache_key` as the pi project sends it,
+/// 2026-08.
 const MAX_KEY: usize = 64;
 
 /// The 64-bit FNV-1a hash. It is specified, so that a key is the same in every process and version.

@@ -22,7 +22,7 @@ use loopback::Server;
 const VARIABLE: &str = "ADJUTANT_MODEL";
 /// The name of the offline model.
 const OFFLINE: &str = "offline/planner";
-/// How a lookup of a variable goes.
+/// The lookup of a variable.
 type Vars = Box<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
 /// The model with this name, with keys and base URLs of the environment.
@@ -50,11 +50,11 @@ pub struct Chooser {
 pub struct Chosen {
     /// The model.
     pub model: Arc<dyn Model>,
-    /// How it came to be chosen.
+    /// The way in which it came to be chosen.
     pub how: How,
 }
 
-/// How a model came to be chosen.
+/// The way in which a model came to be chosen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum How {
@@ -230,7 +230,7 @@ impl Chooser {
         self.astray(provider, variable)
     }
 
-    /// Where else than to its vendor's host a key would go.
+    /// Returns the detour of a key that would go to another place than its vendor's host.
     fn astray(&self, provider: &Provider, variable: &str) -> Option<Detour> {
         let moved = self.base_url(provider);
         let url = moved.as_deref().unwrap_or(&provider.base_url);

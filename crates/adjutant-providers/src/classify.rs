@@ -1,4 +1,4 @@
-//! What kind of failure a provider's refusal is: decided once, from status, code and text. Pure.
+//! The kind of failure that a provider's refusal is: decided once, from status, code and text. Pure.
 
 use std::time::Duration;
 
@@ -7,9 +7,9 @@ use serde_json::Value;
 
 use crate::{limits, overflow};
 
-/// How many characters of a provider's text stand in a message.
+/// The largest number of characters of a provider's text that stand in a message.
 const MAX_TEXT: usize = 500;
-/// How many things that are wrong with a request stand in a message.
+/// The largest number of faults of a request that stand in a message.
 const MAX_PROBLEMS: usize = 3;
 
 /// A failure as a provider described it.
@@ -21,9 +21,9 @@ pub(crate) struct Refusal {
     pub(crate) code: Option<String>,
     /// Every code that was given, for classification.
     codes: Vec<String>,
-    /// What it said.
+    /// The text of the refusal.
     pub(crate) text: String,
-    /// How long it asks to wait, if that stands in the error itself.
+    /// The time that it asks to wait, if that stands in the error itself.
     ///
     /// Source: `google.rpc.RetryInfo` in google/rpc/error_details.proto, 2026-11.
     retry_after: Option<Duration>,
@@ -115,7 +115,7 @@ impl Refusal {
         Some(Self { status, code: codes.first().cloned(), codes, text, retry_after })
     }
 
-    /// What a caller can do about it.
+    /// Returns the kind of the error, which tells what a caller can do about it.
     pub(crate) fn kind(&self) -> ErrorKind {
         let known = |wanted: fn(ErrorKind) -> bool| {
             self.codes.iter().find_map(|code| {
@@ -161,7 +161,7 @@ impl Refusal {
     }
 }
 
-/// What FastAPI finds wrong: the first few fields, and what is wrong with each.
+/// Returns the faults that FastAPI finds: the first few fields, and what is wrong with each.
 fn problems(detail: &Value) -> Option<String> {
     let problems = detail.as_array()?.iter().take(MAX_PROBLEMS).filter_map(|it| {
         let text = it.get("msg")?.as_str()?;
@@ -172,7 +172,7 @@ fn problems(detail: &Value) -> Option<String> {
     Some(problems.collect::<Vec<_>>().join("; ")).filter(|text| !text.is_empty())
 }
 
-/// What a provider behind a router said.
+/// Returns the text that a provider behind a router said.
 fn raw(raw: &Value) -> Option<String> {
     let Some(text) = raw.as_str() else {
         return Some(raw.to_string()).filter(|_| !raw.is_null());

@@ -6,7 +6,7 @@ use adjutant_llm::{Error, secret};
 
 /// A shorter key is no secret, but a word that a local server wants to see.
 const MIN_SECRET: usize = 8;
-/// What stands in the place of a secret.
+/// The text that stands in the place of a secret.
 const MARK: &str = "[key]";
 /// Headers whose names hold one of these have a secret in them.
 const SECRET_HEADERS: [&str; 6] = ["authorization", "key", "token", "secret", "password", "cookie"];
@@ -23,7 +23,7 @@ type Resolver = Arc<dyn Fn() -> Resolving + Send + Sync>;
 /// A secret on its way; none if the configured one should be kept.
 pub(crate) type Resolving = Pin<Box<dyn Future<Output = Result<Option<String>, Error>> + Send>>;
 
-/// Where a credential was looked for, and whether it was there.
+/// The place where a credential was looked for, and whether it was there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Credential {
@@ -31,7 +31,7 @@ pub struct Credential {
     pub provider: String,
     /// The environment variable.
     pub variable: String,
-    /// Whether it holds anything but white space.
+    /// True if it holds anything but white space.
     pub present: bool,
 }
 
@@ -86,7 +86,7 @@ impl Secrets {
             return;
         }
         let all = Arc::make_mut(&mut self.0);
-        // What repeats a key may have encoded it.
+        // A text that repeats a key may have encoded it.
         all.extend(secret::forms(secret).into_iter().map(Arc::from));
         // One may be the beginning of another.
         all.sort_by_key(|it| std::cmp::Reverse(it.len()));

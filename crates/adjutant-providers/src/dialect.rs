@@ -1,4 +1,4 @@
-//! How servers of the Chat Completions wire deviate from each other: plain data, one constant for each vendor.
+//! The deviations of servers from each other on the Chat Completions wire: plain data, one constant for each vendor.
 
 mod hosted;
 mod local;
@@ -14,7 +14,7 @@ type ConstText = Cow<'static, str>;
 /// Declares the dialect, and the same with everything optional.
 macro_rules! dialect {
     ($($(#[doc = $doc:literal])* $name:ident: $kind:ty,)*) => {
-        /// What one vendor or server does in its own way on the Chat Completions wire.
+        /// The dialect of one vendor or server: the things it does in its own way on the Chat Completions wire.
         ///
         /// [`Dialect::of`] knows those of many providers; [`Dialect::patched`] changes single fields, for example by what
         /// a configuration file says.
@@ -58,71 +58,71 @@ dialect! {
     base_url_variable: ConstText,
     /// The environment variables that may hold the key, best first; none if no key is asked for.
     key_variables: Cow<'static, [ConstText]>,
-    /// What is added to the base URL, with a query if one is needed.
+    /// The path that is added to the base URL, with a query if one is needed.
     path: ConstText,
-    /// How the key is sent.
+    /// The way in which the key is sent.
     key_header: KeyHeader,
     /// The field for the limit of the reply.
     limit: LimitField,
     /// The role of the system prompt.
     system: SystemRole,
-    /// Whether `store: false` is sent.
+    /// True if `store: false` is sent.
     store: bool,
-    /// Whether `stream_options` is sent, which asks for the usage.
+    /// True if `stream_options` is sent, which asks for the usage.
     stream_options: bool,
-    /// Whether `stop` is known.
+    /// True if `stop` is known.
     stop: bool,
-    /// How the model is told how much to think.
+    /// The way in which the model is told how much to think.
     thinking: ThinkingFormat,
-    /// Whether models that can be told not to think may think beside tools; otherwise they are told not to.
+    /// True if models that can be told not to think may think beside tools; otherwise they are told not to.
     thinks_beside_tools: bool,
-    /// What the efforts are called.
+    /// The names of the efforts.
     efforts: EffortNames,
-    /// How thinking goes back to the model that thought it.
+    /// The way in which thinking goes back to the model that thought it.
     replay: ThinkingReplay,
-    /// What the ids of calls look like.
+    /// The form of the ids of calls.
     call_ids: CallIds,
-    /// Whether tools can be declared; otherwise they are left out, and calls in the history are told in words.
+    /// True if tools can be declared; otherwise they are left out, and calls in the history are told in words.
     tools: bool,
     /// The `tool_choice` that demands a call; empty if there is none.
     choice_required: ConstText,
-    /// Whether `tool_choice` can demand one tool.
+    /// True if `tool_choice` can demand one tool.
     choice_named: bool,
-    /// Whether `tool_choice` can forbid calls; otherwise the tools are left out.
+    /// True if `tool_choice` can forbid calls; otherwise the tools are left out.
     choice_none: bool,
-    /// Whether a model that thinks can be made to call; otherwise only one that is told not to think.
+    /// True if a model that thinks can be made to call; otherwise only one that is told not to think.
     forced_thinking: bool,
-    /// Whether `parallel_tool_calls` is known.
+    /// True if `parallel_tool_calls` is known.
     parallel_calls: bool,
-    /// Whether `tool_stream: true` is sent beside tools, without which arguments come in one piece.
+    /// True if `tool_stream: true` is sent beside tools, without which arguments come in one piece.
     tool_stream: bool,
-    /// How a reply is held to a schema.
+    /// The way in which a reply is held to a schema.
     structured: StructuredField,
-    /// Whether a schema that a strict mode takes is declared strict.
+    /// True if a schema that a strict mode takes is declared strict.
     strict_schemas: bool,
-    /// Whether `prompt_cache_key` is known.
+    /// True if `prompt_cache_key` is known.
     cache_key: bool,
     /// The `prompt_cache_retention` of a cache that is kept long; empty if there is none.
     cache_retention: ConstText,
-    /// Whether `cache_control` marks what is to be cached, for models whose name begins with `anthropic/`.
+    /// True if `cache_control` marks what is to be cached, for models whose name begins with `anthropic/`.
     cache_marks: bool,
-    /// Which roles may follow each other.
+    /// The order in which roles may follow each other.
     order: RoleOrder,
-    /// Whether results of calls carry the name of the tool.
+    /// True if results of calls carry the name of the tool.
     result_names: bool,
-    /// Whether results of calls may hold pictures; otherwise these follow in a message of the user.
+    /// True if results of calls may hold pictures; otherwise these follow in a message of the user.
     result_images: bool,
-    /// Whether messages of the user may hold pictures, if the model takes them.
+    /// True if messages of the user may hold pictures, if the model takes them.
     images: bool,
-    /// Whether messages of the user may hold documents, if the model takes them.
+    /// True if messages of the user may hold documents, if the model takes them.
     files: bool,
-    /// Whether the content of a message that only calls may be `null`; otherwise it is empty.
+    /// True if the content of a message that only calls may be `null`; otherwise it is empty.
     null_content: bool,
-    /// Whether an input that is too long is answered as if nothing were wrong.
+    /// True if an input that is too long is answered as if nothing were wrong.
     silent_overflow: bool,
 }
 
-/// How the key is sent.
+/// The way in which the key is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -155,7 +155,7 @@ pub enum SystemRole {
     Developer,
 }
 
-/// How a model is told how much to think. An effort that is not set sends nothing, in any format.
+/// The way in which a model is told how much to think. An effort that is not set sends nothing, in any format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -182,7 +182,7 @@ pub enum ThinkingFormat {
     Name,
 }
 
-/// What a vendor calls the efforts; an empty name is an effort that it does not have.
+/// The names that a vendor gives the efforts; an empty name is an effort that it does not have.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct EffortNames {
@@ -200,7 +200,7 @@ pub struct EffortNames {
     pub max: ConstText,
 }
 
-/// How thinking goes back to the model that thought it.
+/// The way in which thinking goes back to the model that thought it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -215,7 +215,7 @@ pub enum ThinkingReplay {
     Details,
 }
 
-/// What the ids of calls look like.
+/// The form of the ids of calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -226,7 +226,7 @@ pub enum CallIds {
     Nine,
 }
 
-/// How a reply is held to a schema.
+/// The way in which a reply is held to a schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -239,7 +239,7 @@ pub enum StructuredField {
     None,
 }
 
-/// Which roles may follow each other.
+/// The order in which roles may follow each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -252,8 +252,8 @@ pub enum RoleOrder {
     Alternate,
 }
 
-/// What OpenAI calls them. Source: its reference of `reasoning_effort`, 2026-08; `max` is new with GPT-5.6, `xhigh` is known
-/// to all models after GPT-5.1.
+/// The names that OpenAI gives them. Source: its reference of `reasoning_effort`, 2026-08; `max` is new with GPT-5.6,
+/// `xhigh` is known to all models after GPT-5.1.
 const EFFORTS: EffortNames = EffortNames {
     off: Cow::Borrowed("none"),
     minimal: Cow::Borrowed("minimal"),
@@ -263,10 +263,10 @@ const EFFORTS: EffortNames = EffortNames {
     max: Cow::Borrowed("xhigh"),
 };
 
-/// What most servers of open models know.
+/// The names that most servers of open models know.
 const THREE: EffortNames = EffortNames { minimal: Cow::Borrowed("low"), max: Cow::Borrowed("high"), ..EFFORTS };
 
-/// What a server takes of which nothing is known: the fields that have always been there.
+/// The dialect of a server of which nothing is known: the fields that have always been there.
 const GENERIC: Dialect = Dialect {
     name: Cow::Borrowed("generic"),
     base_url: Cow::Borrowed(""),

@@ -1,4 +1,4 @@
-//! What all wires share: one request over HTTP, its answer as events, and every way in which that fails.
+//! The common part of all wires: one request over HTTP, its answer as events, and every way in which that fails.
 //!
 //! It never retries. What an event means is the business of the wire's decoder.
 
@@ -39,18 +39,18 @@ use crate::{
     sse::{Frame, Splitter},
 };
 
-/// How long further events are waited for once the reply is whole: its usage, or a word that nothing follows.
+/// The longest wait for further events once the reply is whole: its usage, or a word that nothing follows.
 const REST: Duration = Duration::from_secs(2);
-/// How long the rest of a body is read after its last event, so that the connection can be used again.
+/// The longest time that the rest of a body is read after its last event, so that the connection can be used again.
 const DRAIN: Duration = Duration::from_millis(20);
-/// How many chunks are decoded before the reader gets them.
+/// The largest number of chunks that are decoded before the reader gets them.
 const BATCH: usize = 32;
-/// How often the connection gets its turn for the rest of a body before a timer is set.
+/// The number of turns that the connection gets for the rest of a body before a timer is set.
 const MAX_YIELDS: u8 = 4;
-/// How many bytes of events one answer may have.
+/// The largest number of bytes of events that one answer may have.
 const MAX_ANSWER: u64 = 512 * 1024 * 1024;
 
-/// What a wire adds to the driver.
+/// The part that a wire adds to the driver.
 pub(crate) trait Wire: fmt::Debug + Send + Sync + 'static {
     type Decoder: Decode;
 
@@ -75,7 +75,7 @@ pub(crate) trait Decode: Send + Unpin + 'static {
     /// What the event says went wrong, or `Protocol` if it cannot be read.
     fn frame(&mut self, frame: Frame<'_>, out: &mut VecDeque<Chunk>) -> Result<Flow, Error>;
 
-    /// Whether the reply is whole, although its last event has not come.
+    /// True if the reply is whole, although its last event has not come.
     fn is_whole(&self) -> bool;
 
     /// Tells what has not been told yet of an answer that breaks off here.
@@ -90,7 +90,7 @@ pub(crate) trait Decode: Send + Unpin + 'static {
     fn end(&mut self, out: &mut VecDeque<Chunk>) -> Result<Reply, Error>;
 }
 
-/// Whether more events belong to the reply.
+/// The decoder's report: more events belong to the reply, or it is finished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Flow {
     More,
@@ -108,25 +108,25 @@ struct Driver<W: Wire> {
     decoder: Option<W::Decoder>,
     splitter: Splitter,
     out: VecDeque<Chunk>,
-    /// What `Start` will say; there until it was said.
+    /// The content of `Start`; there until it was said.
     start: Option<Box<Start>>,
-    /// Whether an event was read without a failure: then the attempt has started.
+    /// True if an event was read without a failure: then the attempt has started.
     read: bool,
     request_id: Option<Arc<str>>,
-    /// What was asked for just before the request was sent, if the key is not fixed.
+    /// The secret that was asked for just before the request was sent, if the key is not fixed.
     secret: Option<Arc<str>>,
-    /// What nobody may see of the request.
+    /// The secrets of the request, which nobody may see.
     secrets: Secrets,
-    /// Who looks on, if anyone does.
+    /// The observer of the request, if there is one.
     watch: Option<Box<Watch>>,
     received: u64,
-    /// Whether events that have come whole are not decoded yet.
+    /// True if events that have come whole are not decoded yet.
     more: bool,
-    /// What is wrong with the bytes after those events.
+    /// The error in the bytes after those events.
     bad: Option<Error>,
-    /// How often the connection got its turn for the rest of the body.
+    /// The number of turns that the connection got for the rest of the body.
     yields: u8,
-    /// When nothing having come is a failure. The timer is set anew only when it fires early.
+    /// The time from which it is a failure that nothing has come. The timer is set anew only when it fires early.
     deadline: Instant,
     timer: Option<Pin<Box<Sleep>>>,
 }
@@ -157,7 +157,7 @@ struct Start {
     warnings: Vec<Warning>,
 }
 
-/// Whether the state has changed, or a waker is registered.
+/// The progress of a poll: the state has changed, or a waker is registered.
 type StatePoll = Poll<()>;
 
 impl<W: Wire> Driver<W> {
@@ -416,7 +416,7 @@ impl<W: Wire> Driver<W> {
     fn body_ended(&mut self) -> StatePoll {
         if let (Some(decoder), Ok(Some(frame))) = (&mut self.decoder, self.splitter.last()) {
             let flow = decoder.frame(frame, &mut self.out);
-            // What cannot be read is half an event: it was cut off, and does not count.
+            // An event that cannot be read is half an event: it was cut off, and does not count.
             let half = flow.as_ref().is_err_and(|error| error.kind() == ErrorKind::Protocol);
             if let Some(watch) = self.watch.as_ref().filter(|_| !half) {
                 watch.frame(frame, &self.secrets);

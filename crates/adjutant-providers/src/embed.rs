@@ -14,16 +14,16 @@ use crate::{
 
 /// The answer is one JSON text, not a stream.
 const HEADERS: &[(&str, &str)] = &[("accept", "application/json")];
-/// How many texts a request to OpenAI may hold.
+/// The largest number of texts that a request to OpenAI may hold.
 ///
 /// Source: OpenAI's API reference, "create embeddings", 2026-11.
 const OPENAI_INPUTS: usize = 2_048;
-/// How many tokens the texts of a request to OpenAI may have together: 300,000 by the vendor's count, of which a third
-/// is left for what estimates miss.
+/// The largest number of tokens that the texts of a request to OpenAI may have together: 300,000 by the vendor's count,
+/// of which a third is left for what estimates miss.
 ///
 /// Source: OpenAI's API reference, "create embeddings", 2026-11.
 const OPENAI_TOKENS: u64 = 200_000;
-/// How many texts a request to Gemini may hold.
+/// The largest number of texts that a request to Gemini may hold.
 ///
 /// Source: reference of `models.batchEmbedContents`, 2026-11.
 const GEMINI_INPUTS: usize = 100;
@@ -51,7 +51,7 @@ pub struct GeminiEmbedder {
     cut: bool,
 }
 
-/// Where requests go, and for whom.
+/// The place that requests go to, and the embedder that they are for.
 #[derive(Debug, Clone)]
 struct Host {
     info: EmbedderInfo,

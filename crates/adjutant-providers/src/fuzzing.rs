@@ -14,9 +14,9 @@ use crate::{
     sse::Splitter,
 };
 
-/// How many bytes of an answer come at once when it is measured: what a connection mostly has.
+/// The number of bytes of an answer that come at once when it is measured: what a connection mostly has.
 const PIECE: usize = 16 * 1024;
-/// How many chunks wait for the reader when an answer is measured, as in the driver.
+/// The number of chunks that wait for the reader when an answer is measured, as in the driver.
 const BATCH: usize = 32;
 
 /// A wire whose decoder is fuzzed.
@@ -94,7 +94,7 @@ impl Encoded {
         Self(wire.encode(request).0)
     }
 
-    /// How many bytes it has; nothing is looked at or copied for it.
+    /// Returns the number of bytes it has; nothing is looked at or copied for it.
     pub fn bytes(&self) -> u64 {
         Body::size_hint(&self.0).lower()
     }

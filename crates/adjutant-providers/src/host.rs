@@ -1,4 +1,4 @@
-//! What every model behind a wire is made of: its data, its wire, and where requests go.
+//! The elements of every model behind a wire: its data, its wire, and the address of its requests.
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
@@ -12,11 +12,11 @@ use crate::{
     segments::{self, Encode, Heads},
 };
 
-/// What a wire says about itself. The rest is one skeleton for all.
+/// The part that each wire defines for itself. The rest is one skeleton for all.
 pub(crate) trait Protocol: Encode + fmt::Debug + Clone + Send + Sync + 'static {
     type Decoder: Decode;
 
-    /// Where the requests of a model go, below this base URL.
+    /// Returns the address of a model's requests, below this base URL.
     fn address(&self, info: &ModelInfo) -> Address;
 
     /// The decoder of one answer.
@@ -114,7 +114,7 @@ impl<P: Protocol> Wire for Host<P> {
 macro_rules! hosted {
     ($name:ident) => {
         impl $name {
-            /// What the model is made of, for fuzz targets.
+            /// Returns the wire that the model is made of, for fuzz targets.
             #[cfg(feature = "fuzzing")]
             pub(crate) fn wire(&self) -> &impl crate::driver::Wire {
                 &*self.inner

@@ -1,4 +1,4 @@
-//! What the headers of an answer say: limits, how long to wait, the id of the request. Pure; now is the answer's date.
+//! The content of an answer's headers: limits, the time to wait, the id of the request. Pure; now is the answer's date.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,7 +14,7 @@ pub(crate) fn request_id(headers: &HeaderMap) -> Option<Arc<str>> {
     text(headers, "request-id").or_else(|| text(headers, "x-request-id")).map(Into::into)
 }
 
-/// How long the provider asks to wait: milliseconds, seconds, or a date.
+/// Returns the time that the provider asks to wait: milliseconds, seconds, or a date.
 ///
 /// Source: both vendors' clients (`retry-after-ms`, then `retry-after`), 2026-08.
 pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
@@ -29,7 +29,7 @@ pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     }
 }
 
-/// Whether the provider says that the request should be tried again.
+/// Returns the provider's word on trying the request again, if it gives one.
 ///
 /// Source: `x-should-retry` in both vendors' clients, 2026-08.
 pub(crate) fn should_retry(headers: &HeaderMap) -> Option<bool> {
@@ -52,7 +52,7 @@ pub(crate) fn rate_limits(headers: &HeaderMap) -> RateLimits {
     let mut limits = RateLimits::default();
     limits.requests_left = count(["x-ratelimit-remaining-requests", "anthropic-ratelimit-requests-remaining"]);
     limits.tokens_left = count(["x-ratelimit-remaining-tokens", "anthropic-ratelimit-tokens-remaining"]);
-    // What is empty is what is waited for; where that is not known, the longest is safe.
+    // An empty limit is the one that is waited for; where it is not known which is empty, the longest wait is safe.
     let requests_out = requests.filter(|_| limits.requests_left == Some(0));
     let tokens_out = tokens.filter(|_| limits.tokens_left == Some(0));
     limits.reset_after = requests_out.max(tokens_out).or_else(|| requests.max(tokens));
@@ -68,7 +68,7 @@ fn seconds(seconds: f64) -> Option<Duration> {
     (seconds >= 0.0).then(|| Duration::try_from_secs_f64(seconds).map_or(MAX_WAIT, |wait| wait.min(MAX_WAIT)))
 }
 
-/// How many whole seconds it is from the answer's date until then; nothing if that is past.
+/// Returns the whole seconds from the answer's date until then; nothing if that is past.
 fn until(headers: &HeaderMap, then: Timestamp) -> Option<Duration> {
     let now = http_date(text(headers, "date")?)?;
     let seconds = u64::try_from(then.as_second() - now.as_second()).ok()?;
@@ -99,7 +99,7 @@ pub(crate) fn go_duration(text: &str) -> Option<Duration> {
 
 /// A date like `Sun, 06 Nov 1994 08:49:37 GMT`.
 fn http_date(text: &str) -> Option<Timestamp> {
-    // What counts is the date: servers that get the day of the week wrong mean it all the same.
+    // Only the date counts: servers that get the day of the week wrong mean it all the same.
     DateTimeParser::new().relaxed_weekday(true).parse_timestamp(text.trim()).ok()
 }
 

@@ -73,7 +73,7 @@ pub struct Exchange {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Outgoing<'a> {
-    /// Where it goes.
+    /// The address that it goes to.
     pub url: &'a str,
     /// Its headers, without those that hold a key.
     pub headers: Vec<(&'a str, &'a str)>,
@@ -81,7 +81,7 @@ pub struct Outgoing<'a> {
     pub body: &'a Bytes,
 }
 
-/// What becomes of the body of a request.
+/// The decision about the body of a request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Rewrite {

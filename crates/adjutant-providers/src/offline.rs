@@ -22,9 +22,9 @@ use serde_json::{Value, json};
 use plan::PlannedStep;
 use tools::Planned;
 
-/// What every stream of this model begins with.
+/// The warning that every stream of this model begins with.
 const WARNING: &str = "offline: no language model; a small planner answers from what the tools return";
-/// How many characters one delta of a call's arguments holds.
+/// The number of characters that one delta of a call's arguments holds.
 const DELTA_CHARS: usize = 12;
 
 /// A small planner in the place of a language model, called `offline/planner`; it costs nothing.

@@ -13,13 +13,13 @@ pub(crate) struct Effective<'a> {
     pub(crate) max_output_tokens: Option<u64>,
     pub(crate) temperature: Option<f64>,
     pub(crate) stop: &'a [Arc<str>],
-    /// How much the model is told to think; one of its own efforts.
+    /// The effort that the model is told to think with; one of its own efforts.
     pub(crate) thinking: Option<Effort>,
     pub(crate) tool_choice: &'a ToolChoice,
     pub(crate) sequential_calls: bool,
 }
 
-/// Whether a request contradicts itself.
+/// Checks that a request does not contradict itself.
 ///
 /// # Errors
 /// `Invalid` if it demands a tool that it does not show, or a call without any tools, or has a temperature that is no
@@ -41,7 +41,7 @@ pub(crate) fn check(request: &Request) -> Result<(), Error> {
     }
 }
 
-/// What is left of the options for this model.
+/// Returns the options that are left for this model.
 pub(crate) fn effective<'a>(info: &ModelInfo, options: &'a Options, warnings: &mut Vec<Warning>) -> Effective<'a> {
     let mut drop_if = |asked: bool, option: RequestOption, what: &str| {
         let dropped = asked && info.refuses.contains(&option);
@@ -86,7 +86,7 @@ fn thinking(info: &ModelInfo, options: &Options, warnings: &mut Vec<Warning>) ->
     match nearest {
         Some(it) if it == wanted => {}
         Some(it) => warn(warnings, format!("thinking was changed from {wanted} to {it}: {} has no {wanted}", info.id)),
-        // What cannot think does not think.
+        // A model that cannot think does not think.
         None if wanted == Effort::Off => {}
         None => warn(warnings, format!("thinking was dropped: {} cannot be told how much to think", info.id)),
     }
@@ -116,7 +116,7 @@ pub(crate) fn extra<'a>(
 mod tests {
     use super::*;
 
-    /// What is sent of these options, and what is said about the rest.
+    /// Returns the options that are sent of these, and the warnings about the rest.
     fn sent<'a>(info: &ModelInfo, options: &'a Options) -> (Effective<'a>, Vec<String>) {
         let mut warnings = Vec::new();
         let effective = effective(info, options, &mut warnings);

@@ -40,7 +40,7 @@ const OVERFLOW: &[&[&str]] = &[
 /// Texts that look like an overflow and are none.
 const NO_OVERFLOW: &[&str] = &["rate limit", "too many requests", "throttling error:", "service unavailable:"];
 
-/// Whether a refusal means that the request was too long; `text` is in lower case.
+/// True if a refusal means that the request was too long; `text` is in lower case.
 pub(crate) fn is_overflow(status: Option<u16>, text: &str, codes: &[String]) -> bool {
     if NO_OVERFLOW.iter().any(|it| text.contains(it)) {
         return false;
@@ -51,7 +51,7 @@ pub(crate) fn is_overflow(status: Option<u16>, text: &str, codes: &[String]) -> 
     status == Some(413) || plausible && OVERFLOW.iter().any(|parts| parts.iter().all(occurs))
 }
 
-/// What stands before the number of tokens that fit, in lower case.
+/// The texts that stand before the number of tokens that fit, in lower case.
 const BEFORE_LIMIT: &[&str] = &[
     "maximum context length",
     "maximum prompt length",

@@ -17,25 +17,25 @@ use binary::Binary;
 use child::{ProgramEnd, Started};
 use words::Words;
 
-/// How long a call may take, if its tool says nothing.
+/// The longest time that a call may take, if its tool sets none.
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// How many bytes of output are kept, if its tool says nothing.
+/// The number of bytes of output that are kept, if its tool sets none.
 const MAX_OUTPUT: usize = 64 << 10;
 /// The most bytes of output that any tool may keep.
 const MOST_OUTPUT: u64 = 64 << 20;
-/// How much longer than its time a call may take, until everything is killed.
+/// The time that a call may take beyond its timeout, until everything is killed.
 const KILLING: Duration = Duration::from_secs(5);
-/// How many bytes stand around the output: what was left out, how it ended.
+/// The number of bytes for the text around the output: what was left out, how it ended.
 const AROUND: usize = 16 << 10;
 
-/// Where programs run, and what they are told.
+/// The folders that programs run with, and the environment that they are given.
 #[derive(Debug, Clone)]
 pub(crate) struct Surroundings {
     /// Their working folder.
     pub(crate) work: PathBuf,
-    /// What `HOME` is.
+    /// The value of `HOME`.
     pub(crate) home: PathBuf,
-    /// What `TMPDIR` is.
+    /// The value of `TMPDIR`.
     pub(crate) tmp: PathBuf,
     /// The variables of the manifest.
     pub(crate) environment: BTreeMap<String, String>,
@@ -60,7 +60,7 @@ pub(crate) struct Program {
     plan: Arc<ProgramPlan>,
 }
 
-/// What every call of it has in common.
+/// The parts that all calls of it have in common.
 #[derive(Debug)]
 struct ProgramPlan {
     binary: Binary,

@@ -10,9 +10,10 @@ pub(crate) const START_VARIABLE: &str = "ADJUTANT_AGENT_START";
 /// The variable that tells which call of a tool a process belongs to.
 pub(crate) const CALL_VARIABLE: &str = "ADJUTANT_CALL";
 
-/// How often a group is looked at while it has its grace.
+/// The time between two looks at a group while it has its grace.
 const LOOK: Duration = Duration::from_millis(5);
-/// How often processes are looked for again, because those that were killed may have started others meanwhile.
+/// The number of times that processes are looked for again, because those that were killed may have started others
+/// meanwhile.
 #[cfg(target_os = "linux")]
 const ROUNDS: usize = 200;
 /// The most bytes of an environment or a command line that are read.
@@ -35,7 +36,8 @@ impl Mark {
     }
 }
 
-/// Whether a group has members that are at work. Elsewhere than on Linux, one that ended and was not waited for counts too.
+/// True if a group has members that are at work. Elsewhere than on Linux, one that ended and was not waited for counts
+/// too.
 pub(crate) fn group_lives(group: u32) -> bool {
     let Some(id) = pid(group) else { return false };
     #[cfg(target_os = "linux")]
@@ -49,7 +51,7 @@ pub(crate) fn kill_group_now(group: u32) {
     signal(group, Signal::KILL);
 }
 
-/// Whether a process is the host of this folder: by its mark, or, since a host hides its memory, by its command line.
+/// True if a process is the host of this folder: by its mark, or, since a host hides its memory, by its command line.
 ///
 /// A number alone says nothing: after a restart of the machine it may be anybody's. Elsewhere than on Linux that cannot be told,
 /// and it is taken for the host.
@@ -58,7 +60,7 @@ pub(crate) fn is_host(id: u32, mark: &Mark, folder: &Path) -> bool {
     pid(id).is_some_and(|id| linux::has(id, mark) || linux::serves(id, folder))
 }
 
-/// Whether a process is the host of this folder. Here there is no way to find out.
+/// True if a process may be the host of this folder. Here there is no way to find out.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn is_host(id: u32, _: &Mark, _: &Path) -> bool {
     pid(id).is_some()
@@ -111,7 +113,7 @@ pub(crate) fn kill_marked(_: &Mark) -> usize {
 
 fn signal(group: u32, signal: Signal) {
     if let Some(group) = pid(group) {
-        // That there is no such group is what was wanted.
+        // If there is no such group, that is what was wanted.
         let _ = kill_process_group(group, signal);
     }
 }
@@ -134,7 +136,7 @@ mod linux {
         all().filter(|id| *id != getpid() && kill(*id, mark)).collect()
     }
 
-    /// Whether a group has members that have not ended.
+    /// True if a group has members that have not ended.
     ///
     /// Source: proc_pid_stat(5): after the name in parentheses stand the state, the parent, and the group.
     pub(super) fn has_members(group: Pid) -> bool {
@@ -159,23 +161,23 @@ mod linux {
         has(id, mark) && pidfd_send_signal(held, Signal::KILL).is_ok()
     }
 
-    /// Whether it has the mark in its environment.
+    /// True if it has the mark in its environment.
     pub(super) fn has(id: Pid, mark: &Mark) -> bool {
         words(id, "environ").split(|byte| *byte == 0).any(|entry| entry == mark.0.as_bytes())
     }
 
-    /// Whether its command line is that of the host of a folder, by whichever program.
+    /// True if its command line is that of the host of a folder, by whichever program.
     pub(super) fn serves(id: Pid, folder: &Path) -> bool {
         let line = words(id, "cmdline");
         let words: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();
         words.windows(2).any(|pair| pair == [b"agent-host".as_slice(), folder.as_os_str().as_encoded_bytes()])
     }
 
-    /// What a file of a process holds, up to a cap.
+    /// Returns the content of a file of a process, up to a cap.
     fn words(id: Pid, file: &str) -> Vec<u8> {
         let mut words = Vec::new();
         if let Ok(file) = File::open(format!("/proc/{}/{file}", id.as_raw_nonzero())) {
-            // What could be read before an error is looked at all the same.
+            // Everything that could be read before an error is looked at all the same.
             let _ = file.take(ENVIRONMENT).read_to_end(&mut words);
         }
         words
@@ -203,7 +205,7 @@ mod tests {
         (child, line.trim().to_owned())
     }
 
-    /// Whether a process is there and has not ended.
+    /// True if a process is there and has not ended.
     fn lives(id: &str) -> bool {
         let status = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
         status.rsplit(')').next().is_some_and(|rest| !rest.trim().is_empty() && !rest.trim().starts_with(['Z', 'X']))
@@ -226,7 +228,8 @@ mod tests {
         let (mut child, grandchild) = shell(script, Uuid::nil());
         kill_group(child.id(), Duration::from_millis(20)).await;
         assert_eq!(child.wait().expect("it ends").signal(), Some(9));
-        // Whoever inherits the grandchild takes notice of its end in a moment; until then it counts as one of the group.
+        // The process that inherits the grandchild takes notice of its end in a moment; until then it counts as one of
+        // the group.
         while lives(&grandchild) || group_lives(child.id()) {
             tokio::time::sleep(LOOK).await;
         }
@@ -254,7 +257,7 @@ mod tests {
         let mut host = Command::new("/bin/sh");
         host.args(["-c", "echo up; sleep 600; :", "agent-host", "/agents/one"]).process_group(0);
         let mut host = host.stdout(Stdio::piped()).spawn().expect("a shell is there");
-        // What its command line holds is told a moment after it began.
+        // The content of its command line can be read only a moment after it began.
         let mut up = [0; 3];
         std::io::Read::read_exact(&mut host.stdout.take().expect("it is piped"), &mut up).expect("it says so");
         let served = ["/agents/one", "/agents"].map(|at| is_host(host.id(), &Mark::call(mark), Path::new(at)));

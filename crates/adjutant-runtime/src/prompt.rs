@@ -28,15 +28,15 @@ use crate::error::Error;
 pub const MAX_PROMPT_BYTES: usize = 8 * 1024 * 1024;
 /// The most characters that the name of a session may have.
 pub const MAX_SESSION_CHARS: usize = 128;
-/// How many messages or sessions a page has, unless it is said otherwise.
+/// The number of messages or sessions that a page has, unless a request sets another.
 pub const PAGE: u32 = 50;
-/// How many messages or sessions a page may have.
+/// The largest number of messages or sessions that a page may have.
 pub const MAX_PAGE: u32 = 1000;
 
 /// The events of one run, in order, the last one telling how it ended. Who reads slowly holds the run back.
 pub type EventStream = Pin<Box<dyn Stream<Item = Result<Event, Error>> + Send>>;
 
-/// What can be asked of a running agent: the same in this process and over HTTP.
+/// The requests that can be made of a running agent: the same in this process and over HTTP.
 #[async_trait]
 pub trait Prompter: Send + Sync {
     /// Runs on a prompt to its end, and gives the answer.
@@ -81,12 +81,12 @@ pub trait Prompter: Send + Sync {
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct PromptRequest {
-    /// What is asked.
+    /// The text of the prompt.
     pub prompt: Arc<str>,
     /// The session; without it, the manifest's default one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<Arc<str>>,
-    /// How long it may take, in milliseconds.
+    /// The longest time that it may take, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
 }
@@ -99,7 +99,7 @@ pub struct PromptReply {
     pub session: Arc<str>,
     /// The answer's text.
     pub text: String,
-    /// How the run ended and what it came to.
+    /// The result of the run, and how it ended.
     pub result: Arc<RunResult>,
 }
 
@@ -130,24 +130,24 @@ fn given<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Answered>, D::Error> 
     Ok(all.into_iter().map(|Given { pause, answer, shown }| Answered { pause, answer, shown }).collect())
 }
 
-/// What an object is asked for.
+/// A request for an object.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ObjectRequest {
-    /// What is asked.
+    /// The text of the prompt.
     pub prompt: Arc<str>,
     /// The schema: JSON Schema, with a `type` at its top.
     pub schema: Value,
-    /// What the object is called, for models that answer by a tool: `answer` without it.
+    /// The name of the object, for models that answer by a tool: `answer` without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema_name: Option<Arc<str>>,
-    /// What the object is, for the same.
+    /// A description of the object, for the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema_description: Option<Arc<str>>,
 }
 
-/// Which messages are wanted.
+/// A request for messages.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
@@ -155,7 +155,7 @@ pub struct MessagesRequest {
     /// The session; without it, the manifest's default one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<Arc<str>>,
-    /// How many, 1 to 1,000; 50 without it.
+    /// The number of messages, 1 to 1,000; 50 without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
     /// The mark of an earlier page, for those before it.
@@ -178,20 +178,20 @@ pub struct MessagePage {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SessionMessage {
-    /// Who said it: `user`, `assistant` or `tool`.
+    /// The author: `user`, `assistant` or `tool`.
     pub role: Arc<str>,
     /// Its text.
     pub text: String,
-    /// When, in milliseconds since 1970-01-01 UTC.
+    /// The time, in milliseconds since 1970-01-01 UTC.
     pub at_ms: u64,
 }
 
-/// Which sessions are wanted.
+/// A request for sessions.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct SessionsRequest {
-    /// How many, 1 to 1,000; 50 without it.
+    /// The number of sessions, 1 to 1,000; 50 without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
     /// The mark of an earlier page, for those after it.
@@ -216,7 +216,7 @@ pub struct SessionPage {
 pub struct SessionInfo {
     /// Its name.
     pub name: Arc<str>,
-    /// When it was last written to, in milliseconds since 1970-01-01 UTC.
+    /// The time when it was last written to, in milliseconds since 1970-01-01 UTC.
     pub changed_ms: u64,
 }
 
@@ -240,7 +240,7 @@ impl PromptRequest {
 }
 
 impl PromptReply {
-    /// What a run came to in this session.
+    /// Returns the reply for the result of a run in this session.
     pub fn new(session: impl Into<Arc<str>>, result: Arc<RunResult>) -> Self {
         Self { session: session.into(), text: result.text(), result }
     }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) use digest::{digest_of, hex, pin_program};
 pub use reference::ImageReference;
 
-/// Which bytes an agent is made of.
+/// The record of the bytes that an agent is made of.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
@@ -27,17 +27,17 @@ pub struct Provenance {
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct PinnedFile {
-    /// What it is to the agent.
+    /// The role of the file for the agent.
     pub kind: FileKind,
-    /// Where it is: relative to the workspace for copies, else absolute.
+    /// The path of the file: relative to the workspace for copies, else absolute.
     pub path: PathBuf,
     /// The sha256 of its bytes, in 64 hexadecimal digits.
     pub sha256: String,
-    /// How many bytes it has.
+    /// The number of bytes that it has.
     pub bytes: u64,
 }
 
-/// What a file is to an agent.
+/// The role of a file for an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -58,20 +58,20 @@ pub enum FileKind {
     Host,
 }
 
-/// What is not as it was pinned.
+/// Something that is not as it was pinned.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Finding {
-    /// What the file is to the agent; none for the image.
+    /// The role of the file for the agent; none for the image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<FileKind>,
-    /// Where it is, as in its `PinnedFile`; the reference for the image.
+    /// The path of the file, as in its `PinnedFile`; the reference for the image.
     pub path: PathBuf,
-    /// What is wrong.
+    /// The difference that was found.
     pub what: Difference,
 }
 
-/// How something differs from what was pinned.
+/// The way something differs from what was pinned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -105,7 +105,7 @@ impl PinnedFile {
 }
 
 impl Finding {
-    /// Whether an agent is not started with it: what would run is not what was pinned.
+    /// True if an agent is not started with it: what would run is not what was pinned.
     ///
     /// The manifest's own files were read already, and files of data are the agent's to change.
     pub fn forbids_start(&self) -> bool {

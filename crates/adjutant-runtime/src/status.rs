@@ -1,4 +1,4 @@
-//! Where an agent stands in its life, the one table of what may follow what, and who watches it.
+//! The status of an agent in its life, the one table of what may follow what, and those who watch it.
 
 mod tracker;
 
@@ -10,7 +10,7 @@ use crate::{Error, ErrorKind};
 
 pub use tracker::{StatusTracker, StatusWatch};
 
-/// Where an agent stands in its life.
+/// The stage of its life that an agent is in.
 ///
 /// Shape: `{"status":"ready"}`, `{"status":"failed","reason":"crashed","message":"…"}`. Another word is an error.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,18 +31,18 @@ pub enum Status {
     Stopped,
     /// It could not go on.
     Failed {
-        /// What kind of failure it was.
+        /// The kind of the failure.
         reason: Reason,
-        /// What happened, in one line.
+        /// The failure in one line.
         message: Arc<str>,
     },
-    /// What it left is being deleted.
+    /// Everything that it left is being deleted.
     Removing,
     /// Nothing of it is left.
     Removed,
 }
 
-/// Why an agent failed.
+/// The reason why an agent failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -53,7 +53,7 @@ pub enum Reason {
     Pull,
     /// Its model, or the key for it, cannot be had.
     Model,
-    /// What would run is not what is written down.
+    /// The configuration that would run is not the one that is written down.
     Config,
     /// It did not become ready in time.
     Readiness,
@@ -67,7 +67,7 @@ impl Status {
         Self::Failed { reason, message: message.into() }
     }
 
-    /// Whether the other may follow this one: the one table of transitions.
+    /// True if the other may follow this one: the one table of transitions.
     ///
     /// | from | to |
     /// |---|---|
@@ -111,17 +111,17 @@ impl Status {
         }
     }
 
-    /// Whether it can be prompted.
+    /// True if it can be prompted.
     pub fn is_up(&self) -> bool {
         matches!(self, Self::Ready | Self::Working)
     }
 
-    /// Whether something runs or is about to: it has to be stopped before it can begin again.
+    /// True if something runs or is about to: it has to be stopped before it can begin again.
     pub fn is_active(&self) -> bool {
         matches!(self, Self::Preparing | Self::Starting | Self::Ready | Self::Working)
     }
 
-    /// Why it failed, if it did.
+    /// Returns the reason why it failed, if it did.
     pub fn reason(&self) -> Option<Reason> {
         match self {
             Self::Failed { reason, .. } => Some(*reason),

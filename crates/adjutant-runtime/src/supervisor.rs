@@ -22,7 +22,7 @@ use crate::{
 };
 use drive::Drive;
 
-/// How many notices may wait for whoever reads them slowly.
+/// The largest number of notices that may wait for a slow reader.
 const NOTICES: usize = 1_024;
 
 /// Keeps the agents of a folder where they should stand.
@@ -35,23 +35,25 @@ pub struct Supervisor {
     table: watch::Sender<Arc<[AgentRow]>>,
 }
 
-/// How agents are supervised.
+/// The settings of a supervisor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Settings {
-    /// How many agents may run at a time; without it, all. Those that wait for a place are shown as waiting.
+    /// The largest number of agents that may run at a time; without it, all. Those that wait for a place are shown as
+    /// waiting.
     pub max_running: Option<usize>,
-    /// How long an agent may take to become ready: 60 s.
+    /// The longest time that an agent may take to become ready: 60 s.
     pub ready_within: Duration,
-    /// How long all agents together may take to end when the supervisor does: 30 s.
+    /// The longest time that all agents together may take to end when the supervisor does: 30 s.
     pub end_within: Duration,
-    /// How often a running agent is asked whether it still answers: 10 s. One that does not three times is begun anew.
+    /// The time between two probes that ask a running agent whether it still answers: 10 s. One that does not three
+    /// times is begun anew.
     pub probe_every: Duration,
-    /// How long its answer may take: 5 s.
+    /// The longest time that its answer may take: 5 s.
     pub probe_within: Duration,
 }
 
-/// What became of the agents when the supervisor ended.
+/// The report of what became of the agents when the supervisor ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SupervisorReport {
@@ -81,19 +83,19 @@ impl Settings {
         Self::default()
     }
 
-    /// How many agents may run at a time.
+    /// Sets how many agents may run at a time.
     #[must_use]
     pub fn max_running(self, count: usize) -> Self {
         Self { max_running: Some(count), ..self }
     }
 
-    /// How long an agent may take to become ready.
+    /// Sets how long an agent may take to become ready.
     #[must_use]
     pub fn ready_within(self, time: Duration) -> Self {
         Self { ready_within: time, ..self }
     }
 
-    /// How long all agents together may take to end when the supervisor does.
+    /// Sets how long all agents together may take to end when the supervisor does.
     #[must_use]
     pub fn end_within(self, time: Duration) -> Self {
         Self { end_within: time, ..self }
@@ -113,12 +115,12 @@ impl Supervisor {
         Self { world: Arc::new(world), ..self }
     }
 
-    /// What happens from now on.
+    /// Returns the notices of what happens from now on.
     pub fn notices(&self) -> Notices {
         Notices::of(self.notices.subscribe())
     }
 
-    /// Where the agents stand, now and later.
+    /// Returns the table of where the agents stand, now and later.
     pub fn table(&self) -> Table {
         Table::of(self.table.subscribe())
     }

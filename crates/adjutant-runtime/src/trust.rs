@@ -1,4 +1,5 @@
-//! What somebody else's manifest may do: listed in full, and trusted once for each content by the person who runs it.
+//! The things that somebody else's manifest may do: listed in full, and trusted once for each content by the person who
+//! runs it.
 
 mod content;
 mod reach;

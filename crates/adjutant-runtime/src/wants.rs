@@ -1,4 +1,4 @@
-//! What a manifest wants, in lines for people, and the digest of the content that wants it. `trust` finds it out.
+//! The wants of a manifest, in lines for people, and the digest of the content that wants it. `trust` finds it out.
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
@@ -19,13 +19,13 @@ pub struct Wants {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[non_exhaustive]
 pub struct Want {
-    /// What kind of thing it is.
+    /// The kind of the thing.
     pub kind: WantKind,
     /// The thing itself, and what it is for.
     pub what: String,
 }
 
-/// What kind of thing is wanted.
+/// The kind of a thing that is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -43,7 +43,7 @@ pub enum WantKind {
 }
 
 impl Wants {
-    /// Whether it wants nothing.
+    /// True if it wants nothing.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
@@ -53,7 +53,7 @@ impl Wants {
         self.all.iter()
     }
 
-    /// What the manifest is called.
+    /// Returns the name of the manifest.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -66,7 +66,7 @@ impl Wants {
         &self.digest
     }
 
-    /// How many things of which kinds, in a few words.
+    /// Returns the number of things of each kind, in a few words.
     pub fn summary(&self) -> String {
         let mut counts: BTreeMap<WantKind, usize> = BTreeMap::new();
         self.all.iter().for_each(|it| *counts.entry(it.kind).or_default() += 1);

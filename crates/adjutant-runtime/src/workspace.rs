@@ -45,69 +45,70 @@ pub struct Workspace {
     root: PathBuf,
 }
 
-/// What runs in a workspace, and which bytes it is made of: `prepared.json`.
+/// The content of `prepared.json`: what runs in a workspace, and which bytes it is made of.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Prepared {
-    /// What runs. Its paths are those of the copies; in the file, they are relative to the workspace, so that it can be moved.
+    /// The resolved manifest that runs. Its paths are those of the copies; in the file, they are relative to the
+    /// workspace, so that it can be moved.
     pub resolved: Resolved,
-    /// Which bytes it is made of.
+    /// The record of the bytes that it is made of.
     pub provenance: Provenance,
-    /// When it was made, in milliseconds since 1970-01-01 UTC.
+    /// The time when it was made, in milliseconds since 1970-01-01 UTC.
     pub prepared_ms: u64,
 }
 
-/// What was written down when the agent was created: `agent.json`.
+/// The record that was written when the agent was created: `agent.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct AgentFile {
     /// Its id, which names its folder too.
     pub id: Uuid,
-    /// When it was created, in milliseconds since 1970-01-01 UTC.
+    /// The time when it was created, in milliseconds since 1970-01-01 UTC.
     pub created_ms: u64,
-    /// What was resolved.
+    /// The resolved manifest.
     pub resolved: Arc<Resolved>,
 }
 
-/// Where an agent stands, as its operator wrote it last: `status.json`.
+/// The status of an agent, as its operator wrote it last: `status.json`.
 ///
 /// Shape: `{"status":"ready","at_ms":1767225600000,"address":"127.0.0.1:40123"}`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct StatusFile {
-    /// Where it stands.
+    /// Its status.
     #[serde(flatten)]
     pub status: Status,
     /// Since when, in milliseconds since 1970-01-01 UTC.
     pub at_ms: u64,
-    /// Where it listens, or listened last.
+    /// The address that it listens on, or listened on last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<SocketAddr>,
-    /// Where it listened before, if its port had been taken by somebody else.
+    /// The address that it listened on before, if somebody else had taken that one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub former_address: Option<SocketAddr>,
 }
 
-/// Which start was the last one: `start.json`. It is written before the process begins, and again with its pid.
+/// The last start: `start.json`. It is written before the process begins, and again with its pid.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct StartFile {
-    /// What `ADJUTANT_AGENT_START` holds in the process and all that it starts.
+    /// The value of `ADJUTANT_AGENT_START` in the process and all that it starts.
     pub start: Uuid,
     /// The process, which leads its group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
 }
 
-/// How a start ended, as the process of the agent told before it went: `ended.json`.
+/// The end of a start, as the process of the agent told before it went: `ended.json`.
 ///
 /// Without one for the last start, the process was killed or crashed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct EndFile {
-    /// Which start.
+    /// The start that ended.
     pub start: Uuid,
     /// `stopped`, or `failed` with its reason.
     #[serde(flatten)]
@@ -130,17 +131,17 @@ impl Workspace {
         self.root.join("work")
     }
 
-    /// Where stores are.
+    /// Returns the folder of the stores.
     pub fn state(&self) -> PathBuf {
         self.root.join("state")
     }
 
-    /// Where logs are.
+    /// Returns the folder of the logs.
     pub fn logs(&self) -> PathBuf {
         self.root.join("logs")
     }
 
-    /// Where temporary files are.
+    /// Returns the folder of temporary files.
     pub fn tmp(&self) -> PathBuf {
         self.root.join("tmp")
     }
@@ -160,7 +161,7 @@ impl Workspace {
         self.root.join(name)
     }
 
-    /// What was written down when the agent was created.
+    /// Reads the record that was written when the agent was created.
     ///
     /// # Errors
     /// `Missing` if nothing was, `Storage` if it cannot be read.
@@ -168,12 +169,12 @@ impl Workspace {
         files::read_json(&self.file("agent.json"))
     }
 
-    /// Whether the workspace is made.
+    /// True if the workspace is made.
     pub fn is_prepared(&self) -> bool {
         self.file("prepared.json").is_file()
     }
 
-    /// What runs here, with absolute paths.
+    /// Reads what runs here, with absolute paths.
     ///
     /// # Errors
     /// `Missing` if the workspace is not made, `Storage` if it cannot be read.
@@ -191,7 +192,7 @@ impl Workspace {
         files::write_json(&path, &prepared, Sync::Disk)
     }
 
-    /// Where the agent stands, as its operator wrote it last.
+    /// Reads the status of the agent, as its operator wrote it last.
     ///
     /// # Errors
     /// `Missing` if nothing was written, `Storage` if it cannot be read or holds a word that is unknown.
@@ -207,7 +208,7 @@ impl Workspace {
         Lock::take(&self.file("host.lock"))
     }
 
-    /// Whether a process runs its agent now.
+    /// True if a process runs its agent now.
     ///
     /// # Errors
     /// `Storage` if that cannot be found out.
@@ -215,7 +216,7 @@ impl Workspace {
         Lock::is_held(&self.file("host.lock"))
     }
 
-    /// Which start was the last one, if any.
+    /// Reads the last start, if there was any.
     ///
     /// # Errors
     /// `Storage` if it cannot be read.
@@ -235,12 +236,12 @@ impl Workspace {
         files::write_json(&self.file("ended.json"), &EndFile { start, status }, Sync::Program)
     }
 
-    /// How the last start ended, if its process told: one that was killed did not.
+    /// Returns how the last start ended, if its process told: one that was killed did not.
     pub fn last_end(&self) -> Option<Status> {
         self.end_of(self.last_start().ok().flatten()?.start)
     }
 
-    /// How a start ended, if its process told.
+    /// Returns how a start ended, if its process told.
     pub(crate) fn end_of(&self, start: Uuid) -> Option<Status> {
         let told: EndFile = files::read_json(&self.file("ended.json")).ok()?;
         (told.start == start).then_some(told.status)

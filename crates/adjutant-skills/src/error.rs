@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use adjutant_llm::Cause;
 use adjutant_tool::{ToolError, ToolErrorKind};
 
-/// Why a skill could not be read or used.
+/// The reason why a skill could not be read or used.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{message}")]
 pub struct Error {
@@ -16,7 +16,7 @@ pub struct Error {
     source: Option<Cause>,
 }
 
-/// What a caller can do about an error.
+/// The kind of an error, by what a caller can do about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -40,17 +40,17 @@ impl Error {
         self
     }
 
-    /// What a caller can do about it.
+    /// Returns its kind, by what a caller can do about it.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
 
-    /// What was attempted and with what.
+    /// Returns what was attempted and with what.
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// Whether the same attempt may succeed later without a change.
+    /// True if the same attempt may succeed later without a change.
     pub fn is_retryable(&self) -> bool {
         match self.kind {
             ErrorKind::Io => true,
@@ -58,7 +58,7 @@ impl Error {
         }
     }
 
-    /// How long to wait before trying again, if that is known.
+    /// Returns the time to wait before trying again, if that is known.
     pub fn retry_after(&self) -> Option<Duration> {
         self.retry_after
     }

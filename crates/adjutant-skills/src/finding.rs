@@ -1,4 +1,4 @@
-//! What is wrong or noteworthy with skills: what, where, and whether the skill is used all the same.
+//! Findings about skills: what is wrong or noteworthy, where, and whether the skill is used all the same.
 
 use std::{fmt, sync::Arc};
 
@@ -6,17 +6,17 @@ use std::{fmt, sync::Arc};
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Finding {
-    /// How bad it is.
+    /// The severity of the finding.
     pub severity: Severity,
-    /// What it is about.
+    /// The subject of the finding.
     pub kind: FindingKind,
-    /// Where.
+    /// The place of the finding.
     pub place: Location,
-    /// What it is, lower case, without a full stop.
+    /// A description of the finding, lower case, without a full stop.
     pub message: Arc<str>,
 }
 
-/// How bad a finding is.
+/// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Severity {
@@ -26,7 +26,7 @@ pub enum Severity {
     Error,
 }
 
-/// What a finding is about.
+/// The subject of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum FindingKind {
@@ -64,7 +64,7 @@ pub enum FindingKind {
     NotText,
     /// The file holds characters that do not show: a person who reads it does not see what a model does.
     Invisible,
-    /// What should be a regular file is something else.
+    /// Something that should be a regular file is not one.
     NotAFile,
     /// A link that is not followed.
     Link,
@@ -78,7 +78,7 @@ pub enum FindingKind {
     Untrusted,
 }
 
-/// Where something stands.
+/// The place of something in a file or folder.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub struct Location {
@@ -97,7 +97,7 @@ impl Finding {
 }
 
 impl FindingKind {
-    /// What it is called, in snake case.
+    /// Returns its name, in snake case.
     pub fn name(self) -> &'static str {
         match self {
             FindingKind::NoFrontMatter => "no_front_matter",
@@ -128,7 +128,7 @@ impl FindingKind {
 }
 
 impl Severity {
-    /// What it is called, in lower case.
+    /// Returns its name, in lower case.
     pub fn name(self) -> &'static str {
         match self {
             Severity::Warning => "warning",

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use crate::{Finding, FindingKind, Location, Severity, limits::MAX_FINDINGS};
 
-/// Whether the specification counts, or use.
+/// The measure for a skill: the specification, or use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Strictness {
-    /// What can be used is.
+    /// Everything that can be used is used.
     Lenient,
-    /// What breaks the specification is an error.
+    /// A breach of the specification is an error.
     Strict,
 }
 
@@ -21,7 +21,7 @@ pub(crate) struct Findings {
 }
 
 impl Strictness {
-    /// How bad it is to break the specification.
+    /// Returns how bad a breach of the specification is.
     pub(crate) fn severity(self) -> Severity {
         match self {
             Strictness::Lenient => Severity::Warning,

@@ -17,7 +17,7 @@ pub(crate) struct Folder {
     path: Arc<Path>,
 }
 
-/// Why a file is not opened.
+/// The reason why a file is not opened.
 #[derive(Debug)]
 pub(crate) enum Refused {
     /// There is none.

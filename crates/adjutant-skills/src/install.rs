@@ -9,7 +9,7 @@ use adjutant_tool::Tools;
 
 use crate::{Skill, Skills, loaded::Loaded, tools};
 
-/// What stands before the list of skills that can be loaded.
+/// The text before the list of skills that can be loaded.
 const AVAILABLE: &str = "\
 Each of these skills holds instructions for a kind of task. Before you begin a task that one of them fits, load it with \
 load_skill, and follow what it says. Load none that does not fit.";

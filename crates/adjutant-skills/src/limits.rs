@@ -1,48 +1,49 @@
-//! How large everything may be that is read of skills: what is beyond is told, and never read.
+//! The size limits for everything that is read of skills: anything beyond them is told, and never read.
 
-/// How many bytes a `SKILL.md` may have.
+/// The largest number of bytes that a `SKILL.md` may have.
 pub const MAX_FILE_BYTES: u64 = 256 << 10;
-/// How many bytes of YAML may stand before the body.
+/// The largest number of bytes of YAML that may stand before the body.
 pub const MAX_FRONT_BYTES: usize = 32 << 10;
-/// How many bytes the body of a skill may have.
+/// The largest number of bytes that the body of a skill may have.
 pub const MAX_BODY_BYTES: usize = 96 << 10;
-/// How many bytes the bodies of all skills may have together.
+/// The largest number of bytes that the bodies of all skills may have together.
 pub const MAX_TOTAL_BYTES: usize = 16 << 20;
-/// How many bytes the skills may have together that are always at hand.
+/// The largest number of bytes that the skills that are always at hand may have together.
 pub const MAX_INLINE_BYTES: usize = 192 << 10;
-/// How many bytes the list of the skills may have that can be loaded.
+/// The largest number of bytes that the list of skills that can be loaded may have.
 pub const MAX_LISTING_BYTES: usize = 48 << 10;
-/// How many skills there may be.
+/// The largest number of skills that there may be.
 pub const MAX_SKILLS: usize = 500;
-/// How deep below a root a skill may be.
+/// The greatest depth below a root that a skill may be at.
 pub const MAX_DEPTH: usize = 4;
-/// How many folders are looked at in one root.
+/// The largest number of folders that are looked at in one root.
 pub const MAX_FOLDERS: usize = 2_000;
-/// How many entries of all folders of one root are looked at.
+/// The largest number of entries that are looked at in all folders of one root.
 pub const MAX_ENTRIES: usize = 50_000;
-/// How many findings are kept of one load.
+/// The largest number of findings that are kept of one load.
 pub const MAX_FINDINGS: usize = 1_000;
-/// How many characters a name may have. Source: Agent Skills specification, August 2026.
+/// The largest number of characters that a name may have. Source: Agent Skills specification, August 2026.
 pub const MAX_NAME_CHARS: usize = 64;
-/// How many characters a description may have. Source: Agent Skills specification, August 2026.
+/// The largest number of characters that a description may have. Source: Agent Skills specification, August 2026.
 pub const MAX_DESCRIPTION_CHARS: usize = 1_024;
-/// How many characters the needs of a skill may have. Source: Agent Skills specification, August 2026.
+/// The largest number of characters that the needs of a skill may have. Source: Agent Skills specification, August
+/// 2026.
 pub const MAX_COMPATIBILITY_CHARS: usize = 500;
-/// How many characters the name of a licence may have.
+/// The largest number of characters that the name of a licence may have.
 pub const MAX_LICENSE_CHARS: usize = 1_024;
-/// How many entries the metadata may have.
+/// The largest number of entries that the metadata may have.
 pub const MAX_METADATA: usize = 64;
-/// How many characters a key or a value of the metadata may have.
+/// The largest number of characters that a key or a value of the metadata may have.
 pub const MAX_METADATA_CHARS: usize = 1_024;
-/// How many tools may be named.
+/// The largest number of tools that may be named.
 pub const MAX_ALLOWED_TOOLS: usize = 128;
-/// How many lines of a body are advised at most. Source: Agent Skills specification, August 2026.
+/// The largest number of lines that a body is advised to have. Source: Agent Skills specification, August 2026.
 pub const ADVISED_LINES: usize = 500;
-/// How many files beside a `SKILL.md` are listed.
+/// The largest number of files beside a `SKILL.md` that are listed.
 pub const MAX_LISTED_FILES: usize = 50;
-/// How deep beside a `SKILL.md` files are listed.
+/// The greatest depth beside a `SKILL.md` at which files are listed.
 pub const MAX_LISTED_DEPTH: usize = 5;
-/// How many bytes of a file one call shows.
+/// The largest number of bytes of a file that one call shows.
 pub const MAX_SHOWN_BYTES: usize = 64 << 10;
-/// How many bytes of a file can be read at all.
+/// The largest number of bytes of a file that can be read at all.
 pub const MAX_READ_BYTES: u64 = 4 << 20;

@@ -1,4 +1,5 @@
-//! Which skills a conversation shows: seen before each request, so that one that was compacted away can be loaded again.
+//! The skills that a conversation shows: seen before each request, so that one that was compacted away can be loaded
+//! again.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -12,7 +13,7 @@ use async_trait::async_trait;
 
 /// The field of a result's details that names the skill it shows.
 pub(crate) const SHOWS: &str = "skill";
-/// How many conversations are remembered; they are looked at again when they were forgotten.
+/// The largest number of conversations that are remembered; they are looked at again when they were forgotten.
 const MAX_CONVERSATIONS: usize = 4_096;
 
 type LoadedKey = (Arc<str>, ThreadId);
@@ -21,7 +22,7 @@ type LoadedKey = (Arc<str>, ThreadId);
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Loaded {
     of: Arc<Mutex<HashMap<LoadedKey, BTreeSet<Arc<str>>>>>,
-    /// What the newest turn with such a call has loaded, by session and thread.
+    /// The skills that the newest turn with such a call has loaded, by session and thread.
     turns: Arc<Mutex<HashMap<(LogId, ThreadId), InTurn>>>,
 }
 
@@ -85,7 +86,7 @@ fn key(who: &Identity) -> LoadedKey {
     (Arc::clone(&who.agent_id), who.thread.clone())
 }
 
-/// Whether the conversation of a call has shown a skill before its turn.
+/// True if the conversation of a call has shown a skill before its turn.
 fn stands(cx: &CallContext, name: &Arc<str>) -> bool {
     cx.get::<dyn Spawn>().is_none_or(|spawn| shown(&spawn.parent().history).contains(name))
 }

@@ -1,4 +1,4 @@
-//! What a skill says about itself, read with leniency: what is wrong is told, and what can be used is.
+//! The statements of a skill about itself, read with leniency: what is wrong is told, and what can be used is used.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -25,7 +25,7 @@ pub(crate) struct SkillManifest {
     pub(crate) body: Arc<str>,
 }
 
-/// Who reads: what the file is called, what its folder is, and where findings go.
+/// The reader of a skill: it holds what the file is called, what its folder is, and where findings go.
 pub(crate) struct SkillReader<'a> {
     pub(crate) file: &'a Location,
     pub(crate) folder: &'a str,

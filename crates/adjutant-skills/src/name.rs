@@ -2,10 +2,10 @@
 
 use crate::limits::MAX_NAME_CHARS;
 
-/// How many characters of a text that is no name are repeated.
+/// The largest number of characters that are repeated of a text that is no name.
 const MAX_ECHO: usize = 80;
 
-/// Whether it is a name by the specification; why not, if it is not.
+/// Checks that it is a name by the specification; the error tells why it is not.
 ///
 /// Source: Agent Skills specification, August 2026.
 pub(crate) fn check(name: &str) -> Result<(), &'static str> {
@@ -21,13 +21,13 @@ pub(crate) fn check(name: &str) -> Result<(), &'static str> {
     }
 }
 
-/// Whether a folder's name can name a skill here: short, and of letters, digits, hyphens, underscores and dots.
+/// True if a folder's name can name a skill here: short, and of letters, digits, hyphens, underscores and dots.
 pub(crate) fn is_tolerable(name: &str) -> bool {
     let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
     !name.is_empty() && name.chars().count() <= MAX_NAME_CHARS && !name.starts_with('.') && name.chars().all(is_plain)
 }
 
-/// Whether a character shows as nothing, or turns the direction of what follows; those that join letters do not count.
+/// True if a character shows as nothing, or turns the direction of what follows; those that join letters do not count.
 pub(crate) fn is_invisible(c: char) -> bool {
     let is_steering = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     let is_blank = matches!(c, '\u{ad}' | '\u{200b}' | '\u{2060}'..='\u{2064}');

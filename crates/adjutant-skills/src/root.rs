@@ -1,4 +1,4 @@
-//! Where skills are looked for, and whether those of a project are trusted.
+//! The folders in which skills are looked for, and the trust in those of a project.
 
 use std::{
     fmt,
@@ -29,7 +29,7 @@ pub enum Scope {
     Named,
 }
 
-/// Whether skills are used that came with a project.
+/// The rule for the use of skills that came with a project.
 ///
 /// A repository that was just cloned is somebody else's text: its skills would speak to the model with the voice of the
 /// application.
@@ -45,7 +45,7 @@ pub enum Trust {
     Ask(Arc<dyn Fn(&TrustAsk) -> bool + Send + Sync>),
 }
 
-/// What is asked before skills of a project are used.
+/// The question that is asked before skills of a project are used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TrustAsk {
@@ -91,7 +91,7 @@ impl Root {
         Self { within: Some(directory.into()), ..self }
     }
 
-    /// Where it is.
+    /// Returns the path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -112,7 +112,7 @@ impl Root {
         self.is_required
     }
 
-    /// Whether these skills of it are used.
+    /// True if these skills of it are used.
     pub(crate) fn is_trusted(&self, mut names: Vec<Arc<str>>) -> bool {
         match &self.trust {
             Trust::Denied => false,
@@ -138,7 +138,7 @@ impl Trust {
 }
 
 impl Scope {
-    /// What it is called, in lower case.
+    /// Returns its name, in lower case.
     pub fn name(self) -> &'static str {
         match self {
             Scope::User => "user",

@@ -86,10 +86,10 @@ struct Scan<'a> {
     dir: Arc<Dir>,
     findings: &'a mut Findings,
     skills: Vec<Skill>,
-    /// How many folders may still be looked at.
+    /// The number of folders that may still be looked at.
     folders: usize,
     left: EntryBudget,
-    /// How many bytes of bodies may still be kept.
+    /// The number of bytes of bodies that may still be kept.
     bytes: usize,
 }
 
@@ -209,7 +209,7 @@ impl Scan<'_> {
         None
     }
 
-    /// What the folder of a skill is called.
+    /// Returns the name of the folder of a skill.
     fn called(&self, at: &Path) -> String {
         let name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
         let root = || self.root.path().canonicalize().ok().and_then(|path| name(&path));
@@ -221,7 +221,7 @@ impl Scan<'_> {
     }
 }
 
-/// How many entries may still be looked at.
+/// The number of entries that may still be looked at.
 struct EntryBudget(usize);
 
 /// The names in a folder, sorted, without hidden ones, and whether some were left out.

@@ -19,7 +19,7 @@ pub struct Skill {
     pub(crate) files: Arc<SkillListing>,
 }
 
-/// Whether a skill is used.
+/// The status of a skill: used, or the reason why not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Status {
@@ -37,7 +37,7 @@ pub enum Status {
 #[derive(Debug, Default)]
 pub(crate) struct SkillListing {
     pub(crate) files: Vec<SkillFile>,
-    /// Whether there are more.
+    /// True if there are more.
     pub(crate) is_cut: bool,
 }
 
@@ -57,12 +57,12 @@ impl Skill {
         &self.manifest.name
     }
 
-    /// What it does and when to use it; without one it is always at hand.
+    /// Returns what it does and when to use it; a skill without a description is always at hand.
     pub fn description(&self) -> Option<&str> {
         self.manifest.description.as_deref()
     }
 
-    /// Whether it is always at hand, because it has no description to choose it by.
+    /// True if it is always at hand, because it has no description to choose it by.
     pub fn is_inline(&self) -> bool {
         self.manifest.description.is_none()
     }
@@ -72,12 +72,12 @@ impl Skill {
         self.manifest.license.as_deref()
     }
 
-    /// What it needs to work; told, not checked.
+    /// Returns what it needs to work; told, not checked.
     pub fn compatibility(&self) -> Option<&str> {
         self.manifest.compatibility.as_deref()
     }
 
-    /// What else it says about itself.
+    /// Returns the other things that it says about itself.
     pub fn metadata(&self) -> &BTreeMap<Arc<str>, Arc<str>> {
         &self.manifest.metadata
     }
@@ -87,7 +87,7 @@ impl Skill {
         &self.manifest.allowed_tools
     }
 
-    /// What it teaches, in Markdown.
+    /// Returns what it teaches, in Markdown.
     pub fn body(&self) -> &str {
         &self.manifest.body
     }
@@ -97,7 +97,7 @@ impl Skill {
         self.scope
     }
 
-    /// Whether it is used.
+    /// Returns its status, which tells if it is used.
     pub fn status(&self) -> Status {
         self.status
     }
@@ -155,7 +155,7 @@ impl Skill {
 }
 
 impl Status {
-    /// What it is called, in lower case.
+    /// Returns its name, in lower case.
     pub fn name(self) -> &'static str {
         match self {
             Status::Used => "used",

@@ -27,17 +27,17 @@ pub struct SkillTokens {
     pub inline: u64,
     /// The list of those that can be loaded.
     pub listing: u64,
-    /// What would be added if all of those were loaded.
+    /// The tokens that would be added if all of those were loaded.
     pub on_demand: u64,
 }
 
-/// What [`check`] found.
+/// The result of [`check`].
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Checked {
     /// The skills that can be read.
     pub skills: Vec<Skill>,
-    /// What is wrong or noteworthy with them.
+    /// The findings: what is wrong or noteworthy with them.
     pub findings: Vec<Finding>,
 }
 
@@ -86,12 +86,12 @@ impl Skills {
         self.iter().find(|skill| skill.name() == name)
     }
 
-    /// Whether no skill is used.
+    /// True if no skill is used.
     pub fn is_empty(&self) -> bool {
         self.iter().next().is_none()
     }
 
-    /// What was found: skills that were refused, and what is noteworthy of others.
+    /// Returns the findings: skills that were refused, and what is noteworthy of others.
     pub fn findings(&self) -> &[Finding] {
         &self.findings
     }
@@ -101,7 +101,7 @@ impl Skills {
         self.tokens_by(&|text| Estimate.count(text))
     }
 
-    /// How many tokens the used skills take, by this counter.
+    /// Returns the number of tokens that the used skills take, by this counter.
     pub fn tokens_by(&self, counter: &dyn Fn(&str) -> u64) -> SkillTokens {
         let mut tokens = SkillTokens::default();
         for skill in self.iter() {

@@ -15,14 +15,14 @@ use crate::{
     name,
 };
 
-/// What the tool is called that loads a skill.
+/// The name of the tool that loads a skill.
 pub const LOAD_SKILL: &str = "load_skill";
-/// What the tool is called that reads a file of a skill.
+/// The name of the tool that reads a file of a skill.
 pub const READ_SKILL_FILE: &str = "read_skill_file";
 
-/// How many bytes a result of these tools may have; its parts are bounded each.
+/// The largest number of bytes that a result of these tools may have; its parts are bounded each.
 const MAX_OUTPUT: usize = 160 << 10;
-/// How many names a refusal lists.
+/// The largest number of names that a refusal lists.
 const MAX_NAMES: usize = 50;
 
 #[derive(Debug, Deserialize)]

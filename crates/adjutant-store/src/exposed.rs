@@ -1,4 +1,5 @@
-//! Whether others on the machine may enter what is kept here: what a store makes is private, what it finds may not be.
+//! The paths of a store that others on the machine may enter: a path that the store makes is private, one that it finds
+//! may not be.
 
 use std::{
     fmt,

@@ -1,4 +1,4 @@
-//! How often a fold is kept beside a log.
+//! The interval at which a fold is kept beside a log.
 
-/// How many records are worth a fold; as it also takes a quarter of the log, long logs are folded rarely.
+/// The number of records that is worth a fold; as it also takes a quarter of the log, long logs are folded rarely.
 pub(crate) const FOLD_EVERY: u64 = 256;

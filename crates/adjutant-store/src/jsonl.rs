@@ -64,7 +64,7 @@ impl JsonlJournal {
         Ok(Self { place, world: Arc::new(SystemWorld), exposed })
     }
 
-    /// Whether others on the machine may enter the folder, which was there before.
+    /// Returns the folder if it was there before and others on the machine may enter it.
     pub fn exposed(&self) -> Option<&Exposed> {
         self.exposed.as_deref()
     }

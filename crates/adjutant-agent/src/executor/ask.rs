@@ -31,7 +31,7 @@ use crate::{
     turn_position::TurnPosition,
 };
 
-/// How many chunks are taken in a row before others get their turn: the driver, the reader, a wish to stop.
+/// The largest number of chunks taken in a row before others get their turn: the driver, the reader, a wish to stop.
 const BURST: u32 = 256;
 
 /// A stream on its way.
@@ -52,12 +52,12 @@ struct Asking {
     attempt: u32,
     records: Vec<Record>,
     shown: bool,
-    /// Whether the box of events was full when it was looked at last.
+    /// True if the event mailbox was full at the last check.
     full: bool,
     at_ms: u64,
 }
 
-/// Which event a delta of a block becomes.
+/// The event that a delta of a block becomes.
 #[derive(Clone, Copy)]
 enum Delta {
     Text,
@@ -66,14 +66,14 @@ enum Delta {
     Hidden,
 }
 
-/// What a model is asked with.
+/// The parts that are needed to ask a model.
 pub(super) struct Asker {
     feed: Arc<EventSink>,
     early: Arc<Early>,
     place: TurnPosition,
     model: Arc<dyn Model>,
     stop: Cancel,
-    /// Whether a request that does not fit may be made smaller.
+    /// True if a request that does not fit may be made smaller.
     shrinks: bool,
 }
 
@@ -173,7 +173,7 @@ impl Asker {
             }
             Ok(outcome) => asking.end(outcome),
             Err(panic) => {
-                // What was said before the panic was shown, so it stays.
+                // The reply was shown up to the panic, so that part stays.
                 let act = ActivityId::Ask(turn);
                 let message = format!("{act:?} panicked: {}", panic_text(&*panic));
                 asking.records.push(Record::Broke { act, failure: Failure::Activity { act, message: message.into() } });
@@ -230,7 +230,7 @@ impl Asking {
         Poll::Pending
     }
 
-    /// Whether calls may begin with this chunk, or end.
+    /// True if calls may begin or end with this chunk.
     fn is_news(&self, chunk: &Chunk) -> bool {
         self.feed.setup.calls.early && matches!(chunk, Chunk::Close { .. } | Chunk::Retracted { .. })
     }
@@ -318,7 +318,7 @@ impl Asking {
         if usage.total() > 0 { self.cost(usage) } else { None }
     }
 
-    /// What the attempt at hand cost: a model may stand for several, each with its own price.
+    /// Returns the cost of the current attempt: a model may stand for several, each with its own price.
     fn cost(&self, usage: &Usage) -> Option<NanoUsd> {
         match &self.model {
             Some(id) => self.asked.info_of(id).cost(usage),

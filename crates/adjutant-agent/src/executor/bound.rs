@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use adjutant_llm::{CallResult, Content};
 
-/// How many bytes of text of a result are kept, however much the model is shown of it.
+/// The largest number of bytes of a result's text that are kept, however much the model is shown of it.
 const HARD_RESULT_BYTES: usize = 4 * 1024 * 1024;
 
-/// What is kept of a result, and what the model is shown of it if that is less.
+/// Returns the part of a result that is kept, and the part that the model is shown if that is less.
 ///
 /// `max` is what the model is shown, in bytes of text; `more` is what it is told about the rest.
 pub(super) fn bounded(result: CallResult, max: usize, more: &str) -> (Arc<CallResult>, Option<Arc<CallResult>>) {

@@ -137,7 +137,7 @@ impl CallJob {
         Record::Returned { call: self.call.id, result, shown }
     }
 
-    /// How the model gets at what it is not shown.
+    /// Returns the hint that tells the model how to get the part that it is not shown.
     fn recall(&self) -> String {
         let recalls = self.tools.as_ref().is_some_and(|tools| tools.get(RECALL).is_some());
         if recalls && self.call.name.as_str() != RECALL {
@@ -150,7 +150,7 @@ impl CallJob {
         self.tools.as_ref()?.get(self.call.name.as_str())
     }
 
-    /// What came of the body; it goes on for ever if the body gave way to what it waits for.
+    /// Returns the result of the body; never ends if the body gave way to the pauses that it waits for.
     ///
     /// # Errors
     /// The result of a call whose body never ran.
@@ -187,7 +187,8 @@ impl CallJob {
         };
         let who = Arc::new(self.feed.setup.who.within(self.call.id));
         let body = contain::body(tool, args, who, &self.door, &self.conversation, &self.scope);
-        // Where there are other threads, a body that blocks must not keep this one from its limits.
+        // If there are other threads, the body runs on its own task: a body that blocks must not keep this one from its
+        // limits.
         Ok(match Handle::try_current() {
             Ok(runtime) if self.spawn || runtime.runtime_flavor() != RuntimeFlavor::CurrentThread => {
                 contained.wait(Spawned(runtime.spawn(body))).await

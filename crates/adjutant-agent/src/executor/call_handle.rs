@@ -20,10 +20,11 @@ use crate::{
     turn_position::TurnPosition,
 };
 
-/// How often a new step lets the other branches of its body come to what is noted, before it waits for them in time.
+/// The number of times that a new step lets the other branches of its body reach the noted steps, before it waits for
+/// them in time.
 const MAX_TURNS_AWAY: usize = 64;
 
-/// What joins a door to its executor.
+/// The connections from a door to its executor.
 #[derive(Clone)]
 pub(super) struct Links {
     pub(super) inbox: Arc<Inbox>,
@@ -38,7 +39,7 @@ pub(super) struct CallHandle {
     /// The call, with the arguments that it runs with.
     pub(super) call: Call,
     pub(super) resumable: bool,
-    /// Whether a pause would find somebody: not if the run is unattended, or the body could not be entered again.
+    /// True if somebody can answer a pause: false if the run is unattended, or the body could not be entered again.
     pub(super) attended: bool,
     pub(super) stop: Cancel,
     pub(super) steps: Mutex<Steps>,
@@ -51,7 +52,7 @@ pub(super) struct CallHandle {
     pub(super) parked: Notify,
 }
 
-/// How far an entry is.
+/// The progress of an entry.
 #[derive(Debug, Default)]
 pub(super) enum Phase {
     /// The call runs ahead of its admission: what it says is kept back.
@@ -128,7 +129,7 @@ impl CallHandle {
         self.changed.notify_waiters();
     }
 
-    /// Why this entry is not what earlier entries were, if it is not.
+    /// Returns the difference between this entry and the earlier ones, if there is one.
     pub(super) fn divergence(&self) -> Option<ToolError> {
         self.steps().divergence()
     }

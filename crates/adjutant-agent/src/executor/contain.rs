@@ -18,7 +18,7 @@ use tracing::{Instrument, Span};
 use super::call_handle::CallHandle;
 use crate::scope::CallScope;
 
-/// What a body ends in.
+/// The end of a body.
 pub(super) type CallEnd = Result<CallResult, ToolError>;
 
 /// A body, contained.
@@ -28,11 +28,11 @@ pub(super) struct Contained<'a> {
     pub(super) stop: &'a Cancel,
     pub(super) timeout: Option<Duration>,
     pub(super) grace: Duration,
-    /// Whether it may be dropped at any place.
+    /// True if the body may be dropped at any place.
     pub(super) pure: bool,
 }
 
-/// How a body left.
+/// The way in which a body was left.
 enum BodyExit {
     Ended(CallEnd),
     Stopped,
@@ -40,7 +40,7 @@ enum BodyExit {
     Late(Duration),
 }
 
-/// What runs when a call does; it owns all it needs.
+/// Returns the future that runs for a call; it owns all it needs.
 pub(super) fn body(
     tool: Bound,
     args: Value,

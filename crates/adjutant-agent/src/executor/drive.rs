@@ -1,4 +1,4 @@
-//! What a drive asks of its executor, beside performing acts.
+//! Requests of a drive to its executor, beside performing acts.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ impl LocalExecutor {
         self.place = TurnPosition { run: run.run(), turn: run.turn() };
     }
 
-    /// What the next executor must know to go on.
+    /// Takes the event state that the next executor needs to go on.
     pub(crate) fn take_events(&mut self) -> Events {
         std::mem::replace(&mut *self.feed.events(), Events::of(Arc::clone(&self.setup.who)))
     }

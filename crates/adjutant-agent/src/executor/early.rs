@@ -31,7 +31,7 @@ pub(super) struct Early {
 
 #[derive(Default)]
 struct State {
-    /// What decides whether a call may begin; none may without it.
+    /// The rules that decide whether a call may begin; none may without them.
     rules: Option<CallRules>,
     begun: Vec<Begun>,
 }
@@ -45,7 +45,7 @@ pub(super) struct Begun {
     pub(super) admitted: watch::Sender<bool>,
 }
 
-/// What decides whether a call may begin, and what it begins with.
+/// The rules that decide whether a call may begin, and the parts that it begins with.
 struct CallRules {
     tools: Toolset,
     hidden: Vec<ToolName>,
@@ -62,8 +62,8 @@ struct CallRules {
     conversation: Arc<Conversation>,
 }
 
-/// What goes on beside the activities: calls that have begun early, and the children of the run. It ends when the
-/// executor goes.
+/// The work that goes on beside the activities: calls that have begun early, and the children of the run. It ends when
+/// the executor goes.
 #[derive(Default)]
 pub(super) struct Background {
     pub(super) early: Arc<Early>,

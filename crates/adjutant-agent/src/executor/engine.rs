@@ -14,7 +14,7 @@ use crate::{
     setup::Setup,
 };
 
-/// What effects act with: the same for a turn that is prepared and for a look at the next one.
+/// The context in which effects act: the same for a turn that is prepared and for a look at the next one.
 #[derive(Clone, Copy)]
 pub(crate) struct Stage<'a> {
     pub(crate) setup: &'a Setup,
@@ -22,19 +22,19 @@ pub(crate) struct Stage<'a> {
     pub(crate) tools: &'a Toolset,
     pub(crate) model: &'a Arc<dyn Model>,
     pub(crate) phase: Phase,
-    /// What the helpers of effects are paid from, if anything is limited.
+    /// The budget that pays for the helpers of effects, if anything is limited.
     pub(crate) budget: Option<&'a Budget>,
 }
 
-/// What becomes of a turn before its request.
+/// The plan of a turn before its request.
 #[derive(Debug)]
 pub(crate) struct TurnPlan {
-    /// What the request would show.
+    /// The view that the request would show.
     pub(crate) view: View,
-    /// What would have been said by then; appended entries stand here under the ids that they will have.
+    /// The transcript up to that point; appended entries stand here under the ids that they will have.
     history: Transcript,
     pub(crate) edits: Vec<Edit>,
-    /// What changes in this request alone.
+    /// The changes in this request alone.
     once: Vec<Edit>,
     pub(crate) hidden: Vec<ToolName>,
     pub(crate) offered: Vec<Toolset>,
@@ -116,7 +116,7 @@ impl Stage<'_> {
         }
     }
 
-    /// How many tokens the request would hold as the plan stands.
+    /// Returns the number of tokens that the request would hold as the plan stands.
     fn tokens(&self, plan: &TurnPlan) -> u64 {
         let overhead = if self.sight.is_measured() {
             0
@@ -231,13 +231,13 @@ impl TurnPlan {
         self.edit(reminders)
     }
 
-    /// Whether the view became smaller than it was.
+    /// True if the view became smaller than it was.
     pub(crate) fn shrank(&self, sight: &EffectInput) -> bool {
         let shrinks = |edit: &Edit| matches!(edit, Edit::Fold { .. } | Edit::Replace { .. });
         self.edits.iter().any(shrinks) && self.view.tokens() < sight.view.tokens()
     }
 
-    /// What was spent, if anything was, for a turn that cannot be prepared.
+    /// Returns a record of the spending, if there was any, for a turn that cannot be prepared.
     pub(crate) fn bill_of(self, turn: TurnNo, model: ModelId) -> Option<Record> {
         let (spent, cost) = self.bill.total();
         let nothing = spent.total() == 0;

@@ -12,24 +12,24 @@ use crate::{
     turn_position::TurnPosition,
 };
 
-/// What the log knows of the requests of a thread, and what was said last.
+/// The fingerprint of a thread's requests as the log knows it, and the one that was made last.
 #[derive(Debug, Default)]
 pub(super) struct KnownRequests {
-    /// What the log says.
+    /// The fingerprint in the log.
     recorded: Option<Arc<Config>>,
     print: Option<Arc<Print>>,
-    /// What the log says and what was made last, if they were found to be the same.
+    /// The fingerprint in the log and the one that was made last, if they were found to be the same.
     agreed: Option<(Arc<Config>, Arc<Config>)>,
     /// Of the turn that is being prepared: how it will be asked.
     next: Option<NextRequest>,
 }
 
-/// What is known of a request before its turn is prepared.
+/// The facts known of a request before its turn is prepared.
 #[derive(Debug)]
 struct NextRequest {
     options: Arc<Options>,
     only: Option<Vec<ToolName>>,
-    /// Whether the turn is asked whatever stops it.
+    /// True if the turn is asked whatever stops it.
     last: bool,
 }
 
@@ -67,7 +67,7 @@ impl LocalExecutor {
         }
     }
 
-    /// How a request of a turn that an earlier drive prepared is held against what was recorded of it.
+    /// Returns the recorded parts that a request is held against, for a turn that an earlier drive prepared.
     pub(super) fn recorded(&self, run: &Run) -> Recorded {
         let (model, _) = self.setup.chosen(run.request().chosen_model());
         let (config, model) = (run.config().cloned(), model.info().id.clone());
@@ -99,14 +99,14 @@ impl KnownRequests {
 }
 
 impl Recorded {
-    /// What is to be recorded before this request is made; a warning tells what differs from what was recorded.
+    /// Returns the record to write before this request is made; a warning tells what differs from the recorded parts.
     pub(super) fn check(self, request: &Request, feed: &EventSink, place: TurnPosition) -> Option<Record> {
         let (system, tools) = (&request.system, &request.tools);
         let parts = Parts { model: &self.model, system, tools, options: &self.options };
         let config = Arc::clone(&feed.setup.prints.of(parts).config);
         let differences = match &self.config {
             Some(recorded) => recorded.differences(&config),
-            // What was recorded before there were fingerprints cannot be held against anything.
+            // A log from before there were fingerprints has nothing to compare with.
             None => return Some(Record::Configured { config }),
         };
         if differences.is_empty() {

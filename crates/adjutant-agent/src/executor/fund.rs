@@ -1,4 +1,4 @@
-//! What requests and calls need of a budget: held before they begin, settled when they have ended.
+//! The budget of requests and calls: held before they begin, settled when they have ended.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ pub(super) struct Fund {
     budget: Budget,
     wanted: ReservationRequest,
     asked: u64,
-    /// Whether the run knows of a limit that was reached.
+    /// True if the run knows of a limit that was reached.
     reached: bool,
     last: bool,
 }
@@ -35,7 +35,7 @@ pub(super) struct Counter {
 }
 
 impl LocalExecutor {
-    /// What a request needs, if anything is limited.
+    /// Returns the funds that a request needs, if anything is limited.
     pub(super) fn fund(&mut self, run: &Run, request: &Request) -> Option<Fund> {
         let budget = self.budget()?.clone();
         self.warn_of_price(run, &budget);
@@ -48,7 +48,7 @@ impl LocalExecutor {
         request_of(model.info(), request, run.context_tokens(bound(request)), run.request().is_last())
     }
 
-    /// What costs nobody knows what cannot be held to a cap on money, and whoever set it is told once a drive.
+    /// Warns once a drive that a cap on money cannot hold a model whose price is not known.
     fn warn_of_price(&mut self, run: &Run, budget: &Budget) {
         let (model, _) = self.setup.chosen(run.request().chosen_model());
         if model.info().price.is_none() && budget.caps_money() && self.run_budget.tells_of_price() {
@@ -63,7 +63,7 @@ impl LocalExecutor {
         Counter { budget: self.budget().cloned(), reached: run.request().reached().is_some() }
     }
 
-    /// What the model is told about what is used up, if it is time.
+    /// Returns the notice that tells the model how much of the budget is used, if one is due.
     pub(super) fn notice(&self, run: &Run) -> Option<(Edit, Memo)> {
         let (text, memo) = self.run_budget.is_open().then(|| notice(run, self.budget(), self.active_ms()))??;
         Some((Action::reminder(KEY, text.into()), memo))
@@ -118,7 +118,7 @@ impl Fund {
     }
 
     fn settle(&self, reservation: Reservation, records: &mut Vec<Record>) {
-        // What is recorded before a request is no request.
+        // A record made before a request does not count as a request.
         let asked = !records.iter().any(|record| matches!(record, Record::Configured { .. }));
         let mut actual = Spend { requests: u64::from(asked), ..Spend::default() };
         let mut said = false;

@@ -6,7 +6,7 @@ use super::LocalExecutor;
 use crate::partial_reply::lock;
 
 impl LocalExecutor {
-    /// What was said and is not in the log, because someone wishes that what was shown be saved.
+    /// Returns the part of the reply that is not in the log, because someone wishes that what was shown be saved.
     pub(super) fn acknowledge(&mut self) -> Option<Record> {
         self.wishes.0 = self.inbox.asked_to_save();
         let is_asking = self.busy.iter().any(|act| matches!(act, ActivityId::Ask(_)));

@@ -21,14 +21,14 @@ use tokio::time::Sleep;
 use super::{LocalExecutor, answer::Asking};
 use crate::{points::PauseAnswered, queue::unfit};
 
-/// How many posts wait here at most for something that goes on; what comes later waits in the journal.
+/// The largest number of posts that wait here for something that goes on; later ones wait in the journal.
 const MAX_WAITING: usize = 10_000;
-/// How long nothing is asked of a journal whose posts could not be read.
+/// The time for which a journal is not read again after its posts could not be read.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// What other processes say. They are heeded in order, so that one number says what was.
+/// The posts of other processes. They are heeded in order, so that one number says which were heeded.
 pub(super) struct Posts {
-    /// Where they come from, before anyone has looked.
+    /// The source of the posts, before anyone has looked.
     source: Option<(Arc<dyn Journal>, LogId)>,
     /// Polled only when it was woken.
     stream: SelectAll<PostStream>,
@@ -38,7 +38,7 @@ pub(super) struct Posts {
     heeded: PostNo,
     /// Read and not heeded, in order.
     waiting: VecDeque<Posted>,
-    /// What hooks make of the first of them.
+    /// The hooks' decision on the first of them, while they work on it.
     deciding: Option<Pin<Box<dyn Future<Output = Vec<Record>> + Send>>>,
     open: Vec<OpenPause>,
     /// Acts of asking that were overtaken by a post: what they come to does not count.
@@ -50,7 +50,7 @@ struct OpenPause {
     pause: Arc<Pause>,
     /// Its place among the pauses of the run, if someone was asked.
     at: Option<u32>,
-    /// Whether nobody here can answer.
+    /// True if nobody here can answer.
     parked: bool,
 }
 
@@ -70,7 +70,7 @@ impl LocalExecutor {
         }));
     }
 
-    /// What others have said, as records: each with the word that it was heeded.
+    /// Returns the posts of others as records, with the record that they were heeded.
     pub(super) fn hear_posts(&mut self, cx: &mut Context<'_>) -> Option<Vec<Record>> {
         let mut posts = self.posts.take()?;
         if let Some(error) = posts.read(cx) {
@@ -82,7 +82,7 @@ impl LocalExecutor {
     }
 
     fn heed(&mut self, posts: &mut Posts, cx: &mut Context<'_>) -> Option<Vec<Record>> {
-        // What waits for something that goes on is not worth waiting for once someone wishes to stop.
+        // Once someone wishes to stop, no post waits any more for something that goes on.
         let cancelled = posts.waiting.iter().any(|posted| posted.post == Post::Cancel);
         let (mut records, before) = (Vec::new(), posts.heeded);
         while let Some(Posted { no, post }) = posts.waiting.pop_front() {
@@ -170,13 +170,13 @@ impl LocalExecutor {
         Some(records)
     }
 
-    /// Whether a call is at work that the pause belongs to, itself or by what is under it.
+    /// True if a call is at work that the pause belongs to, itself or by what is under it.
     fn is_at_work(&self, pause: &PauseId) -> bool {
         let thread = &self.setup.who.thread;
         self.busy.iter().any(|act| matches!(act, ActivityId::Call(call) if is_under(pause, thread, *call)))
     }
 
-    /// Whoever is asked about a pause need not answer any more.
+    /// Cancels the question about a pause: it needs no answer any more.
     fn overtake(&mut self, posts: &mut Posts, at: Option<u32>) {
         let Some(at) = at.filter(|at| self.busy.contains(&ActivityId::Answer(*at))) else { return };
         posts.overtaken.insert(at);
@@ -229,7 +229,7 @@ impl Posts {
         None
     }
 
-    /// Whether nothing comes any more.
+    /// True if nothing comes any more.
     fn is_over(&self) -> bool {
         self.source.is_none() && self.stream.is_empty() && self.waiting.is_empty()
     }
@@ -276,12 +276,12 @@ impl Posts {
     }
 }
 
-/// Why an answer is passed over that nobody waits for.
+/// Returns the reason why an answer that nobody waits for is passed over.
 pub(crate) fn unheard(pause: &PauseId) -> String {
     format!("a posted answer to {pause} is passed over: nobody waits for it")
 }
 
-/// Whether a pause is of a call of this thread, or of something under it.
+/// True if a pause is of a call of this thread, or of something under it.
 fn is_under(pause: &PauseId, thread: &ThreadId, call: CallId) -> bool {
     let rest = pause.0.strip_prefix(thread.as_str()).and_then(|rest| rest.strip_prefix('/'));
     rest.is_some_and(|rest| rest.split('/').next() == Some(&*call.to_string()))

@@ -28,7 +28,7 @@ use crate::{
 /// The tools of the turn before: what each source gave, what effects offered, and what they make together.
 pub(crate) type KnownTools = (Vec<Toolset>, Option<Toolset>);
 
-/// What the model was shown of tools, and what that was made of.
+/// The tool declarations that the model was shown, and the parts that they were made of.
 #[derive(Debug)]
 pub(crate) struct ShownTools {
     of: Arc<[ToolDecl]>,
@@ -37,7 +37,7 @@ pub(crate) struct ShownTools {
     decls: Arc<[ToolDecl]>,
 }
 
-/// What a turn is prepared with.
+/// The parts that a turn is prepared with.
 pub(super) struct Preparing {
     feed: Arc<EventSink>,
     place: TurnPosition,
@@ -166,7 +166,7 @@ impl Preparing {
         Stage { setup: &self.feed.setup, sight: &self.sight, tools, model: &self.model, phase, budget }
     }
 
-    /// What the hooks before a request change.
+    /// Applies the changes of the hooks before a request.
     async fn hook(&self, plan: &mut TurnPlan, tools: &Toolset) -> Result<(), Vec<Record>> {
         let hooks = &self.feed.setup.hooks;
         if !hooks.hears::<BeforeModel>() || (plan.stop.is_some() && !self.sight.last) {
@@ -224,14 +224,14 @@ pub(crate) fn offer(
     (sources, tools)
 }
 
-/// How the tools of a turn are found again that an earlier drive prepared.
+/// The parts that are needed to find the tools of a turn again that an earlier drive prepared.
 pub(super) struct Restore {
     sight: EffectInput,
     model: Arc<dyn Model>,
 }
 
 impl LocalExecutor {
-    /// How the tools of the turn are found, unless this drive has prepared it itself.
+    /// Returns the parts needed to find the tools of the turn, unless this drive has prepared it itself.
     pub(super) fn restore(&self, run: &Run) -> Option<Restore> {
         let restore = || {
             let (model, _) = self.setup.chosen(run.request().chosen_model());
@@ -285,7 +285,8 @@ fn are_same<'a>(known: &[Toolset], sources: impl Iterator<Item = &'a Toolset>) -
 }
 
 impl ShownTools {
-    /// What the model is shown of these tools: the very same as before if nothing else is hidden.
+    /// Returns the declarations of these tools that the model is shown: the very same as before if nothing else is
+    /// hidden.
     pub(crate) fn decls(
         shown: &mut Option<Self>,
         of: &Arc<[ToolDecl]>,
@@ -311,7 +312,7 @@ impl ShownTools {
 }
 
 impl Setup {
-    /// Whether a turn is prepared without asking anyone but the toolboxes.
+    /// True if a turn is prepared without asking anyone but the toolboxes.
     fn is_plain(&self) -> bool {
         self.effects.is_empty() && self.convert.is_none() && !self.hooks.hears::<BeforeModel>()
     }
@@ -329,7 +330,7 @@ impl Setup {
         }
     }
 
-    /// How the model should answer in the open turn.
+    /// Returns the options with which the model should answer in the open turn.
     pub(super) fn options_of(&self, run: &Run) -> Arc<Options> {
         let thinking = run.request().chosen_thinking();
         if thinking.is_none() && !run.request().is_last() {

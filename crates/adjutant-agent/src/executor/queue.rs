@@ -28,13 +28,13 @@ use crate::{
 #[derive(Debug, Default)]
 pub(super) struct Listening {
     queues: Arc<Queues>,
-    /// Whether an append is on its way: if it is dropped, nobody knows what the log holds.
+    /// True if an append is on its way: if it is dropped, nobody knows what the log holds.
     pub(super) appending: bool,
-    /// What was committed and may not be saved yet.
+    /// The records that were committed and may not be saved yet.
     unconfirmed: Vec<Arc<Stamped>>,
 }
 
-/// What a hook left of what was taken from a lane.
+/// The rest that a hook left of the entries taken from a lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Took {
     /// The lane is empty.
@@ -75,7 +75,7 @@ impl Listening {
         self.unconfirmed.extend(batch.iter().filter(concerns).cloned());
     }
 
-    /// What was noted is in the log now, and out of the queues.
+    /// Removes the noted messages from the queues: their records are in the log now.
     pub(super) fn confirm(&mut self) {
         self.unconfirmed.drain(..).for_each(|stamped| self.queues.confirm(&stamped.record));
     }
@@ -99,7 +99,8 @@ impl LocalExecutor {
         self.queue = Listening { queues, appending: false, unconfirmed: Vec::new() };
     }
 
-    /// What was queued and taken back since the last time; observers of it run beside the activities.
+    /// Returns records of the entries queued and taken back since the last time; observers of it run beside the
+    /// activities.
     pub(super) fn hear_queue(&mut self, cx: &mut Context<'_>) -> Vec<Record> {
         self.queue.queues.watch(cx);
         let news = self.queue.queues.hear();
@@ -199,7 +200,7 @@ impl LocalExecutor {
 }
 
 impl Poller {
-    /// Whether a hook is asked before something is placed.
+    /// True if a hook is asked before something is placed.
     pub(super) fn is_asked(&self) -> bool {
         self.feed.setup.hooks.hears::<MessagePlaced>() && self.queues.is_filled()
     }
@@ -295,12 +296,12 @@ fn queued(record: &Record) -> Option<MessageQueued> {
     }
 }
 
-/// Whether a model sees an entry that was queued.
+/// True if a model sees an entry that was queued.
 fn is_said(content: &Entry) -> bool {
     !matches!(content, Entry::Custom(_))
 }
 
-/// Whether a message is among what is placed; it was queued in the log, or in the news.
+/// True if a message is among the placed entries; it was queued in the log, or in the news.
 fn is_anything_said(run: &Run, news: &[Record], placed: &[Record]) -> bool {
     let mut queued: BTreeMap<u64, &Entry> = run.waiting().queued().map(|(item, _, content)| (item, content)).collect();
     queued.extend(news.iter().filter_map(|record| match record {
@@ -316,7 +317,7 @@ fn is_anything_said(run: &Run, news: &[Record], placed: &[Record]) -> bool {
     })
 }
 
-/// What should have gone on from an answer has been taken back or denied.
+/// Returns the failed end of a run: the entries that should have gone on from an answer have been taken back or denied.
 fn nothing_to_say(run: RunNo) -> Record {
     let reason = "nothing is left that could follow the answer".into();
     let failure = Failure::Denied { point: MessagePlaced::NAME.into(), reason };

@@ -12,20 +12,20 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use super::LocalExecutor;
 use crate::budget::Budget;
 
-/// What a drive spends from. Without any caps, here or above, it costs nothing.
+/// The budget that a drive spends from. Without any caps, here or above, it costs nothing.
 #[derive(Default)]
 pub(super) struct RunBudget {
     budget: Option<Budget>,
     known: Option<BudgetBasis>,
-    /// Whether it was told that a price is not known.
+    /// True if the warning was given that a price is not known.
     told_of_price: bool,
 }
 
-/// What the run budget was made with.
+/// The values that the run budget was made with.
 struct BudgetBasis {
     caps: Caps,
     began: Instant,
-    /// How long the run had been performed before.
+    /// The time for which the run had been performed before.
     active_ms: u64,
     alarm: Option<Pin<Box<Sleep>>>,
 }
@@ -74,24 +74,24 @@ impl LocalExecutor {
         self.setup.within.as_ref()?.budget()
     }
 
-    /// What this run and the agents that it opens spend from, if anything is limited.
+    /// Returns the budget that this run and the agents that it opens spend from, if anything is limited.
     pub(super) fn budget(&self) -> Option<&Budget> {
         self.run_budget.budget.as_ref()
     }
 
-    /// How long the run has been performed, in milliseconds.
+    /// Returns the time for which the run has been performed, in milliseconds.
     pub(super) fn active_ms(&self) -> u64 {
         self.run_budget.known.as_ref().map_or(0, BudgetBasis::active_ms)
     }
 }
 
 impl RunBudget {
-    /// Whether anything is limited.
+    /// True if anything is limited.
     pub(super) fn is_open(&self) -> bool {
         self.known.is_some()
     }
 
-    /// Whether it is to be told that a price is not known: once.
+    /// True if the warning is due that a price is not known: once.
     pub(super) fn tells_of_price(&mut self) -> bool {
         !std::mem::replace(&mut self.told_of_price, true)
     }

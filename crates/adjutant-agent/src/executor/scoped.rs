@@ -110,7 +110,7 @@ async fn close_kept(kept: Arc<RunScopes>, inbox: Arc<Inbox>) -> Vec<Record> {
         let closed = closing.as_mut().poll(cx);
         for input in inbox.take(cx) {
             match input {
-                // Whoever waits for a note hears that it is too late.
+                // A caller that waits for its note learns that it is too late.
                 Input::Kept { record, done: None } => notes.push(*record),
                 Input::Kept { .. } | Input::Note { .. } | Input::Cancel(_) | Input::StopCall(_) => {}
             }

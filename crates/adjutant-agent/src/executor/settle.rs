@@ -73,7 +73,7 @@ impl Settling {
         }
     }
 
-    /// What cannot be done is left out, and an observer is told.
+    /// Leaves out changes that cannot be made, and tells an observer.
     fn check(&self, closed: &mut Closed, change: &mut RunChange) {
         if let Some(model) = change.model.take_if(|model| !knows(&self.feed.setup, model)) {
             self.warn(format!("the model {:?} is not known, so the model stays", model.as_str()));

@@ -1,4 +1,4 @@
-//! What the body of a call has asked for, over all entries into it.
+//! The steps that the body of a call has asked for, over all entries into it.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -6,7 +6,7 @@ use adjutant_core::{KnownState, KnownStep, Pause};
 use adjutant_tool::{Answer, Ask, Noted, ToolError, ToolErrorKind};
 use serde_json::Value;
 
-/// What the body of a call has asked for.
+/// The steps that the body of a call has asked for.
 ///
 /// An entry must ask for all that entries before it asked for, as what it was, before it asks for anything new: one that
 /// does not has diverged, even if the body ignores that. Branches of a body may come to what is noted in any order.
@@ -16,14 +16,14 @@ pub(super) struct Steps {
     index: HashMap<Arc<str>, usize>,
     /// For each of earlier entries, whether this one has asked for it; none if that does not count.
     asked: Vec<bool>,
-    /// How many of them it has not asked for.
+    /// The number of them that it has not asked for.
     left: usize,
-    /// How many steps are at work.
+    /// The number of steps that are at work.
     working: usize,
     diverged: Option<ToolError>,
 }
 
-/// What is known of a pause that is asked for.
+/// The known state of a pause that is asked for.
 pub(super) enum PauseState {
     /// It was never asked.
     Fresh,
@@ -34,14 +34,14 @@ pub(super) enum PauseState {
 }
 
 impl Steps {
-    /// What earlier entries have asked for; `strict` says whether this one must ask for it too.
+    /// Starts from the steps that earlier entries have asked for; `strict` says whether this one must ask for them too.
     pub(super) fn new(known: Vec<KnownStep>, strict: bool) -> Self {
         let index = known.iter().map(|it| Arc::clone(&it.key)).zip(0..).collect();
         let asked = if strict { vec![false; known.len()] } else { Vec::new() };
         Self { known, index, left: asked.len(), asked, working: 0, diverged: None }
     }
 
-    /// Whether the body may ask for this now: it is known, or all that is noted was asked for.
+    /// True if the body may ask for this now: it is known, or all that is noted was asked for.
     pub(super) fn may_ask(&self, key: &str) -> bool {
         self.index.contains_key(key) || self.next().is_none()
     }
@@ -93,7 +93,7 @@ impl Steps {
         self.set(key, KnownState::Answered { pause: Arc::clone(pause), answer: answer.clone() });
     }
 
-    /// Whether a step is at work.
+    /// True if a step is at work.
     pub(super) fn is_working(&self) -> bool {
         self.working > 0
     }
@@ -107,7 +107,7 @@ impl Steps {
         self.known.iter().filter_map(open).collect()
     }
 
-    /// Why this entry, whose body came to its end, is not what earlier entries were.
+    /// Returns the difference between this entry, whose body came to its end, and the earlier ones.
     pub(super) fn divergence(&mut self) -> Option<ToolError> {
         if let (None, Some(next)) = (&self.diverged, self.next()) {
             let message = format!("the body ended without asking for {:?}, which is noted", next.key);

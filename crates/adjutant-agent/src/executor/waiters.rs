@@ -1,4 +1,4 @@
-//! Where bodies of calls wait for answers.
+//! The waiting of call bodies for answers.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -18,7 +18,7 @@ struct WaiterLists {
     told: Vec<(PauseId, PauseReply)>,
 }
 
-/// What came of a pause; `None` if nobody here can answer.
+/// The answer to a pause; `None` if nobody here can answer.
 pub(super) type PauseReply = Option<Answer>;
 
 impl Waiters {
@@ -53,7 +53,7 @@ impl Waiters {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         inner.told.push((pause.clone(), told.cloned()));
         for (_, tell) in inner.waiting.extract_if(.., |(waits, _)| waits == pause) {
-            // Who waited may have given up since.
+            // The body that waited may have given up since.
             let _ = tell.send(told.cloned());
         }
     }

@@ -1,4 +1,4 @@
-//! Who waits until what was shown is saved.
+//! Waiting until everything that was shown is saved.
 
 use std::{
     sync::{
@@ -21,7 +21,7 @@ pub(super) struct Saves {
 struct State {
     /// The newest wish that is fulfilled.
     saved: u64,
-    /// How the executor ended: whether all that it showed is saved.
+    /// The end of the executor: an error if not all that it showed is saved.
     ended: Option<Result<(), Error>>,
     waiting: Vec<Waker>,
 }
@@ -64,7 +64,7 @@ impl Saves {
         });
     }
 
-    /// Whether the executor has ended.
+    /// True if the executor has ended.
     pub(super) fn has_ended(&self) -> bool {
         self.state().ended.is_some()
     }

@@ -1,11 +1,11 @@
-//! Why a run has no system prompt.
+//! Errors that leave a run without a system prompt.
 
 use std::{error, fmt, sync::Arc};
 
-/// How many bytes [`explain`](InstructionError::explain) says at most.
+/// The largest number of bytes that [`explain`](InstructionError::explain) returns.
 const MAX_EXPLAINED_BYTES: usize = 4_096;
 
-/// Why instructions or sections could not be made.
+/// The reason why instructions or sections could not be made.
 #[derive(Debug, Clone)]
 pub struct InstructionError {
     kind: InstructionErrorKind,
@@ -16,7 +16,7 @@ pub struct InstructionError {
     is_its_source: bool,
 }
 
-/// What a caller can do about an instruction error.
+/// The kind of an instruction error: it tells what a caller can do about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum InstructionErrorKind {
@@ -40,7 +40,7 @@ impl InstructionError {
         Self { kind, message: message.into(), line: None, source: None, is_its_source: false }
     }
 
-    /// What was attempted, and what kept it from happening; kind and line are the cause's.
+    /// Makes an error of a failed attempt and its cause; kind and line are the cause's.
     pub(crate) fn caused(message: impl Into<Arc<str>>, cause: Box<dyn error::Error + Send + Sync>) -> Self {
         let (kind, line) = match cause.downcast_ref::<Self>() {
             Some(cause) => (cause.kind, cause.line),
@@ -62,7 +62,7 @@ impl InstructionError {
         self
     }
 
-    /// What a caller can do about it.
+    /// Returns the kind, which tells what a caller can do about it.
     pub fn kind(&self) -> InstructionErrorKind {
         self.kind
     }
@@ -72,7 +72,7 @@ impl InstructionError {
         self.line
     }
 
-    /// Whether the same attempt may succeed later.
+    /// True if the same attempt may succeed later.
     pub fn is_retryable(&self) -> bool {
         self.kind == InstructionErrorKind::Failed
     }

@@ -1,4 +1,4 @@
-//! What templates can do beyond the builtins of the engine.
+//! Filters of templates beyond the builtins of the engine.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use minijinja::{
     value::{Rest, ValueKind},
 };
 
-/// How many spaces `nindent` puts before a line at most.
+/// The largest number of spaces that `nindent` puts before a line.
 const MAX_INDENT: usize = 256;
 
 pub(super) fn register(engine: &mut Environment<'static>) {

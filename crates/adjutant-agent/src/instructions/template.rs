@@ -12,9 +12,9 @@ use super::{InstructionError, InstructionErrorKind, filters};
 
 /// The name of the one template of an engine.
 const NAME: &str = "instructions";
-/// How many bytes one rendering may have.
+/// The largest number of bytes that one rendering may have.
 const MAX_RENDERED_BYTES: usize = 1 << 20;
-/// How many steps of the engine one rendering may take.
+/// The largest number of steps of the engine that one rendering may take.
 const MAX_STEPS: u64 = 1_000_000;
 
 /// A template of instructions, in the language of Jinja.

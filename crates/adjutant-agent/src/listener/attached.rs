@@ -17,7 +17,7 @@ use tokio::time::Sleep;
 use super::{Listeners, PastEvents, Subscription};
 use crate::inbox::{Inbox, Stopper};
 
-/// How often a log is read on that another program writes.
+/// The time between two reads of a log that another program writes.
 const FOLLOW_EVERY: Duration = Duration::from_millis(200);
 
 /// Everything that happens in a session after a record, until its run has ended or waits for the outside.
@@ -30,12 +30,12 @@ const FOLLOW_EVERY: Duration = Duration::from_millis(200);
 pub struct Attached {
     past: PastEvents,
     live: Option<LiveRun>,
-    /// What is told before the log is read on.
+    /// The events that are told before the log is read on.
     void: VecDeque<Event>,
-    /// When the log is read on.
+    /// The timer that starts the next read of the log.
     alarm: Option<Pin<Box<Sleep>>>,
     cursor: Seq,
-    /// Whether the log was waited for, and may have been read in the middle of what ends a run.
+    /// True if the log was waited for, and may have been read in the middle of the records that end a run.
     has_waited: bool,
     over: bool,
 }
@@ -44,11 +44,11 @@ pub struct Attached {
 struct LiveRun {
     events: Subscription,
     inbox: Arc<Inbox>,
-    /// What was said by the time of joining.
+    /// The partial replies at the time of joining, as events.
     said: VecDeque<Event>,
-    /// What is told once the log was told up to it.
+    /// The event that is told once the log was told up to it.
     next: Option<Event>,
-    /// Whether the first record that was heard is told: everything after it is told as it is heard.
+    /// True if the first record that was heard is told: everything after it is told as it is heard.
     is_joined: bool,
     /// The runs under the first one whose ends were told from the log.
     ends: Vec<(ThreadId, RunNo)>,
@@ -72,7 +72,7 @@ impl Attached {
         let (log, who) = past.whose();
         let (events, newest, said) = Subscription::joined(listeners, journal, log, who);
         let inbox = Arc::clone(&run.inbox);
-        // What is told has to be in the log to be read from there.
+        // An event has to be in the log to be read from there.
         inbox.ask_to_save();
         let said = said.into();
         let live =
@@ -213,7 +213,7 @@ impl Attached {
         if self.past.fold.tell_said() {
             return Poll::Ready(None);
         }
-        // What surrounds a run may judge its end otherwise just after it.
+        // The code around a run may change its outcome just after it ends.
         let is_fresh = self.has_waited && self.past.fold.ended.is_some();
         if self.past.fold.is_at_work() || is_fresh {
             self.has_waited = !is_fresh;
@@ -248,7 +248,7 @@ impl LiveRun {
         }
     }
 
-    /// What the log has told.
+    /// Notes an event that the log has told.
     fn note(&mut self, event: &Event) {
         if matches!(event.kind, EventKind::RunFinished { .. }) && event.who.parent.is_some() {
             self.ends.push((event.who.thread.clone(), event.run));
@@ -256,7 +256,7 @@ impl LiveRun {
     }
 }
 
-/// Whether an event shows no record, so that no log tells it once more.
+/// True if an event shows no record, so that no log tells it once more.
 fn is_passing(kind: &EventKind) -> bool {
     matches!(
         kind,

@@ -1,4 +1,4 @@
-//! Where events wait for one listener: bounded, never waited for, and what does not fit is read from the log later.
+//! The waiting events of one listener: bounded, never waited for; events that do not fit are read from the log later.
 
 use std::{
     collections::VecDeque,
@@ -8,14 +8,14 @@ use std::{
 
 use adjutant_core::{Event, EventKind, Seq};
 
-/// How many events wait before deltas of a block are joined, and old progress of a call gives way to new.
+/// The number of events that wait before deltas of a block are joined, and old progress of a call gives way to new.
 const SLOW: usize = 64;
-/// How many events wait at most for a listener.
+/// The largest number of events that wait for a listener.
 const MAX_PENDING: usize = 1_024;
-/// How many bytes of deltas wait at most for a listener.
+/// The largest number of bytes of deltas that wait for a listener.
 const MAX_PENDING_BYTES: usize = 1_048_576;
 
-/// Where events wait for one listener.
+/// The waiting events of one listener.
 #[derive(Default)]
 pub(super) struct Outlet {
     pending: Mutex<PendingEvents>,
@@ -31,7 +31,7 @@ struct PendingEvents {
     closed: bool,
 }
 
-/// What a listener had no room for.
+/// The gap that a listener had no room for.
 pub(super) struct Lag {
     /// The newest record whose events were all heard.
     pub(super) after: Seq,
@@ -43,7 +43,7 @@ pub(super) struct Lag {
     pub(super) end: Option<Event>,
 }
 
-/// What there is for a listener.
+/// The next item for a listener.
 pub(super) enum Taken {
     Event(Event),
     Lag(Lag),
@@ -73,7 +73,7 @@ impl Outlet {
         reader.into_iter().for_each(Waker::wake);
     }
 
-    /// What comes next. When a lag is taken, there is room for what comes after it.
+    /// Takes the next item. When a lag is taken, there is room for the events after it.
     pub(super) fn poll_take(&self, cx: &Context<'_>) -> Poll<Taken> {
         let mut pending = self.pending();
         if let Some(event) = pending.events.pop_front() {
@@ -95,12 +95,12 @@ impl Outlet {
         self.pending().reader = Some(cx.waker().clone());
     }
 
-    /// Whether nothing has come since a reader watched.
+    /// True if nothing has come since a reader watched.
     pub(super) fn is_watched(&self) -> bool {
         self.pending().reader.is_some()
     }
 
-    /// Whether a drive has ended, or the session: everything that will be in the log by then is there.
+    /// True if a drive has ended, or the session: everything that will be in the log by then is there.
     pub(super) fn has_ended(&self) -> bool {
         let pending = self.pending();
         pending.closed || pending.lag.as_ref().is_some_and(|lag| lag.end.is_some()) || pending.events.iter().any(is_end)
@@ -189,7 +189,7 @@ impl Lag {
     }
 }
 
-/// Whether a drive of the session itself has ended.
+/// True if a drive of the session itself has ended.
 fn is_end(event: &Event) -> bool {
     let ends = matches!(event.kind, EventKind::RunFinished { .. } | EventKind::RunPaused { .. });
     ends && event.who.parent.is_none()

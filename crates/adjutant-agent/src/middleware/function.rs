@@ -7,7 +7,7 @@ use async_trait::async_trait;
 
 use super::{DriveContext, Middleware, NextDrive};
 
-/// What a function gives that is a middleware; it may borrow the rest of the chain.
+/// The future that a function which is a middleware returns; it may borrow the rest of the chain.
 pub type BoxDrive<'a> = Pin<Box<dyn Future<Output = Result<RunResult, Failure>> + Send + 'a>>;
 
 /// A middleware made of a function; see [`middleware_fn`].

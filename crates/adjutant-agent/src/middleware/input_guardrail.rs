@@ -47,7 +47,7 @@ where
     }
 }
 
-/// What a check says; a panic of it rejects.
+/// Returns the verdict of a check; a panic of it rejects.
 pub(super) async fn verdict(
     by: &Arc<str>,
     check: impl Future<Output = Result<(), Arc<str>>> + Send,

@@ -1,4 +1,4 @@
-//! What a middleware may know and say beyond the drive that it wraps: the conversation, bills, warnings.
+//! Access of a middleware beyond the drive that it wraps: the conversation, bills, warnings.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -7,7 +7,7 @@ use adjutant_llm::{Model, NanoUsd, Transcript, Usage, Warning};
 
 use super::DriveContext;
 
-/// What the middleware of one drive may look at, and where it leaves what is to be recorded.
+/// The data that the middleware of one drive may look at, and the records and warnings that it leaves.
 #[derive(Debug)]
 pub(crate) struct MiddlewareState {
     model: Arc<dyn Model>,

@@ -25,9 +25,9 @@ pub(super) struct Lanes {
     last_id: u64,
     /// The newest post that is here, or was.
     posted: PostNo,
-    /// What no executor has heard of, apart from items without a number.
+    /// The records that no executor has heard of, apart from items without a number.
     news: Vec<Record>,
-    /// What was taken back and may still wait in the log.
+    /// The messages that were taken back and may still wait in the log.
     withdrawn: BTreeSet<u64>,
 }
 
@@ -40,7 +40,7 @@ struct QueuedMessage {
     number: Arc<AtomicU64>,
     content: Entry,
     manner: Manner,
-    /// Whether it was posted: what the log has not heard of is posted still.
+    /// True if it was posted: a post that the log has not heard of is posted still.
     posted: bool,
     stage: MessageState,
 }
@@ -261,7 +261,7 @@ impl Lanes {
         self.put_logged(logged, known);
     }
 
-    /// What the log has goes before what it has not.
+    /// Puts the messages that the log has before those that it has not.
     fn put_logged(&mut self, logged: BTreeMap<u64, (Lane, Entry)>, mut known: BTreeMap<u64, QueuedMessage>) {
         for lane in LANES {
             let mut fresh = std::mem::take(self.lane_mut(lane));

@@ -50,7 +50,7 @@ impl Log {
     }
 }
 
-/// What an executor does: hears, takes, records; some commits fail, and the log is read again.
+/// Acts as an executor: hears, takes, records; some commits fail, and the log is read again.
 fn executor(lanes: &Mutex<Lanes>, log: &mut Log, rounds: usize, fails: impl Fn(usize) -> bool) {
     let lock = || lanes.lock().expect("nobody panics inside");
     for round in 0..rounds {

@@ -37,7 +37,7 @@ use crate::{
 pub(crate) use kept::RunScopes;
 use suspend::Suspension;
 
-/// How many bytes a child's key may have.
+/// The largest number of bytes that a child's key may have.
 const MAX_KEY: usize = 200;
 
 /// The scope of one call.
@@ -52,22 +52,22 @@ pub(crate) struct CallScope {
     pub(super) resumable: bool,
     limits: Limits,
     history: Transcript,
-    /// What agents under this one were answered.
+    /// The answers that agents under this one were given.
     pub(super) answers: Vec<Answered>,
     budget: Option<Budget>,
     standstill: Arc<Standstill>,
     tools: OnceLock<Toolset>,
     cancel: OnceLock<Cancel>,
-    /// How long its children live.
+    /// The lifetime of its children.
     lasts: Lasts,
-    /// Whether the call was admitted; none if it was before its body began.
+    /// True once the call was admitted; none if it was before its body began.
     admitted: Option<watch::Receiver<bool>>,
     state: Mutex<State>,
-    /// Where the call gives way to what it waits for.
+    /// The point at which the call gives way to the pauses that it waits for.
     pub(crate) suspension: Suspension,
 }
 
-/// What a scope is made of.
+/// The parts that a scope is made of.
 pub(crate) struct CallParts<'a> {
     pub(crate) run: &'a Run,
     pub(crate) feed: &'a Arc<EventSink>,
@@ -86,7 +86,7 @@ pub(crate) struct CallParts<'a> {
 #[derive(Default)]
 struct State {
     closed: bool,
-    /// How often each child was prompted since the body was entered.
+    /// The number of times that each child was prompted since the body was entered.
     prompted: BTreeMap<Arc<str>, usize>,
     at_work: BTreeMap<u64, (Arc<ChildCore>, JoinHandle<()>)>,
     tasks: u64,
@@ -96,7 +96,7 @@ struct State {
     parked: Vec<(Arc<ChildCore>, oneshot::Sender<ChildEnd>)>,
 }
 
-/// How long the children of a scope live.
+/// The lifetime of the children of a scope.
 enum Lasts {
     /// As long as the call.
     Call,
@@ -162,7 +162,7 @@ impl CallScope {
 
     /// The tools of the turn, once they are known.
     pub(crate) fn set_tools(&self, tools: Toolset) {
-        // Whoever was first knew the same.
+        // The first caller set the same tools.
         let _ = self.tools.set(tools);
     }
 
@@ -330,7 +330,7 @@ impl CallScope {
         self.state().closed
     }
 
-    /// Whether the answer to the next prompt of a child is in the log.
+    /// True if the answer to the next prompt of a child is in the log.
     pub(super) fn is_known(&self, core: &ChildCore) -> bool {
         let prompted = self.state().prompted.get(core.key()).copied().unwrap_or_default();
         self.writer.threads().of(core.thread()).results.len() > prompted
@@ -368,7 +368,7 @@ impl CallScope {
         }
     }
 
-    /// Whether a child is at work.
+    /// True if a child is at work.
     pub(super) fn is_at_work(&self) -> bool {
         !self.state().at_work.is_empty()
     }
@@ -436,7 +436,7 @@ impl CallScope {
         Ok(Child::new(core))
     }
 
-    /// Who the child is.
+    /// Makes the identity of the child.
     fn identity(&self, thread: &ThreadId, setup: &Setup) -> Identity {
         let parent = &self.feed.setup;
         let id = format!("{:032x}", parent.world.id());
@@ -451,7 +451,7 @@ impl CallScope {
         who
     }
 
-    /// What a child performs with: its own, and what it takes from who opens it.
+    /// Completes the setup of a child: its own parts, and those that it takes from the agent that opens it.
     fn furnish(&self, mut setup: Setup, who: Arc<Identity>) -> Setup {
         let parent = &self.feed.setup;
         setup.who = who;

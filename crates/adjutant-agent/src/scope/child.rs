@@ -36,14 +36,14 @@ pub struct Child {
     core: Arc<ChildCore>,
 }
 
-/// What a child is made of.
+/// The parts that a child is made of.
 pub(crate) struct ChildCore {
     scope: Arc<CallScope>,
     key: Arc<str>,
     setup: Arc<Setup>,
     limits: Limits,
     session: Arc<dyn ChildSession>,
-    /// What its conversation begins with.
+    /// The entries that its conversation begins with.
     seed: Mutex<Option<Vec<Entry>>>,
     stopper: Mutex<Option<Stopper>>,
 }
@@ -77,7 +77,7 @@ impl Child {
         self.core.thread()
     }
 
-    /// Who it is.
+    /// Returns its identity.
     pub fn identity(&self) -> &Identity {
         &self.core.setup.who
     }

@@ -28,7 +28,7 @@ pub struct RunLine {
     place: TurnPosition,
 }
 
-/// Who makes a line when it is asked for: most calls never do.
+/// A maker of a line: it makes the line when asked, and most calls never ask.
 pub(super) trait HasLine: Send + Sync {
     fn line(&self) -> RunLine;
 }
@@ -103,7 +103,7 @@ impl RunLine {
         verdict
     }
 
-    /// Whether a message of this agent waits to be placed.
+    /// True if a message of this agent waits to be placed.
     pub fn has_queued(&self) -> bool {
         self.queues.is_filled()
     }

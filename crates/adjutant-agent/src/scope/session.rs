@@ -1,4 +1,4 @@
-//! What a scope asks of the session that keeps the conversation of a child.
+//! Requests of a scope to the session that keeps the conversation of a child.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub(crate) trait ChildSession: Send + Sync {
     /// Everything that was said in it, as of the newest run that ended.
     fn history(&self) -> Transcript;
 
-    /// What the run that is open used, if one is and nobody is at it.
+    /// Returns the usage of the open run, if one is open and nobody is at it.
     fn open_tally(&self) -> Option<Tally>;
 
     /// Takes the right to drive it.
@@ -33,10 +33,10 @@ pub(crate) trait ChildSession: Send + Sync {
 /// The right to drive the conversation of a child.
 #[async_trait]
 pub(crate) trait ChildDrive: Send {
-    /// What the open run was answered; `None` if no run is open.
+    /// Returns the answers that the open run was given; `None` if no run is open.
     fn answers(&mut self, known: &[Answered]) -> Option<Vec<Answered>>;
 
-    /// What the newest run used so far.
+    /// Returns the usage of the newest run so far.
     fn tally(&mut self) -> Tally;
 
     /// Begins the conversation with these entries, if nothing was said yet.

@@ -1,4 +1,4 @@
-//! What is known of the threads under calls that are open: kept until the call has its result.
+//! Knowledge of the threads under calls that are open: kept until the call has its result.
 
 use std::{
     collections::BTreeMap,
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::session::{ChildSession, OpenChild};
 use crate::writer::Writer;
 
-/// What the names of threads begin with, under that of the parent, whose agents belong to the run.
+/// The prefix of thread names, under that of the parent, whose agents belong to the run.
 pub(crate) const KEPT: &str = "run.";
 
 /// The threads of a log under its first one, by name.
@@ -32,28 +32,28 @@ pub(crate) struct SessionWriter {
     open: OpenChild,
 }
 
-/// Who holds a child.
+/// A holder of a child.
 pub(crate) trait ChildHolder: Send + Sync {
-    /// Whether the child may still be prompted.
+    /// True if the child may still be prompted.
     fn is_open(&self) -> bool;
 }
 
-/// What is known of a thread.
+/// The known facts of a thread.
 #[derive(Default)]
 pub(crate) struct KnownThread {
-    /// Who speaks in it.
+    /// The identity of the agent that speaks in it.
     pub(crate) who: Option<Arc<Identity>>,
-    /// Whether the parent's thread tells of it.
+    /// True if the parent's thread tells of it.
     pub(crate) opened: bool,
     /// Its fold, as far as the log was read.
     pub(crate) run: Option<Run>,
     /// Its session, once it was opened here.
     pub(crate) session: Option<Arc<dyn ChildSession>>,
-    /// What its runs came to, and what they and all below used, oldest first.
+    /// The results of its runs, and the usage of each with all below, oldest first.
     pub(crate) results: Vec<(RunResult, Tally)>,
-    /// How many of them the parent's thread tells.
+    /// The number of them that the parent's thread tells.
     pub(crate) told: usize,
-    /// Who holds the child.
+    /// The holder of the child.
     pub(crate) holder: Option<Weak<dyn ChildHolder>>,
 }
 
@@ -68,7 +68,7 @@ impl SessionWriter {
         (self.open)(self.name().clone(), run)
     }
 
-    /// What is known of the threads under open calls.
+    /// Returns the known threads under open calls.
     pub(crate) fn threads(&self) -> MutexGuard<'_, Threads> {
         self.threads.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -114,12 +114,12 @@ impl Threads {
         Ok(())
     }
 
-    /// Whether no call that is open has threads under it.
+    /// True if no call that is open has threads under it.
     pub(crate) fn is_empty(&self) -> bool {
         self.known.is_empty()
     }
 
-    /// What is known of a thread; nothing yet if it is new.
+    /// Returns the known facts of a thread; an empty entry if it is new.
     pub(crate) fn of(&mut self, thread: &ThreadId) -> &mut KnownThread {
         self.known.entry(thread.clone()).or_default()
     }
@@ -138,13 +138,13 @@ impl Threads {
         self.untold(&format!("{thread}/{KEPT}"), 2)
     }
 
-    /// What nobody was told of under a prefix, by child: its name ends so many parts behind that.
+    /// Returns the ends under a prefix that nobody was told of, by child: its name ends so many parts behind that.
     fn untold(&self, prefix: &str, parts: usize) -> Vec<(ThreadId, Outcome, Tally)> {
         let mut orphans: Vec<(ThreadId, Outcome, Tally)> = Vec::new();
         for (thread, known) in self.known.range(ThreadId::from(prefix)..) {
             let Some(key) = thread.as_str().strip_prefix(prefix) else { break };
             let Some((outcome, tally)) = known.untold() else { continue };
-            // What is deeper belongs to the child above it, whose own end was not told either.
+            // A deeper thread belongs to the child above it, whose own end was not told either.
             let ends = key.match_indices('/').nth(parts - 1).map_or(key.len(), |(at, _)| at);
             let child = ThreadId::from(format!("{prefix}{}", &key[..ends]));
             match orphans.iter_mut().find(|(known, ..)| *known == child) {
@@ -183,7 +183,7 @@ impl Threads {
     }
 }
 
-/// What a log alone tells of a thread.
+/// The facts of a thread that a log alone tells.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct RecordedThread {
     thread: ThreadId,
@@ -195,7 +195,8 @@ pub(crate) struct RecordedThread {
 }
 
 impl Threads {
-    /// What the log alone tells; `None` if a thread was at work here, so that the log tells it in other words.
+    /// Returns the facts that the log alone tells; `None` if a thread was at work here, so that the log tells it in
+    /// other words.
     pub(crate) fn told(&self) -> Option<Vec<RecordedThread>> {
         let of = |(thread, known): (&ThreadId, &KnownThread)| {
             let KnownThread { who, opened, run, session, results, told, holder } = known;
@@ -219,12 +220,12 @@ impl Threads {
 }
 
 impl KnownThread {
-    /// Whether somebody holds the child.
+    /// True if somebody holds the child.
     pub(super) fn is_held(&self) -> bool {
         self.holder.as_ref().and_then(Weak::upgrade).is_some_and(|holder| holder.is_open())
     }
 
-    /// What nobody above was told of.
+    /// Returns the outcome and the usage that nobody above was told of.
     fn untold(&self) -> Option<(Outcome, Tally)> {
         if self.told == usize::MAX {
             return None;

@@ -1,48 +1,48 @@
-//! Which sections there are, in which order, and how long they may be.
+//! The kinds of sections, their order, and their largest sizes.
 
 use std::sync::Arc;
 
 use crate::instructions::{InstructionError, InstructionErrorKind};
 
-/// How many bytes the name of an application's own section may have.
+/// The largest number of bytes in the name of an application's own section.
 const MAX_NAME_BYTES: usize = 64;
-/// How many bytes a section may have whose text a component fixes.
+/// The largest number of bytes in a section whose text a component fixes.
 const MAX_FIXED_BYTES: usize = 16 << 10;
-/// How many bytes a section may have that lists things.
+/// The largest number of bytes in a section that lists things.
 const MAX_LIST_BYTES: usize = 64 << 10;
-/// How many bytes a section may have that holds documents.
+/// The largest number of bytes in a section that holds documents.
 const MAX_DOCUMENT_BYTES: usize = 256 << 10;
-/// How many bytes the instructions may have.
+/// The largest number of bytes in the instructions.
 const MAX_INSTRUCTION_BYTES: usize = 1 << 20;
 
-/// What precedes the project's context, whoever gives it.
+/// The text that precedes the project's context, whoever gives it.
 const PROJECT_NOTE: &str = "\
 The following is known about the project that you work in. Treat it as your own knowledge: build on it without looking \
 it up again, and do not mention that it was given to you.";
 
-/// Where a section stands, and what it is called.
+/// The place and the name of a section.
 ///
 /// What changes least comes first, so that a provider's cache keeps as much of a changed prompt as it can.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SectionKind {
-    /// Who the agent is; at most 16 KiB.
+    /// The identity of the agent; at most 16 KiB.
     Identity,
-    /// How an agent that was given a task says that it is done; at most 16 KiB.
+    /// The protocol by which an agent that was given a task says that it is done; at most 16 KiB.
     CompletionProtocol,
-    /// How the conversation is handed over to another agent; at most 16 KiB.
+    /// The protocol by which the conversation is handed over to another agent; at most 16 KiB.
     HandoffProtocol,
-    /// How the agent asks whoever gave it its task; at most 16 KiB.
+    /// The protocol by which the agent asks whoever gave it its task; at most 16 KiB.
     InteractionProtocol,
-    /// How the agent answers the questions of those whom it gave a task; at most 16 KiB.
+    /// The protocol by which the agent answers the questions of those whom it gave a task; at most 16 KiB.
     InteractiveDelegationProtocol,
-    /// How agents share notes; at most 16 KiB.
+    /// The protocol by which agents share notes; at most 16 KiB.
     NotesProtocol,
-    /// What the agent is told to be; at most 1 MiB.
+    /// The instructions of the agent; at most 1 MiB.
     Instructions,
     /// Habits of careful work; at most 16 KiB.
     BehavioralConstraints,
-    /// What is known of the project; at most 256 KiB.
+    /// The known facts of the project; at most 256 KiB.
     ProjectContext,
     /// Skills that are always at hand; at most 256 KiB.
     Skills,
@@ -120,7 +120,7 @@ impl SectionKind {
         }
     }
 
-    /// How many bytes the section may have, unless it is said otherwise.
+    /// Returns the largest number of bytes that the section may have, unless another limit is set.
     pub fn max_bytes(&self) -> usize {
         match self {
             SectionKind::Identity
@@ -136,7 +136,7 @@ impl SectionKind {
         }
     }
 
-    /// What the section opens with, whoever gave its text.
+    /// Returns the note that the section opens with, whoever gave its text.
     pub(super) fn note(&self) -> Option<&'static str> {
         (*self == SectionKind::ProjectContext).then_some(PROJECT_NOTE)
     }

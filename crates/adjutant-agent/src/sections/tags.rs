@@ -25,7 +25,7 @@ fn defuse(text: &str, present: &[&SectionKind], into: &mut String) {
     }
 }
 
-/// Whether what follows a `<` makes it a tag of a section, as a lenient reader sees it.
+/// True if the text after a `<` makes it a tag of a section, as a lenient reader sees it.
 fn is_section(part: &str, present: &[&SectionKind]) -> bool {
     let part = part.trim_start_matches(|c| c == '/' || is_blank(c));
     let end = part.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == '-')).unwrap_or(part.len());

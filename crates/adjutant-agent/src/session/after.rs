@@ -1,4 +1,4 @@
-//! What is done after a drive: hooks that may change how its run counts as ended, and those that only look.
+//! Steps after a drive: hooks that may change how its run counts as ended, and those that only look.
 
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ impl DriveSetup<'_> {
     }
 }
 
-/// What a hook made of an outcome, if that is another one: an outcome, or another answer in it.
+/// Returns the outcome after a hook, if the hook changed it: another outcome, or another answer in it.
 fn changed(before: &Outcome, point: AfterAgent) -> Option<Outcome> {
     let outcome = match (point.outcome, point.reply) {
         (Outcome::Paused { .. }, _) => return None,

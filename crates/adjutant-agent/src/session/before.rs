@@ -1,4 +1,4 @@
-//! What is done before the first record of a drive: hooks that may change or refuse it, and its instructions.
+//! Steps before the first record of a drive: hooks that may change or refuse it, and its instructions.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What is said of a log when it is made: which agent works in it.
+//! Description of a new log: it says which agent works in it.
 
 use std::sync::Arc;
 

@@ -29,7 +29,7 @@ use crate::{
 pub(super) struct DriveSetup<'s> {
     pub(super) core: &'s mut Core,
     pub(super) start: &'s Start,
-    /// What this drive performs with: the start's, with the instructions of this run.
+    /// The setup of this drive: the start's, with the instructions of this run.
     pub(super) setup: Arc<Setup>,
     pub(super) mailbox: &'s Arc<Mailbox>,
     pub(super) inbox: &'s Arc<Inbox>,
@@ -39,23 +39,23 @@ pub(super) struct DriveSetup<'s> {
     /// The run that the drive is about.
     pub(super) run: RunNo,
     pub(super) prompts: Option<Arc<[Entry]>>,
-    /// Whether `before_run` was reached, and `after_run` was not.
+    /// True if `before_run` was reached, and `after_run` was not.
     pub(super) hears_run: bool,
-    /// Whether `before_agent` was passed, and `after_agent` was not reached.
+    /// True if `before_agent` was passed, and `after_agent` was not reached.
     pub(super) hears_agent: bool,
-    /// Whether the drive itself is going on: it is neither before nor behind it.
+    /// True if the drive itself is going on: it is neither before nor behind it.
     pub(super) inside: Arc<AtomicBool>,
-    /// What is told as soon as the run has begun.
+    /// The warnings that are told as soon as the run has begun.
     pub(super) untold: Vec<Warning>,
-    /// What was posted before.
+    /// The posts that came before.
     pub(super) mail: Mail,
-    /// What its middleware looks at and writes on, if there is any.
+    /// The state that its middleware looks at and writes on, if there is any.
     pub(super) shared: Option<Arc<MiddlewareState>>,
-    /// What keeps the run from being recorded.
+    /// The error that keeps the run from being recorded.
     pub(super) error: Option<Error>,
 }
 
-/// Why a run ends before it begins.
+/// The reason why a run ends before it begins.
 pub(super) enum Never {
     Denied { point: &'static str, reason: Arc<str> },
     Failed(Failure),
@@ -63,7 +63,7 @@ pub(super) enum Never {
     Ended(Outcome),
 }
 
-/// What the surroundings of a drive make of it: another outcome, or nothing.
+/// The judgement of a drive by its surroundings: another outcome, or nothing.
 pub(super) struct Judged {
     pub(super) outcome: Option<Outcome>,
     pub(super) by: Arc<str>,
@@ -164,12 +164,12 @@ impl<'s> DriveSetup<'s> {
         Ok(self.with_mail(opening))
     }
 
-    /// Whether nobody is asked before the run begins.
+    /// True if nobody is asked before the run begins.
     fn is_plain(&self) -> bool {
         self.setup.hooks.is_empty() && self.setup.is_instructed() && self.prompts.is_none()
     }
 
-    /// Whether the run of this drive is in the log.
+    /// True if the run of this drive is in the log.
     pub(super) fn has_begun(&self) -> bool {
         self.core.run.run() == self.run
     }
@@ -260,7 +260,7 @@ impl<'s> DriveSetup<'s> {
         wished(self.inbox.stop(), self.start.cancel.clone())
     }
 
-    /// Who wished to stop.
+    /// Returns the source of the wish to stop, if there was one.
     pub(super) fn wish(&self) -> Option<CancelBy> {
         let outer = self.start.cancel.as_ref().filter(|cancel| cancel.is_cancelled());
         self.inbox.wish().or(outer.map(|_| CancelBy::User))

@@ -1,4 +1,4 @@
-//! How a drive ends: what surrounds it has its word, the run gets its result, and the last event tells.
+//! The end of a drive: the code around it has its word, the run gets its result, and the last event tells it.
 
 use std::{
     panic::AssertUnwindSafe,
@@ -158,7 +158,7 @@ impl DriveSetup<'_> {
         }
     }
 
-    /// What the run has come to.
+    /// Returns the result of the run.
     pub(super) fn result(&self) -> RunResult {
         let known = self.core.run.result(&self.setup.who).filter(|_| self.error.is_none() && self.has_begun());
         known.unwrap_or_else(|| self.lost())
@@ -181,7 +181,7 @@ impl DriveSetup<'_> {
     /// Shows the end of the drive, and gives the log back.
     pub(super) async fn end(mut self) -> Result<RunResult, Error> {
         if let Some(executor) = self.executor.as_mut().filter(|_| self.error.is_none()) {
-            // Who hears of the end may look at the log.
+            // A listener that hears of the end may look at the log.
             self.error = executor.save_all().await.err();
         }
         let result = self.result();

@@ -1,4 +1,4 @@
-//! What joins a conversation without a request: what it begins with, and what is appended while it rests.
+//! Entries that join a conversation without a request: those that it begins with, and those appended while it rests.
 
 use adjutant_core::{Error, Record, Seq, Tail, commit};
 use adjutant_llm::{Entry, Transcript};
@@ -42,7 +42,7 @@ pub(crate) async fn append(start: Start, claim: Claim, entries: Vec<Entry>) -> R
 }
 
 impl Core {
-    /// What the conversation begins with enters an empty log first.
+    /// Writes the entries that the conversation begins with into an empty log first.
     pub(super) async fn seed(&mut self, log: SessionWriter, start: &Start) -> Result<SessionWriter, Error> {
         if self.run.seq() > Seq(0) || start.session.seed.is_empty() {
             return Ok(log);
@@ -50,7 +50,7 @@ impl Core {
         self.record(start, log, Record::Seeded { entries: start.session.seed.clone() }).await
     }
 
-    /// Why a run without a prompt has nothing to answer, if it has not.
+    /// Returns an error if a run without a prompt has nothing to answer.
     pub(super) fn nothing_to_answer(&self, start: &Start) -> Option<Error> {
         match self.run.waiting().tail() {
             Tail::Open => None,

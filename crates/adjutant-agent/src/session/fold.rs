@@ -20,7 +20,7 @@ pub(super) struct Fold {
     pub(super) threads: Threads,
     /// The newest record of the fold that it began from.
     pub(super) kept: Seq,
-    /// What the records after this one tell is wanted.
+    /// The record after which the events of further records are wanted.
     pub(super) shown: Option<Seq>,
     pub(super) told: Vec<Event>,
 }
@@ -112,7 +112,7 @@ impl Core {
             return;
         }
         let told = log.threads().told();
-        // What is at work here is told by a log in other words.
+        // A log tells the threads at work here in other words.
         let (Some(events), Some(threads)) = (self.events.clone(), told) else { return };
         let written = folded::write(&setup.who.thread, &self.run, events, threads).await;
         // Also if it fails: it is not tried again with every drive.

@@ -12,7 +12,7 @@ use tokio::{runtime::Handle, task::spawn_blocking};
 
 use crate::scope::{RecordedThread, Threads};
 
-/// What the bytes are made of: the program's version, and the number of the shape that is described at [`write`].
+/// The format of the bytes: the program's version, and the number of the shape that is described at [`write`].
 pub(super) const FORMAT: &str = concat!("adjutant-agent ", env!("CARGO_PKG_VERSION"), " shape 1");
 
 /// The most bytes that a fold has; a log with more is read whole.
@@ -20,7 +20,7 @@ const MAX_BYTES: usize = 64 * 1024 * 1024;
 /// About how many bytes of entries stand in one part.
 const PART: usize = 1024 * 1024;
 
-/// What is no entry of the history.
+/// The parts of a fold that are no entries of the history.
 #[derive(Serialize, Deserialize)]
 struct Head {
     thread: ThreadId,

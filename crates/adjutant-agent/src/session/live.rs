@@ -1,4 +1,4 @@
-//! What others may know and do while a run has the session: its queues, what it has shown, and its end.
+//! Things that others may know and do while a run has the session: its queues, the records it has shown, and its end.
 
 use std::sync::{Arc, PoisonError};
 
@@ -47,7 +47,7 @@ impl Session {
         inbox.save().await
     }
 
-    /// What kept the newest drive from saving what it showed.
+    /// Returns the error that kept the newest drive from saving what it showed.
     pub(crate) fn lost(&self) -> Option<Error> {
         self.lost.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -1,4 +1,4 @@
-//! What was posted to a session before a drive of it began: it enters the log with the drive's first records.
+//! Posts that came to a session before a drive of it began: they enter the log with the drive's first records.
 
 use adjutant_core::{Answered, JournalErrorKind, Post, PostNo, Posted, Record, Run, chain};
 use adjutant_llm::{Warning, WarningKind};
@@ -6,21 +6,21 @@ use adjutant_llm::{Warning, WarningKind};
 use super::{Core, Start, drive_setup::DriveSetup};
 use crate::{begin::Begin, executor::posts::unheard, queue::unfit, scope::SessionWriter};
 
-/// What was posted to a session before a drive of it began.
+/// The posts that came to a session before a drive of it began.
 #[derive(Debug, Default)]
 pub(super) struct Mail {
     /// The newest post of it, if there is any.
     pub(super) upto: Option<PostNo>,
     /// The answers that the drive goes on with: those that were given, and those that were posted besides.
     pub(super) answers: Vec<Answered>,
-    /// Whether the run that is open should end.
+    /// True if the run that is open should end.
     pub(super) cancels: bool,
-    /// What could not be heeded.
+    /// The warnings about posts that could not be heeded.
     pub(super) warnings: Vec<Warning>,
 }
 
 impl Core {
-    /// What was posted since the newest post that was heeded; messages wait in the queues by then.
+    /// Reads the posts since the newest one that was heeded; messages wait in the queues by then.
     pub(super) async fn mail(&self, start: &Start) -> Mail {
         let mut mail = Mail::default();
         if let Begin::Resume { answers, .. } = &start.begin {
@@ -54,7 +54,7 @@ impl Core {
 impl Mail {
     fn take(&mut self, start: &Start, run: &Run, posted: Vec<Posted>) {
         let cancels = posted.iter().any(|posted| posted.post == Post::Cancel);
-        // When no run is open, nobody is left who could be stopped.
+        // Without an open run, nobody is left who could be stopped.
         self.cancels = cancels && matches!(start.begin, Begin::Resume { .. }) && run.is_open();
         for Posted { no, post } in posted {
             match post {

@@ -78,7 +78,7 @@ impl Core {
             mailbox.push(event);
         });
         start.session.seen().catch_up(&self.run);
-        // What the drive had heard of the queues and not recorded is news again.
+        // Changes of the queues that the drive had heard of and not recorded are news again.
         start.session.queues().restore(&self.run);
         let seen = Arc::clone(start.session.seen());
         let mut executor = LocalExecutor::watched(Arc::clone(setup), log, Arc::clone(mailbox), Arc::clone(inbox), seen);

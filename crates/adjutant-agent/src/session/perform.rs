@@ -94,14 +94,14 @@ impl Core {
         }
     }
 
-    /// Whether the session can begin what is asked of it; the log is kept for later if it cannot.
+    /// Returns an error if the session cannot begin what is asked of it; the log is then kept for later.
     fn check(&mut self, start: &Start, mail: &Mail, log: SessionWriter) -> Result<SessionWriter, Error> {
         let waiting = || self.run.pauses().map(|pause| pause.id.clone()).collect::<Vec<_>>();
         let refused = match &start.begin {
             Begin::Run { .. } if self.run.is_open() => Some(Error::paused(waiting())),
             Begin::Run { prompts, .. } if prompts.is_empty() => self.nothing_to_answer(start),
             Begin::Run { .. } => None,
-            // What the agents under another one wait for was matched where it was answered.
+            // The answers for agents under another one were matched where they were given.
             Begin::Resume { .. } if start.setup.within.is_some() => None,
             Begin::Resume { .. } if mail.cancels => None,
             Begin::Resume { .. } => {

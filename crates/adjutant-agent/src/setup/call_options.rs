@@ -1,25 +1,25 @@
-//! How calls are performed, where their tools do not say otherwise.
+//! Options of calls, where their tools do not say otherwise.
 
 use std::time::Duration;
 
 use adjutant_llm::telemetry::Contents;
 use adjutant_tool::Bound;
 
-/// How calls are performed, where their tools do not say otherwise.
+/// The options of calls, where their tools do not say otherwise.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct CallOptions {
-    /// How long one call may take; 10 minutes, and `None` for no limit.
+    /// The longest time that one call may take; 10 minutes, and `None` for no limit.
     pub timeout: Option<Duration>,
-    /// How long a cancelled call may take to end well before it is dropped; 2 seconds.
+    /// The time that a cancelled call has to end well before it is dropped; 2 seconds.
     pub grace: Duration,
-    /// How many bytes of text one result may put into the context; 100,000.
+    /// The largest number of bytes of text that one result may put into the context; 100,000.
     pub max_result_bytes: usize,
-    /// Whether spans of calls hold arguments and results; they do not.
+    /// The setting that lets spans of calls hold arguments and results; by default they do not.
     pub contents: Contents,
-    /// Whether no tool is run here: a run gives its calls back, and goes on with their results.
+    /// True if no tool is run here: a run gives its calls back, and goes on with their results.
     pub external: bool,
-    /// Whether tools of class `Pure` begin while the reply still streams, if nobody need be asked first.
+    /// True if tools of class `Pure` begin while the reply still streams, if nobody need be asked first.
     pub early: bool,
 }
 
@@ -37,7 +37,7 @@ impl Default for CallOptions {
 }
 
 impl CallOptions {
-    /// Whether calls of this tool are run elsewhere.
+    /// True if calls of this tool are run elsewhere.
     pub(crate) fn is_external(&self, tool: &Bound) -> bool {
         self.external || tool.spec().external
     }

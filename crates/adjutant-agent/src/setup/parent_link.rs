@@ -1,4 +1,4 @@
-//! Where an agent under another one stands: who looks on, what it spends from, and whether it is still wanted.
+//! The place of an agent under another one: its watchers, its budget, and whether it is still wanted.
 
 use std::{
     fmt,
@@ -13,11 +13,11 @@ use adjutant_core::{Record, Tally};
 use super::Standstill;
 use crate::{budget::Budget, inbox::Inbox, mailbox::Mailbox};
 
-/// Where an agent under another one stands.
+/// The place of an agent under another one.
 pub(crate) struct ParentLink {
     /// The boxes of the agents above, the nearest first.
     above: Arc<[Arc<Mailbox>]>,
-    /// Where the threads of the session are found.
+    /// The inbox of the first agent, which knows the threads of the session.
     first: Arc<Inbox>,
     budget: Option<Budget>,
     /// Of the call that opened the agent.

@@ -1,4 +1,4 @@
-//! What an application lets calls do: which need a word.
+//! The application's policy for calls: it says which need approval.
 
 use std::{
     fmt,
@@ -14,7 +14,7 @@ use super::{CallOptions, Setup};
 
 type When = dyn Fn(&ToolSpec, &Value) -> Option<Ask> + Send + Sync;
 
-/// Which calls need a word.
+/// The rules that say which calls need approval.
 #[derive(Clone, Default)]
 pub(crate) struct Policy {
     when: Vec<Arc<When>>,
@@ -40,7 +40,7 @@ impl Setup {
 }
 
 impl Policy {
-    /// What is asked before a call with these arguments; the tool's own words come first.
+    /// Returns the question to ask before a call with these arguments; the tool's own question comes first.
     ///
     /// # Errors
     /// What a rule panicked with.

@@ -27,7 +27,7 @@ pub(crate) struct Print {
     pub(crate) config: Arc<Config>,
 }
 
-/// What a request is made with.
+/// The parts that a request is made with.
 #[derive(Clone, Copy)]
 pub(crate) struct Parts<'a> {
     pub(crate) model: &'a ModelId,
@@ -86,7 +86,7 @@ impl Print {
     }
 }
 
-/// Whether these are the same declarations by their place; none are none anywhere.
+/// True if these are the same declarations by their place; two empty lists are always the same.
 fn is_same(one: &Arc<[ToolDecl]>, other: &Arc<[ToolDecl]>) -> bool {
     Arc::ptr_eq(one, other) || (one.is_empty() && other.is_empty())
 }

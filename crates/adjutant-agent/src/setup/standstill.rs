@@ -10,7 +10,7 @@ use std::{
 
 use tokio::{sync::Notify, time::Instant};
 
-/// How many answers a call and the agents under it wait for; those under other calls count above too.
+/// The number of answers that a call and the agents under it wait for; those under other calls count above too.
 #[derive(Debug, Default)]
 pub(crate) struct Standstill {
     waiting: AtomicUsize,

@@ -59,7 +59,7 @@ async fn follow(
     loop {
         let event = tokio::select! {
             event = events.next() => event,
-            // Whoever drops the stream cancels the run.
+            // Dropping the stream cancels the run.
             () = cancel.cancelled() => {
                 screen.rest();
                 screen.tell("cancelled");

@@ -1,4 +1,4 @@
-//! Which bytes an agent runs.
+//! The bytes that an agent runs.
 
 use std::path::Path;
 

@@ -48,7 +48,7 @@ pub(super) async fn export(args: &Export) -> Result<Exit, Problem> {
     Ok(Exit::Finished)
 }
 
-/// What its file is called: its name if that is one of a manifest, which leads nowhere else; otherwise its id.
+/// Returns the name of its file: its own name if that is one of a manifest, which leads nowhere else; otherwise its id.
 fn stem(entry: &Entry) -> String {
     let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     let is_name = !entry.name.is_empty() && entry.name.len() <= 64 && entry.name.chars().all(is_part);
@@ -86,7 +86,7 @@ pub(super) async fn import(args: &Import) -> Result<Exit, Problem> {
             import().await?.map_err(|error| of_runtime(&error))?
         }
     };
-    // What was trusted was the file; what is started is the agent that it held.
+    // The user trusted the file; the agent that it held is what is started.
     consent.keep(&imported.wants)?;
     let (name, id) = (plain::line(&imported.name), imported.id);
     let text =

@@ -69,7 +69,7 @@ fn wrong(problems: &manifest::Problems) -> Problem {
     Problem::new(Exit::Usage, last)
 }
 
-/// What a manifest wants, beyond the folder that it lies in.
+/// Returns the wants of a manifest, beyond the folder that it lies in.
 pub(crate) fn wants(resolved: &Resolved) -> Result<Wants, Problem> {
     let folder = resolved.sources.first().and_then(|file| file.parent());
     Wants::of(&resolved.manifest, folder.unwrap_or(Path::new("."))).map_err(|error| of_runtime(&error))
@@ -95,7 +95,7 @@ pub(crate) async fn make(
     Ok(instance)
 }
 
-/// What the command line changes.
+/// Returns the changes that the command line makes.
 fn overrides(changes: &Changes) -> Overrides {
     let pairs = |pairs: &[(String, String)]| pairs.iter().cloned().collect::<BTreeMap<_, _>>();
     let mut overrides = Overrides::default();

@@ -1,4 +1,4 @@
-//! Where agents stand: all of them in a table, one of them by itself.
+//! The state of agents: all of them in a table, one of them by itself.
 
 use std::{path::Path, time::Duration};
 
@@ -20,9 +20,9 @@ use crate::{
 };
 
 const HEADS: [&str; 6] = ["NAME", "STATUS", "MODEL", "ADDRESS", "RESTARTS", "AGE"];
-/// How many characters of a status are in the table; `status` tells all of it.
+/// The largest number of characters of a status in the table; `status` tells all of it.
 const MAX_STATUS: usize = 60;
-/// How often one that is watched is looked at.
+/// The time between two looks at an agent that is watched.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Lists agents.
@@ -101,7 +101,7 @@ pub(super) async fn status(args: &agent::StatusArgs) -> Result<Exit, Problem> {
         } else {
             format!("{}\n", plain::stream(&standing.line(now_ms())))
         };
-        // What is left of a pause is no change.
+        // The rest of a pause is no change.
         let key = (standing.status.clone(), standing.course.clone(), standing.address);
         if told.as_ref() != Some(&key) {
             told = Some(key);

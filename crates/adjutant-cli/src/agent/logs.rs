@@ -1,4 +1,4 @@
-//! What an agent's process wrote.
+//! The output of an agent's process.
 
 use std::{
     io::{self, IsTerminal},
@@ -26,6 +26,6 @@ pub(super) async fn logs(args: &agent::Logs) -> Result<Exit, Problem> {
 }
 
 fn show(text: &str) -> Result<bool, Problem> {
-    // What others wrote must not steer the terminal.
+    // The text of others must not steer the terminal.
     if io::stdout().is_terminal() { write(&plain::stream(text)) } else { write(text) }
 }

@@ -1,4 +1,4 @@
-//! Where agents are kept, and which of them are meant.
+//! The folder that agents are kept in, and the choice of those that are meant.
 
 use std::{
     path::{Path, PathBuf},
@@ -14,15 +14,15 @@ use crate::{args::agent::Homed, exit::Exit, near, plain, problem::Problem, troub
 
 /// The variable that names the folder of all agents.
 const VARIABLE: &str = "ADJUTANT_HOME";
-/// Where they are in a project.
+/// The folder of agents in a project.
 const FOLDER: &str = ".adjutant/run";
 
 /// A folder of agents.
 pub(crate) struct AgentFolder {
     pub(crate) home: Home,
-    /// What the user trusts, wherever agents are.
+    /// The store of all that the user trusts, wherever agents are.
     pub(crate) trusted: TrustStore,
-    /// How the user named it, for commands in hints.
+    /// The option with which the user named the folder, for commands in hints.
     option: String,
 }
 
@@ -32,7 +32,7 @@ impl AgentFolder {
         let named = std::env::var_os(VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from);
         let option = homed.home.as_ref().map(|path| format!(" --home {}", plain::word(&path.to_string_lossy())));
         let path = homed.home.clone().or(named).unwrap_or_else(|| project.join(FOLDER));
-        // What is written down must mean the same in every folder.
+        // A path that is written down must mean the same in every folder.
         let path = std::path::absolute(&path).unwrap_or(path);
         Self { home: Home::at(path), trusted: TrustStore::of_user(), option: option.unwrap_or_default() }
     }
@@ -85,7 +85,7 @@ impl AgentFolder {
         Ok(chosen)
     }
 
-    /// What makes and runs agents: each in a process of its own, of this very program.
+    /// Returns the backend that makes and runs agents: each in a process of its own, of this very program.
     pub(crate) fn backend(&self) -> Result<Arc<dyn Backend>, Problem> {
         // A newer program runs the agents that an older one made; which one runs them is told by their provenance.
         let options = ProcessOptions::new().host_change(HostChange::Accept);

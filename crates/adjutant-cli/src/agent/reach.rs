@@ -18,12 +18,12 @@ use crate::{
     trouble::of_runtime,
 };
 
-/// How long an operator may take to do what it was asked for.
+/// The longest time that an operator may take to do what it was asked for.
 const WITHIN: Duration = Duration::from_secs(90);
-/// How often it is looked whether it has.
+/// The time between two looks at whether it has.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Where agents should come to.
+/// The state that agents should come to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wish {
     Start,
@@ -39,7 +39,7 @@ struct Way {
     ended: Option<Result<ReachEnd, Problem>>,
 }
 
-/// Where a way ended.
+/// The state that a way ended in.
 #[derive(Debug, Clone, PartialEq)]
 enum ReachEnd {
     At(Status),
@@ -91,8 +91,8 @@ fn order(home: &Home, entry: &Entry, wish: Wish) -> Result<Desired, Error> {
     }
 }
 
-/// What holds if an order cannot be written. On a full disk, an agent can be stopped and removed all the same, as long as nobody
-/// else must be told.
+/// Returns the order that holds if a new one cannot be written. On a full disk, an agent can be stopped and removed all
+/// the same, as long as nobody else must be told.
 fn unwritten(home: &Home, entry: &Entry, wish: Wish, error: Error) -> Result<Desired, Error> {
     let is_possible = matches!(wish, Wish::Stop | Wish::Remove) && error.kind() == ErrorKind::Storage;
     if !is_possible || home.is_operated()? {
@@ -151,7 +151,7 @@ async fn act(instance: &dyn Instance, wish: Wish) -> Result<Status, Error> {
     Ok(instance.status())
 }
 
-/// Whether the operator has done it, or cannot.
+/// Returns the result once the operator has done it, or cannot; `None` before.
 async fn look(home: &Home, way: &Way, wish: Wish) -> Option<Result<ReachEnd, Problem>> {
     let Some(standing) = AgentStanding::of(home, &way.entry).await else {
         return Some(match wish {

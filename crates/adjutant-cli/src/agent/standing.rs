@@ -1,4 +1,4 @@
-//! Where an agent stands, read from its folder and asked of its process; nothing is changed.
+//! The state of an agent, read from its folder and asked of its process; nothing is changed.
 
 use std::{fs, net::SocketAddr, time::Duration};
 
@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 
 use crate::{exit::Exit, problem::Problem, trouble::of_runtime};
 
-/// How long a process may take to tell where it stands.
+/// The longest time that a process may take to tell its state.
 const WITHIN: Duration = Duration::from_secs(1);
 
-/// Where an agent stands.
+/// The state of an agent.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct AgentStanding {
     pub(crate) status: Status,
@@ -19,7 +19,7 @@ pub(crate) struct AgentStanding {
     pub(crate) since_ms: Option<u64>,
     pub(crate) goal: Goal,
     pub(crate) course: Course,
-    /// Whether its process lives.
+    /// True if its process lives.
     pub(crate) is_hosted: bool,
 }
 
@@ -54,7 +54,7 @@ impl AgentStanding {
         Some(standing)
     }
 
-    /// Where it stands in one line, with what its supervisor means to do.
+    /// Returns its state in one line, with what its supervisor means to do.
     pub(crate) fn line(&self, now_ms: u64) -> String {
         let status = self.status.to_string();
         let course = &self.course;
@@ -98,7 +98,7 @@ pub(crate) fn model(entry: &Entry) -> Option<String> {
     choice.names().next().map(str::to_owned)
 }
 
-/// Where its process says that it stands.
+/// Returns the state that its process reports.
 async fn asked(entry: &Entry) -> Option<Status> {
     let client = client(entry).ok()?;
     let report = tokio::time::timeout(WITHIN, client.status()).await.ok()?.ok()?;

@@ -1,10 +1,10 @@
-//! What `adjutant agent` and `adjutant up` may be told.
+//! The arguments of `adjutant agent` and `adjutant up`.
 
 use std::path::PathBuf;
 
 use clap::Subcommand;
 
-/// What is done with an agent that lives in a folder of its own.
+/// The commands for an agent that lives in a folder of its own.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Agent {
     Create(Create),
@@ -26,7 +26,7 @@ pub(crate) enum Agent {
     Import(Import),
 }
 
-/// Where agents are kept.
+/// The place where agents are kept.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct Homed {
     /// The folder of all agents; without it, that of ADJUTANT_HOME, else .adjutant/run.
@@ -57,7 +57,7 @@ pub(crate) struct Create {
     pub(crate) json: bool,
 }
 
-/// What is changed about a manifest.
+/// The changes to a manifest.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct Changes {
     /// Another name.
@@ -143,7 +143,7 @@ pub(crate) struct Logs {
     #[command(flatten)]
     pub(crate) this: This,
 
-    /// How many of the last lines.
+    /// The number of last lines to show.
     #[arg(short = 'n', long, value_name = "N", default_value = "100")]
     pub(crate) lines: usize,
 
@@ -158,7 +158,7 @@ pub(crate) struct Prompt {
     #[command(flatten)]
     pub(crate) this: This,
 
-    /// What is asked; `-`, or nothing, reads it from standard input.
+    /// The prompt; `-`, or nothing, reads it from standard input.
     #[arg(value_name = "TEXT")]
     pub(crate) text: Option<String>,
 
@@ -181,7 +181,7 @@ pub(crate) struct Object {
     #[command(flatten)]
     pub(crate) this: This,
 
-    /// What is asked; `-`, or nothing, reads it from standard input.
+    /// The prompt; `-`, or nothing, reads it from standard input.
     #[arg(value_name = "TEXT")]
     pub(crate) text: Option<String>,
 
@@ -257,7 +257,7 @@ pub(crate) struct Up {
     #[command(flatten)]
     pub(crate) homed: Homed,
 
-    /// How many agents run at a time; the others wait for a place. Without it, all run.
+    /// The largest number of agents that run at the same time; the others wait for a place. Without it, all run.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max: Option<u32>,
 

@@ -1,4 +1,4 @@
-//! What `adjutant agents` may be told, and how runs are told of agents.
+//! The arguments of `adjutant agents`, and the options that tell runs of agents.
 
 use std::path::PathBuf;
 
@@ -6,14 +6,14 @@ use clap::Subcommand;
 
 use super::Taught;
 
-/// What is done with agents.
+/// The commands for agents.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Agents {
     List(ListAgents),
     Check(CheckAgents),
 }
 
-/// Which agents there are beside the one that is asked, and what it may do with them.
+/// The agents beside the one that is asked, and what it may do with them.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct AgentChoice {
     /// Takes the agents of this folder, in place of those of the directory; may be given several times.
@@ -27,7 +27,7 @@ pub(crate) struct AgentChoice {
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
 
-    /// How many levels of agents may stand under the one that is asked; 1 without it, and 0 for none.
+    /// The number of levels of agents that may stand under the one that is asked; 1 without it, and 0 for none.
     ///
     /// An agent below has as many under itself as its own file says, and fewer if fewer are left.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=32))]

@@ -1,11 +1,11 @@
-//! What `adjutant board` may be told.
+//! The arguments of `adjutant board`.
 
 use adjutant::orchestration::board::TaskStatus;
 use clap::{Subcommand, builder::PossibleValuesParser};
 
 use super::At;
 
-/// What is done with a board.
+/// The commands for a board.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Board {
     List(ListTasks),
@@ -16,7 +16,7 @@ pub(crate) enum Board {
     Cancel(TheseTasks),
 }
 
-/// Which board it is.
+/// The choice of a board.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Which {
     /// The name of the board.
@@ -42,7 +42,7 @@ pub(crate) struct ListTasks {
     #[arg(long)]
     pub(crate) blocked: bool,
 
-    /// How many at most.
+    /// The largest number of tasks to list.
     #[arg(long, value_name = "N", default_value = "50", value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub(crate) limit: u32,
 

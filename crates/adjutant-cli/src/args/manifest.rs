@@ -1,4 +1,4 @@
-//! What `adjutant init` and `adjutant manifest` may be told.
+//! The arguments of `adjutant init` and `adjutant manifest`.
 
 use std::path::PathBuf;
 
@@ -19,7 +19,7 @@ pub(crate) struct Init {
     pub(crate) force: bool,
 }
 
-/// What is done with manifests.
+/// The commands for manifests.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ManifestCommand {
     Check(CheckManifest),

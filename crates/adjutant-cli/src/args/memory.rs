@@ -1,10 +1,10 @@
-//! What `adjutant memory` may be told.
+//! The arguments of `adjutant memory`.
 
 use clap::Subcommand;
 
 use super::At;
 
-/// What is done with what is remembered.
+/// The commands for what is remembered.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Memory {
     List(ListFacts),
@@ -26,7 +26,7 @@ pub(crate) struct Whose {
 /// Lists what is remembered, oldest first.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ListFacts {
-    /// How many at most.
+    /// The largest number of facts to list.
     #[arg(long, value_name = "N", default_value = "50", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) limit: u32,
 
@@ -45,10 +45,10 @@ pub(crate) struct ListFacts {
 /// Finds what is remembered by its words, best first.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Search {
-    /// What is looked for.
+    /// The words to look for.
     pub(crate) query: String,
 
-    /// How many at most.
+    /// The largest number of facts to find.
     #[arg(long, value_name = "N", default_value = "10", value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(crate) limit: u32,
 

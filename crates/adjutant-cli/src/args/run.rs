@@ -1,4 +1,4 @@
-//! What `adjutant run` and `adjutant resume` may be told.
+//! The arguments of `adjutant run` and `adjutant resume`.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -26,7 +26,7 @@ use crate::exit;
 #[derive(Debug, clap::Args)]
 #[command(after_help = exit::TABLE)]
 pub(crate) struct Run {
-    /// What the agent is asked; `-` reads standard input.
+    /// The prompt of the agent; `-` reads standard input.
     pub(crate) prompt: Option<String>,
 
     /// Adds the text of a file to the prompt, after PROMPT; may be given several times.
@@ -80,7 +80,7 @@ pub(crate) struct Resume {
     #[arg(long, value_name = "ID", num_args = 0..=1, default_missing_value = "")]
     pub(crate) deny: Vec<String>,
 
-    /// Why it is denied, for the model.
+    /// The reason for the denial, for the model.
     #[arg(long, value_name = "TEXT", requires = "deny")]
     pub(crate) why: Option<String>,
 
@@ -96,7 +96,7 @@ pub(crate) struct Resume {
     pub(crate) how: How,
 }
 
-/// How an agent works.
+/// The options for the work of an agent.
 #[derive(Debug, clap::Args)]
 pub(crate) struct How {
     /// The directory whose files the agent may list, read and search: that of the session that is resumed, else `.`.
@@ -113,11 +113,12 @@ pub(crate) struct How {
     #[arg(short, long = "model", value_name = "NAME[,NAME…]", value_delimiter = ',')]
     pub(crate) models: Vec<String>,
 
-    /// How often a failed request is tried again, before another model is asked; 0 to 10.
+    /// The number of times that a failed request is tried again, before another model is asked; 0 to 10.
     #[arg(long, value_name = "N", default_value = "2", value_parser = clap::value_parser!(u32).range(0..=10))]
     pub(crate) retries: u32,
 
-    /// How much the model thinks: off, minimal, low, medium, high or max; without it, as it does by itself.
+    /// The amount of thinking by the model: off, minimal, low, medium, high or max; without it, the model's own
+    /// default.
     ///
     /// Of what a model does not have, the nearest that it has is taken, with a warning.
     #[arg(long, value_name = "LEVEL")]
@@ -135,7 +136,7 @@ pub(crate) struct How {
     #[arg(long = "final", conflicts_with_all = ["json", "schema"])]
     pub(crate) last: bool,
 
-    /// How many requests the agent may make, at least 1, or `unlimited`.
+    /// The largest number of requests that the agent may make, at least 1, or `unlimited`.
     #[arg(long, value_name = "N", default_value = "50")]
     pub(crate) max_turns: MaxTurns,
 
@@ -149,7 +150,8 @@ pub(crate) struct How {
     #[arg(long, value_name = "TOOL[,TOOL…]", value_delimiter = ',')]
     pub(crate) ask: Vec<String>,
 
-    /// What the session survives at every moment: a crash of the machine, of the program, or nothing before the end.
+    /// The crash that the session survives at every moment: one of the machine, one of the program, or none before the
+    /// end.
     #[arg(long, value_name = "WHAT")]
     pub(crate) durability: Option<Survives>,
 
@@ -185,10 +187,10 @@ pub(crate) struct How {
     pub(crate) at: At,
 }
 
-/// Where sessions are kept.
+/// The place where sessions are kept.
 #[derive(Debug, clap::Args)]
 pub(crate) struct At {
-    /// Where sessions are kept: an SQLite file, a directory (ends with `/`) of JSON lines, or postgres://….
+    /// The place where sessions are kept: an SQLite file, a directory (ends with `/`) of JSON lines, or postgres://….
     ///
     /// Without it, the variable ADJUTANT_STORE, else $XDG_DATA_HOME/adjutant/adjutant.db, else
     /// $HOME/.local/share/adjutant/adjutant.db. A URL with a password belongs into the variable.
@@ -196,7 +198,7 @@ pub(crate) struct At {
     pub(crate) store: Option<String>,
 }
 
-/// What a session survives at every moment.
+/// The crash that a session survives at every moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Survives {
     /// A crash of the machine.

@@ -1,4 +1,4 @@
-//! What `adjutant sessions` and `adjutant replay` may be told.
+//! The arguments of `adjutant sessions` and `adjutant replay`.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use clap::Subcommand;
 
 use super::{At, How};
 
-/// What is done with sessions.
+/// The commands for sessions.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Sessions {
     List(List),
@@ -39,7 +39,7 @@ pub(crate) struct List {
     #[arg(long)]
     pub(crate) label: Option<String>,
 
-    /// How many at most.
+    /// The largest number of sessions to list.
     #[arg(long, value_name = "N", default_value = "50", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) limit: u32,
 
@@ -65,7 +65,7 @@ pub(crate) struct Show {
     #[arg(long, value_name = "SEQ", default_value = "1")]
     pub(crate) from: u64,
 
-    /// How many things at most.
+    /// The largest number of things to show.
     #[arg(long, value_name = "N", default_value = "50", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) limit: u32,
 
@@ -198,7 +198,7 @@ pub(crate) struct Label {
 pub(crate) struct Tell {
     /// The session.
     pub(crate) name: String,
-    /// What is said.
+    /// The text to tell.
     pub(crate) text: String,
 
     #[command(flatten)]

@@ -1,10 +1,10 @@
-//! What `adjutant skills` may be told, and how runs are told of skills.
+//! The arguments of `adjutant skills`, and the options that tell runs of skills.
 
 use std::path::PathBuf;
 
 use clap::Subcommand;
 
-/// What is done with skills.
+/// The commands for skills.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Skills {
     List(ListSkills),
@@ -12,7 +12,7 @@ pub(crate) enum Skills {
     Check(CheckSkills),
 }
 
-/// Which skills an agent may have.
+/// The skills that an agent may have.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Taught {
     /// Adds the skills of this folder, before those of the project and of the user; may be given several times.

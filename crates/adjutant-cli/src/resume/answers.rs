@@ -1,4 +1,4 @@
-//! What the command line answers to what waits.
+//! The answers of the command line to pauses that wait.
 
 use std::{path::Path, sync::Arc};
 
@@ -105,7 +105,7 @@ fn digest_of(id: &str) -> Option<(&str, &str)> {
     id.rsplit_once('@').filter(|(_, digits)| is_digest(digits))
 }
 
-/// Whether this is the id of the pause, or what stands behind a slash of it.
+/// True if this is the id of the pause, or the part of it after a slash.
 fn is_named(id: &str, pause: &Pause) -> bool {
     pause.id.0.strip_suffix(id).is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
 }
@@ -146,7 +146,7 @@ fn denial(args: &Resume, pause: &Pause) -> Answer {
     Answer::Decline { message: args.why.is_some().then(|| why.into()) }
 }
 
-/// What a text answers: a result, an extension, or a value, which is the text itself if that fits, else JSON.
+/// Reads a text as an answer: a result, an extension, or a value, which is the text itself if that fits, else JSON.
 fn value(pause: &Pause, text: &str) -> Result<Answer, Problem> {
     match pause.ask.kind {
         AskKind::External => Ok(Answer::result(CallResult::ok(text))),

@@ -77,7 +77,7 @@ async fn from(
         if let Some(name) = &args.name {
             *log = id(name);
         }
-        // Where it works is for whoever resumes it, not for whoever wrote the file.
+        // The directory is chosen by the user who resumes the session, not by the author of the file.
         named.extend(about.labels.extract_if(.., |label| named::is_directory(label)));
     });
     let imported = imported.await;

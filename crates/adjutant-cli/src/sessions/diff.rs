@@ -1,4 +1,4 @@
-//! How two sessions differ.
+//! The differences between two sessions.
 
 use adjutant::agent::sessions::Diff;
 

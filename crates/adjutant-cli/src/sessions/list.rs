@@ -1,4 +1,4 @@
-//! Which sessions there are, and which was forked from which.
+//! The list of sessions, and which of them was forked from which.
 
 use adjutant::agent::{LogId, LogInfo, LogQuery, PageMark};
 use serde_json::json;
@@ -119,7 +119,7 @@ fn table(logs: &[LogInfo]) -> String {
     rows.iter().map(line).collect()
 }
 
-/// What is said of a session, in one line.
+/// Describes a session in one line.
 fn about(info: &LogInfo) -> String {
     let mut parts: Vec<String> = Vec::new();
     if info.is_owned {

@@ -1,4 +1,4 @@
-//! What was said and done in a session, a page at a time, or as it comes.
+//! The messages and actions of a session, a page at a time, or as they come.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use crate::{
     trouble,
 };
 
-/// How often a session is looked at that someone works in.
+/// The time between two looks at a session that someone works in.
 const LOOK_EVERY: Duration = Duration::from_millis(300);
 
 /// Shows a session on standard output, and tells how to go on.
@@ -53,7 +53,7 @@ async fn follow(args: &Show, sessions: &Sessions, mut after: Seq) -> Result<Exit
             let mut shown = sessions.show(&info.log);
             while let Some(shown) = shown.next().await {
                 let shown = shown.map_err(|error| trouble::of_journal(&error))?;
-                // What was heard so far of a reply is told as the reply, once that is there.
+                // A partial reply is told as the reply, once that is there.
                 let is_partial = info.is_owned && shown.kind == ShownKind::Heard;
                 if shown.seq > after && shown.seq <= info.head && !is_partial && !write(&text_of(args, &shown))? {
                     return Ok(Exit::Finished);

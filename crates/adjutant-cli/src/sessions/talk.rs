@@ -1,4 +1,4 @@
-//! What is said to a session, whoever works in it.
+//! Messages to a session, no matter who works in it.
 
 use adjutant::{
     agent::{Lane, Post},

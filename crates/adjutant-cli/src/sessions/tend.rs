@@ -15,7 +15,7 @@ use crate::{
     trouble,
 };
 
-/// How many sessions are asked for together.
+/// The number of sessions that are asked for together.
 const PAGE: usize = 500;
 
 /// Copies a session, or its first records.
@@ -29,7 +29,7 @@ pub(crate) async fn fork(args: &Fork) -> Result<Exit, Problem> {
         None => sessions.fork(&from.log, &to).await,
     };
     let info = forked.map_err(|error| trouble::of_session(&error, &args.new))?;
-    // What it is about, and which calls wait for approval, stays so.
+    // The labels stay the same: they tell what it is about, and which calls wait for approval.
     let labels: Vec<&str> = from.about.labels.iter().map(|label| &**label).collect();
     if !labels.is_empty() {
         sessions.label(&to, &labels, &[]).await.map_err(|error| trouble::of_journal(&error))?;

@@ -18,7 +18,7 @@ fn tools() -> Tools {
         }))
 }
 
-/// What is shown of a run with these replies; joined pieces of the answer stand between other lines.
+/// Returns the lines that show a run with these replies; joined pieces of the answer stand between other lines.
 fn shown(show: Show, scripts: impl IntoIterator<Item = Script>) -> Vec<DisplayLine> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {

@@ -1,4 +1,4 @@
-//! What is drawn of agents at work.
+//! Tests of the drawing of agents at work.
 
 use adjutant::{agent::Seq, llm::ThreadId, tools::Identity};
 use serde_json::{Value, json};

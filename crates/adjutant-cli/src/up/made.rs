@@ -21,7 +21,7 @@ use crate::{
     trouble::of_runtime,
 };
 
-/// What the names of further manifests end with.
+/// The ending of the names of further manifests.
 const MORE: &str = ".agent.yaml";
 
 /// The manifests of a directory: the one, then the further ones by their names.
@@ -95,7 +95,7 @@ pub(super) async fn make(
     Ok(())
 }
 
-/// Whether what the manifest comes to now differs from what was created, with the same changes.
+/// True if the manifest now comes to something else than what was created, with the same changes.
 fn is_changed(entry: &Entry, file: &Path) -> Result<bool, Problem> {
     let now = create::resolve(file, entry.resolved.overrides.clone())?;
     Ok(now != *entry.resolved)

@@ -1,4 +1,4 @@
-//! What a supervisor does, for people and programs: a table that changes on a terminal, lines otherwise, or JSON.
+//! The output of a supervisor, for people and programs: a table that changes on a terminal, lines otherwise, or JSON.
 
 use adjutant::runtime::{
     Goal,
@@ -12,7 +12,7 @@ use crate::{
     show::DisplayLine,
 };
 
-/// How many agents are drawn at a time.
+/// The largest number of agents that are drawn at a time.
 const MAX_DRAWN: usize = 20;
 
 /// Shows what happens until the supervisor has ended.
@@ -51,7 +51,7 @@ pub(super) async fn show(
     }
 }
 
-/// What is told of a notice; beside a table, only what is not in it.
+/// Returns the line that tells of a notice; beside a table, only of one that is not in it.
 fn line(notice: &Notice, is_live: bool) -> Option<String> {
     let text = match notice {
         Notice::Status { .. } | Notice::Waiting { .. } if is_live => return None,
@@ -76,7 +76,7 @@ fn rows(rows: &[AgentRow]) -> Vec<String> {
     let up = rows.iter().filter(|row| row.status.is_up()).count();
     let mut lines = vec![format!("{up} of {} agents ready; Ctrl-C ends", rows.len())];
     let mut drawn: Vec<&AgentRow> = rows.iter().collect();
-    // What is wrong or on its way comes first.
+    // Agents that are in trouble or on their way come first.
     drawn.sort_by_key(|row| (row.status.is_up(), row.goal != Goal::Running));
     let width = drawn.iter().take(MAX_DRAWN).map(|row| row.agent.chars().count()).max().unwrap_or_default();
     lines.extend(

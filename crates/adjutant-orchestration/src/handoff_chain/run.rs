@@ -192,7 +192,7 @@ impl HandoffChainResult {
         self.last.text()
     }
 
-    /// What all of them used, with everything under them.
+    /// Returns the usage of all agents of the run, with everything under them.
     pub fn total_usage(&self) -> Usage {
         self.handed_over.iter().chain([&self.last]).fold(Usage::default(), |mut sum, result| {
             sum += result.total_usage;
@@ -200,7 +200,7 @@ impl HandoffChainResult {
         })
     }
 
-    /// How many requests were made.
+    /// Returns the number of requests that were made.
     pub fn turns(&self) -> u32 {
         self.handed_over.iter().chain([&self.last]).map(|result| result.turns).sum()
     }

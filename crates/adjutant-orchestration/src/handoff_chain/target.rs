@@ -8,7 +8,7 @@ use adjutant_llm::{Edit, View};
 use super::invalid;
 use crate::Error;
 
-/// How long a name may be, so that the tool's name fits every provider.
+/// The largest length of a name, so that the tool's name fits every provider.
 const MAX_NAME: usize = 52;
 
 /// Says what changes in the view of an agent that takes over.
@@ -20,7 +20,7 @@ pub struct HandoffTarget {
     pub(super) name: Arc<str>,
     pub(super) description: Arc<str>,
     pub(super) agent: Agent,
-    /// Whom it may hand over to; everybody else if none are named.
+    /// The agents that it may hand over to; all others if none are named.
     pub(super) to: Option<Vec<Arc<str>>>,
     pub(super) filter: Option<Filter>,
 }
@@ -48,7 +48,7 @@ impl HandoffTarget {
         Self { filter: Some(Arc::new(filter)), ..self }
     }
 
-    /// Whether it may hand over to another one.
+    /// True if it may hand over to another one.
     pub(super) fn may_hand_to(&self, other: &str) -> bool {
         *self.name != *other && self.to.as_ref().is_none_or(|to| to.iter().any(|it| **it == *other))
     }

@@ -9,14 +9,14 @@ use serde_json::{Value, json};
 
 use super::{HandoffTarget, active::FIELD};
 
-/// How much of a reason is kept, in characters.
+/// The largest number of characters of a reason that are kept.
 const MAX_REASON: usize = 1_000;
 
-/// What the tools of one handoff run share.
+/// The state that the tools of one handoff run share.
 pub(super) struct HandoffRun {
-    /// How often the conversation may still be handed over.
+    /// The number of times that the conversation may still be handed over.
     pub(super) left: usize,
-    /// Who gets it, once a call was granted.
+    /// The agent that gets the conversation, once a call was granted.
     taken: Mutex<Option<Arc<str>>>,
 }
 

@@ -1,9 +1,9 @@
-//! What a note may be called, and how much it may hold.
+//! The rules for the name of a note, and for the size of its body.
 
 use super::{MAX_BODY_BYTES, MAX_NAME_BYTES};
 use crate::{Error, ErrorKind, text};
 
-/// How much of a refused name is shown.
+/// The largest number of bytes of a refused name that are shown.
 const MAX_SHOWN_BYTES: usize = 80;
 
 pub(super) fn name(name: &str) -> Result<(), Error> {

@@ -1,5 +1,5 @@
-//! How notes lie on a key-value store: what is known of one apart from its body, so that a list reads no bodies; and a
-//! count.
+//! The layout of notes in a key-value store: the facts about a note apart from its body, so that a list reads no
+//! bodies; and a count.
 
 use std::sync::Arc;
 
@@ -9,16 +9,16 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use super::NoteInfo;
 use crate::{Error, ErrorKind};
 
-/// What the keys of infos begin with.
+/// The prefix of the keys of infos.
 pub(super) const INFOS: &str = "notes/info/";
-/// What the keys of bodies begin with.
+/// The prefix of the keys of bodies.
 pub(super) const BODIES: &str = "notes/body/";
 /// The key of the count.
 pub(super) const COUNT: &str = "notes/count";
-/// How many keys of writings a note remembers.
+/// The largest number of keys of writes that a note remembers.
 const MAX_KEYS: usize = 32;
 
-/// What is kept of a note besides its body.
+/// The record that is kept of a note besides its body.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct NoteRecord {
     #[serde(flatten)]
@@ -39,7 +39,7 @@ impl NoteRecord {
         Self { info, keys: Vec::new() }
     }
 
-    /// What an item holds, with the version that it has.
+    /// Reads the record that an item holds, with the item's version.
     pub(super) fn of(item: &Item) -> Result<Self, Error> {
         let mut kept: Self = read(item)?;
         kept.info.version = item.version;
@@ -57,7 +57,7 @@ impl NoteRecord {
         self.keys.push(key);
     }
 
-    /// What puts the note: its info, and the body that it is found by.
+    /// Returns the changes that put the note: its info, and the body that it is found by.
     pub(super) fn changes(&self, body: Arc<str>, when: When) -> Result<Vec<Change>, Error> {
         let name = &self.info.name;
         let found_by = format!("{} {body}", name.replace(['_', '-'], " "));
@@ -69,7 +69,7 @@ impl NoteRecord {
     }
 }
 
-/// What removes a note.
+/// Returns the changes that remove a note.
 pub(super) fn removal(name: &str, version: Version) -> Vec<Change> {
     vec![
         Change { when: When::Is(version), ..Change::remove(format!("{INFOS}{name}")) },
@@ -77,13 +77,13 @@ pub(super) fn removal(name: &str, version: Version) -> Vec<Change> {
     ]
 }
 
-/// What counts notes, if nobody else has counted since.
+/// Returns the change that writes the count of notes, if nobody else has counted since.
 pub(super) fn count(before: Option<&Item>, notes: u64) -> Result<Change, Error> {
     let when = before.map_or(When::Absent, |item| When::Is(item.version));
     Ok(Change { when, ..Change::put(COUNT, written(&notes)?) })
 }
 
-/// What an item holds.
+/// Reads the value that an item holds.
 pub(super) fn read<T: DeserializeOwned>(item: &Item) -> Result<T, Error> {
     serde_json::from_value(item.value.clone()).map_err(|error| {
         Error::new(ErrorKind::Store, format!("key {:?} holds no part of a note", item.key)).with_source(error)

@@ -8,9 +8,9 @@ use super::{
 };
 use crate::{Error, ErrorKind, reflection::telling};
 
-/// How often a note is read again that is changed while it is read.
+/// The largest number of times that a note is read if it changes while it is read.
 const TRIES: usize = 20;
-/// How many telling words of a query are looked for.
+/// The largest number of telling words of a query that are searched for.
 const MAX_WORDS: usize = 50;
 
 impl Notes {
@@ -33,7 +33,7 @@ impl Notes {
         Err(Error::new(ErrorKind::Conflict, format!("note {name:?} is changed faster than it can be read")))
     }
 
-    /// What is known of the notes behind a name, in the order of their names; [`MAX_PAGE`] at most.
+    /// Returns the facts about the notes after a name, in the order of their names; [`MAX_PAGE`] at most.
     ///
     /// # Errors
     /// `Store`.
@@ -63,7 +63,7 @@ impl Notes {
         let mut found = Vec::with_capacity(hits.len());
         for hit in hits {
             let name = hit.item.key.strip_prefix(BODIES).unwrap_or_default();
-            // What was removed meanwhile is left out.
+            // A note that was removed meanwhile is left out.
             if let Some(info) = self.kv.get(&format!("{INFOS}{name}")).await? {
                 let Body { body } = kept::read(&hit.item)?;
                 found.push(Note { info: NoteRecord::of(&info)?.info, body });

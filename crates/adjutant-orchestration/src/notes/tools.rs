@@ -14,18 +14,18 @@ use serde_json::{Value, json};
 use super::{MAX_BODY_BYTES, MAX_FOUND, MAX_NAME_BYTES, MAX_PAGE, Mode, Note, NoteInfo, Notes, Writing};
 use crate::{Error, ErrorKind, reflection::telling, text};
 
-/// How many bytes of a body one call shows.
+/// The largest number of bytes of a body that one call shows.
 const MAX_SHOWN_BYTES: usize = 32 * 1024;
-/// How many bytes of a body a search shows.
+/// The largest number of bytes of a body that a search shows.
 const MAX_SNIPPET_BYTES: usize = 240;
-/// How many bytes of an author's path are shown.
+/// The largest number of bytes of an author's path that are shown.
 const MAX_PATH_BYTES: usize = 120;
-/// How many notes a list shows, unless it is asked for more.
+/// The number of notes that a list shows, unless it is asked for more.
 const PAGE: usize = 50;
-/// How many notes a search shows.
+/// The largest number of notes that a search shows.
 const FOUND: usize = 10;
 
-/// What any of the tools is called with.
+/// The arguments of any of the tools.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Args {
@@ -134,7 +134,7 @@ impl NoteCall {
         Ok(CallResult::ok(found.iter().map(one).collect::<Vec<_>>().join("\n")))
     }
 
-    /// What tells this call from all others; none outside a run.
+    /// Returns the key that identifies this call; `None` outside a run.
     fn key(&self) -> Option<Arc<str>> {
         let (who, call) = (self.cx.who(), self.cx.call()?);
         let log = self.cx.get::<LogId>().filter(|log| !log.0.is_empty());
@@ -143,7 +143,7 @@ impl NoteCall {
     }
 }
 
-/// What is known of a note, on one line.
+/// Returns the facts about a note, on one line.
 fn line(info: &NoteInfo) -> String {
     let (by, when) = (text::line(&info.changed_by.path, MAX_PATH_BYTES), Utc::of_ms(info.changed_ms));
     format!("{} ({} bytes, version {}, by {by} at {when})", info.name, info.bytes, info.version)

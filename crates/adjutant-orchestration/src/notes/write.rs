@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{Error, ErrorKind};
 
-/// How often a writing is tried while others are faster.
+/// The largest number of times that a write is tried while others are faster.
 const TRIES: usize = 100;
 
 impl Notes {
@@ -96,7 +96,7 @@ impl Notes {
         Ok(Some(format!("{body}{gap}{}", writing.body).into()))
     }
 
-    /// What is kept of the note when it is written.
+    /// Returns the record to keep of the note when it is written.
     fn changed(&self, before: Option<NoteRecord>, writing: &Writing, by: &Author, bytes: usize) -> NoteRecord {
         let now_ms = self.world.now_ms();
         let mut kept = before.unwrap_or_else(|| {
@@ -115,7 +115,7 @@ impl Notes {
         kept
     }
 
-    /// What counts one more note, if there may be one.
+    /// Returns the change that counts one more note; fails if there may be no more.
     async fn one_more(&self) -> Result<Change, Error> {
         let counted = self.kv.get(COUNT).await?;
         let notes = counted.as_ref().map(kept::read::<u64>).transpose()?.unwrap_or_default();

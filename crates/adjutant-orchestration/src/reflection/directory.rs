@@ -19,17 +19,17 @@ use super::{
 };
 use crate::{Error, ErrorKind, text};
 
-/// How many bytes a file may have; larger ones are passed over.
+/// The largest number of bytes in a file; larger files are passed over.
 pub const MAX_FILE_BYTES: u64 = 64 * 1024;
-/// How many files are read, the newest first; older ones are passed over.
+/// The largest number of files that are read, the newest first; older ones are passed over.
 pub const MAX_LISTED: usize = 2_000;
-/// How many entries of a directory are looked at.
+/// The largest number of entries of a directory that are looked at.
 const MAX_ENTRIES: usize = 20_000;
-/// How many warnings a listing has.
+/// The largest number of warnings in a listing.
 const MAX_SKIPPED: usize = 20;
-/// How long it takes at most until the directory may be changed.
+/// The longest wait until the directory may be changed.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long to wait before the lock is tried again.
+/// The pause before the lock is tried again.
 const PAUSE: Duration = Duration::from_millis(5);
 /// The file that whoever changes something locks.
 const LOCK: &str = ".lock";
@@ -113,7 +113,7 @@ impl Directory {
             let stem = name.strip_suffix(SUFFIX);
             match stem.and_then(|stem| Some((name::stamp(stem)?, ReflectionId(stem.into())))) {
                 Some(named) => drop(names.insert(named)),
-                // What begins with a dot is ours, or hidden on purpose.
+                // A file whose name begins with a dot is ours, or hidden on purpose.
                 None if name.starts_with('.') => {}
                 None => skipped.push(format!("this is no reflection: {:?}", text::cut(&name, 200))),
             }

@@ -10,9 +10,9 @@ use serde::Deserialize;
 use super::{Failed, MAX_CAVEATS_BYTES, MAX_SUMMARY_BYTES, Outcome, Reflections, recalling};
 use crate::text;
 
-/// How many failed calls a note tells of.
+/// The largest number of failed calls in a note.
 const MAX_CALLS: usize = 5;
-/// How many bytes of what a call said are in a note.
+/// The largest number of bytes of a call's result in a note.
 const MAX_CALL_BYTES: usize = 400;
 /// The tool with which an agent says how its task ended.
 const COMPLETE: &str = "task_complete";
@@ -30,7 +30,7 @@ pub struct Learning {
     judge: Arc<Judge>,
 }
 
-/// What an agent said of its task when it ended it.
+/// The statement of an agent about its task when it ended it.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct TaskEnding {
@@ -40,7 +40,7 @@ struct TaskEnding {
     files_modified: Vec<Arc<str>>,
 }
 
-/// What a run says of the reflections that it was shown.
+/// Returns the verdict of a run on the reflections that it was shown.
 ///
 /// `Useless` if it reached a limit, if a model refused or a guardrail rejected it, or if the agent called `task_complete`
 /// with the status `failed`; `Helped` if it finished otherwise; `Unknown` if it was cancelled, cut off, or failed for reasons
@@ -110,7 +110,7 @@ impl Learning {
     }
 }
 
-/// What a note on a run says.
+/// Returns the content of a note on a run.
 fn describe(result: &RunResult) -> Failed {
     let task = recalling::said(&result.entries);
     let agent = Arc::clone(&result.agent.config_name);
@@ -146,7 +146,7 @@ fn failed_calls(result: &RunResult) -> Option<Arc<str>> {
     (!lines.is_empty()).then(|| text::clipped(&lines.join("\n"), MAX_CAVEATS_BYTES).into())
 }
 
-/// What the agent said of its task, if it did.
+/// Returns the agent's statement about its task, if it made one.
 fn said(result: &RunResult) -> Option<TaskEnding> {
     let mut calls = result.calls.iter().filter(|report| report.name.as_str() == COMPLETE && !report.result.is_error());
     calls.find_map(|report| TaskEnding::deserialize(&report.result.details).ok())

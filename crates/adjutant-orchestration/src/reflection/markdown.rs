@@ -5,11 +5,11 @@ use std::{fmt::Write, sync::Arc};
 use super::{Reflection, ReflectionId, Tally};
 use crate::text;
 
-/// How many bytes of the task stand in the front part.
+/// The largest number of bytes of the task in the front part.
 const MAX_TITLE_BYTES: usize = 200;
 /// The line around the front part.
 const FENCE: &str = "---";
-/// What a section begins with.
+/// The prefix of the first line of a section.
 const HEADING: &str = "## ";
 const TASK: &str = "Task";
 const SUMMARY: &str = "Summary";
@@ -92,7 +92,7 @@ fn escaped(body: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Whether a line is a heading of a section, or was one before it was escaped.
+/// True if a line is a heading of a section, or was one before it was escaped.
 fn is_heading(line: &str) -> bool {
     line.trim_start_matches('\\').starts_with(HEADING)
 }

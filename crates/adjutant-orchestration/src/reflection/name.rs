@@ -1,4 +1,4 @@
-//! What reflections are called: names that are safe as the name of a file, whoever gives them.
+//! The names of reflections: they are safe as the name of a file, whoever gives them.
 
 use std::sync::Arc;
 
@@ -6,11 +6,11 @@ use adjutant_llm::Utc;
 
 use super::ReflectionId;
 
-/// How many bytes of the name of an agent are in the name of its reflections.
+/// The largest number of bytes of an agent's name in the names of its reflections.
 const MAX_AGENT_BYTES: usize = 64;
-/// How many bytes a name may have.
+/// The largest number of bytes in a name.
 const MAX_BYTES: usize = 96;
-/// How many reflections of one agent and one second there may be.
+/// The largest number of reflections of one agent in one second.
 const MAX_OF_ONE_NAME: u32 = 1_000;
 
 /// The first name for a reflection of this agent.
@@ -46,7 +46,7 @@ pub(super) fn candidates(id: &ReflectionId) -> impl Iterator<Item = ReflectionId
     })
 }
 
-/// When a reflection of this name was made, as text that sorts by time; `None` if it is no such name.
+/// Returns the time when a reflection of this name was made, as text that sorts by time; `None` if it is no such name.
 pub(super) fn stamp(id: &str) -> Option<Arc<str>> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
     if id.len() > MAX_BYTES || !id.bytes().all(is_plain) || id.starts_with('-') {

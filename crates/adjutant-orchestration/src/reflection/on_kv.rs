@@ -9,9 +9,9 @@ use async_trait::async_trait;
 use super::{Listing, Reflection, ReflectionChange, ReflectionId, ReflectionStore, name};
 use crate::{Error, ErrorKind};
 
-/// What the keys of reflections begin with.
+/// The prefix of the keys of reflections.
 const PREFIX: &str = "reflection/";
-/// How often a change is tried while others are faster.
+/// The largest number of times that a change is tried while others are faster.
 const TRIES: usize = 100;
 
 /// Reflections on a key-value store; processes that share the key-value store share them.

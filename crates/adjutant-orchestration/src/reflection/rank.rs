@@ -1,4 +1,4 @@
-//! Which reflections fit a task: how well their words fit it, times how likely they are to help.
+//! The ranking of reflections for a task: how well their words fit it, times how likely they are to help.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,11 +16,11 @@ const COMMON: [&str; 83] = [
     "these", "they", "this", "to", "use", "was", "we", "were", "what", "when", "where", "which", "who", "will", "with",
     "would", "you", "your", "ve",
 ];
-/// How many bytes of a task are looked at.
+/// The largest number of bytes of a task that are looked at.
 const MAX_QUERY_BYTES: usize = 8 * 1024;
-/// How many telling words a reflection must share with a task; all of them if the task has fewer.
+/// The smallest number of telling words that a reflection must share with a task; all of them if the task has fewer.
 const MIN_SHARED: usize = 2;
-/// Which part of the smaller set of telling words both must share.
+/// The smallest share of the smaller set of telling words that both sets must have in common.
 const MIN_OVERLAP: f64 = 0.15;
 
 /// The words of a text that tell what it is about, each once, in order.
@@ -48,14 +48,14 @@ pub(super) fn best(task: &str, reflections: Vec<Reflection>, limit: usize) -> Ve
     ranked.into_iter().take(limit).map(|(_, it)| it).collect()
 }
 
-/// What a reflection is found by.
+/// Returns the text that a reflection is found by.
 fn found_by(it: &Reflection) -> String {
     let caveats = it.caveats.as_deref().unwrap_or_default();
     // The task counts twice: it is what another task is compared with.
     format!("{}\n{}\n{}\n{caveats}", it.task, it.task, it.summary)
 }
 
-/// Whether a text shares enough with what is wanted for more than chance.
+/// True if a text shares more with the wanted words than chance explains.
 fn is_related(wanted: &[String], text: &str) -> bool {
     let has: BTreeSet<String> = telling(text).into_iter().collect();
     let shared = wanted.iter().filter(|word| has.contains(*word)).count();

@@ -10,9 +10,9 @@ use serde_json::json;
 use super::{Reflections, render};
 use crate::{Error, ErrorKind};
 
-/// What the effect is called.
+/// The name of the effect.
 pub(super) const KIND: &str = "reflections";
-/// How long a search may keep a run waiting.
+/// The longest time that a search may keep a run waiting.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Shows reflections as a recorded entry, when a person or a parent says something new.
@@ -61,7 +61,7 @@ impl Effect for Recalling {
     }
 }
 
-/// What people and parents said in these entries.
+/// Returns the text of the messages of people and parents in these entries.
 pub(super) fn said<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> String {
     let mut said: Vec<&str> = Vec::new();
     for entry in entries {

@@ -4,9 +4,9 @@ use std::{fmt, sync::Arc};
 
 use super::secrets;
 
-/// What stands where a secret was.
+/// The text that takes the place of a secret.
 pub(super) const REDACTED: &str = "[redacted]";
-/// How many bytes a named value has at least: a shorter one would take out parts of words.
+/// The smallest number of bytes in a named value: a shorter one would take out parts of words.
 const MIN_VALUE_BYTES: usize = 3;
 
 /// Takes secrets out of texts: keys, tokens, passwords and private keys by their shapes, and named values.

@@ -14,23 +14,23 @@ use super::{
 };
 use crate::{Error, ErrorKind, text};
 
-/// How many reflections are recalled for a task at most.
+/// The largest number of reflections that are recalled for a task.
 pub const MAX_RECALLED: usize = 5;
-/// How many bytes of reflections are shown at most, tags included.
+/// The largest number of bytes of reflections that are shown, tags included.
 pub const MAX_RENDERED_BYTES: usize = 32 * 1024;
-/// How many reflections one place keeps; beyond, those that help least go.
+/// The largest number of reflections that one place keeps; beyond it, those that help least are removed.
 pub const MAX_REFLECTIONS: usize = 1_000;
-/// How many bytes of a task are kept.
+/// The largest number of bytes of a task that are kept.
 pub const MAX_TASK_BYTES: usize = 4 * 1024;
-/// How many bytes of a summary are kept.
+/// The largest number of bytes of a summary that are kept.
 pub const MAX_SUMMARY_BYTES: usize = 8 * 1024;
-/// How many bytes of caveats are kept.
+/// The largest number of bytes of caveats that are kept.
 pub const MAX_CAVEATS_BYTES: usize = 4 * 1024;
-/// How many names of files are kept.
+/// The largest number of file names that are kept.
 pub const MAX_FILES: usize = 50;
-/// How many bytes of the name of a file are kept.
+/// The largest number of bytes of a file name that are kept.
 const MAX_PATH_BYTES: usize = 256;
-/// How many bytes of the name of an agent are kept.
+/// The largest number of bytes of an agent's name that are kept.
 const MAX_AGENT_BYTES: usize = 128;
 
 /// The reflections of a place; cheap to clone.
@@ -192,7 +192,7 @@ impl Reflections {
         Learning::new(self.clone())
     }
 
-    /// What may be written of a failure.
+    /// Returns the parts of a failure that may be written.
     fn clean(&self, failed: &Failed) -> Failed {
         let part = |part: &str, max: usize| -> Arc<str> {
             // Redacted first: a secret that is cut in two does not look like one.

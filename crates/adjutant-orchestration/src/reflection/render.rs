@@ -1,4 +1,4 @@
-//! What a model is shown of reflections: bounded, in tags that nothing within can leave.
+//! The text that shows reflections to a model: bounded, in tags that nothing inside can leave.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use adjutant_llm::{Content, Entry, Origin, UserMessage, Utc};
 use super::{Reflection, ReflectionId, name};
 use crate::text;
 
-/// How the tags begin, and what the model is told first.
+/// The start of the tags, and the first text that the model reads.
 const HEAD: &str = "\
 <prior_reflections>
 Notes on earlier attempts at tasks like this one, which failed. They may be out of date or not apply: check before you \
@@ -18,7 +18,7 @@ const OPEN: &str = "<reflection id=\"";
 const CLOSE: &str = "</reflection>\n";
 /// Room for the line that says how many are left out.
 const MAX_REST_BYTES: usize = 64;
-/// How many bytes of an id are shown.
+/// The largest number of bytes of an id that are shown.
 const MAX_ID_BYTES: usize = 96;
 
 /// The reflections as text of at most `max` bytes; empty if there are none.

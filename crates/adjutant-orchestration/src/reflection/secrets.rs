@@ -1,4 +1,4 @@
-//! What secrets look like: shapes of keys and tokens, and values beside a name that tells what they are.
+//! The shapes of secrets: keys and tokens, and values beside a name that tells what they are.
 
 use std::{borrow::Cow, sync::LazyLock};
 
@@ -79,7 +79,7 @@ static PROSE: LazyLock<Regex> =
 /// Long runs of letters and digits.
 static RUN: LazyLock<Regex> = LazyLock::new(|| compiled(r"[A-Za-z0-9_+/=-]{32,}"));
 
-/// How many bits each character of a run has at least, if it is a key and no word.
+/// The smallest number of bits for each character of a run that is a key and no word.
 const MIN_ENTROPY: f64 = 4.4;
 
 /// The text without what looks like a secret.
@@ -135,7 +135,7 @@ fn pair(it: &Captures<'_>) -> Option<String> {
     is_secret.then(|| format!("{name}{between}{quote}{REDACTED}{quote}"))
 }
 
-/// What a name tells of its value.
+/// The kind of value that a name indicates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sort {
     Password,
@@ -197,7 +197,7 @@ fn inner(value: &str) -> &str {
     value.trim_matches(['"', '\''])
 }
 
-/// Whether a value only stands for one.
+/// True if a value is only a placeholder for one.
 fn is_placeholder(text: &str) -> bool {
     let text = text.trim();
     let lower = text.to_ascii_lowercase();
@@ -211,7 +211,7 @@ fn is_placeholder(text: &str) -> bool {
         || lower.starts_with("your")
 }
 
-/// Whether a value without quotes is an expression or a type: a call, a path, a name that repeats what it is.
+/// True if a value without quotes is an expression or a type: a call, a path, a name that repeats what it is.
 fn is_code(name: &str, text: &str) -> bool {
     let lower = text.to_ascii_lowercase();
     let same = words(name).last().is_some_and(|last| lower.contains(last.as_str())) && !has_digit(text);
@@ -231,14 +231,14 @@ fn is_number(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'_' | b','))
 }
 
-/// Whether what follows `Bearer` is a token: it has digits, or letters of both sizes within.
+/// True if the text after `Bearer` is a token: it has digits, or upper and lower case letters within.
 fn looks_random(text: &str) -> bool {
     let inside = text.get(1..).unwrap_or_default();
     has_digit(text)
         || inside.bytes().any(|byte| byte.is_ascii_uppercase()) && text.bytes().any(|it| it.is_ascii_lowercase())
 }
 
-/// Whether a long run of letters and digits is a key: every kind of letter, in an order that no word has.
+/// True if a long run of letters and digits is a key: it has every kind of letter, in an order that no word has.
 fn is_key(run: &str) -> bool {
     let count = |is: fn(&u8) -> bool| run.bytes().filter(is).count();
     let mixed =
@@ -248,7 +248,7 @@ fn is_key(run: &str) -> bool {
     mixed && !is_path && entropy(run) >= MIN_ENTROPY
 }
 
-/// How many bits each character of a text has.
+/// Returns the number of bits for each character of a text.
 fn entropy(text: &str) -> f64 {
     let mut counts = [0_u32; 256];
     for byte in text.bytes() {

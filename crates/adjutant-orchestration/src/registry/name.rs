@@ -1,8 +1,8 @@
 //! Names of instances: the name of the entry, a word of the task, a number.
 
-/// How many characters the word of the task has at most.
+/// The largest number of characters in the word of the task.
 const MAX_SLUG_CHARS: usize = 12;
-/// How many characters a word must have to say something.
+/// The smallest number of characters in a word that says something.
 const MIN_SLUG_CHARS: usize = 3;
 /// The word of a task that has none.
 const NO_SLUG: &str = "task";

@@ -32,7 +32,7 @@ pub(crate) struct Away {
 struct SlotShared {
     free: Option<Arc<Semaphore>>,
     state: Mutex<State>,
-    /// Who waits for the instance's permit hears when it has one, or needs none any more.
+    /// The signal to those who wait for the instance's permit: it has one, or needs none any more.
     changed: Notify,
 }
 
@@ -40,7 +40,7 @@ struct SlotShared {
 struct State {
     is_occupied: bool,
     permit: Option<OwnedSemaphorePermit>,
-    /// How many calls of the instance wait for agents of its own.
+    /// The number of calls of the instance that wait for agents of its own.
     away: usize,
 }
 
@@ -83,7 +83,7 @@ impl Slot {
 }
 
 impl State {
-    /// Whether the instance works and has no permit for it.
+    /// True if the instance works and has no permit for it.
     fn wants_permit(&self) -> bool {
         self.is_occupied && self.away == 0 && self.permit.is_none()
     }
@@ -115,7 +115,7 @@ impl Away {
         inner.changed.notify_waiters();
     }
 
-    /// Whether no other call of the instance waits any more.
+    /// True if no other call of the instance waits any more.
     fn come(&mut self) -> bool {
         if std::mem::replace(&mut self.is_back, true) {
             return false;

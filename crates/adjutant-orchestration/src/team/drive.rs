@@ -1,4 +1,4 @@
-//! Where a team stands while a run of its lead goes on: one roster for each session that is at work.
+//! The state of a team while a run of its lead goes on: one roster for each session that is at work.
 
 use std::{
     collections::BTreeMap,
@@ -12,11 +12,11 @@ use async_trait::async_trait;
 
 use super::{TeamPlan, roster::Roster};
 
-/// How many rosters of runs that wait for the outside are kept; the oldest goes first.
+/// The largest number of rosters that are kept for runs that wait for the outside; the oldest goes first.
 const MAX_PARKED: usize = 256;
 
 tokio::task_local! {
-    /// What surrounds the drive that is performed here.
+    /// The surroundings of the drive that is performed here.
     static AROUND: Arc<Around>;
 }
 
@@ -63,7 +63,7 @@ impl OpenRosters {
         self.around().and_then(|around| around.roster.clone())
     }
 
-    /// Whether the drive that is performed here is that of an agent under a lead of this team.
+    /// True if the drive that is performed here is that of an agent under a lead of this team.
     pub(super) fn is_nested(self: &Arc<Self>) -> bool {
         self.around().is_some_and(|around| around.roster.is_none())
     }

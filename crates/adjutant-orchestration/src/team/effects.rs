@@ -1,4 +1,4 @@
-//! What agents of a team are told before a request: that messages wait, and what became of a team that was lost.
+//! The notes that agents of a team get before a request: that messages wait, and what became of a team that was lost.
 
 use std::{
     collections::BTreeSet,
@@ -18,21 +18,21 @@ use super::{
     texts,
 };
 
-/// What the lead is told, and which tools it has.
+/// The effect that gives the lead its notes, and chooses its tools.
 pub(super) struct Lead {
     open: Arc<OpenRosters>,
     /// The tools that stay; none if all do.
     only: Option<BTreeSet<ToolName>>,
 }
 
-/// What a member is told, and what all members together may spend.
+/// The effect that gives a member its notes, and limits what all members together may spend.
 pub(super) struct Mate {
     roster: Weak<Roster>,
     name: Arc<str>,
     id: Arc<str>,
 }
 
-/// What the lead was told, and who was at work then.
+/// The memory of what the lead was told, and of who was at work then.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 struct TeamMemo {

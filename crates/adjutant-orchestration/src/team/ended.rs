@@ -19,7 +19,7 @@ use super::{
 };
 use crate::text;
 
-/// What a member came to, for its team.
+/// The end of a member's work, for its team.
 struct MemberEnd {
     status: MemberStatus,
     text: Arc<str>,
@@ -127,7 +127,7 @@ impl Roster {
 }
 
 impl MemberEnd {
-    /// What it means that a run came to this; an error holds how long it was given.
+    /// Returns the meaning of the end of a run; an error holds the time that the run was given.
     fn of(
         ended: Result<Result<RunResult, ToolError>, (Duration, Result<RunResult, ToolError>)>,
         stopping: bool,

@@ -11,12 +11,12 @@ use tokio::sync::Notify;
 
 use crate::{Error, ErrorKind};
 
-/// How many messages wait for one recipient, unless it is said otherwise.
+/// The largest number of messages that wait for one recipient, unless another number is set.
 const MAX_MESSAGES: usize = 100;
-/// How many bytes of messages wait for one recipient, unless it is said otherwise.
+/// The largest number of bytes of messages that wait for one recipient, unless another number is set.
 const MAX_BYTES: usize = 256 * 1024;
 
-/// Where messages between the agents of teams wait until they are read.
+/// A place where messages between the agents of teams wait until they are read.
 ///
 /// One mailbox serves many runs at a time: each run of a lead has a room of its own. A message that was taken belongs to
 /// whoever took it, and no other is given it.
@@ -53,7 +53,7 @@ pub trait Mailbox: Send + Sync {
     fn close(&self, _room: &str) {}
 }
 
-/// Where a recipient's messages wait.
+/// The place where a recipient's messages wait.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Address {
@@ -63,15 +63,15 @@ pub struct Address {
     pub name: Arc<str>,
 }
 
-/// Which messages are taken.
+/// The choice of messages to take.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Pick {
     /// Only those of this sender.
     pub from: Option<Arc<str>>,
-    /// How many at most; 0 counts as 1.
+    /// The largest number of messages; 0 counts as 1.
     pub most: usize,
-    /// How many bytes of content at most; one message is always taken.
+    /// The largest number of bytes of content; one message is always taken.
     pub max_bytes: usize,
 }
 
@@ -81,19 +81,19 @@ pub struct Pick {
 pub struct Message {
     /// `msg-<n>`, unique in its room; the copies of a broadcast share it.
     pub id: Arc<str>,
-    /// Who sent it.
+    /// The sender.
     pub from: Arc<str>,
-    /// Who it is for; `*` for all others.
+    /// The recipient; `*` for all others.
     pub to: Arc<str>,
-    /// When it was sent, in milliseconds since 1970-01-01 UTC.
+    /// The time when it was sent, in milliseconds since 1970-01-01 UTC.
     pub at_ms: u64,
-    /// What it is.
+    /// The kind of message.
     pub kind: MessageKind,
-    /// What is said.
+    /// The text of the message.
     pub content: Arc<str>,
 }
 
-/// What a message is: something an agent says, or what the team says about the sender.
+/// The kind of a message: something an agent says, or what the team says about the sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -121,7 +121,7 @@ pub struct MemoryMailbox {
 
 type Room = HashMap<Arc<str>, RecipientQueue>;
 
-/// What waits for one recipient.
+/// The messages that wait for one recipient.
 #[derive(Debug, Default)]
 struct RecipientQueue {
     messages: VecDeque<Message>,
@@ -148,7 +148,7 @@ impl Pick {
         self
     }
 
-    /// Whether a message is asked for.
+    /// True if a message is asked for.
     pub fn fits(&self, message: &Message) -> bool {
         self.from.as_ref().is_none_or(|from| *from == message.from)
     }

@@ -19,12 +19,12 @@ use super::{
 };
 use crate::{Error, ErrorKind};
 
-/// How many members may be known in one run, those that have ended included.
+/// The largest number of members known in one run, those that have ended included.
 const MAX_KNOWN: usize = 1_000;
-/// How long a member that is stopped may take to end before the team goes on without it.
+/// The longest time that a member that is stopped may take to end before the team goes on without it.
 pub(super) const GRACE: Duration = Duration::from_secs(5);
 
-/// Who works, and on the what-th task of the team.
+/// The name of a member at work, and the number of its task in the team.
 #[derive(Clone)]
 pub(super) struct MemberJob {
     pub(super) name: Arc<str>,
@@ -129,7 +129,7 @@ impl Roster {
         state.joined += 1;
         state.begun += 1;
         let (id, work): (Arc<str>, _) = (format!("teammate-{}", state.joined).into(), state.begun);
-        // What the last one of this name left unread was told when it ended.
+        // The end of the last member of this name already told what it left unread.
         state.unread.remove(&new.name);
         let member = Member {
             id: Arc::clone(&id),

@@ -14,14 +14,14 @@ use super::{
 };
 use crate::{Error, ErrorKind};
 
-/// How many bytes one message may have.
+/// The largest number of bytes in one message.
 pub(super) const MAX_CONTENT: usize = 8 * 1024;
-/// How many messages are read at a time.
+/// The largest number of messages that are read at a time.
 const MAX_READ: usize = 20;
-/// How many bytes of messages are read at a time.
+/// The largest number of bytes of messages that are read at a time.
 const MAX_READ_BYTES: usize = 48 * 1024;
 
-/// What became of a message.
+/// The outcome of sending a message.
 #[derive(Debug)]
 pub(super) struct Sent {
     pub(super) id: Arc<str>,
@@ -142,7 +142,7 @@ impl Roster {
         })
     }
 
-    /// Who a message goes to.
+    /// Returns the recipients of a message.
     fn recipients(&self, from: &str, to: &str) -> Result<Vec<Arc<str>>, Error> {
         let state = self.state();
         if state.closed {
@@ -170,7 +170,7 @@ impl Roster {
     }
 }
 
-/// Whether someone can be written to.
+/// Fails if a message cannot be sent to an agent of this name.
 fn may_receive(state: &State, name: &str) -> Result<(), Error> {
     if name == LEAD || state.is_active(name) {
         return Ok(());

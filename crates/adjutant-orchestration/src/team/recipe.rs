@@ -1,4 +1,4 @@
-//! What a new member is made of: a template, or a prompt of the lead.
+//! The parts that a new member is made of: a template, or a prompt of the lead.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,14 +9,14 @@ use crate::{Error, ErrorKind};
 
 /// All others.
 pub(super) const ALL: &str = "*";
-/// How many bytes a name may have.
+/// The largest number of bytes in a name.
 const MAX_NAME: usize = 64;
-/// How many bytes a task or a prompt may have.
+/// The largest number of bytes in a task or a prompt.
 const MAX_TEXT: usize = 64 * 1024;
-/// How many requests the lead may allow a member, unless it is said otherwise.
+/// The largest number of requests that the lead may allow a member, unless another number is set.
 const MAX_TURNS: u32 = 50;
 
-/// What the lead says of a new member.
+/// The lead's description of a new member.
 #[derive(Debug, Default)]
 pub(super) struct NewMember {
     pub(super) name: Arc<str>,
@@ -27,7 +27,7 @@ pub(super) struct NewMember {
     pub(super) timeout: Option<Duration>,
 }
 
-/// What a member is made of.
+/// The parts that a member is made of.
 #[derive(Clone)]
 pub(super) struct Recipe {
     pub(super) agent: Agent,
@@ -36,7 +36,7 @@ pub(super) struct Recipe {
 }
 
 impl Recipe {
-    /// What a new member is made of, after what the lead says.
+    /// Returns the parts that a new member is made of, after the lead's description.
     pub(super) fn of(plan: &TeamPlan, new: &NewMember) -> Result<Self, Error> {
         let invalid = |message: String| Error::new(ErrorKind::Invalid, message);
         let known = || match plan.templates.len() {

@@ -1,10 +1,10 @@
-//! What became of a team: its members, and what nobody read.
+//! The report on a team: its members, and what nobody read.
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-/// What became of a team in one run of its lead.
+/// The report on a team in one run of its lead.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct TeamReport {
@@ -17,7 +17,7 @@ pub struct TeamReport {
     pub unread: Vec<Arc<str>>,
 }
 
-/// What became of a member.
+/// The report on a member.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct MemberReport {
@@ -25,16 +25,16 @@ pub struct MemberReport {
     pub id: Arc<str>,
     /// Its name.
     pub name: Arc<str>,
-    /// What it is at.
+    /// The status of the member.
     pub status: MemberStatus,
-    /// What it was last asked to do; the beginning, if that is long.
+    /// The task that it was last given; the beginning, if that is long.
     pub task: Arc<str>,
     /// Since when it is what it is, in milliseconds since 1970-01-01 UTC.
     pub since_ms: u64,
-    /// Whether it waits for a message.
+    /// True if it waits for a message.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub waiting: bool,
-    /// What it came to, or why it did not; the beginning, if that is long.
+    /// The result, or the reason why there is none; the beginning, if that is long.
     #[serde(default, skip_serializing_if = "str::is_empty")]
     pub result: Arc<str>,
     /// The ids of messages that it has not read.
@@ -42,7 +42,7 @@ pub struct MemberReport {
     pub unread: Vec<Arc<str>>,
 }
 
-/// What a member is at.
+/// The status of a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

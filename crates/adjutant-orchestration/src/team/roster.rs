@@ -25,21 +25,21 @@ pub(super) struct Roster {
     changed: watch::Sender<u64>,
 }
 
-/// What is known of a team.
+/// The state of a team.
 #[derive(Default)]
 pub(super) struct State {
     pub(super) members: BTreeMap<Arc<str>, Member>,
-    /// How many members joined.
+    /// The number of members that joined.
     pub(super) joined: u64,
-    /// How often someone began to work.
+    /// The number of times that a member began to work.
     pub(super) begun: u64,
-    /// How many messages were sent.
+    /// The number of messages that were sent.
     pub(super) sent: u64,
-    /// What each agent has not read, oldest first.
+    /// The messages that each agent has not read, oldest first.
     pub(super) unread: BTreeMap<Arc<str>, VecDeque<MessageHeader>>,
     pub(super) waits: BTreeMap<u64, Waiter>,
     pub(super) waited: u64,
-    /// What members spent on tasks, by the number of the task.
+    /// The amounts that members spent on tasks, by the number of the task.
     pub(super) spent: BTreeMap<u64, Spend>,
     pub(super) requests: u64,
     pub(super) rule: Rule,
@@ -60,15 +60,15 @@ pub(super) struct Member {
     pub(super) child: Option<Arc<Child>>,
     /// The number of what it works on, or worked on last.
     pub(super) work: u64,
-    /// Whether the lead wishes that it stops.
+    /// True if the lead wishes that it stops.
     pub(super) stopping: bool,
-    /// Whether it has ended, and the lead is about to hear of it.
+    /// True if it has ended, and the lead is about to hear of it.
     pub(super) ending: bool,
-    /// What it is made of, to be opened anew if the run was interrupted.
+    /// The recipe that it is made of, to open it anew if the run was interrupted.
     pub(super) recipe: super::recipe::Recipe,
 }
 
-/// What is known of a message that nobody has read.
+/// The header of a message that nobody has read.
 #[derive(Debug, Clone)]
 pub(super) struct MessageHeader {
     pub(super) number: u64,
@@ -81,11 +81,11 @@ pub(super) struct MessageHeader {
 pub(super) struct Waiter {
     pub(super) who: Arc<str>,
     pub(super) what: Wants,
-    /// Whether it was found that nothing will come.
+    /// True if it was found that nothing will come.
     pub(super) in_vain: bool,
 }
 
-/// What someone waits for.
+/// The event that someone waits for.
 #[derive(Debug, Clone)]
 pub(super) enum Wants {
     /// A message, of this sender or of any.
@@ -94,15 +94,15 @@ pub(super) enum Wants {
     Work,
 }
 
-/// What the rule of the end remembers.
+/// The memory of the rule of the end.
 #[derive(Default)]
 pub(super) struct Rule {
     /// The states that the lead was told of.
     pub(super) told: BTreeSet<String>,
-    /// Whether it was told in the turn before.
+    /// True if the lead was told in the turn before.
     pub(super) reminded: bool,
     pub(super) reminder: Option<Queued>,
-    /// What it had answered when it was told, and whether it has called a tool since.
+    /// The lead's answer at the time when it was told; the flag is true if it has called a tool since.
     pub(super) answer: Option<(Arc<Reply>, bool)>,
     pub(super) reported: bool,
 }
@@ -157,7 +157,7 @@ impl Roster {
         self.plan.world.now_ms()
     }
 
-    /// Whoever waits looks again.
+    /// Wakes all who wait, so that they look again.
     pub(super) fn bump(&self) {
         self.changed.send_modify(|version| *version = version.wrapping_add(1));
     }
@@ -166,7 +166,7 @@ impl Roster {
         self.changed.subscribe()
     }
 
-    /// Where someone's messages wait. A name that is used again has a line of its own.
+    /// Returns the address where someone's messages wait. A name that is used again has an address of its own.
     pub(super) fn address_of(&self, state: &State, name: &str) -> Address {
         let id = state.members.get(name).map_or(name, |member| &member.id);
         self.address(id)
@@ -180,7 +180,7 @@ impl Roster {
         self.state().line.clone()
     }
 
-    /// What became of everyone.
+    /// Returns the report on everyone.
     pub(super) fn report(&self) -> TeamReport {
         self.report_of(&self.state())
     }
@@ -206,7 +206,7 @@ impl State {
         self.members.get(name).is_some_and(|member| member.is_at_work() && !member.ending)
     }
 
-    /// Who works.
+    /// Returns the members that work.
     pub(super) fn active(&self) -> impl Iterator<Item = (&Arc<str>, &Member)> {
         self.members.iter().filter(|(_, member)| member.is_at_work() && !member.ending)
     }
@@ -219,7 +219,7 @@ impl State {
         self.unread_of(name).map(|header| texts::message_id(header.number)).collect()
     }
 
-    /// Whether a message is there for someone who waits.
+    /// True if a message is there for someone who waits.
     pub(super) fn is_served(&self, wait: &Waiter) -> bool {
         match &wait.what {
             Wants::Message(from) => {
@@ -234,7 +234,7 @@ impl State {
         let waits = |who: &str| self.waits.values().any(|wait| &*wait.who == who);
         let all = waits(LEAD) && self.active().all(|(name, _)| waits(name));
         let served = self.waits.values().any(|wait| self.is_served(wait));
-        // Who waits for work that nobody does is told so by itself.
+        // A wait for work ends by itself when nobody does the work.
         let for_work = self.waits.values().all(|wait| matches!(wait.what, Wants::Work));
         // The end of a member is a message to come.
         let ending = self.members.values().any(|member| member.ending);

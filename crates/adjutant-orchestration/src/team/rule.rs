@@ -12,10 +12,10 @@ use serde_json::json;
 use super::roster::{Roster, State};
 use super::{LEAD, texts};
 
-/// How often a lead is told in one run.
+/// The largest number of times that a lead is told in one run.
 const MAX_TOLD: usize = 32;
 
-/// What a turn leads to.
+/// The next step after a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
     /// Another turn.
@@ -97,7 +97,7 @@ impl Roster {
         true
     }
 
-    /// What became of the team goes into the log.
+    /// Writes the report on the team into the log.
     fn report_end(&self, state: &mut State) {
         if state.members.is_empty() || std::mem::replace(&mut state.rule.reported, true) {
             return;

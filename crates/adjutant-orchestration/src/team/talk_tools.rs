@@ -20,11 +20,11 @@ use super::{
 };
 use crate::{Error, ErrorKind};
 
-/// How long a wait may take.
+/// The longest time that a wait may take.
 pub(super) const MAX_WAIT: Duration = Duration::from_secs(3_600);
-/// How long a call that waits may take.
+/// The longest time that a call that waits may take.
 const MAX_CALL: Duration = Duration::from_secs(3_660);
-/// How many bytes of messages a result may show; they are bounded before they become JSON.
+/// The largest number of bytes of messages in a result; they are bounded before they become JSON.
 const MAX_OUTPUT: usize = 512 * 1024;
 
 /// Whose tools they are.

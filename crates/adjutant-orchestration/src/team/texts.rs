@@ -1,17 +1,17 @@
-//! What agents of a team are told, in words; bounded.
+//! The texts for the agents of a team; bounded.
 
 use std::{borrow::Cow, fmt::Write, sync::Arc};
 
 use super::{LEAD, roster::State};
 use crate::text::counted;
 
-/// How many bytes of a task are shown to others.
+/// The largest number of bytes of a task that others are shown.
 pub(super) const MAX_TASK_SHOWN: usize = 300;
-/// How many bytes of a result are shown in a list.
+/// The largest number of bytes of a result that a list shows.
 pub(super) const MAX_RESULT_SHOWN: usize = 500;
-/// How many bytes of a text an event shows.
+/// The largest number of bytes of a text that an event shows.
 const MAX_SHOWN: usize = 2_000;
-/// How many agents are named in a sentence.
+/// The largest number of agents that are named in a sentence.
 const MAX_NAMED: usize = 20;
 
 /// The beginning of a text, with a mark if something was left out.
@@ -51,7 +51,7 @@ pub(super) fn unread(state: &State, name: &str) -> Option<String> {
     (many > 0).then(|| format!("{many} unread {noun} from {}", names(from)))
 }
 
-/// What the lead is told when it would leave a team that is not done.
+/// Returns the text for a lead that would leave a team that is not done.
 pub(super) fn not_done(state: &State) -> String {
     let mut text = String::from("Before you finish: your team is not done.");
     for (name, member) in state.active().take(MAX_NAMED) {
@@ -87,7 +87,7 @@ pub(super) fn briefing(team: &str, name: &str, role: Option<&str>, state: &State
     )
 }
 
-/// What a member made without instructions is told.
+/// Returns the text for a member made without instructions.
 pub(super) fn instructions(team: &str) -> String {
     format!(
         "You work in {team:?}, a team of agents. Do what you are asked, ask others when you need them, and end with a \

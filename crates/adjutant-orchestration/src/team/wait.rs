@@ -15,7 +15,7 @@ use super::{
 };
 use crate::Error;
 
-/// How waiting for a message ended.
+/// The outcome of waiting for a message.
 #[derive(Debug)]
 pub(super) enum Heard {
     /// These were read.
@@ -26,7 +26,7 @@ pub(super) enum Heard {
     Late,
 }
 
-/// How waiting for members ended.
+/// The outcome of waiting for members.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Watched {
     /// As was asked.
@@ -39,7 +39,7 @@ pub(super) enum Watched {
     Late,
 }
 
-/// Which members are waited for.
+/// The members that are waited for.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Until {
@@ -167,7 +167,7 @@ impl Roster {
         MemberWait { roster: self, number }
     }
 
-    /// Why nothing will come, if nothing will.
+    /// Returns the reason why nothing will come, if nothing will.
     fn in_vain(&self, waiting: &MemberWait<'_>, from: Option<&Arc<str>>) -> Option<String> {
         let mut state = self.state();
         if state.closed {

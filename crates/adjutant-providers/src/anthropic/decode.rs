@@ -21,7 +21,7 @@ use crate::{
     text::Text,
 };
 
-/// How many characters of an event that cannot be read stand in the message.
+/// The largest number of characters of an unreadable event that stand in the message.
 const MAX_EXCERPT: usize = 120;
 /// The event that most of an answer is made of.
 const GROWTH: &str = "content_block_delta";
@@ -46,7 +46,7 @@ pub(super) struct Decoder {
     counts: Counts,
     usage: Usage,
     raw_usage: RawUsage,
-    /// Whether the raw usage holds what was not told yet.
+    /// True if the raw usage holds something that was not told yet.
     noted: bool,
     stop: Option<Arc<str>>,
     finished: bool,
@@ -376,7 +376,7 @@ fn list(raw: Option<&RawValue>) -> Vec<Value> {
     raw.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
 }
 
-/// What made a call, unless the model itself did: it goes back with the call.
+/// Returns the caller of a call, unless it is the model itself: it goes back with the call.
 fn called_by(raw: Option<&RawValue>) -> Extra {
     let caller = raw.and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok()).unwrap_or_default();
     if caller.is_object() && caller["type"] != "direct" {

@@ -25,7 +25,7 @@ pub(super) struct Encoder {
     pub(super) caching: Caching,
 }
 
-/// Whether the prompt cache is asked for.
+/// The use of the prompt cache in a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Caching {
     /// The ends of the tools, of the system prompt, of the request before this one, and of this one are marked: four
@@ -81,8 +81,8 @@ fn turn(said: ProjectedReply<'_>, is_open: bool, tail: &mut Tail, warnings: &mut
     }
 }
 
-/// Whether the provider still owes results of its own tools: it gives them when its pause ends, or first thing after the
-/// results of ours.
+/// True if the provider still owes results of its own tools: it gives them when its pause ends, or first thing after
+/// the results of ours.
 ///
 /// Whether it will is not known when its entry is written, and what was sent once stays as it was. So a reply that was
 /// paused and not gone on with keeps its open calls for ever, and the API refuses that history: who does not go on after
@@ -152,7 +152,7 @@ fn message(tail: &mut Tail, role: Role, content: &[Part<'_>]) {
     }
 }
 
-/// Whether a block can be marked. Source: prompt caching guide, "what cannot be cached", and the block types of
+/// True if a block can be marked. Source: prompt caching guide, "what cannot be cached", and the block types of
 /// anthropic-sdk-python, 2026-09.
 fn takes_mark(part: &Part<'_>) -> bool {
     match part {

@@ -1,4 +1,4 @@
-//! What stands before the messages of a request: its options, the system prompt and the tools. Pure.
+//! The part of a request before its messages: its options, the system prompt and the tools. Pure.
 
 use std::sync::Arc;
 
@@ -20,12 +20,12 @@ const RESERVED: [&str; 5] = ["model", "messages", "stream", "system", "tools"];
 const CONFIG: &str = "output_config";
 /// The fewest tokens of thinking that can be asked for. Source: extended thinking guide, 2026-11.
 const MIN_BUDGET: u64 = 1_024;
-/// How many tokens are left for the answer beside the thinking.
+/// The smallest number of tokens that are left for the answer beside the thinking.
 const MIN_ANSWER: u64 = 1_024;
 /// The most randomness. Source: Messages API reference, 2026-11: 0.0 to 1.0.
 const MAX_TEMPERATURE: f64 = 1.0;
 
-/// What is said about thinking, and the limit of the reply that it needs.
+/// The settings for thinking, and the limit of the reply that they need.
 struct ThinkingPlan {
     thinking: Option<Thinking>,
     effort: Option<&'static str>,
@@ -78,7 +78,7 @@ pub(super) fn head(
     out.extend_from_slice(b",\"messages\":[");
 }
 
-/// How the model is told to think. What is unset is not said.
+/// Plans how the model is told to think. An unset option is not sent.
 ///
 /// Source: thinking and effort guides, 2026-11: `adaptive` with a level since Claude 4.6, `enabled` with a budget before;
 /// since Opus 4.7 the thinking is left out unless a summary is asked for. A loop of calls that another model began holds no
@@ -173,7 +173,7 @@ fn stop<'a>(options: &Effective<'a>, warnings: &mut Vec<Warning>) -> Vec<&'a Arc
     sent
 }
 
-/// Which tools may or must be called; nothing if that is the API's default.
+/// Returns the tools that may or must be called; nothing if that is the API's default.
 ///
 /// Source: thinking guide, "thinking with tool use", 2026-11: a call can be forced with adaptive thinking, not with a
 /// budget. Models that refuse it altogether say so in their info.
@@ -271,7 +271,7 @@ fn tools(request: &Request, mark: Option<&[u8]>, out: &mut Vec<u8>) {
     out.push(b']');
 }
 
-/// How many marks the caller has set at the tools that it declares.
+/// Counts the marks that the caller has set at the tools that it declares.
 fn marks_of(request: &Request) -> usize {
     request.options.server_tools.iter().filter(|it| it.get("cache_control").is_some()).count()
 }

@@ -274,7 +274,7 @@ fn turn_is_replayed_exactly_when_its_provider_ran_tools() {
     let shown = json!({"type": "text", "text": "a", "citations": cited});
     let sent = |content: Value| json!([{"role": "assistant", "content": content}]);
     check([turn(ID, FinishReason::Paused, blocks(), vec![])], sent(json!([fallback, used, found, shown, pending])));
-    // What never got its result is refused.
+    // A call that never got its result is refused.
     check([turn(ID, FinishReason::Length, blocks(), vec![])], sent(json!([fallback, used, found, shown])));
     let plain = json!({"type": "text", "text": "a"});
     check([turn("anthropic/x", FinishReason::End, blocks(), vec![])], sent(json!([fallback, used, found, plain])));

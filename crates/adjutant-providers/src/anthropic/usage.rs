@@ -5,7 +5,8 @@ use serde_json::{Map, Value};
 
 use crate::raw_usage::count;
 
-/// What was said about a request so far: counts are cumulative, and one that is missing, `null` or no count stays.
+/// The counts of a request so far: they are cumulative, and a value that is missing, `null` or no count leaves the old
+/// one.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     input: Option<u64>,
@@ -75,7 +76,7 @@ impl Counts {
     }
 }
 
-/// What one sampling used.
+/// Returns the usage of one sampling.
 fn of_one(said: &Value) -> Usage {
     let mut counts = Counts::default();
     counts.set(|name| said.get(name));

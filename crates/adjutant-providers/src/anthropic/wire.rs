@@ -60,7 +60,7 @@ pub(super) enum Part<'a> {
     Opaque(&'a Value),
 }
 
-/// Where the bytes of a picture or a document are.
+/// The source of the bytes of a picture or a document.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Source<'a> {
@@ -77,7 +77,7 @@ pub(super) struct Tool<'a> {
     pub(super) input_schema: &'a Value,
 }
 
-/// How a model is told to think. Source: anthropic-sdk-python `ThinkingConfigParam`, 2026-09.
+/// The setting that tells a model how to think. Source: anthropic-sdk-python `ThinkingConfigParam`, 2026-09.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Thinking {
@@ -86,7 +86,7 @@ pub(super) enum Thinking {
     Enabled { budget_tokens: u64 },
 }
 
-/// Which tools may or must be called. Source: anthropic-sdk-python `ToolChoiceParam`, 2026-09.
+/// The setting for the tools that may or must be called. Source: anthropic-sdk-python `ToolChoiceParam`, 2026-09.
 #[derive(Debug, Serialize)]
 pub(super) struct Choice<'a> {
     #[serde(rename = "type")]
@@ -112,7 +112,7 @@ pub(super) struct Event<'a> {
     pub(super) message: Option<Begun<'a>>,
     #[serde(borrow, default)]
     pub(super) usage: Option<&'a RawValue>,
-    /// What was done to the context before the model saw it (beta).
+    /// The changes to the context before the model saw it (beta).
     #[serde(borrow, default)]
     pub(super) context_management: Option<&'a RawValue>,
 }
@@ -143,7 +143,7 @@ pub(super) struct Grown<'a> {
     pub(super) partial_json: Option<Text<'a>>,
 }
 
-/// What an event is, and nothing else of it.
+/// The type of an event, and nothing else of it.
 #[derive(Debug, Deserialize)]
 pub(super) struct Kind<'a> {
     #[serde(rename = "type", borrow, default)]
@@ -174,10 +174,10 @@ pub(super) struct Delta<'a> {
     pub(super) citation: Option<&'a RawValue>,
     #[serde(borrow, default)]
     pub(super) stop_reason: Option<Text<'a>>,
-    /// Why the model refused.
+    /// The reason why the model refused.
     #[serde(borrow, default)]
     pub(super) stop_details: Option<&'a RawValue>,
-    /// Where code ran: its id goes into the next request.
+    /// The container where code ran: its id goes into the next request.
     #[serde(borrow, default)]
     pub(super) container: Option<&'a RawValue>,
 }
@@ -203,7 +203,7 @@ pub(super) struct Opened<'a> {
     pub(super) data: Loose<'a>,
     #[serde(borrow, default)]
     pub(super) citations: Option<&'a RawValue>,
-    /// What a call was made by; absent or `direct` for the model itself.
+    /// The caller of a call; absent or `direct` for the model itself.
     #[serde(borrow, default)]
     pub(super) caller: Option<&'a RawValue>,
 }

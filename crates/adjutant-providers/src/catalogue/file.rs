@@ -16,10 +16,10 @@ const DECIMALS: usize = 9;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct File {
-    /// When the models were looked up, as `YYYY-MM-DD`.
+    /// The date when the models were looked up, as `YYYY-MM-DD`.
     #[serde(default, rename = "date")]
     _date: String,
-    /// Where.
+    /// The places where they were looked up.
     #[serde(default, rename = "sources")]
     _sources: Vec<String>,
     pub(super) models: Vec<Model>,
@@ -43,14 +43,14 @@ pub(super) struct Model {
     #[serde(default)]
     refuses: Vec<RequestOption>,
     price: Option<Cost>,
-    /// Where this model was looked up, and when.
+    /// The place where this model was looked up, and the date.
     #[serde(default, rename = "source")]
     _source: String,
     #[serde(default)]
     default: bool,
 }
 
-/// What a message may contain beside text.
+/// The content that a message may have beside text.
 #[derive(Clone, Copy, PartialEq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Input {

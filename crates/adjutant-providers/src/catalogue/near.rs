@@ -1,6 +1,6 @@
 //! The names that are nearest to one that does not exist.
 
-/// How many names are given.
+/// The largest number of names that are given.
 pub(crate) const MOST: usize = 4;
 /// Longer names are compared by their beginnings.
 const MAX_CHARS: usize = 64;

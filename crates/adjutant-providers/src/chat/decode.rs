@@ -28,9 +28,9 @@ use calls::OpenCall;
 
 /// Source: the streaming guide of Chat Completions, 2026-08.
 const DONE: &str = "[DONE]";
-/// How many characters of an event that cannot be read stand in the message.
+/// The largest number of characters of an unreadable event that stand in the message.
 const MAX_EXCERPT: usize = 120;
-/// How many pieces of what goes beside the text may come.
+/// The largest number of pieces that may come beside the text.
 const MAX_NOTES: usize = 4_096;
 
 /// The state of one answer.
@@ -41,7 +41,7 @@ pub(super) struct Decoder {
     blocks: Blocks,
     /// The text or thinking that is being said.
     said: Option<OpenText>,
-    /// Whether a delta said something: a whole message then says the same again.
+    /// True if a delta said something: a whole message then says the same again.
     has_deltas: bool,
     calls: Vec<OpenCall>,
     /// OpenRouter's pieces of thinking that no block holds yet.
@@ -55,7 +55,7 @@ pub(super) struct Decoder {
     wire_id: Option<Arc<str>>,
 }
 
-/// Where the text comes from, as far as no block holds it yet.
+/// The sources of the text, as far as no block holds them yet.
 #[derive(Debug, Default)]
 struct Notes {
     annotations: Vec<Value>,

@@ -28,7 +28,7 @@ pub(super) fn add(details: &mut Vec<Value>, piece: Value) {
     }
 }
 
-/// Whether a piece belongs to a detail: of the same type and index, and not of another id.
+/// True if a piece belongs to a detail: of the same type and index, and not of another id.
 fn continues(detail: &Value, piece: &Value) -> bool {
     let same = |name: &str| detail.get(name) == piece.get(name);
     let other_id = match (detail.get("id"), piece.get("id")) {

@@ -45,7 +45,7 @@ impl Encoder {
         *self = Self::new(info, Cow::Owned(dialect));
     }
 
-    /// Whether parts of messages are marked for the prompt cache.
+    /// True if parts of messages are marked for the prompt cache.
     fn is_marked(&self) -> bool {
         self.dialect.cache_marks && self.info.name().starts_with("anthropic/")
     }

@@ -127,7 +127,7 @@ pub(super) struct Call<'a> {
     #[serde(rename = "type")]
     pub(super) kind: &'static str,
     pub(super) function: Function<'a>,
-    /// What Gemini signs. Source: its OpenAI compatibility, "thought signatures", 2026.
+    /// The content that Gemini signs. Source: its OpenAI compatibility, "thought signatures", 2026.
     #[serde(skip_serializing_if = "Value::is_null")]
     pub(super) extra_content: &'a Value,
 }
@@ -218,7 +218,7 @@ pub(super) struct Delta<'a> {
     /// OpenRouter's pieces of thinking; a list.
     #[serde(borrow, default)]
     pub(super) reasoning_details: Option<&'a RawValue>,
-    /// Where the text comes from; a list.
+    /// The sources of the text; a list.
     #[serde(borrow, default)]
     pub(super) annotations: Option<&'a RawValue>,
     /// On the heap when there is one: a text delta is moved several times while it is read, and should be small.
@@ -248,7 +248,7 @@ pub(super) struct SpokenPart<'a> {
     /// A list of texts.
     #[serde(borrow, default)]
     pub(super) thinking: Option<&'a RawValue>,
-    /// Which results a text rests on.
+    /// The results that a text rests on.
     #[serde(borrow, default)]
     pub(super) reference_ids: Option<&'a RawValue>,
 }

@@ -8,9 +8,9 @@ use serde::Deserialize;
 
 use crate::driver::{Route, client};
 
-/// How long a server is waited for.
+/// The longest time that a server is waited for.
 const LIMIT: Duration = Duration::from_millis(300);
-/// How many bytes of a list of models are read.
+/// The largest number of bytes of a list of models that are read.
 const MAX_LIST: usize = 1024 * 1024;
 
 /// A server that may run on this machine.

@@ -74,7 +74,7 @@ fn model_says_what_would_work_when_the_key_is_missing() {
     );
 }
 
-/// What is chosen, and how.
+/// Returns the chosen model, and the way in which it was chosen.
 async fn chosen(chooser: &Chooser, requested: Option<&str>) -> (String, How) {
     let chosen = chooser.choose(requested).await.expect("something is chosen");
     (chosen.model.info().id.to_string(), chosen.how)

@@ -208,7 +208,7 @@ pub(super) const QWEN: Dialect = Dialect {
     ..GENERIC
 };
 
-/// How a model is told to think is its own affair; most go by their template, some by `reasoning_effort` alone.
+/// Each model decides how it is told to think; most go by their template, some by `reasoning_effort` alone.
 ///
 /// Source: the card of z-ai/glm5 in anomalyco/opencode 13584 (2026-02), NousResearch/hermes-agent 19888 (2026-05).
 pub(super) const NVIDIA: Dialect = Dialect {
@@ -262,6 +262,6 @@ pub(super) const GITHUB: Dialect = Dialect {
     ..GENERIC
 };
 
-/// What DeepSeek, Moonshot and Z.ai have; what lies between is answered as the next above.
+/// The efforts that DeepSeek, Moonshot and Z.ai have; one that lies between is answered as the next above.
 const LOW_HIGH_MAX: EffortNames =
     EffortNames { minimal: Cow::Borrowed("low"), medium: Cow::Borrowed("high"), max: Cow::Borrowed("max"), ..EFFORTS };

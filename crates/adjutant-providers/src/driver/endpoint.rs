@@ -1,4 +1,4 @@
-//! Where requests go: the address and headers, made once, and the clients, one for each way of connecting.
+//! The target of requests: the address and headers, made once, and the clients, one for each way of connecting.
 
 use std::{
     collections::BTreeMap,
@@ -13,10 +13,10 @@ use reqwest::{Client, Url};
 
 use crate::credentials::{Key, Secrets};
 
-/// How many idle connections to one host are kept.
+/// The largest number of idle connections to one host that are kept.
 const MAX_IDLE: usize = 1_024;
 
-/// How long a model is waited for.
+/// The longest times that a model is waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Timeouts {
@@ -28,7 +28,7 @@ pub struct Timeouts {
     pub idle: Duration,
 }
 
-/// How a wire says who is asking.
+/// The way in which a wire says who is asking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Auth {
     /// The key alone, under this header.
@@ -37,16 +37,16 @@ pub(crate) enum Auth {
     Bearer,
 }
 
-/// Where requests go below a base URL, and what they say beside the body.
+/// The address of requests below a base URL, and what they say beside the body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Address {
-    /// What is added to the base URL: the path, and the query if there is one.
+    /// The part that is added to the base URL: the path, and the query if there is one.
     pub(crate) path: String,
     pub(crate) auth: Auth,
     pub(crate) headers: &'static [(&'static str, &'static str)],
 }
 
-/// Where the requests of a model go.
+/// The place that the requests of a model go to.
 #[derive(Clone)]
 pub(crate) struct Endpoint {
     base_url: Arc<str>,
@@ -66,7 +66,7 @@ struct RequestTarget {
     route: Route,
 }
 
-/// How a host is connected to.
+/// The way in which a host is connected to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Route {
     /// Never by a proxy.
@@ -120,7 +120,7 @@ impl Endpoint {
         &self.key
     }
 
-    /// What may not be seen of any request.
+    /// Returns the secrets that may not be seen of any request.
     pub(crate) fn secrets(&self) -> Secrets {
         self.secrets.clone()
     }

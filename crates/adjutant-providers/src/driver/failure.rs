@@ -1,4 +1,4 @@
-//! What went wrong below the wire, as errors that name the host and never the key.
+//! Failures below the wire, as errors that name the host and never the key.
 
 use std::{error::Error as _, sync::Arc, time::Duration};
 
@@ -9,9 +9,9 @@ use http::response::Parts;
 use super::Endpoint;
 use crate::{classify::Refusal, credentials::Secrets, limits};
 
-/// How many bytes of a refused request's answer are read.
+/// The largest number of bytes of a refused request's answer that are read.
 pub(super) const MAX_BODY: usize = 64 * 1024;
-/// How many characters of an answer that is no event stream stand in the message.
+/// The largest number of characters that a message quotes of an answer that is no event stream.
 const MAX_EXCERPT: usize = 200;
 
 /// An answer that is no event stream, as far as it was read.

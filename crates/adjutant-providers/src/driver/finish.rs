@@ -1,13 +1,13 @@
-//! How a reply stopped, and the one rule of all wires for a word that a wire does not know.
+//! The ways in which a reply stops, and the one rule of all wires for a word that a wire does not know.
 
 use std::collections::VecDeque;
 
 use adjutant_llm::{Chunk, Error, ErrorKind, FinishReason, Reply, Warning, WarningKind};
 
-/// How many characters of a provider's word stand in a message.
+/// The largest number of characters of a provider's word that stand in a message.
 const MAX_WORD: usize = 120;
 
-/// What a wire makes of its word for how a reply stopped.
+/// The meaning that a wire gives to its word for how a reply stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Finish {
     /// The reply is whole: whether it holds calls decides.
@@ -16,7 +16,7 @@ pub(crate) enum Finish {
     As(FinishReason),
     /// The word is not known.
     Unknown {
-        /// Whether a block was cut off when the reply stopped.
+        /// True if a block was cut off when the reply stopped.
         open: bool,
     },
 }

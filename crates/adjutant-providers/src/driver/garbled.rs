@@ -11,12 +11,12 @@ use tokio::runtime::Runtime;
 
 use super::*;
 
-/// What takes the place of a value: other types, numbers beyond all bounds, texts that are no text.
+/// The texts that take the place of a value: other types, numbers beyond all bounds, texts that are no text.
 const ABSURD: [&str; 10] =
     ["null", "true", "-1", "1e999", "18446744073709551616", "NaN", "\"\\ud800\"", "\"x\"", "[]", "{}"];
-/// How deep a value is nested where nesting is the hazard: deeper than the parser goes.
+/// The depth to which a value is nested where nesting is the hazard: deeper than the parser goes.
 const DEEP: usize = 200;
-/// What marks the place of an absurd value.
+/// The mark at the place of an absurd value.
 const HERE: &str = "\"@here@\"";
 
 /// Plays the fixtures of a wire in every garbled form: nothing panics, the grammar holds, and what cannot be read is
@@ -71,7 +71,7 @@ fn data(event: &str) -> Option<Value> {
     serde_json::from_str(event.split_once("data:")?.1).ok()
 }
 
-/// What a value is made of, without its texts and numbers: one event of each shape is enough.
+/// Returns the structure of a value, without its texts and numbers: one event of each shape is enough.
 fn shape(value: Option<Value>) -> String {
     match value {
         None => "-".to_owned(),
@@ -101,7 +101,7 @@ fn cuts(event: &str) -> impl Iterator<Item = &str> {
     (begin..event.len()).filter(|at| event.is_char_boundary(*at)).map(|at| &event[..at])
 }
 
-/// Whether an event holds half of some JSON.
+/// True if an event holds half of some JSON.
 fn is_broken(event: &str) -> bool {
     let data = event.split_once("data:").map(|(_, data)| data.trim()).unwrap_or_default();
     !data.is_empty() && serde_json::from_str::<Value>(data).is_err() && !data.starts_with("[D")

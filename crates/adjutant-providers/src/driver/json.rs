@@ -10,7 +10,7 @@ use tokio::time::timeout_at;
 use super::{Endpoint, after, failure};
 use crate::{credentials::Secrets, limits};
 
-/// How many bytes an answer may have.
+/// The largest number of bytes that an answer may have.
 const MAX_ANSWER: usize = 256 * 1024 * 1024;
 
 /// Sends a body, and reads the answer.

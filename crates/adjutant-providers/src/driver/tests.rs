@@ -42,7 +42,7 @@ impl Body for Pieces {
     }
 }
 
-/// What a wire makes of an answer that comes in these pieces.
+/// Returns the chunks and errors that a wire makes of an answer that comes in these pieces.
 pub(crate) async fn play<W: Wire>(wire: &Arc<W>, pieces: &[&[u8]], end: End) -> Vec<Result<Chunk, Error>> {
     let pieces = pieces.iter().map(|it| it.to_vec()).collect();
     let mut driver = Driver::new(Arc::clone(wire), State::Reading(reqwest::Body::wrap(Pieces { pieces, end })));

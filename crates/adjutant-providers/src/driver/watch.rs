@@ -25,7 +25,7 @@ use crate::{
 pub(super) struct Watch {
     by: Arc<dyn Observe>,
     exchange: Exchange,
-    /// Whether a request was shown whose end was not.
+    /// True if a request was shown, and its end was not.
     open: bool,
 }
 

@@ -22,13 +22,13 @@ use crate::{
     text::Text,
 };
 
-/// What some gateways end a stream with; the API itself just ends.
+/// The text that some gateways end a stream with; the API itself just ends.
 const DONE: &str = "[DONE]";
 /// With how many events a usage is told: reading and telling it costs several times the event that it stands in.
 const TOLD_EVERY: u32 = 64;
-/// How many events at the beginning tell theirs all the same.
+/// The number of events at the beginning that tell their usage all the same.
 const TOLD_FIRST: u32 = 16;
-/// How many characters of an event that cannot be read stand in the message.
+/// The largest number of characters of an unreadable event that stand in the message.
 const MAX_EXCERPT: usize = 120;
 
 /// The state of one answer.
@@ -40,14 +40,14 @@ pub(super) struct Decoder {
     blocks: Blocks,
     /// The text or thought that is being said.
     open: Option<OpenText>,
-    /// What was said about the text, and is not kept with one yet.
+    /// The metadata about the text that is not kept with a text yet.
     metadata: Map<String, Value>,
     counts: Counts,
     usage: Usage,
     raw_usage: RawUsage,
     /// The usage that was not told yet.
     waiting: Option<String>,
-    /// How many usages came.
+    /// The number of usages that came.
     usages: u32,
     stop: Option<(Finish, Arc<str>)>,
     wire_id: Option<Arc<str>>,
@@ -363,13 +363,13 @@ fn culprit(data: &str) -> &str {
     parts.find(|part| serde_json::from_str::<Piece<'_>>(part).is_err()).unwrap_or(data)
 }
 
-/// What a reason to stop means.
+/// The meaning of a reason to stop.
 enum Ending {
     Stop(Finish),
     Failure(Failure),
 }
 
-/// What a caller can do about a reason to stop that is no success.
+/// The action that a caller can take on a reason to stop that is no success.
 enum Failure {
     /// Ask again: what the model made could not be used.
     Passing,
@@ -405,7 +405,7 @@ fn ending(reason: &str) -> Ending {
     }
 }
 
-/// Whether two usages differ in counts only, so that the later one says all that the earlier one does.
+/// True if two usages differ in counts only, so that the later one says all that the earlier one does.
 fn same_shape(one: &str, other: &str) -> bool {
     let same = |one: u8, other: u8| one == other || (one.is_ascii_digit() && other.is_ascii_digit());
     if one.len() == other.len() {
@@ -416,7 +416,7 @@ fn same_shape(one: &str, other: &str) -> bool {
     one.bytes().filter(|it| !it.is_ascii_digit()).all(|it| others.next() == Some(it)) && others.next().is_none()
 }
 
-/// What is kept with a block: its signature, and what was said about it.
+/// Returns the data that is kept with a block: its signature, and what was said about it.
 fn extra(signature: Option<Cow<'_, str>>, metadata: Map<String, Value>) -> Extra {
     let mut members = Map::new();
     if let Some(signature) = signature {

@@ -17,7 +17,7 @@ use crate::{
 
 /// The member that holds a part's signature, on the wire and in what is kept of a part.
 pub(super) const SIGNATURE: &str = "thoughtSignature";
-/// What a candidate says about its text; never sent back.
+/// The members in which a candidate describes its text; never sent back.
 pub(super) const METADATA: [&str; 3] = ["groundingMetadata", "citationMetadata", "urlContextMetadata"];
 
 /// Stands for the signature of a call that this model did not make.
@@ -28,7 +28,8 @@ const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 ///
 /// Source: thought signatures guide and "multimodal function responses" in the function calling guide, 2026-11.
 const STRICT: u32 = 3;
-/// What a result may hold itself. Source: "multimodal function responses" in the function calling guide, 2026-11.
+/// The media types that a result may hold itself. Source: "multimodal function responses" in the function calling
+/// guide, 2026-11.
 const NESTED: [&str; 5] = ["image/png", "image/jpeg", "image/webp", "application/pdf", "text/plain"];
 
 const ATTACHED: &str = "Attached file(s) from tool result:";
@@ -198,7 +199,7 @@ fn opaque<'a>(value: &'a Map<String, Value>, own: bool, warnings: &mut Vec<Warni
     Some(part(Payload::Opaque(Cow::Owned(value))))
 }
 
-/// Whether a part is a step of a tool that the provider ran. Source: `Part` in the API reference of v1beta, 2026-11.
+/// True if a part is a step of a tool that the provider ran. Source: `Part` in the API reference of v1beta, 2026-11.
 fn is_step(value: &Map<String, Value>) -> bool {
     value.contains_key("toolCall") || value.contains_key("toolResponse")
 }
@@ -208,7 +209,7 @@ fn signature(extra: &Value) -> Option<&str> {
     extra.get(SIGNATURE)?.as_str().filter(|it| is_base64(it))
 }
 
-/// Whether a text can be bytes in the JSON of protocol buffers: either alphabet of base64, padded or not.
+/// True if a text can be bytes in the JSON of protocol buffers: either alphabet of base64, padded or not.
 fn is_base64(text: &str) -> bool {
     let data = text.trim_end_matches('=');
     let is_digit = |it: u8| it.is_ascii_alphanumeric() || b"+/-_".contains(&it);
@@ -257,7 +258,7 @@ fn content<'a>(piece: Piece<'a>, parts: &mut Vec<Part<'a>>, warnings: &mut Vec<W
     });
 }
 
-/// What tells the model the name of a document.
+/// Returns the text that tells the model the name of a document.
 fn label(document: &Document) -> Option<String> {
     document.name.as_ref().map(|name| format!("[file: {name}]"))
 }

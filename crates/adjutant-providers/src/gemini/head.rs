@@ -1,4 +1,4 @@
-//! What stands before the contents of a request: system prompt, tools and settings. Pure.
+//! The part of a request before its contents: system prompt, tools and settings. Pure.
 
 use adjutant_llm::{
     Cache, Effort, Format, ModelInfo, Options, Request, ThinkingControl, ToolChoice, ToolDecl, Warning, WarningKind,
@@ -20,7 +20,8 @@ use crate::{
 const RESERVED: [&str; 3] = ["contents", "systemInstruction", "tools"];
 /// Extra fields that are objects made of options too.
 const CONFIGS: [&str; 2] = ["toolConfig", "generationConfig"];
-/// How many stop sequences a request may have. Source: `GenerationConfig` in the API reference of v1beta, 2026-11.
+/// The largest number of stop sequences that a request may have. Source: `GenerationConfig` in the API reference of
+/// v1beta, 2026-11.
 const MAX_STOPS: usize = 5;
 /// The generation that takes a schema for the text beside tools. Source: discussions of python-genai, 2025-12.
 const FORMAT_WITH_TOOLS: u32 = 3;
@@ -154,7 +155,8 @@ fn response_schema(format: &Format, warnings: &mut Vec<Warning>) -> Value {
     schema
 }
 
-/// How much to think. A level and a budget exclude each other; thoughts are shown, as far as the model has any.
+/// Returns the settings for thinking. A level and a budget exclude each other; thoughts are shown, as far as the model
+/// has any.
 ///
 /// Source: thinking guide, 2026-11.
 fn thinking(info: &ModelInfo, effort: Effort, warnings: &mut Vec<Warning>) -> Value {

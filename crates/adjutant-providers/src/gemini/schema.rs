@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-/// How deep a schema is looked into.
+/// The depth to which a schema is looked into.
 const MAX_DEPTH: usize = 64;
 /// The members that are understood, with nothing to look into.
 ///
@@ -36,7 +36,7 @@ const BARE: [&str; 7] = ["type", "properties", "required", "additionalProperties
 #[derive(Debug, PartialEq)]
 pub(super) struct Supported {
     pub(super) schema: Value,
-    /// Whether it allows more than the original.
+    /// True if it allows more than the original.
     pub(super) lossy: bool,
 }
 
@@ -47,7 +47,7 @@ pub(super) fn supported(schema: &Value) -> Supported {
     Supported { schema, lossy }
 }
 
-/// Whether the arguments of a tool with this schema have any members; a schema without any is better left out.
+/// True if the arguments of a tool with this schema have any members; a schema without any is better left out.
 ///
 /// Source: what the goose project does, 2026-11.
 pub(super) fn has_members(schema: &Value) -> bool {
@@ -131,7 +131,7 @@ fn say(name: &str, value: &Value, members: &Map<String, Value>, object: &mut Map
     next.is_some()
 }
 
-/// Whether a value may stand in a list of values.
+/// True if a value may stand in a list of values.
 fn is_listable(value: &Value) -> bool {
     value.is_string() || value.is_number()
 }

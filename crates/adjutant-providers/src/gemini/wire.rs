@@ -36,7 +36,7 @@ pub(super) struct Part<'a> {
     pub(super) thought_signature: Option<&'a str>,
 }
 
-/// What a part is.
+/// The content of a part.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) enum Payload<'a> {
@@ -93,7 +93,7 @@ pub(super) enum Id<'a> {
     Ours(CallId),
 }
 
-/// What came of a call.
+/// The outcome of a call.
 ///
 /// Source: `FunctionResponse.response` in js-genai: `output` for what it gave, `error` for what went wrong, 2026-11.
 #[derive(Debug, Serialize)]

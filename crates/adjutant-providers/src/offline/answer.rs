@@ -13,11 +13,11 @@ use super::{
     wish::Wish,
 };
 
-/// How many members, places, files or headings are shown.
+/// The largest number of members, places, files or headings that are shown.
 const MAX_ITEMS: usize = 40;
-/// How many lines of a file are quoted.
+/// The largest number of lines of a file that are quoted.
 const MAX_QUOTE: usize = 60;
-/// How many characters an answer may have.
+/// The largest number of characters that an answer may have.
 const MAX_ANSWER: usize = 20_000;
 /// Files at the top that say something about the whole.
 const NOTABLE: &[&str] = &[
@@ -220,8 +220,8 @@ fn show(answer: &mut String, file: &Read, whole: bool) {
 }
 
 fn failures(answer: &mut String, seen: &Evidence) {
-    // That a guessed file is not there says nothing, as long as something else was found; nor does a directory that
-    // was taken for a file.
+    // A guessed file that is not there says nothing, as long as something else was found; nor does a directory that was
+    // taken for a file.
     let something = !seen.files.is_empty() || !seen.lists.is_empty();
     let entries = seen.entries();
     let is_dir = |path: &str| entries.iter().any(|it| it.is_dir && it.path == path.trim_matches('/'));

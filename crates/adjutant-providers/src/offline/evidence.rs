@@ -1,4 +1,4 @@
-//! What was asked last, and what the tools have returned since.
+//! The last question, and the results that the tools have returned since.
 
 use adjutant_llm::{Call, CallResult, Content, Entry, Origin, Request, UserMessage};
 use serde_json::Value;
@@ -8,11 +8,11 @@ use super::{
     tools::{ArgumentSlot, Offered, Role},
 };
 
-/// What was asked last, and what the tools have returned since.
+/// The last question, and the results that the tools have returned since.
 #[derive(Debug, Default)]
 pub(super) struct Evidence {
     pub(super) question: String,
-    /// How many replies were given since.
+    /// The number of replies that were given since.
     pub(super) turns: usize,
     pub(super) lists: Vec<ToolListing>,
     pub(super) files: Vec<Read>,
@@ -102,7 +102,7 @@ impl Evidence {
         self.lists.iter().flat_map(|it| &it.entries).filter(|it| seen.insert(&it.path)).collect()
     }
 
-    /// Whether a call of this role failed.
+    /// True if a call of this role failed.
     pub(super) fn failed(&self, role: Role) -> bool {
         self.failures.iter().any(|it| it.role == Some(role))
     }

@@ -1,26 +1,26 @@
-//! What a project says of itself: manifests and the beginning of a README. Just enough of each format, by hand.
+//! A project's description of itself: manifests and the beginning of a README. Just enough of each format, by hand.
 
 use serde_json::Value;
 
 use super::{evidence::Read, shapes::ListEntry};
 
-/// What is read when nothing can be listed.
+/// The files that are read when nothing can be listed.
 pub(super) const LIKELY: &[&str] = &["README.md", "Cargo.toml", "package.json", "pyproject.toml", "go.mod"];
-/// How many characters of a description are shown.
+/// The largest number of characters of a description that are shown.
 const MAX_SENTENCE: usize = 300;
 
-/// What a manifest says.
+/// The content of a manifest.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ProjectManifest {
     pub(super) path: String,
-    /// What such a project is called, for example `Rust crate`.
+    /// The name for such a project, for example `Rust crate`.
     pub(super) kind: &'static str,
     pub(super) name: Option<String>,
     pub(super) description: Option<String>,
     pub(super) is_workspace: bool,
 }
 
-/// What a README says first.
+/// The beginning of a README.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Opening {
     pub(super) title: Option<String>,
@@ -62,7 +62,7 @@ fn kind(name: &str) -> Option<&'static str> {
 }
 
 impl ProjectManifest {
-    /// What a file says as a manifest; `None` if it is none.
+    /// Reads a file as a manifest; `None` if it is none.
     pub(super) fn of(file: &Read) -> Option<Self> {
         let kind = kind(name(&file.path))?;
         let mut manifest = Self { path: file.path.clone(), kind, name: None, description: None, is_workspace: false };

@@ -1,10 +1,10 @@
-//! What a file holds, told by the beginnings of its lines: headings, definitions, the language by its extension.
+//! The outline of a file, told by the beginnings of its lines: headings, definitions, the language by its extension.
 
 use std::collections::BTreeMap;
 
 use super::{manifest, shapes::ListEntry};
 
-/// How many characters of a line are shown.
+/// The largest number of characters of a line that are shown.
 pub(super) const MAX_LINE: usize = 120;
 
 /// Words that may stand before the one that says what is defined.
@@ -47,7 +47,7 @@ const DEFINES: &[&str] = &[
     "record",
 ];
 
-/// What a line defines: the name after `fn`, `class`, `def` and the like.
+/// Returns the name that a line defines: the one after `fn`, `class`, `def` and the like.
 pub(super) fn defined(line: &str) -> Option<&str> {
     let mut words = line.split_whitespace().skip_while(|it| BEFORE.contains(it));
     let word = words.next()?;
@@ -63,7 +63,7 @@ pub(super) fn defined(line: &str) -> Option<&str> {
     (end > 0).then(|| &name[..end])
 }
 
-/// Whether a file is for reading rather than for running.
+/// True if a file is for reading rather than for running.
 pub(super) fn is_prose(path: &str) -> bool {
     let name = manifest::name(path);
     let end = name.rsplit_once('.').map_or("", |(_, end)| end).to_ascii_lowercase();
@@ -88,7 +88,7 @@ pub(super) fn outline(path: &str, lines: &[String]) -> Vec<String> {
     outline
 }
 
-/// How many files there are of each language, the most first.
+/// Counts the files of each language, the most first.
 pub(super) fn languages(entries: &[&ListEntry]) -> Vec<(&'static str, usize)> {
     let mut counts: BTreeMap<&'static str, usize> = BTreeMap::new();
     for entry in entries.iter().filter(|it| !it.is_dir) {

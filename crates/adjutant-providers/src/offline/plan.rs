@@ -12,22 +12,22 @@ use super::{
     wish::Wish,
 };
 
-/// How many requests one question takes at most; the last one answers.
+/// The largest number of requests that one question takes; the last one answers.
 const MAX_TURNS: usize = 4;
-/// How many calls one reply makes at most.
+/// The largest number of calls that one reply makes.
 const MAX_CALLS: usize = 32;
-/// How deep a directory is listed to say what it is.
+/// The depth to which a directory is listed to say what it is.
 const DEPTH: u64 = 4;
-/// How deep a directory is listed to find a file.
+/// The depth to which a directory is listed to find a file.
 const FIND_DEPTH: u64 = 12;
-/// How many entries a list is asked for.
+/// The number of entries that a list is asked for.
 const LIMIT: u64 = 1_000;
-/// How many matches a search is asked for.
+/// The number of matches that a search is asked for.
 const MATCHES: u64 = 200;
-/// How many lines of a manifest or a README are read.
+/// The number of lines of a manifest or a README that are read.
 const HEAD_LINES: u64 = 300;
 
-/// What to do next.
+/// The next thing to do.
 #[derive(Debug)]
 pub(super) enum PlannedStep {
     Call(Vec<Planned>),

@@ -1,6 +1,6 @@
-//! What tools return, as text, taken apart: lists of paths, numbered lines, places of matches. Tolerant.
+//! The text results of tools, taken apart: lists of paths, numbered lines, places of matches. Tolerant.
 
-/// How many lines of one result are taken.
+/// The largest number of lines of one result that are taken.
 const MAX_LINES: usize = 5_000;
 
 /// An entry of a list.
@@ -32,7 +32,7 @@ pub(super) fn note(text: &str) -> Option<&str> {
     text.trim_end().lines().next_back()?.trim().strip_prefix('[')?.strip_suffix(']')
 }
 
-/// Whether a tool says that it left something out.
+/// True if a tool says that it left something out.
 pub(super) fn is_partial(text: &str) -> bool {
     let said = note(text).unwrap_or_default();
     ["left out", "read on", "stopped", "more"].iter().any(|word| said.contains(word))

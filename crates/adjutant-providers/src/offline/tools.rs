@@ -1,4 +1,4 @@
-//! Which of the offered tools list, read and search files: told by their names and the properties they take.
+//! The offered tools that list, read and search files: told by their names and the properties they take.
 
 use adjutant_llm::{ToolDecl, ToolName};
 use serde_json::{Map, Value};
@@ -10,7 +10,7 @@ pub(super) struct Planned {
     pub(super) args: Map<String, Value>,
 }
 
-/// What a tool can be used for.
+/// The use that a tool can have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
     List,
@@ -52,7 +52,7 @@ impl<'a> Offered<'a> {
         offered
     }
 
-    /// What the tool of that name is used for.
+    /// Returns the use of the tool of that name.
     pub(super) fn role(&self, name: &str) -> Option<Role> {
         let is = |decl: Option<&ToolDecl>| decl.is_some_and(|it| it.name.as_str() == name);
         let roles = [(self.list, Role::List), (self.read, Role::Read), (self.search, Role::Search)];
@@ -140,7 +140,7 @@ fn words(name: &str) -> Vec<String> {
     words
 }
 
-/// Whether the tool requires nothing that the planner would not give.
+/// True if the tool requires nothing that the planner would not give.
 fn fits(decl: &ToolDecl, given: &[ArgumentSlot]) -> bool {
     let Some(required) = decl.schema.get("required").and_then(Value::as_array) else { return true };
     required.iter().all(|name| {

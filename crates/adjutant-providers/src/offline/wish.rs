@@ -1,10 +1,10 @@
-//! What a question asks for: what something is, where a word occurs, or what a file says. Words only, no grammar.
+//! The wish behind a question: what something is, where a word occurs, or what a file says. Words only, no grammar.
 
-/// How many characters of a question are looked at.
+/// The largest number of characters of a question that are looked at.
 const MAX_QUESTION: usize = 4_000;
-/// How many characters a search term or a path may have.
+/// The largest number of characters that a search term or a path may have.
 const MAX_TERM: usize = 200;
-/// How many plain words make up a search term.
+/// The largest number of plain words that make up a search term.
 const MAX_WORDS: usize = 3;
 
 /// Words that ask where something is.
@@ -32,14 +32,14 @@ const NOISE: &str = "\
     text that the there they thing this through to trait type use variable we what which who with word words \
     workspace you your";
 
-/// What a question asks for.
+/// The wish behind a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Wish {
-    /// What the directory is; also for everything that is not understood.
+    /// A description of the directory; also for everything that is not understood.
     Describe { understood: bool },
-    /// Where these words occur.
+    /// The places where these words occur.
     Find { words: Vec<String>, within: Option<String> },
-    /// What a file says; `whole` if its text itself is wanted.
+    /// The content of a file; `whole` if its text itself is wanted.
     Read { path: String, whole: bool },
 }
 
@@ -71,7 +71,7 @@ impl Wish {
     }
 }
 
-/// What stands in back-ticks or quotation marks.
+/// Returns the texts in back-ticks or quotation marks.
 fn quoted(question: &str) -> Vec<String> {
     let mut found = Vec::new();
     for (open, close) in [('`', '`'), ('"', '"'), ('“', '”'), ('\'', '\'')] {
@@ -103,7 +103,7 @@ fn bare(token: &str) -> &str {
     if token.ends_with("()") { token } else { token.trim_end_matches(')') }
 }
 
-/// Whether a word looks like a path; one that only has a slash counts if the question is about reading or finding.
+/// True if a word looks like a path; one that only has a slash counts if the question is about reading or finding.
 fn is_path(token: &str, slash_counts: bool) -> bool {
     let plain = |it: char| it.is_alphanumeric() || "/._-+@".contains(it);
     let is_name = token.chars().all(plain) && token.chars().any(char::is_alphanumeric);

@@ -18,9 +18,9 @@ use crate::{
     sse::Frame,
 };
 
-/// What some servers end their events with.
+/// The text that some servers end their events with.
 const DONE: &str = "[DONE]";
-/// How many characters of an event that cannot be read stand in the message.
+/// The largest number of characters of an unreadable event that stand in the message.
 const MAX_EXCERPT: usize = 120;
 /// The events that are understood; one of these that cannot be read is an error.
 const KNOWN: [&str; 17] = [
@@ -54,7 +54,7 @@ pub(super) struct Decoder {
     wire_id: Option<Arc<str>>,
 }
 
-/// How an answer ended.
+/// The end of an answer.
 #[derive(Debug)]
 struct Ending {
     finish: Finish,
@@ -269,7 +269,7 @@ impl Decode for Decoder {
     }
 }
 
-/// Which text grows, if nothing else is to be done about it.
+/// Returns the text that grows, if nothing else is to be done about it.
 fn grown(growth: &Growth<'_>) -> Option<(TextKind, u64)> {
     let (content, summary) = (growth.content_index.unwrap_or(0), growth.summary_index.unwrap_or(0));
     match growth.kind {

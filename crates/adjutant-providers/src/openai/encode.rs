@@ -20,15 +20,16 @@ use crate::{
 /// Extra fields that would contradict the request.
 const RESERVED: [&str; 7] =
     ["model", "input", "stream", "tools", "instructions", "previous_response_id", "conversation"];
-/// What brings the reasoning back, so that it can be sent again: nothing is stored.
+/// The name in `include` that brings the reasoning back, so that it can be sent again: nothing is stored.
 ///
 /// Source: the reasoning guide of the Responses API, 2026-08. Models that do not think refuse it (pydantic-ai 3326).
 const ENCRYPTED: &str = "reasoning.encrypted_content";
 /// The smallest limit that the API takes. Source: what the pi project sends at least, 2026-08.
 const MIN_OUTPUT: u64 = 16;
-/// How many characters the id of an item may have. Source: what the pi project sends at most, 2026-08.
+/// The largest number of characters that the id of an item may have. Source: what the pi project sends at most,
+/// 2026-08.
 const MAX_ID: usize = 64;
-/// What a client runs itself, of tools that are given as they are: these items are refused without their outputs.
+/// The items that a client runs itself, of tools that are given as they are: they are refused without their outputs.
 ///
 /// Source: the error "No tool output found for function call", SamSaffron/term-llm 66, 2026-03; the kinds are those of
 /// openai-python, 2026-08.
@@ -46,7 +47,7 @@ pub(super) struct Encoder {
     pub(super) caching: Caching,
 }
 
-/// What is said about the prompt cache.
+/// The fields about the prompt cache that are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Caching {
     /// Nothing: other hosts may refuse the fields.
@@ -60,7 +61,8 @@ pub(super) enum Caching {
     Vendor,
 }
 
-/// Whether items of a reply may name themselves: an id makes the API look for the reasoning that came before.
+/// The state of a reply's reasoning, which decides if its items may name themselves: an id makes the API look for the
+/// reasoning that came before.
 ///
 /// The encrypted reasoning is bound to its own id, which must stay. Ids of other items are left out unless all the
 /// reasoning before them goes back too. Source: the errors "encrypted content item_id did not match" and "was provided
@@ -167,7 +169,8 @@ impl Encoder {
     }
 }
 
-/// How much to think. Source: `reasoning.effort` in openai-python, 2026-08; `xhigh` is what all newer models have.
+/// Returns the settings for thinking. Source: `reasoning.effort` in openai-python, 2026-08; `xhigh` is what all newer
+/// models have.
 fn reasoning(effort: Effort) -> Map<String, Value> {
     let name = match effort {
         Effort::Off => "none",
@@ -296,7 +299,7 @@ fn replayed(thinking: &Thinking) -> Option<Item<'_>> {
     whole.then_some(Item::Reasoning { id, summary, content, encrypted_content })
 }
 
-/// What the provider ran itself goes back as it came, if its reasoning does too.
+/// Returns an item that the provider ran itself, as it came, if its reasoning goes back too.
 ///
 /// Pictures do not. Source: opencode 41123, 2026-08: refused with or without an id when nothing is stored.
 fn opaque<'a>(value: &'a Value, whole: bool, parts: &[ReplyPart<'_>], warnings: &mut Vec<Warning>) -> Option<Item<'a>> {
@@ -320,7 +323,7 @@ fn opaque<'a>(value: &'a Value, whole: bool, parts: &[ReplyPart<'_>], warnings: 
     Some(Item::Opaque(value))
 }
 
-/// Whether the output of an item that a client runs stands beside it, as that of a hosted shell does.
+/// True if the output of an item that a client runs stands beside it, as that of a hosted shell does.
 fn is_answered(value: &Value, parts: &[ReplyPart<'_>]) -> bool {
     let ids = [&value["call_id"], &value["id"]];
     parts.iter().any(|part| {

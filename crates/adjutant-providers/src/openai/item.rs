@@ -11,12 +11,12 @@ use super::{
 };
 use crate::blocks::Blocks;
 
-/// How many pieces an item may have.
+/// The largest number of pieces that an item may have.
 const MAX_PIECES: usize = 4_096;
-/// What stands between two pieces of reasoning.
+/// The text between two pieces of reasoning.
 const BETWEEN: &str = "\n\n";
 
-/// Which text of an item an event belongs to, beside its number.
+/// The kind of an item's text that an event belongs to, beside its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum TextKind {
     /// A part of a message: text or a refusal.
@@ -46,18 +46,18 @@ pub(super) struct OutputItem {
     pieces: Vec<Piece>,
     /// The block of an item that has one: all but messages.
     block: Option<u32>,
-    /// Whether reasoning has said something.
+    /// True if reasoning has said something.
     spoke: bool,
-    /// Whether it has come whole.
+    /// True if it has come whole.
     pub(super) done: bool,
-    /// Whether it says itself that it was cut off.
+    /// True if it says itself that it was cut off.
     pub(super) cut: bool,
     pub(super) closed: bool,
     name: Option<Arc<str>>,
     call_id: Option<Arc<str>>,
     signature: Option<Arc<str>>,
-    /// What goes back with it. Shape: `{"id","phase","annotations"}` of text, `{"id","summary","content"}` of reasoning,
-    /// `{"id","namespace","caller"}` of a call, each as far as it came.
+    /// The data that goes back with it. Shape: `{"id","phase","annotations"}` of text, `{"id","summary","content"}` of
+    /// reasoning, `{"id","namespace","caller"}` of a call, each as far as it came.
     extra: Map<String, Value>,
     /// The whole of an item that is not understood.
     value: Value,
@@ -67,7 +67,7 @@ pub(super) struct OutputItem {
 pub(super) struct Piece {
     key: (TextKind, u64),
     pub(super) text: String,
-    /// How many bytes of the text were given on.
+    /// The number of bytes of the text that were given on.
     sent: usize,
     /// The block of a part of a message.
     block: Option<u32>,
@@ -99,7 +99,7 @@ impl OutputItem {
         self.block.is_some() || self.pieces.iter().any(|piece| piece.block.is_some())
     }
 
-    /// Whether it has all the blocks that it will have.
+    /// True if it has all the blocks that it will have.
     pub(super) fn is_settled(&self) -> bool {
         match self.kind {
             Kind::Message => self.done,

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::blocks::{Blocks, CallIdSeed};
 
-/// How many items an answer may have.
+/// The largest number of items that an answer may have.
 pub(super) const MAX_ITEMS: usize = 4_096;
 
 /// The items of an answer so far, in their order.
@@ -25,12 +25,12 @@ pub(super) struct Items {
     /// Every id that an item ever had, and every place: what is in neither is not looked for.
     ids: HashSet<String>,
     orders: HashSet<u64>,
-    /// How many items have all the blocks that they will have: only the next one may open more.
+    /// The number of items that have all the blocks that they will have: only the next one may open more.
     settled: usize,
     refused: bool,
 }
 
-/// Which item an event belongs to.
+/// The item that an event belongs to.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Spot<'a> {
     pub(super) index: Option<u64>,
@@ -134,12 +134,12 @@ impl Items {
         }
     }
 
-    /// How many items have come whole.
+    /// Counts the items that have come whole.
     pub(super) fn count_done(&self) -> usize {
         self.list.iter().filter(|item| item.done).count()
     }
 
-    /// Whether an item was cut off.
+    /// True if an item was cut off.
     pub(super) fn is_cut(&self) -> bool {
         self.list.iter().any(|item| item.cut || !item.done)
     }
@@ -157,7 +157,7 @@ impl Items {
     /// # Errors
     /// `Protocol` if a call names no tool.
     pub(super) fn end(&mut self, out: &mut VecDeque<Chunk>) -> Result<(Vec<Arc<Block>>, bool), Error> {
-        // What a provider ran and did not finish cannot go back.
+        // An item that a provider ran and did not finish cannot go back.
         let settled = self.settled;
         let mut at = 0;
         self.list.retain(|item| {
@@ -225,7 +225,7 @@ impl Items {
         let after = self.list.last().map_or(0, |item| item.order.saturating_add(1));
         let free = |index: &u64| !self.orders.contains(index);
         let order = spot.index.filter(free).unwrap_or(after);
-        // What comes too late for its place stands behind what has blocks already.
+        // An item that comes too late for its place stands behind those that have blocks already.
         let at = self.list.partition_point(|item| item.order < order).max(self.settled);
         let waiting = &self.list[self.settled..];
         let at = at.max(waiting.iter().rposition(OutputItem::is_open).map_or(0, |open| self.settled + open + 1));
@@ -272,7 +272,7 @@ impl Items {
     }
 }
 
-/// Whether the answer has ended, so that nothing is waited for.
+/// The flag for the end of the answer, after which nothing is waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum AnswerEnded {
     Yes,

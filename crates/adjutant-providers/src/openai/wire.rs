@@ -78,7 +78,7 @@ pub(super) enum Part<'a> {
     },
 }
 
-/// Where the bytes of a document are.
+/// The source of the bytes of a document.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(super) enum File<'a> {
@@ -163,7 +163,7 @@ pub(super) struct Growth<'a> {
     pub(super) _obfuscation: IgnoredAny,
 }
 
-/// What an event is, and nothing else of it.
+/// The type of an event, and nothing else of it.
 #[derive(Debug, Deserialize)]
 pub(super) struct Kind<'a> {
     #[serde(rename = "type", borrow, default)]
@@ -226,7 +226,7 @@ pub(super) struct Response<'a> {
     pub(super) usage: Option<&'a RawValue>,
 }
 
-/// Why an answer is not complete.
+/// The reason why an answer is not complete.
 #[derive(Debug, Deserialize)]
 pub(super) struct Incomplete<'a> {
     #[serde(borrow, default)]

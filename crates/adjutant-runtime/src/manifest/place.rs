@@ -51,7 +51,7 @@ pub enum StoreKind {
     Memory,
 }
 
-/// What the records of a session survive.
+/// The events that the records of a session survive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Durability {
@@ -63,23 +63,23 @@ pub enum Durability {
     OnExit,
 }
 
-/// What is remembered beyond a session.
+/// The facts that are remembered beyond a session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct MemorySpec {
     /// For whom: facts of one owner are never seen by another.
     pub owner: Arc<str>,
-    /// Whether facts are drawn from each run by the model of the agent that is spoken to.
+    /// True if the model of the agent that is spoken to draws facts from each run.
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub extract: bool,
-    /// How many facts are recalled for a prompt: 5 without it.
+    /// The number of facts that are recalled for a prompt: 5 without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
 }
 
 impl MemorySpec {
-    /// What is remembered for this owner and learned from its runs.
+    /// Returns a memory of this owner that learns from its runs.
     pub fn learning(owner: impl Into<Arc<str>>) -> Self {
         Self { owner: owner.into(), extract: true, limit: None }
     }
@@ -90,7 +90,7 @@ impl MemorySpec {
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct BoardSpec {
-    /// What it is called in the store.
+    /// Its name in the store.
     pub name: Arc<str>,
 }
 
@@ -106,6 +106,6 @@ impl BoardSpec {
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct NotesSpec {
-    /// What they are called in the store.
+    /// Their name in the store.
     pub name: Arc<str>,
 }

@@ -1,13 +1,13 @@
-//! What is wrong with a manifest, and where.
+//! The problems of a manifest, and their places.
 
 use std::{fmt, sync::Arc};
 
 use super::node::Mark;
 use crate::{Error, ErrorKind};
 
-/// How many problems are told at once.
+/// The largest number of problems that are told at once.
 const MAX_PROBLEMS: usize = 50;
-/// How many characters of a text are repeated in a message.
+/// The largest number of characters of a text that a message repeats.
 const MAX_REPEATED: usize = 80;
 
 /// One thing that is wrong with a manifest, or noteworthy about it.
@@ -22,9 +22,9 @@ pub struct Problem {
     pub line: u32,
     /// The column, from 1, in characters; 0 if it is about the whole file.
     pub column: u32,
-    /// What is wrong.
+    /// A description of the problem.
     pub message: String,
-    /// What may have been meant, or what helps.
+    /// A guess at what was meant, or something that helps.
     pub hint: Option<String>,
 }
 
@@ -69,7 +69,7 @@ impl Problems {
         self.list.iter()
     }
 
-    /// How many there are beside those that are told.
+    /// Returns the number of problems beside those that are told.
     pub fn untold(&self) -> usize {
         self.untold
     }

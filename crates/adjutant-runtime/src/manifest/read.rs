@@ -16,7 +16,7 @@ use super::{
     problem::{Problem, Problems},
 };
 
-/// What was read, and whether parts were left out that others may refer to.
+/// A value that was read, and a flag that is false if parts were left out that others may refer to.
 pub(super) struct ReadValue<T> {
     pub(super) value: T,
     pub(super) is_whole: bool,
@@ -56,7 +56,7 @@ pub(super) fn all<T: de::DeserializeOwned>(
     }
 }
 
-/// Whether a field is missing because its value was wrong.
+/// True if a field is missing because its value was wrong.
 fn is_follow_up(tree: &Node, path: &[PathStep], what: &What) -> bool {
     let What::Missing(field) = what else { return false };
     let node = path.iter().try_fold(tree, |node, step| match step {

@@ -1,4 +1,4 @@
-//! What will run: a manifest with everything decided.
+//! The resolved form of what will run: a manifest with everything decided.
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{Manifest, Problems, needs, of_yaml, yaml};
 use crate::error::{Error, ErrorKind};
 
-/// What will run. It can be printed: no credential is ever in it.
+/// The resolved form of what will run. It can be printed: no credential is ever in it.
 ///
 /// Paths in its manifest are absolute, but for those that mean the workspace: `data.to`, `sessions.store.path` and
 /// `reflections.folder`.
@@ -20,7 +20,7 @@ pub struct Resolved {
     pub manifest: Manifest,
     /// The files that it was read from: the manifest, those that it extends, agents that it includes.
     pub sources: Vec<PathBuf>,
-    /// What was changed by whoever created it.
+    /// The changes made by its creator.
     #[serde(default, skip_serializing_if = "Overrides::is_empty")]
     pub overrides: Overrides,
     /// The names of the variables of the environment that its models and stores need, never their values.
@@ -28,7 +28,7 @@ pub struct Resolved {
     pub needs: Vec<String>,
 }
 
-/// What whoever creates an agent changes about its manifest.
+/// The changes that the creator of an agent makes to its manifest.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
@@ -51,7 +51,7 @@ pub struct Overrides {
 }
 
 impl Overrides {
-    /// Whether nothing is changed.
+    /// True if nothing is changed.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }

@@ -1,4 +1,4 @@
-//! What a manifest brings along.
+//! The resources that a manifest brings along.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -24,10 +24,10 @@ pub struct ImageSpec {
 pub struct DataSpec {
     /// The file, relative to the manifest.
     pub file: PathBuf,
-    /// Where it is laid, relative to the working folder; without it, under its own name.
+    /// The path that it is laid at, relative to the working folder; without it, under its own name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<PathBuf>,
-    /// What it is, for the agents: they are told of each file that has one.
+    /// A description for the agents: they are told of each file that has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<Arc<str>>,
 }

@@ -8,9 +8,9 @@ use super::{
     shape::{AGENT_FIELDS, FILE_FIELDS},
 };
 
-/// What the schema is called.
+/// The title of the schema.
 const TITLE: &str = "Adjutant manifest";
-/// What a variable looks like, where something else than a text is expected.
+/// The pattern of a variable, for places that expect something else than a text.
 const VARIABLE: &str = r"\$\{";
 
 /// The JSON Schema of `adjutant.yaml`, in both of its forms: with `agents`, and with the fields of one agent beside its own.

@@ -91,7 +91,7 @@ fn into(node: &mut Node, path: &[&str], value: &Value, mark: &Mark) -> Result<()
         return Err(Problem::new(mark, "a path is words with dots between them, as `budget.tokens`"));
     }
     if let Content::Scalar(_) = node.content {
-        // What stands in short becomes a mapping with that one field.
+        // A short form becomes a mapping with that one field.
         let short = (!node.is_null()).then(|| node.clone());
         let entries = short.map(|it| (Key::new(mark, "name"), it)).into_iter().collect();
         *node = Node::new(mark, Content::Map(Map { entries, spoiled: Vec::new() }));

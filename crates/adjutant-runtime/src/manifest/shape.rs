@@ -122,7 +122,7 @@ fn is_own(field: &str) -> bool {
     AGENT_FIELDS.contains(&field)
 }
 
-/// Whether a word that there is not was meant to be a field of an agent, so that one is described after all.
+/// True if an unknown word was meant to be a field of an agent, so that one is described after all.
 fn meant(field: &str) -> bool {
     let known = fields();
     !known.contains(&field)

@@ -31,10 +31,10 @@ pub struct ToolboxSpec {
     /// The tools of it that the agent has not; a `*` stands for any letters.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub except: Vec<Arc<str>>,
-    /// What stands before the names of its tools.
+    /// The prefix of the names of its tools.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prefix: Option<Arc<str>>,
-    /// How long one call may take.
+    /// The longest time that one call may take.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Span>,
     /// The most bytes of one result.
@@ -54,9 +54,9 @@ pub struct ToolboxSpec {
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ProcessTool {
-    /// What it is called: letters, digits, `_` and `-`, 64 at most.
+    /// Its name: letters, digits, `_` and `-`, 64 at most.
     pub name: Arc<str>,
-    /// What it does, for the model.
+    /// A description of what it does, for the model.
     pub description: Arc<str>,
     /// The program: a path relative to the manifest, or a name that is looked for in `PATH`.
     pub binary: PathBuf,
@@ -66,16 +66,16 @@ pub struct ProcessTool {
     /// The schema of the call's arguments: JSON Schema of an object. Without it, there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parameters: Option<Value>,
-    /// How long a call may take: `60s` without it. Then its whole group of processes is killed.
+    /// The longest time that a call may take: `60s` without it. Then its whole group of processes is killed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Span>,
     /// The most bytes of its output that are kept: `64KiB` without it. More is read and dropped, and told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_output: Option<Bytes>,
-    /// Whether each call waits for a word.
+    /// True if each call waits for approval.
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub approval: bool,
-    /// What a call does if it is not known whether it happened: whether it may be made again.
+    /// True if a call may be made again when it is not known whether it happened.
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub repeatable: bool,
     /// Variables of its environment, over those of the manifest.

@@ -5,7 +5,7 @@ use super::{
     problem::{Problem, Problems, quoted},
 };
 
-/// Where values of variables come from.
+/// The source of the values of variables.
 pub(super) type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// Puts variables into every text of a tree; keys stay as they are. What cannot be is taken out.
@@ -14,7 +14,7 @@ pub(super) fn expand(node: &mut Node, lookup: Lookup<'_>, problems: &mut Problem
     let _ = fill(node, lookup, problems);
 }
 
-/// Whether the node stays.
+/// True if the node stays.
 fn fill(node: &mut Node, lookup: Lookup<'_>, problems: &mut Problems) -> bool {
     let mark = node.mark.clone();
     match &mut node.content {
@@ -39,7 +39,7 @@ fn fill(node: &mut Node, lookup: Lookup<'_>, problems: &mut Problems) -> bool {
     true
 }
 
-/// Whether a variable of this name holds a credential, as far as its name tells.
+/// True if a variable of this name holds a credential, as far as its name tells.
 pub(crate) fn is_credential(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     let name = name.strip_suffix('S').unwrap_or(&name);
@@ -54,7 +54,7 @@ pub(crate) fn is_credential(name: &str) -> bool {
         || ["APIKEY", "PASSWORD", "PASSWD", "CREDENTIAL"].iter().any(|part| name.contains(part))
 }
 
-/// Whether a variable of the environment may have this name.
+/// True if a variable of the environment may have this name.
 pub(crate) fn is_variable(name: &str) -> bool {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     !name.is_empty()
@@ -63,7 +63,7 @@ pub(crate) fn is_variable(name: &str) -> bool {
         && !name.starts_with(|c: char| c.is_ascii_digit())
 }
 
-/// What is wrong, and before how many bytes of the text.
+/// A mistake in a text, and the number of bytes that stand before it.
 struct Wrong {
     at: usize,
     message: String,

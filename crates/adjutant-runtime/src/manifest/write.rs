@@ -48,7 +48,7 @@ fn block(value: &Value, depth: usize, out: &mut String) {
     }
 }
 
-/// What follows a key or a dash, with the end of its line.
+/// Writes what follows a key or a dash, with the end of its line.
 fn below(value: &Value, depth: usize, out: &mut String) {
     let is_block = match value {
         Value::Object(map) => !map.is_empty(),
@@ -87,7 +87,7 @@ fn literal(text: &str, depth: usize, out: &mut String) {
     }
 }
 
-/// Whether a text keeps its form as a block of lines.
+/// True if a text keeps its form as a block of lines.
 fn is_literal(text: &str) -> bool {
     let is_kept = |c: char| c == '\n' || !is_escaped(c);
     let blank = |line: &str| !line.is_empty() && line.trim().is_empty();

@@ -9,20 +9,20 @@ use super::{
     problem::{Problem, quoted},
 };
 
-/// How much a file may hold.
+/// The limits on what a file may hold.
 #[derive(Clone, Copy)]
 pub(super) struct Budget {
-    /// How many values and keys, those that anchors and aliases repeat included.
+    /// The number of values and keys, those that anchors and aliases repeat included.
     nodes: usize,
-    /// How deep values may stand in each other.
+    /// The depth to which values may stand in each other.
     depth: usize,
     anchors: usize,
     aliases: usize,
 }
 
-/// What a manifest may hold.
+/// The limits of a manifest.
 pub(super) const MANIFEST: Budget = Budget { nodes: 50_000, depth: 32, anchors: 128, aliases: 512 };
-/// What the front matter of an agent may hold.
+/// The limits of the front matter of an agent.
 pub(super) const AGENT: Budget = Budget { nodes: 2_000, depth: 8, anchors: 0, aliases: 0 };
 
 struct Reader<'a> {
@@ -193,8 +193,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// How many values and keys a node has; aliases stand only for what is in the budget already.
-/// A long text counts for more than one, because each alias copies it.
+/// Returns the number of values and keys that a node has; aliases stand only for what is in the budget already. A long
+/// text counts for more than one, because each alias copies it.
 fn size(node: &Node) -> usize {
     match &node.content {
         Content::Scalar(scalar) => 1 + scalar.text.len() / 64,

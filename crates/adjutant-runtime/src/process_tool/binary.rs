@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 
 use crate::{Error, ErrorKind};
 
-/// How many bytes are hashed at a time.
+/// The number of bytes that are hashed at a time.
 const CHUNK: usize = 256 << 10;
 
 /// A program.
@@ -23,15 +23,15 @@ pub(super) struct Binary {
     pin: Option<Pin>,
 }
 
-/// What it must be.
+/// The content that the program must have.
 #[derive(Debug)]
 struct Pin {
     sha256: String,
-    /// What it looked like when it was read: it is only read again if that is different.
+    /// The stamp of the file when it was read: it is only read again if that is different.
     seen: Mutex<FileStamp>,
 }
 
-/// What a file looks like without reading it.
+/// The properties of a file that are known without reading it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct FileStamp {
     device: u64,

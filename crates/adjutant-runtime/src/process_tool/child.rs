@@ -19,15 +19,15 @@ use uuid::Uuid;
 use super::{ProgramPlan, output::TrimmedOutput};
 use crate::processes::{CALL_VARIABLE, Mark, START_VARIABLE, kill_group, kill_group_now, kill_marked};
 
-/// Which agent a process belongs to.
+/// The variable that tells which agent a process belongs to.
 const AGENT_VARIABLE: &str = "ADJUTANT_AGENT";
-/// How long a group has to end when it is asked to; shorter than a cancelled call has.
+/// The time that a group has to end when it is asked to; shorter than a cancelled call has.
 const GRACE: Duration = Duration::from_millis(500);
-/// How long those that are left have to say what they have, when the program itself has ended.
+/// The time that the remaining processes have to finish their output, when the program itself has ended.
 const DRAIN: Duration = Duration::from_millis(200);
-/// How many bytes of what went wrong are kept.
+/// The largest number of bytes of error output that are kept.
 const MAX_ERRORS: usize = 8 << 10;
-/// How often a program is started again that somebody is about to write, and after which wait.
+/// The number of times that a program is started again while somebody is about to write it, and the wait before each.
 const BUSY: (u32, Duration) = (50, Duration::from_millis(4));
 
 /// A program that runs.
@@ -45,7 +45,7 @@ pub(super) struct Done {
     errors: TrimmedOutput,
 }
 
-/// How a program ended.
+/// The way a program ended.
 #[derive(Debug)]
 pub(super) enum ProgramEnd {
     Exit(ExitStatus),
@@ -122,7 +122,7 @@ impl Started {
             let grace = if is_over { Duration::ZERO } else { GRACE };
             let listen = async {
                 if !is_told {
-                    // Whoever cannot be killed cannot be waited for.
+                    // A process that cannot be killed cannot be waited for.
                     let _ = timeout(grace + DRAIN, &mut talk).await;
                 }
             };
@@ -190,7 +190,7 @@ async fn feed(stdin: Option<ChildStdin>, line: &[u8]) {
     }
 }
 
-/// How a program ended, in words.
+/// Returns in words how a program ended.
 pub(super) fn told(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("the program ended with exit code {code}"),
@@ -200,7 +200,7 @@ pub(super) fn told(status: ExitStatus) -> String {
 }
 
 impl Done {
-    /// How it failed, with what it wrote.
+    /// Returns how it failed, with what it wrote.
     pub(super) fn failure(&self, how: &str) -> String {
         let mut text = how.to_owned();
         for (name, kept) in [("output", &self.output), ("standard error", &self.errors)] {

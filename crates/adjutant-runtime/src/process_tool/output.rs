@@ -1,10 +1,10 @@
-//! What a program writes: read to its end, kept in part, and told how much was dropped.
+//! The output of a program: read to its end, kept in part, and told how much was dropped.
 
 use std::collections::VecDeque;
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// How many bytes are read at a time.
+/// The number of bytes that are read at a time.
 const CHUNK: usize = 64 << 10;
 
 /// The beginning and the end of an output.
@@ -14,7 +14,7 @@ pub(super) struct TrimmedOutput {
     tail: VecDeque<u8>,
     max_head: usize,
     max_tail: usize,
-    /// How many bytes there were in all.
+    /// The number of bytes that were written in all.
     total: u64,
 }
 
@@ -54,12 +54,12 @@ impl TrimmedOutput {
         self.tail.extend(rest);
     }
 
-    /// Whether nothing was written.
+    /// True if nothing was written.
     pub(super) fn is_empty(&self) -> bool {
         self.total == 0
     }
 
-    /// What was kept, as text; what was dropped and what was no UTF-8 is told.
+    /// Returns the kept part as text; it tells what was dropped and what was no UTF-8.
     pub(super) fn text(&self) -> String {
         let tail: Vec<u8> = self.tail.iter().copied().collect();
         let dropped = self.total - self.head.len() as u64 - tail.len() as u64;

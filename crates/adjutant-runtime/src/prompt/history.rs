@@ -1,4 +1,4 @@
-//! What was said in a session, and which sessions there are: read from the log, whoever works in it.
+//! The messages of a session, and the list of sessions: read from the log, no matter who works in it.
 
 use std::{collections::VecDeque, sync::Arc};
 

@@ -1,4 +1,4 @@
-//! Whoever prompts go to: one agent, or agents that hand the conversation over; and one run of them.
+//! The receiver of prompts: one agent, or agents that hand the conversation over; and one run of it.
 
 use std::{
     pin::Pin,
@@ -14,7 +14,7 @@ use futures_util::FutureExt;
 use super::told;
 use crate::error::{Error, ErrorKind};
 
-/// Who answers prompts.
+/// The agent or agents that answer prompts.
 #[derive(Debug, Clone)]
 pub enum Lead {
     /// One agent.
@@ -26,9 +26,9 @@ pub enum Lead {
 /// One run of whoever leads: its events, each once the log holds its record, and what came of it.
 pub(super) struct LeadRun {
     run: Kind,
-    /// What the newest run of an agent came to; a handoff chain may have several.
+    /// The result of the newest run of an agent; a handoff chain may have several.
     result: Option<Arc<RunResult>>,
-    /// Why it ended without a last event.
+    /// The error that ended it without a last event.
     failure: Option<Error>,
 }
 
@@ -60,7 +60,7 @@ impl Lead {
         }))
     }
 
-    /// Whether there is a run to go on with: one that waits, or one that a crash has cut off.
+    /// True if there is a run to go on with: one that waits, or one that a crash has cut off.
     async fn waits(&self, answers: &[Answered]) -> Result<bool, Error> {
         match self {
             Lead::Agent(agent) => opened(agent).await,
@@ -76,7 +76,7 @@ impl Lead {
     }
 }
 
-/// Whether a run of the session has not ended.
+/// True if a run of the session has not ended.
 async fn opened(agent: &Agent) -> Result<bool, Error> {
     agent.log().open().await.map_err(told::of_agent)?;
     Ok(agent.log().has_open_run())
@@ -95,7 +95,7 @@ impl LeadRun {
                 if let Some(running) = chain.running() {
                     running.stopper().stop(by);
                 }
-                // Whoever would come next does not begin.
+                // The next agent of the chain does not begin.
                 chain.cancel();
             }
             Kind::Ended => {}
@@ -117,7 +117,7 @@ impl LeadRun {
         next
     }
 
-    /// What it came to; an error if it ended before it began, or without an end in its log.
+    /// Returns the result of the run; an error if it ended before it began, or without an end in its log.
     pub(super) fn ended(&self) -> Result<Arc<RunResult>, Error> {
         match (&self.failure, &self.result) {
             (Some(error), _) => Err(error.clone()),
@@ -136,7 +136,8 @@ impl LeadRun {
         }
     }
 
-    /// How a run failed, its last event tells; what is an error here is that it never began, or that its log is lost.
+    /// Ends the run. Its last event tells how it failed; an error here means that it never began, or that its log is
+    /// lost.
     fn end(&mut self) {
         self.failure = match std::mem::replace(&mut self.run, Kind::Ended) {
             Kind::Agent(running) => running.result().and_then(Result::err).cloned().map(told::of_agent),

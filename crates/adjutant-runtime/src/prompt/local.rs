@@ -18,31 +18,31 @@ use crate::error::{Error, ErrorKind};
 /// The session of prompts that name none, for an agent that is not from a manifest.
 const DEFAULT_SESSION: &str = "main";
 
-/// What can be asked of agents in this process. Cheap to clone; clones share the sessions.
+/// A prompter for agents in this process. Cheap to clone; clones share the sessions.
 ///
 /// One run of a session is at work at a time, and a second prompt is refused at once; runs of different sessions do not
 /// wait for one another.
 #[derive(Clone)]
 pub struct LocalPrompter(Arc<Asked>);
 
-/// What is asked: who leads in a session, and what objects are asked of.
+/// The receivers of requests: the lead of each session, and the model that is asked for objects.
 pub(crate) struct Asked {
-    /// Whoever leads in a session, which is made if there is none. Its name has been checked.
+    /// The lead of a session, which is made if there is none. Its name has been checked.
     pub(crate) lead: Box<LeadOf>,
     pub(crate) model: Arc<dyn Model>,
-    /// How the model is asked for objects.
+    /// The options for asking the model for objects.
     pub(crate) options: Options,
     pub(crate) sessions: Sessions,
     /// The session of prompts that name none.
     pub(crate) default_session: Arc<str>,
-    /// Who works in which session now.
+    /// The table of who works in which session now.
     pub(crate) table: Arc<SessionTable>,
 }
 
 type LeadOf = dyn Fn(&str) -> Result<Lead, Error> + Send + Sync;
 
 impl LocalPrompter {
-    /// What can be asked of one agent: each session is a log of this journal, and objects are asked of this model.
+    /// Returns a prompter for one agent: each session is a log of this journal, and objects are asked of this model.
     pub fn new(agent: Agent, model: Arc<dyn Model>, journal: Arc<dyn Journal>) -> Self {
         let agent = agent.model(Arc::clone(&model)).journal(Arc::clone(&journal));
         Self::over(Asked {
@@ -63,7 +63,7 @@ impl LocalPrompter {
         &self.0
     }
 
-    /// How many runs are at work, now and at each change.
+    /// Returns the number of runs that are at work, now and at each change.
     pub(crate) fn runs(&self) -> watch::Receiver<usize> {
         self.0.table.runs()
     }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{ObjectRequest, told};
 use crate::{Error, ErrorKind};
 
-/// What an object is called, unless it is said otherwise.
+/// The name of an object, unless a request sets another.
 const NAME: &str = "answer";
 
 /// Asks the model.

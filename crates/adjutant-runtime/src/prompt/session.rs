@@ -5,7 +5,7 @@ use adjutant_agent::LogId;
 use super::{MAX_PAGE, MAX_SESSION_CHARS, PAGE};
 use crate::{Error, ErrorKind};
 
-/// What names begin with that the library keeps for itself.
+/// The prefix of the names that the library keeps for itself.
 const RESERVED: &str = "adjutant:";
 
 /// The log of a session, if it can have that name: 1 to 128 characters, none of them a control character.
@@ -28,7 +28,7 @@ pub(crate) fn check(name: &str) -> Result<LogId, Error> {
     Ok(LogId::from(name))
 }
 
-/// How many a page has.
+/// Returns the number of items that a page has.
 pub(super) fn page(limit: Option<u32>) -> Result<usize, Error> {
     match limit.unwrap_or(PAGE) {
         limit @ 1..=MAX_PAGE => Ok(limit as usize),

@@ -47,7 +47,8 @@ pub(super) fn of_object(error: adjutant_llm::Error) -> Error {
     Error::new(ErrorKind::Agent, format!("no object: {error}")).with_source(error)
 }
 
-/// Why a run that ended has no answer, if that is so: it was stopped with the agent, or its time was over.
+/// Returns the reason why a run that ended has no answer, if that is so: it was stopped with the agent, or its time was
+/// over.
 pub(super) fn of_outcome(outcome: &Outcome) -> Result<(), Error> {
     match outcome {
         Outcome::Cancelled { by: CancelBy::Shutdown } => Err(stopped()),

@@ -18,10 +18,10 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use super::{Lead, lead::LeadRun, told};
 use crate::error::{Error, ErrorKind};
 
-/// How many sessions that nobody works in are kept open.
+/// The largest number of sessions that are kept open while nobody works in them.
 const MAX_IDLE: usize = 16;
 
-/// What whoever watches the work is told. Texts of prompts and answers are never part of it.
+/// The news that an observer of the work is told. Texts of prompts and answers are never part of it.
 #[derive(Debug)]
 pub(crate) enum Work<'a> {
     /// A run began.
@@ -33,9 +33,9 @@ pub(crate) enum Work<'a> {
     Ended {
         /// Its session; none for an object.
         session: Option<&'a str>,
-        /// What it came to; none if it was left before its end, or never began.
+        /// The result of the run; none if it was left before its end, or never began.
         result: Option<&'a RunResult>,
-        /// Why it has no result.
+        /// The error that left it without a result.
         error: Option<&'a Error>,
     },
 }
@@ -43,7 +43,7 @@ pub(crate) enum Work<'a> {
 /// Hears of the work.
 pub(crate) type Observer = Arc<dyn Fn(&Work<'_>) + Send + Sync>;
 
-/// Who works in which session, and how many do.
+/// The table of who works in which session, and of how many do.
 pub(crate) struct SessionTable {
     sessions: Mutex<Sessions>,
     runs: watch::Sender<usize>,
@@ -97,7 +97,7 @@ impl SessionTable {
         })
     }
 
-    /// How many work now, and how many at each change.
+    /// Returns the number of runs that are at work, now and at each change.
     pub(super) fn runs(&self) -> watch::Receiver<usize> {
         self.runs.subscribe()
     }
@@ -164,7 +164,7 @@ impl SessionTable {
 }
 
 impl SessionSlot {
-    /// Whoever leads in the session: as it was kept, or made anew.
+    /// Returns the lead of the session: as it was kept, or made anew.
     pub(super) fn lead(&self, make: impl FnOnce(&str) -> Result<Lead, Error>) -> Result<Lead, Error> {
         let Some(name) = &self.session else { return Err(Error::new(ErrorKind::Invalid, "no session is named")) };
         let kept = self.table.sessions().open.get(name).and_then(|open| open.lead.clone());

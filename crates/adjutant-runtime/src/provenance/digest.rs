@@ -16,7 +16,7 @@ use crate::{
     files::{is_executable, open_regular, storage},
 };
 
-/// How many bytes are read at a time.
+/// The number of bytes that are read at a time.
 const CHUNK: usize = 256 << 10;
 /// The most bytes of a file that is hashed.
 const MAX_BYTES: u64 = 1 << 30;
@@ -71,7 +71,7 @@ fn find_program(path: &Path) -> PathBuf {
     found.unwrap_or_else(|| path.to_owned())
 }
 
-/// Which bytes a file held, as far as the system tells: it changes with each write.
+/// The version of a file's bytes, as far as the system tells: it changes with each write.
 #[derive(PartialEq, Eq, Clone, Copy)]
 struct FileVersion {
     device: u64,

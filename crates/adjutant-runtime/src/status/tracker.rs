@@ -36,12 +36,12 @@ impl StatusTracker {
         Self { sender: watch::Sender::new(TrackedStatus { status, address: None }) }
     }
 
-    /// Where it stands now.
+    /// Returns its current status.
     pub fn get(&self) -> Status {
         self.sender.borrow().status.clone()
     }
 
-    /// Where it listens, or listened last.
+    /// Returns the address that it listens on, or listened on last.
     pub fn address(&self) -> Option<SocketAddr> {
         self.sender.borrow().address
     }
@@ -100,19 +100,19 @@ impl StatusTracker {
         StatusWatch { receiver: self.sender.subscribe(), over: false }
     }
 
-    /// How many watch.
+    /// Returns the number of watches.
     pub fn watches(&self) -> usize {
         self.sender.receiver_count()
     }
 }
 
 impl StatusWatch {
-    /// Where it stands now.
+    /// Returns its current status.
     pub fn current(&self) -> Status {
         self.receiver.borrow().status.clone()
     }
 
-    /// Where it listens, or listened last.
+    /// Returns the address that it listens on, or listened on last.
     pub fn address(&self) -> Option<SocketAddr> {
         self.receiver.borrow().address
     }

@@ -1,4 +1,5 @@
-//! What is to be done for one agent: pure decisions over where it should stand, where it stands, and what happened before.
+//! The decisions on what is to be done for one agent: pure, over where it should stand, where it stands, and what
+//! happened before.
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -12,13 +13,13 @@ use crate::{
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// The longest pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// How many crashes are too many, within how long.
+/// The number of crashes that is too many, and the time within which they count.
 const CRASHES: usize = 5;
 const CRASHES_WITHIN: Duration = Duration::from_secs(5 * 60);
-/// How long an agent must have been ready for what was before to be forgotten.
+/// The time that an agent must have been ready for, so that what was before is forgotten.
 const SETTLED: Duration = Duration::from_secs(60);
 
-/// What is under way for an agent.
+/// The work that is under way for an agent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Flight {
     /// It is being started.
@@ -27,7 +28,7 @@ pub(super) struct Flight {
     pub(super) ending: bool,
 }
 
-/// What is to be done now.
+/// The step to take now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SupervisorStep {
     /// Nothing.
@@ -44,7 +45,7 @@ pub(super) enum SupervisorStep {
     Queue,
 }
 
-/// Why an agent is not up.
+/// The reason why an agent is not up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DownReason {
     /// A pause may heal it.
@@ -138,7 +139,7 @@ impl Course {
         self.next_ms = Some(now_ms.saturating_add(millis(pause(self.attempts, unit))));
     }
 
-    /// What is to be done now.
+    /// Returns the step to take now.
     pub(super) fn step(
         &self,
         goal: Goal,
@@ -155,7 +156,7 @@ impl Course {
         let is_begun = flight.starting || matches!(status, Status::Ready | Status::Working);
         let wanted = match goal {
             _ if matches!(status, Status::Removed) => SupervisorStep::Rest,
-            // What was begun is finished, whatever is asked for now.
+            // A removal that was begun is finished, whatever is asked for now.
             _ if matches!(status, Status::Removing) => SupervisorStep::Remove,
             Goal::Removed => SupervisorStep::Remove,
             Goal::Stopped if is_up => SupervisorStep::Stop,
@@ -176,7 +177,7 @@ impl Course {
 }
 
 impl DownReason {
-    /// What a failure of this kind is.
+    /// Returns the reason that a failure of this kind stands for.
     pub(super) fn of(reason: Reason) -> Self {
         match reason {
             Reason::Init | Reason::Pull | Reason::Model | Reason::Readiness => DownReason::Heals,
@@ -185,7 +186,7 @@ impl DownReason {
         }
     }
 
-    /// What an error at a start is.
+    /// Returns the reason that an error at a start stands for.
     pub(super) fn of_kind(kind: ErrorKind) -> Self {
         match kind {
             ErrorKind::Crashed => DownReason::Crash,
@@ -195,7 +196,7 @@ impl DownReason {
     }
 }
 
-/// Whether an agent of this status runs, or is about to.
+/// True if an agent of this status runs, or is about to.
 pub(super) fn is_up(status: &Status) -> bool {
     matches!(status, Status::Preparing | Status::Starting | Status::Ready | Status::Working)
 }

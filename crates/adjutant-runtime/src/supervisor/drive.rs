@@ -14,13 +14,13 @@ use super::{
 };
 use crate::{Desired, Error, Goal, Instance, Loaded, Logs, Status};
 
-/// How often agents are looked at, and whether something was asked for.
+/// The time between two looks at the agents, and at whether something was asked for.
 const LOOK: Duration = Duration::from_millis(100);
-/// How often logs are looked at, in such looks.
+/// The number of such looks between two looks at the logs.
 const LOGS_EVERY: u64 = 10;
-/// How often it is tried again to read where an agent should stand, in such looks.
+/// The number of such looks between two tries to read where an agent should stand.
 const UNREAD_EVERY: u64 = 10;
-/// How many probes an agent may leave without an answer.
+/// The number of probes that an agent may leave without an answer.
 const MISSES: u32 = 3;
 
 /// A supervisor at work.
@@ -41,17 +41,17 @@ pub(super) struct Drive {
 struct Cared {
     instance: Arc<dyn Instance>,
     desired: Desired,
-    /// Whether that could not be read: nothing is done for it until it can.
+    /// True if that could not be read: nothing is done for it until it can.
     is_unread: bool,
     course: Course,
-    /// What of its course is written down.
+    /// The part of its course that is written down.
     kept: Option<Course>,
     flight: Flight,
     is_leaving: bool,
     status: Option<Status>,
     /// Its number among those that wait for a place.
     queued: Option<u64>,
-    /// When it is asked next whether it answers, and how often it did not.
+    /// The time when it is asked next whether it answers, and the number of times it did not.
     probe_at: time::Instant,
     is_probed: bool,
     misses: u32,
@@ -128,7 +128,8 @@ impl Drive {
                 }
             }
             Err(error) => {
-                // What was read before holds; of one that was never read, nobody knows whether it should run. Told once.
+                // The value that was read before holds; for an agent whose value was never read, nobody knows whether
+                // it should run. Told once.
                 if !cared.is_unread {
                     self.problem(Some(cared.instance.name()), &chain(&error));
                 }
@@ -358,7 +359,7 @@ impl Drive {
         if cared.is_leaving || cared.kept.as_ref() == Some(&cared.course) {
             return;
         }
-        // What cannot be written is not tried at every look: the next change tries again.
+        // A course that cannot be written is not tried at every look: the next change tries again.
         cared.kept = Some(cared.course.clone());
         if let Err(error) = self.by.operator.home().keep(id, &cared.course) {
             let name = cared.instance.name();

@@ -26,7 +26,7 @@ pub(super) fn rotate(folder: &Path, max: u64, kept: usize) -> io::Result<()> {
             _ => {}
         }
     }
-    // Where the disk is full, the copy fails, and the log is emptied all the same: it is what fills the disk.
+    // On a full disk the copy fails, and the log is emptied all the same: it is what fills the disk.
     let copied = if kept > 0 { fs::copy(&log, aside(1)).map(drop) } else { Ok(()) };
     private(fs::OpenOptions::new().write(true)).open(&log)?.set_len(0)?;
     copied

@@ -1,4 +1,4 @@
-//! What a supervisor tells: events, and a table of all agents.
+//! The news that a supervisor tells: events, and a table of all agents.
 
 use std::sync::Arc;
 
@@ -15,13 +15,13 @@ use crate::{Goal, Status};
 #[serde(tag = "notice", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Notice {
-    /// Where an agent stands has changed, or was found.
+    /// The status of an agent has changed, or was found.
     Status {
         /// Its name.
         agent: Arc<str>,
         /// Its id.
         id: Uuid,
-        /// Where it stands.
+        /// Its status.
         #[serde(flatten)]
         status: Status,
     },
@@ -31,11 +31,11 @@ pub enum Notice {
         agent: Arc<str>,
         /// Its id.
         id: Uuid,
-        /// How often it failed in a row.
+        /// The number of times that it failed in a row.
         attempts: u32,
         /// The pause, in milliseconds.
         pause_ms: u64,
-        /// Why it failed.
+        /// The reason why it failed.
         why: Arc<str>,
     },
     /// An agent failed, and is not started again before it is ordered to.
@@ -44,7 +44,7 @@ pub enum Notice {
         agent: Arc<str>,
         /// Its id.
         id: Uuid,
-        /// Why.
+        /// The reason.
         why: Arc<str>,
     },
     /// An agent waits until another one ends, since so many run already.
@@ -53,7 +53,7 @@ pub enum Notice {
         agent: Arc<str>,
         /// Its id.
         id: Uuid,
-        /// How many may run.
+        /// The number of agents that may run.
         max_running: usize,
     },
     /// Something is wrong that is no failure of an agent.
@@ -61,12 +61,12 @@ pub enum Notice {
         /// The agent that it is about, if it is about one.
         #[serde(skip_serializing_if = "Option::is_none")]
         agent: Option<Arc<str>>,
-        /// What is wrong.
+        /// A description of the problem.
         message: Arc<str>,
     },
     /// So many notices were not read in time.
     Lost {
-        /// How many.
+        /// The number of lost notices.
         count: u64,
     },
 }
@@ -91,19 +91,19 @@ pub struct AgentRow {
     pub agent: Arc<str>,
     /// Its id.
     pub id: Uuid,
-    /// Where it stands.
+    /// Its status.
     #[serde(flatten)]
     pub status: Status,
-    /// Where it should stand.
+    /// The goal: where it should stand.
     pub goal: Goal,
-    /// How often it was started again by itself, since it was ordered to run.
+    /// The number of times that it was started again by itself, since it was ordered to run.
     pub restarts: u64,
-    /// Whether it waits for a place, since so many agents run already.
+    /// True if it waits for a place, since so many agents run already.
     pub is_waiting: bool,
-    /// When it is started again, in milliseconds since 1970-01-01 UTC.
+    /// The time when it is started again, in milliseconds since 1970-01-01 UTC.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_ms: Option<u64>,
-    /// Why it is not started again.
+    /// The reason why it is not started again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub given_up: Option<Arc<str>>,
 }

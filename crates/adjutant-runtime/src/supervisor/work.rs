@@ -1,4 +1,5 @@
-//! What is done for agents beside the supervisor: each in a task of its own, which tells how it came out.
+//! The work that is done for agents beside the supervisor: each piece in a task of its own, which tells how it came
+//! out.
 
 use std::{sync::Arc, time::Duration};
 
@@ -7,22 +8,22 @@ use uuid::Uuid;
 
 use crate::{Backend, Error, ErrorKind, Instance, Loaded, Status, prompt::SessionsRequest};
 
-/// How often one that begins already is looked at.
+/// The time between two looks at an agent that begins already.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// How something came out.
+/// The outcome of a piece of work.
 pub(super) enum Done {
     Started(Uuid, Result<(), Error>),
     /// With why, if it was not asked for.
     Stopped(Uuid, Result<(), Error>, Option<Arc<str>>),
     Removed(Uuid, Result<(), Error>),
-    /// Whether it answered.
+    /// A probe ended; true if the agent answered.
     Probed(Uuid, bool),
     Loaded(Result<Loaded, Error>),
     Rotated(Vec<(Uuid, Error)>),
 }
 
-/// Where it is told.
+/// The channel that outcomes are told on.
 pub(super) type DoneSender = mpsc::UnboundedSender<Done>;
 
 pub(super) fn start(instance: Arc<dyn Instance>, within: Duration, told: DoneSender) {

@@ -16,7 +16,7 @@ use crate::{
     provenance::{FileKind, digest_of, hex, pin_program},
 };
 
-/// How deep folders of skills are looked through, and how many files count.
+/// The depth to which folders of skills are looked through, and the number of files that count.
 const MAX_DEPTH: usize = 32;
 const MAX_FILES: usize = 10_000;
 /// The most bytes that are hashed of all that one manifest names.
@@ -24,7 +24,7 @@ const MAX_BYTES: u64 = 4 << 30;
 /// The most bytes of a file in a command line that is hashed.
 const MAX_SCRIPT: u64 = 32 << 20;
 
-/// What a digest is of. One that was trusted says nothing about the other.
+/// The subject of a digest. One that was trusted says nothing about the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(super) enum Of {
     /// A manifest.
@@ -73,7 +73,7 @@ pub(super) fn also(digest: &str, beside: &str) -> String {
     hex(&Sha256::digest(format!("{digest}\n{beside}")))
 }
 
-/// How many bytes were hashed.
+/// The number of bytes that were hashed.
 #[derive(Default)]
 struct Hashed {
     bytes: u64,
@@ -100,8 +100,8 @@ impl Hashed {
         self.count(real.and_then(|real| digest_of(&real)))
     }
 
-    /// What the file holds that a word of a command line names, as the script of a shell. Words that begin with no
-    /// slash mean files of the working folder, which the agent may change.
+    /// Returns the digest or the stamp of the file that a word of a command line names, as the script of a shell. Words
+    /// that begin with no slash mean files of the working folder, which the agent may change.
     fn word(&mut self, word: &str) -> Result<Option<String>, Error> {
         let behind = word.split_once('=').map_or(word, |(_, behind)| behind);
         let mut paths = [word, behind].into_iter().map(Path::new).filter(|path| path.is_absolute());
@@ -140,7 +140,7 @@ impl Hashed {
     fn walk(&mut self, root: &Path, below: &Path, depth: usize, files: &mut Vec<String>) -> Result<(), Error> {
         let path = root.join(below);
         if depth > MAX_DEPTH || files.len() > MAX_FILES {
-            // What is not looked at may be anything: it is never the content that was trusted.
+            // A file that is not looked at may be anything: it is never the content that was trusted.
             files.push(format!("{} {below:?}", Uuid::now_v7()));
             return Ok(());
         }

@@ -1,4 +1,5 @@
-//! Which contents a person has trusted: one file each, in the person's own folder, where no project can bring its own.
+//! The contents that a person has trusted: one file each, in the person's own folder, where no project can bring its
+//! own.
 
 use std::{
     collections::BTreeSet,
@@ -46,7 +47,7 @@ impl TrustStore {
         self.folder.as_deref()
     }
 
-    /// Whether a content of this digest was trusted.
+    /// True if a content of this digest was trusted.
     ///
     /// # Errors
     /// `Storage` if that cannot be told.

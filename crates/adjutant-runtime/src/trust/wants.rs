@@ -25,14 +25,15 @@ use crate::{
 
 /// The folder of a workspace that belongs to its tools; nothing of ours is written through it, but for reflections.
 const WORK: &str = "work";
-/// How many files of a workspace are looked at, and how deep: an agent of years keeps a folder for each session.
+/// The number of files of a workspace that are looked at, and the depth: an agent of years keeps a folder for each
+/// session.
 const MAX_FILES: usize = 1_000_000;
 const MAX_DEPTH: usize = 32;
-/// How many files are counted that programs of an agent may use.
+/// The largest number of files that are counted among those that programs of an agent may use.
 const MAX_COUNTED: usize = 10_000;
 
 impl Wants {
-    /// What a manifest wants whose own folder is this one. It reads files, and blocks.
+    /// Returns the wants of a manifest whose own folder is this one. It reads files, and blocks.
     ///
     /// # Errors
     /// `Full` if a file that it names is longer than 1 GiB, or all of them are than 4 GiB.
@@ -51,13 +52,14 @@ impl Wants {
         let sorted = |reach: Vec<Reach<'_>>| reach.into_iter().filter_map(|it| want(it, manifest, own)).collect();
         let all: BTreeSet<Want> = sorted(reach(manifest));
         let by_path: BTreeSet<Want> = sorted(reach(manifest).into_iter().filter(is_by_path).collect());
-        // Where a path leads is no part of the manifest, and may change without it.
+        // The target of a path is no part of the manifest, and may change without it.
         let digest = content::digest(manifest, of, pinned)?;
         let digest = by_path.iter().fold(digest, |digest, it| content::also(&digest, &it.to_string()));
         Ok(Self { name: Arc::clone(&manifest.name), all: all.into_iter().collect(), digest })
     }
 
-    /// What an agent wants that was written down in this folder, by whomever. It reads files, and blocks.
+    /// Returns the wants of an agent that was written down in this folder, no matter by whom. It reads files, and
+    /// blocks.
     ///
     /// # Errors
     /// `Missing` if there is no agent, `Storage` if it cannot be read, `Full` as of a manifest.
@@ -69,14 +71,14 @@ impl Wants {
         Self::of_workspace(workspace, &workspace.agent()?.resolved.manifest, &[])
     }
 
-    /// What a manifest wants that runs in this folder, and was made of these files.
+    /// Returns the wants of a manifest that runs in this folder, and was made of these files.
     pub(crate) fn of_workspace(
         workspace: &Workspace,
         manifest: &Manifest,
         files: &[PinnedFile],
     ) -> Result<Self, Error> {
         let pinned = |path: &Path| {
-            // What lies elsewhere is no copy, whatever is written of it.
+            // A file that lies elsewhere is no copy, whatever is written of it.
             let files = if is_within(workspace.root(), path) { files } else { &[] };
             let is_it = |file: &&PinnedFile| file.kind == FileKind::Data && workspace.root().join(&file.path) == path;
             files.iter().find(is_it).map(|file| file.sha256.clone())
@@ -165,9 +167,9 @@ fn command(tool: &ProcessTool, manifest: &Manifest) -> String {
     text
 }
 
-/// Where a provider is, and whose keys go there; nothing if that is what is known of a provider anyway.
+/// Returns where a provider is, and whose keys go there; nothing if that is what is known of a provider anyway.
 fn address(value: &Value) -> Option<String> {
-    // What cannot be read is never used, and shown as it is.
+    // A provider that cannot be read is never used, and shown as it is.
     let Ok(provider) = serde_json::from_value::<Provider>(value.clone()) else { return Some(value.to_string()) };
     if provider.is_usual() {
         return None;
@@ -213,7 +215,7 @@ fn find_links(root: &Path, folder: &Path, depth: usize, seen: &mut usize, links:
     true
 }
 
-/// How many files a folder holds that held so many before, counted as far as anybody would read the number.
+/// Returns `before` plus the number of files in a folder, counted as far as anybody would read the number.
 fn count(folder: &Path, depth: usize, before: usize) -> usize {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries.fold(before, |all, entry| {
@@ -226,12 +228,12 @@ fn count(folder: &Path, depth: usize, before: usize) -> usize {
     })
 }
 
-/// Whether a link leads out of a folder, or nowhere.
+/// True if a link leads out of a folder, or nowhere.
 fn leads_out(root: &Path, link: &Path) -> bool {
     !link.canonicalize().is_ok_and(|_| is_within(root, link))
 }
 
-/// Where a path leads, and how it is written if that is elsewhere.
+/// Returns where a path leads, and how it is written if that is elsewhere.
 fn shown(path: &Path) -> String {
     match path.canonicalize() {
         Ok(real) if real != path => format!("{}, by {}", quoted(&real), quoted(path)),
@@ -243,7 +245,7 @@ fn quoted(path: &Path) -> String {
     Value::from(path.to_string_lossy()).to_string()
 }
 
-/// Whether a path lies in a folder, links followed as far as there is something.
+/// True if a path lies in a folder, with links followed as far as there is something.
 fn is_within(own: &Path, path: &Path) -> bool {
     let real = |path: &Path| path.canonicalize().ok();
     match (real(own), real(path)) {

@@ -26,7 +26,7 @@ pub(crate) const MAX_SKILL_FILES: usize = 4_096;
 /// The most folders within folders of a skill folder.
 pub(crate) const MAX_SKILL_DEPTH: usize = 16;
 
-/// How many bytes are read at a time.
+/// The number of bytes that are read at a time.
 const CHUNK: usize = 64 << 10;
 
 /// Copies files while nobody asks to stop.
@@ -36,7 +36,7 @@ pub(super) struct Copier<'a> {
     pub(super) cancel: &'a Cancel,
 }
 
-/// What was copied.
+/// The digest and the size of a file that was copied.
 #[derive(Debug, PartialEq)]
 pub(super) struct Copied {
     pub(super) sha256: String,

@@ -11,7 +11,7 @@ use crate::{
     files::{private, storage},
 };
 
-/// How often a lock is tried, and how long after a try the next one comes.
+/// The number of tries to take a lock, and the pause after each.
 const TRIES: u32 = 10;
 const PAUSE: Duration = Duration::from_millis(2);
 
@@ -31,7 +31,7 @@ impl Lock {
         for _ in 0..TRIES {
             match file.try_lock() {
                 Ok(()) => return Ok(Self { file }),
-                // Whoever looks whether it is held, holds it for a moment.
+                // A process that looks whether the lock is held holds it for a moment.
                 Err(TryLockError::WouldBlock) => std::thread::sleep(PAUSE),
                 Err(TryLockError::Error(error)) => return Err(storage("lock", path, error)),
             }
@@ -46,7 +46,7 @@ impl Lock {
         Ok(Self { file })
     }
 
-    /// Whether somebody holds it.
+    /// True if somebody holds it.
     ///
     /// # Errors
     /// `Storage` if that cannot be found out.

@@ -19,9 +19,9 @@ use crate::{
     provenance::{FileKind, ImageReference, PinnedFile, Provenance, digest_of, pin_program},
 };
 
-/// Where everything is made, before it is moved to its place.
+/// The folder in which everything is made, before it is moved to its place.
 const MAKING: &str = ".preparing";
-/// What is moved to its place.
+/// The folders that are moved to their places.
 const MADE: [&str; 3] = ["context", "skills", "work"];
 
 /// Makes a workspace. Blocks.
@@ -119,7 +119,7 @@ struct Making<'a> {
     copier: Copier<'a>,
     into: Workspace,
     files: Vec<PinnedFile>,
-    /// Where files were copied to: one that several agents are told is copied once.
+    /// The paths that files were copied to: one that several agents are told is copied once.
     copies: BTreeMap<PathBuf, PathBuf>,
 }
 

@@ -1,4 +1,4 @@
-//! Whether what an agent is made of is still the same in its workspace.
+//! The check that everything an agent is made of is still the same in its workspace.
 
 use std::{
     fs,
@@ -12,7 +12,7 @@ use crate::{
 };
 
 impl Provenance {
-    /// What a workspace was made of.
+    /// Reads the record of what a workspace was made of.
     ///
     /// # Errors
     /// `Missing` if it is not made, `Storage` if it cannot be read.
@@ -20,7 +20,8 @@ impl Provenance {
         workspace.prepared().map(|prepared: Prepared| prepared.provenance)
     }
 
-    /// What is not as it was pinned, in the order of the files; nothing if all is. It reads every file, and blocks.
+    /// Returns everything that is not as it was pinned, in the order of the files; nothing if all is. It reads every
+    /// file, and blocks.
     pub fn verify(&self, workspace: &Workspace) -> Vec<Finding> {
         let mut findings: Vec<Finding> = self.files.iter().filter_map(|file| file.verify(workspace)).collect();
         for folder in ["context", "skills"] {

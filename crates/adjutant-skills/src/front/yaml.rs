@@ -4,15 +4,15 @@ use std::collections::HashMap;
 
 use serde_saphyr::granit_parser::{Event, Parser, ScalarStyle, Span, StrInput};
 
-/// How deep front matter may be nested.
+/// The greatest depth to which front matter may be nested.
 const MAX_DEPTH: usize = 8;
-/// How many values front matter may have, repeated ones counted again.
+/// The largest number of values that front matter may have, repeated ones counted again.
 const MAX_NODES: usize = 2_000;
-/// How many anchors it may have, and how many places that repeat one.
+/// The largest number of anchors that it may have, and of places that repeat one.
 const MAX_ANCHORS: usize = 16;
-/// How many bytes all values may have, repeated ones counted again.
+/// The largest number of bytes that all values may have, repeated ones counted again.
 const MAX_SCALAR_BYTES: usize = 64 << 10;
-/// How many characters of what the parser says are told.
+/// The largest number of characters of a parser's message that are told.
 const MAX_SAID: usize = 300;
 
 /// A value, as far as front matter needs to tell.
@@ -29,13 +29,13 @@ pub(crate) enum Node {
 pub(crate) struct Field {
     pub(crate) key: String,
     pub(crate) value: Node,
-    /// Where the value stands, in lines and columns of the file, counted from 1.
+    /// The place of the value, in lines and columns of the file, counted from 1.
     pub(crate) at: (u64, u64),
-    /// Where the key stands.
+    /// The place of the key.
     pub(crate) key_at: (u64, u64),
 }
 
-/// Why it is not what it must be.
+/// The reason why it is not what it must be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Wrong {
     pub(crate) at: (u64, u64),

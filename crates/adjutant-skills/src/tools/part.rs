@@ -12,13 +12,13 @@ use crate::{
     skill::size,
 };
 
-/// What is shown of a text.
+/// The part of a text that is shown.
 struct TextExcerpt {
     shown: String,
     lines: u64,
     /// The line to read on with, if there is one.
     next: Option<u64>,
-    /// Whether the line that is shown is longer than what is shown of it.
+    /// True if the line that is shown is longer than what is shown of it.
     is_line_cut: bool,
 }
 
@@ -100,7 +100,7 @@ fn floor(text: &str, most: usize) -> &str {
     text.get(..at).unwrap_or_default()
 }
 
-/// What the model is told; it names the path as it was asked for, never where the skill is.
+/// Returns the error for the model; it names the path as it was asked for, never where the skill is.
 fn told(refused: &Refused, asked: &str) -> ToolError {
     match refused {
         Refused::Missing => ToolError::failed(format!("the skill has no file {asked}")),

@@ -17,7 +17,7 @@ pub(super) fn keep<'a>(place: &JournalFolder, records: impl Iterator<Item = &'a 
     for stamped in records {
         for Attachment { digest, bytes } in stamped.attachments()? {
             let path = folder.join(digest.to_string());
-            // What is there but damaged is written again.
+            // An attachment that is there but damaged is written again.
             if contents(&path).is_ok_and(|kept| kept.is_some_and(|kept| kept == **bytes)) {
                 continue;
             }
@@ -80,7 +80,7 @@ pub(super) fn sweep(place: &JournalFolder) -> Result<GcReport, JournalError> {
     Ok(swept)
 }
 
-/// What is in a folder; nothing if there is none.
+/// Returns the entries of a folder; nothing if there is none.
 pub(super) fn entries(folder: &Path) -> Result<Vec<fs::DirEntry>, JournalError> {
     match fs::read_dir(folder).and_then(Iterator::collect) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),

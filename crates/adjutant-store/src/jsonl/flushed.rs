@@ -31,7 +31,7 @@ pub(super) struct Flushed {
 }
 
 impl Flushed {
-    /// What is kept beside this file of records; `None` if nothing is.
+    /// Reads what is kept beside this file of records; `None` if nothing is.
     pub(super) fn read(records: &Path) -> Result<Option<Self>, JournalError> {
         let path = records.with_file_name(FILE);
         let mut text = Vec::new();

@@ -19,7 +19,7 @@ struct FoldHeader {
     seq: Seq,
     /// The link of that record.
     link: Digest,
-    /// How long the file of records is up to there.
+    /// The length of the file of records up to there.
     length: u64,
     format: Arc<str>,
     digest: Digest,

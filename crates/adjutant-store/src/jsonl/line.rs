@@ -9,17 +9,17 @@ use std::sync::Arc;
 use adjutant_core::{Digest, JournalError, JournalErrorKind, Stamped};
 use serde::{Deserialize, Serialize};
 
-/// What stands before the record.
+/// The header before the record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Header {
     /// The number of the record.
     pub(super) seq: u64,
-    /// How many lines of its batch follow.
+    /// The number of lines of its batch that follow.
     pub(super) rest: u64,
     /// The newest time of all records up to here.
     pub(super) changed_ms: u64,
-    /// How many bytes all records up to here have.
+    /// The number of bytes that all records up to here have.
     pub(super) bytes: u64,
     /// Its attachments, in the order of the record.
     pub(super) attached: Vec<Digest>,
@@ -41,7 +41,7 @@ pub(super) struct LogEnd {
     pub(super) changed_ms: u64,
     pub(super) bytes: u64,
     pub(super) link: Digest,
-    /// How long the file is up to there.
+    /// The length of the file up to there.
     pub(super) length: u64,
 }
 
@@ -68,7 +68,7 @@ impl<'a> Line<'a> {
         Some(Self { header, stored })
     }
 
-    /// Whether it is the line that follows, and its record is what was written.
+    /// True if it is the line that follows, and its record is what was written.
     pub(super) fn follows(&self, end: &LogEnd) -> bool {
         self.header.seq == end.seq + 1 && end.link.then(self.stored) == self.header.link
     }

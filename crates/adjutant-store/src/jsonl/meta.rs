@@ -1,4 +1,4 @@
-//! What is known of a log without reading it: a small file beside the records, and their last line.
+//! The facts that are known of a log without reading it: a small file beside the records, and their last line.
 
 use std::fs;
 
@@ -17,7 +17,7 @@ use super::{
 /// The format that files are written in.
 const VERSION: u32 = 1;
 
-/// What is written beside the records.
+/// The content of the file beside the records.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Meta {
     v: u32,
@@ -25,7 +25,7 @@ pub(super) struct Meta {
     names: Vec<LogId>,
     created_ms: u64,
     about: SessionMeta,
-    /// Whether the end that was flushed is kept beside the records: it was not always so.
+    /// True if the end that was flushed is kept beside the records: it was not always so.
     #[serde(default)]
     has_head: bool,
 }
@@ -62,7 +62,7 @@ impl Meta {
         let end = scan::tail(&log.records())?;
         let mut info = LogInfo::new(log.log.clone(), self.created_ms);
         info.updated_ms = self.created_ms.max(end.changed_ms);
-        // What was cut off still belongs to it.
+        // Records that were cut off still belong to it.
         let flushed = Flushed::read(&log.records())?.map_or(0, |flushed| flushed.seq);
         (info.head, info.bytes) = (Seq(end.seq.max(flushed)), end.bytes);
         (info.is_owned, info.about) = (owner::is_owned(log)?, self.about);

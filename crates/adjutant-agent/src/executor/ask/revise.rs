@@ -1,4 +1,4 @@
-//! What becomes of a reply or a failure before it counts: hooks revise and mend, a request that is too large gives way.
+//! Handling of a reply or a failure before it counts: hooks revise and mend, a request that is too large gives way.
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,7 +15,7 @@ use crate::{
 };
 
 impl Asking {
-    /// Whether a failure may be answered by a smaller request: nothing was said that would be lost.
+    /// True if a failure may be answered by a smaller request: nothing was said that would be lost.
     pub(super) fn gives_way(&self, error: &Error) -> bool {
         error.kind() == ErrorKind::Overflow && self.kinds.is_empty()
     }
@@ -105,7 +105,7 @@ impl Asking {
         }
     }
 
-    /// Why a reply of a hook cannot count: every call needs an id of its own, which no other turn has.
+    /// Returns the reason why a hook's reply cannot count: every call needs an id of its own, which no other turn has.
     fn misfit(&self, reply: &Reply, original: Option<&Reply>) -> Option<&'static str> {
         let known = |id: CallId| original.is_some_and(|original| original.calls().any(|call| call.id == id));
         if has_doubles(reply) {

@@ -36,12 +36,12 @@ impl RunScopes {
         Some(scope)
     }
 
-    /// Whether there was ever a child of the run.
+    /// True if there was never a child of the run.
     pub(crate) fn is_empty(&self) -> bool {
         !self.state().any
     }
 
-    /// Whether no child of the run is at work.
+    /// True if no child of the run is at work.
     pub(crate) fn is_at_rest(&self) -> bool {
         let scopes = self.state().held();
         scopes.iter().all(|scope| !scope.is_at_work())

@@ -7,7 +7,7 @@ use std::{
 
 use adjutant_core::Pause;
 
-/// What a call waits for, and how many of its children are at work.
+/// The pauses that a call waits for, and the number of its children that are at work.
 #[derive(Debug, Default)]
 pub(crate) struct Suspension {
     state: Mutex<State>,
@@ -44,7 +44,7 @@ impl Suspension {
         state.tell();
     }
 
-    /// What the call waits for, if only the outside can go on.
+    /// Takes the pauses that the call waits for, if only the outside can go on.
     pub(super) fn take(&self) -> Option<Vec<Arc<Pause>>> {
         let mut state = self.state();
         state.is_ready().then(|| std::mem::take(&mut state.pauses))

@@ -18,14 +18,14 @@ use crate::{
     scope::{CallScope, ChildDrive},
 };
 
-/// What whoever waits for a child hears.
+/// The end of a child, for a caller that waits for it.
 pub(in crate::scope) type ChildEnd = Result<RunResult, ToolError>;
 
 /// One answer of a child.
 pub(super) struct ChildTask {
     pub(super) core: Arc<ChildCore>,
     pub(super) number: u64,
-    /// Which prompt of this key it is, counted from 1 since the body was entered.
+    /// The position of this prompt among those of its key, counted from 1 since the body was entered.
     pub(super) ordinal: usize,
     pub(super) prompts: Vec<Entry>,
     pub(super) claim: Box<dyn ChildDrive>,
@@ -34,14 +34,14 @@ pub(super) struct ChildTask {
     pub(super) permit: Option<ConcurrencyPermit>,
 }
 
-/// What is undone when the task ends, whichever way.
+/// A guard that undoes the start of a task when the task ends, whichever way.
 struct AtWork {
     core: Arc<ChildCore>,
     number: u64,
     _permit: Option<ConcurrencyPermit>,
 }
 
-/// What became of a drive.
+/// The end of a drive.
 enum Driven {
     Ended(Box<ChildEnd>),
     /// It waits for the outside.
@@ -128,7 +128,7 @@ async fn drive(
     Driven::ended(Err(ToolError::new(ToolErrorKind::Unattended, message)))
 }
 
-/// What is recorded and asked before a child begins.
+/// Records the start of a child and asks the hooks before it.
 async fn begin(
     core: &Arc<ChildCore>,
     claim: &mut dyn ChildDrive,
@@ -209,7 +209,7 @@ async fn close(core: &Arc<ChildCore>, mailbox: &Arc<Mailbox>, inbox: &Arc<Inbox>
     }
 }
 
-/// What follows the end of a run: the hook after it, and its record.
+/// Follows the end of a run: calls the hook after it, and writes its record.
 async fn finish(core: &Arc<ChildCore>, result: RunResult) -> ChildEnd {
     stopped(core.scope(), core, Ok(&result)).await;
     let tally = core.within().tally();

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, value::RawValue};
 use super::{Decoder, kept, protocol};
 use crate::{chat::wire::CallDelta, text::Text};
 
-/// How many calls may wait for their names.
+/// The largest number of calls that may wait for their names.
 const MAX_CALLS: usize = 4_096;
 
 /// A call that is not closed yet; it opens with its name.
@@ -18,7 +18,7 @@ pub(super) struct OpenCall {
     wire_id: Option<Arc<str>>,
     named: Option<(u32, Arc<str>)>,
     args: String,
-    /// What goes back with the call.
+    /// The content that goes back with the call.
     extra_content: Option<Value>,
 }
 

@@ -1,4 +1,4 @@
-//! What was said as messages: one for each reply and result, in the order that a server takes.
+//! The conversation as messages: one for each reply and result, in the order that a server takes.
 
 use std::{borrow::Cow, mem};
 
@@ -27,9 +27,9 @@ const NO_ADDRESSES: &str = "[document omitted: this model takes no addresses of 
 const UNKNOWN_SOURCE: &str = "[content omitted: it comes from where this model cannot get it]";
 const NO_BEGINNING: &str =
     "a reply before the first message of the user was left out: this model takes no such beginning";
-/// What the model says where a server demands a word of it.
+/// The text that the model says where a server demands a word of it.
 const UNDERSTOOD: &str = "Understood.";
-/// What the user says where a server demands a word of it.
+/// The text that the user says where a server demands a word of it.
 const GO_ON: &str = "Go on.";
 /// The field of thinking that came as a part of the content.
 pub(in crate::chat) const AS_PART: &str = "content";
@@ -200,7 +200,7 @@ impl Encoder {
     }
 }
 
-/// Whether the last part of a message is a text, which alone can be marked.
+/// True if the last part of a message is a text, which alone can be marked.
 fn ends_in_words(message: &Message<'_>) -> bool {
     let (Message::User { content } | Message::Tool(wire::Answer { content, .. })) = message else { return false };
     matches!(content, Content::Parts(parts) if matches!(parts.last(), Some(Part::Text { .. })))

@@ -19,8 +19,8 @@ use crate::{
     strict,
 };
 
-/// How many stop texts are sent. Source: the error "Expected an array with maximum length 4", continuedev/continue 2461,
-/// 2024-10, and the reference of OpenAI's chat completions.
+/// The largest number of stop texts that are sent. Source: the error "Expected an array with maximum length 4",
+/// continuedev/continue 2461, 2024-10, and the reference of OpenAI's chat completions.
 const MAX_STOPS: usize = 4;
 
 /// The fields of one body before its messages; those that a caller sets itself are left to it.
@@ -28,7 +28,7 @@ pub(super) struct BodyFields<'a> {
     pub(super) dialect: &'a Dialect,
     pub(super) info: &'a ModelInfo,
     pub(super) request: &'a Request,
-    /// Whether marks tell the cache how long it keeps what it has.
+    /// True if marks tell the cache how long it keeps what it has.
     pub(super) is_marked: bool,
     pub(super) out: &'a mut Vec<u8>,
     pub(super) warnings: &'a mut Vec<Warning>,
@@ -114,7 +114,7 @@ impl<'a> BodyFields<'a> {
         }
     }
 
-    /// How much the model is told to think beside these tools.
+    /// Returns the effort that the model is told to think with beside these tools.
     fn effort(&mut self, asked: Option<Effort>, tools: &[Tool<'_>]) -> Option<Effort> {
         let can_stop = self.info.efforts.contains(&Effort::Off);
         if self.dialect.thinks_beside_tools || tools.is_empty() || !can_stop {
@@ -195,7 +195,7 @@ impl<'a> BodyFields<'a> {
         ours.map(declare).chain(servers.map(Tool::Server)).collect()
     }
 
-    /// Which calls the reply may or must make, and how many.
+    /// Writes which calls the reply may or must make, and how many.
     fn choice(&mut self, options: &Effective<'_>) {
         let required = &self.dialect.choice_required;
         let words = Some(&**required).filter(|it| !it.is_empty());

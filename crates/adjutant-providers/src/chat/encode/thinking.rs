@@ -1,4 +1,4 @@
-//! How much to think, in the fields of a dialect.
+//! The amount of thinking, in the fields of a dialect.
 
 use adjutant_llm::{Effort, ThinkingControl};
 use serde_json::{Value, json};
@@ -80,7 +80,7 @@ fn level(fields: &mut BodyFields<'_>, effort: Effort) {
     }
 }
 
-/// What the vendor calls the effort; if it has no name, that is said.
+/// Returns the vendor's name of the effort; if it has none, a warning says so.
 fn named(fields: &mut BodyFields<'_>, effort: Effort) -> Option<String> {
     let name = fields.dialect.efforts.name(effort).map(str::to_owned);
     if name.is_none() {
@@ -89,7 +89,7 @@ fn named(fields: &mut BodyFields<'_>, effort: Effort) -> Option<String> {
     name
 }
 
-/// How many tokens an effort is: less than the reply may have, which thinking is a part of.
+/// Returns the number of tokens of an effort: less than the reply may have, which thinking is a part of.
 fn budget(effort: Effort, limit: Option<u64>) -> u64 {
     let tokens = match effort {
         Effort::Off | Effort::Minimal => LEAST,

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// What comes of items that come by themselves, and of the whole answer after them.
+/// Returns the reply that comes of items that come by themselves, and of the whole answer after them.
 fn decoded(items: &[Value], output: &[Value]) -> Result<Reply, adjutant_llm::Error> {
     let mut decoder = decode::Decoder::new(&info(), CallIdSeed { turn: 3, attempt: 0 });
     let mut out = std::collections::VecDeque::new();

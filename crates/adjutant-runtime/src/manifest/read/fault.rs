@@ -1,4 +1,4 @@
-//! What could not be read: the place, what was expected, and the nearest word.
+//! The fault of a value that could not be read: the place, what was expected, and the nearest word.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use crate::manifest::{
     problem::{Problem, quoted},
 };
 
-/// What could not be read.
+/// The fault of a value that could not be read.
 #[derive(Debug)]
 pub(in crate::manifest) struct ReadFault(pub(super) Box<FaultDetail>);
 
@@ -24,7 +24,7 @@ pub(super) struct FaultDetail {
     pub(super) what: What,
 }
 
-/// What a fault is about.
+/// The subject of a fault.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) enum What {
     #[default]
@@ -114,7 +114,7 @@ impl de::Error for ReadFault {
     }
 }
 
-/// What was expected, in words for people.
+/// Returns what was expected, in words for people.
 fn told(expected: &dyn Expected) -> String {
     let text = expected.to_string();
     let whole = |most: u64| format!("a whole number from 0 to {most}");

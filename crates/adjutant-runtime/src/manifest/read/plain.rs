@@ -1,6 +1,6 @@
 //! Scalars without quotes: numbers, truth values, nothing, or texts.
 
-/// What a scalar without quotes is, by YAML's core schema.
+/// The meaning of a scalar without quotes, by YAML's core schema.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Plain {
     Null,
@@ -13,7 +13,7 @@ pub(super) enum Plain {
     Text,
 }
 
-/// What a text without quotes means.
+/// Returns the meaning of a text without quotes.
 pub(super) fn plain(text: &str) -> Plain {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => return Plain::Null,

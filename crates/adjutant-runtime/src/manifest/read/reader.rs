@@ -65,7 +65,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// What a field without a value means.
+/// The meaning of a field without a value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Nulls {
     /// It is as if the field were not there.

@@ -14,7 +14,7 @@ fn rests() -> Flight {
     Flight::default()
 }
 
-/// What is done for a fresh agent.
+/// Checks what is done for a fresh agent.
 #[track_caller]
 fn check(goal: Goal, status: &Status, flight: Flight, expect: SupervisorStep) {
     let mut course = Course::default();
