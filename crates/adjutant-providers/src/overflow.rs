@@ -81,7 +81,7 @@ pub(crate) fn numbers(text: &str) -> Overflow {
         let end = text.find(*words)? + words.len();
         numbers.iter().find(|(at, _)| (end..end + 24).contains(at)).map(|(_, count)| *count)
     };
-    // What MiniMax adds is a code: `(2013)`. Ollama tells the difference alone.
+    // MiniMax adds a code: `(2013)`. Ollama gives only the difference.
     if text.contains("context window exceeds limit") || text.contains("context length by ") {
         return Overflow::default();
     }
@@ -91,7 +91,7 @@ pub(crate) fn numbers(text: &str) -> Overflow {
         (Some(limit), _) => {
             let plausible = |count: &u64| *count != limit && *count <= limit.saturating_mul(MAX_RATIO);
             let others = numbers.iter().map(|(_, count)| *count).filter(plausible);
-            // What is asked for is told as one number, or as two that come first.
+            // The length of the request is given as one number, or as two that come first.
             let sum = others.clone().take(2).fold(0_u64, u64::saturating_add);
             let used = others.max().filter(|most| *most > limit).or((sum > limit).then_some(sum));
             Overflow { used, limit: Some(limit) }

@@ -1,4 +1,5 @@
-//! What both wires need of content and calls: media that the model cannot take, and the arguments that really ran.
+//! The treatment of content and calls that both wires need: media that the model cannot take, and the arguments that
+//! really ran.
 
 use std::borrow::Cow;
 
@@ -51,10 +52,10 @@ pub(crate) fn pieces<'a>(content: &'a [Content], inputs: Inputs, warnings: &mut 
     pieces
 }
 
-/// Why an image is left out, if it is.
+/// Returns the reason why an image is left out, if it is.
 fn image(image: &Image, inputs: Inputs) -> Option<&'static str> {
     let media_type = media_type(&image.media_type);
-    // What an address holds is seen by who fetches it.
+    // Only the fetcher of an address sees the content behind it.
     let is_unsaid = media_type.is_empty() && matches!(image.source, Source::Url { .. });
     match () {
         () if !inputs.images => Some(NO_IMAGES),
@@ -64,7 +65,7 @@ fn image(image: &Image, inputs: Inputs) -> Option<&'static str> {
     }
 }
 
-/// Why a document is left out, if it is.
+/// Returns the reason why a document is left out, if it is.
 fn document(document: &Document, inputs: Inputs) -> Option<&'static str> {
     // As the wires look for them: in small letters.
     let is_known = document.media_type.starts_with("text/") || *document.media_type == *"application/pdf";

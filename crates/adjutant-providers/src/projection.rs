@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::pieces::{Args, Piece, pieces};
 
-/// How many characters of what another provider ran are shown.
+/// The largest number of characters that are shown of a block that another provider ran.
 const MAX_FOREIGN: usize = 4_000;
 /// The members of such blocks that hold something to read.
 const READABLE: [&str; 12] =
@@ -30,11 +30,11 @@ pub(crate) enum ProjectedEntry<'a> {
 /// A reply as a model may see it; each call has its result.
 #[derive(Debug)]
 pub(crate) struct ProjectedReply<'a> {
-    /// What is said, in order; never empty. Thinking is there only if the model itself thought it.
+    /// The parts of the reply, in order; never empty. Thinking is there only if the model itself thought it.
     pub(crate) parts: Vec<ReplyPart<'a>>,
     /// One for each call, in order.
     pub(crate) results: Vec<ProjectedResult<'a>>,
-    /// Whether the model itself said it, so that what only it understands goes back too.
+    /// True if the reply is the model's own, so that data that only it understands goes back too.
     pub(crate) own: bool,
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct ProjectedReply<'a> {
 pub(crate) enum ReplyPart<'a> {
     /// Text, never blank; `extra` is `null` unless the model itself said it.
     Text { text: Cow<'a, str>, extra: &'a Value },
-    /// What the model itself thought, exactly as it came.
+    /// The thinking of the model itself, exactly as it came.
     Thinking(&'a Thinking),
     /// A call; `extra` is `null` unless the model itself made it.
     Call { call: &'a Call, args: Args<'a>, extra: &'a Value },
@@ -55,7 +55,7 @@ pub(crate) enum ReplyPart<'a> {
 #[derive(Debug)]
 pub(crate) struct ProjectedResult<'a> {
     pub(crate) call: &'a Call,
-    /// What came of it; may be empty.
+    /// The outcome of the call; may be empty.
     pub(crate) pieces: Vec<Piece<'a>>,
     pub(crate) is_error: bool,
 }

@@ -32,7 +32,7 @@ use crate::{
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Provider {
-    /// What stands before the slash of a model's name.
+    /// The part before the slash of a model's name.
     pub name: String,
     /// The wire that it speaks; Chat Completions if nothing is said.
     #[serde(default)]
@@ -46,7 +46,7 @@ pub struct Provider {
     /// The environment variables that may hold the key, best first; none if no key is asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub key_variables: Vec<String>,
-    /// Whether it can do without a key, as servers of one's own often can.
+    /// True if it can do without a key, as servers of one's own often can.
     #[serde(default)]
     pub key_optional: bool,
     /// Headers of every request. They may hold secrets: never printed.
@@ -55,13 +55,13 @@ pub struct Provider {
     /// The known provider whose dialect of Chat Completions it speaks; by its own name if nothing is said.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub like: String,
-    /// What is different about that dialect.
+    /// The differences from that dialect.
     #[serde(default, skip_serializing_if = "is_default")]
     pub dialect: DialectPatch,
-    /// Whether it takes names that no catalogue lists.
+    /// True if it takes names that no catalogue lists.
     #[serde(default = "yes")]
     pub any_model: bool,
-    /// Who says where it is: never read from what is said.
+    /// The source that names its address: never read from serialized data.
     #[serde(skip)]
     pub origin: Origin,
 }
@@ -82,7 +82,7 @@ pub enum WireKind {
     Chat,
 }
 
-/// Who says where a provider is.
+/// The source that names a provider's address.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Origin {
@@ -99,7 +99,7 @@ pub enum Origin {
 const HOSTS: [&str; 8] = ["azure", "openrouter", "together", "fireworks", "groq", "huggingface", "nvidia", "github"];
 /// Servers that people run themselves.
 const LOCAL: [&str; 4] = ["llama-server", "lmstudio", "ollama", "vllm"];
-/// What those with a wire of their own are: name, wire, address, its variable, the variables of the key.
+/// The vendors that have a wire of their own: name, wire, address, its variable, the variables of the key.
 ///
 /// Source: the environment variables of the vendors' own clients, 2026-11.
 const VENDORS: [(&str, WireKind, &str, &str, &[&str]); 3] = [
@@ -209,7 +209,7 @@ impl Provider {
         })
     }
 
-    /// Whether a provider of a configuration contradicts itself.
+    /// Checks that a provider of a configuration does not contradict itself.
     ///
     /// # Errors
     /// `Config`, with its name and the field.
@@ -234,7 +234,7 @@ impl Provider {
         self.spoken().map(|_| ())
     }
 
-    /// What is known of a model with this name, without the provider's.
+    /// Returns the known data of a model with this name, which does not hold the provider's name.
     pub(crate) fn info(&self, name: &str, catalogue: &Catalogue) -> Option<ModelInfo> {
         let id = format!("{}/{name}", self.name);
         // The same models behind the vendor's older wire.
@@ -244,7 +244,7 @@ impl Provider {
         Some(info)
     }
 
-    /// Whether the name of a model may be one that the catalogue does not list.
+    /// True if the name of a model may be one that the catalogue does not list.
     pub(crate) fn takes_any(&self, catalogue: &Catalogue) -> bool {
         self.any_model || self.name != "openai-chat" && !catalogue.models().any(|it| it.provider() == self.name)
     }

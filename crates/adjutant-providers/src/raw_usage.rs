@@ -1,4 +1,4 @@
-//! What a provider says of its usage, as it says it: gathered over the events of an answer, and kept within bounds. Pure.
+//! The usage as a provider reports it, unchanged: gathered over the events of an answer, and kept within bounds. Pure.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -8,7 +8,7 @@ use serde_json::{Map, Value, value::RawValue};
 pub(crate) const MAX_BYTES: usize = 16 * 1024;
 /// The most members that are gathered.
 const MAX_MEMBERS: usize = 64;
-/// How deep values may be nested, the gathered object included: records with them must stay readable.
+/// The largest depth to which values may be nested, the gathered object included: records with them must stay readable.
 pub(crate) const MAX_DEPTH: usize = 16;
 /// The greatest whole number that a float is taken for.
 const MAX_WHOLE: f64 = 9_007_199_254_740_992.0;

@@ -16,7 +16,7 @@ use crate::body::{Marks, Segmented};
 /// A segment is sealed when it has at least this many bytes: few enough pieces, and little to copy.
 const SEGMENT: usize = 64 * 1024;
 
-/// How a wire writes the parts of a request. Pure.
+/// The writer of the parts of a request, for one wire. Pure.
 pub(crate) trait Encode {
     /// Writes everything up to the opening bracket of the messages; messages that the head holds follow it.
     fn head(&self, request: &Request, out: &mut Vec<u8>, warnings: &mut Vec<Warning>) -> Messages;
@@ -24,7 +24,8 @@ pub(crate) trait Encode {
     /// Writes the messages of an entry, each with a comma before it.
     fn entry(&self, entry: &Entry, tail: &mut Tail, warnings: &mut Vec<Warning>);
 
-    /// What marks the messages for the prompt cache, if the wire has such marks: put in where entries say.
+    /// Returns the text that marks messages for the prompt cache, if the wire has such marks; it is put in at the
+    /// places that entries report.
     fn mark(&self, options: &Options) -> Option<&'static [u8]> {
         let _ = options;
         None
@@ -36,13 +37,13 @@ pub(crate) trait Encode {
 pub(crate) struct Tail {
     /// The bytes.
     pub(crate) out: Vec<u8>,
-    /// Who the last message is from.
+    /// The sender of the last message.
     pub(crate) last: Option<Role>,
     /// The offset in `out` at which a mark would stand in the last message that can have one; set by the wire.
     pub(crate) markable: Option<usize>,
 }
 
-/// Who a message is from.
+/// The sender of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
     User,
@@ -50,7 +51,7 @@ pub(crate) enum Role {
     Tool,
 }
 
-/// Whether a head holds a message, so that a comma must follow it.
+/// The presence of a message in a head: a comma must follow one that is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Messages {
     None,
@@ -67,8 +68,8 @@ pub(crate) struct EncodedTranscript {
     sealed: Arc<Vec<Bytes>>,
     sealed_bytes: u64,
     tail: Tail,
-    /// Where the messages can be marked: at the newest entry, and at the one before the newest turn. The request before
-    /// ended there, so that its cache is met whatever came since.
+    /// The places where the messages can be marked: at the newest entry, and at the one before the newest turn. The
+    /// request before ended there, so that its cache is met whatever came since.
     newest: Option<u64>,
     before_turn: Option<u64>,
     count: usize,
@@ -89,7 +90,7 @@ pub(crate) struct Head {
 #[derive(Clone, Default)]
 pub(crate) struct Heads(Arc<Mutex<Vec<Arc<Head>>>>);
 
-/// How many heads are shared.
+/// The largest number of heads that are shared.
 const MAX_HEADS: usize = 8;
 
 /// The body of a request, and what was changed about it.
@@ -185,7 +186,7 @@ impl EncodedTranscript {
         self.seal();
     }
 
-    /// Whether what is kept is a prefix of this request.
+    /// True if the kept part is a prefix of this request.
     fn fits(&self, info: &Arc<ModelInfo>, request: &Request) -> bool {
         let same_info = self.info.as_ref().is_some_and(|kept| Arc::ptr_eq(kept, info) || kept == info);
         same_info

@@ -15,9 +15,9 @@ use adjutant_llm::{Error, ErrorKind};
 use eventsource_stream::EventStream;
 use futures_core::Stream;
 
-/// How many bytes one event may have: a whole inline image fits.
+/// The largest number of bytes that one event may have: a whole inline image fits.
 pub(crate) const MAX_EVENT: usize = 16 * 1024 * 1024;
-/// How many lines an event may have for the full parser.
+/// The largest number of lines that an event may have for the full parser.
 const MAX_LINES: usize = 256;
 /// A buffer that grew beyond this is given back when it is empty.
 const KEPT_CAPACITY: usize = 64 * 1024;
@@ -42,24 +42,24 @@ pub(crate) struct Splitter {
     /// The first bytes of a character whose rest has not come yet.
     partial: [u8; 4],
     partial_len: usize,
-    /// Where the event at hand begins.
+    /// The offset at which the event at hand begins.
     begin: usize,
-    /// Where the line at hand begins.
+    /// The offset at which the line at hand begins.
     line: usize,
     /// Up to where the line at hand was searched for its end.
     scanned: usize,
     event: Option<Range<usize>>,
     data: Option<Range<usize>>,
-    /// Whether the event at hand needs the full parser.
+    /// True if the event at hand needs the full parser.
     odd: bool,
-    /// Whether the last line ended in CR, so that an LF at once belongs to it.
+    /// True if the last line ended in CR, so that an LF right after it belongs to it.
     after_cr: bool,
-    /// Whether the beginning of the stream was looked at.
+    /// True if the beginning of the stream was looked at.
     begun: bool,
     parsed: (String, String),
 }
 
-/// Where the event that has just ended is.
+/// The place of the event that has just ended.
 enum EventSpan {
     Buffer(Range<usize>, Range<usize>),
     Parsed,
@@ -144,7 +144,7 @@ impl Splitter {
         self.next()
     }
 
-    /// Where the line at hand ends, and where the next one begins.
+    /// Returns the end of the line at hand, and the beginning of the next one.
     fn line_end(&mut self) -> Option<(usize, usize)> {
         let bytes = self.buffer.as_bytes();
         if self.after_cr {

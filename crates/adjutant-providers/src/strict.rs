@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 pub(crate) use tool::for_tool;
 
-/// How deep a schema is looked into.
+/// The depth to which a schema is looked into.
 const MAX_DEPTH: usize = 64;
 /// Members whose values are maps of schemas.
 const MAPS: [&str; 4] = ["properties", "$defs", "definitions", "patternProperties"];
@@ -143,7 +143,7 @@ fn say(object: &mut Map<String, Value>) -> Option<()> {
     Some(())
 }
 
-/// Whether a schema, or one of its definitions, leads back to itself.
+/// True if a schema, or one of its definitions, leads back to itself.
 fn is_recursive(schema: &Value) -> bool {
     let definitions = |key: &'static str| {
         let map = schema.get(key).and_then(Value::as_object).into_iter().flatten();
@@ -163,7 +163,7 @@ fn is_recursive(schema: &Value) -> bool {
     }
 }
 
-/// Whether a reference like this is anywhere below.
+/// True if a wanted reference is anywhere below.
 fn refers(value: &Value, is_wanted: &impl Fn(&str) -> bool, depth: usize) -> bool {
     match value {
         _ if depth > 2 * MAX_DEPTH => true,
@@ -204,7 +204,7 @@ fn require(object: &mut Map<String, Value>) -> Option<()> {
     Some(())
 }
 
-/// Whether a schema takes `null`, as far as can be seen at a glance.
+/// True if a schema takes `null`, as far as can be seen at a glance.
 fn takes_null(schema: &Value) -> bool {
     let is_null = |it: &Value| it == "null";
     match schema.get("type") {

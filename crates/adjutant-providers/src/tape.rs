@@ -13,9 +13,9 @@ use adjutant_llm::{Error, private};
 
 use crate::{Exchange, Observe, Outgoing, Rewrite};
 
-/// How many bytes of one answer are kept.
+/// The largest number of bytes of one answer that are kept.
 const MAX_TAPE: usize = 64 * 1024 * 1024;
-/// How many numbers are tried for a request, if others take them at the same time.
+/// The largest number of file numbers that are tried for a request, if others take them at the same time.
 const MAX_TRIES: u64 = 1_000;
 
 /// Writes every exchange of a model into a folder: `<number>.request.json` and `<number>.sse`, without keys.
@@ -63,7 +63,7 @@ impl Tape {
         Ok(Self { folder, state: Mutex::new(State { next, ..State::default() }) })
     }
 
-    /// How many files could not be written.
+    /// Returns the number of files that could not be written.
     pub fn lost(&self) -> u64 {
         self.state().lost
     }
@@ -148,7 +148,7 @@ impl Observe for Tape {
     }
 }
 
-/// Whether a header says something about the answer rather than about the account.
+/// True if a header says something about the answer rather than about the account.
 fn matters(name: &str) -> bool {
     name == "content-type" || name.starts_with("retry-after") || name.contains("ratelimit") || name == "x-should-retry"
 }

@@ -20,7 +20,7 @@ pub use logs::{LogLimits, LogLines, Logs};
 #[cfg(feature = "http")]
 pub use process::{Process, ProcessOptions};
 
-/// What it means that the program that agents run in was changed since an agent was made.
+/// The consequence of a change to the program that agents run in, since an agent was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HostChange {
     /// The agent does not start: it fails with `config`.
@@ -29,7 +29,7 @@ pub enum HostChange {
     Accept,
 }
 
-/// How long what was asked to end may take, if nothing else is said.
+/// The time that an agent or its process may take to end once it is asked to, if nothing else is set.
 const GRACE: Duration = Duration::from_secs(10);
 
 /// Finds the value of a variable of the environment by its name; asked anew at every start.
@@ -63,7 +63,7 @@ pub trait Backend: Send + Sync {
 pub struct Loaded {
     /// Those that can be used, sorted by their names.
     pub instances: Vec<Arc<dyn Instance>>,
-    /// What is wrong with others, one each.
+    /// The problems of the others, one each.
     pub problems: Vec<Error>,
 }
 
@@ -83,25 +83,26 @@ pub trait Instance: Send + Sync {
     /// Its id.
     fn id(&self) -> Uuid;
 
-    /// What it is called.
+    /// Returns its name.
     fn name(&self) -> Arc<str>;
 
-    /// What runs, or will run.
+    /// Returns the configuration that runs, or will run.
     fn resolved(&self) -> Arc<Resolved>;
 
     /// Its folder.
     fn workspace(&self) -> Workspace;
 
-    /// Where it stands now.
+    /// Returns its current status.
     fn status(&self) -> Status;
 
     /// Watches where it stands.
     fn watch(&self) -> crate::StatusWatch;
 
-    /// Where it listens, or listened last. A change is told to those who watch, and kept in `status.json`.
+    /// Returns the address that it listens on, or listened on last. A change is told to watchers, and kept in
+    /// `status.json`.
     fn address(&self) -> Option<SocketAddr>;
 
-    /// What its process writes to standard output and standard error.
+    /// Returns the logs: the output of its process on standard output and standard error.
     fn logs(&self) -> Logs;
 
     /// Makes its workspace. It is made once; calls at the same time wait for one another, and only success is kept.
@@ -135,7 +136,7 @@ pub trait Instance: Send + Sync {
     /// `Storage` if something could not be deleted: it stays `removing`.
     async fn remove(&self) -> Result<(), Error>;
 
-    /// What it can be asked, while it is ready or works.
+    /// Returns the handle for requests to it, while it is ready or works.
     ///
     /// # Errors
     /// `Conflict` if it does not run.

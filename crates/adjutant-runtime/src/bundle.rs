@@ -22,16 +22,16 @@ pub use write::{Exported, export};
 
 /// The version of the format that is written, and the newest that is read.
 const VERSION: u32 = 1;
-/// What files of the format begin with.
+/// The text that files of the format begin with.
 const MAGIC: &str = "adjutant-agent ";
-/// What stands before the digest.
+/// The text before the digest.
 const DIGEST: &str = "sha256 ";
-/// How long the last line is: the word, 64 digits, the end of the line.
+/// The length of the last line: the word, 64 digits, the end of the line.
 const DIGEST_LINE: u64 = 7 + 64 + 1;
 /// The longest list of files, in bytes, and how many it may name.
 const MAX_LIST: u64 = 32 << 20;
 const MAX_FILES: usize = 100_000;
-/// What an agent is made of, directly in its folder.
+/// The files that make up an agent, directly in its folder.
 const OWN_FILES: [&str; 2] = ["agent.json", "prepared.json"];
 /// The folders whose files go along.
 const FOLDERS: [&str; 4] = ["context", "skills", "state", "work"];
@@ -40,7 +40,7 @@ const FOLDERS: [&str; 4] = ["context", "skills", "state", "work"];
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct List {
-    /// What the agent was called.
+    /// The name of the agent when it was exported.
     agent: Arc<str>,
     /// Its id where it was exported.
     id: Uuid,
@@ -51,11 +51,11 @@ struct List {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ListedFile {
-    /// Where it is in the folder, with `/` between the parts.
+    /// Its path in the folder, with `/` between the parts.
     path: String,
-    /// How long it is, in bytes.
+    /// Its size in bytes.
     size: u64,
-    /// Whether it may be executed.
+    /// True if it may be executed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     executable: bool,
 }

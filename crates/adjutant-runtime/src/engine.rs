@@ -82,12 +82,12 @@ impl Engine {
         EngineBuilder::new(resolved)
     }
 
-    /// What runs.
+    /// Returns the configuration that runs.
     pub fn resolved(&self) -> &Arc<Resolved> {
         &self.resolved
     }
 
-    /// Where it runs.
+    /// Returns the workspace that it runs in.
     pub fn workspace(&self) -> &Workspace {
         &self.workspace
     }
@@ -105,7 +105,7 @@ impl Engine {
         Arc::clone(&self.prompter.asked().model)
     }
 
-    /// How that model is asked.
+    /// Returns the options with which that model is asked.
     pub fn options(&self) -> Options {
         self.prompter.asked().options.clone()
     }
@@ -115,7 +115,7 @@ impl Engine {
         self.prompter.asked().sessions.clone()
     }
 
-    /// What can be asked of it, as a handle that is shared: the engine lasts as long as any of them.
+    /// Returns the handle for requests to it. The handle is shared: the engine lasts as long as any of them.
     pub fn prompter(&self) -> LocalPrompter {
         self.prompter.clone()
     }

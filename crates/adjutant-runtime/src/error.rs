@@ -6,7 +6,7 @@ use adjutant_llm::Cause;
 
 use crate::wants::Wants;
 
-/// Why something of an agent's life could not be done.
+/// The reason why something of an agent's life could not be done.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{message}")]
 pub struct Error {
@@ -16,13 +16,13 @@ pub struct Error {
     wants: Option<Arc<Wants>>,
 }
 
-/// What a caller can do about an error.
+/// The kind of an error, by what a caller can do about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// A manifest is wrong: its message names file, line and column.
     Manifest,
-    /// What was asked for cannot be: an argument is not as it must be.
+    /// The request cannot be met: an argument is not as it must be.
     Invalid,
     /// There is no such thing.
     Missing,
@@ -38,7 +38,7 @@ pub enum ErrorKind {
     Pull,
     /// A model, or the key for it, cannot be had.
     Model,
-    /// What runs would not be what is written down.
+    /// The agent that would run is not the one that is written down.
     Config,
     /// It did not become ready in time.
     Readiness,
@@ -82,17 +82,17 @@ impl Error {
         self.wants.as_deref()
     }
 
-    /// What a caller can do about it.
+    /// Returns its kind, by what a caller can do about it.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
 
-    /// What was attempted and with what.
+    /// Returns the message: what was attempted and with what.
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// Whether the same attempt may succeed later without a change of what was asked for.
+    /// True if the same attempt may succeed later without a change to the request.
     pub fn is_retryable(&self) -> bool {
         matches!(
             self.kind,

@@ -16,7 +16,7 @@ use crate::error::{Error, ErrorKind};
 /// The most bytes of a file of JSON that is read.
 pub(crate) const MAX_JSON: u64 = 64 << 20;
 
-/// How sure it must be that a file is on the disk.
+/// The degree of certainty that a file is on the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sync {
     /// It survives a crash of the machine.
@@ -133,7 +133,7 @@ pub(crate) fn open_regular(path: &Path) -> Result<File, Error> {
     Ok(file)
 }
 
-/// Whether its owner may run a file.
+/// True if its owner may run a file.
 #[cfg(unix)]
 pub(crate) fn is_executable(file: &File) -> bool {
     use std::os::unix::fs::PermissionsExt;

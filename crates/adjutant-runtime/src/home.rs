@@ -71,7 +71,7 @@ impl Home {
         write_bytes(&self.root.join(CHANGED), mark.as_bytes(), Sync::Program)
     }
 
-    /// What the file that is touched holds: it differs each time.
+    /// Returns the content of the file that is touched: it differs each time.
     pub(crate) fn mark(&self) -> Option<Vec<u8>> {
         read_capped(&self.root.join(CHANGED), 1_024).ok()
     }

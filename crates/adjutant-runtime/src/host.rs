@@ -21,7 +21,7 @@ const FILE: &str = "host.json";
 /// The variable that tells which start of the agent this is.
 const START_VARIABLE: &str = crate::processes::START_VARIABLE;
 
-/// What the process of an agent tells of itself, in `host.json` of its workspace, once it listens.
+/// The data that the process of an agent tells of itself, in `host.json` of its workspace, once it listens.
 ///
 /// Only its owner can read it. It stays when the process has gone: its port is asked for again.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
@@ -29,19 +29,19 @@ const START_VARIABLE: &str = crate::processes::START_VARIABLE;
 pub struct HostFile {
     /// Its process.
     pub pid: u32,
-    /// Which start this is: what `ADJUTANT_AGENT_START` held.
+    /// The id of this start: the value that `ADJUTANT_AGENT_START` held.
     pub start: Uuid,
-    /// Where it listens.
+    /// The address that it listens on.
     pub address: SocketAddr,
-    /// What a caller must show.
+    /// The token that a caller must show.
     pub token: String,
 }
 
-/// How the process of an agent behaves.
+/// The options of an agent's process.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct HostOptions {
-    /// How long runs have to end, once the agent is to stop.
+    /// The time that runs have to end, once the agent is to stop.
     pub grace: Duration,
 }
 
@@ -65,7 +65,7 @@ impl Default for HostOptions {
 }
 
 impl HostFile {
-    /// What the process of a workspace told of itself last.
+    /// Reads the data that the process of a workspace told of itself last.
     ///
     /// # Errors
     /// `Missing` if none did, `Storage` if it cannot be read.
@@ -141,12 +141,12 @@ async fn engine_of(workspace: &Workspace) -> Result<Engine, Error> {
     let resolved: Resolved = workspace.prepared()?.resolved;
     let credentials = Credentials::of(&resolved, |name| std::env::var(name).ok());
     let builder = Engine::builder(resolved).workspace(workspace.clone()).credentials(credentials);
-    // Whoever started it marked it, and has looked at what it wants.
+    // The program that started the process marked it, and has looked at the agent's wants.
     let is_started = std::env::var_os(START_VARIABLE).is_some();
     if is_started { builder.trusted().build().await } else { builder.build().await }
 }
 
-/// Which start this is; a new one if whoever started the process does not care.
+/// Returns the id of this start; a new one if the program that started the process gave none.
 fn start_of_environment() -> Result<Uuid, Error> {
     let Some(value) = std::env::var_os(START_VARIABLE) else { return Ok(Uuid::new_v4()) };
     let start = value.to_str().and_then(|value| value.parse().ok());

@@ -48,7 +48,7 @@ pub use resource::{DataSpec, ImageSpec};
 pub use schema::schema;
 pub use tool::{ProcessTool, ToolboxChoice, ToolboxSpec};
 
-/// What the file of a manifest is called, unless something else is said.
+/// The name of a manifest's file, unless another one is given.
 pub const FILE_NAME: &str = "adjutant.yaml";
 /// A manifest with comments that runs at once, without a key.
 pub const EXAMPLE: &str = include_str!("manifest/example.yaml");
@@ -64,9 +64,9 @@ pub struct Manifest {
     /// The version of this format: 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub adjutant: Option<u32>,
-    /// What the whole is called: letters, digits, `_` and `-`, 64 at most; with one agent, that agent too.
+    /// The name of the whole: letters, digits, `_` and `-`, 64 at most; with one agent, the name of that agent too.
     pub name: Arc<str>,
-    /// What it is good for.
+    /// The purpose of the whole.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub description: Arc<str>,
     /// Words that an operator finds it by.
@@ -94,10 +94,10 @@ pub struct Manifest {
     /// Files that are laid into the working folder.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub data: Vec<DataSpec>,
-    /// Where sessions are kept.
+    /// The place where sessions are kept.
     #[serde(skip_serializing_if = "is_default")]
     pub sessions: SessionSpec,
-    /// What is remembered beyond a session, and for whom.
+    /// The facts that are remembered beyond a session, and their owner.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<MemorySpec>,
     /// A board of tasks that the agents share.
@@ -109,7 +109,7 @@ pub struct Manifest {
     /// Variables of the environment of process tools. Never credentials: those are never part of a manifest.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub environment: BTreeMap<String, String>,
-    /// What a run and everything under it may use.
+    /// The amounts that a run and everything under it may use.
     #[serde(skip_serializing_if = "is_default")]
     pub budget: BudgetSpec,
 }
@@ -123,7 +123,7 @@ pub(crate) fn of_yaml<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, P
     read::one(&yaml::read(text, &Arc::new(source), yaml::MANIFEST)?)
 }
 
-/// Whether a field has its default, and is not written.
+/// True if a field has its default, and is not written.
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }

@@ -1,4 +1,5 @@
-//! What each vendor says when a request does not fit, what only looks like it, and what is not said.
+//! The texts of each vendor for a request that does not fit, texts that only look like one, and an overflow that no
+//! text tells.
 
 use super::*;
 

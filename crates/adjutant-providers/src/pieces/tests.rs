@@ -27,7 +27,7 @@ fn pieces_collapse_runs_when_the_model_takes_no_media() {
     assert_eq!(pieces(&content, inputs, &mut Vec::new()).len(), 6);
 }
 
-/// What becomes of one image or document, if it is left out.
+/// Checks the text that replaces one image or document, if it is left out.
 #[track_caller]
 fn left_out(content: &Content, expect: Option<&str>) {
     let mut inputs = Inputs::default();

@@ -1,4 +1,4 @@
-//! What of a history a model may see: of its own, of others, and of what was cut short.
+//! The parts of a history that a model may see: its own, those of others, and those that were cut short.
 
 use adjutant_llm::{
     CallId, CallResult, Content, Custom, Document, Extra, Image, Inputs, Reply, Source, Status, Summary, Text,
@@ -53,7 +53,7 @@ fn render(piece: &Piece<'_>) -> String {
     }
 }
 
-/// What is shown, a line for each part and result.
+/// Returns the shown content, a line for each part and result.
 fn lines(entry: &Entry, info: &ModelInfo) -> (Vec<String>, Vec<String>) {
     let mut warnings = Vec::new();
     let lines = match shown(entry, info, &mut warnings) {

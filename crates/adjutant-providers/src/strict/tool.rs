@@ -17,9 +17,9 @@ const LOSSY: [&str; 4] = ["oneOf", "anyOf", "enum", "not"];
 const MAPS: [&str; 4] = ["properties", "patternProperties", "$defs", "definitions"];
 /// Places that are no more when the root is merged.
 const GONE: [&str; 3] = ["#/oneOf/", "#/anyOf/", "#/allOf/"];
-/// How many schemas are looked at before a root is given up.
+/// The largest number of schemas that are looked at before a root is given up.
 const MAX_LOOKS: usize = 256;
-/// How many characters of a rule are said in words.
+/// The largest number of characters of a rule that the description holds.
 const MAX_SAID: usize = 4_000;
 
 type Object = Map<String, Value>;
@@ -83,7 +83,7 @@ struct Flat<'a> {
 }
 
 impl Flat<'_> {
-    /// What of a schema is an object; `None` if nothing is, or if there is too much to look at.
+    /// Returns the part of a schema that is an object; `None` if no part is, or if there is too much to look at.
     fn object(&mut self, schema: &Value) -> Option<Object> {
         self.left = self.left.checked_sub(1)?;
         let members = match schema {
@@ -138,13 +138,13 @@ fn both(flat: &mut Object, other: Object) {
                 old.extend(new);
             }
             (Some(old), Value::Bool(false)) if name == "additionalProperties" => *old = Value::Bool(false),
-            // What the outer one says goes before.
+            // The value of the outer object is kept.
             (Some(_), _) => {}
         }
     }
 }
 
-/// What takes each of some objects; `None` if there is none.
+/// Returns an object that takes all that any of these objects takes; `None` if there are no objects.
 fn either(parts: Vec<Object>) -> Option<Object> {
     let mut parts = parts.into_iter();
     let mut all = parts.next()?;
@@ -153,7 +153,7 @@ fn either(parts: Vec<Object>) -> Option<Object> {
         if let Some(Value::Array(names)) = all.get_mut("required") {
             names.retain(|it| it.as_str().is_some_and(|it| shared.contains(it)));
         }
-        // What only some demand is not demanded.
+        // A demand that not all of the objects make is dropped.
         all.retain(|name, it| MAPS.contains(&name.as_str()) || name == "required" || part.get(name) == Some(it));
         for (name, value) in part {
             if let (true, Value::Object(new)) = (MAPS.contains(&name.as_str()), value)

@@ -24,9 +24,9 @@ use crate::{
     workspace::{self, AgentFile, Lock, StatusFile, Workspace},
 };
 
-/// What the name of a folder begins with whose agent is being created.
+/// The prefix of a folder's name while its agent is being created.
 const CREATING: &str = ".creating-";
-/// What the name of a folder begins with whose agent was removed.
+/// The prefix of a folder's name once its agent was removed.
 const REMOVED: &str = ".removed-";
 /// The longest name of an agent.
 const MAX_NAME: usize = 64;
@@ -228,13 +228,13 @@ fn find(root: &Path, known: &[Uuid], launcher: &dyn Launcher) -> Result<(Vec<Fou
     Ok((found, problems))
 }
 
-/// Where an agent stands that nobody followed; none if its removal was finished.
+/// Returns the state of an agent that nobody followed; `None` if its removal was finished.
 fn look_at(id: Uuid, workspace: Workspace, launcher: &dyn Launcher) -> Result<Option<FoundAgent>, Error> {
     let agent = workspace.agent()?;
     if agent.id != id {
         return Err(Error::new(ErrorKind::Storage, format!("its agent.json tells of another one: {}", agent.id)));
     }
-    // Whoever prepares, starts or removes it holds this, and will tell how that went.
+    // This lock is held while somebody prepares, starts or removes the agent; the holder will tell how that went.
     let _life = Lock::take(&workspace.file("life.lock"))?;
     let fresh = if workspace.is_prepared() { Status::Stopped } else { Status::Created };
     let status = match workspace.status() {
@@ -266,13 +266,13 @@ fn look_at(id: Uuid, workspace: Workspace, launcher: &dyn Launcher) -> Result<Op
     let changed = now != status.status;
     let status = StatusFile { status: now, ..status };
     if changed && let Err(error) = files::write_json(&workspace.file("status.json"), &status, Sync::Disk) {
-        // Whoever looks next finds the same. On a full disk, it must be possible to remove an agent.
+        // The next look finds the same. On a full disk, it must be possible to remove an agent.
         tracing::warn!(agent = %id, %error, "the status of the agent was not written");
     }
     Ok(Some(FoundAgent { workspace, agent, status, is_hosted: false }))
 }
 
-/// How an agent ended that nobody followed: as it told itself, or it crashed.
+/// Returns the status with which an agent ended that nobody followed: the one that it told itself, or a crash.
 fn ended_alone(workspace: &Workspace) -> Status {
     let told = workspace.last_end();
     told.unwrap_or_else(|| Status::failed(Reason::Crashed, "its process ended while nobody followed it"))

@@ -26,7 +26,7 @@ use crate::{
 /// An agent that is being built from what was prepared.
 type Building = Pin<Box<dyn Future<Output = Result<LocalPrompter, Error>> + Send>>;
 
-/// What builds an agent.
+/// The function that builds an agent.
 type Build = Arc<dyn Fn(Arc<Prepared>, Workspace, Credentials) -> Building + Send + Sync>;
 
 /// Makes agents in this process.
@@ -37,7 +37,7 @@ pub struct InProcess {
     folder: Folder,
 }
 
-/// How agents in this process are begun and ended.
+/// The options by which agents in this process are begun and ended.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct InProcessOptions {
@@ -60,25 +60,25 @@ impl InProcessOptions {
         }
     }
 
-    /// Where credentials are looked up, anew at every start.
+    /// Sets the function that looks up credentials, anew at every start.
     #[must_use]
     pub fn credentials(self, lookup: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> Self {
         Self { credentials: Arc::new(lookup), ..self }
     }
 
-    /// Where time comes from.
+    /// Sets the source of time.
     #[must_use]
     pub fn world(self, world: impl World + 'static) -> Self {
         Self { world: Arc::new(world), ..self }
     }
 
-    /// How long runs may take to end when the agent is stopped: 10 s without it.
+    /// Sets the time that runs may take to end when the agent is stopped: 10 s without it.
     #[must_use]
     pub fn grace(self, grace: Duration) -> Self {
         Self { grace, ..self }
     }
 
-    /// What builds an agent, in place of the engine: a program may give one tools of its own.
+    /// Sets the function that builds an agent, in place of the engine: a program may give one tools of its own.
     #[must_use]
     pub fn build<F>(self, build: impl Fn(Arc<Prepared>, Workspace, Credentials) -> F + Send + Sync + 'static) -> Self
     where
@@ -89,7 +89,7 @@ impl InProcessOptions {
         Self { build: Arc::new(build), ..self }
     }
 
-    /// What it means that the program was changed since an agent was made.
+    /// Sets the consequence of a change to the program since an agent was made.
     #[must_use]
     pub fn host_change(self, host_change: HostChange) -> Self {
         Self { host_change, ..self }

@@ -26,10 +26,10 @@ pub(super) trait Launcher: Send + Sync {
     /// The program that agents run in.
     fn host(&self) -> &Path;
 
-    /// What a host that was changed since an agent was made means.
+    /// Returns the consequence of a change to the host since an agent was made.
     fn host_change(&self) -> HostChange;
 
-    /// Which agents may do what they want.
+    /// Returns the trust, which decides the agents that may do what they want.
     fn trust(&self) -> Trust {
         Trust::All
     }
@@ -43,11 +43,11 @@ pub(super) trait Launcher: Send + Sync {
     /// Ends what a start left that nobody followed to its end. Blocks.
     fn clean_up(&self, workspace: &Workspace);
 
-    /// What is written by an agent's process.
+    /// Returns the output of an agent's process.
     fn logs(&self, workspace: &Workspace) -> Logs;
 }
 
-/// What a launcher begins.
+/// The agent that a launcher begins.
 pub(super) struct Launch {
     pub(super) workspace: Workspace,
     pub(super) prepared: Arc<Prepared>,
@@ -57,20 +57,20 @@ pub(super) struct Launch {
 /// An agent that is ready.
 #[async_trait]
 pub(super) trait LiveAgent: Send {
-    /// What happens next. Cancel: nothing is lost.
+    /// Waits for the next event of the agent and returns it. Cancel: nothing is lost.
     async fn next(&mut self) -> Happening;
 
     /// Ends it: when this returns, nothing of it is left.
     async fn stop(&mut self) -> Result<(), Error>;
 
-    /// What it can be asked.
+    /// Returns the handle for requests to it.
     fn prompter(&self) -> Arc<dyn Prompter>;
 
-    /// Where it listens.
+    /// Returns the address that it listens on.
     fn address(&self) -> Option<std::net::SocketAddr>;
 }
 
-/// What happens to an agent that is ready.
+/// An event of an agent that is ready.
 pub(super) enum Happening {
     /// It works, or does no longer.
     Status(Status),
@@ -78,7 +78,7 @@ pub(super) enum Happening {
     Ended(Result<(), Error>),
 }
 
-/// How an agent begins.
+/// The way in which an agent begins.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Begin {
     New,
@@ -93,13 +93,13 @@ pub(super) struct Life {
     pub(super) tracker: StatusTracker,
     pub(super) launcher: Arc<dyn Launcher>,
     pub(super) world: Arc<dyn World>,
-    /// What the work that is done now is stopped by.
+    /// The handle that stops the work that is done now.
     stop: Mutex<Cancel>,
-    /// What was made, once it was. Its lock is held while it is made.
+    /// The prepared agent, once it was made. Its lock is held while it is made.
     prepared: tokio::sync::Mutex<Option<Arc<Prepared>>>,
     current: Mutex<Option<Current>>,
     prompter: Mutex<Option<Arc<dyn Prompter>>>,
-    /// What stands in `status.json`.
+    /// The content of `status.json`.
     written: tokio::sync::Mutex<Option<StatusFile>>,
     removal: tokio::sync::Mutex<()>,
     /// Nobody holds the agent any more.
@@ -198,7 +198,7 @@ impl Life {
                 Err(Error::new(ErrorKind::Closed, format!("the agent {} was stopped before it was ready", self.name())))
             }),
             ready = watch.wait_for(Status::is_up) => {
-                // Whoever reads the file when this has returned sees it too.
+                // The file is written before this returns, so that its readers see it too.
                 self.persist().await;
                 ready.map(drop)
             }
@@ -211,7 +211,7 @@ impl Life {
         cancel.cancel();
         let current = locked(&self.current).clone();
         if let Some(mut current) = current {
-            // How it ended stands in its status.
+            // The status tells how it ended.
             let _told = current.ended().await;
         }
         drop(self.prepared.lock().await);
@@ -276,7 +276,8 @@ impl Life {
         blocking(move || Lock::take(&path)).await
     }
 
-    /// What was made; made now if it was not. `then` is where the agent stands after it was made.
+    /// Returns the prepared agent; makes it now if it was not made yet. `then` is the status of the agent after it was
+    /// made.
     async fn ensure_prepared(self: &Arc<Self>, cancel: &Cancel, then: Status) -> Result<Arc<Prepared>, Error> {
         let mut held = tokio::select! {
             held = self.prepared.lock() => held,
@@ -338,7 +339,7 @@ impl Life {
             }
             self.launcher.launch(launch(prepared)).await?
         } else {
-            // What says that it runs stands in a file too.
+            // The evidence that it runs stands in a file too.
             self.admit_wants(Arc::new(prepared.resolved.clone()), prepared.provenance.files.clone()).await?;
             self.launcher.adopt(launch(prepared)).await?
         };
@@ -408,7 +409,7 @@ impl Life {
             Err(error) if error.kind() == ErrorKind::Closed => Status::Stopped,
             Err(error) => failure(error),
         };
-        // What failed or was stopped before it began has its status: only what is active ends.
+        // An agent that failed or was stopped before it began has its status already: only an active one ends.
         if self.tracker.set_unless(status, |now| !now.is_active()) {
             self.persist().await;
         }
@@ -445,7 +446,7 @@ impl Life {
 }
 
 impl Current {
-    /// How it ended, once it has.
+    /// Waits for its end, and returns the outcome.
     pub(super) async fn ended(&mut self) -> Result<(), Error> {
         match self.ended.wait_for(Option::is_some).await {
             Ok(ended) => ended.clone().unwrap_or(Ok(())),
@@ -454,7 +455,8 @@ impl Current {
     }
 }
 
-/// How long a loop that looks at another process waits after a time, in all: it sees what it waits for a quarter late at most.
+/// Returns the next pause of a loop that looks at another process and has waited this long in all: it sees what it
+/// waits for a quarter late at most.
 pub(super) fn next_look(waited: Duration) -> Duration {
     (waited / 4).clamp(Duration::from_millis(5), Duration::from_secs(1))
 }

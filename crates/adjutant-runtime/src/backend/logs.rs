@@ -1,4 +1,4 @@
-//! What an agent's process writes: kept in files up to a size, read from the end, followed.
+//! The output of an agent's process: kept in files up to a size, read from the end, followed.
 
 use std::{
     collections::VecDeque,
@@ -14,13 +14,13 @@ use crate::{
     workspace::Workspace,
 };
 
-/// How much of logs is kept.
+/// The limits on the logs that are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LogLimits {
-    /// How many bytes a file may have before it is put aside: 1 MiB by default. One that was put aside has at most twice as
-    /// many, since it is looked at now and then only.
+    /// The largest number of bytes that a file may have before it is put aside: 1 MiB by default. One that was put
+    /// aside has at most twice as many, since it is looked at now and then only.
     pub max_bytes: u64,
-    /// How many files are kept beside the one that is written to: 4 by default.
+    /// The number of files that are kept beside the one that is written to: 4 by default.
     pub kept: u32,
 }
 
@@ -30,7 +30,7 @@ impl Default for LogLimits {
     }
 }
 
-/// How often a log that is followed is looked at. Another process writes it, so nobody tells.
+/// The interval at which a followed log is looked at. Another process writes it, so nobody tells of changes.
 const LOOK: Duration = Duration::from_millis(100);
 /// The most bytes of one line; what is longer is told in pieces.
 const MAX_LINE: u64 = 64 << 10;

@@ -18,7 +18,7 @@ use super::{Backend, GRACE, HostChange, Instance, Loaded, LogLimits, Lookup, fol
 use crate::{error::Error, manifest::Resolved, trust::Trust};
 use launch::Processes;
 
-/// How long a process may take to be ready, if nothing else is said.
+/// The time that a process may take to be ready, if nothing else is set.
 const READINESS: Duration = Duration::from_secs(60);
 
 /// Makes agents that run in processes of their own: `<host> agent-host <workspace>`.
@@ -27,7 +27,7 @@ pub struct Process {
     host: PathBuf,
 }
 
-/// How processes of agents are begun and ended.
+/// The options by which processes of agents are begun and ended.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct ProcessOptions {
@@ -54,43 +54,43 @@ impl ProcessOptions {
         }
     }
 
-    /// Where credentials are looked up, anew at every start.
+    /// Sets the function that looks up credentials, anew at every start.
     #[must_use]
     pub fn credentials(self, lookup: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> Self {
         Self { credentials: Arc::new(lookup), ..self }
     }
 
-    /// Where time and ids come from. Ids mark processes: they must differ from those of all others on the machine.
+    /// Sets the source of time and ids. Ids mark processes: they must differ from those of all others on the machine.
     #[must_use]
     pub fn world(self, world: impl World + 'static) -> Self {
         Self { world: Arc::new(world), ..self }
     }
 
-    /// How long a process that was asked to end may take before it is killed: 10 s without it.
+    /// Sets the time that a process that was asked to end may take before it is killed: 10 s without it.
     #[must_use]
     pub fn grace(self, grace: Duration) -> Self {
         Self { grace, ..self }
     }
 
-    /// How long a process may take to be ready: 60 s without it.
+    /// Sets the time that a process may take to be ready: 60 s without it.
     #[must_use]
     pub fn readiness(self, readiness: Duration) -> Self {
         Self { readiness, ..self }
     }
 
-    /// How much of logs is kept: five files of 1 MiB without it.
+    /// Sets the limits on the logs that are kept: five files of 1 MiB without it.
     #[must_use]
     pub fn logs(self, logs: LogLimits) -> Self {
         Self { logs, ..self }
     }
 
-    /// What it means that the host was changed since an agent was made.
+    /// Sets the consequence of a change to the host since an agent was made.
     #[must_use]
     pub fn host_change(self, host_change: HostChange) -> Self {
         Self { host_change, ..self }
     }
 
-    /// Which agents may do what they want: all without it. Others are neither prepared nor started.
+    /// Sets the agents that may do what they want: all without it. Others are neither prepared nor started.
     #[must_use]
     pub fn trust(self, trust: Trust) -> Self {
         Self { trust, ..self }

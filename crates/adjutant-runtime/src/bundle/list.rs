@@ -1,4 +1,4 @@
-//! Which files of an agent go along, and which names of files are taken.
+//! The files of an agent that go along, and the names of files that are taken.
 
 use std::{
     collections::BTreeSet,
@@ -11,7 +11,7 @@ use crate::{Error, ErrorKind, Workspace, files::storage};
 
 /// The most bytes of a path.
 const MAX_PATH: usize = 1_024;
-/// How many folders may stand above a file.
+/// The largest number of folders that may stand above a file.
 const MAX_DEPTH: usize = 64;
 
 /// Files that were found.
@@ -82,7 +82,8 @@ impl FoundFiles {
     }
 }
 
-/// What a database makes anew: an index of its log that is shared in memory, and locks of those who have it open.
+/// True if a database makes this file anew: an index of its log that is shared in memory, or the locks of those who
+/// have it open.
 fn is_volatile(path: &str) -> bool {
     path.starts_with("state/") && (path.ends_with("-shm") || path.ends_with("-owners"))
 }
@@ -122,7 +123,7 @@ pub(super) fn check(files: &[ListedFile]) -> Result<(), Error> {
     }
 }
 
-/// Why a file of this name is not taken, if it is not.
+/// Returns the reason why a file of this name is not taken, if it is not.
 fn refuse(path: &str) -> Option<&'static str> {
     if path.len() > MAX_PATH {
         return Some("its name is too long");

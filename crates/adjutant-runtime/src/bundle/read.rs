@@ -26,7 +26,7 @@ use crate::{
 const MAX_BYTES: u64 = 16 << 30;
 /// Folders that every agent has, beside those that go along.
 const MADE: [&str; 2] = ["logs", "tmp"];
-/// What folders are called that are not whole yet.
+/// The prefix of the names of folders that are not whole yet.
 const PART: &str = ".import-";
 
 /// An agent that was read.
@@ -35,9 +35,9 @@ const PART: &str = ".import-";
 pub struct Import {
     /// Its new id.
     pub id: Uuid,
-    /// What it is called.
+    /// Its name.
     pub name: Arc<str>,
-    /// What it wants.
+    /// The wants of the agent.
     pub wants: Wants,
 }
 
@@ -71,7 +71,7 @@ pub fn import(home: &Home, from: &Path, name: Option<&str>, trust: &Trust) -> Re
         Ok(wants)
     });
     let wants = done.inspect_err(|_| {
-        // What is left of it is deleted by the next import at the latest.
+        // The rest of it is deleted by the next import at the latest.
         let _ = remove_folder(&part);
     })?;
     drop(lock);
@@ -79,7 +79,7 @@ pub fn import(home: &Home, from: &Path, name: Option<&str>, trust: &Trust) -> Re
     Ok(Import { id, name, wants })
 }
 
-/// What an agent in a file wants, as an import would find it; nothing of it is kept.
+/// Returns the wants of an agent in a file, as an import would find them; nothing of it is kept.
 ///
 /// # Errors
 /// As [`import`].
@@ -253,7 +253,7 @@ fn settle(folder: &Path, id: Uuid, name: &str) -> Result<(), Error> {
     write_json(&agent, &AgentFile { id, created_ms, resolved }, Sync::Disk)
 }
 
-/// What of a manifest would lie outside its agent's folder, if it does.
+/// Returns the part of a manifest that would lie outside its agent's folder, if there is one.
 fn outside(reach: Reach<'_>) -> Option<String> {
     match reach {
         Reach::Copied(path) | Reach::Inside(path) => (!is_inside(path)).then(|| path.display().to_string()),

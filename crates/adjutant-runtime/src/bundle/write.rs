@@ -17,13 +17,13 @@ use crate::{
     workspace::Lock,
 };
 
-/// What was written.
+/// The result of an export.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Exported {
-    /// How many files of the agent are in it.
+    /// The number of files of the agent that are in it.
     pub files: usize,
-    /// How many bytes they have together.
+    /// The number of bytes that they have together.
     pub bytes: u64,
     /// Files that stayed: links, pipes, devices, and those whose names cannot be carried.
     pub skipped: Vec<String>,

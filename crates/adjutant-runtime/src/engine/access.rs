@@ -1,4 +1,4 @@
-//! Which calls an agent may make by itself: a hook that denies, and a rule that asks.
+//! The calls that an agent may make by itself: a hook that denies, and a rule that asks.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::manifest::{Access, Approval};
 /// The tool by which an agent says that its task is done: what is said of all tools does not mean it.
 const COMPLETE: &str = "task_complete";
 
-/// What becomes of the calls of a tool, and what is said.
+/// Returns the decision on the calls of a tool, and the text that goes with it.
 fn of<'a>(access: &'a Access, tool: &str) -> (Approval, Option<&'a Arc<str>>) {
     let rule = access.rules.iter().find(|rule| any_fits(&rule.tools, tool));
     match rule {

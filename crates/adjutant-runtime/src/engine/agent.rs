@@ -15,19 +15,19 @@ use super::{
 };
 use crate::manifest::{Durability, TeamSpec, ToolboxSpec};
 
-/// How deep teams and background tasks may have their own, since those are made beforehand.
+/// The largest depth to which teams and background tasks may have their own, since those are made beforehand.
 const MAX_ABOVE: usize = 2;
 
-/// Where an agent stands.
+/// The position of an agent among the others.
 #[derive(Debug, Clone)]
 pub(super) struct AgentPosition<'a> {
-    /// How many levels of agents may stand below it; as many as it says itself without this.
+    /// The number of levels of agents that may stand below it; without this, the agent's own setting holds.
     pub(super) left: Option<u16>,
-    /// Whether it gets what it gives tasks with from here, and not from whoever gives it its own.
+    /// True if it gets the means to give tasks from here, and not from the agent that gives it its own tasks.
     pub(super) delegates: bool,
     /// The agents whose teams and background tasks it is made for.
     pub(super) above: &'a [Arc<str>],
-    /// What a run of it may use beside what it says itself.
+    /// The caps on a run of it, beside its own.
     pub(super) caps: Caps,
 }
 
@@ -169,7 +169,7 @@ impl Agents {
 }
 
 impl AgentPosition<'_> {
-    /// Whether an agent here may have a team and background tasks.
+    /// True if an agent here may have a team and background tasks.
     fn may_open(&self, member: &Member) -> bool {
         self.above.len() < MAX_ABOVE && !self.above.contains(&member.spec.name)
     }

@@ -26,7 +26,8 @@ type Set = BTreeSet<Arc<str>>;
 pub(super) struct Agents {
     pub(super) tooling: Tooling,
     members: BTreeMap<Arc<str>, Arc<Member>>,
-    /// Whether all that give tasks may give them to the same agents: then one registry knows how deep they stand.
+    /// True if all agents that give tasks may give them to the same agents: then one registry knows how deep they
+    /// stand.
     is_uniform: bool,
     /// By whom they hold, and how many levels may stand below whoever asks, if that must be known.
     registries: Mutex<BTreeMap<(Set, Option<u16>), Registry>>,
@@ -57,7 +58,7 @@ impl Agents {
         set
     }
 
-    /// Who answers prompts.
+    /// Returns the agents that answer prompts.
     ///
     /// # Errors
     /// `Config` if the agents cannot hand the conversation to each other.

@@ -7,7 +7,7 @@ use adjutant_llm::NanoUsd;
 
 use crate::manifest::{AgentSpec, BudgetSpec, LimitEnd};
 
-/// What a budget allows.
+/// Returns the caps that a budget sets.
 pub(super) fn caps(budget: &BudgetSpec) -> Caps {
     Caps {
         tokens: budget.tokens,
@@ -21,7 +21,7 @@ pub(super) fn caps(budget: &BudgetSpec) -> Caps {
     }
 }
 
-/// What both allow.
+/// Returns the caps that keep within both.
 pub(super) fn tighter(one: Caps, other: Caps) -> Caps {
     Caps {
         tokens: least(one.tokens, other.tokens),

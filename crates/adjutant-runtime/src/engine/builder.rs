@@ -167,8 +167,8 @@ impl EngineBuilder {
         }
         let sessions = Sessions::new(tooling.store.journal()).world(world);
         let agents = Agents::new(tooling, members)?;
-        let lead = agents.member(&first.name).expect("the agent that prompts go to is one of them");
-        let model = lead.model.clone().expect("the agent that prompts go to was given a model");
+        let lead = agents.member(&first.name).and_then(|lead| Some((lead, lead.model.clone()?)));
+        let (lead, model) = lead.ok_or_else(|| Error::new(ErrorKind::Model, format!("{} has no model", first.name)))?;
         let is_named = lead.toolboxes.iter().any(|piece| matches!(piece, Piece::Board(_)));
         let leads = Leads::new(agents.lead(lead)?, Arc::clone(&first.name), is_named);
         let default_session = manifest.sessions.default_session.clone().unwrap_or_else(|| SESSION.into());
@@ -188,7 +188,7 @@ impl EngineBuilder {
         Ok(Engine { resolved: Arc::new(resolved), workspace, prompter })
     }
 
-    /// Whether anything is kept, read or run in the workspace.
+    /// True if anything is kept, read or run in the workspace.
     fn uses_folder(&self) -> bool {
         let manifest = &self.resolved.manifest;
         let keeps = self.store.is_none() || manifest.agents.iter().any(|agent| agent.reflections.is_some());

@@ -42,13 +42,13 @@ impl Folder {
 impl Drop for Folder {
     fn drop(&mut self) {
         if let Some(path) = &self.own {
-            // What cannot be removed is left to whoever tidies temporary folders.
+            // A folder that cannot be removed is left to the program that tidies temporary folders.
             let _ = fs::remove_dir_all(path);
         }
     }
 }
 
-/// What a manifest comes to.
+/// Returns the configuration that a manifest comes to.
 ///
 /// It reads files.
 ///

@@ -13,9 +13,10 @@ use crate::{
     prompt::Lead,
 };
 
-/// How many sessions are kept at hand. Those that rest and were not used for longest are read again when they are needed.
+/// The largest number of sessions that are kept at hand. Those that rest and were not used for longest are read again
+/// when they are needed.
 const MAX_KEPT: usize = 64;
-/// How much of a session's name is in the name of an agent that works on a board.
+/// The largest number of characters of a session's name in the name of an agent that works on a board.
 const MAX_SHORT: usize = 24;
 
 /// The agents of each session.
@@ -24,7 +25,7 @@ pub(super) struct Leads {
     pattern: Lead,
     /// The agent that prompts go to.
     first: Arc<str>,
-    /// Whether agents of two sessions must have two names, because a board tells its workers apart by them.
+    /// True if agents of two sessions must have two names, because a board tells its workers apart by them.
     is_named: bool,
     kept: Mutex<LeadCache>,
 }
@@ -93,7 +94,7 @@ impl Lead {
         }
     }
 
-    /// Whether the session is at work; `first` is the agent that prompts go to.
+    /// True if the session is at work; `first` is the agent that prompts go to.
     fn is_at_work(&self, first: &str) -> bool {
         let is_busy = |agent: &Agent| agent.is_running() || !agent.queue().is_empty();
         match self {
@@ -104,7 +105,7 @@ impl Lead {
     }
 }
 
-/// What tells one session from another, in a short word.
+/// Returns a short word that tells one session from another.
 fn short(session: &str) -> String {
     let is_plain = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     session.chars().filter(is_plain).take(MAX_SHORT).collect()

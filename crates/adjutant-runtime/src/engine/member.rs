@@ -69,12 +69,12 @@ impl Member {
         })
     }
 
-    /// How long a run of it may take.
+    /// Returns the time that a run of it may take.
     pub(super) fn timeout(&self) -> Option<Duration> {
         self.spec.limits.timeout.map(|time| time.0)
     }
 
-    /// What others choose it by. It may delegate as deep as this says.
+    /// Returns the profile that others choose it by. It may delegate as deep as this says.
     pub(super) fn profile(&self, depth: u16) -> Profile {
         let spec = &self.spec;
         let mut profile = Profile::new(Arc::clone(&spec.name), Arc::clone(&spec.description));

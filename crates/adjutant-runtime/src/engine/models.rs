@@ -10,7 +10,7 @@ use adjutant_llm::{Fallback, Limiter, Model, PerMinute, RateLimit, Retry, RetryP
 use adjutant_providers::{Chooser, Chosen, Origin, Provider};
 use serde_json::json;
 
-/// How often a call is tried again that failed, if nothing is said.
+/// The number of times that a failed call is tried again, if nothing is set.
 const RETRIES: u32 = 2;
 
 /// A model's name, and how many requests and tokens of input a minute it may get.
@@ -31,7 +31,7 @@ pub struct Models {
 }
 
 impl Models {
-    /// What this chooser finds, tried again by the clock of this world.
+    /// Creates the maker of the models that this chooser finds; they are tried again by the clock of this world.
     pub fn new(chooser: Chooser, world: impl World + 'static) -> Self {
         let (given, bare, limiters) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         Self { chooser, given, bare, made: Vec::new(), limiters, world: Arc::new(world) }
@@ -76,7 +76,8 @@ impl Models {
         self.made(&choice.spec())
     }
 
-    /// What the environment offers if no model is named, and how it came to be chosen; nothing stands around it.
+    /// Returns the model that the environment offers if no model is named, and how it came to be chosen; nothing stands
+    /// around it.
     ///
     /// # Errors
     /// `Model` if the one that a variable names cannot be had; the source tells why.
@@ -88,7 +89,7 @@ impl Models {
         Ok(chosen)
     }
 
-    /// What models are chosen from.
+    /// Returns the chooser that models are chosen from.
     pub fn chooser(&self) -> &Chooser {
         &self.chooser
     }

@@ -1,6 +1,6 @@
 //! Names with stars in them.
 
-/// Whether a name fits: a `*` stands for any letters, also none.
+/// True if a name fits: a `*` stands for any letters, also none.
 pub(super) fn fits(pattern: &str, name: &str) -> bool {
     let Some((start, rest)) = pattern.split_once('*') else { return pattern == name };
     let Some(mut left) = name.strip_prefix(start) else { return false };
@@ -15,7 +15,7 @@ pub(super) fn fits(pattern: &str, name: &str) -> bool {
     left.ends_with(end)
 }
 
-/// Whether any of them fits.
+/// True if any of the patterns fits.
 pub(super) fn any_fits<P: AsRef<str>>(patterns: &[P], name: &str) -> bool {
     patterns.iter().any(|pattern| fits(pattern.as_ref(), name))
 }

@@ -1,4 +1,4 @@
-//! What can be asked of an engine.
+//! The requests that can be made of an engine.
 
 use async_trait::async_trait;
 use serde_json::Value;

@@ -7,7 +7,7 @@ use adjutant_orchestration::Reflections;
 use adjutant_tool::{CallContext, Replay, ToolError, ToolErrorKind, ToolSpec, Tools, tool_fn};
 use serde_json::{Value, json};
 
-/// What the tool is for.
+/// The purpose of the tool.
 const ABOUT: &str =
     "Shows what was learned from tasks like this one that failed before. Describe the task in a sentence.";
 

@@ -1,4 +1,4 @@
-//! What an agent is always told beside its instructions: context files, and the files of the working folder.
+//! The text that an agent is always told beside its instructions: context files, and the files of the working folder.
 
 use std::{
     fs::File,

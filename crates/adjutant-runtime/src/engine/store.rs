@@ -149,7 +149,7 @@ async fn postgres(spec: &StoreSpec, credentials: &Credentials, world: Arc<dyn Wo
     })?;
     match Postgres::connect(url).world(world).await {
         Ok(store) => Ok(store.into()),
-        // What the server says may hold what the address does.
+        // The server's message may hold the same things as the address.
         Err(error) => {
             let message = format!("the PostgreSQL database that {variable} names cannot be used: {:?}", error.kind());
             Err(Error::new(ErrorKind::Storage, message))

@@ -20,7 +20,7 @@ use crate::{
 /// The toolboxes that there are, beside those of the application.
 const KNOWN: [&str; 6] = ["files", "board", "notes", "memory", "reflections", "background"];
 
-/// What an agent gets of a toolbox.
+/// The part of a toolbox that an agent gets.
 #[derive(Clone)]
 pub(super) enum Piece {
     /// Its tools.
@@ -124,7 +124,7 @@ pub(super) fn wrap(spec: &ToolboxSpec, toolbox: Arc<dyn Toolbox>) -> Arc<dyn Too
     }
 }
 
-/// Whether nothing is changed about a toolbox.
+/// True if nothing is changed about a toolbox.
 pub(super) fn is_plain(spec: &ToolboxSpec) -> bool {
     *spec == named(&spec.name)
 }
@@ -154,19 +154,20 @@ fn files(tooling: &Tooling, agent: &AgentSpec, spec: &ToolboxSpec) -> Result<Arc
     Ok(Arc::new(files.toolbox()))
 }
 
-/// Whether a folder is in the working folder; or in the workspace, if nobody is let into an agent by what lies there.
+/// True if a folder is in the working folder; or in the workspace, if nobody is let into an agent by the files there.
 fn is_own(tooling: &Tooling, root: &Path) -> bool {
     let own = if is_made(tooling) { tooling.workspace.work() } else { tooling.workspace.root().to_owned() };
     let real = |path: &Path| path.canonicalize().ok();
     real(root).zip(real(&own)).is_some_and(|(root, own)| root.starts_with(own))
 }
 
-/// Whether a backend made the workspace, in a folder of agents.
+/// True if a backend made the workspace, in a folder of agents.
 fn is_made(tooling: &Tooling) -> bool {
     tooling.workspace.file("agent.json").is_file()
 }
 
-/// Where this agent is kept, with all others of its folder: whoever can read there can ask each of them anything.
+/// Returns the folder in which this agent is kept, with all others of its folder: a program that can read there can ask
+/// each of them anything.
 fn kept(tooling: &Tooling) -> &Path {
     let own = tooling.workspace.root();
     match own.parent() {

@@ -1,4 +1,4 @@
-//! What all agents of an engine share: the store and what stands on it, their programs, their toolboxes.
+//! The parts that all agents of an engine share: the store and what stands on it, their programs, their toolboxes.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -19,7 +19,7 @@ use crate::{
 /// The key-value store of reflections, if they have no folder.
 const REFLECTIONS: &str = "reflections";
 
-/// What all agents of an engine share.
+/// The parts that all agents of an engine share.
 pub(super) struct Tooling {
     pub(super) manifest: Arc<Manifest>,
     pub(super) workspace: Workspace,
@@ -33,11 +33,11 @@ pub(super) struct Tooling {
     pub(super) toolboxes: BTreeMap<Arc<str>, Arc<dyn Toolbox>>,
     programs: BTreeMap<Arc<str>, Program>,
     skills: Skills,
-    /// What is never written into notes on failures.
+    /// The texts that are never written into notes on failures.
     secrets: Vec<Arc<str>>,
 }
 
-/// What the application gives, beside the manifest.
+/// The parts that the application gives, beside the manifest.
 pub(super) struct Given {
     pub(super) workspace: Workspace,
     pub(super) world: Arc<dyn World>,
@@ -87,7 +87,7 @@ impl Tooling {
         })
     }
 
-    /// When facts are drawn from runs, if they are.
+    /// Returns the time at which facts are drawn from runs, if they are.
     pub(super) fn extraction(&self) -> Option<Extraction> {
         self.manifest.memory.as_ref().filter(|memory| memory.extract).map(|_| Extraction::Awaited)
     }
@@ -121,7 +121,7 @@ impl Tooling {
         })
     }
 
-    /// Where an agent's reflections are kept.
+    /// Returns an agent's reflections, at the place where they are kept.
     ///
     /// # Errors
     /// `Config` if the folder leads out of the workspace or is reached by a link, or if the store keeps none.

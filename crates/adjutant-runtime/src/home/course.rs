@@ -1,4 +1,4 @@
-//! What happened to an agent, kept beside it. What follows from it, the supervisor decides.
+//! The history of an agent, kept beside it. The supervisor decides what follows from it.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -14,7 +14,7 @@ use crate::{
 /// The file of an agent that holds its course.
 const FILE: &str = "supervision.json";
 
-/// What happened to one agent since it was last ordered to run. It is kept beside the agent, so that an operator that
+/// The history of one agent since it was last ordered to run. It is kept beside the agent, so that an operator that
 /// begins again goes on where the last one was.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -22,39 +22,39 @@ const FILE: &str = "supervision.json";
 pub struct Course {
     /// The newest order that was taken up.
     pub order: u64,
-    /// How often it failed in a row.
+    /// The number of failures in a row.
     pub attempts: u32,
-    /// How often it was started again by itself, since it was ordered to run.
+    /// The number of times that it was started again by itself, since it was ordered to run.
     pub restarts: u64,
-    /// When it is started again, in milliseconds since 1970-01-01 UTC.
+    /// The time at which it is started again, in milliseconds since 1970-01-01 UTC.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_ms: Option<u64>,
-    /// Why it is not started again.
+    /// The reason why it is not started again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub given_up: Option<Arc<str>>,
-    /// Whether it waits for a place, since so many agents run already.
+    /// True if it waits for a place, since so many agents run already.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_waiting: bool,
-    /// When it crashed, in milliseconds since 1970-01-01 UTC.
+    /// The times of its crashes, in milliseconds since 1970-01-01 UTC.
     #[serde(skip_serializing_if = "VecDeque::is_empty")]
     pub(crate) crashes: VecDeque<u64>,
     /// Since when it runs, if it does.
     #[serde(skip)]
     pub(crate) up_since: Option<u64>,
-    /// Whether it is to be stopped before it goes on.
+    /// True if it is to be stopped before it goes on.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) restart: bool,
 }
 
 impl Course {
-    /// Whether it is to be stopped before it is started, and was not yet.
+    /// True if it is to be stopped before it is started, and was not stopped yet.
     pub fn is_restarting(&self) -> bool {
         self.restart
     }
 }
 
 impl Home {
-    /// What happened to an agent since it was last ordered to run, as its supervisor wrote it down.
+    /// Returns the history of an agent since it was last ordered to run, as its supervisor wrote it down.
     ///
     /// # Errors
     /// `Storage` if it cannot be read.

@@ -1,4 +1,5 @@
-//! Where an agent should stand: written down durably, so that no crash of whoever asked or obeys loses it.
+//! The goal of an agent: written down durably, so that no crash of the program that asks or the one that obeys loses
+//! it.
 
 use std::{fs::File, time::Duration};
 
@@ -13,11 +14,11 @@ use crate::{
 
 /// The file of an agent that holds it.
 const FILE: &str = "desired.json";
-/// How long another writer may hold the lock: it writes one small file.
+/// The number of tries for the lock, and the pause after each: another writer holds it while it writes one small file.
 const LOCK_TRIES: u32 = 500;
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
-/// Where an agent should stand.
+/// The state that an agent should be in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -30,28 +31,28 @@ pub enum Goal {
     Removed,
 }
 
-/// Where an agent should stand, and how often that was asked for.
+/// The state that an agent should be in, and the number of times that one was asked for.
 ///
 /// Shape: `{"goal":"running","order":3}`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Desired {
-    /// Where it should stand.
+    /// The state that it should be in.
     pub goal: Goal,
-    /// Which order this is, from 1: a newer one begins anew with attempts to start.
+    /// The number of this order, from 1: a newer one begins anew with attempts to start.
     pub order: u64,
-    /// Whether it is to be stopped first, if it runs.
+    /// True if it is to be stopped first, if it runs.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub restart: bool,
 }
 
 impl Desired {
-    /// What holds for an agent of which nothing was asked: it does not run.
+    /// The value for an agent of which nothing was asked: it does not run.
     pub const NOTHING: Self = Self { goal: Goal::Stopped, order: 0, restart: false };
 }
 
 impl Home {
-    /// Where an agent should stand. If nothing was asked, it should not run.
+    /// Returns the state that an agent should be in. If nothing was asked, it should not run.
     ///
     /// # Errors
     /// `Storage` if it cannot be read.
@@ -81,7 +82,7 @@ impl Home {
             return Err(Error::new(ErrorKind::Missing, format!("there is no agent {id}")));
         }
         let lock = self.lock_orders()?;
-        // What cannot be understood is replaced: an order must be possible at any time.
+        // A file that cannot be understood is replaced: an order must be possible at any time.
         let before = self.desired(id).unwrap_or(Desired::NOTHING);
         // If it was, the supervisor knows of later ones than that.
         let last = before.order.max(self.course(id).unwrap_or_default().order);

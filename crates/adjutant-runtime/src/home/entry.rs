@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::Home;
 use crate::{AgentFile, Error, ErrorKind, Resolved, Workspace, files::storage};
 
-/// How many letters of an id stand for it at least.
+/// The smallest number of letters of an id that stand for it.
 const MIN_PREFIX: usize = 4;
 
 /// An agent, as it is written down.
@@ -16,13 +16,13 @@ const MIN_PREFIX: usize = 4;
 pub struct Entry {
     /// Its id.
     pub id: Uuid,
-    /// What it is called.
+    /// Its name.
     pub name: Arc<str>,
-    /// Where it is.
+    /// Its workspace.
     pub workspace: Workspace,
-    /// When it was created, in milliseconds since 1970-01-01 UTC.
+    /// The time at which it was created, in milliseconds since 1970-01-01 UTC.
     pub created_ms: u64,
-    /// What runs, or will run.
+    /// The configuration that runs, or will run.
     pub resolved: Arc<Resolved>,
 }
 
@@ -32,7 +32,7 @@ pub struct Entry {
 pub struct Entries {
     /// Those that can be read, sorted by their names.
     pub all: Vec<Entry>,
-    /// What is wrong with others.
+    /// The problems of the others.
     pub problems: Vec<(Uuid, Error)>,
 }
 

@@ -14,7 +14,7 @@ use crate::{
 };
 
 const FILE: &str = "operator.lock";
-/// Whoever only looks holds the lock for a moment: so it is tried more than once.
+/// The number of tries for the lock, and the pause after each: a program that only looks holds the lock for a moment.
 const TRIES: u32 = 10;
 const PAUSE: Duration = Duration::from_millis(10);
 
@@ -53,7 +53,7 @@ impl Home {
         Err(Error::new(ErrorKind::Busy, text))
     }
 
-    /// Whether an operator is at work.
+    /// True if an operator is at work.
     ///
     /// # Errors
     /// `Storage` if that cannot be told.

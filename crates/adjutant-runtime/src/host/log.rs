@@ -1,4 +1,5 @@
-//! What the process of an agent tells on standard error: one JSON object a line, never a text of a prompt or an answer.
+//! The lines that the process of an agent writes to standard error: one JSON object a line, never a text of a prompt or
+//! an answer.
 
 use std::{
     io::{self, Write},
@@ -11,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::{Error, http, prompt::Work};
 
-/// How many characters of a panic are told.
+/// The largest number of characters of a panic that are told.
 const MAX_PANIC: usize = 500;
 
 /// Writes lines, each at once.

@@ -26,19 +26,19 @@ use crate::{
     },
 };
 
-/// How long a connection may take to be made.
+/// The time that a connection may take to be made.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long an answer may take that needs no model.
+/// The time that an answer may take if it needs no model.
 const QUICK: Duration = Duration::from_secs(10);
-/// How long a stream may be silent: comments come four times as often.
+/// The time for which a stream may be silent: comments come four times as often.
 const SILENCE: Duration = Duration::from_secs(60);
-/// How long a connection is kept for the next request; the server keeps it longer.
+/// The time for which a connection is kept for the next request; the server keeps it longer.
 const IDLE: Duration = Duration::from_secs(10);
 
-/// Where an agent stands, now and at each change; ends after `stopped`.
+/// The status of an agent, now and at each change; ends after `stopped`.
 pub type StatusStream = Pin<Box<dyn Stream<Item = Result<AgentReport, Error>> + Send>>;
 
-/// What can be asked of an agent in another process. Cheap to clone.
+/// The client for requests to an agent in another process. Cheap to clone.
 #[derive(Clone)]
 pub struct Client {
     http: reqwest::Client,
@@ -68,12 +68,12 @@ impl Client {
         Ok(Self { http: builder.build().map_err(failed)?, address, token: token.into() })
     }
 
-    /// Where the agent listens.
+    /// Returns the address that the agent listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Whether the agent takes prompts. Needs no token.
+    /// True if the agent takes prompts. Needs no token.
     ///
     /// # Errors
     /// `Connection` if nobody answers.
@@ -87,7 +87,7 @@ impl Client {
         }
     }
 
-    /// Where the agent stands.
+    /// Returns the status of the agent.
     ///
     /// # Errors
     /// `Denied` if the token is wrong, `Connection` if nobody answers.
@@ -95,7 +95,8 @@ impl Client {
         self.get("/v1/status", &[]).await
     }
 
-    /// Where the agent stands, now and at each change. A stream that ends before `stopped` was told ends with an error.
+    /// Watches the status of the agent, now and at each change. A stream that ends before `stopped` was told ends with
+    /// an error.
     ///
     /// # Errors
     /// As [`status`](Client::status).
@@ -180,7 +181,7 @@ impl Prompter for Client {
     }
 }
 
-/// What the frames of an answer hold. The frame `end` must be the last one; `error` ends them too.
+/// Returns the items in the frames of an answer. The frame `end` must be the last one; `error` ends them too.
 fn items<T: DeserializeOwned + Send + 'static>(answer: Response) -> impl Stream<Item = Result<T, Error>> + Send {
     let bytes = Box::pin(answer.bytes_stream());
     stream::unfold(Some((bytes, Frames::default())), |state| async move {

@@ -12,9 +12,9 @@ use serde::{Deserialize, Serialize};
 use super::MAX_REQUEST_BYTES;
 use crate::{Error, ErrorKind};
 
-/// How many causes are told.
+/// The largest number of causes that are told.
 const MAX_CAUSES: usize = 8;
-/// How many characters of a message are told.
+/// The largest number of characters of a message that are told.
 const MAX_MESSAGE: usize = 8000;
 
 /// Every kind with its name and its status.
@@ -76,7 +76,7 @@ fn row(kind: ErrorKind) -> Option<&'static (ErrorKind, &'static str, u16)> {
     KINDS.iter().find(|(known, _, _)| *known == kind)
 }
 
-/// What an error and its causes say, in one line.
+/// Returns an error and its causes as one line.
 pub(crate) fn line(error: &Error) -> String {
     let mut line = error.to_string();
     let mut source = error.source();
@@ -129,7 +129,7 @@ pub(super) fn too_long() -> Error {
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let told = (self.status, Json(Wire::of(&self.error)));
-        // Whoever is to ask again leaves its place to others meanwhile.
+        // A caller that is to ask again leaves its place to others meanwhile.
         match (self.status, self.error.kind()) {
             (StatusCode::SERVICE_UNAVAILABLE, ErrorKind::Busy) => {
                 ([(header::RETRY_AFTER, "1"), (header::CONNECTION, "close")], told).into_response()

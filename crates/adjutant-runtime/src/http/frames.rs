@@ -12,7 +12,7 @@ const MAX_FRAME_BYTES: usize = 256 * 1024 * 1024;
 #[derive(Debug, Default)]
 pub(super) struct Frames {
     bytes: BytesMut,
-    /// How many of the bytes are known to have no end of a line.
+    /// The number of the bytes that are known to hold no end of a line.
     seen: usize,
     frame: Frame,
 }

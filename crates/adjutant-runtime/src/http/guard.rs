@@ -1,4 +1,4 @@
-//! Who may ask: the token, and the name that the request was sent to.
+//! The check of callers: the token, and the name that the request was sent to.
 
 use std::sync::{
     Arc,
@@ -22,12 +22,12 @@ use crate::ErrorKind;
 /// The one route that needs no token.
 pub(super) const READY: &str = "/v1/ready";
 
-/// Whether a connection has shown the token.
+/// A mark of a connection: set once it has shown the token.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ShownToken(Arc<AtomicBool>);
 
 impl ShownToken {
-    /// Whether it has.
+    /// True if the connection has shown the token.
     pub(super) fn is_known(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
@@ -63,14 +63,14 @@ pub(super) async fn guard(State(site): State<Arc<Site>>, request: Request, next:
     next.run(request).await
 }
 
-/// Whether the request names this address, by one of the names of loopback.
+/// True if the request names this address, by one of the names of loopback.
 fn is_own(headers: &HeaderMap, port: u16) -> bool {
     let mut hosts = headers.get_all(header::HOST).iter();
     let (Some(host), None) = (hosts.next(), hosts.next()) else { return false };
     is_name(host.as_bytes(), port)
 }
 
-/// Whether the page that asks came from this address.
+/// True if the page that asks came from this address.
 fn is_own_origin(origin: &HeaderValue, port: u16) -> bool {
     origin.as_bytes().strip_prefix(b"http://").is_some_and(|host| is_name(host, port))
 }

@@ -13,7 +13,7 @@ use super::{
     sse::{self, END},
 };
 
-/// What the stream of one watcher goes on from.
+/// The state from which the stream of one watcher goes on.
 struct Watching {
     site: Arc<Site>,
     runs: watch::Receiver<usize>,

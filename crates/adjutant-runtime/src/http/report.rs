@@ -1,4 +1,4 @@
-//! What a process tells of its agent.
+//! The report of a process on its agent.
 
 use std::sync::Arc;
 
@@ -6,18 +6,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::Status;
 
-/// What a process tells of its agent.
+/// The report of a process on its agent.
 ///
 /// Shape: `{"status":"working","agent":"reviewer","runs":1,"session":"main"}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct AgentReport {
-    /// Where it stands: `ready`, `working`, and at the end `stopped`.
+    /// The status of the agent: `ready`, `working`, and at the end `stopped`.
     #[serde(flatten)]
     pub status: Status,
-    /// What it is called.
+    /// The name of the agent.
     pub agent: Arc<str>,
-    /// How many runs are at work.
+    /// The number of runs that are at work.
     pub runs: u64,
     /// The session of prompts that name none.
     pub session: Arc<str>,

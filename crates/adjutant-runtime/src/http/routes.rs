@@ -33,12 +33,13 @@ use crate::{
     prompt::{EventStream, LocalPrompter, MessagePage, MessagesRequest, PromptReply, SessionPage, SessionsRequest},
 };
 
-/// How many prompts are at work at a time: fewer than there may be connections, so that status and stop are heard.
+/// The largest number of prompts that are at work at a time: fewer than there may be connections, so that status and
+/// stop are heard.
 const MAX_PROMPTS: usize = 192;
-/// How long the body of a request may take to arrive.
+/// The time that the body of a request may take to arrive.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What the routes stand on.
+/// The state that the routes share.
 pub(super) struct Site {
     pub(super) prompter: LocalPrompter,
     pub(super) agent: Arc<str>,
@@ -50,7 +51,7 @@ pub(super) struct Site {
     prompts: Arc<Semaphore>,
 }
 
-/// Where the server stands.
+/// The phase that the server is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
     Serving,
@@ -77,7 +78,7 @@ impl Site {
         self.phase.send_replace(phase);
     }
 
-    /// What there is to tell now.
+    /// Returns the report that there is to tell now.
     pub(super) fn report(&self) -> AgentReport {
         let (phase, runs) = (*self.phase.borrow(), *self.prompter.runs().borrow());
         let status = match phase {
@@ -129,7 +130,7 @@ async fn prompt(State(site): State<Arc<Site>>, headers: HeaderMap, body: Body) -
     Ok(Json(site.prompter.prompt(read(&headers, body).await?).await?))
 }
 
-/// How the events of a run are told.
+/// The query that chooses how the events of a run are told.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct EventsQuery {
@@ -235,7 +236,7 @@ fn asked<T>(query: Result<Query<T>, QueryRejection>) -> Result<T, Error> {
     Ok(asked)
 }
 
-/// What a request asks for, as JSON.
+/// Reads the content of a request, as JSON.
 async fn read<T: DeserializeOwned>(headers: &HeaderMap, body: Body) -> Result<T, Problem> {
     let media = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let media = media.split(';').next().unwrap_or_default().trim();

@@ -29,29 +29,29 @@ use super::{
 };
 use crate::{Error, ErrorKind, prompt::LocalPrompter};
 
-/// How many connections there may be at a time. Beyond that, a new one takes the place of the oldest that has not shown the
-/// token within [`PATIENCE`]; until there is one, or another connection ends, it waits.
+/// The largest number of connections at a time. Beyond that, a new one takes the place of the oldest that has not shown
+/// the token within [`PATIENCE`]; until there is one, or another connection ends, it waits.
 const MAX_CONNECTIONS: usize = 256;
-/// How long a connection keeps its place without the token: whoever asks at once is never cut off.
+/// The time for which a connection keeps its place without the token: a caller that asks at once is never cut off.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How long the head of a request may take, and how long a connection may lie idle.
+/// The time that the head of a request may take, and for which a connection may lie idle.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long answers may take to be read once everything is over.
+/// The time that answers may take to be read once everything is over.
 const LAST_WORDS: Duration = Duration::from_secs(1);
-/// How long to wait when no connection can be taken, because there are too many files for example.
+/// The pause when no connection can be taken, because there are too many files for example.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// How an agent is served.
+/// The options for serving an agent.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct ServerOptions {
-    /// What the agent is called.
+    /// The name of the agent.
     pub agent: Arc<str>,
     /// The port that is asked for first; if it is taken or 0, any other one.
     pub port: u16,
-    /// What a caller must show; without one, a new one is made.
+    /// The token that a caller must show; without one, a new one is made.
     pub token: Option<Arc<str>>,
-    /// How long runs have to end, once the agent is to stop.
+    /// The time that runs have to end, once the agent is to stop.
     pub grace: Duration,
 }
 
@@ -106,12 +106,12 @@ impl Server {
         Ok(Self { listener, address, site, grace: options.grace })
     }
 
-    /// Where it listens.
+    /// Returns the address that it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// What a caller must show.
+    /// Returns the token that a caller must show.
     pub fn token(&self) -> &str {
         &self.site.token
     }
@@ -171,7 +171,8 @@ struct Connections {
 }
 
 impl Connections {
-    /// When there is a place, or one that can be had; `None` if all connections have shown the token.
+    /// Returns the time at which there is a place, or one that can be had; `None` if all connections have shown the
+    /// token.
     fn place(&self) -> Option<Instant> {
         if self.connections.len() < MAX_CONNECTIONS {
             return Some(Instant::now());
@@ -208,7 +209,7 @@ async fn converse(stream: TcpStream, router: Router, closing: CancellationToken)
     builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT);
     let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
     tokio::select! {
-        // How a connection ended concerns nobody: whoever is there has been answered.
+        // The end of a connection concerns nobody: a caller that is still there has been answered.
         _ = connection.as_mut() => return,
         () = closing.cancelled() => {}
     }

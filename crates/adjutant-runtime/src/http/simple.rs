@@ -16,15 +16,15 @@ use serde_json::{Value, json};
 use super::error::Wire;
 use crate::{Error, ErrorKind};
 
-/// What was told so far.
+/// The record of the events told so far.
 #[derive(Default)]
 pub(super) struct Simple {
-    /// What is told last.
+    /// The frame that is told last.
     last: Option<(&'static str, Value)>,
 }
 
 impl Simple {
-    /// What an event is told as, if it is.
+    /// Returns the frame that an event is told as, if it is told.
     pub(super) fn tell(&mut self, event: &Event) -> Option<(&'static str, Value)> {
         if event.who.depth > 0 {
             return None;
@@ -54,7 +54,7 @@ impl Simple {
         }
     }
 
-    /// What is told last.
+    /// Returns the frame that is told last.
     pub(super) fn end(self) -> (&'static str, Value) {
         self.last.unwrap_or_else(|| of_error(ErrorKind::Agent, "the run ended without a result"))
     }

@@ -20,7 +20,7 @@ use crate::{Error, prompt::EventStream};
 pub(super) const END: &str = "end";
 /// The frame that tells why there are no more events.
 pub(super) const ERROR: &str = "error";
-/// How often a comment is sent when nothing else is.
+/// The interval at which a comment is sent when nothing else is.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// An answer of frames.

@@ -1,18 +1,18 @@
-//! Which calls an agent may make by itself.
+//! The calls that an agent may make by itself.
 
 use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Which calls an agent may make by itself, which wait for a word, and which are denied.
+/// The calls that an agent may make by itself, those that wait for an approval, and those that are denied.
 ///
 /// The first rule that fits a call decides; without one, `default` does.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct Access {
-    /// What becomes of a call that no rule fits: `allow` without it. A tool that asks by itself asks all the same.
+    /// The decision on a call that no rule fits: `allow` without it. A tool that asks by itself asks all the same.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default: Option<Approval>,
     /// The rules, in order.
@@ -27,14 +27,14 @@ pub struct Access {
 pub struct ApprovalRule {
     /// The tools that it is about; a `*` stands for any letters.
     pub tools: Vec<Arc<str>>,
-    /// What becomes of their calls.
+    /// The decision on their calls.
     pub then: Approval,
-    /// What is asked, or told to the model when it is denied.
+    /// The text that is asked, or told to the model when the call is denied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub say: Option<Arc<str>>,
 }
 
-/// What becomes of a call.
+/// The decision on a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Approval {

@@ -14,18 +14,18 @@ use super::{Access, BudgetSpec, ModelChoice, OptionsSpec, Span, ToolboxChoice};
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct AgentSpec {
-    /// What it is called: letters, digits, `_` and `-`, 64 at most.
+    /// The name of the agent: letters, digits, `_` and `-`, 64 at most.
     pub name: Arc<str>,
-    /// What it is good for: others choose it by this.
+    /// The purpose of the agent: others choose it by this.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub description: Arc<str>,
     /// Its model. Without one: that of whoever gives it a task, or the one that the environment offers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<ModelChoice>,
-    /// How its model is asked.
+    /// The options with which its model is asked.
     #[serde(skip_serializing_if = "super::is_default")]
     pub options: OptionsSpec,
-    /// What it is told to be.
+    /// The text that tells the agent what to be.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instructions: Option<Instructions>,
     /// Files that it is always told, in this order.
@@ -40,19 +40,19 @@ pub struct AgentSpec {
     /// The names of its skills; `*` for all that the skill folders hold.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub skills: Vec<Arc<str>>,
-    /// What acts before each request: kinds and parameters, in this order.
+    /// The effects that act before each request: kinds and parameters, in this order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub effects: Vec<EffectParams>,
-    /// Which calls it may make by itself, which wait for a word, and which are denied.
+    /// The calls that it may make by itself, those that wait for an approval, and those that are denied.
     #[serde(skip_serializing_if = "super::is_default")]
     pub access: Access,
     /// Bounds of one run.
     #[serde(skip_serializing_if = "super::is_default")]
     pub limits: LimitsSpec,
-    /// How many requests it may make for a task: `limits.max_turns` in short.
+    /// The largest number of requests that it may make for a task: `limits.max_turns` in short.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_turns: Option<u32>,
-    /// What a run of it and everything under it may use.
+    /// The amounts that a run of it and everything under it may use.
     #[serde(skip_serializing_if = "super::is_default")]
     pub budget: BudgetSpec,
     /// To whom it may give tasks.
@@ -64,16 +64,16 @@ pub struct AgentSpec {
     /// The agents of this manifest that it may make a team of.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub team: Option<TeamSpec>,
-    /// What it learns from tasks that failed.
+    /// The lessons that it learns from tasks that failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reflections: Option<ReflectionSpec>,
-    /// What it knows, in words that others choose it by.
+    /// The knowledge of the agent, in words that others choose it by.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub expertise: Vec<Arc<str>>,
-    /// What a task costs, in words.
+    /// The cost of a task, in words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub estimated_cost: Option<Arc<str>>,
-    /// How many of it may work at a time.
+    /// The largest number of its instances that may work at a time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_concurrency: Option<u32>,
     /// A short mark before its lines.
@@ -107,7 +107,7 @@ impl From<Definition> for AgentSpec {
     }
 }
 
-/// What an agent is told to be.
+/// The text that tells an agent what to be.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Instructions {
@@ -140,7 +140,7 @@ pub struct NamedContext {
     /// The heading over its text; without one, the file's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<Arc<str>>,
-    /// Whether the agent runs without it, if there is no such file.
+    /// True if the agent runs without it when there is no such file.
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub optional: bool,
 }
@@ -162,36 +162,36 @@ pub struct EffectParams {
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct LimitsSpec {
-    /// How many requests it may make: 50 without it.
+    /// The largest number of requests that it may make: 50 without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_turns: Option<u32>,
-    /// How many calls may run at a time: 8 without it.
+    /// The largest number of calls that may run at a time: 8 without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_parallel_tools: Option<u32>,
-    /// Whether calls run one after the other.
+    /// True if calls run one after the other.
     #[serde(skip_serializing_if = "super::is_default")]
     pub sequential: bool,
-    /// How long a run may take.
+    /// The time that a run may take.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Span>,
-    /// How long a call of a tool may take, if its tool says nothing.
+    /// The time that a call of a tool may take, if its tool sets none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_timeout: Option<Span>,
-    /// How long a call that was cancelled may take to end.
+    /// The time that a cancelled call may take to end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub grace: Option<Span>,
     /// The most bytes of a tool's result that a model sees.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_result: Option<super::Bytes>,
-    /// What happens when a limit is reached.
+    /// The consequence of reaching a limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at_limit: Option<LimitEnd>,
-    /// Whether nobody is there to answer: what would wait is refused.
+    /// True if nobody is there to answer: anything that would wait is refused.
     #[serde(skip_serializing_if = "super::is_default")]
     pub unattended: bool,
 }
 
-/// What happens when a limit is reached.
+/// The consequence of reaching a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LimitEnd {
@@ -211,10 +211,10 @@ pub struct DelegationSpec {
     /// The agents of this manifest that it may give tasks to; without it, all others when `depth` is over 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agents: Option<Vec<Arc<str>>>,
-    /// How many levels of agents may stand below it; 0 for none.
+    /// The number of levels of agents that may stand below it; 0 for none.
     #[serde(skip_serializing_if = "super::is_default")]
     pub depth: u16,
-    /// How often one of its tasks may be handed from agent to agent.
+    /// The number of times that one of its tasks may be handed from agent to agent.
     #[serde(skip_serializing_if = "super::is_default")]
     pub handoffs: u32,
 }
@@ -227,21 +227,21 @@ pub struct TeamSpec {
     /// The agents of this manifest that members are made of.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub members: Vec<Arc<str>>,
-    /// How many members there may be at a time.
+    /// The largest number of members at a time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<u32>,
-    /// How long a member may work on a task.
+    /// The time that a member may work on a task.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub member_timeout: Option<Span>,
-    /// Whether the lead only coordinates: it keeps the tools of the team and loses its others.
+    /// True if the lead only coordinates: it keeps the tools of the team and loses its others.
     #[serde(skip_serializing_if = "super::is_default")]
     pub coordinator: bool,
-    /// What one member may use.
+    /// The amounts that one member may use.
     #[serde(skip_serializing_if = "super::is_default")]
     pub member_budget: BudgetSpec,
 }
 
-/// What an agent learns from tasks that failed.
+/// The lessons that an agent learns from tasks that failed.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]

@@ -1,4 +1,4 @@
-//! Whether a manifest means something: names, ranges, and what fits together. Paths become absolute on the way.
+//! The check that a manifest means something: names, ranges, and what fits together. Paths become absolute on the way.
 
 mod agent;
 mod agents;
@@ -24,16 +24,16 @@ use super::{
     vars::Lookup,
 };
 
-/// What of the surroundings decides whether a manifest is right.
+/// The surroundings that decide whether a manifest is right.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Around {
     /// The variables of addresses that are set: behind an address of one's own, any model may be.
     addresses: BTreeSet<String>,
-    /// Where programs are looked for.
+    /// The folders in which programs are looked for.
     path: Option<String>,
 }
 
-/// What a check knows, and what it finds.
+/// The knowledge of a check, and its findings.
 struct Check<'a> {
     around: &'a Around,
     problems: &'a mut Problems,
@@ -75,7 +75,7 @@ pub(super) fn check(
 }
 
 impl Around {
-    /// What these providers, and those that are known, depend on.
+    /// Reads the surroundings that these providers, and those that are known, depend on.
     pub(super) fn new(manifest: &Manifest, lookup: Lookup<'_>) -> Self {
         let own = manifest.providers.iter().filter_map(|it| Some(it.get("base_url_variable")?.as_str()?.to_owned()));
         let names = Provider::known().map(|it| it.base_url_variable).chain(own);

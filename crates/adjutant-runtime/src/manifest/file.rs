@@ -15,9 +15,9 @@ use super::{
     yaml,
 };
 
-/// How many bytes a manifest may have.
+/// The largest number of bytes that a manifest may have.
 pub(super) const MAX_BYTES: u64 = 1 << 20;
-/// How many manifests may extend one another.
+/// The largest number of manifests that may extend one another.
 const MAX_PARENTS: usize = 10;
 
 /// A manifest and all that it extends.
@@ -145,7 +145,7 @@ pub(super) fn text(path: &Path, most: u64) -> Result<String, String> {
     String::from_utf8(bytes).map_err(|_| "it is no UTF-8".to_owned())
 }
 
-/// Why a file cannot be used, without what differs from system to system.
+/// Returns the reason why a file cannot be used, without the details that differ from system to system.
 pub(super) fn reason(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => "there is no such file".to_owned(),

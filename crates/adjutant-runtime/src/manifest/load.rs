@@ -20,7 +20,7 @@ pub struct Loaded {
     pub manifest: Manifest,
     /// The files that it was read from, without links: itself first, then those that it extends, then agents.
     pub sources: Vec<PathBuf>,
-    /// What is noteworthy, and not wrong.
+    /// The findings that are noteworthy, and not wrong.
     pub warnings: Vec<Problem>,
     tree: Node,
     around: Around,
@@ -79,7 +79,7 @@ fn meant(
     };
     let mut manifest = found.value;
     let around = around(&manifest);
-    // What was left out would be missed wherever it is named.
+    // A part that was left out would be missed wherever it is named.
     if found.is_whole {
         check::check(&mut manifest, &root, &around, &mut problems, &mut warnings);
     }
@@ -87,7 +87,7 @@ fn meant(
 }
 
 impl Loaded {
-    /// What will run: the manifest with these overrides.
+    /// Returns the configuration that will run: the manifest with these overrides.
     ///
     /// # Errors
     /// Everything that is wrong with the manifest once they are in it. Their place is `override` and a name.

@@ -1,4 +1,4 @@
-//! How one manifest takes over another: the rules of `extends`.
+//! The rules of `extends`, by which one manifest takes over another.
 
 use super::node::{Content, Map, Node};
 
@@ -6,7 +6,7 @@ use super::node::{Content, Map, Node};
 const NAMED: [(&str, &str); 5] =
     [("agents", "name"), ("process_tools", "name"), ("providers", "name"), ("models", "id"), ("toolboxes", "name")];
 
-/// Where a value stands, as far as rules differ.
+/// The place of a value, as far as rules differ.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Level {
     Root,
@@ -95,7 +95,7 @@ fn name<'a>(node: &'a Node, by: &str) -> Option<&'a str> {
     }
 }
 
-/// What stands in short, as a mapping with that one field.
+/// Returns a value that stands in short, as a mapping with that one field.
 fn spelled(node: Node, field: &str) -> Node {
     if node.as_text().is_none() {
         return node;

@@ -29,16 +29,16 @@ pub struct ModelSpec {
     /// Those that are asked one after the other when the one before them fails.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fallbacks: Vec<Arc<str>>,
-    /// How often a call that failed and may succeed is tried again, for each model. Without it, 2 times.
+    /// The number of times that a call that failed and may succeed is tried again, for each model. Without it, 2 times.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retries: Option<u32>,
-    /// How many requests a minute it may get at most.
+    /// The largest number of requests a minute that it may get.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests_per_minute: Option<u32>,
-    /// How many tokens of input a minute it may get at most.
+    /// The largest number of tokens of input a minute that it may get.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_tokens_per_minute: Option<u64>,
-    /// How long a reply may take from the request to its end.
+    /// The time that a reply may take from the request to its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Span>,
 }
@@ -57,7 +57,7 @@ impl ModelSpec {
     }
 }
 
-/// How a model is asked.
+/// The options with which a model is asked.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
@@ -65,16 +65,16 @@ pub struct OptionsSpec {
     /// The most tokens that a reply may have.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_output_tokens: Option<u64>,
-    /// How varied replies are, from 0 to 2.
+    /// The variety of replies, from 0 to 2.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
     /// Texts that end a reply.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stop: Vec<Arc<str>>,
-    /// How much it is to think.
+    /// The effort that it is to spend on thinking.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thinking: Option<Effort>,
-    /// Whether a reply may hold one call at most.
+    /// True if a reply may hold one call at most.
     #[serde(skip_serializing_if = "super::is_default")]
     pub sequential_calls: bool,
     /// Headers of every request. Not for credentials.
@@ -85,7 +85,7 @@ pub struct OptionsSpec {
     pub extra: Map<String, Value>,
 }
 
-/// What a run and everything under it may use; what is left out has no limit.
+/// The amounts that a run and everything under it may use; an amount that is left out has no limit.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]

@@ -1,4 +1,4 @@
-//! Which variables of the environment models and stores need: names, never values.
+//! The variables of the environment that models and stores need: names, never values.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ const USUAL: &str = "ADJUTANT_MODEL";
 
 /// The names of the variables that may hold what a manifest needs, sorted.
 pub(crate) fn of(manifest: &Manifest) -> Vec<String> {
-    // What is wrong with a provider was told before.
+    // The problems of a provider were told before.
     let own = manifest.providers.iter().filter_map(|it| serde_json::from_value::<Provider>(it.clone()).ok());
     let own: Vec<Provider> = own.collect();
     let known = Provider::known().filter(|it| own.iter().all(|mine| mine.name != it.name));

@@ -30,7 +30,7 @@ pub(super) struct Node {
     pub(super) content: Content,
 }
 
-/// What a node holds.
+/// The content of a node.
 #[derive(Debug, Clone)]
 pub(super) enum Content {
     Scalar(Scalar),
@@ -45,7 +45,7 @@ pub(super) struct Scalar {
     pub(super) form: Form,
 }
 
-/// How a scalar was written.
+/// The form in which a scalar was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     /// Without quotes: it may be a number, a truth value or nothing.
@@ -203,7 +203,7 @@ impl<'a> At<'a> {
         self.node
     }
 
-    /// Whether a value was taken out because it is wrong, so that it is not missing.
+    /// True if a value was taken out because it is wrong, so that it is not missing.
     pub(super) fn is_spoiled(self, key: &str) -> bool {
         let map = self.node.and_then(Node::as_map);
         map.is_some_and(|map| map.spoiled.iter().any(|it| it == key))

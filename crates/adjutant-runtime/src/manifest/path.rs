@@ -7,12 +7,12 @@ use std::{
 
 use super::file::{MAX_BYTES, reason};
 
-/// How many bytes a file of `data` may have.
+/// The largest number of bytes that a file of `data` may have.
 const MAX_DATA_BYTES: u64 = 256 << 20;
-/// How many bytes a path may have.
+/// The largest number of bytes that a path may have.
 const MAX_PATH_BYTES: usize = 1_024;
 
-/// What a path must name.
+/// The kind of thing that a path must name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A file of text, at most 1 MiB.
@@ -54,7 +54,7 @@ pub(super) fn contained(folder: &Path, written: &Path, kind: Kind) -> Result<Pat
     Ok(real)
 }
 
-/// Whether a path stays in the folder that it is relative to, as far as it tells itself.
+/// Checks that a path stays in the folder that it is relative to, as far as the path itself tells.
 ///
 /// # Errors
 /// Why it does not.
@@ -105,7 +105,7 @@ pub(super) fn program(folder: &Path, written: &Path) -> Result<PathBuf, String> 
     Ok(real)
 }
 
-/// Whether a program of this name stands in one of these folders.
+/// True if a program of this name stands in one of these folders.
 pub(super) fn is_in(folders: &str, name: &Path) -> bool {
     std::env::split_paths(folders)
         .any(|folder| fs::metadata(folder.join(name)).is_ok_and(|about| about.is_file() && is_executable(&about)))

@@ -1,11 +1,11 @@
-//! Where a manifest keeps what lasts.
+//! The places where a manifest keeps what lasts.
 
 use std::{path::PathBuf, sync::Arc};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Where sessions are kept.
+/// The place where sessions are kept.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
@@ -13,7 +13,7 @@ pub struct SessionSpec {
     /// The store: an SQLite file in the workspace without it.
     #[serde(skip_serializing_if = "super::is_default")]
     pub store: StoreSpec,
-    /// What is kept of a session when the machine, the program or nothing crashes.
+    /// The part of a session that is kept when the machine, the program or nothing crashes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub durability: Option<Durability>,
     /// The session of a prompt that names none: `main` without it.
@@ -26,9 +26,10 @@ pub struct SessionSpec {
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct StoreSpec {
-    /// What it is.
+    /// The kind of the store.
     pub kind: StoreKind,
-    /// Where it is, for `sqlite` and `jsonl`: relative to the workspace's `state`; `agent.db` or `sessions` without it.
+    /// The path of the store, for `sqlite` and `jsonl`: relative to the workspace's `state`; `agent.db` or `sessions`
+    /// without it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<PathBuf>,
     /// The variable of the operator's environment that holds the address, for `postgres`. The address is never kept.
@@ -36,7 +37,7 @@ pub struct StoreSpec {
     pub url_variable: Option<String>,
 }
 
-/// What a store is.
+/// The kind of a store.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StoreKind {

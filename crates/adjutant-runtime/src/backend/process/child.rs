@@ -22,12 +22,12 @@ use crate::{
     workspace::{StartFile, Workspace},
 };
 
-/// How often the lock of a process is tried that is not our child.
+/// The interval at which the lock of a process that is not our child is tried.
 const LOOK: Duration = Duration::from_millis(100);
-/// How often a program that is busy is tried, and how long after a try the next one comes.
+/// The number of times that a busy program is tried, and the pause after each try.
 const TRIES: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(5);
-/// How long what was killed may take to be gone.
+/// The time that a killed process may take to be gone.
 const GONE: Duration = Duration::from_secs(5);
 
 /// The process of an agent.
@@ -37,11 +37,11 @@ pub(super) struct Child {
     pub(super) pid: u32,
     pub(super) start: Uuid,
     workspace: Workspace,
-    /// Whether it has shown that its id is its own: it told it, and holds the token that it told.
+    /// True if the process has shown that this id is its own: it told the id, and holds the token that it told.
     is_known: bool,
 }
 
-/// How a process ended.
+/// The way in which a process ended.
 pub(super) enum Exit {
     Known(ExitStatus),
     /// It was not our child: nobody told us.
@@ -170,12 +170,12 @@ impl Child {
     fn signal(&self, signal: Signal) {
         let pid = i32::try_from(self.pid).ok().filter(|pid| *pid > 1).and_then(Pid::from_raw);
         if let Some(pid) = pid.filter(|_| self.lives()) {
-            // That it is gone is what was wanted.
+            // A process that is gone already is what was wanted.
             let _gone = kill_process(pid, signal);
         }
     }
 
-    /// Whether its id is still its own: nobody has waited for our child, or its lock is held and it is its host.
+    /// True if its id is still its own: nobody has waited for our child, or its lock is held and it is its host.
     fn lives(&self) -> bool {
         match &self.own {
             Some(own) => own.id().is_some(),
@@ -185,7 +185,7 @@ impl Child {
 }
 
 impl Exit {
-    /// How it ended, in words.
+    /// Returns in words how it ended.
     pub(super) fn words(&self) -> String {
         let Self::Known(status) = self else { return "its process ended".to_owned() };
         match (status.code(), status.signal()) {
@@ -221,7 +221,7 @@ pub(super) fn sweep(child: Option<u32>, start: Uuid) {
     }
 }
 
-/// Whether there is a process of this id now.
+/// True if there is a process of this id now.
 fn is_there(pid: u32) -> bool {
     let pid = i32::try_from(pid).ok().filter(|pid| *pid > 1).and_then(Pid::from_raw);
     pid.is_some_and(|pid| rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH))

@@ -27,13 +27,13 @@ use crate::{
     http::{Client, StatusStream},
 };
 
-/// How often the size of logs is looked at.
+/// The interval at which the size of logs is looked at.
 const ROTATION: Duration = Duration::from_secs(1);
-/// How long to wait before a status is asked for again that nobody told.
+/// The pause before a status that nobody told is asked for again.
 const AGAIN: Duration = Duration::from_millis(50);
-/// How many lines of the log a failure tells.
+/// The largest number of log lines that the message of a failure holds.
 const TOLD_LINES: usize = 10;
-/// How many characters of each.
+/// The largest number of characters of each of them.
 const TOLD_CHARS: usize = 500;
 
 /// Begins processes.
@@ -99,7 +99,8 @@ impl Launcher for Processes {
         let last = last.ok_or_else(|| {
             Error::new(ErrorKind::Busy, format!("another program runs the agent in {}", workspace.root().display()))
         })?;
-        // Whoever began it may have been killed before it wrote down its id: then the process told it itself.
+        // The program that began it may have been killed before it wrote down the id: then the process told its id
+        // itself.
         let path = workspace.file("host.json");
         let told: Option<HostFile> = blocking(move || files::read_json_if_any(&path)).await.ok().flatten();
         let told = told.filter(|host| host.start == last.start).map(|host| host.pid);
@@ -155,7 +156,7 @@ impl Processes {
         }
     }
 
-    /// Why a process ended before it was ready: what it told itself, or how it went.
+    /// Returns the error of a process that ended before it was ready: the one that it told itself, or the way it went.
     fn not_begun(&self, workspace: &Workspace, child: &Child, exit: &Exit) -> Error {
         match workspace.end_of(child.start) {
             Some(Status::Failed { reason, message }) => Error::new(reason.kind(), message),
@@ -185,7 +186,7 @@ impl Processes {
     }
 }
 
-/// Whether a process of this start is ready.
+/// Returns the host file of the process of this start and a client for it, if that process is ready.
 async fn probe(workspace: &Workspace, start: Uuid) -> Option<(HostFile, Client)> {
     let path = workspace.file("host.json");
     let host: HostFile = blocking(move || files::read_json(&path)).await.ok()?;
@@ -205,7 +206,7 @@ async fn end(workspace: &Workspace, child: &mut Child, client: Option<&Client>, 
         None => false,
         Some(client) => matches!(tokio::time::timeout(grace / 2, client.stop()).await, Ok(Ok(()))),
     };
-    // Who has heard has half of the time before it is asked once more.
+    // A process that has heard has half of the time before it is asked once more.
     let ended = heard && child.ends_within(grace / 2).await;
     if !ended {
         child.ask();
@@ -274,7 +275,7 @@ impl LiveAgent for Host {
 }
 
 impl Host {
-    /// What the end of the process was: as it told itself, or a crash.
+    /// Returns the outcome of the process: the one that it told itself, or a crash.
     async fn ended(&mut self, exit: &Exit) -> Result<(), Error> {
         self.child.sweep().await?;
         let (workspace, start) = (self.workspace.clone(), self.child.start);

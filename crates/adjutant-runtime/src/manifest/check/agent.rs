@@ -1,4 +1,4 @@
-//! What is said about one agent by itself.
+//! The checks of one agent by itself.
 
 use std::{path::Path, sync::Arc};
 
@@ -13,11 +13,11 @@ use crate::manifest::{
     problem::{Problem, quoted},
 };
 
-/// How many agents there may be.
+/// The largest number of agents.
 const MAX_AGENTS: usize = 256;
-/// What a toolbox may be called, and what it needs.
+/// The names that a toolbox may have.
 const TOOLBOXES: [&str; 6] = ["files", "board", "notes", "memory", "reflections", "background"];
-/// How many bytes of a result a model may see at most.
+/// The largest number of bytes of a result that a model may see.
 const MAX_RESULT: u64 = 16 << 20;
 
 pub(super) fn check(check: &mut Check<'_>, manifest: &mut Manifest, at: At<'_>) {

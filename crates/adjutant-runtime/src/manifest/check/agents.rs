@@ -1,4 +1,4 @@
-//! How the agents of a manifest stand to one another.
+//! The checks of how the agents of a manifest stand to one another.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -79,7 +79,7 @@ fn next<'m>(agent: &'m AgentSpec, manifest: &'m Manifest) -> impl Iterator<Item 
     given(agent, manifest).into_iter().chain(members)
 }
 
-/// Whoever can be chosen by others must say what it is good for.
+/// Checks that each agent that others can choose says what it is good for.
 fn described(check: &mut Check<'_>, manifest: &Manifest, at: At<'_>) {
     // Without names, all others can be given tasks: few of them mean the agent that prompts go to.
     let is_meant = |agent: &AgentSpec, name: &str| agent.delegation.agents.is_some() || *name != *manifest.entry_agent;

@@ -1,4 +1,4 @@
-//! What names, digests and other words look like.
+//! The form of names, digests and other words.
 
 /// Letters, digits, `_` and `-`, 64 at most.
 pub(super) fn is_name(name: &str) -> bool {

@@ -13,9 +13,9 @@ use crate::manifest::{
     read, vars,
 };
 
-/// What stands for an address that only the environment knows.
+/// The stand-in for an address that only the environment knows.
 const NOWHERE: &str = "http://127.0.0.1:9/v1";
-/// How often a call may be tried again at most.
+/// The largest number of times that a call may be tried again.
 const MAX_RETRIES: u32 = 20;
 /// The longest time that a manifest may name.
 const MAX_DAYS: u64 = 366;
@@ -171,7 +171,7 @@ fn name(check: &mut Check<'_>, name: &str, at: At<'_>) {
     }
 }
 
-/// How a model is asked.
+/// Checks the options with which a model is asked.
 pub(super) fn options(check: &mut Check<'_>, options: &OptionsSpec, at: At<'_>) {
     let is_warm = options.temperature.is_none_or(|it| (0.0..=2.0).contains(&it));
     check.must(is_warm, at.key("temperature"), "`temperature` is from 0 to 2");
@@ -182,7 +182,7 @@ pub(super) fn options(check: &mut Check<'_>, options: &OptionsSpec, at: At<'_>) 
     headers(check, &options.headers, at.key("headers"));
 }
 
-/// What may be used.
+/// Checks the amounts that may be used.
 pub(super) fn budget(check: &mut Check<'_>, budget: &BudgetSpec, at: At<'_>) {
     for (field, value) in [
         ("tokens", budget.tokens),

@@ -1,4 +1,4 @@
-//! What belongs to the whole: labels, the image, stores, what is kept, data and the environment.
+//! The checks of the parts that belong to the whole: labels, the image, stores, what is kept, data and the environment.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -14,13 +14,13 @@ use crate::manifest::{
     vars,
 };
 
-/// How many labels, and how many variables, there may be.
+/// The largest number of labels, and of variables.
 const MAX_ENTRIES: usize = 128;
-/// How many characters the value of a label may have.
+/// The largest number of characters that the value of a label may have.
 const MAX_LABEL: usize = 256;
-/// How many bytes the value of a variable may have.
+/// The largest number of bytes that the value of a variable may have.
 const MAX_VALUE: usize = 32 << 10;
-/// How many files may be laid into the working folder.
+/// The largest number of files that may be laid into the working folder.
 const MAX_DATA: usize = 256;
 /// Variables that the runtime sets itself.
 const RESERVED: [&str; 4] = ["PATH", "HOME", "TMPDIR", "LANG"];

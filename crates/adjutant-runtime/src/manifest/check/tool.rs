@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{Check, form, model, place, shown};
 use crate::manifest::{Manifest, ProcessTool, near, node::At, path, problem::quoted};
 
-/// How many bytes of output may be kept at most.
+/// The largest number of bytes of output that may be kept.
 const MAX_OUTPUT: u64 = 16 << 20;
 
 pub(super) fn check(check: &mut Check<'_>, manifest: &mut Manifest, at: At<'_>) {
@@ -83,7 +83,7 @@ fn parameters(check: &mut Check<'_>, tool: &ProcessTool, at: At<'_>) {
     }
 }
 
-/// Whether a schema is one.
+/// Checks that a schema is one.
 ///
 /// # Errors
 /// Why not; nothing if it breaks the form of schemas.
